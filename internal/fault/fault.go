@@ -1,0 +1,176 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind tells whose fault an error is. The zero value is Internal.
+type Kind uint8
+
+const (
+	// Internal is our own fault: users see the operation and an ID, the log has the rest.
+	Internal Kind = iota
+	// Usage is a command or request that makes no sense as typed.
+	Usage
+	// Refused is a request that is understood and not allowed: rights, state, policy.
+	Refused
+	// Failed is work that was done as asked and did not succeed: a step that exited 1, a file with a syntax error.
+	Failed
+	// Busy is a request that may succeed later, unchanged.
+	Busy
+)
+
+// String names the kind as it appears in --json documents.
+func (k Kind) String() string {
+	switch k {
+	case Usage:
+		return "usage"
+	case Refused:
+		return "refused"
+	case Failed:
+		return "failed"
+	case Busy:
+		return "busy"
+	default:
+		return "internal"
+	}
+}
+
+// ExitCode is the exit status of a command that ends with this kind.
+// 70 is EX_SOFTWARE of sysexits.h.
+func (k Kind) ExitCode() int {
+	switch k {
+	case Failed:
+		return 1
+	case Usage:
+		return 2
+	case Refused:
+		return 3
+	case Busy:
+		return 4
+	default:
+		return 70
+	}
+}
+
+// Pos is a place in a file that a user wrote. Line and Col count from 1; 0 means unknown.
+// Text is the line itself, without its end, and is empty where showing it could reveal a secret.
+type Pos struct {
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	Col  int    `json:"col,omitempty"`
+	Text string `json:"text,omitempty"`
+}
+
+// String is file:line:col, as far as it is known.
+func (p Pos) String() string {
+	switch {
+	case p.File == "" && p.Line == 0:
+		return ""
+	case p.Line == 0:
+		return p.File
+	case p.Col == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	default:
+		return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+	}
+}
+
+// Error is an error that a person can act on. Op names what was being done ("receive pack",
+// "compile 0100_build"), Err is the cause, Hint the next thing to type or to look at.
+type Error struct {
+	Op   string
+	Kind Kind
+	At   Pos
+	Hint string
+	Err  error
+}
+
+// Error is one line: place, operation, cause. The hint is not part of it.
+func (e *Error) Error() string {
+	var parts []string
+	if at := e.At.String(); at != "" {
+		parts = append(parts, at)
+	}
+	if e.Op != "" {
+		parts = append(parts, e.Op)
+	}
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	if len(parts) == 0 {
+		return e.Kind.String()
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New makes an Error of a kind; format and args are those of fmt.Errorf, %w included.
+func New(k Kind, op, format string, args ...any) *Error {
+	return &Error{Op: op, Kind: k, Err: fmt.Errorf(format, args...)}
+}
+
+// WithHint returns a copy of e that carries a hint.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	c := *e
+	c.Hint = fmt.Sprintf(format, args...)
+	return &c
+}
+
+// WithPos returns a copy of e that names a place.
+func (e *Error) WithPos(p Pos) *Error {
+	c := *e
+	c.At = p
+	return &c
+}
+
+// KindOf is the kind of the outermost Error in err's chain, Internal where there is none.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Internal
+}
+
+// HintOf is the first hint found in err's chain, "" where there is none.
+func HintOf(err error) string {
+	for err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			return ""
+		}
+		if e.Hint != "" {
+			return e.Hint
+		}
+		err = e.Err
+	}
+	return ""
+}
+
+// PosOf is the first place found in err's chain; ok is false where there is none.
+func PosOf(err error) (p Pos, ok bool) {
+	for err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			return Pos{}, false
+		}
+		if e.At != (Pos{}) {
+			return e.At, true
+		}
+		err = e.Err
+	}
+	return Pos{}, false
+}
+
+// ExitCode is the exit status of a command that ended with err: 0 for nil.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	return KindOf(err).ExitCode()
+}
