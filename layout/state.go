@@ -1,0 +1,51 @@
+package layout
+
+import "path/filepath"
+
+// State is the directory of what only corpus-git knows. Nothing in it is read by Salt or git.
+type State string
+
+// Path is the state directory itself.
+func (s State) Path() string { return string(s) }
+
+// Database is the SQLite file: keys, grants, projects, deployments, audit.
+func (s State) Database() string { return filepath.Join(string(s), "corpus-git.db") }
+
+// Socket is the unix socket of the running server.
+func (s State) Socket() string { return filepath.Join(string(s), "control.sock") }
+
+// Lock is the file whose advisory lock the owner of the state holds.
+func (s State) Lock() string { return filepath.Join(string(s), "lock") }
+
+// HostKey is the server's ed25519 host key.
+func (s State) HostKey() string { return filepath.Join(string(s), "ssh_host_ed25519_key") }
+
+// ServerLog is the log of the server process, JSON lines.
+func (s State) ServerLog() string { return filepath.Join(string(s), "server.log") }
+
+// Journal is the append-only journal of one project's deployments.
+func (s State) Journal(project string) string {
+	return filepath.Join(string(s), "journal", project+".journal")
+}
+
+// Journals is the folder of all journals.
+func (s State) Journals() string { return filepath.Join(string(s), "journal") }
+
+// Events is the folder of one project's event logs.
+func (s State) Events(project string) string { return filepath.Join(string(s), "events", project) }
+
+// EventLog is the event log of one deployment, JSON lines.
+func (s State) EventLog(project, id string) string {
+	return filepath.Join(s.Events(project), id+".jsonl")
+}
+
+// Hooks is the folder of the server's own hooks for one point.
+func (s State) Hooks(point string) string { return filepath.Join(string(s), HooksDir, point+".d") }
+
+// SaltConfig is the configuration directory of salt-call for one deployment.
+func (s State) SaltConfig(project, id string) string {
+	return filepath.Join(string(s), "salt", project, id)
+}
+
+// Trash is where large folders go before they are deleted in the background.
+func (s State) Trash() string { return filepath.Join(string(s), "trash") }
