@@ -1,0 +1,111 @@
+package project
+
+import "time"
+
+// Trigger says what asked for a deployment.
+type Trigger string
+
+const (
+	// TriggerPush is a push of the deployed branch, or of the pillar.
+	TriggerPush Trigger = "push"
+	// TriggerRedeploy is refs/deploy/*, or the deploy command.
+	TriggerRedeploy Trigger = "redeploy"
+	// TriggerRollback is refs/rollback/<id>, or the rollback command.
+	TriggerRollback Trigger = "rollback"
+	// TriggerTask is one task run by hand.
+	TriggerTask Trigger = "task"
+	// TriggerPlan shows what a deployment would do and touches nothing.
+	TriggerPlan Trigger = "plan"
+)
+
+// Pusher is who asked: identity is the key that authenticated, never one that was offered.
+type Pusher struct {
+	// Key is the name the key was added under, or the local user's name for the command line.
+	Key string `json:"key"`
+	// Fingerprint is the SHA256 fingerprint of the key, "" for the command line.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// From is the remote address, or "local".
+	From string `json:"from,omitempty"`
+}
+
+// Selection narrows what a deployment runs. The zero value runs everything.
+type Selection struct {
+	Only      []string `json:"only,omitempty"`       // procedures
+	OnlySteps []string `json:"only_steps,omitempty"` // steps of the install procedure
+	Skip      []string `json:"skip,omitempty"`       // procedures
+}
+
+// Deployment is the immutable facts of one run of the pipeline.
+type Deployment struct {
+	ID      ID        `json:"id"`
+	Project Name      `json:"project"`
+	Trigger Trigger   `json:"trigger"`
+	Pusher  Pusher    `json:"pusher"`
+	At      time.Time `json:"at"`
+	// Code and Pillar are the commits that this deployment pins and brings live.
+	Code   Commit `json:"code,omitempty"`
+	Pillar Commit `json:"pillar,omitempty"`
+	// LiveCode and LivePillar are what was live when it started, and what a rollback puts back.
+	LiveCode   Commit `json:"live_code,omitempty"`
+	LivePillar Commit `json:"live_pillar,omitempty"`
+	// Repo and Change are the ref update that a push proposed; Change is empty for other triggers.
+	Repo   Repo      `json:"repo,omitempty"`
+	Change Change    `json:"change,omitzero"`
+	Forced bool      `json:"forced,omitempty"`
+	Select Selection `json:"select,omitzero"`
+	// Task is the task's name for TriggerTask.
+	Task string `json:"task,omitempty"`
+	// Restore is the deployment whose archive a rollback restores.
+	Restore ID `json:"restore,omitempty"`
+}
+
+// State is where a deployment stands. The zero value is not a state.
+type State string
+
+const (
+	// Waiting for the project's turn.
+	Waiting State = "waiting"
+	// Running its procedures.
+	Running State = "running"
+	// Live is success: the tree runs, the branch moved.
+	Live State = "live"
+	// RolledBack is failure with the old tree back in place.
+	RolledBack State = "rolled back"
+	// Failed is failure that stays as it fell: in dev, or when the rollback failed too.
+	Failed State = "failed"
+	// Refused ended before anything ran.
+	Refused State = "refused"
+	// Done is the success of what is no deployment: a task, a plan.
+	Done State = "done"
+)
+
+// Terminal tells whether the state is final.
+func (s State) Terminal() bool { return s != "" && s != Waiting && s != Running }
+
+// Good tells whether the state is a success.
+func (s State) Good() bool { return s == Live || s == Done }
+
+// Timing is how long one procedure or step took.
+type Timing struct {
+	Name     string        `json:"name"`
+	Duration time.Duration `json:"duration_ns"`
+}
+
+// Result is how a deployment ended. Its texts are already redacted.
+type Result struct {
+	State State `json:"state"`
+	// Procedure, Step and StateID say where it failed.
+	Procedure string `json:"procedure,omitempty"`
+	Step      string `json:"step,omitempty"`
+	StateID   string `json:"state_id,omitempty"`
+	// Kind is a fault.Kind's name, Reason one line, Hint what to do next.
+	Kind   string `json:"kind,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+	// Code and Pillar are what is live now.
+	Code    Commit    `json:"code,omitempty"`
+	Pillar  Commit    `json:"pillar,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Timings []Timing  `json:"timings,omitempty"`
+}

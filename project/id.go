@@ -1,0 +1,40 @@
+package project
+
+import (
+	"github.com/google/uuid"
+
+	"corpus-git/internal/fault"
+)
+
+// ID is a deployment's UUID (RFC 9562, version 4: its first eight digits tell
+// deployments apart that started in the same second, so people can use them).
+type ID string
+
+// NewID makes a fresh ID.
+func NewID() ID { return ID(uuid.NewString()) }
+
+// Short is the first eight digits, which commands accept in place of the whole.
+func (id ID) Short() string {
+	if len(id) < 8 {
+		return string(id)
+	}
+	return string(id[:8])
+}
+
+// ParseIDPrefix validates what a person typed for an ID: hexadecimal digits and dashes, at least four.
+func ParseIDPrefix(s string) (string, error) {
+	if len(s) < 4 || len(s) > 36 {
+		return "", badID(s)
+	}
+	for _, c := range s {
+		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return "", badID(s)
+		}
+	}
+	return s, nil
+}
+
+func badID(s string) error {
+	return fault.New(fault.Usage, "deployment", "%q is not a deployment ID", s).
+		WithHint("use the whole ID or its first 4 or more digits, as printed by  corpus-git deployments PROJECT")
+}
