@@ -1,0 +1,16 @@
+// Package pktline frames the git protocol: pkt-lines in both directions and the
+// side-band-64k multiplexer on top of them.
+//
+// It owns the four hexadecimal digits and nothing above them: capabilities,
+// commands and packs are other packages' matter. Formats: gitprotocol-common(5)
+// and gitprotocol-pack(5).
+//
+// Invariants: a line never exceeds MaxLine bytes on the wire; a Reader never
+// consumes a byte beyond the line it returned other than into its own buffer,
+// and hands that buffer back (Raw) for the pack that follows the commands.
+//
+// Concurrency: a Reader and a Writer each serve one goroutine. A Mux serves any
+// number: every packet of every band goes out whole, behind one mutex.
+//
+// A crash leaves nothing behind.
+package pktline
