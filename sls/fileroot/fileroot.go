@@ -1,0 +1,208 @@
+package fileroot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// Root is one source of salt:// files.
+type Root struct {
+	// FS holds the files. A symbolic link in it must already be followed, as os.DirFS does.
+	FS fs.FS
+	// Dir is where FS lies on disk, "" where it does not.
+	Dir string
+	// Mount is the folder of salt:// below which FS appears, "" for the top.
+	Mount string
+	// Label stands for Dir in messages about files, e.g. ".salt"; "" leaves the salt:// path.
+	Label string
+}
+
+// OnDisk is a root that is a directory of the machine.
+func OnDisk(dir string) Root { return Root{FS: os.DirFS(dir), Dir: dir} }
+
+// Roots are searched in order; mounts hide what lies below their folder in all others.
+type Roots []Root
+
+// File is a file that was found.
+type File struct {
+	Root Root
+	// Path is the path below salt://.
+	Path string
+	// Rel is the path inside Root.FS.
+	Rel string
+}
+
+// Display is how messages name the file: the root's label and the path below it, else the salt:// path.
+func (f File) Display() string {
+	if f.Root.Label != "" {
+		return path.Join(f.Root.Label, f.Rel)
+	}
+	return f.Path
+}
+
+// Disk is the file's path on disk, "" where its root is not there.
+func (f File) Disk() string {
+	if f.Root.Dir == "" {
+		return ""
+	}
+	return filepath.Join(f.Root.Dir, filepath.FromSlash(f.Rel))
+}
+
+// Read is the content of the file.
+func (f File) Read() ([]byte, error) { return fs.ReadFile(f.Root.FS, f.Rel) }
+
+// Stat describes the file.
+func (f File) Stat() (fs.FileInfo, error) { return fs.Stat(f.Root.FS, f.Rel) }
+
+// Clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is
+// false where it leaves the root.
+func Clean(p string) (string, bool) {
+	p = strings.TrimPrefix(p, "salt://")
+	p = strings.TrimLeft(p, "/")
+	if i := strings.IndexByte(p, '?'); i >= 0 { // ?saltenv=base
+		p = p[:i]
+	}
+	p = path.Clean(p)
+	return p, fs.ValidPath(p)
+}
+
+func (r Root) rel(p string) (string, bool) {
+	m := strings.Trim(r.Mount, "/")
+	if m == "" {
+		return p, true
+	}
+	if p == m {
+		return ".", true
+	}
+	return strings.CutPrefix(p, m+"/")
+}
+
+func (r Roots) candidates(p string) []File {
+	var out []File
+	for _, root := range r {
+		if root.Mount == "" {
+			continue
+		}
+		if rel, ok := root.rel(p); ok {
+			out = append(out, File{Root: root, Path: p, Rel: rel})
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, root := range r {
+		if root.Mount == "" {
+			out = append(out, File{Root: root, Path: p, Rel: p})
+		}
+	}
+	return out
+}
+
+// Find is the first regular file at a salt:// path. The error wraps fs.ErrNotExist where there is none.
+func (r Roots) Find(p string) (File, error) { return r.find(p, false) }
+
+// FindDir is the first directory at a salt:// path.
+func (r Roots) FindDir(p string) (File, error) { return r.find(p, true) }
+
+func (r Roots) find(p string, dir bool) (File, error) {
+	c, ok := Clean(p)
+	if !ok {
+		return File{}, fmt.Errorf("salt://%s leaves the file roots: %w", p, fs.ErrInvalid)
+	}
+	for _, f := range r.candidates(c) {
+		st, err := f.Stat()
+		if err == nil && st.IsDir() == dir {
+			return f, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !isNotDir(err) {
+			return File{}, fmt.Errorf("salt://%s: %w", c, err)
+		}
+	}
+	return File{}, fmt.Errorf("salt://%s: %w", c, fs.ErrNotExist)
+}
+
+func isNotDir(err error) bool { return err != nil && strings.Contains(err.Error(), "not a directory") }
+
+// SLS finds the file of a dotted SLS name: a/b.sls, then a/b/init.sls.
+// Source: Salt documentation, "How Do I Use Salt States?", SLS File Namespace.
+func (r Roots) SLS(name string) (File, error) {
+	base := strings.ReplaceAll(name, ".", "/")
+	f, err := r.Find(base + ".sls")
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if f, err2 := r.Find(base + "/init.sls"); err2 == nil {
+		return f, nil
+	}
+	return File{}, err
+}
+
+// AllSLS are the dotted names of every SLS file, sorted, for globs in include.
+func (r Roots) AllSLS() []string {
+	seen := map[string]bool{}
+	for _, root := range r {
+		_ = fs.WalkDir(root.FS, ".", func(p string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(p, ".sls") {
+				return nil
+			}
+			full := path.Join(strings.Trim(root.Mount, "/"), p)
+			if f, err := r.Find(full); err != nil || f.Root.Mount != root.Mount {
+				return nil
+			}
+			n := strings.TrimSuffix(full, ".sls")
+			n = strings.TrimSuffix(n, "/init")
+			seen[strings.ReplaceAll(n, "/", ".")] = true
+			return nil
+		})
+	}
+	out := make([]string, 0, len(seen))
+	for n := range seen {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Walk calls fn for every file below a directory of salt://, over all roots that have it, each path once,
+// in the order of names; rel is relative to the directory.
+func (r Roots) Walk(dir string, fn func(rel string, f File, d fs.DirEntry) error) error {
+	c, ok := Clean(dir)
+	if !ok {
+		return fmt.Errorf("salt://%s leaves the file roots: %w", dir, fs.ErrInvalid)
+	}
+	found := false
+	seen := map[string]bool{}
+	for _, f := range r.candidates(c) {
+		if st, err := f.Stat(); err != nil || !st.IsDir() {
+			continue
+		}
+		found = true
+		err := fs.WalkDir(f.Root.FS, f.Rel, func(p string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			rel := strings.TrimPrefix(strings.TrimPrefix(p, f.Rel), "/")
+			if f.Rel == "." {
+				rel = p
+			}
+			if rel == "" || rel == "." || seen[rel] {
+				return nil
+			}
+			seen[rel] = true
+			return fn(rel, File{Root: f.Root, Path: path.Join(c, rel), Rel: p}, d)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("salt://%s: %w", c, fs.ErrNotExist)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package sls
+
+import (
+	"context"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls/fileroot"
+	"corpus-git/sls/host"
+)
+
+// Mode says what a compilation may look at.
+type Mode uint8
+
+const (
+	// Static compiles before anything ran: a file whose templates would run a command, or look
+	// at what an earlier step may change, is parsed only and reported as Deferred.
+	Static Mode = iota
+	// Live compiles right before the step runs: templates see the machine as it is.
+	Live
+)
+
+// Input is everything that one SLS file is rendered and run with. Nothing in it is written to.
+type Input struct {
+	// SLS is the dotted name: makina-projects.app.0100_build.
+	SLS string
+	// Roots are the file roots of salt://.
+	Roots fileroot.Roots
+	// Cfg is the project configuration: opts.ms_project and cfg; nil is none.
+	Cfg *py.Dict
+	// Pillar and Grains are what templates see; nil is empty.
+	Pillar, Grains *py.Dict
+	// Opts are further keys of opts (id, root_dir, …); nil is none.
+	Opts *py.Dict
+	// Host is the machine.
+	Host *host.Host
+	// Mode of the compilation; Runner.Check sets Static and Runner.Apply sets Live.
+	Mode Mode
+	// Test runs no change: states tell what they would do (Salt's test=True).
+	Test bool
+	// Script is the path of the executable, for the script runner.
+	Script string
+	// Locations override keys of salt['mc_locations.settings']; nil is none.
+	Locations *py.Dict
+	// Passwords keeps what salt['mc_utils.generate_stored_password'] made; nil lets such a template fail.
+	Passwords Passwords
+}
+
+// Passwords keeps generated secrets by key, so that they stay the same from one run to the next.
+type Passwords interface {
+	// Get is the stored secret; ok is false where there is none yet.
+	Get(key string) (secret string, ok bool, err error)
+	// Put stores a secret durably.
+	Put(key, secret string) error
+}
+
+// Deferred tells why a file could not be compiled before its turn.
+type Deferred struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
+	// Why is a clause: "cmd.run is called while the template renders".
+	Why string `json:"why"`
+}
+
+// Need is something that a file uses and the built-in runner lacks.
+type Need struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
+	Text string `json:"text,omitempty"`
+	// What names it: "state function buildout.installed".
+	What string `json:"what"`
+}
+
+// Checked is what a look at a step found before anything ran.
+type Checked struct {
+	SLS  string `json:"sls"`
+	File string `json:"file"`
+	// Runner is the name of the runner that will apply the step.
+	Runner string `json:"runner"`
+	// States is the number of states, 0 where the file is deferred or left to Salt.
+	States int `json:"states"`
+	// Deferred is not nil where only the syntax could be checked.
+	Deferred *Deferred `json:"deferred,omitempty"`
+	// Needs are why the built-in runner cannot apply it; then Runner is salt-call.
+	Needs []Need `json:"needs,omitempty"`
+}
+
+// Runner applies one SLS file. Every implementation passes the suite of package slstest.
+type Runner interface {
+	// Name is "builtin", "salt-call" or "script".
+	Name() string
+	// Check looks at the step and changes nothing. The error is a *fault.Error of kind Failed
+	// with a place where the file is wrong, and of kind Refused where this runner cannot run it.
+	Check(ctx context.Context, in *Input) (*Checked, error)
+	// Apply runs the step and tells sink what happens. A failed state is in the result; an error
+	// is a file that does not compile (kind Failed), or our own or the machine's failure. When
+	// ctx ends, the running command's process group is killed and the error is ctx's.
+	Apply(ctx context.Context, in *Input, sink Sink) (*StepResult, error)
+}
