@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"corpus-git/internal/db"
+)
+
+// Entry is one thing that somebody did, or was refused.
+type Entry struct {
+	Seq  int64     `json:"seq"`
+	Time time.Time `json:"time"`
+	// Actor is the name of the key, or the local user's name; "" where nobody was authenticated.
+	Actor       string `json:"actor"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// From is the remote address, or "local".
+	From string `json:"from"`
+	// Action is a short verb phrase such as "push", "key add", "access grant".
+	Action  string `json:"action"`
+	Project string `json:"project,omitempty"`
+	// Object is what it was done to: a ref with commits, a key's name, a right.
+	Object string `json:"object,omitempty"`
+	// Outcome is "ok", "refused" or "failed"; Detail says why, in one line.
+	Outcome    string `json:"outcome"`
+	Detail     string `json:"detail,omitempty"`
+	Deployment string `json:"deployment,omitempty"`
+}
+
+// Log is the audit log.
+type Log struct {
+	DB  *sql.DB
+	Now func() time.Time
+}
+
+// Open prepares the table.
+func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Log, error) {
+	err := db.Migrate(ctx, d, "audit", []string{
+		`CREATE TABLE audit (seq INTEGER PRIMARY KEY AUTOINCREMENT, time INTEGER NOT NULL, actor TEXT NOT NULL, fingerprint TEXT NOT NULL,
+			origin TEXT NOT NULL, action TEXT NOT NULL, project TEXT NOT NULL, object TEXT NOT NULL, outcome TEXT NOT NULL, detail TEXT NOT NULL, deployment TEXT NOT NULL)`,
+		`CREATE INDEX audit_project ON audit(project, seq)`,
+	})
+	return &Log{DB: d, Now: now}, err
+}
+
+// Record adds e; Seq is ignored, and Time too where it is zero. Durable on return.
+func (l *Log) Record(ctx context.Context, e Entry) error {
+	if e.Time.IsZero() {
+		e.Time = l.Now()
+	}
+	_, err := l.DB.ExecContext(ctx, `INSERT INTO audit(time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment) VALUES (?,?,?,?,?,?,?,?,?,?)`,
+		e.Time.UnixNano(), e.Actor, e.Fingerprint, e.From, e.Action, e.Project, e.Object, e.Outcome, e.Detail, e.Deployment)
+	return err
+}
+
+// List gives the newest entries first, at most limit; project "" means all.
+func (l *Log) List(ctx context.Context, project string, limit int) ([]Entry, error) {
+	rows, err := l.DB.QueryContext(ctx, `SELECT seq, time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment
+		FROM audit WHERE ?1 = '' OR project = ?1 ORDER BY seq DESC LIMIT ?2`, project, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []Entry
+	for rows.Next() {
+		var e Entry
+		var ns int64
+		if err := rows.Scan(&e.Seq, &ns, &e.Actor, &e.Fingerprint, &e.From, &e.Action, &e.Project, &e.Object, &e.Outcome, &e.Detail, &e.Deployment); err != nil {
+			return nil, err
+		}
+		e.Time = time.Unix(0, ns)
+		out = append(out, e)
+	}
+	return out, rows.Err()
+}

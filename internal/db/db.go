@@ -1,0 +1,70 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the driver, pure Go
+)
+
+// Open opens or creates the SQLite database at path, readable by its owner only. One process owns
+// it at a time. Source of the settings: SQLite documentation, "PRAGMA Statements".
+func Open(ctx context.Context, path string) (*sql.DB, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
+	d, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.PingContext(ctx); err != nil {
+		_ = d.Close()
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
+	return d, nil
+}
+
+// Migrate brings the tables of one room up to date: statements are applied once each, in order, in
+// one transaction, and remembered under the room's name. A database that knows more statements
+// than we do was written by a newer version, and is refused.
+func Migrate(ctx context.Context, d *sql.DB, room string, statements []string) error {
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS migrations (room TEXT PRIMARY KEY, applied INTEGER NOT NULL)`); err != nil {
+		return err
+	}
+	applied := 0
+	err = tx.QueryRowContext(ctx, `SELECT applied FROM migrations WHERE room = ?`, room).Scan(&applied)
+	if err != nil && err != sql.ErrNoRows {
+		return err
+	}
+	if applied > len(statements) {
+		return fmt.Errorf("the database was written by a newer corpus-git (%s: schema %d, this version knows %d)", room, applied, len(statements))
+	}
+	for i, s := range statements[applied:] {
+		if _, err := tx.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("schema %s, statement %d: %w", room, applied+i+1, err)
+		}
+	}
+	if applied < len(statements) {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO migrations(room, applied) VALUES(?, ?) ON CONFLICT(room) DO UPDATE SET applied = excluded.applied`, room, len(statements)); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,124 @@
+package event
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxLine is the longest line kept, in bytes; what is beyond is replaced by an ellipsis.
+const MaxLine = 8 << 10
+
+// MaxLines is how many lines may stand under one event.
+const MaxLines = 2000
+
+// Clean makes a line safe to show in anybody's terminal and in a JSON document: escape
+// sequences go (ECMA-48: CSI, OSC, DCS and the like), but SGR, the colours; other control bytes
+// but tab go; what a carriage return had overwritten goes; invalid UTF-8 becomes U+FFFD.
+// A line that was coloured ends with a reset.
+func Clean(s string) string {
+	if plain(s) && len(s) <= MaxLine {
+		return s
+	}
+	s = strings.TrimRight(s, "\r\n")
+	if i := strings.LastIndexByte(s, '\r'); i >= 0 {
+		s = s[i+1:]
+	}
+	var b strings.Builder
+	coloured := false
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == 0x1b:
+			seq, sgr := escape(s[i:])
+			if sgr {
+				b.WriteString(s[i : i+seq])
+				coloured = s[i:i+seq] != "\x1b[0m" && s[i:i+seq] != "\x1b[m"
+			}
+			i += seq
+		case c < 0x20 && c != '\t', c == 0x7f:
+			i++
+		case c < utf8.RuneSelf:
+			b.WriteByte(c)
+			i++
+		default:
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r >= 0x80 && r < 0xa0 { // C1 controls, 8-bit CSI among them
+				i += n
+				continue
+			}
+			b.WriteRune(r)
+			i += n
+		}
+		if b.Len() > MaxLine {
+			b.WriteString("…")
+			break
+		}
+	}
+	if coloured {
+		b.WriteString("\x1b[0m")
+	}
+	return b.String()
+}
+
+func plain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; (c < 0x20 && c != '\t') || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// escape measures the escape sequence that s begins with, and tells whether it is SGR.
+func escape(s string) (n int, sgr bool) {
+	if len(s) < 2 {
+		return len(s), false
+	}
+	switch s[1] {
+	case '[': // CSI: parameters 0x30-0x3f, intermediates 0x20-0x2f, final 0x40-0x7e
+		i, numeric := 2, true
+		for i < len(s) && s[i] >= 0x20 && s[i] <= 0x3f {
+			if (s[i] < '0' || s[i] > '9') && s[i] != ';' {
+				numeric = false
+			}
+			i++
+		}
+		if i == len(s) {
+			return len(s), false
+		}
+		if s[i] < 0x40 || s[i] > 0x7e {
+			return i, false
+		}
+		return i + 1, numeric && s[i] == 'm' && i < 24
+	case ']', 'P', 'X', '^', '_': // OSC, DCS, SOS, PM, APC: until BEL or ST
+		for i := 2; i < len(s); i++ {
+			if s[i] == 0x07 {
+				return i + 1, false
+			}
+			if s[i] == 0x1b && i+1 < len(s) && s[i+1] == '\\' {
+				return i + 2, false
+			}
+		}
+		return len(s), false
+	default:
+		return 2, false
+	}
+}
+
+// StripColour removes the SGR sequences that Clean leaves.
+func StripColour(s string) string {
+	if strings.IndexByte(s, 0x1b) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		if s[i] == 0x1b {
+			n, _ := escape(s[i:])
+			i += n
+			continue
+		}
+		b.WriteByte(s[i])
+		i++
+	}
+	return b.String()
+}

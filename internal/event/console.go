@@ -1,0 +1,247 @@
+package event
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Style says how a Console writes.
+type Style struct {
+	// Colour uses SGR sequences; without it those in the events are removed.
+	Colour bool
+	// Verbose shows every state and every line that a command prints.
+	Verbose bool
+}
+
+// slow is from when on a state that went well gets a line of its own.
+const slow = time.Second
+
+// Console turns events into the lines that people read, 80 columns where it can. It is a pure
+// function of the events it was given, but for Still, which needs the time. Not safe for concurrent use.
+type Console struct {
+	w     io.Writer
+	style Style
+
+	stepWidth int
+	slowOnes  []Event
+	running   []Event // the open procedure, step and state
+}
+
+// NewConsole writes to w, one Write a line.
+func NewConsole(w io.Writer, style Style) *Console {
+	return &Console{w: w, style: style, stepWidth: 12}
+}
+
+// Show writes the lines of e, if it has any, and returns how many it wrote.
+func (c *Console) Show(e Event) (n int, err error) {
+	c.track(e)
+	lines := c.lines(e)
+	for _, l := range lines {
+		if !c.style.Colour {
+			l = StripColour(l)
+		}
+		if _, err := io.WriteString(c.w, strings.TrimRight(l, " ")+"\n"); err != nil {
+			return 0, err
+		}
+	}
+	return len(lines), nil
+}
+
+const (
+	arrow  = "-----> "
+	last   = "=====> "
+	indent = "       "
+	deep   = "         "
+)
+
+func (c *Console) lines(e Event) []string {
+	switch e.Kind {
+	case Head:
+		return under([]string{c.bold(arrow + e.Text)}, indent, e.Lines)
+	case Waiting:
+		return []string{arrow + e.Text}
+	case Note:
+		return under([]string{indent + e.Text}, deep, e.Lines)
+	case Plan:
+		return under([]string{indent + planMark(e.Status) + e.Text}, deep, e.Lines)
+	case ProcedureStart:
+		if e.Text == "" {
+			return nil
+		}
+		return []string{fmt.Sprintf("%s%-15s%s", arrow, e.Procedure, e.Text)}
+	case ProcedureDone:
+		if e.Text == "" {
+			return nil
+		}
+		return under([]string{fmt.Sprintf("%s%-14s%7s  %s", arrow, e.Procedure, Seconds(e.Duration), e.Text)}, deep, e.Lines)
+	case StepDone:
+		out := []string{fmt.Sprintf("%s%d/%d %-*s%7s  %s", indent, e.N, e.Of, c.stepWidth, e.Step, Seconds(e.Duration), e.Text)}
+		for _, s := range c.slowOnes {
+			out = append(out, stateLine(s))
+		}
+		c.slowOnes = nil
+		return under(out, deep, e.Lines)
+	case StateDone:
+		if c.style.Verbose {
+			return under([]string{stateLine(e)}, deep+"    ", e.Lines)
+		}
+		if e.Duration >= slow && e.Status != Bad {
+			c.slowOnes = append(c.slowOnes, e)
+		}
+		return nil
+	case Output:
+		if !c.style.Verbose {
+			return nil
+		}
+		return []string{deep + "| " + e.Text}
+	case Failure:
+		c.slowOnes = nil
+		return under([]string{c.red(indent + "! " + e.Text)}, deep, e.Lines)
+	case Verdict:
+		text := last + e.Text
+		if e.Status == Bad {
+			text = c.red(text)
+		} else {
+			text = c.green(text)
+		}
+		return []string{text}
+	case Hint:
+		return under([]string{indent + "hint: " + e.Text}, indent+"      ", e.Lines)
+	}
+	return nil
+}
+
+func under(out []string, prefix string, lines []string) []string {
+	for _, l := range lines {
+		out = append(out, prefix+l)
+	}
+	return out
+}
+
+func stateLine(e Event) string {
+	return fmt.Sprintf("%s  %-12s%7s  %s", deep, e.State, Seconds(e.Duration), e.Text)
+}
+
+func planMark(s Status) string {
+	switch s {
+	case Changed:
+		return "~ "
+	case Bad:
+		return "! "
+	}
+	return "  "
+}
+
+// track remembers what is open, for Still.
+func (c *Console) track(e Event) {
+	switch e.Kind {
+	case ProcedureStart:
+		for _, s := range e.Lines {
+			c.stepWidth = max(c.stepWidth, min(len(s)+2, 34))
+		}
+		c.running = append(c.running[:0], e)
+	case StepStart:
+		c.running = append(c.running[:min(1, len(c.running))], e)
+	case StateStart:
+		c.running = append(c.running[:min(2, len(c.running))], e)
+	case StateDone:
+		c.running = c.running[:min(2, len(c.running))]
+	case StepDone:
+		c.running = c.running[:min(1, len(c.running))]
+	case ProcedureDone, Verdict:
+		c.running = c.running[:0]
+	}
+}
+
+// Still writes the line that names what has been running in silence, and since when; now is compared with the
+// events' own times. It writes nothing while nothing runs.
+func (c *Console) Still(now time.Time) error {
+	if len(c.running) == 0 {
+		return nil
+	}
+	e := c.running[len(c.running)-1]
+	where := e.Procedure
+	if e.Step != "" {
+		where = e.Step
+	}
+	if e.State != "" {
+		where += " " + e.State
+	}
+	text := fmt.Sprintf("%sstill in %s, %s", indent, where, Rough(now.Sub(e.Time)))
+	if e.Duration > 0 {
+		text += fmt.Sprintf(" (usually %s)", Rough(e.Duration))
+	}
+	_, err := io.WriteString(c.w, text+"\n")
+	return err
+}
+
+func (c *Console) sgr(code, s string) string {
+	if !c.style.Colour {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+func (c *Console) bold(s string) string  { return c.sgr("1", s) }
+func (c *Console) red(s string) string   { return c.sgr("31", s) }
+func (c *Console) green(s string) string { return c.sgr("32", s) }
+
+// Seconds writes a duration as people read it in a column: 0.04s, 12.41s, 3m07s, 2h05m.
+func Seconds(d time.Duration) string {
+	switch {
+	case d < 100*time.Second:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+}
+
+// Rough writes a duration as people say it: 0.2s, 12s, 3m, 2h.
+func Rough(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	default:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+}
+
+// Count writes n with thousands separated: 5,003.
+func Count[T int | int64 | uint64](n T) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Plural writes "1 file", "3 files", "5,003 files"; many is for words that do not just take an s.
+func Plural[T int | int64 | uint64](n T, one string, many ...string) string {
+	word := one + "s"
+	if n == 1 {
+		word = one
+	} else if len(many) > 0 {
+		word = many[0]
+	}
+	return Count(n) + " " + word
+}
+
+// Bytes writes a size as people say it: 812 B, 22 MB, 1.5 GB (powers of 1000).
+func Bytes[T int | int64 | uint64](n T) string {
+	f, unit := float64(n), 0
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	for f >= 999.5 && unit < len(units)-1 {
+		f, unit = f/1000, unit+1
+	}
+	if unit == 0 || f >= 9.95 {
+		return fmt.Sprintf("%.0f %s", f, units[unit])
+	}
+	return fmt.Sprintf("%.1f %s", f, units[unit])
+}

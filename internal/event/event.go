@@ -1,0 +1,73 @@
+package event
+
+import "time"
+
+// Kind says what an event is about. The list is part of the --json schema.
+type Kind string
+
+const (
+	// Head opens a deployment: what, which commits, by whom.
+	Head Kind = "head"
+	// Waiting says for whom a deployment waits, and how many are ahead.
+	Waiting Kind = "waiting"
+	// Note is a line of its own: what was skipped, decided or found.
+	Note Kind = "note"
+	// ProcedureStart and ProcedureDone bracket a procedure.
+	ProcedureStart Kind = "procedure-start"
+	ProcedureDone  Kind = "procedure-done"
+	// StepStart and StepDone bracket one step of the install procedure.
+	StepStart Kind = "step-start"
+	StepDone  Kind = "step-done"
+	// StateStart and StateDone bracket one state of a step.
+	StateStart Kind = "state-start"
+	StateDone  Kind = "state-done"
+	// Output is one line that a command printed.
+	Output Kind = "output"
+	// Failure is what failed, whole: Text is the first line, Lines the rest.
+	Failure Kind = "failure"
+	// Plan is one thing that a deployment would change.
+	Plan Kind = "plan"
+	// Verdict is the last word; Status tells good from bad.
+	Verdict Kind = "verdict"
+	// Hint says what to do next.
+	Hint Kind = "hint"
+)
+
+// Status of a Done, Plan or Verdict event.
+type Status string
+
+const (
+	// OK: it holds, nothing was changed, or the whole succeeded.
+	OK Status = "ok"
+	// Changed: it succeeded and changed something.
+	Changed Status = "changed"
+	// Bad: it failed.
+	Bad Status = "failed"
+	// Skipped: it was not run (only, skip, an unmet requisite).
+	Skipped Status = "skipped"
+)
+
+// Event is one thing that happened. Which fields are set follows from Kind; absent ones are left out in JSON.
+type Event struct {
+	Seq  uint64    `json:"seq"`
+	Time time.Time `json:"time"`
+	Kind Kind      `json:"kind"`
+	// Status tells how a Done, Plan or Verdict event went.
+	Status Status `json:"status,omitempty"`
+	// Procedure, Step and State say where it happened. State is the state's ID.
+	Procedure string `json:"procedure,omitempty"`
+	Step      string `json:"step,omitempty"`
+	State     string `json:"state,omitempty"`
+	// Function is the state's function, such as cmd.run.
+	Function string `json:"function,omitempty"`
+	// N of Of counts steps.
+	N  int `json:"n,omitempty"`
+	Of int `json:"of,omitempty"`
+	// Duration is set on Done events and on the verdict; in nanoseconds.
+	Duration time.Duration `json:"duration_ns,omitempty"`
+	// Stream is "stdout" or "stderr" for Output.
+	Stream string `json:"stream,omitempty"`
+	// Text is the event's own line, Lines what stands under it.
+	Text  string   `json:"text,omitempty"`
+	Lines []string `json:"lines,omitempty"`
+}

@@ -1,0 +1,260 @@
+package event
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Redactor hides secrets in a text. It is called for every text of every event.
+type Redactor interface{ String(s string) string }
+
+// Log is the event log of one deployment: one file of JSON lines, one writer, many followers.
+// All methods are safe for concurrent use.
+type Log struct {
+	path string
+	now  func() time.Time
+
+	mu     sync.Mutex
+	file   *os.File
+	redact Redactor
+	seq    uint64
+	size   int64
+	closed bool
+	grown  chan struct{} // closed and replaced whenever size or closed changes
+	err    error
+}
+
+// Create opens path for appending; a torn last line, left by a crash, is cut off, and numbering
+// continues. redact must not be nil. The caller closes the log.
+func Create(path string, now func() time.Time, redact Redactor) (*Log, error) {
+	if redact == nil {
+		return nil, errors.New("event log without a redactor")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	seq, size, err := scan(f)
+	if err == nil {
+		err = f.Truncate(size)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("event log %s: %w", path, err)
+	}
+	return &Log{path: path, now: now, file: f, redact: redact, seq: seq, size: size, grown: make(chan struct{})}, nil
+}
+
+// scan finds the last whole event and where it ends.
+func scan(f *os.File) (seq uint64, size int64, err error) {
+	r := bufio.NewReaderSize(f, 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return seq, size, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		var e Event
+		if json.Unmarshal(line, &e) != nil {
+			return seq, size, nil
+		}
+		seq, size = e.Seq, size+int64(len(line))
+	}
+}
+
+// SetRedactor changes what is hidden from now on.
+func (l *Log) SetRedactor(r Redactor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r != nil {
+		l.redact = r
+	}
+}
+
+// Append cleans, redacts, numbers and writes e, and wakes the followers. It returns the event's
+// number. A write error is kept and returned by Sync and Close; it never stops a deployment.
+// The event survives a crash of this process, and a crash of the machine after the next Sync.
+func (l *Log) Append(e Event) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0
+	}
+	e.Lines = l.cleanLines(e.Lines)
+	for _, s := range []*string{&e.Text, &e.State, &e.Step} {
+		*s = Clean(l.redact.String(*s))
+	}
+	e.Seq = l.seq + 1
+	if e.Time.IsZero() {
+		e.Time = l.now()
+	}
+	data, err := json.Marshal(e)
+	if err == nil {
+		_, err = l.file.Write(append(data, '\n'))
+	}
+	if err != nil {
+		if l.err == nil {
+			l.err = fmt.Errorf("event log %s: %w", l.path, err)
+		}
+		_ = l.file.Truncate(l.size)
+		return 0
+	}
+	l.seq = e.Seq
+	l.size += int64(len(data)) + 1
+	l.wake()
+	return e.Seq
+}
+
+// cleanLines redacts the lines as one text, because a secret may span several, and cleans each.
+func (l *Log) cleanLines(lines []string) []string {
+	if len(lines) == 0 {
+		return nil
+	}
+	var out []string
+	if cut := len(lines) - MaxLines; cut > 0 {
+		out, lines = append(out, fmt.Sprintf("(%d lines left out)", cut)), lines[cut:]
+	}
+	for s := range strings.SplitSeq(l.redact.String(strings.Join(lines, "\n")), "\n") {
+		out = append(out, Clean(s))
+	}
+	return out
+}
+
+func (l *Log) wake() {
+	close(l.grown)
+	l.grown = make(chan struct{})
+}
+
+// Sync makes what was appended durable, and returns the first write error.
+func (l *Log) Sync() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.err
+	}
+	return errors.Join(l.err, l.file.Sync())
+}
+
+// Close makes the log durable and ends its followers once they have read all of it. Idempotent.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.err
+	}
+	l.err = errors.Join(l.err, l.file.Sync(), l.file.Close())
+	l.closed = true
+	l.wake()
+	return l.err
+}
+
+// Follow yields the events after seq, old ones first, then those to come, until the log is
+// closed, ctx ends (the error is yielded last) or the caller breaks off.
+func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f, err := os.Open(l.path)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer f.Close()
+		var off int64
+		for {
+			l.mu.Lock()
+			size, closed, grown := l.size, l.closed, l.grown
+			l.mu.Unlock()
+			if off < size {
+				for e, err := range decode(io.NewSectionReader(f, off, size-off)) {
+					if err != nil {
+						yield(Event{}, err)
+						return
+					}
+					if ctx.Err() != nil {
+						yield(Event{}, ctx.Err())
+						return
+					}
+					if e.Seq > seq && !yield(e, nil) {
+						return
+					}
+				}
+				off = size
+				continue
+			}
+			if closed {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				yield(Event{}, ctx.Err())
+				return
+			case <-grown:
+			}
+		}
+	}
+}
+
+// Read yields the events after seq of a log that nobody writes. A torn last line is dropped.
+// A missing file yields fs.ErrNotExist.
+func Read(path string, seq uint64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("event log %s: %w", filepath.Base(path), fs.ErrNotExist)
+			}
+			yield(Event{}, err)
+			return
+		}
+		defer f.Close()
+		for e, err := range decode(f) {
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			if e.Seq > seq && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func decode(r io.Reader) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		br := bufio.NewReaderSize(r, 32<<10)
+		for {
+			line, err := br.ReadBytes('\n')
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			var e Event
+			if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil {
+				yield(Event{}, fmt.Errorf("event log: %w", err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package execx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Cmd describes one command.
+type Cmd struct {
+	// Argv is the program and its arguments; the program is looked up in Env's PATH when it has no slash.
+	Argv []string
+	// Dir is the working directory; it must exist.
+	Dir string
+	// Env is the whole environment, KEY=VALUE.
+	Env []string
+	// Stdin may be nil.
+	Stdin io.Reader
+	// Stdout and Stderr receive the output as it comes; nil discards. Where both are the same
+	// comparable writer, the order in which the process wrote is kept.
+	Stdout, Stderr io.Writer
+	// Credential switches user and groups; only root can. Nil keeps ours.
+	Credential *syscall.Credential
+	// Umask, where not nil, is set for the command.
+	Umask *int
+	// Grace is the time between SIGTERM and SIGKILL of the group when ctx ends; 0 means DefaultGrace.
+	Grace time.Duration
+}
+
+// DefaultGrace is how long a group may take to end after SIGTERM.
+const DefaultGrace = 5 * time.Second
+
+// Status is how a command ended.
+type Status struct {
+	// Exit is the exit status; 128+n when signal n ended it, as shells have it.
+	Exit   int
+	Signal syscall.Signal
+}
+
+// Commander runs commands. The interface is the seam for tests.
+type Commander interface {
+	// Run starts c and waits for it. A command that ran and exited non-zero is a Status, not an
+	// error. When ctx ends the whole process group is ended and ctx's cause is the error. Output
+	// that background children still hold open is waited for no longer than a second.
+	Run(ctx context.Context, c Cmd) (Status, error)
+}
+
+// OS is the real Commander.
+type OS struct {
+	// Mark is added to every environment, so that Reap finds the process; see Marker.
+	Mark string
+}
+
+var _ Commander = OS{}
+
+// Run implements Commander.
+func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
+	if len(c.Argv) == 0 {
+		return Status{}, errors.New("no command")
+	}
+	if err := context.Cause(ctx); err != nil {
+		return Status{}, err
+	}
+	if c.Dir != "" {
+		if fi, err := os.Stat(c.Dir); err != nil {
+			return Status{}, fmt.Errorf("working directory: %w", err)
+		} else if !fi.IsDir() {
+			return Status{}, fmt.Errorf("working directory %s: %w", c.Dir, syscall.ENOTDIR)
+		}
+	}
+	path, err := lookPath(c.Argv[0], c.Dir, c.Env)
+	if err != nil {
+		return Status{}, err
+	}
+	argv := c.Argv
+	if c.Umask != nil {
+		// umask(2) belongs to the whole process, so a shell sets it in the child.
+		argv = append([]string{"sh", "-c", fmt.Sprintf(`umask %04o && exec "$0" "$@"`, *c.Umask&0o777), path}, c.Argv[1:]...)
+		path = "/bin/sh"
+	}
+	cmd := &exec.Cmd{
+		Path: path, Args: argv, Dir: c.Dir, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		WaitDelay:   time.Second,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Credential: c.Credential},
+	}
+	cmd.Env = append([]string{}, c.Env...)
+	if o.Mark != "" {
+		cmd.Env = append(cmd.Env, o.Mark)
+	}
+	if err := cmd.Start(); err != nil {
+		return Status{}, err
+	}
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-done:
+		case <-ctx.Done():
+			grace := c.Grace
+			if grace == 0 {
+				grace = DefaultGrace
+			}
+			endGroup(cmd.Process.Pid, grace, done)
+		}
+	}()
+	err = cmd.Wait()
+	close(done)
+	<-ended
+	if cause := context.Cause(ctx); cause != nil {
+		// Whatever of the group outlived its leader goes too.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		return status(cmd.ProcessState), cause
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil, errors.As(err, &exit), errors.Is(err, exec.ErrWaitDelay):
+		return status(cmd.ProcessState), nil
+	}
+	return status(cmd.ProcessState), err
+}
+
+// endGroup asks the group to end, and makes it end after grace.
+func endGroup(pgid int, grace time.Duration, done <-chan struct{}) {
+	_ = syscall.Kill(-pgid, syscall.SIGTERM)
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+	_ = syscall.Kill(-pgid, syscall.SIGKILL)
+}
+
+func status(ps *os.ProcessState) Status {
+	if ps == nil {
+		return Status{Exit: -1}
+	}
+	if ws, ok := ps.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return Status{Exit: 128 + int(ws.Signal()), Signal: ws.Signal()}
+	}
+	return Status{Exit: ps.ExitCode()}
+}
+
+// lookPath finds a program as execvp(3) does, in the PATH of env and not in ours.
+func lookPath(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	for d := range strings.SplitSeq(path, ":") {
+		if !strings.HasPrefix(d, "/") {
+			continue
+		}
+		p := d + "/" + name
+		if fi, err := os.Stat(p); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w in PATH %s", name, exec.ErrNotFound, path)
+}
