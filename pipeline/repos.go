@@ -1,0 +1,65 @@
+package pipeline
+
+import (
+	"context"
+	"io/fs"
+	"time"
+
+	"corpus-git/project"
+)
+
+// Refs is the ref store of the two repositories of every project.
+type Refs interface {
+	// Get is the commit a ref points to, "" where it does not exist.
+	Get(ctx context.Context, name project.Name, repo project.Repo, ref string) (project.Commit, error)
+	// CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes.
+	// A ref that is elsewhere is fault.Refused. Durable on return.
+	CompareAndSwap(ctx context.Context, name project.Name, repo project.Repo, c project.Change) error
+	// Deployed is the ref that deploys: refs/heads/master or refs/heads/main, "" before the first push.
+	Deployed(ctx context.Context, name project.Name, repo project.Repo) (ref string, err error)
+	// SetDeployed makes ref the one that deploys (the repository's HEAD). Durable on return.
+	SetDeployed(ctx context.Context, name project.Name, repo project.Repo, ref string) error
+	// List gives the refs below prefix, hidden ones included.
+	List(ctx context.Context, name project.Name, repo project.Repo, prefix string) (map[string]project.Commit, error)
+}
+
+// Repos is what the pipeline needs of the repositories; receive satisfies it.
+type Repos interface {
+	Refs
+	// Create makes the bare repository if it is missing, and mends what is. Idempotent. It says whether it made one.
+	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
+	// Tree is a commit's files; objects of in (which may be nil) are seen.
+	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
+	// Checkout brings a published commit into the working copy dir; see CheckoutStats. Re-runnable; durable on return.
+	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (CheckoutStats, error)
+	// Describe compares two commits; old may be "".
+	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (Description, error)
+}
+
+// CheckoutStats counts what a checkout did.
+type CheckoutStats struct {
+	Written, Removed, Unchanged int
+	// Untracked is the number of files that git does not track, which stayed.
+	Untracked int
+	// Local are tracked files that were changed on the machine and were overwritten (the first few; LocalCount is all).
+	Local      []string
+	LocalCount int
+	Bytes      int64
+	// Notes are lines for the pusher: submodules that were not fetched, attributes that are not honoured.
+	Notes []string
+}
+
+// Description is what a push brings.
+type Description struct {
+	Subject string
+	Author  string
+	Time    time.Time
+	// Commits is the number of commits new reaches and old does not; CommitsMore says that counting stopped there.
+	Commits     int
+	CommitsMore bool
+	// Files is the number of files that differ, and Paths the first of them.
+	Files int
+	Paths []string
+	// Forced: old is not an ancestor of new.
+	Forced bool
+}

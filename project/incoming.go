@@ -1,0 +1,31 @@
+package project
+
+import (
+	"context"
+	"time"
+)
+
+// Incoming is objects that a push brought and that nobody else sees yet: git's quarantine.
+type Incoming interface {
+	// Migrate publishes the objects into the repository's own store. Idempotent; durable on return.
+	Migrate(ctx context.Context) error
+	// Discard removes what was not migrated. Idempotent, and safe after Migrate.
+	Discard() error
+}
+
+// Queue is where a project stands: what runs, and who waits in line, first come first.
+type Queue struct {
+	Running *Record  `json:"running,omitempty"`
+	Waiting []Record `json:"waiting,omitempty"`
+}
+
+// Record is a deployment and how far it has come.
+type Record struct {
+	Deployment
+	State  State   `json:"state"`
+	Result *Result `json:"result,omitempty"`
+	// Procedure and Step say what runs right now, and Since when.
+	Procedure string    `json:"now_procedure,omitempty"`
+	Step      string    `json:"now_step,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+}
