@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"io/fs"
-	"time"
 
 	"corpus-git/project"
 )
@@ -30,36 +29,8 @@ type Repos interface {
 	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
 	// Tree is a commit's files; objects of in (which may be nil) are seen.
 	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
-	// Checkout brings a published commit into the working copy dir; see CheckoutStats. Re-runnable; durable on return.
-	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (CheckoutStats, error)
+	// Checkout brings a published commit into the working copy dir; see project.CheckoutStats. Re-runnable; durable on return.
+	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (project.CheckoutStats, error)
 	// Describe compares two commits; old may be "".
-	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (Description, error)
-}
-
-// CheckoutStats counts what a checkout did.
-type CheckoutStats struct {
-	Written, Removed, Unchanged int
-	// Untracked is the number of files that git does not track, which stayed.
-	Untracked int
-	// Local are tracked files that were changed on the machine and were overwritten (the first few; LocalCount is all).
-	Local      []string
-	LocalCount int
-	Bytes      int64
-	// Notes are lines for the pusher: submodules that were not fetched, attributes that are not honoured.
-	Notes []string
-}
-
-// Description is what a push brings.
-type Description struct {
-	Subject string
-	Author  string
-	Time    time.Time
-	// Commits is the number of commits new reaches and old does not; CommitsMore says that counting stopped there.
-	Commits     int
-	CommitsMore bool
-	// Files is the number of files that differ, and Paths the first of them.
-	Files int
-	Paths []string
-	// Forced: old is not an ancestor of new.
-	Forced bool
+	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
 }
