@@ -1,0 +1,301 @@
+package vfs
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// OS is the machine's file system. The zero value is ready; relative paths start at the working directory.
+type OS struct{}
+
+var _ FS = OS{}
+
+// dir implements every method of FS by the *at system calls. fd is AT_FDCWD for OS.
+type dir struct {
+	fd int
+	f  *os.File // keeps fd open; nil for OS
+}
+
+func cwd() dir { return dir{fd: unix.AT_FDCWD} }
+
+// retry repeats a call that a signal interrupted.
+func retry(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR { //nolint:errorlint // a bare errno of our own call
+			return err
+		}
+	}
+}
+
+func linkErr(op, a, b string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: op, Old: a, New: b, Err: err}
+}
+
+// Close ends a Dir.
+func (d dir) Close() error {
+	if d.f == nil {
+		return nil
+	}
+	return d.f.Close()
+}
+
+func (d dir) openFD(path string, flag int, perm uint32) (int, error) {
+	var fd int
+	err := retry(func() (e error) {
+		fd, e = unix.Openat(d.fd, path, flag|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
+		return e
+	})
+	return fd, err
+}
+
+func (d dir) OpenFile(path string, flag int, perm uint32) (File, error) {
+	fd, err := d.openFD(path, flag, perm)
+	if err != nil {
+		return nil, pathErr("open", path, err)
+	}
+	return &file{fd: fd, name: path}, nil
+}
+
+// openBeneath opens a folder without following any link below d, by openat2 (Linux 5.6) or element by element.
+func (d dir) openBeneath(path string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
+	if d.fd == unix.AT_FDCWD || strings.HasPrefix(path, "/") {
+		return d.openFD(path, flags, 0)
+	}
+	var fd int
+	err := retry(func() (e error) {
+		fd, e = unix.Openat2(d.fd, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+		return e
+	})
+	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENAMETOOLONG) && !errors.Is(err, unix.EPERM) {
+		return fd, err
+	}
+	at := d.fd
+	for el := range strings.SplitSeq(path, "/") {
+		if el == ".." {
+			err = unix.EXDEV
+		} else {
+			fd, err = dir{fd: at}.openFD(el, flags, 0)
+		}
+		if at != d.fd {
+			_ = unix.Close(at)
+		}
+		if err != nil {
+			return -1, err
+		}
+		at = fd
+	}
+	return at, nil
+}
+
+func (d dir) OpenDir(path string) (Dir, error) {
+	fd, err := d.openBeneath(path)
+	if err != nil {
+		return nil, pathErr("opendir", path, err)
+	}
+	return dir{fd: fd, f: os.NewFile(uintptr(fd), path)}, nil
+}
+
+func (d dir) ReadDir(path string) ([]string, error) {
+	fd, err := d.openBeneath(path)
+	if err != nil {
+		return nil, pathErr("readdir", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	names, err := f.Readdirnames(-1)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (d dir) Lstat(path string) (Stat, error) {
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Fstatat(d.fd, path, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return Stat{}, pathErr("lstat", path, err)
+	}
+	return fromUnix(&st), nil
+}
+
+func fromUnix(st *unix.Stat_t) Stat {
+	return Stat{
+		Mode: st.Mode, UID: st.Uid, GID: st.Gid, Nlink: uint64(st.Nlink), Size: st.Size, Blocks: st.Blocks,
+		Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(), Ino: st.Ino, Dev: uint64(st.Dev), Rdev: uint64(st.Rdev),
+	}
+}
+
+func (d dir) Readlink(path string) (string, error) {
+	for size := 256; ; size *= 2 {
+		buf := make([]byte, size)
+		n, err := unix.Readlinkat(d.fd, path, buf)
+		if err != nil {
+			return "", pathErr("readlink", path, err)
+		}
+		if n < size {
+			return string(buf[:n]), nil
+		}
+	}
+}
+
+func (d dir) Mkdir(path string, perm uint32) error {
+	return pathErr("mkdir", path, retry(func() error { return unix.Mkdirat(d.fd, path, perm) }))
+}
+
+func (d dir) Mknod(path string, mode uint32, dev uint64) error {
+	return pathErr("mknod", path, retry(func() error { return unix.Mknodat(d.fd, path, mode, int(dev)) }))
+}
+
+func (d dir) Symlink(target, path string) error {
+	return linkErr("symlink", target, path, retry(func() error { return unix.Symlinkat(target, d.fd, path) }))
+}
+
+func (d dir) Link(oldPath, newPath string) error {
+	return linkErr("link", oldPath, newPath, retry(func() error { return unix.Linkat(d.fd, oldPath, d.fd, newPath, 0) }))
+}
+
+func (d dir) Rename(oldPath, newPath string) error {
+	return linkErr("rename", oldPath, newPath, retry(func() error { return unix.Renameat(d.fd, oldPath, d.fd, newPath) }))
+}
+
+func (d dir) Exchange(a, b string) error {
+	return linkErr("exchange", a, b, retry(func() error { return unix.Renameat2(d.fd, a, d.fd, b, unix.RENAME_EXCHANGE) }))
+}
+
+func (d dir) Remove(path string) error {
+	err := retry(func() error { return unix.Unlinkat(d.fd, path, 0) })
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+		if derr := retry(func() error { return unix.Unlinkat(d.fd, path, unix.AT_REMOVEDIR) }); !errors.Is(derr, unix.ENOTDIR) {
+			err = derr
+		}
+	}
+	return pathErr("remove", path, err)
+}
+
+// Chmod uses fchmodat2 (Linux 6.6), else an O_PATH handle: neither follows a link.
+func (d dir) Chmod(path string, mode uint32) error {
+	err := retry(func() error {
+		p, e := unix.BytePtrFromString(path)
+		if e != nil {
+			return e
+		}
+		return fchmodat2(d.fd, p, mode)
+	})
+	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+		return pathErr("chmod", path, err)
+	}
+	fd, err := d.openFD(path, unix.O_PATH, 0)
+	if err != nil {
+		return pathErr("chmod", path, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		err = unix.EOPNOTSUPP
+	}
+	if err == nil {
+		err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	}
+	return pathErr("chmod", path, err)
+}
+
+func (d dir) Lchown(path string, uid, gid int) error {
+	return pathErr("lchown", path, retry(func() error { return unix.Fchownat(d.fd, path, uid, gid, unix.AT_SYMLINK_NOFOLLOW) }))
+}
+
+func (d dir) Lutimes(path string, mtime int64) error {
+	ts := unix.NsecToTimespec(mtime)
+	return pathErr("utimes", path, retry(func() error {
+		return unix.UtimesNanoAt(d.fd, path, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
+	}))
+}
+
+// procPath names path for system calls that have no *at form.
+func (d dir) procPath(path string) string {
+	if d.fd == unix.AT_FDCWD || strings.HasPrefix(path, "/") {
+		return path
+	}
+	return "/proc/self/fd/" + strconv.Itoa(d.fd) + "/" + path
+}
+
+func (d dir) Xattrs(path string) ([]Xattr, error) {
+	p := d.procPath(path)
+	list, err := grow(func(b []byte) (int, error) { return unix.Llistxattr(p, b) })
+	if errors.Is(err, unix.EOPNOTSUPP) || (err == nil && len(list) == 0) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, pathErr("listxattr", path, err)
+	}
+	names := strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
+	slices.Sort(names)
+	out := make([]Xattr, 0, len(names))
+	for _, n := range names {
+		v, err := grow(func(b []byte) (int, error) { return unix.Lgetxattr(p, n, b) })
+		if errors.Is(err, unix.ENODATA) {
+			continue // removed meanwhile, or not ours to see
+		}
+		if err != nil {
+			return nil, pathErr("getxattr "+n, path, err)
+		}
+		out = append(out, Xattr{Name: n, Value: v})
+	}
+	return out, nil
+}
+
+// grow calls f with a buffer that is large enough.
+func grow(f func([]byte) (int, error)) ([]byte, error) {
+	for size := 256; ; size *= 4 {
+		buf := make([]byte, size)
+		n, err := f(buf)
+		if errors.Is(err, unix.ERANGE) && size < 1<<17 {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return buf[:n], nil
+	}
+}
+
+func (d dir) SetXattr(path string, x Xattr) error {
+	return pathErr("setxattr "+x.Name, path, unix.Lsetxattr(d.procPath(path), x.Name, x.Value, 0))
+}
+
+func (d dir) SyncFS(path string) error {
+	fd, err := d.openFD(path, unix.O_RDONLY, 0)
+	if err != nil {
+		return pathErr("syncfs", path, err)
+	}
+	err = unix.Syncfs(fd)
+	if cerr := unix.Close(fd); err == nil {
+		err = cerr
+	}
+	return pathErr("syncfs", path, err)
+}
+
+func (d dir) StatFS(path string) (Space, error) {
+	var st unix.Statfs_t
+	err := retry(func() error { return unix.Statfs(d.procPath(path), &st) })
+	if err != nil {
+		return Space{}, pathErr("statfs", path, err)
+	}
+	unit := uint64(st.Frsize)
+	if unit == 0 {
+		unit = uint64(st.Bsize)
+	}
+	return Space{Total: st.Blocks * unit, Free: st.Bavail * unit, Files: st.Files, Inodes: st.Ffree}, nil
+}
+

@@ -1,0 +1,205 @@
+package vfs
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// file is an open file of OS. It is a bare descriptor: regular files and folders block only on the disk.
+type file struct {
+	fd     int
+	name   string
+	closed bool
+}
+
+func (f *file) Read(p []byte) (n int, err error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	err = retry(func() (e error) { n, e = unix.Read(f.fd, p); return e })
+	if err != nil {
+		return 0, pathErr("read", f.name, err)
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		var n int
+		err := retry(func() (e error) { n, e = unix.Write(f.fd, p[done:]); return e })
+		if err != nil {
+			return done, pathErr("write", f.name, err)
+		}
+		done += n
+	}
+	return done, nil
+}
+
+func (f *file) Seek(offset int64, whence int) (int64, error) {
+	n, err := unix.Seek(f.fd, offset, whence)
+	return n, pathErr("seek", f.name, err)
+}
+
+func (f *file) Close() error {
+	if f.closed {
+		return pathErr("close", f.name, os.ErrClosed)
+	}
+	f.closed = true
+	err := unix.Close(f.fd)
+	if errors.Is(err, unix.EINTR) {
+		err = nil // Linux has released the descriptor; close(2), "Dealing with error returns"
+	}
+	return pathErr("close", f.name, err)
+}
+
+func (f *file) Stat() (Stat, error) {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(f.fd, &st) }); err != nil {
+		return Stat{}, pathErr("stat", f.name, err)
+	}
+	return fromUnix(&st), nil
+}
+
+func (f *file) Truncate(size int64) error {
+	return pathErr("truncate", f.name, retry(func() error { return unix.Ftruncate(f.fd, size) }))
+}
+
+func (f *file) Chmod(mode uint32) error {
+	return pathErr("chmod", f.name, retry(func() error { return unix.Fchmod(f.fd, mode) }))
+}
+
+func (f *file) Chown(uid, gid int) error {
+	return pathErr("chown", f.name, retry(func() error { return unix.Fchown(f.fd, uid, gid) }))
+}
+
+func (f *file) Utimes(mtime int64) error {
+	ts := unix.NsecToTimespec(mtime)
+	return pathErr("utimes", f.name, retry(func() error {
+		return unix.UtimesNanoAt(f.fd, "", []unix.Timespec{ts, ts}, unix.AT_EMPTY_PATH)
+	}))
+}
+
+func (f *file) Sync() error {
+	return pathErr("fsync", f.name, retry(func() error { return unix.Fsync(f.fd) }))
+}
+
+func (f *file) CopyFrom(src File) (int64, error) {
+	s, ok := src.(*file)
+	if !ok {
+		return io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{src}, make([]byte, 128<<10))
+	}
+	st, err := s.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if st.Size == 0 {
+		return 0, nil
+	}
+	// Small files: one read and one write cost less than asking for clones and holes, unless there are holes.
+	sparse := st.Allocated() < st.Size
+	if st.Size <= 32<<10 && !sparse {
+		return f.plainRange(s, 0, st.Size)
+	}
+	if err := unix.IoctlFileClone(f.fd, s.fd); err == nil {
+		return st.Size, nil
+	}
+	if sparse {
+		return f.copySparse(s, st.Size)
+	}
+	return f.copyRange(s, 0, st.Size)
+}
+
+// copyRange copies size bytes at off to the same place, within the kernel where it can. It returns how many there were.
+func (f *file) copyRange(s *file, off, size int64) (int64, error) {
+	var done int64
+	for done < size {
+		from, to := off+done, off+done
+		var n int
+		err := retry(func() (e error) {
+			n, e = unix.CopyFileRange(s.fd, &from, f.fd, &to, int(min(size-done, 1<<30)), 0)
+			return e
+		})
+		switch {
+		case err == nil && n > 0:
+			done += int64(n)
+			continue
+		case err == nil && done > 0:
+			return done, nil // shrank
+		case err == nil, errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS),
+			errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPERM), errors.Is(err, unix.ETXTBSY):
+			// Some file systems return 0 for files that have content: read them.
+			n, err := f.plainRange(s, off+done, size-done)
+			return done + n, err
+		default:
+			return done, pathErr("copy_file_range", s.name, err)
+		}
+	}
+	return done, nil
+}
+
+// plainRange copies size bytes at off to the same place through memory. It returns how many there were.
+func (f *file) plainRange(s *file, off, size int64) (int64, error) {
+	buf := make([]byte, min(size, 256<<10))
+	var done int64
+	for done < size {
+		var n int
+		err := retry(func() (e error) {
+			n, e = unix.Pread(s.fd, buf[:min(int64(len(buf)), size-done)], off+done)
+			return e
+		})
+		if err != nil {
+			return done, pathErr("read", s.name, err)
+		}
+		if n == 0 {
+			return done, nil
+		}
+		for w := 0; w < n; {
+			var m int
+			err := retry(func() (e error) { m, e = unix.Pwrite(f.fd, buf[w:n], off+done+int64(w)); return e })
+			if err != nil {
+				return done, pathErr("write", f.name, err)
+			}
+			w += m
+		}
+		done += int64(n)
+	}
+	return done, nil
+}
+
+// copySparse copies what lseek(2) calls data and leaves the rest a hole.
+func (f *file) copySparse(s *file, size int64) (int64, error) {
+	for off := int64(0); off < size; {
+		data, err := unix.Seek(s.fd, off, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			break // a hole up to the end
+		}
+		if err != nil { // no SEEK_DATA here
+			if _, err := f.copyRange(s, off, size-off); err != nil {
+				return off, err
+			}
+			break
+		}
+		hole, err := unix.Seek(s.fd, data, unix.SEEK_HOLE)
+		if err != nil {
+			return off, pathErr("seek", s.name, err)
+		}
+		hole = min(hole, size)
+		if _, err := f.copyRange(s, data, hole-data); err != nil {
+			return off, err
+		}
+		off = hole
+	}
+	st, err := s.Stat()
+	if err != nil {
+		return 0, err
+	}
+	end := min(size, st.Size)
+	return end, f.Truncate(end)
+}

@@ -1,0 +1,81 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// TrashPrefix starts the name of what is waiting to be deleted.
+const TrashPrefix = ".trash-"
+
+// Reaper removes trees off the caller's path: a rename, then the deleting in the background. The zero value with an FS
+// is ready. Safe for many goroutines. A crash leaves folders that start with TrashPrefix: Sweep removes them.
+type Reaper struct {
+	FS FS
+
+	mu    sync.Mutex
+	wg    sync.WaitGroup
+	turn  sync.Mutex // one deletion at a time, they compete for the same disk
+	first error
+}
+
+// Remove renames path to a trash name in the same folder, makes that durable, and deletes it in the background.
+// What is not there is no error.
+func (r *Reaper) Remove(path string) error {
+	trash := filepath.Join(filepath.Dir(path), TrashPrefix+strings.TrimPrefix(filepath.Base(TempName(path)), tempPrefix))
+	err := r.FS.Rename(path, trash)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := SyncDir(r.FS, filepath.Dir(path)); err != nil {
+		return err
+	}
+	r.Delete(trash)
+	return nil
+}
+
+// Delete deletes a tree in the background, without the rename.
+func (r *Reaper) Delete(path string) {
+	r.wg.Go(func() {
+		r.turn.Lock()
+		err := RemoveAll(r.FS, path)
+		r.turn.Unlock()
+		if err != nil {
+			r.mu.Lock()
+			if r.first == nil {
+				r.first = err
+			}
+			r.mu.Unlock()
+		}
+	})
+}
+
+// Sweep deletes, in the background, what an earlier process left in dir under TrashPrefix. A missing dir is no error.
+func (r *Reaper) Sweep(dir string) error {
+	names, err := r.FS.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, TrashPrefix) {
+			r.Delete(filepath.Join(dir, n))
+		}
+	}
+	return err
+}
+
+// Wait returns when nothing is left to delete, with the first error since the last Wait.
+func (r *Reaper) Wait() error {
+	r.wg.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.first
+	r.first = nil
+	return err
+}
