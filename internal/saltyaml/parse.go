@@ -1,0 +1,259 @@
+package saltyaml
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"corpus-git/internal/fault"
+)
+
+// Options are the limits and the manners of a parse. The zero value is the default.
+type Options struct {
+	// Private keeps content out of errors: no line text, no key, no anchor. For pillar files.
+	Private bool
+	// MaxBytes bounds the input; 0 means 16 MiB.
+	MaxBytes int
+	// MaxDepth bounds nesting; 0 means 200.
+	MaxDepth int
+}
+
+const (
+	defaultMaxBytes = 16 << 20
+	defaultMaxDepth = 200
+)
+
+const op = "parse YAML"
+
+// Parse reads one document. name is the file's name in errors, which are fault.Error of kind Failed with the
+// place of what is wrong. An empty document is a Doc with a nil Value and a nil Root.
+//
+// The rules are those of PyYAML's CSafeLoader with Salt's changes. Source: Salt documentation, "YAML
+// Idiosyncrasies", and salt.utils.yamlloader of release 3008.
+func Parse(name string, src []byte, opts Options) (*Doc, error) {
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = defaultMaxBytes
+	}
+	if opts.MaxDepth <= 0 {
+		opts.MaxDepth = defaultMaxDepth
+	}
+	d := &Doc{src: source{name: name, text: string(src), private: opts.Private}}
+	if len(src) > opts.MaxBytes {
+		return nil, fault.New(fault.Failed, op, "the file is larger than %d bytes", opts.MaxBytes).WithPos(fault.Pos{File: name})
+	}
+	if err := checkText(d.src); err != nil {
+		return nil, err
+	}
+	root, err := compose(d.src)
+	if err != nil {
+		return nil, err
+	}
+	if root == nil {
+		return d, nil
+	}
+	b := newBuilder(d.src, opts, len(src))
+	if d.Root, err = b.build(root, 0); err != nil {
+		return nil, err
+	}
+	d.Value = d.Root.Value
+	return d, nil
+}
+
+// checkText refuses what is not text before the parser sees it: the parser would take it for UTF-16, or name no line.
+func checkText(s source) error {
+	if !utf8.ValidString(s.text) {
+		for i, r := range s.text {
+			if r == utf8.RuneError {
+				if _, w := utf8.DecodeRuneInString(s.text[i:]); w == 1 {
+					return s.fail(i, "the file is not UTF-8")
+				}
+			}
+		}
+	}
+	for i, r := range s.text {
+		if r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= '~' || r == 0x85 || r >= 0xa0 && r <= 0xd7ff ||
+			r >= 0xe000 && r <= 0xfffd || r >= 0x10000 {
+			continue
+		}
+		return s.fail(i, "control character %U is not allowed", r)
+	}
+	return nil
+}
+
+// fail is an error at a byte offset.
+func (s source) fail(off int, format string, args ...any) *fault.Error {
+	line, col := s.place(off)
+	return fault.New(fault.Failed, op, format, args...).WithPos(s.pos(line, col))
+}
+
+// compose gives the root node of the only document, nil for none.
+func compose(s source) (*yaml.Node, error) {
+	s.text = yaml12.ReplaceAllString(s.text, "${1}1")
+	doc, more, err := decode(strings.NewReader(s.text))
+	if err != nil {
+		return nil, s.syntaxError(err)
+	}
+	if more != nil {
+		return nil, fault.New(fault.Failed, op, "expected a single document in the stream, but found another document").
+			WithPos(s.pos(more.Line, more.Column)).WithHint("a file holds one document: remove the line ---")
+	}
+	if doc == nil || len(doc.Content) == 0 {
+		return nil, nil
+	}
+	return doc.Content[0], s.anchors(doc.Content[0], map[string]*yaml.Node{})
+}
+
+// yaml12 finds a version directive that libyaml accepts and the parser here does not; the rules stay those of 1.1.
+var yaml12 = regexp.MustCompile(`(?m)^(%YAML[ \t]+1\.)2\b`)
+
+// anchors refuses an anchor that stands twice, as PyYAML does.
+func (s source) anchors(n *yaml.Node, seen map[string]*yaml.Node) error {
+	if n.Kind == yaml.AliasNode {
+		return nil
+	}
+	if n.Anchor != "" {
+		if first := seen[n.Anchor]; first != nil {
+			name := ""
+			if !s.private {
+				name = " '" + n.Anchor + "'"
+			}
+			return fault.New(fault.Failed, op, "found duplicate anchor%s", name).WithPos(s.pos(n.Line, n.Column)).
+				WithHint("it stands on line %d already", first.Line)
+		}
+		seen[n.Anchor] = n
+	}
+	for _, c := range n.Content {
+		if err := s.anchors(c, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode reads the first document and, where there is one, the second.
+func decode(r io.Reader) (doc, more *yaml.Node, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("yaml: the parser cannot read this")
+		}
+	}()
+	dec := yaml.NewDecoder(r)
+	doc, more = &yaml.Node{}, &yaml.Node{}
+	if err := dec.Decode(doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil, nil
+		}
+		return nil, nil, err
+	}
+	if err := dec.Decode(more); err != nil {
+		if errors.Is(err, io.EOF) {
+			return doc, nil, nil
+		}
+		return nil, nil, err
+	}
+	return doc, more, nil
+}
+
+// dribble hands out its text byte by byte and so knows how far the parser has looked.
+type dribble struct {
+	text string
+	n    int
+}
+
+func (d *dribble) Read(p []byte) (int, error) {
+	if d.n == len(d.text) {
+		return 0, io.EOF
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	p[0] = d.text[d.n]
+	d.n++
+	return 1, nil
+}
+
+// lookahead is how many characters the scanner wants to see beyond the token that it begins ("--- ").
+const lookahead = 4
+
+var reportedLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// hints are what to do about the mistakes that people make most.
+var hints = []struct{ part, hint string }{
+	{"cannot start any token", "quote a value that begins with @, `, % or a tab; indent with spaces"},
+	{"mapping values are not allowed", "a value that holds ': ' must be quoted; check the indentation of this line and the one above"},
+	{"could not find expected ':'", "a key ends with ':'; check this line and the one above"},
+	{"did not find expected key", "check the indentation of this line and the quotes above it"},
+	{"did not find expected '-' indicator", "items of a list begin with '- ' in one column"},
+	{"did not find expected ',' or", "a [ or { is not closed"},
+	{"found unexpected end of stream", "a quote, [ or { is not closed"},
+	{"found unknown escape character", "backslashes in double quotes begin an escape: use single quotes"},
+	{"unknown anchor", "quote a value that begins with *"},
+	{"alphabetic or numeric character", "quote a value that begins with * or &"},
+}
+
+// syntaxError finds the place of a parser's error. The parser's own line is that of the enclosing block, so the
+// text is parsed again, and how far the parser looked before it gave up tells where.
+func (s source) syntaxError(err error) error {
+	msg := err.Error()
+	m := reportedLine.FindStringSubmatch(msg)
+	opened := 0
+	if m != nil {
+		msg = msg[len(m[0]):]
+		opened, _ = strconv.Atoi(m[1])
+	}
+	d := &dribble{text: s.text}
+	_, _, _ = decode(d)
+	off := d.n
+	if off < len(s.text) || !strings.Contains(msg, "end of stream") {
+		off = max(off-lookahead, 0)
+	}
+	if s.private && strings.HasPrefix(msg, "unknown anchor") {
+		msg = "unknown anchor referenced"
+	}
+	if strings.Contains(msg, "cannot start any token") {
+		if i, tab := s.badStart(d.n); i >= 0 {
+			off = i
+			if tab {
+				msg = `found character '\t' that cannot start any token`
+			}
+		}
+	}
+	if strings.Contains(msg, "found a tab") {
+		off = max(strings.LastIndexByte(s.text[:d.n], '\t'), 0)
+	}
+	line, _ := s.place(off)
+	e := fault.New(fault.Failed, op, "%s", msg).WithPos(s.pos(line, 0))
+	hint := ""
+	for _, h := range hints {
+		if strings.Contains(msg, h.part) {
+			hint = h.hint
+			break
+		}
+	}
+	if strings.Contains(msg, "end of stream") && opened > 0 && opened < line {
+		hint = fmt.Sprintf("%s; what is open began on line %d", hint, opened)
+	}
+	if hint != "" {
+		e = e.WithHint("%s", hint)
+	}
+	return e
+}
+
+// badStart finds the character that no token can begin with, among the last ones that the scanner looked at.
+func (s source) badStart(end int) (off int, tab bool) {
+	for i := max(end-lookahead, 0); i < end && i < len(s.text); i++ {
+		switch s.text[i] {
+		case '\t':
+			return i, true
+		case '@', '`', '%':
+			return i, false
+		}
+	}
+	return -1, false
+}
