@@ -16,7 +16,7 @@ type FS interface {
 	// waited for (O_NONBLOCK). perm is subject to the umask.
 	OpenFile(path string, flag int, perm uint32) (File, error)
 	// OpenDir opens a folder as a file system of its own, whose relative paths start there.
-	// On a Dir no element of a relative path may be a symbolic link or leave the folder.
+	// On a Dir no element of a relative path may be a symbolic link or leave the folder, here and in every method.
 	OpenDir(path string) (Dir, error)
 	// ReadDir lists the names in a folder in byte order, without "." and "..".
 	ReadDir(path string) ([]string, error)
@@ -50,7 +50,7 @@ type FS interface {
 	// Xattrs lists the extended attributes (POSIX ACLs are among them) in byte order of names; none where the
 	// file system has none.
 	Xattrs(path string) ([]Xattr, error)
-	// SetXattr sets one extended attribute.
+	// SetXattr sets one extended attribute; a nil Value removes it.
 	SetXattr(path string, x Xattr) error
 
 	// SyncFS makes everything written so far to the file system that holds path durable, names included

@@ -47,17 +47,58 @@ func (d dir) Close() error {
 	return d.f.Close()
 }
 
-func (d dir) openFD(path string, flag int, perm uint32) (int, error) {
+// at splits path into the open folder that holds it and its last element. On a Dir the way there follows no link.
+func (d dir) at(path string) (parent dir, name string, err error) {
+	i := strings.LastIndexByte(path, '/')
+	if d.fd == unix.AT_FDCWD || i < 0 || strings.HasPrefix(path, "/") {
+		return dir{fd: d.fd}, path, nil
+	}
+	fd, err := d.openBeneath(path[:i])
+	if err != nil {
+		return dir{}, "", err
+	}
+	return dir{fd: fd}, path[i+1:], nil
+}
+
+// in calls f with the folder and the name of path.
+func (d dir) in(path string, f func(fd int, name string) error) error {
+	parent, name, err := d.at(path)
+	if err != nil {
+		return err
+	}
+	err = retry(func() error { return f(parent.fd, name) })
+	if parent.fd != d.fd {
+		_ = unix.Close(parent.fd)
+	}
+	return err
+}
+
+// in2 calls f with the folders and the names of two paths.
+func (d dir) in2(a, b string, f func(afd int, a string, bfd int, b string) error) error {
+	return d.in(a, func(afd int, an string) error {
+		return d.in(b, func(bfd int, bn string) error { return f(afd, an, bfd, bn) })
+	})
+}
+
+func openFD(at int, path string, flag int, perm uint32) (int, error) {
 	var fd int
 	err := retry(func() (e error) {
-		fd, e = unix.Openat(d.fd, path, flag|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
+		fd, e = unix.Openat(at, path, flag|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
+		return e
+	})
+	return fd, err
+}
+
+func (d dir) open(path string, flag int, perm uint32) (fd int, err error) {
+	err = d.in(path, func(at int, name string) (e error) {
+		fd, e = openFD(at, name, flag, perm)
 		return e
 	})
 	return fd, err
 }
 
 func (d dir) OpenFile(path string, flag int, perm uint32) (File, error) {
-	fd, err := d.openFD(path, flag, perm)
+	fd, err := d.open(path, flag, perm)
 	if err != nil {
 		return nil, pathErr("open", path, err)
 	}
@@ -68,7 +109,10 @@ func (d dir) OpenFile(path string, flag int, perm uint32) (File, error) {
 func (d dir) openBeneath(path string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
 	if d.fd == unix.AT_FDCWD || strings.HasPrefix(path, "/") {
-		return d.openFD(path, flags, 0)
+		return openFD(d.fd, path, flags, 0)
+	}
+	if !strings.Contains(path, "/") && path != ".." {
+		return openFD(d.fd, path, flags, 0)
 	}
 	var fd int
 	err := retry(func() (e error) {
@@ -83,7 +127,7 @@ func (d dir) openBeneath(path string) (int, error) {
 		if el == ".." {
 			err = unix.EXDEV
 		} else {
-			fd, err = dir{fd: at}.openFD(el, flags, 0)
+			fd, err = openFD(at, el, flags, 0)
 		}
 		if at != d.fd {
 			_ = unix.Close(at)
@@ -123,7 +167,7 @@ func (d dir) ReadDir(path string) ([]string, error) {
 
 func (d dir) Lstat(path string) (Stat, error) {
 	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, path, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	err := d.in(path, func(at int, name string) error { return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {
 		return Stat{}, pathErr("lstat", path, err)
 	}
@@ -138,9 +182,11 @@ func fromUnix(st *unix.Stat_t) Stat {
 }
 
 func (d dir) Readlink(path string) (string, error) {
+	var buf []byte
+	var n int
 	for size := 256; ; size *= 2 {
-		buf := make([]byte, size)
-		n, err := unix.Readlinkat(d.fd, path, buf)
+		buf = make([]byte, size)
+		err := d.in(path, func(at int, name string) (e error) { n, e = unix.Readlinkat(at, name, buf); return e })
 		if err != nil {
 			return "", pathErr("readlink", path, err)
 		}
@@ -151,93 +197,108 @@ func (d dir) Readlink(path string) (string, error) {
 }
 
 func (d dir) Mkdir(path string, perm uint32) error {
-	return pathErr("mkdir", path, retry(func() error { return unix.Mkdirat(d.fd, path, perm) }))
+	return pathErr("mkdir", path, d.in(path, func(at int, name string) error { return unix.Mkdirat(at, name, perm) }))
 }
 
 func (d dir) Mknod(path string, mode uint32, dev uint64) error {
-	return pathErr("mknod", path, retry(func() error { return unix.Mknodat(d.fd, path, mode, int(dev)) }))
+	return pathErr("mknod", path, d.in(path, func(at int, name string) error { return unix.Mknodat(at, name, mode, int(dev)) }))
 }
 
 func (d dir) Symlink(target, path string) error {
-	return linkErr("symlink", target, path, retry(func() error { return unix.Symlinkat(target, d.fd, path) }))
+	return linkErr("symlink", target, path, d.in(path, func(at int, name string) error { return unix.Symlinkat(target, at, name) }))
 }
 
 func (d dir) Link(oldPath, newPath string) error {
-	return linkErr("link", oldPath, newPath, retry(func() error { return unix.Linkat(d.fd, oldPath, d.fd, newPath, 0) }))
+	return linkErr("link", oldPath, newPath, d.in2(oldPath, newPath, func(afd int, a string, bfd int, b string) error {
+		return unix.Linkat(afd, a, bfd, b, 0)
+	}))
 }
 
 func (d dir) Rename(oldPath, newPath string) error {
-	return linkErr("rename", oldPath, newPath, retry(func() error { return unix.Renameat(d.fd, oldPath, d.fd, newPath) }))
+	return linkErr("rename", oldPath, newPath, d.in2(oldPath, newPath, unix.Renameat))
 }
 
 func (d dir) Exchange(a, b string) error {
-	return linkErr("exchange", a, b, retry(func() error { return unix.Renameat2(d.fd, a, d.fd, b, unix.RENAME_EXCHANGE) }))
+	return linkErr("exchange", a, b, d.in2(a, b, func(afd int, a string, bfd int, b string) error {
+		return unix.Renameat2(afd, a, bfd, b, unix.RENAME_EXCHANGE)
+	}))
 }
 
 func (d dir) Remove(path string) error {
-	err := retry(func() error { return unix.Unlinkat(d.fd, path, 0) })
-	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
-		if derr := retry(func() error { return unix.Unlinkat(d.fd, path, unix.AT_REMOVEDIR) }); !errors.Is(derr, unix.ENOTDIR) {
-			err = derr
+	return pathErr("remove", path, d.in(path, func(at int, name string) error {
+		err := unix.Unlinkat(at, name, 0)
+		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+			if derr := unix.Unlinkat(at, name, unix.AT_REMOVEDIR); !errors.Is(derr, unix.ENOTDIR) {
+				err = derr
+			}
 		}
-	}
-	return pathErr("remove", path, err)
+		return err
+	}))
 }
 
 // Chmod uses fchmodat2 (Linux 6.6), else an O_PATH handle: neither follows a link.
 func (d dir) Chmod(path string, mode uint32) error {
-	err := retry(func() error {
-		p, e := unix.BytePtrFromString(path)
-		if e != nil {
-			return e
+	return pathErr("chmod", path, d.in(path, func(at int, name string) error {
+		p, err := unix.BytePtrFromString(name)
+		if err != nil {
+			return err
 		}
-		return fchmodat2(d.fd, p, mode)
-	})
-	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
-		return pathErr("chmod", path, err)
-	}
-	fd, err := d.openFD(path, unix.O_PATH, 0)
-	if err != nil {
-		return pathErr("chmod", path, err)
-	}
-	defer func() { _ = unix.Close(fd) }()
-	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		err = unix.EOPNOTSUPP
-	}
-	if err == nil {
-		err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
-	}
-	return pathErr("chmod", path, err)
+		if err := fchmodat2(at, p, mode); !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+			return err
+		}
+		fd, err := openFD(at, name, unix.O_PATH, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = unix.Close(fd) }()
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			return unix.EOPNOTSUPP
+		}
+		return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	}))
 }
 
 func (d dir) Lchown(path string, uid, gid int) error {
-	return pathErr("lchown", path, retry(func() error { return unix.Fchownat(d.fd, path, uid, gid, unix.AT_SYMLINK_NOFOLLOW) }))
+	return pathErr("lchown", path, d.in(path, func(at int, name string) error {
+		return unix.Fchownat(at, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+	}))
 }
 
 func (d dir) Lutimes(path string, mtime int64) error {
 	ts := unix.NsecToTimespec(mtime)
-	return pathErr("utimes", path, retry(func() error {
-		return unix.UtimesNanoAt(d.fd, path, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
+	return pathErr("utimes", path, d.in(path, func(at int, name string) error {
+		return unix.UtimesNanoAt(at, name, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
 	}))
 }
 
-// procPath names path for system calls that have no *at form.
-func (d dir) procPath(path string) string {
-	if d.fd == unix.AT_FDCWD || strings.HasPrefix(path, "/") {
-		return path
+// procPath names a file for system calls that have no *at form.
+func procPath(at int, name string) string {
+	if at == unix.AT_FDCWD || strings.HasPrefix(name, "/") {
+		return name
 	}
-	return "/proc/self/fd/" + strconv.Itoa(d.fd) + "/" + path
+	return "/proc/self/fd/" + strconv.Itoa(at) + "/" + name
 }
 
 func (d dir) Xattrs(path string) ([]Xattr, error) {
-	p := d.procPath(path)
+	var out []Xattr
+	err := d.in(path, func(at int, name string) (e error) {
+		out, e = xattrs(procPath(at, name))
+		return e
+	})
+	return out, pathErr("xattrs", path, err)
+}
+
+func xattrs(p string) ([]Xattr, error) {
 	list, err := grow(func(b []byte) (int, error) { return unix.Llistxattr(p, b) })
 	if errors.Is(err, unix.EOPNOTSUPP) || (err == nil && len(list) == 0) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, pathErr("listxattr", path, err)
+		return nil, err
 	}
 	names := strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
 	slices.Sort(names)
@@ -248,7 +309,7 @@ func (d dir) Xattrs(path string) ([]Xattr, error) {
 			continue // removed meanwhile, or not ours to see
 		}
 		if err != nil {
-			return nil, pathErr("getxattr "+n, path, err)
+			return nil, err
 		}
 		out = append(out, Xattr{Name: n, Value: v})
 	}
@@ -271,11 +332,16 @@ func grow(f func([]byte) (int, error)) ([]byte, error) {
 }
 
 func (d dir) SetXattr(path string, x Xattr) error {
-	return pathErr("setxattr "+x.Name, path, unix.Lsetxattr(d.procPath(path), x.Name, x.Value, 0))
+	return pathErr("setxattr "+x.Name, path, d.in(path, func(at int, name string) error {
+		if x.Value == nil {
+			return unix.Lremovexattr(procPath(at, name), x.Name)
+		}
+		return unix.Lsetxattr(procPath(at, name), x.Name, x.Value, 0)
+	}))
 }
 
 func (d dir) SyncFS(path string) error {
-	fd, err := d.openFD(path, unix.O_RDONLY, 0)
+	fd, err := d.open(path, unix.O_RDONLY, 0)
 	if err != nil {
 		return pathErr("syncfs", path, err)
 	}
@@ -288,7 +354,7 @@ func (d dir) SyncFS(path string) error {
 
 func (d dir) StatFS(path string) (Space, error) {
 	var st unix.Statfs_t
-	err := retry(func() error { return unix.Statfs(d.procPath(path), &st) })
+	err := d.in(path, func(at int, name string) error { return unix.Statfs(procPath(at, name), &st) })
 	if err != nil {
 		return Space{}, pathErr("statfs", path, err)
 	}
@@ -298,4 +364,3 @@ func (d dir) StatFS(path string) (Space, error) {
 	}
 	return Space{Total: st.Blocks * unit, Free: st.Bavail * unit, Files: st.Files, Inodes: st.Ffree}, nil
 }
-
