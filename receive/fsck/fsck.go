@@ -1,0 +1,176 @@
+package fsck
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Error says that an object breaks a rule.
+type Error struct {
+	Type plumbing.ObjectType
+	Hash plumbing.Hash
+	// Rule is git's name of the rule, for example "hasDotgit".
+	Rule string
+	// Detail explains it for the object at hand.
+	Detail string
+	// Path is the object's place in the tree of a pushed commit, or the entry's name in the tree, where known.
+	Path string
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s %s: %s: %s", e.Type, e.Hash, e.Rule, e.Detail)
+	if e.Path != "" {
+		s += fmt.Sprintf(" (%q)", e.Path)
+	}
+	return s
+}
+
+// Seen gets what an object says of others. A nil function is not called.
+type Seen struct {
+	// Link is called for each object that this one needs: a commit's tree and parents, a tag's object, a tree's entries but gitlinks.
+	Link func(plumbing.Hash, plumbing.ObjectType)
+	// Modules is called for each blob that is the .gitmodules of some tree: Modules is to check it.
+	Modules func(plumbing.Hash)
+}
+
+// Check looks at one object. Blobs are always good. The error is an *Error.
+func Check(t plumbing.ObjectType, h plumbing.Hash, data []byte, seen Seen) error {
+	var err *Error
+	switch t {
+	case plumbing.CommitObject:
+		err = commit(data, seen)
+	case plumbing.TreeObject:
+		err = tree(data, seen)
+	case plumbing.TagObject:
+		err = tag(data, seen)
+	}
+	if err == nil {
+		return nil
+	}
+	err.Type, err.Hash = t, h
+	return err
+}
+
+func broken(rule, format string, args ...any) *Error {
+	return &Error{Rule: rule, Detail: fmt.Sprintf(format, args...)}
+}
+
+// header checks that the headers end, and hold no NUL.
+func header(data []byte) *Error {
+	end := bytes.Index(data, []byte("\n\n"))
+	if end < 0 {
+		// A commit or tag without a message may end with its last header.
+		if len(data) == 0 || data[len(data)-1] != '\n' {
+			return broken("unterminatedHeader", "the headers do not end")
+		}
+		end = len(data)
+	}
+	if bytes.IndexByte(data[:end], 0) >= 0 {
+		return broken("nulInHeader", "there is a NUL among the headers")
+	}
+	return nil
+}
+
+// field takes a header line "name value". ok is false where the next line is another one.
+func field(data *[]byte, name string) (value []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(*data, []byte(name+" "))
+	if !ok {
+		return nil, false
+	}
+	i := bytes.IndexByte(rest, '\n')
+	if i < 0 {
+		return nil, false
+	}
+	*data = rest[i+1:]
+	return rest[:i], true
+}
+
+// parseHash reads 40 digits of lower case, and nothing else.
+func parseHash(b []byte) (h plumbing.Hash, ok bool) {
+	if len(b) != 40 {
+		return h, false
+	}
+	for i, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		default:
+			return h, false
+		}
+		h[i/2] |= c << (4 * (1 - i%2))
+	}
+	return h, true
+}
+
+func (s Seen) link(h plumbing.Hash, t plumbing.ObjectType) {
+	if s.Link != nil {
+		s.Link(h, t)
+	}
+}
+
+func commit(data []byte, seen Seen) *Error {
+	if err := header(data); err != nil {
+		return err
+	}
+	v, ok := field(&data, "tree")
+	if !ok {
+		return broken("missingTree", "the first line names no tree")
+	}
+	h, ok := parseHash(v)
+	if !ok {
+		return broken("badTreeSha1", "%q is no object name", clip(v))
+	}
+	seen.link(h, plumbing.TreeObject)
+	for {
+		v, ok := field(&data, "parent")
+		if !ok {
+			break
+		}
+		if h, ok = parseHash(v); !ok {
+			return broken("badParentSha1", "%q is no object name", clip(v))
+		}
+		seen.link(h, plumbing.CommitObject)
+	}
+	if _, ok := field(&data, "author"); !ok {
+		return broken("missingAuthor", "no author after tree and parents")
+	}
+	for ok {
+		_, ok = field(&data, "author") // several: a wart of old conversions
+	}
+	if _, ok := field(&data, "committer"); !ok {
+		return broken("missingCommitter", "no committer after the author")
+	}
+	return nil
+}
+
+func tag(data []byte, seen Seen) *Error {
+	if err := header(data); err != nil {
+		return err
+	}
+	v, ok := field(&data, "object")
+	if !ok {
+		return broken("missingObject", "the first line names no object")
+	}
+	h, ok := parseHash(v)
+	if !ok {
+		return broken("badObjectSha1", "%q is no object name", clip(v))
+	}
+	if v, ok = field(&data, "type"); !ok {
+		return broken("missingTypeEntry", "no type after the object")
+	}
+	t, err := plumbing.ParseObjectType(string(v))
+	if err != nil || t > plumbing.TagObject {
+		return broken("badType", "unknown type %q", clip(v))
+	}
+	if _, ok = field(&data, "tag"); !ok {
+		return broken("missingTagEntry", "no name after the type")
+	}
+	seen.link(h, t)
+	return nil
+}
+
+func clip(b []byte) []byte { return b[:min(len(b), 64)] }

@@ -1,0 +1,63 @@
+package fsck
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/config"
+)
+
+// maxModules is the size of the largest .gitmodules that is looked at; a larger one is refused.
+const maxModules = 10 << 20
+
+// Modules checks the content of a .gitmodules: what would make git run commands or leave the tree when it follows it
+// (CVE-2018-11235, CVE-2018-17456, CVE-2019-1387). The error is an *Error.
+func Modules(h plumbing.Hash, size int64, data []byte) error {
+	fail := func(rule, format string, args ...any) error {
+		err := broken(rule, format, args...)
+		err.Type, err.Hash, err.Path = plumbing.BlobObject, h, ".gitmodules"
+		return err
+	}
+	if size > maxModules {
+		return fail("gitmodulesLarge", "%d bytes are too many to check", size)
+	}
+	var c config.Config
+	if err := config.NewDecoder(bytes.NewReader(data)).Decode(&c); err != nil {
+		return nil //nolint:nilerr // gitmodulesParse is let through, as git does: what does not parse is not followed
+	}
+	for _, s := range c.Sections {
+		if !s.IsName("submodule") {
+			continue
+		}
+		for _, sub := range s.Subsections {
+			if !moduleName(sub.Name) {
+				return fail("gitmodulesName", "submodule is named %q", sub.Name)
+			}
+			for _, o := range sub.Options {
+				switch {
+				case o.IsKey("url") && (strings.HasPrefix(o.Value, "-") || strings.ContainsAny(o.Value, "\n\r")):
+					return fail("gitmodulesUrl", "submodule %q has URL %q", sub.Name, o.Value)
+				case o.IsKey("path") && strings.HasPrefix(o.Value, "-"):
+					return fail("gitmodulesPath", "submodule %q has path %q", sub.Name, o.Value)
+				case o.IsKey("update") && strings.HasPrefix(o.Value, "!"):
+					return fail("gitmodulesUpdate", "submodule %q runs a command on update", sub.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// moduleName refuses empty names, and ".." as a part of one.
+func moduleName(name string) bool {
+	if name == "" {
+		return false
+	}
+	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if part == ".." {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,296 @@
+package pack
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Object is one object of an incoming pack, resolved.
+type Object struct {
+	Type plumbing.ObjectType
+	Hash plumbing.Hash
+	Size int64
+	// Data is the content, valid during the call only. It is nil for a blob that was streamed (Limits.StreamBytes).
+	Data []byte
+	// Added tells that the object was not in the pack but in Bases, and was appended to complete a thin pack.
+	Added bool
+}
+
+// Indexer ingests packs. Only Dir must be set.
+type Indexer struct {
+	// Dir is the folder, which exists, for the pack, its .idx and .rev, and the temporary files.
+	Dir string
+	// Bases gives the objects that a thin pack builds on. Nil refuses thin packs.
+	Bases Getter
+	// Limits bounds what the pack may ask for.
+	Limits Limits
+	// Workers is the number of goroutines; 0 means the number of CPUs, at most 4.
+	Workers int
+	// Visit, if set, sees each object once, in no particular order, from several goroutines. Its error ends the ingestion and is
+	// returned as it is, wrapped at most.
+	Visit func(Object) error
+	// Progress, if set, is told now and then how many of total objects are complete, from one goroutine at a time.
+	Progress func(done, total int)
+	// NoRev leaves out the .rev.
+	NoRev bool
+}
+
+// Result describes an ingested pack. Nothing is synced to the disk yet.
+type Result struct {
+	// ID is the pack's trailer, which is in the files' names: <Dir>/pack-<ID>.pack, .idx, .rev. It differs from the trailer that came
+	// where the pack was thin.
+	ID plumbing.Hash
+	// Pack, Idx and Rev are the files' paths. They are empty for a pack of no objects, for which no file is left. Rev is empty with NoRev.
+	Pack, Idx, Rev string
+	// Objects counts what the pack holds now, Added those of them that completed it, Deltas those stored as deltas.
+	Objects, Added, Deltas int
+	// Bytes is the length of the pack on the wire.
+	Bytes int64
+
+	run *run
+}
+
+// Has tells whether the pack holds h.
+func (r *Result) Has(h plumbing.Hash) bool {
+	_, ok := r.Type(h)
+	return ok
+}
+
+// Type is the type of an object of the pack.
+func (r *Result) Type(h plumbing.Hash) (plumbing.ObjectType, bool) {
+	i, ok := r.run.findSorted(h)
+	if !ok {
+		return 0, false
+	}
+	return plumbing.ObjectType(r.run.recs.at(i).real), true
+}
+
+// Index reads one pack from r, up to its trailer and not a byte further: what r has buffered beyond stays in r. A
+// buffer of 256 KiB or more is best. On error nothing is left in Dir.
+//
+// Errors: one with ErrCorrupt in its chain says that the bytes are no good pack, a *LimitError that it is over a limit, a
+// *MissingBaseError that a delta builds on an object that is nowhere, io.ErrUnexpectedEOF that the stream ended before
+// the pack did; otherwise it is the reader's, the disk's, Visit's or ctx's own.
+func (x *Indexer) Index(ctx context.Context, r *bufio.Reader) (_ *Result, err error) {
+	f, err := os.CreateTemp(x.Dir, "tmp_pack_")
+	if err != nil {
+		return nil, err
+	}
+	left := []string{f.Name()}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			for _, name := range left {
+				_ = os.Remove(name)
+			}
+		}
+	}()
+	g := &run{x: x, ctx: ctx, lim: x.Limits.WithDefaults(), file: f, workers: x.Workers}
+	if g.workers <= 0 {
+		g.workers = min(runtime.NumCPU(), 4)
+	}
+	if err := g.scan(r); err != nil {
+		return nil, err
+	}
+	if err := g.resolve(); err != nil {
+		return nil, err
+	}
+	res := &Result{ID: g.trailer, Objects: g.recs.n, Added: g.added, Deltas: g.deltas, Bytes: g.wire, run: g}
+	if err := g.sort(); err != nil {
+		return nil, err
+	}
+	if g.recs.n == 0 {
+		return res, os.Remove(f.Name())
+	}
+	base := filepath.Join(x.Dir, "pack-"+g.trailer.String())
+	// The .idx comes last: a pack without one does not exist.
+	if !x.NoRev {
+		if err := writeFile(x.Dir, base+".rev", &left, g.writeRev); err != nil {
+			return nil, err
+		}
+		res.Rev = base + ".rev"
+	}
+	if err := f.Chmod(0o444); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(f.Name(), base+".pack"); err != nil {
+		return nil, err
+	}
+	left = append(left, base+".pack")
+	if err := writeFile(x.Dir, base+".idx", &left, g.writeIdx); err != nil {
+		return nil, err
+	}
+	res.Pack, res.Idx = base+".pack", base+".idx"
+	g.file, g.first, g.next, g.refs = nil, nil, nil, nil
+	return res, nil
+}
+
+func writeFile(dir, name string, left *[]string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(dir, "tmp_idx_")
+	if err != nil {
+		return err
+	}
+	*left = append(*left, f.Name(), name)
+	w := bufio.NewWriterSize(f, 64<<10)
+	err = write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Chmod(0o444)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// record is what is kept of each object: 40 bytes, no pointers.
+type record struct {
+	off  int64
+	hash plumbing.Hash
+	crc  uint32
+	base int32 // an OFSDelta's base, as the number of a record
+	typ  uint8 // as stored
+	real uint8 // resolved; 0 is not yet
+	head uint8 // length of the entry's head
+}
+
+func (r *record) delta() bool { return r.typ >= uint8(plumbing.OFSDeltaObject) }
+
+// records grows by pieces, so that a pack that lies about its count costs nothing and pointers stay good.
+type records struct {
+	n      int
+	pieces [][]record
+}
+
+const recordPiece = 1 << 12
+
+func (r *records) at(i int32) *record { return &r.pieces[uint32(i)/recordPiece][uint32(i)%recordPiece] }
+
+func (r *records) add() *record {
+	if r.n%recordPiece == 0 {
+		r.pieces = append(r.pieces, make([]record, recordPiece))
+	}
+	r.n++
+	return r.at(int32(r.n - 1))
+}
+
+// find is the record that begins at off.
+func (r *records) find(off int64) (int32, bool) {
+	lo, hi := 0, r.n
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if r.at(int32(mid)).off < off {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return int32(lo), lo < r.n && r.at(int32(lo)).off == off
+}
+
+// run is one ingestion.
+type run struct {
+	x       *Indexer
+	ctx     context.Context
+	lim     Limits
+	file    *os.File
+	workers int
+
+	recs    records
+	wire    int64 // bytes of the pack that came
+	end     int64 // where the trailer lies, or the next object is appended
+	trailer plumbing.Hash
+	deltas  int
+	added   int
+	total   atomic.Int64 // inflated bytes
+
+	first, next []int32 // children of each record: the first, and a child's next sibling; -1 ends
+	refs        []refDelta
+	order       []int32 // records in the order of names
+
+	progress sync.Mutex
+	done     int
+	told     int
+	expected int
+}
+
+// refDelta is a delta that names its base.
+type refDelta struct {
+	base plumbing.Hash
+	rec  int32
+}
+
+// MissingBaseError says that a delta's base is neither in the pack nor in the repository.
+type MissingBaseError struct {
+	Base   plumbing.Hash
+	Offset int64 // of the delta
+	Deltas int   // that could not be resolved
+}
+
+func (e *MissingBaseError) Error() string {
+	return fmt.Sprintf("delta at byte %d of the pack builds on %s, which is neither in the pack nor in the repository (%d unresolved)", e.Offset, e.Base, e.Deltas)
+}
+
+// Is makes errors.Is(err, ErrCorrupt) true.
+func (e *MissingBaseError) Is(target error) bool { return target == ErrCorrupt }
+
+// grown adds n to the inflated bytes.
+func (g *run) grown(n int64) error {
+	if t := g.total.Add(n); t > g.lim.TotalBytes {
+		return &LimitError{Name: "TotalBytes", Limit: g.lim.TotalBytes}
+	}
+	return nil
+}
+
+// complete hands an object to Visit and counts it.
+func (g *run) complete(o Object) error {
+	if g.x.Visit != nil {
+		if err := g.x.Visit(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *run) tell(n int) {
+	if g.x.Progress == nil {
+		return
+	}
+	g.progress.Lock()
+	defer g.progress.Unlock()
+	if g.done += n; g.done-g.told >= 1000 || g.done == g.expected {
+		g.told = g.done
+		g.x.Progress(g.done, g.expected)
+	}
+}
+
+// seal makes the trailer of a pack that has grown: count, hash over all of it, trailer.
+func (g *run) seal() error {
+	var head []byte
+	head = appendHeader(head, uint32(g.recs.n))
+	if _, err := g.file.WriteAt(head, 0); err != nil {
+		return err
+	}
+	h := sha1.New()
+	if _, err := io.Copy(h, io.NewSectionReader(g.file, 0, g.end)); err != nil {
+		return err
+	}
+	h.Sum(g.trailer[:0])
+	if _, err := g.file.WriteAt(g.trailer[:], g.end); err != nil {
+		return err
+	}
+	return g.file.Truncate(g.end + hashLen)
+}

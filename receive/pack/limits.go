@@ -1,0 +1,90 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Limits bounds what a pack may ask of the machine. A zero field means its default; a negative one means no bound.
+type Limits struct {
+	// PackBytes is the length of the pack on the wire. Default 4 GiB.
+	PackBytes int64
+	// Objects is the number of objects in a pack. Default 20 million. Independent of it, memory is taken only for objects that came.
+	Objects int64
+	// ObjectBytes is the inflated size of one object. Default 2 GiB.
+	ObjectBytes int64
+	// DeltaBytes is the size of an object that is stored as a delta, or is the base of one, which lies in memory as a whole.
+	// Default 512 MiB, which is also the size up to which git makes deltas (core.bigFileThreshold).
+	DeltaBytes int64
+	// DeltaDepth is the longest chain of deltas. Default 4095, the most that git pack-objects makes.
+	DeltaDepth int
+	// Ratio is the inflated size of an object divided by its bytes on the wire, looked at above 1 MiB of inflated size. Deflate
+	// itself cannot pass 1032. Default: no bound.
+	Ratio int64
+	// TotalBytes is the sum of the inflated sizes of all objects, deltas resolved. It stops a pack of many bombs, each below the
+	// other limits. Default 1 TiB.
+	TotalBytes int64
+	// StreamBytes is the size from which a blob that is no delta is hashed as it comes and never held. Default 8 MiB. It is no refusal.
+	StreamBytes int64
+	// BaseMemory is the memory for bases of deltas; what does not fit is made anew when needed. Default 64 MiB. It is no refusal.
+	BaseMemory int64
+}
+
+// WithDefaults fills in the defaults.
+func (l Limits) WithDefaults() Limits {
+	def := func(p *int64, v int64) {
+		if *p == 0 {
+			*p = v
+		} else if *p < 0 {
+			*p = 1<<63 - 1
+		}
+	}
+	def(&l.PackBytes, 4<<30)
+	def(&l.Objects, 20_000_000)
+	def(&l.ObjectBytes, 2<<30)
+	def(&l.DeltaBytes, 512<<20)
+	def(&l.Ratio, 1<<63-1)
+	def(&l.TotalBytes, 1<<40)
+	def(&l.StreamBytes, 8<<20)
+	def(&l.BaseMemory, 64<<20)
+	if l.DeltaDepth == 0 {
+		l.DeltaDepth = 4095
+	} else if l.DeltaDepth < 0 {
+		l.DeltaDepth = 1<<31 - 1
+	}
+	return l
+}
+
+// ErrLimit is in the chain of every *LimitError.
+var ErrLimit = errors.New("over a limit")
+
+// LimitError says which limit a pack is over. Name is the field of Limits.
+type LimitError struct {
+	Name       string
+	Limit, Got int64
+	// Offset is the place in the pack, 0 where the limit is about the whole pack.
+	Offset int64
+}
+
+func (e *LimitError) Error() string {
+	what := map[string]string{
+		"PackBytes":   "pack is longer than %d bytes",
+		"Objects":     "pack has more than %d objects",
+		"ObjectBytes": "object is larger than %d bytes",
+		"DeltaBytes":  "object stored as a delta is larger than %d bytes",
+		"DeltaDepth":  "chain of deltas is longer than %d",
+		"Ratio":       "object inflates to more than %d times its bytes",
+		"TotalBytes":  "objects are larger than %d bytes together",
+	}[e.Name]
+	s := fmt.Sprintf(what, e.Limit)
+	if e.Got > 0 {
+		s += fmt.Sprintf(" (%d)", e.Got)
+	}
+	if e.Offset > 0 {
+		s += fmt.Sprintf(", at byte %d of the pack", e.Offset)
+	}
+	return s
+}
+
+// Is makes errors.Is(err, ErrLimit) true.
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }

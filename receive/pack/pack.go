@@ -1,0 +1,463 @@
+package pack
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Pack is an indexed pack on disk. It serves any number of goroutines.
+type Pack struct {
+	path  string
+	file  *os.File
+	size  int64
+	idx   *Index
+	cache *Cache
+	// users counts the calls under way, plus one while open. The index is unmapped when it reaches zero.
+	users  atomic.Int64
+	closed atomic.Bool
+	z      sync.Pool
+}
+
+// maxChain bounds the chains that are followed in a pack on disk; git pack-objects makes none longer than 4095.
+const maxChain = 10000
+
+// Open opens the pack at path, which ends in ".pack"; the .idx lies beside it. Header and trailer are compared with the
+// index, the content is not read. cache may be nil.
+func Open(path string, cache *Cache) (*Pack, error) {
+	base, ok := strings.CutSuffix(path, ".pack")
+	if !ok {
+		return nil, fmt.Errorf("%s: not named *.pack", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pack{path: path, file: f, cache: cache}
+	p.z.New = func() any { return new(reader) }
+	p.users.Store(1)
+	if err := p.open(base + ".idx"); err != nil {
+		f.Close()
+		if p.idx != nil {
+			_ = p.idx.close()
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+func (p *Pack) open(idx string) error {
+	st, err := p.file.Stat()
+	if err != nil {
+		return err
+	}
+	p.size = st.Size()
+	if p.size < headerLen+hashLen {
+		return corrupt("pack of %d bytes", p.size)
+	}
+	var b [hashLen]byte
+	if _, err := p.file.ReadAt(b[:headerLen], 0); err != nil {
+		return err
+	}
+	n, err := parseHeader(b[:headerLen])
+	if err != nil {
+		return err
+	}
+	if p.idx, err = openIndex(idx); err != nil {
+		return err
+	}
+	if _, err := p.file.ReadAt(b[:], p.size-hashLen); err != nil {
+		return err
+	}
+	if int64(n) != int64(p.idx.count) || p.idx.PackHash() != plumbing.Hash(b) {
+		return corrupt("pack and index do not belong together")
+	}
+	return nil
+}
+
+// Path is the file's name as given to Open.
+func (p *Pack) Path() string { return p.path }
+
+// Size is the pack's length in bytes.
+func (p *Pack) Size() int64 { return p.size }
+
+// Count is the number of objects in the pack.
+func (p *Pack) Count() int { return p.idx.count }
+
+// ID is the pack's trailer.
+func (p *Pack) ID() plumbing.Hash { return p.idx.PackHash() }
+
+// Close closes the pack when the last call under way has ended. A second Close does nothing.
+func (p *Pack) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	p.cache.forget(p)
+	return p.release()
+}
+
+func (p *Pack) acquire() error {
+	for {
+		n := p.users.Load()
+		if n == 0 || p.closed.Load() {
+			return ErrClosed
+		}
+		if p.users.CompareAndSwap(n, n+1) {
+			return nil
+		}
+	}
+}
+
+func (p *Pack) release() error {
+	if p.users.Add(-1) > 0 {
+		return nil
+	}
+	return errors.Join(p.idx.close(), p.file.Close())
+}
+
+// Find is the place of an object in the pack.
+func (p *Pack) Find(h plumbing.Hash) (off int64, ok bool, err error) {
+	if err := p.acquire(); err != nil {
+		return 0, false, err
+	}
+	defer p.release()
+	return p.find(h)
+}
+
+func (p *Pack) find(h plumbing.Hash) (int64, bool, error) {
+	i, ok := p.idx.Find(h)
+	if !ok {
+		return 0, false, nil
+	}
+	off, err := p.idx.Offset(i)
+	if err == nil && (off < headerLen || off >= p.size-hashLen) {
+		err = corrupt("index: object %s lies outside of the pack", h)
+	}
+	return off, err == nil, err
+}
+
+// Each calls fn for every object, in the order of names, until fn returns an error, which Each returns.
+func (p *Pack) Each(fn func(h plumbing.Hash, off int64) error) error {
+	if err := p.acquire(); err != nil {
+		return err
+	}
+	defer p.release()
+	for i := range p.idx.count {
+		off, err := p.idx.Offset(i)
+		if err == nil {
+			err = fn(p.idx.Hash(i), off)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Prefix calls fn for each object whose name begins with the hexadecimal digits until fn returns false.
+func (p *Pack) Prefix(digits string, fn func(plumbing.Hash) bool) error {
+	if err := p.acquire(); err != nil {
+		return err
+	}
+	defer p.release()
+	p.idx.Prefix(digits, fn)
+	return nil
+}
+
+// Entry reads the head of the object at off.
+func (p *Pack) Entry(off int64) (Entry, error) {
+	if err := p.acquire(); err != nil {
+		return Entry{}, err
+	}
+	defer p.release()
+	return p.entry(off)
+}
+
+func (p *Pack) entry(off int64) (Entry, error) {
+	if off < headerLen || off >= p.size-hashLen {
+		return Entry{}, corrupt("no object at %d", off)
+	}
+	var b [maxEntryHead]byte
+	n := min(int64(len(b)), p.size-hashLen-off)
+	if _, err := p.file.ReadAt(b[:n], off); err != nil {
+		return Entry{}, err
+	}
+	e, err := parseEntry(b[:n], off)
+	if err == errShort {
+		err = corrupt("object at %d is cut", off)
+	}
+	return e, err
+}
+
+// Base is the place of a delta's base in the same pack.
+func (p *Pack) Base(e Entry) (int64, error) {
+	if e.Type == plumbing.OFSDeltaObject {
+		return e.BaseOffset, nil
+	}
+	off, ok, err := p.Find(e.BaseHash)
+	if err == nil && !ok {
+		err = corrupt("object at %d: its base %s is not in the pack", e.Offset, e.BaseHash)
+	}
+	return off, err
+}
+
+// reader is what one goroutine needs to inflate: decoder and buffers, used again and again.
+type reader struct {
+	z   inflater
+	src []byte
+	big *bufio.Reader
+}
+
+// wholeRead is the inflated size up to which an entry's bytes are read at once.
+const wholeRead = 1 << 20
+
+// Inflate gives the inflated bytes of an entry as stored (a delta stays one), in dst's memory if that suffices.
+func (p *Pack) Inflate(e Entry, dst []byte) ([]byte, error) {
+	if err := p.acquire(); err != nil {
+		return nil, err
+	}
+	defer p.release()
+	return p.inflate(e, dst)
+}
+
+func (p *Pack) inflate(e Entry, dst []byte) ([]byte, error) {
+	rest := p.size - hashLen - e.Data
+	// Deflate gives at most 1032 bytes for one, so a size beyond that is a lie; check before taking memory.
+	if e.Size/1032 > rest || rest < 0 {
+		return nil, corrupt("object at %d: its size %d is more than the pack can hold", e.Offset, e.Size)
+	}
+	if int64(cap(dst)) < e.Size {
+		dst = make([]byte, e.Size)
+	}
+	dst = dst[:e.Size]
+	r := p.z.Get().(*reader)
+	defer p.z.Put(r)
+	if e.Size <= wholeRead {
+		n := min(e.Size+e.Size>>10+64, rest)
+		if int64(cap(r.src)) < n {
+			r.src = make([]byte, max(n, 4096))
+		}
+		src := r.src[:n]
+		if _, err := p.file.ReadAt(src, e.Data); err != nil {
+			return nil, err
+		}
+		_, err := r.z.inflate(dst, src)
+		if err != errShort {
+			return dst, p.at(e, err)
+		}
+		// A stream of many stored blocks may be longer than any sane encoder makes it: read it piece by piece.
+	}
+	body := p.stream(r, e)
+	if err := r.z.reset(body); err != nil {
+		return nil, p.at(e, inflateError(err))
+	}
+	if _, err := io.ReadFull(r.z.zr, dst); err != nil {
+		return nil, p.at(e, inflateError(err))
+	}
+	return dst, p.at(e, r.z.end())
+}
+
+func (p *Pack) stream(r *reader, e Entry) *bufio.Reader {
+	s := io.NewSectionReader(p.file, e.Data, p.size-hashLen-e.Data)
+	if r.big == nil {
+		r.big = bufio.NewReaderSize(s, 64<<10)
+	} else {
+		r.big.Reset(s)
+	}
+	return r.big
+}
+
+func (p *Pack) at(e Entry, err error) error {
+	if err == nil {
+		return nil
+	}
+	if err == errShort {
+		err = corrupt("zlib stream is cut")
+	}
+	return fmt.Errorf("object at %d: %w", e.Offset, err)
+}
+
+// Header is the type and size of the object at off, deltas resolved. No object is inflated for it but the first bytes of a delta.
+func (p *Pack) Header(off int64) (plumbing.ObjectType, int64, error) {
+	if err := p.acquire(); err != nil {
+		return 0, 0, err
+	}
+	defer p.release()
+	e, err := p.entry(off)
+	if err != nil {
+		return 0, 0, err
+	}
+	size := e.Size
+	if e.Delta() {
+		if size, err = p.resultSize(e); err != nil {
+			return 0, 0, err
+		}
+	}
+	for n := 0; e.Delta(); n++ {
+		if n > maxChain {
+			return 0, 0, corrupt("object at %d: endless chain of deltas", off)
+		}
+		if off, err = p.Base(e); err != nil {
+			return 0, 0, err
+		}
+		if t, _, ok := p.cache.get(p, off); ok {
+			return t, size, nil
+		}
+		if e, err = p.entry(off); err != nil {
+			return 0, 0, err
+		}
+	}
+	return e.Type, size, nil
+}
+
+// resultSize inflates the beginning of a delta.
+func (p *Pack) resultSize(e Entry) (int64, error) {
+	r := p.z.Get().(*reader)
+	defer p.z.Put(r)
+	var src [64]byte
+	n := min(int64(len(src)), p.size-hashLen-e.Data)
+	if _, err := p.file.ReadAt(src[:max(n, 0)], e.Data); err != nil {
+		return 0, err
+	}
+	try := func(in io.Reader) (int64, error) {
+		if err := r.z.reset(in); err != nil {
+			return 0, inflateError(err)
+		}
+		var head [20]byte
+		k, err := io.ReadFull(r.z.zr, head[:min(int64(len(head)), e.Size)])
+		if k < 2 && err != nil {
+			return 0, inflateError(err)
+		}
+		_, size, _, err := DeltaSizes(head[:k])
+		return size, err
+	}
+	if size, err := try(bytes.NewReader(src[:max(n, 0)])); err == nil {
+		return size, nil
+	}
+	size, err := try(p.stream(r, e))
+	return size, p.at(e, err)
+}
+
+// Get gives the object at off, deltas resolved. The bytes must not be changed: others may share them.
+func (p *Pack) Get(off int64) (plumbing.ObjectType, []byte, error) {
+	if err := p.acquire(); err != nil {
+		return 0, nil, err
+	}
+	defer p.release()
+	var chain []Entry
+	var base []byte
+	var typ plumbing.ObjectType
+	for at := off; ; {
+		if t, data, ok := p.cache.get(p, at); ok {
+			typ, base = t, data
+			break
+		}
+		e, err := p.entry(at)
+		if err != nil {
+			return 0, nil, err
+		}
+		if !e.Delta() {
+			if base, err = p.inflate(e, nil); err != nil {
+				return 0, nil, err
+			}
+			typ = e.Type
+			if len(chain) > 0 {
+				p.cache.put(p, at, typ, base)
+			}
+			break
+		}
+		if len(chain) > maxChain {
+			return 0, nil, corrupt("object at %d: endless chain of deltas", off)
+		}
+		chain = append(chain, e)
+		if at, err = p.Base(e); err != nil {
+			return 0, nil, err
+		}
+	}
+	var delta []byte
+	for i := len(chain) - 1; i >= 0; i-- {
+		e := chain[i]
+		var err error
+		if delta, err = p.inflate(e, delta); err != nil {
+			return 0, nil, err
+		}
+		if base, err = ApplyDelta(nil, base, delta); err != nil {
+			return 0, nil, p.at(e, err)
+		}
+		if i > 0 {
+			p.cache.put(p, e.Offset, typ, base)
+		}
+	}
+	return typ, base, nil
+}
+
+// Stream opens the object at off. One that is no delta is inflated as it is read and never held as a whole.
+func (p *Pack) Stream(off int64) (plumbing.ObjectType, int64, io.ReadCloser, error) {
+	if err := p.acquire(); err != nil {
+		return 0, 0, nil, err
+	}
+	e, err := p.entry(off)
+	if err != nil || e.Delta() || e.Size <= wholeRead {
+		defer p.release()
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		t, b, err := p.Get(off)
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		return t, int64(len(b)), io.NopCloser(bytes.NewReader(b)), nil
+	}
+	r := p.z.Get().(*reader)
+	if err := r.z.reset(p.stream(r, e)); err != nil {
+		p.z.Put(r)
+		p.release()
+		return 0, 0, nil, p.at(e, inflateError(err))
+	}
+	return e.Type, e.Size, &streamed{p: p, r: r, e: e, left: e.Size}, nil
+}
+
+type streamed struct {
+	p    *Pack
+	r    *reader
+	e    Entry
+	left int64
+}
+
+func (s *streamed) Read(b []byte) (int, error) {
+	if s.r == nil {
+		return 0, os.ErrClosed
+	}
+	if s.left == 0 {
+		if err := s.r.z.end(); err != nil {
+			return 0, s.p.at(s.e, err)
+		}
+		return 0, io.EOF
+	}
+	n, err := s.r.z.zr.Read(b[:min(int64(len(b)), s.left)])
+	s.left -= int64(n)
+	if s.left == 0 {
+		return n, nil
+	}
+	if err != nil {
+		return n, s.p.at(s.e, inflateError(err))
+	}
+	return n, nil
+}
+
+func (s *streamed) Close() error {
+	if s.r == nil {
+		return nil
+	}
+	s.p.z.Put(s.r)
+	s.r = nil
+	return s.p.release()
+}

@@ -1,0 +1,513 @@
+package pack
+
+import (
+	"bufio"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"strconv"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/pjbgf/sha1cd"
+)
+
+// scanner is the first pass: it takes the stream apart, inflates every object once, writes the pack down, and hands
+// what is no delta to a goroutine that hashes it.
+type scanner struct {
+	g    *run
+	in   *bufio.Reader
+	out  *bufio.Writer
+	sum  hash.Hash // of the pack
+	crc  uint32    // of the current entry
+	off  int64
+	z    inflater
+	junk []byte // where deltas inflate to
+	h    *objectHash
+
+	cur    *batch
+	full   chan *batch
+	free   chan *batch
+	failed chan struct{}
+	once   sync.Once
+	err    error
+}
+
+// batch is a number of inflated objects.
+type batch struct {
+	data  []byte
+	items []batchItem
+}
+
+type batchItem struct {
+	rec *record
+	end int // in data
+}
+
+const (
+	batchBytes   = 256 << 10
+	batchObjects = 512
+	batches      = 4
+	// maxKept is the size of the largest buffer that is kept for the next object.
+	maxKept = 2 << 20
+)
+
+func (g *run) scan(r *bufio.Reader) error {
+	s := &scanner{
+		g: g, in: r, out: bufio.NewWriterSize(g.file, 128<<10), sum: sha1.New(), h: newObjectHash(),
+		full: make(chan *batch, batches), free: make(chan *batch, batches), failed: make(chan struct{}),
+	}
+	for range batches {
+		s.free <- new(batch)
+	}
+	var wg sync.WaitGroup
+	for range max(1, g.workers-1) {
+		wg.Go(s.hashBatches)
+	}
+	err := s.run()
+	if err == nil {
+		err = s.send()
+	}
+	close(s.full)
+	wg.Wait()
+	if err == nil {
+		err = s.err
+	}
+	if err == nil {
+		err = s.out.Flush()
+	}
+	return err
+}
+
+func (s *scanner) fail(err error) {
+	s.once.Do(func() {
+		s.err = err
+		close(s.failed)
+	})
+}
+
+// hashBatches names the objects of full batches.
+func (s *scanner) hashBatches() {
+	h := newObjectHash()
+	for b := range s.full {
+		if err := s.g.hashBatch(h, b); err != nil {
+			s.fail(err)
+		}
+		b.items = b.items[:0]
+		if b.data = b.data[:0]; cap(b.data) > maxKept {
+			b.data = nil
+		}
+		s.free <- b
+	}
+}
+
+func (g *run) hashBatch(h *objectHash, b *batch) error {
+	start := 0
+	for _, it := range b.items {
+		data := b.data[start:it.end]
+		start = it.end
+		name, err := h.sum(plumbing.ObjectType(it.rec.typ), data)
+		if err != nil {
+			return fmt.Errorf("object at byte %d of the pack: %w", it.rec.off, err)
+		}
+		it.rec.hash, it.rec.real = name, it.rec.typ
+		if err := g.complete(Object{Type: plumbing.ObjectType(it.rec.typ), Hash: name, Size: int64(len(data)), Data: data}); err != nil {
+			return err
+		}
+	}
+	g.tell(len(b.items))
+	return nil
+}
+
+// send passes the current batch on and takes a free one.
+func (s *scanner) send() error {
+	if s.cur == nil || len(s.cur.items) == 0 {
+		return nil
+	}
+	s.full <- s.cur // never blocks: there are no more batches than places
+	s.cur = nil
+	select {
+	case <-s.failed:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+func (s *scanner) run() error {
+	g := s.g
+	if err := s.need(headerLen); err != nil {
+		return err
+	}
+	b, _ := s.in.Peek(headerLen)
+	count, err := parseHeader(b)
+	if err != nil {
+		return err
+	}
+	if err := s.take(headerLen); err != nil {
+		return err
+	}
+	if int64(count) > g.lim.Objects || count > 1<<31-1 {
+		return &LimitError{Name: "Objects", Limit: min(g.lim.Objects, 1<<31-1), Got: int64(count)}
+	}
+	if int64(count)*minEntry > g.lim.PackBytes {
+		return &LimitError{Name: "PackBytes", Limit: g.lim.PackBytes, Got: int64(count) * minEntry}
+	}
+	g.expected = int(count)
+	for i := range count {
+		if i%256 == 0 {
+			if err := g.ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if err := s.object(); err != nil {
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				err = fmt.Errorf("pack ends within object %d of %d: %w", i+1, count, err)
+			}
+			return err
+		}
+	}
+	g.end = s.off
+	if err := s.need(hashLen); err != nil {
+		return fmt.Errorf("pack ends within its trailer: %w", err)
+	}
+	s.sum.Sum(g.trailer[:0])
+	b, _ = s.in.Peek(hashLen)
+	if plumbing.Hash(b) != g.trailer {
+		return corrupt("pack's checksum is %s and its trailer says %s", g.trailer, plumbing.Hash(b))
+	}
+	err = s.take(hashLen)
+	g.wire = s.off
+	return err
+}
+
+// need waits until n bytes, no more than the buffer holds, are there.
+func (s *scanner) need(n int) error {
+	if _, err := s.in.Peek(n); err != nil {
+		return eof(err)
+	}
+	return nil
+}
+
+func eof(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// window is what has come and was not taken. It never waits unless there is nothing.
+func (s *scanner) window() ([]byte, error) {
+	if s.in.Buffered() == 0 {
+		if err := s.need(1); err != nil {
+			return nil, err
+		}
+	}
+	return s.in.Peek(s.in.Buffered())
+}
+
+// take passes n bytes, which are in the buffer, to the file and the sums.
+func (s *scanner) take(n int) error {
+	b, _ := s.in.Peek(n)
+	s.crc = crc32.Update(s.crc, crc32.IEEETable, b)
+	s.sum.Write(b)
+	if _, err := s.out.Write(b); err != nil {
+		return err
+	}
+	if s.off += int64(n); s.off > s.g.lim.PackBytes {
+		return &LimitError{Name: "PackBytes", Limit: s.g.lim.PackBytes}
+	}
+	_, err := s.in.Discard(n)
+	return err
+}
+
+func (s *scanner) object() error {
+	g := s.g
+	e, err := s.head()
+	if err != nil {
+		return err
+	}
+	rec := g.recs.add()
+	rec.off, rec.typ, rec.head, rec.base = e.Offset, uint8(e.Type), uint8(e.Data-e.Offset), -1
+	switch e.Type {
+	case plumbing.OFSDeltaObject:
+		base, ok := g.recs.find(e.BaseOffset)
+		if !ok {
+			return corrupt("object at %d: no object begins at %d, where its base should be", e.Offset, e.BaseOffset)
+		}
+		rec.base = base
+		g.deltas++
+	case plumbing.REFDeltaObject:
+		g.refs = append(g.refs, refDelta{e.BaseHash, int32(g.recs.n - 1)})
+		g.deltas++
+	}
+	if e.Size > g.lim.ObjectBytes {
+		return &LimitError{Name: "ObjectBytes", Limit: g.lim.ObjectBytes, Got: e.Size, Offset: e.Offset}
+	}
+	if err := g.grown(e.Size); err != nil {
+		return err
+	}
+	switch {
+	case e.Delta():
+		err = s.delta(e)
+	case e.Type == plumbing.BlobObject && e.Size > g.lim.StreamBytes:
+		err = s.stream(e, rec)
+	default:
+		err = s.whole(e, rec)
+	}
+	if err == errShort {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return fmt.Errorf("object at byte %d of the pack: %w", e.Offset, err)
+	}
+	rec.crc = s.crc
+	if wire := s.off - e.Data; e.Size > 1<<20 && e.Size/wire > g.lim.Ratio {
+		return &LimitError{Name: "Ratio", Limit: g.lim.Ratio, Got: e.Size / wire, Offset: e.Offset}
+	}
+	return nil
+}
+
+// head reads the head of the next entry, and takes it.
+func (s *scanner) head() (Entry, error) {
+	s.crc = 0
+	for {
+		b, err := s.window()
+		if err != nil {
+			return Entry{}, err
+		}
+		e, err := parseEntry(b, s.off)
+		switch {
+		case err == nil:
+			return e, s.take(int(e.Data - e.Offset))
+		case err != errShort:
+			return e, err
+		}
+		if err := s.need(len(b) + 1); err != nil {
+			return e, err
+		}
+	}
+}
+
+// whole inflates an object that is held into the current batch.
+func (s *scanner) whole(e Entry, rec *record) error {
+	if e.Size > s.g.lim.StreamBytes && e.Size > s.g.lim.DeltaBytes {
+		// Commits, trees and tags are held to be checked; one of this size is no honest one.
+		return &LimitError{Name: "DeltaBytes", Limit: s.g.lim.DeltaBytes, Got: e.Size}
+	}
+	if s.cur != nil && (len(s.cur.data)+int(e.Size) > batchBytes || len(s.cur.items) >= batchObjects) {
+		if err := s.send(); err != nil {
+			return err
+		}
+	}
+	if s.cur == nil {
+		select {
+		case s.cur = <-s.free:
+		case <-s.failed:
+			return s.err
+		}
+	}
+	b := s.cur
+	start := len(b.data)
+	data, err := s.into(b.data, e.Size)
+	if err != nil {
+		return err
+	}
+	b.data = data
+	b.items = append(b.items, batchItem{rec, start + int(e.Size)})
+	return nil
+}
+
+// delta inflates a delta to know where it ends and that it is whole. It is read again when its base is there.
+func (s *scanner) delta(e Entry) error {
+	if e.Size > s.g.lim.DeltaBytes {
+		return &LimitError{Name: "DeltaBytes", Limit: s.g.lim.DeltaBytes, Got: e.Size}
+	}
+	if e.Size < 3 {
+		return corrupt("a delta of %d bytes", e.Size)
+	}
+	junk, err := s.into(s.junk[:0], e.Size)
+	if cap(junk) <= maxKept {
+		s.junk = junk
+	}
+	return err
+}
+
+// into appends the size bytes that the stream inflates to, and takes its bytes.
+func (s *scanner) into(dst []byte, size int64) ([]byte, error) {
+	src, err := s.window()
+	if err != nil {
+		return dst, err
+	}
+	// Memory is taken for what can be true: beyond 1 MiB, for no more than the bytes that came can inflate to.
+	if size <= 1<<20 || size/1032 <= int64(len(src)) {
+		out := grow(dst, int(size))
+		n, err := s.z.inflate(out[len(dst):], src)
+		if err == nil {
+			return out, s.take(n)
+		}
+		if err != errShort {
+			return dst, err
+		}
+		dst = out[:len(dst)]
+	}
+	// The stream goes on beyond what has come: inflate it as it comes.
+	in := &feed{s: s}
+	if err := s.z.reset(in); err != nil {
+		return dst, in.error(err)
+	}
+	for left := size; left > 0; {
+		k := int(min(left, max(64<<10, int64(len(dst)))))
+		dst = grow(dst, k)
+		if _, err := io.ReadFull(s.z.zr, dst[len(dst)-k:]); err != nil {
+			return dst, in.error(err)
+		}
+		left -= int64(k)
+	}
+	if err := s.z.end(); err != nil {
+		return dst, in.error(err)
+	}
+	return dst, in.flush()
+}
+
+func grow(b []byte, n int) []byte {
+	if cap(b)-len(b) >= n {
+		return b[:len(b)+n]
+	}
+	out := make([]byte, len(b)+n, max(len(b)+n, min(2*cap(b), len(b)+n+1<<20)))
+	copy(out, b)
+	return out
+}
+
+// stream hashes a large blob as it comes.
+func (s *scanner) stream(e Entry, rec *record) error {
+	in := &feed{s: s}
+	if err := s.z.reset(in); err != nil {
+		return in.error(err)
+	}
+	s.h.start(e.Type, e.Size)
+	if cap(s.junk) < 64<<10 {
+		s.junk = make([]byte, 64<<10)
+	}
+	buf := s.junk[:64<<10]
+	for left := e.Size; left > 0; {
+		if err := s.g.ctx.Err(); err != nil {
+			return err
+		}
+		n, err := s.z.zr.Read(buf[:min(left, int64(len(buf)))])
+		s.h.write(buf[:n])
+		if left -= int64(n); err != nil && left > 0 {
+			return in.error(err)
+		}
+	}
+	if err := s.z.end(); err != nil {
+		return in.error(err)
+	}
+	if err := in.flush(); err != nil {
+		return err
+	}
+	name, err := s.h.finish()
+	if err != nil {
+		return err
+	}
+	rec.hash, rec.real = name, rec.typ
+	s.g.tell(1)
+	return s.g.complete(Object{Type: e.Type, Hash: name, Size: e.Size})
+}
+
+// feed gives the decoder the stream byte by byte, so that it takes none too many.
+type feed struct {
+	s    *scanner
+	win  []byte
+	used int
+	err  error
+}
+
+func (f *feed) more() error {
+	if f.err == nil {
+		if f.err = f.flush(); f.err == nil {
+			f.win, f.err = f.s.window()
+		}
+	}
+	return f.err
+}
+
+// flush takes what the decoder used.
+func (f *feed) flush() error {
+	n := f.used
+	f.win, f.used = nil, 0
+	return f.s.take(n)
+}
+
+func (f *feed) ReadByte() (byte, error) {
+	if f.used == len(f.win) {
+		if err := f.more(); err != nil {
+			return 0, err
+		}
+	}
+	f.used++
+	return f.win[f.used-1], nil
+}
+
+func (f *feed) Read(p []byte) (int, error) {
+	if f.used == len(f.win) {
+		if err := f.more(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, f.win[f.used:])
+	f.used += n
+	return n, nil
+}
+
+// error prefers the stream's own error to what the decoder made of it.
+func (f *feed) error(err error) error {
+	if f.err != nil {
+		return f.err
+	}
+	return inflateError(err)
+}
+
+// objectHash names objects, and detects collisions (https://shattered.io).
+type objectHash struct {
+	h   sha1cd.CollisionResistantHash
+	buf []byte
+}
+
+func newObjectHash() *objectHash {
+	return &objectHash{h: sha1cd.New().(sha1cd.CollisionResistantHash)}
+}
+
+func (o *objectHash) start(t plumbing.ObjectType, size int64) {
+	o.h.Reset()
+	o.buf = append(o.buf[:0], t.String()...)
+	o.buf = append(o.buf, ' ')
+	o.buf = strconv.AppendInt(o.buf, size, 10)
+	o.buf = append(o.buf, 0)
+	o.h.Write(o.buf)
+}
+
+func (o *objectHash) write(b []byte) { o.h.Write(b) }
+
+func (o *objectHash) finish() (h plumbing.Hash, err error) {
+	sum, collision := o.h.CollisionResistantSum(o.buf[:0])
+	o.buf = sum
+	if copy(h[:], sum); collision {
+		return h, corrupt("object %s is part of a SHA-1 collision attack", h)
+	}
+	return h, nil
+}
+
+func (o *objectHash) sum(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+	o.start(t, int64(len(data)))
+	o.h.Write(data)
+	return o.finish()
+}
+
+// HashObject names an object, and refuses one that is made for a collision.
+func HashObject(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+	return newObjectHash().sum(t, data)
+}

@@ -1,0 +1,38 @@
+// Package store is the object database of a bare repository on disk, in git's own layout: a real git reads and writes it too.
+//
+// It owns <repository>/objects: packs, loose objects, alternates, and the quarantines in which pushed objects wait until they are
+// published. It never touches refs (package refs) and knows no protocol. Formats: gitrepository-layout(5).
+//
+// # Use
+//
+//	err := store.Init(dir)                        // once: an empty bare repository
+//	db, err := store.Open(dir, store.Options{})   // one handle per repository, for all goroutines
+//	defer db.Close()
+//
+//	typ, data, err := db.Get(hash)                // store.ErrNotFound where it is nowhere
+//	typ, size, err := db.Header(hash)
+//	obj, err := db.Stream(hash)                   // large blobs; obj.Close()
+//	commit, err := store.GetCommit(db, hash)      // parsed; GetTree, Peel likewise
+//
+//	q, err := db.NewQuarantine(id)                // a push: objects/incoming-<id>
+//	defer q.Discard()                             // does nothing after Migrate
+//	res, err := q.Ingest(ctx, bufioReader, store.IngestOptions{})        // the pack, checked object by object
+//	err = q.Connected(ctx, store.Connect{Tips: news, Refs: olds, Shallow: shallows})
+//	_, data, err = q.Get(hash)                    // q reads what was pushed and what was there
+//	err = q.Migrate()                             // durable and visible in db; then move the refs
+//
+//	p, off, ok, err := db.Locate(hash)            // where it lies, for who follows deltas himself
+//	err = store.WritePack(ctx, w, db, hashes, store.PackOptions{OfsDelta: true}) // for a fetch
+//
+// What may be refused is said with *fsck.Error (a bad object), *pack.LimitError, pack.ErrCorrupt, *MissingError and *ShallowError.
+//
+// Invariants: an object is visible in a DB only when all of it is on the disk; a pack is published before its index and never changes;
+// what Get returns is shared and must not be changed.
+//
+// Concurrency: every method of DB and Quarantine may be called by any goroutine, but a Quarantine's Ingest by one at a time. Readers never
+// wait for writers.
+//
+// A crash leaves folders objects/incoming-*, swept at Open, and tmp_obj_* files, which git's own prune knows. What Migrate
+// returned from is on the disk; a Migrate cut short is finished by calling it again (DB.Quarantine), or undone by Discard,
+// which leaves at most some packs that nothing refers to.
+package store

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"fmt"
+	"hash/maphash"
+	"sync"
+
+	"corpus-git/receive/pack"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// links collects which objects the objects of a pack need, while the pack comes. 21 bytes each, in tables that goroutines share.
+type links struct {
+	parts [linkParts]linkTable
+
+	mu       sync.Mutex
+	modules  map[plumbing.Hash]bool
+	conflict error
+	seed     maphash.Seed
+}
+
+const linkParts = 64
+
+type link struct {
+	hash plumbing.Hash
+	typ  uint8 // 0 is an empty place
+}
+
+// linkTable is a hash table with linear probing. The names in a tree are whatever its maker wrote, so they are spread by
+// a hash with a seed that nobody knows.
+type linkTable struct {
+	mu   sync.Mutex
+	n    int
+	tab  []link
+	mask uint32
+	_    [24]byte // of another cache line
+}
+
+func newLinks() *links {
+	return &links{modules: map[plumbing.Hash]bool{}, seed: maphash.MakeSeed()}
+}
+
+func (l *links) module(h plumbing.Hash) {
+	l.mu.Lock()
+	l.modules[h] = true
+	l.mu.Unlock()
+}
+
+// add notes that an object of type t is needed.
+func (l *links) add(h plumbing.Hash, t plumbing.ObjectType) {
+	sum := maphash.Bytes(l.seed, h[:])
+	p := &l.parts[sum>>32%linkParts]
+	p.mu.Lock()
+	was := p.add(l.seed, h, uint32(sum), uint8(t))
+	p.mu.Unlock()
+	if was != uint8(t) {
+		l.mu.Lock()
+		l.conflict = fmt.Errorf("%w: object %s is named as a %s and as a %s", pack.ErrCorrupt, h, plumbing.ObjectType(was), t)
+		l.mu.Unlock()
+	}
+}
+
+func (t *linkTable) add(seed maphash.Seed, h plumbing.Hash, sum uint32, typ uint8) uint8 {
+	if t.n*4 >= len(t.tab)*3 {
+		t.grow(seed)
+	}
+	e := t.place(h, sum)
+	if e.typ == 0 {
+		e.hash, e.typ = h, typ
+		t.n++
+	}
+	return e.typ
+}
+
+func (t *linkTable) place(h plumbing.Hash, sum uint32) *link {
+	for i := sum & t.mask; ; i = (i + 1) & t.mask {
+		if e := &t.tab[i]; e.typ == 0 || e.hash == h {
+			return e
+		}
+	}
+}
+
+func (t *linkTable) grow(seed maphash.Seed) {
+	old := t.tab
+	t.tab = make([]link, max(16, 2*len(old)))
+	t.mask = uint32(len(t.tab) - 1)
+	for i := range old {
+		if old[i].typ != 0 {
+			*t.place(old[i].hash, uint32(maphash.Bytes(seed, old[i].hash[:]))) = old[i]
+		}
+	}
+}
+
+func (l *links) clash() error { return l.conflict }
+
+// outside lists the needed objects that the pack does not hold, and compares the types of the others.
+func (l *links) outside(res *pack.Result) ([]link, error) {
+	var out []link
+	for i := range l.parts {
+		for _, e := range l.parts[i].tab {
+			if e.typ == 0 {
+				continue
+			}
+			t, ok := res.Type(e.hash)
+			if !ok {
+				out = append(out, e)
+			} else if t != plumbing.ObjectType(e.typ) {
+				return nil, fmt.Errorf("%w: object %s is a %s and is named as a %s", pack.ErrCorrupt, e.hash, t, plumbing.ObjectType(e.typ))
+			}
+		}
+	}
+	return out, nil
+}
