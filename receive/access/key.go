@@ -1,0 +1,172 @@
+package access
+
+import (
+	"bytes"
+	"crypto/rsa"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/fault"
+)
+
+// Key is a public key that may log in.
+type Key struct {
+	// Name is what people call it, and what grants and the audit log say.
+	Name string `json:"name"`
+	// Fingerprint is the key's SHA-256 as OpenSSH prints it: "SHA256:" and 43 characters of base64.
+	Fingerprint string `json:"fingerprint"`
+	// Type is the algorithm, such as ssh-ed25519.
+	Type string `json:"type"`
+	// Comment stood behind the key in its file.
+	Comment string `json:"comment,omitempty"`
+	// Admin keys have every right on every project.
+	Admin   bool      `json:"admin"`
+	Added   time.Time `json:"added"`
+	AddedBy string    `json:"added_by"`
+	// LastUsed is zero for a key that never logged in; it is exact to a minute.
+	LastUsed time.Time `json:"last_used,omitzero"`
+}
+
+// MinRSABits is the size below which an RSA key is refused, OpenSSH's own bound being 1024.
+const MinRSABits = 2048
+
+// maxKeyText bounds what a key file may hold; a 16,384-bit RSA key takes 2.8 kB.
+const maxKeyText = 64 << 10
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
+
+// ParseName validates the name of a key.
+func ParseName(s string) (string, error) {
+	if !nameForm.MatchString(s) {
+		return "", fault.New(fault.Usage, "key name", "%q is not a valid name for a key", s).
+			WithHint("1 to 64 of a-z A-Z 0-9 . _ @ + - , and a letter or a digit first")
+	}
+	return s, nil
+}
+
+// Fingerprint is the SHA-256 fingerprint of a key as OpenSSH prints it.
+func Fingerprint(k ssh.PublicKey) string { return ssh.FingerprintSHA256(k) }
+
+// ParsePublicKey reads exactly one public key in the form of an authorized_keys line (sshd(8), "AUTHORIZED_KEYS FILE
+// FORMAT"), which is also that of a .pub file. Empty lines and comments around it are skipped. Options, certificates,
+// DSA and short RSA keys are refused with the reason.
+func ParsePublicKey(text []byte) (key ssh.PublicKey, comment string, err error) {
+	bad := func(format string, args ...any) *fault.Error {
+		return fault.New(fault.Usage, "public key", format, args...)
+	}
+	if len(text) > maxKeyText {
+		return nil, "", bad("more than %d bytes: not a public key", maxKeyText)
+	}
+	var line []byte
+	n := 0
+	for l := range bytes.Lines(text) {
+		n++
+		l = bytes.TrimSpace(l)
+		switch {
+		case len(l) == 0 || l[0] == '#':
+			continue
+		case bytes.Contains(l, []byte("PRIVATE KEY-----")):
+			return nil, "", bad("this is a private key: it must never leave its machine").WithHint("give the file that ends in .pub; and if this key has travelled, make a new one with  ssh-keygen -t ed25519")
+		case bytes.HasPrefix(l, []byte("---- BEGIN SSH2 PUBLIC KEY")):
+			return nil, "", bad("this is a public key in the format of RFC 4716").WithHint("convert it with  ssh-keygen -i -f FILE")
+		case bytes.HasPrefix(l, []byte("PuTTY-User-Key-File")):
+			return nil, "", bad("this is a PuTTY private key file").WithHint("copy the line under \"Public key for pasting into OpenSSH authorized_keys file\" in PuTTYgen")
+		case line != nil:
+			return nil, "", bad("line %d: more than one key", n).WithHint("add them one by one, each under its own name")
+		}
+		line = l
+	}
+	if line == nil {
+		return nil, "", bad("there is no key in it").WithHint("a public key looks like  ssh-ed25519 AAAAC3… marie@laptop")
+	}
+	key, comment, options, rest, err := ssh.ParseAuthorizedKey(line)
+	if err != nil {
+		if first, _, _ := strings.Cut(string(line), " "); first == "ssh-dss" || first == ssh.KeyAlgoRSA || strings.HasPrefix(first, "ssh-") || strings.HasPrefix(first, "ecdsa-") || strings.HasPrefix(first, "sk-") {
+			return nil, "", bad("the key does not parse (it was cut, or is of an algorithm that is not known)").WithHint("copy the whole line of the .pub file")
+		}
+		return nil, "", bad("not a public key").WithHint("a public key looks like  ssh-ed25519 AAAAC3… marie@laptop")
+	}
+	if len(bytes.TrimSpace(rest)) > 0 {
+		return nil, "", bad("more than one key").WithHint("add them one by one, each under its own name")
+	}
+	if len(options) > 0 {
+		name, _, _ := strings.Cut(options[0], "=")
+		return nil, "", bad("options in front of a key are not supported (%.40s)", printable(name)).WithHint("leave them out: what a key may do is said by  corpus-git access grant PROJECT KEY RIGHT")
+	}
+	if err := checkKey(key); err != nil {
+		return nil, "", err
+	}
+	return key, printable(strings.TrimSpace(comment)), nil
+}
+
+// checkKey refuses kinds of keys that must not log in.
+func checkKey(key ssh.PublicKey) error {
+	bad := func(format string, args ...any) *fault.Error {
+		return fault.New(fault.Usage, "public key", format, args...).WithHint("make a key with  ssh-keygen -t ed25519")
+	}
+	if _, ok := key.(*ssh.Certificate); ok {
+		return fault.New(fault.Usage, "public key", "certificates are not supported").WithHint("add the plain public key it was made for")
+	}
+	switch key.Type() {
+	case ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
+		return nil
+	case ssh.KeyAlgoRSA:
+		ck, ok := key.(ssh.CryptoPublicKey)
+		if !ok {
+			return bad("the RSA key cannot be read")
+		}
+		rk, ok := ck.CryptoPublicKey().(*rsa.PublicKey)
+		if !ok {
+			return bad("the RSA key cannot be read")
+		}
+		if bits := rk.N.BitLen(); bits < MinRSABits {
+			return bad("the RSA key has %d bits: %d is the least", bits, MinRSABits)
+		}
+		return nil
+	case ssh.InsecureKeyAlgoDSA:
+		return bad("DSA keys are not accepted: they are no longer safe")
+	default:
+		return bad("keys of type %s are not supported", printable(key.Type()))
+	}
+}
+
+// printable makes a text from outside safe to show on one line.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) > 200 {
+		s = s[:200]
+	}
+	return strings.ToValidUTF8(s, "?")
+}
+
+// Identity is who makes a request: the key that authenticated, or a local user. The zero value is nobody.
+type Identity struct {
+	// Name is the key's name, or the local user's.
+	Name string
+	// Fingerprint of the key that authenticated; "" for a local user.
+	Fingerprint string
+	// Admin may do everything.
+	Admin bool
+	// From is the address of the peer, or "local".
+	From string
+}
+
+// String names the identity in messages: "laptop", or "root (local)".
+func (i Identity) String() string {
+	if i.Fingerprint == "" && i.From != "" {
+		return fmt.Sprintf("%s (%s)", i.Name, i.From)
+	}
+	return i.Name
+}
+
+// Local is the identity of a user of this machine who may open the state directory, and so may do everything.
+func Local(user string) Identity { return Identity{Name: user, Admin: true, From: "local"} }
