@@ -1,0 +1,172 @@
+package registry
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Destroyed says what Destroy did.
+type Destroyed struct {
+	// Kept is the folder of the data that stays, "" where there is none.
+	Kept string
+	// Trash is where the rest lies until EmptyTrash.
+	Trash string
+}
+
+// Destroy takes a project away: from the first moment on it is unknown, then Salt's trees forget it,
+// its folder moves to the trash, and its row goes. data/ stays where it is unless data is true. A
+// project with a running or waiting deployment is fault.Busy and stays. Destroying a half destroyed
+// project finishes the work.
+func (r *Registry) Destroy(ctx context.Context, name project.Name, data bool) (Destroyed, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	resume, err := r.destroying(ctx, name)
+	if err != nil {
+		return Destroyed{}, err
+	}
+	if !resume {
+		if _, err := r.Get(ctx, name); err != nil {
+			return Destroyed{}, err
+		}
+		if err := r.mark(ctx, name, 1); err != nil {
+			return Destroyed{}, err
+		}
+	}
+	q, err := r.Runs.Queue(ctx, name)
+	if err == nil && (q.Running != nil || len(q.Waiting) > 0) {
+		err = fault.New(fault.Busy, "project destroy", "deployments of %s are running or waiting", name).
+			WithHint("wait for them, or end them with  corpus-git cancel %s", name)
+	}
+	if err != nil {
+		if !resume {
+			err = errors.Join(err, r.mark(context.WithoutCancel(ctx), name, 0))
+		}
+		return Destroyed{}, err
+	}
+	if err := r.Linker.Unlink(ctx, name); err != nil {
+		return Destroyed{}, err
+	}
+	out, err := r.discard(name, data)
+	if err != nil {
+		return out, cannot("project destroy", err)
+	}
+	_, err = r.db.ExecContext(ctx, `DELETE FROM projects WHERE name = ?`, string(name))
+	return out, err
+}
+
+func (r *Registry) mark(ctx context.Context, name project.Name, v int) error {
+	res, err := r.db.ExecContext(ctx, `UPDATE projects SET destroying = ? WHERE name = ?`, v, string(name))
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, sql.ErrNoRows)
+	}
+	return nil
+}
+
+// discard moves the folder, or all of it but data/, into the trash.
+func (r *Registry) discard(name project.Name, data bool) (Destroyed, error) {
+	l := r.Root.Project(string(name))
+	entries, err := os.ReadDir(l.Dir())
+	if errors.Is(err, os.ErrNotExist) {
+		return Destroyed{}, nil
+	}
+	if err != nil {
+		return Destroyed{}, err
+	}
+	trash, err := r.trash(name)
+	if err != nil {
+		return Destroyed{}, err
+	}
+	out := Destroyed{Trash: trash}
+	if full, err := notEmpty(l.Data()); err != nil {
+		return out, err
+	} else if full && !data {
+		out.Kept = l.Data()
+	}
+	for _, e := range entries {
+		from := filepath.Join(l.Dir(), e.Name())
+		if from == out.Kept {
+			continue
+		}
+		if err := os.Rename(from, filepath.Join(trash, e.Name())); err != nil {
+			return out, err
+		}
+	}
+	if out.Kept == "" {
+		if err := os.Remove(l.Dir()); err != nil {
+			return out, err
+		}
+		return out, syncDir(r.Root.Projects(), trash)
+	}
+	return out, syncDir(l.Dir(), trash)
+}
+
+// trash makes a folder to move a project to: in the state directory, or beside the projects where
+// that is another file system, because rename(2) does not cross one.
+func (r *Registry) trash(name project.Name) (string, error) {
+	parent := r.State.Trash()
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", err
+	}
+	same, err := sameDevice(parent, r.Root.Project(string(name)).Dir())
+	if err != nil {
+		return "", err
+	}
+	if !same {
+		parent = r.besides()
+		if err := os.MkdirAll(parent, 0o700); err != nil {
+			return "", err
+		}
+	}
+	return os.MkdirTemp(parent, string(name)+"-")
+}
+
+func (r *Registry) besides() string { return filepath.Join(r.Root.Projects(), ".trash") }
+
+func sameDevice(a, b string) (bool, error) {
+	var sa, sb unix.Stat_t
+	if err := unix.Stat(a, &sa); err != nil {
+		return false, err
+	}
+	if err := unix.Stat(b, &sb); err != nil {
+		return false, err
+	}
+	return sa.Dev == sb.Dev, nil
+}
+
+func notEmpty(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return len(entries) > 0, err
+}
+
+// EmptyTrash removes what lies in the trash. It may take long; a second call finishes what was interrupted.
+func (r *Registry) EmptyTrash(ctx context.Context) error {
+	var errs []error
+	for _, dir := range []string{r.State.Trash(), r.besides()} {
+		entries, err := os.ReadDir(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		errs = append(errs, err)
+		for _, e := range entries {
+			if ctx.Err() != nil {
+				return errors.Join(append(errs, ctx.Err())...)
+			}
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}

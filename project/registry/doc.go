@@ -1,0 +1,16 @@
+// Package registry knows which projects exist, and their settings.
+//
+// It owns the table "projects" and a project's folder as a whole: it makes the
+// directories, asks the ref store for the two bare repositories, and takes the
+// folder away again. What lies inside (links, owners, modes, checkouts) belongs to
+// the procedures, which are reached through Linker.
+//
+// It never runs a deployment and never reads a repository. Invariants: a name in
+// the table is valid; a project that is being destroyed is unknown to everybody
+// else from the first moment; data/ is kept unless it is asked for by name. All
+// methods are safe for concurrent use; creating and destroying are serialised.
+//
+// A crash leaves a half made project, which creating it again completes, or a half
+// destroyed one, which destroying it again completes; and folders in the trash,
+// which EmptyTrash removes.
+package registry

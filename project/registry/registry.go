@@ -1,0 +1,348 @@
+package registry
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project"
+)
+
+// Project is one project and its settings.
+type Project struct {
+	Name project.Name `json:"name"`
+	// Env is dev, staging or prod; "" leaves it to the project's own configuration.
+	Env string `json:"env,omitempty"`
+	// RemoteLess projects have no repositories and are deployed by hand.
+	RemoteLess bool `json:"remote_less"`
+	// Linked tells whether Salt's trees are to know the project.
+	Linked  bool      `json:"linked"`
+	Created time.Time `json:"created"`
+	// Missing tells that the folder of a known project is gone.
+	Missing bool `json:"missing,omitempty"`
+}
+
+// Settings are what Create is asked for.
+type Settings struct {
+	// Env is dev, staging, prod, or "" to keep what is.
+	Env        string
+	RemoteLess bool
+}
+
+// Repos makes bare repositories; receive's ref store satisfies it.
+type Repos interface {
+	// Create makes the bare repository if it is missing. Idempotent.
+	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
+}
+
+// Linker makes and removes the two links and the entry of the top file; procedures satisfies it. Both are idempotent.
+type Linker interface {
+	Link(ctx context.Context, name project.Name) error
+	Unlink(ctx context.Context, name project.Name) error
+}
+
+// Runs tells what runs; pipeline satisfies it.
+type Runs interface {
+	Queue(ctx context.Context, name project.Name) (project.Queue, error)
+}
+
+// Registry is the table of projects. Repos, Linker and Runs may be nil until the first call that
+// needs them; such a call then fails.
+type Registry struct {
+	Root   layout.Root
+	State  layout.State
+	Repos  Repos
+	Linker Linker
+	Runs   Runs
+
+	db  *sql.DB
+	now func() time.Time
+	mu  sync.Mutex // one create, destroy, link or adoption at a time
+}
+
+// Open prepares the table. Nothing on disk is looked at; see Reconcile.
+func Open(ctx context.Context, d *sql.DB, root layout.Root, state layout.State, now func() time.Time) (*Registry, error) {
+	err := db.Migrate(ctx, d, "registry", []string{
+		`CREATE TABLE projects (name TEXT PRIMARY KEY, env TEXT NOT NULL, remote_less INTEGER NOT NULL, linked INTEGER NOT NULL,
+			created INTEGER NOT NULL, destroying INTEGER NOT NULL DEFAULT 0)`,
+	})
+	return &Registry{Root: root, State: state, db: d, now: now}, err
+}
+
+// ParseEnv validates an environment; "" is allowed and means "not said".
+func ParseEnv(s string) (string, error) {
+	switch s {
+	case "", "dev", "staging", "prod":
+		return s, nil
+	}
+	return "", fault.New(fault.Usage, "environment", "%q is not an environment", s).WithHint("an environment is one of: dev, staging, prod")
+}
+
+const columns = `name, env, remote_less, linked, created`
+
+type scanner interface{ Scan(...any) error }
+
+func (r *Registry) scan(s scanner) (Project, error) {
+	var p Project
+	var created int64
+	if err := s.Scan(&p.Name, &p.Env, &p.RemoteLess, &p.Linked, &created); err != nil {
+		return Project{}, err
+	}
+	p.Created = time.Unix(0, created)
+	_, err := os.Stat(r.Root.Project(string(p.Name)).Dir())
+	p.Missing = errors.Is(err, os.ErrNotExist)
+	return p, nil
+}
+
+// Get is one project. An unknown one, and one that is being destroyed, is fault.Refused.
+func (r *Registry) Get(ctx context.Context, name project.Name) (Project, error) {
+	p, err := r.scan(r.db.QueryRowContext(ctx, `SELECT `+columns+` FROM projects WHERE name = ? AND destroying = 0`, string(name)))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Project{}, Unknown(name)
+	}
+	return p, err
+}
+
+// Unknown is the error for a project that does not exist.
+func Unknown(name project.Name) error {
+	return fault.New(fault.Refused, "", "no project %s", name).WithHint("make it with  corpus-git project create %s", name)
+}
+
+// Exists tells whether name is a project.
+func (r *Registry) Exists(ctx context.Context, name project.Name) (bool, error) {
+	var n int
+	err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM projects WHERE name = ? AND destroying = 0`, string(name)).Scan(&n)
+	return n > 0, err
+}
+
+// List gives all projects by name.
+func (r *Registry) List(ctx context.Context) ([]Project, error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT `+columns+` FROM projects WHERE destroying = 0 ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := []Project{}
+	for rows.Next() {
+		p, err := r.scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, rows.Err()
+}
+
+// Created says what Create did.
+type Created struct {
+	Project Project
+	// New tells that the project was not known before; Repos which repositories were made.
+	New   bool
+	Repos []project.Repo
+	// Changed names the settings that an existing project changed.
+	Changed []string
+}
+
+// Create makes a project, completes a half made one, adopts a folder that lies there already, and
+// changes the environment of an existing project where s names another. The directories, the
+// repositories and the row are durable on return.
+func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (Created, error) {
+	if _, err := project.ParseName(string(name)); err != nil {
+		return Created{}, err
+	}
+	if _, err := ParseEnv(s.Env); err != nil {
+		return Created{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, err := r.Get(ctx, name)
+	out := Created{New: err != nil}
+	switch {
+	case err == nil:
+		if s.RemoteLess && !p.RemoteLess {
+			return Created{}, fault.New(fault.Refused, "project create", "%s exists and has repositories", name).
+				WithHint("leave --remote-less away, or destroy the project first:  corpus-git project destroy %s", name)
+		}
+		if s.Env != "" && s.Env != p.Env {
+			p.Env, out.Changed = s.Env, append(out.Changed, "env")
+		}
+		if p.RemoteLess && !s.RemoteLess {
+			p.RemoteLess, out.Changed = false, append(out.Changed, "remote_less")
+		}
+	case fault.KindOf(err) == fault.Refused:
+		if busy, err := r.destroying(ctx, name); err != nil || busy {
+			if err == nil {
+				err = fault.New(fault.Busy, "project create", "%s is being destroyed", name).
+					WithHint("finish that first:  corpus-git project destroy %s --yes", name)
+			}
+			return Created{}, err
+		}
+		p = Project{Name: name, Env: s.Env, RemoteLess: s.RemoteLess, Linked: true, Created: r.now()}
+	default:
+		return Created{}, err
+	}
+	if err := r.directories(p); err != nil {
+		return Created{}, err
+	}
+	if !p.RemoteLess {
+		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+			made, err := r.Repos.Create(ctx, name, repo)
+			if err != nil {
+				return Created{}, err
+			}
+			if made {
+				out.Repos = append(out.Repos, repo)
+			}
+		}
+	}
+	if err := r.put(ctx, p); err != nil {
+		return Created{}, err
+	}
+	p.Missing = false
+	out.Project = p
+	return out, nil
+}
+
+func (r *Registry) put(ctx context.Context, p Project) error {
+	_, err := r.db.ExecContext(ctx, `INSERT INTO projects(name, env, remote_less, linked, created) VALUES(?,?,?,?,?)
+		ON CONFLICT(name) DO UPDATE SET env = excluded.env, remote_less = excluded.remote_less, linked = excluded.linked`,
+		string(p.Name), p.Env, p.RemoteLess, p.Linked, p.Created.UnixNano())
+	return err
+}
+
+func (r *Registry) destroying(ctx context.Context, name project.Name) (bool, error) {
+	var n int
+	err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM projects WHERE name = ? AND destroying = 1`, string(name)).Scan(&n)
+	return n > 0, err
+}
+
+// directories makes what is missing of the folder. Owners and modes are enforced later, by fixperms;
+// what may hold secrets starts closed.
+func (r *Registry) directories(p Project) error {
+	l := r.Root.Project(string(p.Name))
+	for _, d := range []struct {
+		path string
+		mode os.FileMode
+	}{{l.Dir(), 0o755}, {l.Live(), 0o755}, {l.Pillar(), 0o750}, {l.Data(), 0o755}, {l.Archives(), 0o750}, {l.Git(), 0o750}} {
+		if d.path == l.Git() && p.RemoteLess {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(d.path), 0o755); err != nil {
+			return cannot("project create", err)
+		}
+		if err := os.Mkdir(d.path, d.mode); err != nil && !errors.Is(err, os.ErrExist) {
+			return cannot("project create", err)
+		}
+		if fi, err := os.Stat(d.path); err != nil || !fi.IsDir() {
+			return fault.New(fault.Refused, "project create", "%s is in the way: it is no directory", d.path)
+		}
+	}
+	return syncDir(l.Dir(), r.Root.Projects())
+}
+
+// cannot explains an error of the file system that the person at the machine can mend.
+func cannot(op string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fault.New(fault.Refused, op, "%w", err).WithHint("run as the user who owns the root, or choose another with --root")
+	}
+	return fault.New(fault.Internal, op, "%w", err)
+}
+
+// syncDir makes the entries of directories durable.
+func syncDir(dirs ...string) error {
+	for _, d := range dirs {
+		f, err := os.Open(d)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(f.Sync(), f.Close())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Link makes Salt's trees know the project, and remembers that they should.
+func (r *Registry) Link(ctx context.Context, name project.Name) (changed bool, err error) {
+	return r.setLinked(ctx, name, true)
+}
+
+// Unlink makes Salt's trees forget the project; later deployments leave it so.
+func (r *Registry) Unlink(ctx context.Context, name project.Name) (changed bool, err error) {
+	return r.setLinked(ctx, name, false)
+}
+
+func (r *Registry) setLinked(ctx context.Context, name project.Name, linked bool) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, err := r.Get(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	changed := p.Linked != linked
+	p.Linked = linked
+	// The wish first: a deployment that starts now already honours it.
+	if err := r.put(ctx, p); err != nil {
+		return false, err
+	}
+	if linked {
+		return changed, r.Linker.Link(ctx, name)
+	}
+	return changed, r.Linker.Unlink(ctx, name)
+}
+
+// Reconcile takes up the projects that lie on disk and are not in the table (restored from a backup,
+// or made by the original corpus), and tells which it adopted. A folder is a project when its name is
+// valid and it holds a repository or a recipe; what only holds data is not.
+func (r *Registry) Reconcile(ctx context.Context) (adopted []project.Name, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entries, err := os.ReadDir(r.Root.Projects())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name, err := project.ParseName(e.Name())
+		if err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		var n int
+		if err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM projects WHERE name = ?`, string(name)).Scan(&n); err != nil || n > 0 {
+			if err != nil {
+				return adopted, err
+			}
+			continue
+		}
+		l := r.Root.Project(string(name))
+		bare, recipe := isDir(l.ProjectGit()), isDir(l.Salt())
+		if !bare && !recipe {
+			continue
+		}
+		p := Project{Name: name, RemoteLess: !bare, Linked: true, Created: r.now()}
+		if fi, err := e.Info(); err == nil {
+			p.Created = fi.ModTime()
+		}
+		if err := r.put(ctx, p); err != nil {
+			return adopted, err
+		}
+		adopted = append(adopted, name)
+	}
+	return adopted, nil
+}
+
+func isDir(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.IsDir()
+}
