@@ -1,0 +1,25 @@
+// Package sshd is the SSH server: it knows who is there and what they typed,
+// and nothing of git or of deployments.
+//
+// It owns the host key, the listeners, the connections and the sessions on
+// them. A Handler gets each session's command, streams and the identity of
+// the key that authenticated; its return value becomes the exit status.
+// Protocols: RFC 4251 to 4254, and OpenSSH's PROTOCOL file for keepalive.
+//
+// It never offers a password, a shell, a subsystem, forwarding of any kind or
+// an agent. The library beneath (gliderlabs/ssh) leaves some doors open which
+// this package shuts; each has its test:
+//
+//   - Identity is taken where the signature was verified, never from a key that was merely offered (CVE-2024-45337).
+//   - Without a handler of keys the library lets everybody in: there always is one, and without Keys nothing starts.
+//   - Before authentication a connection has one deadline that no byte prolongs; the library has none.
+//   - A session's context ends with its channel: behind a multiplexing client the connection lives on.
+//
+// Invariants: connections, sources, sessions, lines and waiting are bounded by
+// Limits. A write that nobody reads ends its session, never more.
+//
+// Concurrency: a Server's methods may be called by any goroutine. Each session
+// runs in its own. Shutdown lets sessions end; Close does not.
+//
+// A crash leaves at worst a temporary file beside the host key.
+package sshd

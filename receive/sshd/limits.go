@@ -1,0 +1,179 @@
+package sshd
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Limits bounds what strangers and clients may take. A zero field means its default.
+type Limits struct {
+	// Connections at a time, from all and from one source (an IPv4 address or an IPv6 /64). Defaults 1024 and 512.
+	Connections, PerSource int
+	// Unauthenticated connections at a time, from all and from one source. Defaults 256 and 128.
+	Unauthenticated, UnauthenticatedPerSource int
+	// Sessions at a time on one connection. Default 10, as OpenSSH's MaxSessions.
+	Sessions int
+	// AuthTries is how many keys a client may offer. Default 6, as OpenSSH's MaxAuthTries.
+	AuthTries int
+	// Failures is how many connections of one source may fail to log in within Penalty; more are turned away for as long.
+	// Defaults 30 and 1 minute.
+	Failures int
+	Penalty  time.Duration
+	// LoginGrace is the time to log in. Default 30 s.
+	LoginGrace time.Duration
+	// Idle is how long a connection may last that logged in and never opened a session. Default 1 minute.
+	Idle time.Duration
+	// Keepalive is the time between questions to the client, and Answer how long one may stay without its answer. Defaults 15 s and 60 s.
+	Keepalive, Answer time.Duration
+	// ReadIdle is how long a session waits for a byte of its input. Default 10 minutes: git says nothing while it counts and compresses objects.
+	ReadIdle time.Duration
+	// WriteIdle is how long one write waits for a client that does not read. Default 2 minutes.
+	WriteIdle time.Duration
+}
+
+// WithDefaults fills in the defaults.
+func (l Limits) WithDefaults() Limits {
+	n := func(p *int, v int) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	d := func(p *time.Duration, v time.Duration) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	n(&l.Connections, 1024)
+	n(&l.PerSource, 512)
+	n(&l.Unauthenticated, 256)
+	n(&l.UnauthenticatedPerSource, 128)
+	n(&l.Sessions, 10)
+	n(&l.AuthTries, 6)
+	n(&l.Failures, 30)
+	d(&l.Penalty, time.Minute)
+	d(&l.LoginGrace, 30*time.Second)
+	d(&l.Idle, time.Minute)
+	d(&l.Keepalive, 15*time.Second)
+	d(&l.Answer, time.Minute)
+	d(&l.ReadIdle, 10*time.Minute)
+	d(&l.WriteIdle, 2*time.Minute)
+	return l
+}
+
+// source is what counts as one peer: an IPv4 address, or the /64 of an IPv6 one.
+func source(a net.Addr) string {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	ip := ap.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		if p, err := ip.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return ip.String()
+}
+
+// door counts who is in, and turns away who is too many.
+type door struct {
+	limits Limits
+	now    func() time.Time
+
+	mu      sync.Mutex
+	all     count
+	sources map[string]*count
+	swept   time.Time
+}
+
+type count struct {
+	conns, unauth int
+	failures      int
+	since         time.Time // of the first failure counted
+	told          time.Time // when a refused login was last reported
+}
+
+// enter counts a new connection in; why says what is too much.
+func (d *door) enter(src string) (why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.of(src)
+	switch l := d.limits; {
+	case c.failures >= l.Failures:
+		return "too many failed logins"
+	case d.all.conns >= l.Connections || c.conns >= l.PerSource:
+		return "too many connections"
+	case d.all.unauth >= l.Unauthenticated || c.unauth >= l.UnauthenticatedPerSource:
+		return "too many connections that have not logged in"
+	}
+	d.all.conns++
+	d.all.unauth++
+	c.conns++
+	c.unauth++
+	return ""
+}
+
+func (d *door) authenticated(src string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all.unauth--
+	d.of(src).unauth--
+}
+
+// leave counts a connection out. failed says that it tried to log in and could not; report tells whether that is worth a
+// line: the first of a source within a penalty is.
+func (d *door) leave(src string, authenticated, failed bool) (report bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.of(src)
+	d.all.conns--
+	c.conns--
+	if !authenticated {
+		d.all.unauth--
+		c.unauth--
+	}
+	if failed {
+		if c.failures == 0 {
+			c.since = d.now()
+		}
+		c.failures++
+		if report = c.told.IsZero(); report {
+			c.told = d.now()
+		}
+	}
+	return report
+}
+
+// of finds a source's count, forgetting failures that are old. The map is swept so that it never grows with the past.
+func (d *door) of(src string) *count {
+	now := d.now()
+	stale := func(t time.Time) bool { return !t.IsZero() && now.Sub(t).Abs() >= d.limits.Penalty }
+	fresh := func(c *count) {
+		if stale(c.since) {
+			c.failures, c.since = 0, time.Time{}
+		}
+		if stale(c.told) {
+			c.told = time.Time{}
+		}
+	}
+	if now.Sub(d.swept).Abs() >= d.limits.Penalty {
+		d.swept = now
+		for k, c := range d.sources {
+			if fresh(c); *c == (count{}) {
+				delete(d.sources, k)
+			}
+		}
+	}
+	c := d.sources[src]
+	if c == nil {
+		if d.sources == nil {
+			d.sources = map[string]*count{}
+		}
+		c = &count{}
+		d.sources[src] = c
+	}
+	fresh(c)
+	return c
+}

@@ -1,0 +1,288 @@
+package sshd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	gliderssh "github.com/gliderlabs/ssh"
+	"github.com/rs/zerolog"
+	gossh "golang.org/x/crypto/ssh"
+
+	"corpus-git/receive/access"
+)
+
+// Keys looks up who may log in; access.Store satisfies it.
+type Keys interface {
+	// FindByKey gives the key's record; ok is false for a stranger's.
+	FindByKey(ctx context.Context, key gossh.PublicKey) (k access.Key, ok bool, err error)
+}
+
+// Handler serves one session and returns its exit status. ctx ends when the client closes the session, sends a signal, or is found dead.
+type Handler interface {
+	Serve(ctx context.Context, s *Session) (exit int)
+}
+
+// Server is the SSH server. All exported fields are set before Serve and not changed after.
+type Server struct {
+	// HostKey, Keys and Handler are needed.
+	HostKey gossh.Signer
+	Keys    Keys
+	Handler Handler
+	// Version is shown in the protocol's first line, "SSH-2.0-corpus-git_<Version>".
+	Version string
+	Limits  Limits
+	// Now is the clock; nil is time.Now. Network deadlines use the machine's.
+	Now func() time.Time
+	// Log takes connections' ends and what went wrong. The zero Logger is silent.
+	Log zerolog.Logger
+	// RefusedLogin is told of a connection that offered keys and could not log in: from where, as which user, and the
+	// last key's fingerprint. A source is reported once within Limits.Penalty. nil drops it.
+	RefusedLogin func(from, user, fingerprint string)
+	// LoggedIn is told of every key that logged in. nil drops it.
+	LoggedIn func(access.Identity)
+
+	once     sync.Once
+	door     *door
+	limits   Limits
+	mu       sync.Mutex
+	closing  bool
+	lns      map[net.Listener]struct{}
+	conns    map[*conn]struct{}
+	sessions int
+	empty    chan struct{} // closed when closing and no session runs
+}
+
+// ErrClosed is what Serve returns after Shutdown or Close.
+var ErrClosed = errors.New("ssh server closed")
+
+func (s *Server) init() {
+	s.once.Do(func() {
+		if s.Now == nil {
+			s.Now = time.Now
+		}
+		s.limits = s.Limits.WithDefaults()
+		s.door = &door{limits: s.limits, now: s.Now}
+		s.lns = map[net.Listener]struct{}{}
+		s.conns = map[*conn]struct{}{}
+		s.empty = make(chan struct{})
+	})
+}
+
+// Serve accepts connections on l until Shutdown or Close, and then returns ErrClosed. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	s.init()
+	defer l.Close()
+	if s.HostKey == nil || s.Keys == nil || s.Handler == nil {
+		return errors.New("ssh server without a host key, keys or a handler")
+	}
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.lns[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.lns, l)
+		s.mu.Unlock()
+	}()
+	var pause time.Duration
+	for {
+		nc, err := l.Accept()
+		if err == nil {
+			pause = 0
+			go s.serve(nc)
+			continue
+		}
+		s.mu.Lock()
+		closing := s.closing
+		s.mu.Unlock()
+		if closing {
+			return ErrClosed
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		// Out of descriptors, or a connection that was gone before it was taken: wait for better times.
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		s.Log.Warn().Err(err).Dur("pause", pause).Msg("accept failed")
+		time.Sleep(pause)
+	}
+}
+
+// serve takes one connection from its first byte to its last.
+func (s *Server) serve(nc net.Conn) {
+	c := &conn{Conn: nc, limits: s.limits, source: source(nc.RemoteAddr())}
+	if why := s.door.enter(c.source); why != "" {
+		s.Log.Warn().Str("from", nc.RemoteAddr().String()).Str("why", why).Msg("connection turned away")
+		// RFC 4253, 4.2: lines before the version string are allowed; ssh -v shows them.
+		_ = nc.SetDeadline(time.Now().Add(time.Second))
+		_, _ = fmt.Fprintf(nc, "corpus-git: %s, try again later\r\n", why)
+		_ = nc.Close()
+		return
+	}
+	c.onClose = func() { s.left(c) }
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		_ = c.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	if err := c.start(); err != nil {
+		_ = c.Close()
+		return
+	}
+	s.library(c).HandleConn(c)
+	_ = c.Close()
+}
+
+// left is called once when a connection is closed.
+func (s *Server) left(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	in := c.authenticated.Load()
+	failed := !in && c.offered.Load() > 0
+	if report := s.door.leave(c.source, in, failed); !report {
+		return
+	}
+	user, fp := "", ""
+	if p := c.lastOffer.Load(); p != nil {
+		fp, user, _ = cutOffer(*p)
+	}
+	s.Log.Warn().Str("from", c.RemoteAddr().String()).Str("user", user).Str("key", fp).Msg("login refused")
+	if s.RefusedLogin != nil {
+		s.RefusedLogin(c.RemoteAddr().String(), user, fp)
+	}
+}
+
+type stateKey struct{}
+
+// state is what authentication leaves on a connection, in the Permissions that belong to the verified key alone.
+type state struct {
+	id   access.Identity
+	conn *conn
+}
+
+// library sets gliderlabs/ssh up for one connection. One Server value each, so that its callbacks know their connection
+// without anything carried in a context.
+func (s *Server) library(c *conn) *gliderssh.Server {
+	return &gliderssh.Server{
+		Version:     "corpus-git_" + s.Version,
+		HostSigners: []gliderssh.Signer{s.HostKey},
+		// This one must be set, or the library turns NoClientAuth on. It only says whether a signature by the key is
+		// worth asking for; who it is, is decided in VerifiedPublicKeyCallback.
+		PublicKeyHandler: func(ctx gliderssh.Context, key gliderssh.PublicKey) bool {
+			c.offered.Add(1)
+			offer := access.Fingerprint(key) + "\x00" + ctx.User()
+			c.lastOffer.Store(&offer)
+			_, ok, err := s.Keys.FindByKey(ctx, key)
+			if err != nil {
+				s.Log.Error().Err(err).Msg("looking a key up")
+			}
+			return ok && err == nil
+		},
+		ServerConfigCallback: func(ctx gliderssh.Context) *gossh.ServerConfig {
+			return &gossh.ServerConfig{
+				MaxAuthTries: s.limits.AuthTries,
+				VerifiedPublicKeyCallback: func(_ gossh.ConnMetadata, key gossh.PublicKey, _ *gossh.Permissions, _ string) (*gossh.Permissions, error) {
+					k, ok, err := s.Keys.FindByKey(ctx, key)
+					if err != nil || !ok {
+						return nil, errors.New("permission denied")
+					}
+					id := access.Identity{Name: k.Name, Fingerprint: k.Fingerprint, Admin: k.Admin, From: c.RemoteAddr().String()}
+					return &gossh.Permissions{ExtraData: map[any]any{stateKey{}: &state{id: id, conn: c}}}, nil
+				},
+			}
+		},
+		ConnectionFailedCallback: func(_ net.Conn, err error) {
+			s.Log.Debug().Str("from", c.RemoteAddr().String()).Err(err).Msg("connection failed")
+		},
+		ChannelHandlers: map[string]gliderssh.ChannelHandler{
+			"session": func(_ *gliderssh.Server, sc *gossh.ServerConn, nch gossh.NewChannel, _ gliderssh.Context) { s.channel(sc, nch) },
+			"default": func(_ *gliderssh.Server, _ *gossh.ServerConn, nch gossh.NewChannel, _ gliderssh.Context) {
+				_ = nch.Reject(gossh.Prohibited, "no forwarding here")
+			},
+		},
+		// Empty, not nil: nil means the library's defaults. Whatever is asked is answered with no; that is also what a client's keepalive wants.
+		RequestHandlers:   map[string]gliderssh.RequestHandler{},
+		SubsystemHandlers: map[string]gliderssh.SubsystemHandler{},
+	}
+}
+
+func cutOffer(s string) (fp, user string, ok bool) {
+	for i := range s {
+		if s[i] == 0 {
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}
+
+// begin counts a session in, unless the server is closing.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.sessions++
+	return true
+}
+
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions--
+	if s.closing && s.sessions == 0 {
+		close(s.empty)
+	}
+}
+
+// Shutdown stops listening and refuses new sessions with "try again", waits until the sessions that run have ended, and
+// then closes all connections. When ctx ends first it closes them at once and returns ctx's error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.init()
+	s.mu.Lock()
+	if !s.closing {
+		s.closing = true
+		if s.sessions == 0 {
+			close(s.empty)
+		}
+	}
+	for l := range s.lns {
+		_ = l.Close()
+	}
+	s.mu.Unlock()
+	var err error
+	select {
+	case <-s.empty:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	s.mu.Lock()
+	conns := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	return err
+}
+
+// Close is Shutdown without waiting.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.Shutdown(ctx)
+	return nil
+}

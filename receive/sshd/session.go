@@ -1,0 +1,338 @@
+package sshd
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/fault"
+	"corpus-git/receive/access"
+)
+
+// Terminal is what is known of the screen at the other end.
+type Terminal struct {
+	// Pty: the client asked for a terminal (ssh -t, or no command).
+	Pty bool
+	// Term is its type; "" where nobody said.
+	Term string
+	// Columns is its width; 0 where nobody said.
+	Columns int
+	// Colour tells whether SGR sequences are wanted: CORPUS_COLOR says so, or there is a terminal and NO_COLOR is not set.
+	Colour bool
+}
+
+// Session is one command of one client.
+type Session struct {
+	Identity access.Identity
+	// User is the name in front of the @; it means nothing here.
+	User string
+	// Command is what the client asked to run, as one text; "" where it asked for a shell.
+	Command string
+	// Subsystem is the subsystem that was asked for; "" for none.
+	Subsystem string
+	// Env holds the variables that the client sent and that are allowed; see AllowedEnv.
+	Env      map[string]string
+	Terminal Terminal
+	// Stdin gives the client's input; its end means nothing more than that. Stdout and Stderr may be used by any goroutine.
+	// With a terminal, line ends are translated, and the interrupt key ends the session's context.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Local is the address of this server that the client reached.
+	Local string
+}
+
+// AllowedEnv tells whether a client may set a variable.
+func AllowedEnv(name string) bool {
+	switch name {
+	case "GIT_PROTOCOL", "CORPUS_COLOR", "NO_COLOR", "TERM", "COLUMNS", "LANG":
+		return true
+	}
+	return false
+}
+
+const (
+	maxCommand = 32 << 10
+	maxEnv     = 256
+	maxSetup   = 64 // requests before the command
+)
+
+// channel serves one session channel (RFC 4254, 6).
+func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
+	st, ok := sc.Permissions.ExtraData[stateKey{}].(*state)
+	if !ok {
+		_ = nch.Reject(gossh.Prohibited, "not logged in")
+		return
+	}
+	c := st.conn
+	if c.sessions.Add(1) > int32(s.limits.Sessions) {
+		c.sessions.Add(-1)
+		_ = nch.Reject(gossh.ResourceShortage, fmt.Sprintf("more than %d sessions on one connection", s.limits.Sessions))
+		return
+	}
+	defer c.sessions.Add(-1)
+	ch, reqs, err := nch.Accept()
+	if err != nil {
+		return
+	}
+	c.watch(sc)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String()}
+	done := make(chan struct{})
+	started := false
+	setup := time.AfterFunc(s.limits.Idle, func() { _ = ch.Close() })
+	defer setup.Stop()
+	for n := 0; ; n++ {
+		req, open := <-reqs
+		if !open {
+			break
+		}
+		if n > maxSetup && !started {
+			_ = ch.Close()
+			break
+		}
+		ok := false
+		switch req.Type {
+		case "exec", "shell", "subsystem":
+			if started {
+				break
+			}
+			if req.Type != "shell" {
+				text, good := payloadString(req.Payload)
+				if !good || len(text) > maxCommand {
+					break
+				}
+				if req.Type == "exec" {
+					sess.Command = text
+				} else {
+					sess.Subsystem = text
+				}
+			}
+			ok, started = true, true
+			setup.Stop()
+			if req.WantReply {
+				_ = req.Reply(true, nil)
+			}
+			go func() {
+				defer close(done)
+				s.run(ctx, cancel, c, ch, sess)
+			}()
+			continue
+		case "env":
+			if !started {
+				ok = sess.setEnv(req.Payload)
+			}
+		case "pty-req":
+			if !started && !sess.Terminal.Pty {
+				ok = sess.setPty(req.Payload)
+			}
+		case "signal":
+			if name, good := payloadString(req.Payload); good {
+				switch name {
+				case "INT", "TERM", "HUP", "KILL", "QUIT":
+					cancel()
+				}
+			}
+		}
+		if req.WantReply {
+			_ = req.Reply(ok, nil)
+		}
+	}
+	// The client closed the channel, or is gone. The handler ends soon: its context has, and its writes fail.
+	cancel()
+	_ = ch.Close()
+	if started {
+		<-done
+	}
+}
+
+// run calls the handler and ends the channel: all output, end of file, exit status, close.
+func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session) {
+	out := &timedWriter{w: ch, c: c, ch: ch, limit: s.limits.WriteIdle}
+	errw := &timedWriter{w: ch.Stderr(), c: c, ch: ch, limit: s.limits.WriteIdle}
+	in := &timedReader{r: ch, ch: ch, limit: s.limits.ReadIdle}
+	sess.Stdin, sess.Stdout, sess.Stderr = in, out, errw
+	sess.finishTerminal()
+	if sess.Terminal.Pty {
+		sess.Stdin = &keyboard{r: in, interrupt: cancel}
+		sess.Stdout, sess.Stderr = &screen{w: out}, &screen{w: errw}
+	}
+	exit := fault.Internal.ExitCode()
+	if !s.begin() {
+		fmt.Fprintln(sess.Stderr, "corpus-git: shutting down, try again in a minute")
+		exit = fault.Busy.ExitCode()
+	} else {
+		func() {
+			defer s.end()
+			defer func() {
+				if p := recover(); p != nil {
+					s.Log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", stack()).Msg("session")
+					fmt.Fprintln(sess.Stderr, "corpus-git: internal error, see the server's log")
+				}
+			}()
+			if s.LoggedIn != nil {
+				s.LoggedIn(sess.Identity)
+			}
+			exit = s.Handler.Serve(ctx, sess)
+		}()
+	}
+	out.finish()
+	errw.finish()
+	// An unread byte of output before the status would be lost to a client that stops at the status; the order is RFC 4254's 6.10 and 5.3.
+	_ = ch.CloseWrite()
+	_, _ = ch.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(exit)))
+	_ = ch.Close()
+}
+
+// setEnv keeps an allowed variable (RFC 4254, 6.4).
+func (sess *Session) setEnv(payload []byte) bool {
+	var kv struct{ Name, Value string }
+	if gossh.Unmarshal(payload, &kv) != nil || !AllowedEnv(kv.Name) || len(kv.Value) > maxEnv {
+		return false
+	}
+	for i := range len(kv.Value) {
+		if b := kv.Value[i]; b < 0x20 || b == 0x7f {
+			return false
+		}
+	}
+	sess.Env[kv.Name] = kv.Value
+	return true
+}
+
+// setPty notes the terminal (RFC 4254, 6.2). None is made: the client's own is all there is.
+func (sess *Session) setPty(payload []byte) bool {
+	var p struct {
+		Term                         string
+		Columns, Rows, Width, Height uint32
+		Modes                        string
+	}
+	if gossh.Unmarshal(payload, &p) != nil || len(p.Term) > maxEnv {
+		return false
+	}
+	sess.Terminal = Terminal{Pty: true, Term: p.Term, Columns: int(min(p.Columns, 1000))}
+	return true
+}
+
+// finishTerminal puts together what pty-req and the environment say.
+func (sess *Session) finishTerminal() {
+	t := &sess.Terminal
+	if t.Term == "" {
+		t.Term = sess.Env["TERM"]
+	}
+	if t.Columns == 0 {
+		if n, err := strconv.Atoi(sess.Env["COLUMNS"]); err == nil && n > 0 && n <= 1000 {
+			t.Columns = n
+		}
+	}
+	t.Colour = t.Pty && t.Term != "dumb" && sess.Env["NO_COLOR"] == ""
+	switch sess.Env["CORPUS_COLOR"] {
+	case "1", "always", "true", "yes", "on":
+		t.Colour = true
+	case "0", "never", "false", "no", "off":
+		t.Colour = false
+	}
+}
+
+func payloadString(b []byte) (string, bool) {
+	var p struct{ Value string }
+	if gossh.Unmarshal(b, &p) != nil {
+		return "", false
+	}
+	return p.Value, true
+}
+
+// timedWriter ends the session when one write waits too long, and the connection when even that does not help: a full
+// window blocks a write for ever.
+type timedWriter struct {
+	mu     sync.Mutex
+	w      io.Writer
+	c      *conn
+	ch     gossh.Channel
+	limit  time.Duration
+	closed bool
+}
+
+func (t *timedWriter) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return 0, io.ErrClosedPipe
+	}
+	soon := time.AfterFunc(t.limit, func() { _ = t.ch.Close() })
+	late := time.AfterFunc(t.limit+t.limit/4, func() { _ = t.c.Close() })
+	n, err := t.w.Write(p)
+	late.Stop()
+	if !soon.Stop() && err == nil {
+		err = io.ErrClosedPipe
+	}
+	t.closed = err != nil
+	return n, err
+}
+
+// finish lets no later write through, not even one of a goroutine that the handler left behind.
+func (t *timedWriter) finish() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+}
+
+// timedReader ends the session when no byte comes for too long.
+type timedReader struct {
+	r     io.Reader
+	ch    gossh.Channel
+	limit time.Duration
+}
+
+func (t *timedReader) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(t.limit, func() { _ = t.ch.Close() })
+	n, err := t.r.Read(p)
+	if !timer.Stop() {
+		return n, fault.New(fault.Failed, "reading", "no byte came for %s", t.limit)
+	}
+	return n, err
+}
+
+// screen writes lines as a terminal in raw mode needs them.
+type screen struct{ w io.Writer }
+
+func (s *screen) Write(p []byte) (int, error) {
+	if _, err := s.w.Write(bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n"))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// keyboard reads what a terminal in raw mode sends: the interrupt key ends the session, Ctrl-D the input.
+type keyboard struct {
+	r         io.Reader
+	interrupt func()
+	ended     bool
+}
+
+func (k *keyboard) Read(p []byte) (int, error) {
+	if k.ended {
+		return 0, io.EOF
+	}
+	n, err := k.r.Read(p)
+	for i := range n {
+		switch p[i] {
+		case 3:
+			k.interrupt()
+			k.ended = true
+			return i, io.EOF
+		case 4:
+			k.ended = true
+			return i, io.EOF
+		case '\r':
+			p[i] = '\n'
+		}
+	}
+	return n, err
+}

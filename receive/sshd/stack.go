@@ -1,0 +1,5 @@
+package sshd
+
+import "runtime/debug"
+
+func stack() []byte { return debug.Stack() }
