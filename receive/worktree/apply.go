@@ -1,0 +1,326 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/fault"
+)
+
+// Owner is who a written file or folder is given to; -1 leaves user or group as they come.
+type Owner struct{ UID, GID int }
+
+// apply gives an open file its exact mode, whatever the umask is, and its owner.
+func (o *Owner) apply(fd int, mode uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if o != nil && (o.UID >= 0 && st.Uid != uint32(o.UID) || o.GID >= 0 && st.Gid != uint32(o.GID)) {
+		if err := unix.Fchown(fd, o.UID, o.GID); err != nil {
+			return err
+		}
+	}
+	if st.Mode&0o7777 != mode {
+		return unix.Fchmod(fd, mode)
+	}
+	return nil
+}
+
+// applier carries out a plan.
+type applier struct {
+	ctx     context.Context
+	objs    Objects
+	root    int
+	new     []entry
+	eol     *attributes
+	owner   *Owner
+	workers int
+
+	bytes atomic.Int64
+	lfs   atomic.Int64 // pointer files of git-lfs
+	names atomic.Int64 // for temporary names
+	notes []string
+}
+
+// clear removes what the commit does not have and what stands in the way.
+func (a *applier) clear(p *plan) error {
+	dirs := newFolders(a.root, 0o755, a.owner)
+	defer dirs.close()
+	for _, l := range [][]string{p.litter, p.removes, p.obstacles} {
+		for _, name := range l {
+			if err := a.ctx.Err(); err != nil {
+				return err
+			}
+			if err := unlink(dirs, name, 0); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range p.gone {
+		err := unlink(dirs, name, unix.AT_REMOVEDIR)
+		switch {
+		case notEmpty(err):
+			a.notes = append(a.notes, "kept the files of the removed submodule "+name)
+		case err != nil:
+			return err
+		}
+		a.prune(dirs, name)
+	}
+	for _, name := range p.removes {
+		a.prune(dirs, name)
+	}
+	for _, name := range p.hollow {
+		up, base := path.Split(name)
+		dir, err := dirs.get(strings.TrimSuffix(up, "/"), false)
+		if err == nil {
+			err = removeHollow(dir, base, 0)
+		}
+		if err != nil && !notThere(err) {
+			return fault.New(fault.Failed, "checkout", "%s: somebody put files in the way while it was being replaced: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func notEmpty(err error) bool {
+	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY)
+}
+
+// unlink removes a path that may be gone already.
+func unlink(dirs *folders, name string, flags int) error {
+	up, base := path.Split(name)
+	dir, err := dirs.get(strings.TrimSuffix(up, "/"), false)
+	if err == nil {
+		err = retry(func() error { return unix.Unlinkat(dir, base, flags) })
+	}
+	// A folder where a file was: the walk saw it come, or it came since; it is untracked and stays.
+	if err == nil || notThere(err) || flags == 0 && errors.Is(err, unix.EISDIR) {
+		return nil
+	}
+	return rename(&fs.PathError{Op: "remove", Err: err}, name)
+}
+
+// prune removes the folders above a removed path that are empty and of which the commit has nothing.
+func (a *applier) prune(dirs *folders, name string) {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if lo, hi := under(a.new, dir+"/"); lo != hi {
+			return
+		}
+		up, base := path.Split(dir)
+		fd, err := dirs.get(strings.TrimSuffix(up, "/"), false)
+		if err != nil {
+			continue // already gone
+		}
+		if err := unix.Unlinkat(fd, base, unix.AT_REMOVEDIR); err != nil && err != unix.ENOENT {
+			return
+		}
+	}
+}
+
+// removeHollow removes a folder that holds nothing but folders and our own litter.
+func removeHollow(dir int, name string, depth int) error {
+	if depth > maxDepth {
+		return unix.ENAMETOOLONG
+	}
+	fd, err := opendir(dir, name)
+	if err != nil {
+		return err
+	}
+	var inner []string
+	err = dirents(fd, make([]byte, 4096), func(name string, _ byte) { inner = append(inner, name) })
+	for _, n := range inner {
+		if err == nil && strings.HasPrefix(n, tmpPrefix) {
+			err = unix.Unlinkat(fd, n, 0)
+		} else if err == nil {
+			err = removeHollow(fd, n, depth+1)
+		}
+	}
+	closeDir(fd)
+	if err != nil {
+		return err
+	}
+	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
+}
+
+// write makes every file of the plan, in parallel.
+func (a *applier) write(p *plan) error {
+	dirs := newFolders(a.root, 0o755, a.owner)
+	defer dirs.close()
+	var hashes []plumbing.Hash
+	var at []int
+	for _, i := range p.writes {
+		e := &a.new[i]
+		if err := a.ctx.Err(); err != nil {
+			return err
+		}
+		up, _ := path.Split(e.path)
+		if e.mode == modeGitlink {
+			up = e.path + "/"
+		}
+		if _, err := dirs.get(strings.TrimSuffix(up, "/"), true); err != nil {
+			return inTheWay(err)
+		}
+		if e.mode == modeGitlink {
+			continue
+		}
+		hashes, at = append(hashes, e.oid), append(at, i)
+	}
+	// The same content twice is read twice: the forest hands it to both.
+	cache := make([]*folders, max(a.workers, 1))
+	for w := range cache {
+		cache[w] = newFolders(a.root, 0o755, a.owner)
+		defer cache[w].close()
+	}
+	return eachBlob(a.ctx, a.objs, hashes, a.workers, func(w, i int, b blob) error {
+		e := &a.new[at[i]]
+		up, base := path.Split(e.path)
+		dir, err := cache[w].get(strings.TrimSuffix(up, "/"), true)
+		if err == nil {
+			err = a.put(dir, base, e, b, dirs.made[strings.TrimSuffix(up, "/")])
+		}
+		return inTheWay(err)
+	})
+}
+
+// inTheWay explains errors of a tree that changes under our hands.
+func inTheWay(err error) error {
+	if err != nil && notDir(err) {
+		return fault.New(fault.Failed, "checkout", "a folder was replaced while it was being written: %w", err).
+			WithHint("something else changes the working copy; stop it, and push again")
+	}
+	return err
+}
+
+// put makes one file or link: under a temporary name, then in place, so that who reads the tree sees the old one or
+// the new one. In a folder that this checkout made (fresh) nobody looks yet, and it is made in place.
+func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err error) {
+	tmp := tmpPrefix + strconv.FormatInt(a.names.Add(1), 36)
+	if e.mode == modeSymlink {
+		return a.link(dir, name, tmp, e, b)
+	}
+	mode := uint32(0o644)
+	if e.mode == modeExec {
+		mode = 0o755
+	}
+	if fresh {
+		tmp = name
+	}
+	fd, err := openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) && fresh {
+		return a.put(dir, name, e, b, false)
+	}
+	if err != nil {
+		return rename(err, e.path)
+	}
+	defer func() {
+		err = errors.Join(err, unix.Close(fd))
+		if err != nil {
+			_ = unix.Unlinkat(dir, tmp, 0)
+			err = rename(err, e.path)
+		}
+	}()
+	size, err := a.fill(fd, e, b)
+	if err != nil {
+		return err
+	}
+	if err := a.owner.apply(fd, mode); err != nil {
+		return err
+	}
+	if !fresh {
+		if err := retry(func() error { return unix.Renameat(dir, tmp, dir, name) }); err != nil {
+			return &fs.PathError{Op: "rename", Path: name, Err: err}
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	e.st = newStat(&st)
+	if st.Size != size {
+		// Somebody writes to it already: the next checkout looks at the content.
+		e.st = stat{}
+	}
+	a.bytes.Add(size)
+	return nil
+}
+
+// fill writes a blob's content to fd and tells its size.
+func (a *applier) fill(fd int, e *entry, b blob) (int64, error) {
+	if b.stream != nil {
+		n, err := io.CopyBuffer(fdWriter(fd), struct{ io.Reader }{b.stream}, make([]byte, 256<<10))
+		if err == nil && n != b.size {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	}
+	if isLFS(b.data) {
+		a.lfs.Add(1)
+	}
+	data := b.data
+	if len(data) <= maxConverted {
+		data = a.eol.eol(e.path).checkout(data)
+	}
+	_, err := fdWriter(fd).Write(data)
+	return int64(len(data)), err
+}
+
+// fdWriter writes to a descriptor without the poller's bookkeeping, which files do not need.
+type fdWriter int
+
+func (w fdWriter) Write(b []byte) (int, error) {
+	done := 0
+	for done < len(b) {
+		n, err := unix.Write(int(w), b[done:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return done, os.NewSyscallError("write", err)
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// link makes a symbolic link. What it points to is the commit's matter: nothing here ever follows it.
+func (a *applier) link(dir int, name, tmp string, e *entry, b blob) error {
+	to := b.data
+	if b.stream != nil || len(to) == 0 || len(to) > maxPath || strings.IndexByte(string(to), 0) >= 0 {
+		return fault.New(fault.Refused, "checkout", "%s: a symbolic link to %d bytes that are no path", e.path, b.size)
+	}
+	_ = unix.Unlinkat(dir, tmp, 0)
+	if err := unix.Symlinkat(string(to), dir, tmp); err != nil {
+		return &fs.PathError{Op: "symlink", Path: e.path, Err: err}
+	}
+	if o := a.owner; o != nil {
+		if err := unix.Fchownat(dir, tmp, o.UID, o.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return errors.Join(&fs.PathError{Op: "chown", Path: e.path, Err: err}, unix.Unlinkat(dir, tmp, 0))
+		}
+	}
+	if err := unix.Renameat(dir, tmp, dir, name); err != nil {
+		return errors.Join(&fs.PathError{Op: "rename", Path: e.path, Err: err}, unix.Unlinkat(dir, tmp, 0))
+	}
+	st, err := lstatat(dir, name)
+	if err != nil {
+		return rename(err, e.path)
+	}
+	e.st = newStat(&st)
+	a.bytes.Add(int64(len(to)))
+	return nil
+}
+
+// isLFS recognises a git-lfs pointer file (git-lfs, docs/spec.md).
+func isLFS(data []byte) bool {
+	return len(data) < 1024 && strings.HasPrefix(string(data[:min(len(data), 64)]), "version https://git-lfs.github.com/spec/v1")
+}

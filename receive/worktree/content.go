@@ -1,0 +1,84 @@
+package worktree
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
+)
+
+// content is what a path of the working copy holds: its hash as a blob, and the bytes where line ends matter.
+type content struct {
+	raw  plumbing.Hash
+	data []byte
+}
+
+// maxConverted bounds the files whose line ends are looked at; larger ones are compared and written as they are.
+const maxConverted = 256 << 20
+
+// readContent reads a file or a link; whole keeps the bytes of a file.
+func readContent(dir int, name string, st *unix.Stat_t, whole bool) (c content, err error) {
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		to, err := readlinkat(dir, name, st.Size)
+		return content{raw: plumbing.ComputeHash(plumbing.BlobObject, []byte(to))}, err
+	}
+	if whole && st.Size <= maxConverted {
+		c.data, _, err = readFileAt(dir, name, maxConverted)
+		c.raw = blobHash(c.data)
+		return c, err
+	}
+	c.raw, err = hashFile(dir, name)
+	return c, err
+}
+
+// is tells whether a checkout of the blob oid with line ends e leaves these bytes.
+func (c content) is(oid plumbing.Hash, e eol) bool {
+	if e == eolNone || c.data == nil {
+		return c.raw == oid
+	}
+	if c.raw == oid {
+		return len(e.checkout(c.data)) == len(c.data)
+	}
+	lf := bytes.ReplaceAll(c.data, []byte("\r\n"), []byte{'\n'})
+	return blobHash(lf) == oid && bytes.Equal(e.checkout(lf), c.data)
+}
+
+// blobHash names a local file's content. Nobody else's bytes are trusted by it, so plain SHA-1 will do.
+func blobHash(data []byte) (h plumbing.Hash) {
+	s := sha1.New()
+	s.Write(blobHeader(int64(len(data))))
+	s.Write(data)
+	s.Sum(h[:0])
+	return h
+}
+
+func blobHeader(size int64) []byte {
+	return append(strconv.AppendInt([]byte("blob "), size, 10), 0)
+}
+
+// hashFile is blobHash of a regular file; of anything else, and of a file that changes size, the zero hash.
+func hashFile(dir int, name string) (h plumbing.Hash, err error) {
+	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return h, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil || !fi.Mode().IsRegular() {
+		return h, err
+	}
+	s := sha1.New()
+	s.Write(blobHeader(fi.Size()))
+	buf := make([]byte, min(fi.Size()+1, 256<<10))
+	n, err := io.CopyBuffer(struct{ io.Writer }{s}, struct{ io.Reader }{f}, buf)
+	if err != nil || n != fi.Size() {
+		return h, err
+	}
+	s.Sum(h[:0])
+	return h, nil
+}

@@ -1,0 +1,49 @@
+// Package worktree brings commits from the object store to the disk, and shows them to programs before they are there.
+//
+// It owns the working copies of a project (its code and its pillar): their tracked files and their .git. It never touches bare
+// repositories, and nothing in a working copy that git does not track, unless a tracked file must lie there.
+//
+//   - Sync checks a commit out: only what differs is written. Refresh follows up on changed owners and modes.
+//   - Tree is a commit, or a folder of one, as a read-only fs.FS, straight from the objects.
+//   - Diff lists what two commits differ in; Describe says who made a commit and how it follows from another.
+//
+// # A working copy
+//
+// It is a real checkout, with a .git of its own: HEAD on the deployed branch (detached if the request names none), that branch
+// and origin's both at the commit, reflogs, remote "origin" with the bare repository's path, whose objects it borrows through
+// objects/info/alternates, and an index of version 2 with a TREE extension. So git status is clean and git log works. What an
+// operator sets in .git/config stays, except core.{repositoryformatversion,filemode,bare,logallrefupdates,autocrlf,symlinks}, the url
+// and fetch of origin, and remote and merge of the branch. core.fileMode is off: modes on the machine are
+// fixperms' matter; an executable bit that the commit has and the disk lacks is mended all the same.
+//
+// # What decides
+//
+// As in git, a file whose inode facts are those of the index is taken as unchanged, unless it is as new as the index itself;
+// every other is compared by content. Deployment wins: tracked files that were changed on the machine are overwritten, as by git reset
+// --hard, and reported; so are untracked files, and links, where tracked ones must lie. An untracked folder with files in it where the
+// commit has a file is refused before anything is written. Commits made in the working copy stay in its reflog.
+//
+// # .gitattributes
+//
+// Honoured, from the commit's own files: text, eol and crlf, with Linux' native LF, so only eol=crlf converts. Not honoured, with a note
+// in Stats: filter (lfs pointers stay pointers), ident, working-tree-encoding. Not looked at: info/attributes and the
+// machine's files, export-ignore. A change of eol rewrites the files it is about. Submodules become empty folders, with a note.
+//
+// Refused: every name that fsck refuses at receipt, unknown modes, names over 255 and paths over 4095 bytes, too many files.
+//
+// # Invariants
+//
+// No symbolic link inside a working copy is ever followed: every folder is opened by one name below its parent's descriptor. A file
+// is written under a temporary name and renamed, so a reader sees the old or the new one (in a folder that this checkout itself made,
+// it is written in place). The index is written last.
+//
+// # Concurrency
+//
+// One Sync per working copy at a time, held by flock on .git/corpus-git.lock and git's own .git/index.lock; others wait a
+// little and get fault.Busy. Tree, Diff and Describe may be used by any goroutine.
+//
+// # A crash
+//
+// It leaves some files new, some old, temporary files .corpus-git-tmp-*, the old index and an index.lock that names the commit. The
+// next Sync, to the same commit or another, sweeps and completes.
+package worktree

@@ -1,0 +1,142 @@
+package worktree
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/fault"
+)
+
+const (
+	// maxFiles bounds a commit's tree where Request.MaxFiles does not: trees that share subtrees name more files in a few
+	// kilobytes than any disk holds.
+	maxFiles = 1 << 20
+	// maxPath is the longest path that Linux takes, PATH_MAX without its NUL.
+	maxPath = 4095
+)
+
+// flattener lists a tree in index order. Where the old index knows a folder's tree, its entries are taken from there
+// and no object is read.
+type flattener struct {
+	ctx   context.Context
+	objs  Objects
+	limit int
+	seen  atomic.Int64 // entries of all trees read
+	sem   chan struct{}
+}
+
+// flat is a folder's list: entries in index order and its node for the TREE extension.
+type flat struct {
+	entries []entry
+	tree    *cacheTree
+}
+
+// flatten lists the tree root with up to workers readers. old may be nil. More than limit entries are refused.
+func flatten(ctx context.Context, objs Objects, root plumbing.Hash, old *gitIndex, workers, limit int) (*gitIndex, error) {
+	if limit <= 0 {
+		limit = maxFiles
+	}
+	f := &flattener{ctx: ctx, objs: objs, limit: limit, sem: make(chan struct{}, max(workers-1, 0))}
+	var known []entry
+	var tree *cacheTree
+	if old != nil && old.tree != nil {
+		known, tree = old.entries, old.tree
+	}
+	out, err := f.dir(root, "", "", tree, known, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &gitIndex{entries: out.entries, tree: out.tree}, nil
+}
+
+// dir lists the tree h at path (with its slash). known are old entries of which those below path are a run; cached is
+// the old node of path.
+func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, known []entry, depth int) (flat, error) {
+	if depth > maxDepth {
+		return flat{}, fault.New(fault.Refused, "tree "+h.String(), "more than %d folders deep", maxDepth)
+	}
+	if err := f.ctx.Err(); err != nil {
+		return flat{}, err
+	}
+	if cached != nil {
+		lo, hi := under(known, path)
+		known = known[lo:hi]
+		if cached.count >= 0 && cached.oid == h && cached.count == len(known) {
+			// A copy: what is learnt of the new entries must not change the old ones.
+			return flat{entries: slices.Clone(known), tree: cached}, nil
+		}
+	}
+	items, err := readTree(f.objs, h)
+	if err != nil {
+		return flat{}, inFolder(path, err)
+	}
+	if f.seen.Add(int64(len(items))) > int64(f.limit) {
+		return flat{}, fault.New(fault.Refused, "tree "+h.String(), "the commit has more than %d files and folders", f.limit)
+	}
+	for _, it := range items {
+		if len(path)+len(it.name) > maxPath {
+			return flat{}, fault.New(fault.Refused, "tree "+h.String(), "a path is longer than %d bytes", maxPath)
+		}
+	}
+	parts := make([]flat, len(items))
+	errs := make([]error, len(items))
+	var wg sync.WaitGroup
+	for i, it := range items {
+		if it.mode != modeDir {
+			continue
+		}
+		one := func() {
+			parts[i], errs[i] = f.dir(it.oid, it.name, path+it.name+"/", cached.sub(it.name), known, depth+1)
+		}
+		select {
+		case f.sem <- struct{}{}:
+			wg.Go(func() { one(); <-f.sem })
+		default:
+			one()
+		}
+	}
+	wg.Wait()
+	n := 0
+	for i := range items {
+		if errs[i] != nil {
+			return flat{}, errs[i]
+		}
+		n += max(1, len(parts[i].entries))
+	}
+	out := flat{entries: make([]entry, 0, n), tree: &cacheTree{name: name, oid: h}}
+	for i, it := range items {
+		if it.mode == modeDir {
+			out.entries = append(out.entries, parts[i].entries...)
+			if parts[i].tree.count > 0 {
+				out.tree.subs = append(out.tree.subs, parts[i].tree)
+			}
+			continue
+		}
+		out.entries = append(out.entries, entry{path: path + it.name, mode: it.mode, oid: it.oid})
+	}
+	out.tree.count = len(out.entries)
+	return out, nil
+}
+
+// under is the run of a sorted list that lies below a folder, given with its slash; "" is all of it.
+func under(list []entry, dir string) (lo, hi int) {
+	if dir == "" {
+		return 0, len(list)
+	}
+	lo = sort.Search(len(list), func(i int) bool { return list[i].path >= dir })
+	// '0' follows '/'.
+	end := dir[:len(dir)-1] + "0"
+	return lo, lo + sort.Search(len(list)-lo, func(i int) bool { return list[lo+i].path >= end })
+}
+
+func inFolder(path string, err error) error {
+	if path == "" {
+		return err
+	}
+	return fault.New(fault.KindOf(err), "folder "+path, "%w", err)
+}

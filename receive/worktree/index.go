@@ -1,0 +1,332 @@
+package worktree
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// errIndex marks an index that cannot be used; Sync then compares every file's content instead.
+var errIndex = errors.New("index cannot be used")
+
+// Modes of tree and index entries.
+const (
+	modeFile    uint32 = 0o100644
+	modeExec    uint32 = 0o100755
+	modeSymlink uint32 = 0o120000
+	modeDir     uint32 = 0o040000
+	modeGitlink uint32 = 0o160000
+	modeType    uint32 = 0o170000
+)
+
+// stat is what the index keeps of a file's inode, each field cut to 32 bits as gitformat-index(5) says.
+type stat struct {
+	ctimeSec, ctimeNsec uint32
+	mtimeSec, mtimeNsec uint32
+	dev, ino            uint32
+	uid, gid            uint32
+	size                uint32
+}
+
+// entry is one tracked path. Paths are relative, with slashes, in byte order.
+type entry struct {
+	path string
+	mode uint32
+	oid  plumbing.Hash
+	st   stat
+}
+
+// cacheTree is a node of the index's TREE extension: count entries below it make up the tree oid; count -1 means unknown.
+type cacheTree struct {
+	name  string
+	count int
+	oid   plumbing.Hash
+	subs  []*cacheTree
+}
+
+func (c *cacheTree) sub(name string) *cacheTree {
+	if c == nil {
+		return nil
+	}
+	for _, s := range c.subs {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// gitIndex is a parsed index: stage 0 entries, sorted; entries in conflict appear once, with a zero oid.
+type gitIndex struct {
+	entries []entry
+	tree    *cacheTree
+}
+
+const (
+	entryFixed   = 62
+	flagExtended = 0x4000
+	flagStage    = 0x3000
+	flagName     = 0x0fff
+)
+
+// parseIndex reads versions 2, 3 and 4 (gitformat-index(5)). It verifies the checksum and every path, so that a
+// damaged or forged index is errIndex and never a path outside the tree.
+func parseIndex(data []byte) (*gitIndex, error) {
+	if len(data) < 12+sha1.Size || string(data[:4]) != "DIRC" {
+		return nil, fmt.Errorf("%w: no header", errIndex)
+	}
+	body, sum := data[:len(data)-sha1.Size], data[len(data)-sha1.Size:]
+	// index.skipHash writes zeros: such a file proves nothing.
+	if got := sha1.Sum(body); !bytes.Equal(got[:], sum) {
+		return nil, fmt.Errorf("%w: wrong checksum", errIndex)
+	}
+	version, count := binary.BigEndian.Uint32(body[4:]), int64(binary.BigEndian.Uint32(body[8:]))
+	if version < 2 || version > 4 {
+		return nil, fmt.Errorf("%w: version %d", errIndex, version)
+	}
+	if count > int64(len(body))/entryFixed {
+		return nil, fmt.Errorf("%w: %d entries in %d bytes", errIndex, count, len(body))
+	}
+	x := &gitIndex{entries: make([]entry, 0, count)}
+	text := string(body)
+	pos, prev, conflict := 12, "", false
+	for range count {
+		e, next, stage, err := parseEntry(body, text, pos, version, prev)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case len(x.entries) > 0 && e.path < prev, len(x.entries) > 0 && e.path == prev && !conflict:
+			return nil, fmt.Errorf("%w: entries out of order", errIndex)
+		case len(x.entries) > 0 && e.path == prev:
+			pos = next
+			continue
+		case !validMode(e.mode) || checkPath(e.path[sharedDir(prev, e.path):]) != nil:
+			return nil, fmt.Errorf("%w: entry %q", errIndex, e.path)
+		}
+		if conflict = stage != 0; conflict {
+			e.oid, e.st = plumbing.ZeroHash, stat{}
+		}
+		x.entries = append(x.entries, e)
+		pos, prev = next, e.path
+	}
+	return x, x.parseExtensions(body[pos:])
+}
+
+// sharedDir is the length of the folder, its slash included, that two paths share.
+func sharedDir(a, b string) int {
+	n := 0
+	for i := 0; i < len(a) && i < len(b) && a[i] == b[i]; i++ {
+		if a[i] == '/' {
+			n = i + 1
+		}
+	}
+	return n
+}
+
+func parseEntry(body []byte, text string, pos int, version uint32, prev string) (e entry, next, stage int, err error) {
+	bad := fmt.Errorf("%w: cut at byte %d", errIndex, pos)
+	if len(body)-pos < entryFixed {
+		return e, 0, 0, bad
+	}
+	b := body[pos:]
+	be := binary.BigEndian
+	e.st = stat{be.Uint32(b), be.Uint32(b[4:]), be.Uint32(b[8:]), be.Uint32(b[12:]), be.Uint32(b[16:]), be.Uint32(b[20:]), be.Uint32(b[28:]), be.Uint32(b[32:]), be.Uint32(b[36:])}
+	e.mode = be.Uint32(b[24:])
+	copy(e.oid[:], b[40:60])
+	flags := be.Uint16(b[60:])
+	stage = int(flags&flagStage) >> 12
+	name := pos + entryFixed
+	if flags&flagExtended != 0 {
+		if version < 3 {
+			return e, 0, 0, fmt.Errorf("%w: extended flags in version 2", errIndex)
+		}
+		name += 2
+	}
+	if name > len(body) {
+		return e, 0, 0, bad
+	}
+	strip := 0
+	if version == 4 {
+		var ok bool
+		if strip, name, ok = indexVarint(body, name); !ok || strip > len(prev) {
+			return e, 0, 0, bad
+		}
+	}
+	end := bytes.IndexByte(body[name:], 0)
+	if end < 0 {
+		return e, 0, 0, bad
+	}
+	end += name
+	if version == 4 {
+		e.path = prev[:len(prev)-strip] + text[name:end]
+		next = end + 1
+	} else {
+		e.path = text[name:end]
+		next = pos + (end-pos+8)&^7
+	}
+	if n := int(flags & flagName); next > len(body) || n != flagName && n != len(e.path) {
+		return e, 0, 0, bad
+	}
+	return e, next, stage, nil
+}
+
+// indexVarint reads the offset encoding of packs, which version 4 uses for the length of the stripped suffix.
+func indexVarint(b []byte, pos int) (n, next int, ok bool) {
+	for i := range 5 {
+		if pos >= len(b) {
+			return 0, 0, false
+		}
+		c := b[pos]
+		pos++
+		if i > 0 {
+			n++
+		}
+		n = n<<7 | int(c&0x7f)
+		if c&0x80 == 0 {
+			return n, pos, true
+		}
+	}
+	return 0, 0, false
+}
+
+func (x *gitIndex) parseExtensions(b []byte) error {
+	for len(b) > 0 {
+		if len(b) < 8 {
+			return fmt.Errorf("%w: cut extension", errIndex)
+		}
+		name, n := string(b[:4]), int64(binary.BigEndian.Uint32(b[4:]))
+		if n > int64(len(b)-8) {
+			return fmt.Errorf("%w: cut extension %q", errIndex, name)
+		}
+		data := b[8 : 8+n]
+		b = b[8+n:]
+		switch {
+		case name == "TREE":
+			// An unreadable cache of trees is only a lost short cut.
+			if root, rest, ok := parseCacheTree(data, 0); ok && len(rest) == 0 && root.fits(len(x.entries)) {
+				x.tree = root
+			}
+		case name[0] < 'A' || name[0] > 'Z':
+			return fmt.Errorf("%w: extension %q is not known", errIndex, name)
+		}
+	}
+	return nil
+}
+
+func parseCacheTree(b []byte, depth int) (*cacheTree, []byte, bool) {
+	nul := bytes.IndexByte(b, 0)
+	if nul < 0 || depth > maxDepth {
+		return nil, nil, false
+	}
+	c := &cacheTree{name: string(b[:nul])}
+	b = b[nul+1:]
+	lf := bytes.IndexByte(b, '\n')
+	if lf < 0 {
+		return nil, nil, false
+	}
+	first, second, ok := strings.Cut(string(b[:lf]), " ")
+	subs := 0
+	if ok {
+		var e1, e2 error
+		c.count, e1 = strconv.Atoi(first)
+		subs, e2 = strconv.Atoi(second)
+		ok = e1 == nil && e2 == nil && c.count >= -1 && subs >= 0 && subs <= len(b)
+	}
+	if !ok {
+		return nil, nil, false
+	}
+	b = b[lf+1:]
+	if c.count >= 0 {
+		if len(b) < len(c.oid) {
+			return nil, nil, false
+		}
+		copy(c.oid[:], b)
+		b = b[len(c.oid):]
+	}
+	for range subs {
+		var s *cacheTree
+		if s, b, ok = parseCacheTree(b, depth+1); !ok {
+			return nil, nil, false
+		}
+		c.subs = append(c.subs, s)
+	}
+	return c, b, true
+}
+
+// fits tells whether the counts of the nodes can be those of an index of n entries.
+func (c *cacheTree) fits(n int) bool {
+	if c.count > n {
+		return false
+	}
+	for _, s := range c.subs {
+		if !s.fits(n) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *cacheTree) append(b []byte) []byte {
+	b = append(b, c.name...)
+	b = append(b, 0)
+	b = strconv.AppendInt(b, int64(c.count), 10)
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, int64(len(c.subs)), 10)
+	b = append(b, '\n')
+	if c.count >= 0 {
+		b = append(b, c.oid[:]...)
+	}
+	// git looks subtrees up by length, then bytes.
+	subs := append([]*cacheTree(nil), c.subs...)
+	sort.Slice(subs, func(i, j int) bool {
+		if len(subs[i].name) != len(subs[j].name) {
+			return len(subs[i].name) < len(subs[j].name)
+		}
+		return subs[i].name < subs[j].name
+	})
+	for _, s := range subs {
+		b = s.append(b)
+	}
+	return b
+}
+
+// encode writes version 2 with a TREE extension.
+func (x *gitIndex) encode() []byte {
+	size := 12 + sha1.Size
+	for i := range x.entries {
+		size += (entryFixed+len(x.entries[i].path)+8)&^7 + 40
+	}
+	b := make([]byte, 0, size)
+	be := binary.BigEndian
+	b = append(b, "DIRC"...)
+	b = be.AppendUint32(b, 2)
+	b = be.AppendUint32(b, uint32(len(x.entries)))
+	for i := range x.entries {
+		e := &x.entries[i]
+		start := len(b)
+		for _, v := range [...]uint32{e.st.ctimeSec, e.st.ctimeNsec, e.st.mtimeSec, e.st.mtimeNsec, e.st.dev, e.st.ino, e.mode, e.st.uid, e.st.gid, e.st.size} {
+			b = be.AppendUint32(b, v)
+		}
+		b = append(b, e.oid[:]...)
+		b = be.AppendUint16(b, uint16(min(len(e.path), flagName)))
+		b = append(b, e.path...)
+		pad := 8 - (len(b)-start)%8
+		b = append(b, "\x00\x00\x00\x00\x00\x00\x00\x00"[:pad]...)
+	}
+	if x.tree != nil {
+		at := len(b)
+		b = append(b, "TREE\x00\x00\x00\x00"...)
+		b = x.tree.append(b)
+		be.PutUint32(b[at+4:], uint32(len(b)-at-8))
+	}
+	sum := sha1.Sum(b)
+	return append(b, sum[:]...)
+}

@@ -1,0 +1,451 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sort"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/fault"
+)
+
+// plan is what a walk of the working copy found to do. Nothing is written while it is made.
+type plan struct {
+	writes    []int    // indexes of the new list
+	removes   []string // tracked files that the commit does not have
+	obstacles []string // untracked files and links where a folder must be
+	hollow    []string // folders where a file must be; nothing but folders and files to be removed is in them
+	blocked   []string // untracked files in folders where a file must be: nothing can be done
+	gone      []string // folders of submodules that the commit does not have
+	litter    []string // temporary files of an interrupted checkout
+
+	local       []string // tracked files that were changed on the machine
+	overwritten []string // untracked files in the way
+	refreshed   int      // files whose content had to be read, and is right
+	unchanged   int
+	untracked   int
+}
+
+func (p *plan) add(q *plan) {
+	p.writes = append(p.writes, q.writes...)
+	p.removes = append(p.removes, q.removes...)
+	p.obstacles = append(p.obstacles, q.obstacles...)
+	p.hollow = append(p.hollow, q.hollow...)
+	p.blocked = append(p.blocked, q.blocked...)
+	p.gone = append(p.gone, q.gone...)
+	p.litter = append(p.litter, q.litter...)
+	p.local = append(p.local, q.local...)
+	p.overwritten = append(p.overwritten, q.overwritten...)
+	p.refreshed += q.refreshed
+	p.unchanged += q.unchanged
+	p.untracked += q.untracked
+}
+
+func (p *plan) sort() {
+	sort.Ints(p.writes)
+	for _, l := range [][]string{p.removes, p.obstacles, p.hollow, p.blocked, p.gone, p.litter, p.local, p.overwritten} {
+		sort.Strings(l)
+	}
+}
+
+// planner compares three lists: the old index, the new commit, and what lies on the disk.
+type planner struct {
+	ctx  context.Context
+	objs Objects
+	old  []entry
+	new  []entry // the st of entries that are clean is filled in
+	// written is the old index's own time: a file as new as that may have changed without showing it ("racy git").
+	written stat
+	oldEOL  *attributes
+	newEOL  *attributes
+
+	buffers sync.Pool // of *[]byte, for getdents
+
+	sem chan struct{}
+	wg  sync.WaitGroup
+	mu  sync.Mutex
+	out plan
+	err error
+}
+
+// makePlan walks the working copy at root with up to workers goroutines.
+func (p *planner) makePlan(root, workers int) (*plan, error) {
+	p.buffers.New = func() any { b := make([]byte, 16<<10); return &b }
+	p.sem = make(chan struct{}, max(workers-1, 0))
+	var res plan
+	err := p.dir(root, "", span{0, len(p.old), 0, len(p.new)}, &res)
+	p.wg.Wait()
+	p.done(&res, err)
+	if p.err != nil {
+		return nil, p.err
+	}
+	p.out.sort()
+	return &p.out, nil
+}
+
+func (p *planner) done(res *plan, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out.add(res)
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// span is a run of the old and one of the new list.
+type span struct{ oLo, oHi, nLo, nHi int }
+
+func (s span) empty() bool { return s.oLo == s.oHi && s.nLo == s.nHi }
+func (s span) size() int   { return s.oHi - s.oLo + s.nHi - s.nLo }
+
+// dir plans the folder path (with its slash), open as fd; fd is -1 where there is no such folder. s is all below it.
+func (p *planner) dir(fd int, path string, s span, res *plan) error {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
+	known := 0
+	for !s.empty() {
+		cur := ""
+		switch {
+		case s.oLo == s.oHi:
+			cur = p.new[s.nLo].path
+		case s.nLo == s.nHi || p.old[s.oLo].path < p.new[s.nLo].path:
+			cur = p.old[s.oLo].path
+		default:
+			cur = p.new[s.nLo].path
+		}
+		name := cur[len(path):]
+		if i := strings.IndexByte(name, '/'); i >= 0 {
+			name = name[:i]
+			sub := s
+			_, n := under(p.old[s.oLo:s.oHi], cur[:len(path)+i+1])
+			sub.oHi = s.oLo + n
+			_, n = under(p.new[s.nLo:s.nHi], cur[:len(path)+i+1])
+			sub.nHi = s.nLo + n
+			s.oLo, s.nLo = sub.oHi, sub.nHi
+			found, err := p.sub(fd, name, cur[:len(path)+i+1], sub, res)
+			if err != nil {
+				return err
+			}
+			if found {
+				known++
+			}
+			continue
+		}
+		var old *entry
+		at := -1
+		if s.oLo < s.oHi && p.old[s.oLo].path == cur {
+			old = &p.old[s.oLo]
+			s.oLo++
+		}
+		if s.nLo < s.nHi && p.new[s.nLo].path == cur {
+			at = s.nLo
+			s.nLo++
+		}
+		found, err := p.file(fd, name, cur, old, at, res)
+		if err != nil {
+			return rename(err, cur)
+		}
+		if found {
+			known++
+		}
+	}
+	if fd < 0 {
+		return nil
+	}
+	return p.count(fd, path, known, res)
+}
+
+// count adds what is in a folder beside the known names.
+func (p *planner) count(fd int, path string, known int, res *plan) error {
+	buf := p.buffers.Get().(*[]byte)
+	defer p.buffers.Put(buf)
+	all := 0
+	err := dirents(fd, *buf, func(name string, typ byte) {
+		switch {
+		case path == "" && name == gitDir:
+		case strings.HasPrefix(name, tmpPrefix) && typ != unix.DT_DIR:
+			res.litter = append(res.litter, path+name)
+		default:
+			all++
+		}
+	})
+	res.untracked += max(all-known, 0)
+	return err
+}
+
+// sub plans the subfolder name, in a goroutine of its own where it is worth one. found tells that the name is there and is a folder.
+func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool, err error) {
+	child := -1
+	if fd >= 0 {
+		child, err = opendir(fd, name)
+		switch {
+		case err == nil:
+		case notDir(err):
+			if s.nLo < s.nHi && !p.tracked(strings.TrimSuffix(path, "/")) {
+				res.obstacles = append(res.obstacles, strings.TrimSuffix(path, "/"))
+				res.overwritten = append(res.overwritten, strings.TrimSuffix(path, "/"))
+			}
+		case errors.Is(err, fs.ErrNotExist):
+		default:
+			return false, rename(err, path)
+		}
+	}
+	if s.size() > 256 {
+		select {
+		case p.sem <- struct{}{}:
+			p.wg.Go(func() {
+				var own plan
+				err := p.dir(child, path, s, &own)
+				closeDir(child)
+				<-p.sem
+				p.done(&own, err)
+			})
+			return child >= 0, nil
+		default:
+		}
+	}
+	err = p.dir(child, path, s, res)
+	closeDir(child)
+	return child >= 0, err
+}
+
+func closeDir(fd int) {
+	if fd >= 0 {
+		_ = unix.Close(fd)
+	}
+}
+
+// tracked tells whether the old index has path as a file.
+func (p *planner) tracked(path string) bool {
+	i := sort.Search(len(p.old), func(i int) bool { return p.old[i].path >= path })
+	return i < len(p.old) && p.old[i].path == path
+}
+
+// file plans one path: old is its old entry or nil, at the place of its new one or -1. found tells that the name is
+// there and is what its entry is about.
+func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan) (found bool, err error) {
+	var want *entry
+	if at >= 0 {
+		want = &p.new[at]
+	}
+	var st unix.Stat_t
+	if fd < 0 {
+		err = fs.ErrNotExist
+	} else {
+		st, err = lstatat(fd, name)
+	}
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	case err != nil:
+		if want != nil {
+			if old != nil && old.mode != modeGitlink {
+				res.local = append(res.local, path)
+			}
+			res.writes = append(res.writes, at)
+		}
+		return false, nil
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return p.folder(fd, name, path, old, at, res)
+	}
+	return true, p.compare(fd, name, path, &st, old, want, at, res)
+}
+
+// folder plans a path where a folder lies.
+func (p *planner) folder(fd int, name, path string, old *entry, at int, res *plan) (found bool, err error) {
+	switch {
+	case at >= 0 && p.new[at].mode == modeGitlink:
+		res.unchanged++
+		return true, nil
+	case at < 0 && old.mode == modeGitlink:
+		res.gone = append(res.gone, path)
+		return true, nil
+	case at < 0:
+		// Somebody made a folder of a tracked file; the file is gone and the folder stays, untracked.
+		return false, nil
+	case old != nil && old.mode != modeGitlink:
+		res.local = append(res.local, path)
+	}
+	n := len(res.blocked)
+	if err := p.inTheWay(fd, name, path, res, 0); err != nil {
+		return false, err
+	}
+	if len(res.blocked) == n {
+		res.hollow = append(res.hollow, path)
+		res.writes = append(res.writes, at)
+	}
+	// Where the old commit has files in the folder, the walk of the folder counts its name.
+	lo, hi := under(p.old, path+"/")
+	return lo == hi, nil
+}
+
+// inTheWay lists in res.blocked the files below a folder that no old entry knows.
+func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) error {
+	if depth > maxDepth || len(res.blocked) >= maxListed {
+		return nil
+	}
+	dir, err := opendir(fd, name)
+	if err != nil {
+		return err
+	}
+	defer closeDir(dir)
+	buf := p.buffers.Get().(*[]byte)
+	defer p.buffers.Put(buf)
+	var inner []string
+	err = dirents(dir, *buf, func(name string, typ byte) {
+		full := path + "/" + name
+		switch {
+		case typ == unix.DT_DIR || typ == unix.DT_UNKNOWN:
+			inner = append(inner, name)
+		case !p.tracked(full) && !strings.HasPrefix(name, tmpPrefix):
+			res.blocked = append(res.blocked, full)
+		}
+	})
+	for _, name := range inner {
+		if err != nil {
+			break
+		}
+		if err = p.inTheWay(dir, name, path+"/"+name, res, depth+1); notDir(err) {
+			err = nil
+			if !p.tracked(path + "/" + name) {
+				res.blocked = append(res.blocked, path+"/"+name)
+			}
+		}
+	}
+	return err
+}
+
+// compare plans a path where something that is no folder lies.
+func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want *entry, at int, res *plan) error {
+	same := old != nil && want != nil && old.oid == want.oid && sameType(old.mode, want.mode) && p.sameEOL(path)
+	clean := old != nil && old.st == newStat(st) && sameType(old.mode, st.Mode) && !p.racy(&old.st)
+	if clean {
+		switch {
+		case want == nil:
+			res.removes = append(res.removes, path)
+		case same:
+			p.keep(want, st, at, old, res)
+		default:
+			if want.mode == modeGitlink {
+				res.obstacles = append(res.obstacles, path)
+			}
+			res.writes = append(res.writes, at)
+		}
+		return nil
+	}
+	// The old content with the old line ends is a clean file; the new with the new is one that an interrupted
+	// checkout wrote.
+	is, err := p.content(fd, name, st, old, want)
+	if err != nil {
+		return err
+	}
+	switch {
+	case want == nil:
+		res.removes = append(res.removes, path)
+	case is == isNew, is == isOld && same:
+		res.refreshed++
+		p.keep(want, st, at, old, res)
+		return nil
+	case want.mode == modeGitlink:
+		res.obstacles = append(res.obstacles, path)
+		res.writes = append(res.writes, at)
+	default:
+		res.writes = append(res.writes, at)
+	}
+	switch {
+	case is == isOld:
+	case old != nil:
+		res.local = append(res.local, path)
+	case want != nil:
+		res.overwritten = append(res.overwritten, path)
+	}
+	return nil
+}
+
+// keep accepts what is on the disk. A missing executable bit is mended, by writing the file anew: it may have other names
+// (hard links). One too many is fixperms' matter, which is why the working copy has core.fileMode off.
+func (p *planner) keep(want *entry, st *unix.Stat_t, at int, old *entry, res *plan) {
+	want.st = newStat(st)
+	if want.mode == modeExec && st.Mode&0o100 == 0 {
+		res.writes = append(res.writes, at)
+		if old != nil && old.mode == modeExec {
+			res.local = append(res.local, want.path)
+		}
+		return
+	}
+	// A bit that the old commit gave and the new one does not is taken back.
+	if want.mode == modeFile && old != nil && old.mode == modeExec && st.Mode&0o100 != 0 {
+		res.writes = append(res.writes, at)
+		return
+	}
+	res.unchanged++
+}
+
+func (p *planner) racy(st *stat) bool {
+	return st.mtimeSec > p.written.mtimeSec || st.mtimeSec == p.written.mtimeSec && st.mtimeNsec >= p.written.mtimeNsec
+}
+
+func (p *planner) sameEOL(path string) bool {
+	return p.oldEOL == p.newEOL || p.oldEOL.eol(path) == p.newEOL.eol(path)
+}
+
+// sameType compares the kinds of two modes; whether a file is executable is no kind.
+func sameType(a, b uint32) bool { return a&modeType == b&modeType }
+
+// finding tells what content a path has.
+type finding uint8
+
+const (
+	isOther finding = iota
+	isOld
+	isNew
+)
+
+// content reads a file or link and compares it with both entries, each of which may be nil.
+func (p *planner) content(fd int, name string, st *unix.Stat_t, old, want *entry) (finding, error) {
+	if old != nil && !sameType(old.mode, st.Mode) {
+		old = nil
+	}
+	if want != nil && !sameType(want.mode, st.Mode) {
+		want = nil
+	}
+	// A size that differs saves reading the file, unless line ends may have been changed. Size 0 may mean "unknown".
+	if old != nil && old.st.size != 0 && old.st.size != uint32(st.Size) && p.oldEOL.eol(old.path) == eolNone {
+		old = nil
+	}
+	if want != nil && p.newEOL.eol(want.path) == eolNone {
+		if _, size, err := p.objs.Header(want.oid); err != nil {
+			return isOther, err
+		} else if size != st.Size {
+			want = nil
+		}
+	}
+	if old == nil && want == nil {
+		return isOther, nil
+	}
+	d, err := readContent(fd, name, st, old != nil && p.oldEOL.eol(old.path) != eolNone || want != nil && p.newEOL.eol(want.path) != eolNone)
+	switch {
+	case err != nil:
+		return isOther, err
+	case want != nil && d.is(want.oid, p.newEOL.eol(want.path)):
+		return isNew, nil
+	case old != nil && d.is(old.oid, p.oldEOL.eol(old.path)):
+		return isOld, nil
+	default:
+		return isOther, nil
+	}
+}
+
+// refuse is the error of a plan that cannot be carried out.
+func (p *plan) refuse() error {
+	if len(p.blocked) == 0 {
+		return nil
+	}
+	return fault.New(fault.Refused, "checkout", "the commit has a file where the working copy has a folder with untracked files: %s", list(p.blocked)).
+		WithHint("move them away on the machine, or push a commit that uses another name")
+}

@@ -1,0 +1,362 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/fault"
+)
+
+// Request says what to bring where.
+type Request struct {
+	// Objects has the commit and all it needs. Required.
+	Objects Objects
+	// Repo is the bare repository: the working copy borrows its objects and has it as remote "origin". An absolute path. Required.
+	Repo string
+	// Commit is the commit, or a tag of one, to check out. Required.
+	Commit plumbing.Hash
+	// Dir is the working copy, an absolute path. It is made if it is missing; its parent must exist. It must not be a symbolic link. Required.
+	Dir string
+	// Branch is the full name (refs/heads/…) of the branch that HEAD is put on, with origin's branch of the same name
+	// beside it. Empty leaves HEAD detached.
+	Branch string
+	// Tags are written as tags of the working copy: full names (refs/tags/…) and what they name.
+	Tags map[string]plumbing.Hash
+	// Reason is the line of the reflog. Default "deploy: <commit>".
+	Reason string
+	// Owner is given to what is written; nil leaves it to the process. Modes are 0644, 0755 for executables and folders.
+	Owner *Owner
+	// Workers is the number of readers and of writers. Default 2.
+	Workers int
+	// MaxFiles is the number of files that a commit may have. Default 1,048,576.
+	MaxFiles int
+	// LockWait is the time to wait for another git process in the working copy. Default 5 s.
+	LockWait time.Duration
+	// NoSync leaves it to the caller to make the files durable (syncfs(2)) before he relies on them.
+	NoSync bool
+	// Now is the clock of the reflog; nil is time.Now.
+	Now func() time.Time
+}
+
+func (r *Request) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// short is the branch without refs/heads/.
+func (r *Request) short() string { return strings.TrimPrefix(r.Branch, "refs/heads/") }
+
+func (r *Request) check() error {
+	usage := func(format string, args ...any) error { return fault.New(fault.Usage, "checkout", format, args...) }
+	switch {
+	case r.Objects == nil || r.Commit.IsZero():
+		return usage("a request needs objects and a commit")
+	case !filepath.IsAbs(r.Dir) || !filepath.IsAbs(r.Repo) || strings.ContainsAny(r.Repo, "\n"):
+		return usage("%q and %q must be absolute paths", r.Dir, r.Repo)
+	case r.Branch != "" && (!strings.HasPrefix(r.Branch, "refs/heads/") || plumbing.ReferenceName(r.Branch).Validate() != nil):
+		return usage("%q is no name of a branch", r.Branch)
+	}
+	if r.Workers <= 0 {
+		r.Workers = 2
+	}
+	return nil
+}
+
+// Paths is a list that may be long: all are counted, the first few are named.
+type Paths struct {
+	Count int      `json:"count"`
+	First []string `json:"first,omitempty"`
+}
+
+const maxListed = 20
+
+func newPaths(all []string) Paths {
+	return Paths{Count: len(all), First: append([]string(nil), all[:min(len(all), maxListed)]...)}
+}
+
+// list is for one line of an error.
+func list(all []string) string {
+	if len(all) > 3 {
+		return strings.Join(all[:3], ", ") + " and others"
+	}
+	return strings.Join(all, ", ")
+}
+
+// Stats is what a Sync did.
+type Stats struct {
+	// Commit is what is checked out now, Previous what HEAD was before; zero at the first time.
+	Commit   plumbing.Hash `json:"commit"`
+	Previous plumbing.Hash `json:"previous"`
+	// Files are the tracked ones: Written and Unchanged.
+	Files     int `json:"files"`
+	Written   int `json:"written"`
+	Removed   int `json:"removed"`
+	Unchanged int `json:"unchanged"`
+	// Untracked counts what git does not track and what therefore stayed, in tracked folders; an untracked folder counts once.
+	Untracked int `json:"untracked"`
+	// Bytes is the size of what was written.
+	Bytes int64 `json:"bytes"`
+	// LocalChanges are tracked files that were changed or deleted on the machine, and are as the commit has them now.
+	LocalChanges Paths `json:"local_changes"`
+	// Overwritten are untracked files that were in the way of tracked ones, and are gone.
+	Overwritten Paths `json:"overwritten"`
+	// Notes are sentences that a person should read: submodules, LFS, attributes that are not honoured.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Sync brings a commit into a working copy: what differs is written, what the commit does not have any more is removed,
+// what git does not track stays. Files that were changed on the machine are overwritten, and counted.
+//
+// Before anything is written it fails with a fault.Refused where the commit's tree cannot be written safely, or where
+// an untracked folder is in the way of a file, and with fault.Busy where another git process works there. When it
+// returns without an error, files, refs and index are durable (but see NoSync), and git status is clean. Cut short at
+// any point, it is completed by the next Sync.
+func Sync(ctx context.Context, req Request) (Stats, error) {
+	var st Stats
+	if err := req.check(); err != nil {
+		return st, err
+	}
+	id, data, err := peel(req.Objects, req.Commit)
+	if err != nil {
+		return st, err
+	}
+	c, err := parseCommit(id, data)
+	if err != nil {
+		return st, err
+	}
+	req.Commit, st.Commit = id, id
+	root, err := openRoot(req.Dir)
+	if err != nil {
+		return st, err
+	}
+	defer unix.Close(root)
+	g, err := openGit(ctx, root, &req)
+	if err != nil {
+		return st, err
+	}
+	defer g.close()
+	err = checkout(ctx, root, g, c, &st)
+	st.Notes = append(st.Notes, g.notes...)
+	return st, err
+}
+
+func openRoot(dir string) (int, error) {
+	if err := unix.Mkdir(dir, 0o755); err != nil && err != unix.EEXIST {
+		return -1, fmt.Errorf("mkdir %s: %w", dir, err)
+	}
+	fd, err := unix.Open(dir, dirFlags, 0)
+	switch {
+	case notDir(err):
+		return -1, fault.New(fault.Refused, "checkout", "%s is a symbolic link or a file; a working copy is a folder", dir)
+	case err != nil:
+		return -1, fmt.Errorf("open %s: %w", dir, err)
+	}
+	return fd, nil
+}
+
+// checkout is Sync with everything open and locked.
+func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats) error {
+	req := g.req
+	old, written, err := g.index()
+	if err != nil {
+		return err
+	}
+	if h, err := g.ref("HEAD"); err == nil {
+		if to, ok := strings.CutPrefix(h, "ref: "); ok && plumbing.ReferenceName(to).Validate() == nil {
+			h, _ = g.ref(to)
+		}
+		st.Previous = plumbing.NewHash(h)
+	}
+	next, err := flatten(ctx, req.Objects, c.tree, old, req.Workers, req.MaxFiles)
+	if err != nil {
+		return err
+	}
+	p := &planner{ctx: ctx, objs: req.Objects, new: next.entries, written: written}
+	if p.newEOL, err = loadAttributes(req.Objects, next.entries); err != nil {
+		return err
+	}
+	if old != nil {
+		p.old = old.entries
+		p.oldEOL = p.newEOL
+		if !sameAttributes(old.entries, next.entries) {
+			// An old file that is gone from the store only costs a comparison.
+			p.oldEOL, _ = loadAttributes(req.Objects, old.entries)
+		}
+	}
+	todo, err := p.makePlan(root, req.Workers)
+	if err != nil {
+		return err
+	}
+	if err := todo.refuse(); err != nil {
+		return err
+	}
+	if err := g.setup(); err != nil {
+		return err
+	}
+	a := &applier{ctx: ctx, objs: req.Objects, root: root, new: next.entries, eol: p.newEOL, owner: req.Owner, workers: req.Workers}
+	if err := a.clear(todo); err != nil {
+		return err
+	}
+	if err := a.write(todo); err != nil {
+		return err
+	}
+	st.Files, st.Written, st.Removed, st.Unchanged = len(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
+	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
+	st.LocalChanges, st.Overwritten = newPaths(todo.local), newPaths(todo.overwritten)
+	st.Notes = append(st.Notes, a.notes...)
+	st.Notes = append(st.Notes, notes(next.entries, p.newEOL, int(a.lfs.Load()))...)
+	if g.resumed != "" {
+		st.Notes = append(st.Notes, fmt.Sprintf("completed a checkout of %.12s that was interrupted; what it wrote counts as changed on the machine", g.resumed))
+	}
+	if err := g.head(); err != nil {
+		return err
+	}
+	changed := len(todo.writes)+len(todo.removes)+len(todo.obstacles)+len(todo.hollow)+len(todo.gone) > 0
+	if !req.NoSync {
+		// One call makes all files, folders and refs durable, in fewer commits of the journal than a call for each.
+		if err := retry(func() error { return syncfs(root, changed || st.Previous != st.Commit) }); err != nil {
+			return fmt.Errorf("syncfs %s: %w", req.Dir, err)
+		}
+	}
+	if old == nil || changed || todo.refreshed > 0 || len(old.entries) != len(next.entries) || old.tree == nil || old.tree.oid != next.tree.oid || old.tree.count < 0 {
+		if err := g.writeIndex(next); err != nil {
+			return fmt.Errorf("write index: %w", err)
+		}
+	}
+	return nil
+}
+
+func syncfs(fd int, need bool) error {
+	if !need {
+		return nil
+	}
+	return unix.Syncfs(fd)
+}
+
+// sameAttributes tells whether two lists have the same .gitattributes.
+func sameAttributes(a, b []entry) bool {
+	next := func(l []entry) ([]entry, *entry) {
+		for i := range l {
+			if strings.HasSuffix(l[i].path, attributesFile) {
+				return l[i+1:], &l[i]
+			}
+		}
+		return nil, nil
+	}
+	for {
+		var x, y *entry
+		a, x = next(a)
+		b, y = next(b)
+		if x == nil || y == nil {
+			return x == y
+		}
+		if x.path != y.path || x.oid != y.oid || !sameType(x.mode, y.mode) {
+			return false
+		}
+	}
+}
+
+// notes says what a person should know of a commit's files.
+func notes(entries []entry, a *attributes, pointers int) []string {
+	var out []string
+	var subs, ident, encoded, filtered, lfs []string
+	for i := range entries {
+		e := &entries[i]
+		if e.mode == modeGitlink {
+			subs = append(subs, e.path)
+			continue
+		}
+		if a == nil || !a.anyNote || !sameType(e.mode, modeFile) {
+			continue
+		}
+		at := a.of(e.path)
+		if at["ident"] == attrSet {
+			ident = append(ident, e.path)
+		}
+		if v := at["working-tree-encoding"]; v != "" && v != attrUnset && !strings.EqualFold(v, "utf-8") {
+			encoded = append(encoded, e.path)
+		}
+		switch v := at["filter"]; v {
+		case "", attrUnset, attrSet:
+		case "lfs":
+			lfs = append(lfs, e.path)
+		default:
+			filtered = append(filtered, e.path)
+		}
+	}
+	add := func(l []string, format string) {
+		if len(l) > 0 {
+			out = append(out, fmt.Sprintf(format, len(l), list(l)))
+		}
+	}
+	for _, s := range subs[:min(len(subs), maxListed)] {
+		out = append(out, "submodule path not fetched: "+s)
+	}
+	add(lfs, "%d files are kept in git-lfs and are only pointers here: %s")
+	if pointers > 0 && len(lfs) == 0 {
+		out = append(out, fmt.Sprintf("%d files written are git-lfs pointers, not the content", pointers))
+	}
+	add(filtered, "%d files have a filter in .gitattributes, which is not run: %s")
+	add(ident, "%d files have the attribute ident, which is not expanded: %s")
+	add(encoded, "%d files have a working-tree-encoding, and are written as UTF-8: %s")
+	return out
+}
+
+// Refresh takes over the inode facts of files whose owner or mode was changed by the deployment itself after Sync
+// (fixperms): same file, size and modification time, another change time. Without it the next Sync, and an operator's git
+// status, read those files again. It changes nothing but the index, and writes that only if there is something to take over.
+func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
+	if !filepath.IsAbs(dir) {
+		return 0, fault.New(fault.Usage, "refresh", "%q must be an absolute path", dir)
+	}
+	root, err := unix.Open(dir, dirFlags, 0)
+	if err != nil {
+		return 0, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer unix.Close(root)
+	g, err := openGit(ctx, root, &Request{Dir: dir})
+	if err != nil {
+		return 0, err
+	}
+	defer g.close()
+	x, written, err := g.index()
+	if err != nil || x == nil {
+		return 0, err
+	}
+	dirs := newFolders(root, 0o755, nil)
+	defer dirs.close()
+	for i := range x.entries {
+		e := &x.entries[i]
+		if i%1024 == 0 && ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		slash := strings.LastIndexByte(e.path, '/')
+		fd, err := dirs.get(e.path[:max(slash, 0)], false)
+		if err != nil {
+			continue
+		}
+		now, err := lstatat(fd, e.path[slash+1:])
+		if err != nil || !sameType(e.mode, now.Mode) {
+			continue
+		}
+		is, was := newStat(&now), e.st
+		was.ctimeSec, was.ctimeNsec, was.uid, was.gid = is.ctimeSec, is.ctimeNsec, is.uid, is.gid
+		if is == was && is != e.st && (&planner{written: written}).racy(&e.st) == false {
+			e.st = is
+			refreshed++
+		}
+	}
+	if refreshed == 0 {
+		return 0, nil
+	}
+	return refreshed, errors.Join(g.writeIndex(x), ctx.Err())
+}
