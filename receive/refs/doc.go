@@ -1,0 +1,23 @@
+// Package refs keeps the refs of a bare repository on disk, in git's own layout: a real git reads and writes them too.
+//
+// It owns <repository>/HEAD, refs/ and packed-refs. It never looks at objects: who points a ref at one has made it durable before.
+// Formats: gitrepository-layout(5), git-pack-refs(1); names: git-check-ref-format(1).
+//
+//	s := refs.Store{Dir: dir}                      // FS, LockWait have defaults
+//	h, err := s.Get("refs/heads/master")           // the zero hash is: no such ref
+//	list, err := s.List("refs/heads/")             // in byte order
+//	err = s.CompareAndSwap("refs/heads/master", old, new)  // zero old: must not exist; zero new: delete
+//	err = s.Update(changes)                        // all of them or none
+//	name, err := s.Head(); err = s.SetHead("refs/heads/main")
+//
+// Errors that a pusher may cause: *NameError (no valid name), *ConflictError (the ref is elsewhere than the change says), *ClashError (a/b where
+// a is), *LockedError (somebody else holds the lock).
+//
+// Invariants: a ref is changed under <ref>.lock only, which is made with O_EXCL, and the old value is compared under it; a reader sees
+// the old value or the new one. A ref is deleted from packed-refs before its own file goes, so that no old value comes back.
+//
+// Concurrency: every method may be called by any goroutine, and by git beside it. Locks are taken in byte order of the names.
+//
+// What Update returned from is durable. A crash within it leaves each ref at its old or its new value, not necessarily all alike, and
+// *.lock files; SweepLocks removes those, when no other process is at work.
+package refs

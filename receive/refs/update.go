@@ -1,0 +1,264 @@
+package refs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"corpus-git/internal/vfs"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Change is one change of a ref.
+type Change struct {
+	Name string
+	// Old is what the ref must be now. Zero: it must not exist.
+	Old plumbing.Hash
+	// New is what it becomes. Zero: it is deleted. Equal to Old: it is locked and verified, and stays.
+	New plumbing.Hash
+	// Any passes over Old: whatever the ref is now, or if it is.
+	Any bool
+}
+
+// ConflictError says that a ref is not what a change says it is.
+type ConflictError struct {
+	Name       string
+	Want, Have plumbing.Hash
+}
+
+func (e *ConflictError) Error() string {
+	switch {
+	case e.Want.IsZero():
+		return fmt.Sprintf("%s exists already, at %s", e.Name, e.Have)
+	case e.Have.IsZero():
+		return fmt.Sprintf("%s does not exist, and was expected at %s", e.Name, e.Want)
+	default:
+		return fmt.Sprintf("%s is at %s, and was expected at %s", e.Name, e.Have, e.Want)
+	}
+}
+
+// CompareAndSwap moves one ref from old to new. Zero old: it must not exist; zero new: it is deleted.
+func (s *Store) CompareAndSwap(name string, old, new plumbing.Hash) error {
+	return s.Update([]Change{{Name: name, Old: old, New: new}})
+}
+
+// update is a change under way.
+type update struct {
+	Change
+	lock *lockFile
+	have Ref
+	set  bool // had a file or a line before
+}
+
+// Update makes all of the changes or none: it takes all locks, compares all old values, writes all new ones down, and only
+// then puts them in force. It is durable when Update returns nil. On an error after the first ref moved (a disk that fails) some may
+// have moved; the error says so.
+func (s *Store) Update(changes []Change) (err error) {
+	ups := make([]*update, len(changes))
+	for i, c := range changes {
+		if err := CheckName(c.Name); err != nil && !(c.New.IsZero() && wellFormed(c.Name)) {
+			return err
+		}
+		ups[i] = &update{Change: c}
+	}
+	slices.SortFunc(ups, func(a, b *update) int { return cmp.Compare(a.Name, b.Name) })
+	for i := 1; i < len(ups); i++ {
+		if ups[i].Name == ups[i-1].Name {
+			return fmt.Errorf("%s is changed twice in one update", ups[i].Name)
+		}
+	}
+	defer func() {
+		for _, u := range ups {
+			if u.lock != nil {
+				u.lock.unlock()
+			}
+			if u.New.IsZero() || err != nil {
+				s.prune(u.Name)
+			}
+		}
+	}()
+	if err := s.clashes(ups); err != nil {
+		return err
+	}
+	for _, u := range ups {
+		if u.lock, err = s.lock(u.Name); err != nil {
+			return s.lockError(ups, u, err)
+		}
+	}
+	for _, u := range ups {
+		if err := s.verify(u); err != nil {
+			return err
+		}
+	}
+	// Again under the locks: a ref may have come between.
+	if err := s.clashes(ups); err != nil {
+		return err
+	}
+	for _, u := range ups {
+		if u.moves() && !u.New.IsZero() {
+			if err := u.lock.write([]byte(u.New.String() + "\n")); err != nil {
+				return err
+			}
+		}
+	}
+	return s.apply(ups)
+}
+
+func (u *update) moves() bool { return u.New != u.have.Hash }
+
+// lockError explains a lock that failed because a ref stands where a folder is needed.
+func (s *Store) lockError(ups []*update, u *update, err error) error {
+	var clash *ClashError
+	if errors.As(err, &clash) {
+		for _, o := range ups {
+			if o.Name == clash.With && o.New.IsZero() {
+				return fmt.Errorf("%w: delete %s in an update before", err, clash.With)
+			}
+		}
+	}
+	return err
+}
+
+// verify compares a ref, which is locked, with what the change expects.
+func (s *Store) verify(u *update) error {
+	r, ok, err := s.read(u.Name)
+	if err != nil && !(u.Any && errors.Is(err, ErrCorrupt)) {
+		return err
+	}
+	if r.Symbolic != "" {
+		return fmt.Errorf("%s stands for %s: change that", u.Name, r.Symbolic)
+	}
+	u.have, u.set = r, ok
+	if !u.Any && r.Hash != u.Old {
+		return &ConflictError{u.Name, u.Old, r.Hash}
+	}
+	return nil
+}
+
+// clashes finds refs that would be a folder of another's name, among the changes and what is there.
+func (s *Store) clashes(ups []*update) error {
+	made := map[string]bool{}
+	gone := map[string]bool{}
+	for _, u := range ups {
+		if u.New.IsZero() {
+			gone[u.Name] = true
+		} else {
+			made[u.Name] = true
+		}
+	}
+	for _, u := range ups {
+		if u.New.IsZero() {
+			continue
+		}
+		for i := strings.LastIndexByte(u.Name, '/'); i > len("refs"); i = strings.LastIndexByte(u.Name[:i], '/') {
+			above := u.Name[:i]
+			if made[above] {
+				return &ClashError{u.Name, above}
+			}
+			if gone[above] {
+				continue
+			}
+			if _, ok, err := s.read(above); err != nil {
+				return err
+			} else if ok {
+				return &ClashError{u.Name, above}
+			}
+		}
+		below, err := s.List(u.Name + "/")
+		if err != nil {
+			return err
+		}
+		for _, r := range below {
+			if !gone[r.Name] {
+				return &ClashError{u.Name, r.Name}
+			}
+		}
+	}
+	return nil
+}
+
+// apply puts the changes in force. Deletions come first, and packed-refs before the files, so that no old value comes back.
+func (s *Store) apply(ups []*update) (err error) {
+	moved := 0
+	defer func() {
+		if err != nil && moved > 0 {
+			err = fmt.Errorf("%d of %d refs have moved: %w", moved, len(ups), err)
+		}
+	}()
+	if err := s.unpack(ups); err != nil {
+		return err
+	}
+	dirs := map[string]bool{}
+	for _, u := range ups {
+		if !u.New.IsZero() || !u.set {
+			continue
+		}
+		if err := s.fs().Remove(s.path(u.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		moved++
+		dirs[filepath.Dir(s.path(u.Name))] = true
+		u.lock.unlock() // a ref may be made in the place of its folder
+	}
+	for _, u := range ups {
+		if u.New.IsZero() || !u.moves() {
+			continue
+		}
+		if err := u.lock.publish(); err != nil {
+			return err
+		}
+		moved++
+		// Folders may be new too: their names are synced as well, up to refs.
+		for d := filepath.Dir(s.path(u.Name)); len(d) > len(s.Dir); d = filepath.Dir(d) {
+			dirs[d] = true
+			if u.set {
+				break
+			}
+		}
+	}
+	for d := range dirs {
+		if err := vfs.SyncDir(s.fs(), d); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpack takes deleted refs out of packed-refs.
+func (s *Store) unpack(ups []*update) error {
+	p, err := s.packedRefs()
+	if err != nil {
+		return err
+	}
+	listed := func(p *packed) bool {
+		return slices.ContainsFunc(ups, func(u *update) bool {
+			_, ok := p.find(u.Name)
+			return ok && u.New.IsZero()
+		})
+	}
+	if !listed(p) {
+		return nil
+	}
+	l, err := s.lock("packed-refs")
+	if err != nil {
+		return err
+	}
+	defer l.unlock()
+	if p, err = s.packedRefs(); err != nil {
+		return err
+	}
+	next := &packed{complete: p.complete}
+	for _, r := range p.refs {
+		i, ok := slices.BinarySearchFunc(ups, r.Name, func(u *update, n string) int { return cmp.Compare(u.Name, n) })
+		if !ok || !ups[i].New.IsZero() {
+			next.refs = append(next.refs, r)
+		}
+	}
+	return l.commit(next.format())
+}
