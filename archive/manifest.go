@@ -1,0 +1,257 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"corpus-git/internal/vfs"
+)
+
+// Ident tells a file from every other one, and from its own past: as long as none of the three changes, nobody has
+// written its content or attributes.
+type Ident struct {
+	Dev, Ino uint64
+	Ctime    int64 // nanoseconds since 1970
+}
+
+// Flags of an entry.
+type Flags uint8
+
+const (
+	// FlagRacy: the file changed so shortly before it was scanned that a later change might leave no trace.
+	FlagRacy Flags = 1 << iota
+	// FlagUnstable: it changed each time it was read.
+	FlagUnstable
+	// FlagSkipped: listed, not copied (a socket, a device).
+	FlagSkipped
+	// FlagOwner: the copy's owner is not the original's.
+	FlagOwner
+	// FlagXattr: the copy lacks an extended attribute.
+	FlagXattr
+)
+
+// Entry is one file, folder, link or other thing in a manifest.
+type Entry struct {
+	// Path is relative to the project's folder and to the archive's: "project", "project/a". Any byte but NUL.
+	Path   string
+	Target string // of a symbolic link
+	Mode   uint32 // st_mode
+	UID    uint32
+	GID    uint32
+	Size   int64
+	Blocks int64 // of 512 bytes, of the live file
+	Mtime  int64
+	Rdev   uint64
+	Link   uint32 // hard-link group, counted from 1; 0 for a file with one name in the tree
+	Flags  Flags
+	Xattrs uint64 // digest of the extended attributes, 0 for none
+	// Live is the file that was archived, Copy the one in the archive.
+	Live, Copy Ident
+	// Version names one state of the content: two entries of one path with the same version are the same.
+	Version uint64
+
+	nlink uint64
+}
+
+// Type is the file type bits of st_mode.
+func (e *Entry) Type() uint32 { return e.Mode & syscall.S_IFMT }
+
+// IsDir reports a folder.
+func (e *Entry) IsDir() bool { return e.Type() == syscall.S_IFDIR }
+
+// IsRegular reports a regular file.
+func (e *Entry) IsRegular() bool { return e.Type() == syscall.S_IFREG }
+
+func ident(st vfs.Stat) Ident { return Ident{Dev: st.Dev, Ino: st.Ino, Ctime: st.Ctime} }
+
+// fill takes over what stat tells about a live file.
+func (e *Entry) fill(st vfs.Stat) {
+	e.Mode, e.UID, e.GID, e.Rdev, e.nlink = st.Mode, st.UID, st.GID, 0, st.Nlink
+	e.Size, e.Blocks, e.Mtime, e.Live = st.Size, st.Blocks, st.Mtime, ident(st)
+	switch e.Type() {
+	case syscall.S_IFDIR:
+		e.Size, e.Blocks = 0, 0 // of no meaning elsewhere
+	case syscall.S_IFBLK, syscall.S_IFCHR:
+		e.Rdev = st.Rdev
+	}
+}
+
+// Manifest lists what an archive holds, in byte order of paths.
+type Manifest struct {
+	ID      string // of the deployment
+	Scanned int64  // when the scan began, nanoseconds since 1970
+	Entries []Entry
+}
+
+func (m *Manifest) index() map[string]*Entry {
+	if m == nil {
+		return nil
+	}
+	idx := make(map[string]*Entry, len(m.Entries))
+	for i := range m.Entries {
+		idx[m.Entries[i].Path] = &m.Entries[i]
+	}
+	return idx
+}
+
+// manifestMagic starts every manifest. The rest is varints; paths share what they have in common with the one
+// before; the SHA-256 of all before ends it.
+const manifestMagic = "corpus-git manifest 1\n"
+
+// Encode gives the bytes of a manifest.
+func (m *Manifest) Encode() []byte {
+	b := make([]byte, 0, 64+len(m.Entries)*72)
+	b = append(b, manifestMagic...)
+	str := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	u := func(vs ...uint64) {
+		for _, v := range vs {
+			b = binary.AppendUvarint(b, v)
+		}
+	}
+	str(m.ID)
+	b = binary.AppendVarint(b, m.Scanned)
+	u(uint64(len(m.Entries)))
+	prev := ""
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		n := 0
+		for n < len(prev) && n < len(e.Path) && prev[n] == e.Path[n] {
+			n++
+		}
+		u(uint64(n))
+		str(e.Path[n:])
+		prev = e.Path
+		str(e.Target)
+		u(uint64(e.Mode), uint64(e.UID), uint64(e.GID), uint64(e.Size), uint64(e.Blocks), e.Rdev, uint64(e.Link), uint64(e.Flags))
+		b = binary.AppendVarint(b, e.Mtime)
+		b = binary.LittleEndian.AppendUint64(b, e.Xattrs)
+		b = binary.LittleEndian.AppendUint64(b, e.Version)
+		for _, id := range []Ident{e.Live, e.Copy} {
+			u(id.Dev, id.Ino)
+			b = binary.AppendVarint(b, id.Ctime)
+		}
+	}
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
+}
+
+// ErrManifest is wrapped where a manifest is damaged.
+var ErrManifest = errors.New("damaged manifest")
+
+// DecodeManifest reads what Encode wrote. Anything else is ErrManifest.
+func DecodeManifest(b []byte) (*Manifest, error) {
+	bad := func(why string) (*Manifest, error) { return nil, fmt.Errorf("%w: %s", ErrManifest, why) }
+	if len(b) < len(manifestMagic)+sha256.Size || !bytes.HasPrefix(b, []byte(manifestMagic)) {
+		return bad("no manifest")
+	}
+	body, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
+	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
+		return bad("checksum differs")
+	}
+	r := decoder{b: body[len(manifestMagic):]}
+	m := &Manifest{ID: r.str()}
+	m.Scanned = r.int()
+	count := r.uint()
+	if count > uint64(len(r.b)) { // an entry takes more than a byte
+		return bad("count")
+	}
+	m.Entries = make([]Entry, count)
+	prev := ""
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		n := r.uint()
+		if n > uint64(len(prev)) {
+			return bad("prefix")
+		}
+		e.Path = prev[:n] + r.str()
+		if r.bad || e.Path <= prev {
+			return bad("order of paths")
+		}
+		prev = e.Path
+		e.Target = r.str()
+		e.Mode, e.UID, e.GID = uint32(r.uint()), uint32(r.uint()), uint32(r.uint())
+		e.Size, e.Blocks, e.Rdev = int64(r.uint()), int64(r.uint()), r.uint()
+		e.Link, e.Flags = uint32(r.uint()), Flags(r.uint())
+		e.Mtime = r.int()
+		e.Xattrs, e.Version = r.fixed(), r.fixed()
+		for _, id := range []*Ident{&e.Live, &e.Copy} {
+			id.Dev, id.Ino, id.Ctime = r.uint(), r.uint(), r.int()
+		}
+	}
+	if r.bad || len(r.b) != 0 {
+		return bad("length")
+	}
+	return m, nil
+}
+
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if n <= 0 || n > len(d.b) {
+		d.bad, d.b = true, nil
+		return nil
+	}
+	v := d.b[:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) uint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	d.take(n)
+	return v
+}
+
+func (d *decoder) int() int64 {
+	v, n := binary.Varint(d.b)
+	d.take(n)
+	return v
+}
+
+func (d *decoder) fixed() uint64 {
+	if v := d.take(8); v != nil {
+		return binary.LittleEndian.Uint64(v)
+	}
+	return 0
+}
+
+func (d *decoder) str() string {
+	n := d.uint()
+	if n == 0 {
+		return ""
+	}
+	if n > uint64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return ""
+	}
+	return string(d.take(int(n)))
+}
+
+// xattrDigest is 0 for none, else the start of a hash over names and values.
+func xattrDigest(xs []vfs.Xattr) uint64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	h := sha256.New()
+	var n [8]byte
+	part := func(b []byte) {
+		binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
+		_, _ = h.Write(n[:])
+		_, _ = h.Write(b)
+	}
+	for _, x := range xs {
+		part([]byte(x.Name))
+		part(x.Value)
+	}
+	return binary.LittleEndian.Uint64(h.Sum(nil)) | 1
+}

@@ -1,0 +1,288 @@
+package archive
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+)
+
+// Schema is the version of Record that this program writes. A record of a later version is refused, never guessed at.
+const Schema = 1
+
+const (
+	recordFile   = "deployment.json"
+	manifestFile = "manifest"
+	tmpPrefix    = ".tmp-"
+	spareDir     = ".spare"
+)
+
+// Verdict is what became of the deployment that an archive was made for.
+type Verdict string
+
+const (
+	// Pending is the verdict until SetVerdict: the deployment runs, or a crash interrupted it.
+	Pending Verdict = ""
+	// Good is a deployment that went live. Only these count for retention.
+	Good Verdict = "good"
+	// Failed is a deployment that failed and stayed as it fell.
+	Failed Verdict = "failed"
+	// RolledBack is a deployment that failed and was undone.
+	RolledBack Verdict = "rolled back"
+)
+
+// Commits is one commit of each repository; "" where there is none.
+type Commits struct {
+	Code   string `json:"code,omitempty"`
+	Pillar string `json:"pillar,omitempty"`
+}
+
+// Facts is what the caller knows about the deployment that an archive is made for.
+type Facts struct {
+	ID       string    `json:"id"`      // the deployment's
+	Project  string    `json:"project"` // its name
+	At       time.Time `json:"at"`      // of the deployment; names the archive
+	Held     Commits   `json:"held"`    // live before the deployment: what this archive holds
+	Incoming Commits   `json:"incoming"`
+	By       string    `json:"by,omitempty"`      // who asked
+	Trigger  string    `json:"trigger,omitempty"` // what asked
+}
+
+// Sizes counts a tree. Disk is allocated bytes, Bytes the sizes of files.
+type Sizes struct {
+	Files int64 `json:"files"` // everything that is not a folder
+	Dirs  int64 `json:"dirs"`
+	Bytes int64 `json:"bytes"`
+	Disk  int64 `json:"disk"`
+}
+
+// Record is deployment.json: the state of one archive. It is written atomically and durably.
+type Record struct {
+	Schema int `json:"schema"`
+	Facts
+	Verdict Verdict `json:"verdict,omitempty"`
+	Pinned  bool    `json:"pinned,omitempty"`
+	// Trees names the folders that existed when the archive was made, of "project" and "pillar".
+	Trees []string `json:"trees"`
+	Sizes Sizes    `json:"sizes"`
+	Made  Made     `json:"made"`
+	// Rollback is set from the moment a rollback to this archive begins.
+	Rollback *Rollback `json:"rollback,omitempty"`
+}
+
+// Made says how an archive came to be.
+type Made struct {
+	Took time.Duration `json:"took_ns"`
+	// Copied files were read, Kept ones were taken over from the spare tree.
+	Copied      int64 `json:"copied"`
+	CopiedBytes int64 `json:"copied_bytes"`
+	Kept        int64 `json:"kept"`
+	// Changed files differ from the archive before; -1 where there is none to compare with.
+	Changed int64 `json:"changed"`
+	Notes   Notes `json:"notes,omitzero"`
+}
+
+// Notes is what an archive could not carry exactly. Lists end after 20 names, counts do not.
+type Notes struct {
+	// Sockets and devices that an ordinary user can't make are left out. A rollback puts sockets back by moving them.
+	Skipped      int      `json:"skipped,omitempty"`
+	SkippedNames []string `json:"skipped_names,omitempty"`
+	// Owners that only root could set.
+	Owners int `json:"owners,omitempty"`
+	// Extended attributes that only root could set, or that the file system of the archive refuses.
+	Xattrs int `json:"xattrs,omitempty"`
+	// Unstable files changed each time they were read, or a folder changed after it was listed.
+	Unstable      int      `json:"unstable,omitempty"`
+	UnstableNames []string `json:"unstable_names,omitempty"`
+	// Vanished between the listing and the copy.
+	Vanished int `json:"vanished,omitempty"`
+}
+
+// Rollback is the state of a rollback.
+type Rollback struct {
+	Begun time.Time `json:"begun"`
+	// Done is zero while the rollback is under way: run it again.
+	Done time.Time `json:"done,omitzero"`
+	// Method is "exchange" (the archived tree itself went live) or "in place" (what differed was copied back).
+	Method string `json:"method,omitempty"`
+	Proof  Proof  `json:"proof,omitzero"`
+	// FailedKept tells whether the failed tree lies beside this record.
+	FailedKept bool `json:"failed_kept,omitempty"`
+}
+
+// Archive is one archive as listed.
+type Archive struct {
+	Record
+	// Path is the archive's folder.
+	Path string `json:"path"`
+	// Own is what deleting it would free, as far as it is known; Shared is what it shares with another archive.
+	Own    int64 `json:"own"`
+	Shared int64 `json:"shared"`
+	// Whole: the archived tree is here (not consumed by a rollback). FailedTree: the failed one is.
+	Whole      bool `json:"whole"`
+	FailedTree bool `json:"failed_tree"`
+}
+
+// HeldTree is the path of an archived tree, FailedTreePath that of a failed one.
+func (a Archive) treePath(name string) string   { return filepath.Join(a.Path, name) }
+func (a Archive) failedPath(name string) string { return filepath.Join(a.Path, name+failedSuffix) }
+
+const failedSuffix = ".failed"
+
+// List gives every archive, newest first. A project without archives has none. A folder without a readable record is
+// no archive: Sweep deals with it.
+func (s *Store) List() ([]Archive, error) {
+	names, err := s.fs.ReadDir(s.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.New(fault.Internal, "list archives", "%w", err)
+	}
+	var out []Archive
+	for _, n := range names {
+		if _, _, ok := layout.ParseArchiveName(n); !ok {
+			continue
+		}
+		a, err := s.read(filepath.Join(s.dir(), n))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	slices.SortStableFunc(out, func(a, b Archive) int {
+		if c := b.At.Compare(a.At); c != 0 {
+			return c
+		}
+		return strings.Compare(b.Path, a.Path)
+	})
+	return out, nil
+}
+
+// Show finds one archive by its deployment's ID, by the folder's name, or by a prefix of the ID that only one archive has.
+func (s *Store) Show(id string) (Archive, error) {
+	all, err := s.List()
+	if err != nil {
+		return Archive{}, err
+	}
+	var found []Archive
+	for _, a := range all {
+		if a.ID == id || filepath.Base(a.Path) == id {
+			return a, nil
+		}
+		if len(id) >= 4 && strings.HasPrefix(a.ID, id) {
+			found = append(found, a)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Archive{}, fault.New(fault.Usage, "find archive", "%w: %q", ErrNotFound, id).
+			WithHint("corpus-git archives list %s names them", s.project.Name())
+	}
+	return Archive{}, fault.New(fault.Usage, "find archive", "%q fits %d archives", id, len(found)).WithHint("type more of the ID")
+}
+
+// ErrNotFound is wrapped where no archive has the given ID.
+var ErrNotFound = errors.New("no such archive")
+
+func (s *Store) read(path string) (Archive, error) {
+	b, err := vfs.ReadFile(s.fs, filepath.Join(path, recordFile))
+	if err != nil {
+		return Archive{}, fmt.Errorf("read archive: %w", err)
+	}
+	a := Archive{Path: path}
+	if err := json.Unmarshal(b, &a.Record); err != nil {
+		return Archive{}, fault.New(fault.Internal, "read archive", "%s: %w", filepath.Join(path, recordFile), err)
+	}
+	if a.Schema != Schema {
+		return Archive{}, fault.New(fault.Refused, "read archive", "%s has schema %d, this program knows %d", path, a.Schema, Schema).
+			WithHint("a newer corpus-git wrote it: use that one")
+	}
+	a.Whole = len(a.Trees) == 0 && a.Rollback == nil
+	for _, t := range a.Trees {
+		ok, err := vfs.Exists(s.fs, a.treePath(t))
+		if err != nil {
+			return Archive{}, err
+		}
+		a.Whole = a.Whole || ok
+	}
+	if a.Rollback != nil && a.Rollback.Done.IsZero() {
+		a.Whole = false // a name may stand for the failed tree in the middle of the exchange
+	}
+	for _, t := range trees() {
+		ok, err := vfs.Exists(s.fs, a.failedPath(t))
+		if err != nil {
+			return Archive{}, err
+		}
+		a.FailedTree = a.FailedTree || ok
+	}
+	if a.Whole {
+		a.Own = a.Sizes.Disk
+	}
+	if a.FailedTree {
+		a.Own += a.Sizes.Disk // the failed tree is about as large; Measure tells exactly
+	}
+	return a, nil
+}
+
+// write makes a record durable.
+func (s *Store) write(path string, r Record) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(s.fs, filepath.Join(path, recordFile), append(b, '\n'), 0o600)
+}
+
+// update changes one record durably.
+func (s *Store) update(id, op string, change func(*Record) error) (Archive, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.Show(id)
+	if err != nil {
+		return Archive{}, err
+	}
+	if err := change(&a.Record); err != nil {
+		return Archive{}, err
+	}
+	if err := s.write(a.Path, a.Record); err != nil {
+		return Archive{}, fault.New(fault.Internal, op, "%w", err)
+	}
+	return a, nil
+}
+
+// SetVerdict records what became of the deployment; durable when it returns. Repeating it is no error.
+func (s *Store) SetVerdict(id string, v Verdict) error {
+	_, err := s.update(id, "set verdict", func(r *Record) error {
+		switch v {
+		case Pending, Good, Failed, RolledBack:
+			r.Verdict = v
+			return nil
+		}
+		return fault.New(fault.Internal, "set verdict", "unknown verdict %q", v)
+	})
+	return err
+}
+
+// Pin keeps an archive from every rotation until Unpin; durable when it returns.
+func (s *Store) Pin(id string) (Archive, error) {
+	return s.update(id, "pin", func(r *Record) error { r.Pinned = true; return nil })
+}
+
+// Unpin undoes Pin.
+func (s *Store) Unpin(id string) (Archive, error) {
+	return s.update(id, "unpin", func(r *Record) error { r.Pinned = false; return nil })
+}

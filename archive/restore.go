@@ -1,0 +1,206 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+func sortEntries(es []Entry) {
+	slices.SortFunc(es, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// Restore puts a copy of an archive's trees in place of the live ones, which are deleted: the caller has made an archive
+// of them. The archive itself stays as it is. The copy is complete and durable before the exchange of names makes it
+// live. It may be run again after any crash or error.
+func (s *Store) Restore(ctx context.Context, id string, progress func(Progress)) (Restored, error) {
+	const op = "restore archive"
+	begun := s.cfg.Now()
+	a, m, err := s.whole(id)
+	if err != nil {
+		return Restored{}, err
+	}
+	tmp := filepath.Join(s.dir(), tmpPrefix+"restore-"+filepath.Base(a.Path))
+	if err := s.reaper.Remove(tmp); err != nil {
+		return Restored{}, explain(op, err)
+	}
+	res := Restored{Method: methodExchange}
+	entries, err := s.copyOut(ctx, a, m, tmp, progress)
+	if err == nil {
+		for _, name := range trees() {
+			err = s.replace(tmp, name, m.find(name) != nil)
+			if inexchangeable(err) {
+				res.Method = methodInPlace
+				entries, err = s.copyBack(ctx, a.Path, entries, name)
+			}
+			if err != nil {
+				break
+			}
+		}
+	}
+	// What was live lies in tmp now, or what was not finished.
+	if rerr := s.reaper.Remove(tmp); err == nil {
+		err = rerr
+	}
+	if err != nil {
+		return Restored{}, explain(op, err)
+	}
+	if res.Proof, err = s.proveLive(ctx, &Manifest{Entries: entries}); err != nil {
+		return Restored{}, explain(op, err)
+	}
+	res.Took = s.cfg.Now().Sub(begun)
+	return res, nil
+}
+
+// whole finds an archive that holds its tree.
+func (s *Store) whole(id string) (Archive, *Manifest, error) {
+	a, err := s.Show(id)
+	if err != nil {
+		return a, nil, err
+	}
+	if !a.Whole {
+		return a, nil, fault.New(fault.Refused, "open archive", "%w: %s went live again in a rollback", ErrNotWhole, filepath.Base(a.Path)).
+			WithHint("its tree is the live one, or in a later archive: corpus-git archives list %s", s.project.Name())
+	}
+	m, err := s.manifest(a.Path)
+	if err != nil {
+		return a, nil, fault.New(fault.Internal, "open archive", "%s: %w", filepath.Base(a.Path), err)
+	}
+	return a, m, nil
+}
+
+// copyOut copies the trees of an archive to a new folder, durably.
+func (s *Store) copyOut(ctx context.Context, a Archive, m *Manifest, to string, progress func(Progress)) ([]Entry, error) {
+	src, err := s.fs.OpenDir(a.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = src.Close() }()
+	entries := slices.Clone(m.Entries)
+	p := &planned{acts: make([]action, len(entries)), version: newVersions()}
+	p.tally(entries, nil)
+	if err := s.checkSpace(p); err != nil {
+		return nil, err
+	}
+	if err := s.fs.Mkdir(to, 0o700); err != nil {
+		return nil, err
+	}
+	dst, err := s.fs.OpenDir(to)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dst.Close() }()
+	b := &builder{src: src, dst: dst, entries: entries, acts: p.acts, workers: s.cfg.Workers, trustAttrs: true, version: p.version, progress: progress}
+	if err := b.run(ctx); err != nil {
+		return nil, err
+	}
+	if b.notes.Vanished > 0 {
+		return nil, fault.New(fault.Internal, "restore archive", "%w: %d of its files are missing", ErrNotWhole, b.notes.Vanished)
+	}
+	return b.entries, dst.SyncFS(".")
+}
+
+// replace exchanges one live tree with its copy in tmp.
+func (s *Store) replace(tmp, name string, want bool) error {
+	live, held := filepath.Join(s.project.Dir(), name), filepath.Join(tmp, name)
+	_, isLive, err := s.stat(live)
+	switch {
+	case err != nil:
+		return err
+	case want && isLive:
+		return vfs.ExchangeDurable(s.fs, live, held)
+	case want:
+		return vfs.RenameDurable(s.fs, held, live)
+	case isLive:
+		return vfs.RenameDurable(s.fs, live, held)
+	}
+	return nil
+}
+
+// Verify compares the tree in an archive with its manifest: every entry's type, mode, owner, size, times, target, links,
+// and that nobody has touched it since it was made.
+func (s *Store) Verify(ctx context.Context, id string) (Proof, error) {
+	a, m, err := s.whole(id)
+	if err != nil {
+		return Proof{}, err
+	}
+	got, err := Scan(ctx, s.fs, a.Path, false, a.Trees...)
+	if err != nil {
+		return Proof{}, explain("verify archive", err)
+	}
+	return Compare(m, got), nil
+}
+
+// Manifest gives the manifest of an archive, whole or not.
+func (s *Store) Manifest(id string) (*Manifest, error) {
+	a, err := s.Show(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.manifest(a.Path)
+}
+
+// CompareLive compares the live trees with what an archive recorded.
+func (s *Store) CompareLive(ctx context.Context, id string) (Proof, error) {
+	m, err := s.Manifest(id)
+	if err != nil {
+		return Proof{}, err
+	}
+	return s.proveLive(ctx, m)
+}
+
+// Sweep removes what crashes left: half-made archives, half-made copies, trash. Deleting goes on in the background.
+// Archives whose rollback was interrupted are left for Rollback.
+func (s *Store) Sweep() error {
+	names, err := s.fs.ReadDir(s.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		p := filepath.Join(s.dir(), n)
+		switch {
+		case strings.HasPrefix(n, tmpPrefix):
+			err = s.reaper.Remove(p)
+		case strings.HasPrefix(n, vfs.TrashPrefix):
+			s.reaper.Delete(p)
+		case n == spareDir:
+			if s.loadSpare() == nil {
+				err = s.reaper.Remove(p)
+			}
+		default:
+			err = s.sweepInside(p)
+		}
+		if err != nil {
+			return explain("sweep archives", err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) sweepInside(dir string) error {
+	names, err := s.fs.ReadDir(dir)
+	if err != nil {
+		return nil //nolint:nilerr // a stray file is nobody's leftover
+	}
+	for _, n := range names {
+		switch {
+		case strings.HasPrefix(n, tmpPrefix):
+			err = s.reaper.Remove(filepath.Join(dir, n))
+		case strings.HasPrefix(n, vfs.TrashPrefix):
+			s.reaper.Delete(filepath.Join(dir, n))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

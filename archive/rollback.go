@@ -1,0 +1,333 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+const (
+	methodExchange = "exchange"
+	methodInPlace  = "in place"
+	failedTmp      = tmpPrefix + "failed"
+)
+
+// Restored is the result of a rollback or a restore.
+type Restored struct {
+	// Already tells that an earlier call had done it: nothing was touched.
+	Already bool `json:"already,omitempty"`
+	// Method is "exchange" or "in place".
+	Method string `json:"method"`
+	// Proof compares the live tree, as it is now, with the manifest.
+	Proof Proof `json:"proof"`
+	// FailedKept tells whether the tree that was live is kept in the archive, as project.failed.
+	FailedKept bool          `json:"failed_kept,omitempty"`
+	Took       time.Duration `json:"took_ns"`
+}
+
+// Rollback puts the trees of an archive back in place of the live ones, which become project.failed and pillar.failed in
+// the archive. The archived tree itself goes live, by an exchange of names: live is never absent and never half of each.
+// Where names can't be exchanged (a mount point, another file system) what differs is copied back in place instead.
+//
+// It is durable when it returns nil. It may be run again after any crash or error, and goes on from there; once it is
+// done a further call is a no-op that says so. Differences that the proof finds are no error: a program that still runs
+// may have written meanwhile.
+func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
+	const op = "roll back"
+	begun := s.cfg.Now()
+	a, err := s.Show(id)
+	if err != nil {
+		return Restored{}, err
+	}
+	if r := a.Rollback; r != nil && !r.Done.IsZero() {
+		return Restored{Already: true, Method: r.Method, Proof: r.Proof, FailedKept: r.FailedKept}, nil
+	}
+	m, err := s.manifest(a.Path)
+	if err != nil {
+		return Restored{}, fault.New(fault.Internal, op, "%w", err)
+	}
+	if a.Rollback == nil {
+		a, err = s.update(a.ID, op, func(r *Record) error { r.Rollback = &Rollback{Begun: begun}; return nil })
+		if err != nil {
+			return Restored{}, err
+		}
+	}
+	res := Restored{Method: methodExchange}
+	want := *m
+	for _, name := range trees() {
+		err := s.swap(a, m, name)
+		if inexchangeable(err) || errors.Is(err, errMountInside) {
+			res.Method = methodInPlace
+			s.keepFailed(ctx, a, name)
+			want.Entries, err = s.copyBack(ctx, a.Path, want.Entries, name)
+		}
+		if err != nil {
+			return Restored{}, explain(op, err)
+		}
+		kept, err := vfs.Exists(s.fs, a.failedPath(name))
+		if err != nil {
+			return Restored{}, explain(op, err)
+		}
+		res.FailedKept = res.FailedKept || kept
+	}
+	if err := s.sockets(a, m); err != nil {
+		return Restored{}, explain(op, err)
+	}
+	if res.Proof, err = s.proveLive(ctx, &want); err != nil {
+		return Restored{}, explain(op, err)
+	}
+	res.Took = s.cfg.Now().Sub(begun)
+	_, err = s.update(a.ID, op, func(r *Record) error {
+		r.Rollback.Done, r.Rollback.Method = s.cfg.Now(), res.Method
+		r.Rollback.Proof, r.Rollback.FailedKept = res.Proof, res.FailedKept
+		return nil
+	})
+	return res, err
+}
+
+// proveLive compares the live trees with a manifest.
+func (s *Store) proveLive(ctx context.Context, want *Manifest) (Proof, error) {
+	got, err := Scan(ctx, s.fs, s.project.Dir(), false, trees()...)
+	if err != nil {
+		return Proof{}, err
+	}
+	return Compare(want, got), nil
+}
+
+// inexchangeable tells that two names can't be exchanged here, whoever asks and however often.
+func inexchangeable(err error) bool {
+	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EINVAL) ||
+		errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EOPNOTSUPP)
+}
+
+// errMountInside tells that something is mounted inside the live tree: it would leave with the failed tree.
+var errMountInside = errors.New("a file system is mounted inside the tree")
+
+func (s *Store) stat(p string) (st vfs.Stat, ok bool, err error) {
+	st, err = s.fs.Lstat(p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return st, false, nil
+	}
+	return st, err == nil, err
+}
+
+// swap brings one tree back by renames. Where it stands is read from the disk: the inode of the archived root, which the
+// manifest names, lies either in the archive or is live. Each rename is atomic, and durable before the next.
+func (s *Store) swap(a Archive, m *Manifest, name string) error {
+	live, held, failed := filepath.Join(s.project.Dir(), name), a.treePath(name), a.failedPath(name)
+	lst, isLive, err := s.stat(live)
+	if err != nil {
+		return err
+	}
+	root := m.find(name)
+	if root == nil { // there was no such tree
+		if !isLive {
+			return nil
+		}
+		return vfs.RenameDurable(s.fs, live, failed)
+	}
+	is := func(st vfs.Stat) bool { return st.Ino == root.Copy.Ino && st.Dev == root.Copy.Dev }
+	hst, isHeld, err := s.stat(held)
+	if err != nil {
+		return err
+	}
+	switch {
+	case isLive && is(lst): // exchanged before
+	case !isHeld || !is(hst):
+		return fault.New(fault.Internal, "roll back", "%w: %s is not the tree that its manifest describes", ErrNotWhole, held)
+	case !isLive:
+		return vfs.RenameDurable(s.fs, held, live)
+	default:
+		for i := range m.Entries {
+			if strings.HasPrefix(m.Entries[i].Path, name+"/") && m.Entries[i].Live.Dev != root.Live.Dev {
+				return errMountInside
+			}
+		}
+		if err := vfs.ExchangeDurable(s.fs, live, held); err != nil {
+			return err
+		}
+		isHeld = true
+	}
+	if !isHeld {
+		return vfs.SyncParents(s.fs, live, held)
+	}
+	return vfs.RenameDurable(s.fs, held, failed)
+}
+
+// ErrNotWhole is wrapped where an archive does not hold its tree, or not the one it recorded.
+var ErrNotWhole = errors.New("the archive is not whole")
+
+// sockets moves sockets of the failed tree, on which somebody may still listen, to where they were in the live one.
+func (s *Store) sockets(a Archive, m *Manifest) error {
+	var d vfs.Dir
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if e.Type() != syscall.S_IFSOCK {
+			continue
+		}
+		if d == nil {
+			var err error
+			if d, err = s.fs.OpenDir(s.project.Dir()); err != nil {
+				return err
+			}
+			defer func() { _ = d.Close() }()
+		}
+		name, rest, _ := strings.Cut(e.Path, "/")
+		from := filepath.Join(filepath.Base(s.dir()), filepath.Base(a.Path), name+failedSuffix) + "/" + rest
+		st, err := d.Lstat(from)
+		if err != nil || st.Ino != e.Live.Ino || st.Type() != syscall.S_IFSOCK {
+			continue // its listener is gone
+		}
+		if _, err := d.Lstat(e.Path); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := d.Rename(from, e.Path); err != nil {
+			return err
+		}
+		if p := m.find(path.Dir(e.Path)); p != nil {
+			if err := d.Lutimes(p.Path, p.Mtime); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keepFailed copies a live tree that can't be moved into the archive, as project.failed. It is evidence, not a duty: what
+// goes wrong here does not stop a rollback.
+func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
+	if ok, err := vfs.Exists(s.fs, a.failedPath(name)); ok || err != nil {
+		return
+	}
+	tmp := filepath.Join(a.Path, failedTmp)
+	if s.reaper.Remove(tmp) != nil {
+		return
+	}
+	err := func() error {
+		src, err := s.fs.OpenDir(s.project.Dir())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = src.Close() }()
+		t, err := scan(ctx, src, []string{name}, s.cfg.Workers)
+		if err != nil {
+			return err
+		}
+		if len(t.entries) == 0 {
+			return fs.ErrNotExist
+		}
+		groupLinks(t.entries)
+		p := plan(t.entries, nil, nil, s.cfg.Now())
+		if err := s.checkSpace(p); err != nil {
+			return err
+		}
+		if err := s.fs.Mkdir(tmp, 0o700); err != nil {
+			return err
+		}
+		dst, err := s.fs.OpenDir(tmp)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = dst.Close() }()
+		b := &builder{src: src, dst: dst, entries: t.entries, acts: p.acts, workers: s.cfg.Workers, version: p.version}
+		if err := b.run(ctx); err != nil {
+			return err
+		}
+		if err := dst.SyncFS("."); err != nil {
+			return err
+		}
+		return vfs.RenameDurable(s.fs, filepath.Join(tmp, name), a.failedPath(name))
+	}()
+	_ = s.reaper.Remove(tmp)
+	_ = err
+}
+
+// copyBack makes one live tree equal to an archived one, file by file: what the manifest proves untouched stays, the rest
+// is copied beside and renamed over, what is too much goes. It returns entries with the identities of the new files.
+func (s *Store) copyBack(ctx context.Context, archive string, entries []Entry, name string) ([]Entry, error) {
+	dst, err := s.fs.OpenDir(s.project.Dir())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dst.Close() }()
+	src, err := s.fs.OpenDir(archive)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = src.Close() }()
+	t, err := scan(ctx, dst, []string{name}, s.cfg.Workers)
+	if err != nil {
+		return nil, err
+	}
+	var mine, others []Entry
+	for _, e := range entries {
+		if e.Path == name || strings.HasPrefix(e.Path, name+"/") {
+			mine = append(mine, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	b := &builder{src: src, dst: dst, entries: mine, workers: s.cfg.Workers, inPlace: true, trustAttrs: true, version: newVersions()}
+	b.acts, b.remove = backPlan(mine, t.entries)
+	if err := b.run(ctx); err != nil {
+		return nil, err
+	}
+	if err := dst.SyncFS("."); err != nil {
+		return nil, err
+	}
+	all := append(others, b.entries...)
+	sortEntries(all)
+	return all, nil
+}
+
+// backPlan decides what differs between a manifest and a live tree.
+func backPlan(want, got []Entry) (acts []action, remove []string) {
+	live := (&Manifest{Entries: got}).index()
+	acts = make([]action, len(want))
+	group := map[uint32]bool{} // groups of which a name must be made
+	for i := range want {
+		w := &want[i]
+		g := live[w.Path]
+		same := g != nil && w.Flags&FlagRacy == 0 && g.Live == w.Live
+		switch {
+		case w.Flags&FlagSkipped != 0, same:
+			acts[i] = actKeep
+		case w.IsDir() && g != nil && g.IsDir():
+			acts[i] = actAttr
+		default:
+			acts[i] = actMake
+			if w.Link != 0 {
+				group[w.Link] = true
+			}
+		}
+		if g != nil && g.IsDir() != w.IsDir() {
+			remove = append(remove, w.Path)
+		}
+	}
+	for i := range want {
+		if group[want[i].Link] {
+			acts[i] = actMake
+		}
+	}
+	wanted := (&Manifest{Entries: want}).index()
+	under := ""
+	for i := range got {
+		p := got[i].Path
+		if wanted[p] != nil || (under != "" && strings.HasPrefix(p, under)) {
+			continue
+		}
+		remove = append(remove, p)
+		if got[i].IsDir() {
+			under = p + "/"
+		}
+	}
+	return acts, remove
+}

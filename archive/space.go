@@ -1,0 +1,67 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"corpus-git/internal/fault"
+)
+
+// SpaceError tells that an archive was not begun because it would not leave the reserve free. All figures are those of
+// the file system that holds the archives, before the first byte was written.
+type SpaceError struct {
+	Path                   string
+	Need, Free, Reserve    uint64 // bytes
+	NeedInodes, FreeInodes uint64
+}
+
+// Error names what is short, with figures.
+func (e *SpaceError) Error() string {
+	if e.short() {
+		return fmt.Sprintf("not enough space for an archive in %s: it takes %s, %s of %s free may be used (%s stay in reserve)",
+			e.Path, size(e.Need), size(e.Free-min(e.Free, e.Reserve)), size(e.Free), size(e.Reserve))
+	}
+	return fmt.Sprintf("not enough inodes for an archive in %s: it takes %d, %d are free", e.Path, e.NeedInodes, e.FreeInodes)
+}
+
+func (e *SpaceError) short() bool { return e.Need+e.Reserve > e.Free }
+
+// size is a number of bytes for people.
+func size(n uint64) string {
+	const units = "kMGTPE"
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, u := float64(n)/1000, 0
+	for v >= 999.95 && u < len(units)-1 {
+		v, u = v/1000, u+1
+	}
+	return fmt.Sprintf("%.1f %cB", v, units[u])
+}
+
+// checkSpace compares what a plan takes with what is free. The answer may be stale at once: errors of writing decide.
+func (s *Store) checkSpace(p *planned) error {
+	sp, err := s.fs.StatFS(s.dir())
+	if err != nil {
+		return err
+	}
+	net := func(need, freed int64) uint64 { return uint64(max(0, need-freed)) }
+	e := &SpaceError{
+		Path: s.dir(), Need: net(p.bytes, p.freed), Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total),
+		NeedInodes: net(p.inodes, p.freedN), FreeInodes: sp.Inodes,
+	}
+	if e.Need == 0 && e.NeedInodes == 0 {
+		return nil
+	}
+	if e.short() || (sp.Files != 0 && e.NeedInodes > e.FreeInodes) {
+		return fault.New(fault.Failed, "make archive", "%w", e).
+			WithHint("free some space, or drop archives: corpus-git archives prune %s", s.project.Name())
+	}
+	return nil
+}
+
+// full reports an error of a full disk or quota.
+func full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

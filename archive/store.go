@@ -1,0 +1,72 @@
+package archive
+
+import (
+	"sync"
+	"time"
+
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+)
+
+// Store holds the archives of one project. Make one with New; all of its methods may be called from many goroutines,
+// but Make, Rollback, Restore and Rotate of one project must not overlap: the project's lock is the caller's.
+type Store struct {
+	fs      vfs.FS
+	project layout.Project
+	cfg     Config
+	reaper  *vfs.Reaper
+	mu      sync.Mutex // records: read, change, write
+}
+
+// Config is what a Store needs of the outside. The zero value of each field has a meaning.
+type Config struct {
+	// FS is the file system; nil is the machine's.
+	FS vfs.FS
+	// Now is the clock; nil is time.Now. It is compared with times of the file system.
+	Now func() time.Time
+	// Workers copy and stat in parallel; 0 is 8: more than cores, since most of them wait for the disk.
+	Workers int
+	// Reserve is what stays free on the file system after an archive.
+	Reserve Reserve
+	// NoSpare keeps no recyclable tree: each archive is copied in full, and one tree less lies on the disk.
+	NoSpare bool
+}
+
+// Reserve is the space an archive leaves free: the larger of a share and a number of bytes, never less than nothing.
+// The zero value is 5 % and 512 MB; Percent below zero reserves nothing.
+type Reserve struct {
+	Percent int
+	Bytes   uint64
+}
+
+func (r Reserve) of(total uint64) uint64 {
+	switch {
+	case r.Percent < 0:
+		return 0
+	case r == Reserve{}:
+		r = Reserve{Percent: 5, Bytes: 512 << 20}
+	}
+	return max(total/100*uint64(r.Percent), r.Bytes)
+}
+
+// New opens the archives of a project. Nothing is touched on disk.
+func New(p layout.Project, cfg Config) *Store {
+	if cfg.FS == nil {
+		cfg.FS = vfs.OS{}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Workers <= 0 {
+		cfg.Workers = 8
+	}
+	return &Store{fs: cfg.FS, project: p, cfg: cfg, reaper: &vfs.Reaper{FS: cfg.FS}}
+}
+
+// Wait returns when every removal in the background is over, with the first error of one.
+func (s *Store) Wait() error { return s.reaper.Wait() }
+
+func (s *Store) dir() string { return s.project.Archives() }
+
+// trees names the folders of a project that an archive holds; each has the same name in the archive.
+func trees() []string { return []string{layout.ArchivedPillar, layout.ArchivedTree} }
