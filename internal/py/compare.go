@@ -193,6 +193,9 @@ func (o *Ops) compare(a, b any, op string, depth int) (int, error) {
 		c, err := y.Order(a, mirror(op))
 		return -c, err
 	}
+	if err := failing(a, b); err != nil {
+		return 0, err
+	}
 	return 0, Errorf(TypeError, "'%s' not supported between instances of '%s' and '%s'", op, TypeName(a), TypeName(b))
 }
 

@@ -92,7 +92,9 @@ func hashKey(k any) (any, error) {
 	case *Dict, *List:
 		return nil, Errorf(TypeError, "unhashable type: '%s'", TypeName(k))
 	case Unhashable:
-		return nil, x.HashError()
+		if err := x.HashError(); err != nil {
+			return nil, err
+		}
 	}
 	if !reflect.TypeOf(k).Comparable() {
 		return nil, Errorf(TypeError, "unhashable type: '%s'", TypeName(k))
@@ -100,7 +102,7 @@ func hashKey(k any) (any, error) {
 	return k, nil
 }
 
-// Unhashable is an object that cannot be a key, with its own error.
+// Unhashable is an object that decides whether it can be a key; the error says why not.
 type Unhashable interface{ HashError() error }
 
 func encodeKey(b []byte, v any, depth int) ([]byte, error) {

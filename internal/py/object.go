@@ -77,6 +77,9 @@ type Equaler interface{ Equal(other any) (bool, error) }
 // Container is an object with its own `in`; without it, `in` iterates.
 type Container interface{ Contains(v any) (bool, error) }
 
+// Failer is an object that turns every operation on it into its own error, such as an undefined variable.
+type Failer interface{ Fail() error }
+
 // Mapping is a dict-like object: it can be turned into a Dict (dict(x), **x, x.items()).
 type Mapping interface{ AsDict() (*Dict, error) }
 
