@@ -1,0 +1,188 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"corpus-git/internal/saltyaml"
+)
+
+// encodedBytes is the length from which the encoded forms of a value are hidden too: an encoded short value is a
+// few characters that stand for nothing in particular.
+const encodedBytes = 8
+
+// forms are the texts by which a value may appear. The first is the value itself.
+func forms(v string) []string {
+	out := quoted(v)
+	for line := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		// A value of several lines is printed line by line, with a prefix before each: a diff, a quote.
+		if line = strings.TrimSpace(line); len(line) >= MinBytes && line != strings.TrimSpace(v) {
+			out = append(out, quoted(line)...)
+		}
+	}
+	if len(v) >= encodedBytes {
+		out = append(out, encoded(v)...)
+		if t := strings.TrimSpace(v); t != v && len(t) >= encodedBytes {
+			out = append(out, encoded(t)...)
+		}
+	}
+	return out
+}
+
+// quoted are the value and its escaped forms in JSON, YAML, Python, shells and XML.
+func quoted(v string) []string {
+	out := []string{v,
+		jsonEscape(v, false), jsonEscape(v, true),
+		backslash(v, `"\`, 'x'), backslash(v, `'\`, 'x'), backslash(v, `\`, 'x'), backslash(v, `"\`, 0), backslash(v, `'\`, 0), backslash(v, `\`, 0),
+		backslash(v, "\"\\$`", 0), backslash(v, "\"\\$`!", 0),
+		strings.ReplaceAll(v, `'`, `''`),
+		strings.ReplaceAll(v, `'`, `'\''`), strings.ReplaceAll(v, `'`, `'"'"'`), strings.ReplaceAll(v, `"`, `""`),
+		strings.ReplaceAll(v, `$`, `$$`), strings.ReplaceAll(v, `%`, `%%`), strings.ReplaceAll(v, `/`, `\/`),
+		shellWord(v),
+		strings.NewReplacer(`&`, `&amp;`, `<`, `&lt;`, `>`, `&gt;`).Replace(v),
+		strings.NewReplacer(`&`, `&amp;`, `<`, `&lt;`, `>`, `&gt;`, `"`, `&quot;`, `'`, `&#39;`).Replace(v),
+		strings.NewReplacer(`&`, `&amp;`, `<`, `&lt;`, `>`, `&gt;`, `"`, `&#34;`, `'`, `&#39;`).Replace(v),
+		strings.NewReplacer(`&`, `&amp;`, `<`, `&lt;`, `>`, `&gt;`, `"`, `&quot;`, `'`, `&#x27;`).Replace(v),
+	}
+	for _, ascii := range []bool{false, true} {
+		if y, err := saltyaml.Dump(v, saltyaml.DumpOptions{ASCII: ascii, Width: 1 << 30}); err == nil {
+			if y = strings.TrimSuffix(strings.TrimSuffix(y, "...\n"), "\n"); len(y) > 1 && (y[0] == '"' || y[0] == '\'') {
+				y = y[1 : len(y)-1]
+			}
+			out = append(out, y)
+		}
+	}
+	return append(out, urlForms(v)...)
+}
+
+// jsonEscape is v inside a JSON string; ascii escapes all else as \u, as Python's json.dumps does.
+func jsonEscape(v string, ascii bool) string {
+	var b strings.Builder
+	for _, r := range v {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\b':
+			b.WriteString(`\b`)
+		case r == '\f':
+			b.WriteString(`\f`)
+		case r < ' ', ascii && r >= 0x7f && r < 0x10000, !ascii && strings.ContainsRune("<>&\u2028\u2029", r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		case ascii && r >= 0x10000:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// backslash escapes the bytes of set by a backslash, and control characters by their letters or, with hexa 'x', as
+// \xNN (Python's repr, YAML's double quotes, $'…' of shells). Without hexa, control characters stay as they are.
+func backslash(v, set string, hexa byte) string {
+	var b strings.Builder
+	for _, r := range v {
+		switch {
+		case r < utf8.RuneSelf && strings.IndexByte(set, byte(r)) >= 0:
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case hexa == 0 || r >= ' ' && r != 0x7f:
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		}
+	}
+	return b.String()
+}
+
+// shellWord is v as bash's printf %q writes it: a backslash before all that a shell could act on.
+func shellWord(v string) string {
+	var b strings.Builder
+	for i, r := range v {
+		plain := r >= utf8.RuneSelf || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("%+-./:=@_", r) || r == '~' && i > 0 || r == '#' && i > 0
+		if !plain {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// urlForms are the percent-encoded forms that common libraries write. Source: RFC 3986, section 2.
+func urlForms(v string) []string {
+	var out []string
+	for _, safe := range []string{"-_.~", "-_.~/", "-_.~$&+,/:;=@", "-_.~$&+=:@", "-_.~!*'()", "-_.", "-_.*"} {
+		for _, plus := range []bool{false, true} {
+			var up, low strings.Builder
+			changed := false
+			for i := range len(v) {
+				c := v[i]
+				switch {
+				case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte(safe, c) >= 0:
+					up.WriteByte(c)
+					low.WriteByte(c)
+					continue
+				case c == ' ' && plus:
+					up.WriteByte('+')
+					low.WriteByte('+')
+				default:
+					fmt.Fprintf(&up, "%%%02X", c)
+					fmt.Fprintf(&low, "%%%02x", c)
+				}
+				changed = true
+			}
+			if changed {
+				out = append(out, up.String(), low.String())
+			}
+		}
+	}
+	return out
+}
+
+// encoded are the base64 forms of a value that stands anywhere inside what was encoded, and the hexadecimal ones.
+func encoded(v string) []string {
+	lower := hex.EncodeToString([]byte(v))
+	out := []string{lower, strings.ToUpper(lower)}
+	var spaced, escaped strings.Builder // as xxd -g1 and printf '\x41' write bytes
+	for i := range len(v) {
+		if i > 0 {
+			spaced.WriteByte(' ')
+		}
+		spaced.WriteString(lower[2*i : 2*i+2])
+		escaped.WriteString(`\x` + lower[2*i:2*i+2])
+	}
+	out = append(out, spaced.String(), escaped.String())
+	for shift := range 3 {
+		// shift bytes before the value are unknown, so are the characters that they reach into, and the last
+		// character where bits of what follows reach into it.
+		e := base64.RawStdEncoding.EncodeToString(append(make([]byte, shift), v...))
+		e = e[(shift*8+5)/6 : (shift+len(v))*8/6]
+		out = append(out, e)
+		if u := strings.NewReplacer("+", "-", "/", "_").Replace(e); u != e {
+			out = append(out, u)
+		}
+	}
+	if q := strconv.QuoteToASCII(v); q[1:len(q)-1] != v {
+		out = append(out, q[1:len(q)-1])
+	}
+	return out
+}

@@ -1,0 +1,297 @@
+package redact
+
+import (
+	"sort"
+	"strings"
+)
+
+// A text is matched without its blanks: the significant bytes of a pattern are compared with those of the text, and
+// the gaps between them after that. A gap of the pattern must be a gap of the text; a gap of the text that the
+// pattern does not have must hold a line break. So a value that fold, a terminal or a YAML emitter wrapped is found.
+
+// keyLen is the number of significant bytes that select the candidates at a place of a text.
+const keyLen = 4
+
+// maxPattern bounds a pattern, and with it what a stream holds back; longer values are cut into several.
+const maxPattern = 1 << 10
+
+// maxGap is the longest run of blanks that a match may reach over.
+const maxGap = 4 << 10
+
+// pattern is one form of one secret.
+type pattern struct {
+	sig   string // significant bytes
+	gap   []bool // gap[i]: blanks stand between sig[i-1] and sig[i]; nil where there are none
+	label int
+}
+
+func (p *pattern) gapAt(i int) bool { return p.gap != nil && p.gap[i] }
+
+type matcher struct {
+	labels   []string
+	patterns []pattern
+	buckets  map[uint32][]int32 // patterns by their first keyLen bytes, longest first
+	gate     []uint64           // bit set over hashed keys: most places of a text end here
+	short    [keyLen]map[uint32]bool
+}
+
+// gateBits is the size of the gate: 2^20 bits are 128 KiB, and stay sparse for tens of thousands of keys.
+const gateBits = 20
+
+func gateBit(key uint32) (word, bit uint32) {
+	h := key * 2654435761 >> (32 - gateBits) // Fibonacci hashing
+	return h >> 6, h & 63
+}
+
+func newMatcher(secrets []Secret) *matcher {
+	m := &matcher{buckets: map[uint32][]int32{}, gate: make([]uint64, 1<<gateBits/64)}
+	for i := range m.short {
+		m.short[i] = map[uint32]bool{}
+	}
+	seen := map[string]bool{}
+	for _, s := range secrets {
+		m.labels = append(m.labels, label(s.Label, secrets))
+		for _, form := range forms(s.Value) {
+			for _, p := range cut(form) {
+				p.label = len(m.labels) - 1
+				m.add(p, seen)
+			}
+		}
+	}
+	for _, b := range m.buckets {
+		sort.SliceStable(b, func(i, j int) bool { return len(m.patterns[b[i]].sig) > len(m.patterns[b[j]].sig) })
+	}
+	return m
+}
+
+func (m *matcher) add(p pattern, seen map[string]bool) {
+	if len(p.sig) < keyLen {
+		return
+	}
+	id := p.sig
+	if p.gap != nil {
+		var b strings.Builder
+		for i := range len(p.sig) {
+			if p.gap[i] {
+				b.WriteByte(' ')
+			}
+			b.WriteByte(p.sig[i])
+		}
+		id = b.String()
+	}
+	if seen[id] {
+		return
+	}
+	seen[id] = true
+	var key uint32
+	for i := range keyLen {
+		key = key<<8 | uint32(p.sig[i])
+		m.short[i][key] = true
+	}
+	m.buckets[key] = append(m.buckets[key], int32(len(m.patterns)))
+	m.patterns = append(m.patterns, p)
+	w, b := gateBit(key)
+	m.gate[w] |= 1 << b
+}
+
+// label is what is shown in a secret's place. Keys are not secret, but one may hold another key's value.
+func label(path string, secrets []Secret) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, path)
+	for _, l := range []string{"[pillar:" + clean + "]", Closed} {
+		ok := true
+		for _, s := range secrets {
+			if strings.Contains(l, strings.Trim(s.Value, " \t\r\n")) && strings.Trim(s.Value, " \t\r\n") != "" {
+				ok = false
+				break
+			}
+		}
+		if ok {
+			return l
+		}
+	}
+	return "[***]" // shorter than any secret
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// cut turns a form of a secret into patterns of bounded length that cover it.
+func cut(form string) []pattern {
+	var sig []byte
+	var gaps []bool
+	any, pending := false, false
+	for i := range len(form) {
+		if blank(form[i]) {
+			pending = len(sig) > 0
+			continue
+		}
+		sig, gaps = append(sig, form[i]), append(gaps, pending)
+		any, pending = any || pending, false
+	}
+	var out []pattern
+	for start := 0; start < len(sig); {
+		end := start + maxPattern
+		if rest := len(sig) - end; rest < maxPattern/2 && rest > 0 {
+			end = start + (len(sig)-start)/2 // no short remainder
+		}
+		end = min(end, len(sig))
+		p := pattern{sig: string(sig[start:end])}
+		if any {
+			p.gap = gaps[start:end]
+		}
+		out = append(out, p)
+		start = end
+	}
+	return out
+}
+
+// text is a piece of a stream without its blanks.
+type text struct {
+	sig []byte
+	off []int32 // where each significant byte stands in raw
+	gap []byte  // what stands before it
+	// ended: the blanks at the end are too many for a match to go on after them
+	ended bool
+}
+
+const (
+	noGap    = iota
+	blankGap // spaces and tabs
+	breakGap // a line break among them
+	wideGap  // too long to reach over
+)
+
+// classes of bytes, for strip
+const (
+	significant = iota
+	space
+	newline
+	esc
+)
+
+var class = [256]byte{' ': space, '\t': space, '\n': newline, '\r': newline, 0x1b: esc}
+
+// strip fills t from raw. Blanks and terminal colour sequences are not significant.
+func (t *text) strip(raw string) {
+	if cap(t.sig) < len(raw) {
+		n := max(len(raw), chunk+8*maxPattern)
+		t.sig, t.off, t.gap = make([]byte, n), make([]int32, n), make([]byte, n)
+	}
+	sig, off, gaps := t.sig[:cap(t.sig)], t.off[:cap(t.sig)], t.gap[:cap(t.sig)]
+	n, since, gap := 0, 0, byte(noGap)
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		if k := class[c]; k != significant {
+			switch k {
+			case newline:
+				gap = breakGap
+				continue
+			case space:
+				gap = max(gap, blankGap)
+				continue
+			}
+			if skip := escape(raw[i:]); skip > 0 {
+				i += skip - 1
+				continue
+			}
+		}
+		if i-since > maxGap {
+			gap = wideGap
+		}
+		sig[n], off[n], gaps[n] = c, int32(i), gap
+		n, gap, since = n+1, noGap, i
+	}
+	t.sig, t.off, t.gap = sig[:n], off[:n], gaps[:n]
+	t.ended = len(raw)-since > maxGap
+}
+
+// maxParams is the longest parameter text of a colour sequence: shorter than any secret that could stand in it.
+const maxParams = MinBytes - 1
+
+// escape is the length of a colour sequence at the start of s (ESC [ digits and ; then m or K), 0 for none.
+func escape(s string) int {
+	if len(s) < 3 || s[1] != '[' {
+		return 0
+	}
+	for i := 2; i < len(s) && i <= 2+maxParams; i++ {
+		switch c := s[i]; {
+		case c == 'm' || c == 'K':
+			return i + 1
+		case c != ';' && (c < '0' || c > '9'):
+			return 0
+		}
+	}
+	return 0
+}
+
+// compare matches a pattern at significant byte p of a text: how many bytes agree, and whether that is all of the
+// pattern, or all of the text.
+func (t *text) compare(pat *pattern, p int) (n int, full, partial bool) {
+	for n < len(pat.sig) {
+		i := p + n
+		if i == len(t.sig) {
+			return n, false, !t.ended
+		}
+		if t.sig[i] != pat.sig[n] {
+			return n, false, false
+		}
+		if n > 0 {
+			switch g := t.gap[i]; {
+			case g == wideGap, g == noGap && pat.gapAt(n), g == blankGap && !pat.gapAt(n):
+				return n, false, false
+			}
+		}
+		n++
+	}
+	return n, true, false
+}
+
+// found is what begins at one place of a text: the longest secret, and the longest beginning of one that the text's end
+// cuts off, with the length that it would have. A length of 0 is none.
+type found struct {
+	full, label              int
+	cutOff, whole, cutOffLab int
+}
+
+// key is the first keyLen significant bytes from p on.
+func (t *text) key(p int) uint32 {
+	s := t.sig[p : p+keyLen]
+	return uint32(s[0])<<24 | uint32(s[1])<<16 | uint32(s[2])<<8 | uint32(s[3])
+}
+
+// gated tells whether a secret can begin at p, which has at least keyLen significant bytes after it.
+func (m *matcher) gated(key uint32) bool {
+	w, b := gateBit(key)
+	return m.gate[w]&(1<<b) != 0
+}
+
+// at finds what begins at significant byte p.
+func (m *matcher) at(t *text, p int) (f found) {
+	rest := len(t.sig) - p
+	if rest < keyLen {
+		// Too short for a key: only a beginning can be here.
+		var key uint32
+		for i := range rest {
+			key = key<<8 | uint32(t.sig[p+i])
+		}
+		if rest > 0 && !t.ended && m.short[rest-1][key] {
+			f.cutOff, f.whole = rest, 1<<30
+		}
+		return f
+	}
+	for _, id := range m.buckets[t.key(p)] {
+		pat := &m.patterns[id]
+		n, isFull, isPart := t.compare(pat, p)
+		switch {
+		case isFull && n > f.full:
+			f.full, f.label = n, pat.label
+		case isPart && (f.cutOff == 0 || len(pat.sig) < f.whole):
+			f.cutOff, f.whole, f.cutOffLab = n, len(pat.sig), pat.label
+		}
+	}
+	return f
+}

@@ -1,0 +1,128 @@
+package redact
+
+import (
+	"strconv"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// ShowKey is the pillar's own list of key paths whose values may be shown.
+const ShowKey = "redact_show"
+
+// sectionPrefix begins the pillar key of a project's own configuration.
+const sectionPrefix = "makina-projects."
+
+// Secrets lists the values of a pillar that are to be hidden: every string in it, however deep, but short ones,
+// those that stand in one of the texts of code (PILLAR.sample and the tracked files of .salt, which the pushers of
+// code can read), and those that redact_show names, at the pillar's top or in a project's section. A path of
+// redact_show names a value or all below it, from the top or from the project's section: "data.domain" shows
+// makina-projects.app's data.domain.
+func Secrets(pillar *py.Dict, code []string) []Secret {
+	w := walker{code: code, seen: map[any]bool{}}
+	w.readShow(pillar)
+	pillar.Range(func(k, v any) bool {
+		if s, ok := k.(string); ok && strings.HasPrefix(s, sectionPrefix) {
+			if d, ok := v.(*py.Dict); ok {
+				w.readShow(d)
+			}
+		}
+		return true
+	})
+	w.walk("", pillar, 0)
+	return w.out
+}
+
+type walker struct {
+	code []string
+	show []string
+	out  []Secret
+	seen map[any]bool
+}
+
+func (w *walker) readShow(d *py.Dict) {
+	v, _ := d.GetStr(ShowKey)
+	switch v := v.(type) {
+	case string:
+		w.show = append(w.show, v)
+	case *py.List:
+		for _, i := range v.Items() {
+			if s, ok := i.(string); ok {
+				w.show = append(w.show, s)
+			}
+		}
+	}
+}
+
+// maxDepth is deeper than any pillar the YAML loader gives.
+const maxDepth = 1000
+
+func (w *walker) walk(path string, v any, depth int) {
+	if depth > maxDepth || w.shown(path) {
+		return
+	}
+	sub := func(k string) string {
+		if path == "" {
+			return k
+		}
+		return path + "." + k
+	}
+	switch v := v.(type) {
+	case string:
+		w.leaf(path, v)
+	case *py.Dict:
+		if w.seen[v] {
+			return // an alias: its values are known under another path
+		}
+		w.seen[v] = true
+		v.Range(func(k, x any) bool {
+			if s, ok := k.(string); !ok || s != ShowKey {
+				w.walk(sub(py.Str(k)), x, depth+1)
+			}
+			return true
+		})
+	case *py.List:
+		if w.seen[v] {
+			return
+		}
+		w.seen[v] = true
+		for i, x := range v.Items() {
+			w.walk(sub(strconv.Itoa(i)), x, depth+1)
+		}
+	case py.Tuple:
+		for i, x := range v {
+			w.walk(sub(strconv.Itoa(i)), x, depth+1)
+		}
+	}
+}
+
+func (w *walker) leaf(path, v string) {
+	if len(v) < MinBytes {
+		return
+	}
+	for _, c := range w.code {
+		if strings.Contains(c, v) {
+			return
+		}
+	}
+	w.out = append(w.out, Secret{Label: path, Value: v})
+}
+
+func (w *walker) shown(path string) bool {
+	for _, s := range w.show {
+		if under(path, s) {
+			return true
+		}
+		if rest, ok := strings.CutPrefix(path, sectionPrefix); ok {
+			// The project's name has no dot: what follows it is the path in its section.
+			if _, rel, ok := strings.Cut(rest, "."); ok && under(rel, s) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func under(path, prefix string) bool {
+	return prefix != "" && (path == prefix || strings.HasPrefix(path, prefix+"."))
+}

@@ -1,0 +1,185 @@
+package redact
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"corpus-git/internal/fault"
+)
+
+// MinBytes is the length from which a value is hidden; shorter ones would blank out ordinary words.
+const MinBytes = 6
+
+// Closed is what a Redactor shows that was never told its secrets.
+const Closed = "[redacted]"
+
+// Secret is one value to hide and the key path that stands in its place.
+type Secret struct {
+	// Label is the path of the value's key, such as "data.db.password"; it is shown as [pillar:data.db.password].
+	Label string
+	Value string
+}
+
+// Redactor replaces secrets in texts. The zero value, and a nil one, hides whole texts.
+type Redactor struct {
+	mu      sync.Mutex // guards secrets, held while a new matcher is built
+	secrets []Secret
+	match   atomic.Pointer[matcher]
+}
+
+// New makes a Redactor for these secrets. Values that are too short to be hidden are left out.
+func New(secrets []Secret) *Redactor {
+	r := &Redactor{}
+	r.match.Store(newMatcher(nil))
+	r.Extend(secrets)
+	return r
+}
+
+// None is a Redactor that hides nothing, for texts that cannot hold a secret.
+func None() *Redactor { return New(nil) }
+
+// Extend adds secrets; texts and streams that are under way are held to them from their next write on. Extending a
+// zero Redactor opens it.
+func (r *Redactor) Extend(secrets []Secret) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	have := make(map[string]bool, len(r.secrets))
+	for _, s := range r.secrets {
+		have[s.Value] = true
+	}
+	for _, s := range secrets {
+		if len(s.Value) >= MinBytes && !have[s.Value] {
+			have[s.Value] = true
+			r.secrets = append(r.secrets, s)
+		}
+	}
+	r.match.Store(newMatcher(r.secrets))
+}
+
+// matcher is nil for a closed Redactor.
+func (r *Redactor) matcher() *matcher {
+	if r == nil {
+		return nil
+	}
+	return r.match.Load()
+}
+
+// String gives s with every secret replaced by its label. The text is taken as complete: where it ends inside a
+// secret of which it shows at least half, that part is hidden too.
+func (r *Redactor) String(s string) string {
+	m := r.matcher()
+	if m == nil {
+		if s == "" {
+			return ""
+		}
+		return Closed
+	}
+	if len(m.buckets) == 0 || s == "" {
+		return s
+	}
+	var st stream
+	out := st.run(m, nil, s, true)
+	return string(out)
+}
+
+// Contains tells whether a text holds a secret; a closed Redactor says yes to every text but the empty one.
+func (r *Redactor) Contains(s string) bool { return r.String(s) != s }
+
+// Error gives err with every text redacted: operation, cause, place and hint. The kind stays; the chain of causes does
+// not, as its texts are not redacted, and neither does the place of a fault that something else wraps, but in the
+// text. A nil error stays nil.
+func (r *Redactor) Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	out := &fault.Error{Kind: fault.KindOf(err), Hint: r.String(fault.HintOf(err))}
+	e, ok := err.(*fault.Error)
+	if !ok {
+		out.Err = errors.New(r.String(err.Error()))
+		return out
+	}
+	out.Op = r.String(e.Op)
+	out.At = e.At
+	out.At.File, out.At.Text = r.String(e.At.File), r.String(e.At.Text)
+	if e.Err != nil {
+		out.Err = errors.New(r.String(e.Err.Error()))
+	}
+	return out
+}
+
+// Writer is a stream through a Redactor. It may hold back the end of what was written, as long as that can still
+// become a secret.
+type Writer struct {
+	r  *Redactor
+	w  io.Writer
+	st stream
+	// closed redactors: whether the line under way was replaced already
+	hidden bool
+}
+
+// Writer gives a stream that writes redacted text to w. The caller ends it with Flush.
+func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{r: r, w: w} }
+
+// Write takes all of p, always: len(p) unless the underlying writer fails.
+func (w *Writer) Write(p []byte) (int, error) {
+	m := w.r.matcher()
+	if m == nil {
+		return len(p), w.writeClosed(p)
+	}
+	for rest := p; len(rest) > 0; {
+		n := min(len(rest), chunk)
+		if err := w.emit(w.st.run(m, nil, string(rest[:n]), false)); err != nil {
+			return len(p) - len(rest), err
+		}
+		rest = rest[n:]
+	}
+	return len(p), nil
+}
+
+// chunk bounds the work buffers of one pass.
+const chunk = 32 << 10
+
+func (w *Writer) writeClosed(p []byte) error {
+	var out []byte
+	for _, c := range p {
+		switch {
+		case c == '\n':
+			out = append(out, c)
+			w.hidden = false
+		case !w.hidden:
+			out = append(out, Closed...)
+			w.hidden = true
+		}
+	}
+	return w.emit(out)
+}
+
+// Idle releases what is held back if it is harmless: fewer than 4 characters of a secret. Should the rest of the
+// secret come after all, that is hidden. Whatever more is held stays held, so an idle stream never shows a secret's
+// beginning. Call it when a stream has been silent for a while.
+func (w *Writer) Idle() error { return w.emit(w.st.idle(w.r.matcher())) }
+
+// Pending is the number of bytes held back.
+func (w *Writer) Pending() int { return len(w.st.buf) - w.st.sent }
+
+// Flush ends the text: what is held back is written, redacted as a complete text is (see String). The Writer can
+// be used again, for another text.
+func (w *Writer) Flush() error {
+	m := w.r.matcher()
+	if m == nil {
+		w.hidden = false
+		w.st = stream{}
+		return nil
+	}
+	return w.emit(w.st.run(m, nil, "", true))
+}
+
+func (w *Writer) emit(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	_, err := w.w.Write(b)
+	return err
+}
