@@ -80,7 +80,7 @@ func tree(data []byte, seen Seen) *Error {
 			return err
 		}
 		if !first {
-			if c := compare(&prev, &e); c > 0 {
+			if c := Compare(&prev, &e); c > 0 {
 				return &Error{Rule: "treeNotSorted", Detail: "the entries are not in order", Path: string(e.Name)}
 			} else if c == 0 || bytes.Equal(prev.Name, e.Name) {
 				return duplicate(&e)
@@ -111,8 +111,8 @@ func duplicate(e *Entry) *Error {
 	return &Error{Rule: "duplicateEntries", Detail: "two entries have one name", Path: string(e.Name)}
 }
 
-// compare orders entries as git does: a tree's name as if it ended in a slash.
-func compare(a, b *Entry) int {
+// Compare orders entries as git does: a tree's name as if it ended in a slash.
+func Compare(a, b *Entry) int {
 	n := min(len(a.Name), len(b.Name))
 	if c := bytes.Compare(a.Name[:n], b.Name[:n]); c != 0 {
 		return c

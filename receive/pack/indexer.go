@@ -67,6 +67,15 @@ func (r *Result) Has(h plumbing.Hash) bool {
 	return ok
 }
 
+// Came is the type of an object that came on the wire: Added ones are not among them.
+func (r *Result) Came(h plumbing.Hash) (plumbing.ObjectType, bool) {
+	i, ok := r.run.findSorted(h)
+	if !ok || int(i) >= r.run.recs.n-r.run.added {
+		return 0, false
+	}
+	return plumbing.ObjectType(r.run.recs.at(i).real), true
+}
+
 // Type is the type of an object of the pack.
 func (r *Result) Type(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	i, ok := r.run.findSorted(h)
@@ -76,13 +85,16 @@ func (r *Result) Type(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	return plumbing.ObjectType(r.run.recs.at(i).real), true
 }
 
-// Index reads one pack from r, up to its trailer and not a byte further: what r has buffered beyond stays in r. A
-// buffer of 256 KiB or more is best. On error nothing is left in Dir.
+// Index reads one pack from r, up to its trailer and not a byte further: what r has buffered beyond stays in r. Its
+// buffer has at least 60 bytes; 256 KiB or more is best. On error nothing is left in Dir.
 //
 // Errors: one with ErrCorrupt in its chain says that the bytes are no good pack, a *LimitError that it is over a limit, a
 // *MissingBaseError that a delta builds on an object that is nowhere, io.ErrUnexpectedEOF that the stream ended before
 // the pack did; otherwise it is the reader's, the disk's, Visit's or ctx's own.
 func (x *Indexer) Index(ctx context.Context, r *bufio.Reader) (_ *Result, err error) {
+	if r.Size() < 2*maxEntryHead {
+		return nil, fmt.Errorf("a buffer of %d bytes is too small to read a pack", r.Size())
+	}
 	f, err := os.CreateTemp(x.Dir, "tmp_pack_")
 	if err != nil {
 		return nil, err

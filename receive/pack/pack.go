@@ -25,6 +25,7 @@ type Pack struct {
 	users  atomic.Int64
 	closed atomic.Bool
 	z      sync.Pool
+	rev    rev
 }
 
 // maxChain bounds the chains that are followed in a pack on disk; git pack-objects makes none longer than 4095.

@@ -94,7 +94,7 @@ func (t *linkTable) grow(seed maphash.Seed) {
 
 func (l *links) clash() error { return l.conflict }
 
-// outside lists the needed objects that the pack does not hold, and compares the types of the others.
+// outside lists the needed objects that did not come in the pack, and compares the types of the others.
 func (l *links) outside(res *pack.Result) ([]link, error) {
 	var out []link
 	for i := range l.parts {
@@ -102,7 +102,7 @@ func (l *links) outside(res *pack.Result) ([]link, error) {
 			if e.typ == 0 {
 				continue
 			}
-			t, ok := res.Type(e.hash)
+			t, ok := res.Came(e.hash)
 			if !ok {
 				out = append(out, e)
 			} else if t != plumbing.ObjectType(e.typ) {

@@ -1,6 +1,11 @@
 package store
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -40,5 +45,46 @@ func TestIngestAndMigrate(t *testing.T) {
 	_, err = GetTree(db, c.Hash)
 	require.ErrorAs(t, err, new(*WrongTypeError))
 	_, _, err = db.Get(plumbing.NewHash("1234567890123456789012345678901234567890"))
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestWritePackIsGoodForGit(t *testing.T) {
+	src := history(t, 30)
+	db := newDB(t)
+	for i, revs := range [][]string{{"master~20"}, {"master~10", "^master~20"}, {"master", "^master~10"}} {
+		q, _ := ingest(t, db, fmt.Sprint("q", i), packOf(t, src, revs, "--thin", "--delta-base-offset"))
+		require.NoError(t, q.Migrate())
+	}
+	loose, err := db.Put(plumbing.BlobObject, []byte("loose\n"))
+	require.NoError(t, err)
+	all := append(objectsOf(t, src, "master"), loose)
+	for _, ofs := range []bool{true, false} {
+		var b bytes.Buffer
+		_, err := WritePack(context.Background(), &b, db, append(all, all[0]), PackOptions{OfsDelta: ofs})
+		require.NoError(t, err)
+		dst := t.TempDir()
+		git(t, dst, "init", "-q", "--bare")
+		gitIn(t, dst, b.Bytes(), "index-pack", "--stdin", "--strict")
+		git(t, dst, "update-ref", "refs/heads/master", head(t, src, "master").String())
+		git(t, dst, "fsck", "--strict", "--full", "--no-dangling")
+	}
+	// Thin: deltas on what the receiver has.
+	var b bytes.Buffer
+	has := map[plumbing.Hash]bool{}
+	for _, h := range objectsOf(t, src, "master~10") {
+		has[h] = true
+	}
+	_, err = WritePack(context.Background(), &b, db, objectsOf(t, src, "master", "^master~10"), PackOptions{OfsDelta: true, Has: func(h plumbing.Hash) bool { return has[h] }})
+	require.NoError(t, err)
+	dst := filepath.Join(t.TempDir(), "c.git")
+	git(t, src, "clone", "-q", "--bare", "--no-local", src, dst)
+	git(t, dst, "update-ref", "refs/heads/master", head(t, src, "master~10").String())
+	git(t, dst, "prune", "--expire=now")
+	git(t, dst, "repack", "-adq")
+	gitIn(t, dst, b.Bytes(), "index-pack", "--stdin", "--fix-thin", "--strict")
+	git(t, dst, "update-ref", "refs/heads/master", head(t, src, "master").String())
+	git(t, dst, "fsck", "--strict", "--full", "--no-dangling")
+
+	_, err = WritePack(context.Background(), io.Discard, db, []plumbing.Hash{plumbing.NewHash("1234567890123456789012345678901234567890")}, PackOptions{})
 	require.ErrorIs(t, err, ErrNotFound)
 }

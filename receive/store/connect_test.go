@@ -1,0 +1,141 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/stretchr/testify/require"
+)
+
+func TestConnected(t *testing.T) {
+	src := history(t, 10)
+	more(t, src, 10, 5)
+	git(t, src, "tag", "-a", "-m", "t", "v1", "master~2")
+	base, tip, tag := head(t, src, "master~5"), head(t, src, "master"), head(t, src, "v1")
+	// A commit whose tree takes over an old one, from no parent of it.
+	git(t, src, "checkout", "-q", "-b", "revert", "master~3")
+	git(t, src, "rm", "-q", "-r", "d1")
+	git(t, src, "commit", "-q", "-m", "drop d1")
+	git(t, src, "commit", "-q", "--allow-empty", "-m", "empty")
+	dropped := head(t, src, "revert")
+	git(t, src, "checkout", "-q", "master~8", "--", "d1")
+	git(t, src, "commit", "-q", "-m", "old d1 again")
+	again := head(t, src, "revert")
+
+	db := newDB(t)
+	q, _ := ingest(t, db, "a", packOf(t, src, []string{base.String()}))
+	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{base}}))
+	require.NoError(t, q.Migrate())
+	refs := []plumbing.Hash{base}
+
+	q, in := ingest(t, db, "b", packOf(t, src, []string{"master", "v1", "revert", "^" + base.String()}, "--thin", "--delta-base-offset"))
+	for _, tips := range [][]plumbing.Hash{{tip}, {tag}, {again}, {tip, tag, again, plumbing.ZeroHash}, {base}, {head(t, src, "master~7")}, {head(t, src, "master^{tree}")}} {
+		require.NoError(t, q.Connected(t.Context(), Connect{Tips: tips, Refs: refs}))
+	}
+	ok, err := newChecker(t.Context(), q, in, Connect{Refs: refs}).whole([]plumbing.Hash{tip, dropped})
+	require.NoError(t, err)
+	require.True(t, ok || in.Objects < fewObjects)
+
+	// Nothing is reached from a ref, but all is there: it is followed, and is complete.
+	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}}))
+	// A ref that points to nothing proves nothing.
+	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}, Refs: []plumbing.Hash{plumbing.NewHash(strings.Repeat("12", 20))}}))
+	err = q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{plumbing.NewHash(strings.Repeat("12", 20))}, Refs: refs})
+	require.ErrorAs(t, err, new(*MissingError))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	k := newChecker(ctx, q, in, Connect{})
+	for err = nil; err == nil; err = k.step() {
+		require.Less(t, k.steps, 1000)
+	}
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A pack that leaves out what it should hold.
+func TestMissingObjects(t *testing.T) {
+	src := history(t, 6)
+	write(t, src, "deep/er/file", "only here\n")
+	git(t, src, "add", "-A")
+	git(t, src, "commit", "-q", "-m", "deep")
+	tip := head(t, src, "master")
+	all := objectsOf(t, src, "master")
+	without := func(h plumbing.Hash) []byte {
+		var in bytes.Buffer
+		for _, o := range all {
+			if o != h {
+				fmt.Fprintln(&in, o)
+			}
+		}
+		return gitIn(t, src, in.Bytes(), "pack-objects", "--stdout", "-q")
+	}
+	for rev, path := range map[string]string{
+		"master~3": "", "master:deep/er/file": "deep/er/file", "master:deep/er": "deep/er", "master~2^{tree}": "",
+	} {
+		h := head(t, src, rev)
+		db := newDB(t)
+		q, in := ingest(t, db, "x", without(h))
+		err := q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}})
+		var missing *MissingError
+		require.ErrorAs(t, err, &missing, rev)
+		require.Equal(t, h, missing.Hash)
+		require.Equal(t, path, missing.Path)
+		ok, err := newChecker(t.Context(), q, in, Connect{}).whole([]plumbing.Hash{tip})
+		require.NoError(t, err)
+		require.False(t, ok)
+		// The same object on the disk, but reached from no ref, and without what it needs itself.
+		typ, data := plumbing.CommitObject, []byte(nil)
+		switch rev {
+		case "master:deep/er":
+			typ = plumbing.TreeObject
+			data = gitIn(t, src, nil, "cat-file", "tree", h.String())
+			put, err := db.Put(typ, data)
+			require.NoError(t, err)
+			require.Equal(t, h, put)
+			require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}}), "its blob is in the pack")
+		case "master~3":
+			data = gitIn(t, src, nil, "cat-file", "commit", h.String())
+			_, err := db.Put(typ, data)
+			require.NoError(t, err)
+			require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}}))
+		}
+		require.NoError(t, q.Discard())
+	}
+	// That an object exists is not enough.
+	db := newDB(t)
+	for _, rev := range []string{"master", "master^{tree}"} {
+		h := head(t, src, rev)
+		typ, err := plumbing.ParseObjectType(strings.TrimSpace(git(t, src, "cat-file", "-t", h.String())))
+		require.NoError(t, err)
+		_, err = db.Put(typ, gitIn(t, src, nil, "cat-file", typ.String(), h.String()))
+		require.NoError(t, err)
+	}
+	require.ErrorAs(t, Connected(t.Context(), db, Connect{Tips: []plumbing.Hash{tip}}), new(*MissingError))
+	require.NoError(t, Connected(t.Context(), db, Connect{Tips: []plumbing.Hash{tip}, Refs: []plumbing.Hash{tip}}))
+}
+
+func TestShallowPush(t *testing.T) {
+	src := history(t, 6)
+	clone := t.TempDir()
+	git(t, clone, "clone", "-q", "--depth", "2", "file://"+src, ".")
+	more(t, clone, 6, 1)
+	tip, root := head(t, clone, "HEAD"), head(t, clone, "HEAD~2")
+	data := packOf(t, clone, []string{"HEAD"})
+
+	db := newDB(t)
+	q, _ := ingest(t, db, "s", data)
+	var shallow *ShallowError
+	require.ErrorAs(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}, Shallow: []plumbing.Hash{root}}), &shallow)
+	require.Equal(t, []plumbing.Hash{root}, shallow.Roots)
+	require.ErrorAs(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}}), new(*MissingError), "a client that does not say that it is shallow")
+
+	// The same push where the history is there already.
+	db = newDB(t)
+	q, _ = ingest(t, db, "h", packOf(t, src, []string{"master"}))
+	require.NoError(t, q.Migrate())
+	q, _ = ingest(t, db, "s", data)
+	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}, Refs: []plumbing.Hash{head(t, src, "master")}, Shallow: []plumbing.Hash{root}}))
+}
