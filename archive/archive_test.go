@@ -19,9 +19,9 @@ func TestMakeIsExactAndRollbackBringsItBack(t *testing.T) {
 	before, pillar := snapshot(t, s.p.Live()), snapshot(t, s.p.Pillar())
 
 	a := s.make()
-	require.Equal(t, before, snapshot(t, s.p.Live()), "an archive changes nothing")
-	require.Equal(t, before, snapshot(t, filepath.Join(a.Path, "project")))
-	require.Equal(t, pillar, snapshot(t, filepath.Join(a.Path, "pillar")))
+	requireSame(t, before, snapshot(t, s.p.Live())) // an archive changes nothing
+	requireSame(t, before, snapshot(t, filepath.Join(a.Path, "project")))
+	requireSame(t, pillar, snapshot(t, filepath.Join(a.Path, "pillar")))
 	require.Zero(t, a.Made.Notes)
 	require.True(t, a.Whole)
 	requireNoSharedInode(t, s.p.Live(), a.Path)
@@ -45,14 +45,14 @@ func TestMakeIsExactAndRollbackBringsItBack(t *testing.T) {
 	require.Equal(t, res.Proof.Entries, res.Proof.Proved)
 	require.Equal(t, "exchange", res.Method)
 	require.True(t, res.FailedKept)
-	require.Equal(t, before, snapshot(t, s.p.Live()))
-	require.Equal(t, pillar, snapshot(t, s.p.Pillar()))
-	require.Equal(t, failed, snapshot(t, filepath.Join(a.Path, "project.failed")))
+	requireSame(t, before, snapshot(t, s.p.Live()))
+	requireSame(t, pillar, snapshot(t, s.p.Pillar()))
+	requireSame(t, failed, snapshot(t, filepath.Join(a.Path, "project.failed")))
 
 	again, err := s.s.Rollback(context.Background(), a.ID)
 	require.NoError(t, err)
 	require.True(t, again.Already)
-	require.Equal(t, before, snapshot(t, s.p.Live()))
+	requireSame(t, before, snapshot(t, s.p.Live()))
 
 	got, err := s.s.Show(a.ID)
 	require.NoError(t, err)

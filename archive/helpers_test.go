@@ -119,6 +119,26 @@ func snapshot(t *testing.T, root string) map[string]string {
 	return out
 }
 
+// requireSame compares two snapshots and names only what differs.
+func requireSame(t *testing.T, want, got map[string]string) {
+	t.Helper()
+	var diff []string
+	for p, w := range want {
+		if g, ok := got[p]; !ok {
+			diff = append(diff, fmt.Sprintf("missing %q", p))
+		} else if g != w {
+			diff = append(diff, fmt.Sprintf("%q: want %s, got %s", p, w, g))
+		}
+	}
+	for p := range got {
+		if _, ok := want[p]; !ok {
+			diff = append(diff, fmt.Sprintf("extra %q", p))
+		}
+	}
+	require.Empty(t, diff)
+	require.Equal(t, want == nil, got == nil, "one of them is absent")
+}
+
 func inodes(t *testing.T, root string) map[uint64]string {
 	t.Helper()
 	out := map[uint64]string{}
@@ -160,7 +180,7 @@ func exotic(t *testing.T, root string) {
 	ok(os.WriteFile(at("dir-x"), []byte("sorts between dir and dir/"), 0o644))
 	deep := at("deep")
 	for range 12 {
-		deep = filepath.Join(deep, strings.Repeat("d", 100))
+		deep = filepath.Join(deep, strings.Repeat("d", 60))
 	}
 	ok(os.MkdirAll(deep, 0o755))
 	ok(os.WriteFile(filepath.Join(deep, "f"), []byte("deep"), 0o644))

@@ -1,0 +1,311 @@
+package archive
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/mholt/archiver/v4"
+	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// This file is the only one that knows mholt/archiver. Its stock Tar rounds times to seconds, loses extended attributes
+// and hard links, fails on sockets, drops the errors of what it closes and looks at the context between files only; so
+// the Archival is ours, the compressor is opened and closed here, and errors of the output stay.
+
+// Exported counts what an export wrote.
+type Exported struct {
+	Entries int64 `json:"entries"`
+	Bytes   int64 `json:"bytes"`   // of content
+	Written int64 `json:"written"` // compressed
+}
+
+// Export writes an archive as a tar.zst: deployment.json, then the trees, in PAX format with
+// nanoseconds, extended attributes (SCHILY.xattr), ACLs (SCHILY.acl), hard links, fifos and devices. Holes become zeros.
+// Any tar with zstd reads it (tar --zstd --xattrs --acls -xpf). Every file is compared with the manifest while it is
+// read: an export that is not the archive is an error, and what was written until then must be thrown away. w is not
+// closed.
+func (s *Store) Export(ctx context.Context, id string, w io.Writer) (Exported, error) {
+	const op = "export archive"
+	a, m, err := s.whole(id)
+	if err != nil {
+		return Exported{}, err
+	}
+	record, err := vfs.ReadFile(s.fs, filepath.Join(a.Path, recordFile))
+	if err != nil {
+		return Exported{}, fault.New(fault.Internal, op, "%w", err)
+	}
+	src, err := s.fs.OpenDir(a.Path)
+	if err != nil {
+		return Exported{}, fault.New(fault.Internal, op, "%w", err)
+	}
+	defer func() { _ = src.Close() }()
+	x := &exporter{ctx: ctx, src: src, leaders: map[uint32]string{}}
+	files := []archiver.File{x.record(record, a.At)}
+	for _, e := range treeOrder(m.Entries) {
+		if e.Flags&FlagSkipped != 0 {
+			continue
+		}
+		f, err := x.file(e)
+		if err != nil {
+			return Exported{}, fault.New(fault.Internal, op, "%w", err)
+		}
+		files = append(files, f)
+	}
+	out := &latch{w: w}
+	enc, err := archiver.Zstd{EncoderOptions: []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedDefault)}}.OpenWriter(out)
+	if err != nil {
+		return Exported{}, fault.New(fault.Internal, op, "%w", err)
+	}
+	err = archiver.CompressedArchive{Archival: exactTar{}}.Archive(ctx, enc, files)
+	if cerr := enc.Close(); err == nil {
+		err = cerr
+	}
+	if out.err != nil {
+		err = out.err // the cause, whatever the layers made of it
+	}
+	if err != nil {
+		return Exported{}, explain(op, err)
+	}
+	return Exported{Entries: int64(len(files)), Bytes: x.bytes, Written: out.n}, nil
+}
+
+// treeOrder puts everything below a folder right behind it. tar sets a folder's times when it leaves it: in byte order
+// "dir-x" stands between "dir" and "dir/a".
+func treeOrder(entries []Entry) []*Entry {
+	out := make([]*Entry, len(entries))
+	for i := range entries {
+		out[i] = &entries[i]
+	}
+	key := strings.NewReplacer("/", "\x00")
+	slices.SortFunc(out, func(a, b *Entry) int { return strings.Compare(key.Replace(a.Path), key.Replace(b.Path)) })
+	return out
+}
+
+// latch keeps the first error of a writer, and fails from then on.
+type latch struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (l *latch) Write(p []byte) (int, error) {
+	if l.err != nil {
+		return 0, l.err
+	}
+	n, err := l.w.Write(p)
+	l.n += int64(n)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	l.err = err
+	return n, err
+}
+
+type exporter struct {
+	ctx     context.Context
+	src     vfs.Dir
+	leaders map[uint32]string // first path of each hard-link group
+	bytes   int64
+}
+
+func (x *exporter) record(content []byte, at time.Time) archiver.File {
+	return archiver.File{
+		Header:        &tar.Header{Typeflag: tar.TypeReg, Name: recordFile, Mode: 0o600, Size: int64(len(content)), ModTime: at, Format: tar.FormatPAX},
+		NameInArchive: recordFile,
+		Open:          func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(string(content))), nil },
+	}
+}
+
+// file describes one entry. Attributes are the manifest's: it knows what an ordinary user's copy could not carry.
+func (x *exporter) file(e *Entry) (archiver.File, error) {
+	h := &tar.Header{
+		Name: e.Path, Mode: int64(e.Mode & 0o7777), Uid: int(e.UID), Gid: int(e.GID), ModTime: time.Unix(0, e.Mtime), Format: tar.FormatPAX,
+	}
+	f := archiver.File{Header: h, NameInArchive: e.Path}
+	if e.Link != 0 {
+		if first, ok := x.leaders[e.Link]; ok {
+			h.Typeflag, h.Linkname, f.LinkTarget = tar.TypeLink, first, first
+			return f, nil
+		}
+		x.leaders[e.Link] = e.Path
+	}
+	switch e.Type() {
+	case syscall.S_IFDIR:
+		h.Typeflag, h.Name = tar.TypeDir, e.Path+"/"
+	case syscall.S_IFREG:
+		h.Typeflag, h.Size = tar.TypeReg, e.Size
+		f.Open = func() (io.ReadCloser, error) { return x.open(e) }
+	case syscall.S_IFLNK:
+		h.Typeflag, h.Linkname, f.LinkTarget = tar.TypeSymlink, e.Target, e.Target
+	case syscall.S_IFIFO:
+		h.Typeflag = tar.TypeFifo
+	case syscall.S_IFCHR, syscall.S_IFBLK:
+		h.Typeflag = tar.TypeChar
+		if e.Type() == syscall.S_IFBLK {
+			h.Typeflag = tar.TypeBlock
+		}
+		h.Devmajor, h.Devminor = int64(unix.Major(e.Rdev)), int64(unix.Minor(e.Rdev))
+	}
+	if e.Xattrs == 0 {
+		return f, nil
+	}
+	xs, err := x.src.Xattrs(e.Path)
+	if err != nil {
+		return f, err
+	}
+	h.PAXRecords = map[string]string{}
+	for _, a := range xs {
+		switch {
+		case a.Name == "system.posix_acl_access":
+			h.PAXRecords["SCHILY.acl.access"] = aclText(a.Value)
+		case a.Name == "system.posix_acl_default":
+			h.PAXRecords["SCHILY.acl.default"] = aclText(a.Value)
+		case !strings.ContainsAny(a.Name, "=\x00"):
+			h.PAXRecords["SCHILY.xattr."+a.Name] = string(a.Value)
+		}
+	}
+	return f, nil
+}
+
+// open gives the content of a regular file, and an error instead of its end when that is not what the manifest says.
+func (x *exporter) open(e *Entry) (io.ReadCloser, error) {
+	f, err := x.src.OpenFile(e.Path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && (st.Size != e.Size || st.Mtime != e.Mtime || !st.IsRegular()) {
+		err = fmt.Errorf("%w: %q is not as the manifest says", ErrNotWhole, e.Path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	x.bytes += e.Size
+	return &checked{File: f, ctx: x.ctx, e: e, left: e.Size}, nil
+}
+
+type checked struct {
+	vfs.File
+	ctx  context.Context
+	e    *Entry
+	left int64
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if c.left == 0 {
+		st, err := c.File.Stat()
+		if err != nil {
+			return 0, err
+		}
+		if st.Size != c.e.Size || st.Mtime != c.e.Mtime {
+			return 0, fmt.Errorf("%w: %q changed while it was read", ErrNotWhole, c.e.Path)
+		}
+		return 0, io.EOF
+	}
+	n, err := c.File.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	if errors.Is(err, io.EOF) {
+		return n, fmt.Errorf("%w: %q ends %d bytes early", ErrNotWhole, c.e.Path, c.left)
+	}
+	return n, err
+}
+
+// exactTar is the Archival: each File carries its whole header.
+type exactTar struct{}
+
+var _ archiver.Archival = exactTar{}
+
+func (exactTar) Name() string { return ".tar" }
+
+func (exactTar) Match(name string, r io.Reader) (archiver.MatchResult, error) {
+	return archiver.Tar{}.Match(name, r)
+}
+
+func (exactTar) Archive(ctx context.Context, w io.Writer, files []archiver.File) error {
+	buffered := bufio.NewWriterSize(w, 256<<10)
+	tw := tar.NewWriter(buffered)
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := writeEntry(tw, f); err != nil {
+			return fmt.Errorf("%q: %w", f.NameInArchive, err)
+		}
+	}
+	if err := tw.Close(); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+func writeEntry(tw *tar.Writer, f archiver.File) error {
+	h, ok := f.Header.(*tar.Header)
+	if !ok {
+		return fmt.Errorf("%w: no header", fs.ErrInvalid)
+	}
+	if err := tw.WriteHeader(h); err != nil {
+		return err
+	}
+	if f.Open == nil {
+		return nil
+	}
+	r, err := f.Open()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(struct{ io.Writer }{tw}, r) // to the end: an error may stand in its place
+	if cerr := r.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Extract calls handle for each entry. It writes nothing anywhere.
+func (exactTar) Extract(ctx context.Context, r io.Reader, paths []string, handle archiver.FileHandler) error {
+	return archiver.Tar{}.Extract(ctx, r, paths, handle)
+}
+
+// aclText is the text form of a POSIX ACL as Linux stores it in an attribute: a version, then tag, permissions and ID of
+// each entry, little-endian (linux/posix_acl_xattr.h). IDs stay numbers. Anything else is "".
+func aclText(b []byte) string {
+	const head, size = 4, 8
+	if len(b) < head || (len(b)-head)%size != 0 || b[0] != 2 {
+		return ""
+	}
+	var out []string
+	for b = b[head:]; len(b) > 0; b = b[size:] {
+		tag := uint16(b[0]) | uint16(b[1])<<8
+		id := uint32(b[4]) | uint32(b[5])<<8 | uint32(b[6])<<16 | uint32(b[7])<<24
+		who := map[uint16]string{1: "user:", 2: fmt.Sprintf("user:%d", id), 4: "group:", 8: fmt.Sprintf("group:%d", id), 16: "mask:", 32: "other:"}[tag]
+		if who == "" {
+			return ""
+		}
+		perm := []byte("---")
+		for i, c := range []byte("rwx") {
+			if b[2]&(4>>i) != 0 {
+				perm[i] = c
+			}
+		}
+		out = append(out, who+":"+string(perm))
+	}
+	return strings.Join(out, ",")
+}
