@@ -132,10 +132,11 @@ func Compare(want, got *Manifest) Proof {
 // sameFile tells that a live file is the recorded one or its copy, unchanged. The root of a tree gets another ctime when
 // it is moved.
 func sameFile(w *Entry, live Ident) bool {
+	was, copied := w.Live, w.Copy
 	if !strings.Contains(w.Path, "/") {
-		live.Ctime = w.Copy.Ctime
+		was.Ctime, copied.Ctime = live.Ctime, live.Ctime
 	}
-	return live == w.Copy || live == w.Live
+	return live == copied || live == was
 }
 
 func differs(w, g *Entry, links map[uint32]uint32) string {

@@ -1,0 +1,91 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/vfs"
+)
+
+func sample() *Manifest {
+	return &Manifest{ID: "id", Scanned: -5, Entries: []Entry{
+		{Path: "project", Mode: 0o40755, Version: 1},
+		{Path: "project/l", Target: "../\xfe", Mode: 0o120777},
+		{Path: "project/l/c", Mode: 0o20644, Rdev: 0x501},
+		{Path: "project/\xff\n", Mode: 0o106755, UID: 1 << 31, GID: 7, Size: 1 << 50, Blocks: 8, Mtime: -1, Link: 3, Flags: FlagRacy, Xattrs: 1 << 63, Version: 1<<64 - 1,
+			Live: Ident{Dev: 1 << 63, Ino: 2, Ctime: 3}, Copy: Ident{Dev: 4, Ino: 5, Ctime: -6}},
+	}}
+}
+
+func TestManifestRoundTrip(t *testing.T) {
+	for _, m := range []*Manifest{sample(), {Entries: []Entry{}}} {
+		got, err := DecodeManifest(m.Encode())
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	}
+}
+
+func TestManifestRefusesDamage(t *testing.T) {
+	b := sample().Encode()
+	for i := range b {
+		c := bytes.Clone(b)
+		c[i] ^= 0x40
+		_, err := DecodeManifest(c)
+		require.ErrorIs(t, err, ErrManifest, "byte %d", i)
+		_, err = DecodeManifest(b[:i])
+		require.ErrorIs(t, err, ErrManifest, "cut at %d", i)
+	}
+}
+
+// FuzzDecodeManifest gives the parser bodies with a right checksum: whatever they hold, it returns, and what it accepts
+// it can write again.
+func FuzzDecodeManifest(f *testing.F) {
+	b := sample().Encode()
+	f.Add(b[len(manifestMagic) : len(b)-sha256.Size])
+	f.Add([]byte{})
+	f.Add([]byte{0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		all := append([]byte(manifestMagic), body...)
+		sum := sha256.Sum256(all)
+		m, err := DecodeManifest(append(all, sum[:]...))
+		if err != nil {
+			return
+		}
+		again, err := DecodeManifest(m.Encode())
+		require.NoError(t, err)
+		require.Equal(t, m, again)
+	})
+}
+
+func TestXattrDigest(t *testing.T) {
+	x := func(kv ...string) uint64 {
+		var xs []vfs.Xattr
+		for i := 0; i < len(kv); i += 2 {
+			xs = append(xs, vfs.Xattr{Name: kv[i], Value: []byte(kv[i+1])})
+		}
+		return xattrDigest(xs)
+	}
+	require.Zero(t, x())
+	require.NotZero(t, x("a", ""))
+	require.NotEqual(t, x("a", "bc"), x("ab", "c"))
+	require.NotEqual(t, x("a", "b", "c", "d"), x("a", "bcd"))
+}
+
+func TestACLText(t *testing.T) {
+	acl := "\x02\x00\x00\x00" + "\x01\x00\x07\x00\xff\xff\xff\xff" + "\x02\x00\x05\x00\xe8\x03\x00\x00" + "\x04\x00\x04\x00\xff\xff\xff\xff" +
+		"\x08\x00\x06\x00\x01\x00\x00\x00" + "\x10\x00\x07\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
+	require.Equal(t, "user::rwx,user:1000:r-x,group::r--,group:1:rw-,mask::rwx,other::---", aclText([]byte(acl)))
+	for _, bad := range []string{"", "\x02\x00\x00\x00x", "\x03\x00\x00\x00", "\x02\x00\x00\x00" + "\x03\x00\x07\x00\xff\xff\xff\xff"} {
+		require.Empty(t, aclText([]byte(bad)))
+	}
+}
+
+func TestSpaceErrorSaysFigures(t *testing.T) {
+	e := &SpaceError{Path: "/a", Need: 2_500_000_000, Free: 3_000_000_000, Reserve: 1 << 30}
+	require.Equal(t, "not enough space for an archive in /a: it takes 2.5 GB, 1.9 GB of 3.0 GB free may be used (1.1 GB stay in reserve)", e.Error())
+	require.Equal(t, "999 B", size(999))
+	require.Equal(t, "1.0 MB", size(999_960))
+}
