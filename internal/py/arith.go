@@ -26,17 +26,17 @@ func badOperands(op string, a, b any) error {
 
 // BinaryOp is an object with its own arithmetic; ok is false where it does not know the other operand.
 type BinaryOp interface {
-	Binary(op string, other any, reflected bool) (v any, ok bool, err error)
+	Binary(o *Ops, op string, other any, reflected bool) (v any, ok bool, err error)
 }
 
 func (o *Ops) own(op string, a, b any) (v any, ok bool, err error) {
 	if x, is := a.(BinaryOp); is {
-		if v, ok, err = x.Binary(op, b, false); ok || err != nil {
+		if v, ok, err = x.Binary(o, op, b, false); ok || err != nil {
 			return v, ok, err
 		}
 	}
 	if y, is := b.(BinaryOp); is {
-		return y.Binary(op, a, true)
+		return y.Binary(o, op, a, true)
 	}
 	return nil, false, nil
 }

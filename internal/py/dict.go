@@ -91,6 +91,8 @@ func hashKey(k any) (any, error) {
 		return tupleKey(b), nil
 	case *Dict, *List:
 		return nil, Errorf(TypeError, "unhashable type: '%s'", TypeName(k))
+	case StrLike:
+		return x.PyStr(), nil
 	case Unhashable:
 		if err := x.HashError(); err != nil {
 			return nil, err

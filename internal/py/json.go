@@ -112,6 +112,9 @@ func (w *jsonWriter) write(v any) error {
 }
 
 func (w *jsonWriter) object(v any) error {
+	if s, ok := v.(StrLike); ok {
+		return w.write(s.PyStr())
+	}
 	if m, ok := v.(Mapping); ok {
 		d, err := m.AsDict()
 		if err != nil {

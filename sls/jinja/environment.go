@@ -1,0 +1,311 @@
+package jinja
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"sync"
+
+	"corpus-git/internal/py"
+)
+
+// Loader finds the source of a template that another one names. display is what errors call it (a path in the
+// repository); it is name itself where empty. A template that is not there is ErrNotFound.
+type Loader interface {
+	Load(ctx context.Context, name string) (src, display string, err error)
+}
+
+// LoaderFunc is a function as a Loader.
+type LoaderFunc func(ctx context.Context, name string) (src, display string, err error)
+
+// Load implements Loader.
+func (f LoaderFunc) Load(ctx context.Context, name string) (src, display string, err error) {
+	return f(ctx, name)
+}
+
+// ErrNotFound is what a Loader gives for a template that does not exist.
+var ErrNotFound = errors.New("template not found")
+
+// MapLoader serves templates from memory, by name.
+type MapLoader map[string]string
+
+// Load implements Loader.
+func (m MapLoader) Load(_ context.Context, name string) (src, display string, err error) {
+	src, ok := m[name]
+	if !ok {
+		return "", "", ErrNotFound
+	}
+	return src, name, nil
+}
+
+// FilterFunc is a filter: v|name(args, kw). kw is nil where there are no keyword arguments.
+type FilterFunc func(c *Context, v any, args []any, kw *py.Dict) (any, error)
+
+// TestFunc is a test: v is name(args, kw).
+type TestFunc func(c *Context, v any, args []any, kw *py.Dict) (bool, error)
+
+// ContextFunc is a global function that sees the variables of the template that calls it.
+type ContextFunc func(c *Context, args []any, kw *py.Dict) (any, error)
+
+// DataLoader reads text in a data format. It must not put the text into its errors.
+type DataLoader func(c *Context, text string) (any, error)
+
+// Options configure an Environment. The zero value is Jinja2's defaults, with the do and loop-control extensions on.
+type Options struct {
+	Loader  Loader
+	Filters map[string]FilterFunc
+	Tests   map[string]TestFunc
+	// Globals are values that every template sees, imported ones too.
+	Globals map[string]any
+	// ContextFuncs are more globals.
+	ContextFuncs map[string]ContextFunc
+	// DataLoaders add, for each key F, the tags {% import_F %} and {% load_F %} and the filter load_F.
+	DataLoaders map[string]DataLoader
+	// StrictUndefined makes every use of an undefined variable an error, except testing for it.
+	StrictUndefined bool
+	// ContextIsGlobal makes the variables of a render visible in templates imported without context, as Salt does.
+	ContextIsGlobal bool
+
+	TrimBlocks, LstripBlocks bool
+	KeepTrailingNewline      bool
+	// Delimiters, where not empty: {% %} {{ }} {# #}.
+	BlockStart, BlockEnd, VariableStart, VariableEnd, CommentStart, CommentEnd string
+
+	Limits Limits
+}
+
+// Limits bound one render; a zero field means its default.
+type Limits struct {
+	Source int   // bytes of one template; default 1 MiB
+	Fuel   int64 // steps of evaluation; default 5 million
+	Memory int64 // bytes of values made, and never given back; default 24 MiB
+	Output int   // bytes of output; default 8 MiB
+	Depth  int   // nested calls of macros, includes, imports; default 250
+	Range  int   // items of range(); default 100000, as in Jinja2's sandbox
+}
+
+func (l *Limits) defaults() {
+	set := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	set(&l.Source, 1<<20)
+	set(&l.Output, 8<<20)
+	set(&l.Depth, 250)
+	set(&l.Range, 100000)
+	if l.Fuel == 0 {
+		l.Fuel = 5e6
+	}
+	if l.Memory == 0 {
+		l.Memory = 24 << 20
+	}
+}
+
+// Environment holds what templates have in common, and the templates that were loaded, for ever.
+type Environment struct {
+	loader          Loader
+	filters         map[string]FilterFunc
+	tests           map[string]TestFunc
+	globals         map[string]any
+	contextFuncs    map[string]ContextFunc
+	loaders         map[string]DataLoader
+	strict          bool
+	contextIsGlobal bool
+	syntax          syntax
+	limits          Limits
+
+	mu    sync.Mutex
+	cache map[string]*Template
+}
+
+// New makes an Environment.
+func New(o Options) *Environment {
+	e := &Environment{
+		loader: o.Loader, loaders: o.DataLoaders, strict: o.StrictUndefined, contextIsGlobal: o.ContextIsGlobal,
+		limits: o.Limits, cache: map[string]*Template{},
+		filters: map[string]FilterFunc{}, tests: map[string]TestFunc{}, globals: map[string]any{},
+		contextFuncs: map[string]ContextFunc{},
+	}
+	e.limits.defaults()
+	or := func(s, d string) string {
+		if s == "" {
+			return d
+		}
+		return s
+	}
+	e.syntax = syntax{
+		blockStart: or(o.BlockStart, "{%"), blockEnd: or(o.BlockEnd, "%}"),
+		varStart: or(o.VariableStart, "{{"), varEnd: or(o.VariableEnd, "}}"),
+		commentStart: or(o.CommentStart, "{#"), commentEnd: or(o.CommentEnd, "#}"),
+		trimBlocks: o.TrimBlocks, lstripBlocks: o.LstripBlocks, keepTrailingNewline: o.KeepTrailingNewline,
+	}
+	builtinFilters(e.filters)
+	builtinTests(e.tests)
+	builtinGlobals(e)
+	for format, load := range o.DataLoaders {
+		e.filters["load_"+format] = loadFilter(load)
+	}
+	for n, f := range o.Filters {
+		e.filters[n] = f
+	}
+	for n, t := range o.Tests {
+		e.tests[n] = t
+	}
+	for n, f := range o.ContextFuncs {
+		e.contextFuncs[n] = f
+	}
+	for n, v := range o.Globals {
+		delete(e.contextFuncs, n)
+		e.globals[n] = v
+	}
+	return e
+}
+
+func loadFilter(load DataLoader) FilterFunc {
+	return func(c *Context, v any, _ []any, _ *py.Dict) (any, error) {
+		s, err := c.Ops().Str(v)
+		if err != nil {
+			return nil, err
+		}
+		return load(c, s)
+	}
+}
+
+// Template is a compiled template. It holds no state of a render.
+type Template struct {
+	env     *Environment
+	name    string
+	display string
+	src     string
+	ast     *templateNode
+	code    *templateCode
+}
+
+// Parse compiles a template given as text; name is what errors call it. Nothing is cached. An error is an *Error.
+func (e *Environment) Parse(name, src string) (*Template, error) { return e.compile(name, name, src) }
+
+func (e *Environment) compile(name, display, src string) (*Template, error) {
+	if len(src) > e.limits.Source {
+		return nil, &Error{Template: display, Class: ClassLimit, Msg: "the template is too large"}
+	}
+	t := &Template{env: e, name: name, display: display}
+	t.src = normalizeSource(src, e.syntax.keepTrailingNewline)
+	ast, err := parse(e, name, t.src)
+	if err != nil {
+		return nil, locate(err, display, 1)
+	}
+	t.ast = ast
+	if t.code, err = compileTemplate(t); err != nil {
+		return nil, locate(err, display, 1)
+	}
+	return t, nil
+}
+
+// Get loads a template by name, once.
+func (e *Environment) Get(ctx context.Context, name string) (*Template, error) {
+	e.mu.Lock()
+	t := e.cache[name]
+	e.mu.Unlock()
+	if t != nil {
+		return t, nil
+	}
+	if e.loader == nil {
+		return nil, &Error{Class: ClassNotFound, Msg: "no loader for this environment specified"}
+	}
+	src, display, err := e.loader.Load(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		return nil, &Error{Class: ClassNotFound, Msg: trimName(name), Err: err}
+	}
+	if err != nil {
+		return nil, &Error{Class: ClassLoad, Msg: err.Error(), Err: err}
+	}
+	if display == "" {
+		display = name
+	}
+	t, err = e.compile(name, display, src)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old := e.cache[name]; old != nil {
+		return old, nil
+	}
+	e.cache[name] = t
+	return t, nil
+}
+
+// Render runs the template with the variables; their keys are strings. It ends within the environment's limits, or
+// when ctx does. An error is an *Error; the output until then is lost.
+func (t *Template) Render(ctx context.Context, vars *py.Dict) (string, error) {
+	rt, global := t.newRender(ctx, vars)
+	if err := t.run(rt, newContext(rt, t, global), &rt.out); err != nil {
+		return "", err
+	}
+	return string(rt.out.b), nil
+}
+
+func (t *Template) newRender(ctx context.Context, vars *py.Dict) (*render, map[string]any) {
+	e := t.env
+	rt := &render{env: e, ctx: ctx, modules: map[*Template]*module{}}
+	rt.ops = py.NewOps(ctx, e.limits.Fuel, e.limits.Memory)
+	rt.globals = make(map[string]any, len(e.globals)+vars.Len())
+	for n, v := range e.globals {
+		rt.globals[n] = v
+	}
+	for n, fn := range e.contextFuncs {
+		rt.globals[n] = &contextFunc{name: n, fn: fn}
+	}
+	all := rt.globals
+	if !e.contextIsGlobal {
+		all = make(map[string]any, len(rt.globals)+vars.Len())
+		for n, v := range rt.globals {
+			all[n] = v
+		}
+	}
+	vars.Range(func(k, v any) bool {
+		if s, ok := k.(string); ok {
+			all[s] = v
+		}
+		return true
+	})
+	return rt, all
+}
+
+// Module runs the template and gives the variables and macros that its top level exports, by name; it is for
+// callers that want a template's settings and not its text.
+func (t *Template) Module(ctx context.Context, vars *py.Dict) (*py.Dict, error) {
+	rt, global := t.newRender(ctx, vars)
+	m, err := rt.module(t, global)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(m.vars))
+	for n := range m.vars {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	out := py.NewDict()
+	for _, n := range names {
+		out.SetStr(n, m.vars[n])
+	}
+	return out, nil
+}
+
+// Name is the name that the template was parsed or loaded under.
+func (t *Template) Name() string { return t.name }
+
+// contextFunc is a ContextFunc as a value; the evaluator hands it the context.
+type contextFunc struct {
+	name string
+	fn   ContextFunc
+}
+
+// TypeName implements py.Typed.
+func (c *contextFunc) TypeName() string { return "function" }
+
+// Call implements py.Callable for code that knows no context.
+func (c *contextFunc) Call(context.Context, []any, *py.Dict) (any, error) {
+	return nil, raise(ClassRuntime, "%s needs a context", c.name)
+}

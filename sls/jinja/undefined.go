@@ -1,0 +1,139 @@
+package jinja
+
+import (
+	"corpus-git/internal/py"
+)
+
+// undefined is the value of what is not there. Strict, it refuses everything but being tested for.
+type undefined struct {
+	hint   string
+	obj    string // type of the object that lacks the attribute, "" for a variable
+	name   string // what is missing, as shown; "" where it must not be shown
+	attr   bool   // name is an attribute, not an element
+	strict bool
+	class  string
+}
+
+func (u *undefined) message() string {
+	switch {
+	case u.hint != "":
+		return u.hint
+	case u.obj == "" && u.name != "":
+		return quote(u.name) + " is undefined"
+	case u.obj == "":
+		return "value is undefined"
+	case u.name == "":
+		return u.obj + " has no such element"
+	case u.attr:
+		return quote(u.obj) + " has no attribute " + quote(u.name)
+	}
+	return u.obj + " has no element " + u.name
+}
+
+// Fail implements py.Failer: the error of using the value.
+func (u *undefined) Fail() error {
+	class := u.class
+	if class == "" {
+		class = ClassUndefined
+	}
+	return raise(class, "%s", u.message())
+}
+
+// TypeName implements py.Typed.
+func (u *undefined) TypeName() string {
+	if u.strict {
+		return "StrictUndefined"
+	}
+	return "Undefined"
+}
+
+func (u *undefined) refuse() error {
+	if u.strict {
+		return u.Fail()
+	}
+	return nil
+}
+
+// Str implements py.Stringer.
+func (u *undefined) Str() (string, error) { return "", u.refuse() }
+
+// Repr implements py.Reprer.
+func (u *undefined) Repr() (string, error) { return "Undefined", nil }
+
+// Len implements py.Sizer.
+func (u *undefined) Len() (int, error) { return 0, u.refuse() }
+
+// Truth implements py.Truther.
+func (u *undefined) Truth() (bool, error) { return false, u.refuse() }
+
+// Iter implements py.Iterable.
+func (u *undefined) Iter() (py.Iterator, error) { return py.NewIter(nil), u.refuse() }
+
+// Contains implements py.Container.
+func (u *undefined) Contains(any) (bool, error) { return false, u.refuse() }
+
+// Equal implements py.Equaler.
+func (u *undefined) Equal(other any) (bool, error) {
+	o, ok := other.(*undefined)
+	return ok && o.strict == u.strict, u.refuse()
+}
+
+// HashError implements py.Unhashable for the strict kind, and keeps the other out of dicts too.
+func (u *undefined) HashError() error {
+	if err := u.refuse(); err != nil {
+		return err
+	}
+	return py.Errorf(py.TypeError, "unhashable type: 'Undefined'")
+}
+
+// Attr implements py.Attributer: every attribute of nothing is an error.
+func (u *undefined) Attr(string) (any, bool, error) { return nil, false, u.Fail() }
+
+// Item implements py.Indexer.
+func (u *undefined) Item(any) (any, bool, error) { return nil, false, u.Fail() }
+
+func (e *Environment) undefinedName(name string) any {
+	return &undefined{name: name, strict: e.strict}
+}
+
+func (e *Environment) undefinedHint(hint string) any {
+	return &undefined{hint: hint, strict: e.strict}
+}
+
+// undefinedItem is the undefined value of a missing attribute or element; literal tells that the name stands in the
+// template, and so may be shown.
+func (e *Environment) undefinedItem(obj, name any, literal bool) any {
+	u := &undefined{obj: objectType(obj), strict: e.strict}
+	s, isStr := name.(string)
+	if literal {
+		u.attr = isStr
+		u.name = s
+		if !isStr {
+			u.name = py.Repr(name)
+		}
+	}
+	return u
+}
+
+// objectType names an object's type as Jinja2's messages do.
+func objectType(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return "None"
+	case *macro:
+		return "jinja2.runtime.Macro object"
+	case *module:
+		return "jinja2.environment.TemplateModule object"
+	case *namespace:
+		return "jinja2.utils.Namespace object"
+	case *loopContext:
+		return "jinja2.runtime.LoopContext object"
+	default:
+		return py.TypeName(x) + " object"
+	}
+}
+
+func isUndefined(v any) bool {
+	_, ok := v.(*undefined)
+	return ok
+}
