@@ -1,0 +1,458 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/layout"
+)
+
+// Layer is where a value of the configuration came from. Later ones win.
+type Layer string
+
+// The layers, from the weakest to the strongest.
+const (
+	LayerDefault   Layer = "default"
+	LayerSample    Layer = "PILLAR.sample"
+	LayerSampleEnv Layer = "PILLAR.sample env_defaults"
+	LayerSampleOS  Layer = "PILLAR.sample os_defaults"
+	LayerPillarEnv Layer = "pillar env_defaults"
+	LayerPillarOS  Layer = "pillar os_defaults"
+	LayerPillar    Layer = "pillar"
+	LayerCommand   Layer = "command line"
+	// LayerFacts are what the deployment itself says: paths, identifiers. Nothing overrides them.
+	LayerFacts Layer = "deployment"
+)
+
+// FromPillar tells whether values of the layer are secret.
+func (l Layer) FromPillar() bool {
+	return l == LayerPillar || l == LayerPillarEnv || l == LayerPillarOS
+}
+
+// DefaultEnv is the environment of a project that names none: the one that rolls back.
+const DefaultEnv = "prod"
+
+// DefaultKeepArchives is how many archives are kept where nothing else is said.
+const DefaultKeepArchives = 3
+
+// APIVersion is the version of the corpus conventions that cfg describes, as SLS files read it.
+const APIVersion = "2"
+
+// Procedures are the names that only and skip_<procedure> accept, as they are written in cfg keys. deploy and
+// rotate_archives are the original's: they are read, and stand for the whole and for a part of archive.
+func Procedures() []string {
+	return []string{"archive", "sync", "release_sync", "fixperms", "install", "rollback", "notify", "deploy", "rotate_archives"}
+}
+
+// procedureKey is the form of a procedure's name in cfg keys: release-sync is release_sync.
+func procedureKey(name string) string {
+	return strings.ReplaceAll(strings.TrimSpace(strings.ToLower(name)), "-", "_")
+}
+
+// Facts are what the machine and the server say about themselves.
+type Facts struct {
+	FQDN     string // grain fqdn
+	MinionID string // grain id
+	OS       string // grain os, such as Debian
+	OSFamily string // grain os_family
+	// PushSaltURL and PushPillarURL are the remotes to push to.
+	PushSaltURL, PushPillarURL string
+}
+
+// CfgInputs is all that a project's configuration is made of.
+type CfgInputs struct {
+	Name   Name
+	Layout layout.Project
+	Facts  Facts
+	// Deployment is the one that runs; nil to show the configuration outside of any.
+	Deployment *Deployment
+	// Env is the environment that the operator chose for the project; "" leaves it to the pillar and the sample.
+	Env string
+	// RemoteLess is the operator's choice; false leaves it to the configuration.
+	RemoteLess bool
+	// KeepArchives is the server's default; 0 is DefaultKeepArchives.
+	KeepArchives int
+	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil where there is no such file. Their errors
+	// are handed on.
+	Sample, Pillar func(ctx context.Context) (*py.Dict, error)
+	// Set is key=value of the command line; a key that cfg does not have goes into data, and a:b sets b in a.
+	Set *py.Dict
+}
+
+// Cfg is a project's configuration: what SLS files read as opts.ms_project and cfg. It is read only, and safe to
+// share; Dict gives each caller a copy.
+type Cfg struct {
+	name  Name
+	root  *tree
+	show  any // the pillar's redact_show
+	value *py.Dict
+}
+
+// BuildCfg merges the layers, resolves {key} references and validates. Errors are fault.Error of kind Failed that name
+// the key and the layer, never the value where that may be secret.
+//
+// Source: the original's mc_project_2.get_configuration, for which keys there are and which layer wins.
+func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
+	load := func(f func(context.Context) (*py.Dict, error)) (*py.Dict, error) {
+		if f == nil {
+			return py.NewDict(), nil
+		}
+		d, err := f(ctx)
+		if d == nil {
+			d = py.NewDict()
+		}
+		return d, err
+	}
+	sampleDoc, err := load(in.Sample)
+	if err != nil {
+		return nil, err
+	}
+	pillarDoc, err := load(in.Pillar)
+	if err != nil {
+		return nil, err
+	}
+	sample, err := sampleSection(sampleDoc)
+	if err != nil {
+		return nil, err
+	}
+	pillar, err := pillarSection(pillarDoc, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	env, err := environment(in, sample, pillar)
+	if err != nil {
+		return nil, err
+	}
+
+	c := &Cfg{name: in.Name, root: newTree()}
+	m := merger{root: c.root}
+	m.merge(defaults(in), LayerDefault)
+	m.merge(without(sample, "env_defaults", "os_defaults"), LayerSample)
+	m.merge(py.NewDict("sls_default_pillar", sampleDoc), LayerSample)
+	for _, l := range []struct {
+		section *py.Dict
+		env, os Layer
+	}{{sample, LayerSampleEnv, LayerSampleOS}, {pillar, LayerPillarEnv, LayerPillarOS}} {
+		if d, err := subDict(l.section, "env_defaults", env, l.env); err != nil {
+			return nil, err
+		} else if d.Len() > 0 {
+			m.merge(py.NewDict("data", d), l.env)
+		}
+		for _, os := range unique(in.Facts.OS, in.Facts.OSFamily) {
+			d, err := subDict(l.section, "os_defaults", os, l.os)
+			if err != nil {
+				return nil, err
+			}
+			m.merge(d, l.os)
+		}
+	}
+	m.merge(without(pillar, "env_defaults", "os_defaults", "redact_show"), LayerPillar)
+	m.merge(py.NewDict("default_env", env.value), env.layer)
+	m.merge(commandLine(in, c.root), LayerCommand)
+	if m.err != nil {
+		return nil, m.err
+	}
+	if err := c.validate(in); err != nil {
+		return nil, err
+	}
+	m.merge(facts(in), LayerFacts)
+	if err := newResolver(c.root).all(); err != nil {
+		return nil, err
+	}
+	if err := c.accounts(); err != nil {
+		return nil, err
+	}
+	c.show = pillarShow(pillarDoc, pillar)
+	c.value = c.root.dict()
+	return c, nil
+}
+
+// sampleSection merges the sections makina-projects.* of a sample, in their order; the old prefix makina-states. counts
+// too. The name in the key says nothing: samples are copied from project to project.
+func sampleSection(doc *py.Dict) (*py.Dict, error) {
+	t := newTree()
+	m := merger{root: t}
+	doc.Range(func(k, v any) bool {
+		s, ok := k.(string)
+		if !ok || !strings.HasPrefix(s, "makina-projects.") && !(strings.HasPrefix(s, "makina-states.") && strings.Count(s, ".") < 2) {
+			return true
+		}
+		if d, ok := v.(*py.Dict); ok {
+			m.merge(d, LayerSample)
+		} else if v != nil {
+			m.fail(LayerSample, s, "must be a mapping, not %s", py.TypeName(v))
+		}
+		return true
+	})
+	return t.dict(), m.err
+}
+
+// pillarSection is what the pillar says about one project: the section makina-projects.<name>, then keys that spell a
+// path out: makina-projects.<name>.data.port.
+func pillarSection(doc *py.Dict, name Name) (*py.Dict, error) {
+	t := newTree()
+	m := merger{root: t}
+	section := "makina-projects." + string(name)
+	if v, ok := doc.GetStr(section); ok && v != nil {
+		d, ok := v.(*py.Dict)
+		if !ok {
+			m.fail(LayerPillar, section, "must be a mapping, not %s", py.TypeName(v))
+			return nil, m.err
+		}
+		m.merge(d, LayerPillar)
+	}
+	doc.Range(func(k, v any) bool {
+		if s, ok := k.(string); ok {
+			if path, ok := strings.CutPrefix(s, section+"."); ok {
+				m.merge(nested(strings.Split(path, "."), v), LayerPillar)
+			}
+		}
+		return true
+	})
+	return t.dict(), m.err
+}
+
+// nested is {a: {b: v}} for the path a, b.
+func nested(path []string, v any) *py.Dict {
+	for i := len(path) - 1; i > 0; i-- {
+		v = py.NewDict(path[i], v)
+	}
+	return py.NewDict(path[0], v)
+}
+
+type sourced struct {
+	value any
+	layer Layer
+}
+
+// environment finds default_env before the layers that depend on it are merged.
+func environment(in CfgInputs, sample, pillar *py.Dict) (sourced, error) {
+	out := sourced{DefaultEnv, LayerDefault}
+	for _, l := range []struct {
+		d     *py.Dict
+		layer Layer
+	}{{sample, LayerSample}, {pillar, LayerPillar}} {
+		if v, ok := l.d.GetStr("default_env"); ok && v != nil {
+			out = sourced{v, l.layer}
+		}
+	}
+	if in.Env != "" {
+		out = sourced{in.Env, LayerCommand}
+	}
+	s, ok := out.value.(string)
+	if !ok || !slices.Contains([]string{"dev", "staging", "prod"}, s) {
+		return out, cfgError(out.layer, "default_env", "must be dev, staging or prod").WithHint("in %s: default_env: dev", out.layer)
+	}
+	return out, nil
+}
+
+// subDict is section[key][name], empty where there is none.
+func subDict(section *py.Dict, key string, name any, layer Layer) (*py.Dict, error) {
+	if e, ok := name.(sourced); ok {
+		name = e.value
+	}
+	v, _ := section.GetStr(key)
+	if v == nil {
+		return nil, nil
+	}
+	d, ok := v.(*py.Dict)
+	if !ok {
+		return nil, cfgError(layer, key, "must be a mapping, not %s", py.TypeName(v))
+	}
+	v, _ = d.Get(name)
+	if v == nil {
+		return nil, nil
+	}
+	if d, ok = v.(*py.Dict); !ok {
+		return nil, cfgError(layer, key+":"+py.Str(name), "must be a mapping, not %s", py.TypeName(v))
+	}
+	return d, nil
+}
+
+func without(d *py.Dict, keys ...string) *py.Dict {
+	out := d.Copy()
+	for _, k := range keys {
+		out.Delete(k)
+	}
+	return out
+}
+
+// unique keeps the family first, so that the more specific name of an operating system wins.
+func unique(os, family string) []string {
+	if os == family || family == "" {
+		return []string{os}
+	}
+	return []string{family, os}
+}
+
+func pillarShow(doc, section *py.Dict) any {
+	out := py.NewList()
+	for _, d := range []*py.Dict{doc, section} {
+		switch v, _ := d.GetStr("redact_show"); v := v.(type) {
+		case string:
+			out.Append(v)
+		case *py.List:
+			out.Append(v.Items()...)
+		}
+	}
+	return out
+}
+
+// commandLine is the selection and the settings that were typed.
+func commandLine(in CfgInputs, root *tree) *py.Dict {
+	out := py.NewDict()
+	if in.RemoteLess {
+		out.SetStr("remote_less", true)
+	}
+	in.Set.Range(func(k, v any) bool {
+		path := strings.Split(py.Str(k), ":")
+		if root.get(path[:1]) == nil {
+			path = append([]string{"data"}, path...)
+		}
+		t := newTree()
+		m := merger{root: t}
+		m.merge(out, LayerCommand)
+		m.merge(nested(path, v), LayerCommand)
+		out = t.dict()
+		return true
+	})
+	if d := in.Deployment; d != nil {
+		if len(d.Select.Only) > 0 {
+			out.SetStr("only", strList(d.Select.Only))
+		}
+		if len(d.Select.OnlySteps) > 0 {
+			out.SetStr("only_steps", strList(d.Select.OnlySteps))
+		}
+		for _, p := range d.Select.Skip {
+			out.SetStr("skip_"+procedureKey(p), true)
+		}
+	}
+	return out
+}
+
+func strList(s []string) *py.List {
+	l := py.NewList()
+	for _, x := range s {
+		l.Append(x)
+	}
+	return l
+}
+
+func cfgError(layer Layer, key, format string, args ...any) *fault.Error {
+	e := fault.New(fault.Failed, "configuration", "%s: %s", key, fmt.Sprintf(format, args...))
+	switch {
+	case layer.FromPillar():
+		e = e.WithPos(fault.Pos{File: "pillar/" + layout.PillarFile})
+	case layer == LayerSample || layer == LayerSampleEnv || layer == LayerSampleOS:
+		e = e.WithPos(fault.Pos{File: layout.SaltDir + "/" + layout.PillarSample})
+	case layer == LayerCommand:
+		e.Kind = fault.Usage
+	}
+	return e
+}
+
+// Name is the project's name.
+func (c *Cfg) Name() Name { return c.name }
+
+// Dict is the configuration as SLS files read it; the caller may change it.
+func (c *Cfg) Dict() *py.Dict { return py.DeepCopy(c.value).(*py.Dict) }
+
+// Get is the value at a path of keys, "data:db:password", and of list indexes. ok is false where there is none. What
+// is given must not be changed.
+func (c *Cfg) Get(path string) (v any, ok bool) {
+	v = c.value
+	if path == "" {
+		return v, true
+	}
+	for part := range strings.SplitSeq(path, ":") {
+		switch x := v.(type) {
+		case *py.Dict:
+			if v, ok = x.GetStr(part); ok {
+				continue
+			}
+			n, err := strconv.ParseInt(part, 10, 64)
+			if err != nil {
+				return nil, false
+			}
+			if v, ok = x.Get(n); !ok {
+				return nil, false
+			}
+		case *py.List:
+			n, err := strconv.Atoi(part)
+			if err != nil || n < 0 || n >= x.Len() {
+				return nil, false
+			}
+			v = x.At(n)
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func (c *Cfg) str(key string) string {
+	v, _ := c.value.GetStr(key)
+	s, _ := v.(string)
+	return s
+}
+
+func (c *Cfg) strs(key string) []string {
+	v, _ := c.value.GetStr(key)
+	var out []string
+	if l, ok := v.(*py.List); ok {
+		for _, x := range l.Items() {
+			if s, ok := x.(string); ok {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func (c *Cfg) flag(key string) bool {
+	v, _ := c.value.GetStr(key)
+	b, _ := v.(bool)
+	return b
+}
+
+// Env is dev, staging or prod.
+func (c *Cfg) Env() string { return c.str("default_env") }
+
+// KeepArchives is how many archives rotation keeps, at least 1.
+func (c *Cfg) KeepArchives() int {
+	v, _ := c.value.GetStr("keep_archives")
+	n, _ := v.(int64)
+	return int(n)
+}
+
+// User and Group own the project's files; Groups are all groups of the user, Group the first.
+func (c *Cfg) User() string { return c.str("user") }
+
+// Group is the group that owns the project's files.
+func (c *Cfg) Group() string { return c.str("group") }
+
+// Groups are the user's groups, the main one first.
+func (c *Cfg) Groups() []string { return c.strs("groups") }
+
+// NoUser tells that the project wants no user of its own.
+func (c *Cfg) NoUser() bool { return c.flag("no_user") }
+
+// RemoteLess projects have no repositories to push to.
+func (c *Cfg) RemoteLess() bool { return c.flag("remote_less") }
+
+// Only are the procedures to run, nil for all, in the form of cfg keys (release_sync).
+func (c *Cfg) Only() []string { return c.strs("only") }
+
+// OnlySteps are the steps of the install procedure to run, nil for all; names without .sls.
+func (c *Cfg) OnlySteps() []string { return c.strs("only_steps") }
+
+// Skip tells whether a procedure is left out, by skip_<procedure> or by Only. Names may be written with - or _.
+func (c *Cfg) Skip(procedure string) bool { return c.flag("skip_" + procedureKey(procedure)) }
+
+// ArchiveDir is the folder of this deployment's archive, "" outside of a deployment.
+func (c *Cfg) ArchiveDir() string { return c.str("current_archive_dir") }

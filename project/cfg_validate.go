@@ -1,0 +1,192 @@
+package project
+
+import (
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// maxKeep bounds keep_archives: beyond it a typo is more likely than a wish.
+const maxKeep = 10_000
+
+// validate checks and normalises the keys that corpus-git itself reads.
+func (c *Cfg) validate(in CfgInputs) error {
+	if l := c.root.get([]string{"data"}); l.sub == nil {
+		return cfgError(l.layer, "data", "must be a mapping, not %s", py.TypeName(l.value))
+	}
+	keep := c.root.get([]string{"keep_archives"})
+	n, ok := asInt(keep.value)
+	if keep.sub != nil || !ok || n < 1 || n > maxKeep {
+		return cfgError(keep.layer, "keep_archives", "must be an integer from 1 to %d", maxKeep)
+	}
+	keep.value = n
+	for _, key := range []string{"only", "only_steps"} {
+		l := c.root.get([]string{key})
+		names, err := nameList(l, key)
+		if err != nil {
+			return err
+		}
+		for i, name := range names {
+			if key == "only_steps" {
+				names[i] = strings.TrimSuffix(name, ".sls")
+				continue
+			}
+			names[i] = procedureKey(name)
+			if !slices.Contains(Procedures(), names[i]) {
+				return cfgError(l.layer, key, "there is no procedure of this name").WithHint("procedures are: %s", strings.Join(Procedures(), ", "))
+			}
+		}
+		l.value, l.sub = nil, nil
+		if len(names) > 0 {
+			l.value = strList(names)
+		}
+	}
+	for _, key := range []string{"no_user", "remote_less"} {
+		if err := c.boolean(key); err != nil {
+			return err
+		}
+	}
+	return c.skips(in)
+}
+
+func (c *Cfg) boolean(key string) error {
+	l := c.root.get([]string{key})
+	if l.sub == nil && l.value == nil {
+		l.value = false
+	}
+	if _, ok := l.value.(bool); !ok {
+		return cfgError(l.layer, key, "must be true or false")
+	}
+	return nil
+}
+
+// skips checks skip_<procedure>, and turns only into skips: a procedure that only names runs even where a skip
+// stands in a file, and is left out only by the command line.
+func (c *Cfg) skips(in CfgInputs) error {
+	var only []string
+	if l, ok := c.root.get([]string{"only"}).value.(*py.List); ok {
+		for _, x := range l.Items() {
+			only = append(only, x.(string))
+		}
+	}
+	var err error
+	c.root.each(func(l *leaf) {
+		key, _ := l.key.(string)
+		name, ok := strings.CutPrefix(key, "skip_")
+		if !ok || err != nil {
+			return
+		}
+		if err = c.boolean(key); err != nil {
+			return
+		}
+		if !slices.Contains(Procedures(), name) {
+			e := cfgError(l.layer, key, "there is no procedure of this name")
+			err = e.WithHint("procedures are: %s", strings.Join(Procedures(), ", "))
+			return
+		}
+		if len(only) > 0 && name != "deploy" {
+			l.value, l.secret = !slices.Contains(only, name), false
+		}
+	})
+	if err != nil || in.Deployment == nil {
+		return err
+	}
+	for _, p := range in.Deployment.Select.Skip {
+		c.root.get([]string{"skip_" + procedureKey(p)}).value = true
+	}
+	return nil
+}
+
+// nameList reads "a,b" or [a, b].
+func nameList(l *leaf, key string) ([]string, error) {
+	bad := cfgError(l.layer, key, "must be a list of names, or names with commas between them")
+	var out []string
+	switch x := l.value.(type) {
+	case nil:
+		if l.sub != nil {
+			return nil, bad
+		}
+	case string:
+		out = strings.Split(x, ",")
+	case *py.List:
+		for _, i := range x.Items() {
+			s, ok := i.(string)
+			if !ok {
+				return nil, bad
+			}
+			out = append(out, s)
+		}
+	default:
+		return nil, bad
+	}
+	names := out[:0]
+	for _, s := range out {
+		if s = strings.TrimSpace(s); s != "" {
+			names = append(names, s)
+		}
+	}
+	return names, nil
+}
+
+func asInt(v any) (int64, bool) {
+	switch x := v.(type) {
+	case int64:
+		return x, true
+	case string:
+		n, err := strconv.ParseInt(strings.TrimSpace(x), 10, 64)
+		return n, err == nil
+	case *big.Int:
+		return 0, false
+	}
+	return 0, false
+}
+
+// account is what useradd(8) takes without complaint.
+var account = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+
+// accounts settles user, group and groups, after references in them are resolved.
+func (c *Cfg) accounts() error {
+	get := func(key string) (*leaf, string, error) {
+		l := c.root.get([]string{key})
+		s, ok := l.value.(string)
+		if l.value == nil && l.sub == nil {
+			s, ok = map[string]string{"user": c.name.User(), "group": c.name.Group()}[key], true
+			l.value = s
+		}
+		if !ok || !account.MatchString(s) {
+			return nil, "", cfgError(l.layer, key, "must be a name of at most 32 of a-z 0-9 _ -").WithHint("%s: %s", key, c.name+"-"+Name(key))
+		}
+		return l, s, nil
+	}
+	if _, _, err := get("user"); err != nil {
+		return err
+	}
+	l := c.root.get([]string{"groups"})
+	groups, err := nameList(l, "groups")
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if !account.MatchString(g) {
+			return cfgError(l.layer, "groups", "each must be a name of at most 32 of a-z 0-9 _ -")
+		}
+	}
+	// The main group is the one that is named, else the first of groups, as in the original.
+	gl := c.root.get([]string{"group"})
+	if gl.layer == LayerDefault && len(groups) > 0 {
+		gl.value, gl.layer, gl.secret = groups[0], l.layer, l.secret
+	}
+	_, main, err := get("group")
+	if err != nil {
+		return err
+	}
+	if i := slices.Index(groups, main); i >= 0 {
+		groups = slices.Delete(groups, i, i+1)
+	}
+	l.value, l.sub = strList(append([]string{main}, groups...)), nil
+	return nil
+}

@@ -1,0 +1,47 @@
+package project
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Secret is a text that must not be seen: it shows itself as "[secret]" to fmt with every verb, to JSON, YAML and
+// text encoders, and to loggers. string(s) is the value; write that only where the value is used. The empty Secret
+// shows as "". It must not be the key of a map: encoding/json writes keys of this kind as they are.
+type Secret string
+
+// shownSecret is what is seen instead of a Secret.
+const shownSecret = "[secret]"
+
+// String gives "[secret]", never the value.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return shownSecret
+}
+
+// Format implements fmt.Formatter, so that %x, %q, %#v and every other verb give "[secret]" too.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// GoString implements fmt.GoStringer.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText implements encoding.TextMarshaler, which JSON and zerolog's Interface use as well.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalJSON implements json.Marshaler.
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() + `"`), nil }
+
+// MarshalYAML implements the marshaler of YAML packages.
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+
+// LogValue implements slog.LogValuer.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// UnmarshalText reads the value.
+func (s *Secret) UnmarshalText(b []byte) error {
+	*s = Secret(b)
+	return nil
+}
