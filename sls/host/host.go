@@ -1,12 +1,13 @@
 package host
 
 import (
-	"context"
 	"errors"
-	"io"
-	"os/user"
+	"os"
 	"strconv"
+	"syscall"
 	"time"
+
+	"corpus-git/internal/execx"
 )
 
 // Host is the machine as SLS files see it. New gives the real one; tests replace fields.
@@ -14,7 +15,7 @@ type Host struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Exec runs commands.
-	Exec Commander
+	Exec execx.Commander
 	// Users looks accounts up.
 	Users Users
 	// Environ is the environment that commands inherit, as os.Environ gives it.
@@ -23,27 +24,6 @@ type Host struct {
 	EUID int
 	// EGID is the effective group of this process.
 	EGID int
-}
-
-// Cmd is one command to run.
-type Cmd struct {
-	// Argv is the program and its arguments; Argv[0] is looked up in PATH of Env.
-	Argv []string
-	// Dir is the working directory; it must exist.
-	Dir string
-	// Env is the whole environment of the command, KEY=VALUE.
-	Env []string
-	// Cred is who the command runs as; nil is the user of this process.
-	Cred *Cred
-	// Umask is the file mode mask of the command; nil leaves that of this process.
-	Umask *int
-	// Stdin is what the command reads; nil is an empty input.
-	Stdin io.Reader
-	// Stdout and Stderr get the output as it comes; they may be the same writer, which
-	// is then never called by two goroutines at once. nil discards.
-	Stdout, Stderr io.Writer
-	// Timeout ends the command; 0 is no limit of its own.
-	Timeout time.Duration
 }
 
 // Cred is an account to run as.
@@ -55,22 +35,16 @@ type Cred struct {
 	Shell    string
 }
 
-// Exit tells how a command ended.
-type Exit struct {
-	// Code is the exit status; 128 plus the signal's number where a signal ended it.
-	Code int
-	// Pid was the process ID of the command.
-	Pid int
-	// TimedOut is true where Cmd.Timeout ended it.
-	TimedOut bool
-	Duration time.Duration
-}
-
-// Commander runs commands. An exit status other than 0 is an Exit, not an error; the error
-// tells that the command could not be started, or that ctx ended. Run returns when the
-// command and its process group are gone.
-type Commander interface {
-	Run(ctx context.Context, c *Cmd) (Exit, error)
+// Syscall is the credential in the form that starts a process; nil for a nil Cred.
+func (c *Cred) Syscall() *syscall.Credential {
+	if c == nil {
+		return nil
+	}
+	out := &syscall.Credential{Uid: uint32(c.UID), Gid: uint32(c.GID)}
+	for _, g := range c.Groups {
+		out.Groups = append(out.Groups, uint32(g))
+	}
+	return out
 }
 
 // ErrNoAccount is wrapped by errors about a user or group that does not exist.
@@ -128,9 +102,19 @@ func (h *Host) CredFor(name string) (*Cred, error) {
 func (h *Host) Whoami() string {
 	u, err := h.Users.User(strconv.Itoa(h.EUID))
 	if err != nil {
-		var unknown user.UnknownUserIdError
-		_ = errors.As(err, &unknown)
 		return strconv.Itoa(h.EUID)
 	}
 	return u.Name
+}
+
+// New is the real machine; commands run through exec.
+func New(exec execx.Commander) *Host {
+	return &Host{
+		Now:     time.Now,
+		Exec:    exec,
+		Users:   FileUsers{},
+		Environ: os.Environ(),
+		EUID:    os.Geteuid(),
+		EGID:    os.Getegid(),
+	}
 }

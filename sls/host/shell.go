@@ -1,0 +1,256 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"corpus-git/internal/execx"
+)
+
+// Shell is a command line as Salt's cmd module runs one.
+// Source: Salt documentation, cmd execution module.
+type Shell struct {
+	// Line is what the shell runs; Argv, where not empty, is run without a shell instead.
+	Line string
+	Argv []string
+	// Dir is the working directory; "" is the home of the user, or / where that cannot be used.
+	Dir string
+	// RunAs and Group are who it runs as; "" is the user of this process.
+	RunAs, Group string
+	// Env is added to the environment; Prepend goes before PATH.
+	Env     map[string]string
+	Prepend string
+	// CleanEnv starts from an empty environment.
+	CleanEnv bool
+	// KeepLocale leaves the locale alone; without it messages are those of the C locale.
+	KeepLocale bool
+	// Path is the shell; "" is /bin/sh.
+	Path    string
+	Umask   *int
+	Timeout time.Duration
+	Stdin   string
+	// Merge sends standard error into standard output.
+	Merge bool
+	// Line callbacks, as output comes; nil for none.
+	OnLine func(stderr bool, line string)
+	// KeepEnd leaves white space at the end of the output.
+	KeepEnd bool
+}
+
+// ShellResult is how a command line ended.
+type ShellResult struct {
+	Retcode        int
+	Stdout, Stderr string
+	TimedOut       bool
+	// Dir is where it ran, User as whom.
+	Dir, User string
+}
+
+// MaxOutput is how many bytes of each stream a ShellResult keeps: the last ones.
+const MaxOutput = 1 << 20
+
+// DefaultShell is Salt's default.
+const DefaultShell = "/bin/sh"
+
+var errTimeout = errors.New("timed out")
+
+// RunShell runs a command line. The error tells that it could not be started; its text is Salt's where
+// Salt has one. When ctx ends the error is ctx's.
+func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
+	res := ShellResult{}
+	cred, err := h.CredFor(s.RunAs)
+	if err != nil {
+		if errors.Is(err, ErrNoAccount) {
+			return res, fmt.Errorf("User '%s' is not available", s.RunAs)
+		}
+		return res, err
+	}
+	if s.Group != "" {
+		if cred, err = h.withGroup(cred, s.Group); err != nil {
+			return res, err
+		}
+	}
+	res.User = s.RunAs
+	home := h.home(s.RunAs)
+	if s.Dir == "" {
+		s.Dir = home
+		if !readableDir(s.Dir) {
+			s.Dir = "/"
+		}
+	}
+	res.Dir = s.Dir
+	if st, err := os.Stat(s.Dir); !filepath.IsAbs(s.Dir) || err != nil || !st.IsDir() {
+		return res, fmt.Errorf("Specified cwd '%s' either not absolute or does not exist", s.Dir)
+	}
+	if s.Path == "" {
+		s.Path = DefaultShell
+	}
+	argv := s.Argv
+	if len(argv) == 0 {
+		if st, err := os.Stat(s.Path); err != nil || st.IsDir() || st.Mode()&0o111 == 0 {
+			return res, fmt.Errorf("The shell %s is not available", s.Path)
+		}
+		argv = []string{s.Path, "-c", s.Line}
+	}
+	out, serr := &execx.Tail{Max: MaxOutput}, &execx.Tail{Max: MaxOutput}
+	stdout, stderr := writer(out, s.OnLine, false), writer(serr, s.OnLine, true)
+	cmd := execx.Cmd{
+		Argv:       argv,
+		Dir:        s.Dir,
+		Env:        h.environ(s, home),
+		Stdin:      strings.NewReader(s.Stdin),
+		Stdout:     stdout,
+		Stderr:     stderr,
+		Credential: cred.Syscall(),
+		Umask:      s.Umask,
+	}
+	if s.Merge {
+		cmd.Stderr = stdout
+	}
+	run := ctx
+	if s.Timeout > 0 {
+		var cancel context.CancelFunc
+		run, cancel = context.WithTimeoutCause(ctx, s.Timeout, errTimeout)
+		defer cancel()
+	}
+	st, err := h.Exec.Run(run, cmd)
+	stdout.flush()
+	stderr.flush()
+	res.Retcode, res.Stdout, res.Stderr = st.Exit, out.String(), serr.String()
+	if !s.KeepEnd {
+		res.Stdout = strings.TrimRight(res.Stdout, " \t\r\n\v\f")
+		res.Stderr = strings.TrimRight(res.Stderr, " \t\r\n\v\f")
+	}
+	if err != nil {
+		if errors.Is(err, errTimeout) && ctx.Err() == nil {
+			res.TimedOut, res.Retcode = true, 1
+			return res, nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return res, cause
+		}
+		var perr *fs.PathError
+		if errors.As(err, &perr) {
+			return res, fmt.Errorf("Unable to run command: %w", perr)
+		}
+		return res, err
+	}
+	return res, nil
+}
+
+func (h *Host) withGroup(cred *Cred, group string) (*Cred, error) {
+	g, err := h.Users.Group(group)
+	if err != nil {
+		return nil, fmt.Errorf("Group '%s' is not available", group)
+	}
+	if cred == nil {
+		if g.GID == h.EGID {
+			return nil, nil
+		}
+		if h.EUID != 0 {
+			return nil, errors.New("only root can run a command as group " + group)
+		}
+		return &Cred{UID: h.EUID, GID: g.GID, Groups: []int{g.GID}}, nil
+	}
+	c := *cred
+	c.GID = g.GID
+	return &c, nil
+}
+
+func (h *Host) home(runas string) string {
+	if runas == "" {
+		for i := len(h.Environ) - 1; i >= 0; i-- {
+			if v, ok := strings.CutPrefix(h.Environ[i], "HOME="); ok && v != "" {
+				return v
+			}
+		}
+		runas = strconv.Itoa(h.EUID)
+	}
+	u, err := h.Users.User(runas)
+	if err != nil {
+		return "/"
+	}
+	return u.Home
+}
+
+func readableDir(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	return err == nil && st.IsDir()
+}
+
+// localeVars are what Salt resets so that programs answer in the C locale.
+func localeVars() []string {
+	return []string{"LC_CTYPE", "LC_NUMERIC", "LC_TIME", "LC_COLLATE", "LC_MONETARY", "LC_MESSAGES", "LC_PAPER", "LC_NAME",
+		"LC_ADDRESS", "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION", "LANGUAGE"}
+}
+
+func (h *Host) environ(s Shell, home string) []string {
+	env := map[string]string{}
+	if !s.CleanEnv {
+		for _, kv := range h.Environ {
+			k, v, _ := strings.Cut(kv, "=")
+			env[k] = v
+		}
+		delete(env, "NOTIFY_SOCKET")
+	}
+	if s.RunAs != "" {
+		env["USER"], env["LOGNAME"], env["HOME"] = s.RunAs, s.RunAs, home
+		if u, err := h.Users.User(s.RunAs); err == nil {
+			env["USER"], env["LOGNAME"] = u.Name, u.Name
+			if u.Shell != "" {
+				env["SHELL"] = u.Shell
+			}
+		}
+	}
+	if !s.KeepLocale {
+		for _, k := range localeVars() {
+			env[k] = "C"
+		}
+	}
+	for k, v := range s.Env {
+		env[k] = v
+	}
+	if s.Prepend != "" {
+		env["PATH"] = s.Prepend + ":" + env["PATH"]
+	}
+	out := make([]string, 0, len(env))
+	for k, v := range env {
+		out = append(out, k+"="+v)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// tee keeps the end of a stream and hands its lines on.
+type tee struct {
+	io.Writer
+	lines *execx.Lines
+}
+
+func writer(tail *execx.Tail, onLine func(bool, string), stderr bool) *tee {
+	if onLine == nil {
+		return &tee{Writer: tail}
+	}
+	l := execx.NewLines(func(line string) { onLine(stderr, strings.TrimSuffix(line, "\r")) })
+	return &tee{Writer: io.MultiWriter(tail, l), lines: l}
+}
+
+func (t *tee) flush() {
+	if t.lines != nil {
+		_ = t.lines.Close()
+	}
+}

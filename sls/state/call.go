@@ -1,0 +1,300 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls/fileroot"
+	"corpus-git/sls/host"
+)
+
+// Tri is Salt's result: true, false, or none (a test run that would change something).
+type Tri int8
+
+const (
+	// False is a failed state.
+	False Tri = iota
+	// True is a good one.
+	True
+	// None is one that would change something.
+	None
+)
+
+// Command describes a command that a state ran.
+type Command struct {
+	Line       string `json:"line"`
+	Dir        string `json:"dir,omitempty"`
+	User       string `json:"user,omitempty"`
+	ExitStatus int    `json:"exit_status"`
+	TimedOut   bool   `json:"timed_out,omitempty"`
+	// StderrTail is the end of standard error, at most 40 lines.
+	StderrTail string `json:"stderr_tail,omitempty"`
+}
+
+// Return is what a state function did.
+type Return struct {
+	Result  Tri
+	Changes *py.Dict
+	Comment string
+	// Diff is the unified diff of a text file, also where show_changes keeps it out of Changes: then it is "".
+	Diff    string
+	Command *Command
+	// SkipWatch keeps mod_watch from running although a watched state changed.
+	SkipWatch bool
+	// SkipReq keeps requisites on this state from firing.
+	SkipReq bool
+	// Warnings are remarks for the log.
+	Warnings []string
+}
+
+// Changed tells whether there are changes.
+func (r *Return) Changed() bool { return r.Changes.Len() > 0 }
+
+// Set adds to the changes.
+func (r *Return) Set(key string, v any) {
+	if r.Changes == nil {
+		r.Changes = py.NewDict()
+	}
+	r.Changes.SetStr(key, v)
+}
+
+// Failf is a failed state.
+func Failf(format string, args ...any) Return {
+	return Return{Result: False, Comment: fmt.Sprintf(format, args...)}
+}
+
+// OKf is a state that is right already.
+func OKf(format string, args ...any) Return {
+	return Return{Result: True, Comment: fmt.Sprintf(format, args...)}
+}
+
+// Would is a test run that would make changes.
+func Would(changes *py.Dict, format string, args ...any) Return {
+	return Return{Result: None, Changes: changes, Comment: fmt.Sprintf(format, args...)}
+}
+
+// Template asks for a text to be rendered.
+type Template struct {
+	// Engine is "jinja".
+	Engine string
+	// Name is how errors call the text; Path is its salt:// path, "" for a text of the state itself.
+	Name, Path string
+	Source     string
+	// Vars are the variables on top of Salt's own.
+	Vars *py.Dict
+}
+
+// Env is what all calls of a program share.
+type Env struct {
+	Host   *host.Host
+	Roots  fileroot.Roots
+	Pillar *py.Dict
+	Grains *py.Dict
+	// Render renders a template of a file state.
+	Render func(ctx context.Context, t Template) (string, error)
+	// Modules calls an execution module (module.run, onlyif with fun); nil where there is none.
+	Modules func(ctx context.Context, name string, args []any, kw *py.Dict) (any, error)
+	// Backups is where file states with backup=minion keep old files.
+	Backups string
+	// Accumulated is the text of file.accumulated, by file and accumulator.
+	Accumulated map[string]*py.Dict
+	// Cache memorises what is slow to ask the machine, for one program.
+	Cache map[string]any
+}
+
+// Requisite is a state that the running one depends on.
+type Requisite struct {
+	Type, Module, ID, Name string
+	Changed                bool
+}
+
+// Call is one call of a state function.
+type Call struct {
+	*Env
+	Ctx context.Context
+	// Function is module.function; for a watch, that of the watching state.
+	Function string
+	// Name, ID and SLS are those of the state.
+	Name, ID, SLS string
+	// Args are the arguments without the requisites; "name" among them.
+	Args *py.Dict
+	// RunAs and Umask are the global arguments of that name; Umask is nil where not set.
+	RunAs string
+	Umask *int
+	Test  bool
+	// Requires are the requisites that this state declares on states that have run (file.directory clean).
+	Requires []Requisite
+	// Declared are all states of the program, for those that act on others' files (file.directory clean).
+	Declared func() []Declared
+	// Output takes a line of a command's output.
+	Output func(stderr bool, line string)
+}
+
+// Declared is another state of the program.
+type Declared struct {
+	Function, ID, Name string
+	Args               *py.Dict
+	// Requires are the (module, ID or name) pairs of its require_in-resolved requisites.
+	Requires [][2]string
+}
+
+// errArg is an argument of a wrong type.
+type errArg struct{ msg string }
+
+func (e errArg) Error() string { return e.msg }
+
+func badArg(format string, args ...any) { panic(errArg{fmt.Sprintf(format, args...)}) }
+
+// guard turns a badArg into a failed state. It recovers nothing else.
+func guard(fn func(c *Call) Return) func(c *Call) Return {
+	return func(c *Call) (ret Return) {
+		defer func() {
+			if r := recover(); r != nil {
+				e, ok := r.(errArg)
+				if !ok {
+					panic(r)
+				}
+				ret = Failf("%s", e.msg)
+			}
+		}()
+		return fn(c)
+	}
+}
+
+// val is an argument; ok is false where it is missing or null.
+func (c *Call) val(name string) (any, bool) {
+	v, ok := c.Args.GetStr(name)
+	return v, ok && v != nil
+}
+
+func (c *Call) has(name string) bool { _, ok := c.val(name); return ok }
+
+// str is an argument as text; numbers are written as Python writes them.
+func (c *Call) str(name, def string) string {
+	v, ok := c.val(name)
+	if !ok {
+		return def
+	}
+	switch x := v.(type) {
+	case string:
+		return x
+	case bool, int64, float64:
+		return py.Str(x)
+	}
+	if py.IsInt(v) {
+		return py.Str(v)
+	}
+	badArg("The argument %q must be a string, not a %s", name, py.TypeName(v))
+	return ""
+}
+
+// boolean is an argument's truth.
+func (c *Call) boolean(name string, def bool) bool {
+	v, ok := c.Args.GetStr(name)
+	if !ok {
+		return def
+	}
+	return py.Truth(v)
+}
+
+// integer is a whole number, also one that is written as text.
+func (c *Call) integer(name string, def int64) int64 {
+	v, ok := c.val(name)
+	if !ok {
+		return def
+	}
+	switch x := v.(type) {
+	case int64:
+		return x
+	case bool:
+		if x {
+			return 1
+		}
+		return 0
+	case float64:
+		return int64(x)
+	case string:
+		var n int64
+		if _, err := fmt.Sscan(strings.TrimSpace(x), &n); err == nil {
+			return n
+		}
+	}
+	badArg("The argument %q must be a number, not a %s", name, py.TypeName(v))
+	return 0
+}
+
+// list is an argument as a list: one value is a list of one, a missing one is nil.
+func (c *Call) list(name string) []any {
+	v, ok := c.val(name)
+	if !ok {
+		return nil
+	}
+	switch x := v.(type) {
+	case *py.List:
+		return x.Items()
+	case py.Tuple:
+		return x
+	}
+	return []any{v}
+}
+
+// strs is an argument as a list of texts.
+func (c *Call) strs(name string) []string {
+	var out []string
+	for _, v := range c.list(name) {
+		out = append(out, py.Str(v))
+	}
+	return out
+}
+
+// commaList is strs, where one text may hold several names with commas between.
+func (c *Call) commaList(name string) []string {
+	v, ok := c.val(name)
+	if s, isStr := v.(string); ok && isStr {
+		var out []string
+		for _, p := range strings.Split(s, ",") {
+			if p = strings.TrimSpace(p); p != "" {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	return c.strs(name)
+}
+
+// dict is an argument as a mapping; a list of one-key mappings counts as one.
+func (c *Call) dict(name string) *py.Dict {
+	v, ok := c.val(name)
+	if !ok {
+		return nil
+	}
+	d, err := repack(v)
+	if err != nil {
+		badArg("The argument %q must be a mapping, not a %s", name, py.TypeName(v))
+	}
+	return d
+}
+
+var errNotMapping = errors.New("not a mapping")
+
+// repack turns a list of one-key mappings into one mapping.
+func repack(v any) (*py.Dict, error) {
+	switch x := v.(type) {
+	case *py.Dict:
+		return x, nil
+	case *py.List:
+		out := py.NewDict()
+		for _, it := range x.Items() {
+			d, ok := it.(*py.Dict)
+			if !ok {
+				return nil, errNotMapping
+			}
+			out.Update(d)
+		}
+		return out, nil
+	}
+	return nil, errNotMapping
+}

@@ -1,0 +1,258 @@
+package state
+
+import (
+	"context"
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"corpus-git/internal/py"
+)
+
+// maxDownload bounds what an http source may hold.
+const maxDownload = 4 << 30
+
+// fetch reads a file source: salt://, file://, an absolute path, http(s)://. mode is that of the file, 0 where unknown.
+func (c *Call) fetch(source string) (data []byte, mode fs.FileMode, err error) {
+	switch scheme(source) {
+	case "salt":
+		f, err := c.Roots.Find(source)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, fmt.Errorf("Source file %s not found in saltenv 'base'", source)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		data, err = f.Read()
+		if st, serr := f.Stat(); serr == nil {
+			mode = st.Mode()
+		}
+		return data, mode, err
+	case "http", "https":
+		data, err = c.download(source)
+		return data, 0, err
+	case "", "file":
+		p := strings.TrimPrefix(source, "file://")
+		st, err := os.Stat(p)
+		if err != nil {
+			return nil, 0, fmt.Errorf("Local file source %s does not exist", p)
+		}
+		data, err = os.ReadFile(p)
+		return data, st.Mode(), err
+	}
+	return nil, 0, fmt.Errorf("sources of the kind %s:// are not supported", scheme(source))
+}
+
+func scheme(source string) string {
+	if i := strings.Index(source, "://"); i > 0 {
+		return strings.ToLower(source[:i])
+	}
+	return ""
+}
+
+func (c *Call) download(source string) ([]byte, error) {
+	u, err := url.Parse(source)
+	if err != nil {
+		return nil, errors.New("the source is not a URL")
+	}
+	ctx, cancel := context.WithTimeout(c.Ctx, time.Hour)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, nil)
+	if err != nil {
+		return nil, errors.New("the source is not a URL")
+	}
+	u.User = nil
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("Failed to cache %s: %w", u.Redacted(), err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("Failed to cache %s: HTTP %s", u.Redacted(), resp.Status)
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxDownload))
+	if err != nil {
+		return nil, fmt.Errorf("Failed to cache %s: %w", u.Redacted(), err)
+	}
+	return b, nil
+}
+
+// source picks the first source that is there, of one or of a list, and its hash.
+func (c *Call) source() (src, sum string, err error) {
+	sum = c.str("source_hash", "")
+	v, _ := c.val("source")
+	l, ok := v.(*py.List)
+	if !ok {
+		if v == nil {
+			return "", sum, nil
+		}
+		return py.Str(v), sum, nil
+	}
+	for _, it := range l.Items() {
+		s, h := py.Str(it), sum
+		if d, isDict := it.(*py.Dict); isDict {
+			if d.Len() != 1 {
+				continue
+			}
+			e := d.Items()[0]
+			s = py.Str(e.Key)
+			if py.Truth(e.Value) {
+				h = py.Str(e.Value)
+			}
+		}
+		switch scheme(s) {
+		case "salt":
+			if _, err := c.Roots.Find(s); err == nil {
+				return s, h, nil
+			}
+			if _, err := c.Roots.FindDir(s); err == nil {
+				return s, h, nil
+			}
+		case "http", "https":
+			if _, err := c.download(s); err == nil {
+				return s, h, nil
+			}
+		case "", "file":
+			if p := strings.TrimPrefix(s, "file://"); filepath.IsAbs(p) && exists(p) {
+				return s, h, nil
+			}
+		}
+	}
+	return "", "", errors.New("none of the specified sources were found")
+}
+
+// hasher knows hash names and the lengths of their hexadecimal form.
+func hasher(kind string, length int) (func() hash.Hash, string) {
+	switch {
+	case kind == "md5" || kind == "" && length == 32:
+		return md5.New, "md5"
+	case kind == "sha1" || kind == "" && length == 40:
+		return sha1.New, "sha1"
+	case kind == "sha224" || kind == "" && length == 56:
+		return sha256.New224, "sha224"
+	case kind == "sha256" || kind == "" && length == 64:
+		return sha256.New, "sha256"
+	case kind == "sha384" || kind == "" && length == 96:
+		return sha512.New384, "sha384"
+	case kind == "sha512" || kind == "" && length == 128:
+		return sha512.New, "sha512"
+	}
+	return nil, ""
+}
+
+// verify checks data against a source_hash: kind=hex, hex, or a source that holds such a line.
+// Source: Salt documentation, file.managed, source_hash.
+func (c *Call) verify(data []byte, source, sum string) error {
+	kind, want := parseHash(sum)
+	if want == "" {
+		text, _, err := c.fetch(sum)
+		if err != nil {
+			return fmt.Errorf("the source_hash could not be read: %w", err)
+		}
+		base := source[strings.LastIndexByte(source, '/')+1:]
+		for _, line := range strings.Split(string(text), "\n") {
+			for _, w := range strings.Fields(line) {
+				k, h := parseHash(w)
+				if h == "" {
+					continue
+				}
+				if want == "" || strings.Contains(line, base) {
+					kind, want = k, h
+				}
+			}
+			if want != "" && strings.Contains(line, base) {
+				break
+			}
+		}
+		if want == "" {
+			return errors.New("the file of source_hash holds no hash")
+		}
+	}
+	mk, name := hasher(kind, len(want))
+	if mk == nil {
+		return fmt.Errorf("source_hash has an unknown kind of hash %q", kind)
+	}
+	h := mk()
+	h.Write(data)
+	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, want) {
+		return fmt.Errorf("Specified %s checksum for %s (%s) does not match actual checksum (%s)", name, redactURL(source), want, got)
+	}
+	return nil
+}
+
+func redactURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return s
+	}
+	u.User = nil
+	return u.String()
+}
+
+func parseHash(s string) (kind, hexsum string) {
+	s = strings.TrimSpace(s)
+	if k, v, ok := strings.Cut(s, "="); ok {
+		kind, s = strings.ToLower(k), v
+	} else if k, v, ok := strings.Cut(s, ":"); ok && !strings.HasPrefix(v, "//") {
+		kind, s = strings.ToLower(k), v
+	}
+	if _, err := hex.DecodeString(s); err != nil || len(s) < 32 {
+		return "", ""
+	}
+	if f, _ := hasher(kind, len(s)); f == nil {
+		return "", ""
+	}
+	return kind, s
+}
+
+// vars are the variables of a template: defaults, then context.
+func (c *Call) vars() *py.Dict {
+	v := py.NewDict()
+	v.Update(c.dict("defaults"))
+	v.Update(c.dict("context"))
+	return v
+}
+
+// renderText renders a text of the state itself.
+func (c *Call) renderText(text, name string) (string, error) {
+	return c.render(Template{Name: name, Source: text})
+}
+
+// renderFile renders the content of a source.
+func (c *Call) renderFile(text, source string) (string, error) {
+	t := Template{Name: source, Source: text}
+	if scheme(source) == "salt" {
+		t.Path = strings.TrimPrefix(source, "salt://")
+		if f, err := c.Roots.Find(source); err == nil {
+			t.Name = f.Display()
+		}
+	}
+	return c.render(t)
+}
+
+func (c *Call) render(t Template) (string, error) {
+	t.Engine = c.str("template", "jinja")
+	if t.Engine != "jinja" {
+		return "", fmt.Errorf("Specified template format %s is not supported by the built-in runner", t.Engine)
+	}
+	t.Vars = py.NewDict("name", c.Name)
+	for _, k := range []string{"source", "user", "group", "mode"} {
+		v, _ := c.Args.GetStr(k)
+		t.Vars.SetStr(k, v)
+	}
+	t.Vars.Update(c.vars())
+	return c.Render(c.Ctx, t)
+}

@@ -1,0 +1,81 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// addFile adds Salt's file module.
+func addFile(t *Table) {
+	t.add("file.managed", "source source_hash source_hash_name keep_source user group mode attrs template makedirs dir_mode "+
+		"context replace defaults backup show_changes create contents tmp_dir tmp_ext contents_pillar contents_grains "+
+		"contents_newline contents_delimiter encoding encoding_errors allow_empty follow_symlinks check_cmd skip_verify "+
+		"verify_ssl use_etag new_file_diff owner", fileManaged)
+	t.add("file.directory", "user group recurse max_depth dir_mode file_mode mode makedirs clean exclude_pat "+
+		"follow_symlinks force backupname allow_symlink children_only", fileDirectory)
+	t.add("file.symlink", "target! force backupname makedirs user group mode atomic disallow_copy_and_unlink "+
+		"inherit_user_and_group follow_symlinks", fileSymlink)
+	t.add("file.absent", "", fileAbsent)
+	t.add("file.exists", "", func(c *Call) Return {
+		name := c.expand(c.Name)
+		if name == "" {
+			return Failf("Must provide name to file.exists")
+		}
+		if !exists(name) {
+			return Failf("Specified path %s does not exist", name)
+		}
+		return OKf("Path %s exists", name)
+	})
+	t.add("file.missing", "", func(c *Call) Return {
+		name := c.expand(c.Name)
+		if name == "" {
+			return Failf("Must provide name to file.missing")
+		}
+		if exists(name) {
+			return Failf("Specified path %s exists", name)
+		}
+		return OKf("Path %s is missing", name)
+	})
+	t.add("file.append", "text makedirs source source_hash template sources source_hashes defaults context "+
+		"ignore_whitespace show_changes", fileAppend)
+}
+
+func fileAbsent(c *Call) Return {
+	name := c.expand(c.Name)
+	switch {
+	case name == "":
+		return Failf("Must provide name to file.absent")
+	case !filepath.IsAbs(name):
+		return Failf("Specified file %s is not an absolute path", name)
+	case filepath.Clean(name) == "/":
+		return Failf("Refusing to make \"/\" absent")
+	}
+	st, err := os.Lstat(name)
+	if err != nil {
+		return OKf("File %s is not present", name)
+	}
+	what := "file"
+	if st.IsDir() {
+		what = "directory"
+	}
+	ret := Return{Result: True}
+	ret.Set("removed", name)
+	if c.Test {
+		ret.Result = None
+		ret.Comment = "File " + name + " is set for removal"
+		if st.IsDir() {
+			ret.Comment = "Directory " + name + " is set for removal"
+		}
+		return ret
+	}
+	if st.IsDir() {
+		err = os.RemoveAll(name)
+	} else {
+		err = os.Remove(name)
+	}
+	if err != nil {
+		return Failf("Failed to remove %s %s: %s", what, name, why(err))
+	}
+	ret.Comment = "Removed " + what + " " + name
+	return ret
+}

@@ -1,0 +1,166 @@
+package state
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// texts are the pieces that file.append and file.prepend add: text, or the rendered sources.
+func (c *Call) texts() ([]string, string) {
+	sources := c.strs("sources")
+	if len(sources) == 0 && c.boolean("source", false) {
+		sources = c.strs("source")
+	}
+	if len(sources) == 0 {
+		v, ok := c.val("text")
+		if !ok {
+			return nil, "No text found to append. Nothing appended"
+		}
+		out, ok := strList(v)
+		if !ok {
+			return nil, "The text is neither a string nor a list of strings"
+		}
+		return out, ""
+	}
+	var out []string
+	hashes := c.strs("source_hashes")
+	if len(hashes) == 0 && c.has("source_hash") {
+		hashes = c.strs("source_hash")
+	}
+	for i, s := range sources {
+		data, _, err := c.fetch(s)
+		if err != nil {
+			return nil, err.Error()
+		}
+		if k := scheme(s); k == "http" || k == "https" {
+			if i >= len(hashes) {
+				return nil, "Unable to verify upstream hash of source file " + redactURL(s) + ", please set source_hash"
+			}
+			if err := c.verify(data, s, hashes[i]); err != nil {
+				return nil, err.Error()
+			}
+		}
+		text := string(data)
+		if v, ok := c.Args.GetStr("template"); !ok || v != nil {
+			if text, err = c.renderFile(text, s); err != nil {
+				return nil, err.Error()
+			}
+		}
+		out = append(out, text)
+	}
+	return out, ""
+}
+
+// contains tells whether a file holds a piece, white space counting as one gap where it is ignored.
+// Source: Salt documentation, file.append, ignore_whitespace.
+func contains(content, piece string, ignoreSpace bool) bool {
+	expr := regexp.QuoteMeta(piece)
+	if ignoreSpace {
+		words := strings.Fields(piece)
+		for i, w := range words {
+			words[i] = regexp.QuoteMeta(w)
+		}
+		expr = `(?m)^\s*` + strings.Join(words, `\s+`) + `\s*$`
+		if len(words) == 0 {
+			expr = `(?m)^\s*$`
+		}
+	}
+	re, err := regexp.Compile(expr)
+	return err == nil && re.MatchString(content)
+}
+
+// fileAppend implements file.append. Source: Salt documentation, file state, append.
+func fileAppend(c *Call) Return {
+	return c.addText(func(have, add []string) []string { return append(slices.Clone(have), add...) }, "Appended")
+}
+
+// addText adds lines that are not there yet.
+func (c *Call) addText(merge func(have, add []string) []string, verb string) Return {
+	name := c.expand(c.Name)
+	if name == "" {
+		return Failf("Must provide name to file.append")
+	}
+	if !filepath.IsAbs(name) {
+		return Failf("Specified file %s is not an absolute path", name)
+	}
+	if isDir(name) {
+		return Failf("Specified target %s is a directory", name)
+	}
+	fresh := !exists(name)
+	if fresh && c.Test {
+		return Would(py.NewDict("new", name), "File %s is set to be created", name)
+	}
+	if fresh {
+		if dir := filepath.Dir(name); !isDir(dir) {
+			if !c.boolean("makedirs", false) {
+				return Failf("%s: file not found", name)
+			}
+			if err := c.makeDirs(dir, owner{}, nil); err != nil {
+				return Failf("Failed to create directory %s: %s", dir, why(err))
+			}
+		}
+	}
+	pieces, fail := c.texts()
+	if fail != "" {
+		return Failf("%s", fail)
+	}
+	var old []byte
+	if !fresh {
+		var err error
+		if old, err = os.ReadFile(name); err != nil {
+			return Failf("%s", why(err))
+		}
+	}
+	ignoreSpace := c.boolean("ignore_whitespace", true)
+	var add []string
+	for _, p := range pieces {
+		if contains(string(old), p, ignoreSpace) {
+			continue
+		}
+		add = append(add, pySplitLines(p)...)
+	}
+	have := pySplitLines(string(old))
+	lines := merge(have, add)
+	ret := Return{Result: True, Comment: "File " + name + " is in correct state"}
+	if slices.Equal(have, lines) && !fresh {
+		return ret
+	}
+	if !slices.Equal(have, lines) {
+		ret.Diff = strings.Join(unifiedDiff(have, lines, "\n"), "\n")
+		if isBinary(old) {
+			ret.Diff = "Replace binary file"
+		}
+		ret.Set("diff", ret.Diff)
+		if !c.boolean("show_changes", true) {
+			ret.Set("diff", "<show_changes=False>")
+			ret.Diff = ""
+		}
+	}
+	if c.Test {
+		ret.Result, ret.Comment = None, "File "+name+" is set to be updated"
+		return ret
+	}
+	var b bytes.Buffer
+	for _, l := range lines {
+		b.WriteString(l + "\n")
+	}
+	var err error
+	if fresh {
+		err = c.writeNew(name, managed{data: b.Bytes()})
+	} else {
+		err = c.rewrite(name, b.Bytes())
+	}
+	if err != nil {
+		return Failf("Failed to write %s: %s", name, why(err))
+	}
+	if len(add) > 0 {
+		ret.Comment = verb + " " + py.Str(int64(len(add))) + " lines"
+	}
+	return ret
+}

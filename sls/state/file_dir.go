@@ -1,0 +1,412 @@
+package state
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// recursion is what recurse: asks for.
+type recursion struct {
+	user, group, mode           bool
+	ignoreFiles, ignoreDirs, si bool
+}
+
+func (c *Call) recursion() (*recursion, string) {
+	if !c.boolean("recurse", false) {
+		return nil, ""
+	}
+	r := &recursion{}
+	v, _ := c.val("recurse")
+	if _, ok := v.(*py.List); !ok {
+		return nil, "Invalid recurse: it must be formed as a list"
+	}
+	for _, s := range c.strs("recurse") {
+		switch s {
+		case "user":
+			r.user = true
+		case "group":
+			r.group = true
+		case "mode":
+			r.mode = true
+		case "ignore_files":
+			r.ignoreFiles = true
+		case "ignore_dirs":
+			r.ignoreDirs = true
+		case "silent":
+			r.si = true
+		default:
+			return nil, "Types for \"recurse\" limited to \"group\", \"ignore_dirs\", \"ignore_files\", \"mode\", \"silent\", and \"user\""
+		}
+	}
+	if r.ignoreFiles && r.ignoreDirs {
+		return nil, "Must not specify \"recurse\" options \"ignore_files\" and \"ignore_dirs\" at the same time."
+	}
+	return r, ""
+}
+
+// fileDirectory implements file.directory. Source: Salt documentation, file state, directory.
+func fileDirectory(c *Call) Return {
+	name := c.expand(c.Name)
+	if name == "" {
+		return Failf("Must provide name to file.directory")
+	}
+	if name != "/" {
+		name = strings.TrimSuffix(name, "/")
+	}
+	clean := c.boolean("clean", false)
+	if c.has("max_depth") && clean {
+		return Failf("Cannot specify both max_depth and clean")
+	}
+	dirMode := c.mode("dir_mode")
+	if dirMode == nil {
+		dirMode = c.mode("mode")
+	}
+	fileMode := c.mode("file_mode")
+	if fileMode == nil {
+		fileMode = dirMode
+	}
+	o, complaint := c.owner()
+	if complaint != "" {
+		return Failf("%s", complaint)
+	}
+	if !filepath.IsAbs(name) {
+		return Failf("Specified file %s is not an absolute path", name)
+	}
+	rec, complaint := c.recursion()
+	if complaint != "" {
+		return Failf("%s", complaint)
+	}
+	ret := Return{Result: True}
+	if done := c.clearWay(name, &ret); done != nil {
+		return *done
+	}
+	w := dirWork{c: c, name: name, owner: o, dirMode: dirMode, fileMode: fileMode, rec: rec, clean: clean,
+		follow: c.boolean("follow_symlinks", false), childrenOnly: c.boolean("children_only", false), depth: -1}
+	if c.has("max_depth") {
+		w.depth = int(c.integer("max_depth", 0))
+	}
+	if clean {
+		w.keep = c.keep(name)
+		w.exclude = c.strs("exclude_pat")
+	}
+	if c.Test {
+		return w.test(ret)
+	}
+	if !isDir(name) {
+		if !isDir(filepath.Dir(name)) {
+			if !c.boolean("makedirs", false) {
+				return Failf("No directory to create %s in", name)
+			}
+			if err := c.makeDirs(filepath.Dir(name), o, dirMode); err != nil {
+				return Failf("Failed to create directory %s: %s", name, why(err))
+			}
+		}
+		if err := c.makeDir(name, o, dirMode); err != nil {
+			return Failf("Failed to create directory %s: %s", name, why(err))
+		}
+		ret.Set(name, py.NewDict("directory", "new"))
+	}
+	return w.apply(ret)
+}
+
+// clearWay removes or renames what stands where the directory goes. A result ends the state.
+func (c *Call) clearWay(name string, ret *Return) *Return {
+	force, backup := c.boolean("force", false), c.str("backupname", "")
+	file := isFile(name)
+	link := isLink(name) && (!c.boolean("allow_symlink", true) || force)
+	if !file && !link {
+		return nil
+	}
+	what := "symlink"
+	if file && !isLink(name) {
+		what = "file"
+	}
+	fail := func(format string, args ...any) *Return { r := Failf(format, args...); return &r }
+	switch {
+	case backup != "":
+		if lexists(backup) {
+			if !force {
+				return fail("File exists where the backup target %s should go", backup)
+			}
+			if !c.Test {
+				if err := os.RemoveAll(backup); err != nil {
+					return fail("%s", why(err))
+				}
+			}
+		}
+		if c.Test {
+			r := Would(py.NewDict("backup", name+" would be renamed to "+backup, name, py.NewDict("directory", "new")),
+				"%s would be backed up and replaced with a new directory", name)
+			return &r
+		}
+		if err := os.Rename(name, backup); err != nil {
+			return fail("%s", why(err))
+		}
+	case force:
+		label := map[string]string{"file": "File", "symlink": "Symlink"}[what]
+		if c.Test {
+			ret.Set("forced", label+" would be forcibly replaced")
+			return nil
+		}
+		if err := os.Remove(name); err != nil {
+			return fail("%s", why(err))
+		}
+		ret.Set("forced", label+" was forcibly replaced")
+	default:
+		return fail("Specified location %s exists and is a %s", name, what)
+	}
+	return nil
+}
+
+type dirWork struct {
+	c                           *Call
+	name                        string
+	owner                       owner
+	dirMode, fileMode           *fs.FileMode
+	rec                         *recursion
+	clean, follow, childrenOnly bool
+	depth                       int
+	keep                        map[string]bool
+	exclude                     []string
+}
+
+// walk calls fn for everything below the directory, as deep as max_depth allows, in the order of names.
+func (w *dirWork) walk(fn func(path string, d fs.DirEntry) error) error {
+	base := strings.Count(w.name, "/")
+	return filepath.WalkDir(w.name, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if p == w.name {
+			return nil
+		}
+		if w.depth >= 0 && strings.Count(p, "/")-base > w.depth {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		return fn(p, d)
+	})
+}
+
+// recurseChanges enforces owner and mode below the directory and reports what changed.
+func (w *dirWork) recurseChanges(report func(path string, ch *py.Dict)) error {
+	if w.rec == nil {
+		return nil
+	}
+	o := w.owner
+	if !w.rec.user {
+		o.user = nil
+	} else if o.user == nil {
+		return fmt.Errorf("user not specified, but configured as a target for recursive ownership management")
+	}
+	if !w.rec.group {
+		o.group = nil
+	} else if o.group == nil {
+		return fmt.Errorf("group not specified, but configured as a target for recursive ownership management")
+	}
+	return w.walk(func(p string, d fs.DirEntry) error {
+		var mode *fs.FileMode
+		if d.IsDir() {
+			if w.rec.ignoreDirs {
+				return nil
+			}
+			mode = w.dirMode
+		} else {
+			if w.rec.ignoreFiles {
+				return nil
+			}
+			mode = w.fileMode
+		}
+		if !w.rec.mode {
+			mode = nil
+		}
+		ch, err := w.c.enforce(p, o, mode, w.follow)
+		if os.IsNotExist(err) {
+			return nil
+		}
+		if ch.Len() > 0 {
+			report(p, ch)
+		}
+		return err
+	})
+}
+
+func (w *dirWork) apply(ret Return) Return {
+	if !w.childrenOnly {
+		ch, err := w.c.enforce(w.name, w.owner, w.dirMode, true)
+		if err != nil {
+			return Failf("Failed to change owner or mode of %s: %s", w.name, why(err))
+		}
+		if !ret.Changes.Has(w.name) { // of a new directory all is new
+			for _, e := range ch.Items() {
+				ret.Set(py.Str(e.Key), e.Value)
+			}
+		}
+	}
+	err := w.recurseChanges(func(p string, ch *py.Dict) { ret.Set(p, ch) })
+	if err != nil {
+		ret.Result, ret.Comment = False, why(err)
+		return ret
+	}
+	if w.rec != nil && w.rec.si && ret.Changed() {
+		ret.Changes = py.NewDict("recursion", "Changes silenced")
+	}
+	if w.clean {
+		removed, err := w.cleanUp()
+		if len(removed) > 0 {
+			l := py.NewList()
+			for _, r := range removed {
+				l.Append(r)
+			}
+			ret.Set("removed", l)
+			ret.Comment = "Files cleaned from directory " + w.name
+		}
+		if err != nil {
+			ret.Result, ret.Comment = False, why(err)
+			return ret
+		}
+	}
+	switch {
+	case ret.Comment != "":
+	case !ret.Changed():
+		ret.Comment = "The directory " + w.name + " is in the correct state"
+	case w.childrenOnly:
+		ret.Comment = "Directory " + w.name + "/* updated"
+	case ret.Changes.Has(w.name):
+		ret.Comment = ""
+	default:
+		ret.Comment = "Directory " + w.name + " updated"
+	}
+	return ret
+}
+
+func (w *dirWork) test(ret Return) Return {
+	if !isDir(w.name) {
+		ret.Set(w.name, py.NewDict("directory", "new"))
+	} else {
+		if !w.childrenOnly {
+			ch, err := w.c.enforce(w.name, w.owner, w.dirMode, true)
+			if err != nil {
+				return Failf("%s", why(err))
+			}
+			if ch.Len() > 0 {
+				ret.Set(w.name, ch)
+			}
+		}
+		if err := w.recurseChanges(func(p string, ch *py.Dict) { ret.Set(p, ch) }); err != nil {
+			return Failf("%s", why(err))
+		}
+		if w.clean {
+			removed, err := w.cleanUp()
+			if err != nil {
+				return Failf("%s", why(err))
+			}
+			for _, r := range removed {
+				ret.Set(r, py.NewDict("removed", "Removed due to clean"))
+			}
+		}
+	}
+	if !ret.Changed() {
+		ret.Comment = "The directory " + w.name + " is in the correct state"
+		return ret
+	}
+	ret.Result = None
+	var b strings.Builder
+	b.WriteString("The following files will be changed:\n")
+	for _, e := range ret.Changes.Items() {
+		d, ok := e.Value.(*py.Dict)
+		if !ok {
+			continue
+		}
+		for _, kv := range d.Items() {
+			b.WriteString(py.Str(e.Key) + ": " + py.Str(kv.Key) + " - " + py.Str(kv.Value) + "\n")
+		}
+	}
+	ret.Comment = b.String()
+	return ret
+}
+
+// keep are the paths that clean leaves: those of required file states, and all above and below them.
+func (c *Call) keep(root string) map[string]bool {
+	keep := map[string]bool{root: true}
+	addTree := func(p string) {
+		_ = filepath.WalkDir(p, func(q string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				keep[q] = true
+			}
+			return nil
+		})
+	}
+	for _, r := range c.Requires {
+		if r.Type != "require" || r.Module != "file" {
+			continue
+		}
+		p := filepath.Clean(r.Name)
+		if isDir(p) && strings.HasPrefix(p+"/", root+"/") {
+			addTree(p)
+		}
+		for q := p; q != "/" && q != "."; q = filepath.Dir(q) {
+			keep[q] = true
+		}
+	}
+	return keep
+}
+
+// cleanUp removes what is not kept, deepest first, and names it.
+func (w *dirWork) cleanUp() ([]string, error) {
+	var doomed []string
+	err := w.walk(func(p string, _ fs.DirEntry) error {
+		if w.keep[p] {
+			return nil
+		}
+		rel := strings.TrimPrefix(p, w.name+"/")
+		for _, x := range w.exclude {
+			if matchesPattern(x, rel) {
+				return nil
+			}
+		}
+		doomed = append(doomed, p)
+		return nil
+	})
+	if err != nil || w.c.Test {
+		return doomed, err
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(doomed)))
+	var removed []string
+	for _, p := range doomed {
+		st, err := os.Lstat(p)
+		if err != nil {
+			continue
+		}
+		if st.IsDir() {
+			if entries, err := os.ReadDir(p); err == nil && len(entries) > 0 {
+				continue // holds something that is kept
+			}
+		}
+		if err := os.Remove(p); err != nil {
+			return removed, err
+		}
+		removed = append(removed, p)
+	}
+	return removed, nil
+}
+
+// matchesPattern is Salt's pattern: a glob over the whole relative path, or E@ and a regular expression.
+func matchesPattern(pattern, rel string) bool {
+	if re, ok := strings.CutPrefix(pattern, "E@"); ok {
+		x, err := regexp.Compile(re)
+		return err == nil && x.MatchString(rel)
+	}
+	swap := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
+	ok, err := filepath.Match(swap(pattern), swap(rel))
+	return err == nil && ok
+}

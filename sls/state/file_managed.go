@@ -1,0 +1,489 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls/host"
+)
+
+// managed is what file.managed worked out before it touches the file.
+type managed struct {
+	path    string
+	data    []byte
+	hasData bool
+	isText  bool // from contents, not from a source
+	owner   owner
+	mode    *fs.FileMode
+	dirMode *fs.FileMode
+	follow  bool
+}
+
+// fileManaged implements file.managed. Source: Salt documentation, file state, managed.
+func fileManaged(c *Call) Return {
+	m := managed{path: c.expand(c.Name), follow: c.boolean("follow_symlinks", true)}
+	if m.path == "" {
+		return Failf("Destination file name is required")
+	}
+	keepMode := strings.EqualFold(c.str("mode", ""), "keep")
+	if !keepMode {
+		m.mode = c.mode("mode")
+	}
+	m.dirMode = c.mode("dir_mode")
+	if c.has("attrs") {
+		return Failf("The argument attrs is not supported")
+	}
+	if enc := c.str("encoding", ""); enc != "" && !strings.EqualFold(enc, "utf-8") && !strings.EqualFold(enc, "utf8") {
+		return Failf("The encoding %s is not supported, only utf-8", enc)
+	}
+	n := 0
+	for _, k := range []string{"contents", "contents_pillar", "contents_grains"} {
+		if c.has(k) {
+			n++
+		}
+	}
+	hasSource := c.boolean("source", false)
+	switch {
+	case hasSource && n > 0:
+		return Failf("'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")
+	case keepMode && n > 0:
+		return Failf("Mode preservation cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")
+	case n > 1:
+		return Failf("Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted")
+	}
+	replace := c.boolean("replace", true) && (hasSource || n > 0)
+	if n > 0 {
+		if fail := c.contents(&m); fail != "" {
+			return Failf("%s", fail)
+		}
+	}
+	if !c.boolean("create", true) && !isFile(m.path) {
+		return OKf("File %s is not present and is not set for creation", m.path)
+	}
+	if !c.has("user") && c.has("owner") {
+		c.Args.SetStr("user", c.str("owner", ""))
+	}
+	var complaint string
+	if m.owner, complaint = c.owner(); complaint != "" {
+		return Failf("%s", complaint)
+	}
+	if !filepath.IsAbs(m.path) {
+		return Failf("Specified file %s is not an absolute path", m.path)
+	}
+	if isDir(m.path) {
+		return Failf("Specified target %s is a directory", m.path)
+	}
+	if !replace && exists(m.path) {
+		return c.onlyPerms(m)
+	}
+	if hasSource {
+		mode, err := c.sourceData(&m)
+		if err != nil {
+			return Failf("Unable to manage file: %s", err)
+		}
+		if keepMode && mode != 0 {
+			k := mode & modeBits
+			m.mode = &k
+		}
+	}
+	if m.hasData && c.has("check_cmd") && !c.Test {
+		if ret, ok := c.checkCmd(m); !ok {
+			return ret
+		}
+	}
+	return c.manage(m)
+}
+
+// contents reads contents, contents_pillar or contents_grains. The text is Salt's complaint.
+func (c *Call) contents(m *managed) string {
+	var v any
+	what := "'contents'"
+	lookup := func(tree *py.Dict, kind, arg string) (any, string) {
+		what = arg
+		var parts []string
+		keys := c.list(arg)
+		for _, k := range keys {
+			x, ok := Traverse(tree, py.Str(k), c.str("contents_delimiter", ":"))
+			if !ok {
+				return nil, kind + " " + py.Str(k) + " does not exist"
+			}
+			if len(keys) == 1 {
+				return x, ""
+			}
+			parts = append(parts, py.Str(x))
+		}
+		return strings.Join(parts, "\n"), ""
+	}
+	var fail string
+	switch {
+	case c.has("contents_pillar"):
+		v, fail = lookup(c.Pillar, "Pillar", "contents_pillar")
+	case c.has("contents_grains"):
+		v, fail = lookup(c.Grains, "Grain", "contents_grains")
+	default:
+		v, _ = c.val("contents")
+	}
+	if fail != "" {
+		return fail
+	}
+	if !c.boolean("allow_empty", true) && !py.Truth(v) {
+		return what + " value would result in empty contents. Set allow_empty to True to allow the managed file to be empty."
+	}
+	parts, ok := strList(v)
+	if !ok {
+		return "Contents specified by contents/contents_pillar/contents_grains is not a string or list of strings, and is not binary data. SLS is likely malformed."
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		for _, line := range pySplitLines(p) {
+			b.WriteString(line)
+			b.WriteByte('\n')
+		}
+	}
+	text := b.String()
+	if !c.boolean("contents_newline", true) {
+		text = strings.TrimRight(strings.TrimRight(text, "\n"), "\r")
+	}
+	if c.has("template") {
+		out, err := c.renderText(text, "the contents of state "+c.ID)
+		if err != nil {
+			return err.Error()
+		}
+		text = out
+	}
+	m.data, m.hasData, m.isText = []byte(text), true, true
+	return ""
+}
+
+// strList is a string or a list of them; numbers and booleans are written as Python writes them.
+func strList(v any) ([]string, bool) {
+	switch x := v.(type) {
+	case string:
+		return []string{x}, true
+	case *py.List:
+		var out []string
+		for _, it := range x.Items() {
+			switch it.(type) {
+			case *py.Dict, *py.List:
+				return nil, false
+			}
+			out = append(out, py.Str(it))
+		}
+		if len(out) == 0 {
+			return []string{""}, true
+		}
+		return out, true
+	case bool, int64, float64:
+		return []string{py.Str(x)}, true
+	}
+	if py.IsInt(v) {
+		return []string{py.Str(v)}, true
+	}
+	return nil, false
+}
+
+// pySplitLines is str.splitlines: also at carriage returns and the line ends of Unicode.
+func pySplitLines(s string) []string {
+	var out []string
+	start := 0
+	rs := []rune(s)
+	for i := 0; i < len(rs); i++ {
+		switch rs[i] {
+		case '\n', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
+			out = append(out, string(rs[start:i]))
+			start = i + 1
+		case '\r':
+			out = append(out, string(rs[start:i]))
+			if i+1 < len(rs) && rs[i+1] == '\n' {
+				i++
+			}
+			start = i + 1
+		}
+	}
+	if start < len(rs) {
+		out = append(out, string(rs[start:]))
+	}
+	return out
+}
+
+// sourceData reads, verifies and renders the source.
+func (c *Call) sourceData(m *managed) (fs.FileMode, error) {
+	src, sum, err := c.source()
+	if err != nil {
+		return 0, err
+	}
+	data, mode, err := c.fetch(src)
+	if err != nil {
+		return 0, err
+	}
+	switch s := scheme(src); {
+	case s == "http" || s == "https":
+		if c.boolean("skip_verify", false) {
+			break
+		}
+		if sum == "" {
+			return 0, errors.New("Unable to verify upstream hash of source file " + redactURL(src) +
+				", please set source_hash or set skip_verify to True")
+		}
+		if err := c.verify(data, src, sum); err != nil {
+			return 0, err
+		}
+	case s != "salt" && sum != "" && !c.boolean("skip_verify", false):
+		if err := c.verify(data, src, sum); err != nil {
+			return 0, err
+		}
+	}
+	if c.has("template") {
+		text, err := c.renderFile(string(data), src)
+		if err != nil {
+			return 0, err
+		}
+		data = []byte(text)
+	}
+	m.data, m.hasData = data, true
+	return mode, nil
+}
+
+// onlyPerms is file.managed where the content is not to be touched.
+func (c *Call) onlyPerms(m managed) Return {
+	changes, err := c.enforce(m.path, m.owner, m.mode, m.follow)
+	if err != nil {
+		return Failf("Failed to change owner or mode of %s: %s", m.path, why(err))
+	}
+	ret := Return{Result: True, Changes: changes}
+	switch {
+	case c.Test:
+		ret.Comment = "File " + m.path + " not updated"
+		if changes.Len() > 0 {
+			ret.Result = None
+		}
+		if v, ok := changes.GetStr("mode"); ok {
+			st, err := os.Stat(m.path)
+			if err == nil {
+				ret.Comment = "File " + m.path + " will be updated with permissions " + py.Str(v) +
+					" from its current state of " + octal(st.Mode())
+			}
+		}
+	case changes.Len() == 0:
+		ret.Comment = "File " + m.path + " exists with proper permissions. No changes made."
+	}
+	return ret
+}
+
+// checkCmd runs check_cmd on the new content before it goes live; ok is false where it failed.
+func (c *Call) checkCmd(m managed) (Return, bool) {
+	if old, err := os.ReadFile(m.path); err == nil && bytes.Equal(old, m.data) {
+		return Return{}, true
+	}
+	tmp, err := os.CreateTemp(c.str("tmp_dir", ""), "corpus-check-*"+c.str("tmp_ext", ""))
+	if err != nil {
+		return Failf("Unable to check_cmd file: %s", why(err)), false
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(m.data)
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return Failf("Unable to check_cmd file: %s", why(err)), false
+	}
+	sh := host.Shell{Line: c.str("check_cmd", "") + " " + tmp.Name()}
+	res, err := c.Host.RunShell(c.Ctx, sh)
+	if err != nil {
+		return Failf("check_cmd execution failed: %s", err), false
+	}
+	if res.Retcode != 0 {
+		ret := Failf("check_cmd execution failed\n%s", strings.TrimSpace(res.Stdout+"\n"+res.Stderr))
+		ret.SkipWatch = true
+		ret.Command = command(sh.Line, res)
+		return ret, false
+	}
+	return Return{}, true
+}
+
+// manage brings the file to its content, owner and mode.
+func (c *Call) manage(m managed) Return {
+	if c.Test {
+		return c.manageTest(m)
+	}
+	ret := Return{Result: True}
+	if isFile(m.path) || isLink(m.path) {
+		if err := c.update(&m, &ret); err != nil {
+			return Failf("Failed to commit change: %s", why(err))
+		}
+	} else if fail := c.create(&m, &ret); fail != "" {
+		return Failf("%s", fail)
+	}
+	changes, err := c.enforce(m.path, m.owner, m.mode, m.follow)
+	for _, e := range changes.Items() {
+		ret.Set(py.Str(e.Key), e.Value)
+	}
+	if err != nil {
+		ret.Result = False
+		ret.Comment = "Failed to change owner or mode: " + why(err)
+		return ret
+	}
+	if ret.Comment == "" {
+		ret.Comment = "File " + m.path + " is in the correct state"
+		if ret.Changed() {
+			ret.Comment = "File " + m.path + " updated"
+		}
+	}
+	return ret
+}
+
+func (c *Call) update(m *managed, ret *Return) error {
+	if !m.hasData {
+		return nil
+	}
+	if isLink(m.path) && (!m.follow || !exists(m.path)) {
+		if m.follow { // a dangling link: the file is made where it points
+			target, err := os.Readlink(m.path)
+			if err != nil {
+				return err
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(m.path), target)
+			}
+			ret.Set("diff", "New file")
+			return c.writeNew(target, *m)
+		}
+		ret.Set("diff", "Replace symbolic link with regular file")
+		return c.writeNew(m.path, *m)
+	}
+	old, err := os.ReadFile(m.path)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(old, m.data) {
+		return nil
+	}
+	if err := c.backup(m.path); err != nil {
+		return err
+	}
+	ret.Diff = diffText(old, m.data)
+	ret.Set("diff", ret.Diff)
+	if !c.boolean("show_changes", true) {
+		ret.Set("diff", "<show_changes=False>")
+		ret.Diff = ""
+	}
+	return c.rewrite(m.path, m.data)
+}
+
+// writeNew writes a file that is not there, with its owner and mode from the start.
+func (c *Call) writeNew(path string, m managed) error {
+	mode := c.newMode(0o666)
+	if m.mode != nil {
+		mode = *m.mode
+	}
+	uid, gid := -1, -1
+	if m.owner.user != nil && *m.owner.user != c.Host.EUID {
+		uid = *m.owner.user
+	}
+	if m.owner.group != nil && *m.owner.group != c.Host.EGID {
+		gid = *m.owner.group
+	}
+	return replaceFile(path, m.data, mode, uid, gid)
+}
+
+func (c *Call) create(m *managed, ret *Return) string {
+	dir := filepath.Dir(m.path)
+	if !isDir(dir) {
+		if !c.boolean("makedirs", false) {
+			return "Parent directory not present"
+		}
+		if err := c.makeDirs(dir, m.owner, c.parentMode(m)); err != nil {
+			return "Failed to create directory " + dir + ": " + why(err)
+		}
+	}
+	if m.hasData {
+		ret.Set("diff", "New file")
+		if c.boolean("new_file_diff", false) {
+			ret.Diff = diffText(nil, m.data)
+			ret.Set("diff", ret.Diff)
+		}
+	} else {
+		ret.Set("new", "file "+m.path+" created")
+		ret.Comment = "Empty file"
+	}
+	if err := c.writeNew(m.path, *m); err != nil {
+		if m.hasData {
+			return "File " + m.path + " not created: " + why(err)
+		}
+		return "Empty file " + m.path + " not created: " + why(err)
+	}
+	st, err := os.Stat(m.path)
+	if err != nil {
+		return why(err)
+	}
+	// What enforce finds in place already was set when the file was made; Salt reports it as changed.
+	sys := st.Sys().(*syscall.Stat_t)
+	if m.owner.user != nil && *m.owner.user != c.Host.EUID && sys.Uid == uint32(*m.owner.user) {
+		ret.Set("user", m.owner.userName)
+	}
+	if m.owner.group != nil && *m.owner.group != c.Host.EGID && sys.Gid == uint32(*m.owner.group) {
+		ret.Set("group", m.owner.grpName)
+	}
+	if m.mode != nil {
+		ret.Set("mode", octal(*m.mode))
+	}
+	return ""
+}
+
+// parentMode is dir_mode, or the mode with search where it can be read.
+func (c *Call) parentMode(m *managed) *fs.FileMode {
+	if m.dirMode != nil || m.mode == nil {
+		return m.dirMode
+	}
+	d := m.mode.Perm()
+	for _, bits := range []fs.FileMode{0o700, 0o070, 0o007} {
+		if d&bits != 0 {
+			d |= bits & 0o111
+		}
+	}
+	return &d
+}
+
+func (c *Call) manageTest(m managed) Return {
+	ret := Return{Result: True}
+	switch {
+	case !lexists(m.path):
+		ret.Set("newfile", m.path)
+		if c.boolean("new_file_diff", false) {
+			ret.Diff = diffText(nil, m.data)
+			ret.Set("diff", ret.Diff)
+		}
+	default:
+		if m.hasData {
+			old, err := os.ReadFile(m.path)
+			if err == nil && !bytes.Equal(old, m.data) {
+				ret.Diff = diffText(old, m.data)
+				ret.Set("diff", ret.Diff)
+				if !c.boolean("show_changes", true) {
+					ret.Set("diff", "<show_changes=False>")
+					ret.Diff = ""
+				}
+			}
+		}
+		changes, err := c.enforce(m.path, m.owner, m.mode, m.follow)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Failf("%s", why(err))
+		}
+		for _, e := range changes.Items() {
+			ret.Set(py.Str(e.Key), e.Value)
+		}
+	}
+	if !ret.Changed() {
+		ret.Comment = "The file " + m.path + " is in the correct state"
+		return ret
+	}
+	ret.Result = None
+	ret.Comment = "The file " + m.path + " is set to be changed\nNote: No changes made, actual changes may\nbe different due to other states."
+	return ret
+}

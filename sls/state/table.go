@@ -1,0 +1,125 @@
+package state
+
+import (
+	"sort"
+	"strings"
+)
+
+// Function is one state function.
+type Function struct {
+	// Name is module.function.
+	Name string
+	// Params are the names of the arguments it knows, without the global ones.
+	Params []string
+	// Required are those that must be there ("name" always is).
+	Required []string
+	// AnyParam accepts every argument (module.run).
+	AnyParam bool
+	// Run does the work.
+	Run func(c *Call) Return
+}
+
+// Table is the set of state functions.
+type Table struct {
+	funcs map[string]*Function
+	watch map[string]func(c *Call, sfun string) Return
+	alias map[string]string
+}
+
+// NewTable makes the table of all state functions of this package.
+func NewTable() *Table {
+	t := &Table{
+		funcs: map[string]*Function{},
+		watch: map[string]func(c *Call, sfun string) Return{},
+		alias: map[string]string{},
+	}
+	for _, add := range []func(*Table){addCmd, addTest, addFile} {
+		add(t)
+	}
+	return t
+}
+
+// add registers a function. params is a space-separated list; a name that ends in ! is required.
+func (t *Table) add(name, params string, run func(c *Call) Return) {
+	f := &Function{Name: name, Params: []string{"name"}, Run: guard(run)}
+	for _, p := range strings.Fields(params) {
+		if p == "*" {
+			f.AnyParam = true
+			continue
+		}
+		if r, ok := strings.CutSuffix(p, "!"); ok {
+			p = r
+			f.Required = append(f.Required, p)
+		}
+		f.Params = append(f.Params, p)
+	}
+	t.funcs[name] = f
+}
+
+func (t *Table) onWatch(module string, run func(c *Call, sfun string) Return) {
+	t.watch[module] = func(c *Call, sfun string) Return {
+		return guard(func(c *Call) Return { return run(c, sfun) })(c)
+	}
+}
+
+// same lets another module name stand for a module (mc_git for git).
+func (t *Table) same(module, as string) { t.alias[module] = as }
+
+func (t *Table) module(m string) string {
+	if a, ok := t.alias[m]; ok {
+		return a
+	}
+	return m
+}
+
+// Lookup finds a function; ok is false where there is none.
+func (t *Table) Lookup(name string) (*Function, bool) {
+	f, ok := t.funcs[name]
+	if !ok {
+		mod, fun, _ := strings.Cut(name, ".")
+		f, ok = t.funcs[t.module(mod)+"."+fun]
+	}
+	return f, ok
+}
+
+// Watch is the function that runs where a watched state changed; nil where the module has none, and
+// then watch means require.
+func (t *Table) Watch(module string) func(c *Call, sfun string) Return {
+	return t.watch[t.module(module)]
+}
+
+// Names are all functions, sorted.
+func (t *Table) Names() []string {
+	out := make([]string, 0, len(t.funcs))
+	for n := range t.funcs {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// HasModule tells whether any function belongs to a module.
+func (t *Table) HasModule(module string) bool {
+	module = t.module(module)
+	for n := range t.funcs {
+		if strings.HasPrefix(n, module+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// Knows tells whether the function takes an argument of that name.
+func (f *Function) Knows(param string) bool {
+	return f.AnyParam || f.Takes(param)
+}
+
+// Takes tells whether the function names an argument.
+func (f *Function) Takes(param string) bool {
+	for _, p := range f.Params {
+		if p == param {
+			return true
+		}
+	}
+	return false
+}
