@@ -1,0 +1,48 @@
+package sls
+
+import (
+	"context"
+
+	"corpus-git/internal/fault"
+)
+
+// Builtin is the runner that needs no Salt.
+type Builtin struct {
+	// Backups is where file states with backup: minion keep old files; "" keeps none.
+	Backups string
+}
+
+var _ Runner = (*Builtin)(nil)
+
+// Name implements Runner.
+func (*Builtin) Name() string { return "builtin" }
+
+// Check implements Runner.
+func (b *Builtin) Check(ctx context.Context, in *Input) (*Checked, error) {
+	static := *in
+	static.Mode = Static
+	p, err := Compile(ctx, &static)
+	if err != nil {
+		return nil, err
+	}
+	return &Checked{SLS: in.SLS, File: p.File, Runner: b.Name(), States: len(p.States()), Deferred: p.Deferred}, nil
+}
+
+// Apply implements Runner.
+func (b *Builtin) Apply(ctx context.Context, in *Input, sink Sink) (*StepResult, error) {
+	live := *in
+	live.Mode = Live
+	res := &StepResult{SLS: in.SLS, Runner: b.Name(), Started: in.Host.Now()}
+	p, err := Compile(ctx, &live)
+	if err != nil {
+		return nil, err
+	}
+	if p.Deferred != nil {
+		return nil, fault.New(fault.Internal, "apply "+in.SLS, "a live compilation was deferred")
+	}
+	res.File = p.File
+	res.Warnings = p.Warnings
+	res.States, err = p.Run(ctx, sink, b.Backups)
+	res.Duration = in.Host.Now().Sub(res.Started)
+	return res, err
+}

@@ -1,0 +1,391 @@
+package sls
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls/host"
+	"corpus-git/sls/state"
+)
+
+// call runs the function of a state, with onlyif, unless, creates, check_cmd and retry around it.
+func (r *run) call(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) (state.Return, error) {
+	ret, err := r.once(ctx, c, reqs, test)
+	if err != nil || test {
+		return ret, err
+	}
+	v, ok := c.global.GetStr("retry")
+	if !ok {
+		return ret, nil
+	}
+	return r.retry(ctx, c, reqs, ret, retryOf(v))
+}
+
+func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) (state.Return, error) {
+	var ret state.Return
+	skip, comment, err := r.conditions(ctx, c)
+	if err != nil {
+		return ret, err
+	}
+	if skip {
+		ret = state.Return{Result: state.True, Comment: comment, SkipWatch: true}
+	} else {
+		ret = c.fn.Run(r.newCall(ctx, c, reqs, test))
+	}
+	if err := context.Cause(ctx); err != nil {
+		return ret, err
+	}
+	if cmds, ok := c.global.GetStr("check_cmd"); ok {
+		return r.checkCmd(ctx, c, cmds, ret)
+	}
+	return ret, nil
+}
+
+// watch runs mod_watch of the state's module.
+func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (state.Return, error) {
+	skip, comment, err := r.conditions(ctx, c)
+	if err != nil {
+		return state.Return{}, err
+	}
+	if skip {
+		return state.Return{Result: state.True, Comment: comment, SkipWatch: true}, nil
+	}
+	fn := r.p.table.Watch(c.module)
+	if fn == nil {
+		return state.Failf("State '%s.mod_watch' was not found", c.module), nil
+	}
+	ret := fn(r.newCall(ctx, c, reqs, false), c.fun)
+	return ret, context.Cause(ctx)
+}
+
+func (r *run) newCall(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) *state.Call {
+	out := &state.Call{
+		Env: r.env, Ctx: ctx, Function: c.function(), Name: c.name, ID: c.id, SLS: c.sls, Args: c.args.Copy(), Umask: c.umask,
+		Test: test || r.p.in.Test, Requires: r.requires(c, reqs),
+		Output: func(stderr bool, line string) {
+			s := Stdout
+			if stderr {
+				s = Stderr
+			}
+			r.sink.Output(c.id, s, line)
+		},
+	}
+	if v, ok := c.global.GetStr("runas"); ok && v != nil {
+		out.RunAs = py.Str(v)
+	}
+	if v, ok := c.global.GetStr("no_log"); ok && py.Truth(v) {
+		out.Output = nil
+	}
+	return out
+}
+
+// requires adds to the requisites those states that are required in any other way (by file.directory clean).
+func (r *run) requires(c *chunk, reqs []state.Requisite) []state.Requisite {
+	return reqs
+}
+
+// shell is how onlyif and unless run their commands.
+func (r *run) shell(c *chunk, line string) host.Shell {
+	sh := host.Shell{Line: line, Umask: c.umask}
+	excluded := map[string]bool{}
+	if v, ok := c.global.GetStr("cmd_opts_exclude"); ok {
+		for _, s := range strs(v) {
+			excluded[s] = true
+		}
+	}
+	get := func(k string) (any, bool) {
+		if excluded[k] {
+			return nil, false
+		}
+		v, ok := c.global.GetStr(k)
+		if !ok {
+			v, ok = c.args.GetStr(k)
+		}
+		return v, ok && v != nil
+	}
+	if v, ok := get("cwd"); ok {
+		sh.Dir = py.Str(v)
+	}
+	if v, ok := get("runas"); ok {
+		sh.RunAs = py.Str(v)
+	} else if v, ok := get("user"); ok && c.module == "cmd" {
+		sh.RunAs = py.Str(v)
+	}
+	if v, ok := get("shell"); ok && c.module == "cmd" {
+		sh.Path = py.Str(v)
+	}
+	if v, ok := get("prepend_path"); ok {
+		sh.Prepend = py.Str(v)
+	}
+	if v, ok := get("timeout"); ok {
+		if n, err := py.Index(v); err == nil {
+			sh.Timeout = time.Duration(n) * time.Second
+		}
+	}
+	if v, ok := get("env"); ok {
+		sh.Env = envOf(v)
+	}
+	return sh
+}
+
+func envOf(v any) map[string]string {
+	out := map[string]string{}
+	put := func(d *py.Dict) {
+		for _, e := range d.Items() {
+			if e.Value == nil {
+				out[py.Str(e.Key)] = ""
+				continue
+			}
+			out[py.Str(e.Key)] = py.Str(e.Value)
+		}
+	}
+	switch x := v.(type) {
+	case *py.Dict:
+		put(x)
+	case *py.List:
+		for _, it := range x.Items() {
+			if d, ok := it.(*py.Dict); ok {
+				put(d)
+			}
+		}
+	}
+	return out
+}
+
+func strs(v any) []string {
+	if l, ok := v.(*py.List); ok {
+		out := make([]string, 0, l.Len())
+		for _, x := range l.Items() {
+			out = append(out, py.Str(x))
+		}
+		return out
+	}
+	return []string{py.Str(v)}
+}
+
+func items(v any) []any {
+	if l, ok := v.(*py.List); ok {
+		return l.Items()
+	}
+	return []any{v}
+}
+
+// conditions are onlyif, unless and creates; skip tells that the state does not run.
+// Source: Salt documentation, "Requisites", "Altering States".
+func (r *run) conditions(ctx context.Context, c *chunk) (skip bool, comment string, err error) {
+	var comments []string
+	if v, ok := c.global.GetStr("onlyif"); ok {
+		s, cm, err := r.onlyif(ctx, c, v)
+		if err != nil {
+			return false, "", err
+		}
+		skip = s
+		comments = append(comments, cm)
+	}
+	if v, ok := c.global.GetStr("unless"); ok {
+		s, cm, err := r.unless(ctx, c, v)
+		if err != nil {
+			return false, "", err
+		}
+		skip = skip || s
+		comments = append(comments, cm)
+	}
+	if v, ok := c.global.GetStr("creates"); ok {
+		s, cm := creates(v)
+		skip = skip || s
+		comments = append(comments, cm)
+	}
+	return skip, strings.Join(comments, "\n"), nil
+}
+
+// condition runs one entry of onlyif or unless: a command, or a function with its arguments.
+func (r *run) condition(ctx context.Context, c *chunk, entry any, onStartFailure bool) (ok, valid bool, err error) {
+	switch x := entry.(type) {
+	case string:
+		res, rerr := r.p.in.Host.RunShell(ctx, r.shell(c, x))
+		if cause := context.Cause(ctx); cause != nil {
+			return false, false, cause
+		}
+		if rerr != nil {
+			return onStartFailure, true, nil
+		}
+		return res.Retcode == 0, true, nil
+	case *py.Dict:
+		kw := x.Copy()
+		fun, has := kw.Pop("fun")
+		if !has {
+			return false, false, nil
+		}
+		var args []any
+		if a, ok := kw.Pop("args"); ok {
+			args = items(a)
+		}
+		path, _ := kw.Pop("get_return")
+		v, err := r.env.Modules(ctx, py.Str(fun), args, kw)
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return false, false, cause
+			}
+			r.sink.Output(c.id, Log, fmt.Sprintf("%s: %s", py.Str(fun), err))
+			return false, true, nil
+		}
+		if path != nil {
+			v, _ = state.Traverse(v, py.Str(path), ":")
+		}
+		return py.Truth(v), true, nil
+	case bool: // onlyif: true, as a template may leave it
+		return x, true, nil
+	}
+	return false, false, nil
+}
+
+func (r *run) onlyif(ctx context.Context, c *chunk, v any) (skip bool, comment string, err error) {
+	comment = "onlyif condition is true"
+	for _, e := range items(v) {
+		ok, valid, err := r.condition(ctx, c, e, false)
+		if err != nil {
+			return false, "", err
+		}
+		if !valid {
+			return false, "onlyif execution failed, bad type passed", nil
+		}
+		if !ok {
+			return true, "onlyif condition is false", nil
+		}
+	}
+	return false, comment, nil
+}
+
+// unless skips where a command succeeds; of functions, where all are true.
+func (r *run) unless(ctx context.Context, c *chunk, v any) (skip bool, comment string, err error) {
+	for _, e := range items(v) {
+		ok, valid, err := r.condition(ctx, c, e, true)
+		if err != nil {
+			return false, "", err
+		}
+		_, isCmd := e.(string)
+		switch {
+		case !valid:
+			comment = "unless condition is false, bad type passed"
+		case ok && isCmd:
+			return true, "unless condition is true", nil
+		case ok:
+			skip, comment = true, "unless condition is true"
+		case isCmd:
+			skip, comment = false, "unless condition is false"
+		default:
+			return false, "unless condition is false", nil
+		}
+	}
+	return skip, comment, nil
+}
+
+func creates(v any) (skip bool, comment string) {
+	if l, ok := v.(*py.List); ok {
+		for _, p := range l.Items() {
+			if _, err := os.Stat(py.Str(p)); err != nil {
+				return false, "Creates files not found"
+			}
+		}
+		return true, "All files in creates exist"
+	}
+	if _, err := os.Stat(py.Str(v)); err == nil {
+		return true, py.Str(v) + " exists"
+	}
+	return false, "Creates files not found"
+}
+
+// checkCmd decides a state's result by commands.
+func (r *run) checkCmd(ctx context.Context, c *chunk, cmds any, ret state.Return) (state.Return, error) {
+	if c.fn.Takes("check_cmd") {
+		return ret, nil // the function has run it itself
+	}
+	for _, e := range items(cmds) {
+		res, err := r.p.in.Host.RunShell(ctx, host.Shell{Line: py.Str(e)})
+		if cause := context.Cause(ctx); cause != nil {
+			return ret, cause
+		}
+		if err != nil || res.Retcode != 0 {
+			ret.Result, ret.Comment = state.False, "check_cmd determined the state failed"
+			return ret, nil
+		}
+		ret.Result, ret.Comment = state.True, "check_cmd determined the state succeeded"
+	}
+	return ret, nil
+}
+
+type retrySpec struct {
+	until                     bool
+	attempts, interval, splay int64
+}
+
+func retryOf(v any) retrySpec {
+	s := retrySpec{true, 2, 30, 0}
+	if b, ok := v.(bool); ok && !b {
+		s.attempts = 0
+		return s
+	}
+	d, ok := v.(*py.Dict)
+	if !ok {
+		if l, isList := v.(*py.List); isList { // - attempts: 3
+			d = py.NewDict()
+			for _, it := range l.Items() {
+				if x, isDict := it.(*py.Dict); isDict {
+					d.Update(x)
+				}
+			}
+		}
+	}
+	if b, has := d.GetStr("until"); has {
+		if x, isBool := b.(bool); isBool {
+			s.until = x
+		}
+	}
+	for k, p := range map[string]*int64{"attempts": &s.attempts, "interval": &s.interval, "splay": &s.splay} {
+		if n, has := d.GetStr(k); has {
+			if i, isInt := n.(int64); isInt {
+				*p = i
+			}
+		}
+	}
+	return s
+}
+
+// retry runs a state again until it gives the wanted result. Source: Salt documentation, "Retrying States".
+func (r *run) retry(ctx context.Context, c *chunk, reqs []state.Requisite, ret state.Return, s retrySpec) (state.Return, error) {
+	if r.p.in.Test {
+		ret.Comment += fmt.Sprintf("  The state would be retried every %d seconds (with a splay of up to %d seconds) a maximum of %d times or until a result of %s is returned",
+			s.interval, s.splay, s.attempts, py.Str(s.until))
+		return ret, nil
+	}
+	var log []string
+	for try := int64(1); try < s.attempts && (ret.Result == state.True) != s.until; try++ {
+		log = append(log, fmt.Sprintf("Attempt %d: Returned a result of %q, with the following comment: %q", try, triName(ret.Result), ret.Comment))
+		wait := s.interval
+		if s.splay > 0 {
+			wait += rand.Int64N(s.splay + 1)
+		}
+		t := time.NewTimer(time.Duration(wait) * time.Second)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return ret, context.Cause(ctx)
+		case <-t.C:
+		}
+		var err error
+		if ret, err = r.once(ctx, c, reqs, false); err != nil {
+			return ret, err
+		}
+	}
+	if len(log) > 0 {
+		ret.Comment = strings.Join(append(log, ret.Comment), "\n")
+	}
+	return ret, nil
+}
+
+func triName(t state.Tri) string { return [...]string{"False", "True", "None"}[t] }

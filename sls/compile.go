@@ -1,0 +1,432 @@
+package sls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/internal/saltyaml"
+	"corpus-git/sls/fileroot"
+	"corpus-git/sls/jinja"
+	"corpus-git/sls/modules"
+	"corpus-git/sls/render"
+	"corpus-git/sls/state"
+)
+
+// Program is a compiled SLS file with all that it includes: states in the order they run. It runs once.
+type Program struct {
+	SLS  string
+	File string
+	// Deferred is not nil where the file could not be rendered before its turn; then there are no states.
+	Deferred *Deferred
+	// Warnings are remarks of the compilation.
+	Warnings []string
+
+	in       *Input
+	table    *state.Table
+	renderer *render.Renderer
+	graph    *graph
+	nodes    []*node
+}
+
+// NeedError tells that a file uses something that the built-in runner lacks and Salt may have.
+type NeedError struct{ Need Need }
+
+func (e *NeedError) Error() string { return e.Need.What + " is not part of the built-in runner" }
+
+// NeedOf is what the built-in runner lacks for err's file; ok is false for any other error.
+func NeedOf(err error) (Need, bool) {
+	var n *NeedError
+	if errors.As(err, &n) {
+		return n.Need, true
+	}
+	return Need{}, false
+}
+
+// States tells what a program runs, in order.
+func (p *Program) States() []StateRef {
+	var out []StateRef
+	for _, n := range p.nodes {
+		if !n.isTest {
+			out = append(out, p.ref(n.c, len(out)+1))
+		}
+	}
+	for i := range out {
+		out[i].Of = len(out)
+	}
+	return out
+}
+
+func (p *Program) ref(c *chunk, num int) StateRef {
+	at := c.at.at()
+	return StateRef{ID: c.id, Name: c.name, Function: c.function(), SLS: c.sls, File: at.File, Line: at.Line, Num: num}
+}
+
+// maxFiles bounds the files that one SLS includes, maxStates its states.
+const (
+	maxFiles  = 1000
+	maxStates = 100000
+)
+
+// Compile renders an SLS file and all that it includes, and resolves its states and their order. Nothing on the
+// machine changes. An error is a *fault.Error of kind Failed with the place where the file is wrong; it wraps a
+// *NeedError where Salt itself may know what is unknown here.
+func Compile(ctx context.Context, in *Input) (*Program, error) {
+	c := &compiler{in: in, table: state.NewTable(), seen: map[string]bool{}, iorder: 10000}
+	c.renderer = render.New(c.modules())
+	p := &Program{SLS: in.SLS, in: in, table: c.table, renderer: c.renderer}
+	f, err := in.Roots.SLS(in.SLS)
+	if err != nil {
+		return nil, notFound(pos{}, in.SLS, err)
+	}
+	p.File = f.Display()
+	part, err := c.file(ctx, in.SLS, pos{})
+	var d *deferral
+	if errors.As(err, &d) {
+		p.Deferred = &d.Deferred
+		return p, c.inspect(ctx)
+	}
+	if err != nil {
+		return nil, withOp(err, in.SLS)
+	}
+	p.Warnings = c.warnings
+	h := part.high
+	if err := h.extend(part.extends, part.excludes); err != nil {
+		return nil, withOp(err, in.SLS)
+	}
+	if err := h.requisiteIn(); err != nil {
+		return nil, withOp(err, in.SLS)
+	}
+	h.exclude(part.excludes)
+	chunks, err := h.chunks(c.table)
+	if err != nil {
+		return nil, withOp(err, in.SLS)
+	}
+	if len(chunks) > maxStates {
+		return nil, fault.New(fault.Failed, compileOp+" "+in.SLS, "%d states are more than %d", len(chunks), maxStates)
+	}
+	for _, x := range chunks {
+		if c.table.Watch(x.module) == nil { // without mod_watch, watch means require
+			x.reqs[reqRequire] = append(x.reqs[reqRequire], x.reqs[reqWatch]...)
+			x.reqs[reqRequireAny] = append(x.reqs[reqRequireAny], x.reqs[reqWatchAny]...)
+			x.reqs[reqWatch], x.reqs[reqWatchAny] = nil, nil
+		}
+	}
+	p.graph = newGraph(chunks, c.files)
+	if err := p.graph.connect(); err != nil {
+		return nil, withOp(err, in.SLS)
+	}
+	if p.nodes, err = p.graph.sorted(); err != nil {
+		return nil, withOp(err, in.SLS)
+	}
+	return p, nil
+}
+
+func withOp(err error, sls string) error {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Op == "" {
+		c := *f
+		c.Op = compileOp + " " + sls
+		return &c
+	}
+	return err
+}
+
+// compiler renders the files of one program.
+type compiler struct {
+	in       *Input
+	table    *state.Table
+	renderer *render.Renderer
+	seen     map[string]bool
+	files    []string // names of all rendered SLS files
+	all      []string // of AllSLS, once
+	iorder   int
+	warnings []string
+	inputs   []rendered
+}
+
+type rendered struct {
+	file fileroot.File
+	src  string
+}
+
+// deferral stops a static compilation.
+type deferral struct{ Deferred }
+
+func (d *deferral) Error() string { return d.Why }
+
+func (c *compiler) modules() *modules.Env {
+	in := c.in
+	env := &modules.Env{Host: in.Host, Roots: in.Roots, Cfg: in.Cfg, Pillar: in.Pillar, Grains: in.Grains, Opts: in.Opts,
+		Locations: in.Locations, Static: in.Mode == Static}
+	if in.Passwords != nil {
+		env.Passwords = in.Passwords
+	}
+	if in.Test {
+		opts := py.NewDict()
+		opts.Update(in.Opts)
+		opts.SetStr("test", true)
+		env.Opts = opts
+	}
+	return env
+}
+
+// part is what a file and its includes declare.
+type part struct {
+	high     *high
+	extends  []extension
+	excludes []exclusion
+}
+
+// file renders one SLS file, then what it includes, as Salt does.
+func (c *compiler) file(ctx context.Context, name string, from pos) (*part, error) {
+	f, err := c.in.Roots.SLS(name)
+	if err != nil {
+		return nil, notFound(from, name, err)
+	}
+	raw, err := f.Read()
+	if err != nil {
+		return nil, fault.New(fault.Internal, compileOp+" "+name, "%w", err)
+	}
+	c.seen[name] = true
+	c.files = append(c.files, name)
+	if len(c.files) > maxFiles {
+		return nil, failf(from, "more than %d files are included", maxFiles)
+	}
+	src := &source{sls: name, display: f.Display(), isInit: strings.HasSuffix(f.Path, "/init.sls"), lines: strings.Split(string(raw), "\n")}
+	doc, err := c.document(ctx, f, src, string(raw))
+	if err != nil {
+		return nil, err
+	}
+	out := &part{high: newHigh(), extends: doc.extends, excludes: doc.excludes}
+	for _, d := range doc.decls {
+		out.high.add(d)
+	}
+	for _, inc := range doc.include {
+		targets, err := c.includeTargets(src, inc)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range targets {
+			if c.seen[t] {
+				continue
+			}
+			sub, err := c.file(ctx, t, inc.at)
+			if err != nil {
+				return nil, err
+			}
+			if err := merge(out, sub, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, id := range out.high.order {
+		for _, s := range out.high.ids[id].states {
+			if s.iorder == 0 && !s.arg("order") {
+				s.iorder = c.iorder
+				c.iorder++
+			}
+		}
+	}
+	return out, nil
+}
+
+func merge(into, sub *part, by string) error {
+	into.extends = append(into.extends, sub.extends...)
+	into.excludes = append(into.excludes, sub.excludes...)
+	for _, id := range sub.high.order {
+		d := sub.high.ids[id]
+		if old, ok := into.high.ids[id]; ok {
+			return failf(old.at, "Detected conflicting IDs, SLS IDs need to be globally unique. The conflicting ID is '%s' and is found in SLS '%s' and SLS '%s'",
+				id, old.sls, d.sls).WithHint("rename one of the two; the other is at %s", d.at.at())
+		}
+		d.includedFrom = append(d.includedFrom, by)
+		into.high.add(d)
+	}
+	return nil
+}
+
+// document renders and reads one file.
+func (c *compiler) document(ctx context.Context, f fileroot.File, src *source, raw string) (*document, error) {
+	text := raw
+	pipeline := []string{"jinja", "yaml"}
+	if line, _, _ := strings.Cut(raw, "\n"); strings.HasPrefix(line, "#!") {
+		pipeline = strings.Split(strings.TrimSpace(strings.TrimPrefix(line, "#!")), "|")
+		// The line stays, as a comment of YAML, so that line numbers stay right.
+	}
+	for i, step := range pipeline {
+		kind, _, _ := strings.Cut(strings.TrimSpace(step), " ")
+		switch {
+		case kind == "jinja" && i == 0:
+			c.inputs = append(c.inputs, rendered{f, raw})
+			out, err := c.renderer.SLS(ctx, f, src.sls, raw)
+			if err != nil {
+				return nil, c.jinjaError(ctx, err)
+			}
+			text = out
+		case kind == "yaml" && i == len(pipeline)-1:
+		default:
+			return nil, need(pos{src, 0}, Need{File: src.display, Line: 1, Text: src.lines[0], What: "the renderer " + step})
+		}
+	}
+	lines := strings.Split(text, "\n")
+	src.toSource = alignLines(src.lines, lines)
+	if text == raw {
+		src.toSource = func(l int) int { return l }
+	}
+	doc, err := saltyaml.Parse(f.Display(), []byte(text), saltyaml.Options{})
+	if err != nil {
+		return nil, c.yamlError(src, err)
+	}
+	return parseDocument(src, doc.Root)
+}
+
+// yamlError moves an error from the rendered text to the file, and drops the rendered line, which can hold a secret.
+func (c *compiler) yamlError(src *source, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return err
+	}
+	out := *f
+	at := pos{src, f.At.Line}.at()
+	if at.Text == strings.TrimRight(f.At.Text, "\r") {
+		at.Col = f.At.Col
+	}
+	out.At = at
+	out.Op = ""
+	return &out
+}
+
+// jinjaError gives an error of a template its line, and tells what must wait for its turn.
+func (c *compiler) jinjaError(ctx context.Context, err error) error {
+	var je *jinja.Error
+	if !errors.As(err, &je) {
+		return err
+	}
+	var d *modules.DeferError
+	if errors.As(err, &d) {
+		return &deferral{Deferred{File: je.Template, Line: je.Line, Why: d.Error()}}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	f := je.Fault("")
+	f.At = c.place(je.Template, je.Line)
+	var u *modules.UnknownError
+	if errors.As(err, &u) {
+		if near := closest(u.Function, c.renderer.Modules().Names()); near != "" {
+			f.Hint = fmt.Sprintf("did you mean salt['%s']?", near)
+		} else {
+			f.Hint = "the built-in runner does not have it; with salt-call installed, runner auto or salt-call runs the file"
+		}
+		f.Err = &NeedError{Need{File: f.At.File, Line: f.At.Line, Text: f.At.Text, What: "salt['" + u.Function + "']"}}
+	}
+	return f
+}
+
+// place is a line of a template, with its text where the template can be found.
+func (c *compiler) place(name string, line int) fault.Pos {
+	at := fault.Pos{File: name, Line: line}
+	var raw string
+	for _, r := range c.inputs {
+		if r.file.Display() == name {
+			raw = r.src
+		}
+	}
+	if raw == "" {
+		if f, err := c.in.Roots.Find(name); err == nil {
+			if b, err := f.Read(); err == nil {
+				raw = string(b)
+			}
+		}
+	}
+	lines := strings.Split(raw, "\n")
+	if line > 0 && line <= len(lines) {
+		at.Text = strings.TrimRight(lines[line-1], "\r")
+	}
+	return at
+}
+
+// inspect checks what can be checked of a deferred file: the syntax of its templates, and the functions of salt
+// that they name.
+func (c *compiler) inspect(ctx context.Context) error {
+	for _, r := range c.inputs {
+		uses, err := c.renderer.Inspect(ctx, r.file, r.src)
+		if err != nil {
+			return c.jinjaError(ctx, err)
+		}
+		for _, u := range uses {
+			if !u.Known {
+				at := c.place(u.Template, u.Line)
+				f := fault.New(fault.Failed, compileOp+" "+c.in.SLS, "%w",
+					&NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "salt['" + u.Function + "']"}}).WithPos(at)
+				if near := closest(u.Function, c.renderer.Modules().Names()); near != "" {
+					f = f.WithHint("did you mean salt['%s']?", near)
+				}
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+func need(p pos, n Need) error {
+	at := fault.Pos{File: n.File, Line: n.Line, Text: n.Text}
+	if n.File == "" {
+		at = p.at()
+	}
+	return fault.New(fault.Failed, "", "%w", &NeedError{n}).WithPos(at).
+		WithHint("with salt-call installed, runner auto or salt-call runs the file")
+}
+
+func notFound(from pos, name string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Failed, compileOp+" "+name, "%w", err).WithPos(from.at())
+	}
+	file := strings.ReplaceAll(name, ".", "/")
+	e := failf(from, "the SLS '%s' is not there: neither salt://%s.sls nor salt://%s/init.sls", name, file, file)
+	if strings.HasPrefix(name, "makina-states") {
+		e.Err = &NeedError{Need{File: e.At.File, Line: e.At.Line, Text: e.At.Text, What: "the SLS " + name}}
+		return e.WithHint("it belongs to makina-states: put that tree on the file roots, and install salt-call to run it")
+	}
+	return e.WithHint("check the name and the file roots")
+}
+
+// includeTargets are the SLS names that an include means: relative names resolved, patterns expanded.
+// Source: Salt documentation, "Include and Exclude".
+func (c *compiler) includeTargets(src *source, inc includeRef) ([]string, error) {
+	name := inc.name
+	if strings.HasPrefix(name, ".") {
+		rest := strings.TrimLeft(name, ".")
+		up := len(name) - len(rest)
+		comps := strings.Split(src.sls, ".")
+		if src.isInit {
+			comps = append(comps, "init")
+		}
+		if up > len(comps) {
+			return nil, failf(inc.at, "Attempted relative include of '%s' within SLS '%s' goes beyond top level package", name, src.sls)
+		}
+		comps = append(comps[:len(comps)-up:len(comps)-up], rest)
+		name = strings.Join(comps, ".")
+	}
+	if !strings.ContainsAny(name, "*?[") {
+		return []string{name}, nil
+	}
+	if c.all == nil {
+		c.all = c.in.Roots.AllSLS()
+	}
+	var out []string
+	for _, s := range c.all {
+		if glob(name, s) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return nil, failf(inc.at, "no SLS matches the include '%s'", name)
+	}
+	return out, nil
+}

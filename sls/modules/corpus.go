@@ -1,0 +1,173 @@
+package modules
+
+import (
+	"crypto/rand"
+	"errors"
+	"math/big"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// addCorpus adds what makina-states gives to projects.
+func addCorpus(s *Set) {
+	cfg := func(c *call) (any, error) { return c.project() }
+	s.add("mc_project.get_configuration", "name * **", cfg)
+	s.add("mc_project_2.get_configuration", "name * **", cfg)
+	s.add("mc_project.get_configuration_item", "project item? **", func(c *call) (any, error) {
+		c.args["name"] = c.args["project"]
+		v, err := c.project()
+		if err != nil {
+			return nil, err
+		}
+		out, ok := v.(*py.Dict).GetStr(c.str("item", ""))
+		if !ok {
+			return nil, py.Errorf(py.KeyError, "%s", py.Repr(c.str("item", "")))
+		}
+		return out, nil
+	})
+	s.add("mc_locations.settings", "**", func(c *call) (any, error) { return c.locations(), nil })
+	dump := func(c *call) (any, error) {
+		return jsonDump(c.val("data"), c.boolean("pretty", false))
+	}
+	load := func(c *call) (any, error) {
+		return py.FromJSON(strings.ReplaceAll(c.str("data", ""), jsonNewline, "\n"))
+	}
+	for _, m := range []string{"mc_utils", "mc_dumper"} {
+		s.add(m+".json_dump", "data pretty? * **", dump)
+		s.add(m+".json_load", "data * **", load)
+		s.add(m+".yaml_load", "data * **", func(c *call) (any, error) { return loadYAML(c.str("data", "")) })
+		s.add(m+".yaml_dump", "data flow? nonewline? * **", func(c *call) (any, error) { return dumpYAML(c.val("data"), c.boolean("flow", false)) })
+	}
+	s.add("mc_utils.dictupdate", "dict1 dict2", func(c *call) (any, error) {
+		a, ok1 := c.val("dict1").(*py.Dict)
+		b, ok2 := c.val("dict2").(*py.Dict)
+		if !ok1 || !ok2 {
+			return nil, py.Errorf(py.TypeError, "mc_utils.dictupdate needs two dicts")
+		}
+		Merge(a, b, false)
+		return a, nil
+	})
+	s.add("mc_utils.uniquify", "seq", func(c *call) (any, error) {
+		out := py.NewList()
+		l, ok := c.val("seq").(*py.List)
+		if !ok {
+			return nil, py.Errorf(py.TypeError, "mc_utils.uniquify needs a list")
+		}
+		for _, v := range l.Items() {
+			dup := false
+			for _, w := range out.Items() {
+				dup = dup || py.Equal(v, w)
+			}
+			if !dup {
+				out.Append(v)
+			}
+		}
+		return out, nil
+	})
+	s.add("mc_utils.get", "key default? * **", func(c *call) (any, error) { return c.config(), nil })
+	s.add("mc_utils.magicstring", "thestr", func(c *call) (any, error) { return c.str("thestr", ""), nil })
+	s.add("mc_utils.yencode", "string", func(c *call) (any, error) { return c.str("string", ""), nil })
+	s.add("mc_utils.unix_crypt", "passwd", func(c *call) (any, error) {
+		return sha512Crypt(c.str("passwd", ""), "SALTsalt"), nil
+	})
+	s.put("mc_utils.generate_stored_password", "key length? force? value?", false, storedPassword)
+	s.live("mc_utils.generate_password", "length?", func(c *call) (any, error) { return c.password() })
+}
+
+// jsonNewline stands for a line feed in what mc_utils.json_dump writes, so that it fits on one line of YAML.
+const jsonNewline = " ---ANTLISLASH_N--- "
+
+func jsonDump(v any, pretty bool) (any, error) {
+	if pretty {
+		return py.ToJSON(v, py.JSONOptions{Pretty: true, Indent: "    "})
+	}
+	s, err := py.ToJSON(v, py.JSONOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return strings.ReplaceAll(s, "\n", jsonNewline), nil
+}
+
+// project is the configuration of the project itself; that of another one is not known here.
+func (c *call) project() (any, error) {
+	name, _ := c.Cfg.GetStr("name")
+	if c.Cfg == nil || py.Str(name) != c.str("name", "") {
+		return nil, py.Errorf(py.RuntimeError, "%s: the configuration of another project cannot be read", c.name)
+	}
+	return py.DeepCopy(c.Cfg), nil
+}
+
+// locations are makina-states' paths, so far as they mean something without it.
+// Source: makina-states, mc_states/modules/mc_locations.py.
+func (c *call) locations() *py.Dict {
+	d := py.NewDict(
+		"root_dir", "/", "bin_dir", "/usr/bin", "conf_dir", "/etc", "docker_root", "", "home_dir", "/home",
+		"initd_dir", "/etc/init.d", "root_home_dir", "/root", "rvm_prefix", "/usr/local", "rvm_path", "/usr/local/rvm",
+		"rvm", "/usr/local/rvm/bin/rvm", "sbin_dir", "/usr/sbin", "share_dir", "/usr/share", "srv_dir", "/srv",
+		"sysadmins_home_dir", "/home", "tmp_dir", "/tmp", "upstart_dir", "/etc/init", "users_home_dir", "/home/users",
+		"usr_dir", "/usr", "var_dir", "/var", "var_lib_dir", "/var/lib", "var_log_dir", "/var/log", "var_run_dir", "/var/run",
+		"var_spool_dir", "/var/spool", "var_tmp_dir", "/var/tmp", "lxc_root", "", "prefix", "/srv", "msr", "/srv/makina-states",
+		"ms", "/srv/makina-states", "pillar_root", "/srv/pillar", "vms_docker_root", "/srv/docker", "apps_dir", "/srv/apps",
+		"projects_dir", "/srv/projects", "remote_projects_dir", "/srv/remote_projects", "salt_root", "/srv/salt",
+		"makina_states", "/srv/salt/makina-states", "resetperms", "/srv/makina-states/_scripts/reset-perms.py",
+		"venv", "/srv/makina-states/venv", "venv_path", "/srv/makina-states/venv",
+		"cops", "/srv/corpusops/corpusops.bootstrap",
+	)
+	d.Update(c.Locations)
+	return d
+}
+
+// storedPassword makes a secret once per key. Before the step runs it only reads.
+func storedPassword(c *call) (any, error) {
+	if c.Passwords == nil {
+		return nil, errors.New(c.name + ": there is no place to keep passwords")
+	}
+	key := c.str("key", "")
+	if v, ok := c.args["value"]; ok && v != nil {
+		if c.Static {
+			return nil, &DeferError{c.name}
+		}
+		return py.Str(v), c.Passwords.Put(key, py.Str(v))
+	}
+	if !c.boolean("force", false) {
+		old, ok, err := c.Passwords.Get(key)
+		if err != nil {
+			return nil, err
+		}
+		if ok && old != "" {
+			return old, nil
+		}
+	}
+	if c.Static {
+		return nil, &DeferError{c.name}
+	}
+	pw, err := c.password()
+	if err != nil {
+		return nil, err
+	}
+	return pw, c.Passwords.Put(key, pw)
+}
+
+func (c *call) password() (string, error) {
+	n, err := c.integer("length", 16)
+	if err != nil {
+		return "", err
+	}
+	if n < 1 || n > 1024 {
+		return "", py.Errorf(py.ValueError, "the length of a password must be between 1 and 1024")
+	}
+	return randomString(int(n), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+}
+
+func randomString(n int, letters string) (string, error) {
+	out := make([]byte, n)
+	for i := range out {
+		k, err := rand.Int(rand.Reader, big.NewInt(int64(len(letters))))
+		if err != nil {
+			return "", err
+		}
+		out[i] = letters[k.Int64()]
+	}
+	return string(out), nil
+}

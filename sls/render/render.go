@@ -1,0 +1,220 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"corpus-git/internal/py"
+	"corpus-git/internal/saltyaml"
+	"corpus-git/sls/fileroot"
+	"corpus-git/sls/jinja"
+	"corpus-git/sls/modules"
+)
+
+// Renderer renders the templates of one SLS file and what it includes.
+type Renderer struct {
+	env  *modules.Env
+	salt *modules.Set
+	j    *jinja.Environment
+	opts *py.Dict
+}
+
+// New makes a Renderer.
+func New(env *modules.Env) *Renderer {
+	r := &Renderer{env: env, salt: modules.New(env), opts: py.NewDict()}
+	r.opts.Update(env.Opts)
+	if env.Cfg != nil {
+		r.opts.SetStr("ms_project", env.Cfg)
+	}
+	r.opts.SetStr("grains", dict(env.Grains))
+	r.opts.SetStr("pillar", dict(env.Pillar))
+	if !r.opts.Has("test") {
+		r.opts.SetStr("test", false)
+	}
+	r.j = jinja.New(jinja.Options{
+		Loader:              jinja.LoaderFunc(r.load),
+		Filters:             filters(),
+		Tests:               tests(),
+		Globals:             r.globals(),
+		ContextFuncs:        map[string]jinja.ContextFunc{"show_full_context": showFullContext},
+		DataLoaders:         map[string]jinja.DataLoader{"yaml": loadYAML, "json": loadJSON, "text": loadText},
+		StrictUndefined:     true,
+		ContextIsGlobal:     true,
+		KeepTrailingNewline: true,
+	})
+	return r
+}
+
+func dict(d *py.Dict) *py.Dict {
+	if d == nil {
+		return py.NewDict()
+	}
+	return d
+}
+
+// Modules is the value of salt.
+func (r *Renderer) Modules() *modules.Set { return r.salt }
+
+func (r *Renderer) globals() map[string]any {
+	g := map[string]any{
+		"salt": r.salt, "opts": r.opts, "grains": dict(r.env.Grains), "pillar": dict(r.env.Pillar),
+		"saltenv": "base", "env": "base",
+		"raise": py.NewFunc("raise", func(_ context.Context, args []any, _ *py.Dict) (any, error) {
+			if len(args) == 0 {
+				return nil, errors.New("raised by the template")
+			}
+			return nil, errors.New(py.Str(args[0]))
+		}),
+	}
+	if r.env.Cfg != nil {
+		g["cfg"] = r.env.Cfg
+	}
+	return g
+}
+
+func showFullContext(*jinja.Context, []any, *py.Dict) (any, error) {
+	return nil, errors.New("show_full_context is refused: it would show the pillar")
+}
+
+// load finds a template that another one imports or includes.
+func (r *Renderer) load(_ context.Context, name string) (src, display string, err error) {
+	f, err := r.env.Roots.Find(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+		return "", "", jinja.ErrNotFound
+	}
+	if err != nil {
+		return "", "", err
+	}
+	b, err := f.Read()
+	return string(b), f.Display(), err
+}
+
+func loadYAML(_ *jinja.Context, text string) (any, error) {
+	doc, err := saltyaml.Parse("", []byte(text), saltyaml.Options{Private: true})
+	if err != nil {
+		return nil, fmt.Errorf("the YAML cannot be read: %w", err)
+	}
+	return doc.Value, nil
+}
+
+func loadJSON(_ *jinja.Context, text string) (any, error) { return py.FromJSON(text) }
+
+func loadText(_ *jinja.Context, text string) (any, error) { return text, nil }
+
+// Vars are the variables of a template by its salt:// path and, for an SLS file, its dotted name.
+func Vars(file, sls string) *py.Dict {
+	v := py.NewDict()
+	if file != "" {
+		dir := path.Dir(file)
+		root, _, _ := strings.Cut(file, "/")
+		if dir == "." {
+			root = ""
+		}
+		v.SetStr("tplpath", "salt://"+file)
+		v.SetStr("tplfile", file)
+		v.SetStr("tpldir", dir)
+		if dir == "." {
+			v.SetStr("tpldot", "")
+		} else {
+			v.SetStr("tpldot", strings.ReplaceAll(dir, "/", "."))
+		}
+		v.SetStr("tplroot", root)
+	}
+	if sls != "" {
+		p := strings.ReplaceAll(sls, ".", "/")
+		if !strings.HasSuffix(file, "/init.sls") || strings.HasSuffix(p, "/init") {
+			if i := strings.LastIndexByte(p, '/'); i >= 0 {
+				p = p[:i]
+			} else {
+				p = ""
+			}
+		}
+		v.SetStr("sls", sls)
+		v.SetStr("slspath", p)
+		v.SetStr("slsdotpath", strings.ReplaceAll(p, "/", "."))
+		v.SetStr("slscolonpath", strings.ReplaceAll(p, "/", ":"))
+		v.SetStr("sls_path", strings.ReplaceAll(p, "/", "_"))
+	}
+	return v
+}
+
+// SLS renders an SLS file.
+func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (string, error) {
+	t, err := r.j.Parse(f.Display(), src)
+	if err != nil {
+		return "", err
+	}
+	return t.Render(ctx, Vars(f.Path, sls))
+}
+
+// Text renders a template of a file state. name is how errors call it, file its salt:// path or "".
+func (r *Renderer) Text(ctx context.Context, name, file, src string, vars *py.Dict) (string, error) {
+	t, err := r.j.Parse(name, src)
+	if err != nil {
+		return "", err
+	}
+	v := Vars(file, "")
+	v.Update(vars)
+	return t.Render(ctx, v)
+}
+
+// Use is a function of salt that a template calls.
+type Use struct {
+	Function string
+	Template string
+	Line     int
+	Known    bool
+	Live     bool
+}
+
+// Inspect parses an SLS file, and every template that it names as a constant, without rendering. The error is a
+// *jinja.Error. uses are the calls of salt in all of them.
+func (r *Renderer) Inspect(ctx context.Context, f fileroot.File, src string) (uses []Use, err error) {
+	t, err := r.j.Parse(f.Display(), src)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var visit func(t *jinja.Template, display string) error
+	visit = func(t *jinja.Template, display string) error {
+		for _, c := range t.Calls() {
+			if c.Name != "salt" || len(c.Path) == 0 {
+				continue
+			}
+			fn := c.Path[0]
+			if !strings.Contains(fn, ".") && len(c.Path) > 1 {
+				fn += "." + c.Path[1]
+			}
+			if !strings.Contains(fn, ".") {
+				continue
+			}
+			uses = append(uses, Use{Function: fn, Template: display, Line: c.Line, Known: r.salt.Has(fn), Live: r.salt.Live(fn)})
+		}
+		for _, ref := range t.References() {
+			if seen[ref] {
+				continue
+			}
+			seen[ref] = true
+			if strings.HasSuffix(ref, ".yaml") || strings.HasSuffix(ref, ".yml") || strings.HasSuffix(ref, ".json") {
+				continue
+			}
+			rt, err := r.j.Get(ctx, ref)
+			var je *jinja.Error
+			if errors.As(err, &je) && je.Class == jinja.ClassNotFound {
+				continue // it may be optional, or made by an earlier step
+			}
+			if err != nil {
+				return err
+			}
+			if err := visit(rt, ref); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return uses, visit(t, f.Display())
+}
