@@ -206,7 +206,9 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 			s.Log.Debug().Str("from", c.RemoteAddr().String()).Err(err).Msg("connection failed")
 		},
 		ChannelHandlers: map[string]gliderssh.ChannelHandler{
-			"session": func(_ *gliderssh.Server, sc *gossh.ServerConn, nch gossh.NewChannel, _ gliderssh.Context) { s.channel(sc, nch) },
+			"session": func(_ *gliderssh.Server, sc *gossh.ServerConn, nch gossh.NewChannel, _ gliderssh.Context) {
+				s.channel(sc, nch)
+			},
 			"default": func(_ *gliderssh.Server, _ *gossh.ServerConn, nch gossh.NewChannel, _ gliderssh.Context) {
 				_ = nch.Reject(gossh.Prohibited, "no forwarding here")
 			},

@@ -1,0 +1,28 @@
+// Package receive takes pushes: it is where git clients come in.
+//
+// It owns the repositories of every project (Repositories), and what a command
+// over ssh may reach (Service): it resolves paths, checks rights, and starts
+// the conversation of a push or a fetch. Below it lie the parts:
+//
+//	sshd      connections, identity, sessions
+//	access    keys and rights
+//	session   the push protocol
+//	upload    the fetch protocol
+//	pktline   framing
+//	pack, store, fsck, refs   objects and refs on disk
+//	worktree  checkouts, and commits as file systems
+//
+// It never deploys: what a push asks for goes to a Deployer, and this package
+// follows. It moves every ref but the one that deploys, which the Deployer
+// moves through Repositories.
+//
+// Invariants: identity is the key that authenticated. Who has no right on a
+// project learns nothing about it, not even that it exists. Nothing that was
+// pushed is visible before it was checked. The zero Service refuses.
+//
+// Concurrency: Repositories and Service serve any number of goroutines. A
+// repository is opened once and shared; it is closed when nobody has used it for a while.
+//
+// A crash leaves quarantines (objects/incoming-*) and *.lock files, which are
+// swept when a repository is first opened: one process owns the state.
+package receive

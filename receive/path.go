@@ -1,0 +1,67 @@
+package receive
+
+import (
+	"path"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project"
+)
+
+// ParsePath understands the path of a remote: <name>/project.git and <name>/pillar.git, <name> alone for the former, each with
+// or without .git and a leading slash, and the paths of the original, <root>/projects/<name>/git/project.git. It says nothing about whether the project exists.
+func ParsePath(root layout.Root, s string) (project.Name, project.Repo, error) {
+	bad := func() error {
+		return fault.New(fault.Usage, "", "%s is not the path of a repository", quotedPath(s)).
+			WithHint("a path is  NAME/project.git  or  NAME/pillar.git")
+	}
+	if len(s) > 4096 || strings.ContainsAny(s, "\x00\n\r\\") {
+		return "", "", bad()
+	}
+	rest := s
+	if prefix := strings.TrimSuffix(root.Projects(), "/") + "/"; strings.HasPrefix(s, prefix) {
+		rest = strings.TrimPrefix(s, prefix)
+		name, repo, ok := strings.Cut(rest, "/git/")
+		if !ok {
+			return "", "", bad()
+		}
+		rest = name + "/" + repo
+	}
+	rest = strings.TrimSuffix(strings.TrimPrefix(rest, "/"), "/")
+	if rest == "" || path.Clean(rest) != rest {
+		return "", "", bad()
+	}
+	name, repo, two := strings.Cut(rest, "/")
+	which := project.Code
+	if two {
+		switch strings.TrimSuffix(repo, ".git") {
+		case "project":
+		case "pillar":
+			which = project.PillarRepo
+		default:
+			return "", "", bad()
+		}
+	} else {
+		name = strings.TrimSuffix(name, ".git")
+	}
+	n, err := project.ParseName(name)
+	if err != nil {
+		return "", "", bad()
+	}
+	return n, which, nil
+}
+
+// quotedPath shows a path from outside, without its control characters and not at length.
+func quotedPath(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
+			return '?'
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > 100 {
+		s = string(r[:100]) + "…"
+	}
+	return "'" + s + "'"
+}

@@ -1,0 +1,341 @@
+package receive_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/event"
+	"corpus-git/project"
+	"corpus-git/receive"
+	"corpus-git/receive/access"
+)
+
+func TestGoodPush(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	head := w.git(dir, "rev-parse", "HEAD")
+	o := w.push("marie", dir, "prod", "main")
+	require.Zero(t, o.exit, o.all())
+	require.Contains(t, o.err, "remote: -----> app  none.."+head[:7]+"  by marie")
+	require.Contains(t, o.err, "remote: =====> live")
+	require.Contains(t, o.err, "main -> main")
+	require.Equal(t, map[string]string{"HEAD": head, "refs/heads/main": head}, w.remoteRefs(dir))
+	ds := w.deployer.started()
+	require.Len(t, ds, 1)
+	require.Equal(t, project.TriggerPush, ds[0].Trigger)
+	require.Equal(t, project.Change{Ref: "refs/heads/main", New: project.Commit(head)}, ds[0].Change)
+	require.Equal(t, project.Commit(head), ds[0].Code)
+	require.Equal(t, "marie", ds[0].Pusher.Key)
+	require.True(t, strings.HasPrefix(ds[0].Pusher.Fingerprint, "SHA256:"))
+	require.Empty(t, w.quarantines("app", project.Code))
+
+	// Once more, with what changed; then with a history that shares nothing.
+	second := w.commit(dir, "README", "two\n")
+	o = w.push("marie", dir, "prod", "main")
+	require.Zero(t, o.exit, o.all())
+	require.Equal(t, second, w.remoteRefs(dir)["refs/heads/main"])
+	require.False(t, w.deployer.started()[1].Forced)
+	w.git(dir, "checkout", "-q", "--orphan", "other")
+	third := w.commit(dir, "README", "three\n")
+	o = w.push("marie", dir, "-f", "prod", "HEAD:main")
+	require.Zero(t, o.exit, o.all())
+	require.Equal(t, third, w.remoteRefs(dir)["refs/heads/main"])
+	require.True(t, w.deployer.started()[2].Forced)
+}
+
+func TestFailingPush(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app")
+	first := w.git(dir, "rev-parse", "HEAD")
+	require.Zero(t, w.push("marie", dir, "prod", "main:master").exit)
+	w.commit(dir, "README", "two\n")
+	w.deployer.set(broken)
+	for range 2 { // the same push again tries again
+		o := w.push("marie", dir, "prod", "main:master")
+		require.Equal(t, 1, o.exit, o.all())
+		require.Contains(t, o.err, "! [remote rejected] main -> master (failed in 0100_build, state npm-install; rolled back)")
+		require.Contains(t, o.err, "remote:        ! 2/4 0100_build  failed after 12.4s")
+		require.Equal(t, first, w.remoteRefs(dir)["refs/heads/master"])
+	}
+	require.Len(t, w.deployer.started(), 3)
+	es, err := w.audit.List(context.Background(), "app", 10)
+	require.NoError(t, err)
+	require.Equal(t, "push", es[0].Action)
+	require.Equal(t, "failed", es[0].Outcome)
+	require.Equal(t, "marie", es[0].Actor)
+	require.Contains(t, es[0].Detail, "0100_build")
+	require.NotEmpty(t, es[0].Deployment)
+}
+
+func TestPillar(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("p", "app/pillar.git")
+	o := w.push("marie", dir, "prod", "main")
+	require.NotZero(t, o.exit)
+	require.Contains(t, o.err, `marie may not push to pillar.git of app: that takes the right "configure"`)
+	require.NoError(t, w.keys.Grant(context.Background(), access.Local("root"), "app", "marie", project.Configure))
+	o = w.push("marie", dir, "prod", "main")
+	require.Zero(t, o.exit, o.all())
+	d := w.deployer.started()[0]
+	require.Equal(t, project.PillarRepo, d.Repo)
+	require.Equal(t, w.git(dir, "rev-parse", "HEAD"), string(d.Pillar))
+	require.Empty(t, d.Code)
+}
+
+func TestOtherBranch(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	o := w.push("marie", dir, "prod", "HEAD:refs/heads/feature")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Contains(t, o.err, "hint: to deploy it, type  git push prod feature:master")
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
+	o = w.push("marie", dir, "prod", "HEAD:refs/heads/feature")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Contains(t, o.err, "! [remote rejected]")
+	require.Contains(t, o.err, "hint: to deploy it, type  git push prod feature:main")
+	o = w.push("marie", dir, "prod", "HEAD:master")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Contains(t, o.err, "master does not deploy: main does")
+	require.Len(t, w.deployer.started(), 1)
+	require.Empty(t, w.quarantines("app", project.Code))
+
+	w.projects.set("app", receive.Settings{StoreOtherBranches: true})
+	o = w.push("marie", dir, "prod", "HEAD:refs/heads/feature")
+	require.Zero(t, o.exit, o.all())
+	require.Contains(t, o.err, "feature is stored, not deployed: main deploys")
+	require.Contains(t, w.remoteRefs(dir), "refs/heads/feature")
+	require.Len(t, w.deployer.started(), 1)
+
+	o = w.push("marie", dir, "prod", ":feature")
+	require.Zero(t, o.exit, o.all())
+	require.NotContains(t, w.remoteRefs(dir), "refs/heads/feature")
+	o = w.push("marie", dir, "prod", ":main")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "it cannot be deleted")
+}
+
+func TestBothBranchesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	w.git(dir, "branch", "master")
+	o := w.push("marie", dir, "prod", "main", "master")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Contains(t, o.err, "main does not deploy: master does")
+	require.Equal(t, "refs/heads/master", w.deployer.started()[0].Change.Ref)
+	require.Contains(t, w.remoteRefs(dir), "refs/heads/master")
+}
+
+func TestTags(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	w.git(dir, "tag", "-a", "-m", "one", "v1")
+	w.git(dir, "tag", "light")
+	w.deployer.set(broken)
+	o := w.push("marie", dir, "prod", "main", "v1")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "v1 -> v1 (not stored, because main was rejected)")
+	require.Empty(t, w.remoteRefs(dir))
+	w.deployer.set(live)
+	o = w.push("marie", dir, "--follow-tags", "prod", "main")
+	require.Zero(t, o.exit, o.all())
+	require.Contains(t, w.remoteRefs(dir), "refs/tags/v1")
+	require.Zero(t, w.push("marie", dir, "prod", "light").exit)
+	require.Contains(t, w.remoteRefs(dir), "refs/tags/light")
+	require.Len(t, w.deployer.started(), 2, "a tag deploys nothing")
+	require.Zero(t, w.push("marie", dir, "prod", ":refs/tags/v1").exit)
+	require.NotContains(t, w.remoteRefs(dir), "refs/tags/v1")
+	w.git(dir, "fsck", "--strict")
+	w.git(w.repos.Dir("app", project.Code), "fsck", "--strict")
+}
+
+func TestAtomic(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	w.git(dir, "tag", "v1")
+	o := w.push("marie", dir, "--atomic", "prod", "main", "v1", "HEAD:refs/heads/feature")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Empty(t, w.remoteRefs(dir))
+	require.Empty(t, w.deployer.started())
+	o = w.push("marie", dir, "--atomic", "prod", "main", "v1")
+	require.Zero(t, o.exit, o.all())
+	require.Len(t, w.remoteRefs(dir), 3)
+}
+
+func TestRedeploy(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	o := w.push("marie", dir, "prod", "HEAD:refs/deploy/now")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "nothing was deployed yet")
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
+	for range 2 {
+		o = w.push("marie", dir, "prod", "HEAD:refs/deploy/now")
+		require.Zero(t, o.exit, o.all())
+		require.Contains(t, o.err, "=====> live")
+	}
+	ds := w.deployer.started()
+	require.Len(t, ds, 3)
+	require.Equal(t, project.TriggerRedeploy, ds[1].Trigger)
+	require.Equal(t, project.Change{}, ds[1].Change)
+	// Another commit goes the way of the branch.
+	next := w.commit(dir, "README", "two\n")
+	o = w.push("marie", dir, "prod", "HEAD:refs/deploy/now")
+	require.Zero(t, o.exit, o.all())
+	require.Equal(t, project.TriggerPush, w.deployer.started()[3].Trigger)
+	require.Equal(t, map[string]string{"HEAD": next, "refs/heads/main": next}, w.remoteRefs(dir), "virtual refs are never shown")
+
+	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
+		return project.Result{State: project.Done}
+	})
+	third := w.commit(dir, "README", "three\n")
+	require.Zero(t, w.push("marie", dir, "prod", "HEAD:refs/plan/now").exit)
+	d := w.deployer.started()[4]
+	require.Equal(t, project.TriggerPlan, d.Trigger)
+	require.Equal(t, third, string(d.Code))
+	require.Equal(t, next, w.remoteRefs(dir)["refs/heads/main"], "a plan moves nothing")
+	require.Empty(t, w.quarantines("app", project.Code))
+
+	require.Zero(t, w.push("marie", dir, "prod", "HEAD:refs/rollback/"+string(ds[0].ID)).exit)
+	d = w.deployer.started()[5]
+	require.Equal(t, project.TriggerRollback, d.Trigger)
+	require.Equal(t, ds[0].ID, d.Restore)
+	o = w.push("marie", dir, "prod", "HEAD:refs/rollback/nonsense")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "is not the ID of a deployment")
+	o = w.push("marie", dir, "prod", "HEAD:refs/deploy/a", "HEAD:refs/plan/b")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "one push deploys once")
+	require.Len(t, w.deployer.started(), 6)
+}
+
+func TestPushOptions(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	o := w.push("marie", dir, "-o", "only=install", "-o", "only_steps=a,b", "-o", "skip=archive", "-o", "nonsense", "-o", "color", "prod", "main")
+	require.Zero(t, o.exit, o.all())
+	require.Equal(t, project.Selection{Only: []string{"install"}, OnlySteps: []string{"a", "b"}, Skip: []string{"archive"}}, w.deployer.started()[0].Select)
+	require.Contains(t, o.err, "push option not understood and not used: nonsense")
+	require.Contains(t, o.err, "\x1b[32m=====> live")
+	w.commit(dir, "README", "two\n")
+	o = w.push("marie", dir, "-o", "skip=", "prod", "main")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "needs a value")
+	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
+	cmd.Env = append(cmd.Env, "CORPUS_COLOR=1")
+	o = finish(t, cmd)
+	require.Zero(t, o.exit)
+	require.Contains(t, o.err, "\x1b[32m=====> live", "the environment asks for colour too")
+	w.commit(dir, "README", "three\n")
+	o = w.push("marie", dir, "prod", "main")
+	require.Zero(t, o.exit)
+	require.NotContains(t, o.err, "\x1b[3")
+}
+
+func TestQuiet(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	o := w.push("marie", dir, "-o", "quiet", "prod", "main")
+	require.Zero(t, o.exit, o.all())
+	require.Contains(t, o.err, "=====> live")
+	require.NotContains(t, o.err, "----->")
+	w.commit(dir, "README", "two\n")
+	w.deployer.set(broken)
+	o = w.push("marie", dir, "-o", "quiet", "prod", "main")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "! 2/4 0100_build")
+	require.Contains(t, o.err, "hint: see it whole")
+	require.NotContains(t, o.err, "----->")
+}
+
+func TestShallowPush(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	w.commit(dir, "README", "two\n")
+	w.commit(dir, "README", "three\n")
+	shallow := w.path("shallow")
+	w.git(w.dir, "clone", "-q", "--depth", "1", "file://"+dir, shallow)
+	w.git(shallow, "remote", "add", "prod", w.url("app/project.git"))
+	o := w.push("marie", shallow, "prod", "main")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Contains(t, o.err, "(shallow update not allowed)")
+	require.Contains(t, o.err, "git fetch --unshallow")
+	require.Empty(t, w.deployer.started())
+	require.Empty(t, w.quarantines("app", project.Code))
+	// Where the server has what is missing, a shallow clone may push.
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
+	w.commit(shallow, "README", "four\n")
+	o = w.push("marie", shallow, "prod", "main")
+	require.Zero(t, o.exit, o.all())
+}
+
+func TestStaleOldValue(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
+	base := w.git(dir, "rev-parse", "HEAD")
+	mine := w.commit(dir, "README", "mine\n")
+	// While this push deploys, the branch moves under it.
+	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
+		return project.Result{State: project.Refused, Reason: "the branch moved meanwhile: fetch first"}
+	})
+	o := w.push("marie", dir, "prod", "main")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "(refused: the branch moved meanwhile: fetch first)")
+	require.Equal(t, base, w.remoteRefs(dir)["refs/heads/main"])
+	_ = mine
+}
+
+func TestProtocolVersions(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	for _, v := range []string{"0", "1", "2"} {
+		head := w.commit(dir, "README", v)
+		o := finish(t, w.gitCmd("marie", dir, "-c", "protocol.version="+v, "push", "prod", "main"))
+		require.Zero(t, o.exit, o.all())
+		o = finish(t, w.gitCmd("marie", dir, "-c", "protocol.version="+v, "clone", "-q", w.url("app/project.git"), w.path("clone"+v)))
+		require.Zero(t, o.exit, o.all())
+		require.Equal(t, head, w.git(w.path("clone"+v), "rev-parse", "HEAD"))
+	}
+}
+
+func TestManyRefs(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
+	head := w.git(dir, "rev-parse", "HEAD")
+	var b strings.Builder
+	for i := range 500 {
+		b.WriteString("create refs/tags/t" + strings.Repeat("x", i%7) + "-" + time.Duration(i).String() + " " + head + "\n")
+	}
+	cmd := w.gitCmd("marie", dir, "update-ref", "--stdin")
+	cmd.Stdin = strings.NewReader(b.String())
+	require.Zero(t, finish(t, cmd).exit)
+	o := w.push("marie", dir, "prod", "--tags")
+	require.Zero(t, o.exit, o.all())
+	require.Len(t, w.remoteRefs(dir), 502)
+	w.service.Limits.Commands = 100
+	o = w.push("marie", dir, "--prune", "prod", ":refs/tags/*")
+	_ = o
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit, "nothing to do is no error")
+}
+
+func TestCreateOnPush(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "fresh/project.git")
+	o := w.push("boss", dir, "prod", "main")
+	require.NotZero(t, o.exit)
+	require.Contains(t, o.err, "corpus-git project create fresh")
+	w.service.CreateOnPush = true
+	o = w.push("marie", dir, "prod", "main")
+	require.NotZero(t, o.exit, "for admins only")
+	o = w.push("boss", dir, "prod", "main")
+	require.Zero(t, o.exit, o.all())
+	require.Len(t, w.deployer.started(), 1)
+	_, err := os.Stat(w.repos.Dir("fresh", project.PillarRepo))
+	require.NoError(t, err)
+}

@@ -1,0 +1,206 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/vfs"
+	"corpus-git/project"
+	"corpus-git/receive/session"
+	"corpus-git/receive/store"
+	"corpus-git/receive/worktree"
+)
+
+// config is what a repository of ours says beyond git's own defaults: hidden refs stay hidden, from whoever serves the repository,
+// and no git that works in it beside us throws objects away.
+const config = `[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = true
+[transfer]
+	hideRefs = refs/corpus
+[gc]
+	auto = 0
+[receive]
+	autogc = false
+`
+
+// Create makes the bare repository if it is missing, and what is missing of it. Idempotent; durable on return. made tells that
+// there was none. The pillar's can be read by its owner only; fixperms may change that.
+func (r *Repositories) Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if _, err := project.ParseName(string(name)); err != nil {
+		return false, err
+	}
+	dir := r.Dir(name, repo)
+	there, err := r.Exists(name, repo)
+	if err != nil {
+		return false, err
+	}
+	f := r.fs()
+	if !there {
+		if err := vfs.MkdirAll(f, filepath.Dir(dir), 0o755); err != nil {
+			return false, err
+		}
+		mode := uint32(0o755)
+		if repo == project.PillarRepo {
+			mode = 0o700
+		}
+		if err := f.Mkdir(dir, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return false, err
+		}
+		if err := store.Init(dir); err != nil {
+			return false, err
+		}
+		return true, vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(config), 0o644)
+	}
+	for _, sub := range []string{"objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags"} {
+		if err := f.Mkdir(filepath.Join(dir, sub), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return false, err
+		}
+	}
+	_, err = os.Stat(filepath.Join(dir, "config"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(config), 0o644)
+	}
+	return false, err
+}
+
+// reader sees the repository, and what in holds.
+func (o *repository) reader(in project.Incoming) (store.Reader, error) {
+	if in == nil {
+		return o.db, nil
+	}
+	i, ok := in.(interface{ Reader() store.Reader })
+	if !ok {
+		return nil, fmt.Errorf("incoming objects of another make: %T", in)
+	}
+	return i.Reader(), nil
+}
+
+// Tree is a commit's files; objects of in, which may be nil, are seen. The repository stays open until ctx ends, and the file
+// system is good until then.
+func (r *Repositories) Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error) {
+	o, err := r.acquire(name, repo)
+	if err != nil {
+		return nil, err
+	}
+	rd, err := o.reader(in)
+	if err != nil {
+		r.release(o)
+		return nil, err
+	}
+	t, err := worktree.Tree(ctx, rd, hashOf(c), "")
+	if err != nil {
+		r.release(o)
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { r.release(o) })
+	return t, nil
+}
+
+// Checkout brings a published commit into the working copy dir, on the branch that deploys and with the repository's tags.
+// Re-runnable; durable on return.
+func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (project.CheckoutStats, error) {
+	var out project.CheckoutStats
+	err := r.with(ctx, name, repo, func(o *repository) error {
+		branch, err := o.refs.Head()
+		if err != nil {
+			return err
+		}
+		list, err := o.refs.List("refs/tags/")
+		if err != nil {
+			return err
+		}
+		tags := make(map[string]plumbing.Hash, len(list))
+		for _, t := range list {
+			tags[t.Name] = t.Hash
+		}
+		abs, err := filepath.Abs(o.dir)
+		if err != nil {
+			return err
+		}
+		if dir, err = filepath.Abs(dir); err != nil {
+			return err
+		}
+		st, err := worktree.Sync(ctx, worktree.Request{Objects: o.db, Repo: abs, Commit: hashOf(c), Dir: dir, Branch: branch, Tags: tags, Now: r.Now})
+		if err != nil {
+			return err
+		}
+		out = project.CheckoutStats{
+			Written: st.Written, Removed: st.Removed, Unchanged: st.Unchanged, Untracked: st.Untracked,
+			Local: st.LocalChanges.First, LocalCount: st.LocalChanges.Count, Bytes: st.Bytes, Notes: st.Notes,
+		}
+		if st.Overwritten.Count > 0 {
+			out.Notes = append(out.Notes, overwritten(st.Overwritten))
+		}
+		return nil
+	})
+	return out, err
+}
+
+func overwritten(p worktree.Paths) string {
+	first := p.First[:min(len(p.First), 3)]
+	text := fmt.Sprintf("%s that git did not track lay in the way of pushed ones, and went: %s", event.Plural(p.Count, "file"), strings.Join(first, ", "))
+	if p.Count > len(first) {
+		text += ", …"
+	}
+	return text
+}
+
+// maxPaths is how many paths a Description names.
+const maxPaths = 20
+
+// Describe compares two commits; old may be "".
+func (r *Repositories) Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error) {
+	var d project.Description
+	err := r.with(ctx, name, repo, func(o *repository) error {
+		rd, err := o.reader(in)
+		if err != nil {
+			return err
+		}
+		facts, err := worktree.Describe(rd, hashOf(new))
+		if err != nil {
+			return err
+		}
+		from := hashOf(old)
+		if !from.IsZero() {
+			// A commit that a rollback left behind may be gone from the repository; then all of new is new.
+			if ok, err := rd.Has(from); err != nil {
+				return err
+			} else if !ok {
+				from = plumbing.ZeroHash
+			}
+		}
+		adv, err := worktree.Compare(ctx, rd, from, hashOf(new))
+		if err != nil {
+			return err
+		}
+		diff, err := worktree.Diff(ctx, rd, from, hashOf(new), maxPaths)
+		if err != nil {
+			return err
+		}
+		d = project.Description{
+			Subject: facts.Subject, Author: facts.Author.Name, Time: facts.Author.When,
+			Commits: adv.Commits, CommitsMore: adv.More, Files: diff.Files(), Forced: old != "" && (from.IsZero() || !adv.FastForward),
+		}
+		for _, p := range diff.Paths {
+			d.Paths = append(d.Paths, p.Path)
+		}
+		return nil
+	})
+	return d, err
+}
+
+// the Incoming that session hands out is one that reader understands
+var _ interface{ Reader() store.Reader } = (*session.Incoming)(nil)

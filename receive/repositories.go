@@ -1,0 +1,257 @@
+package receive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/rs/zerolog"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/receive/refs"
+	"corpus-git/receive/store"
+)
+
+// Repositories is the bare repositories of all projects. Its exported fields are set before use. One process owns them at a time:
+// what a crash left in a repository is swept when it is first opened.
+type Repositories struct {
+	Root layout.Root
+	// FS is where refs and configuration are written; nil is the machine's file system.
+	FS vfs.FS
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// MaxOpen is how many repositories stay open while nobody uses them. Default 128.
+	MaxOpen int
+	Log     zerolog.Logger
+
+	mu   sync.Mutex
+	open map[key]*repository
+	// known are the repositories that were swept in this process, by their folder's inode.
+	known map[key]inode
+	clock uint64
+}
+
+type key struct {
+	name project.Name
+	repo project.Repo
+}
+
+type inode struct{ dev, ino uint64 }
+
+// repository is one that is open.
+type repository struct {
+	key   key
+	dir   string
+	inode inode
+	db    *store.DB
+	refs  *refs.Store
+
+	users int
+	used  uint64
+	stale bool // its folder is gone, or another one: closed when the last user leaves
+}
+
+func (r *Repositories) fs() vfs.FS {
+	if r.FS == nil {
+		return vfs.OS{}
+	}
+	return r.FS
+}
+
+func (r *Repositories) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// Dir is the folder of a repository.
+func (r *Repositories) Dir(name project.Name, repo project.Repo) string {
+	p := r.Root.Project(string(name))
+	if repo == project.PillarRepo {
+		return p.PillarGit()
+	}
+	return p.ProjectGit()
+}
+
+// Exists tells whether there is such a repository.
+func (r *Repositories) Exists(name project.Name, repo project.Repo) (bool, error) {
+	_, err := os.Stat(filepath.Join(r.Dir(name, repo), "HEAD"))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// acquire opens a repository, or takes the open one. The caller releases it, once.
+func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repository, error) {
+	if _, err := project.ParseName(string(name)); err != nil {
+		return nil, err
+	}
+	k := key{name, repo}
+	dir := r.Dir(name, repo)
+	st, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, fault.New(fault.Refused, "", "there is no repository %s.git of %s", repo, name).WithHint("corpus-git project create %s  makes what is missing", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil, errors.New("no inode in a file's facts")
+	}
+	id := inode{uint64(sys.Dev), sys.Ino}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o := r.open[k]; o != nil {
+		if o.inode == id {
+			return r.use(o), nil
+		}
+		r.drop(o) // the project was destroyed and made again
+	}
+	o := &repository{key: k, dir: dir, inode: id, refs: &refs.Store{Dir: dir, FS: r.FS}}
+	stale := time.Duration(0) // the store's own default
+	if r.known[k] != id {
+		gone, err := o.refs.SweepLocks()
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range gone {
+			r.Log.Warn().Str("project", string(name)).Str("lock", l).Msg("removed a lock that a crash left")
+		}
+		stale = -1
+	}
+	if o.db, err = store.Open(dir, store.Options{StaleAfter: stale, Now: r.Now}); err != nil {
+		return nil, err
+	}
+	if r.open == nil {
+		r.open, r.known = map[key]*repository{}, map[key]inode{}
+	}
+	r.open[k], r.known[k] = o, id
+	r.use(o)
+	r.evict()
+	return o, nil
+}
+
+// use counts a user in. r.mu is held.
+func (r *Repositories) use(o *repository) *repository {
+	o.users++
+	r.clock++
+	o.used = r.clock
+	return o
+}
+
+// hold is one more use of a repository that is in use.
+func (r *Repositories) hold(o *repository) (release func()) {
+	r.mu.Lock()
+	r.use(o)
+	r.mu.Unlock()
+	return func() { r.release(o) }
+}
+
+func (r *Repositories) release(o *repository) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o.users--; o.users == 0 && o.stale {
+		r.close(o)
+	}
+	r.evict()
+}
+
+// drop takes a repository out of the open ones. r.mu is held.
+func (r *Repositories) drop(o *repository) {
+	delete(r.open, o.key)
+	if o.users == 0 {
+		r.close(o)
+		return
+	}
+	o.stale = true
+}
+
+func (r *Repositories) close(o *repository) {
+	if err := o.db.Close(); err != nil {
+		r.Log.Warn().Err(err).Str("dir", o.dir).Msg("closing a repository")
+	}
+}
+
+// evict closes those that were not used for longest. r.mu is held.
+func (r *Repositories) evict() {
+	most := r.MaxOpen
+	if most <= 0 {
+		most = 128
+	}
+	if len(r.open) <= most {
+		return
+	}
+	var idle []*repository
+	for _, o := range r.open {
+		if o.users == 0 {
+			idle = append(idle, o)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *repository) int { return cmp.Compare(a.used, b.used) })
+	// A few more than need be, so that the next ones find room.
+	for _, o := range idle[:min(len(idle), len(r.open)-most+most/8)] {
+		r.drop(o)
+	}
+}
+
+// Forget closes a project's repositories, as its destruction must. What uses them goes on.
+func (r *Repositories) Forget(name project.Name) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, o := range r.open {
+		if k.name == name {
+			r.drop(o)
+		}
+	}
+	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+		delete(r.known, key{name, repo})
+	}
+}
+
+// Close closes all repositories. Nothing may use them any more.
+func (r *Repositories) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for k, o := range r.open {
+		delete(r.open, k)
+		errs = append(errs, o.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// with opens a repository for one call.
+func (r *Repositories) with(ctx context.Context, name project.Name, repo project.Repo, f func(*repository) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	o, err := r.acquire(name, repo)
+	if err != nil {
+		return err
+	}
+	defer r.release(o)
+	return f(o)
+}
+
+func hashOf(c project.Commit) plumbing.Hash { return plumbing.NewHash(string(c)) }
+
+func commitOf(h plumbing.Hash) project.Commit {
+	if h.IsZero() {
+		return ""
+	}
+	return project.Commit(h.String())
+}

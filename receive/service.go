@@ -1,0 +1,301 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/receive/access"
+	"corpus-git/receive/pack"
+	"corpus-git/receive/pktline"
+	"corpus-git/receive/session"
+	"corpus-git/receive/sshd"
+	"corpus-git/receive/upload"
+)
+
+// Commands runs what a client types that is not git's: the verbs of the command line. argv is empty for a client that gave no
+// command, who is told who he is and what he may push. The result is the exit status.
+type Commands interface {
+	Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) (exit int)
+}
+
+// Access looks rights up; access.Store satisfies it.
+type Access interface {
+	Can(ctx context.Context, who access.Identity, name project.Name, want project.Right) (bool, error)
+	IsAdmin(ctx context.Context, who access.Identity) (bool, error)
+	Used(ctx context.Context, fingerprint string) error
+}
+
+// Settings is what receiving needs to know of a project.
+type Settings struct {
+	// RemoteLess projects have no repositories.
+	RemoteLess bool
+	// StoreOtherBranches takes branches that do not deploy.
+	StoreOtherBranches bool
+}
+
+// Projects knows which projects exist.
+type Projects interface {
+	// Lookup gives a project's settings; ok is false for an unknown one.
+	Lookup(ctx context.Context, name project.Name) (s Settings, ok bool, err error)
+	// Create makes a project with its repositories, for create_on_push.
+	Create(ctx context.Context, by access.Identity, name project.Name) error
+}
+
+// Audit records who did what; audit.Log satisfies it.
+type Audit interface {
+	Record(ctx context.Context, e audit.Entry) error
+}
+
+// Service serves what comes over ssh. It is an sshd.Handler. Fields are set before use.
+type Service struct {
+	Root     layout.Root
+	Repos    *Repositories
+	Access   Access
+	Projects Projects
+	Deployer Deployer
+	Commands Commands
+	Audit    Audit
+	// Find resolves the prefix of a deployment's ID for refs/rollback; nil hands the prefix to the Deployer as it is.
+	Find func(ctx context.Context, name project.Name, prefix string) (project.ID, error)
+	// CreateOnPush lets the first push of an admin to a new valid name create the project.
+	CreateOnPush bool
+	// Version is ours, for the agent capability.
+	Version string
+	// Limits bound a push, PackLimits its pack, UploadLimits a fetch. Zero fields have defaults.
+	Limits       session.Limits
+	PackLimits   pack.Limits
+	UploadLimits upload.Limits
+	// Keepalive and Still are session.Push's.
+	Keepalive, Still time.Duration
+	// NewID names quarantines and pushes; nil is project.NewID.
+	NewID func() project.ID
+	Now   func() time.Time
+	Log   zerolog.Logger
+}
+
+var _ sshd.Handler = (*Service)(nil)
+
+// Serve runs one session's command.
+func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
+	if sess.Subsystem != "" {
+		return s.say(sess, fault.New(fault.Refused, "", "there is no subsystem %s here", quotedPath(sess.Subsystem)).
+			WithHint("git and the commands of corpus-git are all there is: no sftp, no scp, no shell"))
+	}
+	argv, err := Words(sess.Command)
+	if err != nil {
+		return s.say(sess, err)
+	}
+	if len(argv) > 1 && argv[0] == "git" && (argv[1] == "receive-pack" || argv[1] == "upload-pack") {
+		argv = append([]string{"git-" + argv[1]}, argv[2:]...)
+	}
+	if len(argv) > 0 {
+		switch argv[0] {
+		case "git-receive-pack", "git-upload-pack":
+			return s.git(ctx, sess, argv[0], argv[1:])
+		case "git-upload-archive", "git-lfs-authenticate", "git-lfs-transfer", "scp", "rsync", "sftp-server":
+			return s.say(sess, fault.New(fault.Refused, "", "%s is not supported here", argv[0]).WithHint("clone, fetch and push are; and so are the commands that  help  lists"))
+		}
+	}
+	if s.Commands == nil {
+		return s.say(sess, fault.New(fault.Usage, "", "this server has no commands but git's"))
+	}
+	return s.Commands.Run(ctx, sess.Identity, argv, sess.Stdin, sess.Stdout, sess.Stderr, sess.Terminal)
+}
+
+// say explains an error on standard error and gives its exit status.
+func (s *Service) say(sess *sshd.Session, err error) int {
+	if fault.KindOf(err) == fault.Internal {
+		s.Log.Error().Err(err).Str("key", sess.Identity.Name).Msg("session failed")
+		err = &fault.Error{Kind: fault.Internal, Err: errors.New("the server failed at this; its log has the details")}
+	}
+	fmt.Fprintf(sess.Stderr, "error: %s\n", err)
+	if h := fault.HintOf(err); h != "" {
+		fmt.Fprintf(sess.Stderr, "hint: %s\n", h)
+	}
+	return fault.ExitCode(err)
+}
+
+// refuse tells a git client why there is no conversation: an ERR line (gitprotocol-pack(5)), which it prints as
+// "fatal: remote error:" and nothing else.
+func (s *Service) refuse(sess *sshd.Session, err error) int {
+	text := "the server failed at this; its log has the details"
+	if fault.KindOf(err) == fault.Internal {
+		s.Log.Error().Err(err).Str("key", sess.Identity.Name).Str("command", sess.Command).Msg("git session failed")
+	} else {
+		text = err.Error()
+	}
+	if h := fault.HintOf(err); h != "" {
+		text += "\nhint: " + h
+	}
+	if werr := pktline.NewWriter(sess.Stdout).Errorf("%s", text); werr != nil {
+		s.Log.Debug().Err(werr).Msg("telling a client of its error")
+	}
+	return fault.ExitCode(err)
+}
+
+// git serves one git command.
+func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, args []string) int {
+	action, push := "fetch", command == "git-receive-pack"
+	if push {
+		action = "push"
+	}
+	if len(args) != 1 {
+		return s.say(sess, fault.New(fault.Usage, "", "%s takes one path", command))
+	}
+	if sess.Terminal.Pty {
+		return s.say(sess, fault.New(fault.Usage, "", "git needs a line without a terminal").WithHint("leave out  -t  (RequestTTY in ~/.ssh/config)"))
+	}
+	name, repo, err := ParsePath(s.Root, args[0])
+	if err != nil {
+		return s.refuse(sess, err)
+	}
+	settings, err := s.allowed(ctx, sess.Identity, name, repo, push)
+	if err != nil {
+		s.record(ctx, sess.Identity, action, name, string(repo)+".git", err)
+		return s.refuse(sess, err)
+	}
+	o, err := s.Repos.acquire(name, repo)
+	if err != nil {
+		return s.refuse(sess, err)
+	}
+	defer s.Repos.release(o)
+	version := upload.Version(sess.Env["GIT_PROTOCOL"])
+	if !push {
+		err := upload.Serve(ctx, upload.Request{Objects: o.db, Refs: o.refs, Version: version, Agent: s.agent(), Limits: s.UploadLimits}, sess.Stdin, sess.Stdout)
+		if err != nil && fault.KindOf(err) == fault.Internal {
+			s.Log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("fetch failed")
+		}
+		return fault.ExitCode(err)
+	}
+	p := &session.Push{
+		Policy:   session.Policy{StoreOtherBranches: settings.StoreOtherBranches, Repo: repo, Project: name, Remote: "prod"},
+		Pusher:   project.Pusher{Key: sess.Identity.Name, Fingerprint: sess.Identity.Fingerprint, From: sess.Identity.From},
+		DB:       o.db,
+		Refs:     o.refs,
+		Hold:     func() func() { return s.Repos.hold(o) },
+		Deployer: s.Deployer, Find: s.Find,
+		Version: version, Agent: s.agent(), Colour: sess.Terminal.Colour,
+		Limits: s.Limits, PackLimits: s.PackLimits, Keepalive: s.Keepalive, Still: s.Still,
+		Now: s.Now, ID: s.newID(), Log: s.Log,
+		Audit: func(e audit.Entry) { s.write(ctx, e) },
+	}
+	if version == 2 {
+		p.Version = 0 // there is no push in protocol 2 (gitprotocol-v2(5)); git itself falls back to 0
+	}
+	return p.Serve(ctx, sess.Stdin, sess.Stdout, sess.Stderr)
+}
+
+func (s *Service) agent() string { return "corpus-git/" + strings.ReplaceAll(s.Version, " ", "-") }
+
+func (s *Service) newID() string {
+	if s.NewID != nil {
+		return string(s.NewID())
+	}
+	return string(project.NewID())
+}
+
+// allowed decides whether an identity may push to, or fetch from, a repository. Whoever has no right on a project gets one answer,
+// whether it exists or not, after the same look-ups.
+func (s *Service) allowed(ctx context.Context, who access.Identity, name project.Name, repo project.Repo, push bool) (Settings, error) {
+	want := project.Read
+	switch {
+	case repo == project.PillarRepo:
+		want = project.Configure
+	case push:
+		want = project.Deploy
+	}
+	settings, exists, err := s.Projects.Lookup(ctx, name)
+	if err != nil {
+		return settings, err
+	}
+	can, err := s.Access.Can(ctx, who, name, want)
+	if err != nil {
+		return settings, err
+	}
+	knows := can
+	for _, r := range []project.Right{project.Read, project.Configure} {
+		ok, err := s.Access.Can(ctx, who, name, r)
+		if err != nil {
+			return settings, err
+		}
+		knows = knows || ok
+	}
+	admin, err := s.Access.IsAdmin(ctx, who)
+	if err != nil {
+		return settings, err
+	}
+	switch {
+	case exists && can:
+		return settings, s.ready(ctx, name, repo, settings)
+	case !exists && admin && push && s.CreateOnPush:
+		if err := s.Projects.Create(ctx, who, name); err != nil {
+			return settings, err
+		}
+		s.record(ctx, who, "project create", name, "on push", nil)
+		settings, _, err = s.Projects.Lookup(ctx, name)
+		return settings, err
+	case !exists && admin:
+		return settings, fault.New(fault.Refused, "", "there is no project %s", name).WithHint("make it with  corpus-git project create %s", name)
+	case exists && knows:
+		what := "fetch from"
+		if push {
+			what = "push to"
+		}
+		return settings, fault.New(fault.Refused, "", "%s may not %s %s.git of %s: that takes the right %q", who.Name, what, repo, name, want).
+			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, who.Name, want)
+	}
+	return settings, fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).
+		WithHint("ssh without a command tells which projects you may push; an administrator can add to them")
+}
+
+// ready makes sure that the repository of a project that exists is there.
+func (s *Service) ready(ctx context.Context, name project.Name, repo project.Repo, settings Settings) error {
+	if settings.RemoteLess {
+		return fault.New(fault.Refused, "", "%s has no remotes: it is deployed by hand", name).WithHint("on the machine:  corpus-git deploy %s", name)
+	}
+	there, err := s.Repos.Exists(name, repo)
+	if err != nil || there {
+		return err
+	}
+	_, err = s.Repos.Create(ctx, name, repo)
+	return err
+}
+
+func (s *Service) record(ctx context.Context, who access.Identity, action string, name project.Name, object string, err error) {
+	e := audit.Entry{Actor: who.Name, Fingerprint: who.Fingerprint, From: who.From, Action: action, Project: string(name), Object: object, Outcome: "ok"}
+	if err != nil {
+		e.Outcome, e.Detail = "refused", err.Error()
+		if fault.KindOf(err) == fault.Internal {
+			e.Outcome, e.Detail = "failed", "server error"
+		}
+	}
+	s.write(ctx, e)
+}
+
+func (s *Service) write(ctx context.Context, e audit.Entry) {
+	if err := s.Audit.Record(context.WithoutCancel(ctx), e); err != nil {
+		s.Log.Error().Err(err).Str("action", e.Action).Str("actor", e.Actor).Msg("audit log")
+	}
+}
+
+// LoggedIn notes that a key was used; it is for sshd.Server.
+func (s *Service) LoggedIn(who access.Identity) {
+	if err := s.Access.Used(context.Background(), who.Fingerprint); err != nil {
+		s.Log.Warn().Err(err).Str("key", who.Name).Msg("noting a key's use")
+	}
+}
+
+// RefusedLogin records a connection whose keys are all unknown; it is for sshd.Server.
+func (s *Service) RefusedLogin(from, user, fingerprint string) {
+	s.write(context.Background(), audit.Entry{Fingerprint: fingerprint, From: from, Action: "login", Object: quotedPath(user), Outcome: "refused", Detail: "no key that was offered is known"})
+}

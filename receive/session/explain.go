@@ -1,0 +1,120 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/receive/fsck"
+	"corpus-git/receive/pack"
+	"corpus-git/receive/refs"
+	"corpus-git/receive/store"
+)
+
+// classify gives the errors of the rooms below their kind and their hint. What is not known stays the server's own fault.
+func classify(err error) error {
+	var fe *fault.Error
+	if err == nil || errors.As(err, &fe) {
+		return err
+	}
+	var (
+		bad      *fsck.Error
+		limit    *pack.LimitError
+		base     *pack.MissingBaseError
+		missing  *store.MissingError
+		shallow  *store.ShallowError
+		conflict *refs.ConflictError
+		clash    *refs.ClashError
+		locked   *refs.LockedError
+		name     *refs.NameError
+		wrong    *store.WrongTypeError
+	)
+	switch {
+	case errors.As(err, &shallow):
+		return fault.New(fault.Refused, "", "shallow update not allowed: %w", err).WithHint("your clone has only a part of the history; get the rest, then push again:  git fetch --unshallow")
+	case errors.As(err, &bad):
+		return fault.New(fault.Refused, "", "%w", err).WithHint("git fsck  shows it in your clone too; the commit that brought it must be made again without it")
+	case errors.As(err, &limit):
+		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise the limit, in the server's configuration")
+	case errors.As(err, &base), errors.As(err, &missing):
+		return fault.New(fault.Refused, "", "the push is not complete: %w", err).WithHint("git fsck  tells whether your clone is; if it is, push with  --no-thin")
+	case errors.Is(err, pack.ErrCorrupt):
+		return fault.New(fault.Refused, "", "the pack is damaged: %w", err).WithHint("push again; if it stays,  git fsck  tells whether your clone is damaged")
+	case errors.As(err, &conflict):
+		return fault.New(fault.Refused, "", "%w", err).WithHint("somebody else moved it:  git fetch  first, look, and push again")
+	case errors.As(err, &locked):
+		return fault.New(fault.Busy, "", "%w", err).WithHint("push again in a moment")
+	case errors.As(err, &clash), errors.As(err, &name), errors.As(err, &wrong):
+		return fault.New(fault.Refused, "", "%w", err)
+	}
+	return err
+}
+
+// Explain turns an error into the events that show it: the line with its place, the line of the file with a caret, the hint.
+// An error without a kind is our own fault and keeps its text to itself; ref is what finds it in the server's log.
+func Explain(err error, ref string) []event.Event {
+	if fault.KindOf(err) == fault.Internal {
+		return []event.Event{
+			{Kind: event.Failure, Status: event.Bad, Text: "the server failed at this; it is not your fault"},
+			{Kind: event.Hint, Text: fmt.Sprintf("whoever runs the server finds it in its log under  %s", ref)},
+		}
+	}
+	first, rest, _ := strings.Cut(err.Error(), "\n")
+	e := event.Event{Kind: event.Failure, Status: event.Bad, Text: event.Clean(first)}
+	if rest != "" {
+		for l := range strings.SplitSeq(strings.TrimRight(rest, "\n"), "\n") {
+			e.Lines = append(e.Lines, event.Clean(l))
+		}
+	}
+	if p, ok := fault.PosOf(err); ok && p.Text != "" {
+		text := event.Clean(p.Text)
+		e.Lines = append(e.Lines, "| "+text)
+		if p.Col > 0 {
+			e.Lines = append(e.Lines, "| "+Caret(p.Text, p.Col))
+		}
+	}
+	out := []event.Event{e}
+	if h := fault.HintOf(err); h != "" {
+		out = append(out, event.Event{Kind: event.Hint, Text: event.Clean(h)})
+	}
+	return out
+}
+
+// Caret is a line that points at column col (from 1) of text: tabs stay tabs, everything else becomes a space.
+func Caret(text string, col int) string {
+	var b strings.Builder
+	n := 1
+	for _, r := range text {
+		if n >= col {
+			break
+		}
+		if r == '\t' {
+			b.WriteByte('\t')
+		} else {
+			b.WriteByte(' ')
+		}
+		n++
+	}
+	return b.String() + "^"
+}
+
+// oneLine is an error as the reason of a rejected ref: git prints it in parentheses.
+func oneLine(err error) string {
+	if fault.KindOf(err) == fault.Internal {
+		return "server error"
+	}
+	return reasonText(err.Error())
+}
+
+// maxReason keeps a rejected ref on a line or two.
+const maxReason = 160
+
+func reasonText(s string) string {
+	s = printable(event.StripColour(strings.Join(strings.Fields(s), " ")))
+	if r := []rune(s); len(r) > maxReason {
+		s = string(r[:maxReason-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,145 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"corpus-git/internal/event"
+	"corpus-git/project"
+)
+
+// show is how a push's output looks.
+type show struct {
+	style event.Style
+	quiet bool
+}
+
+// visible tells whether an event is for a client that asked for quiet: what failed, and the verdict.
+func (s show) visible(e event.Event, failed bool) bool {
+	if !s.quiet {
+		return true
+	}
+	switch e.Kind {
+	case event.Failure, event.Verdict:
+		return true
+	case event.Hint:
+		return failed
+	}
+	return false
+}
+
+// follow shows a deployment's events until it has ended. Its error is the client's end, or the log's; the deployment knows nothing of either.
+//
+// A write that blocks holds up this follower alone: the Deployer's log is read at the follower's pace.
+func (p *Push) follow(ctx context.Context, w *wire, id project.ID, s show) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type item struct {
+		e   event.Event
+		err error
+	}
+	events := make(chan item)
+	go func() {
+		defer close(events)
+		for e, err := range p.Deployer.Follow(ctx, id, 0) {
+			select {
+			case events <- item{e, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	console := event.NewConsole(w, s.style)
+	failed := false
+	still := time.NewTimer(p.still())
+	defer still.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-still.C:
+			if !s.quiet {
+				if err := console.Still(p.now()); err != nil {
+					return err
+				}
+			}
+			still.Reset(p.still())
+		case it, ok := <-events:
+			if !ok {
+				return ctx.Err()
+			}
+			if it.err != nil {
+				return it.err
+			}
+			failed = failed || it.e.Kind == event.Failure || it.e.Kind == event.Verdict && it.e.Status == event.Bad
+			if !s.visible(it.e, failed) {
+				continue
+			}
+			n, err := console.Show(it.e)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				still.Reset(p.still())
+			}
+		}
+	}
+}
+
+// say shows events of our own.
+func (s show) say(w *wire, events ...event.Event) {
+	c := event.NewConsole(w, s.style)
+	for _, e := range events {
+		if s.visible(e, true) {
+			if _, err := c.Show(e); err != nil {
+				return // the client is gone: the next thing that needs it will say so
+			}
+		}
+	}
+}
+
+// Reason is a deployment's end as the reason of a rejected ref: "failed in 0100_build, state npm-install; rolled back".
+func Reason(r project.Result) string {
+	if r.State.Good() {
+		return ""
+	}
+	if r.State == project.Refused {
+		if r.Reason == "" {
+			return "refused"
+		}
+		return reasonText("refused: " + strings.TrimPrefix(r.Reason, "refused: "))
+	}
+	var b strings.Builder
+	switch {
+	case r.Step != "":
+		fmt.Fprintf(&b, "failed in %s", r.Step)
+	case r.Procedure != "":
+		fmt.Fprintf(&b, "failed in %s", r.Procedure)
+	case r.Reason != "":
+		b.WriteString(r.Reason)
+	default:
+		b.WriteString("failed")
+	}
+	if r.StateID != "" {
+		fmt.Fprintf(&b, ", state %s", r.StateID)
+	}
+	switch r.State {
+	case project.RolledBack:
+		b.WriteString("; rolled back")
+	default:
+		b.WriteString("; left as it fell")
+	}
+	return reasonText(b.String())
+}
+
+func (p *Push) still() time.Duration {
+	if p.Still > 0 {
+		return p.Still
+	}
+	return 30 * time.Second
+}

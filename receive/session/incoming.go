@@ -1,0 +1,68 @@
+package session
+
+import (
+	"context"
+	"sync"
+
+	"corpus-git/receive/store"
+)
+
+// Incoming is a quarantine that two own: the session, which may store tags out of it when the deployment went well, and the
+// Deployer. It is a project.Incoming for the latter. What was not migrated is removed when both let go.
+type Incoming struct {
+	q     *store.Quarantine
+	ended func() // called once, when both let go
+
+	mu       sync.Mutex
+	session  bool // the session holds it
+	deployer bool // the Deployer holds it
+	migrated bool
+}
+
+// NewIncoming is held by the session alone. ended, which may be nil, is called once, when nobody holds it any more.
+func NewIncoming(q *store.Quarantine, ended func()) *Incoming {
+	return &Incoming{q: q, ended: ended, session: true}
+}
+
+// Reader sees the pushed objects and those that the repository has.
+func (in *Incoming) Reader() store.Reader { return in.q }
+
+// Migrate publishes the objects. Idempotent; durable on return.
+func (in *Incoming) Migrate(context.Context) error {
+	err := in.q.Migrate()
+	if err == nil {
+		in.mu.Lock()
+		in.migrated = true
+		in.mu.Unlock()
+	}
+	return err
+}
+
+// Discard is the Deployer's: it lets go. Idempotent, and safe after Migrate.
+func (in *Incoming) Discard() error { return in.letGo(&in.deployer) }
+
+// release is the session's.
+func (in *Incoming) release() error { return in.letGo(&in.session) }
+
+// hand gives the Deployer its share, before Start.
+func (in *Incoming) hand(on bool) {
+	in.mu.Lock()
+	in.deployer = on
+	in.mu.Unlock()
+}
+
+func (in *Incoming) letGo(who *bool) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	*who = false
+	// A Deployer that migrated owes no Discard.
+	if in.session || in.deployer && !in.migrated {
+		return nil
+	}
+	err := in.q.Discard()
+	if in.ended != nil {
+		in.ended()
+		in.ended = nil
+	}
+	return err
+}

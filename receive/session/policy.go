@@ -1,0 +1,193 @@
+package session
+
+import (
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/receive/refs"
+)
+
+// HiddenPrefix is the namespace of our own refs: never shown to a client, never taken from one.
+const HiddenPrefix = "refs/corpus/"
+
+// Role is what a command asks for.
+type Role uint8
+
+const (
+	// Refuse: Item.Err says why.
+	Refuse Role = iota
+	// Store puts a ref where the client says, and nothing more.
+	Store
+	// Delete removes a ref.
+	Delete
+	// Deploy is a push of the deployed branch, or of one that becomes it.
+	Deploy
+	// Redeploy is refs/deploy/*.
+	Redeploy
+	// Plan is refs/plan/*.
+	Plan
+	// Rollback is refs/rollback/*.
+	Rollback
+)
+
+// Deploys tells whether a role runs the pipeline.
+func (r Role) Deploys() bool { return r >= Deploy }
+
+// Item is one command and what becomes of it.
+type Item struct {
+	project.Change
+	Role Role
+	// Err is why it is not done; nil is "ok" in the report.
+	Err error
+	// reason is what the report says of Err, "" for Err's own text.
+	reason string
+}
+
+func (i *Item) refuse(err error) { i.Role, i.Err = Refuse, err }
+
+// Policy is what a repository allows.
+type Policy struct {
+	// StoreOtherBranches takes branches that do not deploy; otherwise they are refused.
+	StoreOtherBranches bool
+	// Deployed is the ref that deploys, "" before the first push.
+	Deployed string
+	// Repo tells which of the two it is, Project whose.
+	Repo    project.Repo
+	Project project.Name
+	// Remote is what the remote is called in commands to type: git does not tell the server the user's own name for it.
+	Remote string
+}
+
+// The branches that may deploy. The one that is pushed first does from then on; when both come in the first push, master.
+const (
+	master = "refs/heads/master"
+	main   = "refs/heads/main"
+)
+
+// Classify says what becomes of each command. It looks at names only: old values and objects are checked later. The second
+// result is the deploying item, nil where there is none.
+func (p Policy) Classify(cmds []project.Change) (items []*Item, deploying *Item) {
+	becomes := p.Deployed
+	if becomes == "" {
+		for _, c := range cmds {
+			if c.New != "" && (c.Ref == master || c.Ref == main && becomes == "") {
+				becomes = c.Ref
+			}
+		}
+	}
+	var all []*Item
+	for _, c := range cmds {
+		i := &Item{Change: c}
+		p.classify(i, becomes)
+		items = append(items, i)
+		if i.Role.Deploys() {
+			all = append(all, i)
+		}
+	}
+	if len(all) > 1 {
+		var names []string
+		for _, i := range all {
+			names = append(names, i.Ref)
+		}
+		err := fault.New(fault.Refused, "", "one push deploys once, and this one asks for it %d times: %s", len(all), printable(strings.Join(names, ", "))).
+			WithHint("push them one after the other")
+		for _, i := range all {
+			i.refuse(err)
+		}
+		return items, nil
+	}
+	if len(all) == 1 {
+		deploying = all[0]
+	}
+	return items, deploying
+}
+
+func refused(format string, args ...any) *fault.Error {
+	return fault.New(fault.Refused, "", format, args...)
+}
+
+func (p Policy) classify(i *Item, becomes string) {
+	if strings.HasPrefix(i.Ref, HiddenPrefix) || i.Ref == strings.TrimSuffix(HiddenPrefix, "/") {
+		i.refuse(refused("%s is a ref of the server's own", printable(i.Ref)))
+		return
+	}
+	if err := refs.CheckName(i.Ref); err != nil {
+		i.refuse(refused("%w", err))
+		return
+	}
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(i.Ref, "refs/"), "/")
+	switch kind {
+	case "deploy", "plan", "rollback":
+		p.virtual(i, kind, rest)
+	case "heads":
+		p.branch(i, becomes)
+	case "tags", "notes":
+		i.Role = Store
+		if i.New == "" {
+			i.Role = Delete
+		}
+	default:
+		switch {
+		case i.New == "":
+			i.Role = Delete
+		case p.StoreOtherBranches:
+			i.Role = Store
+		default:
+			i.refuse(refused("%s: only branches, tags and notes are stored here", printable(i.Ref)))
+		}
+	}
+}
+
+func (p Policy) virtual(i *Item, kind, rest string) {
+	if i.New == "" {
+		i.refuse(refused("%s is never stored: there is nothing to delete", printable(i.Ref)))
+		return
+	}
+	if i.Old != "" {
+		i.refuse(refused("%s is never stored, so it cannot be at %s", printable(i.Ref), i.Old.Short()))
+		return
+	}
+	switch kind {
+	case "deploy":
+		if p.Deployed == "" {
+			i.refuse(refused("nothing was deployed yet").WithHint("push the branch itself first:  git push %s HEAD:%s", p.Remote, short(master)))
+			return
+		}
+		i.Role = Redeploy
+	case "plan":
+		i.Role = Plan
+	case "rollback":
+		i.Role = Rollback
+		if rest == "last" {
+			return
+		}
+		if _, err := project.ParseIDPrefix(rest); err != nil {
+			i.refuse(refused("%q is not the ID of a deployment", printable(rest)).
+				WithHint("git push %s HEAD:refs/rollback/ID , with the whole ID or its first 4 or more digits as deployments prints it; or  refs/rollback/last", p.Remote))
+		}
+	}
+}
+
+func (p Policy) branch(i *Item, becomes string) {
+	switch {
+	case i.New == "" && i.Ref == p.Deployed:
+		i.refuse(refused("%s is what is deployed: it cannot be deleted", short(i.Ref)).
+			WithHint("to take the whole project away:  corpus-git project destroy %s", p.Project))
+	case i.New == "":
+		i.Role = Delete
+	case i.Ref == becomes:
+		i.Role = Deploy
+	case p.StoreOtherBranches:
+		i.Role = Store
+	case becomes == "":
+		i.refuse(refused("%s does not deploy: the first push of master or main decides which of the two does", short(i.Ref)).
+			WithHint("to deploy it, type  git push %s %s:master", p.Remote, short(i.Ref)))
+	default:
+		i.refuse(refused("%s does not deploy: %s does, and other branches are not stored here", short(i.Ref), short(becomes)).
+			WithHint("to deploy it, type  git push %s %s:%s", p.Remote, short(i.Ref), short(becomes)))
+	}
+}
+
+// short is a branch without refs/heads/, safe to print.
+func short(ref string) string { return printable(strings.TrimPrefix(ref, "refs/heads/")) }

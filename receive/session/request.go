@@ -1,0 +1,323 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/receive/pktline"
+	"corpus-git/receive/refs"
+)
+
+// Limits bounds what a push may ask for before its pack is read. A zero field means its default.
+type Limits struct {
+	// Commands is how many refs one push may update. Default 10,000.
+	Commands int
+	// Shallow is how many shallow roots a client may name. Default 10,000.
+	Shallow int
+	// Options is how many push options one push may carry, OptionBytes how long each may be. Defaults 64 and 1024.
+	Options, OptionBytes int
+	// Drain is how many bytes of a refused push are read on, so that the client comes to read why. Default 256 MiB.
+	Drain int64
+}
+
+// WithDefaults fills in the defaults.
+func (l Limits) WithDefaults() Limits {
+	for _, f := range []struct {
+		p *int
+		v int
+	}{{&l.Commands, 10_000}, {&l.Shallow, 10_000}, {&l.Options, 64}, {&l.OptionBytes, 1024}} {
+		if *f.p <= 0 {
+			*f.p = f.v
+		}
+	}
+	if l.Drain <= 0 {
+		l.Drain = 256 << 20
+	}
+	return l
+}
+
+// Request is what a client sends before its pack.
+type Request struct {
+	Commands []project.Change
+	Caps     Caps
+	// Shallow are the roots where the client's history is cut.
+	Shallow []plumbing.Hash
+	// Options are the push options, as they came.
+	Options []string
+}
+
+// Pack tells whether a pack follows: any command but a deletion brings one (gitprotocol-pack(5), "Reference Update Request").
+func (r *Request) Pack() bool {
+	for _, c := range r.Commands {
+		if c.New != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Caps are capabilities by name; the value is "" for those that have none.
+type Caps map[string]string
+
+// Has tells whether the client asked for one.
+func (c Caps) Has(name string) bool { _, ok := c[name]; return ok }
+
+// maxCaps bounds the capabilities of one line.
+const maxCaps = 100
+
+// ParseCaps reads a space-separated list of name or name=value. A name that comes twice keeps its first value.
+func ParseCaps(s string) (Caps, error) {
+	out := Caps{}
+	for f := range strings.FieldsSeq(s) {
+		if len(out) == maxCaps {
+			return nil, protocolError("more than %d capabilities", maxCaps)
+		}
+		name, value, _ := strings.Cut(f, "=")
+		if name == "" {
+			return nil, protocolError("a capability without a name: %.60q", f)
+		}
+		if _, ok := out[name]; !ok {
+			out[name] = value
+		}
+	}
+	return out, nil
+}
+
+// protocolError is a client that does not speak as gitprotocol-pack(5) has it.
+func protocolError(format string, args ...any) error {
+	return fault.New(fault.Usage, "git protocol", format, args...)
+}
+
+// ErrSigned says that a push carries a certificate.
+var ErrSigned = errors.New("signed pushes are not supported")
+
+// ReadRequest reads shallow lines, commands and push options. A client that has nothing to push gives a Request without
+// commands; one that hung up before saying a word io.EOF. Errors are fault.Usage and fault.Refused.
+func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
+	l = l.WithDefaults()
+	// One line over the limit may be read, so that the error is ours.
+	r.Reset(pktline.Limits{Lines: l.Commands + l.Shallow + 4, Bytes: int64(l.Commands+1)*(refs.MaxName+100) + int64(l.Shallow)*64 + pktline.MaxPayload})
+	req := &Request{Caps: Caps{}}
+	seen := map[string]bool{}
+	for first := true; ; first = false {
+		k, line, err := r.Line()
+		if err != nil {
+			if first && errors.Is(err, io.EOF) {
+				return nil, io.EOF
+			}
+			return nil, readError(err)
+		}
+		if k == pktline.Flush {
+			break
+		}
+		if k != pktline.Data {
+			return nil, protocolError("%s among the commands", k)
+		}
+		if root, ok := strings.CutPrefix(line, "shallow "); ok {
+			h, ok := project.ParseCommit(strings.TrimSpace(root))
+			if !ok || h == "" {
+				return nil, protocolError("%.60q is not a shallow line", line)
+			}
+			if len(req.Shallow) == l.Shallow {
+				return nil, fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("get the whole history first:  git fetch --unshallow")
+			}
+			req.Shallow = append(req.Shallow, plumbing.NewHash(string(h)))
+			continue
+		}
+		if strings.HasPrefix(line, "push-cert") {
+			return nil, fault.New(fault.Refused, "", "%w", ErrSigned).WithHint("push without --signed (push.gpgSign); the key that you log in with says who you are")
+		}
+		if len(req.Commands) == 0 {
+			text, caps, _ := strings.Cut(line, "\x00")
+			line = text
+			if req.Caps, err = ParseCaps(caps); err != nil {
+				return nil, err
+			}
+		}
+		if len(req.Commands) == l.Commands {
+			return nil, fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups")
+		}
+		c, err := ParseCommand(line)
+		if err != nil {
+			return nil, err
+		}
+		if seen[c.Ref] {
+			return nil, protocolError("%.100q is updated twice", c.Ref)
+		}
+		seen[c.Ref] = true
+		req.Commands = append(req.Commands, c)
+	}
+	if f := req.Caps["object-format"]; f != "" && f != "sha1" {
+		return nil, fault.New(fault.Refused, "", "the repository is sha1, the push is %.20q", f)
+	}
+	if len(req.Commands) == 0 || !req.Caps.Has("push-options") {
+		return req, nil
+	}
+	r.Reset(pktline.Limits{Lines: l.Options + 2, Bytes: int64(l.Options+1) * int64(l.OptionBytes+1)})
+	for {
+		k, line, err := r.Line()
+		if errors.Is(err, pktline.ErrTooMuch) {
+			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes)
+		}
+		if err != nil {
+			return nil, readError(err)
+		}
+		if k == pktline.Flush {
+			return req, nil
+		}
+		if k != pktline.Data {
+			return nil, protocolError("%s among the push options", k)
+		}
+		if len(req.Options) == l.Options || len(line) > l.OptionBytes {
+			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes)
+		}
+		req.Options = append(req.Options, line)
+	}
+}
+
+func readError(err error) error {
+	switch {
+	case errors.Is(err, pktline.ErrTooMuch):
+		return fault.New(fault.Refused, "", "the push names too many refs: %w", err)
+	case errors.Is(err, pktline.ErrSyntax):
+		return fault.New(fault.Usage, "git protocol", "%w", err)
+	case errors.Is(err, io.EOF):
+		return fault.New(fault.Usage, "git protocol", "%w", io.ErrUnexpectedEOF)
+	}
+	return fault.New(fault.Usage, "git protocol", "%w", err)
+}
+
+// ParseCommand reads "<old> <new> <ref>". The name of the ref is not judged here but for what no report could carry.
+func ParseCommand(line string) (project.Change, error) {
+	if len(line) < 83 || line[40] != ' ' || line[81] != ' ' {
+		return project.Change{}, protocolError("%.120q is not a command", line)
+	}
+	old, ok1 := project.ParseCommit(line[:40])
+	new, ok2 := project.ParseCommit(line[41:81])
+	if !ok1 || !ok2 {
+		return project.Change{}, protocolError("%.120q is not a command", line)
+	}
+	ref := line[82:]
+	if len(ref) > refs.MaxName {
+		return project.Change{}, fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", refs.MaxName, printable(ref))
+	}
+	for i := range len(ref) {
+		if ref[i] < 0x20 || ref[i] == 0x7f {
+			return project.Change{}, protocolError("the name of a ref holds a control character: %.120q", ref)
+		}
+	}
+	return project.Change{Ref: ref, Old: old, New: new}, nil
+}
+
+// printable makes a text from a client safe to print on one line.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// Options are the push options that mean something (git push -o).
+type Options struct {
+	Verbose bool
+	Quiet   bool
+	// Colour is nil where nothing was said.
+	Colour *bool
+	Select project.Selection
+	// Notes are lines for the pusher about options that mean nothing.
+	Notes []string
+}
+
+// KnownOptions lists what ParseOptions understands, for messages.
+const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES"
+
+// ParseOptions understands push options. An unknown one is a note; a known one with a value that cannot be is fault.Usage.
+func ParseOptions(list []string) (Options, error) {
+	var o Options
+	unknown := map[string]bool{}
+	for _, s := range list {
+		name, value, has := strings.Cut(s, "=")
+		name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", "_")
+		flag := func() (bool, error) {
+			switch strings.ToLower(value) {
+			case "", "1", "true", "yes", "on", "always":
+				return true, nil
+			case "0", "false", "no", "off", "never":
+				return false, nil
+			}
+			return false, fault.New(fault.Usage, "", "push option %s: %.40q is neither true nor false", name, value)
+		}
+		var err error
+		var on bool
+		switch name {
+		case "verbose":
+			o.Verbose, err = flag()
+		case "quiet":
+			o.Quiet, err = flag()
+		case "color", "colour":
+			if on, err = flag(); err == nil {
+				o.Colour = &on
+			}
+		case "no_color", "no_colour":
+			if on, err = flag(); err == nil {
+				on = !on
+				o.Colour = &on
+			}
+		case "only":
+			err = addNames(&o.Select.Only, name, value)
+		case "only_steps":
+			err = addNames(&o.Select.OnlySteps, name, value)
+		case "skip":
+			err = addNames(&o.Select.Skip, name, value)
+		default:
+			if p, ok := strings.CutPrefix(name, "skip_"); ok && (!has || value == "1" || strings.EqualFold(value, "true")) {
+				err = addNames(&o.Select.Skip, "skip", strings.ReplaceAll(p, "_", "-"))
+				break
+			}
+			unknown[printable(s)] = true
+		}
+		if err != nil {
+			return Options{}, err
+		}
+	}
+	if len(unknown) > 0 {
+		var names []string
+		for n := range unknown {
+			names = append(names, fmt.Sprintf("%.60s", n))
+		}
+		sort.Strings(names)
+		names = names[:min(len(names), 5)]
+		o.Notes = append(o.Notes, "push option not understood and not used: "+strings.Join(names, ", "), "known ones: "+KnownOptions)
+	}
+	return o, nil
+}
+
+// addNames adds the comma-separated names of an option's value.
+func addNames(to *[]string, option, value string) error {
+	n := 0
+	for s := range strings.SplitSeq(value, ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		for _, c := range s {
+			if c != '-' && c != '_' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+				return fault.New(fault.Usage, "", "push option %s: %.60q is no name", option, s)
+			}
+		}
+		*to = append(*to, s)
+		n++
+	}
+	if n == 0 {
+		return fault.New(fault.Usage, "", "push option %s needs a value", option).WithHint("for example  git push -o %s=install …", option)
+	}
+	return nil
+}
