@@ -47,5 +47,10 @@ func (s State) SaltConfig(project, id string) string {
 	return filepath.Join(string(s), "salt", project, id)
 }
 
+// Passwords is the file of the secrets that one project's templates generated.
+func (s State) Passwords(project string) string {
+	return filepath.Join(string(s), "passwords", project+".json")
+}
+
 // Trash is where large folders go before they are deleted in the background.
 func (s State) Trash() string { return filepath.Join(string(s), "trash") }

@@ -1,0 +1,43 @@
+# One target per habit; CI calls the same ones.
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+BIN     := bin/corpus-git
+FUZZTIME ?= 10s
+export CGO_ENABLED = 0
+
+.PHONY: build demo test race lint vuln fuzz bench crash docs clean
+
+build: ## a static binary in bin/
+	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/corpus-git
+
+demo: build ## serve, create a project, push a sample, leave it running
+	$(BIN) demo
+
+test: ## everything that can be tested as this user
+	$(GO) test ./...
+
+race: ## the same with the race detector, which needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+lint: ## formatting, vet, the room table
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "run gofmt -w on the files above"; exit 1; }
+	$(GO) vet ./...
+	golangci-lint run
+
+vuln: ## known vulnerabilities in what is really called
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
+
+fuzz: ## every fuzzer for FUZZTIME
+	FUZZTIME=$(FUZZTIME) ./.ci/fuzz
+
+bench: build ## the comparisons of bench/RESULTS.md
+	$(GO) run ./bench
+
+crash: ## kill the server at every journal boundary
+	$(GO) test ./cmd/corpus-git -run TestCrash -count=1 -v
+
+docs: build ## man pages, completions, generated references
+	$(BIN) docs --dir docs/generated
+
+clean:
+	rm -rf bin dist

@@ -1,0 +1,11 @@
+// Package hooks runs what somebody outside corpus-git wants to run at a moment
+// of a deployment, and tells others how it ended.
+//
+// It owns two things: lifecycle hooks, executables in <recipe>/hooks/<point>.d/
+// and in the server's own <state>/hooks/<point>.d/, and notifications, JSON
+// documents posted to web addresses. The deployment is described on standard
+// input (JSON, schema version 1) and in the environment (CORPUS_*).
+//
+// It never decides what a failure means: that is the procedure's. It keeps no
+// state, so a crash leaves nothing behind but a running child, which recovery ends.
+package hooks

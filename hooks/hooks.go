@@ -1,0 +1,154 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"corpus-git/internal/execx"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project"
+)
+
+// Point is a moment of a deployment.
+type Point string
+
+// The points, in the order in which a deployment can reach them.
+const (
+	LowSpace    Point = "low-space"
+	PreArchive  Point = "pre-archive"
+	PostArchive Point = "post-archive"
+	PreDeploy   Point = "pre-deploy"
+	PostDeploy  Point = "post-deploy"
+	PreRollback Point = "pre-rollback"
+	Rollback    Point = "rollback"
+	Notify      Point = "notify"
+)
+
+// Description is what a hook is told; its JSON is the hook's standard input.
+type Description struct {
+	Version    int                `json:"version"`
+	Point      Point              `json:"point"`
+	Deployment project.Deployment `json:"deployment"`
+	// Result is known from pre-rollback on.
+	Result *project.Result `json:"result,omitempty"`
+	// Environment is dev, staging or prod.
+	Environment string `json:"environment"`
+	ProjectDir  string `json:"project_dir"`
+	ProjectRoot string `json:"project_root"`
+	PillarRoot  string `json:"pillar_root"`
+	DataRoot    string `json:"data_root"`
+	ArchiveDir  string `json:"archive_dir,omitempty"`
+	// NeedBytes and FreeBytes are set for low-space.
+	NeedBytes int64 `json:"need_bytes,omitempty"`
+	FreeBytes int64 `json:"free_bytes,omitempty"`
+}
+
+// Env is the description as environment variables.
+func (d Description) Env() []string {
+	env := []string{
+		"CORPUS_POINT=" + string(d.Point),
+		"CORPUS_PROJECT=" + d.Deployment.Project.String(),
+		"CORPUS_DEPLOYMENT=" + string(d.Deployment.ID),
+		"CORPUS_TRIGGER=" + string(d.Deployment.Trigger),
+		"CORPUS_COMMIT=" + string(d.Deployment.Code),
+		"CORPUS_PILLAR_COMMIT=" + string(d.Deployment.Pillar),
+		"CORPUS_LIVE_COMMIT=" + string(d.Deployment.LiveCode),
+		"CORPUS_PUSHER=" + d.Deployment.Pusher.Key,
+		"CORPUS_ENVIRONMENT=" + d.Environment,
+		"CORPUS_PROJECT_DIR=" + d.ProjectDir,
+		"CORPUS_PROJECT_ROOT=" + d.ProjectRoot,
+		"CORPUS_PILLAR_ROOT=" + d.PillarRoot,
+		"CORPUS_DATA_ROOT=" + d.DataRoot,
+		"CORPUS_ARCHIVE_DIR=" + d.ArchiveDir,
+	}
+	if d.Result != nil {
+		env = append(env, "CORPUS_STATE="+string(d.Result.State))
+	}
+	return env
+}
+
+// Runner runs the hooks of one project.
+type Runner struct {
+	Exec  execx.Commander
+	State layout.State
+	// Environ is what hooks inherit before the description's own variables.
+	Environ []string
+}
+
+// Hook is one executable.
+type Hook struct {
+	Name string
+	Path string
+}
+
+// List finds the hooks of a point: the server's and the project's, in the byte order of their names;
+// of two with one name the server's comes first. recipe is the .salt folder that is live. Files that are
+// not executable, and hidden ones, are no hooks.
+func (r *Runner) List(recipe string, point Point) ([]Hook, error) {
+	var out []Hook
+	for _, dir := range []string{r.State.Hooks(string(point)), filepath.Join(recipe, layout.HooksDir, string(point)+".d")} {
+		entries, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			p := filepath.Join(dir, e.Name())
+			fi, err := os.Stat(p)
+			if err != nil || !fi.Mode().IsRegular() || fi.Mode()&0o111 == 0 || e.Name()[0] == '.' {
+				continue
+			}
+			out = append(out, Hook{Name: e.Name(), Path: p})
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out, nil
+}
+
+// Output is told every line that a hook prints, without its end.
+type Output func(hook, stream, line string)
+
+// Run runs all hooks of d.Point, and stops at the first that fails; the error names it and its exit
+// status. It returns how many ran. When ctx ends, the running hook's process group is ended.
+func (r *Runner) Run(ctx context.Context, recipe string, d Description, out Output) (int, error) {
+	list, err := r.List(recipe, d.Point)
+	if err != nil {
+		return 0, fault.New(fault.Internal, string(d.Point)+" hooks", "%w", err)
+	}
+	if len(list) == 0 {
+		return 0, nil
+	}
+	d.Version = 1
+	doc, err := json.Marshal(d)
+	if err != nil {
+		return 0, err
+	}
+	for i, h := range list {
+		stdout := execx.NewLines(func(s string) { out(h.Name, "stdout", s) })
+		stderr := execx.NewLines(func(s string) { out(h.Name, "stderr", s) })
+		st, err := r.Exec.Run(ctx, execx.Cmd{
+			Argv: []string{h.Path}, Dir: d.ProjectDir, Env: append(append([]string{}, r.Environ...), d.Env()...),
+			Stdin: bytes.NewReader(doc), Stdout: stdout, Stderr: stderr,
+		})
+		_ = stdout.Close()
+		_ = stderr.Close()
+		if err != nil {
+			return i, fault.New(fault.Failed, fmt.Sprintf("%s hook %s", d.Point, h.Name), "%w", err)
+		}
+		if st.Exit != 0 {
+			return i, fault.New(fault.Failed, fmt.Sprintf("%s hook %s", d.Point, h.Name), "exit status %d", st.Exit).
+				WithHint("the hook is %s; its output is in the deployment's log", h.Path)
+		}
+	}
+	return len(list), nil
+}

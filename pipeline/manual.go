@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// plan shows what a deployment would do, and touches nothing.
+func (p *Pipeline) plan(ctx context.Context, r *run, env *procedures.Env) project.Result {
+	d := env.Deployment
+	res := project.Result{State: project.Done, Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
+	if r.in != nil {
+		// The objects are read where they are; nothing of a plan is published.
+		env.Note("planned from the pushed commit, which is not kept")
+	}
+	desc, err := p.cfg.Repos.Describe(ctx, d.Project, project.Code, d.LiveCode, d.Code, r.in)
+	if err == nil {
+		r.log.Append(headline(d, &desc))
+	} else {
+		r.log.Append(headline(d, nil))
+	}
+	n, err := procedures.Plan(ctx, env, desc)
+	if err != nil {
+		return p.refuse(r, err)
+	}
+	res.Reason = fmt.Sprintf("a deployment would change %s, nothing was touched", event.Plural(n, "thing"))
+	return res
+}
+
+// task runs one task of the live recipe.
+func (p *Pipeline) task(ctx context.Context, r *run, env *procedures.Env) project.Result {
+	d := env.Deployment
+	res := project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
+	rec := r.update(func(rec *project.Record) { rec.State, rec.Procedure, rec.Since = project.Running, "task", p.cfg.Now() })
+	if err := p.records.put(ctx, rec); err != nil {
+		return p.refuse(r, fault.New(fault.Internal, "record task", "%w", err))
+	}
+	r.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  task %s  by %s", d.Project, d.Task, d.Pusher.Key)})
+	err := env.Task(ctx, env.Prepared.Steps[0])
+	res.Timings = env.Timings
+	if err == nil {
+		res.State, res.Reason = project.Done, d.Task
+		return res
+	}
+	res.State = project.Failed
+	p.blame(&res, env, "task", err)
+	var f *procedures.Failure
+	if errors.As(err, &f) && f.StateID != "" {
+		res.Reason = fmt.Sprintf("task %s, state %s", f.Step, f.StateID)
+	}
+	return res
+}
+
+// findArchive finds the archive that a rollback restores: the one that d.Restore names, if it is whole; else one that
+// holds the commits of the deployment d.Restore; without d.Restore the newest tree that differs from what is live.
+func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (procedures.Held, error) {
+	whole, err := procedures.HeldTrees(p.cfg.Tools, d.Project)
+	if err != nil {
+		return procedures.Held{}, err
+	}
+	if d.Restore == "" {
+		for _, a := range whole {
+			if a.Code != d.LiveCode || a.Pillar != d.LivePillar {
+				return a, nil
+			}
+		}
+		return procedures.Held{}, fault.New(fault.Refused, "rollback", "no archive holds an earlier tree of %s", d.Project).
+			WithHint("push the commit that you want live:  git push -f prod COMMIT:master")
+	}
+	for _, a := range whole {
+		if a.Name == string(d.Restore) {
+			return a, nil
+		}
+	}
+	rec, err := p.records.find(ctx, d.Project, string(d.Restore))
+	if err != nil {
+		return procedures.Held{}, err
+	}
+	if rec.State != project.Live {
+		return procedures.Held{}, fault.New(fault.Refused, "rollback", "deployment %s never was live: it is %s", rec.ID.Short(), rec.State).
+			WithHint("corpus-git deployments %s  shows which were", d.Project)
+	}
+	if rec.Code == d.LiveCode && rec.Pillar == d.LivePillar {
+		return procedures.Held{}, fault.New(fault.Refused, "rollback", "what deployment %s brought is live: %s", rec.ID.Short(), rec.Code.Short())
+	}
+	for _, a := range whole {
+		if a.Code == rec.Code && a.Pillar == rec.Pillar {
+			return a, nil
+		}
+	}
+	return procedures.Held{}, fault.New(fault.Refused, "rollback", "the archive with the tree of deployment %s is gone", rec.ID.Short()).
+		WithHint("push its commit again:  git push -f prod %s:master", rec.Code.Short())
+}

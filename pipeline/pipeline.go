@@ -1,0 +1,379 @@
+package pipeline
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/redact"
+	"corpus-git/layout"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// Settings are what the server knows about a project before its configuration is read.
+type Settings struct {
+	// Environment is dev, staging or prod, unless the pillar says otherwise.
+	Environment string
+	RemoteLess  bool
+}
+
+// Config is what a Pipeline works with. All fields but Boundary, OnEnd and Logger are needed.
+type Config struct {
+	Root  layout.Root
+	State layout.State
+	DB    *sql.DB
+	Repos Repos
+	Tools *procedures.Tools
+	// Settings finds a project; an unknown one is fault.Refused.
+	Settings func(ctx context.Context, name project.Name) (Settings, error)
+	Audit    *audit.Log
+	Now      func() time.Time
+	NewID    func() project.ID
+	// Deadline ends a deployment that takes longer; 0 means 5 hours.
+	Deadline time.Duration
+	Logger   zerolog.Logger
+	// OnEnd is told every ended deployment.
+	OnEnd func(project.Record)
+	// Boundary is called with a name right after each journal entry; crash tests end the process there.
+	Boundary func(point string)
+}
+
+// DefaultDeadline is how long a deployment may take where nothing else is configured.
+const DefaultDeadline = 5 * time.Hour
+
+// Pipeline runs the deployments of all projects. All methods are safe for concurrent use.
+type Pipeline struct {
+	cfg     Config
+	records *records
+
+	mu       sync.Mutex
+	queues   map[project.Name]*queue
+	byID     map[project.ID]*run
+	stopping bool
+	idle     *sync.Cond
+	running  sync.WaitGroup
+}
+
+// New prepares the tables. Call Recover before the first Start.
+func New(ctx context.Context, cfg Config) (*Pipeline, error) {
+	if cfg.Deadline == 0 {
+		cfg.Deadline = DefaultDeadline
+	}
+	if cfg.OnEnd == nil {
+		cfg.OnEnd = func(project.Record) {}
+	}
+	if cfg.Boundary == nil {
+		cfg.Boundary = func(string) {}
+	}
+	recs, err := openRecords(ctx, cfg.DB)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*run{}}
+	p.idle = sync.NewCond(&p.mu)
+	return p, nil
+}
+
+// Start takes the project's next place in line; see receive.Deployer, whose contract this is.
+func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.Incoming) (project.ID, error) {
+	set, err := p.cfg.Settings(ctx, d.Project)
+	if err != nil {
+		return "", err
+	}
+	if d.Change.Ref != "" {
+		if err := p.compare(ctx, d); err != nil {
+			return "", err
+		}
+	}
+	if d.ID == "" {
+		d.ID = p.cfg.NewID()
+	}
+	d.At = p.cfg.Now()
+	hide := p.liveRedactor(ctx, d, in)
+	log, err := event.Create(p.cfg.State.EventLog(d.Project.String(), string(d.ID)), p.cfg.Now, hide)
+	if err != nil {
+		return "", fault.New(fault.Internal, "open event log", "%w", err)
+	}
+	// The deployment's life is its own: only its values come from the caller's context.
+	rctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r := &run{
+		rec: project.Record{Deployment: d, State: project.Waiting}, in: in, log: log, redact: hide,
+		cancel: cancel, ended: make(chan struct{}), turn: make(chan struct{}),
+	}
+	p.mu.Lock()
+	if p.stopping {
+		p.mu.Unlock()
+		p.abandon(r)
+		return "", errStopping
+	}
+	if j := p.joinable(d); j != nil {
+		p.mu.Unlock()
+		p.abandon(r)
+		if in != nil {
+			_ = in.Discard()
+		}
+		return j.record().ID, nil
+	}
+	if err := p.records.put(ctx, r.rec); err != nil {
+		p.mu.Unlock()
+		p.abandon(r)
+		return "", fault.New(fault.Internal, "record deployment", "%w", err)
+	}
+	p.byID[d.ID] = r
+	p.enqueue(r)
+	if r.place > 0 {
+		r.sayWaiting(p.queues[d.Project].runs[0].record(), r.place, p.cfg.Now())
+	}
+	p.running.Add(1)
+	p.mu.Unlock()
+	go func() {
+		defer p.running.Done()
+		defer cancel(nil)
+		p.drive(rctx, r, set)
+	}()
+	return d.ID, nil
+}
+
+// abandon undoes what Start made for a deployment that never was.
+func (p *Pipeline) abandon(r *run) {
+	r.cancel(nil)
+	_ = r.log.Close()
+	removeQuietly(p.cfg.State.EventLog(r.rec.Project.String(), string(r.rec.ID)))
+}
+
+// compare refuses a change whose old value is not what the ref holds.
+func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
+	cur, err := p.cfg.Repos.Get(ctx, d.Project, d.Repo, d.Change.Ref)
+	if err != nil {
+		return err
+	}
+	if cur != d.Change.Old {
+		branch, _ := d.Change.Branch()
+		return fault.New(fault.Refused, "push", "fetch first: %s is at %s now, not at %s", branch, cur.Short(), d.Change.Old.Short()).
+			WithHint("git fetch, look at what came, then push again (git push -f to override it)")
+	}
+	return nil
+}
+
+// liveRedactor hides what the pillar holds now, and what in brings, until Prepare has read it properly.
+func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in project.Incoming) *redact.Redactor {
+	var secrets []redact.Secret
+	code := p.codeTexts(ctx, d, in)
+	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {
+		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, live, nil); err == nil {
+			secrets = append(secrets, procedures.PillarSecrets(ctx, p.cfg.Tools, d.Project, tree, code)...)
+		}
+	}
+	if d.Repo == project.PillarRepo && d.Change.New != "" {
+		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, d.Change.New, in); err == nil {
+			secrets = append(secrets, procedures.PillarSecrets(ctx, p.cfg.Tools, d.Project, tree, code)...)
+		}
+	}
+	return redact.New(secrets)
+}
+
+// codeTexts are the texts of the recipe that the deployment brings, or that is live: what stands in them is no secret.
+func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in project.Incoming) []string {
+	c := p.commitOf(ctx, d.Project, project.Code)
+	if d.Repo == project.Code && d.Change.New != "" {
+		c = d.Change.New
+	}
+	if c == "" {
+		return nil
+	}
+	tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.Code, c, in)
+	if err != nil {
+		return nil
+	}
+	return procedures.RecipeTexts(tree)
+}
+
+// commitOf is the commit of the deployed branch, "" where there is none or it can't be read.
+func (p *Pipeline) commitOf(ctx context.Context, name project.Name, repo project.Repo) project.Commit {
+	ref, err := p.cfg.Repos.Deployed(ctx, name, repo)
+	if err != nil || ref == "" {
+		return ""
+	}
+	c, err := p.cfg.Repos.Get(ctx, name, repo, ref)
+	if err != nil {
+		return ""
+	}
+	return c
+}
+
+// Follow implements receive.Deployer.
+func (p *Pipeline) Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error] {
+	p.mu.Lock()
+	r := p.byID[id]
+	p.mu.Unlock()
+	if r != nil {
+		return r.log.Follow(ctx, seq)
+	}
+	rec, err := p.records.get(ctx, id)
+	if err != nil {
+		return func(yield func(event.Event, error) bool) { yield(event.Event{}, err) }
+	}
+	return event.Read(p.cfg.State.EventLog(rec.Project.String(), string(id)), seq)
+}
+
+// Wait implements receive.Deployer.
+func (p *Pipeline) Wait(ctx context.Context, id project.ID) (project.Result, error) {
+	p.mu.Lock()
+	r := p.byID[id]
+	p.mu.Unlock()
+	if r != nil {
+		select {
+		case <-r.ended:
+			return r.last, nil
+		case <-ctx.Done():
+			return project.Result{}, context.Cause(ctx)
+		}
+	}
+	rec, err := p.records.get(ctx, id)
+	if err != nil {
+		return project.Result{}, err
+	}
+	if rec.Result == nil {
+		return project.Result{}, fault.New(fault.Internal, "wait", "deployment %s has no result", id.Short())
+	}
+	return *rec.Result, nil
+}
+
+// Deployments lists the newest deployments first, at most limit.
+func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
+	list, err := p.records.list(ctx, name, limit)
+	for i := range list {
+		p.freshen(&list[i])
+	}
+	return list, err
+}
+
+// Find resolves an ID or the beginning of one; "" is the newest deployment.
+func (p *Pipeline) Find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
+	rec, err := p.records.find(ctx, name, prefix)
+	p.freshen(&rec)
+	return rec, err
+}
+
+// freshen adds what is known of a deployment that runs right now.
+func (p *Pipeline) freshen(rec *project.Record) {
+	p.mu.Lock()
+	r := p.byID[rec.ID]
+	p.mu.Unlock()
+	if r != nil {
+		*rec = r.record()
+	}
+}
+
+// Shutdown refuses new deployments and ends those that wait, with "try again". What runs may finish until ctx ends;
+// then it is ended and rolled back. It returns when nothing runs any more.
+func (p *Pipeline) Shutdown(ctx context.Context) error {
+	p.mu.Lock()
+	p.stopping = true
+	for _, q := range p.queues {
+		for _, r := range q.runs[1:] {
+			r.cancel(&ended{why: "the server is shutting down", busy: true})
+		}
+	}
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		p.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	for _, r := range p.byID {
+		r.cancel(&ended{why: "the server was stopped before it finished"})
+	}
+	p.mu.Unlock()
+	<-done
+	return errors.Join(context.Cause(ctx))
+}
+
+// drive takes one deployment from the line to its end.
+func (p *Pipeline) drive(ctx context.Context, r *run, set Settings) {
+	ctx, stop := context.WithTimeoutCause(ctx, p.cfg.Deadline, &ended{why: fmt.Sprintf("its deadline of %s has passed", p.cfg.Deadline)})
+	defer stop()
+	var res project.Result
+	if err := r.await(ctx); err != nil {
+		res = p.refuse(r, err)
+	} else {
+		res = p.deploy(ctx, r, set)
+	}
+	if r.in != nil {
+		if err := r.in.Discard(); err != nil {
+			p.cfg.Logger.Error().Err(err).Str("deployment", string(r.rec.ID)).Msg("discard quarantine")
+		}
+	}
+	p.finish(r, res)
+}
+
+// finish records the result, speaks the verdict and lets the next one run.
+func (p *Pipeline) finish(r *run, res project.Result) {
+	ctx := context.Background()
+	res.Ended = p.cfg.Now()
+	if res.Started.IsZero() {
+		res.Started = res.Ended
+	}
+	for _, s := range []*string{&res.Reason, &res.Hint, &res.Step, &res.StateID} {
+		*s = r.redact.String(*s)
+	}
+	rec := r.update(func(rec *project.Record) {
+		rec.State, rec.Result = res.State, &res
+		rec.Procedure, rec.Step = "", ""
+	})
+	if err := p.records.put(ctx, rec); err != nil {
+		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
+	}
+	p.record(ctx, rec)
+	sayVerdict(r.log, rec)
+	if err := r.log.Close(); err != nil {
+		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("event log")
+	}
+	r.last = res
+	p.leave(r)
+	close(r.ended)
+	p.cfg.OnEnd(rec)
+}
+
+// record writes the audit entry of an ended deployment.
+func (p *Pipeline) record(ctx context.Context, rec project.Record) {
+	outcome := "ok"
+	switch {
+	case rec.State == project.Refused:
+		outcome = "refused"
+	case !rec.State.Good():
+		outcome = "failed"
+	}
+	object := fmt.Sprintf("%s..%s", rec.LiveCode.Short(), rec.Code.Short())
+	if rec.Repo == project.PillarRepo {
+		object = fmt.Sprintf("pillar %s..%s", rec.LivePillar.Short(), rec.Pillar.Short())
+	}
+	if rec.Task != "" {
+		object = rec.Task
+	}
+	err := p.cfg.Audit.Record(ctx, audit.Entry{
+		Actor: rec.Pusher.Key, Fingerprint: rec.Pusher.Fingerprint, From: rec.Pusher.From, Action: string(rec.Trigger),
+		Project: rec.Project.String(), Object: object, Outcome: outcome, Detail: rec.Result.Reason, Deployment: string(rec.ID),
+	})
+	if err != nil {
+		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("audit")
+	}
+	p.cfg.Logger.Info().Str("project", rec.Project.String()).Str("deployment", string(rec.ID)).Str("state", string(rec.State)).
+		Str("reason", rec.Result.Reason).Dur("took", rec.Result.Ended.Sub(rec.Result.Started)).Msg("deployment ended")
+}

@@ -1,0 +1,188 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/redact"
+	"corpus-git/project"
+)
+
+// run is one deployment from Start to its end, in this process.
+type run struct {
+	mu     sync.Mutex
+	rec    project.Record
+	in     project.Incoming
+	log    *event.Log
+	redact *redact.Redactor
+	cancel context.CancelCauseFunc
+	ended  chan struct{}
+	last   project.Result
+	turn   chan struct{} // closed when the queue lets it run
+	place  int
+}
+
+func (r *run) record() project.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rec
+}
+
+func (r *run) update(f func(*project.Record)) project.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.rec)
+	return r.rec
+}
+
+// queue is the line of one project: the first element runs, the others wait in the order they came.
+type queue struct {
+	runs []*run
+}
+
+// errStopping ends what waits when the server shuts down.
+var errStopping = fault.New(fault.Busy, "deploy", "the server is shutting down").WithHint("push again in a moment")
+
+// enqueue puts r at the end of its project's line and tells it when it is its turn. Called with p.mu held.
+func (p *Pipeline) enqueue(r *run) {
+	q := p.queues[r.rec.Project]
+	if q == nil {
+		q = &queue{}
+		p.queues[r.rec.Project] = q
+	}
+	q.runs = append(q.runs, r)
+	r.place = len(q.runs) - 1
+	if r.place == 0 {
+		close(r.turn)
+	}
+}
+
+// leave takes r out of the line and lets the next one run; those who moved up are told.
+func (p *Pipeline) leave(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.queues[r.rec.Project]
+	for i, x := range q.runs {
+		if x == r {
+			q.runs = append(q.runs[:i:i], q.runs[i+1:]...)
+			break
+		}
+	}
+	for i, x := range q.runs {
+		if x.place == i {
+			continue
+		}
+		x.place = i
+		if i == 0 {
+			close(x.turn)
+		} else {
+			x.sayWaiting(q.runs[0].record(), i, p.cfg.Now())
+		}
+	}
+	if len(q.runs) == 0 {
+		delete(p.queues, r.rec.Project)
+	}
+	delete(p.byID, r.rec.ID)
+	p.idle.Broadcast()
+}
+
+// await returns when it is r's turn, or with the cause that ended it.
+func (r *run) await(ctx context.Context) error {
+	select {
+	case <-r.turn:
+		return context.Cause(ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// joinable finds a deployment that runs or waits for the very same change. Called with p.mu held.
+func (p *Pipeline) joinable(d project.Deployment) *run {
+	if d.Trigger != project.TriggerPush {
+		return nil
+	}
+	q := p.queues[d.Project]
+	if q == nil {
+		return nil
+	}
+	for _, r := range q.runs {
+		x := r.record().Deployment
+		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) {
+			return r
+		}
+	}
+	return nil
+}
+
+func equalSelection(a, b project.Selection) bool {
+	eq := func(x, y []string) bool {
+		if len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if x[i] != y[i] {
+				return false
+			}
+		}
+		return true
+	}
+	return eq(a.Only, b.Only) && eq(a.OnlySteps, b.OnlySteps) && eq(a.Skip, b.Skip)
+}
+
+// Queue tells what runs and what waits.
+func (p *Pipeline) Queue(_ context.Context, name project.Name) (project.Queue, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out project.Queue
+	q := p.queues[name]
+	if q == nil {
+		return out, nil
+	}
+	for i, r := range q.runs {
+		rec := r.record()
+		if i == 0 {
+			out.Running = &rec
+		} else {
+			out.Waiting = append(out.Waiting, rec)
+		}
+	}
+	return out, nil
+}
+
+// Cancel ends the running deployment of a project, or the one that waits under id; it is rolled back. It
+// returns the deployment's ID at once; Wait tells when it has ended.
+func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.queues[name]
+	if q == nil {
+		return "", fault.New(fault.Refused, "cancel", "nothing is being deployed to %s", name)
+	}
+	r := q.runs[0]
+	if id != "" {
+		r = p.byID[id]
+		if r == nil || r.rec.Project != name {
+			return "", fault.New(fault.Refused, "cancel", "deployment %s of %s is not running", id.Short(), name)
+		}
+	}
+	r.cancel(&ended{why: "cancelled by " + by.Key})
+	return r.rec.ID, nil
+}
+
+// ended is the cause of a deployment that somebody or something ended.
+type ended struct {
+	why  string
+	busy bool
+}
+
+func (e *ended) Error() string { return e.why }
+
+// endedBy finds what ended a deployment's context.
+func endedBy(err error) (*ended, bool) {
+	var e *ended
+	ok := errors.As(err, &e)
+	return e, ok
+}

@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// records is the table of all deployments. It is an index for people: what a deployment did to a project
+// is in the journal. A put record is durable.
+type records struct{ db *sql.DB }
+
+func openRecords(ctx context.Context, d *sql.DB) (*records, error) {
+	err := db.Migrate(ctx, d, "pipeline", []string{
+		`CREATE TABLE deployments (id TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL, trigger TEXT NOT NULL,
+			state TEXT NOT NULL, facts TEXT NOT NULL, result TEXT NOT NULL)`,
+		`CREATE INDEX deployments_project ON deployments(project, at)`,
+	})
+	return &records{db: d}, err
+}
+
+func (r *records) put(ctx context.Context, rec project.Record) error {
+	facts, err := json.Marshal(rec.Deployment)
+	if err != nil {
+		return err
+	}
+	result := []byte("null")
+	if rec.Result != nil {
+		if result, err = json.Marshal(rec.Result); err != nil {
+			return err
+		}
+	}
+	_, err = r.db.ExecContext(ctx, `INSERT INTO deployments(id, project, at, trigger, state, facts, result) VALUES(?,?,?,?,?,?,?)
+		ON CONFLICT(id) DO UPDATE SET state = excluded.state, facts = excluded.facts, result = excluded.result`,
+		rec.ID, rec.Project, rec.At.UnixNano(), rec.Trigger, rec.State, facts, result)
+	return err
+}
+
+const recordColumns = `SELECT state, facts, result FROM deployments `
+
+func scanRecord(row interface{ Scan(...any) error }) (rec project.Record, err error) {
+	var facts, result []byte
+	if err := row.Scan(&rec.State, &facts, &result); err != nil {
+		return rec, err
+	}
+	if err := json.Unmarshal(facts, &rec.Deployment); err != nil {
+		return rec, err
+	}
+	return rec, json.Unmarshal(result, &rec.Result)
+}
+
+func (r *records) query(ctx context.Context, where string, args ...any) ([]project.Record, error) {
+	rows, err := r.db.QueryContext(ctx, recordColumns+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []project.Record
+	for rows.Next() {
+		rec, err := scanRecord(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rec)
+	}
+	return out, rows.Err()
+}
+
+func (r *records) get(ctx context.Context, id project.ID) (project.Record, error) {
+	rec, err := scanRecord(r.db.QueryRowContext(ctx, recordColumns+`WHERE id = ?`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return rec, fault.New(fault.Usage, "deployment", "no deployment %s", id.Short())
+	}
+	return rec, err
+}
+
+// find resolves what a person typed: an ID or its beginning; "" is the newest that is no plan.
+func (r *records) find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
+	if prefix == "" {
+		list, err := r.query(ctx, `WHERE project = ? AND trigger <> 'plan' ORDER BY at DESC LIMIT 1`, name)
+		if err == nil && len(list) == 0 {
+			err = fault.New(fault.Usage, "deployment", "%s has no deployments yet", name).WithHint("push to it, or  corpus-git deploy %s", name)
+		}
+		if err != nil {
+			return project.Record{}, err
+		}
+		return list[0], nil
+	}
+	prefix, err := project.ParseIDPrefix(prefix)
+	if err != nil {
+		return project.Record{}, err
+	}
+	list, err := r.query(ctx, `WHERE project = ? AND substr(id, 1, length(?2)) = ?2 ORDER BY at DESC LIMIT 2`, name, prefix)
+	switch {
+	case err != nil:
+		return project.Record{}, err
+	case len(list) == 0:
+		return project.Record{}, fault.New(fault.Usage, "deployment", "%s has no deployment %s", name, prefix).WithHint("corpus-git deployments %s  lists them", name)
+	case len(list) > 1:
+		return project.Record{}, fault.New(fault.Usage, "deployment", "%s is the beginning of more than one ID", prefix).WithHint("type more digits: %s, %s, …", list[0].ID[:min(13, len(list[0].ID))], list[1].ID[:min(13, len(list[1].ID))])
+	}
+	return list[0], nil
+}
+
+func (r *records) list(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
+	return r.query(ctx, `WHERE project = ? ORDER BY at DESC LIMIT ?`, name, limit)
+}
+
+// unfinished are the records that a dead server left open.
+func (r *records) unfinished(ctx context.Context) ([]project.Record, error) {
+	return r.query(ctx, `WHERE state IN (?, ?) ORDER BY at`, project.Waiting, project.Running)
+}
+
+// usual is how long the parts of the newest live deployment took.
+func (r *records) usual(ctx context.Context, name project.Name) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	list, err := r.query(ctx, `WHERE project = ? AND state = ? AND trigger <> ? ORDER BY at DESC LIMIT 1`, name, project.Live, project.TriggerRollback)
+	if err != nil || len(list) == 0 || list[0].Result == nil {
+		return out
+	}
+	for _, t := range list[0].Result.Timings {
+		out[t.Name] = t.Duration
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"corpus-git/internal/event"
+	"corpus-git/project"
+)
+
+func removeQuietly(path string) { _ = os.Remove(path) }
+
+// sayWaiting tells r's followers for whom it waits.
+func (r *run) sayWaiting(running project.Record, ahead int, now time.Time) {
+	by := running.Pusher.Key
+	where := ""
+	if running.Step != "" {
+		where = ", in " + running.Step
+	} else if running.Procedure != "" {
+		where = ", in " + running.Procedure
+	}
+	r.log.Append(event.Event{Kind: event.Waiting, Text: fmt.Sprintf("waiting for deployment %s of %s (by %s, %s%s), %d ahead of you",
+		running.ID.Short(), running.Project, by, event.Rough(now.Sub(running.At)), where, ahead)})
+}
+
+// headline is the first line of a deployment.
+func headline(d project.Deployment, desc *project.Description) event.Event {
+	var b strings.Builder
+	by := " by " + d.Pusher.Key
+	switch {
+	case d.Trigger == project.TriggerRollback:
+		fmt.Fprintf(&b, "%s  back from %s to %s, %s", d.Project, d.LiveCode.Short(), d.Code.Short(), by[1:])
+	case d.Trigger == project.TriggerRedeploy && d.Code == d.LiveCode:
+		fmt.Fprintf(&b, "%s  %s again, %s", d.Project, d.Code.Short(), by[1:])
+	case d.Repo == project.PillarRepo:
+		fmt.Fprintf(&b, "%s  pillar %s..%s", d.Project, d.LivePillar.Short(), d.Pillar.Short())
+	case d.LiveCode == "":
+		fmt.Fprintf(&b, "%s  first deployment, %s", d.Project, d.Code.Short())
+	default:
+		fmt.Fprintf(&b, "%s  %s..%s", d.Project, d.LiveCode.Short(), d.Code.Short())
+	}
+	if desc == nil {
+		return event.Event{Kind: event.Head, Text: b.String()}
+	}
+	if desc.Subject != "" {
+		s := []rune(desc.Subject)
+		if len(s) > 40 {
+			s = append(s[:39], '…')
+		}
+		fmt.Fprintf(&b, "  %q ", string(s))
+	}
+	b.WriteString(by)
+	if desc.Commits > 0 {
+		more := ""
+		if desc.CommitsMore {
+			more = " or more"
+		}
+		fmt.Fprintf(&b, ", %s%s", event.Plural(desc.Commits, "commit"), more)
+	}
+	if desc.Files > 0 {
+		fmt.Fprintf(&b, ", %s", event.Plural(desc.Files, "file"))
+	}
+	if desc.Forced {
+		b.WriteString(", forced")
+	}
+	return event.Event{Kind: event.Head, Text: b.String()}
+}
+
+// sayVerdict speaks the last line, with the hint before it.
+func sayVerdict(log *event.Log, rec project.Record) {
+	res := rec.Result
+	took := res.Ended.Sub(res.Started)
+	if res.Hint != "" {
+		log.Append(event.Event{Kind: event.Hint, Text: res.Hint})
+	}
+	e := event.Event{Kind: event.Verdict, Status: event.Bad, Duration: took}
+	is := fmt.Sprintf("%s is %s", rec.Project, res.Code.Short())
+	if res.Pillar != "" {
+		is += ", pillar " + res.Pillar.Short()
+	}
+	still := strings.Replace(is, " is ", " is still ", 1)
+	if res.Code == "" {
+		still = fmt.Sprintf("%s has nothing live yet", rec.Project)
+	}
+	switch res.State {
+	case project.Live:
+		e.Status = event.OK
+		e.Text = fmt.Sprintf("live in %s: %s", event.Rough(took), is)
+	case project.Done:
+		e.Status = event.OK
+		e.Text = fmt.Sprintf("done in %s: %s", event.Rough(took), res.Reason)
+	case project.RolledBack:
+		e.Text = fmt.Sprintf("rolled back in %s: %s", event.Rough(took), still)
+	case project.Refused:
+		e.Text = "refused: nothing was changed, " + still
+	default:
+		e.Text = fmt.Sprintf("failed after %s: %s", event.Rough(took), res.Reason)
+	}
+	e.Text += ", deployment " + rec.ID.Short()
+	log.Append(e)
+}

@@ -1,0 +1,180 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"corpus-git/archive"
+	"corpus-git/hooks"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Archive keeps the project as it was before the deployment. A short disk calls the low-space hooks, then drops the
+// archives that may go, then refuses with figures.
+type Archive struct{}
+
+// Name implements Procedure.
+func (Archive) Name() string { return NameArchive }
+
+// Run implements Procedure.
+func (Archive) Run(ctx context.Context, env *Env) error {
+	if err := env.runHooks(ctx, hooks.PreArchive, nil); err != nil {
+		return err
+	}
+	if _, err := EnsureDirs(env.FS, env.Paths, !env.RemoteLess); err != nil {
+		return fault.New(fault.Internal, NameArchive, "%w", err)
+	}
+	a, err := env.makeArchive(ctx)
+	if err != nil {
+		return err
+	}
+	if err := env.runHooks(ctx, hooks.PostArchive, nil); err != nil {
+		return err
+	}
+	text := event.Plural(a.Sizes.Files, "file")
+	if a.Made.Changed >= 0 {
+		text += fmt.Sprintf(", %s changed since the last archive", event.Count(a.Made.Changed))
+	}
+	env.Summarize(archiveNotes(a.Made.Notes), "%s, %s", text, event.Bytes(a.Sizes.Bytes))
+	return nil
+}
+
+// makeArchive makes the archive, and makes room for it if it must.
+func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
+	store := e.Archives(e.Deployment.Project)
+	req := archive.MakeRequest{Facts: archive.Facts{
+		ID: string(e.Deployment.ID), Project: e.Deployment.Project.String(), At: e.Deployment.At,
+		Held:     archive.Commits{Code: string(e.Deployment.LiveCode), Pillar: string(e.Deployment.LivePillar)},
+		Incoming: archive.Commits{Code: string(e.Deployment.Code), Pillar: string(e.Deployment.Pillar)},
+		By:       e.Deployment.Pusher.Key, Trigger: string(e.Deployment.Trigger),
+	}, Progress: e.progress()}
+	a, err := store.Make(ctx, req)
+	var short *archive.SpaceError
+	if !errors.As(err, &short) {
+		return a, err
+	}
+	e.Note("%s", short.Error())
+	err = e.runHooks(ctx, hooks.LowSpace, func(d *hooks.Description) {
+		d.NeedBytes, d.FreeBytes = int64(short.Need), int64(short.Free)
+	})
+	if err != nil {
+		e.Note("%v", err)
+	}
+	if a, err = store.Make(ctx, req); !errors.As(err, &short) {
+		return a, err
+	}
+	policy := e.policy()
+	policy.Squeeze = true
+	r, rerr := store.Rotate(policy)
+	if rerr != nil {
+		return a, rerr
+	}
+	e.Note("dropped %s to make room", event.Plural(len(r.Removed), "old archive"))
+	return store.Make(ctx, req)
+}
+
+// progress reports a long copy every two seconds.
+func (e *Env) progress() func(archive.Progress) {
+	last := e.Now()
+	return func(p archive.Progress) {
+		if now := e.Now(); now.Sub(last) >= 2*time.Second {
+			last = now
+			e.Note("archive: %s of %s", event.Count(p.Files), event.Plural(p.TotalFiles, "file"))
+		}
+	}
+}
+
+func archiveNotes(n archive.Notes) []string {
+	var out []string
+	if n.Unstable > 0 {
+		out = append(out, fmt.Sprintf("%s changed while being read, such as %s", event.Plural(n.Unstable, "file"), n.UnstableNames[0]))
+	}
+	if n.Skipped > 0 {
+		out = append(out, fmt.Sprintf("%s not archived (sockets, devices), such as %s", event.Count(n.Skipped), n.SkippedNames[0]))
+	}
+	if n.Owners > 0 {
+		out = append(out, fmt.Sprintf("the owners of %s could not be kept: not root", event.Plural(n.Owners, "file")))
+	}
+	if n.Xattrs > 0 {
+		out = append(out, fmt.Sprintf("the extended attributes of %s could not be kept", event.Plural(n.Xattrs, "file")))
+	}
+	return out
+}
+
+// policy is what rotation keeps.
+func (e *Env) policy() archive.Policy {
+	keep := e.KeepArchives
+	if e.Prepared != nil && e.Prepared.Cfg != nil {
+		keep = e.Prepared.Cfg.KeepArchives()
+	}
+	mine := string(e.Deployment.ID)
+	restored := string(e.Deployment.Restore)
+	return archive.Policy{Keep: keep, Protect: func(a archive.Archive) bool { return a.ID == mine || (restored != "" && a.ID == restored) }}
+}
+
+// Retain records what became of the deployment in its archive, and rotates: on failure too.
+func (e *Env) Retain(state project.State) error {
+	store := e.Archives(e.Deployment.Project)
+	verdict := archive.Failed
+	switch state {
+	case project.Live:
+		verdict = archive.Good
+	case project.RolledBack:
+		verdict = archive.RolledBack
+	}
+	if err := store.SetVerdict(string(e.Deployment.ID), verdict); err != nil {
+		if errors.Is(err, archive.ErrNotFound) {
+			return nil // the archive was skipped, or failed itself
+		}
+		return err
+	}
+	policy := e.policy()
+	policy.Protect = nil
+	_, err := store.Rotate(policy)
+	return err
+}
+
+// PinnedBy are the deployments whose commits must stay: those with an archive, and this one if it is live.
+func (e *Env) PinnedBy() (map[project.ID]bool, error) {
+	list, err := e.Archives(e.Deployment.Project).List()
+	if err != nil {
+		return nil, err
+	}
+	keep := map[project.ID]bool{}
+	for _, a := range list {
+		keep[project.ID(a.ID)] = true
+	}
+	if e.Result.State == project.Live {
+		keep[e.Deployment.ID] = true
+	}
+	return keep, nil
+}
+
+// Held is a tree that an archive holds whole.
+type Held struct {
+	// ID is the deployment that made the archive, Name the archive's folder.
+	ID   project.ID
+	Name string
+	// Code and Pillar are the commits that were live in the tree.
+	Code, Pillar project.Commit
+}
+
+// HeldTrees are the trees that can be restored, newest first.
+func HeldTrees(t *Tools, name project.Name) ([]Held, error) {
+	all, err := t.Archives(name).List()
+	if err != nil {
+		return nil, err
+	}
+	var out []Held
+	for _, a := range all {
+		if a.Whole && a.Held.Code != "" {
+			out = append(out, Held{ID: project.ID(a.ID), Name: filepath.Base(a.Path), Code: project.Commit(a.Held.Code), Pillar: project.Commit(a.Held.Pillar)})
+		}
+	}
+	return out, nil
+}

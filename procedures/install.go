@@ -1,0 +1,194 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/sls"
+)
+
+// Install applies the steps of the recipe, one after the other; the first that fails stops it.
+type Install struct{}
+
+// Name implements Procedure.
+func (Install) Name() string { return NameInstall }
+
+// Failure is the error of a step that failed: which step, and which state of it.
+type Failure struct {
+	Step    string
+	StateID string
+	// Err says what happened to a step that did not get as far as its states; nil where a state failed.
+	Err error
+}
+
+// Error implements error.
+func (f *Failure) Error() string {
+	switch {
+	case f.StateID != "":
+		return fmt.Sprintf("failed in %s, state %s", f.Step, f.StateID)
+	case f.Err != nil:
+		return fmt.Sprintf("failed in %s: %v", f.Step, f.Err)
+	}
+	return "failed in " + f.Step
+}
+
+// Unwrap gives the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Run implements Procedure.
+func (Install) Run(ctx context.Context, env *Env) error {
+	steps := env.Prepared.Steps
+	if len(steps) == 0 {
+		env.Summarize(nil, "no steps")
+		return nil
+	}
+	names := make([]string, len(steps))
+	for i, s := range steps {
+		names[i] = s.Name
+	}
+	text := event.Plural(len(steps), "step")
+	if d := env.Usual[NameInstall]; d > 0 {
+		text += ", about " + event.Rough(d) + " by past deployments"
+	}
+	env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: NameInstall, Text: text, Lines: names, Of: len(steps)})
+	begun := env.Now()
+	for i, s := range steps {
+		if err := env.step(ctx, NameInstall, s, i+1, len(steps), names[i+1:]); err != nil {
+			return err
+		}
+	}
+	env.Timings = append(env.Timings, project.Timing{Name: NameInstall, Duration: env.Now().Sub(begun)})
+	return nil
+}
+
+// step applies one step and reports it. A failed one is reported whole, and returned as a *Failure.
+func (e *Env) step(ctx context.Context, procedure string, s Step, n, of int, rest []string) error {
+	e.Report.Append(event.Event{Kind: event.StepStart, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: e.Usual[timingName(s.Name, "")]})
+	sink := &stepSink{outputs: e.outputs(procedure)}
+	sink.step = s.Name
+	begun := e.Now()
+	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, s, sls.Live), sink)
+	sink.close()
+	took := e.Now().Sub(begun)
+	e.Timings = append(e.Timings, project.Timing{Name: timingName(s.Name, ""), Duration: took})
+	for _, x := range sink.slow {
+		e.Timings = append(e.Timings, project.Timing{Name: timingName(s.Name, x.id), Duration: x.d})
+	}
+	if err == nil && res.OK() {
+		e.Report.Append(event.Event{
+			Kind: event.StepDone, Status: event.OK, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: took,
+			Text: countText(res, s), Lines: res.Warnings,
+		})
+		return nil
+	}
+	fail := &Failure{Step: s.Name, Err: err}
+	ev := event.Event{Kind: event.Failure, Status: event.Bad, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: took}
+	if of > 1 || procedure == NameInstall {
+		ev.Text = fmt.Sprintf("%d/%d %s  failed after %s", n, of, s.Name, event.Rough(took))
+	} else {
+		ev.Text = fmt.Sprintf("%s  failed after %s", s.Name, event.Rough(took))
+	}
+	switch {
+	case err != nil:
+		ev.Lines = ErrorLines(err)
+	default:
+		ev.Lines, fail.StateID = e.failedStates(res)
+		ev.State = fail.StateID
+	}
+	if len(rest) > 0 {
+		ev.Lines = append(ev.Lines, "steps not run: "+strings.Join(rest, ", "))
+	}
+	e.Report.Append(ev)
+	return fail
+}
+
+// maxFailed is how many failed states of one step are shown whole.
+const maxFailed = 5
+
+func (e *Env) failedStates(res *sls.StepResult) (lines []string, first string) {
+	shown, more, blocked := 0, 0, 0
+	if f := res.Failed(); f != nil {
+		first = f.ID
+	}
+	for _, s := range res.States {
+		switch {
+		case s.Outcome != sls.FailedState:
+		case s.Skipped && s.ID != first:
+			blocked++
+		case shown < maxFailed:
+			lines = append(lines, e.failureLines(s)...)
+			shown++
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		lines = append(lines, event.Plural(more, "more failed state"))
+	}
+	if blocked > 0 {
+		lines = append(lines, event.Plural(blocked, "state")+" not run: they require what failed")
+	}
+	return lines, first
+}
+
+func countText(res *sls.StepResult, s Step) string {
+	if s.Script {
+		return "exit status 0"
+	}
+	right, changed, _ := res.Counts()
+	text := event.Plural(len(res.States), "state")
+	var parts []string
+	if right > 0 {
+		parts = append(parts, fmt.Sprintf("%d right", right))
+	}
+	if changed > 0 {
+		parts = append(parts, fmt.Sprintf("%d changed", changed))
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	if res.Runner == "salt-call" {
+		text += " (salt-call)"
+	}
+	return text
+}
+
+// ErrorLines shows an error as people read it: place, the line's text with a caret, what is wrong, the hint.
+func ErrorLines(err error) []string {
+	var lines []string
+	text := err.Error()
+	if at, ok := fault.PosOf(err); ok {
+		lines = append(lines, at.String())
+		if at.Text != "" {
+			src := strings.ReplaceAll(at.Text, "\t", " ")
+			lines = append(lines, "    "+src)
+			if at.Col > 0 && at.Col <= len([]rune(src))+1 {
+				lines = append(lines, "    "+strings.Repeat(" ", at.Col-1)+"^")
+			}
+		}
+		text = strings.TrimPrefix(text, at.String()+": ")
+	}
+	lines = append(lines, strings.Split(text, "\n")...)
+	if h := fault.HintOf(err); h != "" {
+		lines = append(lines, "hint: "+h)
+	}
+	return lines
+}
+
+// Task applies one task by hand: an SLS file named task_*.sls, of the live recipe.
+func (e *Env) Task(ctx context.Context, s Step) error {
+	begun := e.Now()
+	err := e.step(ctx, "task", s, 1, 1, nil)
+	e.Timings = append(e.Timings, project.Timing{Name: "task", Duration: e.Now().Sub(begun)})
+	return err
+}
+
+// isStopped tells whether an error is only the end of its context.
+func isStopped(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
+}

@@ -1,0 +1,95 @@
+package procedures
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/project"
+	"corpus-git/sls"
+)
+
+// Plan reports what a deployment would change: files, procedures, and the states of each step as a test run tells
+// them. It changes nothing. It returns how many things would change.
+func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) {
+	n := desc.Files
+	if desc.Files > 0 {
+		e := event.Event{Kind: event.Plan, Status: event.Changed, Procedure: NameReleaseSync, Text: fmt.Sprintf("%s  %s", NameReleaseSync, event.Plural(desc.Files, "file")), Lines: desc.Paths}
+		if more := desc.Files - len(desc.Paths); more > 0 {
+			e.Lines = append(e.Lines[:len(e.Lines):len(e.Lines)], fmt.Sprintf("and %d more", more))
+		}
+		env.Report.Append(e)
+	} else {
+		env.Report.Append(event.Event{Kind: event.Plan, Status: event.OK, Procedure: NameReleaseSync, Text: NameReleaseSync + "  no file differs"})
+	}
+	for _, name := range Names() {
+		if why, skip := env.Prepared.Skips(name); skip {
+			env.Report.Append(event.Event{Kind: event.Plan, Status: event.Skipped, Procedure: name, Text: name + "  skipped: " + why})
+		}
+	}
+	if _, skip := env.Prepared.Skips(NameInstall); skip {
+		return n, nil
+	}
+	for i, s := range env.Prepared.Steps {
+		changed, err := env.planStep(ctx, i, s)
+		if err != nil {
+			return n, err
+		}
+		n += changed
+	}
+	return n, nil
+}
+
+// planStep asks one step what it would do.
+func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
+	title := fmt.Sprintf("%d/%d %s", i+1, len(e.Prepared.Steps), s.Name)
+	say := func(st event.Status, lines []string, format string, args ...any) {
+		e.Report.Append(event.Event{Kind: event.Plan, Status: st, Procedure: NameInstall, Step: s.Name, N: i + 1, Of: len(e.Prepared.Steps),
+			Text: title + "  " + fmt.Sprintf(format, args...), Lines: lines})
+	}
+	if s.Script {
+		say(event.Changed, nil, "an executable: what it changes is known when it ran")
+		return 1, nil
+	}
+	if c := e.Prepared.Checked[i]; c != nil && c.Deferred != nil {
+		say(event.Changed, nil, "decided when its turn comes: %s (%s:%d)", c.Deferred.Why, c.Deferred.File, c.Deferred.Line)
+		return 1, nil
+	}
+	in := e.Prepared.input(e, s, sls.Static)
+	in.Test = true
+	res, err := s.Runner(e.Tools).Apply(ctx, in, sls.Discard{})
+	if err != nil {
+		return 0, err
+	}
+	var lines []string
+	changed := 0
+	for _, st := range res.States {
+		switch {
+		case st.Outcome == sls.FailedState:
+			lines = append(lines, "! "+st.ID+"  "+stateText(st))
+			lines = append(lines, indented(st.Comment)...)
+		case st.Outcome == sls.WouldChange || st.Changed:
+			changed++
+			lines = append(lines, "~ "+st.ID+"  "+stateText(st))
+			lines = append(lines, indented(st.Diff)...)
+		}
+	}
+	if changed == 0 && len(lines) == 0 {
+		say(event.OK, nil, "%s right", event.Plural(len(res.States), "state"))
+		return 0, nil
+	}
+	say(event.Changed, lines, "%d of %s would change", changed, event.Plural(len(res.States), "state"))
+	return changed, nil
+}
+
+func indented(text string) []string {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i := range lines {
+		lines[i] = "    " + lines[i]
+	}
+	return lines
+}

@@ -1,0 +1,274 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/internal/redact"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/sls"
+	"corpus-git/sls/fileroot"
+)
+
+// Sources are what a deployment is made from, before any of it is on disk.
+type Sources struct {
+	// Code and Pillar are the files of the two commits; nil where there is none.
+	Code, Pillar fs.FS
+	// Environment is the operator's choice for the project.
+	Environment string
+	RemoteLess  bool
+}
+
+// recipe is the folder .salt of the code, nil where there is none.
+func (s Sources) recipe() (fs.FS, error) {
+	if s.Code == nil {
+		return nil, nil
+	}
+	fi, err := fs.Stat(s.Code, layout.SaltDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.New(fault.Internal, "read "+layout.SaltDir, "%w", err)
+	}
+	if !fi.IsDir() {
+		return nil, fault.New(fault.Failed, "read "+layout.SaltDir, "not a folder").WithPos(fault.Pos{File: layout.SaltDir})
+	}
+	return fs.Sub(s.Code, layout.SaltDir)
+}
+
+// Prepared is a deployment of which everything was checked that can be checked before it runs.
+type Prepared struct {
+	Cfg *project.Cfg
+	// Redactor hides the pillar's values in everything the deployment says.
+	Redactor *redact.Redactor
+	// Steps are those that will run, in order; Checked tells what was found of each, nil for executables.
+	Steps   []Step
+	Checked []*sls.Checked
+	// Notes are lines for the pusher: what could not be checked, what goes to salt-call.
+	Notes []string
+
+	pillar, grains *py.Dict
+	recipe         fs.FS
+	roots          fileroot.Roots
+	passwords      *passwords
+}
+
+// Environment is dev, staging or prod.
+func (p *Prepared) Environment() string { return p.Cfg.Env() }
+
+// Skips tells whether a procedure is left out, and by what.
+func (p *Prepared) Skips(name string) (why string, skip bool) {
+	if !p.Cfg.Skip(name) {
+		return "", false
+	}
+	if only := p.Cfg.Only(); len(only) > 0 && !slices.Contains(only, strings.ReplaceAll(name, "-", "_")) {
+		return "only=" + strings.Join(only, ","), true
+	}
+	return "skip_" + strings.ReplaceAll(name, "-", "_"), true
+}
+
+// Prepare reads the configuration and compiles every step that will run. It changes nothing on the machine. Errors
+// are the pusher's (fault.Failed or fault.Usage, with file and line) or ours. hide is extended by the pillar's values.
+func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
+	p, err := configure(ctx, t, d, src, hide)
+	if err != nil {
+		return nil, err
+	}
+	switch d.Trigger {
+	case project.TriggerRollback:
+		return p, nil
+	case project.TriggerTask:
+		return p, p.task(ctx, t, d)
+	}
+	return p, p.check(ctx, t, d)
+}
+
+// PrepareRollback reads the configuration only: what comes back was checked when it went live.
+func PrepareRollback(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
+	return configure(ctx, t, d, src, hide)
+}
+
+// Bare is what can be prepared without any source: the defaults.
+func Bare(ctx context.Context, t *Tools, d project.Deployment, environment string, hide *redact.Redactor) (*Prepared, error) {
+	return configure(ctx, t, d, Sources{Environment: environment}, hide)
+}
+
+// configure builds cfg from the sources.
+func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
+	recipe, err := src.recipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &Prepared{Redactor: hide, grains: t.Grains(), recipe: recipe, pillar: py.NewDict()}
+	p.passwords = &passwords{fs: t.FS, path: t.State.Passwords(d.Project.String()), hide: hide}
+	p.roots = t.roots(d.Project, fileroot.Root{FS: recipe})
+	data := &dataFiles{tools: t, name: d.Project, grains: p.grains, passwords: p.passwords}
+	in := project.CfgInputs{
+		Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
+		Env: src.Environment, RemoteLess: src.RemoteLess, KeepArchives: t.KeepArchives,
+	}
+	if recipe != nil && has(recipe, layout.PillarSample) {
+		in.Sample = func(ctx context.Context) (*py.Dict, error) {
+			return data.read(ctx, recipe, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample), false)
+		}
+	}
+	if src.Pillar != nil && has(src.Pillar, layout.PillarFile) {
+		in.Pillar = func(ctx context.Context) (*py.Dict, error) {
+			v, err := data.read(ctx, src.Pillar, layout.PillarFile, "pillar "+layout.PillarFile, true)
+			if err == nil {
+				p.pillar = v
+			}
+			return v, err
+		}
+	} else if src.Pillar != nil {
+		return nil, fault.New(fault.Failed, "read the pillar", "there is no %s", layout.PillarFile).
+			WithHint("the pillar repository holds the configuration in a file  %s  at its top", layout.PillarFile)
+	}
+	if p.Cfg, err = project.BuildCfg(ctx, in); err != nil {
+		return nil, err
+	}
+	var texts []string
+	if src.Code != nil {
+		texts = RecipeTexts(src.Code)
+	}
+	hide.Extend(redact.Secrets(p.pillar, texts))
+	// Values that cfg made of the pillar's, by {key} references.
+	hide.Extend(redact.Secrets(py.NewDict("makina-projects."+d.Project.String(), p.Cfg.PillarValues()), texts))
+	return p, nil
+}
+
+func has(f fs.FS, name string) bool {
+	_, err := fs.Stat(f, name)
+	return err == nil
+}
+
+// check compiles all steps that will run, and the project's own procedures.
+func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) error {
+	if p.recipe == nil {
+		return nil
+	}
+	all, err := ListSteps(p.recipe)
+	if err != nil {
+		return err
+	}
+	if p.Steps, err = choose(all, p.Cfg.OnlySteps()); err != nil {
+		return err
+	}
+	if _, skip := p.Skips(NameInstall); skip {
+		p.Steps = nil
+	}
+	own, err := ownIn(p.recipe)
+	if err != nil {
+		return err
+	}
+	for _, s := range own {
+		if _, err := p.checkStep(ctx, t, d, s); err != nil {
+			return err
+		}
+		p.Notes = append(p.Notes, fmt.Sprintf("%s by the project's own %s/%s", s.Name, layout.SaltDir, s.File))
+	}
+	p.Checked = make([]*sls.Checked, len(p.Steps))
+	for i, s := range p.Steps {
+		if s.Script {
+			continue
+		}
+		if p.Checked[i], err = p.checkStep(ctx, t, d, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment, s Step) (*sls.Checked, error) {
+	c, err := s.Runner(t).Check(ctx, p.inputFor(t, d, s, sls.Static))
+	if err != nil {
+		var f *fault.Error
+		if !errors.As(err, &f) {
+			err = fault.New(fault.Internal, "check "+s.Name, "%w", err)
+		}
+		return nil, err
+	}
+	if c.Deferred != nil {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s is compiled when its turn comes: %s (%s:%d)", s.Name, c.Deferred.Why, c.Deferred.File, c.Deferred.Line))
+	}
+	if len(c.Needs) > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s: it needs %s (%s:%d)", s.Name, c.Runner, c.Needs[0].What, c.Needs[0].File, c.Needs[0].Line))
+	}
+	return c, nil
+}
+
+// task finds and checks one task.
+func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) error {
+	tasks, err := ListTasks(p.recipe)
+	if err != nil {
+		return err
+	}
+	want := strings.TrimSuffix(d.Task, ".sls")
+	i := slices.IndexFunc(tasks, func(s Step) bool { return s.Name == want || s.Name == taskPrefix+want })
+	if i < 0 {
+		return fault.New(fault.Usage, "task", "%s has no task %q", d.Project, d.Task).WithHint("its tasks are: %s", names(tasks))
+	}
+	p.Steps = tasks[i : i+1]
+	c, err := p.checkStep(ctx, t, d, p.Steps[0])
+	p.Checked = []*sls.Checked{c}
+	return err
+}
+
+// input is what a step is rendered with while the deployment runs.
+func (p *Prepared) input(e *Env, s Step, mode sls.Mode) *sls.Input {
+	return p.inputFor(e.Tools, e.Deployment, s, mode)
+}
+
+func (p *Prepared) inputFor(t *Tools, d project.Deployment, s Step, mode sls.Mode) *sls.Input {
+	in := &sls.Input{
+		SLS: s.SLS(d.Project), Roots: p.roots, Cfg: p.Cfg.Dict(), Pillar: p.pillar, Grains: p.grains,
+		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: t.Host, Mode: mode, Passwords: p.passwords,
+	}
+	if mode == sls.Live {
+		salt := t.Root.Project(d.Project.String()).Salt()
+		in.Roots = t.roots(d.Project, fileroot.OnDisk(salt))
+		if s.Script {
+			in.Script = path.Join(salt, s.File)
+		}
+	}
+	return in
+}
+
+// roots are the file roots of salt://: the project's recipe in its place, then what is on disk.
+func (t *Tools) roots(name project.Name, recipe fileroot.Root) fileroot.Roots {
+	var out fileroot.Roots
+	if recipe.FS != nil {
+		recipe.Mount = layout.ProjectsNamespace + "/" + name.String()
+		recipe.Label = layout.SaltDir
+		out = append(out, recipe)
+	}
+	for _, dir := range append([]string{t.Root.Salt()}, t.FileRoots...) {
+		if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
+			out = append(out, fileroot.OnDisk(dir))
+		}
+	}
+	return out
+}
+
+func (t *Tools) facts(name project.Name, grains *py.Dict) project.Facts {
+	str := func(k string) string {
+		v, _ := grains.GetStr(k)
+		s, _ := v.(string)
+		return s
+	}
+	f := project.Facts{FQDN: str("fqdn"), MinionID: str("id"), OS: str("os"), OSFamily: str("os_family")}
+	if t.Remotes != nil {
+		f.PushSaltURL, f.PushPillarURL = t.Remotes(name)
+	}
+	return f
+}

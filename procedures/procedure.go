@@ -1,0 +1,154 @@
+package procedures
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"corpus-git/archive"
+	"corpus-git/hooks"
+	"corpus-git/internal/event"
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/sls"
+	"corpus-git/sls/host"
+)
+
+// Procedure is one named phase of a deployment.
+type Procedure interface {
+	// Name is the procedure's name as only=, skip_ and .salt/<name>.sls have it.
+	Name() string
+	// Run does the work and can be run again. What it did goes to env.Summarize. A *fault.Error of
+	// kind Failed is the project's own doing, any other kind the machine's or ours.
+	Run(ctx context.Context, env *Env) error
+}
+
+// The names of the procedures, in the order of a deployment.
+const (
+	NameArchive     = "archive"
+	NameSync        = "sync"
+	NameReleaseSync = "release-sync"
+	NameFixperms    = "fixperms"
+	NameInstall     = "install"
+	NameRollback    = "rollback"
+	NameNotify      = "notify"
+)
+
+// Names are all procedures, in order; fixperms runs a second time after install.
+func Names() []string {
+	return []string{NameArchive, NameSync, NameReleaseSync, NameFixperms, NameInstall, NameRollback, NameNotify}
+}
+
+// Checkouts brings commits into working copies; the repositories satisfy it.
+type Checkouts interface {
+	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
+	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (project.CheckoutStats, error)
+	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
+	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
+}
+
+// Reporter takes the events of a deployment; *event.Log satisfies it.
+type Reporter interface {
+	Append(e event.Event) uint64
+}
+
+// Tools are what every deployment works with; they are made once.
+type Tools struct {
+	Root  layout.Root
+	State layout.State
+	Repos Checkouts
+	// Archives gives the archives of one project, the same Store each time.
+	Archives func(project.Name) *archive.Store
+	// Steps applies SLS files and Scripts executable steps.
+	Steps   sls.Runner
+	Scripts sls.Runner
+	Host    *host.Host
+	Hooks   *hooks.Runner
+	FS      vfs.FS
+	Exec    execx.Commander
+	Now     func() time.Time
+	// Webhooks are told every verdict.
+	Webhooks []hooks.Webhook
+	// Grains are the facts of this machine.
+	Grains func() *py.Dict
+	// FileRoots are further file roots of salt://, after <root>/salt.
+	FileRoots []string
+	// KeepArchives is how many good archives stay where the project does not say.
+	KeepArchives int
+	// Remotes are the two addresses to push to, for the sync procedure and cfg.
+	Remotes func(project.Name) (code, pillar string)
+}
+
+// Env is one deployment as its procedures see it. It belongs to one goroutine.
+type Env struct {
+	*Tools
+	Deployment project.Deployment
+	Paths      layout.Project
+	Report     Reporter
+	Prepared   *Prepared
+	// ArchiveName is the folder of the archive that this deployment made or makes.
+	ArchiveName string
+	// Usual is how long things took in the last good deployment, by Timing.Name.
+	Usual map[string]time.Duration
+	// Protect are the archives that rotation must leave alone, by folder name.
+	Protect []string
+	// Result is what is known when rollback and notify run.
+	Result project.Result
+	// Timings collect how long steps took.
+	Timings []project.Timing
+	// RemoteLess: there are no bare repositories, and nothing to check out.
+	RemoteLess bool
+
+	summary string
+	lines   []string
+}
+
+// Summarize sets the procedure's own line, and what stands under it.
+func (e *Env) Summarize(lines []string, format string, args ...any) {
+	e.summary, e.lines = fmt.Sprintf(format, args...), lines
+}
+
+// TakeSummary returns what the last procedure said, and forgets it.
+func (e *Env) TakeSummary() (string, []string) {
+	s, l := e.summary, e.lines
+	e.summary, e.lines = "", nil
+	return s, l
+}
+
+// Note reports a line of its own.
+func (e *Env) Note(format string, args ...any) {
+	e.Report.Append(event.Event{Kind: event.Note, Text: fmt.Sprintf(format, args...)})
+}
+
+// ArchiveDir is the path of this deployment's archive.
+func (e *Env) ArchiveDir() string {
+	if e.ArchiveName == "" {
+		return ""
+	}
+	return e.Paths.Archives() + "/" + e.ArchiveName
+}
+
+// IsRoot tells whether users and ownership can be changed.
+func (e *Env) IsRoot() bool { return e.Host.EUID == 0 }
+
+// runHooks runs the hooks of one point; their output goes to the log.
+func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {
+	d := hooks.Description{
+		Point: p, Deployment: e.Deployment, Environment: e.Prepared.Environment(),
+		ProjectDir: e.Paths.Dir(), ProjectRoot: e.Paths.Live(), PillarRoot: e.Paths.Pillar(), DataRoot: e.Paths.Data(), ArchiveDir: e.ArchiveDir(),
+	}
+	if more != nil {
+		more(&d)
+	}
+	out := e.outputs(string(p))
+	n, err := e.Hooks.Run(ctx, e.Paths.Salt(), d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
+	out.close()
+	if n > 0 && err == nil {
+		e.Note("%s: %s ran", p, event.Plural(n, "hook"))
+	}
+	return err
+}

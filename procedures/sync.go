@@ -1,0 +1,121 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/project"
+)
+
+// Sync creates or mends everything that a project needs around its working copy: user, group, ssh key,
+// bare repositories, folders, the two links, the top file, custom modules. It changes only what is
+// missing or wrong.
+type Sync struct{}
+
+// Name implements Procedure.
+func (Sync) Name() string { return NameSync }
+
+// Run implements Procedure.
+func (Sync) Run(ctx context.Context, env *Env) error {
+	var did, lines []string
+	if env.IsRoot() {
+		made, err := accounts(ctx, env)
+		if err != nil {
+			return fault.New(fault.KindOf(err), NameSync, "%w", err)
+		}
+		did = append(did, made...)
+	} else {
+		lines = append(lines, "not root: users, groups and owners are left to the administrator")
+	}
+	if !env.RemoteLess {
+		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+			made, err := env.Repos.Create(ctx, env.Deployment.Project, repo)
+			if err != nil {
+				return fault.New(fault.Internal, NameSync, "repository %s.git: %w", repo, err)
+			}
+			if made {
+				did = append(did, string(repo)+".git")
+			}
+		}
+	}
+	made, err := EnsureDirs(env.FS, env.Paths, !env.RemoteLess)
+	if err != nil {
+		return fault.New(fault.Internal, NameSync, "%w", err)
+	}
+	did = append(did, made...)
+	links := Links{FS: env.FS, Root: env.Root}
+	linked, err := links.Link(env.Deployment.Project.String())
+	if err != nil {
+		return fault.New(fault.KindOf(err), NameSync, "%w", err)
+	}
+	did = append(did, linked...)
+	n, err := links.Modules(env.Deployment.Project.String())
+	if err != nil {
+		return fault.New(fault.KindOf(err), NameSync, "custom modules: %w", err)
+	}
+	if n > 0 {
+		did = append(did, event.Plural(n, "module link"))
+	}
+	if len(did) == 0 {
+		env.Summarize(nil, "in order")
+		return nil
+	}
+	if env.Remotes != nil && !env.RemoteLess {
+		code, pillar := env.Remotes(env.Deployment.Project)
+		lines = append(lines, "push code to    "+code, "push pillar to  "+pillar)
+	}
+	env.Summarize(lines, "%s", "made "+strings.Join(did, ", "))
+	return nil
+}
+
+// pathsOf is the part of layout.Project that EnsureDirs needs.
+type pathsOf interface {
+	Dir() string
+	Live() string
+	Pillar() string
+	Data() string
+	Git() string
+	Archives() string
+}
+
+// EnsureDirs makes the folders of a project that are missing; what is there keeps its mode. It returns
+// the names of those it made.
+func EnsureDirs(f vfs.FS, p pathsOf, git bool) ([]string, error) {
+	var made []string
+	dirs := []struct {
+		path string
+		mode uint32
+	}{{p.Dir(), 0o755}, {p.Archives(), 0o750}, {p.Data(), 0o750}, {p.Live(), 0o755}, {p.Pillar(), 0o700}}
+	if git {
+		dirs = append(dirs, struct {
+			path string
+			mode uint32
+		}{p.Git(), 0o700})
+	}
+	for _, d := range dirs {
+		st, err := f.Lstat(d.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := vfs.MkdirAll(f, d.path, 0o755); err != nil {
+				return made, err
+			}
+			if err := f.Chmod(d.path, d.mode); err != nil {
+				return made, err
+			}
+			if d.path != p.Dir() {
+				made = append(made, d.path[len(p.Dir())+1:]+"/")
+			}
+		case err != nil:
+			return made, err
+		case !st.IsDir() && !st.IsSymlink():
+			return made, fmt.Errorf("%s is not a folder", d.path)
+		}
+	}
+	return made, nil
+}
