@@ -127,7 +127,7 @@ func readJournal(r io.Reader) (entries []Entry, size int64, err error) {
 			if rerr != nil {
 				return nil, 0, rerr
 			}
-			if hasEntry(rest) {
+			if hasEntry(line[1:]) || hasEntry(rest) {
 				return nil, 0, fmt.Errorf("entry %d at byte %d is damaged and is not the last one: %w", len(entries)+1, size, bad)
 			}
 			return entries, size, nil
@@ -137,10 +137,16 @@ func readJournal(r io.Reader) (entries []Entry, size int64, err error) {
 	}
 }
 
+// hasEntry tells whether a whole entry begins anywhere in b: then what stands before it was not a torn tail.
 func hasEntry(b []byte) bool {
 	for line := range bytes.SplitAfterSeq(b, []byte("\n")) {
-		if _, err := parseEntry(line); err == nil {
-			return true
+		for i := 0; i+10 < len(line); i++ {
+			if line[i+8] != ' ' || line[i+9] != '{' {
+				continue
+			}
+			if _, err := parseEntry(line[i:]); err == nil {
+				return true
+			}
 		}
 	}
 	return false
