@@ -277,6 +277,13 @@ func (b *builder) report(files, bytes int64) {
 	}
 }
 
+// flag marks what a copy lacks. Entries of a manifest keep saying what the archive has: a proof then shows the lack.
+func (b *builder) flag(e *Entry, f Flags) {
+	if !b.trustAttrs {
+		e.Flags |= f
+	}
+}
+
 func (b *builder) note(f func(*Notes)) {
 	b.mu.Lock()
 	f(&b.notes)
@@ -445,7 +452,7 @@ func (b *builder) special(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 	case syscall.S_IFIFO:
 		err = dd.Mknod(name, syscall.S_IFIFO|0o600, 0)
 	case syscall.S_IFCHR, syscall.S_IFBLK:
-		if err = dd.Mknod(name, e.Type()|0o600, e.Rdev); errors.Is(err, fs.ErrPermission) {
+		if err = dd.Mknod(name, e.Type()|0o600, e.Rdev); errors.Is(err, syscall.EPERM) {
 			return b.skip(e)
 		}
 	default:
@@ -489,11 +496,11 @@ func (b *builder) attrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name str
 // own sets the owner; an ordinary user who may not is told apart from a failure.
 func (b *builder) own(e *Entry, chown func(uid, gid int) error) error {
 	err := chown(int(e.UID), int(e.GID))
-	if !errors.Is(err, fs.ErrPermission) {
+	if !errors.Is(err, syscall.EPERM) {
 		return err
 	}
 	_ = chown(-1, int(e.GID)) // the group alone may be allowed
-	e.Flags |= FlagOwner
+	b.flag(e, FlagOwner)
 	b.note(func(n *Notes) { n.Owners++ })
 	return nil
 }
@@ -520,7 +527,7 @@ func (b *builder) xattrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name st
 	lost := false
 	set := func(x vfs.Xattr) error {
 		err := dd.SetXattr(name, x)
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP) {
+		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EOPNOTSUPP) {
 			lost = true
 			return nil
 		}
@@ -542,7 +549,7 @@ func (b *builder) xattrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name st
 		}
 	}
 	if lost {
-		e.Flags |= FlagXattr
+		b.flag(e, FlagXattr)
 		b.note(func(n *Notes) { n.Xattrs++ })
 	}
 	return nil

@@ -114,6 +114,16 @@ func (m *Mem) Crash(keep *rand.Rand) *Mem {
 	return out
 }
 
+// Clone gives an independent copy, of which everything is durable.
+func (m *Mem) Clone() *Mem {
+	m.mu.Lock()
+	m.syncAll()
+	m.mu.Unlock()
+	c := m.Crash(nil)
+	c.now = m.now
+	return c
+}
+
 func revive(old *inode, keep *rand.Rand, seen map[*inode]*inode) *inode {
 	if i := seen[old]; i != nil {
 		i.nlink++
