@@ -1,33 +1,17 @@
 package pack
 
 import (
-	"bytes"
 	"compress/zlib"
 	"errors"
 	"io"
 )
 
-// inflater decodes zlib streams that lie in memory. It is for one goroutine and meant to be used again.
+// inflater decodes zlib streams: those that lie in memory with its own decoder, others as they come with the standard
+// library's. It is for one goroutine and meant to be used again.
 type inflater struct {
-	br  bytes.Reader
+	flate
 	zr  io.ReadCloser
 	one [1]byte
-}
-
-// inflate decodes the zlib stream at the beginning of src, which must give exactly len(dst) bytes, and returns the length of the
-// stream in src. errShort says that src ended before the stream did.
-func (z *inflater) inflate(dst, src []byte) (int, error) {
-	z.br.Reset(src)
-	if err := z.reset(&z.br); err != nil {
-		return 0, inflateError(err)
-	}
-	if _, err := io.ReadFull(z.zr, dst); err != nil {
-		return 0, inflateError(err)
-	}
-	if err := z.end(); err != nil {
-		return 0, err
-	}
-	return len(src) - z.br.Len(), nil
 }
 
 // reset starts a stream. r must be an io.ByteReader, so that nothing is read beyond the stream's end.

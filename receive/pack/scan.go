@@ -468,7 +468,10 @@ func (f *feed) error(err error) error {
 	if f.err != nil {
 		return f.err
 	}
-	return inflateError(err)
+	if err = inflateError(err); err == errShort {
+		return corrupt("zlib stream gives less than its object's size")
+	}
+	return err
 }
 
 // objectHash names objects, and detects collisions (https://shattered.io).
