@@ -1,0 +1,191 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+)
+
+// WriteIdle is how long one write waits for a client that does not read.
+const WriteIdle = time.Minute
+
+// Peer is who is at the other end, as the kernel says.
+type Peer struct {
+	UID  int
+	User string
+}
+
+// Run serves one request and returns the exit status. ctx ends when the client goes away or is interrupted, and when the
+// server stops.
+type Run func(ctx context.Context, p Peer, q Request, stdin io.Reader, stdout, stderr io.Writer) int
+
+// Server answers on the socket.
+type Server struct {
+	Run Run
+	Log zerolog.Logger
+
+	listener *net.UnixListener
+	wg       sync.WaitGroup
+}
+
+// Listen makes the socket at path, in place of a stale one. The caller holds the state's lock, so that no other server
+// can be using it.
+func Listen(path string, run Run, log zerolog.Logger) (*Server, error) {
+	if len(path) > 107 {
+		return nil, fmt.Errorf("the path of the control socket is longer than the 107 bytes that unix(7) allows: %s", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	// The directory is ours alone (0700), so nobody gets in between bind and chmod.
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return &Server{Run: run, Log: log, listener: l}, nil
+}
+
+// Serve accepts until Close; requests end when ctx does. It returns after the last of them has.
+func (s *Server) Serve(ctx context.Context) error {
+	defer s.wg.Wait()
+	for {
+		c, err := s.listener.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			s.Log.Warn().Err(err).Msg("control: accept")
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		s.wg.Add(1)
+		go func() {
+			defer s.wg.Done()
+			defer c.Close()
+			if err := s.serve(ctx, c); err != nil {
+				s.Log.Debug().Err(err).Msg("control")
+			}
+		}()
+	}
+}
+
+// Close stops listening and removes the socket. Requests that run go on.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// patient bounds each write.
+type patient struct{ net.Conn }
+
+func (p patient) Write(b []byte) (int, error) {
+	if err := p.SetWriteDeadline(time.Now().Add(WriteIdle)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Write(b)
+}
+
+func (s *Server) serve(ctx context.Context, c *net.UnixConn) error {
+	peer, err := credentials(c)
+	if err != nil {
+		return err
+	}
+	if peer.UID != os.Geteuid() && peer.UID != 0 {
+		return fmt.Errorf("control: turned away user %d", peer.UID)
+	}
+	w := &writer{w: patient{c}}
+	r := bufio.NewReader(c)
+	if err := c.SetReadDeadline(time.Now().Add(WriteIdle)); err != nil {
+		return err
+	}
+	k, p, err := receive(r)
+	if err != nil {
+		return err
+	}
+	if k != request {
+		return fmt.Errorf("control: %q instead of a request", byte(k))
+	}
+	q, err := parseRequest(p)
+	if err != nil {
+		return err
+	}
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if q.Protocol != Protocol {
+		_ = w.send(errout, fmt.Appendf(nil, "error: the server speaks version %d of the control protocol, this command %d\nhint: use the corpus-git that the server runs\n", Protocol, q.Protocol))
+		return w.send(exit, []byte{3})
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in, feed := io.Pipe()
+	defer in.Close()
+	go func() {
+		defer cancel()
+		err := pump(r, feed)
+		feed.CloseWithError(err)
+	}()
+	code := s.Run(ctx, peer, q, in, stream{w, output}, stream{w, errout})
+	return w.send(exit, []byte{byte(code)})
+}
+
+// pump hands over standard input until the client leaves.
+func pump(r io.Reader, feed *io.PipeWriter) error {
+	for {
+		k, p, err := receive(r)
+		if err != nil {
+			return err
+		}
+		switch k {
+		case input:
+			// A command that does not read its input closes the pipe: the rest is dropped.
+			if _, err := feed.Write(p); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+				return err
+			}
+		case eof:
+			_ = feed.Close()
+		case leave:
+			return context.Canceled
+		default:
+			return fmt.Errorf("control: unexpected frame %q", byte(k))
+		}
+	}
+}
+
+// credentials asks the kernel who is connected.
+func credentials(c *net.UnixConn) (Peer, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return Peer{}, err
+	}
+	var cred *unix.Ucred
+	var cerr error
+	if err := raw.Control(func(fd uintptr) { cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return Peer{}, err
+	}
+	if cerr != nil {
+		return Peer{}, cerr
+	}
+	p := Peer{UID: int(cred.Uid), User: UserName(int(cred.Uid))}
+	return p, nil
+}
+
+// UserName is the name of a user of this machine, or its number where it has none.
+func UserName(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}

@@ -1,0 +1,232 @@
+package verbs
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/status"
+)
+
+// ExportFlag names the file that archives show writes; who runs it on the machine opens the file itself.
+const ExportFlag = "export"
+
+func archivesCommand(s *session) *cobra.Command {
+	return group(s, "archives", "List, show, restore, pin and prune archives",
+		archivesList(s), archivesShow(s), archivesRestore(s), archivesPin(s, true), archivesPin(s, false), archivesPrune(s))
+}
+
+func archivesList(s *session) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use: "list PROJECT", Short: "List the archives, newest first", Args: exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("archives list", args[0], project.Read)
+			if err != nil {
+				return err
+			}
+			all, err := s.b.Archives.List(s.ctx, name)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.document(status.Archives{Version: status.Version, Project: name, Archives: append([]status.Archive{}, all...)})
+			}
+			p := s.printer()
+			if len(all) == 0 {
+				p.line("no archives yet: each deployment makes one of what was live before it")
+				return p.err
+			}
+			s.archiveTable(p, all, "")
+			return p.err
+		},
+	})
+}
+
+func (s *session) archiveTable(p *printer, all []status.Archive, indent string) {
+	t := table{heads: []string{"ARCHIVE", "WHEN", "HOLDS", "PILLAR", "BEFORE A DEPLOYMENT THAT", "BY", "FILES", "DISK", "NOTES"}, flexible: []int{4, 5, 8}, indent: indent}
+	for _, a := range all {
+		t.add(painted(bold, a.ID.Short()), plain(age(s.b.Now(), a.At)), plain(commit(a.Code)), plain(commit(a.Pillar)),
+			painted(stateColour(a.Verdict), became(a.Verdict)), plain(orNone(a.Pusher)), number(event.Count(a.Files)), number(event.Bytes(a.Disk)), plain(archiveNotes(a)))
+	}
+	t.print(p, s.who.Term)
+}
+
+func became(v project.State) string {
+	switch v {
+	case project.Live:
+		return "went live"
+	case project.RolledBack:
+		return "was rolled back"
+	case project.Failed:
+		return "failed"
+	}
+	return "has not ended"
+}
+
+func archiveNotes(a status.Archive) string {
+	var notes []string
+	if a.Pinned {
+		notes = append(notes, "pinned")
+	}
+	if a.Failed {
+		notes = append(notes, "failed tree")
+	}
+	if !a.Tree {
+		notes = append(notes, "no tree")
+	}
+	return strings.Join(notes, ", ")
+}
+
+// archive finds the archive that a person means by a prefix of its ID or its folder's name.
+func (s *session) archive(name project.Name, prefix string) (status.Archive, error) {
+	all, err := s.b.Archives.List(s.ctx, name)
+	if err != nil {
+		return status.Archive{}, err
+	}
+	var found []status.Archive
+	var names []string
+	for _, a := range all {
+		if string(a.ID) == prefix || a.Name == prefix {
+			return a, nil
+		}
+		if len(prefix) >= 4 && (strings.HasPrefix(string(a.ID), prefix) || strings.HasPrefix(a.Name, prefix)) {
+			found, names = append(found, a), append(names, a.Name)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return status.Archive{}, fault.New(fault.Refused, "", "%s has no archive %s", name, shorten(prefix, 60)).
+			WithHint("see  corpus-git archives list %s ; give at least 4 digits", name)
+	}
+	return status.Archive{}, ambiguous(prefix, names)
+}
+
+func archivesShow(s *session) *cobra.Command {
+	var export string
+	c := &cobra.Command{
+		Use: "show PROJECT ARCHIVE", Short: "Show one archive, or write it as tar.zst",
+		Example: "  corpus-git archives show app 0198c2f4\n  corpus-git archives show app 0198c2f4 --export app.tar.zst\n" +
+			"  ssh -p 2222 deploy@host archives show app 0198c2f4 --export - > app.tar.zst",
+		Args: exactly("PROJECT", "ARCHIVE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("archives show", args[0], project.Read)
+			if err != nil {
+				return err
+			}
+			if export != "" {
+				// An archive holds what a working copy holds: passwords in rendered files too.
+				if _, err := s.project("archives export", args[0], project.Configure); err != nil {
+					return err
+				}
+			}
+			a, err := s.archive(name, args[1])
+			if err != nil {
+				return err
+			}
+			switch export {
+			case "":
+			case "-":
+				err := s.b.Archives.Export(s.ctx, name, a.ID, s.out)
+				return s.audited(audit.Entry{Action: "archives export", Project: string(name), Object: a.Name}, err)
+			default:
+				return usage("--export names a file of this machine, and you are on another").WithHint("write it to standard output:  … --export - > FILE")
+			}
+			if s.json {
+				return s.document(status.ArchiveDocument{Version: status.Version, Project: name, Archive: a})
+			}
+			p := s.printer()
+			p.line("%s", s.who.Term.paint(bold, a.Name))
+			p.line("  holds     %s, pillar %s: what was live before deployment %s", a.Code.Short(), a.Pillar.Short(), a.ID.Short())
+			p.line("  made      %s by %s's deployment, which %s", age(s.b.Now(), a.At), orNone(a.Pusher), became(a.Verdict))
+			p.line("  size      %s, %s; removing it frees %s", event.Plural(a.Files, "file"), event.Bytes(a.Bytes), event.Bytes(a.Own))
+			if n := archiveNotes(a); n != "" {
+				p.line("  notes     %s", n)
+			}
+			p.line("  restore   corpus-git archives restore %s %s", name, a.ID.Short())
+			return p.err
+		},
+	}
+	c.Flags().StringVar(&export, ExportFlag, "", "write the archive as tar.zst to `FILE`; - is standard output (takes the right configure too)")
+	return s.jsonFlag(c)
+}
+
+func archivesRestore(s *session) *cobra.Command {
+	var verbose bool
+	c := &cobra.Command{
+		Use: "restore PROJECT ARCHIVE", Short: "Make an archive live again", Args: exactly("PROJECT", "ARCHIVE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("archives restore", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			a, err := s.archive(name, args[1])
+			if err != nil {
+				return err
+			}
+			if !a.Tree {
+				return fault.New(fault.Refused, "", "%s holds no tree to go back to", a.Name).WithHint("see  corpus-git archives list %s", name)
+			}
+			return s.deploy("archives restore", project.Deployment{Project: name, Trigger: project.TriggerRollback, Restore: a.ID}, verbose)
+		},
+	}
+	verboseFlag(c, &verbose)
+	return s.jsonFlag(c)
+}
+
+func archivesPin(s *session, pin bool) *cobra.Command {
+	verb, short := "pin", "Keep an archive until it is unpinned"
+	if !pin {
+		verb, short = "unpin", "Let an archive go when its time comes"
+	}
+	return &cobra.Command{
+		Use: verb + " PROJECT ARCHIVE", Short: short, Args: exactly("PROJECT", "ARCHIVE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("archives "+verb, args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			a, err := s.archive(name, args[1])
+			if err != nil {
+				return err
+			}
+			err = s.b.Archives.Pin(s.ctx, name, a.ID, pin)
+			if err := s.audited(audit.Entry{Action: "archives " + verb, Project: string(name), Object: a.Name}, err); err != nil {
+				return err
+			}
+			p := s.printer()
+			p.line("%sned %s", verb, a.Name)
+			return p.err
+		},
+	}
+}
+
+func archivesPrune(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use: "prune PROJECT", Short: "Remove the archives that retention does not keep", Args: exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("archives prune", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			if err := s.prepare(); err != nil {
+				return err
+			}
+			gone, freed, err := s.b.Archives.Prune(s.ctx, name)
+			if err := s.audited(audit.Entry{Action: "archives prune", Project: string(name), Object: event.Plural(len(gone), "archive")}, err); err != nil {
+				return err
+			}
+			p := s.printer()
+			for _, a := range gone {
+				p.line("removed %s  %s", a.Name, event.Bytes(a.Own))
+			}
+			p.line("%s removed, about %s freed", event.Plural(len(gone), "archive"), event.Bytes(freed))
+			return p.err
+		},
+	}
+}

@@ -1,0 +1,174 @@
+package verbs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// procedureNames are what --only and --skip take.
+var procedureNames = []string{"archive", "sync", "release-sync", "fixperms", "install", "rollback", "notify"}
+
+func deployCommand(s *session) *cobra.Command {
+	var sel project.Selection
+	var verbose bool
+	c := &cobra.Command{
+		Use: "deploy PROJECT", Short: "Deploy what is live once more",
+		Long: "Runs a deployment of the commits that both branches hold now, and follows it. The exit status is\n" +
+			"the verdict's. A project without repositories is deployed from its working copy.",
+		Example: "  corpus-git deploy app\n  corpus-git deploy app --only install --only-steps 0100_build,100_reload",
+		Args:    exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("deploy", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			for _, p := range slices.Concat(sel.Only, sel.Skip) {
+				if !slices.Contains(procedureNames, p) {
+					return usage("%q is no procedure", p).WithHint("the procedures are: %s", strings.Join(procedureNames, ", "))
+				}
+			}
+			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel}, verbose)
+		},
+	}
+	c.Flags().StringSliceVar(&sel.Only, "only", nil, "only these procedures, separated by commas")
+	c.Flags().StringSliceVar(&sel.OnlySteps, "only-steps", nil, "only these steps of install")
+	c.Flags().StringSliceVar(&sel.Skip, "skip", nil, "all procedures but these")
+	verboseFlag(c, &verbose)
+	return s.jsonFlag(c)
+}
+
+func verboseFlag(c *cobra.Command, v *bool) {
+	c.Flags().BoolVarP(v, "verbose", "v", false, "show every state and every line that a command prints")
+}
+
+func planCommand(s *session) *cobra.Command {
+	var verbose bool
+	c := &cobra.Command{
+		Use: "plan PROJECT", Short: "Show what a deployment would change, and change nothing", Args: exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("plan", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			return s.deploy("plan", project.Deployment{Project: name, Trigger: project.TriggerPlan}, verbose)
+		},
+	}
+	verboseFlag(c, &verbose)
+	return s.jsonFlag(c)
+}
+
+func rollbackCommand(s *session) *cobra.Command {
+	var verbose bool
+	c := &cobra.Command{
+		Use: "rollback PROJECT [DEPLOYMENT]", Short: "Put back what was live before a deployment",
+		Long: "Undoes DEPLOYMENT, or the last one that went live: the tree that was archived before it, and both\n" +
+			"commits, go live again, and the branches move back. The deployments are listed by\n  corpus-git deployments PROJECT",
+		Args: exactly("PROJECT", "[DEPLOYMENT]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("rollback", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			d := project.Deployment{Project: name, Trigger: project.TriggerRollback}
+			if prefix := arg(args, 1); prefix != "" {
+				rec, err := s.b.Runs.Find(s.ctx, name, prefix)
+				if err != nil {
+					return err
+				}
+				d.Restore = rec.ID
+			}
+			return s.deploy("rollback", d, verbose)
+		},
+	}
+	verboseFlag(c, &verbose)
+	return s.jsonFlag(c)
+}
+
+func taskCommand(s *session) *cobra.Command {
+	var verbose bool
+	c := &cobra.Command{
+		Use: "task PROJECT TASK", Short: "Run one task: .salt/task_TASK.sls",
+		Args: exactly("PROJECT", "TASK"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("task", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			task := strings.TrimSuffix(strings.TrimPrefix(args[1], "task_"), ".sls")
+			if task == "" || strings.ContainsAny(task, "/\x00") || strings.HasPrefix(task, ".") {
+				return usage("%q is no name of a task", args[1]).WithHint("the task in .salt/task_backup.sls is called backup")
+			}
+			return s.deploy("task", project.Deployment{Project: name, Trigger: project.TriggerTask, Task: task}, verbose)
+		},
+	}
+	verboseFlag(c, &verbose)
+	return s.jsonFlag(c)
+}
+
+func cancelCommand(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel PROJECT [DEPLOYMENT]", Short: "End the running deployment and roll it back",
+		Long: "Ends the processes of the running step and rolls back. With a DEPLOYMENT that waits in line, takes\nit out of the line.",
+		Args: exactly("PROJECT", "[DEPLOYMENT]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("cancel", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			var id project.ID
+			if prefix := arg(args, 1); prefix != "" {
+				rec, err := s.b.Runs.Find(s.ctx, name, prefix)
+				if err != nil {
+					return err
+				}
+				id = rec.ID
+			}
+			id, err = s.b.Runs.Cancel(s.ctx, name, id, s.who.Pusher())
+			if err := s.audited(audit.Entry{Action: "cancel", Project: string(name), Deployment: string(id)}, err); err != nil {
+				return err
+			}
+			p := s.printer()
+			p.line("cancelling deployment %s; it rolls back now", id.Short())
+			p.line("  watch it:  corpus-git logs %s %s -f", name, id.Short())
+			return p.err
+		},
+	}
+}
+
+// deploy starts d, follows it and ends with its verdict.
+func (s *session) deploy(verb string, d project.Deployment, verbose bool) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	d.Pusher = s.who.Pusher()
+	id, err := s.b.Runs.Start(s.ctx, d, nil)
+	entry := audit.Entry{Action: verb, Project: string(d.Project), Deployment: string(id), Object: join(d.Task, string(d.Restore.Short()))}
+	if err := s.audited(entry, err); err != nil {
+		return err
+	}
+	return s.watch(d.Project, id, verbose)
+}
+
+// exitOf is the exit status of a deployment that ended: what was refused before it ran has its kind's, what
+// ran and did not succeed 1.
+func exitOf(r project.Result) int {
+	switch {
+	case r.State.Good():
+		return 0
+	case r.Kind == fault.Internal.String():
+		return fault.Internal.ExitCode()
+	case r.State == project.Refused:
+		for _, k := range []fault.Kind{fault.Usage, fault.Refused, fault.Busy} {
+			if r.Kind == k.String() {
+				return k.ExitCode()
+			}
+		}
+	}
+	return fault.Failed.ExitCode()
+}

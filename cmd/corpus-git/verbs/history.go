@@ -1,0 +1,171 @@
+package verbs
+
+import (
+	"errors"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/status"
+)
+
+func deploymentsCommand(s *session) *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use: "deployments PROJECT", Short: "List the deployments, newest first", Args: exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("deployments", args[0], project.Read)
+			if err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usage("--limit wants a number above 0")
+			}
+			recs, err := s.b.Runs.Deployments(s.ctx, name, limit)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.document(status.Deployments{Version: status.Version, Project: name, Deployments: append([]project.Record{}, recs...)})
+			}
+			p := s.printer()
+			if len(recs) == 0 {
+				p.line("no deployments yet; push to %s, or  corpus-git deploy %s", name, name)
+				return p.err
+			}
+			s.deploymentTable(p, recs, "")
+			return p.err
+		},
+	}
+	c.Flags().IntVarP(&limit, "limit", "n", 20, "at most so many")
+	return s.jsonFlag(c)
+}
+
+func (s *session) deploymentTable(p *printer, recs []project.Record, indent string) {
+	t := table{heads: []string{"DEPLOYMENT", "WHEN", "WHAT", "VERDICT", "TOOK", "CODE", "PILLAR", "BY", "WHY"}, flexible: []int{7, 8}, indent: indent}
+	for _, r := range recs {
+		took, why := "-", ""
+		if r.Result != nil {
+			if !r.Result.Ended.IsZero() && !r.Result.Started.IsZero() {
+				took = event.Seconds(r.Result.Ended.Sub(r.Result.Started))
+			}
+			if !r.State.Good() {
+				why = r.Result.Reason
+			}
+		} else if r.Step != "" || r.Procedure != "" {
+			why = "in " + join(firstOf(r.Step, r.Procedure))
+		}
+		t.add(painted(bold, r.ID.Short()), plain(age(s.b.Now(), r.At)), plain(what(r)), painted(stateColour(r.State), string(r.State)),
+			number(took), plain(commit(r.Code)), plain(commit(r.Pillar)), plain(r.Pusher.Key), plain(why))
+	}
+	t.print(p, s.who.Term)
+}
+
+func firstOf(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// what says in a word what asked for a deployment.
+func what(r project.Record) string {
+	switch {
+	case r.Trigger == project.TriggerTask:
+		return "task " + r.Task
+	case r.Trigger == project.TriggerPush && r.Repo == project.PillarRepo:
+		return "pillar push"
+	case r.Trigger == project.TriggerPush && r.Forced:
+		return "forced push"
+	}
+	return string(r.Trigger)
+}
+
+// recordLine is one deployment in one line.
+func (s *session) recordLine(r project.Record) string {
+	rest := join(what(r), "by", r.Pusher.Key+",", age(s.b.Now(), ended(r)))
+	if r.Result != nil && !r.State.Good() && r.Result.Reason != "" {
+		rest += ": " + r.Result.Reason
+	}
+	return join(r.ID.Short(), s.who.Term.paint(stateColour(r.State), string(r.State))+",", shorten(rest, 65))
+}
+
+// ended is when a deployment ended, or when it was asked for.
+func ended(r project.Record) time.Time {
+	if r.Result != nil && !r.Result.Ended.IsZero() {
+		return r.Result.Ended
+	}
+	return r.At
+}
+
+func logsCommand(s *session) *cobra.Command {
+	var follow, short bool
+	c := &cobra.Command{
+		Use: "logs PROJECT [DEPLOYMENT]", Short: "Show what a deployment said; without DEPLOYMENT the last one",
+		Long: "Shows every state and every line that commands printed. -f follows a deployment that runs, to its\n" +
+			"end. --json prints one event a line (docs/json.md).",
+		Args: exactly("PROJECT", "[DEPLOYMENT]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("logs", args[0], project.Read)
+			if err != nil {
+				return err
+			}
+			rec, err := s.record(name, arg(args, 1))
+			if err != nil {
+				return err
+			}
+			if follow && !s.json {
+				err := s.follow(s.ctx, rec.ID, s.out, !short)
+				if err != nil && s.ctx.Err() != nil {
+					return nil // who follows may leave
+				}
+				return s.gone(rec, err)
+			}
+			var events iter.Seq2[event.Event, error]
+			if follow {
+				events = s.b.Runs.Follow(s.ctx, rec.ID, 0)
+			} else {
+				events = s.b.Events(name, rec.ID)
+			}
+			console := event.NewConsole(s.out, event.Style{Colour: s.who.Term.Colour, Verbose: !short})
+			for e, err := range events {
+				switch {
+				case err != nil && s.ctx.Err() != nil:
+					return nil
+				case err != nil:
+					return s.gone(rec, err)
+				case s.json:
+					err = s.jsonLine(status.Event{Version: status.Version, Event: e})
+				default:
+					_, err = console.Show(e)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the deployment has ended")
+	c.Flags().BoolVar(&short, "short", false, "only what the pusher saw")
+	return s.jsonFlag(c)
+}
+
+// gone explains a missing log.
+func (s *session) gone(rec project.Record, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text := "it ended: " + string(rec.State)
+	if !rec.State.Terminal() {
+		text = "it has not begun yet"
+	}
+	return fault.New(fault.Refused, "logs", "%w; %s", errNoLog, text)
+}

@@ -1,0 +1,272 @@
+package verbs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/status"
+)
+
+func cfgCommand(s *session) *cobra.Command {
+	var reveal bool
+	c := &cobra.Command{
+		Use: "cfg PROJECT [KEY]", Short: "Show the configuration that SLS files get, and where each value is from",
+		Long: "Values that come from the pillar are shown as [pillar:key]; --reveal shows them. With the KEY of one\n" +
+			"value, that value alone is printed.",
+		Args: exactly("PROJECT", "[KEY]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("cfg", args[0], project.Configure)
+			if err != nil {
+				return err
+			}
+			all, err := s.b.Cfg.Entries(s.ctx, name, reveal)
+			if reveal {
+				err = s.audited(audit.Entry{Action: "cfg reveal", Project: string(name), Object: arg(args, 1)}, err)
+			}
+			if err != nil {
+				return err
+			}
+			found := all
+			if key := arg(args, 1); key != "" {
+				found = nil
+				for _, e := range all {
+					if e.Key == key || strings.HasPrefix(e.Key, key+".") {
+						found = append(found, e)
+					}
+				}
+				if len(found) == 0 {
+					return fault.New(fault.Refused, "", "the configuration of %s has no %s", name, shorten(key, 60)).WithHint("see all of it with  corpus-git cfg %s", name)
+				}
+				if len(found) == 1 && found[0].Key == key && !s.json {
+					p := s.printer()
+					p.line("%s", scalar(found[0].Value))
+					return p.err
+				}
+			}
+			if s.json {
+				return s.document(status.Cfg{Version: status.Version, Project: name, Cfg: append([]status.CfgEntry{}, found...)})
+			}
+			p := s.printer()
+			t := table{heads: []string{"KEY", "VALUE", "FROM"}, flexible: []int{2, 0, 1}}
+			for _, e := range found {
+				c := plain(oneLine(scalar(e.Value)))
+				if e.Hidden {
+					c.paint = dim
+				}
+				t.add(painted(bold, e.Key), c, plain(e.From))
+			}
+			t.print(p, s.who.Term)
+			return p.err
+		},
+	}
+	c.Flags().BoolVar(&reveal, "reveal", false, "show the values of the pillar")
+	return s.jsonFlag(c)
+}
+
+// scalar writes a value as a shell can use it: a string as it is, all else as JSON.
+func scalar(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "⏎") }
+
+func reportCommand(s *session) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use: "report [PROJECT]", Short: "Show how a project, or all, stand: live, deployments, queue, archives, disk", Args: exactly("[PROJECT]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var names []project.Name
+			if len(args) == 1 {
+				name, err := s.project("report", args[0], project.Read)
+				if err != nil {
+					return err
+				}
+				names = append(names, name)
+			} else {
+				all, err := s.b.Projects.List(s.ctx)
+				if err != nil {
+					return err
+				}
+				for _, p := range all {
+					ok, err := s.b.Access.Can(s.ctx, s.who.Identity, p.Name, project.Read)
+					if err != nil {
+						return err
+					}
+					if ok {
+						names = append(names, p.Name)
+					}
+				}
+			}
+			doc := status.Reports{Version: status.Version, Reports: []status.Report{}}
+			for _, n := range names {
+				r, err := s.b.Status.Report(s.ctx, n, 5)
+				if err != nil {
+					return err
+				}
+				doc.Reports = append(doc.Reports, r)
+			}
+			if s.json {
+				return s.document(doc)
+			}
+			p := s.printer()
+			if len(doc.Reports) == 0 {
+				p.line("no projects yet; make one with  corpus-git project create NAME")
+			}
+			for i, r := range doc.Reports {
+				if i > 0 {
+					p.line("")
+				}
+				s.report(p, r)
+			}
+			return p.err
+		},
+	})
+}
+
+func (s *session) report(p *printer, r status.Report) {
+	s.projectHead(p, r.Project)
+	p.line("  disk      live %s, data %s, git %s, archives %s; %s free", event.Bytes(r.Disk.Live), event.Bytes(r.Disk.Data),
+		event.Bytes(r.Disk.Git), event.Bytes(r.Disk.Archives), event.Bytes(r.Disk.Free))
+	for i, w := range r.Queue.Waiting {
+		p.line("  waiting   %d. %s %s by %s, since %s", i+1, w.ID.Short(), what(w), w.Pusher.Key, age(s.b.Now(), w.At))
+	}
+	if len(r.Deployments) > 0 {
+		p.line("")
+		s.deploymentTable(p, r.Deployments, "  ")
+	}
+	if len(r.Archives) > 0 {
+		p.line("")
+		s.archiveTable(p, r.Archives, "  ")
+	}
+}
+
+func auditCommand(s *session) *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use: "audit [PROJECT]", Short: "List who did what, when, from where, with which key; newest first", Args: exactly("[PROJECT]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := ""
+			if len(args) == 1 {
+				n, err := s.auditProject(args[0])
+				if err != nil {
+					return err
+				}
+				name = string(n)
+			} else if err := s.admin("audit", ""); err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usage("--limit wants a number above 0")
+			}
+			entries, err := s.b.Audit.List(s.ctx, name, limit)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.document(status.Audit{Version: status.Version, Entries: append([]audit.Entry{}, entries...)})
+			}
+			p := s.printer()
+			if len(entries) == 0 {
+				p.line("nothing yet")
+				return p.err
+			}
+			t := table{heads: []string{"WHEN", "WHO", "FROM", "WHAT", "PROJECT", "OUTCOME", "DETAIL"}, flexible: []int{4, 2, 6}}
+			for _, e := range entries {
+				c := painted(green, e.Outcome)
+				if e.Outcome != "ok" {
+					c.paint = red
+				}
+				t.add(plain(age(s.b.Now(), e.Time)), painted(bold, orNone(e.Actor)), plain(e.From), plain(e.Action), plain(orNone(e.Project)), c,
+					plain(oneLine(join(e.Object, short(e.Deployment), e.Detail))))
+			}
+			t.print(p, s.who.Term)
+			return p.err
+		},
+	}
+	c.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many")
+	return s.jsonFlag(c)
+}
+
+// auditProject resolves a project for the audit log: an administrator may ask for one that is gone.
+func (s *session) auditProject(arg string) (project.Name, error) {
+	if ok, err := s.b.Access.IsAdmin(s.ctx, s.who.Identity); err != nil || ok {
+		if err != nil {
+			return "", err
+		}
+		return project.ParseName(arg)
+	}
+	return s.project("audit", arg, project.Admin)
+}
+
+func short(id string) string { return project.ID(id).Short() }
+
+func doctorCommand(s *session) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use: "doctor", Short: "Look at the machine: what is missing, what is wrong, what is left over", Args: exactly(),
+		Annotations: map[string]string{Stateless: "yes"},
+		RunE: func(*cobra.Command, []string) error {
+			if s.who.Remote {
+				if err := s.admin("doctor", ""); err != nil {
+					return err
+				}
+			}
+			if s.b.Doctor == nil {
+				return need(nil, "doctor")
+			}
+			checks := s.b.Doctor(s.ctx)
+			bad := 0
+			for _, c := range checks {
+				if c.Status == "failed" {
+					bad++
+				}
+			}
+			var err error
+			if s.json {
+				err = s.document(status.Doctor{Version: status.Version, Checks: checks})
+			} else {
+				p := s.printer()
+				marks := map[string]colour{"ok": green, "warning": yellow, "failed": red, "skipped": dim}
+				for _, c := range checks {
+					p.line("%s  %-14s %s", s.who.Term.paint(marks[c.Status], fmt.Sprintf("%-7s", c.Status)), c.Name, c.Text)
+					if c.Hint != "" {
+						p.line("         %-14s hint: %s", "", c.Hint)
+					}
+				}
+				err = p.err
+			}
+			if err == nil && bad > 0 {
+				return fault.New(fault.Failed, "", "%s", event.Plural(bad, "check failed", "checks failed"))
+			}
+			return err
+		},
+	})
+}
+
+func versionCommand(s *session) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use: "version", Short: "Print the version", Args: exactly(), Annotations: map[string]string{Stateless: "yes"},
+		RunE: func(*cobra.Command, []string) error {
+			b := s.b.Build
+			b.Version = status.Version
+			if s.json {
+				return s.document(b)
+			}
+			p := s.printer()
+			p.line("corpus-git %s", join(b.Release, b.Revision, b.Go, b.Platform))
+			return p.err
+		},
+	})
+}

@@ -1,0 +1,191 @@
+package verbs
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"corpus-git/project"
+)
+
+// MaxWidth is how wide a table gets, in columns.
+const MaxWidth = 100
+
+type colour string
+
+const (
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+	bold   colour = "1"
+	dim    colour = "2"
+)
+
+func (t Terminal) paint(c colour, s string) string {
+	if !t.Colour || c == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
+}
+
+// document writes v as the answer to --json: indented, one value.
+func (s *session) document(v any) error {
+	s.printed = true
+	e := json.NewEncoder(s.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// jsonLine writes v on one line.
+func (s *session) jsonLine(v any) error {
+	s.printed = true
+	e := json.NewEncoder(s.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// printer keeps the first error of many writes.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (s *session) printer() *printer { return &printer{w: s.out} }
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		text := format
+		if len(args) > 0 {
+			text = fmt.Sprintf(format, args...)
+		}
+		_, p.err = io.WriteString(p.w, strings.TrimRight(text, " ")+"\n")
+	}
+}
+
+// cell is one field of a table.
+type cell struct {
+	text  string
+	paint colour
+	right bool
+}
+
+func plain(s string) cell             { return cell{text: s} }
+func number(s string) cell            { return cell{text: s, right: true} }
+func painted(c colour, s string) cell { return cell{text: s, paint: c} }
+
+// table lines up rows under heads and keeps every line within the width: the columns named flexible are
+// shortened, the last one first.
+type table struct {
+	heads    []string
+	flexible []int
+	rows     [][]cell
+	indent   string
+}
+
+func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
+
+const gap = "  "
+
+func (t *table) print(p *printer, term Terminal) {
+	width := MaxWidth
+	if term.Width > 0 {
+		width = min(width, max(term.Width, 40))
+	}
+	w := make([]int, len(t.heads))
+	for i, h := range t.heads {
+		w[i] = utf8.RuneCountInString(h)
+	}
+	for _, r := range t.rows {
+		for i, c := range r {
+			w[i] = max(w[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	total := len(t.indent) - len(gap)
+	for _, n := range w {
+		total += n + len(gap)
+	}
+	for i := len(t.flexible) - 1; i >= 0 && total > width; i-- {
+		c := t.flexible[i]
+		cut := min(total-width, w[c]-min(w[c], 8))
+		w[c], total = w[c]-cut, total-cut
+	}
+	var heads []cell
+	for _, h := range t.heads {
+		heads = append(heads, painted(dim, h))
+	}
+	for n, r := range append([][]cell{heads}, t.rows...) {
+		var b strings.Builder
+		b.WriteString(t.indent)
+		for i, c := range r {
+			text := shorten(c.text, w[i])
+			pad := strings.Repeat(" ", w[i]-utf8.RuneCountInString(text))
+			if n == 0 && len(t.rows) > 0 {
+				c.right = t.rows[0][i].right
+			}
+			if i > 0 {
+				b.WriteString(gap)
+			}
+			if c.right {
+				b.WriteString(pad)
+			}
+			b.WriteString(term.paint(c.paint, text))
+			if !c.right && i < len(r)-1 {
+				b.WriteString(pad)
+			}
+		}
+		p.line("%s", b.String())
+	}
+}
+
+// shorten cuts s to n characters, the last of them an ellipsis.
+func shorten(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:max(n-1, 0)]) + "…"
+}
+
+// age says how long ago t was.
+func age(now, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	switch {
+	case d < 5*time.Second:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	case d < 60*24*time.Hour:
+		return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+	default:
+		return t.Format("2006-01-02")
+	}
+}
+
+func stateColour(s project.State) colour {
+	switch s {
+	case project.Live, project.Done:
+		return green
+	case project.RolledBack, project.Failed, project.Refused:
+		return red
+	case project.Waiting, project.Running:
+		return yellow
+	}
+	return ""
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

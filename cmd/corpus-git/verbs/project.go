@@ -1,0 +1,274 @@
+package verbs
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/registry"
+	"corpus-git/project/status"
+)
+
+func projectCommand(s *session) *cobra.Command {
+	return group(s, "project", "Make, list, show, link and destroy projects",
+		projectCreate(s), projectList(s), projectShow(s), projectDestroy(s), projectLink(s, true), projectLink(s, false))
+}
+
+func projectCreate(s *session) *cobra.Command {
+	var set registry.Settings
+	c := &cobra.Command{
+		Use: "create NAME", Short: "Make a project and print the two remotes to push to",
+		Long: "Makes the directories and the two bare repositories. Harmless for a project that exists: what is\n" +
+			"missing is made again, and --env is changed.",
+		Args: exactly("NAME"), Annotations: map[string]string{Creates: "yes"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.admin("project create", args[0]); err != nil {
+				return err
+			}
+			name, err := project.ParseName(args[0])
+			if err != nil {
+				return err
+			}
+			made, err := s.b.Projects.Create(s.ctx, name, set)
+			if err := s.audited(audit.Entry{Action: "project create", Project: string(name), Object: set.Env}, err); err != nil {
+				return err
+			}
+			if s.json {
+				d, err := s.b.Status.Project(s.ctx, name)
+				if err != nil {
+					return err
+				}
+				return s.document(status.ProjectDocument{Version: status.Version, Project: d})
+			}
+			p := s.printer()
+			switch {
+			case made.New:
+				p.line("made %s", name)
+			case len(made.Changed) > 0:
+				p.line("%s was there already; changed: %s", name, strings.Join(made.Changed, ", "))
+			case len(made.Repos) > 0:
+				p.line("%s was there already; %s made again", name, event.Plural(len(made.Repos), "repository", "repositories"))
+			default:
+				p.line("%s was there already, and is in order", name)
+			}
+			s.howToPush(p, name, made.Project.RemoteLess)
+			return p.err
+		},
+	}
+	c.Flags().StringVar(&set.Env, "env", "", "environment: dev, staging or prod (default: the project's own configuration)")
+	c.Flags().BoolVar(&set.RemoteLess, "remote-less", false, "no repositories: deployed by hand from the working copy")
+	return s.jsonFlag(c)
+}
+
+// howToPush prints the remotes, ready to copy.
+func (s *session) howToPush(p *printer, name project.Name, remoteLess bool) {
+	if remoteLess {
+		p.line("  put the code into its folder project/, then:  corpus-git deploy %s", name)
+		return
+	}
+	r := s.b.Status.Remotes(name)
+	p.line("  git remote add prod %s", r.Project)
+	p.line("  git remote add pillar %s", r.Pillar)
+	p.line("  git push prod HEAD:master")
+}
+
+func projectList(s *session) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use: "list", Short: "List the projects", Args: exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			mine, err := s.mine()
+			if err != nil {
+				return err
+			}
+			doc := status.Projects{Version: status.Version, Projects: []status.Project{}}
+			for _, p := range mine {
+				d, err := s.b.Status.Project(s.ctx, p.Name)
+				if err != nil {
+					return err
+				}
+				doc.Projects = append(doc.Projects, d)
+			}
+			if s.json {
+				return s.document(doc)
+			}
+			p := s.printer()
+			if len(doc.Projects) == 0 {
+				p.line("no projects yet; make one with  corpus-git project create NAME")
+				return p.err
+			}
+			t := table{heads: []string{"PROJECT", "ENV", "LIVE", "PILLAR", "BRANCH", "LAST", "WHEN", "NOW"}, flexible: []int{0, 4, 7}}
+			for _, d := range doc.Projects {
+				last, when := cell{text: "-"}, "-"
+				if d.Last != nil {
+					last, when = painted(stateColour(d.Last.State), string(d.Last.State)), age(s.b.Now(), ended(*d.Last))
+				}
+				t.add(painted(bold, string(d.Name)), plain(orNone(d.Env)), plain(commit(d.Code)), plain(commit(d.Pillar)),
+					plain(orNone(d.Branch)), last, plain(when), plain(nowOf(d)))
+			}
+			t.print(p, s.who.Term)
+			return p.err
+		},
+	})
+}
+
+func commit(c project.Commit) string {
+	if c == "" {
+		return "-"
+	}
+	return c.Short()
+}
+
+// nowOf says in a word what goes on.
+func nowOf(d status.Project) string {
+	switch {
+	case d.Missing:
+		return "folder is gone"
+	case d.Running != nil && d.Waiting > 0:
+		return join("deploying,", d.Waiting, "waiting")
+	case d.Running != nil:
+		return "deploying"
+	case d.RemoteLess:
+		return "remote-less"
+	}
+	return ""
+}
+
+func projectShow(s *session) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use: "show NAME", Short: "Show one project", Args: exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("project show", args[0], project.Read)
+			if err != nil {
+				return err
+			}
+			d, err := s.b.Status.Project(s.ctx, name)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.document(status.ProjectDocument{Version: status.Version, Project: d})
+			}
+			p := s.printer()
+			s.projectHead(p, d)
+			return p.err
+		},
+	})
+}
+
+// projectHead is the first lines of show and report.
+func (s *session) projectHead(p *printer, d status.Project) {
+	env := d.Env
+	if env == "" {
+		env = "environment as configured"
+	}
+	p.line("%s  %s", s.who.Term.paint(bold, string(d.Name)), join(env+",", "made", age(s.b.Now(), d.Created)))
+	if d.Missing {
+		p.line("  %s", s.who.Term.paint(red, "its folder is gone: restore it, or destroy the project"))
+	}
+	switch {
+	case d.Code != "":
+		p.line("  live      %s on %s, pillar %s", d.Code.Short(), orNone(d.Branch), d.Pillar.Short())
+	case d.RemoteLess:
+		p.line("  live      deployed by hand (remote-less)")
+	default:
+		p.line("  live      nothing yet")
+	}
+	if d.Last != nil {
+		p.line("  last      %s", s.recordLine(*d.Last))
+	}
+	if d.Running != nil {
+		where := orNone(d.Running.Procedure)
+		if d.Running.Step != "" {
+			where = d.Running.Step
+		}
+		p.line("  now       deployment %s by %s, %s, in %s; %s", d.Running.ID.Short(), d.Running.Pusher.Key,
+			event.Rough(s.b.Now().Sub(d.Running.At)), where, event.Plural(d.Waiting, "waits", "wait"))
+	}
+	if !d.Linked {
+		p.line("  links     none: Salt's trees do not know it (corpus-git project link %s)", d.Name)
+	}
+	if d.Remotes != nil {
+		p.line("  project   %s", d.Remotes.Project)
+		p.line("  pillar    %s", d.Remotes.Pillar)
+	}
+}
+
+func projectDestroy(s *session) *cobra.Command {
+	var yes, data bool
+	c := &cobra.Command{
+		Use: "destroy NAME", Short: "Take a project away: repositories, working copy, archives",
+		Long: "Moves the project's folder to the trash and removes it from there; data/ stays unless --data is given.\nRefused while a deployment runs or waits. All rights on the project end.",
+		Args: exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := project.ParseName(args[0])
+			if err != nil {
+				return err
+			}
+			if err := s.admin("project destroy", string(name)); err != nil {
+				return err
+			}
+			if !yes {
+				return fault.New(fault.Refused, "project destroy", "%s would go: repositories, working copy, archives%s", name,
+					map[bool]string{true: ", and its data", false: " (its data stays)"}[data]).
+					WithHint("say that you mean it:  corpus-git project destroy %s --yes%s", name, map[bool]string{true: " --data"}[data])
+			}
+			if err := s.prepare(); err != nil {
+				return err
+			}
+			gone, err := s.b.Projects.Destroy(s.ctx, name, data)
+			if err == nil {
+				err = s.b.Access.RevokeAll(s.ctx, s.who.Identity, name)
+			}
+			if err := s.audited(audit.Entry{Action: "project destroy", Project: string(name), Object: map[bool]string{true: "with data"}[data]}, err); err != nil {
+				return err
+			}
+			p := s.printer()
+			p.line("destroyed %s", name)
+			if gone.Kept != "" {
+				p.line("  its data stays in %s", gone.Kept)
+			}
+			if s.b.Discard != nil {
+				s.b.Discard(s.ctx)
+			}
+			return p.err
+		},
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "do it")
+	c.Flags().BoolVar(&data, "data", false, "remove data/ too")
+	return c
+}
+
+func projectLink(s *session, link bool) *cobra.Command {
+	verb, short := "link", "Make Salt's trees know the project: two links and the top file"
+	if !link {
+		verb, short = "unlink", "Make Salt's trees forget the project"
+	}
+	return &cobra.Command{
+		Use: verb + " NAME", Short: short, Args: exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("project "+verb, args[0], project.Admin)
+			if err != nil {
+				return err
+			}
+			do := s.b.Projects.Link
+			if !link {
+				do = s.b.Projects.Unlink
+			}
+			changed, err := do(s.ctx, name)
+			if err := s.audited(audit.Entry{Action: "project " + verb, Project: string(name)}, err); err != nil {
+				return err
+			}
+			p := s.printer()
+			if changed {
+				p.line("%sed %s", verb, name)
+			} else {
+				p.line("%s was %sed already; its links are in order", name, verb)
+			}
+			return p.err
+		},
+	}
+}

@@ -1,0 +1,160 @@
+package verbs
+
+import (
+	"strings"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/registry"
+)
+
+// project resolves a project's name for a verb that needs a right on it.
+func (s *session) project(verb, arg string, want project.Right) (project.Name, error) {
+	name, err := project.ParseName(arg)
+	if err != nil {
+		return "", err
+	}
+	can, err := s.b.Access.Can(s.ctx, s.who.Identity, name, want)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.b.Projects.Get(s.ctx, name)
+	switch {
+	case err == nil && can:
+		return name, nil
+	case err != nil && fault.KindOf(err) != fault.Refused:
+		return "", err
+	}
+	some, aerr := s.someRight(name)
+	if aerr != nil {
+		return "", aerr
+	}
+	admin, aerr := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
+	if aerr != nil {
+		return "", aerr
+	}
+	switch {
+	case admin && err != nil:
+		return "", err // the registry's own words: it does not exist
+	case err == nil && some:
+		err = fault.New(fault.Refused, "", "%s may not use %q on %s: it takes the right %s", s.who.Name, verb, name, want).
+			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, s.who.Name, want)
+	default:
+		// An unknown project and a forbidden one answer alike.
+		err = fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, s.who.Name).
+			WithHint("see what you may use with  corpus-git project list")
+	}
+	return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, err)
+}
+
+// someRight tells whether the caller may know that a project exists.
+func (s *session) someRight(name project.Name) (bool, error) {
+	for _, r := range []project.Right{project.Read, project.Configure} {
+		if ok, err := s.b.Access.Can(s.ctx, s.who.Identity, name, r); err != nil || ok {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// admin refuses everybody who is none.
+func (s *session) admin(verb, object string) error {
+	ok, err := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
+	if err != nil || ok {
+		return err
+	}
+	return s.audited(audit.Entry{Action: verb, Object: object},
+		fault.New(fault.Refused, "", "%s is for administrators, and %s is none", verb, s.who.Name).
+			WithHint("ask one for it; an admin key is added with  corpus-git key add NAME --admin"))
+}
+
+// mine lists the projects that the caller may know of.
+func (s *session) mine() ([]registry.Project, error) {
+	all, err := s.b.Projects.List(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := all[:0:0]
+	for _, p := range all {
+		ok, err := s.someRight(p.Name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// greet is what ssh says to who gives no command: who you are, what you may push, where.
+func (s *session) greet() error {
+	admin, err := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
+	if err != nil {
+		return err
+	}
+	p := s.printer()
+	p.line("Hello %s: this is corpus-git %s on %s.", s.who.Name, s.b.Build.Release, s.b.Host)
+	p.line("You logged in with %s%s.", s.who.Fingerprint, map[bool]string{true: ", an admin key"}[admin])
+	projects, err := s.mine()
+	if err != nil {
+		return err
+	}
+	p.line("")
+	if len(projects) == 0 {
+		p.line("You have no right on any project yet.")
+		if admin {
+			p.line("Make one:  corpus-git project create NAME")
+		} else {
+			p.line("An administrator can give you one:  corpus-git access grant PROJECT %s deploy", s.who.Name)
+		}
+		return p.err
+	}
+	for _, pr := range projects {
+		rights, err := s.rightsOn(pr.Name)
+		if err != nil {
+			return err
+		}
+		p.line("%s  (%s)", s.who.Term.paint(bold, string(pr.Name)), strings.Join(rights, ", "))
+		if pr.RemoteLess {
+			p.line("  has no remotes: it is deployed by hand")
+			continue
+		}
+		r := s.b.Status.Remotes(pr.Name)
+		if contains(rights, "deploy") {
+			p.line("  git remote add prod %s", r.Project)
+		} else if contains(rights, "read") {
+			p.line("  git clone %s", r.Project)
+		}
+		if contains(rights, "configure") {
+			p.line("  git clone %s pillar-%s", r.Pillar, pr.Name)
+		}
+	}
+	p.line("")
+	p.line("To deploy:  git push prod HEAD:master   What else there is:  add  help  to the ssh command")
+	return p.err
+}
+
+func (s *session) rightsOn(name project.Name) ([]string, error) {
+	var out []string
+	for _, r := range []project.Right{project.Read, project.Deploy, project.Configure, project.Admin} {
+		ok, err := s.b.Access.Can(s.ctx, s.who.Identity, name, r)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, string(r))
+		}
+	}
+	return out, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,156 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/internal/fault"
+)
+
+// Annotations of commands, for who runs them on the machine.
+const (
+	// ReadsStdin marks a command that reads standard input.
+	ReadsStdin = "stdin"
+	// Stateless marks a command that works without a state directory.
+	Stateless = "stateless"
+	// Creates marks a command that may be the first one on a machine.
+	Creates = "creates"
+)
+
+// LocalOnly names the commands that exist on the machine only.
+func LocalOnly() []string { return []string{"serve", "demo", "docs", "completion"} }
+
+// Tree builds the commands. s may be nil where they are only described or taken apart, never run.
+func Tree(s *session) *cobra.Command {
+	if s == nil {
+		s = &session{b: &Backend{}}
+	}
+	root := &cobra.Command{
+		Use:   "corpus-git",
+		Short: "Deploy by git push",
+		Long: "corpus-git is a git server to which a push is a deployment: archive, sync, release-sync,\n" +
+			"fixperms, the steps of .salt in order; and all of it back when one of them fails.",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(args[0], s.who.Remote)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fault.New(fault.Usage, "", "%w", err).WithHint("see  %s --help", c.CommandPath())
+	})
+	root.AddCommand(
+		projectCommand(s), keyCommand(s), accessCommand(s),
+		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), cancelCommand(s),
+		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
+		cfgCommand(s), reportCommand(s), auditCommand(s), doctorCommand(s), versionCommand(s),
+	)
+	return root
+}
+
+// Describe builds the commands for who takes argv apart and prints help; their RunE must be replaced.
+func Describe() *cobra.Command { return Tree(nil) }
+
+func unknownCommand(word string, remote bool) error {
+	for _, w := range LocalOnly() {
+		if w == word && remote {
+			return fault.New(fault.Refused, "", "%s works on the machine itself, not over ssh", word).
+				WithHint("log in to the machine and type  corpus-git %s", word)
+		}
+	}
+	return fault.New(fault.Usage, "", "there is no command %q", word).WithHint("see  corpus-git help")
+}
+
+// exactly wants the named arguments; one in brackets may be left away.
+func exactly(names ...string) cobra.PositionalArgs {
+	least := 0
+	for _, n := range names {
+		if !strings.HasPrefix(n, "[") {
+			least++
+		}
+	}
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return fault.New(fault.Usage, "", "%s is missing", names[len(args)]).WithHint("usage:  %s", c.UseLine())
+		case len(args) > len(names):
+			return fault.New(fault.Usage, "", "%q is too much", args[len(names)]).WithHint("usage:  %s", c.UseLine())
+		}
+		return nil
+	}
+}
+
+// group is a command that only holds others.
+func group(s *session, use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return fault.New(fault.Usage, "", "there is no command %q", c.Name()+" "+args[0]).WithHint("see  %s --help", c.CommandPath())
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			var names []string
+			for _, sub := range c.Commands() {
+				names = append(names, sub.Name())
+			}
+			return fault.New(fault.Usage, "", "%s wants one of: %s", c.Name(), strings.Join(names, ", ")).WithHint("see  %s --help", c.CommandPath())
+		},
+		Annotations: map[string]string{Stateless: "yes"},
+	}
+	c.AddCommand(subs...)
+	return c
+}
+
+func (s *session) jsonFlag(c *cobra.Command) *cobra.Command {
+	c.Flags().BoolVar(&s.json, "json", false, "print a JSON document (its schema: docs/json.md)")
+	return c
+}
+
+// arg is the i-th argument or "".
+func arg(args []string, i int) string {
+	if i < len(args) {
+		return args[i]
+	}
+	return ""
+}
+
+func usage(format string, args ...any) *fault.Error {
+	return fault.New(fault.Usage, "", format, args...)
+}
+
+// ambiguous lists what a prefix could mean.
+func ambiguous(prefix string, of []string) error {
+	if len(of) > 8 {
+		of = append(of[:8:8], "…")
+	}
+	return usage("%s could be any of: %s", prefix, strings.Join(of, ", ")).WithHint("type more of it")
+}
+
+var errNoBackend = errors.New("this command has no backend")
+
+// need guards a verb whose room was not wired.
+func need(part any, what string) error {
+	if part == nil {
+		return fault.New(fault.Internal, what, "%w", errNoBackend)
+	}
+	return nil
+}
+
+func join(words ...any) string {
+	var out []string
+	for _, w := range words {
+		if s := fmt.Sprint(w); s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,234 @@
+package verbs
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/registry"
+	"corpus-git/project/status"
+	"corpus-git/receive/access"
+)
+
+// Caller is who types, and where.
+type Caller struct {
+	access.Identity
+	// Remote tells that the words came over ssh: nothing of this machine's files can be meant by them.
+	Remote bool
+	Term   Terminal
+}
+
+// Terminal is what is known of the caller's.
+type Terminal struct {
+	Colour bool `json:"colour,omitempty"`
+	// Width in columns; 0 means unknown, and that no terminal reads this.
+	Width int `json:"width,omitempty"`
+}
+
+// Pusher is the caller as a deployment remembers it.
+func (c Caller) Pusher() project.Pusher {
+	return project.Pusher{Key: c.Name, Fingerprint: c.Fingerprint, From: c.From}
+}
+
+// Projects is the registry.
+type Projects interface {
+	Get(ctx context.Context, name project.Name) (registry.Project, error)
+	List(ctx context.Context) ([]registry.Project, error)
+	Create(ctx context.Context, name project.Name, s registry.Settings) (registry.Created, error)
+	Destroy(ctx context.Context, name project.Name, data bool) (registry.Destroyed, error)
+	Link(ctx context.Context, name project.Name) (changed bool, err error)
+	Unlink(ctx context.Context, name project.Name) (changed bool, err error)
+}
+
+// Runs is the pipeline.
+type Runs interface {
+	Start(ctx context.Context, d project.Deployment, in project.Incoming) (project.ID, error)
+	Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error]
+	Wait(ctx context.Context, id project.ID) (project.Result, error)
+	// Cancel ends a deployment, for "" the one that runs, and takes one that waits out of the line. It returns at once.
+	Cancel(ctx context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error)
+	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
+	// Find resolves a prefix of an ID; none and several are fault errors that say so.
+	Find(ctx context.Context, name project.Name, prefix string) (project.Record, error)
+	Queue(ctx context.Context, name project.Name) (project.Queue, error)
+}
+
+// Access is the keys and grants.
+type Access interface {
+	AddKey(ctx context.Context, by access.Identity, name string, text []byte, admin bool) (access.Key, error)
+	RemoveKey(ctx context.Context, by access.Identity, name string) error
+	ListKeys(ctx context.Context) ([]access.Key, error)
+	Grant(ctx context.Context, by access.Identity, name project.Name, key string, right project.Right) error
+	Revoke(ctx context.Context, by access.Identity, name project.Name, key string, right project.Right) error
+	RevokeAll(ctx context.Context, by access.Identity, name project.Name) error
+	ListGrants(ctx context.Context, name project.Name) ([]access.Grant, error)
+	Can(ctx context.Context, who access.Identity, name project.Name, want project.Right) (bool, error)
+	IsAdmin(ctx context.Context, who access.Identity) (bool, error)
+}
+
+// Archives is the archives of all projects.
+type Archives interface {
+	// List gives the newest first.
+	List(ctx context.Context, name project.Name) ([]status.Archive, error)
+	Pin(ctx context.Context, name project.Name, id project.ID, pinned bool) error
+	// Prune removes what retention does not keep, and says what it removed and how many bytes that freed.
+	Prune(ctx context.Context, name project.Name) (removed []status.Archive, freed int64, err error)
+	// Export writes an archive as tar.zst.
+	Export(ctx context.Context, name project.Name, id project.ID, w io.Writer) error
+}
+
+// Cfg computes a project's configuration.
+type Cfg interface {
+	// Entries gives every value that is no mapping, by key. Values of the pillar are hidden unless reveal is true.
+	Entries(ctx context.Context, name project.Name, reveal bool) ([]status.CfgEntry, error)
+}
+
+// Audit is the audit log.
+type Audit interface {
+	Record(ctx context.Context, e audit.Entry) error
+	List(ctx context.Context, project string, limit int) ([]audit.Entry, error)
+}
+
+// Backend is everything the verbs work with.
+type Backend struct {
+	Projects Projects
+	Runs     Runs
+	Access   Access
+	Archives Archives
+	Cfg      Cfg
+	Audit    Audit
+	Status   *status.Source
+	// Events reads the event log of a deployment as far as it is written, without waiting.
+	Events func(name project.Name, id project.ID) iter.Seq2[event.Event, error]
+	// Doctor looks at the machine.
+	Doctor func(ctx context.Context) []status.Check
+	// Prepare runs before a verb that changes a project: recovery, where no server has done it. It may be nil.
+	Prepare func(ctx context.Context) error
+	// Discard empties the trash after a project was destroyed, in the background or not, as the process lives. It may be nil.
+	Discard func(ctx context.Context)
+	// Host is the name of this machine for people, Build what runs.
+	Host  string
+	Build status.Build
+	Now   func() time.Time
+	// Detached tells that deployments outlive the caller: a server runs them. Otherwise they end with the process,
+	// and a caller who leaves cancels them.
+	Detached bool
+}
+
+// Run does what argv (without the program's name) says and returns the exit status: 0 done, 1 the work
+// failed, 2 wrong use, 3 refused, 4 busy or try again, 70 our own fault. When ctx ends, following ends;
+// see Backend.Detached.
+func Run(ctx context.Context, b *Backend, who Caller, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	s := &session{ctx: ctx, b: b, who: who, in: stdin, out: stdout, err: stderr}
+	if len(argv) == 0 && who.Remote {
+		return s.end(s.greet())
+	}
+	root := Tree(s)
+	root.SetArgs(argv)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetContext(ctx)
+	return s.end(root.ExecuteContext(ctx))
+}
+
+// session is one Run.
+type session struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as the one call that it belongs to
+	b       *Backend
+	who     Caller
+	in      io.Reader
+	out     io.Writer
+	err     io.Writer
+	json    bool
+	printed bool // a document was written
+}
+
+// end prints what went wrong and gives the exit status.
+func (s *session) end(err error) int {
+	if err == nil {
+		return 0
+	}
+	var v verdict
+	if asVerdict(err, &v) {
+		return v.exit
+	}
+	if s.json && !s.printed {
+		p := status.Problem{Version: status.Version, Error: s.explain(err), Kind: fault.KindOf(err).String(), Hint: fault.HintOf(err), Exit: fault.ExitCode(err)}
+		_ = s.document(p)
+	}
+	Report(s.err, s.who.Term, s.explain(err), fault.HintOf(err), err)
+	return fault.ExitCode(err)
+}
+
+// explain is the error's line. What is our own fault is told to the machine's own users only.
+func (s *session) explain(err error) string {
+	if fault.KindOf(err) == fault.Internal && s.who.Remote {
+		return "the server failed at this; its log has the details"
+	}
+	return err.Error()
+}
+
+// Report prints an error as people read it: the line, the place with a caret where it is known, the hint.
+func Report(w io.Writer, t Terminal, text, hint string, err error) {
+	_, _ = io.WriteString(w, t.paint(red, "error:")+" "+text+"\n")
+	if p, ok := fault.PosOf(err); ok && p.Text != "" {
+		_, _ = io.WriteString(w, "  | "+p.Text+"\n")
+		if p.Col > 0 {
+			_, _ = io.WriteString(w, "  | "+caret(p.Text, p.Col)+"\n")
+		}
+	}
+	if hint != "" {
+		_, _ = io.WriteString(w, t.paint(yellow, "hint:")+" "+hint+"\n")
+	}
+}
+
+// caret points at a column; tabs stay tabs, so that it stands under its character.
+func caret(text string, col int) string {
+	out := make([]rune, 0, col)
+	for i, r := range []rune(text) {
+		if i >= col-1 {
+			break
+		}
+		if r != '\t' {
+			r = ' '
+		}
+		out = append(out, r)
+	}
+	return string(append(out, '^'))
+}
+
+// verdict is the end of a deployment that has said everything itself.
+type verdict struct{ exit int }
+
+func (v verdict) Error() string { return "the deployment did not succeed" }
+
+func asVerdict(err error, v *verdict) bool {
+	got, ok := err.(verdict) //nolint:errorlint // never wrapped: made by this package, for its own caller
+	if ok {
+		*v = got
+	}
+	return ok
+}
+
+// audited records what a verb did, or was refused.
+func (s *session) audited(e audit.Entry, err error) error {
+	e.Actor, e.Fingerprint, e.From = s.who.Name, s.who.Fingerprint, s.who.From
+	e.Outcome = "ok"
+	if err != nil {
+		e.Outcome, e.Detail = "failed", err.Error()
+		switch fault.KindOf(err) {
+		case fault.Refused, fault.Busy, fault.Usage:
+			e.Outcome = "refused"
+		}
+	}
+	if aerr := s.b.Audit.Record(context.WithoutCancel(s.ctx), e); aerr != nil && err == nil {
+		return fault.New(fault.Internal, "audit", "%w", aerr)
+	}
+	return err
+}

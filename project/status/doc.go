@@ -1,0 +1,9 @@
+// Package status describes what stands on this machine: the JSON documents that the
+// commands print with --json and that the HTTP API serves, and the Source that
+// fills them from the rooms that know.
+//
+// It owns the schema: every document has a field "version", now 1, which changes
+// only when a field changes its meaning or goes; fields may be added. docs/json.md
+// lists them. It never changes anything and holds no state; a Source is safe for
+// concurrent use when its parts are.
+package status

@@ -1,0 +1,188 @@
+package status
+
+import (
+	"time"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
+	"corpus-git/project"
+)
+
+// Version is the version of every document's schema.
+const Version = 1
+
+// Project is one project as it stands.
+type Project struct {
+	Name project.Name `json:"name"`
+	// Env is what the project was created with, "" where its configuration decides.
+	Env        string    `json:"env,omitempty"`
+	RemoteLess bool      `json:"remote_less"`
+	Linked     bool      `json:"linked"`
+	Missing    bool      `json:"missing,omitempty"`
+	Created    time.Time `json:"created"`
+	// Branch is the branch that deploys, Code and Pillar the commits that are live; "" before the first deployment.
+	Branch string         `json:"branch,omitempty"`
+	Code   project.Commit `json:"code,omitempty"`
+	Pillar project.Commit `json:"pillar,omitempty"`
+	// Running is the deployment that runs now, Waiting how many stand in line, Last the newest that ended.
+	Running *project.Record `json:"running,omitempty"`
+	Waiting int             `json:"waiting"`
+	Last    *project.Record `json:"last,omitempty"`
+	Remotes *Remotes        `json:"remotes,omitempty"`
+}
+
+// Remotes are the addresses to push to.
+type Remotes struct {
+	Project string `json:"project"`
+	Pillar  string `json:"pillar"`
+}
+
+// Archive is one archive of a project.
+type Archive struct {
+	// ID is the deployment before which the archive was made; Name is the folder's name.
+	ID   project.ID     `json:"id"`
+	Name string         `json:"name"`
+	At   time.Time      `json:"at"`
+	Code project.Commit `json:"code,omitempty"`
+	// Pillar is the pillar's commit of the archived tree.
+	Pillar project.Commit `json:"pillar,omitempty"`
+	// Verdict is how the deployment ended for which it was made.
+	Verdict project.State `json:"verdict,omitempty"`
+	Pusher  string        `json:"pusher,omitempty"`
+	Pinned  bool          `json:"pinned"`
+	// Tree tells that it holds a tree to go back to, Failed that it holds the tree of a failed deployment.
+	Tree   bool  `json:"tree"`
+	Failed bool  `json:"failed_tree"`
+	Files  int64 `json:"files"`
+	// Bytes is the sum of the sizes, Disk what is allocated, Own what removing it would free.
+	Bytes int64 `json:"bytes"`
+	Disk  int64 `json:"disk"`
+	Own   int64 `json:"own"`
+}
+
+// Disk is what a project occupies, in bytes allocated.
+type Disk struct {
+	Live     int64 `json:"live"`
+	Data     int64 `json:"data"`
+	Git      int64 `json:"git"`
+	Archives int64 `json:"archives"`
+	// Free is what is left on the file system for an ordinary user.
+	Free int64 `json:"free"`
+}
+
+// Projects is printed by  project list --json.
+type Projects struct {
+	Version  int       `json:"version"`
+	Projects []Project `json:"projects"`
+}
+
+// ProjectDocument is printed by  project show --json  and  project create --json.
+type ProjectDocument struct {
+	Version int     `json:"version"`
+	Project Project `json:"project"`
+}
+
+// Deployments is printed by  deployments --json, newest first.
+type Deployments struct {
+	Version     int              `json:"version"`
+	Project     project.Name     `json:"project"`
+	Deployments []project.Record `json:"deployments"`
+}
+
+// DeploymentDocument is printed by deploy, rollback, task and plan with --json.
+type DeploymentDocument struct {
+	Version    int            `json:"version"`
+	Deployment project.Record `json:"deployment"`
+}
+
+// Event is one line of  logs --json.
+type Event struct {
+	Version int `json:"version"`
+	event.Event
+}
+
+// Archives is printed by  archives list --json, newest first.
+type Archives struct {
+	Version  int          `json:"version"`
+	Project  project.Name `json:"project"`
+	Archives []Archive    `json:"archives"`
+}
+
+// ArchiveDocument is printed by  archives show --json.
+type ArchiveDocument struct {
+	Version int          `json:"version"`
+	Project project.Name `json:"project"`
+	Archive Archive      `json:"archive"`
+}
+
+// Report is one project in full.
+type Report struct {
+	Project     Project          `json:"project"`
+	Queue       project.Queue    `json:"queue"`
+	Deployments []project.Record `json:"deployments"`
+	Archives    []Archive        `json:"archives"`
+	Disk        Disk             `json:"disk"`
+}
+
+// Reports is printed by  report --json.
+type Reports struct {
+	Version int      `json:"version"`
+	Reports []Report `json:"reports"`
+}
+
+// Audit is printed by  audit --json, newest first.
+type Audit struct {
+	Version int           `json:"version"`
+	Entries []audit.Entry `json:"entries"`
+}
+
+// CfgEntry is one scalar or list of the configuration that SLS files get.
+type CfgEntry struct {
+	// Key is the path of the value, joined by dots.
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+	// From names the layer that the value came from.
+	From string `json:"from"`
+	// Hidden tells that Value is a mark in place of a value of the pillar.
+	Hidden bool `json:"hidden,omitempty"`
+}
+
+// Cfg is printed by  cfg --json.
+type Cfg struct {
+	Version int          `json:"version"`
+	Project project.Name `json:"project"`
+	Cfg     []CfgEntry   `json:"cfg"`
+}
+
+// Check is one thing that doctor looked at.
+type Check struct {
+	Name string `json:"name"`
+	// Status is ok, warning, failed or skipped.
+	Status string `json:"status"`
+	Text   string `json:"text"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// Doctor is printed by  doctor --json.
+type Doctor struct {
+	Version int     `json:"version"`
+	Checks  []Check `json:"checks"`
+}
+
+// Build is printed by  version --json.
+type Build struct {
+	Version  int    `json:"version"`
+	Release  string `json:"release"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// Problem is printed on standard output in place of a document when a command with --json fails.
+type Problem struct {
+	Version int    `json:"version"`
+	Error   string `json:"error"`
+	Kind    string `json:"kind"`
+	Hint    string `json:"hint,omitempty"`
+	Exit    int    `json:"exit"`
+}

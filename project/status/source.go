@@ -1,0 +1,204 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/project/registry"
+)
+
+// Projects knows which projects exist.
+type ProjectTable interface {
+	Get(ctx context.Context, name project.Name) (registry.Project, error)
+	List(ctx context.Context) ([]registry.Project, error)
+}
+
+// Runs knows the deployments; pipeline satisfies it.
+type Runs interface {
+	// Deployments gives the newest first, at most limit.
+	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
+	Queue(ctx context.Context, name project.Name) (project.Queue, error)
+}
+
+// Branches knows what is live; the ref store satisfies it.
+type Branches interface {
+	Get(ctx context.Context, name project.Name, repo project.Repo, ref string) (project.Commit, error)
+	// Deployed is the ref that deploys, "" before the first push.
+	Deployed(ctx context.Context, name project.Name, repo project.Repo) (ref string, err error)
+}
+
+// ArchiveList lists archives, newest first.
+type ArchiveList interface {
+	List(ctx context.Context, name project.Name) ([]Archive, error)
+}
+
+// Source fills the documents.
+type Source struct {
+	Root     layout.Root
+	Projects ProjectTable
+	Runs     Runs
+	Branches Branches
+	Archives ArchiveList
+	// Remotes gives the addresses to push to.
+	Remotes func(project.Name) Remotes
+}
+
+// Project describes one project. An unknown one is fault.Refused.
+func (s *Source) Project(ctx context.Context, name project.Name) (Project, error) {
+	p, err := s.Projects.Get(ctx, name)
+	if err != nil {
+		return Project{}, err
+	}
+	return s.describe(ctx, p)
+}
+
+// All describes all projects, by name.
+func (s *Source) All(ctx context.Context) ([]Project, error) {
+	all, err := s.Projects.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Project, 0, len(all))
+	for _, p := range all {
+		d, err := s.describe(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+func (s *Source) describe(ctx context.Context, p registry.Project) (Project, error) {
+	out := Project{Name: p.Name, Env: p.Env, RemoteLess: p.RemoteLess, Linked: p.Linked, Missing: p.Missing, Created: p.Created}
+	if !p.RemoteLess {
+		if s.Remotes != nil {
+			r := s.Remotes(p.Name)
+			out.Remotes = &r
+		}
+		if !p.Missing {
+			ref, code, err := s.head(ctx, p.Name, project.Code)
+			if err != nil {
+				return Project{}, err
+			}
+			_, pillar, err := s.head(ctx, p.Name, project.PillarRepo)
+			if err != nil {
+				return Project{}, err
+			}
+			out.Branch, _ = project.Change{Ref: ref}.Branch()
+			out.Code, out.Pillar = code, pillar
+		}
+	}
+	q, err := s.Runs.Queue(ctx, p.Name)
+	if err != nil {
+		return Project{}, err
+	}
+	out.Running, out.Waiting = q.Running, len(q.Waiting)
+	last, err := s.Runs.Deployments(ctx, p.Name, 1+1+len(q.Waiting))
+	if err != nil {
+		return Project{}, err
+	}
+	for i := range last {
+		if last[i].State.Terminal() {
+			out.Last = &last[i]
+			break
+		}
+	}
+	return out, nil
+}
+
+func (s *Source) head(ctx context.Context, name project.Name, repo project.Repo) (string, project.Commit, error) {
+	ref, err := s.Branches.Deployed(ctx, name, repo)
+	if err != nil || ref == "" {
+		return "", "", err
+	}
+	c, err := s.Branches.Get(ctx, name, repo, ref)
+	return ref, c, err
+}
+
+// Report describes one project in full, with its newest deployments, at most limit.
+func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Report, error) {
+	p, err := s.Project(ctx, name)
+	if err != nil {
+		return Report{}, err
+	}
+	out := Report{Project: p}
+	if out.Queue, err = s.Runs.Queue(ctx, name); err != nil {
+		return Report{}, err
+	}
+	if out.Deployments, err = s.Runs.Deployments(ctx, name, limit); err != nil {
+		return Report{}, err
+	}
+	if out.Archives, err = s.Archives.List(ctx, name); err != nil {
+		return Report{}, err
+	}
+	out.Disk, err = Usage(ctx, s.Root.Project(string(name)))
+	return out, err
+}
+
+// Usage measures what a project occupies: allocated blocks, each hard-linked file once. What
+// vanishes while it looks is not counted.
+func Usage(ctx context.Context, l layout.Project) (Disk, error) {
+	var d Disk
+	seen := map[[2]uint64]bool{}
+	for _, part := range []struct {
+		dir string
+		n   *int64
+	}{{l.Live(), &d.Live}, {l.Data(), &d.Data}, {l.Git(), &d.Git}, {l.Archives(), &d.Archives}} {
+		err := filepath.WalkDir(part.dir, func(_ string, e fs.DirEntry, err error) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err != nil {
+				if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+					return nil
+				}
+				return err
+			}
+			fi, err := e.Info()
+			if err != nil {
+				return nil
+			}
+			st, ok := fi.Sys().(*syscall.Stat_t)
+			if !ok {
+				return nil
+			}
+			if st.Nlink > 1 && !fi.IsDir() {
+				id := [2]uint64{uint64(st.Dev), st.Ino}
+				if seen[id] {
+					return nil
+				}
+				seen[id] = true
+			}
+			*part.n += st.Blocks * 512
+			return nil
+		})
+		if err != nil {
+			return Disk{}, err
+		}
+	}
+	free, err := Free(l.Dir())
+	d.Free = free
+	return d, err
+}
+
+// Free is the space left for an ordinary user on dir's file system, in bytes (statvfs(3), f_bavail); 0
+// where dir does not exist.
+func Free(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return 0, nil
+		}
+		return 0, err
+	}
+	return int64(st.Bavail) * st.Frsize, nil //nolint:gosec // a file system beyond 8 EB does not exist
+}
