@@ -1,0 +1,78 @@
+package config
+
+import (
+	"time"
+
+	"corpus-git/project"
+)
+
+// Size is a number of bytes, written as 512MiB, 2GiB or a plain number.
+type Size int64
+
+// Config is the configuration of a server. The tags say: key (the name in the file; the variable and the flag follow from
+// it), default, help (the text of the documentation), oneof (the words allowed), min (the least number), form (addr for
+// host:port), restart (a change takes effect only after a restart).
+type Config struct {
+	Root      string   `key:"root" restart:"yes" help:"Directory that holds projects/, salt/ and pillar/. The default is /srv for root, ./srv for others."`
+	StateDir  string   `key:"state_dir" restart:"yes" help:"Directory of the database, host key, journals, event logs and control socket. The default is .corpus-git under root."`
+	Listen    string   `key:"listen" default:":2222" form:"addr" restart:"yes" help:"Address of the SSH server."`
+	HTTP      string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off."`
+	Public    string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; it stands in the remotes that are printed. Empty means the machine's own name and the port of listen."`
+	AdminKeys []string `key:"admin_keys" help:"Public keys, in the form of authorized_keys, that are administrators besides those in the database."`
+
+	Runner    string   `key:"runner" default:"auto" oneof:"auto,builtin,salt-call" help:"What runs SLS files: the built-in runner, salt-call, or for each file the one that can."`
+	SaltCall  string   `key:"salt_call" default:"salt-call" help:"The salt-call program: a path, or a name to look up in PATH."`
+	FileRoots []string `key:"file_roots" help:"More directories in which salt:// paths are looked up, after those of root."`
+
+	KeepArchives int           `key:"keep_archives" default:"3" min:"1" help:"How many archives of a project are kept where its own configuration does not say."`
+	Deadline     time.Duration `key:"deadline" default:"5h" min:"1" help:"The longest that a deployment may take; then it is cancelled and rolled back."`
+	Grace        time.Duration `key:"shutdown_grace" default:"5m" min:"0" help:"How long a stopping server lets running deployments go on before it cancels them."`
+
+	CreateOnPush       bool `key:"create_on_push" default:"false" help:"Whether an administrator's first push to a new, valid name creates the project."`
+	StoreOtherBranches bool `key:"store_other_branches" default:"false" help:"Whether pushes of other branches than the deployed one are stored, without deploying; else they are refused."`
+
+	Log    Log    `key:"log"`
+	Notify Notify `key:"notify"`
+	Limits Limits `key:"limits"`
+
+	// Warnings are what is odd but no error: variables that look like ours and are not.
+	Warnings []string
+
+	origins map[string]Origin
+}
+
+// Log is what the server writes about itself.
+type Log struct {
+	Level  string `key:"level" default:"info" oneof:"debug,info,warn,error" help:"The least important messages that are logged."`
+	Format string `key:"format" default:"text" oneof:"text,json" help:"The form of messages on standard error; the log file is always JSON."`
+}
+
+// Notify is who hears of verdicts.
+type Notify struct {
+	URL     project.Secret `key:"url" help:"Web address that each verdict is posted to, as JSON; empty posts nowhere. It may hold a token and is never shown."`
+	Timeout time.Duration  `key:"timeout" default:"10s" min:"1" help:"How long one notification may take. It never changes a verdict."`
+}
+
+// Limits bound what clients may take.
+type Limits struct {
+	MaxPackBytes   Size  `key:"max_pack_bytes" default:"4GiB" min:"1" help:"The largest pack of a push, in bytes on the wire."`
+	MaxObjectBytes Size  `key:"max_object_bytes" default:"2GiB" min:"1" help:"The largest object in a pack, inflated."`
+	MaxTotalBytes  Size  `key:"max_total_bytes" default:"1TiB" min:"1" help:"The sum of all objects of a pack, inflated, deltas resolved."`
+	MaxDeltaBytes  Size  `key:"max_delta_bytes" default:"512MiB" min:"1" help:"The largest object that may be stored as a delta, or be the base of one: it lies in memory as a whole."`
+	MaxObjects     int64 `key:"max_objects" default:"20000000" min:"1" help:"The most objects in one pack."`
+	MaxDeltaDepth  int   `key:"max_delta_depth" default:"4095" min:"1" help:"The longest chain of deltas."`
+	BaseMemory     Size  `key:"base_memory" default:"64MiB" min:"1" help:"Memory for bases of deltas while a pack is indexed; what does not fit is made again when needed."`
+	MaxCommands    int   `key:"max_commands" default:"10000" min:"1" help:"The most refs that one push may update."`
+	MaxPushOptions int   `key:"max_push_options" default:"64" min:"0" help:"The most push options of one push."`
+
+	MaxConnections          int           `key:"max_connections" default:"1024" min:"1" help:"The most connections at a time."`
+	MaxConnectionsPerSource int           `key:"max_connections_per_source" default:"512" min:"1" help:"The most connections at a time from one IPv4 address or IPv6 /64."`
+	MaxUnauthenticated      int           `key:"max_unauthenticated" default:"256" min:"1" help:"The most connections at a time that have not logged in yet."`
+	MaxUnauthPerSource      int           `key:"max_unauthenticated_per_source" default:"128" min:"1" help:"The same, from one source."`
+	MaxSessions             int           `key:"max_sessions_per_connection" default:"10" min:"1" help:"The most sessions at a time on one connection."`
+	AuthTries               int           `key:"auth_tries" default:"6" min:"1" help:"How many keys a client may offer."`
+	AuthTimeout             time.Duration `key:"auth_timeout" default:"30s" min:"1" help:"The time to log in."`
+	IdleTimeout             time.Duration `key:"idle_timeout" default:"1m" min:"1" help:"How long a connection may last that logged in and opens no session."`
+	ReadTimeout             time.Duration `key:"read_timeout" default:"10m" min:"1" help:"How long a session waits for a byte of its input: git says nothing while it compresses objects."`
+	WriteTimeout            time.Duration `key:"write_timeout" default:"2m" min:"1" help:"How long one write waits for a client that does not read."`
+}

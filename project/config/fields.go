@@ -1,0 +1,230 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"corpus-git/project"
+)
+
+// EnvPrefix begins every variable of the environment that sets a key.
+const EnvPrefix = "CORPUS_GIT_"
+
+// field is one key of Config.
+type field struct {
+	key     string // limits.max_pack_bytes
+	index   []int
+	typ     reflect.Type
+	def     string
+	help    string
+	oneof   []string
+	min     string
+	form    string
+	restart bool
+}
+
+var (
+	sizeType     = reflect.TypeFor[Size]()
+	durationType = reflect.TypeFor[time.Duration]()
+	secretType   = reflect.TypeFor[project.Secret]()
+	listType     = reflect.TypeFor[[]string]()
+)
+
+// fields lists the keys in the order of the struct.
+func fields() []field { return fieldsOf(reflect.TypeFor[Config](), "", nil) }
+
+func fieldsOf(t reflect.Type, prefix string, index []int) []field {
+	var out []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, ok := f.Tag.Lookup("key")
+		if !ok {
+			continue
+		}
+		at := append(slices.Clone(index), i)
+		if f.Type.Kind() == reflect.Struct {
+			out = append(out, fieldsOf(f.Type, prefix+key+".", at)...)
+			continue
+		}
+		fd := field{key: prefix + key, index: at, typ: f.Type, def: f.Tag.Get("default"), help: f.Tag.Get("help"),
+			min: f.Tag.Get("min"), form: f.Tag.Get("form"), restart: f.Tag.Get("restart") == "yes"}
+		if o := f.Tag.Get("oneof"); o != "" {
+			fd.oneof = strings.Split(o, ",")
+		}
+		out = append(out, fd)
+	}
+	return out
+}
+
+// env is the variable of a key: CORPUS_GIT_LIMITS_MAX_COMMANDS.
+func (f field) env() string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(f.key, ".", "_"))
+}
+
+// flag is the flag of a key: limits-max-commands.
+func (f field) flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(f.key) }
+
+// kind is what a value is, in words.
+func (f field) kind() string {
+	switch f.typ {
+	case sizeType:
+		return "size"
+	case durationType:
+		return "duration"
+	case listType:
+		return "list"
+	case secretType:
+		return "text, secret"
+	}
+	switch f.typ.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "number"
+	}
+	if len(f.oneof) > 0 {
+		return strings.Join(f.oneof, ", ")
+	}
+	return "text"
+}
+
+// parse reads the text of one value. Errors do not quote it.
+func (f field) parse(s string) (reflect.Value, error) {
+	out := reflect.New(f.typ).Elem()
+	least := func(v, unit int64, show func(int64) string) error {
+		if f.min == "" {
+			return nil
+		}
+		if m, err := strconv.ParseInt(f.min, 10, 64); err == nil && v < m*unit {
+			return fmt.Errorf("must be at least %s", show(m*unit))
+		}
+		return nil
+	}
+	switch f.typ {
+	case sizeType:
+		n, err := ParseSize(s)
+		if err != nil {
+			return out, err
+		}
+		out.SetInt(int64(n))
+		return out, least(int64(n), 1, func(n int64) string { return Size(n).String() })
+	case durationType:
+		d, err := time.ParseDuration(strings.TrimSpace(s))
+		if err != nil {
+			return out, fmt.Errorf("must be a duration such as 90s, 5m or 5h")
+		}
+		out.SetInt(int64(d))
+		return out, least(int64(d), int64(time.Second), func(n int64) string { return time.Duration(n).String() })
+	case listType:
+		list := []string{}
+		for part := range strings.SplitSeq(s, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				list = append(list, part)
+			}
+		}
+		out.Set(reflect.ValueOf(list))
+		return out, nil
+	}
+	switch f.typ.Kind() {
+	case reflect.Bool:
+		switch strings.ToLower(strings.TrimSpace(s)) {
+		case "true", "yes", "on", "1":
+			out.SetBool(true)
+		case "false", "no", "off", "0":
+		default:
+			return out, fmt.Errorf("must be true or false")
+		}
+		return out, nil
+	case reflect.Int, reflect.Int64:
+		n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+		if err != nil || f.typ.Kind() == reflect.Int && int64(int(n)) != n {
+			return out, fmt.Errorf("must be a whole number")
+		}
+		out.SetInt(n)
+		return out, least(n, 1, func(n int64) string { return strconv.FormatInt(n, 10) })
+	}
+	if len(f.oneof) > 0 && !slices.Contains(f.oneof, s) {
+		return out, fmt.Errorf("must be one of: %s", strings.Join(f.oneof, ", "))
+	}
+	if f.form == "addr" && s != "" {
+		if _, port, err := net.SplitHostPort(s); err != nil || !validPort(port) {
+			return out, fmt.Errorf("must be host:port, or :port for all addresses")
+		}
+	}
+	out.SetString(s)
+	return out, nil
+}
+
+func validPort(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 0 && n <= 65535
+}
+
+// text is a value as the file would have it; secrets are not shown.
+func (f field) text(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case Size:
+		return x.String()
+	case time.Duration:
+		return shortDuration(x)
+	case project.Secret:
+		return x.String()
+	case []string:
+		return strings.Join(x, ", ")
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// shortDuration is 5h, not 5h0m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+var units = []struct {
+	name string
+	n    int64
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3},
+	{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"k", 1 << 10}, {"B", 1}, {"", 1}}
+
+// ParseSize reads a number of bytes: 512MiB, 2GB, 1.5G, 4096. A letter alone is a power of 1024, as in git's
+// configuration; kB, MB, GB and TB are powers of 1000.
+func ParseSize(s string) (Size, error) {
+	s = strings.TrimSpace(s)
+	for _, u := range units {
+		num, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		f, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+		if err != nil || f < 0 || f*float64(u.n) >= 1<<63 || strings.ContainsAny(num, "xXpPiInN_") {
+			break
+		}
+		if n, err := strconv.ParseInt(strings.TrimSpace(num), 10, 64); err == nil {
+			return Size(n * u.n), nil
+		}
+		return Size(f * float64(u.n)), nil
+	}
+	return 0, fmt.Errorf("must be a size such as 512MiB or 2GiB")
+}
+
+// String is the size in the largest unit that divides it.
+func (s Size) String() string {
+	for _, u := range units[:4] {
+		if s != 0 && int64(s)%u.n == 0 {
+			return strconv.FormatInt(int64(s)/u.n, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}

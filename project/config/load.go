@@ -1,0 +1,346 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/internal/saltyaml"
+	"corpus-git/layout"
+)
+
+// Sources is what Load reads, from the weakest to the strongest.
+type Sources struct {
+	// DefaultRoot is the root where nothing says otherwise.
+	DefaultRoot string
+	// File is the configuration file's name, for messages, and Text its content; a nil Text is no file.
+	File string
+	Text []byte
+	// Env is the environment, as os.Environ gives it.
+	Env []string
+	// Flags are the values of the flags that were given, by their names without dashes: see GivenFlags.
+	Flags map[string]string
+}
+
+// Origin says where a value came from.
+type Origin struct {
+	// Source is "default", "file", "environment" or "flag".
+	Source string `json:"source"`
+	// Name is the file, variable or flag, and Line the file's line.
+	Name string `json:"name,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// String is "default", "corpus-git.yaml:12", "CORPUS_GIT_LISTEN" or "--listen".
+func (o Origin) String() string {
+	switch {
+	case o.Line > 0:
+		return o.Name + ":" + strconv.Itoa(o.Line)
+	case o.Name != "":
+		return o.Name
+	}
+	return o.Source
+}
+
+const opLoad = "read the configuration"
+
+// Load makes a Config. Errors are fault.Error of kind Usage, with the line where the file is wrong.
+func Load(in Sources) (*Config, error) {
+	c := &Config{origins: map[string]Origin{}}
+	v := reflect.ValueOf(c).Elem()
+	all := fields()
+	set := func(f field, text string, o Origin) error {
+		val, err := f.parse(text)
+		if err != nil {
+			return fault.New(fault.Usage, opLoad, "%s: %s: %w", o, f.key, err)
+		}
+		v.FieldByIndex(f.index).Set(val)
+		c.origins[f.key] = o
+		return nil
+	}
+	for _, f := range all {
+		def := f.def
+		if f.key == "root" {
+			def = in.DefaultRoot
+		}
+		if err := set(f, def, Origin{Source: "default"}); err != nil {
+			return nil, err
+		}
+	}
+	if in.Text != nil {
+		if err := c.loadFile(in, v, all); err != nil {
+			return nil, err
+		}
+	}
+	vars := map[string]field{}
+	for _, f := range all {
+		vars[f.env()] = f
+	}
+	for _, e := range in.Env {
+		name, text, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, EnvPrefix) || name == EnvPrefix+"CONFIG" {
+			continue
+		}
+		f, ok := vars[name]
+		if !ok {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("the variable %s sets nothing%s", name, suggest(name, keysOf(vars))))
+			continue
+		}
+		if err := set(f, text, Origin{Source: "environment", Name: name}); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(c.Warnings)
+	for _, f := range all {
+		if text, ok := in.Flags[f.flag()]; ok {
+			if err := set(f, text, Origin{Source: "flag", Name: "--" + f.flag()}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c, c.settle()
+}
+
+// settle derives what depends on other keys, and checks what no key can check alone.
+func (c *Config) settle() error {
+	if c.Root == "" {
+		return fault.New(fault.Usage, opLoad, "%s: root: must not be empty", c.origins["root"])
+	}
+	root, err := filepath.Abs(c.Root)
+	if err != nil {
+		return fault.New(fault.Internal, opLoad, "root: %w", err)
+	}
+	c.Root = root
+	if c.StateDir == "" {
+		c.StateDir = layout.Root(root).DefaultState().Path()
+	} else if c.StateDir, err = filepath.Abs(c.StateDir); err != nil {
+		return fault.New(fault.Internal, opLoad, "state_dir: %w", err)
+	}
+	for i, dir := range c.FileRoots {
+		if !filepath.IsAbs(dir) {
+			return fault.New(fault.Usage, opLoad, "%s: file_roots: item %d must be an absolute path", c.origins["file_roots"], i+1)
+		}
+	}
+	return nil
+}
+
+func (c *Config) loadFile(in Sources, v reflect.Value, all []field) error {
+	doc, err := saltyaml.Parse(in.File, in.Text, saltyaml.Options{Private: true, MaxBytes: 1 << 20})
+	if err != nil {
+		var e *fault.Error
+		e, _ = err.(*fault.Error)
+		if e == nil {
+			return err
+		}
+		e.Kind, e.Op = fault.Usage, opLoad
+		return e
+	}
+	if doc.Root == nil || doc.Value == nil {
+		return nil
+	}
+	l := fileLoader{c: c, doc: doc, file: in.File, v: v, fields: map[string]field{}, sections: map[string]bool{"": true}}
+	for _, f := range all {
+		l.fields[f.key] = f
+		for p := f.key; ; {
+			i := strings.LastIndexByte(p, '.')
+			if i < 0 {
+				break
+			}
+			p = p[:i]
+			l.sections[p] = true
+		}
+	}
+	return l.section("", doc.Root)
+}
+
+type fileLoader struct {
+	c        *Config
+	doc      *saltyaml.Doc
+	file     string
+	v        reflect.Value
+	fields   map[string]field
+	sections map[string]bool
+}
+
+func (l *fileLoader) fail(n *saltyaml.Node, format string, args ...any) *fault.Error {
+	return fault.New(fault.Usage, opLoad, format, args...).WithPos(l.doc.Pos(n))
+}
+
+func (l *fileLoader) section(prefix string, n *saltyaml.Node) error {
+	if n.Kind != saltyaml.Mapping {
+		if prefix != "" && n.Value == nil {
+			return nil
+		}
+		return l.fail(n, "%smust be a mapping of keys", strings.TrimPrefix(prefix+": ", ": "))
+	}
+	for i, k := range n.Keys {
+		name, ok := k.Value.(string)
+		if !ok {
+			return l.fail(k, "a key must be text")
+		}
+		key := strings.TrimPrefix(prefix+"."+name, ".")
+		if l.sections[key] {
+			if err := l.section(key, n.Items[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		f, ok := l.fields[key]
+		if !ok {
+			e := l.fail(k, "there is no key %q", key)
+			if s := suggest(key, slices.Concat(keysOf(l.fields), keysOf(l.sections))); s != "" {
+				e = e.WithHint("%s", strings.TrimPrefix(s, "; "))
+			} else {
+				e = e.WithHint("corpus-git serve --print-config lists all keys")
+			}
+			return e
+		}
+		if err := l.value(f, k, n.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *fileLoader) value(f field, k, n *saltyaml.Node) error {
+	if n.Value == nil {
+		return nil // a key without a value leaves the default
+	}
+	var val reflect.Value
+	switch x := n.Value.(type) {
+	case *py.List:
+		if f.typ != listType {
+			return l.fail(k, "%s: must be %s, not a list", f.key, f.kind())
+		}
+		items := []string{}
+		for _, item := range n.Items {
+			s, ok := item.Value.(string)
+			if !ok {
+				return l.fail(item, "%s: must be a list of texts", f.key)
+			}
+			items = append(items, s)
+		}
+		val = reflect.ValueOf(items)
+	case *py.Dict:
+		return l.fail(k, "%s: must be %s, not a mapping", f.key, f.kind())
+	case string:
+		if f.typ == listType {
+			val = reflect.ValueOf([]string{x})
+			break
+		}
+		var err error
+		if val, err = f.parse(x); err != nil {
+			return l.fail(n, "%s: %w", f.key, err)
+		}
+	default:
+		if _, ok := x.(bool); ok != (f.typ.Kind() == reflect.Bool) || f.typ == durationType || f.typ == listType || f.typ == secretType || f.typ.Kind() == reflect.String {
+			return l.fail(n, "%s: must be %s", f.key, f.kind()).WithHint("quote a text that YAML reads as a number or as true or false")
+		}
+		s := py.Str(x)
+		var err error
+		if val, err = f.parse(s); err != nil {
+			return l.fail(n, "%s: %w", f.key, err)
+		}
+	}
+	l.v.FieldByIndex(f.index).Set(val)
+	l.c.origins[f.key] = Origin{Source: "file", Name: l.file, Line: k.Line}
+	return nil
+}
+
+func keysOf[V any](m map[string]V) []string {
+	var out []string
+	for k := range m {
+		if k != "" {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// suggest is "; did you mean x?" for the nearest of the names, "" where none is near.
+func suggest(name string, names []string) string {
+	best, at := "", 1+len(name)/3
+	for _, n := range names {
+		if d := distance(strings.ToLower(name), strings.ToLower(n)); d <= at && d < len(n) {
+			best, at = n, d-1
+		}
+	}
+	if best == "" {
+		// The last part alone: max_commands for limits.max_commands.
+		for _, n := range names {
+			if i := strings.LastIndexByte(n, '.'); i >= 0 && n[i+1:] == name {
+				best = n
+			}
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// distance is the Levenshtein distance.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := prev
+			if a[i] != b[j] {
+				cost++
+			}
+			prev = row[j+1]
+			row[j+1] = min(cost, row[j]+1, prev+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// flagValue keeps a flag's text; Load reads it.
+type flagValue struct {
+	f    field
+	text string
+}
+
+func (v *flagValue) String() string { return v.text }
+func (v *flagValue) Type() string   { return v.f.kind() }
+func (v *flagValue) Set(s string) error {
+	if _, err := v.f.parse(s); err != nil {
+		return err
+	}
+	v.text = s
+	return nil
+}
+
+// AddFlags defines a flag for every key. Those of sections are not in the help, which would be of their length.
+func AddFlags(fs *pflag.FlagSet) {
+	for _, f := range fields() {
+		if fs.Lookup(f.flag()) != nil {
+			continue // the caller has its own, such as a persistent --root
+		}
+		fl := fs.VarPF(&flagValue{f: f, text: f.def}, f.flag(), "", f.help)
+		if f.typ.Kind() == reflect.Bool {
+			fl.NoOptDefVal = "true"
+		}
+		fl.Hidden = strings.Contains(f.key, ".")
+	}
+}
+
+// GivenFlags are the flags that were typed, for Sources.
+func GivenFlags(fs *pflag.FlagSet) map[string]string {
+	out := map[string]string{}
+	fs.Visit(func(f *pflag.Flag) { out[f.Name] = f.Value.String() })
+	return out
+}
