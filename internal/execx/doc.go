@@ -3,8 +3,8 @@
 // It owns the process group: every command leads a group of its own, and when
 // its context ends the whole group gets SIGTERM and, after a grace, SIGKILL. It
 // streams output line by line, runs as another user where we are root, and
-// marks each process with the deployment it belongs to, so that Reap can find
-// after a crash what a dead server left running.
+// marks each process with the owner that started it, so that Reap can find after
+// a crash what a dead server left running.
 //
 // It never decides what to run and logs nothing. A crash of this process
 // leaves running children behind; Reap, called by recovery, ends them. What a

@@ -84,8 +84,8 @@ func gone(pid int) bool {
 }
 
 func TestReapEndsStepsAndSparesDaemons(t *testing.T) {
-	id := "reap-test-" + strconv.Itoa(os.Getpid())
 	dir := t.TempDir()
+	id := "/state:" + dir
 	step, daemon := filepath.Join(dir, "step"), filepath.Join(dir, "daemon")
 	_, err := execx.OS{Mark: execx.Marker(id)}.Run(t.Context(), execx.Cmd{
 		Argv: []string{"sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $! > "$1"; setsid sh -c 'echo $$ > "$1"; exec sleep 300' x "$2" >/dev/null 2>&1 & while ! test -s "$2"; do sleep 0.01; done`, "x", step, daemon},

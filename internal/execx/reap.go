@@ -9,19 +9,19 @@ import (
 	"syscall"
 )
 
-// Marker is the environment variable that ties a process to a deployment and to the session of
-// the server that started it.
-func Marker(deployment string) string {
+// Marker is the environment variable that ties a process to the owner that started it (the state directory of a
+// server: one server owns it at a time) and to the session that it was started in.
+func Marker(owner string) string {
 	sid, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0)
-	return fmt.Sprintf("%s%s:%d", markerKey, deployment, int(sid))
+	return fmt.Sprintf("%s%s:%d", markerKey, owner, int(sid))
 }
 
 const markerKey = "CORPUS_PROCESS="
 
-// Reap ends, with SIGKILL, every process that a dead server started for one of the deployments
-// (all of them where ids is empty) and that is still in the session it was started in. It returns
-// how many it found. Processes that went into a session of their own are daemons, and stay.
-func Reap(proc string, ids ...string) (int, error) {
+// Reap ends, with SIGKILL, every process that a dead owner started and that is still in the session it was started
+// in. It returns how many it found. Processes that went into a session of their own are daemons, and stay. proc is
+// where proc(5) is mounted. The caller must be the owner now.
+func Reap(proc, owner string) (int, error) {
 	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	if err != nil {
 		return 0, err
@@ -32,8 +32,8 @@ func Reap(proc string, ids ...string) (int, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		id, sid, ok := marked(filepath.Join(d, "environ"))
-		if !ok || !wanted(id, ids) || sessionOf(filepath.Join(d, "stat")) != sid {
+		by, sid, ok := marked(filepath.Join(d, "environ"))
+		if !ok || by != owner || sessionOf(filepath.Join(d, "stat")) != sid {
 			continue
 		}
 		if syscall.Kill(pid, syscall.SIGKILL) == nil {
@@ -43,16 +43,7 @@ func Reap(proc string, ids ...string) (int, error) {
 	return n, nil
 }
 
-func wanted(id string, ids []string) bool {
-	for _, w := range ids {
-		if w == id {
-			return true
-		}
-	}
-	return len(ids) == 0
-}
-
-func marked(environ string) (id string, sid int, ok bool) {
+func marked(environ string) (owner string, sid int, ok bool) {
 	data, err := os.ReadFile(environ)
 	if err != nil {
 		return "", 0, false
@@ -62,12 +53,12 @@ func marked(environ string) (id string, sid int, ok bool) {
 		if !found {
 			continue
 		}
-		i, s, found := bytes.Cut(rest, []byte(":"))
-		if !found {
+		i := bytes.LastIndexByte(rest, ':')
+		if i < 0 {
 			continue
 		}
-		n, err := strconv.Atoi(string(s))
-		return string(i), n, err == nil
+		n, err := strconv.Atoi(string(rest[i+1:]))
+		return string(rest[:i]), n, err == nil
 	}
 	return "", 0, false
 }

@@ -1,0 +1,308 @@
+package pipeline_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/archive"
+	"corpus-git/hooks"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/db"
+	"corpus-git/internal/event"
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/pipeline"
+	"corpus-git/procedures"
+	"corpus-git/project"
+	"corpus-git/receive"
+	"corpus-git/sls"
+	"corpus-git/sls/grains"
+	"corpus-git/sls/host"
+)
+
+// machine is a whole server but for ssh: real repositories, real archives, real steps.
+type machine struct {
+	t    *testing.T
+	root layout.Root
+	p    *pipeline.Pipeline
+	rep  *receive.Repositories
+	env  string
+	mu   sync.Mutex
+	at   func(string)
+}
+
+func newMachine(t *testing.T) *machine {
+	m := &machine{t: t, root: layout.Root(t.TempDir()), env: "prod"}
+	_, err := procedures.EnsureDirs(vfs.OS{}, m.root.Project("app"), true)
+	require.NoError(t, err)
+	m.start()
+	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+		_, err := m.rep.Create(t.Context(), "app", repo)
+		require.NoError(t, err)
+	}
+	return m
+}
+
+// start makes a pipeline on what is on disk, as a server that starts does.
+func (m *machine) start() {
+	t := m.t
+	state := m.root.DefaultState()
+	d, err := db.Open(t.Context(), state.Database())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	log, err := audit.Open(t.Context(), d, time.Now)
+	require.NoError(t, err)
+	m.rep = &receive.Repositories{Root: m.root, Log: zerolog.Nop()}
+	t.Cleanup(func() { _ = m.rep.Close() })
+	run := execx.OS{Mark: execx.Marker(state.Path())}
+	stores := map[project.Name]*archive.Store{}
+	h := host.New(run)
+	h.EUID = 1000 // users and owners have a test of their own
+	tools := &procedures.Tools{
+		Root: m.root, State: state, Repos: m.rep, Steps: &sls.Builtin{}, Scripts: &sls.Builtin{}, Host: h,
+		Archives: func(n project.Name) *archive.Store {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if stores[n] == nil {
+				stores[n] = archive.New(m.root.Project(n.String()), archive.Config{Reserve: archive.Reserve{Percent: -1}})
+				t.Cleanup(func() { _ = stores[n].Wait() })
+			}
+			return stores[n]
+		},
+		Hooks: &hooks.Runner{Exec: run, State: state, Environ: []string{"PATH=/usr/bin:/bin"}}, FS: vfs.OS{}, Exec: run, Now: time.Now,
+		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) }, KeepArchives: 3,
+	}
+	m.p, err = pipeline.New(t.Context(), pipeline.Config{
+		Root: m.root, State: state, DB: d, Repos: m.rep, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Logger: zerolog.New(zerolog.NewTestWriter(t)),
+		Settings: func(context.Context, project.Name) (pipeline.Settings, error) {
+			return pipeline.Settings{Environment: m.env}, nil
+		},
+		Boundary: func(s string) {
+			if m.at != nil {
+				m.at(s)
+			}
+		},
+	})
+	require.NoError(t, err)
+	require.NoError(t, m.p.Recover(t.Context()))
+}
+
+// commit makes a commit of these files in one of the bare repositories, as if its objects had been pushed.
+func (m *machine) commit(repo project.Repo, parent project.Commit, files map[string]string) project.Commit {
+	t := m.t
+	t.Helper()
+	dir := m.root.Project("app").ProjectGit()
+	if repo == project.PillarRepo {
+		dir = m.root.Project("app").PillarGit()
+	}
+	index := filepath.Join(t.TempDir(), "index")
+	git := func(stdin string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"--git-dir", dir}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+index, "GIT_AUTHOR_NAME=m", "GIT_AUTHOR_EMAIL=m@x", "GIT_COMMITTER_NAME=m", "GIT_COMMITTER_EMAIL=m@x")
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return strings.TrimSpace(string(out))
+	}
+	for name, text := range files {
+		mode := "100644"
+		if strings.HasSuffix(name, ".sh") {
+			mode = "100755"
+		}
+		git("", "update-index", "--add", "--cacheinfo", mode+","+git(text, "hash-object", "-w", "--stdin")+","+name)
+	}
+	args := []string{"commit-tree", git("", "write-tree"), "-m", "a commit"}
+	if parent != "" {
+		args = append(args, "-p", string(parent))
+	}
+	return project.Commit(git("", args...))
+}
+
+// push deploys a commit and waits; it returns the result and what the pusher would have read.
+func (m *machine) push(repo project.Repo, old, new project.Commit) (project.Result, string) {
+	m.t.Helper()
+	id, err := m.p.Start(m.t.Context(), project.Deployment{
+		Project: "app", Trigger: project.TriggerPush, Repo: repo, Pusher: project.Pusher{Key: "marie"},
+		Change: project.Change{Ref: "refs/heads/master", Old: old, New: new},
+	}, nil)
+	require.NoError(m.t, err)
+	return m.follow(id)
+}
+
+func (m *machine) follow(id project.ID) (project.Result, string) {
+	m.t.Helper()
+	var b strings.Builder
+	c := event.NewConsole(&b, event.Style{})
+	for e, err := range m.p.Follow(m.t.Context(), id, 0) {
+		require.NoError(m.t, err)
+		_, err = c.Show(e)
+		require.NoError(m.t, err)
+	}
+	res, err := m.p.Wait(m.t.Context(), id)
+	require.NoError(m.t, err)
+	return res, b.String()
+}
+
+func (m *machine) live(name string) string {
+	data, err := os.ReadFile(filepath.Join(m.root.Project("app").Live(), name))
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func (m *machine) branch(repo project.Repo) project.Commit {
+	c, err := m.rep.Get(m.t.Context(), "app", repo, "refs/heads/master")
+	require.NoError(m.t, err)
+	return c
+}
+
+const okStep = "ok:\n  cmd.run:\n    - name: echo ran > ran\n    - cwd: {{opts.ms_project.project_root}}\n"
+const badStep = "bad:\n  cmd.run:\n    - name: rm page; echo junk > junk; exit 3\n    - cwd: {{opts.ms_project.project_root}}\n"
+
+func TestGoodPushGoesLiveAndABadOneRollsBack(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one", ".salt/010_ok.sls": okStep})
+	res, out := m.push(project.Code, "", one)
+	require.Equal(t, project.Live, res.State, out)
+	require.Equal(t, "one", m.live("page"))
+	require.Equal(t, "ran\n", m.live("ran"))
+	require.Equal(t, one, m.branch(project.Code))
+	require.Contains(t, out, "=====> live in")
+
+	two := m.commit(project.Code, one, map[string]string{"page": "two", ".salt/010_ok.sls": okStep, ".salt/020_bad.sls": badStep, ".salt/030_never.sls": okStep})
+	res, out = m.push(project.Code, one, two)
+	require.Equal(t, project.RolledBack, res.State, out)
+	require.Equal(t, "020_bad", res.Step)
+	require.Equal(t, "bad", res.StateID)
+	require.Equal(t, "one", m.live("page"))
+	require.Contains(t, m.live("junk"), "no such file")
+	require.Equal(t, one, m.branch(project.Code))
+	require.Contains(t, out, "steps not run: 030_never")
+	require.Contains(t, out, "exit status 3")
+
+	list, err := m.p.Deployments(t.Context(), "app", 10)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.Equal(t, project.RolledBack, list[0].State)
+}
+
+func TestRefusedBeforeAnythingRan(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one", ".salt/010_ok.sls": okStep, ".salt/020_bad.sls": "x:\n  no.such: []\n"})
+	res, out := m.push(project.Code, "", one)
+	require.Equal(t, project.Refused, res.State, out)
+	require.Contains(t, out, ".salt/020_bad.sls:2")
+	require.NotContains(t, out, "-----> archive")
+	require.Empty(t, m.branch(project.Code))
+	archives, err := os.ReadDir(m.root.Project("app").Archives())
+	require.NoError(t, err)
+	require.Empty(t, archives)
+}
+
+func TestCancelEndsTheStepAndRollsBack(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one"})
+	res, out := m.push(project.Code, "", one)
+	require.Equal(t, project.Live, res.State, out)
+	two := m.commit(project.Code, one, map[string]string{"page": "two", ".salt/010_wait.sls": "wait:\n  cmd.run:\n    - name: touch started; sleep 600\n    - cwd: {{opts.ms_project.data_root}}\n"})
+	id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code, Pusher: project.Pusher{Key: "marie"},
+		Change: project.Change{Ref: "refs/heads/master", Old: one, New: two}}, nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(m.root.Project("app").Data(), "started"))
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	got, err := m.p.Cancel(t.Context(), "app", "", project.Pusher{Key: "ops"})
+	require.NoError(t, err)
+	require.Equal(t, id, got)
+	res, out = m.follow(id)
+	require.Equal(t, project.RolledBack, res.State, out)
+	require.Equal(t, "cancelled by ops", res.Reason)
+	require.Equal(t, "one", m.live("page"))
+}
+
+func TestRollbackRestoresAnEarlierTreeAndMovesTheBranchBack(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one"})
+	two := m.commit(project.Code, one, map[string]string{"page": "two"})
+	_, _ = m.push(project.Code, "", one)
+	res, out := m.push(project.Code, one, two)
+	require.Equal(t, project.Live, res.State, out)
+	id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerRollback, Pusher: project.Pusher{Key: "ops"}}, nil)
+	require.NoError(t, err)
+	res, out = m.follow(id)
+	require.Equal(t, project.Live, res.State, out)
+	require.Equal(t, "one", m.live("page"))
+	require.Equal(t, one, m.branch(project.Code))
+}
+
+func TestRecoveryAtEveryBoundary(t *testing.T) {
+	var points []string
+	probe := newMachine(t)
+	probe.at = func(s string) { points = append(points, s) }
+	files := map[string]string{"page": "one", ".salt/010_ok.sls": okStep}
+	one := probe.commit(project.Code, "", files)
+	res, out := probe.push(project.Code, "", one)
+	require.Equal(t, project.Live, res.State, out)
+	require.Contains(t, points, "committing")
+	require.GreaterOrEqual(t, len(points), 9, points)
+
+	for i, point := range points {
+		t.Run(point, func(t *testing.T) {
+			m := newMachine(t)
+			one := m.commit(project.Code, "", files)
+			res, out := m.push(project.Code, "", one)
+			require.Equal(t, project.Live, res.State, out)
+			two := m.commit(project.Code, one, map[string]string{"page": "two", ".salt/010_ok.sls": okStep})
+			// The process dies right after the i-th journal entry: this goroutine never comes back.
+			n, dead := 0, make(chan struct{})
+			m.at = func(string) {
+				if n == i {
+					close(dead)
+					select {}
+				}
+				n++
+			}
+			_, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code,
+				Change: project.Change{Ref: "refs/heads/master", Old: one, New: two}}, nil)
+			require.NoError(t, err)
+			<-dead
+			m.at = nil
+			m.start()
+			list, err := m.p.Deployments(t.Context(), "app", 1)
+			require.NoError(t, err)
+			want, page := project.RolledBack, "one"
+			if point == "committing" || point == "ended" {
+				want, page = project.Live, "two"
+			}
+			require.Equal(t, want, list[0].State, list[0].Result)
+			require.Equal(t, page, m.live("page"))
+			if page == "one" {
+				require.Equal(t, one, m.branch(project.Code))
+			} else {
+				require.Equal(t, two, m.branch(project.Code))
+			}
+			m.start() // a second recovery changes nothing
+			again, err := m.p.Deployments(t.Context(), "app", 1)
+			require.NoError(t, err)
+			require.Equal(t, list[0].Result.Ended.UnixNano(), again[0].Result.Ended.UnixNano())
+			if page == "one" {
+				res, out := m.push(project.Code, one, two)
+				require.Equal(t, project.Live, res.State, out)
+			}
+		})
+	}
+}
