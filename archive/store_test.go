@@ -10,6 +10,7 @@ import (
 
 	"corpus-git/archive"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 )
 
 func ids(as []archive.Archive) []string {
@@ -153,7 +154,7 @@ func TestRestoreAnOlderArchive(t *testing.T) {
 	require.True(t, proof.Exact())
 	s.requireNoLeftovers()
 
-	require.NoError(t, os.RemoveAll(s.p.Live()))
+	require.NoError(t, vfs.RemoveAll(vfs.OS{}, s.p.Live()))
 	_, err = s.s.Restore(context.Background(), a.ID, nil)
 	require.NoError(t, err)
 	requireSame(t, old, snapshot(t, s.p.Live()))
