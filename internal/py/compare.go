@@ -245,9 +245,12 @@ func (o *Ops) compareSeq(a, b []any, op string, depth int) (int, error) {
 func (o *Ops) Contains(c, v any) (bool, error) {
 	switch x := c.(type) {
 	case string:
-		s, ok := v.(string)
-		if !ok {
-			return false, Errorf(TypeError, "'in <string>' requires string as left operand, not %s", TypeName(v))
+		s, err := needStr(v)
+		if err != nil {
+			if IsErr(err, TypeError) {
+				err = Errorf(TypeError, "'in <string>' requires string as left operand, not %s", TypeName(v))
+			}
+			return false, err
 		}
 		return strings.Contains(x, s), o.Step(len(x) >> 8)
 	case *Dict:

@@ -246,6 +246,7 @@ func (c *compiler) loopFilter(x *forNode, loop *scope) func(f *frame, it py.Iter
 	enter := c.enterScope(test)
 	target := c.store(x.target, test)
 	cond := c.expr(x.test, test)
+	again := c.retuple(x.target, test)
 	fn, t := test.sym.fn, c.t
 	return func(f *frame, it py.Iterator) py.Iterator {
 		g := &frame{rt: f.rt, tmpl: t, ctx: f.ctx, parent: f, vars: make([]any, len(fn.vars)), line: line, out: f.out}
@@ -280,7 +281,7 @@ func (c *compiler) loopFilter(x *forNode, loop *scope) func(f *frame, it py.Iter
 					return nil, false, err
 				}
 				if keep {
-					return v, true, nil
+					return again(g, v), true, nil
 				}
 			}
 		}
@@ -291,5 +292,30 @@ func (c *compiler) loopFilter(x *forNode, loop *scope) func(f *frame, it py.Iter
 			}
 			return v, ok, err
 		})
+	}
+}
+
+// retuple gives the value that a loop's condition passes on: Jinja2 unpacks an item into the targets and makes tuples
+// of them again.
+func (c *compiler) retuple(target node, s *scope) func(f *frame, v any) any {
+	t, ok := target.(*tupleNode)
+	if !ok {
+		return func(_ *frame, v any) any { return v }
+	}
+	items := make([]func(*frame, any) any, len(t.items))
+	for i, n := range t.items {
+		if nm, ok := n.(*nameNode); ok {
+			r := c.ref(s, nm.name)
+			items[i] = func(f *frame, _ any) any { return f.get(r) }
+			continue
+		}
+		items[i] = c.retuple(n, s)
+	}
+	return func(f *frame, _ any) any {
+		out := make(py.Tuple, len(items))
+		for i, it := range items {
+			out[i] = it(f, nil)
+		}
+		return out
 	}
 }

@@ -2,11 +2,10 @@ package jinja
 
 // tupleOpts says how parseTuple reads.
 type tupleOpts struct {
-	simple    bool   // names and literals only
-	cond      bool   // inline if allowed
-	end       string // a name that ends the tuple
-	parens    bool   // inside brackets, so it may be empty
-	namespace bool   // ns.attr allowed as a target
+	simple    bool // names and literals only
+	cond      bool // inline if allowed
+	parens    bool // inside brackets, so it may be empty
+	namespace bool // ns.attr allowed as a target
 }
 
 // parseTuple parses one expression, or several with commas.
@@ -18,7 +17,7 @@ func (p *parser) parseTuple(o tupleOpts) node {
 		if len(args) > 0 {
 			p.expect(tComma)
 		}
-		if p.tupleEnd(o.end) {
+		if p.tupleEnd() {
 			break
 		}
 		if o.simple {
@@ -43,12 +42,14 @@ func (p *parser) parseTuple(o tupleOpts) node {
 	return &tupleNode{at: at(line), items: args}
 }
 
-func (p *parser) tupleEnd(end string) bool {
+// tupleEnd tells whether a tuple ends here. Jinja2 also means to stop at the name in or recursive, but its test for
+// them never holds.
+func (p *parser) tupleEnd() bool {
 	switch p.cur.kind {
 	case tVarEnd, tBlockEnd, tRParen:
 		return true
 	}
-	return end != "" && p.cur.isName(end)
+	return false
 }
 
 // parseExpr parses an expression; cond allows the inline if.

@@ -85,7 +85,7 @@ func (p *parser) dataTag(name string) (out []node, known bool) {
 	if format, ok := strings.CutPrefix(name, "load_"); ok && p.env.loaders[format] != nil {
 		line := at(p.next().line)
 		p.expectName("as")
-		target := p.parseTarget(targetOpts{tuple: true})
+		target := p.parseTarget(false)
 		p.lastID++
 		macro := "_fi" + strconv.Itoa(p.lastID)
 		body := p.statements([]string{"endload"}, true)
@@ -98,7 +98,7 @@ func (p *parser) dataTag(name string) (out []node, known bool) {
 
 func (p *parser) parseSet() node {
 	line := at(p.next().line)
-	target := p.parseTarget(targetOpts{tuple: true, namespace: true})
+	target := p.parseTarget(true)
 	if p.skipKind(tAssign) {
 		return &assignNode{line, target, p.parseTuple(tupleOpts{cond: true})}
 	}
@@ -109,9 +109,9 @@ func (p *parser) parseSet() node {
 
 func (p *parser) parseFor() node {
 	n := &forNode{at: at(p.expectName("for").line)}
-	n.target = p.parseTarget(targetOpts{tuple: true, end: "in"})
+	n.target = p.parseTarget(false)
 	p.expectName("in")
-	n.iter = p.parseTuple(tupleOpts{end: "recursive"})
+	n.iter = p.parseTuple(tupleOpts{})
 	if p.skipName("if") {
 		n.test = p.parseExpr(true)
 	}
@@ -152,7 +152,7 @@ func (p *parser) parseWith() node {
 		if len(n.targets) > 0 {
 			p.expect(tComma)
 		}
-		target := p.parseTarget(targetOpts{tuple: true})
+		target := p.parseTarget(false)
 		setCtx(target, ctxParam)
 		n.targets = append(n.targets, target)
 		p.expect(tAssign)
@@ -318,12 +318,6 @@ func (p *parser) parseFilterBlock() node {
 	return n
 }
 
-// targetOpts says what may be assigned to.
-type targetOpts struct {
-	tuple, namespace bool
-	end              string
-}
-
 func (p *parser) parseName() *nameNode {
 	t := p.expect(tName)
 	n := &nameNode{at(t.line), t.str, ctxStore}
@@ -331,9 +325,9 @@ func (p *parser) parseName() *nameNode {
 	return n
 }
 
-// parseTarget parses what stands left of an assignment.
-func (p *parser) parseTarget(o targetOpts) node {
-	n := p.parseTuple(tupleOpts{simple: true, end: o.end, namespace: o.namespace})
+// parseTarget parses what stands left of an assignment; namespace allows ns.attr.
+func (p *parser) parseTarget(namespace bool) node {
+	n := p.parseTuple(tupleOpts{simple: true, namespace: namespace})
 	setCtx(n, ctxStore)
 	p.checkAssign(n)
 	return n

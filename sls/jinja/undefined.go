@@ -120,14 +120,16 @@ func objectType(v any) string {
 	switch x := v.(type) {
 	case nil:
 		return "None"
-	case *macro:
-		return "jinja2.runtime.Macro object"
+	case *macro, *loopContext, *templateRef, *blockRef, *undefined:
+		return "jinja2.runtime." + py.TypeName(x) + " object"
+	case *namespace, *cycler, *joiner:
+		return "jinja2.utils." + py.TypeName(x) + " object"
 	case *module:
 		return "jinja2.environment.TemplateModule object"
-	case *namespace:
-		return "jinja2.utils.Namespace object"
-	case *loopContext:
-		return "jinja2.runtime.LoopContext object"
+	case *groupTuple:
+		return "jinja2.filters._GroupTuple object"
+	case Markup:
+		return "markupsafe.Markup object"
 	default:
 		return py.TypeName(x) + " object"
 	}
