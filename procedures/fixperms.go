@@ -31,7 +31,7 @@ func (Fixperms) Name() string { return NameFixperms }
 func (Fixperms) Run(ctx context.Context, env *Env) error {
 	uid, gid, root := -1, -1, -1
 	var skipped []string
-	if env.IsRoot() {
+	if env.ownsFiles() {
 		user, group := env.Prepared.Cfg.User(), env.Prepared.Cfg.Group()
 		u, err := env.Host.Users.User(user)
 		if err != nil {
@@ -43,14 +43,14 @@ func (Fixperms) Run(ctx context.Context, env *Env) error {
 		}
 		uid, gid, root = u.UID, g.GID, 0
 	} else {
-		skipped = []string{"owners left as they are: not root"}
+		skipped = []string{env.leftOwners()}
 	}
 	rules := []permRule{
-		{dir: env.Paths.Live(), uid: uid, gid: gid, setgid: env.IsRoot(), umask: 0},
-		{dir: env.Paths.Data(), uid: uid, gid: gid, setgid: env.IsRoot(), umask: 0},
-		{dir: env.Paths.Pillar(), uid: root, gid: gid, groupFromOwner: env.IsRoot(), umask: 0o007},
+		{dir: env.Paths.Live(), uid: uid, gid: gid, setgid: env.ownsFiles(), umask: 0},
+		{dir: env.Paths.Data(), uid: uid, gid: gid, setgid: env.ownsFiles(), umask: 0},
+		{dir: env.Paths.Pillar(), uid: root, gid: gid, groupFromOwner: env.ownsFiles(), umask: 0o007},
 	}
-	if !env.IsRoot() {
+	if !env.ownsFiles() {
 		rules[2].umask = 0o077
 	}
 	var right, mended int64

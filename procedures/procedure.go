@@ -77,6 +77,8 @@ type Tools struct {
 	Grains func() *py.Dict
 	// FileRoots are further file roots of salt://, after <root>/salt.
 	FileRoots []string
+	// Accounts: projects get users and groups of their own, which own their files. Only root can.
+	Accounts bool
 	// KeepArchives is how many good archives stay where the project does not say.
 	KeepArchives int
 	// Remotes are the two addresses to push to, for the sync procedure and cfg.
@@ -132,8 +134,16 @@ func (e *Env) ArchiveDir() string {
 	return e.Paths.Archives() + "/" + e.ArchiveName
 }
 
-// IsRoot tells whether users and ownership can be changed.
-func (e *Env) IsRoot() bool { return e.Host.EUID == 0 }
+// ownsFiles tells whether users and ownership are ours to change.
+func (e *Env) ownsFiles() bool { return e.Accounts && e.Host.EUID == 0 }
+
+// leftOwners says why they are not.
+func (e *Env) leftOwners() string {
+	if e.Host.EUID == 0 {
+		return "owners left as they are: accounts is off"
+	}
+	return "owners left as they are: not root"
+}
 
 // runHooks runs the hooks of one point; their output goes to the log.
 func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {

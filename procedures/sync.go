@@ -24,14 +24,14 @@ func (Sync) Name() string { return NameSync }
 // Run implements Procedure.
 func (Sync) Run(ctx context.Context, env *Env) error {
 	var did, lines []string
-	if env.IsRoot() {
+	if env.ownsFiles() {
 		made, err := accounts(ctx, env)
 		if err != nil {
 			return fault.New(fault.KindOf(err), NameSync, "%w", err)
 		}
 		did = append(did, made...)
 	} else {
-		lines = append(lines, "not root: users, groups and owners are left to the administrator")
+		lines = append(lines, env.leftOwners())
 	}
 	if !env.RemoteLess {
 		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {

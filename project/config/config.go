@@ -24,6 +24,8 @@ type Config struct {
 	SaltCall  string   `key:"salt_call" default:"salt-call" help:"The salt-call program: a path, or a name to look up in PATH."`
 	FileRoots []string `key:"file_roots" help:"More directories in which salt:// paths are looked up, after those of root."`
 
+	Accounts string `key:"accounts" default:"auto" oneof:"auto,off" help:"Whether each project gets a system user and group that own its files. auto: where the server runs as root; off: never."`
+
 	KeepArchives int           `key:"keep_archives" default:"3" min:"1" help:"How many archives of a project are kept where its own configuration does not say."`
 	Deadline     time.Duration `key:"deadline" default:"5h" min:"1" help:"The longest that a deployment may take; then it is cancelled and rolled back."`
 	Grace        time.Duration `key:"shutdown_grace" default:"5m" min:"0" help:"How long a stopping server lets running deployments go on before it cancels them."`

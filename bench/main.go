@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	all := map[string]func(*lab) error{"push": benchPush}
+	names := os.Args[1:]
+	if len(names) == 0 {
+		for n := range all {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+	}
+	for _, n := range names {
+		run := all[n]
+		if run == nil {
+			fmt.Fprintf(os.Stderr, "bench: there is no benchmark %q\n", n)
+			os.Exit(2)
+		}
+		if err := measure(n, run); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", n, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// lab is a folder for one benchmark, and the program that is measured.
+type lab struct {
+	dir string
+	bin string
+}
+
+func measure(name string, run func(*lab) error) error {
+	dir, err := os.MkdirTemp("", "corpus-git-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	l := &lab{dir: dir, bin: filepath.Join(dir, "corpus-git")}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", l.bin, "./cmd/corpus-git")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	fmt.Printf("== %s: %s, %d cores, %s\n", name, cpu(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02"))
+	return run(l)
+}
+
+func cpu() string {
+	data, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(data)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
+			return strings.TrimSpace(v)
+		}
+	}
+	return runtime.GOARCH
+}
+
+// compare runs ours and the peer's in turn, n times after one that is not counted, each pair after before, which is not
+// timed. It prints the medians, the spread, and the median of the ratios of neighbours, which it returns.
+func compare(n int, before func(i int) error, oursName string, ours func() error, peerName string, peer func() error) (float64, error) {
+	var a, b []time.Duration
+	var ratios []float64
+	for i := range n + 1 {
+		if err := before(i); err != nil {
+			return 0, err
+		}
+		t, err := timed(ours)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", oursName, err)
+		}
+		u, err := timed(peer)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", peerName, err)
+		}
+		if i > 0 {
+			a, b = append(a, t), append(b, u)
+			ratios = append(ratios, t.Seconds()/u.Seconds())
+		}
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	slices.Sort(ratios)
+	show := func(name string, d []time.Duration) {
+		fmt.Printf("%-44s median %8.1f ms   (%.1f to %.1f, %d runs)\n", name, ms(d[len(d)/2]), ms(d[0]), ms(d[len(d)-1]), len(d))
+	}
+	show(oursName, a)
+	show(peerName, b)
+	ratio := ratios[len(ratios)/2]
+	fmt.Printf("ratio %.3f\n", ratio)
+	return ratio, nil
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func timed(f func() error) (time.Duration, error) {
+	t := time.Now()
+	err := f()
+	return time.Since(t), err
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	pushFiles = 5000
+	pushRuns  = 15
+)
+
+// benchPush pushes a change of one file to a project of 5,000 files and 3 steps: to corpus-git, and to OpenSSH sshd with git
+// receive-pack and a post-receive script that does the same work by rsync, checkout, chown and the same commands.
+func benchPush(l *lab) error {
+	for _, p := range []string{"git", "ssh", "ssh-keygen", "sshd", "rsync"} {
+		if _, err := lookup(p); err != nil {
+			return fmt.Errorf("%w: install git, openssh-client, openssh-server and rsync", err)
+		}
+	}
+	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", l.path("key")); err != nil {
+		return err
+	}
+	work := l.path("work")
+	if err := makeProject(work); err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"init", "-q", "-b", "master"}, {"add", "-A"}, {"commit", "-qm", "first"}} {
+		if err := l.sh(work, "git", args...); err != nil {
+			return err
+		}
+	}
+	ours, stop, err := l.serveCorpus()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	peer, stopPeer, err := l.servePeer()
+	if err != nil {
+		return err
+	}
+	defer stopPeer()
+	push := func(url string) error { return l.sh(work, "git", "push", "-q", url, "HEAD:master") }
+	change := func(i int) error {
+		text := fmt.Sprintf("<h1>version %d of %s</h1>\n", i, time.Now())
+		if err := os.WriteFile(filepath.Join(work, "index.html"), []byte(text), 0o644); err != nil {
+			return err
+		}
+		return l.sh(work, "git", "commit", "-qam", "change")
+	}
+	t, err := timed(func() error { return push(ours) })
+	if err != nil {
+		return err
+	}
+	u, err := timed(func() error { return push(peer) })
+	if err != nil {
+		return err
+	}
+	fmt.Printf("first push of %d files: corpus-git %.0f ms, sshd + git %.0f ms\n", pushFiles, ms(t), ms(u))
+	_, err = compare(pushRuns, change, "corpus-git", func() error { return push(ours) },
+		"sshd + git receive-pack + post-receive", func() error { return push(peer) })
+	if err != nil {
+		return err
+	}
+	for _, f := range []string{l.path("srv/projects/app/project/index.html"), l.path("peer/project/index.html")} {
+		want, err := os.ReadFile(filepath.Join(work, "index.html"))
+		if err != nil {
+			return err
+		}
+		got, err := os.ReadFile(f)
+		if err != nil || !bytes.Equal(want, got) {
+			return fmt.Errorf("%s is not what was pushed (%v)", f, err)
+		}
+	}
+	return nil
+}
+
+func lookup(p string) (string, error) {
+	if path, err := exec.LookPath(p); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("/usr/sbin/" + p)
+}
+
+// steps are the commands that both sides run.
+func steps() []string {
+	return []string{"mkdir -p build", "cat index.html static/d1/*.txt | sha256sum > build/sum", "touch build/reload"}
+}
+
+func makeProject(dir string) error {
+	for i := range pushFiles {
+		p := filepath.Join(dir, "static", fmt.Sprintf("d%d", i%50), fmt.Sprintf("f%d.txt", i))
+		if err := writeFile(p, fmt.Sprintf("file %d\n%s", i, strings.Repeat("some words of text\n", i%40)), 0o644); err != nil {
+			return err
+		}
+	}
+	for i, s := range steps() {
+		text := fmt.Sprintf("step:\n  cmd.run:\n    - name: %s\n    - cwd: {{opts.ms_project.project_root}}\n", s)
+		if err := writeFile(filepath.Join(dir, ".salt", fmt.Sprintf("%d00_step.sls", i+1)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return writeFile(filepath.Join(dir, "index.html"), "<h1>first</h1>\n", 0o644)
+}
+
+func writeFile(path, text string, mode os.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), mode)
+}
+
+func (l *lab) path(p string) string { return filepath.Join(l.dir, p) }
+
+func (l *lab) env() []string {
+	return append(os.Environ(), "HOME="+l.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=b", "GIT_AUTHOR_EMAIL=b@x", "GIT_COMMITTER_NAME=b", "GIT_COMMITTER_EMAIL=b@x",
+		"CORPUS_GIT_ROOT="+l.path("srv"), "CORPUS_GIT_ACCOUNTS=off",
+		"GIT_SSH_COMMAND=ssh -F none -i "+l.path("key")+" -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=no -o LogLevel=ERROR -o UserKnownHostsFile="+l.path("known_hosts"))
+}
+
+func (l *lab) sh(dir, name string, args ...string) error {
+	path, err := lookup(name)
+	if err != nil {
+		path = name
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Env = dir, l.env()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// serveCorpus starts the server with one project and gives its URL.
+func (l *lab) serveCorpus() (url string, stop func(), err error) {
+	for _, args := range [][]string{
+		{"project", "create", "app"}, {"key", "add", "bench", "--file", l.path("key.pub")}, {"access", "grant", "app", "bench", "deploy"},
+	} {
+		if err := l.sh(l.dir, l.bin, args...); err != nil {
+			return "", nil, err
+		}
+	}
+	cmd := exec.Command(l.bin, "serve", "--listen", "127.0.0.1:0")
+	cmd.Dir, cmd.Env = l.dir, l.env()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	}
+	ready := regexp.MustCompile(`listening on (127\.0\.0\.1:\d+) \(ssh\)`)
+	s := bufio.NewScanner(out)
+	for s.Scan() {
+		if m := ready.FindStringSubmatch(s.Text()); m != nil {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return "ssh://deploy@" + m[1] + "/app/project.git", stop, nil
+		}
+	}
+	stop()
+	return "", nil, fmt.Errorf("the server did not start")
+}
+
+// servePeer starts an sshd of its own and gives the URL of a repository whose post-receive script deploys.
+func (l *lab) servePeer() (url string, stop func(), err error) {
+	dir := l.path("peer")
+	if err := l.sh(l.dir, "git", "init", "-q", "--bare", "-b", "master", dir+"/app.git"); err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "#!/bin/sh\nset -e\nunset GIT_DIR GIT_QUARANTINE_PATH\nlive=%s/project\narchive=%s/archives/$(date +%%Y-%%m-%%d_%%H_%%M-%%S)_$$\nmkdir -p $live $archive\n", dir, dir)
+	fmt.Fprintf(&b, "rsync -Aa --delete $live/ $archive/\nls -dt %s/archives/* | tail -n +4 | xargs -r rm -rf\n", dir)
+	fmt.Fprintf(&b, "git --git-dir=%s/app.git --work-tree=$live checkout -q -f master\n", dir)
+	fmt.Fprintf(&b, "chown -R $(id -u):$(id -g) $live\ncd $live\n")
+	for _, s := range steps() {
+		fmt.Fprintf(&b, "sh -c '%s'\n", s)
+	}
+	b.WriteString("chown -R $(id -u):$(id -g) $live\n")
+	if err := writeFile(dir+"/app.git/hooks/post-receive", b.String(), 0o755); err != nil {
+		return "", nil, err
+	}
+	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", dir+"/host"); err != nil {
+		return "", nil, err
+	}
+	pub, err := os.ReadFile(l.path("key.pub"))
+	if err != nil {
+		return "", nil, err
+	}
+	if err := writeFile(dir+"/authorized_keys", string(pub), 0o600); err != nil {
+		return "", nil, err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	addr := ln.Addr().String()
+	_ = ln.Close()
+	host, port, _ := strings.Cut(addr, ":")
+	conf := fmt.Sprintf("ListenAddress %s:%s\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nPrintMotd no\n", host, port, dir, dir)
+	if err := writeFile(dir+"/sshd_config", conf, 0o600); err != nil {
+		return "", nil, err
+	}
+	madeRun := os.Geteuid() == 0 && os.Mkdir("/run/sshd", 0o755) == nil // sshd wants it when it is root
+	sshd, err := lookup("sshd")
+	if err != nil {
+		return "", nil, err
+	}
+	cmd := exec.Command(sshd, "-D", "-e", "-f", dir+"/sshd_config")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if madeRun {
+			_ = os.Remove("/run/sshd")
+		}
+	}
+	for range 200 {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = c.Close()
+			me, err := user.Current()
+			if err != nil {
+				stop()
+				return "", nil, err
+			}
+			return fmt.Sprintf("ssh://%s@%s%s/app.git", me.Username, addr, dir), stop, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	stop()
+	return "", nil, fmt.Errorf("sshd did not start: %s", log.String())
+}
