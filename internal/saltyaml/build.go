@@ -21,11 +21,13 @@ type builder struct {
 	done   map[*yaml.Node]*Node
 	active map[*yaml.Node]bool
 	flat   map[*yaml.Node][]pair
+	// nonSpecific are the scalars with the tag ! alone
+	nonSpecific map[*yaml.Node]bool
 }
 
-func newBuilder(src source, opts Options, size int) *builder {
+func newBuilder(src source, opts Options, size int, nonSpecific map[*yaml.Node]bool) *builder {
 	return &builder{
-		src: src, opts: opts,
+		src: src, opts: opts, nonSpecific: nonSpecific,
 		// An honest file repeats a block a few dozen times; a bomb doubles it line by line.
 		budget: 10_000 + 16*size,
 		done:   map[*yaml.Node]*Node{},
@@ -62,7 +64,7 @@ func tagOf(n *yaml.Node) string {
 	case yaml.MappingNode:
 		return tagMap
 	}
-	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+	if !isPlain(n) {
 		return tagStr
 	}
 	return resolvePlain(n.Value)
@@ -124,6 +126,12 @@ func (b *builder) spend(at *yaml.Node, size int) error {
 func (b *builder) construct(n *yaml.Node, depth int) (*Node, error) {
 	out := &Node{Line: n.Line, Col: n.Column, size: 1}
 	tag := tagOf(n)
+	if b.nonSpecific[n] {
+		// PyYAML resolves a quoted scalar with the tag ! as if it were plain, and takes an empty plain one for a string.
+		if tag = resolvePlain(n.Value); isPlain(n) {
+			tag = tagStr
+		}
+	}
 	switch tag {
 	case tagMap, tagOmap:
 		if n.Kind != yaml.MappingNode {

@@ -57,7 +57,11 @@ func Parse(name string, src []byte, opts Options) (*Doc, error) {
 	if root == nil {
 		return d, nil
 	}
-	b := newBuilder(d.src, opts, len(src))
+	in := newInspector(d.src)
+	if err := in.walk(root, false); err != nil {
+		return nil, err
+	}
+	b := newBuilder(d.src, opts, len(src), in.nonSpecific)
 	if d.Root, err = b.build(root, 0); err != nil {
 		return nil, err
 	}
@@ -96,6 +100,15 @@ func (s source) fail(off int, format string, args ...any) *fault.Error {
 func compose(s source) (*yaml.Node, error) {
 	s.text = yaml12.ReplaceAllString(s.text, "${1}1")
 	doc, more, err := decode(strings.NewReader(s.text))
+	if err != nil && mendable(err) {
+		if text, stand, ok := substitute(s.text); ok {
+			d, m, again := decode(strings.NewReader(text))
+			if again == nil {
+				doc, more, err = d, m, nil
+				stand.restore(doc)
+			}
+		}
+	}
 	if err != nil {
 		return nil, s.syntaxError(err)
 	}
@@ -106,35 +119,11 @@ func compose(s source) (*yaml.Node, error) {
 	if doc == nil || len(doc.Content) == 0 {
 		return nil, nil
 	}
-	return doc.Content[0], s.anchors(doc.Content[0], map[string]*yaml.Node{})
+	return doc.Content[0], nil
 }
 
 // yaml12 finds a version directive that libyaml accepts and the parser here does not; the rules stay those of 1.1.
 var yaml12 = regexp.MustCompile(`(?m)^(%YAML[ \t]+1\.)2\b`)
-
-// anchors refuses an anchor that stands twice, as PyYAML does.
-func (s source) anchors(n *yaml.Node, seen map[string]*yaml.Node) error {
-	if n.Kind == yaml.AliasNode {
-		return nil
-	}
-	if n.Anchor != "" {
-		if first := seen[n.Anchor]; first != nil {
-			name := ""
-			if !s.private {
-				name = " '" + n.Anchor + "'"
-			}
-			return fault.New(fault.Failed, op, "found duplicate anchor%s", name).WithPos(s.pos(n.Line, n.Column)).
-				WithHint("it stands on line %d already", first.Line)
-		}
-		seen[n.Anchor] = n
-	}
-	for _, c := range n.Content {
-		if err := s.anchors(c, seen); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // decode reads the first document and, where there is one, the second.
 func decode(r io.Reader) (doc, more *yaml.Node, err error) {

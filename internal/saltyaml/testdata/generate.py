@@ -65,6 +65,9 @@ DOCS = [
 
 # Cases added by comparing thousands of mutated documents stand here, one per difference that was found and mended.
 FOUND = [
+    "a: !\n", "! '12'\n", "! ''\n", "! \"\"\n", "!\n", "a: &x ! '12'\nb: *x\n", "- ! 'yes'\n- !\n", "\"\\'\"\n", "\"a\\\\'b\"\n", "!!str \"\\'\"\n", "&x \"'\\'\"\n",
+    "[a?, b]\n", "[a?,b]\n", "{p? : 1}\n", "{p?: 1, q: 2?}\n", "[http://a/?b=c&d=e, {u: 'x?y'}]\n", "a: [b?c]\n? d\n: [e?]\n", "[\"?\\/\", a\\/b?, '\\/']\n", "# \\/ ?\n[\"\\/\", x?y]\n", "{\"a\": \"b\\/c\"}\n", "a: \\/b\nb: \"\\/\"\n", "a: \"\\\\/\"\n", "[d?>\n ]\n",
+    "[a:]\n", "{a:}\n", "{a: 1, b:}\n", "{a: 1, p:: 2}\n", "[a::, b]\n", "[a: , b]\n", "a: [\n  b:,\n  c\n]\n", "&x [&y a:, b]\n",
 ]
 
 
