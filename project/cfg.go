@@ -451,6 +451,20 @@ func (c *Cfg) Only() []string { return c.strs("only") }
 // OnlySteps are the steps of the install procedure to run, nil for all; names without .sls.
 func (c *Cfg) OnlySteps() []string { return c.strs("only_steps") }
 
+// Runners are the words that choose what runs SLS files.
+func Runners() []string { return []string{"auto", "builtin", "salt-call"} }
+
+// Runner is the project's choice of what runs its SLS files, "" where it leaves that to the server.
+func (c *Cfg) Runner() string { return c.str("runner") }
+
+// StoreOtherBranches is the project's choice whether pushes of other branches are stored; set is false where it leaves
+// that to the server.
+func (c *Cfg) StoreOtherBranches() (store, set bool) {
+	v, _ := c.value.GetStr("store_other_branches")
+	store, set = v.(bool)
+	return store, set
+}
+
 // Skip tells whether a procedure is left out, by skip_<procedure> or by Only. Names may be written with - or _.
 func (c *Cfg) Skip(procedure string) bool { return c.flag("skip_" + procedureKey(procedure)) }
 

@@ -17,7 +17,7 @@ func defaults(in CfgInputs) *py.Dict {
 		"no_user", false, "remote_less", false, "keep_archives", int64(keep),
 		"data", py.NewDict(), "sls_default_pillar", py.NewDict(), "defaults", py.NewDict(),
 		"env_defaults", py.NewDict(), "os_defaults", py.NewDict(),
-		"only", nil, "only_steps", nil,
+		"only", nil, "only_steps", nil, "runner", nil, "store_other_branches", nil,
 		"rollback", false, "deploy_summary", nil,
 		"push_salt_url", in.Facts.PushSaltURL, "push_pillar_url", in.Facts.PushPillarURL,
 		"this_host", in.Facts.FQDN, "remote_host", in.Facts.FQDN,

@@ -185,6 +185,18 @@ func TestCfgCommandLine(t *testing.T) {
 	require.False(t, c.Skip("deploy"))
 }
 
+func TestCfgChoices(t *testing.T) {
+	c := build(t, inputs(t, "", ""))
+	require.Empty(t, c.Runner())
+	_, set := c.StoreOtherBranches()
+	require.False(t, set)
+	c = build(t, inputs(t, "makina-projects.x: {runner: builtin}", "makina-projects.app: {runner: salt-call, store_other_branches: false}"))
+	require.Equal(t, "salt-call", c.Runner())
+	store, set := c.StoreOtherBranches()
+	require.True(t, set)
+	require.False(t, store)
+}
+
 func TestCfgCyclesStay(t *testing.T) {
 	c := build(t, inputs(t, `makina-projects.x: {data: {a: "{b}", b: "{c}!", c: "{a}", self: "x{self}", l: ["{l}"], m: {k: "{m}"}, whole: "{data}"}}`, ""))
 	for path, want := range map[string]string{"data:self": "'x{self}'", "data:l": "['{l}']", "data:m": "{'k': '{m}'}", "data:whole": "'{data}'"} {
@@ -224,6 +236,8 @@ func TestCfgValidation(t *testing.T) {
 		{"", "makina-projects.app: {user: 's3cret; rm -rf'}", "user: must be a name", "pillar/init.sls"},
 		{"", "makina-projects.app: {groups: ['a b']}", "groups: each must be a name", "pillar/init.sls"},
 		{"", "makina-projects.app: {remote_less: s3cret}", "remote_less: must be true or false", "pillar/init.sls"},
+		{"", "makina-projects.app: {runner: s3cret}", "runner: must be one of: auto, builtin, salt-call", "pillar/init.sls"},
+		{"", "makina-projects.app: {store_other_branches: s3cret}", "store_other_branches: must be true or false", "pillar/init.sls"},
 		{"makina-projects.x: {env_defaults: [a]}", "", "env_defaults: must be a mapping", ".salt/PILLAR.sample"},
 		{"makina-projects.x: {env_defaults: {prod: 1}}", "", "env_defaults:prod: must be a mapping", ".salt/PILLAR.sample"},
 		{"", "makina-projects.app: {os_defaults: {Debian: s3cret}}", "os_defaults:Debian: must be a mapping", "pillar/init.sls"},

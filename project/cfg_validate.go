@@ -50,6 +50,14 @@ func (c *Cfg) validate(in CfgInputs) error {
 			return err
 		}
 	}
+	if l := c.root.get([]string{"runner"}); l.sub != nil || l.value != nil && !slices.Contains(Runners(), py.Str(l.value)) {
+		return cfgError(l.layer, "runner", "must be one of: %s", strings.Join(Runners(), ", "))
+	}
+	if l := c.root.get([]string{"store_other_branches"}); l.sub != nil || l.value != nil {
+		if err := c.boolean("store_other_branches"); err != nil {
+			return err
+		}
+	}
 	return c.skips(in)
 }
 
