@@ -3,6 +3,7 @@ package fsck
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -42,10 +43,42 @@ func Check(t plumbing.ObjectType, h plumbing.Hash, data []byte, seen Seen) error
 	case plumbing.CommitObject:
 		err = commit(data, seen)
 	case plumbing.TreeObject:
-		err = tree(data, seen)
+		_, err = tree(data, nil, nil, nil, seen)
 	case plumbing.TagObject:
 		err = tag(data, seen)
 	}
+	return named(err, t, h)
+}
+
+// Bounds tells where the entries of a tree begin.
+type Bounds []uint32
+
+// TreeBounds finds the bounds of a tree that is good.
+func TreeBounds(data []byte) Bounds {
+	var b Bounds
+	for rest := data; len(rest) > 0 && len(data) <= math.MaxInt32; {
+		at := len(data) - len(rest)
+		var ok bool
+		if _, rest, ok = NextEntry(rest); !ok {
+			return nil
+		}
+		b = append(b, uint32(at))
+	}
+	return b
+}
+
+// CheckTree is Check for a tree that is much like another one, base, which Check has seen with the same Seen and found good, and whose bounds
+// are given: what they have in common is not looked at, nor linked, again. It returns the bounds of the tree.
+func CheckTree(h plumbing.Hash, data, base []byte, bounds Bounds, seen Seen) (Bounds, error) {
+	if len(data) > math.MaxInt32 || len(base) > math.MaxInt32 {
+		return nil, Check(plumbing.TreeObject, h, data, seen)
+	}
+	out := make(Bounds, 0, len(bounds)+4)
+	out, err := tree(data, base, bounds, out, seen)
+	return out, named(err, plumbing.TreeObject, h)
+}
+
+func named(err *Error, t plumbing.ObjectType, h plumbing.Hash) error {
 	if err == nil {
 		return nil
 	}

@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"bytes"
+	"sort"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -66,24 +67,145 @@ func NextEntry(data []byte) (e Entry, rest []byte, ok bool) {
 	return e, data[i+1+n+1+20:], true
 }
 
-func tree(data []byte, seen Seen) *Error {
+// tree checks a tree. Where base is given, bounds are its entries', and what data has in common with it at its beginning and its end is passed
+// over. Where out is not nil, the bounds of data are appended to it.
+func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
+	if len(bounds) == 0 {
+		return wholeTree(data, out, seen)
+	}
+	// keep entries are wholly within what both begin with, and the entries from tail on are within what both end with.
+	head := commonPrefix(data, base)
+	keep := sort.Search(len(bounds), func(i int) bool { return bounds.end(i, base) > head })
+	from := len(base)
+	if keep < len(bounds) {
+		from = int(bounds[keep])
+	}
+	common := commonSuffix(data[from:], base[from:])
+	shift := len(data) - len(base)
+	tail := keep + sort.Search(len(bounds)-keep, func(i int) bool { return len(base)-int(bounds[keep+i]) <= common })
+
+	out = append(out, bounds[:keep]...)
+	var prev Entry
+	first := keep == 0
+	if !first {
+		prev, _, _ = NextEntry(data[bounds[keep-1]:])
+	}
+	changed := len(out)
+	at := from
+	for at < len(data) {
+		for tail < len(bounds) && int(bounds[tail])+shift < at {
+			tail++
+		}
+		same := tail < len(bounds) && int(bounds[tail])+shift == at
+		e, rest, ok := NextEntry(data[at:])
+		if !ok {
+			return out, broken("badTree", "an entry cannot be read, %d bytes before the end", len(data)-at)
+		}
+		if !same {
+			if err := entry(&e, seen); err != nil {
+				err.Path = string(e.Name)
+				return out, err
+			}
+		}
+		if !first {
+			if err := order(&prev, &e); err != nil {
+				return out, err
+			}
+		}
+		if same {
+			break
+		}
+		if !e.IsGitlink() {
+			seen.link(e.Hash, e.Type())
+		}
+		out = append(out, uint32(at))
+		prev, first = e, false
+		at = len(data) - len(rest)
+	}
+	after := len(out)
+	if at < len(data) {
+		for _, b := range bounds[tail:] {
+			out = append(out, uint32(int(b)+shift))
+		}
+	}
+	// A file "a" and a tree "a" are apart in the order where "a-b" stands between them: look for the other one of each new entry.
+	for _, b := range out[changed:after] {
+		e, _, _ := NextEntry(data[b:])
+		other := e
+		if other.Mode = modeTree; e.IsTree() {
+			other.Mode = modeFile
+		}
+		if i := sort.Search(len(out), func(i int) bool {
+			o, _, _ := NextEntry(data[out[i]:])
+			return Compare(&o, &other) >= 0
+		}); i < len(out) {
+			if o, _, _ := NextEntry(data[out[i]:]); bytes.Equal(o.Name, e.Name) {
+				if out[i] != b {
+					return out, duplicate(&e)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func (b Bounds) end(i int, data []byte) int {
+	if i+1 < len(b) {
+		return int(b[i+1])
+	}
+	return len(data)
+}
+
+func commonPrefix(a, b []byte) int {
+	n := min(len(a), len(b))
+	i := 0
+	for ; i+64 <= n && bytes.Equal(a[i:i+64], b[i:i+64]); i += 64 {
+	}
+	for ; i < n && a[i] == b[i]; i++ {
+	}
+	return i
+}
+
+func commonSuffix(a, b []byte) int {
+	n := min(len(a), len(b))
+	a, b = a[len(a)-n:], b[len(b)-n:]
+	i := n
+	for ; i >= 64 && bytes.Equal(a[i-64:i], b[i-64:i]); i -= 64 {
+	}
+	for ; i > 0 && a[i-1] == b[i-1]; i-- {
+	}
+	return n - i
+}
+
+func order(prev, e *Entry) *Error {
+	if c := Compare(prev, e); c > 0 {
+		return &Error{Rule: "treeNotSorted", Detail: "the entries are not in order", Path: string(e.Name)}
+	} else if c == 0 || bytes.Equal(prev.Name, e.Name) {
+		return duplicate(e)
+	}
+	return nil
+}
+
+func wholeTree(data []byte, out Bounds, seen Seen) (Bounds, *Error) {
 	var prev Entry
 	var files [][]byte // entries that are no trees, each a prefix of the next and of what follows
+	size := len(data)
 	for first := true; len(data) > 0; first = false {
 		e, rest, ok := NextEntry(data)
 		if !ok {
-			return broken("badTree", "an entry cannot be read, %d bytes before the end", len(data))
+			return out, broken("badTree", "an entry cannot be read, %d bytes before the end", len(data))
+		}
+		if out != nil {
+			out = append(out, uint32(size-len(data)))
 		}
 		data = rest
 		if err := entry(&e, seen); err != nil {
 			err.Path = string(e.Name)
-			return err
+			return out, err
 		}
 		if !first {
-			if c := Compare(&prev, &e); c > 0 {
-				return &Error{Rule: "treeNotSorted", Detail: "the entries are not in order", Path: string(e.Name)}
-			} else if c == 0 || bytes.Equal(prev.Name, e.Name) {
-				return duplicate(&e)
+			if err := order(&prev, &e); err != nil {
+				return out, err
 			}
 		}
 		// A file "a" and a tree "a" are apart in the order where "a-b" stands between them.
@@ -93,7 +215,7 @@ func tree(data []byte, seen Seen) *Error {
 		if e.IsTree() {
 			for _, f := range files {
 				if len(f) == len(e.Name) {
-					return duplicate(&e)
+					return out, duplicate(&e)
 				}
 			}
 		} else {
@@ -104,7 +226,7 @@ func tree(data []byte, seen Seen) *Error {
 			seen.link(e.Hash, e.Type())
 		}
 	}
-	return nil
+	return out, nil
 }
 
 func duplicate(e *Entry) *Error {

@@ -25,6 +25,12 @@ type Object struct {
 	Data []byte
 	// Added tells that the object was not in the pack but in Bases, and was appended to complete a thin pack.
 	Added bool
+	// Base is the content of the object that this one was made from, if it was stored as a delta. Visit has seen it, unless it was Added.
+	Base []byte
+	// BaseNote is the Note of that object, nil where there is none.
+	BaseNote any
+	// Note may be set by Visit. It is kept as long as other objects are made from this one, and is handed to their Visit.
+	Note any
 }
 
 // Indexer ingests packs. Only Dir must be set.
@@ -39,7 +45,9 @@ type Indexer struct {
 	Workers int
 	// Visit, if set, sees each object once, in no particular order, from several goroutines. Its error ends the ingestion and is
 	// returned as it is, wrapped at most.
-	Visit func(Object) error
+	Visit func(*Object) error
+	// Note, if set, makes the Note of an object that Visit has seen and that is read a second time.
+	Note func(t plumbing.ObjectType, data []byte) any
 	// Progress, if set, is told now and then how many of total objects are complete, from one goroutine at a time.
 	Progress func(done, total int)
 	// NoRev leaves out the .rev.
@@ -268,7 +276,7 @@ func (g *run) grown(n int64) error {
 }
 
 // complete hands an object to Visit and counts it.
-func (g *run) complete(o Object) error {
+func (g *run) complete(o *Object) error {
 	if g.x.Visit != nil {
 		if err := g.x.Visit(o); err != nil {
 			return err

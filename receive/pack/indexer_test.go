@@ -32,7 +32,7 @@ func TestIndexIsGits(t *testing.T) {
 				data := packOf(t, src, []string{"master", "v1"}, args...)
 				var mu sync.Mutex
 				seen := map[plumbing.Hash]int{}
-				x := &Indexer{Limits: lim, Visit: func(o Object) error {
+				x := &Indexer{Limits: lim, Visit: func(o *Object) error {
 					if o.Data != nil {
 						if h := plumbing.ComputeHash(o.Type, o.Data); h != o.Hash {
 							return fmt.Errorf("%s is %s", o.Hash, h)
@@ -125,7 +125,7 @@ func TestThinPack(t *testing.T) {
 	x := &Indexer{Bases: packGetter{p}}
 	added := 0
 	var mu sync.Mutex
-	x.Visit = func(o Object) error {
+	x.Visit = func(o *Object) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if o.Added {
@@ -194,7 +194,7 @@ func TestVisitRefuses(t *testing.T) {
 	for _, at := range []int{1, 5, 100} {
 		var mu sync.Mutex
 		n := 0
-		x := &Indexer{Visit: func(Object) error {
+		x := &Indexer{Visit: func(*Object) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if n++; n == at {

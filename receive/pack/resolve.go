@@ -34,9 +34,11 @@ type resolver struct {
 type node struct {
 	rec    *record
 	parent *node // nil at a root
+	added  bool
 	depth  int
 	data   []byte // nil before it is loaded, and when dropped
-	ofs    int32  // next child of each kind
+	note   any
+	ofs    int32 // next child of each kind
 	ref    int32
 	pins   int // goroutines that use data
 }
@@ -179,18 +181,20 @@ func (r *resolver) work() {
 		}
 		n.pins++
 		r.busy++
-		data := n.data
+		data, note := n.data, n.note
 		r.mu.Unlock()
 
 		fresh := data == nil
 		var err error
 		if fresh {
-			data, err = w.load(n)
+			if data, err = w.load(n); err == nil && note == nil && n.parent == nil && !n.added && r.g.x.Note != nil {
+				note = r.g.x.Note(plumbing.ObjectType(n.rec.real), data)
+			}
 		}
 		var child *node
 		var out []byte
 		if err == nil {
-			child, out, err = w.make(n, data, i)
+			child, out, err = w.make(n, data, note, i)
 		}
 
 		r.mu.Lock()
@@ -200,6 +204,7 @@ func (r *resolver) work() {
 			r.err = err
 		}
 		if fresh && err == nil {
+			n.note = note
 			if n.data == nil {
 				n.data = data
 				r.used += int64(len(data))
@@ -328,7 +333,7 @@ func (w *worker) load(n *node) ([]byte, error) {
 }
 
 // make resolves record i, a delta on n. out is child's content, in memory of its own; child is nil where nothing builds on it.
-func (w *worker) make(n *node, base []byte, i int32) (child *node, out []byte, err error) {
+func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out []byte, err error) {
 	g := w.r.g
 	rec := g.recs.at(i)
 	fail := func(err error) (*node, []byte, error) {
@@ -364,13 +369,17 @@ func (w *worker) make(n *node, base []byte, i int32) (child *node, out []byte, e
 		return fail(err)
 	}
 	rec.real = uint8(t)
-	if err := g.complete(Object{Type: t, Hash: rec.hash, Size: size, Data: w.out}); err != nil {
+	obj := &Object{Type: t, Hash: rec.hash, Size: size, Data: w.out, Base: base, BaseNote: note}
+	if err := g.complete(obj); err != nil {
 		return nil, nil, err
 	}
 	g.tell(1)
 	out = w.out
 	if child = g.newNode(i, rec, n); child != nil || cap(w.out) > maxKept {
 		w.out = nil
+	}
+	if child != nil {
+		child.note = obj.Note
 	}
 	return child, out, nil
 }
@@ -496,12 +505,13 @@ func (g *run) append(t plumbing.ObjectType, h plumbing.Hash, data []byte) (*node
 	*rec = record{off: g.end, hash: h, crc: crc32.ChecksumIEEE(buf.Bytes()), base: -1, typ: uint8(t), real: uint8(t), head: uint8(head)}
 	g.end += int64(buf.Len())
 	g.added++
-	if err := g.complete(Object{Type: t, Hash: h, Size: int64(len(data)), Data: data, Added: true}); err != nil {
+	if err := g.complete(&Object{Type: t, Hash: h, Size: int64(len(data)), Data: data, Added: true}); err != nil {
 		return nil, err
 	}
 	n := g.newNode(int32(g.recs.n-1), rec, nil)
 	if n == nil {
 		return nil, fmt.Errorf("base %s of no delta", h)
 	}
+	n.added = true
 	return n, nil
 }

@@ -114,7 +114,7 @@ func (g *run) hashBatch(h *objectHash, b *batch) error {
 			return fmt.Errorf("object at byte %d of the pack: %w", it.rec.off, err)
 		}
 		it.rec.hash, it.rec.real = name, it.rec.typ
-		if err := g.complete(Object{Type: plumbing.ObjectType(it.rec.typ), Hash: name, Size: int64(len(data)), Data: data}); err != nil {
+		if err := g.complete(&Object{Type: plumbing.ObjectType(it.rec.typ), Hash: name, Size: int64(len(data)), Data: data}); err != nil {
 			return err
 		}
 	}
@@ -415,7 +415,7 @@ func (s *scanner) stream(e Entry, rec *record) error {
 	}
 	rec.hash, rec.real = name, rec.typ
 	s.g.tell(1)
-	return s.g.complete(Object{Type: e.Type, Hash: name, Size: e.Size})
+	return s.g.complete(&Object{Type: e.Type, Hash: name, Size: e.Size})
 }
 
 // feed gives the decoder the stream byte by byte, so that it takes none too many.

@@ -131,11 +131,12 @@ func (q *Quarantine) Ingest(ctx context.Context, r *bufio.Reader, o IngestOption
 	in := &Ingested{links: newLinks()}
 	x := &pack.Indexer{
 		Dir: filepath.Join(q.dir, "pack"), Bases: q.db, Limits: o.Limits, Workers: o.Workers, Progress: o.Progress,
-		Visit: func(obj pack.Object) error {
-			if obj.Added {
-				return nil // it was checked when it came, and what it needs is there
+		Visit: in.visit,
+		Note: func(t plumbing.ObjectType, data []byte) any {
+			if t != plumbing.TreeObject {
+				return nil
 			}
-			return fsck.Check(obj.Type, obj.Hash, obj.Data, fsck.Seen{Link: in.links.add, Modules: in.links.module})
+			return fsck.TreeBounds(data)
 		},
 	}
 	res, err := x.Index(ctx, r)
@@ -151,6 +152,22 @@ func (q *Quarantine) Ingest(ctx context.Context, r *bufio.Reader, o IngestOption
 	}
 	q.ingested = in
 	return in, in.links.clash()
+}
+
+// visit checks an object that came, and notes what it needs.
+func (in *Ingested) visit(o *pack.Object) error {
+	if o.Added {
+		return nil // it was checked when it came; whether what it needs is there is asked where it is used
+	}
+	seen := fsck.Seen{Link: in.links.add, Modules: in.links.module}
+	if o.Type != plumbing.TreeObject || o.Base == nil {
+		return fsck.Check(o.Type, o.Hash, o.Data, seen)
+	}
+	// Trees are many and much alike: most of them are checked where they differ.
+	before, _ := o.BaseNote.(fsck.Bounds)
+	bounds, err := fsck.CheckTree(o.Hash, o.Data, o.Base, before, seen)
+	o.Note = bounds
+	return err
 }
 
 // checkModules looks at the blobs that are some tree's .gitmodules.
