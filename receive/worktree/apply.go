@@ -53,8 +53,8 @@ type applier struct {
 	notes []string
 }
 
-// clear removes what the commit does not have and what stands in the way.
-func (a *applier) clear(p *plan) error {
+// clear removes what the commit does not have and what stands in the way, and empty folders above leftovers.
+func (a *applier) clear(p *plan, leftovers []string) error {
 	dirs := newFolders(a.root, 0o755, a.owner)
 	defer dirs.close()
 	for _, l := range [][]string{p.litter, p.removes, p.obstacles} {
@@ -77,8 +77,10 @@ func (a *applier) clear(p *plan) error {
 		}
 		a.prune(dirs, name)
 	}
-	for _, name := range p.removes {
-		a.prune(dirs, name)
+	for _, l := range [][]string{p.removes, leftovers} {
+		for _, name := range l {
+			a.prune(dirs, name)
+		}
 	}
 	for _, name := range p.hollow {
 		up, base := path.Split(name)

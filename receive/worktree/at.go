@@ -220,11 +220,11 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 	}
 }
 
-// writeFileAt puts a file in place: temporary name, write, fsync, rename. The folder is not synced.
-func writeFileAt(dir int, name string, data []byte, mode uint32) (err error) {
+// writeFileAt puts a file in place: temporary name, write, rename. durable adds fsync of the file and of its folder.
+func writeFileAt(dir int, name string, data []byte, durable bool) (err error) {
 	tmp := tmpPrefix + name
 	_ = unix.Unlinkat(dir, tmp, 0)
-	fd, err := openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
+	fd, err := openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -238,11 +238,18 @@ func writeFileAt(dir int, name string, data []byte, mode uint32) (err error) {
 	if _, err = f.Write(data); err != nil {
 		return err
 	}
-	if err = f.Sync(); err != nil {
-		return err
+	if durable {
+		if err = f.Sync(); err != nil {
+			return err
+		}
 	}
 	if err = unix.Renameat(dir, tmp, dir, name); err != nil {
 		return err
+	}
+	if durable {
+		if err = unix.Fsync(dir); err != nil {
+			return err
+		}
 	}
 	return f.Close()
 }

@@ -44,6 +44,7 @@
 //
 // # A crash
 //
-// It leaves some files new, some old, temporary files .corpus-git-tmp-*, the old index and an index.lock that names the commit. The
-// next Sync, to the same commit or another, sweeps and completes.
+// It leaves some files new, some old, temporary files .corpus-git-tmp-*, the old index, an index.lock of ours, and .git/corpus-git.checkout,
+// which names the commit. The next Sync, to the same commit or another, sweeps, tells by that commit what the interrupted
+// one wrote, and completes.
 package worktree

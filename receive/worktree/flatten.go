@@ -26,8 +26,11 @@ type flattener struct {
 	ctx   context.Context
 	objs  Objects
 	limit int
-	seen  atomic.Int64 // entries of all trees read
+	seen  atomic.Int64 // entries of all folders
 	sem   chan struct{}
+
+	mu    sync.Mutex
+	trees map[plumbing.Hash][]treeItem // those read: a tree may be in many places
 }
 
 // flat is a folder's list: entries in index order and its node for the TREE extension.
@@ -41,7 +44,7 @@ func flatten(ctx context.Context, objs Objects, root plumbing.Hash, old *gitInde
 	if limit <= 0 {
 		limit = maxFiles
 	}
-	f := &flattener{ctx: ctx, objs: objs, limit: limit, sem: make(chan struct{}, max(workers-1, 0))}
+	f := &flattener{ctx: ctx, objs: objs, limit: limit, trees: map[plumbing.Hash][]treeItem{}, sem: make(chan struct{}, max(workers-1, 0))}
 	var known []entry
 	var tree *cacheTree
 	if old != nil && old.tree != nil {
@@ -71,7 +74,7 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 			return flat{entries: slices.Clone(known), tree: cached}, nil
 		}
 	}
-	items, err := readTree(f.objs, h)
+	items, err := f.read(h)
 	if err != nil {
 		return flat{}, inFolder(path, err)
 	}
@@ -121,6 +124,22 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 	}
 	out.tree.count = len(out.entries)
 	return out, nil
+}
+
+func (f *flattener) read(h plumbing.Hash) ([]treeItem, error) {
+	f.mu.Lock()
+	items, ok := f.trees[h]
+	f.mu.Unlock()
+	if ok {
+		return items, nil
+	}
+	items, err := readTree(f.objs, h)
+	if err == nil {
+		f.mu.Lock()
+		f.trees[h] = items
+		f.mu.Unlock()
+	}
+	return items, err
 }
 
 // under is the run of a sorted list that lies below a folder, given with its slash; "" is all of it.

@@ -23,9 +23,11 @@ const (
 	gitDir = ".git"
 	// ownLock is held with flock(2) as long as a Sync runs: the kernel drops it when the process dies.
 	ownLock = "corpus-git.lock"
-	// indexLock keeps other git processes away, as in git. lockMark in it tells that it is ours, and what was being checked out.
+	// underway names the commit that is being checked out, from before the first write until the index is written.
+	underway = "corpus-git.checkout"
+	// indexLock keeps other git processes away, as in git. lockMark in it tells that it is ours.
 	indexLock = "index.lock"
-	lockMark  = "corpus-git checkout of "
+	lockMark  = "corpus-git\n"
 	// foreignLockAge is when an index.lock of somebody else counts as left behind by a process that died.
 	foreignLockAge = time.Hour
 	maxIndexFile   = 1 << 30
@@ -38,7 +40,7 @@ type gitFolder struct {
 	fd   int
 	lock int
 	dirs *folders
-	// resumed is the commit of an interrupted checkout, or "".
+	// resumed is the commit of a checkout that did not end, or "".
 	resumed string
 	notes   []string
 }
@@ -57,11 +59,23 @@ func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 		return nil, err
 	}
 	g := &gitFolder{req: req, fd: fd, lock: -1, dirs: newFolders(fd, 0o755, nil)}
-	if err := g.acquire(ctx); err != nil {
+	err = g.acquire(ctx)
+	if err == nil {
+		g.resumed, err = g.file(underway)
+	}
+	if err != nil {
 		g.close()
 		return nil, err
 	}
+	g.resumed = strings.TrimSpace(g.resumed)
 	return g, nil
+}
+
+// begin marks the checkout as under way; end takes the mark away.
+func (g *gitFolder) begin() error { return g.put(underway, g.req.Commit.String()+"\n") }
+
+func (g *gitFolder) end() error {
+	return ignore(unix.Unlinkat(g.fd, underway, 0), unix.ENOENT)
 }
 
 func (g *gitFolder) close() {
@@ -139,7 +153,7 @@ func poll(ctx context.Context, deadline time.Time, try func() (bool, error)) err
 func (g *gitFolder) acquireIndex() (bool, error) {
 	fd, err := openat(g.fd, indexLock, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o644)
 	if err == nil {
-		_, err = fdWriter(fd).Write([]byte(lockMark + g.req.Commit.String() + "\n"))
+		_, err = fdWriter(fd).Write([]byte(lockMark))
 		return true, errors.Join(err, unix.Close(fd))
 	}
 	if !errors.Is(err, fs.ErrExist) {
@@ -152,10 +166,8 @@ func (g *gitFolder) acquireIndex() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	of, ours := strings.CutPrefix(string(data), lockMark)
 	switch {
-	case ours:
-		g.resumed = strings.TrimSpace(of)
+	case string(data) == lockMark, len(data) < len(lockMark) && len(data) > 0 && strings.HasPrefix(lockMark, string(data)):
 	case g.req.now().Sub(time.Unix(st.Mtim.Unix())) > foreignLockAge:
 		g.notes = append(g.notes, "removed .git/index.lock, which some git process left behind more than an hour ago")
 	default:
@@ -181,12 +193,9 @@ func (g *gitFolder) index() (*gitIndex, stat, error) {
 	return x, newStat(st), nil
 }
 
-// writeIndex puts the index in place, durably.
+// writeIndex puts the index in place, durably unless the request leaves that to the caller.
 func (g *gitFolder) writeIndex(x *gitIndex) error {
-	if err := writeFileAt(g.fd, "index", x.encode(), 0o644); err != nil {
-		return err
-	}
-	return unix.Fsync(g.fd)
+	return writeFileAt(g.fd, "index", x.encode(), !g.req.NoSync)
 }
 
 // file reads a small file below .git; "" where there is none.
@@ -212,7 +221,7 @@ func (g *gitFolder) put(name, text string) error {
 	}
 	dir, err := g.dirs.get(strings.Trim(path.Dir(name), "."), true)
 	if err == nil {
-		err = writeFileAt(dir, path.Base(name), []byte(text), 0o644)
+		err = writeFileAt(dir, path.Base(name), []byte(text), false)
 	}
 	if err != nil {
 		return rename(err, path.Join(gitDir, name))

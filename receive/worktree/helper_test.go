@@ -42,6 +42,8 @@ type repo struct {
 	src  string
 	dir  string
 	objs *store.DB
+
+	durable bool
 }
 
 func newRepo(t testing.TB) *repo {
@@ -79,7 +81,8 @@ func (r *repo) commit(msg string) plumbing.Hash {
 }
 
 func (r *repo) request(c plumbing.Hash) Request {
-	return Request{Objects: r.objs, Repo: r.bare(), Commit: c, Dir: r.dir, Branch: "refs/heads/master"}
+	// Durability is tested once, in TestFirstAndSecondCheckout: syncfs waits for whatever else the machine writes.
+	return Request{Objects: r.objs, Repo: r.bare(), Commit: c, Dir: r.dir, Branch: "refs/heads/master", NoSync: !r.durable}
 }
 
 func (r *repo) sync(c plumbing.Hash) Stats {

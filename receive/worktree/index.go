@@ -41,6 +41,8 @@ type entry struct {
 	mode uint32
 	oid  plumbing.Hash
 	st   stat
+	// maybe marks an entry of an interrupted checkout: the file is ours only if it has this content.
+	maybe bool
 }
 
 // cacheTree is a node of the index's TREE extension: count entries below it make up the tree oid; count -1 means unknown.

@@ -62,6 +62,9 @@ type planner struct {
 	written stat
 	oldEOL  *attributes
 	newEOL  *attributes
+	// cut are the entries, in order, of a checkout that was interrupted, and cutEOL its attributes.
+	cut    []entry
+	cutEOL *attributes
 
 	buffers sync.Pool // of *[]byte, for getdents
 
@@ -220,10 +223,64 @@ func closeDir(fd int) {
 	}
 }
 
+// interrupted takes over the entries of a checkout that was interrupted: what only that one has may be on the disk.
+func (p *planner) interrupted(cut []entry, eol *attributes) {
+	p.cut, p.cutEOL = cut, eol
+	merged := make([]entry, 0, len(p.old)+len(cut)/8)
+	old := p.old
+	for _, e := range cut {
+		for len(old) > 0 && old[0].path < e.path {
+			merged, old = append(merged, old[0]), old[1:]
+		}
+		if len(old) > 0 && old[0].path == e.path {
+			continue
+		}
+		e.st, e.maybe = stat{}, true
+		merged = append(merged, e)
+	}
+	p.old = append(merged, old...)
+}
+
+// leftovers are paths that only an interrupted checkout has: it may have made their folders.
+func (p *planner) leftovers() (out []string) {
+	if len(p.cut) == 0 {
+		return nil
+	}
+	for i := range p.old {
+		if p.old[i].maybe {
+			out = append(out, p.old[i].path)
+		}
+	}
+	return out
+}
+
+func find(list []entry, path string) *entry {
+	i := sort.Search(len(list), func(i int) bool { return list[i].path >= path })
+	if i < len(list) && list[i].path == path {
+		return &list[i]
+	}
+	return nil
+}
+
 // tracked tells whether the old index has path as a file.
 func (p *planner) tracked(path string) bool {
-	i := sort.Search(len(p.old), func(i int) bool { return p.old[i].path >= path })
-	return i < len(p.old) && p.old[i].path == path
+	e := find(p.old, path)
+	return e != nil && !e.maybe
+}
+
+// ours tells whether the file path, name in the folder fd, is one that goes anyway: a tracked one, or one that an
+// interrupted checkout wrote.
+func (p *planner) ours(fd int, name, path string) (bool, error) {
+	e := find(p.old, path)
+	if e == nil || !e.maybe {
+		return e != nil, nil
+	}
+	st, err := lstatat(fd, name)
+	if err != nil {
+		return false, err
+	}
+	is, err := p.content(fd, name, path, &st, e, nil)
+	return is == isOld, err
 }
 
 // file plans one path: old is its old entry or nil, at the place of its new one or -1. found tells that the name is
@@ -244,7 +301,9 @@ func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan)
 		return false, err
 	case err != nil:
 		if want != nil {
-			if old != nil && old.mode != modeGitlink {
+			// A checkout that was interrupted may have removed it.
+			removed := p.cut != nil && find(p.cut, path) == nil
+			if old != nil && !old.maybe && !removed && old.mode != modeGitlink {
 				res.local = append(res.local, path)
 			}
 			res.writes = append(res.writes, at)
@@ -253,7 +312,7 @@ func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan)
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		return p.folder(fd, name, path, old, at, res)
 	}
-	return true, p.compare(fd, name, path, &st, old, want, at, res)
+	return p.compare(fd, name, path, &st, old, want, at, res)
 }
 
 // folder plans a path where a folder lies.
@@ -268,7 +327,7 @@ func (p *planner) folder(fd int, name, path string, old *entry, at int, res *pla
 	case at < 0:
 		// Somebody made a folder of a tracked file; the file is gone and the folder stays, untracked.
 		return false, nil
-	case old != nil && old.mode != modeGitlink:
+	case old != nil && !old.maybe && old.mode != modeGitlink:
 		res.local = append(res.local, path)
 	}
 	n := len(res.blocked)
@@ -296,14 +355,13 @@ func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) erro
 	defer closeDir(dir)
 	buf := p.buffers.Get().(*[]byte)
 	defer p.buffers.Put(buf)
-	var inner []string
+	var inner, files []string
 	err = dirents(dir, *buf, func(name string, typ byte) {
-		full := path + "/" + name
 		switch {
 		case typ == unix.DT_DIR || typ == unix.DT_UNKNOWN:
 			inner = append(inner, name)
-		case !p.tracked(full) && !strings.HasPrefix(name, tmpPrefix):
-			res.blocked = append(res.blocked, full)
+		case !strings.HasPrefix(name, tmpPrefix):
+			files = append(files, name)
 		}
 	})
 	for _, name := range inner {
@@ -312,7 +370,13 @@ func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) erro
 		}
 		if err = p.inTheWay(dir, name, path+"/"+name, res, depth+1); notDir(err) {
 			err = nil
-			if !p.tracked(path + "/" + name) {
+			files = append(files, name)
+		}
+	}
+	for _, name := range files {
+		var ours bool
+		if err == nil {
+			if ours, err = p.ours(dir, name, path+"/"+name); err == nil && !ours {
 				res.blocked = append(res.blocked, path+"/"+name)
 			}
 		}
@@ -321,50 +385,43 @@ func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) erro
 }
 
 // compare plans a path where something that is no folder lies.
-func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want *entry, at int, res *plan) error {
+func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want *entry, at int, res *plan) (found bool, err error) {
 	same := old != nil && want != nil && old.oid == want.oid && sameType(old.mode, want.mode) && p.sameEOL(path)
-	clean := old != nil && old.st == newStat(st) && sameType(old.mode, st.Mode) && !p.racy(&old.st)
-	if clean {
-		switch {
-		case want == nil:
-			res.removes = append(res.removes, path)
-		case same:
-			p.keep(want, st, at, old, res)
-		default:
-			if want.mode == modeGitlink {
-				res.obstacles = append(res.obstacles, path)
-			}
-			res.writes = append(res.writes, at)
+	is := isOld
+	if old == nil || old.st != newStat(st) || !sameType(old.mode, st.Mode) || p.racy(&old.st) {
+		// The old content with the old line ends is a clean file; the new with the new is one that an interrupted
+		// checkout wrote.
+		if is, err = p.content(fd, name, path, st, old, want); err != nil {
+			return true, err
 		}
-		return nil
-	}
-	// The old content with the old line ends is a clean file; the new with the new is one that an interrupted
-	// checkout wrote.
-	is, err := p.content(fd, name, st, old, want)
-	if err != nil {
-		return err
+		if want != nil && (is == isNew || is == isOld && same) {
+			res.refreshed++
+			p.keep(want, st, at, old, res)
+			return true, nil
+		}
+	} else if same {
+		p.keep(want, st, at, old, res)
+		return true, nil
 	}
 	switch {
-	case want == nil:
-		res.removes = append(res.removes, path)
-	case is == isNew, is == isOld && same:
-		res.refreshed++
-		p.keep(want, st, at, old, res)
-		return nil
-	case want.mode == modeGitlink:
+	case want != nil && want.mode == modeGitlink:
 		res.obstacles = append(res.obstacles, path)
 		res.writes = append(res.writes, at)
-	default:
+	case want != nil:
 		res.writes = append(res.writes, at)
+	case old.maybe && is != isOld:
+		return false, nil // not ours: untracked
+	default:
+		res.removes = append(res.removes, path)
 	}
 	switch {
-	case is == isOld:
-	case old != nil:
+	case is == isOld, is == isCut:
+	case old != nil && !old.maybe:
 		res.local = append(res.local, path)
 	case want != nil:
 		res.overwritten = append(res.overwritten, path)
 	}
-	return nil
+	return true, nil
 }
 
 // keep accepts what is on the disk. A missing executable bit is mended, by writing the file anew: it may have other names
@@ -404,10 +461,19 @@ const (
 	isOther finding = iota
 	isOld
 	isNew
+	isCut // what an interrupted checkout wrote
 )
 
 // content reads a file or link and compares it with both entries, each of which may be nil.
-func (p *planner) content(fd int, name string, st *unix.Stat_t, old, want *entry) (finding, error) {
+func (p *planner) content(fd int, name, path string, st *unix.Stat_t, old, want *entry) (finding, error) {
+	oldEOL := p.oldEOL
+	cut := find(p.cut, path)
+	if old != nil && old.maybe {
+		oldEOL, cut = p.cutEOL, nil
+	}
+	if cut != nil && !sameType(cut.mode, st.Mode) {
+		cut = nil
+	}
 	if old != nil && !sameType(old.mode, st.Mode) {
 		old = nil
 	}
@@ -415,27 +481,30 @@ func (p *planner) content(fd int, name string, st *unix.Stat_t, old, want *entry
 		want = nil
 	}
 	// A size that differs saves reading the file, unless line ends may have been changed. Size 0 may mean "unknown".
-	if old != nil && old.st.size != 0 && old.st.size != uint32(st.Size) && p.oldEOL.eol(old.path) == eolNone {
+	if old != nil && old.st.size != 0 && old.st.size != uint32(st.Size) && oldEOL.eol(path) == eolNone {
 		old = nil
 	}
-	if want != nil && p.newEOL.eol(want.path) == eolNone {
+	if want != nil && p.newEOL.eol(path) == eolNone {
 		if _, size, err := p.objs.Header(want.oid); err != nil {
 			return isOther, err
 		} else if size != st.Size {
 			want = nil
 		}
 	}
-	if old == nil && want == nil {
+	if old == nil && want == nil && cut == nil {
 		return isOther, nil
 	}
-	d, err := readContent(fd, name, st, old != nil && p.oldEOL.eol(old.path) != eolNone || want != nil && p.newEOL.eol(want.path) != eolNone)
+	convert := old != nil && oldEOL.eol(path) != eolNone || want != nil && p.newEOL.eol(path) != eolNone || cut != nil && p.cutEOL.eol(path) != eolNone
+	d, err := readContent(fd, name, st, convert)
 	switch {
 	case err != nil:
 		return isOther, err
-	case want != nil && d.is(want.oid, p.newEOL.eol(want.path)):
+	case want != nil && d.is(want.oid, p.newEOL.eol(path)):
 		return isNew, nil
-	case old != nil && d.is(old.oid, p.oldEOL.eol(old.path)):
+	case old != nil && d.is(old.oid, oldEOL.eol(path)):
 		return isOld, nil
+	case cut != nil && d.is(cut.oid, p.cutEOL.eol(path)):
+		return isCut, nil
 	default:
 		return isOther, nil
 	}

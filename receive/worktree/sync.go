@@ -192,6 +192,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 			p.oldEOL, _ = loadAttributes(req.Objects, old.entries)
 		}
 	}
+	resume(ctx, g, p)
 	todo, err := p.makePlan(root, req.Workers)
 	if err != nil {
 		return err
@@ -202,8 +203,14 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	if err := g.setup(); err != nil {
 		return err
 	}
+	changed := len(todo.writes)+len(todo.removes)+len(todo.obstacles)+len(todo.hollow)+len(todo.gone) > 0
+	if changed {
+		if err := g.begin(); err != nil {
+			return err
+		}
+	}
 	a := &applier{ctx: ctx, objs: req.Objects, root: root, new: next.entries, eol: p.newEOL, owner: req.Owner, workers: req.Workers}
-	if err := a.clear(todo); err != nil {
+	if err := a.clear(todo, p.leftovers()); err != nil {
 		return err
 	}
 	if err := a.write(todo); err != nil {
@@ -215,24 +222,42 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	st.Notes = append(st.Notes, a.notes...)
 	st.Notes = append(st.Notes, notes(next.entries, p.newEOL, int(a.lfs.Load()))...)
 	if g.resumed != "" {
-		st.Notes = append(st.Notes, fmt.Sprintf("completed a checkout of %.12s that was interrupted; what it wrote counts as changed on the machine", g.resumed))
+		st.Notes = append(st.Notes, fmt.Sprintf("mended a checkout of %.12s that was interrupted", g.resumed))
 	}
 	if err := g.head(); err != nil {
 		return err
 	}
-	changed := len(todo.writes)+len(todo.removes)+len(todo.obstacles)+len(todo.hollow)+len(todo.gone) > 0
 	if !req.NoSync {
 		// One call makes all files, folders and refs durable, in fewer commits of the journal than a call for each.
 		if err := retry(func() error { return syncfs(root, changed || st.Previous != st.Commit) }); err != nil {
 			return fmt.Errorf("syncfs %s: %w", req.Dir, err)
 		}
 	}
-	if old == nil || changed || todo.refreshed > 0 || len(old.entries) != len(next.entries) || old.tree == nil || old.tree.oid != next.tree.oid || old.tree.count < 0 {
+	if old == nil || changed || todo.refreshed > 0 || old.tree == nil || old.tree.oid != next.tree.oid || old.tree.count < 0 {
 		if err := g.writeIndex(next); err != nil {
 			return fmt.Errorf("write index: %w", err)
 		}
 	}
-	return nil
+	return g.end()
+}
+
+// resume tells the planner what an interrupted checkout may have written. If its commit is gone, as that of a push that
+// was discarded may be, its files count as the machine's own.
+func resume(ctx context.Context, g *gitFolder, p *planner) {
+	if !plumbing.IsHash(g.resumed) {
+		return
+	}
+	c, err := readCommit(p.objs, plumbing.NewHash(g.resumed))
+	if err != nil {
+		return
+	}
+	x, err := flatten(ctx, p.objs, c.tree, nil, g.req.Workers, g.req.MaxFiles)
+	if err != nil {
+		return
+	}
+	if eol, err := loadAttributes(p.objs, x.entries); err == nil {
+		p.interrupted(x.entries, eol)
+	}
 }
 
 func syncfs(fd int, need bool) error {

@@ -17,6 +17,7 @@ import (
 
 func TestFirstAndSecondCheckout(t *testing.T) {
 	r := newRepo(t)
+	r.durable = true
 	r.write("a", "one\n")
 	r.write("bin/run", "#!/bin/sh\n")
 	require.NoError(t, os.Chmod(filepath.Join(r.src, "bin/run"), 0o755))
