@@ -12,8 +12,9 @@ import (
 // keyLen is the number of significant bytes that select the candidates at a place of a text.
 const keyLen = 4
 
-// maxPattern bounds a pattern, and with it what a stream holds back; longer values are cut into several.
-const maxPattern = 1 << 10
+// maxPattern bounds a pattern, and with it what a stream holds back and the work at one place of a text; longer values are cut
+// into several.
+const maxPattern = 256
 
 // maxGap is the longest run of blanks that a match may reach over.
 const maxGap = 4 << 10
