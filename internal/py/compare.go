@@ -252,7 +252,7 @@ func (o *Ops) Contains(c, v any) (bool, error) {
 			}
 			return false, err
 		}
-		return strings.Contains(x, s), o.Step(len(x) >> 8)
+		return strings.Contains(x, s), o.Step(len(x) >> 7)
 	case *Dict:
 		_, ok, err := x.Lookup(v)
 		return ok, err
@@ -288,7 +288,7 @@ func (o *Ops) Contains(c, v any) (bool, error) {
 }
 
 func (o *Ops) seqContains(items []any, v any) (bool, error) {
-	if err := o.Step(len(items) >> 2); err != nil {
+	if err := o.Step(len(items) >> 1); err != nil {
 		return false, err
 	}
 	for _, e := range items {

@@ -246,7 +246,10 @@ func listInsert(o *Ops, self any, a args) (any, error) {
 		return nil, err
 	}
 	l := self.(*List)
-	if err := o.allocItems(1 + len(l.items)/64); err != nil {
+	if err := o.Step(len(l.items) >> 4); err != nil {
+		return nil, err
+	}
+	if err := o.allocItems(1); err != nil {
 		return nil, err
 	}
 	n := int64(len(l.items))
@@ -295,6 +298,9 @@ func listRemove(o *Ops, self any, a args) (any, error) {
 		return nil, err
 	}
 	l := self.(*List)
+	if err := o.Step(len(l.items) >> 3); err != nil {
+		return nil, err
+	}
 	for i, e := range l.items {
 		eq := Same(e, p[0])
 		if !eq {
@@ -304,7 +310,7 @@ func listRemove(o *Ops, self any, a args) (any, error) {
 		}
 		if eq {
 			l.items = append(l.items[:i], l.items[i+1:]...)
-			return nil, o.Step(len(l.items) >> 4)
+			return nil, o.Step(i)
 		}
 	}
 	return nil, Errorf(ValueError, "list.remove(x): x not in list")
@@ -340,6 +346,9 @@ func seqIndexOf(o *Ops, self any, a args) (any, error) {
 	if hi, err = bound(p[2], hi); err != nil {
 		return nil, err
 	}
+	if err := o.Step((hi - lo) >> 1); err != nil {
+		return nil, err
+	}
 	for i := lo; i < hi; i++ {
 		if Same(s[i], p[0]) {
 			return int64(i), nil
@@ -347,7 +356,7 @@ func seqIndexOf(o *Ops, self any, a args) (any, error) {
 		if eq, err := o.Equal(s[i], p[0]); err != nil {
 			return nil, err
 		} else if eq {
-			return int64(i), o.Step(i >> 3)
+			return int64(i), nil
 		}
 	}
 	return nil, Errorf(ValueError, "value is not in %s", TypeName(self))
@@ -360,6 +369,9 @@ func seqCount(o *Ops, self any, a args) (any, error) {
 	}
 	n := int64(0)
 	s := seqOf(self)
+	if err := o.Step(len(s) >> 1); err != nil {
+		return nil, err
+	}
 	for _, e := range s {
 		eq := Same(e, p[0])
 		if !eq {
@@ -371,7 +383,7 @@ func seqCount(o *Ops, self any, a args) (any, error) {
 			n++
 		}
 	}
-	return n, o.Step(len(s) >> 3)
+	return n, nil
 }
 
 func listSort(o *Ops, self any, a args) (any, error) {

@@ -75,7 +75,7 @@ func (w *jsonWriter) push(v any) error {
 		return Errorf(RecursionError, "maximum recursion depth exceeded while encoding a JSON object")
 	}
 	w.stack = append(w.stack, v)
-	return nil
+	return w.ops.Step(1 + len(w.stack)/4)
 }
 
 func (w *jsonWriter) pop() { w.stack = w.stack[:len(w.stack)-1] }

@@ -71,6 +71,11 @@ type Stringer interface{ Str() (string, error) }
 // Reprer is an object with its own repr().
 type Reprer interface{ Repr() (string, error) }
 
+// Wrapper is an object whose repr() is that of another value between two texts. Unlike a Reprer it may hold itself.
+type Wrapper interface {
+	Wrapped() (prefix string, inner any, suffix string)
+}
+
 // Equaler is an object with its own ==; without it, objects are equal when they are the same.
 type Equaler interface{ Equal(other any) (bool, error) }
 

@@ -86,7 +86,7 @@ func (r *reprer) push(v any) error {
 		return Errorf(RecursionError, "maximum recursion depth exceeded while getting the repr of an object")
 	}
 	r.stack = append(r.stack, v)
-	return r.ops.Step(1)
+	return r.ops.Step(1 + len(r.stack)/4)
 }
 
 func (r *reprer) leave() { r.stack = r.stack[:len(r.stack)-1] }
@@ -165,6 +165,13 @@ func (r *reprer) write(v any) error {
 		}
 		r.b.WriteByte(')')
 		return nil
+	case Wrapper:
+		prefix, inner, suffix := x.Wrapped()
+		r.b.WriteString(prefix)
+		if err := r.write(inner); err != nil {
+			return err
+		}
+		r.b.WriteString(suffix)
 	case Reprer:
 		s, err := x.Repr()
 		if err != nil {

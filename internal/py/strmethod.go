@@ -577,7 +577,7 @@ func strFind(o *Ops, self any, a args) (any, error) {
 		return nil, err
 	}
 	s := self.(string)
-	if err := o.Step(len(s) >> 8); err != nil {
+	if err := o.Step(len(s) >> 5); err != nil {
 		return nil, err
 	}
 	part, from, ok, err := window(s, p[1], p[2])

@@ -81,7 +81,7 @@ func (o *Ops) Item(v, key any) (item any, ok bool, err error) {
 		if _, isInt := toInt64(key); !isInt {
 			return nil, false, Errorf(TypeError, "string indices must be integers, not '%s'", TypeName(key))
 		}
-		if err := o.Step(len(x) >> 8); err != nil {
+		if err := o.Step(len(x) >> 5); err != nil {
 			return nil, false, err
 		}
 		i, ok, err := seqIndex(key, StrLen(x), "string")

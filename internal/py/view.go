@@ -87,8 +87,24 @@ func (v dictView) Equal(other any) (bool, error) {
 
 // Same is Python's `is`: the same object, or the same small immutable value.
 func Same(a, b any) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
+	switch x := a.(type) {
+	case nil:
+		return b == nil
+	case string:
+		y, ok := b.(string)
+		return ok && x == y
+	case int64:
+		y, ok := b.(int64)
+		return ok && x == y
+	case *List:
+		y, ok := b.(*List)
+		return ok && x == y
+	case *Dict:
+		y, ok := b.(*Dict)
+		return ok && x == y
+	}
+	if b == nil {
+		return false
 	}
 	ta := reflect.TypeOf(a)
 	if ta != reflect.TypeOf(b) {

@@ -487,8 +487,8 @@ func filterGroupby(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 // TypeName implements py.Typed.
 func (g *groupTuple) TypeName() string { return "_GroupTuple" }
 
-// Repr implements py.Reprer.
-func (g *groupTuple) Repr() (string, error) { return py.Repr(g.Tuple), nil }
+// Wrapped implements py.Wrapper.
+func (g *groupTuple) Wrapped() (prefix string, inner any, suffix string) { return "", g.Tuple, "" }
 
 // Len implements py.Sizer.
 func (g *groupTuple) Len() (int, error) { return 2, nil }

@@ -95,8 +95,10 @@ func (n *namespace) SetAttr(name string, v any) error {
 	return nil
 }
 
-// Repr implements py.Reprer.
-func (n *namespace) Repr() (string, error) { return "<Namespace " + py.Repr(n.vars) + ">", nil }
+// Wrapped implements py.Wrapper.
+func (n *namespace) Wrapped() (prefix string, inner any, suffix string) {
+	return "<Namespace ", n.vars, ">"
+}
 
 // cycler gives one item after the other, for ever.
 type cycler struct {

@@ -38,6 +38,7 @@ type lexer struct {
 	state        lexState
 	balance      []byte
 	lineStarting bool
+	found        [3]int // one more than where the next {{ {# {% is, len+1 for none, 0 for not looked
 	queue        []token
 }
 
@@ -97,19 +98,20 @@ func (l *lexer) findOpener(pos int) (opener, bool) {
 	s := l.syn
 	best := opener{at: -1}
 	bestLen := 0
-	for _, d := range [...]struct {
+	for n, d := range [...]struct {
 		text string
 		kind byte
 	}{{s.varStart, 'v'}, {s.commentStart, 'c'}, {s.blockStart, 'b'}} {
-		limit := len(l.src)
-		if best.at >= 0 {
-			limit = min(limit, best.at+len(d.text))
+		if l.found[n] < pos+1 { // the last one found is behind us
+			l.found[n] = len(l.src) + 1
+			if i := strings.Index(l.src[pos:], d.text); i >= 0 {
+				l.found[n] = pos + i + 1
+			}
 		}
-		i := strings.Index(l.src[pos:limit], d.text)
-		if i < 0 {
+		i := l.found[n] - 1
+		if i == len(l.src) {
 			continue
 		}
-		i += pos
 		if best.at < 0 || i < best.at || i == best.at && len(d.text) > bestLen {
 			best, bestLen = opener{at: i, end: i + len(d.text), kind: d.kind}, len(d.text)
 		}

@@ -78,13 +78,8 @@ func (u *undefined) Equal(other any) (bool, error) {
 	return ok && o.strict == u.strict, u.refuse()
 }
 
-// HashError implements py.Unhashable for the strict kind, and keeps the other out of dicts too.
-func (u *undefined) HashError() error {
-	if err := u.refuse(); err != nil {
-		return err
-	}
-	return py.Errorf(py.TypeError, "unhashable type: 'Undefined'")
-}
+// HashError implements py.Unhashable: the strict kind cannot be a key.
+func (u *undefined) HashError() error { return u.refuse() }
 
 // Attr implements py.Attributer: every attribute of nothing is an error.
 func (u *undefined) Attr(string) (any, bool, error) { return nil, false, u.Fail() }
