@@ -261,26 +261,21 @@ func (r *run) onlyif(ctx context.Context, c *chunk, v any) (skip bool, comment s
 	return false, comment, nil
 }
 
-// unless skips where a command succeeds; of functions, where all are true.
+// unless skips where every command or function succeeds.
 func (r *run) unless(ctx context.Context, c *chunk, v any) (skip bool, comment string, err error) {
 	for _, e := range items(v) {
 		ok, valid, err := r.condition(ctx, c, e, true)
 		if err != nil {
 			return false, "", err
 		}
-		_, isCmd := e.(string)
-		switch {
-		case !valid:
+		if !valid {
 			comment = "unless condition is false, bad type passed"
-		case ok && isCmd:
-			return true, "unless condition is true", nil
-		case ok:
-			skip, comment = true, "unless condition is true"
-		case isCmd:
-			skip, comment = false, "unless condition is false"
-		default:
+			continue
+		}
+		if !ok {
 			return false, "unless condition is false", nil
 		}
+		skip, comment = true, "unless condition is true"
 	}
 	return skip, comment, nil
 }
@@ -365,7 +360,7 @@ func (r *run) retry(ctx context.Context, c *chunk, reqs []state.Requisite, ret s
 	}
 	var log []string
 	for try := int64(1); try < s.attempts && (ret.Result == state.True) != s.until; try++ {
-		log = append(log, fmt.Sprintf("Attempt %d: Returned a result of %q, with the following comment: %q", try, triName(ret.Result), ret.Comment))
+		log = append(log, fmt.Sprintf("Attempt %d: Returned a result of \"%s\", with the following comment: \"%s\"", try, triName(ret.Result), ret.Comment))
 		wait := s.interval
 		if s.splay > 0 {
 			wait += rand.Int64N(s.splay + 1)

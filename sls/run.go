@@ -36,7 +36,7 @@ func (p *Program) Run(ctx context.Context, sink Sink, backups string) ([]StateRe
 		Host: p.in.Host, Roots: p.in.Roots, Pillar: orEmpty(p.in.Pillar), Grains: orEmpty(p.in.Grains), Backups: backups,
 		Accumulated: map[string]*py.Dict{}, Cache: map[string]any{},
 		Render: func(ctx context.Context, t state.Template) (string, error) {
-			return p.renderer.Text(ctx, t.Name, t.Path, t.Source, t.Vars)
+			return p.renderer.Text(ctx, t.Name, t.Source, t.Vars)
 		},
 		Modules: func(ctx context.Context, name string, args []any, kw *py.Dict) (any, error) {
 			return p.renderer.Modules().Call(ctx, name, args, kw)

@@ -151,13 +151,14 @@ func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (s
 	return t.Render(ctx, Vars(f.Path, sls))
 }
 
-// Text renders a template of a file state. name is how errors call it, file its salt:// path or "".
-func (r *Renderer) Text(ctx context.Context, name, file, src string, vars *py.Dict) (string, error) {
+// Text renders a template of a file state. name is how errors call it. As in Salt, such a template does not see
+// tpldir and its like.
+func (r *Renderer) Text(ctx context.Context, name, src string, vars *py.Dict) (string, error) {
 	t, err := r.j.Parse(name, src)
 	if err != nil {
 		return "", err
 	}
-	v := Vars(file, "")
+	v := py.NewDict()
 	v.Update(vars)
 	return t.Render(ctx, v)
 }

@@ -80,9 +80,9 @@ func Would(changes *py.Dict, format string, args ...any) Return {
 type Template struct {
 	// Engine is "jinja".
 	Engine string
-	// Name is how errors call the text; Path is its salt:// path, "" for a text of the state itself.
-	Name, Path string
-	Source     string
+	// Name is how errors call the text.
+	Name   string
+	Source string
 	// Vars are the variables on top of Salt's own.
 	Vars *py.Dict
 }

@@ -358,7 +358,7 @@ func cmdScript(c *Call) Return {
 	content, _, err := c.fetch(source)
 	if err != nil {
 		ret := Failf("Unable to cache script %s from saltenv 'base'", source)
-		ret.Comment += ": " + err.Error()
+		ret.Changes = py.NewDict("retcode", int64(1), "stdout", "", "stderr", "", "cache_error", true)
 		return ret
 	}
 	if c.has("template") {

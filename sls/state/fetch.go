@@ -235,7 +235,6 @@ func (c *Call) renderText(text, name string) (string, error) {
 func (c *Call) renderFile(text, source string) (string, error) {
 	t := Template{Name: source, Source: text}
 	if scheme(source) == "salt" {
-		t.Path = strings.TrimPrefix(source, "salt://")
 		if f, err := c.Roots.Find(source); err == nil {
 			t.Name = f.Display()
 		}
@@ -254,5 +253,8 @@ func (c *Call) render(t Template) (string, error) {
 		t.Vars.SetStr(k, v)
 	}
 	t.Vars.Update(c.vars())
+	if d := c.Accumulated[c.expand(c.Name)]; d != nil {
+		t.Vars.SetStr("accumulator", d)
+	}
 	return c.Render(c.Ctx, t)
 }

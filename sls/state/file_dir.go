@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"sort"
 	"strings"
 
 	"corpus-git/internal/py"
@@ -102,7 +101,9 @@ func fileDirectory(c *Call) Return {
 	if !isDir(name) {
 		if !isDir(filepath.Dir(name)) {
 			if !c.boolean("makedirs", false) {
-				return Failf("No directory to create %s in", name)
+				r := Failf("No directory to create %s in", name)
+				r.Changes = py.NewDict(name, py.NewDict("directory", "new"))
+				return r
 			}
 			if err := c.makeDirs(filepath.Dir(name), o, dirMode); err != nil {
 				return Failf("Failed to create directory %s: %s", name, why(err))
@@ -175,26 +176,43 @@ type dirWork struct {
 	depth                       int
 	keep                        map[string]bool
 	exclude                     []string
+	gone                        []string // all that cleanUp found, also below a directory that went
 }
 
-// walk calls fn for everything below the directory, as deep as max_depth allows, in the order of names.
-func (w *dirWork) walk(fn func(path string, d fs.DirEntry) error) error {
-	base := strings.Count(w.name, "/")
-	return filepath.WalkDir(w.name, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
+// walk calls fn for everything below the directory, as deep as max_depth allows: of each directory first the
+// files, then the directories, then what is below those (dirsFirst swaps the first two).
+func (w *dirWork) walk(dirsFirst bool, fn func(path string, d fs.DirEntry) error) error {
+	return w.walkDir(w.name, 0, dirsFirst, fn)
+}
+
+func (w *dirWork) walkDir(dir string, level int, dirsFirst bool, fn func(path string, d fs.DirEntry) error) error {
+	if w.depth >= 0 && level >= w.depth {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, dirs := range []bool{dirsFirst, !dirsFirst} {
+		for _, e := range entries {
+			if e.IsDir() != dirs {
+				continue
+			}
+			if err := fn(filepath.Join(dir, e.Name()), e); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range entries {
+		p := filepath.Join(dir, e.Name())
+		if !e.IsDir() || !isDir(p) {
+			continue
+		}
+		if err := w.walkDir(p, level+1, dirsFirst, fn); err != nil {
 			return err
 		}
-		if p == w.name {
-			return nil
-		}
-		if w.depth >= 0 && strings.Count(p, "/")-base > w.depth {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		return fn(p, d)
-	})
+	}
+	return nil
 }
 
 // recurseChanges enforces owner and mode below the directory and reports what changed.
@@ -213,7 +231,7 @@ func (w *dirWork) recurseChanges(report func(path string, ch *py.Dict)) error {
 	} else if o.group == nil {
 		return fmt.Errorf("group not specified, but configured as a target for recursive ownership management")
 	}
-	return w.walk(func(p string, d fs.DirEntry) error {
+	return w.walk(false, func(p string, d fs.DirEntry) error {
 		var mode *fs.FileMode
 		if d.IsDir() {
 			if w.rec.ignoreDirs {
@@ -241,18 +259,27 @@ func (w *dirWork) recurseChanges(report func(path string, ch *py.Dict)) error {
 }
 
 func (w *dirWork) apply(ret Return) Return {
+	fresh := ret.Changes.Has(w.name)
+	// As in Salt, a change stands under its path, and once more at the top, where the last one wins.
+	report := func(p string, ch *py.Dict) {
+		if ch.Len() == 0 {
+			return
+		}
+		ret.Set(p, ch)
+		for _, e := range ch.Items() {
+			ret.Set(py.Str(e.Key), e.Value)
+		}
+	}
 	if !w.childrenOnly {
 		ch, err := w.c.enforce(w.name, w.owner, w.dirMode, true)
 		if err != nil {
 			return Failf("Failed to change owner or mode of %s: %s", w.name, why(err))
 		}
-		if !ret.Changes.Has(w.name) { // of a new directory all is new
-			for _, e := range ch.Items() {
-				ret.Set(py.Str(e.Key), e.Value)
-			}
+		if !fresh { // of a new directory all is new
+			report(w.name, ch)
 		}
 	}
-	err := w.recurseChanges(func(p string, ch *py.Dict) { ret.Set(p, ch) })
+	err := w.recurseChanges(report)
 	if err != nil {
 		ret.Result, ret.Comment = False, why(err)
 		return ret
@@ -266,6 +293,9 @@ func (w *dirWork) apply(ret Return) Return {
 			l := py.NewList()
 			for _, r := range removed {
 				l.Append(r)
+			}
+			for _, p := range w.gone {
+				ret.Set(p, py.NewDict("removed", "Removed due to clean"))
 			}
 			ret.Set("removed", l)
 			ret.Comment = "Files cleaned from directory " + w.name
@@ -281,8 +311,8 @@ func (w *dirWork) apply(ret Return) Return {
 		ret.Comment = "The directory " + w.name + " is in the correct state"
 	case w.childrenOnly:
 		ret.Comment = "Directory " + w.name + "/* updated"
-	case ret.Changes.Has(w.name):
-		ret.Comment = ""
+	case fresh:
+		ret.Comment = "" // Salt says nothing of a new directory
 	default:
 		ret.Comment = "Directory " + w.name + " updated"
 	}
@@ -361,10 +391,10 @@ func (c *Call) keep(root string) map[string]bool {
 	return keep
 }
 
-// cleanUp removes what is not kept, deepest first, and names it.
+// cleanUp removes what is not kept, and names what it removed; of a removed directory, not what was in it.
 func (w *dirWork) cleanUp() ([]string, error) {
-	var doomed []string
-	err := w.walk(func(p string, _ fs.DirEntry) error {
+	w.gone = nil
+	err := w.walk(true, func(p string, _ fs.DirEntry) error {
 		if w.keep[p] {
 			return nil
 		}
@@ -374,25 +404,18 @@ func (w *dirWork) cleanUp() ([]string, error) {
 				return nil
 			}
 		}
-		doomed = append(doomed, p)
+		w.gone = append(w.gone, p)
 		return nil
 	})
 	if err != nil || w.c.Test {
-		return doomed, err
+		return w.gone, err
 	}
-	sort.Sort(sort.Reverse(sort.StringSlice(doomed)))
 	var removed []string
-	for _, p := range doomed {
-		st, err := os.Lstat(p)
-		if err != nil {
+	for _, p := range w.gone {
+		if !lexists(p) {
 			continue
 		}
-		if st.IsDir() {
-			if entries, err := os.ReadDir(p); err == nil && len(entries) > 0 {
-				continue // holds something that is kept
-			}
-		}
-		if err := os.Remove(p); err != nil {
+		if err := os.RemoveAll(p); err != nil {
 			return removed, err
 		}
 		removed = append(removed, p)

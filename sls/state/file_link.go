@@ -158,7 +158,6 @@ func (c *Call) makeWay(name string, ret *Return) *Return {
 		if err := os.RemoveAll(name); err != nil {
 			return fail("Failed to remove %s: %s", name, why(err))
 		}
-		ret.Set("forced", "Symlink was forcibly replaced")
 	case isFile(name):
 		return fail("File exists where the symlink %s should be", name)
 	default:

@@ -299,7 +299,7 @@ func (c *Call) checkCmd(m managed) (Return, bool) {
 		return Failf("check_cmd execution failed: %s", err), false
 	}
 	if res.Retcode != 0 {
-		ret := Failf("check_cmd execution failed\n%s", strings.TrimSpace(res.Stdout+"\n"+res.Stderr))
+		ret := Failf("%s", strings.TrimSpace("check_cmd execution failed\n"+strings.TrimSpace(res.Stdout+"\n"+res.Stderr)))
 		ret.SkipWatch = true
 		ret.Command = command(sh.Line, res)
 		return ret, false
@@ -355,6 +355,10 @@ func (c *Call) update(m *managed, ret *Return) error {
 			return c.writeNew(target, *m)
 		}
 		ret.Set("diff", "Replace symbolic link with regular file")
+		if old, err := os.ReadFile(m.path); err == nil && m.isText {
+			ret.Diff = diffText(old, m.data)
+			ret.Set("diff", ret.Diff)
+		}
 		return c.writeNew(m.path, *m)
 	}
 	old, err := os.ReadFile(m.path)
@@ -430,8 +434,16 @@ func (c *Call) create(m *managed, ret *Return) string {
 	if m.owner.group != nil && *m.owner.group != c.Host.EGID && sys.Gid == uint32(*m.owner.group) {
 		ret.Set("group", m.owner.grpName)
 	}
+	// Salt makes the file from a temporary one of mode 0600, and reports the mode where that is not the wanted one.
+	made, want := c.newMode(0o666), c.newMode(0o666)
 	if m.mode != nil {
-		ret.Set("mode", octal(*m.mode))
+		want = *m.mode
+	}
+	if m.mode != nil || m.hasData && !m.isText {
+		made = 0o600
+	}
+	if made != want {
+		ret.Set("mode", octal(want))
 	}
 	return ""
 }

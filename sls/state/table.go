@@ -33,7 +33,7 @@ func NewTable() *Table {
 		watch: map[string]func(c *Call, sfun string) Return{},
 		alias: map[string]string{},
 	}
-	for _, add := range []func(*Table){addCmd, addTest, addFile} {
+	for _, add := range []func(*Table){addCmd, addTest, addFile, addFileEdit, addFileCopy} {
 		add(t)
 	}
 	return t

@@ -118,9 +118,7 @@ func testWatch(c *Call, _ string) Return {
 			ret.Changes = d
 			return ret
 		}
-		if d == false {
-			return ret
-		}
+		return Failf("'Changes' should be a dictionary.")
 	}
 	changed := py.NewList()
 	for _, r := range c.Requires {

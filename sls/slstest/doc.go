@@ -1,0 +1,10 @@
+// Package slstest is the conformance suite of SLS runners: trees of SLS files, each with what Salt does with it.
+//
+// It owns the trees (testdata/*.txtar) and how a runner is held against them. What a tree expects was recorded
+// from the real Salt: every state in order, its result, its changes and comment, and the files afterwards.
+//
+// A tree is a txtar archive. Its comment describes it; lines "key: value" in it set options (test: true).
+// Files below salt/ are the file roots, with @D@ standing for the working directory; salt/t.sls is run. setup.sh
+// prepares the working directory; pillar.json and cfg.json are data. golden is what Salt did; where the built-in
+// runner differs on purpose, golden.builtin says how, and the comment says why.
+package slstest

@@ -1,0 +1,250 @@
+package slstest
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/sls"
+	"corpus-git/sls/fileroot"
+	"corpus-git/sls/grains"
+	"corpus-git/sls/host"
+)
+
+//go:embed testdata/*.txtar
+var trees embed.FS
+
+// Options of a run of the suite.
+type Options struct {
+	// New makes the runner for one tree; dir is a scratch directory of its own.
+	New func(t *testing.T, dir string) sls.Runner
+	// Update, where not "", is the testdata directory whose golden files are written instead of compared.
+	Update string
+	// Only runs the trees whose name holds it.
+	Only string
+}
+
+// minTrees guards against a suite that runs nothing.
+const minTrees = 40
+
+// Run holds a runner against every tree.
+func Run(t *testing.T, o Options) {
+	entries, err := fs.Glob(trees, "testdata/*.txtar")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(entries), minTrees, "the suite has lost its trees")
+	for _, e := range entries {
+		name := strings.TrimSuffix(filepath.Base(e), ".txtar")
+		if !strings.Contains(name, o.Only) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			src, err := fs.ReadFile(trees, e)
+			require.NoError(t, err)
+			one(t, o, name, src)
+		})
+	}
+}
+
+func one(t *testing.T, o Options, name string, src []byte) {
+	a := txtar.Parse(src)
+	opts := options(string(a.Comment))
+	if opts["root"] == "true" && os.Geteuid() != 0 {
+		t.Skip("this tree needs root")
+	}
+	base := t.TempDir()
+	work, roots := filepath.Join(base, "work"), filepath.Join(base, "salt")
+	require.NoError(t, os.Mkdir(work, 0o755))
+	in := &sls.Input{SLS: "t", Roots: fileroot.Roots{fileroot.OnDisk(roots)}, Host: host.New(execx.OS{}),
+		Test: opts["test"] == "true", Grains: grains.Collect(grains.Source{ID: "corpus-test"}),
+		Pillar: py.NewDict(), Cfg: py.NewDict("name", "t", "data", py.NewDict("dir", work))}
+	var golden, builtin string
+	for _, f := range a.Files {
+		text := strings.ReplaceAll(string(f.Data), "@D@", work)
+		switch {
+		case f.Name == "golden":
+			golden = string(f.Data)
+		case f.Name == "golden.builtin":
+			builtin = string(f.Data)
+		case f.Name == "pillar.json":
+			v, err := py.FromJSON(text)
+			require.NoError(t, err)
+			in.Pillar = v.(*py.Dict)
+		case f.Name == "setup.sh":
+			cmd := exec.Command("/bin/sh", "-ec", "umask 022\n"+text)
+			cmd.Dir = work
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		default:
+			p := filepath.Join(base, f.Name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(p), 0o755))
+			require.NoError(t, os.WriteFile(p, []byte(text), 0o644))
+		}
+	}
+	runner := o.New(t, filepath.Join(base, "runner"))
+	res, err := runner.Apply(context.Background(), in, sls.Discard{})
+	got := report(res, err, work)
+	got += files(t, work)
+	if o.Update != "" {
+		update(t, o, name, runner.Name(), a, golden, got)
+		return
+	}
+	want := golden
+	if runner.Name() == "builtin" && builtin != "" {
+		want = builtin
+	}
+	require.NotEmpty(t, want, "the tree has no golden file")
+	require.Equal(t, want, got)
+}
+
+func options(comment string) map[string]string {
+	out := map[string]string{}
+	for _, l := range strings.Split(comment, "\n") {
+		if k, v, ok := strings.Cut(l, ": "); ok && !strings.Contains(k, " ") {
+			out[k] = strings.TrimSpace(v)
+		}
+	}
+	return out
+}
+
+// report is what a run did, as text: a block for each state.
+func report(res *sls.StepResult, err error, work string) string {
+	if err != nil {
+		return "error\n" // the wording of compile errors is our own
+	}
+	var b strings.Builder
+	for _, s := range res.States {
+		changed := ""
+		if s.Changed {
+			changed = " changed"
+		}
+		fmt.Fprintf(&b, "%s %s %s: %s%s\n", s.Function, quote(s.ID), quote(s.Name), s.Outcome, changed)
+		if c := normalize(s.Changes); c != "" {
+			fmt.Fprintf(&b, "  changes %s\n", c)
+		}
+		if c := comment(s.Comment); c != "" {
+			j, _ := json.Marshal(c)
+			fmt.Fprintf(&b, "  comment %s\n", j)
+		}
+	}
+	return strings.ReplaceAll(b.String(), work, "@D@")
+}
+
+// comment drops what Salt says of its own insides: of an exception only the message stays.
+func comment(s string) string {
+	msg, ok := strings.CutPrefix(s, "An exception occurred in this state: ")
+	if !ok {
+		return s
+	}
+	if strings.HasPrefix(msg, "Traceback") {
+		lines := strings.Split(strings.TrimSpace(msg), "\n")
+		_, msg, _ = strings.Cut(lines[len(lines)-1], ": ")
+	}
+	return msg
+}
+
+func quote(s string) string {
+	if strings.ContainsAny(s, " \n\t:") || s == "" {
+		j, _ := json.Marshal(s)
+		return string(j)
+	}
+	return s
+}
+
+// normalize sorts the changes and drops what differs from run to run.
+func normalize(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	var v map[string]any
+	if json.Unmarshal(raw, &v) != nil {
+		return string(raw)
+	}
+	delete(v, "pid")
+	out, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(out)
+}
+
+// files lists what is in the working directory: mode, kind, content.
+func files(t *testing.T, work string) string {
+	var out []string
+	require.NoError(t, filepath.WalkDir(work, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || p == work {
+			return err
+		}
+		rel, st := strings.TrimPrefix(p, work+"/"), must(d.Info())
+		mode := fmt.Sprintf("%04o", uint32(st.Mode().Perm())|special(st.Mode()))
+		switch {
+		case st.IsDir():
+			out = append(out, fmt.Sprintf("%s %s/", mode, rel))
+		case st.Mode()&fs.ModeSymlink != 0:
+			to := must(os.Readlink(p))
+			out = append(out, fmt.Sprintf("link %s -> %s", rel, to))
+		default:
+			j, _ := json.Marshal(string(must(os.ReadFile(p))))
+			out = append(out, fmt.Sprintf("%s %s %s", mode, rel, j))
+		}
+		return nil
+	}))
+	sort.Strings(out)
+	if len(out) == 0 {
+		return ""
+	}
+	return strings.ReplaceAll("files\n  "+strings.Join(out, "\n  ")+"\n", work, "@D@")
+}
+
+func special(m fs.FileMode) uint32 {
+	n := uint32(0)
+	if m&fs.ModeSetuid != 0 {
+		n |= 0o4000
+	}
+	if m&fs.ModeSetgid != 0 {
+		n |= 0o2000
+	}
+	if m&fs.ModeSticky != 0 {
+		n |= 0o1000
+	}
+	return n
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// update writes what the runner did into the tree: Salt's into golden, the built-in runner's into
+// golden.builtin where it differs.
+func update(t *testing.T, o Options, name, runner string, a *txtar.Archive, golden, got string) {
+	section := "golden"
+	if runner == "builtin" {
+		section = "golden.builtin"
+	}
+	kept := a.Files[:0:0]
+	for _, f := range a.Files {
+		if f.Name != section {
+			kept = append(kept, f)
+		}
+	}
+	if section == "golden" || got != golden {
+		kept = append(kept, txtar.File{Name: section, Data: []byte(got)})
+	}
+	a.Files = kept
+	require.NoError(t, os.WriteFile(filepath.Join(o.Update, name+".txtar"), txtar.Format(a), 0o644))
+}
