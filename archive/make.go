@@ -46,14 +46,49 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	m := &making{s: s, tmp: tmp, begun: begun, req: req}
 	rec, err := m.build(ctx)
 	if err == nil {
-		err = vfs.RenameDurable(s.fs, tmp, final)
+		err = s.absorb(final, tmp)
+	}
+	published := false
+	if err == nil {
+		err = s.fs.Rename(tmp, final)
+		published = err == nil
+	}
+	if published {
+		err = vfs.SyncParents(s.fs, final)
 	}
 	if err != nil {
 		_ = s.reaper.Remove(tmp) // what can't be removed now is swept later
-		_ = s.reaper.Remove(final)
+		if published {
+			_ = s.reaper.Remove(final)
+		}
 		return Archive{}, explain(op, err)
 	}
 	return Archive{Record: rec, Path: final, Own: rec.Sizes.Disk, Whole: true}, nil
+}
+
+// absorb moves what a hook has put where the archive is about to be (a dump made before it) into the archive.
+func (s *Store) absorb(final, tmp string) error {
+	names, err := s.fs.ReadDir(final)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		to := filepath.Join(tmp, n)
+		if ok, err := vfs.Exists(s.fs, to); err != nil || ok {
+			return fault.New(fault.Refused, "make archive", "%s is in the way (%w)", filepath.Join(final, n), errors.Join(fs.ErrExist, err)).
+				WithHint("a hook may put anything into an archive but project, pillar, manifest and deployment.json")
+		}
+		if err := s.fs.Rename(filepath.Join(final, n), to); err != nil {
+			return err
+		}
+	}
+	if err := vfs.SyncDir(s.fs, tmp); err != nil {
+		return err
+	}
+	return s.fs.Remove(final)
 }
 
 // explain gives an error of the disk its hint.

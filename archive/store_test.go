@@ -225,3 +225,25 @@ func TestDamagedManifest(t *testing.T) {
 	requireSame(t, before, snapshot(t, s.p.Live()))
 	s.make() // a new one needs no reference
 }
+
+// A hook that runs before the archive may already have put a dump where the archive is going to be.
+func TestDumpMadeBeforeTheArchive(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	f := s.facts()
+	dir := s.p.Archive(f.At, f.ID)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "dumps"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "dumps/db.sql"), []byte("x"), 0o600))
+	a, err := s.s.Make(context.Background(), archive.MakeRequest{Facts: f})
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(a.Path, "dumps/db.sql"))
+	s.requireExact(a)
+
+	f = s.facts()
+	dir = s.p.Archive(f.At, f.ID)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "project"), 0o755))
+	_, err = s.s.Make(context.Background(), archive.MakeRequest{Facts: f})
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.DirExists(t, filepath.Join(dir, "project"), "it is not ours to delete")
+	s.requireNoLeftovers()
+}
