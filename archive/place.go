@@ -1,0 +1,338 @@
+package archive
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"corpus-git/internal/vfs"
+)
+
+// one makes one entry that is no folder. ok is false when it vanished or was skipped.
+func (b *builder) one(i int, src, dst *cursor) (ok bool, err error) {
+	e := &b.entries[i]
+	sd, sname, err := src.at(e.Path)
+	if err != nil {
+		if vanishedErr(err) {
+			b.vanish(i)
+			return false, nil
+		}
+		return false, err
+	}
+	dd, dname, err := dst.at(e.Path)
+	if err != nil {
+		return false, err
+	}
+	name := dname
+	if b.inPlace {
+		name = vfs.TempName(dname)
+	} else if err := dd.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, named(dst.path, err)
+	}
+	if e.IsRegular() {
+		err = b.regular(e, sd, sname, dd, name)
+	} else {
+		err = b.special(e, sd, sname, dd, name)
+	}
+	switch {
+	case errors.Is(err, errSkip):
+		return false, nil
+	case errors.Is(err, errVanished):
+		_ = dd.Remove(name)
+		b.vanish(i)
+		return false, nil
+	case err != nil:
+		if b.inPlace {
+			_ = dd.Remove(name)
+		}
+		return false, named(dst.path, err)
+	}
+	if b.inPlace {
+		if err := dd.Rename(name, dname); err != nil {
+			_ = dd.Remove(name)
+			return false, err
+		}
+		st, err := dd.Lstat(dname)
+		if err != nil {
+			return false, err
+		}
+		e.Copy = ident(st)
+	}
+	return true, nil
+}
+
+var (
+	errVanished = errors.New("vanished")
+	errSkip     = errors.New("skipped")
+)
+
+func (b *builder) vanish(i int) {
+	b.mu.Lock()
+	b.dropped[i] = true
+	b.notes.Vanished++
+	b.mu.Unlock()
+}
+
+// regular copies a regular file to a name where nothing is. A file that changes while it is read is read again; one that
+// changes each time is kept as last read, and noted.
+func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) (err error) {
+	in, err := sd.OpenFile(sname, os.O_RDONLY, 0)
+	if err != nil {
+		if vanishedErr(err) {
+			return errVanished
+		}
+		return err
+	}
+	defer func() { _ = in.Close() }() // opened for reading: nothing is lost
+	st, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.IsRegular() {
+		return errVanished
+	}
+	out, err := dd.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := out.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	stable := false
+	for try := 0; try < readTries && !stable; try++ {
+		if try > 0 {
+			if err := rewind(in, out); err != nil {
+				return err
+			}
+		}
+		n, err := out.CopyFrom(in)
+		if err != nil {
+			return err
+		}
+		after, err := in.Stat()
+		if err != nil {
+			return err
+		}
+		stable = n == after.Size && after.Size == st.Size && after.Mtime == st.Mtime && after.Ctime == st.Ctime
+		st = after
+	}
+	if !b.trustAttrs {
+		if ident(st) != e.Live || st.Size != e.Size {
+			e.Version = b.version.Add(1)
+		}
+		e.fill(st)
+	}
+	if !stable {
+		e.Flags |= FlagUnstable
+		b.note(func(n *Notes) { n.Unstable++; n.UnstableNames = noteName(n.UnstableNames, e.Path) })
+	}
+	if err := b.own(e, out.Chown); err != nil {
+		return err
+	}
+	if err := b.xattrs(e, sd, sname, dd, name); err != nil {
+		return err
+	}
+	if err := out.Chmod(e.Mode & 0o7777); err != nil {
+		return err
+	}
+	if err := out.Utimes(e.Mtime); err != nil {
+		return err
+	}
+	made, err := out.Stat()
+	e.Copy = ident(made)
+	return err
+}
+
+func rewind(in, out vfs.File) error {
+	for _, f := range []vfs.File{in, out} {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	return out.Truncate(0)
+}
+
+// special makes a symbolic link, a fifo or a device.
+func (b *builder) special(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+	var err error
+	switch e.Type() {
+	case syscall.S_IFLNK:
+		err = dd.Symlink(e.Target, name)
+	case syscall.S_IFIFO:
+		err = dd.Mknod(name, syscall.S_IFIFO|0o600, 0)
+	case syscall.S_IFCHR, syscall.S_IFBLK:
+		if err = dd.Mknod(name, e.Type()|0o600, e.Rdev); errors.Is(err, syscall.EPERM) {
+			return b.skip(e)
+		}
+	default:
+		return b.skip(e)
+	}
+	if err != nil {
+		return err
+	}
+	return b.attrs(e, sd, sname, dd, name)
+}
+
+func (b *builder) skip(e *Entry) error {
+	e.Flags |= FlagSkipped
+	e.Copy = Ident{}
+	b.note(func(n *Notes) { n.Skipped++; n.SkippedNames = noteName(n.SkippedNames, e.Path) })
+	return errSkip
+}
+
+// attrs sets everything but content by path, and notes the identity of the copy. chown clears setuid, so modes come after.
+func (b *builder) attrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+	if err := b.own(e, func(uid, gid int) error { return dd.Lchown(name, uid, gid) }); err != nil {
+		return err
+	}
+	if err := b.xattrs(e, sd, sname, dd, name); err != nil {
+		return err
+	}
+	// Times before the mode: a folder without x refuses its own ".".
+	if err := dd.Lutimes(name, e.Mtime); err != nil {
+		return err
+	}
+	if e.Type() != syscall.S_IFLNK {
+		if err := dd.Chmod(name, e.Mode&0o7777); err != nil {
+			return err
+		}
+	}
+	st, err := dd.Lstat(name)
+	e.Copy = ident(st)
+	return err
+}
+
+// own sets the owner; an ordinary user who may not is told apart from a failure.
+func (b *builder) own(e *Entry, chown func(uid, gid int) error) error {
+	err := chown(int(e.UID), int(e.GID))
+	if !errors.Is(err, syscall.EPERM) {
+		return err
+	}
+	_ = chown(-1, int(e.GID)) // the group alone may be allowed
+	b.flag(e, FlagOwner)
+	b.note(func(n *Notes) { n.Owners++ })
+	return nil
+}
+
+// xattrs makes the extended attributes those of the source.
+func (b *builder) xattrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+	want, err := sd.Xattrs(sname)
+	if err != nil {
+		if vanishedErr(err) {
+			return errVanished
+		}
+		return err
+	}
+	have, err := dd.Xattrs(name)
+	if err != nil {
+		return err
+	}
+	if !b.trustAttrs {
+		e.Xattrs = xattrDigest(want)
+	}
+	if len(want) == 0 && len(have) == 0 {
+		return nil
+	}
+	lost := false
+	set := func(x vfs.Xattr) error {
+		err := dd.SetXattr(name, x)
+		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EOPNOTSUPP) {
+			lost = true
+			return nil
+		}
+		return err
+	}
+	for _, h := range have {
+		if !slices.ContainsFunc(want, func(w vfs.Xattr) bool { return w.Name == h.Name }) {
+			if err := set(vfs.Xattr{Name: h.Name}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, w := range want {
+		if slices.ContainsFunc(have, func(h vfs.Xattr) bool { return h.Name == w.Name && string(h.Value) == string(w.Value) }) {
+			continue
+		}
+		if err := set(w); err != nil {
+			return err
+		}
+	}
+	if lost {
+		b.flag(e, FlagXattr)
+		b.note(func(n *Notes) { n.Xattrs++ })
+	}
+	return nil
+}
+
+// finishDir sets the attributes of a folder once its content is in place.
+func (b *builder) finishDir(i int) error {
+	e := &b.entries[i]
+	d, err := b.dst.OpenDir(e.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	sparent, sname := b.src, e.Path
+	if !b.trustAttrs {
+		st, err := b.src.Lstat(e.Path)
+		switch {
+		case vanishedErr(err) || (err == nil && !st.IsDir()):
+			b.note(func(n *Notes) { n.Vanished++ })
+			return d.Lutimes(".", e.Mtime)
+		case err != nil:
+			return err
+		case st.Ctime != e.Live.Ctime:
+			e.Flags |= FlagUnstable
+			b.note(func(n *Notes) { n.Unstable++; n.UnstableNames = noteName(n.UnstableNames, e.Path) })
+		}
+	}
+	err = b.attrs(e, sparent, sname, d, ".")
+	if errors.Is(err, fs.ErrPermission) && e.Mode&0o100 == 0 {
+		// Without x even the owner can't look at "."; ask from above.
+		var st vfs.Stat
+		if st, err = b.dst.Lstat(e.Path); err == nil {
+			e.Copy = ident(st)
+		}
+	}
+	if errors.Is(err, errVanished) {
+		b.note(func(n *Notes) { n.Vanished++ })
+		return nil
+	}
+	return named(e.Path, err)
+}
+
+// cursor opens the folder of a path, and keeps it open for the next path in it.
+type cursor struct {
+	root vfs.Dir
+	path string
+	d    vfs.Dir
+}
+
+func (c *cursor) at(p string) (d vfs.Dir, name string, err error) {
+	i := strings.LastIndexByte(p, '/')
+	if i < 0 {
+		return c.root, p, nil
+	}
+	if c.d == nil || c.path != p[:i] {
+		c.close()
+		d, err := c.root.OpenDir(p[:i])
+		if err != nil {
+			return nil, "", err
+		}
+		c.d, c.path = d, p[:i]
+	}
+	return c.d, p[i+1:], nil
+}
+
+func (c *cursor) close() {
+	if c.d != nil {
+		_ = c.d.Close() // opened for reading
+		c.d = nil
+	}
+}
