@@ -12,7 +12,7 @@
 //
 // Invariants: a Dict keeps insertion order, and 1, 1.0 and True are one key, as in Python. An int64 is
 // never held in a *big.Int: every operation gives the smallest form (see Norm). An error text never
-// holds the value of a variable, except the key of a KeyError.
+// holds the value of a variable.
 //
 // Limits: operations that can be made to allocate or to run without end are methods of Ops, which charges
 // them to a budget; a nil *Ops has no limits and is for trusted values.

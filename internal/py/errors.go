@@ -24,7 +24,8 @@ const (
 	LimitError ErrType = "LimitError"
 )
 
-// Error is a Python exception: its class and its message.
+// Error is a Python exception: its class and its message. Where CPython would show a value (the key of a KeyError, the
+// text that is no number) the message says it in other words.
 type Error struct {
 	Type ErrType
 	Msg  string

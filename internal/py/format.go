@@ -518,13 +518,13 @@ func (f *formatter) value(name string) (any, error) {
 	}
 	if err == nil && n >= 0 {
 		if n >= len(f.args) {
-			return nil, Errorf(IndexError, "Replacement index %d out of range for positional args tuple", n)
+			return nil, Errorf(IndexError, "Replacement index out of range for positional args tuple")
 		}
 		v = f.args[n]
 	} else {
 		var ok bool
 		if v, ok = f.kw.GetStr(first); !ok {
-			return nil, Errorf(KeyError, "%s", Repr(first))
+			return nil, Errorf(KeyError, "a name of the format string is not among the arguments")
 		}
 	}
 	for rest != "" {
@@ -543,7 +543,7 @@ func (f *formatter) value(name string) (any, error) {
 				return nil, err
 			}
 			if !ok {
-				return nil, Errorf(AttributeError, "'%s' object has no attribute %s", TypeName(v), Repr(attr))
+				return nil, Errorf(AttributeError, "'%s' object lacks an attribute of the format string", TypeName(v))
 			}
 			v = w
 			continue
@@ -570,7 +570,7 @@ func (f *formatter) value(name string) (any, error) {
 		}
 		if !ok {
 			if _, isDict := v.(*Dict); isDict {
-				return nil, Errorf(KeyError, "%s", Repr(k))
+				return nil, Errorf(KeyError, "a key of the format string is not in the dict")
 			}
 			return nil, Errorf(IndexError, "%s index out of range", TypeName(v))
 		}

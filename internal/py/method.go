@@ -3,6 +3,7 @@ package py
 import (
 	"context"
 	"math/big"
+	"strings"
 )
 
 // method is a method of one of Python's own types. self has that type.
@@ -156,7 +157,7 @@ func Bind(fn string, pos []any, kw *Dict, required int, names ...string) ([]any,
 				return err == nil
 			}
 		}
-		err = Errorf(TypeError, "%s() got an unexpected keyword argument %s", fn, Repr(k))
+		err = Errorf(TypeError, "%s() got an unexpected keyword argument; it takes %s", fn, strings.Join(names, ", "))
 		return false
 	})
 	if err != nil {

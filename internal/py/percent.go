@@ -125,7 +125,7 @@ func (p *percent) spec(s string) (int, error) {
 			return 0, err
 		}
 		if !ok {
-			return 0, Errorf(KeyError, "%s", Repr(s[i+1:j]))
+			return 0, Errorf(KeyError, "a key of the format string is not in the mapping")
 		}
 		value, keyed = v, true
 		p.vals = nil

@@ -111,7 +111,7 @@ func filterWordwrap(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	var out []string
 	for _, line := range py.SplitLines(s, false) {
 		if width <= 0 && line != "" {
-			return nil, py.Errorf(py.ValueError, "invalid width %d (must be > 0)", width)
+			return nil, py.Errorf(py.ValueError, "invalid width (must be > 0)")
 		}
 		out = append(out, strings.Join(wrapLine(line, int(min(width, 1<<30)), long, hyphens), sep))
 	}

@@ -56,7 +56,7 @@ func filterMap(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 			dflt, _ := kw.GetStr("default")
 			for _, k := range kw.Keys() {
 				if k != "attribute" && k != "default" {
-					return raise(ClassFilterArg, "Unexpected keyword argument %s", py.Repr(k))
+					return raise(ClassFilterArg, "Unexpected keyword argument")
 				}
 			}
 			var err error

@@ -33,10 +33,12 @@ func attrParts(attr any) []any {
 // attrGetter reads an attribute path off an item. dflt, where not nil, replaces what is undefined; fold ignores case.
 func attrGetter(c *Context, attr, dflt any, fold bool) (getter, error) {
 	parts := attrParts(plain(attr))
+	s, isStr := plain(attr).(string)
+	literal := isStr && c.inSource(s)
 	return func(v any) (any, error) {
 		for _, p := range parts {
 			var err error
-			if v, err = c.rt.getItem(v, p, true); err != nil {
+			if v, err = c.rt.getItem(v, p, literal); err != nil {
 				return nil, err
 			}
 			if dflt != nil && isUndefined(v) {

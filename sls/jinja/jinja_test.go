@@ -48,3 +48,48 @@ func TestCallsListsStaticChains(t *testing.T) {
 		{"salt", []string{"test", "ping"}, "salt.test.ping", 2, false},
 	}, tmpl.Calls())
 }
+
+// Errors must not show what a variable holds, wherever the value stands.
+func TestErrorsHideValues(t *testing.T) {
+	const secret = "hunter2"
+	for _, src := range []string{
+		"{{ d[s].x }}", "{{ d[s]() }}", "{{ [d]|map(attribute=s)|map('upper')|list }}{{ ([d]|map(attribute=s)|first).x }}",
+		"{{ d.pop(s) }}", "{{ s|int + s }}", "{{ [1]|map(s)|list }}", "{{ [1]|select(s)|list }}", "{{ ('%(' ~ s ~ ')s') % d }}",
+		"{{ ('{' ~ s ~ '}').format() }}", "{{ ('{0.' ~ s ~ '}').format(1) }}", "{{ s.index('q') }}", "{{ [1].index(s) }}",
+		"{{ 1|default(**{s: 1}) }}", "{% macro m() %}{% endmacro %}{{ m(**{s: 1}) }}", "{{ range(**{s: 1}) }}", "{{ s() }}",
+		"{% for a, b in [s] %}{% endfor %}", "{{ s / 2 }}", "{{ -s }}", "{{ 1 < s }}", "{{ s|round }}", "{{ s|filesizeformat }}",
+		"{{ 1|round(1, s) }}", "{{ d|dictsort(by=s) }}", "{{ {s: 1}|xmlattr(1, 2) }}", "{{ {s ~ ' ': 1}|xmlattr }}",
+		"{{ 'x'|urlize(extra_schemes=[s]) }}", "{{ '%d' % s }}", "{{ '{:d}'.format(s) }}", "{{ dict(s) }}", "{{ d|attr(s) + 1 }}",
+	} {
+		tmpl, err := New(Options{StrictUndefined: true}).Parse("x", src)
+		require.NoError(t, err, src)
+		_, err = tmpl.Render(t.Context(), py.NewDict("s", secret, "d", py.NewDict("a", secret)))
+		require.Error(t, err, src)
+		require.NotContains(t, err.Error(), secret, src)
+	}
+}
+
+func TestTemplatesAreSharedBetweenRenders(t *testing.T) {
+	env := New(Options{Loader: MapLoader{
+		"lib":  "{% set l = [] %}{% macro m(x) %}{% do l.append(x) %}{{ l|length }}{% endmacro %}",
+		"main": "{% import 'lib' as lib %}{% for i in range(n) %}{{ lib.m(i) }}{% endfor %}",
+	}})
+	done := make(chan string)
+	for range 8 {
+		go func() {
+			tmpl, err := env.Get(context.Background(), "main")
+			if err != nil {
+				done <- err.Error()
+				return
+			}
+			out, err := tmpl.Render(context.Background(), py.NewDict("n", int64(5)))
+			if err != nil {
+				out = err.Error()
+			}
+			done <- out
+		}()
+	}
+	for range 8 {
+		require.Equal(t, "12345", <-done)
+	}
+}

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"context"
+	"strings"
 
 	"corpus-git/internal/py"
 )
@@ -114,7 +115,11 @@ func (m *macro) Call(_ context.Context, args []any, kw *py.Dict) (any, error) {
 			return nil, py.Errorf(py.TypeError, "macro %s was invoked with two values for the special caller argument."+
 				" This is most likely a bug.", m.quoted())
 		}
-		return nil, py.Errorf(py.TypeError, "macro %s takes no keyword argument %s", m.quoted(), py.Repr(rest.Keys()[0]))
+		msg := "macro " + m.quoted() + " takes no such keyword argument"
+		if k := rest.Keys()[0]; strings.Contains(f.tmpl.src, py.Str(k)+"=") {
+			msg = "macro " + m.quoted() + " takes no keyword argument " + py.Repr(k)
+		}
+		return nil, py.Errorf(py.TypeError, "%s", msg)
 	}
 	if c.varargs {
 		f.vars[c.varargsAt] = py.Tuple(append([]any(nil), args[n:]...))
