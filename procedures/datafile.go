@@ -38,7 +38,7 @@ func (d *dataFiles) read(ctx context.Context, dir fs.FS, file, display string, p
 	}
 	roots := fileroot.Roots{{FS: dir}}
 	r := render.New(&modules.Env{Host: d.tools.Host, Roots: roots, Grains: d.grains, Pillar: py.NewDict(), Opts: py.NewDict(), Static: true, Passwords: d.passwords})
-	text, err := r.Text(ctx, display, file, string(src), py.NewDict())
+	text, err := r.Text(ctx, display, string(src), render.Vars(file, ""))
 	if err != nil {
 		return nil, templateFault(err, display, src, private)
 	}

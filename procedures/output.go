@@ -148,8 +148,16 @@ func diffLines(d string) []string {
 	return strings.Split(strings.TrimRight(d, "\n"), "\n")
 }
 
-// failureLines describe a failed state whole.
+// failureLines describe a failed state whole. Its texts are redacted before they get prefixes: a secret that runs over a
+// line's end would not be found behind one.
 func (e *Env) failureLines(res sls.StateResult) []string {
+	hide := e.Prepared.Redactor.String
+	res.Comment, res.Diff = hide(res.Comment), hide(res.Diff)
+	if res.Command != nil {
+		c := *res.Command
+		c.Line, c.StderrTail = hide(c.Line), hide(c.StderrTail)
+		res.Command = &c
+	}
 	at := res.File
 	if res.Line > 0 {
 		at = fmt.Sprintf("%s:%d", res.File, res.Line)

@@ -68,11 +68,11 @@ func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
 		switch {
 		case st.Outcome == sls.FailedState:
 			lines = append(lines, "! "+st.ID+"  "+stateText(st))
-			lines = append(lines, indented(st.Comment)...)
+			lines = append(lines, indented(e.Prepared.Redactor.String(st.Comment))...)
 		case st.Outcome == sls.WouldChange || st.Changed:
 			changed++
 			lines = append(lines, "~ "+st.ID+"  "+stateText(st))
-			lines = append(lines, indented(st.Diff)...)
+			lines = append(lines, indented(e.Prepared.Redactor.String(st.Diff))...)
 		}
 	}
 	if changed == 0 && len(lines) == 0 {
