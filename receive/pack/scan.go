@@ -8,11 +8,9 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
-	"strconv"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/pjbgf/sha1cd"
 )
 
 // scanner is the first pass: it takes the stream apart, inflates every object once, writes the pack down, and hands
@@ -416,101 +414,4 @@ func (s *scanner) stream(e Entry, rec *record) error {
 	rec.hash, rec.real = name, rec.typ
 	s.g.tell(1)
 	return s.g.complete(&Object{Type: e.Type, Hash: name, Size: e.Size})
-}
-
-// feed gives the decoder the stream byte by byte, so that it takes none too many.
-type feed struct {
-	s    *scanner
-	win  []byte
-	used int
-	err  error
-}
-
-func (f *feed) more() error {
-	if f.err == nil {
-		if f.err = f.flush(); f.err == nil {
-			f.win, f.err = f.s.window()
-		}
-	}
-	return f.err
-}
-
-// flush takes what the decoder used.
-func (f *feed) flush() error {
-	n := f.used
-	f.win, f.used = nil, 0
-	return f.s.take(n)
-}
-
-func (f *feed) ReadByte() (byte, error) {
-	if f.used == len(f.win) {
-		if err := f.more(); err != nil {
-			return 0, err
-		}
-	}
-	f.used++
-	return f.win[f.used-1], nil
-}
-
-func (f *feed) Read(p []byte) (int, error) {
-	if f.used == len(f.win) {
-		if err := f.more(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, f.win[f.used:])
-	f.used += n
-	return n, nil
-}
-
-// error prefers the stream's own error to what the decoder made of it.
-func (f *feed) error(err error) error {
-	if f.err != nil {
-		return f.err
-	}
-	if err = inflateError(err); err == errShort {
-		return corrupt("zlib stream gives less than its object's size")
-	}
-	return err
-}
-
-// objectHash names objects, and detects collisions (https://shattered.io).
-type objectHash struct {
-	h   sha1cd.CollisionResistantHash
-	buf []byte
-}
-
-func newObjectHash() *objectHash {
-	return &objectHash{h: sha1cd.New().(sha1cd.CollisionResistantHash)}
-}
-
-func (o *objectHash) start(t plumbing.ObjectType, size int64) {
-	o.h.Reset()
-	o.buf = append(o.buf[:0], t.String()...)
-	o.buf = append(o.buf, ' ')
-	o.buf = strconv.AppendInt(o.buf, size, 10)
-	o.buf = append(o.buf, 0)
-	o.h.Write(o.buf)
-}
-
-func (o *objectHash) write(b []byte) { o.h.Write(b) }
-
-func (o *objectHash) finish() (h plumbing.Hash, err error) {
-	sum, collision := o.h.CollisionResistantSum(o.buf[:0])
-	o.buf = sum
-	if copy(h[:], sum); collision {
-		return h, corrupt("object %s is part of a SHA-1 collision attack", h)
-	}
-	return h, nil
-}
-
-func (o *objectHash) sum(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
-	o.start(t, int64(len(data)))
-	o.h.Write(data)
-	return o.finish()
-}
-
-// HashObject names an object, and refuses one that is made for a collision.
-func HashObject(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
-	return newObjectHash().sum(t, data)
 }

@@ -22,7 +22,7 @@
 //	err = q.Migrate()                             // durable and visible in db; then move the refs
 //
 //	p, off, ok, err := db.Locate(hash)            // where it lies, for who follows deltas himself
-//	err = store.WritePack(ctx, w, db, hashes, store.PackOptions{OfsDelta: true}) // for a fetch
+//	id, err := store.WritePack(ctx, w, db, hashes, store.PackOptions{OfsDelta: true}) // for a fetch
 //
 // What may be refused is said with *fsck.Error (a bad object), *pack.LimitError, pack.ErrCorrupt, *MissingError and *ShallowError.
 //

@@ -150,8 +150,11 @@ func (q *Quarantine) Ingest(ctx context.Context, r *bufio.Reader, o IngestOption
 	if err := q.checkModules(in.links); err != nil {
 		return nil, err
 	}
+	if err := in.links.clash(); err != nil {
+		return nil, err
+	}
 	q.ingested = in
-	return in, in.links.clash()
+	return in, nil
 }
 
 // visit checks an object that came, and notes what it needs.

@@ -1,0 +1,171 @@
+package pack
+
+import (
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// worker has what one goroutine uses again and again.
+type worker struct {
+	r     *resolver
+	z     inflater
+	h     *objectHash
+	src   []byte
+	delta []byte
+	out   []byte
+}
+
+// load makes the bytes of a node anew: from the pack at a root, from its parent otherwise.
+func (w *worker) load(n *node) ([]byte, error) {
+	var chain []*node
+	var data []byte
+	for at := n; ; at = at.parent {
+		w.r.mu.Lock()
+		data = at.data
+		// What is read here may not go back among the spare buffers meanwhile.
+		at.pins++
+		w.r.mu.Unlock()
+		chain = append(chain, at)
+		if data != nil || at.parent == nil {
+			break
+		}
+	}
+	defer func() {
+		w.r.mu.Lock()
+		defer w.r.mu.Unlock()
+		for _, c := range chain {
+			c.pins--
+			if c != n && c.pins == 0 && c.ofs < 0 && c.ref < 0 {
+				w.r.drop(c)
+			}
+		}
+	}()
+	if data == nil {
+		root := chain[len(chain)-1]
+		e, err := w.entry(root.rec)
+		if err != nil {
+			return nil, err
+		}
+		if e.Size > w.r.g.lim.DeltaBytes {
+			return nil, &LimitError{Name: "DeltaBytes", Limit: w.r.g.lim.DeltaBytes, Got: e.Size, Offset: e.Offset}
+		}
+		data = w.r.buffer(e.Size)[:e.Size]
+		if err := w.inflate(e, data); err != nil {
+			return nil, err
+		}
+	}
+	for i := len(chain) - 2; i >= 0; i-- {
+		if err := w.readDelta(chain[i].rec); err != nil {
+			return nil, err
+		}
+		_, size, _, err := DeltaSizes(w.delta)
+		if err != nil {
+			return nil, err
+		}
+		if data, err = ApplyDelta(w.r.buffer(size), data, w.delta); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// make resolves record i, a delta on n. out is child's content, in memory of its own; child is nil where nothing builds on it.
+func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out []byte, err error) {
+	g := w.r.g
+	rec := g.recs.at(i)
+	fail := func(err error) (*node, []byte, error) {
+		return nil, nil, fmt.Errorf("object at byte %d of the pack: %w", rec.off, err)
+	}
+	if err := g.ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	if n.depth+1 > g.lim.DeltaDepth {
+		return nil, nil, &LimitError{Name: "DeltaDepth", Limit: int64(g.lim.DeltaDepth), Offset: rec.off}
+	}
+	if err := w.readDelta(rec); err != nil {
+		return fail(err)
+	}
+	_, size, _, err := DeltaSizes(w.delta)
+	if err != nil {
+		return fail(err)
+	}
+	if lim := min(g.lim.DeltaBytes, g.lim.ObjectBytes); size > lim {
+		return nil, nil, &LimitError{Name: "DeltaBytes", Limit: lim, Got: size, Offset: rec.off}
+	}
+	if err := g.grown(size); err != nil {
+		return nil, nil, err
+	}
+	if int64(cap(w.out)) < size {
+		w.out = w.r.buffer(size)
+	}
+	if w.out, err = ApplyDelta(w.out, base, w.delta); err != nil {
+		return fail(err)
+	}
+	t := plumbing.ObjectType(n.rec.real)
+	if rec.hash, err = w.h.sum(t, w.out); err != nil {
+		return fail(err)
+	}
+	rec.real = uint8(t)
+	obj := &Object{Type: t, Hash: rec.hash, Size: size, Data: w.out, Base: base, BaseNote: note}
+	if err := g.complete(obj); err != nil {
+		return nil, nil, err
+	}
+	g.tell(1)
+	out = w.out
+	if child = g.newNode(i, rec, n); child != nil || cap(w.out) > maxKept {
+		w.out = nil
+	}
+	if child != nil {
+		child.note = obj.Note
+	}
+	return child, out, nil
+}
+
+func (w *worker) readDelta(rec *record) error {
+	e, err := w.entry(rec)
+	if err != nil {
+		return err
+	}
+	if int64(cap(w.delta)) < e.Size || cap(w.delta) > maxKept {
+		w.delta = make([]byte, e.Size+e.Size/2)
+	}
+	w.delta = w.delta[:e.Size]
+	return w.inflate(e, w.delta)
+}
+
+// entry reads an entry's head and the beginning of its stream, which stays in w.src.
+func (w *worker) entry(rec *record) (Entry, error) {
+	want := int64(4096)
+	if int64(cap(w.src)) < want {
+		w.src = make([]byte, want)
+	}
+	w.src = w.src[:cap(w.src)]
+	n := min(want, w.r.g.end-rec.off)
+	w.src = w.src[:n]
+	if _, err := w.r.g.file.ReadAt(w.src, rec.off); err != nil {
+		return Entry{}, err
+	}
+	return parseEntry(w.src, rec.off)
+}
+
+// inflate follows entry.
+func (w *worker) inflate(e Entry, dst []byte) error {
+	have := int64(len(w.src))
+	_, err := w.z.inflate(dst, w.src[e.Data-e.Offset:])
+	for err == errShort && e.Offset+have < w.r.g.end {
+		have = min(max(4*have, e.Size+e.Size>>10+128), w.r.g.end-e.Offset)
+		if int64(cap(w.src)) < have {
+			w.src = make([]byte, have)
+		}
+		w.src = w.src[:have]
+		if _, err := w.r.g.file.ReadAt(w.src, e.Offset); err != nil {
+			return err
+		}
+		_, err = w.z.inflate(dst, w.src[e.Data-e.Offset:])
+	}
+	if cap(w.src) > maxKept {
+		w.src = nil
+	}
+	return err
+}
