@@ -136,24 +136,6 @@ type Audit struct {
 	Entries []audit.Entry `json:"entries"`
 }
 
-// CfgEntry is one scalar or list of the configuration that SLS files get.
-type CfgEntry struct {
-	// Key is the path of the value, joined by dots.
-	Key   string `json:"key"`
-	Value any    `json:"value"`
-	// From names the layer that the value came from.
-	From string `json:"from"`
-	// Hidden tells that Value is a mark in place of a value of the pillar.
-	Hidden bool `json:"hidden,omitempty"`
-}
-
-// Cfg is printed by  cfg --json.
-type Cfg struct {
-	Version int          `json:"version"`
-	Project project.Name `json:"project"`
-	Cfg     []CfgEntry   `json:"cfg"`
-}
-
 // Check is one thing that doctor looked at.
 type Check struct {
 	Name string `json:"name"`

@@ -17,6 +17,7 @@ import (
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/registry"
@@ -160,16 +161,14 @@ func (a *archives) Export(_ context.Context, _ project.Name, id project.ID, w io
 
 type cfg struct{}
 
-func (cfg) Entries(_ context.Context, _ project.Name, reveal bool) ([]status.CfgEntry, error) {
-	pw := status.CfgEntry{Key: "data.db.password", Value: "[pillar:data.db.password]", From: "pillar", Hidden: true}
-	if reveal {
-		pw.Value, pw.Hidden = "hunter2hunter2", false
-	}
-	return []status.CfgEntry{
-		{Key: "data.db.name", Value: "appdb", From: "PILLAR.sample"}, pw,
-		{Key: "data.hosts", Value: []any{"a.example", "b.example"}, From: "env_defaults.prod"},
-		{Key: "keep_archives", Value: 3, From: "built in"},
-	}, nil
+func (cfg) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
+	sample := py.NewDict("makina-projects."+string(name), py.NewDict("data", py.NewDict("db", py.NewDict("name", "appdb"), "hosts", py.NewList("a.example", "b.example"))))
+	pillar := py.NewDict("makina-projects."+string(name), py.NewDict("data", py.NewDict("db", py.NewDict("password", "hunter2hunter2"))))
+	return project.BuildCfg(ctx, project.CfgInputs{
+		Name: name, Layout: layout.Root("/srv").Project(string(name)), Env: "prod", KeepArchives: 3,
+		Sample: func(context.Context) (*py.Dict, error) { return sample, nil },
+		Pillar: func(context.Context) (*py.Dict, error) { return pillar, nil },
+	})
 }
 
 type linker struct{}

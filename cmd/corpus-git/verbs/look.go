@@ -1,8 +1,8 @@
 package verbs
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,68 +18,60 @@ func cfgCommand(s *session) *cobra.Command {
 	var reveal bool
 	c := &cobra.Command{
 		Use: "cfg PROJECT [KEY]", Short: "Show the configuration that SLS files get, and where each value is from",
-		Long: "Values that come from the pillar are shown as [pillar:key]; --reveal shows them. With the KEY of one\n" +
-			"value, that value alone is printed.",
+		Long: "Values that come from the pillar are shown as [pillar:key]; --reveal shows them. With a KEY\n" +
+			"(data:domain) that part alone is printed, a text without quotes.",
 		Args: exactly("PROJECT", "[KEY]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("cfg", args[0], project.Configure)
 			if err != nil {
 				return err
 			}
-			all, err := s.b.Cfg.Entries(s.ctx, name, reveal)
+			c, err := s.b.Cfg.Cfg(s.ctx, name)
 			if reveal {
 				err = s.audited(audit.Entry{Action: "cfg reveal", Project: string(name), Object: arg(args, 1)}, err)
 			}
 			if err != nil {
 				return err
 			}
-			found := all
-			if key := arg(args, 1); key != "" {
-				found = nil
-				for _, e := range all {
-					if e.Key == key || strings.HasPrefix(e.Key, key+".") {
-						found = append(found, e)
-					}
-				}
-				if len(found) == 0 {
-					return fault.New(fault.Refused, "", "the configuration of %s has no %s", name, shorten(key, 60)).WithHint("see all of it with  corpus-git cfg %s", name)
-				}
-				if len(found) == 1 && found[0].Key == key && !s.json {
-					p := s.printer()
-					p.line("%s", scalar(found[0].Value))
-					return p.err
-				}
-			}
+			path := cfgPath(c, arg(args, 1))
+			show := project.Show{Secrets: reveal}
 			if s.json {
-				return s.document(status.Cfg{Version: status.Version, Project: name, Cfg: append([]status.CfgEntry{}, found...)})
-			}
-			p := s.printer()
-			t := table{heads: []string{"KEY", "VALUE", "FROM"}, flexible: []int{2, 0, 1}}
-			for _, e := range found {
-				c := plain(oneLine(scalar(e.Value)))
-				if e.Hidden {
-					c.paint = dim
+				doc, err := c.JSON(path, show)
+				if err == nil {
+					s.printed = true
+					_, err = s.out.Write(append(doc, '\n'))
 				}
-				t.add(painted(bold, e.Key), c, plain(e.From))
+				return err
 			}
-			t.print(p, s.who.Term)
-			return p.err
+			// A text alone is what a shell wants: without quotes.
+			if v, ok := c.Get(path); ok && path != "" && (reveal || !c.IsSecret(path)) {
+				if text, ok := v.(string); ok {
+					_, err := io.WriteString(s.out, text+"\n")
+					return err
+				}
+			}
+			text, err := c.Tree(path, show)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(s.out, text)
+			return err
 		},
 	}
 	c.Flags().BoolVar(&reveal, "reveal", false, "show the values of the pillar")
 	return s.jsonFlag(c)
 }
 
-// scalar writes a value as a shell can use it: a string as it is, all else as JSON.
-func scalar(v any) string {
-	if text, ok := v.(string); ok {
-		return text
+// cfgPath takes dots for colons where that names a key and the text itself does not.
+func cfgPath(c *project.Cfg, path string) string {
+	if path == "" {
+		return ""
 	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
+	dotted := strings.ReplaceAll(path, ".", ":")
+	if c.Origin(path) == "" && c.Origin(dotted) != "" {
+		return dotted
 	}
-	return string(b)
+	return path
 }
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "⏎") }

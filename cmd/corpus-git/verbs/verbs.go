@@ -84,8 +84,8 @@ type Archives interface {
 
 // Cfg computes a project's configuration.
 type Cfg interface {
-	// Entries gives every value that is no mapping, by key. Values of the pillar are hidden unless reveal is true.
-	Entries(ctx context.Context, name project.Name, reveal bool) ([]status.CfgEntry, error)
+	// Cfg is the configuration of what is live.
+	Cfg(ctx context.Context, name project.Name) (*project.Cfg, error)
 }
 
 // Audit is the audit log.

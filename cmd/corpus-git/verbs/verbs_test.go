@@ -51,7 +51,7 @@ func TestGolden(t *testing.T) {
 		"archives": {"marie: archives list app", "marie: archives show app 0198c2f4", "marie: archives show app 0198c2f4 --export -", "ops: archives show app 0198c2f4 --export -",
 			"ops: archives show app 0198c2f4 --export x.tar", "marie: archives show app 0198", "marie: archives show app ffff", "marie: archives pin app 0198c2f5", "marie: archives restore app 0198c2f5",
 			"marie: archives restore app 0198c2f4", "jenkins: archives prune app", "marie: archives prune app", "local: archives list secret", "marie: archives list app --json"},
-		"look": {"local: cfg app", "local: cfg app data.db.password", "local: cfg app data.db.password --reveal", "local: cfg app data.db", "local: cfg app nope", "marie: cfg app", "local: cfg app data.hosts --json",
+		"look": {"local: cfg app data", "local: cfg app data.db.password", "local: cfg app data:db:name", "local: cfg app data.db.password --reveal", "local: cfg app data.db", "local: cfg app nope", "marie: cfg app", "local: cfg app data.hosts --json",
 			"local: doctor", "marie: doctor", "ops: doctor --json", "local: version", "local: audit", "marie: audit", "local: audit app -n 2 --json"},
 		"usage": {"local: nonsense", "ops: serve", "local: deployments", "local: deployments app extra", "local: deployments app --nope", "local: deployments app -n 0",
 			"local: archives nope app", "local: access grant app marie", "local: deployments app --json --nope", "local: logs app 0198"},

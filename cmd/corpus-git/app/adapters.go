@@ -1,0 +1,246 @@
+package app
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"corpus-git/archive"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/redact"
+	"corpus-git/procedures"
+	"corpus-git/project"
+	"corpus-git/project/registry"
+	"corpus-git/project/status"
+	"corpus-git/receive"
+	"corpus-git/receive/access"
+)
+
+// linker gives registry the procedures' links.
+type linker struct{ links procedures.Links }
+
+func (l linker) Link(_ context.Context, name project.Name) error {
+	_, err := l.links.Link(string(name))
+	return err
+}
+
+func (l linker) Unlink(_ context.Context, name project.Name) error {
+	_, err := l.links.Unlink(string(name))
+	return err
+}
+
+// projects closes the repositories of what is destroyed.
+type projects struct {
+	*registry.Registry
+	c *core
+}
+
+func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (registry.Destroyed, error) {
+	p.c.repos.Forget(name)
+	d, err := p.Registry.Destroy(ctx, name, data)
+	p.c.repos.Forget(name)
+	return d, err
+}
+
+// lookup is receive's view of the registry.
+type lookup struct{ c *core }
+
+func (l lookup) Lookup(ctx context.Context, name project.Name) (receive.Settings, bool, error) {
+	p, err := l.c.registry.Get(ctx, name)
+	if err != nil {
+		if fault.KindOf(err) == fault.Refused {
+			err = nil
+		}
+		return receive.Settings{}, false, err
+	}
+	out := receive.Settings{RemoteLess: p.RemoteLess, StoreOtherBranches: l.c.cfg.Load().StoreOtherBranches}
+	if !p.RemoteLess && !p.Missing {
+		if store, set := l.c.branches.of(ctx, l.c, name); set {
+			out.StoreOtherBranches = store
+		}
+	}
+	return out, true, nil
+}
+
+// branchChoices remembers what projects say of other branches, as long as what is live stays the same.
+type branchChoices struct {
+	mu    sync.Mutex
+	known map[project.Name]branchChoice
+}
+
+type branchChoice struct {
+	code, pillar project.Commit
+	store, set   bool
+}
+
+// of is the project's own choice; a configuration that can't be read makes none.
+func (b *branchChoices) of(ctx context.Context, c *core, name project.Name) (store, set bool) {
+	var now branchChoice
+	for repo, to := range map[project.Repo]*project.Commit{project.Code: &now.code, project.PillarRepo: &now.pillar} {
+		if ref, err := c.repos.Deployed(ctx, name, repo); err == nil && ref != "" {
+			*to, _ = c.repos.Get(ctx, name, repo, ref)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old, ok := b.known[name]
+	if ok && old.code == now.code && old.pillar == now.pillar {
+		return old.store, old.set
+	}
+	if cfg, err := (cfgs{c}).Cfg(ctx, name); err == nil {
+		now.store, now.set = cfg.StoreOtherBranches()
+	}
+	if b.known == nil {
+		b.known = map[project.Name]branchChoice{}
+	}
+	b.known[name] = now
+	return now.store, now.set
+}
+
+func (l lookup) Create(ctx context.Context, _ access.Identity, name project.Name) error {
+	_, err := l.c.registry.Create(ctx, name, registry.Settings{})
+	return err
+}
+
+// archives gives the verbs and the pages what archive knows.
+type archives struct{ c *core }
+
+func describeArchive(a archive.Archive) status.Archive {
+	out := status.Archive{
+		ID: project.ID(a.ID), Name: lastElement(a.Path), At: a.At, Code: project.Commit(a.Held.Code), Pillar: project.Commit(a.Held.Pillar),
+		Pusher: a.By, Pinned: a.Pinned, Tree: a.Whole, Failed: a.FailedTree, Files: a.Sizes.Files, Bytes: a.Sizes.Bytes, Disk: a.Sizes.Disk, Own: a.Own,
+	}
+	switch a.Verdict {
+	case archive.Good:
+		out.Verdict = project.Live
+	case archive.Failed:
+		out.Verdict = project.Failed
+	case archive.RolledBack:
+		out.Verdict = project.RolledBack
+	}
+	return out
+}
+
+func lastElement(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' {
+			return path[i+1:]
+		}
+	}
+	return path
+}
+
+func (a archives) List(_ context.Context, name project.Name) ([]status.Archive, error) {
+	all, err := a.c.archive(name).List()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]status.Archive, 0, len(all))
+	for _, x := range all {
+		out = append(out, describeArchive(x))
+	}
+	return out, nil
+}
+
+func (a archives) Pin(_ context.Context, name project.Name, id project.ID, pinned bool) error {
+	pin := a.c.archive(name).Unpin
+	if pinned {
+		pin = a.c.archive(name).Pin
+	}
+	_, err := pin(string(id))
+	return err
+}
+
+func (a archives) Export(ctx context.Context, name project.Name, id project.ID, w io.Writer) error {
+	_, err := a.c.archive(name).Export(ctx, string(id), w)
+	return err
+}
+
+// Prune rotates as a deployment would. It is refused while one runs: rotation is the deployment's own then.
+func (a archives) Prune(ctx context.Context, name project.Name) ([]status.Archive, int64, error) {
+	q, err := a.c.pipeline.Queue(ctx, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if q.Running != nil {
+		return nil, 0, fault.New(fault.Busy, "archives prune", "deployment %s of %s is running", q.Running.ID.Short(), name).WithHint("it prunes by itself when it ends")
+	}
+	keep := a.c.cfg.Load().KeepArchives
+	if cfg, err := (cfgs{a.c}).Cfg(ctx, name); err == nil {
+		keep = cfg.KeepArchives()
+	}
+	store := a.c.archive(name)
+	r, err := store.Rotate(archive.Policy{Keep: keep})
+	if err != nil {
+		return nil, 0, err
+	}
+	var out []status.Archive
+	var freed int64
+	for _, x := range r.Removed {
+		out = append(out, describeArchive(x))
+		freed += x.Own
+	}
+	return out, freed, store.Wait()
+}
+
+// cfgs computes the configuration of what is live.
+type cfgs struct{ c *core }
+
+func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
+	p, err := a.c.registry.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	src := procedures.Sources{Environment: p.Env, RemoteLess: p.RemoteLess}
+	d := project.Deployment{Project: name, Trigger: project.TriggerRedeploy}
+	if p.RemoteLess {
+		l := a.c.root.Project(string(name))
+		src.Code, src.Pillar = dirFS(l.Live()), dirFS(l.Pillar())
+	} else {
+		if src.Code, d.Code, err = a.tree(ctx, name, project.Code); err != nil {
+			return nil, err
+		}
+		if src.Pillar, d.Pillar, err = a.tree(ctx, name, project.PillarRepo); err != nil {
+			return nil, err
+		}
+	}
+	prep, err := procedures.PrepareRollback(ctx, a.c.tools, d, src, redact.None())
+	if err != nil {
+		return nil, err
+	}
+	return prep.Cfg, nil
+}
+
+func dirFS(path string) fs.FS {
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	return os.DirFS(path)
+}
+
+func (a cfgs) tree(ctx context.Context, name project.Name, repo project.Repo) (fs.FS, project.Commit, error) {
+	ref, err := a.c.repos.Deployed(ctx, name, repo)
+	if err != nil || ref == "" {
+		return nil, "", err
+	}
+	commit, err := a.c.repos.Get(ctx, name, repo, ref)
+	if err != nil || commit == "" {
+		return nil, "", err
+	}
+	tree, err := a.c.repos.Tree(ctx, name, repo, commit, nil)
+	return tree, commit, err
+}
+
+// webhookClient gives up after the configured time and follows no redirect.
+func webhookClient(timeout time.Duration) *http.Client {
+	return &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+func errNoSalt(name string) error {
+	return fault.New(fault.Refused, "", "the configuration says runner: salt-call, and there is no %s", name).
+		WithHint("install Salt, or set salt_call to its path, or  runner: auto")
+}

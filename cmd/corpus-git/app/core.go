@@ -1,0 +1,356 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/archive"
+	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/hooks"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/db"
+	"corpus-git/internal/event"
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/pipeline"
+	"corpus-git/procedures"
+	"corpus-git/project"
+	"corpus-git/project/config"
+	"corpus-git/project/registry"
+	"corpus-git/project/status"
+	"corpus-git/receive"
+	"corpus-git/receive/access"
+	"corpus-git/sls"
+	"corpus-git/sls/grains"
+	"corpus-git/sls/host"
+)
+
+// core is every room but the doors (SSH, HTTP, socket): what a server and a command without one both need.
+type core struct {
+	root     layout.Root
+	state    layout.State
+	cfg      atomic.Pointer[config.Config]
+	lock     *stateLock
+	db       *sql.DB
+	audit    *audit.Log
+	access   *access.Store
+	registry *registry.Registry
+	repos    *receive.Repositories
+	pipeline *pipeline.Pipeline
+	tools    *procedures.Tools
+	runner   *runner
+	log      zerolog.Logger
+	env      []string
+	// port is that of the SSH server, 0 until it listens.
+	port  atomic.Int64
+	onEnd func(project.Record)
+
+	archivesMu sync.Mutex
+	archives   map[project.Name]*archive.Store
+	facts      func() *py.Dict
+	trash      sync.WaitGroup
+	branches   branchChoices
+}
+
+// options of openCore.
+type options struct {
+	cfg   *config.Config
+	log   zerolog.Logger
+	env   []string
+	who   string // for the lock
+	wait  time.Duration
+	onEnd func(project.Record)
+}
+
+// openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it.
+func openCore(ctx context.Context, o options) (c *core, err error) {
+	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, archives: map[project.Name]*archive.Store{}}
+	c.cfg.Store(o.cfg)
+	if c.lock, err = lockState(c.state, o.who, o.wait); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = c.close()
+		}
+	}()
+	if c.db, err = db.Open(ctx, c.state.Database()); err != nil {
+		return nil, stateError(c.state, err)
+	}
+	if c.audit, err = audit.Open(ctx, c.db, time.Now); err != nil {
+		return nil, err
+	}
+	if c.access, err = access.Open(ctx, c.db, c.audit, time.Now); err != nil {
+		return nil, err
+	}
+	if c.registry, err = registry.Open(ctx, c.db, c.root, c.state, time.Now); err != nil {
+		return nil, err
+	}
+	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, Log: o.log}
+	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
+	commander := execx.OS{Mark: execx.Marker(c.state.Path())}
+	machine := host.New(commander)
+	machine.Environ = o.env
+	c.runner = &runner{c: c}
+	c.tools = &procedures.Tools{
+		Root: c.root, State: c.state, Repos: c.repos, Archives: c.archive, Steps: c.runner, Scripts: sls.Script{}, Host: machine,
+		Hooks: &hooks.Runner{Exec: commander, State: c.state, Environ: o.env}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
+		Grains: c.facts, FileRoots: o.cfg.FileRoots, KeepArchives: o.cfg.KeepArchives,
+		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
+	}
+	c.tools.Accounts = o.cfg.Accounts != "off"
+	if o.cfg.Notify.URL != "" {
+		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
+	}
+	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
+		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, Audit: c.audit, Now: time.Now,
+		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.onEnd,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.registry.Repos, c.registry.Linker, c.registry.Runs = c.repos, linker{procedures.Links{FS: vfs.OS{}, Root: c.root}}, c.pipeline
+	if _, err = c.registry.Reconcile(ctx); err != nil {
+		return nil, fmt.Errorf("look for projects: %w", err)
+	}
+	return c, nil
+}
+
+// close gives everything up, in the reverse order. Deployments must have ended.
+func (c *core) close() error {
+	c.trash.Wait()
+	var errs []error
+	c.archivesMu.Lock()
+	for _, a := range c.archives {
+		errs = append(errs, a.Wait())
+	}
+	c.archivesMu.Unlock()
+	if c.repos != nil {
+		errs = append(errs, c.repos.Close())
+	}
+	if c.db != nil {
+		errs = append(errs, c.db.Close())
+	}
+	return errors.Join(append(errs, c.lock.release())...)
+}
+
+// recover mends what a dead server left.
+func (c *core) recover(ctx context.Context) error {
+	err := c.pipeline.Recover(ctx)
+	c.runner.sweep()
+	return err
+}
+
+// archive gives the archives of one project, the same Store each time.
+func (c *core) archive(name project.Name) *archive.Store {
+	c.archivesMu.Lock()
+	defer c.archivesMu.Unlock()
+	a := c.archives[name]
+	if a == nil {
+		a = archive.New(c.root.Project(string(name)), archive.Config{})
+		c.archives[name] = a
+	}
+	return a
+}
+
+// settings are pipeline's view of a project.
+func (c *core) settings(ctx context.Context, name project.Name) (pipeline.Settings, error) {
+	p, err := c.registry.Get(ctx, name)
+	return pipeline.Settings{Environment: p.Env, RemoteLess: p.RemoteLess}, err
+}
+
+// remotes are the addresses to push to.
+func (c *core) remotes(name project.Name) status.Remotes {
+	base := "ssh://deploy@" + c.address() + "/" + string(name) + "/"
+	return status.Remotes{Project: base + "project.git", Pillar: base + "pillar.git"}
+}
+
+// address is the host and port that clients reach the SSH server by.
+func (c *core) address() string {
+	cfg := c.cfg.Load()
+	listenHost, port, _ := net.SplitHostPort(cfg.Listen)
+	if p := c.port.Load(); p > 0 {
+		port = fmt.Sprint(p)
+	} else if port == "0" || port == "" {
+		if a, err := readAddresses(c.state); err == nil {
+			_, port, _ = net.SplitHostPort(a.SSH)
+		}
+	}
+	name := cfg.Public
+	if h, p, err := net.SplitHostPort(name); err == nil {
+		name, port = h, p
+	}
+	if name == "" {
+		switch ip := net.ParseIP(listenHost); {
+		case ip != nil && !ip.IsUnspecified():
+			name = listenHost
+		case listenHost != "" && ip == nil:
+			name = listenHost
+		default:
+			name = c.hostName()
+		}
+	}
+	if strings.Contains(name, ":") {
+		name = "[" + name + "]"
+	}
+	if port == "22" || port == "" {
+		return name
+	}
+	return name + ":" + port
+}
+
+// hostName is this machine's full name.
+func (c *core) hostName() string {
+	if v, ok := c.facts().GetStr("fqdn"); ok {
+		if s, ok := v.(string); ok && s != "" {
+			return s
+		}
+	}
+	h, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return h
+}
+
+// backend is what the verbs work with. detached tells that a server runs them.
+func (c *core) backend(detached bool) *verbs.Backend {
+	b := &verbs.Backend{
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: cfgs{c}, Audit: c.audit,
+		Status: c.status(),
+		Events: func(name project.Name, id project.ID) iter.Seq2[event.Event, error] {
+			return event.Read(c.state.EventLog(string(name), string(id)), 0)
+		},
+		Doctor: func(ctx context.Context) []status.Check {
+			return doctor{cfg: c.cfg.Load(), env: c.env, core: c}.run(ctx)
+		},
+		Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached,
+	}
+	if detached {
+		b.Discard = func(context.Context) {
+			c.trash.Go(func() { c.emptyTrash(context.Background()) })
+		}
+	} else {
+		b.Prepare, b.Discard = c.recover, c.emptyTrash
+	}
+	return b
+}
+
+func (c *core) emptyTrash(ctx context.Context) {
+	if err := c.registry.EmptyTrash(ctx); err != nil {
+		c.log.Warn().Err(err).Msg("empty the trash")
+	}
+}
+
+func (c *core) status() *status.Source {
+	return &status.Source{Root: c.root, Projects: c.registry, Runs: c.pipeline, Branches: c.repos, Archives: archives{c}, Remotes: c.remotes}
+}
+
+// runner is what the configuration says runs SLS files, now; a reload may change it.
+type runner struct{ c *core }
+
+var _ sls.Runner = (*runner)(nil)
+
+func (r *runner) pick(in *sls.Input) (sls.Runner, error) {
+	cfg := r.c.cfg.Load()
+	choice := cfg.Runner
+	if in.Cfg != nil {
+		// The project has the last word.
+		if v, ok := in.Cfg.GetStr("runner"); ok {
+			if text, ok := v.(string); ok && text != "" {
+				choice = text
+			}
+		}
+	}
+	builtin := &sls.Builtin{Backups: filepath.Join(r.c.state.Path(), "backups")}
+	if choice == "builtin" {
+		return builtin, nil
+	}
+	bin := saltCall(cfg.SaltCall, r.c.env)
+	if bin == "" {
+		if choice == "salt-call" {
+			return nil, errNoSalt(cfg.SaltCall)
+		}
+		return &sls.Auto{Builtin: builtin}, nil
+	}
+	salt := salted{bin: bin, state: r.c.state}
+	if choice == "salt-call" {
+		return salt, nil
+	}
+	return &sls.Auto{Builtin: builtin, Salt: salt}, nil
+}
+
+// Name implements sls.Runner.
+func (r *runner) Name() string { return r.c.cfg.Load().Runner }
+
+// Check implements sls.Runner.
+func (r *runner) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
+	p, err := r.pick(in)
+	if err != nil {
+		return nil, err
+	}
+	return p.Check(ctx, in)
+}
+
+// Apply implements sls.Runner.
+func (r *runner) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
+	p, err := r.pick(in)
+	if err != nil {
+		return nil, err
+	}
+	return p.Apply(ctx, in, sink)
+}
+
+// sweep removes the configuration folders of salt-call that a crash left.
+func (r *runner) sweep() {
+	if err := os.RemoveAll(filepath.Dir(r.c.state.SaltConfig("x", "y"))); err != nil {
+		r.c.log.Warn().Err(err).Msg("remove left-over folders of salt-call")
+	}
+}
+
+// salted runs salt-call with a folder of its own for each step.
+type salted struct {
+	bin   string
+	state layout.State
+}
+
+func (salted) Name() string { return "salt-call" }
+
+func (s salted) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
+	return (&sls.SaltCall{Bin: s.bin}).Check(ctx, in)
+}
+
+func (s salted) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (res *sls.StepResult, err error) {
+	dir := s.state.SaltConfig("x", string(project.NewID()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return (&sls.SaltCall{Bin: s.bin, Dir: dir}).Apply(ctx, in, sink)
+}
+
+// saltCall finds the program, "" where it is not installed.
+func saltCall(name string, env []string) string {
+	if strings.Contains(name, "/") {
+		if _, err := exec.LookPath(name); err != nil {
+			return ""
+		}
+		return name
+	}
+	return sls.FindSaltCall(env)
+}

@@ -1,0 +1,404 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/project/config"
+	"corpus-git/project/registry"
+	"corpus-git/receive/access"
+	"corpus-git/testdata/repos"
+)
+
+// demoProject is the name of the project of the demo.
+const demoProject project.Name = "sample"
+
+func (c *command) demoCommand() *cobra.Command {
+	var exit bool
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Show it all on this machine: serve, create a project, push, fail, roll back",
+		Long: "Serves on a free port of 127.0.0.1 under ./srv/demo (or --root), makes a key, creates a project and\n" +
+			"pushes a sample to it with the real git and ssh: once so that it goes live, once to its pillar, and once\n" +
+			"so that it fails and is rolled back. Then it stays, until Ctrl-C, for pushes of your own.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.demo(exit) },
+	}
+	cmd.Flags().BoolVar(&exit, "exit", false, "end when all was shown, with status 0 only if everything worked")
+	return cmd
+}
+
+// demo is one run of it.
+type demo struct {
+	*command
+	server *server
+	dir    string // keys and clones
+	git    string
+	env    []string
+}
+
+func (c *command) demo(exit bool) (err error) {
+	d := &demo{command: c}
+	for _, p := range []string{"git", "ssh", "ssh-keygen"} {
+		if _, err := exec.LookPath(p); err != nil {
+			return fault.New(fault.Refused, "demo", "%s is not installed", p).WithHint("the demo pushes as you would: it needs git and OpenSSH's client")
+		}
+	}
+	root := c.root
+	switch {
+	case root == "" && exit:
+		// Nobody stays to look at it.
+		if root, err = os.MkdirTemp("", "corpus-git-demo-"); err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(root) }()
+	case root == "":
+		root = filepath.Join("srv", "demo")
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return err
+	}
+	flags := map[string]string{"root": root, "listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0", "accounts": "off"}
+	load := func() (*config.Config, error) {
+		return config.Load(config.Sources{DefaultRoot: root, Flags: flags})
+	}
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	if len(layout.State(cfg.StateDir).Socket()) > 107 {
+		return fault.New(fault.Usage, "demo", "%s is too long a name for a socket beneath it", root).WithHint("choose a shorter one with --root")
+	}
+	cfg.Log.Level = "warn"
+	log, file, err := openLog(cfg, c.Stderr, false)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d.say("serving under %s", root)
+	if d.server, err = start(ctx, cfg, c.Environment.Env, log, load); err != nil {
+		return err
+	}
+	defer func() {
+		if serr := d.server.shutdown(context.Background(), cfg.Grace); serr != nil && err == nil {
+			err = serr
+		}
+	}()
+	d.server.announce(c.Stdout)
+	d.dir = filepath.Join(root, "demo")
+	if err := d.show(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	if exit {
+		d.say("everything worked")
+		return nil
+	}
+	d.say("")
+	d.say("Your turn: change src/ or .salt/ in %s, commit, and push:", d.clone())
+	d.say("")
+	d.say("  cd %s && GIT_SSH_COMMAND='%s' git push prod HEAD:master", d.clone(), d.git)
+	d.say("")
+	d.say("See it:  http://%s/   and  corpus-git --root %s report", d.server.webAddr.Addr(), root)
+	d.say("Serving until Ctrl-C.")
+	<-ctx.Done()
+	d.say("stopping")
+	return nil
+}
+
+func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Stdout, format+"\n", args...) }
+
+func (d *demo) clone() string { return filepath.Join(d.dir, "sample") }
+
+// title starts a part.
+func (d *demo) title(text string) {
+	d.say("")
+	d.say("%s", strings.Repeat("=", 4)+" "+text)
+}
+
+// show is the demo itself.
+func (d *demo) show(ctx context.Context) error {
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	remotes := d.server.remotes(demoProject)
+	page := filepath.Join(d.server.root.Project(string(demoProject)).Live(), "public", "index.html")
+
+	d.title("a push that goes live")
+	if err := d.repository(ctx, d.clone(), remotes.Project, copyFS(repos.Sample())); err != nil {
+		return err
+	}
+	if _, err := d.push(ctx, d.clone(), "HEAD:master", true); err != nil {
+		return err
+	}
+	first, err := d.page(page)
+	if err != nil {
+		return err
+	}
+
+	d.title("a push to the pillar: the same code, other values")
+	pillar := filepath.Join(d.dir, "pillar")
+	greeting := "The pillar said this, and nobody touched the code."
+	init := fmt.Sprintf("makina-projects.%s:\n  data:\n    greeting: %s\n", demoProject, greeting)
+	if err := d.repository(ctx, pillar, remotes.Pillar, writeFile(layout.PillarFile, init)); err != nil {
+		return err
+	}
+	if _, err := d.push(ctx, pillar, "HEAD:master", true); err != nil {
+		return err
+	}
+	second, err := d.page(page)
+	if err != nil {
+		return err
+	}
+	if second == first || !strings.Contains(second, greeting) {
+		return fault.New(fault.Failed, "demo", "the page does not show the pillar's value")
+	}
+
+	d.title("a push that fails, and is rolled back")
+	broken := "sample-breaks:\n  cmd.run:\n    - name: echo 'no such service' >&2; exit 3\n"
+	if err := d.commit(ctx, d.clone(), "Break the deployment", writeFile(".salt/050_break.sls", broken)); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(d.clone(), "src", "30_never.css"), []byte("p { color: red; }\n"), 0o644); err != nil { //nolint:gosec // a page's style
+		return err
+	}
+	out, err := d.push(ctx, d.clone(), "HEAD:master", false)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(out, "[remote rejected]") {
+		return fault.New(fault.Failed, "demo", "git did not say that the push was rejected")
+	}
+	third, err := d.page(page)
+	if err != nil {
+		return err
+	}
+	if third != second {
+		return fault.New(fault.Failed, "demo", "the page is not what it was before the failed push")
+	}
+	if err := os.Remove(filepath.Join(d.clone(), "src", "30_never.css")); err != nil {
+		return err
+	}
+	if err := d.commit(ctx, d.clone(), "Take the break out again", removeFile(".salt/050_break.sls")); err != nil {
+		return err
+	}
+
+	d.title("corpus-git deployments " + string(demoProject))
+	code := verbs.Run(ctx, d.server.backend(true), d.caller(), []string{"deployments", string(demoProject)}, strings.NewReader(""), d.Stdout, d.Stderr)
+	if code != 0 {
+		return fault.New(fault.Failed, "demo", "deployments ended with status %d", code)
+	}
+	return nil
+}
+
+// prepare makes the key, lets it in, and makes the project.
+func (d *demo) prepare(ctx context.Context) error {
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	key, known := filepath.Join(d.dir, "id_ed25519"), filepath.Join(d.dir, "known_hosts")
+	if _, err := os.Stat(key); err != nil {
+		if out, err := exec.CommandContext(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "demo", "-f", key).CombinedOutput(); err != nil { //nolint:gosec // our own path
+			return fault.New(fault.Failed, "ssh-keygen", "%w: %s", err, out)
+		}
+	}
+	pub, err := os.ReadFile(key + ".pub")
+	if err != nil {
+		return err
+	}
+	local := d.caller().Identity
+	parsed, _, err := access.ParsePublicKey(pub)
+	if err != nil {
+		return err
+	}
+	if _, ok, err := d.server.access.FindByKey(ctx, parsed); err != nil {
+		return err
+	} else if !ok {
+		if _, err := d.server.access.AddKey(ctx, local, "demo", pub, false); err != nil {
+			return err
+		}
+	}
+	if _, err := d.server.registry.Create(ctx, demoProject, registry.Settings{}); err != nil {
+		return err
+	}
+	for _, r := range []project.Right{project.Deploy, project.Configure} {
+		if err := d.server.access.Grant(ctx, local, demoProject, "demo", r); err != nil {
+			return err
+		}
+	}
+	host, err := os.ReadFile(d.server.state.HostKey() + ".pub")
+	if err != nil {
+		return err
+	}
+	fields := strings.Fields(string(host))
+	if len(fields) < 2 {
+		return fault.New(fault.Internal, "demo", "the host key's public half cannot be read")
+	}
+	line := fmt.Sprintf("[127.0.0.1]:%d %s %s\n", d.server.port.Load(), fields[0], fields[1])
+	if err := os.WriteFile(known, []byte(line), 0o600); err != nil {
+		return err
+	}
+	d.git = fmt.Sprintf("ssh -F /dev/null -i %s -o IdentitiesOnly=yes -o UserKnownHostsFile=%s -o StrictHostKeyChecking=yes -o BatchMode=yes", shellQuote(key), shellQuote(known))
+	d.env = append(cleanEnv(d.Environment.Env), "GIT_SSH_COMMAND="+d.git, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=demo", "GIT_AUTHOR_EMAIL=demo@localhost", "GIT_COMMITTER_NAME=demo", "GIT_COMMITTER_EMAIL=demo@localhost")
+	d.say("made a key, the project %s, and its two repositories", demoProject)
+	return nil
+}
+
+// cleanEnv leaves out what would make git look elsewhere.
+func cleanEnv(env []string) []string {
+	var out []string
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "SSH_") {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+func shellQuote(s string) string {
+	if !strings.ContainsAny(s, " '\"$`\\&;|<>()*?[]#~") {
+		return s
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(s) + `"`
+}
+
+// edit changes a working copy.
+type edit func(dir string) error
+
+func copyFS(from fs.FS) edit {
+	return func(dir string) error {
+		return fs.WalkDir(from, ".", func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			to := filepath.Join(dir, filepath.FromSlash(path))
+			if e.IsDir() {
+				return os.MkdirAll(to, 0o755)
+			}
+			data, err := fs.ReadFile(from, path)
+			if err != nil {
+				return err
+			}
+			mode := os.FileMode(0o644)
+			if strings.HasPrefix(path, "bin/") {
+				mode = 0o755
+			}
+			return os.WriteFile(to, data, mode)
+		})
+	}
+}
+
+func writeFile(name, text string) edit {
+	return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) } //nolint:gosec // sources
+}
+
+func removeFile(name string) edit {
+	return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
+}
+
+// repository makes a working copy with a first commit, or brings the one of an earlier demo back to it.
+func (d *demo) repository(ctx context.Context, dir, remote string, first edit) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := d.quiet(ctx, dir, "init", "-q", "-b", "master"); err != nil {
+		return err
+	}
+	if err := d.quiet(ctx, dir, "remote", "add", "prod", remote); err != nil {
+		return err
+	}
+	// A demo that was run before has history there: go on from it, so that the push is no forced one.
+	if err := d.quiet(ctx, dir, "fetch", "-q", "prod"); err != nil {
+		return err
+	}
+	if d.quiet(ctx, dir, "rev-parse", "-q", "--verify", "prod/master") == nil {
+		if err := d.quiet(ctx, dir, "reset", "-q", "--soft", "prod/master"); err != nil {
+			return err
+		}
+	}
+	return d.commit(ctx, dir, "A page, and how it is deployed", first)
+}
+
+func (d *demo) commit(ctx context.Context, dir, message string, change edit) error {
+	if err := change(dir); err != nil {
+		return err
+	}
+	if err := d.quiet(ctx, dir, "add", "-A"); err != nil {
+		return err
+	}
+	return d.quiet(ctx, dir, "commit", "-q", "--allow-empty", "-m", message)
+}
+
+// quiet runs git, and says what it said only when it fails.
+func (d *demo) quiet(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // our own words
+	cmd.Dir, cmd.Env = dir, d.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fault.New(fault.Failed, "git "+args[0], "%w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// push shows a push as its author sees it, and checks that it went as it should.
+func (d *demo) push(ctx context.Context, dir, refspec string, good bool) (string, error) {
+	d.say("$ git push prod %s", refspec)
+	cmd := exec.CommandContext(ctx, "git", "push", "prod", refspec) //nolint:gosec // our own words
+	var out bytes.Buffer
+	both := io.MultiWriter(d.Stdout, &out)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, d.env, both, both
+	err := cmd.Run()
+	code := cmd.ProcessState.ExitCode()
+	d.say("[exit status %d]", code)
+	switch {
+	case good && err != nil:
+		return "", fault.New(fault.Failed, "demo", "the push should have gone live: %w", err)
+	case !good && code != 1:
+		return "", fault.New(fault.Failed, "demo", "the push should have ended with status 1, not %d", code)
+	}
+	return out.String(), nil
+}
+
+var tags = regexp.MustCompile(`(?s)<head>.*</head>|<[^>]*>`)
+
+// page shows the text of the deployed page and returns it.
+func (d *demo) page(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fault.New(fault.Failed, "demo", "the deployed page cannot be read: %w", err)
+	}
+	d.say("")
+	d.say("the page that is live now (%s):", path)
+	for line := range strings.Lines(tags.ReplaceAllString(string(data), "")) {
+		if line = strings.TrimSpace(line); line != "" {
+			d.say("  | %s", line)
+		}
+	}
+	return string(data), nil
+}

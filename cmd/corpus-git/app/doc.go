@@ -1,0 +1,15 @@
+// Package app wires the rooms together: it is the only place that knows all of them.
+//
+// It owns the process: reading the configuration, the lock on the state directory, the
+// order in which things start and stop, signals, the ready line, and the choice whether a
+// verb runs in this process or in the server's. What a verb does is in package verbs, and
+// what a room does is in the room.
+//
+// Invariants: one process owns a state directory (flock(2) on its lock file) from before
+// the database is opened until after it is closed; recovery has ended before the first
+// connection is accepted; a server that is asked to stop refuses new deployments first,
+// and goes when the running ones have ended or shutdown_grace has passed.
+//
+// A crash leaves a lock that the kernel has released, a stale socket and addr.json, which
+// the next start replaces, and whatever pipeline's recovery mends.
+package app

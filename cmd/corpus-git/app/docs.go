@@ -1,0 +1,47 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"corpus-git/project/config"
+)
+
+// docsCommand writes what the program knows of itself: man pages, completions, the reference of commands and settings.
+func docsCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use: "docs", Short: "Write man pages, completions and the reference", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			for _, d := range []string{"man", "completions", "commands"} {
+				if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+					return err
+				}
+			}
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "CORPUS-GIT", Section: "1", Source: "corpus-git " + Build().Release, Manual: "corpus-git"}, filepath.Join(dir, "man")); err != nil {
+				return err
+			}
+			if err := doc.GenMarkdownTree(root, filepath.Join(dir, "commands")); err != nil {
+				return err
+			}
+			comp := filepath.Join(dir, "completions")
+			if err := root.GenBashCompletionFileV2(filepath.Join(comp, "corpus-git.bash"), true); err != nil {
+				return err
+			}
+			if err := root.GenZshCompletionFile(filepath.Join(comp, "_corpus-git")); err != nil {
+				return err
+			}
+			if err := root.GenFishCompletionFile(filepath.Join(comp, "corpus-git.fish"), true); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(dir, "configuration.md"), []byte(config.Markdown()), 0o644) //nolint:gosec // documentation, for all
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "docs/generated", "where to")
+	return c
+}

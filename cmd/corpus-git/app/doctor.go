@@ -1,0 +1,214 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/internal/db"
+	"corpus-git/internal/event"
+	"corpus-git/layout"
+	"corpus-git/project/config"
+	"corpus-git/project/status"
+)
+
+// doctor looks at the machine. core is nil where no state could be opened, or none is needed.
+type doctor struct {
+	cfg  *config.Config
+	env  []string
+	core *core
+}
+
+func (d doctor) run(ctx context.Context) []status.Check {
+	var out []status.Check
+	add := func(name, st, hint, format string, args ...any) {
+		out = append(out, status.Check{Name: name, Status: st, Text: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	root, state := layout.Root(d.cfg.Root), layout.State(d.cfg.StateDir)
+	d.directory(add, "root", root.Path(), 0)
+	d.directory(add, "state", state.Path(), 0o077)
+	d.space(add, root.Path(), state.Path())
+	d.server(add, state)
+	d.hostKey(add, state)
+	d.database(ctx, add, state)
+	d.programs(add)
+	if os.Geteuid() == 0 {
+		add("user", "ok", "", "root: users, groups and owners of projects are kept")
+	} else {
+		add("user", "skipped", "run as root for that", "not root: projects' users and groups are not made, owners are left as they are, steps run as you")
+	}
+	d.leftovers(ctx, add, root, state)
+	return out
+}
+
+type adder func(name, status, hint, format string, args ...any)
+
+func (d doctor) directory(add adder, name, path string, closed os.FileMode) {
+	fi, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		add(name, "warning", "it is made by  corpus-git serve  and  corpus-git project create", "%s is not there yet", path)
+	case err != nil:
+		add(name, "failed", "", "%v", err)
+	case !fi.IsDir():
+		add(name, "failed", "move it away", "%s is no directory", path)
+	case fi.Mode().Perm()&closed != 0:
+		add(name, "failed", "chmod 700 "+path, "%s can be entered by others (mode %04o)", path, fi.Mode().Perm())
+	default:
+		f, err := os.CreateTemp(path, ".doctor-")
+		if err != nil {
+			add(name, "failed", "run as the user who owns it", "%s cannot be written to: %v", path, err)
+			return
+		}
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+		add(name, "ok", "", "%s", path)
+	}
+}
+
+// low is the space below which archives are refused.
+const low = 512 << 20
+
+func (d doctor) space(add adder, dirs ...string) {
+	for _, dir := range dirs {
+		free, err := status.Free(dir)
+		switch {
+		case err != nil:
+			add("disk", "failed", "", "%s: %v", dir, err)
+		case free == 0:
+			continue
+		case free < low:
+			add("disk", "failed", "remove something, or prune archives:  corpus-git archives prune PROJECT", "%s free for %s", event.Bytes(free), dir)
+		default:
+			add("disk", "ok", "", "%s free for %s", event.Bytes(free), dir)
+		}
+	}
+}
+
+func (d doctor) server(add adder, state layout.State) {
+	c, err := control.Dial(state.Socket())
+	switch {
+	case err == nil:
+		_ = c.Close()
+		a, aerr := readAddresses(state)
+		if aerr != nil {
+			add("server", "warning", "", "it runs, and %s cannot be read", addressFile(state))
+			return
+		}
+		add("server", "ok", "", "runs (process %d), listens on %s", a.PID, strings.TrimSpace(a.SSH+" "+a.HTTP))
+	case errors.Is(err, control.ErrNoServer):
+		add("server", "ok", "", "does not run; commands work on the state themselves")
+	default:
+		add("server", "failed", "run as the user of the server", "%v", err)
+	}
+}
+
+func (d doctor) hostKey(add adder, state layout.State) {
+	fi, err := os.Stat(state.HostKey())
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		add("host key", "ok", "", "not made yet; the first start makes it")
+	case err != nil:
+		add("host key", "failed", "", "%v", err)
+	case fi.Mode().Perm()&0o077 != 0:
+		add("host key", "failed", "chmod 600 "+state.HostKey(), "others can read it: the server will not start with it")
+	default:
+		add("host key", "ok", "", "%s", state.HostKey())
+	}
+}
+
+func (d doctor) database(ctx context.Context, add adder, state layout.State) {
+	var base *sql.DB
+	if d.core != nil {
+		base = d.core.db
+	} else {
+		if _, err := os.Stat(state.Database()); errors.Is(err, os.ErrNotExist) {
+			add("database", "ok", "", "not made yet")
+			return
+		}
+		var err error
+		if base, err = db.Open(ctx, state.Database()); err != nil {
+			add("database", "failed", "", "%v", err)
+			return
+		}
+		defer base.Close()
+	}
+	var answer string
+	if err := base.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&answer); err != nil {
+		answer = err.Error()
+	}
+	if answer != "ok" {
+		add("database", "failed", "stop the server, keep a copy of it, and restore it from a backup", "%s", answer)
+		return
+	}
+	add("database", "ok", "", "whole")
+}
+
+func (d doctor) programs(add adder) {
+	for _, p := range []struct{ name, without string }{
+		{"git", "not needed to serve; the demo and people on this machine use it"},
+		{"ssh", "not needed to serve; the demo uses it"},
+	} {
+		if path, err := exec.LookPath(p.name); err == nil {
+			add(p.name, "ok", "", "%s", path)
+		} else {
+			add(p.name, "skipped", "", "not installed: %s", p.without)
+		}
+	}
+	switch bin := saltCall(d.cfg.SaltCall, d.env); {
+	case d.cfg.Runner == "builtin":
+		add("salt-call", "skipped", "", "not used: runner is builtin")
+	case bin != "":
+		add("salt-call", "ok", "", "%s", bin)
+	case d.cfg.Runner == "salt-call":
+		add("salt-call", "failed", "install Salt, or set  runner: auto", "not found, and runner is salt-call")
+	default:
+		add("salt-call", "skipped", "install Salt for projects whose SLS files need more than the built-in runner has", "not installed: the built-in runner does all")
+	}
+}
+
+func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, state layout.State) {
+	var found []string
+	for _, pattern := range []string{
+		filepath.Join(root.Projects(), "*", "git", "*.git", "objects", "incoming-*"),
+		filepath.Join(root.Projects(), "*", "archives", ".tmp-*"),
+		filepath.Join(state.Trash(), "*"),
+		filepath.Join(root.Projects(), ".trash", "*"),
+	} {
+		more, _ := filepath.Glob(pattern)
+		found = append(found, more...)
+	}
+	serving := true
+	if c, err := control.Dial(state.Socket()); err == nil {
+		_ = c.Close()
+	} else {
+		serving = !errors.Is(err, control.ErrNoServer)
+	}
+	if len(found) > 0 && !serving {
+		add("leftovers", "warning", "the next start of the server sweeps them", "%s, such as %s", event.Plural(len(found), "temporary folder"), found[0])
+	} else {
+		add("leftovers", "ok", "", "none that need attention")
+	}
+	if d.core == nil {
+		return
+	}
+	all, err := d.core.registry.List(ctx)
+	if err != nil {
+		add("projects", "failed", "", "%v", err)
+		return
+	}
+	missing := 0
+	for _, p := range all {
+		if p.Missing {
+			missing++
+			add("project", "failed", "restore it from a backup, or  corpus-git project destroy "+string(p.Name), "the folder of %s is gone", p.Name)
+		}
+	}
+	add("projects", "ok", "", "%s", event.Plural(len(all)-missing, "project"))
+}

@@ -1,0 +1,315 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/project/config"
+	"corpus-git/receive/access"
+)
+
+// Process is the program as the operating system started it.
+type Process struct {
+	Args           []string // without the program's name
+	Environment    Environment
+	Stdin          *os.File
+	Stdout, Stderr *os.File
+}
+
+// Main runs the program and returns its exit status.
+func Main(p Process) int {
+	c := &command{Process: p, term: terminal(p.Stdout, p.Environment)}
+	root := c.tree()
+	root.SetArgs(p.Args)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.Execute()
+	if err == nil {
+		return c.exit
+	}
+	verbs.Report(p.Stderr, terminal(p.Stderr, p.Environment), err.Error(), fault.HintOf(err), err)
+	return fault.ExitCode(err)
+}
+
+// terminal finds out what is known of the terminal behind f.
+func terminal(f *os.File, e Environment) verbs.Terminal {
+	switch e.get("CORPUS_COLOR") {
+	case "1", "always", "true", "yes", "on":
+		return verbs.Terminal{Colour: true}
+	}
+	fd := int(f.Fd()) //nolint:gosec // a descriptor fits
+	if !term.IsTerminal(fd) {
+		return verbs.Terminal{}
+	}
+	w, _, err := term.GetSize(fd)
+	if err != nil {
+		w = 80
+	}
+	return verbs.Terminal{Width: w, Colour: e.get("NO_COLOR") == "" && e.get("TERM") != "dumb"}
+}
+
+// command is one run of the program.
+type command struct {
+	Process
+	term verbs.Terminal
+	exit int
+	root string
+	file string
+}
+
+// tree is the verbs, which are run here or by the server, and the commands that exist on the machine only.
+func (c *command) tree() *cobra.Command {
+	root := verbs.Describe()
+	root.PersistentFlags().StringVar(&c.root, "root", "", "directory that holds projects/, salt/ and pillar/ (default: /srv for root, ./srv for others)")
+	root.PersistentFlags().StringVar(&c.file, "config", "", "configuration file (default: "+DefaultConfig+" if it is there)")
+	for _, sub := range root.Commands() {
+		c.adopt(sub)
+	}
+	root.CompletionOptions.DisableDefaultCmd = false
+	root.AddCommand(c.serveCommand(), c.demoCommand(), docsCommand())
+	return root
+}
+
+// adopt makes every command that does something go where the state is.
+func (c *command) adopt(cmd *cobra.Command) {
+	subs := cmd.Commands()
+	for _, sub := range subs {
+		c.adopt(sub)
+	}
+	if len(subs) == 0 {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.verb(cmd, args) }
+	}
+}
+
+func (c *command) settings(cmd *cobra.Command) settings {
+	flags := config.GivenFlags(cmd.Flags())
+	return settings{env: c.Environment, file: c.file, flags: flags}
+}
+
+// stateSettings are those of a verb: of its own flags only root counts.
+func (c *command) stateSettings() settings {
+	flags := map[string]string{}
+	if c.root != "" {
+		flags["root"] = c.root
+	}
+	return settings{env: c.Environment, file: c.file, flags: flags}
+}
+
+// verb runs one verb: by the server that owns the state, or else in this process.
+func (c *command) verb(cmd *cobra.Command, args []string) error {
+	cfg, err := c.stateSettings().load()
+	if err != nil {
+		return err
+	}
+	argv, files, err := c.words(cmd, args)
+	if err != nil {
+		return err
+	}
+	defer files.close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c.exit, err = c.run(ctx, cmd, cfg, argv, files)
+	return errors.Join(err, files.keep(c.exit == 0 && err == nil))
+}
+
+func (c *command) run(ctx context.Context, cmd *cobra.Command, cfg *config.Config, argv []string, f *streams) (int, error) {
+	state := layout.State(cfg.StateDir)
+	if cmd.Annotations[verbs.Stateless] != "" {
+		d := doctor{cfg: cfg, env: c.Environment.Env}
+		return verbs.Run(ctx, &verbs.Backend{Build: Build(), Doctor: d.run}, c.caller(), argv, f.in, f.out, c.Stderr), nil
+	}
+	server, err := control.Dial(state.Socket())
+	switch {
+	case err == nil:
+		defer server.Close()
+		return server.Do(ctx, control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}, f.in, f.out, c.Stderr)
+	case !errors.Is(err, control.ErrNoServer):
+		return 0, stateError(state, err)
+	}
+	if _, err := os.Stat(state.Path()); errors.Is(err, os.ErrNotExist) && cmd.Annotations[verbs.Creates] == "" {
+		return 0, fault.New(fault.Refused, "", "there is nothing in %s yet", cfg.Root).
+			WithHint("name the right place with --root, or make a first project:  corpus-git project create NAME")
+	}
+	core, err := openCore(ctx, options{cfg: cfg, log: quietLog(c.Stderr), env: c.Environment.Env, who: "the command  " + strings.Join(argv, " "), wait: lockWait, onEnd: func(project.Record) {}})
+	if err != nil {
+		return 0, err
+	}
+	code := verbs.Run(ctx, core.backend(false), c.caller(), argv, f.in, f.out, c.Stderr)
+	if err := core.pipeline.Shutdown(context.Background()); err != nil {
+		return code, err
+	}
+	return code, core.close()
+}
+
+func (c *command) caller() verbs.Caller {
+	return verbs.Caller{Identity: access.Local(control.UserName(c.Environment.UID)), Term: c.term}
+}
+
+// words are the command as it was understood, written anew: files that it names are opened here, because only here their
+// names mean something, and become standard input or output.
+func (c *command) words(cmd *cobra.Command, args []string) (argv []string, f *streams, err error) {
+	f = &streams{out: c.Stdout, in: strings.NewReader("")}
+	if cmd.Annotations[verbs.ReadsStdin] != "" {
+		f.in = c.Stdin
+	}
+	argv = strings.Fields(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
+	var ferr error
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		value := fl.Value.String()
+		if list, ok := fl.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
+		switch {
+		case fl.Name == "root" || fl.Name == "config":
+			return
+		case fl.Name == "file" && value != "-":
+			value, ferr = "-", f.open(value)
+		case fl.Name == verbs.ExportFlag && value != "-":
+			value, ferr = "-", f.create(value)
+		}
+		argv = append(argv, "--"+fl.Name+"="+value)
+	})
+	if ferr != nil {
+		return nil, nil, ferr
+	}
+	return append(append(argv, "--"), args...), f, nil
+}
+
+// streams are standard input and output, or the files in their place.
+type streams struct {
+	in     io.Reader
+	out    io.Writer
+	opened *os.File
+	made   *os.File
+	name   string
+}
+
+func (f *streams) open(name string) (err error) {
+	if f.opened, err = os.Open(name); err != nil {
+		return fault.New(fault.Usage, "", "%w", err)
+	}
+	f.in = f.opened
+	return nil
+}
+
+// create makes a file beside name, which takes its place when all went well.
+func (f *streams) create(name string) (err error) {
+	f.name = name
+	if f.made, err = os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*"); err != nil {
+		return fault.New(fault.Usage, "", "%w", err)
+	}
+	f.out = f.made
+	return nil
+}
+
+func (f *streams) close() {
+	if f.opened != nil {
+		_ = f.opened.Close()
+	}
+}
+
+// keep ends a written file.
+func (f *streams) keep(good bool) error {
+	if f.made == nil {
+		return nil
+	}
+	err := errors.Join(f.made.Sync(), f.made.Close())
+	if good && err == nil {
+		return os.Rename(f.made.Name(), f.name)
+	}
+	return errors.Join(err, os.Remove(f.made.Name()))
+}
+
+func quietLog(w io.Writer) zerolog.Logger {
+	return zerolog.New(zerolog.ConsoleWriter{Out: w, NoColor: true, PartsExclude: []string{zerolog.TimestampFieldName}}).Level(zerolog.WarnLevel)
+}
+
+func (c *command) serveCommand() *cobra.Command {
+	var printConfig bool
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve pushes over SSH",
+		Long: "Takes the state, mends what a crash left, and then listens. The line  listening on ADDRESS (ssh)  on\n" +
+			"standard output says that it is ready; <state_dir>/addr.json holds the addresses. SIGTERM lets running\n" +
+			"deployments end within shutdown_grace, then cancels them and rolls back; a second one ends the grace.\nSIGHUP reads the configuration again.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fault.New(fault.Usage, "", "%q is too much", args[0]).WithHint("usage:  %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set := c.settings(cmd)
+			cfg, err := set.load()
+			if err != nil {
+				return err
+			}
+			if printConfig {
+				_, err := io.WriteString(c.Stdout, cfg.Print())
+				for _, w := range cfg.Warnings {
+					fmt.Fprintln(c.Stderr, "warning: "+w)
+				}
+				return err
+			}
+			return c.serve(cfg, set.load)
+		},
+	}
+	cmd.Flags().StringVar(&c.root, "root", "", "directory that holds projects/, salt/ and pillar/ (default: /srv for root, ./srv for others)")
+	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print the configuration that results from file, environment and flags, and where each value is from")
+	config.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// serve runs a server until it is told to stop.
+func (c *command) serve(cfg *config.Config, load func() (*config.Config, error)) error {
+	log, file, err := openLog(cfg, c.Stderr, terminal(c.Stderr, c.Environment).Colour)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	s, err := start(context.Background(), cfg, c.Environment.Env, log, load)
+	if err != nil {
+		return err
+	}
+	s.announce(c.Stdout)
+	log.Info().Str("root", cfg.Root).Str("state", cfg.StateDir).Str("release", Build().Release).Msg("serving")
+	for sig := range signals {
+		if sig == syscall.SIGHUP {
+			s.reload(context.Background())
+			continue
+		}
+		log.Info().Str("signal", sig.String()).Dur("grace", s.cfg.Load().Grace).Msg("stopping: new deployments are refused, running ones may end")
+		break
+	}
+	now, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for sig := range signals {
+			if sig != syscall.SIGHUP {
+				cancel()
+			}
+		}
+	}()
+	err = s.shutdown(now, s.cfg.Load().Grace)
+	log.Info().Msg("stopped")
+	return err
+}

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// live are the keys whose change takes effect at once; the others wait for the next start.
+func live(key string) bool {
+	switch key {
+	case "admin_keys", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches":
+		return true
+	}
+	return slices.Contains([]string{"limits.max_pack_bytes", "limits.max_object_bytes", "limits.max_total_bytes", "limits.max_delta_bytes", "limits.max_objects",
+		"limits.max_delta_depth", "limits.base_memory", "limits.max_commands", "limits.max_push_options"}, key) || strings.HasPrefix(key, "log.level")
+}
+
+// reload reads the configuration again and says what changed. A configuration with an error changes nothing.
+func (s *server) reload(ctx context.Context) {
+	next, err := s.load()
+	if err != nil {
+		s.log.Error().Err(err).Msg("the configuration was not read again: it has an error")
+		return
+	}
+	old := s.cfg.Load()
+	changes := old.Diff(next)
+	if len(changes) == 0 {
+		s.log.Info().Msg("the configuration was read again; nothing changed")
+		return
+	}
+	for _, ch := range changes {
+		e := s.log.Info().Str("key", ch.Key).Str("old", ch.Old).Str("new", ch.New)
+		if live(ch.Key) && !ch.Restart {
+			e.Msg("configuration changed")
+		} else {
+			e.Msg("configuration changed; it takes effect when the server is started again")
+		}
+	}
+	// What must not change under a running server keeps its value.
+	applied := *next
+	applied.Root, applied.StateDir, applied.Listen, applied.HTTP = old.Root, old.StateDir, old.Listen, old.HTTP
+	s.cfg.Store(&applied)
+	setLevel(applied.Log.Level)
+	s.service.Store(s.newService(&applied))
+	if err := s.syncAdmins(ctx, applied.AdminKeys); err != nil {
+		s.log.Error().Err(err).Msg("admin_keys")
+	}
+}

@@ -1,0 +1,275 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/project/config"
+	"corpus-git/receive"
+	"corpus-git/receive/access"
+	"corpus-git/receive/pack"
+	"corpus-git/receive/session"
+	"corpus-git/receive/sshd"
+	"corpus-git/web"
+)
+
+// Addresses is addr.json in the state directory: where a running server listens.
+type Addresses struct {
+	SSH  string `json:"ssh"`
+	HTTP string `json:"http,omitempty"`
+	PID  int    `json:"pid"`
+}
+
+func addressFile(state layout.State) string { return filepath.Join(state.Path(), "addr.json") }
+
+func readAddresses(state layout.State) (a Addresses, err error) {
+	text, err := os.ReadFile(addressFile(state))
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(text, &a)
+}
+
+// server is a running server.
+type server struct {
+	*core
+	load    func() (*config.Config, error) // reads the configuration again
+	service atomic.Pointer[receive.Service]
+	ssh     *sshd.Server
+	control *control.Server
+	web     *web.Server
+	sshAddr net.Listener
+	webAddr net.Listener
+
+	counters *web.Metrics
+	serving  sync.WaitGroup
+	// stop ends requests over the socket.
+	stop context.CancelFunc
+}
+
+// Serve answers one session over ssh, with the service of the newest configuration.
+func (s *server) Serve(ctx context.Context, sess *sshd.Session) int {
+	return s.service.Load().Serve(ctx, sess)
+}
+
+// Run implements receive.Commands: the verbs, for a key.
+func (s *server) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
+	return verbs.Run(ctx, s.backend(true), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}}, argv, stdin, stdout, stderr)
+}
+
+// request serves one request over the socket: the verbs, for a user of this machine.
+func (s *server) request(ctx context.Context, p control.Peer, q control.Request, stdin io.Reader, stdout, stderr io.Writer) int {
+	return verbs.Run(ctx, s.backend(true), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}}, q.Argv, stdin, stdout, stderr)
+}
+
+// start brings a server up: state, recovery, then the doors. After an error nothing is left running.
+func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, load func() (*config.Config, error)) (s *server, err error) {
+	counters := web.NewMetrics()
+	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }})
+	if err != nil {
+		return nil, err
+	}
+	s = &server{core: c, load: load, counters: counters}
+	defer func() {
+		if err != nil {
+			s.abandon()
+		}
+	}()
+	for _, w := range cfg.Warnings {
+		log.Warn().Msg(w)
+	}
+	key, made, err := sshd.HostKey(vfs.OS{}, c.state.HostKey(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		log.Info().Str("file", c.state.HostKey()).Msg("made the host key")
+	}
+	if err := c.syncAdmins(ctx, cfg.AdminKeys); err != nil {
+		return nil, err
+	}
+	if err := c.recover(ctx); err != nil {
+		// The projects that could be mended are; the others say so at their next deployment.
+		log.Error().Err(err).Msg("recovery is not complete")
+	}
+	if s.sshAddr, err = net.Listen("tcp", cfg.Listen); err != nil {
+		return nil, listenError("listen", cfg.Listen, err)
+	}
+	if a, ok := s.sshAddr.Addr().(*net.TCPAddr); ok {
+		c.port.Store(int64(a.Port))
+	}
+	s.service.Store(s.newService(cfg))
+	l := cfg.Limits
+	s.ssh = &sshd.Server{
+		HostKey: key, Keys: c.access, Handler: s, Version: Build().Release, Log: log.With().Str("part", "ssh").Logger(),
+		Limits: sshd.Limits{
+			Connections: l.MaxConnections, PerSource: l.MaxConnectionsPerSource, Unauthenticated: l.MaxUnauthenticated,
+			UnauthenticatedPerSource: l.MaxUnauthPerSource, Sessions: l.MaxSessions, AuthTries: l.AuthTries,
+			LoginGrace: l.AuthTimeout, Idle: l.IdleTimeout, ReadIdle: l.ReadTimeout, WriteIdle: l.WriteTimeout,
+		},
+		RefusedLogin: func(from, user, fp string) {
+			counters.RefusedLogin()
+			s.service.Load().RefusedLogin(from, user, fp)
+		},
+		LoggedIn: func(id access.Identity) {
+			counters.Session()
+			s.service.Load().LoggedIn(id)
+		},
+	}
+	if cfg.HTTP != "" {
+		if err := s.openWeb(cfg, counters); err != nil {
+			return nil, err
+		}
+	}
+	if s.control, err = control.Listen(c.state.Socket(), s.request, log); err != nil {
+		return nil, stateError(c.state, err)
+	}
+	a := Addresses{SSH: s.sshAddr.Addr().String(), PID: os.Getpid()}
+	if s.webAddr != nil {
+		a.HTTP = s.webAddr.Addr().String()
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	if err := vfs.WriteFileAtomic(vfs.OS{}, addressFile(c.state), append(text, '\n'), 0o600); err != nil {
+		return nil, err
+	}
+	s.open()
+	return s, nil
+}
+
+// counted is the audit log, with what is refused counted.
+type counted struct {
+	*audit.Log
+	counters *web.Metrics
+}
+
+// Record implements receive.Audit.
+func (a counted) Record(ctx context.Context, e audit.Entry) error {
+	a.counters.Audited(e)
+	return a.Log.Record(ctx, e)
+}
+
+func (s *server) openWeb(cfg *config.Config, m *web.Metrics) (err error) {
+	if s.webAddr, err = net.Listen("tcp", cfg.HTTP); err != nil {
+		return listenError("http_listen", cfg.HTTP, err)
+	}
+	token, err := s.webToken(s.webAddr.Addr())
+	if err != nil {
+		return err
+	}
+	s.web = &web.Server{
+		Status: s.status(), Runs: s.pipeline, Metrics: m, Token: token, Host: s.hostName(), Release: Build().Release, Now: time.Now,
+		Log: s.log.With().Str("part", "http").Logger(),
+	}
+	return nil
+}
+
+func listenError(key, addr string, err error) error {
+	return fault.New(fault.Refused, key, "%w", err).WithHint("choose another address with  %s ; 127.0.0.1:0 takes any free port", key)
+}
+
+// open starts to answer.
+func (s *server) open() {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.serving.Go(func() {
+		if err := s.ssh.Serve(s.sshAddr); err != nil && !errors.Is(err, sshd.ErrClosed) {
+			s.log.Error().Err(err).Msg("ssh server")
+		}
+	})
+	s.serving.Go(func() {
+		if err := s.control.Serve(ctx); err != nil {
+			s.log.Error().Err(err).Msg("control socket")
+		}
+	})
+	if s.web != nil {
+		s.serving.Go(func() {
+			if err := s.web.Serve(s.webAddr); err != nil {
+				s.log.Error().Err(err).Msg("http server")
+			}
+		})
+	}
+	s.trash.Go(func() { s.emptyTrash(ctx) })
+}
+
+// abandon undoes a start that failed.
+func (s *server) abandon() {
+	for _, l := range []net.Listener{s.sshAddr, s.webAddr} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+	if s.control != nil {
+		_ = s.control.Close()
+	}
+	_ = s.core.close()
+}
+
+// newService makes what answers sessions, from a configuration.
+func (s *server) newService(cfg *config.Config) *receive.Service {
+	l := cfg.Limits
+	return &receive.Service{
+		Root: s.root, Repos: s.repos, Access: s.access, Projects: lookup{s.core}, Deployer: s.pipeline, Commands: s, Audit: counted{s.audit, s.counters},
+		Find: func(ctx context.Context, name project.Name, prefix string) (project.ID, error) {
+			r, err := s.pipeline.Find(ctx, name, prefix)
+			return r.ID, err
+		},
+		CreateOnPush: cfg.CreateOnPush, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
+		Limits: session.Limits{Commands: l.MaxCommands, Options: l.MaxPushOptions},
+		PackLimits: pack.Limits{
+			PackBytes: int64(l.MaxPackBytes), Objects: l.MaxObjects, ObjectBytes: int64(l.MaxObjectBytes), DeltaBytes: int64(l.MaxDeltaBytes),
+			DeltaDepth: l.MaxDeltaDepth, TotalBytes: int64(l.MaxTotalBytes), BaseMemory: int64(l.BaseMemory),
+		},
+	}
+}
+
+// shutdown refuses new deployments, lets the running ones end within grace, and then closes the doors. When now ends, the
+// grace does.
+func (s *server) shutdown(now context.Context, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(now, grace)
+	defer cancel()
+	var errs []error
+	// The doors stay open meanwhile: who follows sees the end, and who pushes is told to try again.
+	if err := s.pipeline.Shutdown(ctx); err != nil {
+		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace has passed, or a second signal came")
+	}
+	errs = append(errs, os.Remove(addressFile(s.state)), s.control.Close())
+	last, cancel2 := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel2()
+	_ = s.ssh.Shutdown(last)
+	s.stop()
+	if s.web != nil {
+		errs = append(errs, s.web.Close())
+	}
+	s.serving.Wait()
+	return errors.Join(append(errs, s.core.close())...)
+}
+
+// announce prints where the server listens, one line each, for people and scripts.
+func (s *server) announce(w io.Writer) {
+	fmt.Fprintf(w, "listening on %s (ssh)\n", s.sshAddr.Addr())
+	if s.webAddr != nil {
+		fmt.Fprintf(w, "listening on %s (http)\n", s.webAddr.Addr())
+	}
+}

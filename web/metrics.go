@@ -1,0 +1,99 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"corpus-git/internal/audit"
+	"corpus-git/project"
+)
+
+// Metrics counts what happens. Its methods may be called by any goroutine, before and while a Server serves.
+type Metrics struct {
+	deployments *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	refused     *prometheus.CounterVec
+	sessions    prometheus.Counter
+	logins      prometheus.Counter
+}
+
+// NewMetrics starts at zero.
+func NewMetrics() *Metrics {
+	return &Metrics{
+		deployments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "corpus_deployments_total", Help: "Deployments that ended, by project, trigger and verdict."},
+			[]string{"project", "trigger", "verdict"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "corpus_deployment_duration_seconds", Help: "How long deployments took that ran.",
+			Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600},
+		}, []string{"project", "verdict"}),
+		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "corpus_refusals_total", Help: "Requests refused before a deployment was asked for, by action."}, []string{"action"}),
+		sessions: prometheus.NewCounter(prometheus.CounterOpts{Name: "corpus_ssh_sessions_total", Help: "SSH sessions of keys that logged in."}),
+		logins:   prometheus.NewCounter(prometheus.CounterOpts{Name: "corpus_ssh_refused_logins_total", Help: "SSH connections that offered keys and could not log in."}),
+	}
+}
+
+// Ended counts an ended deployment.
+func (m *Metrics) Ended(r project.Record) {
+	m.deployments.WithLabelValues(string(r.Project), string(r.Trigger), string(r.State)).Inc()
+	if r.Result != nil && r.State != project.Refused {
+		m.duration.WithLabelValues(string(r.Project), string(r.State)).Observe(r.Result.Ended.Sub(r.Result.Started).Seconds())
+	}
+}
+
+// Audited counts what was refused.
+func (m *Metrics) Audited(e audit.Entry) {
+	if e.Outcome == "refused" && e.Deployment == "" {
+		m.refused.WithLabelValues(e.Action).Inc()
+	}
+}
+
+// Session counts a session of a key that logged in.
+func (m *Metrics) Session() { m.sessions.Inc() }
+
+// RefusedLogin counts a connection that could not log in.
+func (m *Metrics) RefusedLogin() { m.logins.Inc() }
+
+// registry collects the counters, and asks the queues when it is asked.
+func (m *Metrics) registry(s *Server) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(m.deployments, m.duration, m.refused, m.sessions, m.logins, queues{s},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// queues tells at the time of the scrape what runs and waits.
+type queues struct{ s *Server }
+
+//nolint:gochecknoglobals // descriptions, never changed
+var (
+	runningDesc = prometheus.NewDesc("corpus_deployments_running", "Deployments that run now.", []string{"project"}, nil)
+	waitingDesc = prometheus.NewDesc("corpus_deployments_waiting", "Deployments that wait in line.", []string{"project"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (queues) Describe(ch chan<- *prometheus.Desc) {
+	ch <- runningDesc
+	ch <- waitingDesc
+}
+
+// Collect implements prometheus.Collector.
+func (q queues) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	all, err := q.s.Status.All(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(runningDesc, err)
+		return
+	}
+	for _, p := range all {
+		running := 0.0
+		if p.Running != nil {
+			running = 1
+		}
+		ch <- prometheus.MustNewConstMetric(runningDesc, prometheus.GaugeValue, running, string(p.Name))
+		ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(p.Waiting), string(p.Name))
+	}
+}

@@ -1,0 +1,170 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"iter"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+
+	"corpus-git/internal/event"
+	"corpus-git/project"
+	"corpus-git/project/status"
+)
+
+// Status fills the documents; *status.Source satisfies it.
+type Status interface {
+	All(ctx context.Context) ([]status.Project, error)
+	Project(ctx context.Context, name project.Name) (status.Project, error)
+	Report(ctx context.Context, name project.Name, limit int) (status.Report, error)
+}
+
+// Runs are the deployments; the pipeline satisfies it.
+type Runs interface {
+	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
+	Find(ctx context.Context, name project.Name, prefix string) (project.Record, error)
+	Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error]
+	Queue(ctx context.Context, name project.Name) (project.Queue, error)
+}
+
+// Server answers HTTP. All exported fields are set before Serve and not changed after.
+type Server struct {
+	Status  Status
+	Runs    Runs
+	Metrics *Metrics
+	// Token must come with every request, as a bearer token or as the password of HTTP basic authentication. "" is for
+	// addresses that only this machine reaches.
+	Token string
+	// Host is this machine's name, Release our version, for the pages.
+	Host, Release string
+	Now           func() time.Time
+	Log           zerolog.Logger
+
+	once   sync.Once
+	server *http.Server
+	end    context.CancelFunc
+}
+
+func (s *Server) init() {
+	s.once.Do(func() {
+		ctx, end := context.WithCancel(context.Background())
+		s.end = end
+		s.server = &http.Server{
+			Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+			MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx },
+		}
+	})
+}
+
+// Serve accepts connections on l until Close. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	s.init()
+	if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Close ends all requests, those that follow a log too, and returns when they have ended or after five seconds.
+func (s *Server) Close() error {
+	s.init()
+	s.end()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); err != nil {
+		return s.server.Close()
+	}
+	return nil
+}
+
+// Handler is all routes, guarded.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.home)
+	mux.HandleFunc("GET /projects/{name}", s.project)
+	mux.HandleFunc("GET /projects/{name}/deployments/{id}", s.deployment)
+	mux.HandleFunc("GET /projects/{name}/deployments/{id}/lines", s.lines)
+	mux.HandleFunc("GET /assets/{file}", s.asset)
+	mux.HandleFunc("GET /api/v1/projects", s.apiProjects)
+	mux.HandleFunc("GET /api/v1/projects/{name}", s.apiProject)
+	mux.HandleFunc("GET /api/v1/projects/{name}/report", s.apiReport)
+	mux.HandleFunc("GET /api/v1/projects/{name}/archives", s.apiArchives)
+	mux.HandleFunc("GET /api/v1/projects/{name}/deployments", s.apiDeployments)
+	mux.HandleFunc("GET /api/v1/projects/{name}/deployments/{id}", s.apiDeployment)
+	mux.HandleFunc("GET /api/v1/projects/{name}/deployments/{id}/events", s.apiEvents)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics.registry(s), promhttp.HandlerOpts{}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.problem(w, r, notFound("there is no such page"))
+	})
+	guarded := s.guard(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		headers(w.Header())
+		if r.URL.Path == "/healthz" {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = w.Write([]byte("ok\n"))
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "nothing can be changed here", http.StatusMethodNotAllowed)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// headers are those of every answer.
+func headers(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+	h.Set("Cache-Control", "no-store")
+}
+
+// guard lets in who carries the token; without one, who calls us by a name of this machine.
+func (s *Server) guard(next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(s.Token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Token == "" {
+			if !loopback(r.Host) {
+				http.Error(w, "this server answers to localhost only", http.StatusMisdirectedRequest)
+				return
+			}
+			next.ServeHTTP(w, r)
+			return
+		}
+		got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok {
+			_, got, ok = r.BasicAuth()
+		}
+		have := sha256.Sum256([]byte(got))
+		if !ok || subtle.ConstantTimeCompare(have[:], want[:]) != 1 {
+			w.Header().Add("WWW-Authenticate", `Bearer realm="corpus-git"`)
+			w.Header().Add("WWW-Authenticate", `Basic realm="corpus-git: any user, the token as password", charset="UTF-8"`)
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func loopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
