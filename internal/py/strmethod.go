@@ -366,6 +366,10 @@ func strSplit(o *Ops, self any, a args) (any, error) {
 	var parts []string
 	right := a.fn == "rsplit"
 	if !Given(p[0]) || p[0] == nil {
+		// Charged before the parts are made: they take more room than the text.
+		if err := o.allocItems(min(countWords(s), limit)); err != nil {
+			return nil, err
+		}
 		parts = splitSpace(s, limit, right)
 	} else {
 		sep, err := needStr(p[0])
@@ -374,6 +378,9 @@ func strSplit(o *Ops, self any, a args) (any, error) {
 		}
 		if sep == "" {
 			return nil, Errorf(ValueError, "empty separator")
+		}
+		if err := o.allocItems(min(strings.Count(s, sep), limit)); err != nil {
+			return nil, err
 		}
 		if right {
 			parts = rsplit(s, sep, limit)
@@ -395,6 +402,20 @@ func (o *Ops) strList(parts []string) (any, error) {
 	return ListOf(out), nil
 }
 
+// countWords is the number of runs of characters that are not whitespace.
+func countWords(s string) int {
+	n := 0
+	space := true
+	for _, r := range s {
+		is := IsSpace(r)
+		if space && !is {
+			n++
+		}
+		space = is
+	}
+	return n
+}
+
 func splitSpace(s string, limit int, right bool) []string {
 	if right {
 		var parts []string
@@ -405,11 +426,7 @@ func splitSpace(s string, limit int, right bool) []string {
 			}
 			i := strings.LastIndexFunc(s, IsSpace)
 			if limit == 0 || i < 0 {
-				if limit == 0 {
-					parts = append(parts, s)
-				} else {
-					parts = append(parts, s)
-				}
+				parts = append(parts, s)
 				break
 			}
 			_, n := utf8.DecodeRuneInString(s[i:])

@@ -346,24 +346,22 @@ func filterJoin(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b strings.Builder
+	if err := ops.Alloc(16 * len(items)); err != nil {
+		return nil, err
+	}
+	parts := make([]string, len(items))
 	for i, e := range items {
 		if e, err = get(e); err != nil {
 			return nil, err
 		}
-		s, err := ops.Str(e)
-		if err != nil {
+		if parts[i], err = ops.Str(e); err != nil {
 			return nil, err
 		}
-		if err := ops.Alloc(len(s) + len(sep)); err != nil {
+		if err := ops.Alloc(len(parts[i]) + len(sep)); err != nil {
 			return nil, err
 		}
-		if i > 0 {
-			b.WriteString(sep)
-		}
-		b.WriteString(s)
 	}
-	return b.String(), nil
+	return strings.Join(parts, sep), nil
 }
 
 // iterate is the items of v, as a for statement would see them.
