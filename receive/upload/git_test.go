@@ -47,7 +47,7 @@ func TestCloneAndFetch(t *testing.T) {
 		// Both go on, so that there is something to negotiate.
 		env := p.env
 		local := filepath.Join(work, "local")
-		for range 20 {
+		for range 6 {
 			require.NoError(t, os.WriteFile(local, []byte(p.git(work, "rev-parse", "HEAD")), 0o644))
 			p.git(work, "add", "-A")
 			p.git(work, "commit", "-q", "-m", "local")

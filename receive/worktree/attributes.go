@@ -3,6 +3,7 @@ package worktree
 import (
 	"bytes"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -79,17 +80,27 @@ func loadAttributes(objs Objects, entries []entry) (*attributes, error) {
 		return nil, nil
 	}
 	sort.SliceStable(a.files, func(i, j int) bool { return a.files[i].dir < a.files[j].dir })
+	a.settle()
+	return a, nil
+}
+
+// settle expands macros, which may be made behind their first use, looks what effect the lines can have, and drops
+// those without any.
+func (a *attributes) settle() {
 	for i := range a.files {
-		lines := a.files[i].lines
-		for j := range lines {
-			lines[j].set = a.expand(lines[j].set)
-			for _, s := range lines[j].set {
+		lines := a.files[i].lines[:0]
+		for _, l := range a.files[i].lines {
+			l.set = slices.DeleteFunc(a.expand(l.set), func(s assignment) bool {
 				a.anyCRLF = a.anyCRLF || s.name == "eol" && s.value == "crlf"
 				a.anyNote = a.anyNote || s.name == "ident" && s.value == attrSet || s.name == "filter" || s.name == "working-tree-encoding"
+				return !slices.Contains([]string{"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"}, s.name)
+			})
+			if len(l.set) > 0 {
+				lines = append(lines, l)
 			}
 		}
+		a.files[i].lines = lines
 	}
-	return a, nil
 }
 
 func (a *attributes) parse(dir string, data []byte) {
@@ -160,7 +171,7 @@ func (a *attributes) expand(set []assignment) []assignment {
 		}
 	}
 	if plain {
-		return set
+		return slices.Clone(set)
 	}
 	var out []assignment
 	seen := map[string]bool{}
@@ -181,9 +192,9 @@ func (a *attributes) expand(set []assignment) []assignment {
 	return out
 }
 
-// of gives the attributes of one path, unspecified ones absent.
+// of gives the attributes of one path, unspecified ones absent; nil where there are none.
 func (a *attributes) of(p string) map[string]string {
-	out := map[string]string{}
+	var out map[string]string
 	for i := range a.files {
 		f := &a.files[i]
 		rest, ok := strings.CutPrefix(p, f.dir)
@@ -200,6 +211,9 @@ func (a *attributes) of(p string) map[string]string {
 				if s.value == "" {
 					delete(out, s.name)
 				} else {
+					if out == nil {
+						out = map[string]string{}
+					}
 					out[s.name] = s.value
 				}
 			}

@@ -134,9 +134,11 @@ func sharedDir(a, b string) int {
 }
 
 func parseEntry(body []byte, text string, pos int, version uint32, prev string) (e entry, next, stage int, err error) {
-	bad := fmt.Errorf("%w: cut at byte %d", errIndex, pos)
+	cut := func() (entry, int, int, error) {
+		return entry{}, 0, 0, fmt.Errorf("%w: cut at byte %d", errIndex, pos)
+	}
 	if len(body)-pos < entryFixed {
-		return e, 0, 0, bad
+		return cut()
 	}
 	b := body[pos:]
 	be := binary.BigEndian
@@ -153,18 +155,18 @@ func parseEntry(body []byte, text string, pos int, version uint32, prev string) 
 		name += 2
 	}
 	if name > len(body) {
-		return e, 0, 0, bad
+		return cut()
 	}
 	strip := 0
 	if version == 4 {
 		var ok bool
 		if strip, name, ok = indexVarint(body, name); !ok || strip > len(prev) {
-			return e, 0, 0, bad
+			return cut()
 		}
 	}
 	end := bytes.IndexByte(body[name:], 0)
 	if end < 0 {
-		return e, 0, 0, bad
+		return cut()
 	}
 	end += name
 	if version == 4 {
@@ -175,7 +177,7 @@ func parseEntry(body []byte, text string, pos int, version uint32, prev string) 
 		next = pos + (end-pos+8)&^7
 	}
 	if n := int(flags & flagName); next > len(body) || n != flagName && n != len(e.path) {
-		return e, 0, 0, bad
+		return cut()
 	}
 	return e, next, stage, nil
 }

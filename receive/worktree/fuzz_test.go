@@ -1,0 +1,98 @@
+package worktree
+
+import (
+	"crypto/sha1"
+	"errors"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/fault"
+)
+
+// Whatever an index holds, its paths stay inside the tree, and what is written is read back.
+func FuzzIndex(f *testing.F) {
+	good := &gitIndex{
+		entries: []entry{{path: "a", mode: modeFile}, {path: "b/c", mode: modeExec, st: stat{size: 3}}, {path: "b/d", mode: modeSymlink}},
+		tree:    &cacheTree{count: 3, subs: []*cacheTree{{name: "b", count: 2}}},
+	}
+	f.Add(good.encode()[:len(good.encode())-sha1.Size])
+	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x00"))
+	f.Add([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x01" + strings.Repeat("\x00", 26) + "\x81\xa4" + strings.Repeat("\x00", 34) + "\x00\x01\x00a\x00"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		sum := sha1.Sum(body)
+		x, err := parseIndex(append(append([]byte(nil), body...), sum[:]...))
+		if err != nil {
+			require.ErrorIs(t, err, errIndex)
+			return
+		}
+		last := ""
+		for _, e := range x.entries {
+			require.Greater(t, e.path, last)
+			last = e.path
+			require.Equal(t, path.Clean(e.path), e.path)
+			require.False(t, path.IsAbs(e.path) || strings.HasPrefix(e.path, "../"))
+			require.NoError(t, checkPath(e.path))
+		}
+		again, err := parseIndex(x.encode())
+		require.NoError(t, err)
+		require.Equal(t, x.entries, again.entries)
+	})
+}
+
+// A tree that is accepted has good names, in order.
+func FuzzTree(f *testing.F) {
+	h := strings.Repeat("x", 20)
+	f.Add([]byte("100644 a\x00" + h + "40000 b\x00" + h))
+	f.Add([]byte("120000 .gitmodules\x00" + h))
+	f.Add([]byte("160000 a\x00" + h + "100664 b\x00" + h))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		items, err := parseTree(plumbing.ZeroHash, data)
+		if err != nil {
+			require.Equal(t, fault.Refused, fault.KindOf(err))
+			return
+		}
+		seen := map[string]bool{}
+		for i, it := range items {
+			require.NoError(t, CheckName(it.name))
+			require.False(t, seen[it.name])
+			seen[it.name] = true
+			require.True(t, i == 0 || before(&items[i-1], &it))
+		}
+	})
+}
+
+// No .gitattributes hangs or breaks a checkout, and what checkout writes is recognised as clean.
+func FuzzAttributes(f *testing.F) {
+	f.Add([]byte("* text=auto eol=crlf\n"), "a/b.txt", []byte("a\nb"))
+	f.Add([]byte("[attr]x y x\n[attr]y x eol=crlf\n\"q\\\"\\303\\251\" x\n"), "q", []byte("\r\n\n"))
+	f.Add([]byte("a/**/b eol=crlf -text\n"), "a/b", []byte("\x00"))
+	f.Fuzz(func(t *testing.T, file []byte, name string, data []byte) {
+		if checkPath(name) != nil || name == "" {
+			return
+		}
+		a := &attributes{macros: map[string][]assignment{}}
+		a.parse("", file)
+		a.settle()
+		e := a.eol(name)
+		out := e.checkout(data)
+		if e == eolNone {
+			require.Equal(t, data, out)
+		}
+		if len(data) > 0 {
+			c := content{raw: blobHash(out), data: out}
+			lf, crlf, _, _ := lineStats(data)
+			// Mixed line ends cannot be told back.
+			require.True(t, lf > 0 && crlf > 0 || c.is(blobHash(data), e))
+		}
+	})
+}
+
+func TestErrNameIsPlain(t *testing.T) {
+	require.True(t, errors.Is(CheckName(".."), errName))
+	require.NoError(t, CheckName(".github"))
+	require.NoError(t, CheckName("git~2"))
+}
