@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/receive/pktline"
-	"corpus-git/receive/store"
 )
 
 // capabilities0 are those of protocols 0 and 1. Source: gitprotocol-capabilities(5).
@@ -46,6 +46,7 @@ func (s *session) serve0() error {
 	if err != nil {
 		return err
 	}
+	f.behind = b.more
 	if f.deepen.asked() {
 		if err := s.shallowInfo(b); err != nil {
 			return err
@@ -264,6 +265,7 @@ func clip(s string) string { return s[:min(len(s), 100)] }
 type fetch struct {
 	wants   []plumbing.Hash
 	wantSet hashSet
+	behind  []plumbing.Hash // parents of commits that are shallow no more: wanted as well
 	haves   []plumbing.Hash // common ones
 	haveSet hashSet
 	nHaves  int
@@ -324,11 +326,12 @@ func (f *fetch) have(h *history, s string, limit int) (id plumbing.Hash, ours bo
 	}
 	f.haveSet.add(id)
 	f.haves = append(f.haves, id)
-	c, t, err := store.Peel(h.objs, id)
+	// A tag says nothing about how far back to look, as in git; it counts when the pack is made.
+	t, _, err := h.objs.Header(id)
 	if err != nil || t != plumbing.CommitObject {
 		return id, true, err
 	}
-	n, err := h.commit(c)
+	n, err := h.commit(id)
 	if err != nil {
 		return id, true, err
 	}
@@ -346,7 +349,7 @@ func (f *fetch) enough(h *history) (bool, error) {
 	}
 	f.known = len(f.haves)
 	var err error
-	f.reached, err = h.reaches(f.wants, f.oldest)
+	f.reached, err = h.reaches(slices.Concat(f.wants, f.behind), f.oldest)
 	return f.reached, err
 }
 
