@@ -33,7 +33,8 @@ func NewTable() *Table {
 		watch: map[string]func(c *Call, sfun string) Return{},
 		alias: map[string]string{},
 	}
-	for _, add := range []func(*Table){addCmd, addTest, addFile, addFileEdit, addFileCopy} {
+	for _, add := range []func(*Table){addCmd, addTest, addFile, addFileEdit, addFileCopy, addAccount, addPkg, addService, addGit,
+		addWebutil, addVenv, addArchive} {
 		add(t)
 	}
 	return t

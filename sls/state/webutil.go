@@ -1,0 +1,201 @@
+package state
+
+import (
+	"crypto/md5"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"corpus-git/internal/py"
+)
+
+// addWebutil adds webutil.user_exists and user_absent: lines of an Apache password file.
+func addWebutil(t *Table) {
+	t.add("webutil.user_exists", "password htpasswd_file options force runas update", htpasswdUser)
+	t.add("webutil.user_absent", "htpasswd_file runas", htpasswdGone)
+	t.same("htpasswd", "webutil")
+}
+
+func (c *Call) htpasswd() (path string, lines []string, at int, fail string) {
+	path = c.expand(c.str("htpasswd_file", ""))
+	if !filepath.IsAbs(path) {
+		return path, nil, -1, "htpasswd_file must be an absolute path"
+	}
+	at = -1
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return path, nil, -1, why(err)
+	}
+	lines = splitKeep(string(b))
+	for i, l := range lines {
+		if strings.HasPrefix(l, c.Name+":") {
+			at = i
+		}
+	}
+	return path, lines, at, ""
+}
+
+func (c *Call) writeHtpasswd(path string, lines []string) error {
+	data := []byte(strings.Join(lines, ""))
+	if exists(path) {
+		return c.rewrite(path, data)
+	}
+	return c.writeNew(path, managed{data: data})
+}
+
+// htpasswdUser implements webutil.user_exists; the hash is made here, so the password is on no command line.
+// Source: Salt documentation, webutil state; htpasswd(1) for options.
+func htpasswdUser(c *Call) Return {
+	if c.Name == "" || strings.ContainsAny(c.Name, ":\n") {
+		return Failf("The name of a user must not be empty or hold a colon")
+	}
+	path, lines, at, fail := c.htpasswd()
+	if fail != "" {
+		return Failf("%s", fail)
+	}
+	password := c.str("password", "")
+	if at >= 0 && !c.boolean("force", false) {
+		if !c.boolean("update", false) || htpasswdMatches(strings.TrimSpace(lines[at][len(c.Name)+1:]), password) {
+			return OKf("User already known")
+		}
+	}
+	if c.Test {
+		return Would(py.NewDict(c.Name, true), "User '%s' is set to be added to htpasswd file", c.Name)
+	}
+	hash, err := htpasswdHash(c.str("options", ""), password)
+	if err != "" {
+		return Failf("%s", err)
+	}
+	line := c.Name + ":" + hash + "\n"
+	if at >= 0 {
+		lines[at] = line
+	} else {
+		if n := len(lines); n > 0 && !strings.HasSuffix(lines[n-1], "\n") {
+			lines[n-1] += "\n"
+		}
+		lines = append(lines, line)
+	}
+	if err := c.writeHtpasswd(path, lines); err != nil {
+		return Failf("%s: %s", path, why(err))
+	}
+	return Return{Result: True, Changes: py.NewDict(c.Name, true)}
+}
+
+func htpasswdGone(c *Call) Return {
+	path, lines, at, fail := c.htpasswd()
+	if fail != "" {
+		return Failf("%s", fail)
+	}
+	if at < 0 {
+		return OKf("User already not in file")
+	}
+	if c.Test {
+		return Would(py.NewDict(c.Name, true), "User '%s' is set to be removed from htpasswd file", c.Name)
+	}
+	if err := c.writeHtpasswd(path, append(lines[:at:at], lines[at+1:]...)); err != nil {
+		return Failf("%s: %s", path, why(err))
+	}
+	return Return{Result: True, Changes: py.NewDict(c.Name, true)}
+}
+
+// htpasswdHash makes the hash that the options of htpasswd ask for: m (MD5, the default), B, s, p.
+func htpasswdHash(options, password string) (hash, fail string) {
+	switch {
+	case strings.ContainsRune(options, 'B'):
+		h, err := bcrypt.GenerateFromPassword([]byte(password), 10)
+		if err != nil {
+			return "", "the password cannot be hashed with bcrypt: it is longer than 72 bytes"
+		}
+		return strings.Replace(string(h), "$2a$", "$2y$", 1), ""
+	case strings.ContainsRune(options, 's'):
+		sum := sha1.Sum([]byte(password))
+		return "{SHA}" + base64.StdEncoding.EncodeToString(sum[:]), ""
+	case strings.ContainsRune(options, 'p'):
+		return password, ""
+	case strings.ContainsRune(options, 'd'):
+		return "", "the option d (crypt) is not supported: use m or B"
+	}
+	salt := make([]byte, 8)
+	if _, err := rand.Read(salt); err != nil {
+		return "", err.Error()
+	}
+	for i := range salt {
+		salt[i] = cryptLetters[salt[i]&63]
+	}
+	return apr1(password, string(salt)), ""
+}
+
+func htpasswdMatches(hash, password string) bool {
+	switch {
+	case strings.HasPrefix(hash, "$apr1$"):
+		p := strings.Split(hash, "$")
+		return len(p) == 4 && apr1(password, p[2]) == hash
+	case strings.HasPrefix(hash, "$2"):
+		return bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) == nil
+	case strings.HasPrefix(hash, "{SHA}"):
+		sum := sha1.Sum([]byte(password))
+		return hash == "{SHA}"+base64.StdEncoding.EncodeToString(sum[:])
+	}
+	return hash == password
+}
+
+const cryptLetters = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// apr1 is Apache's MD5 password hash. Source: Apache documentation, "Password Formats".
+func apr1(password, salt string) string {
+	p, s := []byte(password), []byte(salt)
+	const magic = "$apr1$"
+	bin := md5.Sum([]byte(password + salt + password))
+	h := md5.New()
+	h.Write(p)
+	h.Write([]byte(magic))
+	h.Write(s)
+	for n := len(p); n > 0; n -= 16 {
+		h.Write(bin[:min(16, n)])
+	}
+	for n := len(p); n > 0; n >>= 1 {
+		if n&1 != 0 {
+			h.Write([]byte{0})
+		} else {
+			h.Write(p[:1])
+		}
+	}
+	sum := h.Sum(nil)
+	for i := 0; i < 1000; i++ {
+		h = md5.New()
+		if i&1 != 0 {
+			h.Write(p)
+		} else {
+			h.Write(sum)
+		}
+		if i%3 != 0 {
+			h.Write(s)
+		}
+		if i%7 != 0 {
+			h.Write(p)
+		}
+		if i&1 != 0 {
+			h.Write(sum)
+		} else {
+			h.Write(p)
+		}
+		sum = h.Sum(nil)
+	}
+	var out strings.Builder
+	put := func(v uint, n int) {
+		for ; n > 0; n-- {
+			out.WriteByte(cryptLetters[v&63])
+			v >>= 6
+		}
+	}
+	for _, t := range [][3]int{{0, 6, 12}, {1, 7, 13}, {2, 8, 14}, {3, 9, 15}, {4, 10, 5}} {
+		put(uint(sum[t[0]])<<16|uint(sum[t[1]])<<8|uint(sum[t[2]]), 4)
+	}
+	put(uint(sum[11]), 2)
+	return magic + salt + "$" + out.String()
+}
