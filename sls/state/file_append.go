@@ -133,6 +133,9 @@ func (c *Call) addText(merge func(have, add []string) []string, verb string) Ret
 	}
 	if !slices.Equal(have, lines) {
 		ret.Diff = strings.Join(unifiedDiff(have, lines, "\n"), "\n")
+		if verb == "Prepended" { // Salt splits the lines in two ways
+			ret.Diff = diffText(old, []byte(strings.Join(lines, "\n")+"\n"))
+		}
 		if isBinary(old) {
 			ret.Diff = "Replace binary file"
 		}

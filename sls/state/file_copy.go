@@ -124,7 +124,7 @@ func fileCopy(c *Call) Return {
 		if !c.boolean("makedirs", false) {
 			return Failf("The target directory %s is not present", dir)
 		}
-		if err := c.makeDirs(dir, o, c.mode("dir_mode")); err != nil {
+		if err := c.makeDirs(dir, o, c.parentMode(&managed{mode: mode, dirMode: c.mode("dir_mode")})); err != nil {
 			return Failf("%s", why(err))
 		}
 	}
@@ -149,8 +149,12 @@ func fileCopy(c *Call) Return {
 		gid := c.Host.EGID
 		o.group, o.grpName = &gid, c.groupName(gid)
 	}
-	if _, err := c.enforce(name, o, mode, true); err != nil {
+	ch, err := c.enforce(name, o, mode, true)
+	if err != nil {
 		return Failf("%s", why(err))
+	}
+	for _, e := range ch.Items() {
+		ret.Set(py.Str(e.Key), e.Value)
 	}
 	return ret
 }
@@ -163,7 +167,7 @@ func fileRename(c *Call) Return {
 	case !lexists(src):
 		return OKf("Source file \"%s\" has already been moved out of place", src)
 	case lexists(name) && !c.boolean("force", false):
-		return Failf("The target file \"%s\" exists and will not be overwritten", name)
+		return OKf("The target file \"%s\" exists and will not be overwritten", name)
 	case c.Test:
 		return Would(nil, "File \"%s\" is set to be moved to \"%s\"", src, name)
 	}
@@ -275,7 +279,12 @@ func fileRecurse(c *Call) Return {
 		return Failf("The path %s exists and is not a directory", name)
 	}
 	w := recurseWork{c: c, name: name, keep: map[string]bool{name: true}, ret: Return{Result: True}}
-	w.directory(name)
+	if !isDir(name) && !c.Test { // Salt does not count the directory itself as a change
+		o, _ := c.owner()
+		if err := c.makeDirs(name, o, c.mode("dir_mode")); err != nil {
+			return Failf("%s", why(err))
+		}
+	}
 	err := c.Roots.Walk(src, func(rel string, f fileroot.File, d fs.DirEntry) error { return w.entry(rel, f, d) })
 	if err != nil {
 		return Failf("Recurse failed: %s", why(err))

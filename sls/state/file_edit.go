@@ -329,7 +329,7 @@ func fileBlock(c *Call) Return {
 		}
 	}
 	if in {
-		return Failf("Encountered error managing block: Unterminated marked block. End of file reached before marker_end.")
+		return Failf("Encountered error managing block: Unterminated marked block. End of file reached before marker_end.. See the log for details.")
 	}
 	if !found {
 		whole := start + "\n" + block(end)
@@ -348,7 +348,7 @@ func fileBlock(c *Call) Return {
 			}
 			at := slices.IndexFunc(out, re.MatchString)
 			if at < 0 {
-				return Failf("Encountered error managing block: Cannot edit marked block. insert_%s_match was not found in file.",
+				return Failf("Encountered error managing block: Cannot edit marked block. insert_%s_match was not found in file. See the log for details.",
 					map[bool]string{true: "before", false: "after"}[before != ""])
 			}
 			if after != "" {
@@ -356,7 +356,7 @@ func fileBlock(c *Call) Return {
 			}
 			out = slices.Insert(out, at, whole)
 		default:
-			return Failf("Encountered error managing block: Cannot edit marked block. Markers were not found in file.")
+			return Failf("Encountered error managing block: Cannot edit marked block. Markers were not found in file.. See the log for details.")
 		}
 	}
 	return c.commit(path, text, strings.Join(out, ""), "Changes were made", "Changes would be made")
