@@ -218,6 +218,24 @@ func (r *Registry) put(ctx context.Context, p Project) error {
 	return err
 }
 
+// Destroying gives the projects whose destruction was begun and has not ended.
+func (r *Registry) Destroying(ctx context.Context) ([]project.Name, error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT name FROM projects WHERE destroying = 1 ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []project.Name
+	for rows.Next() {
+		var n project.Name
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, rows.Err()
+}
+
 func (r *Registry) destroying(ctx context.Context, name project.Name) (bool, error) {
 	var n int
 	err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM projects WHERE name = ? AND destroying = 1`, string(name)).Scan(&n)

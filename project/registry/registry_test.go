@@ -178,6 +178,9 @@ func TestDestroyIsRefusedWhileDeploying(t *testing.T) {
 	require.NoError(t, err)
 	h.queue.q.Running = &project.Record{}
 	h.queue.seen = func() {
+		half, err := h.Destroying(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, []project.Name{"app"}, half)
 		ok, err := h.Exists(context.Background(), "app")
 		require.NoError(t, err)
 		require.False(t, ok, "nothing may start while we look")

@@ -38,7 +38,9 @@ func (d doctor) run(ctx context.Context) []status.Check {
 	d.hostKey(add, state)
 	d.database(ctx, add, state)
 	d.programs(add)
-	if os.Geteuid() == 0 {
+	if d.cfg.Accounts == "off" {
+		add("user", "skipped", "", "accounts is off: projects get no users and groups of their own, owners are left as they are")
+	} else if os.Geteuid() == 0 {
 		add("user", "ok", "", "root: users, groups and owners of projects are kept")
 	} else {
 		add("user", "skipped", "run as root for that", "not root: projects' users and groups are not made, owners are left as they are, steps run as you")
@@ -202,6 +204,14 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 	if err != nil {
 		add("projects", "failed", "", "%v", err)
 		return
+	}
+	half, err := d.core.registry.Destroying(ctx)
+	if err != nil {
+		add("projects", "failed", "", "%v", err)
+		return
+	}
+	for _, n := range half {
+		add("project", "warning", "finish it:  corpus-git project destroy "+string(n)+" --yes", "%s is half destroyed", n)
 	}
 	missing := 0
 	for _, p := range all {

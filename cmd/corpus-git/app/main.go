@@ -168,6 +168,9 @@ func (c *command) words(cmd *cobra.Command, args []string) (argv []string, f *st
 	f = &streams{out: c.Stdout, in: strings.NewReader("")}
 	if cmd.Annotations[verbs.ReadsStdin] != "" {
 		f.in = c.Stdin
+		if !cmd.Flags().Changed("file") && term.IsTerminal(int(c.Stdin.Fd())) { //nolint:gosec // a descriptor fits
+			fmt.Fprintln(c.Stderr, "paste the public key, then press Ctrl-D")
+		}
 	}
 	argv = strings.Fields(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
 	var ferr error

@@ -148,9 +148,9 @@ func (s *session) deploy(verb string, d project.Deployment, verbose bool) error 
 	}
 	d.Pusher = s.who.Pusher()
 	id, err := s.b.Runs.Start(s.ctx, d, nil)
-	entry := audit.Entry{Action: verb, Project: string(d.Project), Deployment: string(id), Object: join(d.Task, string(d.Restore.Short()))}
-	if err := s.audited(entry, err); err != nil {
-		return err
+	if err != nil {
+		// What was started is recorded by the pipeline when it has ended.
+		return s.audited(audit.Entry{Action: verb, Project: string(d.Project), Object: join(d.Task, d.Restore.Short())}, err)
 	}
 	return s.watch(d.Project, id, verbose)
 }

@@ -1,0 +1,289 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/project/config"
+)
+
+// shortDir is a temporary folder whose name leaves room for a socket's.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cg")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// env is an environment in which nothing of the machine's shows.
+func env(root string) Environment {
+	return Environment{UID: os.Geteuid(), Env: []string{"PATH=" + os.Getenv("PATH"), "CORPUS_GIT_ROOT=" + root, "CORPUS_GIT_ACCOUNTS=off", "CORPUS_GIT_CONFIG=" + os.DevNull}}
+}
+
+// program runs Main with files as its streams.
+func program(t *testing.T, e Environment, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in")
+	require.NoError(t, os.WriteFile(in, []byte(stdin), 0o600))
+	fin, err := os.Open(in)
+	require.NoError(t, err)
+	defer fin.Close()
+	open := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		require.NoError(t, err)
+		return f
+	}
+	out, errw := open("out"), open("err")
+	defer out.Close()
+	defer errw.Close()
+	code = Main(Process{Args: args, Environment: e, Stdin: fin, Stdout: out, Stderr: errw})
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		return string(text)
+	}
+	return code, read("out"), read("err")
+}
+
+// running starts a server for root and stops it at the end.
+func running(t *testing.T, root string, flags map[string]string) *server {
+	t.Helper()
+	e := env(root)
+	load := func() (*config.Config, error) {
+		return settings{env: e, flags: flags}.load()
+	}
+	cfg, err := load()
+	require.NoError(t, err)
+	s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), load)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.shutdown(context.Background(), time.Minute)) })
+	return s
+}
+
+const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f marie@laptop"
+
+// The same commands, without a server and with one, must answer alike.
+func TestVerbsHereAndThroughTheServer(t *testing.T) {
+	script := func(t *testing.T, root string) string {
+		var all strings.Builder
+		keyFile := filepath.Join(t.TempDir(), "key.pub")
+		require.NoError(t, os.WriteFile(keyFile, []byte(publicKey), 0o600))
+		for _, c := range []struct{ in, args string }{
+			{"", "project create app --env prod"}, {publicKey, "key add marie"}, {"", "key add again --file " + keyFile}, {"", "access grant app marie deploy"},
+			{"", "access list app"}, {"", "project list"}, {"", "deploy app"}, {"", "logs app nothex"}, {"", "project unlink app"}, {"", "project destroy app"}, {"", "project destroy app --yes"},
+			{"", "project list"}, {"", "nonsense"}, {"", "deployments"}, {"", "key add x --file /nonexistent"},
+		} {
+			code, out, errs := program(t, env(root), c.in, strings.Fields(c.args)...)
+			all.WriteString("$ " + c.args + "\n" + string(rune('0'+code)) + "\n" + out + errs)
+		}
+		// What differs: the folder, the port, the deployment's ID and the time.
+		text := strings.ReplaceAll(all.String(), keyFile, "KEY")
+		var lines []string
+		for line := range strings.Lines(text) {
+			if !strings.Contains(line, "ssh://") && !strings.Contains(line, "deployment ") && !strings.Contains(line, "ago") && !strings.Contains(line, "just now") {
+				lines = append(lines, line)
+			}
+		}
+		return strings.Join(lines, "")
+	}
+	alone := script(t, shortDir(t))
+	root := shortDir(t)
+	running(t, root, map[string]string{"listen": "127.0.0.1:0"})
+	require.Equal(t, alone, script(t, root))
+	require.Contains(t, alone, "made app")
+	require.Contains(t, alone, "destroyed app")
+}
+
+func TestServerOwnsTheState(t *testing.T) {
+	root := shortDir(t)
+	s := running(t, root, map[string]string{"listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0"})
+	cfg := s.cfg.Load()
+	_, err := start(t.Context(), cfg, nil, zerolog.Nop(), nil)
+	require.Equal(t, fault.Busy, fault.KindOf(err))
+	require.Contains(t, err.Error(), "a corpus-git server")
+	require.NotEmpty(t, fault.HintOf(err))
+
+	a, err := readAddresses(layout.State(cfg.StateDir))
+	require.NoError(t, err)
+	require.Equal(t, s.sshAddr.Addr().String(), a.SSH)
+	var out bytes.Buffer
+	s.announce(&out)
+	require.Equal(t, "listening on "+a.SSH+" (ssh)\nlistening on "+a.HTTP+" (http)\n", out.String())
+	for _, f := range []string{"control.sock", "lock", "corpus-git.db", "ssh_host_ed25519_key", "addr.json"} {
+		fi, err := os.Stat(filepath.Join(cfg.StateDir, f))
+		require.NoError(t, err)
+		require.Zero(t, fi.Mode().Perm()&0o077, f)
+	}
+	res, err := http.Get("http://" + a.HTTP + "/api/v1/projects")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"version":1,"projects":[]}`, string(body))
+}
+
+func TestStopAndStartAgain(t *testing.T) {
+	root := shortDir(t)
+	e := env(root)
+	cfg, err := settings{env: e, flags: map[string]string{"listen": "127.0.0.1:0"}}.load()
+	require.NoError(t, err)
+	var key []byte
+	for range 2 {
+		s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), nil)
+		require.NoError(t, err)
+		now, err := os.ReadFile(s.state.HostKey())
+		require.NoError(t, err)
+		if key != nil {
+			require.Equal(t, key, now, "the host key stays")
+		}
+		key = now
+		require.NoError(t, s.shutdown(context.Background(), time.Minute))
+		require.NoFileExists(t, addressFile(s.state))
+		_, err = control.Dial(s.state.Socket())
+		require.ErrorIs(t, err, control.ErrNoServer)
+	}
+}
+
+func TestReload(t *testing.T) {
+	root := shortDir(t)
+	file := filepath.Join(shortDir(t), "c.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write("create_on_push: false\n")
+	e := env(root)
+	load := func() (*config.Config, error) {
+		return settings{env: e, file: file, flags: map[string]string{"listen": "127.0.0.1:0"}}.load()
+	}
+	cfg, err := load()
+	require.NoError(t, err)
+	var logged bytes.Buffer
+	s, err := start(t.Context(), cfg, e.Env, zerolog.New(&logged), load)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.shutdown(context.Background(), time.Minute)) }()
+
+	write("create_on_push: true\nkeep_archives: 7\nadmin_keys: ['" + publicKey + "']\n")
+	s.reload(t.Context())
+	require.True(t, s.service.Load().CreateOnPush)
+	require.Contains(t, logged.String(), "keep_archives")
+	require.Contains(t, logged.String(), "takes effect when the server is started again")
+	keys, err := s.access.ListKeys(t.Context())
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	require.True(t, keys[0].Admin)
+	require.Equal(t, "marie@laptop", keys[0].Name)
+
+	write("create_on_push: true\nnonsense: 1\n")
+	s.reload(t.Context())
+	require.True(t, s.service.Load().CreateOnPush)
+	require.Contains(t, logged.String(), "it has an error")
+
+	write("")
+	s.reload(t.Context())
+	keys, err = s.access.ListKeys(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, keys, "a key that admin_keys gave goes with it")
+}
+
+func TestNothingThereYet(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "none")
+	code, _, errs := program(t, env(root), "", "deployments", "app")
+	require.Equal(t, 3, code)
+	require.Contains(t, errs, "there is nothing in")
+	require.NoDirExists(t, root, "looking makes nothing")
+	code, out, _ := program(t, env(root), "", "doctor", "--json")
+	require.Equal(t, 0, code, out)
+	var doc struct{ Version int }
+	require.NoError(t, json.Unmarshal([]byte(out), &doc))
+	require.NoDirExists(t, root)
+}
+
+func TestExportLeavesNoHalfFile(t *testing.T) {
+	root, dir := shortDir(t), t.TempDir()
+	code, _, errs := program(t, env(root), "", "project", "create", "app")
+	require.Equal(t, 0, code, errs)
+	code, _, _ = program(t, env(root), "", "archives", "show", "app", "abcd", "--export", filepath.Join(dir, "x.tar.zst"))
+	require.Equal(t, 3, code)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestPrintConfig(t *testing.T) {
+	root := shortDir(t)
+	e := env(root)
+	e.Env = append(e.Env, "CORPUS_GIT_LISTEN=127.0.0.1:3333", "CORPUS_GIT_NONSENSE=1")
+	code, out, errs := program(t, e, "", "serve", "--print-config", "--keep-archives", "9")
+	require.Equal(t, 0, code)
+	require.Regexp(t, `(?m)^listen: 127.0.0.1:3333 +# CORPUS_GIT_LISTEN$`, out)
+	require.Regexp(t, `(?m)^keep_archives: 9 +# --keep-archives$`, out)
+	require.Contains(t, errs, "CORPUS_GIT_NONSENSE")
+	code, _, errs = program(t, e, "", "serve", "--print-config", "--config", filepath.Join(root, "missing"))
+	require.Equal(t, 2, code, errs)
+}
+
+func TestRemotes(t *testing.T) {
+	for _, c := range []struct{ listen, public, want string }{
+		{"127.0.0.1:2222", "", "ssh://deploy@127.0.0.1:2222/app/project.git"},
+		{":2222", "git.example.org", "ssh://deploy@git.example.org:2222/app/project.git"},
+		{":2222", "git.example.org:22", "ssh://deploy@git.example.org/app/project.git"},
+		{"[::1]:2022", "", "ssh://deploy@[::1]:2022/app/project.git"},
+	} {
+		co := &core{state: layout.State(t.TempDir())}
+		co.cfg.Store(&config.Config{Listen: c.listen, Public: c.public})
+		require.Equal(t, c.want, co.remotes(project.Name("app")).Project)
+	}
+}
+
+func TestDocs(t *testing.T) {
+	dir := t.TempDir()
+	code, _, errs := program(t, env(t.TempDir()), "", "docs", "--dir", dir)
+	require.Equal(t, 0, code, errs)
+	for _, f := range []string{"man/corpus-git.1", "man/corpus-git-project-create.1", "completions/corpus-git.bash", "completions/_corpus-git", "completions/corpus-git.fish", "commands/corpus-git_deploy.md", "configuration.md"} {
+		require.FileExists(t, filepath.Join(dir, f))
+	}
+}
+
+// Every verb that changes or shows a project is one that the server can be asked for.
+func TestEveryVerbIsAdopted(t *testing.T) {
+	c := &command{Process: Process{Environment: env(t.TempDir())}}
+	names := map[string]bool{}
+	for _, sub := range c.tree().Commands() {
+		names[sub.Name()] = true
+	}
+	for _, sub := range verbs.Describe().Commands() {
+		require.True(t, names[sub.Name()], sub.Name())
+	}
+	for _, local := range verbs.LocalOnly() {
+		if local != "completion" { // cobra adds it when it runs
+			require.True(t, names[local], local)
+		}
+	}
+}
+
+// The demo is the whole road with a real git and a real ssh: live, pillar, rolled back.
+func TestDemo(t *testing.T) {
+	code, out, errs := program(t, env(shortDir(t)), "", "demo", "--exit", "--root", shortDir(t))
+	require.Equal(t, 0, code, out+errs)
+	require.Contains(t, out, "=====> live in")
+	require.Contains(t, out, "=====> rolled back")
+	require.Contains(t, out, "! [remote rejected]")
+	require.Contains(t, out, "| The pillar said this")
+	require.Contains(t, out, "everything worked")
+}

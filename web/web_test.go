@@ -1,0 +1,350 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/status"
+	"corpus-git/web"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+const (
+	idLive = project.ID("0198c2f4-0000-4000-8000-000000000001")
+	idRun  = project.ID("0298c2f6-0000-4000-8000-000000000002")
+)
+
+// machine has one project with a deployment that ended and one that runs.
+type machine struct {
+	live project.Record
+	run  project.Record
+	// more are the events of the running deployment that are still to come.
+	more chan event.Event
+	fail error
+}
+
+func newMachine() *machine {
+	return &machine{
+		live: project.Record{
+			Deployment: project.Deployment{ID: idLive, Project: "app", Trigger: project.TriggerPush, Code: "3f2a9c1000000000000000000000000000000000", At: noon.Add(-time.Hour),
+				Pusher: project.Pusher{Key: "<script>alert(1)</script>"}},
+			State: project.RolledBack, Result: &project.Result{State: project.RolledBack, Reason: "failed in <b>0100</b>", Started: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour + time.Second)},
+		},
+		run:  project.Record{Deployment: project.Deployment{ID: idRun, Project: "app", Trigger: project.TriggerRedeploy, At: noon, Pusher: project.Pusher{Key: "bot"}}, State: project.Running, Step: "0100_build"},
+		more: make(chan event.Event, 8),
+	}
+}
+
+func (m *machine) Project(_ context.Context, name project.Name) (status.Project, error) {
+	if m.fail != nil {
+		return status.Project{}, m.fail
+	}
+	if name != "app" {
+		return status.Project{}, fault.New(fault.Refused, "", "no project %s", name)
+	}
+	return status.Project{Name: "app", Env: "prod", Branch: "master", Code: m.live.Code, Last: &m.live, Running: &m.run, Waiting: 2, Created: noon}, nil
+}
+
+func (m *machine) All(ctx context.Context) ([]status.Project, error) {
+	p, err := m.Project(ctx, "app")
+	return []status.Project{p}, err
+}
+
+func (m *machine) Report(ctx context.Context, name project.Name, limit int) (status.Report, error) {
+	p, err := m.Project(ctx, name)
+	recs, _ := m.Deployments(ctx, name, limit)
+	return status.Report{Project: p, Deployments: recs, Queue: project.Queue{Running: &m.run}, Archives: []status.Archive{{ID: idLive, Name: "2026_x", At: noon, Pinned: true, Verdict: project.Live}}}, err
+}
+
+func (m *machine) Deployments(_ context.Context, _ project.Name, limit int) ([]project.Record, error) {
+	all := []project.Record{m.run, m.live}
+	return all[:min(limit, len(all))], nil
+}
+
+func (m *machine) Find(_ context.Context, _ project.Name, prefix string) (project.Record, error) {
+	for _, r := range []project.Record{m.run, m.live} {
+		if strings.HasPrefix(string(r.ID), prefix) {
+			return r, nil
+		}
+	}
+	return project.Record{}, fault.New(fault.Refused, "", "no deployment %s", prefix)
+}
+
+func (m *machine) Queue(context.Context, project.Name) (project.Queue, error) {
+	return project.Queue{Running: &m.run}, nil
+}
+
+func (m *machine) Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		if seq < 1 && !yield(event.Event{Seq: 1, Time: noon, Kind: event.Head, Text: "app  <img src=x onerror=alert(1)>"}, nil) {
+			return
+		}
+		if id == idLive {
+			yield(event.Event{Seq: 2, Time: noon, Kind: event.Verdict, Status: event.Bad, Text: "rolled back"}, nil)
+			return
+		}
+		for {
+			select {
+			case e, open := <-m.more:
+				if !open || !yield(e, nil) {
+					return
+				}
+			case <-ctx.Done():
+				yield(event.Event{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+func server(m *machine) *web.Server {
+	return &web.Server{Status: m, Runs: m, Metrics: web.NewMetrics(), Host: "host.example", Release: "1.2.3", Now: func() time.Time { return noon }, Log: zerolog.Nop()}
+}
+
+func get(t *testing.T, s *web.Server, path string, header ...string) (*http.Response, string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080"+path, nil)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	res := w.Result()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res, string(body)
+}
+
+func TestPages(t *testing.T) {
+	m := newMachine()
+	close(m.more)
+	s := server(m)
+	for path, want := range map[string][]string{
+		"/":             {"app", "prod", "rolled back", "deploying", "2 waiting"},
+		"/projects/app": {"0198c2f4", "pinned", "0100_build"},
+		"/projects/app/deployments/" + string(idLive): {"=====&gt; rolled back", "failed in &lt;b&gt;0100"},
+		"/projects/app/deployments/0298c2f6":          {`data-live="/projects/app/deployments/0298c2f6-`, "<noscript>", "running"},
+	} {
+		res, body := get(t, s, path)
+		require.Equal(t, 200, res.StatusCode, path)
+		require.Equal(t, "text/html; charset=utf-8", res.Header.Get("Content-Type"))
+		for _, w := range want {
+			require.Contains(t, body, w, path)
+		}
+		require.NotContains(t, body, "<script>alert", path)
+		require.NotContains(t, body, "<img src=x", path)
+		require.NotRegexp(t, regexp.MustCompile(`(?:src|href)="(?:https?:)?//`), body, "no asset comes from elsewhere")
+		require.NotRegexp(t, regexp.MustCompile(`<script>|<style>|style="|\son[a-z]+="`), body, "the policy allows nothing inline")
+	}
+}
+
+func TestHeadersOfEveryAnswer(t *testing.T) {
+	s := server(newMachine())
+	for _, path := range []string{"/", "/nope", "/api/v1/projects", "/api/v1/projects/none", "/metrics", "/healthz", "/assets/style.css", "/assets/../server.go"} {
+		res, _ := get(t, s, path)
+		require.Contains(t, res.Header.Get("Content-Security-Policy"), "default-src 'none'", path)
+		require.Equal(t, "nosniff", res.Header.Get("X-Content-Type-Options"), path)
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	s := server(newMachine())
+	for _, path := range []string{"/nope", "/projects/none", "/projects/..%2fetc", "/projects/app/deployments/ffff", "/assets/doc.go", "/api/v1/nope", "/api/v1/projects/none/deployments", "/api/v1/projects/app/deployments/ffffffff"} {
+		res, body := get(t, s, path)
+		require.Equal(t, 404, res.StatusCode, path)
+		if strings.HasPrefix(path, "/api/") {
+			var p status.Problem
+			require.NoError(t, json.Unmarshal([]byte(body), &p), path)
+			require.Equal(t, 1, p.Version)
+			require.NotEmpty(t, p.Error)
+		}
+	}
+	for _, path := range []string{"/api/v1/projects/app/deployments?limit=0", "/api/v1/projects/app/deployments?limit=x", "/api/v1/projects/app/deployments/xyz", "/api/v1/projects/app/deployments/0198c2f4/events?after=x"} {
+		res, _ := get(t, s, path)
+		require.Equal(t, 400, res.StatusCode, path)
+	}
+}
+
+func TestDetailsOfOurOwnFaultsStayHere(t *testing.T) {
+	m := newMachine()
+	m.fail = errors.New("disk on fire at /secret/place")
+	for _, path := range []string{"/", "/projects/app", "/api/v1/projects", "/api/v1/projects/app/report"} {
+		res, body := get(t, server(m), path)
+		require.Equal(t, 500, res.StatusCode, path)
+		require.NotContains(t, body, "secret", path)
+	}
+}
+
+func TestAPI(t *testing.T) {
+	m := newMachine()
+	close(m.more)
+	s := server(m)
+	for path, key := range map[string]string{
+		"/api/v1/projects": "projects", "/api/v1/projects/app": "project", "/api/v1/projects/app/report": "reports", "/api/v1/projects/app/archives": "archives",
+		"/api/v1/projects/app/deployments": "deployments", "/api/v1/projects/app/deployments/0198c2f4": "deployment",
+	} {
+		res, body := get(t, s, path)
+		require.Equal(t, 200, res.StatusCode, path)
+		var doc map[string]any
+		require.NoError(t, json.Unmarshal([]byte(body), &doc), path)
+		require.EqualValues(t, 1, doc["version"], path)
+		require.Contains(t, doc, key, path)
+	}
+	_, body := get(t, s, "/api/v1/projects/app/deployments?limit=1")
+	require.Contains(t, body, string(idRun))
+	require.NotContains(t, body, string(idLive))
+	res, body := get(t, s, "/api/v1/projects/app/deployments/0198c2f4/events")
+	require.Equal(t, "application/x-ndjson; charset=utf-8", res.Header.Get("Content-Type"))
+	require.Equal(t, 2, strings.Count(body, "\n"))
+	_, body = get(t, s, "/api/v1/projects/app/deployments/0198c2f4/events?after=1")
+	require.Equal(t, 1, strings.Count(body, "\n"))
+}
+
+func TestNothingCanBeChanged(t *testing.T) {
+	s := server(newMachine())
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(method, "http://localhost/projects/app", nil))
+		require.Equal(t, 405, w.Code, method)
+	}
+}
+
+// A page elsewhere whose name was made to point here must not be answered: only localhost is, where there is no token.
+func TestRebinding(t *testing.T) {
+	s := server(newMachine())
+	for host, want := range map[string]int{"127.0.0.1:8080": 200, "localhost:1": 200, "[::1]:8080": 200, "evil.example": 421, "evil.example:8080": 421, "127.0.0.1.evil.example": 421, "": 421} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		require.Equal(t, want, w.Code, host)
+	}
+}
+
+func TestToken(t *testing.T) {
+	s := server(newMachine())
+	s.Token = "0123456789abcdef0123456789abcdef"
+	for header, want := range map[string]int{"": 401, "Bearer wrong": 401, "Bearer ": 401, "Bearer " + s.Token: 200, "Basic eDowMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZg==": 200, "Basic eDp3cm9uZw==": 401} {
+		for _, path := range []string{"/", "/api/v1/projects", "/metrics"} {
+			res, _ := get(t, s, path, "Authorization", header)
+			require.Equal(t, want, res.StatusCode, header+path)
+		}
+	}
+	res, body := get(t, s, "/healthz")
+	require.Equal(t, 200, res.StatusCode)
+	require.Equal(t, "ok\n", body)
+}
+
+func TestMetrics(t *testing.T) {
+	m := newMachine()
+	s := server(m)
+	s.Metrics.Ended(m.live)
+	s.Metrics.Audited(audit.Entry{Action: "push", Outcome: "refused"})
+	s.Metrics.Audited(audit.Entry{Action: "push", Outcome: "ok"})
+	s.Metrics.Session()
+	s.Metrics.RefusedLogin()
+	_, body := get(t, s, "/metrics")
+	for _, line := range []string{
+		`corpus_deployments_total{project="app",trigger="push",verdict="rolled back"} 1`, `corpus_deployment_duration_seconds_sum{project="app",verdict="rolled back"} 1`,
+		`corpus_refusals_total{action="push"} 1`, `corpus_ssh_sessions_total 1`, `corpus_ssh_refused_logins_total 1`,
+		`corpus_deployments_running{project="app"} 1`, `corpus_deployments_waiting{project="app"} 2`,
+	} {
+		require.Contains(t, body, line+"\n")
+	}
+}
+
+// TestFollowing watches a running deployment as a browser does: what was said, what is said later, and where it broke off.
+func TestFollowing(t *testing.T) {
+	m := newMachine()
+	s := server(m)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	open := func(after string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/projects/app/deployments/0298c2f6/lines", nil)
+		require.NoError(t, err)
+		r.Header.Set("Accept", "text/event-stream")
+		if after != "" {
+			r.Header.Set("Last-Event-ID", after)
+		}
+		res, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
+		return res
+	}
+	res := open("")
+	read := func(want string) {
+		buf := make([]byte, len(want))
+		_, err := io.ReadFull(res.Body, buf)
+		require.NoError(t, err)
+		require.Equal(t, want, string(buf))
+	}
+	read("id: 1\ndata: [{\"c\":\"head\",\"t\":\"-----\\u003e app  \\u003cimg src=x onerror=alert(1)\\u003e\"}]\n\n")
+	m.more <- event.Event{Seq: 2, Time: noon, Kind: event.Output, Text: "building"}
+	read("id: 2\ndata: [{\"c\":\"out\",\"t\":\"         | building\"}]\n\n")
+	require.NoError(t, res.Body.Close())
+
+	m.more <- event.Event{Seq: 3, Time: noon, Kind: event.Verdict, Status: event.OK, Text: "live"}
+	close(m.more)
+	res = open("2")
+	rest, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.True(t, strings.HasSuffix(string(rest), "event: end\ndata: {}\n\n"), string(rest))
+	require.NotContains(t, string(rest), "id: 1\n")
+	require.NoError(t, s.Close())
+	require.NoError(t, <-done)
+}
+
+// Close must end what would follow for ever.
+func TestCloseEndsFollowers(t *testing.T) {
+	m := newMachine()
+	s := server(m)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	res, err := http.Get("http://" + l.Addr().String() + "/api/v1/projects/app/deployments/0298c2f6/events")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.NoError(t, s.Close())
+	_, err = io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+}
+
+// The room's rule: web knows project and internal packages, nothing else of ours.
+func TestImports(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, n := range names {
+		text, err := os.ReadFile(n)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`"corpus-git/([a-z]+)`).FindAllStringSubmatch(string(text), -1) {
+			if !strings.HasSuffix(n, "_test.go") {
+				require.Contains(t, []string{"project", "internal"}, m[1], n)
+			}
+		}
+	}
+}
