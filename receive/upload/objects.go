@@ -18,7 +18,7 @@ type lister struct {
 	f    filter
 
 	out  []plumbing.Hash
-	seen hashSet
+	seen seenSet
 	// depths has the least depth at which a tree was seen, where the filter counts depth.
 	depths map[plumbing.Hash]int
 	n      int
@@ -37,7 +37,7 @@ const maxEdges = 8
 // list gives every object that is reachable from wants and not known to be the client's. more are wanted besides; haves, cut and theirs
 // are those of history.between. common tells whether an object is known to be with the client: a base for thin packs.
 func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet, f filter) (out []plumbing.Hash, common hashSet, err error) {
-	l := &lister{ctx: h.ctx, objs: h.objs, f: f, seen: hashSet{}}
+	l := &lister{ctx: h.ctx, objs: h.objs, f: f}
 	if f.depth < math.MaxInt {
 		l.depths = map[plumbing.Hash]int{}
 	}
@@ -264,7 +264,7 @@ func (l *lister) blob(id plumbing.Hash, depth int) error {
 
 // moved takes out of the list, from position from on, what the trees at the boundary have under other names.
 func (l *lister) moved(edges []plumbing.Hash, from int, common hashSet) error {
-	have := &lister{ctx: l.ctx, objs: l.objs, f: noFilter(), seen: hashSet{}}
+	have := &lister{ctx: l.ctx, objs: l.objs, f: noFilter()}
 	for _, e := range edges[:min(len(edges), maxEdges)] {
 		if err := have.tree(e, 0); err != nil {
 			return err
@@ -277,9 +277,7 @@ func (l *lister) moved(edges []plumbing.Hash, from int, common hashSet) error {
 		}
 	}
 	l.out = kept
-	for h := range have.seen {
-		common.add(h)
-	}
+	have.seen.each(func(h plumbing.Hash) { common.add(h) })
 	return nil
 }
 
@@ -296,14 +294,14 @@ func (l *lister) read(id plumbing.Hash) ([]byte, error) {
 	return data, err
 }
 
-// entries calls fn for every entry of a tree.
+// entries calls fn for every entry of a tree; the entry is good until fn returns.
 func entries(id plumbing.Hash, data []byte, fn func(*fsck.Entry) error) error {
+	var e fsck.Entry
+	var ok bool
 	for len(data) > 0 {
-		e, rest, ok := fsck.NextEntry(data)
-		if !ok {
+		if e, data, ok = fsck.NextEntry(data); !ok {
 			return fmt.Errorf("tree %s cannot be read", id)
 		}
-		data = rest
 		if err := fn(&e); err != nil {
 			return err
 		}

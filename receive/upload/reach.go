@@ -24,7 +24,7 @@ func (h *history) unreachable(ids, tips []plumbing.Hash) (one plumbing.Hash, bad
 	if len(left) == 0 {
 		return one, false, nil
 	}
-	s := &searcher{lister: lister{ctx: h.ctx, objs: h.objs, seen: hashSet{}}, left: left}
+	s := &searcher{lister: lister{ctx: h.ctx, objs: h.objs}, left: left}
 	// What is not there at all need not be searched for; what needs only commits needs no trees.
 	trees := false
 	for id := range left {

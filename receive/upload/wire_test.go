@@ -256,6 +256,25 @@ func TestKeepalive(t *testing.T) {
 	require.Contains(t, out.String(), "0005\x01")
 }
 
+func TestSeenSet(t *testing.T) {
+	var s seenSet
+	require.False(t, s.has(plumbing.NewHash("01")))
+	want := map[plumbing.Hash]bool{}
+	for i := range 5000 {
+		h := plumbing.ComputeHash(plumbing.BlobObject, []byte{byte(i), byte(i >> 8)})
+		if i%2 == 0 { // neighbours that share all but the last bytes
+			h = plumbing.Hash{1, 19: byte(i), 18: byte(i >> 8)}
+		}
+		require.False(t, s.has(h))
+		require.True(t, s.add(h))
+		require.False(t, s.add(h))
+		want[h] = true
+	}
+	got := map[plumbing.Hash]bool{}
+	s.each(func(h plumbing.Hash) { got[h] = true; require.True(t, s.has(h)) })
+	require.Equal(t, want, got)
+}
+
 func TestVersion(t *testing.T) {
 	for in, want := range map[string]int{"": 0, "version=1": 1, "version=2": 2, "x=y:version=2:version=1": 2, "version=3": 0, "Version=2": 0} {
 		require.Equal(t, want, Version(in), in)

@@ -1,0 +1,62 @@
+package upload
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// seenSet is a set of object names for walks over millions of tree entries: the names themselves in one table with
+// linear probing, which costs one miss of the processor's cache where a map costs two. Object names are hashes already; two that share
+// their first 64 bits cannot be made at will. The zero value is empty. The zero hash must not be added.
+type seenSet struct {
+	slots []plumbing.Hash
+	n     int
+}
+
+func (s *seenSet) slot(h *plumbing.Hash) *plumbing.Hash {
+	mask := uint64(len(s.slots) - 1)
+	// Multiplied, so that names that agree in some bits do not lie together.
+	i := binary.LittleEndian.Uint64(h[:]) * 0x9e3779b97f4a7c15 >> (64 - bits.Len64(mask))
+	for {
+		p := &s.slots[i&mask]
+		if *p == *h || p.IsZero() {
+			return p
+		}
+		i++
+	}
+}
+
+func (s *seenSet) has(h plumbing.Hash) bool {
+	return s.n > 0 && !s.slot(&h).IsZero()
+}
+
+// add tells whether h is new.
+func (s *seenSet) add(h plumbing.Hash) bool {
+	if s.n*2 >= len(s.slots) {
+		old := s.slots
+		s.slots = make([]plumbing.Hash, max(1024, 2*len(old)))
+		for i := range old {
+			if !old[i].IsZero() {
+				*s.slot(&old[i]) = old[i]
+			}
+		}
+	}
+	p := s.slot(&h)
+	if !p.IsZero() || h.IsZero() {
+		return false
+	}
+	*p = h
+	s.n++
+	return true
+}
+
+// each calls fn with every name, in no order.
+func (s *seenSet) each(fn func(plumbing.Hash)) {
+	for i := range s.slots {
+		if !s.slots[i].IsZero() {
+			fn(s.slots[i])
+		}
+	}
+}
