@@ -1,7 +1,6 @@
 package sls
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -171,17 +170,14 @@ func knownArgs(fn *state.Function) []string {
 		"order", "failhard", "retry", "check_cmd", "names", "runas", "umask", "require_any", "watch_any", "onchanges_any", "onfail_any")
 }
 
-// errUnknownFunction marks an unknown function, which salt-call may know.
-type errUnknownFunction struct{ name string }
-
-func (e errUnknownFunction) Error() string { return fmt.Sprintf("State '%s' was not found", e.name) }
-
+// unknownFunction tells a typo, which has a near neighbour, from a function that Salt may have.
 func unknownFunction(c *chunk, table *state.Table) *fault.Error {
-	err := &fault.Error{Kind: fault.Failed, At: c.at.at(), Err: errUnknownFunction{c.function()}}
-	if near := closest(c.function(), table.Names()); near != "" {
-		return err.WithHint("did you mean %s?", near)
+	if near := closestFunction(c.function(), table.Names()); near != "" {
+		return failf(c.at, "State '%s' was not found", c.function()).WithHint("did you mean %s?", near)
 	}
-	return err.WithHint("the built-in runner has no %s; with salt-call installed, runner auto or salt-call runs it", c.function())
+	at := c.at.at()
+	return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "the state function " + c.function()}}).
+		WithPos(at).WithHint("with salt-call installed, runner auto or salt-call runs the file")
 }
 
 // take sorts an argument into what it is.

@@ -1,5 +1,7 @@
 package sls
 
+import "strings"
+
 // closest is the candidate most like s, "" where none is near enough to be a typo.
 func closest(s string, candidates []string) string {
 	best, bestDist := "", len([]rune(s))/3+2
@@ -34,4 +36,25 @@ func distance(a, b string, limit int) int {
 		}
 	}
 	return min(row[len(y)], limit)
+}
+
+// closestFunction is closest for module.function: a typo changes one or two letters, and of a known module the
+// function alone is compared.
+func closestFunction(s string, candidates []string) string {
+	mod, fun, ok := strings.Cut(s, ".")
+	if !ok {
+		return ""
+	}
+	best, bestDist := "", 3
+	for _, c := range candidates {
+		cmod, cfun, _ := strings.Cut(c, ".")
+		d := distance(s, c, 3)
+		if cmod == mod {
+			d = distance(fun, cfun, 3)
+		}
+		if d < bestDist && d < max(len(fun), len(cfun)) {
+			best, bestDist = c, d
+		}
+	}
+	return best
 }

@@ -318,14 +318,27 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	f.At = c.place(je.Template, je.Line)
 	var u *modules.UnknownError
 	if errors.As(err, &u) {
-		if near := closest(u.Function, c.renderer.Modules().Names()); near != "" {
-			f.Hint = fmt.Sprintf("did you mean salt['%s']?", near)
-		} else {
-			f.Hint = "the built-in runner does not have it; with salt-call installed, runner auto or salt-call runs the file"
+		return c.unknownModule(u.Function, f.At)
+	}
+	if je.Class == jinja.ClassNotFound {
+		f.Err = fmt.Errorf("the template %s is not there", je.Msg)
+		f.Hint = "check the path: it is looked for on the file roots of salt://"
+		if strings.HasPrefix(je.Msg, "makina-states/") {
+			f.Hint = makinaHint
 		}
-		f.Err = &NeedError{Need{File: f.At.File, Line: f.At.Line, Text: f.At.Text, What: "salt['" + u.Function + "']"}}
 	}
 	return f
+}
+
+const makinaHint = "it belongs to makina-states: put that tree on the file roots, and install salt-call to run it"
+
+// unknownModule tells a typo from a function of salt that Salt itself may have.
+func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
+	if near := closestFunction(name, c.renderer.Modules().Names()); near != "" {
+		return fault.New(fault.Failed, "", "salt has no function '%s'", name).WithPos(at).WithHint("did you mean salt['%s']?", near)
+	}
+	return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "salt['" + name + "']"}}).
+		WithPos(at).WithHint("with salt-call installed, runner auto or salt-call runs the file")
 }
 
 // place is a line of a template, with its text where the template can be found.
@@ -361,13 +374,7 @@ func (c *compiler) inspect(ctx context.Context) error {
 		}
 		for _, u := range uses {
 			if !u.Known {
-				at := c.place(u.Template, u.Line)
-				f := fault.New(fault.Failed, compileOp+" "+c.in.SLS, "%w",
-					&NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "salt['" + u.Function + "']"}}).WithPos(at)
-				if near := closest(u.Function, c.renderer.Modules().Names()); near != "" {
-					f = f.WithHint("did you mean salt['%s']?", near)
-				}
-				return f
+				return withOp(c.unknownModule(u.Function, c.place(u.Template, u.Line)), c.in.SLS)
 			}
 		}
 	}
@@ -390,8 +397,7 @@ func notFound(from pos, name string, err error) error {
 	file := strings.ReplaceAll(name, ".", "/")
 	e := failf(from, "the SLS '%s' is not there: neither salt://%s.sls nor salt://%s/init.sls", name, file, file)
 	if strings.HasPrefix(name, "makina-states") {
-		e.Err = &NeedError{Need{File: e.At.File, Line: e.At.Line, Text: e.At.Text, What: "the SLS " + name}}
-		return e.WithHint("it belongs to makina-states: put that tree on the file roots, and install salt-call to run it")
+		return e.WithHint(makinaHint)
 	}
 	return e.WithHint("check the name and the file roots")
 }

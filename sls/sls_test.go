@@ -164,7 +164,9 @@ func TestCompileErrors(t *testing.T) {
 		{"arguments as a mapping", "a:\n  cmd.run:\n    name: x\n", "not formed as a list", "", "  cmd.run:"},
 		{"jinja syntax", "a:\n  test.nop: []\n{% if %}\n", "", "", "{% if %}"},
 		{"undefined", "a:\n  test.nop:\n    - comment: {{ nope }}\n", "undefined", "", "    - comment: {{ nope }}"},
-		{"unknown module function", "{% set x = salt['pillar.gte']('a') %}\n", "salt['pillar.gte']", "pillar.get", "{% set x = salt['pillar.gte']('a') %}"},
+		{"missing template", "{% import 'x.jinja' as x %}\n", "the template x.jinja is not there", "file roots", "{% import 'x.jinja' as x %}"},
+		{"far function", "a:\n  buildout.installed:\n    - name: x\n", "the state function buildout.installed", "salt-call", "  buildout.installed:"},
+		{"unknown module function", "{% set x = salt['pillar.gte']('a') %}\n", "'pillar.gte'", "pillar.get", "{% set x = salt['pillar.gte']('a') %}"},
 		{"bad yaml", "a:\n  test.nop: []\n b: c\n", "", "", " b: c"},
 		{"missing include", "include:\n  - nowhere\n", "the SLS 'nowhere' is not there", "", "  - nowhere"},
 		{"integer ID", "12:\n  test.nop: []\n", "not formed as a string", "quote", "12:"},
@@ -205,10 +207,15 @@ func TestDeferred(t *testing.T) {
 
 	in = input(t, map[string]string{"app.sls": "{% set x = salt['cmd.run']('true') %}\n{% set y = salt['cmd.rum']('true') %}\n"})
 	_, err = (&Builtin{}).Check(context.Background(), in)
+	p, _ := fault.PosOf(err)
+	require.Equal(t, 2, p.Line)
+	require.Equal(t, "did you mean salt['cmd.run']?", fault.HintOf(err))
+
+	in = input(t, map[string]string{"app.sls": "{% set x = salt['cmd.run']('true') %}\n{% set y = salt['mine.own']('true') %}\n"})
+	_, err = (&Builtin{}).Check(context.Background(), in)
 	n, ok := NeedOf(err)
 	require.True(t, ok)
-	require.Equal(t, "salt['cmd.rum']", n.What)
-	require.Equal(t, 2, n.Line)
+	require.Equal(t, "salt['mine.own']", n.What)
 }
 
 func TestErrorsHoldNoPillar(t *testing.T) {

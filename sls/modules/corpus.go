@@ -27,6 +27,10 @@ func addCorpus(s *Set) {
 		return out, nil
 	})
 	s.add("mc_locations.settings", "**", func(c *call) (any, error) { return c.locations(), nil })
+	// Source: makina-states, mc_states/modules/mc_usergroup.py, get_default_groups.
+	s.add("mc_usergroup.settings", "**", func(c *call) (any, error) {
+		return py.NewDict("group", "editor", "groupId", "65753"), nil
+	})
 	dump := func(c *call) (any, error) {
 		return jsonDump(c.val("data"), c.boolean("pretty", false))
 	}
