@@ -36,6 +36,10 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.PostArchive, nil); err != nil {
 		return err
 	}
+	if a.Sizes.Files == 0 {
+		env.Summarize(nil, "nothing to keep yet")
+		return nil
+	}
 	text := event.Plural(a.Sizes.Files, "file")
 	if a.Made.Changed >= 0 {
 		text += fmt.Sprintf(", %s changed since the last archive", event.Count(a.Made.Changed))

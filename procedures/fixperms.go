@@ -31,6 +31,7 @@ func (Fixperms) Name() string { return NameFixperms }
 func (Fixperms) Run(ctx context.Context, env *Env) error {
 	uid, gid, root := -1, -1, -1
 	var skipped []string
+	tail := ""
 	if env.ownsFiles() {
 		user, group := env.Prepared.Cfg.User(), env.Prepared.Cfg.Group()
 		u, err := env.Host.Users.User(user)
@@ -43,7 +44,7 @@ func (Fixperms) Run(ctx context.Context, env *Env) error {
 		}
 		uid, gid, root = u.UID, g.GID, 0
 	} else {
-		skipped = []string{env.leftOwners()}
+		tail = ", " + env.leftOwners()
 	}
 	rules := []permRule{
 		{dir: env.Paths.Live(), uid: uid, gid: gid, setgid: env.ownsFiles(), umask: 0},
@@ -70,11 +71,11 @@ func (Fixperms) Run(ctx context.Context, env *Env) error {
 	}
 	switch {
 	case mended == 0:
-		env.Summarize(skipped, "%s right", event.Count(right))
+		env.Summarize(skipped, "%s right%s", event.Count(right), tail)
 	case right == 0:
-		env.Summarize(skipped, "%s mended", event.Count(mended))
+		env.Summarize(skipped, "%s mended%s", event.Count(mended), tail)
 	default:
-		env.Summarize(skipped, "%s right, %s mended", event.Count(right), event.Count(mended))
+		env.Summarize(skipped, "%s right, %s mended%s", event.Count(right), event.Count(mended), tail)
 	}
 	return nil
 }

@@ -140,9 +140,9 @@ func (e *Env) ownsFiles() bool { return e.Accounts && e.Host.EUID == 0 }
 // leftOwners says why they are not.
 func (e *Env) leftOwners() string {
 	if e.Host.EUID == 0 {
-		return "owners left as they are: accounts is off"
+		return "owners skipped (accounts: off)"
 	}
-	return "owners left as they are: not root"
+	return "owners skipped (not root)"
 }
 
 // runHooks runs the hooks of one point; their output goes to the log.

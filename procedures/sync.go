@@ -31,7 +31,7 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 		}
 		did = append(did, made...)
 	} else {
-		lines = append(lines, env.leftOwners())
+		lines = append(lines, "users and groups: "+env.leftOwners())
 	}
 	if !env.RemoteLess {
 		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
