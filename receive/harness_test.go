@@ -232,6 +232,7 @@ type world struct {
 
 func newWorld(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
+	t.Parallel()
 	for _, tool := range []string{"git", "ssh"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("%s is not on PATH", tool)
@@ -251,6 +252,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	w.projects = &projects{repos: repos, all: map[project.Name]receive.Settings{}}
 	w.deployer = &deployer{dir: filepath.Join(dir, "events"), repos: repos, runs: map[project.ID]*fakeRun{}, script: live}
 	w.service = &receive.Service{Root: root, Repos: repos, Access: keys, Projects: w.projects, Deployer: w.deployer, Commands: echo{}, Audit: log, Version: "test"}
+	w.service.Limits.DrainIdle = 200 * time.Millisecond
 	w.hostKey, _, err = sshd.HostKey(vfs.OS{}, root.DefaultState().HostKey(), rand.Reader)
 	require.NoError(t, err)
 	w.server = &sshd.Server{HostKey: w.hostKey, Keys: keys, Handler: w.service, Version: "test", RefusedLogin: w.service.RefusedLogin, LoggedIn: w.service.LoggedIn}

@@ -23,7 +23,7 @@ func ParsePath(root layout.Root, s string) (project.Name, project.Repo, error) {
 	if prefix := strings.TrimSuffix(root.Projects(), "/") + "/"; strings.HasPrefix(s, prefix) {
 		rest = strings.TrimPrefix(s, prefix)
 		name, repo, ok := strings.Cut(rest, "/git/")
-		if !ok {
+		if !ok || name == "" {
 			return "", "", bad()
 		}
 		rest = name + "/" + repo

@@ -76,14 +76,17 @@ func (r *Repositories) Create(ctx context.Context, name project.Name, repo proje
 	return false, err
 }
 
-// reader sees the repository, and what in holds.
+// reader sees the repository, and what in holds where it came to this one: a push of the pillar says nothing about the code.
 func (o *repository) reader(in project.Incoming) (store.Reader, error) {
 	if in == nil {
 		return o.db, nil
 	}
-	i, ok := in.(interface{ Reader() store.Reader })
+	i, ok := in.(*session.Incoming)
 	if !ok {
 		return nil, fmt.Errorf("incoming objects of another make: %T", in)
+	}
+	if i.Dir() != o.dir {
+		return o.db, nil
 	}
 	return i.Reader(), nil
 }
@@ -201,6 +204,3 @@ func (r *Repositories) Describe(ctx context.Context, name project.Name, repo pro
 	})
 	return d, err
 }
-
-// the Incoming that session hands out is one that reader understands
-var _ interface{ Reader() store.Reader } = (*session.Incoming)(nil)

@@ -11,6 +11,7 @@ import (
 // Deployer. It is a project.Incoming for the latter. What was not migrated is removed when both let go.
 type Incoming struct {
 	q     *store.Quarantine
+	dir   string
 	ended func() // called once, when both let go
 
 	mu       sync.Mutex
@@ -19,10 +20,14 @@ type Incoming struct {
 	migrated bool
 }
 
-// NewIncoming is held by the session alone. ended, which may be nil, is called once, when nobody holds it any more.
-func NewIncoming(q *store.Quarantine, ended func()) *Incoming {
-	return &Incoming{q: q, ended: ended, session: true}
+// NewIncoming is held by the session alone; db is what q belongs to. ended, which may be nil, is called once, when nobody
+// holds it any more.
+func NewIncoming(db *store.DB, q *store.Quarantine, ended func()) *Incoming {
+	return &Incoming{q: q, dir: db.Dir(), ended: ended, session: true}
 }
+
+// Dir is the repository that the objects came to.
+func (in *Incoming) Dir() string { return in.dir }
 
 // Reader sees the pushed objects and those that the repository has.
 func (in *Incoming) Reader() store.Reader { return in.q }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -171,6 +172,7 @@ type conversation struct {
 	deploy *Item
 	in     *Incoming
 	unpack string
+	unread bool // the pack, or the rest of it, is still to come
 }
 
 func (c *conversation) hold(ctx context.Context) int {
@@ -206,6 +208,9 @@ func (c *conversation) hold(ctx context.Context) int {
 	}
 	if err := c.wire.close(); err != nil {
 		return 1
+	}
+	if c.unread {
+		c.drain(ctx)
 	}
 	if bad {
 		return 1 // a client without a report has nothing else to tell by
@@ -326,13 +331,47 @@ func (c *conversation) keepAtomic() {
 	}
 }
 
-// refuseAll explains, and reads the rest of what the client sends, so that it comes to read why.
+// refuseAll explains. The pack that follows is not read, but by drain.
 func (c *conversation) refuseAll() error {
 	c.explain()
-	if c.req.Pack() {
-		_, _ = io.Copy(io.Discard, io.LimitReader(c.body, c.Limits.WithDefaults().Drain))
-	}
+	c.unread = c.req.Pack()
 	return nil
+}
+
+// drain reads on, after the report went out, what a refused client still sends: many come to read the report only when all
+// of the pack is written. It ends with the stream, with a pause, or at the limit.
+func (c *conversation) drain(ctx context.Context) {
+	var n atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// The caller ends the stream when it closes the session, and this with it.
+		_, _ = io.Copy(counter{&n}, io.LimitReader(c.body, c.Limits.WithDefaults().Drain))
+	}()
+	tick := time.NewTicker(c.Limits.WithDefaults().DrainIdle)
+	defer tick.Stop()
+	for last := int64(0); ; {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			now := n.Load()
+			if now == last {
+				return
+			}
+			last = now
+		}
+	}
+}
+
+// counter counts what is written to it, and drops it.
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return len(p), nil
 }
 
 // maxExplained bounds the explanations of one push.
@@ -408,7 +447,7 @@ func (c *conversation) ingest(ctx context.Context) error {
 	if c.Hold != nil {
 		ended = c.Hold()
 	}
-	c.in = NewIncoming(q, ended)
+	c.in = NewIncoming(c.DB, q, ended)
 	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits})
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -25,6 +26,8 @@ type Limits struct {
 	Options, OptionBytes int
 	// Drain is how many bytes of a refused push are read on, so that the client comes to read why. Default 256 MiB.
 	Drain int64
+	// DrainIdle is how long a client that was refused may pause while it sends on, before we hang up. Default 5 s.
+	DrainIdle time.Duration
 }
 
 // WithDefaults fills in the defaults.
@@ -39,6 +42,9 @@ func (l Limits) WithDefaults() Limits {
 	}
 	if l.Drain <= 0 {
 		l.Drain = 256 << 20
+	}
+	if l.DrainIdle <= 0 {
+		l.DrainIdle = 5 * time.Second
 	}
 	return l
 }

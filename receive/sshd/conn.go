@@ -38,11 +38,14 @@ func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 // start sets the one deadline that holds until the peer has logged in.
 func (c *conn) start() error { return c.Conn.SetDeadline(time.Now().Add(c.limits.LoginGrace)) }
 
-// loggedIn lifts it: from here on a first session must come within Idle.
-func (c *conn) loggedIn() {
-	c.authenticated.Store(true)
+// loggedIn lifts it: from here on a first session must come within Idle. It tells whether this is the first time.
+func (c *conn) loggedIn() bool {
+	if !c.authenticated.CompareAndSwap(false, true) {
+		return false
+	}
 	_ = c.Conn.SetWriteDeadline(time.Time{})
 	_ = c.Conn.SetReadDeadline(time.Now().Add(c.limits.Idle))
+	return true
 }
 
 // Write gives a peer whose window is full WriteIdle to read on.

@@ -197,6 +197,10 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 					if err != nil || !ok {
 						return nil, errors.New("permission denied")
 					}
+					if !c.loggedIn() {
+						return nil, errors.New("logged in already")
+					}
+					s.door.authenticated(c.source)
 					id := access.Identity{Name: k.Name, Fingerprint: k.Fingerprint, Admin: k.Admin, From: c.RemoteAddr().String()}
 					return &gossh.Permissions{ExtraData: map[any]any{stateKey{}: &state{id: id, conn: c}}}, nil
 				},

@@ -85,10 +85,13 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String()}
-	done := make(chan struct{})
+	done := make(chan bool, 1)
 	started := false
 	setup := time.AfterFunc(s.limits.Idle, func() { _ = ch.Close() })
 	defer setup.Stop()
+	over := time.AfterFunc(time.Hour, func() { _ = c.Close() })
+	over.Stop()
+	defer over.Stop()
 	for n := 0; ; n++ {
 		req, open := <-reqs
 		if !open {
@@ -121,8 +124,9 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 				_ = req.Reply(true, nil)
 			}
 			go func() {
-				defer close(done)
-				s.run(ctx, cancel, c, ch, sess)
+				done <- s.run(ctx, cancel, c, ch, sess)
+				// The client closes its side in turn, which ends the loop above; one that does not is put out.
+				over.Reset(s.limits.Idle)
 			}()
 			continue
 		case "env":
@@ -149,12 +153,15 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	cancel()
 	_ = ch.Close()
 	if started {
-		<-done
+		if <-done {
+			s.end()
+		}
 	}
 }
 
-// run calls the handler and ends the channel: all output, end of file, exit status, close.
-func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session) {
+// run calls the handler and ends the channel: all output, end of file, exit status, close. counted tells that the session is one that
+// Shutdown waits for, until the client has seen its end.
+func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session) (counted bool) {
 	out := &timedWriter{w: ch, c: c, ch: ch, limit: s.limits.WriteIdle}
 	errw := &timedWriter{w: ch.Stderr(), c: c, ch: ch, limit: s.limits.WriteIdle}
 	in := &timedReader{r: ch, ch: ch, limit: s.limits.ReadIdle}
@@ -165,12 +172,11 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 		sess.Stdout, sess.Stderr = &screen{w: out}, &screen{w: errw}
 	}
 	exit := fault.Internal.ExitCode()
-	if !s.begin() {
+	if counted = s.begin(); !counted {
 		fmt.Fprintln(sess.Stderr, "corpus-git: shutting down, try again in a minute")
 		exit = fault.Busy.ExitCode()
 	} else {
 		func() {
-			defer s.end()
 			defer func() {
 				if p := recover(); p != nil {
 					s.Log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", stack()).Msg("session")
@@ -189,6 +195,7 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	_ = ch.CloseWrite()
 	_, _ = ch.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(exit)))
 	_ = ch.Close()
+	return counted
 }
 
 // setEnv keeps an allowed variable (RFC 4254, 6.4).

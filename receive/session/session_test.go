@@ -1,0 +1,261 @@
+package session_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/receive/pktline"
+	"corpus-git/receive/session"
+)
+
+const (
+	a = "1111111111111111111111111111111111111111"
+	b = "2222222222222222222222222222222222222222"
+	z = project.ZeroCommit
+)
+
+func lines(t testing.TB, parts ...string) []byte {
+	var buf bytes.Buffer
+	w := pktline.NewWriter(&buf)
+	for _, p := range parts {
+		var err error
+		if p == "0000" {
+			err = w.Flush()
+		} else {
+			err = w.Data([]byte(p))
+		}
+		require.NoError(t, err)
+	}
+	return buf.Bytes()
+}
+
+func read(data []byte, l session.Limits) (*session.Request, error) {
+	return session.ReadRequest(pktline.NewReader(bytes.NewReader(data), pktline.Limits{}), l)
+}
+
+func TestReadRequest(t *testing.T) {
+	req, err := read(lines(t, "shallow "+a, z+" "+b+" refs/heads/main\x00 report-status side-band-64k push-options agent=git/2.39 object-format=sha1\n",
+		a+" "+z+" refs/heads/old", "0000", "verbose", "only=install\n", "0000"), session.Limits{})
+	require.NoError(t, err)
+	require.Equal(t, []project.Change{{Ref: "refs/heads/main", New: b}, {Ref: "refs/heads/old", Old: a}}, req.Commands)
+	require.True(t, req.Pack())
+	require.Len(t, req.Shallow, 1)
+	require.Equal(t, []string{"verbose", "only=install"}, req.Options)
+	require.Equal(t, "git/2.39", req.Caps["agent"])
+	require.True(t, req.Caps.Has("side-band-64k"))
+
+	req, err = read(lines(t, a+" "+z+" refs/heads/old", "0000"), session.Limits{})
+	require.NoError(t, err)
+	require.False(t, req.Pack(), "a push of deletions has no pack")
+	req, err = read(lines(t, "0000"), session.Limits{})
+	require.NoError(t, err)
+	require.Empty(t, req.Commands)
+
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+		kind fault.Kind
+	}{
+		"no hash":        {lines(t, "nonsense", "0000"), "is not a command", fault.Usage},
+		"upper case":     {lines(t, strings.Repeat("A", 40)+" "+b+" refs/heads/x", "0000"), "is not a command", fault.Usage},
+		"cut":            {lines(t, z+" "+b+" refs/heads/main"), "unexpected EOF", fault.Usage},
+		"twice":          {lines(t, z+" "+b+" refs/heads/x", z+" "+a+" refs/heads/x", "0000"), "updated twice", fault.Usage},
+		"control":        {lines(t, z+" "+b+" refs/heads/\x1b[2J", "0000"), "control character", fault.Usage},
+		"bad shallow":    {lines(t, "shallow x", "0000"), "not a shallow line", fault.Usage},
+		"signed":         {lines(t, "push-cert\x00report-status", "0000"), "signed pushes", fault.Refused},
+		"sha256":         {lines(t, z+" "+b+" refs/heads/x\x00object-format=sha256", "0000"), "sha1", fault.Refused},
+		"long name":      {lines(t, z+" "+b+" refs/heads/"+strings.Repeat("x", 2000), "0000"), "longer than", fault.Refused},
+		"many":           {lines(t, z+" "+b+" refs/a", z+" "+b+" refs/b", z+" "+b+" refs/c", z+" "+b+" refs/d", "0000"), "more than 3 refs", fault.Refused},
+		"many options":   {lines(t, z+" "+b+" refs/a\x00push-options", "0000", "1", "2", "3", "0000"), "push options", fault.Refused},
+		"long option":    {lines(t, z+" "+b+" refs/a\x00push-options", "0000", strings.Repeat("x", 11), "0000"), "push options", fault.Refused},
+		"many shallow":   {lines(t, "shallow "+a, "shallow "+b, "shallow "+a, "0000"), "shallow roots", fault.Refused},
+		"not a pkt-line": {[]byte("GET / HTTP/1.1\r\n"), "not a pkt-line", fault.Usage},
+		"delim":          {[]byte("0001"), "delim-pkt", fault.Usage},
+	} {
+		_, err := read(c.data, session.Limits{Commands: 3, Options: 2, OptionBytes: 10, Shallow: 2})
+		require.ErrorContains(t, err, c.want, name)
+		require.Equal(t, c.kind, fault.KindOf(err), name)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	o, err := session.ParseOptions([]string{"verbose", "quiet=false", "no-color", "only=install,sync", "only-steps=0100_a", "skip=archive", "skip_notify", "x=y\x1b"})
+	require.NoError(t, err)
+	require.True(t, o.Verbose)
+	require.False(t, o.Quiet)
+	require.NotNil(t, o.Colour)
+	require.False(t, *o.Colour)
+	require.Equal(t, project.Selection{Only: []string{"install", "sync"}, OnlySteps: []string{"0100_a"}, Skip: []string{"archive", "notify"}}, o.Select)
+	require.Contains(t, o.Notes[0], "x=y?")
+	for _, bad := range []string{"only=", "only=../x", "skip=a b", "verbose=maybe"} {
+		_, err := session.ParseOptions([]string{bad})
+		require.Equal(t, fault.Usage, fault.KindOf(err), bad)
+	}
+}
+
+func TestClassify(t *testing.T) {
+	const roles = "refuse store delete deploy redeploy plan rollback"
+	for _, c := range []struct {
+		deployed string
+		store    bool
+		cmd      string // old new ref
+		want     string
+		err      string
+	}{
+		{"", false, "- b refs/heads/main", "deploy", ""},
+		{"", false, "- b refs/heads/master", "deploy", ""},
+		{"", false, "- b refs/heads/topic", "refuse", "does not deploy"},
+		{"", true, "- b refs/heads/topic", "store", ""},
+		{"refs/heads/main", false, "a b refs/heads/main", "deploy", ""},
+		{"refs/heads/main", false, "- b refs/heads/master", "refuse", "main does"},
+		{"refs/heads/main", true, "- b refs/heads/master", "store", ""},
+		{"refs/heads/main", false, "a - refs/heads/main", "refuse", "cannot be deleted"},
+		{"refs/heads/main", false, "a - refs/heads/topic", "delete", ""},
+		{"refs/heads/main", false, "- b refs/tags/v1", "store", ""},
+		{"refs/heads/main", false, "a - refs/tags/v1", "delete", ""},
+		{"refs/heads/main", false, "- b refs/notes/commits", "store", ""},
+		{"refs/heads/main", false, "- b refs/remotes/origin/x", "refuse", "only branches, tags and notes"},
+		{"refs/heads/main", true, "- b refs/remotes/origin/x", "store", ""},
+		{"refs/heads/main", true, "- b refs/corpus/deployments/1", "refuse", "of the server's own"},
+		{"refs/heads/main", true, "a - refs/corpus/deployments/1", "refuse", "of the server's own"},
+		{"refs/heads/main", true, "- b refs/corpus", "refuse", "of the server's own"},
+		{"refs/heads/main", true, "- b refs/heads/../../config", "refuse", "no valid ref name"},
+		{"refs/heads/main", true, "- b HEAD", "refuse", "no valid ref name"},
+		{"refs/heads/main", true, "- b refs/heads/x.lock", "refuse", "no valid ref name"},
+		{"refs/heads/main", false, "- b refs/deploy/now", "redeploy", ""},
+		{"", false, "- b refs/deploy/now", "refuse", "nothing was deployed yet"},
+		{"refs/heads/main", false, "a - refs/deploy/now", "refuse", "never stored"},
+		{"refs/heads/main", false, "a b refs/deploy/now", "refuse", "never stored"},
+		{"", false, "- b refs/plan/now", "plan", ""},
+		{"refs/heads/main", false, "- b refs/rollback/last", "rollback", ""},
+		{"refs/heads/main", false, "- b refs/rollback/0198c2f4", "rollback", ""},
+		{"refs/heads/main", false, "- b refs/rollback/xyz", "refuse", "not the ID"},
+	} {
+		f := strings.Fields(c.cmd)
+		h := map[string]project.Commit{"-": "", "a": a, "b": b}
+		p := session.Policy{StoreOtherBranches: c.store, Deployed: c.deployed, Repo: project.Code, Project: "app", Remote: "prod"}
+		items, deploying := p.Classify([]project.Change{{Ref: f[2], Old: h[f[0]], New: h[f[1]]}})
+		require.Len(t, items, 1)
+		require.Equal(t, c.want, strings.Fields(roles)[items[0].Role], "%v", c)
+		require.Equal(t, items[0].Role.Deploys(), deploying != nil)
+		if c.err == "" {
+			require.NoError(t, items[0].Err)
+			continue
+		}
+		require.ErrorContains(t, items[0].Err, c.err, "%v", c)
+		require.Equal(t, fault.Refused, fault.KindOf(items[0].Err))
+	}
+}
+
+func TestReason(t *testing.T) {
+	for _, c := range []struct {
+		r    project.Result
+		want string
+	}{
+		{project.Result{State: project.Live}, ""},
+		{project.Result{State: project.Done}, ""},
+		{project.Result{State: project.RolledBack, Procedure: "install", Step: "0100_build", StateID: "npm-install"}, "failed in 0100_build, state npm-install; rolled back"},
+		{project.Result{State: project.RolledBack, Procedure: "fixperms"}, "failed in fixperms; rolled back"},
+		{project.Result{State: project.RolledBack, Reason: "cancelled by boss"}, "cancelled by boss; rolled back"},
+		{project.Result{State: project.Failed, Step: "a"}, "failed in a; left as it fell"},
+		{project.Result{State: project.Refused, Reason: ".salt/020_x.sls:12: unknown\nfunction"}, "refused: .salt/020_x.sls:12: unknown function"},
+		{project.Result{State: project.Refused}, "refused"},
+		{project.Result{}, "failed; left as it fell"},
+	} {
+		require.Equal(t, c.want, session.Reason(c.r))
+	}
+	long := session.Reason(project.Result{State: project.Refused, Reason: strings.Repeat("é\x1b[31m", 500)})
+	require.LessOrEqual(t, len([]rune(long)), 160)
+	require.NotContains(t, long, "\x1b")
+}
+
+func TestExplain(t *testing.T) {
+	err := fault.New(fault.Refused, "yaml", "mapping values are not allowed here").WithPos(fault.Pos{File: ".salt/020_x.sls", Line: 12, Col: 4, Text: "\tab: c: d"}).WithHint("quote it")
+	var out bytes.Buffer
+	c := event.NewConsole(&out, event.Style{})
+	for _, e := range session.Explain(fmt.Errorf("wrapped: %w", err), "ID") {
+		_, werr := c.Show(e)
+		require.NoError(t, werr)
+	}
+	require.Equal(t, "       ! wrapped: .salt/020_x.sls:12:4: yaml: mapping values are not allowed here\n         | \tab: c: d\n         | \t  ^\n       hint: quote it\n", out.String())
+
+	es := session.Explain(errors.New("open /srv/secret/path: permission denied"), "ID-1")
+	for _, e := range es {
+		require.NotContains(t, e.Text, "secret", "our own faults keep their text")
+	}
+	require.Contains(t, es[1].Text, "ID-1")
+}
+
+func FuzzReadRequest(f *testing.F) {
+	f.Add(lines(f, "shallow "+a, z+" "+b+" refs/heads/main\x00report-status push-options", a+" "+z+" refs/x", "0000", "verbose", "0000"))
+	f.Add(lines(f, "push-cert\x00x", "0000"))
+	f.Add([]byte("0000"))
+	f.Add([]byte("0009ERR x"))
+	f.Add([]byte("fff0"))
+	l := session.Limits{Commands: 50, Shallow: 50, Options: 5, OptionBytes: 100}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		req, err := read(data, l)
+		if err != nil {
+			return
+		}
+		require.LessOrEqual(t, len(req.Commands), 50)
+		require.LessOrEqual(t, len(req.Options), 5)
+		seen := map[string]bool{}
+		for _, c := range req.Commands {
+			require.False(t, seen[c.Ref])
+			seen[c.Ref] = true
+			require.False(t, strings.ContainsAny(c.Ref, "\x00\n\r"))
+			old, new := string(c.Old), string(c.New)
+			if old == "" {
+				old = z
+			}
+			if new == "" {
+				new = z
+			}
+			again, err := session.ParseCommand(old + " " + new + " " + c.Ref)
+			require.NoError(t, err)
+			require.Equal(t, c, again)
+		}
+		items, deploying := session.Policy{Project: "app", Remote: "prod"}.Classify(req.Commands)
+		require.Len(t, items, len(req.Commands))
+		n := 0
+		for _, i := range items {
+			if i.Role.Deploys() {
+				n++
+			}
+			require.Equal(t, i.Role == session.Refuse, i.Err != nil)
+			if strings.HasPrefix(i.Ref, session.HiddenPrefix) {
+				require.Equal(t, session.Refuse, i.Role)
+			}
+		}
+		require.LessOrEqual(t, n, 1)
+		require.Equal(t, n == 1, deploying != nil)
+		_, _ = session.ParseOptions(req.Options)
+	})
+}
+
+func FuzzParseCaps(f *testing.F) {
+	f.Add(" report-status side-band-64k agent=git/2.39.5 object-format=sha1")
+	f.Add("a=b=c a=d  =x")
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := session.ParseCaps(s)
+		if err != nil {
+			require.Equal(t, fault.Usage, fault.KindOf(err))
+			return
+		}
+		require.LessOrEqual(t, len(c), 100)
+		for k, v := range c {
+			require.NotEmpty(t, k)
+			require.NotContains(t, k, " ")
+			require.NotContains(t, v, " ")
+		}
+	})
+}

@@ -1,0 +1,555 @@
+package sshd_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/receive/access"
+	"corpus-git/receive/sshd"
+)
+
+// keyring knows keys by their fingerprint.
+type keyring map[string]access.Key
+
+func (k keyring) FindByKey(_ context.Context, pub ssh.PublicKey) (access.Key, bool, error) {
+	key, ok := k[ssh.FingerprintSHA256(pub)]
+	return key, ok, nil
+}
+
+type handler func(ctx context.Context, s *sshd.Session) int
+
+func (h handler) Serve(ctx context.Context, s *sshd.Session) int { return h(ctx, s) }
+
+func newSigner(t *testing.T) ssh.Signer {
+	t.Helper()
+	_, priv, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	s, err := ssh.NewSignerFromKey(priv)
+	require.NoError(t, err)
+	return s
+}
+
+type server struct {
+	*sshd.Server
+	addr string
+	key  ssh.Signer
+}
+
+func serve(t *testing.T, l sshd.Limits, h handler, change ...func(*sshd.Server)) *server {
+	t.Helper()
+	s := &server{key: newSigner(t)}
+	fp := ssh.FingerprintSHA256(s.key.PublicKey())
+	s.Server = &sshd.Server{HostKey: newSigner(t), Keys: keyring{fp: {Name: "marie", Fingerprint: fp}}, Handler: h, Version: "test", Limits: l}
+	for _, c := range change {
+		c(s.Server)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.addr = ln.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, <-served, sshd.ErrClosed)
+	})
+	return s
+}
+
+func (s *server) config(auth ...ssh.AuthMethod) *ssh.ClientConfig {
+	return &ssh.ClientConfig{User: "deploy", Auth: auth, HostKeyCallback: ssh.FixedHostKey(s.HostKey.PublicKey())}
+}
+
+func (s *server) dial(t *testing.T) *ssh.Client {
+	t.Helper()
+	c, err := ssh.Dial("tcp", s.addr, s.config(ssh.PublicKeys(s.key)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func hello(_ context.Context, s *sshd.Session) int {
+	fmt.Fprintf(s.Stdout, "hello %s", s.Identity.Name)
+	return 0
+}
+
+// Setting a key callback only where the library's configuration is made leaves its NoClientAuth on: anybody would come in.
+func TestNobodyComesInWithoutAKey(t *testing.T) {
+	s := serve(t, sshd.Limits{}, hello)
+	for name, auth := range map[string][]ssh.AuthMethod{
+		"none":        nil,
+		"password":    {ssh.Password("x")},
+		"interactive": {ssh.KeyboardInteractive(func(string, string, []string, []bool) ([]string, error) { return nil, nil })},
+		"stranger":    {ssh.PublicKeys(newSigner(t))},
+	} {
+		_, err := ssh.Dial("tcp", s.addr, s.config(auth...))
+		require.ErrorContains(t, err, "unable to authenticate", name)
+	}
+	c := s.dial(t)
+	sess, err := c.NewSession()
+	require.NoError(t, err)
+	out, err := sess.Output("x")
+	require.NoError(t, err)
+	require.Equal(t, "hello marie", string(out))
+}
+
+// A connection that says nothing, or dribbles, is ended at one deadline.
+func TestLoginGrace(t *testing.T) {
+	s := serve(t, sshd.Limits{LoginGrace: 300 * time.Millisecond}, hello)
+	c, err := net.Dial("tcp", s.addr)
+	require.NoError(t, err)
+	defer c.Close()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		_, _ = io.WriteString(c, "SSH-2.0-slow\r\n")
+		for { // a byte now and then prolongs nothing
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				_, _ = c.Write([]byte{0})
+			}
+		}
+	}()
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
+	_, err = io.Copy(io.Discard, c)
+	var ne net.Error
+	require.False(t, errors.As(err, &ne) && ne.Timeout(), "the server hung up, not we")
+}
+
+// Who logged in and opens no session is not kept either; who has a session is.
+func TestIdleConnection(t *testing.T) {
+	goOn := make(chan struct{})
+	s := serve(t, sshd.Limits{Idle: 200 * time.Millisecond}, func(ctx context.Context, s *sshd.Session) int {
+		<-goOn
+		return hello(ctx, s)
+	})
+	busy, idle := s.dial(t), s.dial(t)
+	sess, err := busy.NewSession()
+	require.NoError(t, err)
+	var out bytes.Buffer
+	sess.Stdout = &out
+	require.NoError(t, sess.Start("x"))
+	require.Error(t, idle.Wait())
+	close(goOn)
+	require.NoError(t, sess.Wait())
+	require.Equal(t, "hello marie", out.String())
+}
+
+func TestConnectionsAreCapped(t *testing.T) {
+	s := serve(t, sshd.Limits{Connections: 3, UnauthenticatedPerSource: 2}, hello)
+	read := func(c net.Conn) string {
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
+		b := make([]byte, 200)
+		n, err := c.Read(b)
+		require.NoError(t, err)
+		return string(b[:n])
+	}
+	var cs []net.Conn
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", s.addr)
+		require.NoError(t, err)
+		cs = append(cs, c)
+		return c
+	}
+	defer func() {
+		for _, c := range cs {
+			_ = c.Close()
+		}
+	}()
+	in := s.dial(t)
+	for range 2 {
+		require.Contains(t, read(dial()), "SSH-2.0-corpus-git_test")
+	}
+	require.Contains(t, read(dial()), "too many connections")
+	// Those that run are not harmed, and a place that is given up is free.
+	sess, err := in.NewSession()
+	require.NoError(t, err)
+	out, err := sess.Output("x")
+	require.NoError(t, err)
+	require.Equal(t, "hello marie", string(out))
+	require.NoError(t, cs[0].Close())
+	require.Eventually(t, func() bool { return strings.HasPrefix(read(dial()), "SSH-2.0") }, 20*time.Second, 20*time.Millisecond)
+}
+
+func TestGuessersArePutOff(t *testing.T) {
+	var told atomic.Int32
+	s := serve(t, sshd.Limits{Failures: 3, Penalty: time.Hour}, hello, func(s *sshd.Server) {
+		s.RefusedLogin = func(string, string, string) { told.Add(1) }
+	})
+	running := s.dial(t)
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", s.addr)
+		require.NoError(t, err)
+		defer c.Close()
+		b := make([]byte, 100)
+		n, _ := c.Read(b)
+		if strings.Contains(string(b[:n]), "too many failed logins") {
+			return true
+		}
+		_, err = ssh.Dial("tcp", s.addr, s.config(ssh.PublicKeys(newSigner(t))))
+		require.Error(t, err)
+		return false
+	}, 20*time.Second, time.Millisecond)
+	require.Equal(t, int32(1), told.Load(), "one line for all of them")
+	sess, err := running.NewSession()
+	require.NoError(t, err)
+	_, err = sess.Output("x")
+	require.NoError(t, err)
+}
+
+func TestAuthTries(t *testing.T) {
+	s := serve(t, sshd.Limits{AuthTries: 2}, hello)
+	strangers := []ssh.Signer{newSigner(t), newSigner(t), newSigner(t), s.key}
+	_, err := ssh.Dial("tcp", s.addr, s.config(ssh.PublicKeys(strangers...)))
+	require.Error(t, err, "the right key comes too late")
+}
+
+func TestSessionsAreCapped(t *testing.T) {
+	s := serve(t, sshd.Limits{Sessions: 2}, func(ctx context.Context, s *sshd.Session) int { <-ctx.Done(); return 0 })
+	c := s.dial(t)
+	var open []*ssh.Session
+	for range 2 {
+		sess, err := c.NewSession()
+		require.NoError(t, err)
+		require.NoError(t, sess.Start("x"))
+		open = append(open, sess)
+	}
+	_, err := c.NewSession()
+	require.ErrorContains(t, err, "more than 2 sessions")
+	require.NoError(t, open[0].Close())
+	require.Eventually(t, func() bool {
+		sess, err := c.NewSession()
+		if err == nil {
+			_ = sess.Close()
+		}
+		return err == nil
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
+// The context of a session ends with its channel, though the connection lives on; the end of its input is no end.
+func TestContextEndsWithTheChannel(t *testing.T) {
+	ended := make(chan struct{})
+	eof := make(chan struct{})
+	s := serve(t, sshd.Limits{}, func(ctx context.Context, s *sshd.Session) int {
+		if s.Command == "hello" {
+			return hello(ctx, s)
+		}
+		_, _ = io.Copy(io.Discard, s.Stdin)
+		if ctx.Err() == nil {
+			close(eof)
+		}
+		<-ctx.Done()
+		close(ended)
+		return 0
+	})
+	c := s.dial(t)
+	sess, err := c.NewSession()
+	require.NoError(t, err)
+	in, err := sess.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, sess.Start("wait"))
+	require.NoError(t, in.Close())
+	<-eof
+	require.NoError(t, sess.Close())
+	<-ended
+	sess, err = c.NewSession()
+	require.NoError(t, err)
+	out, err := sess.Output("hello")
+	require.NoError(t, err)
+	require.Equal(t, "hello marie", string(out))
+}
+
+func TestSignalEndsTheContext(t *testing.T) {
+	began := make(chan struct{})
+	s := serve(t, sshd.Limits{}, func(ctx context.Context, s *sshd.Session) int { close(began); <-ctx.Done(); return 7 })
+	sess, err := s.dial(t).NewSession()
+	require.NoError(t, err)
+	require.NoError(t, sess.Start("x"))
+	<-began
+	require.NoError(t, sess.Signal(ssh.SIGTERM))
+	var ee *ssh.ExitError
+	require.ErrorAs(t, sess.Wait(), &ee)
+	require.Equal(t, 7, ee.ExitStatus())
+}
+
+// frozen is a network connection that stops giving what it reads, as a client that was stopped.
+type frozen struct {
+	net.Conn
+	stop chan struct{}
+	once sync.Once
+	end  chan struct{}
+}
+
+func (f *frozen) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	select {
+	case <-f.stop:
+		<-f.end
+		return 0, net.ErrClosed
+	default:
+		return n, err
+	}
+}
+
+func (f *frozen) Close() error {
+	f.once.Do(func() { close(f.end) })
+	return f.Conn.Close()
+}
+
+func (s *server) dialFrozen(t *testing.T) (*ssh.Client, *frozen) {
+	t.Helper()
+	nc, err := net.Dial("tcp", s.addr)
+	require.NoError(t, err)
+	f := &frozen{Conn: nc, stop: make(chan struct{}), end: make(chan struct{})}
+	sc, chans, reqs, err := ssh.NewClientConn(f, s.addr, s.config(ssh.PublicKeys(s.key)))
+	require.NoError(t, err)
+	c := ssh.NewClient(sc, chans, reqs)
+	t.Cleanup(func() { _ = c.Close(); _ = f.Close() })
+	return c, f
+}
+
+// A client that was stopped answers nothing any more: it is found by a question that stays without an answer.
+func TestKeepaliveFindsTheDead(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan struct{})
+	s := serve(t, sshd.Limits{Keepalive: 20 * time.Millisecond, Answer: 200 * time.Millisecond}, func(ctx context.Context, s *sshd.Session) int {
+		close(began)
+		<-ctx.Done()
+		close(ended)
+		return 0
+	})
+	c, f := s.dialFrozen(t)
+	sess, err := c.NewSession()
+	require.NoError(t, err)
+	require.NoError(t, sess.Start("x"))
+	<-began
+	close(f.stop)
+	<-ended
+}
+
+// A client that answers and does not read holds up its own session only, and not for ever.
+func TestSlowReaderIsEnded(t *testing.T) {
+	ended := make(chan error, 1)
+	s := serve(t, sshd.Limits{WriteIdle: 200 * time.Millisecond}, func(ctx context.Context, s *sshd.Session) int {
+		if s.Command == "hello" {
+			return hello(ctx, s)
+		}
+		block := make([]byte, 64<<10)
+		for {
+			if _, err := s.Stdout.Write(block); err != nil {
+				ended <- err
+				return 1
+			}
+		}
+	})
+	c := s.dial(t)
+	ch, reqs, err := c.OpenChannel("session", nil)
+	require.NoError(t, err)
+	go ssh.DiscardRequests(reqs)
+	_, err = ch.SendRequest("exec", true, ssh.Marshal(struct{ S string }{"flood"}))
+	require.NoError(t, err)
+	sess, err := s.dial(t).NewSession()
+	require.NoError(t, err)
+	out, err := sess.Output("hello")
+	require.NoError(t, err)
+	require.Equal(t, "hello marie", string(out), "others are served meanwhile")
+	require.Error(t, <-ended)
+}
+
+func TestSilentInputIsEnded(t *testing.T) {
+	ended := make(chan error, 1)
+	s := serve(t, sshd.Limits{ReadIdle: 100 * time.Millisecond}, func(ctx context.Context, s *sshd.Session) int {
+		_, err := s.Stdin.Read(make([]byte, 1))
+		ended <- err
+		return 1
+	})
+	sess, err := s.dial(t).NewSession()
+	require.NoError(t, err)
+	_, err = sess.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, sess.Start("x"))
+	require.ErrorContains(t, <-ended, "no byte came")
+}
+
+func TestTerminal(t *testing.T) {
+	got := make(chan *sshd.Session, 1)
+	s := serve(t, sshd.Limits{}, func(ctx context.Context, s *sshd.Session) int {
+		b, _ := io.ReadAll(s.Stdin)
+		fmt.Fprintf(s.Stdout, "%q\n", b)
+		got <- s
+		return 0
+	})
+	run := func(set func(*ssh.Session), input string) (string, *sshd.Session) {
+		sess, err := s.dial(t).NewSession()
+		require.NoError(t, err)
+		set(sess)
+		sess.Stdin = strings.NewReader(input)
+		out, err := sess.Output("x")
+		require.NoError(t, err)
+		return string(out), <-got
+	}
+	out, g := run(func(c *ssh.Session) {
+		require.NoError(t, c.RequestPty("xterm-256color", 24, 132, nil))
+		require.NoError(t, c.Setenv("LANG", "C.UTF-8"))
+		require.Error(t, c.Setenv("LD_PRELOAD", "/tmp/x"))
+		require.Error(t, c.Setenv("TERM", "a\nb"))
+		require.Error(t, c.Setenv("TERM", strings.Repeat("x", 300)))
+	}, "ab\r\x04more")
+	require.Equal(t, "\"ab\\n\"\r\n", out)
+	require.Equal(t, sshd.Terminal{Pty: true, Term: "xterm-256color", Columns: 132, Colour: true}, g.Terminal)
+	require.Equal(t, map[string]string{"LANG": "C.UTF-8"}, g.Env)
+	_, g = run(func(c *ssh.Session) {
+		require.NoError(t, c.RequestPty("dumb", 24, 80, nil))
+	}, "")
+	require.False(t, g.Terminal.Colour)
+	_, g = run(func(c *ssh.Session) {
+		require.NoError(t, c.RequestPty("xterm", 24, 80, nil))
+		require.NoError(t, c.Setenv("NO_COLOR", "1"))
+	}, "\x03")
+	require.False(t, g.Terminal.Colour)
+	_, g = run(func(c *ssh.Session) { require.NoError(t, c.Setenv("COLUMNS", "90")) }, "")
+	require.Equal(t, sshd.Terminal{Columns: 90}, g.Terminal)
+}
+
+func TestNothingButSessions(t *testing.T) {
+	s := serve(t, sshd.Limits{}, hello)
+	c := s.dial(t)
+	_, err := c.Dial("tcp", s.addr)
+	require.ErrorContains(t, err, "no forwarding here")
+	_, err = c.Listen("tcp", "127.0.0.1:0")
+	require.Error(t, err)
+	sess, err := c.NewSession()
+	require.NoError(t, err)
+	ok, err := sess.SendRequest("auth-agent-req@openssh.com", true, nil)
+	require.NoError(t, err)
+	require.False(t, ok)
+	ok, err = sess.SendRequest("x11-req", true, nil)
+	require.NoError(t, err)
+	require.False(t, ok)
+	ok, _, err = c.SendRequest("keepalive@openssh.com", true, nil)
+	require.NoError(t, err)
+	require.False(t, ok, "an answer, which is all a client wants")
+}
+
+func TestShutdownRefusesNewSessions(t *testing.T) {
+	began, goOn := make(chan struct{}), make(chan struct{})
+	s := serve(t, sshd.Limits{}, func(ctx context.Context, s *sshd.Session) int {
+		close(began)
+		<-goOn
+		fmt.Fprint(s.Stdout, "done")
+		return 3
+	})
+	c := s.dial(t)
+	sess, err := c.NewSession()
+	require.NoError(t, err)
+	var out bytes.Buffer
+	sess.Stdout = &out
+	require.NoError(t, sess.Start("x"))
+	<-began
+	down := make(chan error, 1)
+	go func() { down <- s.Shutdown(context.Background()) }()
+	require.Eventually(t, func() bool { n, err := net.Dial("tcp", s.addr); _ = n; return err != nil }, 20*time.Second, 5*time.Millisecond)
+	late, err := c.NewSession()
+	require.NoError(t, err)
+	var stderr bytes.Buffer
+	late.Stderr = &stderr
+	var ee *ssh.ExitError
+	require.ErrorAs(t, late.Run("x"), &ee)
+	require.Equal(t, fault.Busy.ExitCode(), ee.ExitStatus())
+	require.Contains(t, stderr.String(), "try again")
+	close(goOn)
+	require.ErrorAs(t, sess.Wait(), &ee)
+	require.Equal(t, 3, ee.ExitStatus())
+	require.Equal(t, "done", out.String())
+	require.NoError(t, <-down)
+}
+
+func TestHostKey(t *testing.T) {
+	f := vfs.OS{}
+	path := filepath.Join(t.TempDir(), "state", "key")
+	k, made, err := sshd.HostKey(f, path, rand.Reader)
+	require.NoError(t, err)
+	require.True(t, made)
+	again, made, err := sshd.HostKey(f, path, rand.Reader)
+	require.NoError(t, err)
+	require.False(t, made)
+	require.Equal(t, k.PublicKey().Marshal(), again.PublicKey().Marshal())
+	require.Equal(t, ssh.KeyAlgoED25519, k.PublicKey().Type())
+	pub, err := os.ReadFile(path + ".pub")
+	require.NoError(t, err)
+	require.Equal(t, ssh.MarshalAuthorizedKey(k.PublicKey()), pub)
+	st, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), st.Mode().Perm())
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, left, 2, "no temporary file stays")
+
+	rk, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	rblock, err := ssh.MarshalPrivateKey(rk, "")
+	require.NoError(t, err)
+	_, ek, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	lblock, err := ssh.MarshalPrivateKeyWithPassphrase(ek, "", []byte("x"))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		text string
+		mode os.FileMode
+		want string
+	}{
+		"empty":  {"", 0o600, "it is empty"},
+		"torn":   {"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", 0o600, "not a private key"},
+		"rsa":    {string(pem.EncodeToMemory(rblock)), 0o600, "not an ed25519 key"},
+		"locked": {string(pem.EncodeToMemory(lblock)), 0o600, "passphrase"},
+		"open":   {"x", 0o644, "others may read it"},
+	} {
+		p := filepath.Join(t.TempDir(), "key")
+		require.NoError(t, os.WriteFile(p, []byte(c.text), c.mode))
+		require.NoError(t, os.Chmod(p, c.mode))
+		_, _, err := sshd.HostKey(f, p, rand.Reader)
+		require.ErrorContains(t, err, c.want, name)
+		require.NotEmpty(t, fault.HintOf(err))
+		after, err := os.ReadFile(p)
+		require.NoError(t, err)
+		require.Equal(t, c.text, string(after), "never replaced")
+	}
+}
+
+func TestHostKeyRace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	keys := make([][]byte, 8)
+	var wg sync.WaitGroup
+	for i := range keys {
+		wg.Go(func() {
+			k, _, err := sshd.HostKey(vfs.OS{}, path, rand.Reader)
+			if err == nil {
+				keys[i] = k.PublicKey().Marshal()
+			}
+		})
+	}
+	wg.Wait()
+	for _, k := range keys {
+		require.Equal(t, keys[0], k, "whoever comes first makes it")
+	}
+}
