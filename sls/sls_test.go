@@ -296,3 +296,13 @@ func FuzzCompile(f *testing.F) {
 		_ = p.States()
 	})
 }
+
+func benchInput(b *testing.B, in *Input, text string) {
+	in.Roots = fileroot.Roots{{FS: fstest.MapFS{"app.sls": &fstest.MapFile{Data: []byte(text)}}}}
+	in.Host = host.New(execx.OS{})
+	for b.Loop() {
+		res, err := (&Builtin{}).Apply(context.Background(), in, Discard{})
+		require.NoError(b, err)
+		require.True(b, res.OK())
+	}
+}

@@ -51,7 +51,7 @@ type Return struct {
 }
 
 // Changed tells whether there are changes.
-func (r *Return) Changed() bool { return r.Changes.Len() > 0 }
+func (r Return) Changed() bool { return r.Changes.Len() > 0 }
 
 // Set adds to the changes.
 func (r *Return) Set(key string, v any) {

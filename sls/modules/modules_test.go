@@ -1,0 +1,140 @@
+package modules
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/sls/host"
+)
+
+func set(t *testing.T, static bool) *Set {
+	t.Helper()
+	return New(&Env{
+		Host: host.New(execx.OS{}), Static: static, Cfg: py.NewDict("name", "app", "data", py.NewDict("k", "v")),
+		Pillar: py.NewDict("a", py.NewDict("b", py.NewList("x", py.NewDict("c", int64(1)))), "top", int64(5)),
+		Grains: py.NewDict("os_family", "Debian", "osrelease", "12", "roles", py.NewList("web", "db")),
+		Opts:   py.NewDict("opt", "o"),
+	})
+}
+
+// The expected hashes are those of openssl passwd -6.
+func TestSha512Crypt(t *testing.T) {
+	require.Equal(t, "$6$SALTsalt$1Wk0kLlYjGkSti/2.n7SWkk7Hgtc39LLACR54KNz4nWmO1SlmnEYTbZsAjRODv2Mn.h8lcAcKjRBe2cqItRNk1",
+		sha512Crypt("secret", "SALTsalt"))
+	require.Equal(t, "$6$SALTsalt$YzCsKf9HlXybabZ7OSCm3YqNJf5gmyMBqBZ/NxlJupQu4vNR2kM37tsw7TohSC0KqMNFypfGrNoh27gDHD6Kx.",
+		sha512Crypt("a much longer password than sixteen and than sixty-four characters, really", "SALTsalt"))
+}
+
+func TestCalls(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o640))
+	l := func(v ...any) []any { return v }
+	tests := []struct {
+		fn   string
+		args []any
+		kw   *py.Dict
+		want any
+	}{
+		{"pillar.get", l("a:b:0"), nil, "x"},
+		{"pillar.get", l("a:b:1:c"), nil, int64(1)},
+		{"pillar.get", l("a:b:c"), nil, int64(1)},
+		{"pillar.get", l("none"), nil, ""},
+		{"pillar.get", l("none", "def"), nil, "def"},
+		{"pillar.get", l("a/b/0"), py.NewDict("delimiter", "/"), "x"},
+		{"pillar.get", l("a"), py.NewDict("default", py.NewDict("z", "d"), "merge", true),
+			py.NewDict("z", "d", "b", py.NewList("x", py.NewDict("c", int64(1))))},
+		{"grains.get", l("roles:1"), nil, "db"},
+		{"grains.filter_by", l(py.NewDict("Debian", "apt", "RedHat", "yum")), nil, "apt"},
+		{"grains.filter_by", l(py.NewDict("default", "d")), nil, "d"},
+		{"grains.filter_by", l(py.NewDict("Deb*", "glob")), nil, "glob"},
+		{"grains.filter_by", l(py.NewDict("web", "w")), py.NewDict("grain", "roles"), "w"},
+		{"grains.filter_by", l(py.NewDict("Debian", py.NewDict("a", "1"), "base", py.NewDict("a", "0", "b", "0"))),
+			py.NewDict("base", "base", "merge", py.NewDict("c", "2")), py.NewDict("a", "1", "b", "0", "c", "2")},
+		{"config.get", l("opt"), nil, "o"},
+		{"config.get", l("top"), nil, int64(5)},
+		{"config.get", l("none", "d"), nil, "d"},
+		{"cmd.run", l("echo a; echo b >&2"), nil, "a\nb"},
+		{"cmd.run_stdout", l("echo a; echo b >&2"), nil, "a"},
+		{"cmd.retcode", l("exit 4"), nil, int64(4)},
+		{"cmd.run", l("echo $X"), py.NewDict("env", py.NewDict("X", "y")), "y"},
+		{"file.file_exists", l(dir + "/f"), nil, true},
+		{"file.file_exists", l(dir), nil, false},
+		{"file.directory_exists", l(dir), nil, true},
+		{"file.get_mode", l(dir + "/f"), nil, "0640"},
+		{"file.dirname", l("/a/b/c"), nil, "/a/b"},
+		{"file.basename", l("/a/b/c"), nil, "c"},
+		{"file.join", l("/a", "b", "c"), nil, "/a/b/c"},
+		{"file.join", l("a", "/b"), nil, "/b"},
+		{"mc_utils.json_dump", l(py.NewDict("a", py.NewList(int64(1), nil))), nil, `{"a": [1, null]}`},
+		{"mc_utils.json_load", l(`{"a": [1]}`), nil, py.NewDict("a", py.NewList(int64(1)))},
+		{"mc_project.get_configuration", l("app"), nil, py.NewDict("name", "app", "data", py.NewDict("k", "v"))},
+		{"slsutil.merge", l(py.NewDict("a", py.NewDict("x", "1")), py.NewDict("a", py.NewDict("y", "2"))), nil,
+			py.NewDict("a", py.NewDict("x", "1", "y", "2"))},
+		{"hashutil.base64_b64encode", l("hi"), nil, "aGk="},
+		{"test.echo", l("e"), nil, "e"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.fn, func(t *testing.T) {
+			got, err := set(t, false).Call(context.Background(), tt.fn, tt.args, tt.kw)
+			require.NoError(t, err)
+			require.True(t, py.Equal(tt.want, got), "want %s, got %s", py.Repr(tt.want), py.Repr(got))
+		})
+	}
+}
+
+func TestStaticRunsNothing(t *testing.T) {
+	s := set(t, true)
+	for _, fn := range []string{"cmd.run", "cmd.retcode", "file.file_exists", "file.read", "user.info"} {
+		_, err := s.Call(context.Background(), fn, []any{"/etc/passwd"}, nil)
+		var d *DeferError
+		require.ErrorAs(t, err, &d, fn)
+	}
+	_, err := s.Call(context.Background(), "pillar.get", []any{"top"}, nil)
+	require.NoError(t, err)
+}
+
+func TestErrorsNameNoValue(t *testing.T) {
+	s := set(t, false)
+	_, err := s.Call(context.Background(), "pillar.get", []any{"a", "b", "c", "d", "e", "f", "g", "h", "i"}, nil)
+	require.ErrorContains(t, err, "positional arguments")
+	_, err = s.Call(context.Background(), "pillar.get", nil, py.NewDict("kee", "secret-value"))
+	require.ErrorContains(t, err, "unexpected keyword argument 'kee'")
+	require.NotContains(t, err.Error(), "secret-value")
+	_, err = s.Call(context.Background(), "mc_project.get_configuration", []any{"other"}, nil)
+	require.ErrorContains(t, err, "another project")
+	_, err = s.Call(context.Background(), "no.such", nil, nil)
+	var u *UnknownError
+	require.ErrorAs(t, err, &u)
+}
+
+// store is Passwords in memory.
+type store map[string]string
+
+func (s store) Get(k string) (string, bool, error) { v, ok := s[k]; return v, ok, nil }
+func (s store) Put(k, v string) error              { s[k] = v; return nil }
+
+func TestStoredPassword(t *testing.T) {
+	s := set(t, true)
+	s.env.Passwords = store{}
+	call := func() (any, error) {
+		return s.Call(context.Background(), "mc_utils.generate_stored_password", []any{"k"}, nil)
+	}
+	_, err := call()
+	var d *DeferError
+	require.True(t, errors.As(err, &d), "a new password is made only when the step runs")
+	s.env.Static = false
+	a, err := call()
+	require.NoError(t, err)
+	require.Len(t, a, 16)
+	s.env.Static = true
+	b, err := call()
+	require.NoError(t, err)
+	require.Equal(t, a, b)
+}

@@ -1,0 +1,126 @@
+package sls
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+)
+
+// fakeSalt stands for salt-call where only the choice is tested.
+type fakeSalt struct{ checked, applied int }
+
+func (*fakeSalt) Name() string { return "salt-call" }
+
+func (f *fakeSalt) Check(_ context.Context, in *Input) (*Checked, error) {
+	f.checked++
+	return &Checked{SLS: in.SLS, Runner: "salt-call"}, nil
+}
+
+func (f *fakeSalt) Apply(_ context.Context, in *Input, _ Sink) (*StepResult, error) {
+	f.applied++
+	return &StepResult{SLS: in.SLS, Runner: "salt-call"}, nil
+}
+
+func TestAutoChooses(t *testing.T) {
+	plain := "a:\n  test.nop: []\n"
+	needy := "a:\n  test.nop: []\nb:\n  buildout.installed:\n    - name: /x\n"
+	typo := "a:\n  test.npo: []\n"
+	for _, tt := range []struct {
+		sls    string
+		salt   bool
+		runner string
+		kind   fault.Kind
+	}{
+		{plain, true, "builtin", 0},
+		{plain, false, "builtin", 0},
+		{needy, true, "salt-call", 0},
+		{needy, false, "", fault.Refused},
+		{typo, true, "", fault.Failed},
+		{"#!py\n", true, "salt-call", 0},
+		{"#!py\n", false, "", fault.Refused},
+	} {
+		a, salt := &Auto{Builtin: &Builtin{}}, &fakeSalt{}
+		if tt.salt {
+			a.Salt = salt
+		}
+		in := input(t, map[string]string{"app.sls": tt.sls})
+		c, err := a.Check(context.Background(), in)
+		res, aerr := a.Apply(context.Background(), in, Discard{})
+		if tt.runner == "" {
+			require.Equal(t, tt.kind, fault.KindOf(err), "%v", err)
+			require.Equal(t, tt.kind, fault.KindOf(aerr), "%v", aerr)
+			p, ok := fault.PosOf(err)
+			require.True(t, ok)
+			require.Equal(t, "app.sls", p.File)
+			require.NotZero(t, p.Line)
+			require.NotEmpty(t, fault.HintOf(err))
+			require.Zero(t, salt.applied)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, aerr)
+		require.Equal(t, tt.runner, c.Runner)
+		require.Equal(t, tt.runner, res.Runner)
+		if tt.runner == "salt-call" {
+			require.NotEmpty(t, c.Needs)
+		}
+	}
+}
+
+func TestScript(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "10_x.sh")
+	write := func(text string, mode os.FileMode) {
+		require.NoError(t, os.WriteFile(script, []byte(text), 0o600))
+		require.NoError(t, os.Chmod(script, mode))
+	}
+	in := input(t, nil)
+	in.Script, in.Env, in.Cfg = script, []string{"CORPUS_PROJECT=app"}, py.NewDict("name", "app", "project_root", dir)
+
+	write("#!/bin/sh\necho \"$CORPUS_PROJECT $(cat) $(pwd)\"\necho oops >&2\n", 0o700)
+	c, err := Script{}.Check(context.Background(), in)
+	require.NoError(t, err)
+	require.Equal(t, "script", c.Runner)
+	rec := &recorder{}
+	res, err := Script{}.Apply(context.Background(), in, rec)
+	require.NoError(t, err)
+	require.True(t, res.OK())
+	require.ElementsMatch(t, []string{`10_x.sh stdout app {"name": "app", "project_root": "` + dir + `"} ` + dir, "10_x.sh stderr oops"}, rec.lines)
+
+	write("#!/bin/sh\necho why >&2\nexit 7\n", 0o700)
+	res, err = Script{}.Apply(context.Background(), in, Discard{})
+	require.NoError(t, err)
+	require.Equal(t, 7, res.Failed().Command.ExitStatus)
+	require.Equal(t, "why", res.Failed().Command.StderrTail)
+
+	write("#!/bin/sh\ntouch "+dir+"/ran\n", 0o700)
+	in.Test = true
+	res, err = Script{}.Apply(context.Background(), in, Discard{})
+	require.NoError(t, err)
+	require.Equal(t, WouldChange, res.States[0].Outcome)
+	require.NoFileExists(t, filepath.Join(dir, "ran"))
+	in.Test = false
+
+	write("x", 0o600)
+	_, err = Script{}.Check(context.Background(), in)
+	require.Equal(t, fault.Failed, fault.KindOf(err))
+
+	write("#!/bin/sh\necho up; sleep 60\n", 0o700)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	stop := errors.New("stop")
+	_, err = Script{}.Apply(ctx, in, &cancelSink{cancel: func() { cancel(stop) }})
+	require.ErrorIs(t, err, stop)
+}
+
+func BenchmarkFileStates(b *testing.B) {
+	dir := b.TempDir()
+	in := &Input{SLS: "app", Cfg: py.NewDict("d", dir)}
+	benchInput(b, in, "{% for i in range(1000) %}\nf{{ i }}:\n  file.managed:\n    - name: "+dir+"/f{{ i }}\n    - contents: \"{{ i }}\"\n{% endfor %}\n")
+}
