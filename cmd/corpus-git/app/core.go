@@ -75,6 +75,8 @@ type options struct {
 	who   string // for the lock
 	wait  time.Duration
 	onEnd func(project.Record)
+	// boundary is pipeline.Config.Boundary.
+	boundary func(point string)
 }
 
 // openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it.
@@ -119,7 +121,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	}
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, Audit: c.audit, Now: time.Now,
-		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.onEnd,
+		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.onEnd, Boundary: o.boundary,
 	})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,9 @@ type Process struct {
 	Environment    Environment
 	Stdin          *os.File
 	Stdout, Stderr *os.File
+	// Boundary is called right after each entry of a journal (pipeline.Config.Boundary). The program leaves it nil: tests end
+	// the process there.
+	Boundary func(point string)
 }
 
 // Main runs the program and returns its exit status.
@@ -139,7 +142,12 @@ func (c *command) run(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 	switch {
 	case err == nil:
 		defer server.Close()
-		return server.Do(ctx, control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}, f.in, f.out, c.Stderr)
+		code, err := server.Do(ctx, control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}, f.in, f.out, c.Stderr)
+		if err != nil {
+			return code, fault.New(fault.Internal, "", "%w", err).
+				WithHint("its log is %s ; when it is started again it puts right what was interrupted", state.ServerLog())
+		}
+		return code, nil
 	case !errors.Is(err, control.ErrNoServer):
 		return 0, stateError(state, err)
 	}
@@ -289,7 +297,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	s, err := start(context.Background(), cfg, c.Environment.Env, log, load)
+	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, load, c.Boundary)
 	if err != nil {
 		return err
 	}

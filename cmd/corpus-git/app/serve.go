@@ -82,9 +82,14 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 }
 
 // start brings a server up: state, recovery, then the doors. After an error nothing is left running.
-func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, load func() (*config.Config, error)) (s *server, err error) {
+func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, load func() (*config.Config, error)) (*server, error) {
+	return startWith(ctx, cfg, env, log, load, nil)
+}
+
+// startWith is start with a seam at each journal entry; see Process.Boundary.
+func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, load func() (*config.Config, error), boundary func(string)) (s *server, err error) {
 	counters := web.NewMetrics()
-	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }})
+	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }, boundary: boundary})
 	if err != nil {
 		return nil, err
 	}
