@@ -132,6 +132,13 @@ func (f *deployer) Start(ctx context.Context, d project.Deployment, in project.I
 	return d.ID, nil
 }
 
+func (f *deployer) ids() (out []project.ID) {
+	for _, d := range f.started() {
+		out = append(out, d.ID)
+	}
+	return out
+}
+
 func (f *deployer) run(id project.ID) *fakeRun {
 	f.mu.Lock()
 	defer f.mu.Unlock()

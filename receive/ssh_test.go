@@ -284,9 +284,9 @@ func TestNoSideBand(t *testing.T) {
 		_ = cmd.Wait()
 		return stdout.String(), stderr.String()
 	}
-	make := exec.Command("git", "pack-objects", "--stdout", "--revs", "-q")
-	make.Dir, make.Stdin = dir, strings.NewReader(head+"\n")
-	pack, err := make.Output()
+	packer := exec.Command("git", "pack-objects", "--stdout", "--revs", "-q")
+	packer.Dir, packer.Stdin = dir, strings.NewReader(head+"\n")
+	pack, err := packer.Output()
 	require.NoError(t, err)
 	out, errs := raw(" report-status", "refs/heads/master", pack)
 	require.Contains(t, out, "000eunpack ok\n0019ok refs/heads/master\n0000")
@@ -309,9 +309,9 @@ func TestDamagedPack(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")
 	head := w.git(dir, "rev-parse", "HEAD")
-	make := exec.Command("git", "pack-objects", "--stdout", "--revs", "-q")
-	make.Dir, make.Stdin = dir, strings.NewReader(head+"\n")
-	pack, err := make.Output()
+	packer := exec.Command("git", "pack-objects", "--stdout", "--revs", "-q")
+	packer.Dir, packer.Stdin = dir, strings.NewReader(head+"\n")
+	pack, err := packer.Output()
 	require.NoError(t, err)
 	flipped := append([]byte(nil), pack...)
 	flipped[len(flipped)/2] ^= 0x40
@@ -354,4 +354,52 @@ func TestShutdown(t *testing.T) {
 	o := <-done
 	require.Zero(t, o.exit, o.all())
 	require.NoError(t, <-down)
+}
+
+// A client that was stopped reads nothing more. The deployment it started does not wait for it.
+func TestStoppedClientHoldsUpNothing(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	head := w.git(dir, "rev-parse", "HEAD")
+	began, goOn := make(chan struct{}), make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(letGo)
+	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
+		log.Append(event.Event{Kind: event.ProcedureStart, Procedure: "install", Text: "1 step"})
+		close(began)
+		<-goOn
+		for range 5000 { // more than every window and buffer on the way holds
+			log.Append(event.Event{Kind: event.Output, Text: strings.Repeat("x", 1000)})
+		}
+		return live(d, log)
+	})
+	cmd := w.gitCmd("marie", dir, "push", "-o", "verbose", "prod", "main")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, cmd.Start())
+	<-began
+	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGSTOP))
+	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() }()
+	letGo()
+	<-w.deployer.run(w.deployer.ids()[0]).done
+	require.Equal(t, head, w.remoteRefs(dir)["refs/heads/main"])
+	w.deployer.set(live)
+	o := w.push("marie", dir, "prod", "HEAD:refs/deploy/now")
+	require.Zero(t, o.exit, "others are served: %s", o.all())
+}
+
+func TestSignedAndMirror(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	o := w.push("marie", dir, "--signed=true", "prod", "main")
+	require.NotZero(t, o.exit)
+	require.Contains(t, o.err, "does not support --signed push")
+	w.git(dir, "tag", "v1")
+	w.git(dir, "branch", "topic")
+	o = w.push("marie", dir, "--mirror", "prod")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Contains(t, o.err, "topic does not deploy")
+	refs := w.remoteRefs(dir)
+	require.Contains(t, refs, "refs/heads/main")
+	require.Contains(t, refs, "refs/tags/v1")
+	require.NotContains(t, refs, "refs/heads/topic")
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -179,12 +180,15 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 		func() {
 			defer func() {
 				if p := recover(); p != nil {
-					s.Log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", stack()).Msg("session")
+					s.Log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("session")
 					fmt.Fprintln(sess.Stderr, "corpus-git: internal error, see the server's log")
 				}
 			}()
 			if s.LoggedIn != nil {
-				s.LoggedIn(sess.Identity)
+				// Beside the session: noting a time on the disk must not cost a push its own.
+				noted := make(chan struct{})
+				go func() { defer close(noted); s.LoggedIn(sess.Identity) }()
+				defer func() { <-noted }()
 			}
 			exit = s.Handler.Serve(ctx, sess)
 		}()

@@ -1,0 +1,388 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/receive/refs"
+	"corpus-git/receive/store"
+)
+
+// conversation is a Push after the client has spoken.
+type conversation struct {
+	*Push
+	req    *Request
+	body   *bufio.Reader
+	wire   *wire
+	show   show
+	opts   Options
+	items  []*Item
+	deploy *Item
+	in     *Incoming
+	unpack string
+	unread bool // the pack, or the rest of it, is still to come
+}
+
+func (c *conversation) hold(ctx context.Context) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	every := c.Keepalive
+	if every == 0 {
+		every = 5 * time.Second
+	}
+	kctx, stop := context.WithCancel(ctx)
+	kept := make(chan struct{})
+	go func() { defer close(kept); c.wire.keepalive(kctx, every) }()
+	gone := c.work(ctx)
+	stop()
+	<-kept
+	if c.in != nil {
+		if err := c.in.release(); err != nil {
+			c.Log.Error().Err(err).Str("push", c.ID).Msg("removing a quarantine")
+		}
+	}
+	if gone != nil {
+		return 1
+	}
+	bad := false
+	for _, i := range c.items {
+		bad = bad || i.Err != nil
+	}
+	if c.req.Caps.Has("report-status") || c.req.Caps.Has("report-status-v2") {
+		if err := c.wire.report(c.unpack, c.items); err != nil {
+			return 1
+		}
+		bad = false
+	}
+	if err := c.wire.close(); err != nil {
+		return 1
+	}
+	if c.unread {
+		c.drain(ctx)
+	}
+	if bad {
+		return 1 // a client without a report has nothing else to tell by
+	}
+	return 0
+}
+
+// work does what was asked for. Its error is a client that is gone; everything else stands in the items.
+func (c *conversation) work(ctx context.Context) (gone error) {
+	head, err := c.deployed()
+	if err != nil {
+		c.setAll(err)
+		return c.refuseAll()
+	}
+	c.Policy.Deployed = head
+	c.items, c.deploy = c.Policy.Classify(c.req.Commands)
+	c.opts, err = ParseOptions(c.req.Options)
+	c.show = show{style: event.Style{Colour: c.Colour, Verbose: c.opts.Verbose}, quiet: c.opts.Quiet}
+	if c.opts.Colour != nil {
+		c.show.style.Colour = *c.opts.Colour
+	}
+	if err != nil {
+		c.setAll(err)
+		return c.refuseAll()
+	}
+	for _, n := range c.opts.Notes {
+		c.show.say(c.wire, event.Event{Kind: event.Note, Text: n})
+	}
+	c.compareOld()
+	c.keepAtomic()
+	if len(c.todo()) == 0 {
+		return c.refuseAll()
+	}
+	if c.req.Pack() {
+		if err := c.ingest(ctx); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err = classify(err)
+			c.unpack = oneLine(err)
+			for _, i := range c.items {
+				if i.Err == nil {
+					i.refuse(err)
+					i.reason = "unpacker error"
+				}
+			}
+			return c.refuseAll()
+		}
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+		c.keepAtomic()
+	}
+	c.explain()
+	if c.deploy != nil && c.deploy.Err == nil {
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+	}
+	c.apply(ctx)
+	return nil
+}
+
+// deployed is the ref that deploys: HEAD's, once it exists.
+func (c *conversation) deployed() (string, error) {
+	head, err := c.Refs.Head()
+	if err != nil || head == "" {
+		return "", err
+	}
+	h, err := c.Refs.Get(head)
+	if err != nil || h.IsZero() {
+		return "", err
+	}
+	return head, nil
+}
+
+// todo lists what is not refused.
+func (c *conversation) todo() (out []*Item) {
+	for _, i := range c.items {
+		if i.Err == nil {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (c *conversation) setAll(err error) {
+	err = classify(err)
+	if c.items == nil {
+		c.items, _ = c.Policy.Classify(c.req.Commands)
+	}
+	for _, i := range c.items {
+		if i.Err == nil {
+			i.refuse(err)
+		}
+	}
+}
+
+// keepAtomic refuses everything where one command of an atomic push was refused.
+func (c *conversation) keepAtomic() {
+	if !c.req.Caps.Has("atomic") {
+		return
+	}
+	var first *Item
+	for _, i := range c.items {
+		if i.Err != nil && i.reason == "" && first == nil {
+			first = i
+		}
+	}
+	if first == nil {
+		return
+	}
+	for _, i := range c.items {
+		if i.Err == nil {
+			i.refuse(refused("atomic push: %s was refused", printable(first.Ref)))
+			i.reason = "atomic push failed"
+		}
+	}
+}
+
+// refuseAll explains. The pack that follows is not read, but by drain.
+func (c *conversation) refuseAll() error {
+	c.explain()
+	c.unread = c.req.Pack()
+	return nil
+}
+
+// drain reads on, after the report went out, what a refused client still sends: many come to read the report only when all
+// of the pack is written. It ends with the stream, with a pause, or at the limit.
+func (c *conversation) drain(ctx context.Context) {
+	var n atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// The caller ends the stream when it closes the session, and this with it.
+		_, _ = io.Copy(counter{&n}, io.LimitReader(c.body, c.Limits.WithDefaults().Drain))
+	}()
+	tick := time.NewTicker(c.Limits.WithDefaults().DrainIdle)
+	defer tick.Stop()
+	for last := int64(0); ; {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			now := n.Load()
+			if now == last {
+				return
+			}
+			last = now
+		}
+	}
+}
+
+// counter counts what is written to it, and drops it.
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// maxExplained bounds the explanations of one push.
+const maxExplained = 5
+
+// explain shows and records why commands were refused, each reason once.
+func (c *conversation) explain() {
+	seen := map[string]bool{}
+	shown := 0
+	for _, i := range c.items {
+		if i.Err == nil || i.reason == "atomic push failed" {
+			continue
+		}
+		text := i.Err.Error()
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		if shown++; shown > maxExplained {
+			continue
+		}
+		c.failed(i)
+	}
+	if shown > 0 && len(c.todo()) == 0 {
+		c.show.say(c.wire, event.Event{Kind: event.Verdict, Status: event.Bad, Text: "refused: nothing was changed"})
+	}
+}
+
+// failed shows, logs and records one item that is not done.
+func (c *conversation) failed(i *Item) {
+	if fault.KindOf(i.Err) == fault.Internal {
+		c.Log.Error().Err(i.Err).Str("push", c.ID).Str("project", string(c.Policy.Project)).Str("ref", i.Ref).Msg("push failed")
+	}
+	c.record("push", object(i.Change, c.Policy.Repo), "", i.Err)
+	c.show.say(c.wire, Explain(i.Err, c.ID)...)
+}
+
+// object names a change in the audit log.
+func object(ch project.Change, repo project.Repo) string {
+	return fmt.Sprintf("%s.git %s %s..%s", repo, printable(ch.Ref), ch.Old.Short(), ch.New.Short())
+}
+
+func hash(c project.Commit) plumbing.Hash { return plumbing.NewHash(string(c)) }
+
+// compareOld refuses commands that expect a ref where it is not.
+func (c *conversation) compareOld() {
+	for _, i := range c.items {
+		if i.Err != nil || i.Role == Redeploy || i.Role == Plan || i.Role == Rollback {
+			continue
+		}
+		have, err := c.Refs.Get(i.Ref)
+		if err != nil {
+			i.refuse(classify(err))
+			continue
+		}
+		if i.New == "" && have.IsZero() {
+			continue // deleting what is not there: git says ok too
+		}
+		if have != hash(i.Old) {
+			i.refuse(classify(&refs.ConflictError{Name: i.Ref, Want: hash(i.Old), Have: have}))
+			i.reason = "fetch first"
+		}
+	}
+}
+
+// ingest takes the pack into a quarantine.
+func (c *conversation) ingest(ctx context.Context) error {
+	q, err := c.DB.NewQuarantine(c.ID)
+	if err != nil {
+		return err
+	}
+	var ended func()
+	if c.Hold != nil {
+		ended = c.Hold()
+	}
+	c.in = NewIncoming(c.DB, q, ended)
+	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits})
+	return err
+}
+
+// connect checks that what the commands name is there, whole, and of the right type. All at once; one by one only to find
+// out which is not.
+func (c *conversation) connect(ctx context.Context) error {
+	var tips []*Item
+	for _, i := range c.todo() {
+		if i.New == "" || i.Role == Rollback {
+			continue
+		}
+		if err := c.checkType(i); err != nil {
+			i.refuse(classify(err))
+			continue
+		}
+		tips = append(tips, i)
+	}
+	list, err := c.Refs.List("refs/")
+	if err != nil {
+		c.setAll(err)
+		return nil
+	}
+	have := make([]plumbing.Hash, 0, len(list))
+	for _, r := range list {
+		have = append(have, r.Hash)
+	}
+	check := func(items []*Item) error {
+		news := make([]plumbing.Hash, len(items))
+		for n, i := range items {
+			news[n] = hash(i.New)
+		}
+		return c.in.q.Connected(ctx, store.Connect{Tips: news, Refs: have, Shallow: c.req.Shallow})
+	}
+	if len(tips) == 0 {
+		return nil
+	}
+	all := check(tips)
+	if all == nil {
+		return nil
+	}
+	for _, i := range tips {
+		err := all
+		if len(tips) > 1 {
+			err = check([]*Item{i})
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			i.refuse(classify(err))
+			var s *store.ShallowError
+			if errors.As(err, &s) {
+				i.reason = "shallow update not allowed"
+			}
+		}
+	}
+	return nil
+}
+
+// checkType demands a commit for a branch, and for what deploys a commit or a tag of one, which is followed.
+func (c *conversation) checkType(i *Item) error {
+	r := c.in.Reader()
+	h, t, err := store.Peel(r, hash(i.New))
+	if errors.Is(err, store.ErrNotFound) {
+		return refused("%s: the push does not bring %s", printable(i.Ref), i.New.Short())
+	}
+	if err != nil {
+		return err
+	}
+	_, branch := i.Branch()
+	if !branch && !i.Role.Deploys() {
+		return nil
+	}
+	if t != plumbing.CommitObject || branch && h != hash(i.New) {
+		return refused("%s: %s is no commit", printable(i.Ref), i.New.Short()).WithHint("push the commit it stands for:  git push %s %s^{commit}:%s", c.Policy.Remote, i.New.Short(), printable(i.Ref))
+	}
+	i.New = project.Commit(h.String())
+	return nil
+}

@@ -1,0 +1,201 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/receive/refs"
+	"corpus-git/receive/worktree"
+)
+
+// run deploys and follows. Its error is a client that is gone.
+func (c *conversation) run(ctx context.Context) error {
+	i := c.deploy
+	d, err := c.deployment(ctx, i)
+	if err != nil {
+		i.Err = classify(err)
+		c.failed(i)
+		c.verdict()
+		return nil
+	}
+	var in project.Incoming
+	if c.in != nil && d.Change.New != "" {
+		c.in.hand(true)
+		in = c.in
+	}
+	id, err := c.Deployer.Start(ctx, d, in)
+	if err != nil {
+		if in != nil {
+			c.in.hand(false)
+		}
+		i.Err = classify(err)
+		c.failed(i)
+		c.verdict()
+		return nil
+	}
+	object := object(project.Change{Ref: i.Ref, Old: d.Change.Old, New: i.New}, c.Policy.Repo)
+	ferr := c.follow(ctx, c.wire, id, c.show)
+	if ctx.Err() != nil || ferr != nil {
+		if ferr != nil && ctx.Err() == nil {
+			c.Log.Warn().Err(ferr).Str("push", c.ID).Str("deployment", string(id)).Msg("following ended early")
+		}
+	}
+	res, err := c.Deployer.Wait(ctx, id)
+	if err != nil {
+		c.record(string(d.Trigger), object+" (the client left, the deployment goes on)", id, nil)
+		return err
+	}
+	if !res.State.Good() {
+		kind := fault.Failed
+		if res.State == project.Refused {
+			kind = fault.Refused
+		}
+		i.Err = fault.New(kind, "", "%s", Reason(res))
+		i.reason = Reason(res)
+	}
+	c.record(string(d.Trigger), object, id, i.Err)
+	return nil
+}
+
+// verdict closes what our own explanation of a deployment that did not start began.
+func (c *conversation) verdict() {
+	c.show.say(c.wire, event.Event{Kind: event.Verdict, Status: event.Bad, Text: "refused: nothing was changed"})
+}
+
+// deployment is what the deploying item asks for.
+func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deployment, error) {
+	d := project.Deployment{Project: c.Policy.Project, Pusher: c.Pusher, Repo: c.Policy.Repo, Select: c.opts.Select}
+	change := func(old project.Commit, ref string) error {
+		d.Change = project.Change{Ref: ref, Old: old, New: i.New}
+		if c.Policy.Repo == project.PillarRepo {
+			d.Pillar = i.New
+		} else {
+			d.Code = i.New
+		}
+		if old != "" {
+			a, err := worktree.Compare(ctx, c.in.Reader(), hash(old), hash(i.New))
+			d.Forced = !a.FastForward
+			return err
+		}
+		return nil
+	}
+	now := func() (project.Commit, error) {
+		if c.Policy.Deployed == "" {
+			return "", nil
+		}
+		h, err := c.Refs.Get(c.Policy.Deployed)
+		if err != nil || h.IsZero() {
+			return "", err
+		}
+		return project.Commit(h.String()), nil
+	}
+	switch i.Role {
+	case Deploy:
+		d.Trigger = project.TriggerPush
+		return d, change(i.Old, i.Ref)
+	case Rollback:
+		d.Trigger = project.TriggerRollback
+		prefix := strings.TrimPrefix(i.Ref, "refs/rollback/")
+		if prefix == "last" {
+			return d, nil
+		}
+		if c.Find == nil {
+			d.Restore = project.ID(prefix)
+			return d, nil
+		}
+		id, err := c.Find(ctx, c.Policy.Project, prefix)
+		d.Restore = id
+		return d, err
+	}
+	live, err := now()
+	if err != nil {
+		return d, err
+	}
+	ref := c.Policy.Deployed
+	if ref == "" {
+		ref = master
+	}
+	switch {
+	case i.Role == Plan:
+		d.Trigger = project.TriggerPlan
+		if live != i.New {
+			err = change(live, ref)
+		}
+	case live == i.New:
+		d.Trigger = project.TriggerRedeploy
+	default:
+		d.Trigger = project.TriggerPush
+		err = change(live, ref)
+	}
+	return d, err
+}
+
+// apply stores and deletes what does not deploy, when what deploys went well.
+func (c *conversation) apply(ctx context.Context) {
+	var rest []*Item
+	for _, i := range c.todo() {
+		if i.Role == Store || i.Role == Delete {
+			rest = append(rest, i)
+		}
+	}
+	if len(rest) == 0 {
+		return
+	}
+	if c.deploy != nil && c.deploy.Err != nil {
+		for _, i := range rest {
+			i.Err = refused("not stored, because %s was rejected", short(c.deploy.Ref))
+		}
+		return
+	}
+	if c.in != nil {
+		if err := c.in.Migrate(ctx); err != nil {
+			for _, i := range rest {
+				i.Err = classify(err)
+			}
+			c.failed(rest[0])
+			return
+		}
+	}
+	var changes []refs.Change
+	var moved []*Item
+	for _, i := range rest {
+		if i.Old == "" && i.New == "" {
+			c.show.say(c.wire, event.Event{Kind: event.Note, Text: printable(i.Ref) + " is not there: nothing to delete"})
+			continue
+		}
+		changes = append(changes, refs.Change{Name: i.Ref, Old: hash(i.Old), New: hash(i.New)})
+		moved = append(moved, i)
+	}
+	err := c.Refs.Update(changes)
+	if err != nil && len(changes) > 1 && !c.req.Caps.Has("atomic") {
+		for n, i := range moved {
+			if i.Err = classify(c.Refs.Update(changes[n : n+1])); i.Err != nil {
+				c.failed(i)
+			}
+		}
+		err = nil
+	}
+	if err != nil {
+		for _, i := range moved {
+			i.Err = classify(err)
+		}
+		c.failed(moved[0])
+	}
+	for _, i := range moved {
+		if i.Err != nil {
+			continue
+		}
+		c.record("push", object(i.Change, c.Policy.Repo), "", nil)
+		if name, ok := i.Branch(); ok && i.Role == Store {
+			text := fmt.Sprintf("%s is stored, not deployed", printable(name))
+			if c.Policy.Deployed != "" {
+				text += fmt.Sprintf(": %s deploys", short(c.Policy.Deployed))
+			}
+			c.show.say(c.wire, event.Event{Kind: event.Note, Text: text})
+		}
+	}
+}

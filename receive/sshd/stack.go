@@ -1,5 +1,0 @@
-package sshd
-
-import "runtime/debug"
-
-func stack() []byte { return debug.Stack() }
