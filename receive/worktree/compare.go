@@ -1,0 +1,129 @@
+package worktree
+
+import "golang.org/x/sys/unix"
+
+// compare plans a path where something that is no folder lies.
+func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want *entry, at int, res *plan) (found bool, err error) {
+	same := old != nil && want != nil && old.oid == want.oid && sameType(old.mode, want.mode) && p.sameEOL(path)
+	is := isOld
+	if old == nil || old.st != newStat(st) || !sameType(old.mode, st.Mode) || p.racy(&old.st) {
+		// The old content with the old line ends is a clean file; the new with the new is one that an interrupted
+		// checkout wrote.
+		if is, err = p.content(fd, name, path, st, old, want); err != nil {
+			return true, err
+		}
+		if want != nil && (is == isNew || is == isOld && same) {
+			res.refreshed++
+			p.keep(want, st, at, old, res)
+			return true, nil
+		}
+	} else if same {
+		p.keep(want, st, at, old, res)
+		return true, nil
+	}
+	switch {
+	case want != nil && want.mode == modeGitlink:
+		res.obstacles = append(res.obstacles, path)
+		res.writes = append(res.writes, at)
+	case want != nil:
+		res.writes = append(res.writes, at)
+	case old.maybe && is != isOld:
+		return false, nil // not ours: untracked
+	default:
+		res.removes = append(res.removes, path)
+	}
+	switch {
+	case is == isOld, is == isCut:
+	case old != nil && !old.maybe:
+		res.local = append(res.local, path)
+	case want != nil:
+		res.overwritten = append(res.overwritten, path)
+	}
+	return true, nil
+}
+
+// keep accepts what is on the disk. A missing executable bit is mended, by writing the file anew: it may have other names
+// (hard links). One too many is fixperms' matter, which is why the working copy has core.fileMode off.
+func (p *planner) keep(want *entry, st *unix.Stat_t, at int, old *entry, res *plan) {
+	want.st = newStat(st)
+	if want.mode == modeExec && st.Mode&0o100 == 0 {
+		res.writes = append(res.writes, at)
+		if old != nil && old.mode == modeExec {
+			res.local = append(res.local, want.path)
+		}
+		return
+	}
+	// A bit that the old commit gave and the new one does not is taken back.
+	if want.mode == modeFile && old != nil && old.mode == modeExec && st.Mode&0o100 != 0 {
+		res.writes = append(res.writes, at)
+		return
+	}
+	res.unchanged++
+}
+
+func (p *planner) racy(st *stat) bool {
+	return st.mtimeSec > p.written.mtimeSec || st.mtimeSec == p.written.mtimeSec && st.mtimeNsec >= p.written.mtimeNsec
+}
+
+func (p *planner) sameEOL(path string) bool {
+	return p.oldEOL == p.newEOL || p.oldEOL.eol(path) == p.newEOL.eol(path)
+}
+
+// sameType compares the kinds of two modes; whether a file is executable is no kind.
+func sameType(a, b uint32) bool { return a&modeType == b&modeType }
+
+// finding tells what content a path has.
+type finding uint8
+
+const (
+	isOther finding = iota
+	isOld
+	isNew
+	isCut // what an interrupted checkout wrote
+)
+
+// content reads a file or link and compares it with both entries, each of which may be nil.
+func (p *planner) content(fd int, name, path string, st *unix.Stat_t, old, want *entry) (finding, error) {
+	oldEOL := p.oldEOL
+	cut := find(p.cut, path)
+	if old != nil && old.maybe {
+		oldEOL, cut = p.cutEOL, nil
+	}
+	if cut != nil && !sameType(cut.mode, st.Mode) {
+		cut = nil
+	}
+	if old != nil && !sameType(old.mode, st.Mode) {
+		old = nil
+	}
+	if want != nil && !sameType(want.mode, st.Mode) {
+		want = nil
+	}
+	// A size that differs saves reading the file, unless line ends may have been changed. Size 0 may mean "unknown".
+	if old != nil && old.st.size != 0 && old.st.size != uint32(st.Size) && oldEOL.eol(path) == eolNone {
+		old = nil
+	}
+	if want != nil && p.newEOL.eol(path) == eolNone {
+		if _, size, err := p.objs.Header(want.oid); err != nil {
+			return isOther, err
+		} else if size != st.Size {
+			want = nil
+		}
+	}
+	if old == nil && want == nil && cut == nil {
+		return isOther, nil
+	}
+	convert := old != nil && oldEOL.eol(path) != eolNone || want != nil && p.newEOL.eol(path) != eolNone || cut != nil && p.cutEOL.eol(path) != eolNone
+	d, err := readContent(fd, name, st, convert)
+	switch {
+	case err != nil:
+		return isOther, err
+	case want != nil && d.is(want.oid, p.newEOL.eol(path)):
+		return isNew, nil
+	case old != nil && d.is(old.oid, oldEOL.eol(path)):
+		return isOld, nil
+	case cut != nil && d.is(cut.oid, p.cutEOL.eol(path)):
+		return isCut, nil
+	default:
+		return isOther, nil
+	}
+}
