@@ -50,7 +50,6 @@ func (s *Server) functions() template.FuncMap {
 			return event.Seconds(r.Ended.Sub(r.Started))
 		},
 		"what": what,
-		"and":  func(a, b bool) bool { return a && b },
 	}
 }
 

@@ -23,15 +23,6 @@ import (
 	"corpus-git/project/config"
 )
 
-// shortDir is a temporary folder whose name leaves room for a socket's.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "cg")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return dir
-}
-
 // env is an environment in which nothing of the machine's shows.
 func env(root string) Environment {
 	return Environment{UID: os.Geteuid(), Env: []string{"PATH=" + os.Getenv("PATH"), "CORPUS_GIT_ROOT=" + root, "CORPUS_GIT_ACCOUNTS=off", "CORPUS_GIT_CONFIG=" + os.DevNull}}
@@ -104,8 +95,8 @@ func TestVerbsHereAndThroughTheServer(t *testing.T) {
 		}
 		return strings.Join(lines, "")
 	}
-	alone := script(t, shortDir(t))
-	root := shortDir(t)
+	alone := script(t, t.TempDir())
+	root := t.TempDir()
 	running(t, root, map[string]string{"listen": "127.0.0.1:0"})
 	require.Equal(t, alone, script(t, root))
 	require.Contains(t, alone, "made app")
@@ -113,7 +104,7 @@ func TestVerbsHereAndThroughTheServer(t *testing.T) {
 }
 
 func TestServerOwnsTheState(t *testing.T) {
-	root := shortDir(t)
+	root := t.TempDir()
 	s := running(t, root, map[string]string{"listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0"})
 	cfg := s.cfg.Load()
 	_, err := start(t.Context(), cfg, nil, zerolog.Nop(), nil)
@@ -141,7 +132,7 @@ func TestServerOwnsTheState(t *testing.T) {
 }
 
 func TestStopAndStartAgain(t *testing.T) {
-	root := shortDir(t)
+	root := t.TempDir()
 	e := env(root)
 	cfg, err := settings{env: e, flags: map[string]string{"listen": "127.0.0.1:0"}}.load()
 	require.NoError(t, err)
@@ -163,8 +154,8 @@ func TestStopAndStartAgain(t *testing.T) {
 }
 
 func TestReload(t *testing.T) {
-	root := shortDir(t)
-	file := filepath.Join(shortDir(t), "c.yaml")
+	root := t.TempDir()
+	file := filepath.Join(t.TempDir(), "c.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	write("create_on_push: false\n")
 	e := env(root)
@@ -215,7 +206,7 @@ func TestNothingThereYet(t *testing.T) {
 }
 
 func TestExportLeavesNoHalfFile(t *testing.T) {
-	root, dir := shortDir(t), t.TempDir()
+	root, dir := t.TempDir(), t.TempDir()
 	code, _, errs := program(t, env(root), "", "project", "create", "app")
 	require.Equal(t, 0, code, errs)
 	code, _, _ = program(t, env(root), "", "archives", "show", "app", "abcd", "--export", filepath.Join(dir, "x.tar.zst"))
@@ -226,7 +217,7 @@ func TestExportLeavesNoHalfFile(t *testing.T) {
 }
 
 func TestPrintConfig(t *testing.T) {
-	root := shortDir(t)
+	root := t.TempDir()
 	e := env(root)
 	e.Env = append(e.Env, "CORPUS_GIT_LISTEN=127.0.0.1:3333", "CORPUS_GIT_NONSENSE=1")
 	code, out, errs := program(t, e, "", "serve", "--print-config", "--keep-archives", "9")
@@ -279,7 +270,7 @@ func TestEveryVerbIsAdopted(t *testing.T) {
 
 // The demo is the whole road with a real git and a real ssh: live, pillar, rolled back.
 func TestDemo(t *testing.T) {
-	code, out, errs := program(t, env(shortDir(t)), "", "demo", "--exit", "--root", shortDir(t))
+	code, out, errs := program(t, env(t.TempDir()), "", "demo", "--exit", "--root", t.TempDir())
 	require.Equal(t, 0, code, out+errs)
 	require.Contains(t, out, "=====> live in")
 	require.Contains(t, out, "=====> rolled back")

@@ -84,9 +84,6 @@ func (c *command) demo(exit bool) (err error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
-	if len(layout.State(cfg.StateDir).Socket()) > 107 {
-		return fault.New(fault.Usage, "demo", "%s is too long a name for a socket beneath it", root).WithHint("choose a shorter one with --root")
-	}
 	cfg.Log.Level = "warn"
 	log, file, err := openLog(cfg, c.Stderr, false)
 	if err != nil {

@@ -20,7 +20,12 @@ type Client struct{ conn net.Conn }
 
 // Dial connects. ErrNoServer means that there is no socket, or a stale one.
 func Dial(path string) (*Client, error) {
-	c, err := net.Dial("unix", path)
+	name, dir, err := shortName(path)
+	var c net.Conn
+	if err == nil {
+		defer dir.Close()
+		c, err = net.Dial("unix", name)
+	}
 	switch {
 	case err == nil:
 		return &Client{c}, nil

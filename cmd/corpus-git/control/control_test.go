@@ -19,10 +19,12 @@ import (
 
 func serve(t *testing.T, run control.Run) string {
 	t.Helper()
-	// Not t.TempDir: its name carries the test's, and a socket's path is short.
-	dir, err := os.MkdirTemp("", "ctl")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return serveIn(t, t.TempDir(), run)
+}
+
+func serveIn(t *testing.T, dir string, run control.Run) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 	path := filepath.Join(dir, "s")
 	s, err := control.Listen(path, run, zerolog.Nop())
 	require.NoError(t, err)
@@ -39,7 +41,8 @@ func serve(t *testing.T, run control.Run) string {
 
 func TestRoundTrip(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 200_000) // more than a frame
-	path := serve(t, func(_ context.Context, p control.Peer, q control.Request, stdin io.Reader, stdout, stderr io.Writer) int {
+	// Longer than a socket's name may be.
+	path := serveIn(t, filepath.Join(t.TempDir(), strings.Repeat("long/", 30)), func(_ context.Context, p control.Peer, q control.Request, stdin io.Reader, stdout, stderr io.Writer) int {
 		if p.UID != os.Geteuid() || p.User == "" {
 			return 99
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -36,28 +37,41 @@ type Server struct {
 	Log zerolog.Logger
 
 	listener *net.UnixListener
+	path     string
 	wg       sync.WaitGroup
 }
 
 // Listen makes the socket at path, in place of a stale one. The caller holds the state's lock, so that no other server
 // can be using it.
 func Listen(path string, run Run, log zerolog.Logger) (*Server, error) {
-	if len(path) > 107 {
-		return nil, fmt.Errorf("the path of the control socket is longer than the 107 bytes that unix(7) allows: %s", path)
-	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	// The directory is ours alone (0700), so nobody gets in between bind and chmod.
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	name, dir, err := shortName(path)
 	if err != nil {
 		return nil, err
 	}
+	defer dir.Close()
+	// The directory is ours alone (0700), so nobody gets in between bind and chmod.
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // its name may be the short one, which is no longer true then
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = l.Close()
 		return nil, err
 	}
-	return &Server{Run: run, Log: log, listener: l}, nil
+	return &Server{Run: run, Log: log, listener: l, path: path}, nil
+}
+
+// shortName is another name of a socket, whatever its length: unix(7) allows 107 bytes. The name holds as long as dir is open.
+func shortName(path string) (name string, dir *os.File, err error) {
+	fd, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, &os.PathError{Op: "open", Path: filepath.Dir(path), Err: err}
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", fd, filepath.Base(path)), os.NewFile(uintptr(fd), filepath.Dir(path)), nil //nolint:gosec // a descriptor is not negative
 }
 
 // Serve accepts until Close; requests end when ctx does. It returns after the last of them has.
@@ -85,7 +99,7 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // Close stops listening and removes the socket. Requests that run go on.
-func (s *Server) Close() error { return s.listener.Close() }
+func (s *Server) Close() error { return errors.Join(os.Remove(s.path), s.listener.Close()) }
 
 // patient bounds each write.
 type patient struct{ net.Conn }

@@ -172,7 +172,7 @@ func archivesRestore(s *session) *cobra.Command {
 			if !a.Tree {
 				return fault.New(fault.Refused, "", "%s holds no tree to go back to", a.Name).WithHint("see  corpus-git archives list %s", name)
 			}
-			return s.deploy("archives restore", project.Deployment{Project: name, Trigger: project.TriggerRollback, Restore: a.ID}, verbose)
+			return s.deploy("archives restore", project.Deployment{Project: name, Trigger: project.TriggerRollback, Restore: project.ID(a.Name)}, verbose)
 		},
 	}
 	verboseFlag(c, &verbose)

@@ -66,9 +66,9 @@ func planCommand(s *session) *cobra.Command {
 func rollbackCommand(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
-		Use: "rollback PROJECT [DEPLOYMENT]", Short: "Put back what was live before a deployment",
-		Long: "Undoes DEPLOYMENT, or the last one that went live: the tree that was archived before it, and both\n" +
-			"commits, go live again, and the branches move back. The deployments are listed by\n  corpus-git deployments PROJECT",
+		Use: "rollback PROJECT [DEPLOYMENT]", Short: "Put back an earlier tree, and both its commits",
+		Long: "Makes live again what DEPLOYMENT brought live; without DEPLOYMENT, what was live before the commits of\n" +
+			"now. The archived tree comes back exactly, and the branches move back with it. See\n  corpus-git deployments PROJECT   and, to choose one tree,   corpus-git archives restore PROJECT ARCHIVE",
 		Args: exactly("PROJECT", "[DEPLOYMENT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("rollback", args[0], project.Deploy)

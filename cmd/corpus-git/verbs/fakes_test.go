@@ -60,10 +60,10 @@ func (r *runs) Start(_ context.Context, d project.Deployment, _ project.Incoming
 	return d.ID, nil
 }
 
-func (r *runs) Follow(ctx context.Context, _ project.ID, _ uint64) iter.Seq2[event.Event, error] {
+func (r *runs) Follow(ctx context.Context, _ project.ID, seq uint64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for _, e := range r.events {
-			if !yield(e, nil) {
+			if e.Seq > seq && !yield(e, nil) {
 				return
 			}
 		}

@@ -23,7 +23,8 @@ func (s *session) watch(name project.Name, id project.ID, verbose bool) error {
 		w = s.err
 	}
 	ctx := s.ctx
-	err := s.follow(ctx, id, w, verbose)
+	f := s.follower(id, w, verbose)
+	err := f.run(ctx)
 	if err != nil && s.ctx.Err() != nil {
 		if s.b.Detached {
 			return fault.New(fault.Busy, "", "you left; deployment %s goes on", id.Short()).
@@ -34,7 +35,7 @@ func (s *session) watch(name project.Name, id project.ID, verbose bool) error {
 		if _, err := s.b.Runs.Cancel(ctx, name, id, s.who.Pusher()); err != nil && fault.KindOf(err) != fault.Refused {
 			return err
 		}
-		err = s.follow(ctx, id, w, verbose)
+		err = f.run(ctx)
 	}
 	if err != nil {
 		return err
@@ -64,14 +65,27 @@ type next struct {
 	err error
 }
 
-// follow shows a deployment's events until it has ended, and names what runs when nothing is said.
-func (s *session) follow(ctx context.Context, id project.ID, w io.Writer, verbose bool) error {
+// follower shows a deployment's events.
+type follower struct {
+	s       *session
+	id      project.ID
+	console *event.Console
+	// seq is the last event shown: a second run goes on behind it.
+	seq uint64
+}
+
+func (s *session) follower(id project.ID, w io.Writer, verbose bool) *follower {
+	return &follower{s: s, id: id, console: event.NewConsole(w, event.Style{Colour: s.who.Term.Colour, Verbose: verbose})}
+}
+
+// run shows what comes until the deployment has ended, and names what runs when nothing is said.
+func (f *follower) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	turns := make(chan next)
 	go func() {
 		defer close(turns)
-		for e, err := range s.b.Runs.Follow(ctx, id, 0) {
+		for e, err := range f.s.b.Runs.Follow(ctx, f.id, f.seq) {
 			select {
 			case turns <- next{e, err}:
 			case <-ctx.Done():
@@ -82,7 +96,6 @@ func (s *session) follow(ctx context.Context, id project.ID, w io.Writer, verbos
 			}
 		}
 	}()
-	console := event.NewConsole(w, event.Style{Colour: s.who.Term.Colour, Verbose: verbose})
 	silence := time.NewTimer(quiet)
 	defer silence.Stop()
 	for {
@@ -96,15 +109,16 @@ func (s *session) follow(ctx context.Context, id project.ID, w io.Writer, verbos
 			case t.err != nil:
 				return t.err
 			}
-			n, err := console.Show(t.e)
+			n, err := f.console.Show(t.e)
 			if err != nil {
 				return err
 			}
+			f.seq = t.e.Seq
 			if n > 0 {
 				silence.Reset(quiet)
 			}
 		case <-silence.C:
-			if err := console.Still(s.b.Now()); err != nil {
+			if err := f.console.Still(f.s.b.Now()); err != nil {
 				return err
 			}
 			silence.Reset(quiet)
@@ -129,3 +143,17 @@ func (s *session) record(name project.Name, prefix string) (project.Record, erro
 }
 
 var errNoLog = errors.New("its log is gone")
+
+// interrupted tells of deployments that no process runs any more: a server died, and nobody has recovered yet.
+func (s *session) interrupted(recs []project.Record) {
+	if s.b.Detached || s.json {
+		return
+	}
+	for _, r := range recs {
+		if !r.State.Terminal() {
+			_, _ = io.WriteString(s.err, "note: the server died during deployment "+r.ID.Short()+
+				"; the next start of the server, or the next deployment, puts that right\n")
+			return
+		}
+	}
+}

@@ -33,6 +33,7 @@ func deploymentsCommand(s *session) *cobra.Command {
 			if s.json {
 				return s.document(status.Deployments{Version: status.Version, Project: name, Deployments: append([]project.Record{}, recs...)})
 			}
+			s.interrupted(recs)
 			p := s.printer()
 			if len(recs) == 0 {
 				p.line("no deployments yet; push to %s, or  corpus-git deploy %s", name, name)
@@ -122,7 +123,7 @@ func logsCommand(s *session) *cobra.Command {
 				return err
 			}
 			if follow && !s.json {
-				err := s.follow(s.ctx, rec.ID, s.out, !short)
+				err := s.follower(rec.ID, s.out, !short).run(s.ctx)
 				if err != nil && s.ctx.Err() != nil {
 					return nil // who follows may leave
 				}

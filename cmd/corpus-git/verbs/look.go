@@ -121,6 +121,7 @@ func reportCommand(s *session) *cobra.Command {
 				if i > 0 {
 					p.line("")
 				}
+				s.interrupted(r.Deployments)
 				s.report(p, r)
 			}
 			return p.err

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"slices"
 	"strings"
 
 	"corpus-git/internal/audit"
@@ -122,12 +123,12 @@ func (s *session) greet() error {
 			continue
 		}
 		r := s.b.Status.Remotes(pr.Name)
-		if contains(rights, "deploy") {
+		if slices.Contains(rights, "deploy") {
 			p.line("  git remote add prod %s", r.Project)
-		} else if contains(rights, "read") {
+		} else if slices.Contains(rights, "read") {
 			p.line("  git clone %s", r.Project)
 		}
-		if contains(rights, "configure") {
+		if slices.Contains(rights, "configure") {
 			p.line("  git clone %s pillar-%s", r.Pillar, pr.Name)
 		}
 	}
@@ -148,13 +149,4 @@ func (s *session) rightsOn(name project.Name) ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

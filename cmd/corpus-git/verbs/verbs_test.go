@@ -127,6 +127,9 @@ func TestSelectionAndPusherReachThePipeline(t *testing.T) {
 	code, _, _ = h.run(t, "marie", "", "rollback", "app", "0198c2f5")
 	require.Equal(t, 0, code)
 	require.Equal(t, idBad, h.runs.started[1].Restore)
+	code, _, _ = h.run(t, "marie", "", "archives", "restore", "app", "0198c2f4")
+	require.Equal(t, 0, code)
+	require.EqualValues(t, h.archives.all[1].Name, h.runs.started[2].Restore, "the folder's name means that very tree")
 }
 
 // What a stranger is told about a project that exists must be what is told about one that does not.
@@ -158,11 +161,14 @@ func TestInternalDetailsStayOnTheMachine(t *testing.T) {
 }
 
 // cancelOnWrite ends a context when something is printed: the caller leaves in the middle.
-type cancelOnWrite struct{ cancel func() }
+type cancelOnWrite struct {
+	cancel func()
+	text   strings.Builder
+}
 
 func (c *cancelOnWrite) Write(p []byte) (int, error) {
 	c.cancel()
-	return len(p), nil
+	return c.text.Write(p)
 }
 
 func TestWhoLeavesAServerLeavesTheDeployment(t *testing.T) {
@@ -180,7 +186,8 @@ func TestWhoLeavesAServerLeavesTheDeployment(t *testing.T) {
 			require.Empty(t, h.runs.cancelled)
 		} else {
 			require.Equal(t, 1, code, "the verdict of what was cancelled")
-			require.Equal(t, []project.ID{idRun}, h.runs.cancelled)
+			require.Len(t, h.runs.cancelled, 1)
+			require.Equal(t, 1, strings.Count(out.text.String(), "91bd0e2..3f2a9c1"), "nothing is shown twice")
 		}
 	}
 }

@@ -1,0 +1,71 @@
+package status_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/layout"
+	"corpus-git/project/status"
+)
+
+// Every field of every document stands in docs/json.md.
+func TestDocumentsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/json.md")
+	require.NoError(t, err)
+	seen := map[reflect.Type]bool{}
+	n := 0
+	var walk func(reflect.Type)
+	walk = func(ty reflect.Type) {
+		for ty.Kind() == reflect.Pointer || ty.Kind() == reflect.Slice {
+			ty = ty.Elem()
+		}
+		if ty.Kind() != reflect.Struct || ty == reflect.TypeFor[time.Time]() || seen[ty] {
+			return
+		}
+		seen[ty] = true
+		for i := range ty.NumField() {
+			f := ty.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" {
+				require.True(t, f.Anonymous, "%s.%s has no name in JSON", ty, f.Name)
+			} else {
+				require.Contains(t, string(text), "`"+name+"`", "%s.%s", ty, f.Name)
+				n++
+			}
+			walk(f.Type)
+		}
+	}
+	for _, doc := range []any{status.Projects{}, status.ProjectDocument{}, status.Deployments{}, status.DeploymentDocument{}, status.Event{}, status.Archives{},
+		status.ArchiveDocument{}, status.Reports{}, status.Audit{}, status.Doctor{}, status.Build{}, status.Problem{}} {
+		walk(reflect.TypeOf(doc))
+	}
+	require.Greater(t, n, 80, "the walk found the fields")
+}
+
+func TestUsage(t *testing.T) {
+	l := layout.Root(t.TempDir()).Project("app")
+	d, err := status.Usage(t.Context(), l)
+	require.NoError(t, err, "a project without a folder occupies nothing")
+	require.Zero(t, d.Live+d.Data+d.Git+d.Archives)
+	big := filepath.Join(l.Archives(), "a", "big")
+	for _, dir := range []string{l.Live(), l.Data(), l.Git(), filepath.Dir(big)} {
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+	}
+	require.NoError(t, os.WriteFile(big, make([]byte, 1<<20), 0o600))
+	require.NoError(t, os.Symlink("/", filepath.Join(l.Live(), "link")))
+	once, err := status.Usage(t.Context(), l)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, once.Archives, int64(1<<20))
+	require.Less(t, once.Live, int64(1<<20), "links are not followed")
+	require.Positive(t, once.Free)
+	require.NoError(t, os.Link(big, filepath.Join(l.Archives(), "again")))
+	twice, err := status.Usage(t.Context(), l)
+	require.NoError(t, err)
+	require.Less(t, twice.Archives, once.Archives+1<<19, "a file with two names is counted once")
+}
