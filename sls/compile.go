@@ -116,6 +116,9 @@ func Compile(ctx context.Context, in *Input) (*Program, error) {
 			x.reqs[reqWatch], x.reqs[reqWatchAny] = nil, nil
 		}
 	}
+	if err := c.checkModules(chunks); err != nil {
+		return nil, withOp(err, in.SLS)
+	}
 	p.graph = newGraph(chunks, c.files)
 	if err := p.graph.connect(); err != nil {
 		return nil, withOp(err, in.SLS)
@@ -124,6 +127,41 @@ func Compile(ctx context.Context, in *Input) (*Program, error) {
 		return nil, withOp(err, in.SLS)
 	}
 	return p, nil
+}
+
+// checkModules looks at the execution functions that states name: module.run, and fun in onlyif and unless.
+func (c *compiler) checkModules(chunks []*chunk) error {
+	known := func(x *chunk, at pos, name string) error {
+		if c.renderer.Modules().Has(name) {
+			return nil
+		}
+		if at.src == nil {
+			at = x.at
+		}
+		return c.unknownModule(name, at.at())
+	}
+	for _, x := range chunks {
+		if x.module == "module" {
+			for _, fun := range state.ModuleFunctions(x.name, x.args) {
+				if err := known(x, x.at, fun); err != nil {
+					return err
+				}
+			}
+		}
+		for _, key := range []string{"onlyif", "unless"} {
+			v, _ := x.global.GetStr(key)
+			for _, e := range items(v) {
+				if d, ok := e.(*py.Dict); ok {
+					if fun, has := d.GetStr("fun"); has {
+						if err := known(x, x.globalAt[key], py.Str(fun)); err != nil {
+							return err
+						}
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func withOp(err error, sls string) error {

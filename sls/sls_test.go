@@ -113,6 +113,7 @@ func TestRun(t *testing.T) {
 		{"extend itself", "extend:\n  a:\n    test:\n      - changes: false\na:\n  test.configurable_test_state:\n    - changes: true\n", "a=s"},
 		{"retry", "a:\n  cmd.run:\n    - name: mkdir d\n    - cwd: '{{ cfg.data.dir }}'\n    - unless: 'false'\n    - retry:\n        attempts: 2\n        interval: 0\n", "mkdir d+=s"},
 		{"jinja loop", "{% for i in range(3) %}\ns{{ i }}:\n  test.nop: []\n{% endfor %}\n", "s0=s s1=s s2=s"},
+		{"module.run", "a:\n  module.run:\n    - test.echo:\n      - text: hi\nb:\n  module.run:\n    - name: test.echo\n    - text: hi\n", "a+=s test.echo+=s"},
 		{"empty file", "# nothing\n", ""},
 		{"yaml only", "#!yaml\na:\n  test.show_notification:\n    - text: '{{ not jinja }}'\n", "a=s"},
 	}
@@ -165,6 +166,8 @@ func TestCompileErrors(t *testing.T) {
 		{"jinja syntax", "a:\n  test.nop: []\n{% if %}\n", "", "", "{% if %}"},
 		{"undefined", "a:\n  test.nop:\n    - comment: {{ nope }}\n", "undefined", "", "    - comment: {{ nope }}"},
 		{"missing template", "{% import 'x.jinja' as x %}\n", "the template x.jinja is not there", "file roots", "{% import 'x.jinja' as x %}"},
+		{"module.run of nothing", "a:\n  module.run:\n    - test.pong: []\n", "'test.pong'", "test.ping", "  module.run:"},
+		{"onlyif of nothing", "a:\n  test.nop:\n    - onlyif:\n      - fun: no.such\n", "salt['no.such']", "salt-call", "    - onlyif:"},
 		{"far function", "a:\n  buildout.installed:\n    - name: x\n", "the state function buildout.installed", "salt-call", "  buildout.installed:"},
 		{"unknown module function", "{% set x = salt['pillar.gte']('a') %}\n", "'pillar.gte'", "pillar.get", "{% set x = salt['pillar.gte']('a') %}"},
 		{"bad yaml", "a:\n  test.nop: []\n b: c\n", "", "", " b: c"},

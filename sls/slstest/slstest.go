@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +43,7 @@ const minTrees = 40
 
 // Run holds a runner against every tree.
 func Run(t *testing.T, o Options) {
+	defer syscall.Umask(syscall.Umask(0o022)) // what was recorded was made with this one
 	entries, err := fs.Glob(trees, "testdata/*.txtar")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(entries), minTrees, "the suite has lost its trees")
@@ -95,7 +97,7 @@ func one(t *testing.T, o Options, name string, src []byte) {
 	}
 	runner := o.New(t, filepath.Join(base, "runner"))
 	res, err := runner.Apply(context.Background(), in, sls.Discard{})
-	got := report(res, err, work)
+	got := strings.ReplaceAll(report(res, err, work), "owned by "+me(in.Host), "owned by @ME@")
 	got += files(t, work)
 	if o.Update != "" {
 		update(t, o, name, runner.Name(), a, golden, got)
@@ -140,6 +142,15 @@ func report(res *sls.StepResult, err error, work string) string {
 		}
 	}
 	return strings.ReplaceAll(b.String(), work, "@D@")
+}
+
+// me is who runs the suite, as Salt writes an owner.
+func me(h *host.Host) string {
+	group := fmt.Sprint(h.EGID)
+	if g, err := h.Users.Group(group); err == nil {
+		group = g.Name
+	}
+	return h.Whoami() + ":" + group
 }
 
 // comment drops what Salt says of its own insides: of an exception only the message stays.

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"corpus-git/internal/py"
-	"corpus-git/sls/host"
 )
 
 // owner is a wanted user and group; nil leaves it as it is.
@@ -208,8 +207,13 @@ func (c *Call) newMode(base fs.FileMode) fs.FileMode {
 	mask := 0o022
 	if c.Umask != nil {
 		mask = *c.Umask
-	} else if m, ok := processUmask(); ok {
-		mask = m
+	} else {
+		mask = c.once("umask", func() any {
+			if m, ok := processUmask(); ok {
+				return m
+			}
+			return mask
+		}).(int)
 	}
 	return base &^ fs.FileMode(mask)
 }
@@ -361,5 +365,3 @@ func (c *Call) backup(path string) error {
 	}
 	return os.Chmod(dst, st.Mode()&modeBits)
 }
-
-var _ = host.ErrNoAccount

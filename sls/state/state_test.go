@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -214,4 +215,65 @@ func FuzzReadArchive(f *testing.F) {
 	f.Add([]byte("PK\x03\x04"), "zip")
 	f.Add([]byte{0x1f, 0x8b}, "tar")
 	f.Fuzz(func(_ *testing.T, data []byte, format string) { _, _ = readArchive(data, "x", format) })
+}
+
+func TestSSHAuth(t *testing.T) {
+	home := t.TempDir()
+	passwd := filepath.Join(t.TempDir(), "passwd")
+	uid := os.Geteuid()
+	require.NoError(t, os.WriteFile(passwd, fmt.Appendf(nil, "ann:x:%d:%d::%s:/bin/sh\n", uid, os.Getegid(), home), 0o600))
+	run := func(fun, key string, args ...any) Return {
+		f, _ := NewTable().Lookup(fun)
+		h := host.New(execx.OS{})
+		h.Users = host.FileUsers{Passwd: passwd}
+		c := &Call{Env: &Env{Host: h, Cache: map[string]any{}}, Ctx: context.Background(), Name: key, Args: py.NewDict(append(args, "user", "ann")...)}
+		return f.Run(c)
+	}
+	file := filepath.Join(home, ".ssh/authorized_keys")
+	read := func() string {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return string(b)
+	}
+	r := run("ssh_auth.present", "AAAAkey1", "enc", "ed25519", "comment", "one")
+	require.Equal(t, True, r.Result, r.Comment)
+	require.True(t, r.Changed())
+	require.False(t, run("ssh_auth.present", "AAAAkey1", "enc", "ed25519", "comment", "one").Changed())
+	require.True(t, run("ssh_auth.present", `command="a b" ssh-rsa AAAAkey2 two words`).Changed())
+	require.Equal(t, "ssh-ed25519 AAAAkey1 one\ncommand=\"a b\" ssh-rsa AAAAkey2 two words\n", read())
+	st, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), st.Mode())
+	require.True(t, run("ssh_auth.absent", "AAAAkey1").Changed())
+	require.False(t, run("ssh_auth.absent", "AAAAkey1").Changed())
+	require.Equal(t, "command=\"a b\" ssh-rsa AAAAkey2 two words\n", read())
+}
+
+func TestCron(t *testing.T) {
+	dir := t.TempDir()
+	tab := filepath.Join(dir, "tab")
+	script := "#!/bin/sh\nif [ \"$3\" = -l ]; then cat " + tab + " 2>/dev/null || { echo no crontab for $2 >&2; exit 1; }; else cat > " + tab + "; fi\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "crontab"), []byte(script), 0o755))
+	run := func(fun, name string, args ...any) Return {
+		f, _ := NewTable().Lookup(fun)
+		h := host.New(execx.OS{})
+		h.Environ = []string{"PATH=" + dir + ":/usr/bin:/bin", "HOME=/"}
+		c := &Call{Env: &Env{Host: h, Cache: map[string]any{}}, Ctx: context.Background(), Name: name, Args: py.NewDict(args...)}
+		return f.Run(c)
+	}
+	read := func() string {
+		b, err := os.ReadFile(tab)
+		require.NoError(t, err)
+		return string(b)
+	}
+	r := run("cron.present", "/bin/a b", "minute", int64(5), "comment", "why", "identifier", "A")
+	require.Equal(t, True, r.Result, r.Comment)
+	require.Equal(t, "# why SALT_CRON_IDENTIFIER:A\n5 * * * * /bin/a b\n", read())
+	require.False(t, run("cron.present", "/bin/a b", "minute", int64(5), "comment", "why", "identifier", "A").Changed())
+	require.True(t, run("cron.present", "/bin/new", "identifier", "A", "special", "@daily").Changed())
+	require.Equal(t, "# SALT_CRON_IDENTIFIER:A\n@daily /bin/new\n", read())
+	require.True(t, run("cron.present", "/bin/c").Changed())
+	require.True(t, run("cron.absent", "/bin/x", "identifier", "A").Changed())
+	require.Equal(t, "# SALT_CRON_IDENTIFIER:/bin/c\n* * * * * /bin/c\n", read())
+	require.False(t, run("cron.absent", "/bin/zz").Changed())
 }

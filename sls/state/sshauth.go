@@ -1,0 +1,188 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// addSSHAuth adds Salt's ssh_auth module: lines of a user's authorized_keys.
+func addSSHAuth(t *Table) {
+	const params = "user enc comment source options config fingerprint_hash_type"
+	t.add("ssh_auth.present", params, func(c *Call) Return { return c.authorize(true) })
+	t.add("ssh_auth.absent", params, func(c *Call) Return { return c.authorize(false) })
+}
+
+// authKey is one line of authorized_keys.
+type authKey struct{ options, enc, key, comment string }
+
+func (k authKey) line() string {
+	var parts []string
+	for _, s := range []string{k.options, k.enc, k.key, k.comment} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func isKeyType(s string) bool {
+	return strings.HasPrefix(s, "ssh-") || strings.HasPrefix(s, "ecdsa-") || strings.HasPrefix(s, "sk-")
+}
+
+// parseAuthKey reads a line; ok is false for one that is no key. Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT.
+func parseAuthKey(line string) (k authKey, ok bool) {
+	line = strings.TrimSpace(line)
+	if line == "" || line[0] == '#' {
+		return k, false
+	}
+	quoted := false
+	end := len(line)
+	for i := 0; i < len(line); i++ {
+		if line[i] == '"' && (i == 0 || line[i-1] != '\\') {
+			quoted = !quoted
+		}
+		if line[i] == ' ' && !quoted {
+			end = i
+			break
+		}
+	}
+	if !isKeyType(line[:end]) {
+		k.options, line = line[:end], strings.TrimSpace(line[end:])
+	}
+	f := strings.SplitN(line, " ", 3)
+	if len(f) < 2 || !isKeyType(f[0]) {
+		return k, false
+	}
+	k.enc, k.key = f[0], f[1]
+	if len(f) == 3 {
+		k.comment = strings.TrimSpace(f[2])
+	}
+	return k, true
+}
+
+func (c *Call) wantedKeys() ([]authKey, error) {
+	if src := c.str("source", ""); src != "" {
+		data, _, err := c.fetch(src)
+		if err != nil {
+			return nil, err
+		}
+		var out []authKey
+		for _, l := range strings.Split(string(data), "\n") {
+			if k, ok := parseAuthKey(l); ok {
+				out = append(out, k)
+			}
+		}
+		if len(out) == 0 {
+			return nil, errors.New("the source holds no key")
+		}
+		return out, nil
+	}
+	k, ok := parseAuthKey(c.Name)
+	if !ok {
+		enc := c.str("enc", "ssh-rsa")
+		switch enc {
+		case "rsa", "dsa", "ed25519":
+			enc = "ssh-" + enc
+		case "ecdsa":
+			enc = "ecdsa-sha2-nistp256"
+		}
+		k = authKey{enc: enc, key: strings.TrimSpace(c.Name)}
+	}
+	if v := c.str("comment", ""); v != "" {
+		k.comment = v
+	}
+	if o := c.strs("options"); len(o) > 0 {
+		k.options = strings.Join(o, ",")
+	}
+	return []authKey{k}, nil
+}
+
+// authorize implements ssh_auth.present and absent. Source: Salt documentation, ssh_auth state.
+func (c *Call) authorize(want bool) Return {
+	name := c.str("user", "")
+	if name == "" {
+		return Failf("the argument user is required")
+	}
+	u, err := c.Host.Users.User(name)
+	if err != nil {
+		if c.Test {
+			return Would(nil, "Key is set to be changed for user %s, who does not exist yet", name)
+		}
+		return Failf("User %s is not available", name)
+	}
+	config := c.str("config", ".ssh/authorized_keys")
+	config = strings.NewReplacer("%h", u.Home, "%u", u.Name, "%%", "%").Replace(config)
+	path := config
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(u.Home, config)
+	}
+	keys, err := c.wantedKeys()
+	if err != nil {
+		return Failf("%s", err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return Failf("%s", why(err))
+	}
+	lines := pySplitLines(string(b))
+	ret := Return{Result: True}
+	for _, k := range keys {
+		at := -1
+		for i, l := range lines {
+			if old, ok := parseAuthKey(l); ok && old.key == k.key {
+				at = i
+			}
+		}
+		switch {
+		case want && at < 0:
+			lines = append(lines, k.line())
+			ret.Set(k.key, "New")
+		case want && lines[at] != k.line() && (k.options != "" || k.comment != ""):
+			lines[at] = k.line()
+			ret.Set(k.key, "Updated")
+		case !want && at >= 0:
+			lines = append(lines[:at:at], lines[at+1:]...)
+			ret.Set(k.key, "Key removed")
+		}
+	}
+	if !ret.Changed() {
+		if want {
+			return OKf("The authorized host key %s is already present for user %s", keys[0].key, name)
+		}
+		return OKf("Key is already absent")
+	}
+	if c.Test {
+		return Would(ret.Changes, "The authorized keys of user %s are set to be changed", name)
+	}
+	uid, gid := u.UID, u.GID
+	o := owner{user: &uid, group: &gid, userName: name, grpName: c.groupName(gid)}
+	if c.Host.EUID != 0 {
+		o = owner{}
+	}
+	if dir := filepath.Dir(path); !isDir(dir) {
+		mode := os.FileMode(0o700)
+		if err := c.makeDirs(dir, o, &mode); err != nil {
+			return Failf("%s", why(err))
+		}
+	}
+	data := strings.Join(lines, "\n") + "\n"
+	if len(lines) == 0 {
+		data = ""
+	}
+	if exists(path) {
+		err = c.rewrite(path, []byte(data))
+	} else {
+		mode := os.FileMode(0o600)
+		err = c.writeNew(path, managed{data: []byte(data), owner: o, mode: &mode})
+	}
+	if err != nil {
+		return Failf("%s", why(err))
+	}
+	ret.Comment = "The authorized host key " + keys[0].key + " for user " + name + " was added"
+	if !want {
+		ret.Comment = "Key removed"
+	}
+	return ret
+}
