@@ -129,8 +129,15 @@ func (s *Server) apiReport(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) apiArchives(w http.ResponseWriter, r *http.Request) {
-	rep, err := s.report(r)
-	s.answer(w, r, status.Archives{Version: status.Version, Project: rep.Project.Name, Archives: append([]status.Archive{}, rep.Archives...)}, err)
+	doc := status.Archives{Version: status.Version, Archives: []status.Archive{}}
+	name, err := s.name(r)
+	if err == nil {
+		doc.Project = name
+		var all []status.Archive
+		all, err = s.Status.ArchivesOf(r.Context(), name)
+		doc.Archives = append(doc.Archives, all...)
+	}
+	s.answer(w, r, doc, err)
 }
 
 func (s *Server) apiDeployments(w http.ResponseWriter, r *http.Request) {

@@ -25,6 +25,7 @@ type Status interface {
 	All(ctx context.Context) ([]status.Project, error)
 	Project(ctx context.Context, name project.Name) (status.Project, error)
 	Report(ctx context.Context, name project.Name, limit int) (status.Report, error)
+	ArchivesOf(ctx context.Context, name project.Name) ([]status.Archive, error)
 }
 
 // Runs are the deployments; the pipeline satisfies it.

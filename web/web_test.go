@@ -76,6 +76,11 @@ func (m *machine) Report(ctx context.Context, name project.Name, limit int) (sta
 	return status.Report{Project: p, Deployments: recs, Queue: project.Queue{Running: &m.run}, Archives: []status.Archive{{ID: idLive, Name: "2026_x", At: noon, Pinned: true, Verdict: project.Live}}}, err
 }
 
+func (m *machine) ArchivesOf(ctx context.Context, name project.Name) ([]status.Archive, error) {
+	rep, err := m.Report(ctx, name, 1)
+	return rep.Archives, err
+}
+
 func (m *machine) Deployments(_ context.Context, _ project.Name, limit int) ([]project.Record, error) {
 	all := []project.Record{m.run, m.live}
 	return all[:min(limit, len(all))], nil

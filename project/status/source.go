@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,7 +17,7 @@ import (
 	"corpus-git/project/registry"
 )
 
-// Projects knows which projects exist.
+// ProjectTable knows which projects exist; the registry satisfies it.
 type ProjectTable interface {
 	Get(ctx context.Context, name project.Name) (registry.Project, error)
 	List(ctx context.Context) ([]registry.Project, error)
@@ -40,7 +42,7 @@ type ArchiveList interface {
 	List(ctx context.Context, name project.Name) ([]Archive, error)
 }
 
-// Source fills the documents.
+// Source fills the documents. It must not be copied after its first use.
 type Source struct {
 	Root     layout.Root
 	Projects ProjectTable
@@ -49,6 +51,18 @@ type Source struct {
 	Archives ArchiveList
 	// Remotes gives the addresses to push to.
 	Remotes func(project.Name) Remotes
+	// Remember is how long a measure of the disk is good enough; 0 measures each time. Measuring walks all of a project's files.
+	Remember time.Duration
+	// Now is needed where Remember is set.
+	Now func() time.Time
+
+	mu       sync.Mutex
+	measured map[project.Name]measure
+}
+
+type measure struct {
+	disk Disk
+	at   time.Time
 }
 
 // Project describes one project. An unknown one is fault.Refused.
@@ -140,8 +154,38 @@ func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Repo
 	if out.Archives, err = s.Archives.List(ctx, name); err != nil {
 		return Report{}, err
 	}
-	out.Disk, err = Usage(ctx, s.Root.Project(string(name)))
+	out.Disk, err = s.disk(ctx, name)
 	return out, err
+}
+
+// ArchivesOf lists a project's archives, newest first. An unknown project is fault.Refused.
+func (s *Source) ArchivesOf(ctx context.Context, name project.Name) ([]Archive, error) {
+	if _, err := s.Projects.Get(ctx, name); err != nil {
+		return nil, err
+	}
+	return s.Archives.List(ctx, name)
+}
+
+// disk measures, or remembers a measure that is young enough.
+func (s *Source) disk(ctx context.Context, name project.Name) (Disk, error) {
+	if s.Remember > 0 {
+		s.mu.Lock()
+		m, ok := s.measured[name]
+		s.mu.Unlock()
+		if ok && s.Now().Sub(m.at).Abs() < s.Remember {
+			return m.disk, nil
+		}
+	}
+	d, err := Usage(ctx, s.Root.Project(string(name)))
+	if err == nil && s.Remember > 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.measured == nil {
+			s.measured = map[project.Name]measure{}
+		}
+		s.measured[name] = measure{d, s.Now()}
+	}
+	return d, err
 }
 
 // Usage measures what a project occupies: allocated blocks, each hard-linked file once. What

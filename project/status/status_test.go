@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/project/registry"
 	"corpus-git/project/status"
 )
 
@@ -68,4 +71,40 @@ func TestUsage(t *testing.T) {
 	twice, err := status.Usage(t.Context(), l)
 	require.NoError(t, err)
 	require.Less(t, twice.Archives, once.Archives+1<<19, "a file with two names is counted once")
+}
+
+type one struct{}
+
+func (one) Get(_ context.Context, name project.Name) (registry.Project, error) {
+	return registry.Project{Name: name, RemoteLess: true}, nil
+}
+func (one) List(context.Context) ([]registry.Project, error) { return nil, nil }
+func (one) Deployments(context.Context, project.Name, int) ([]project.Record, error) {
+	return []project.Record{{State: project.Running}, {State: project.Waiting}, {State: project.Live, Deployment: project.Deployment{Task: "last"}}}, nil
+}
+func (one) Queue(context.Context, project.Name) (project.Queue, error) {
+	return project.Queue{Running: &project.Record{}, Waiting: []project.Record{{}}}, nil
+}
+
+type noArchives struct{}
+
+func (noArchives) List(context.Context, project.Name) ([]status.Archive, error) { return nil, nil }
+
+func TestReportRemembersTheDisk(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	root := layout.Root(t.TempDir())
+	s := &status.Source{Root: root, Projects: one{}, Runs: one{}, Archives: noArchives{}, Remember: time.Minute, Now: func() time.Time { return now }}
+	data := root.Project("app").Data()
+	require.NoError(t, os.MkdirAll(data, 0o755))
+	first, err := s.Report(t.Context(), "app", 5)
+	require.NoError(t, err)
+	require.Equal(t, "last", first.Project.Last.Task, "the newest that ended, behind one that runs and one that waits")
+	require.NoError(t, os.WriteFile(filepath.Join(data, "big"), make([]byte, 1<<20), 0o600))
+	again, err := s.Report(t.Context(), "app", 5)
+	require.NoError(t, err)
+	require.Equal(t, first.Disk.Data, again.Disk.Data)
+	now = now.Add(2 * time.Minute)
+	again, err = s.Report(t.Context(), "app", 5)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, again.Disk.Data, int64(1<<20))
 }

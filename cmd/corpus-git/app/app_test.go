@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -277,4 +278,38 @@ func TestDemo(t *testing.T) {
 	require.Contains(t, out, "! [remote rejected]")
 	require.Contains(t, out, "| The pillar said this")
 	require.Contains(t, out, "everything worked")
+}
+
+func TestCompletionOffersProjects(t *testing.T) {
+	root := t.TempDir()
+	running(t, root, map[string]string{"listen": "127.0.0.1:0"})
+	code, _, errs := program(t, env(root), "", "project", "create", "shop")
+	require.Equal(t, 0, code, errs)
+	for _, words := range []string{"deploy", "project show", "archives list", "access grant", "logs"} {
+		_, out, _ := program(t, env(root), "", append(append([]string{"__complete"}, strings.Fields(words)...), "")...)
+		require.True(t, strings.HasPrefix(out, "shop\n"), words+": "+out)
+	}
+	_, out, _ := program(t, env(t.TempDir()), "", "__complete", "deploy", "")
+	require.NotContains(t, out, "shop")
+}
+
+// What others can reach must ask for a token, which only the owner of the state can read.
+func TestWebToken(t *testing.T) {
+	c := &core{state: layout.State(t.TempDir()), log: zerolog.Nop()}
+	token, err := c.webToken(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	require.Empty(t, token)
+	token, err = c.webToken(&net.TCPAddr{IP: net.IPv4zero})
+	require.NoError(t, err)
+	require.Len(t, token, 48)
+	again, err := c.webToken(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")})
+	require.NoError(t, err)
+	require.Equal(t, token, again)
+	file := filepath.Join(c.state.Path(), tokenFile)
+	fi, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), fi.Mode().Perm())
+	require.NoError(t, os.WriteFile(file, []byte("short\n"), 0o600))
+	_, err = c.webToken(&net.TCPAddr{IP: net.IPv4zero})
+	require.Equal(t, fault.Refused, fault.KindOf(err))
 }

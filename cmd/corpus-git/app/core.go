@@ -24,6 +24,7 @@ import (
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -83,6 +84,10 @@ type options struct {
 func openCore(ctx context.Context, o options) (c *core, err error) {
 	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, archives: map[project.Name]*archive.Store{}}
 	c.cfg.Store(o.cfg)
+	// The root is for everybody who runs a step; the state below it is ours alone.
+	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
+		return nil, fault.New(fault.Internal, "make the root", "%w", err)
+	}
 	if c.lock, err = lockState(c.state, o.who, o.wait); err != nil {
 		return nil, err
 	}

@@ -183,8 +183,10 @@ func (s *server) openWeb(cfg *config.Config, m *web.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
+	source := s.status()
+	source.Remember, source.Now = 30*time.Second, time.Now
 	s.web = &web.Server{
-		Status: s.status(), Runs: s.pipeline, Metrics: m, Token: token, Host: s.hostName(), Release: Build().Release, Now: time.Now,
+		Status: source, Runs: s.pipeline, Metrics: m, Token: token, Host: s.hostName(), Release: Build().Release, Now: time.Now,
 		Log: s.log.With().Str("part", "http").Logger(),
 	}
 	return nil
