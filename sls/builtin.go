@@ -33,7 +33,7 @@ func (b *Builtin) Apply(ctx context.Context, in *Input, sink Sink) (*StepResult,
 	live := *in
 	live.Mode = Live
 	res := &StepResult{SLS: in.SLS, Runner: b.Name(), Started: in.Host.Now()}
-	p, err := Compile(ctx, &live)
+	p, err := compile(ctx, &live, func(line string) { sink.Output("", Log, line) })
 	if err != nil {
 		return nil, err
 	}

@@ -75,8 +75,23 @@ const (
 // Compile renders an SLS file and all that it includes, and resolves its states and their order. Nothing on the
 // machine changes. An error is a *fault.Error of kind Failed with the place where the file is wrong; it wraps a
 // *NeedError where Salt itself may know what is unknown here.
-func Compile(ctx context.Context, in *Input) (*Program, error) {
-	c := &compiler{in: in, table: state.NewTable(), seen: map[string]bool{}, iorder: 10000}
+func Compile(ctx context.Context, in *Input) (*Program, error) { return compile(ctx, in, nil) }
+
+// own copies what templates can write to, so that one step never sees what another one's template did.
+func own(in *Input) *Input {
+	out := *in
+	for _, d := range []**py.Dict{&out.Cfg, &out.Pillar, &out.Grains, &out.Opts} {
+		if *d != nil {
+			*d = py.DeepCopy(*d).(*py.Dict)
+		}
+	}
+	return &out
+}
+
+// compile is Compile; log takes what templates say with log.*, where it is not nil.
+func compile(ctx context.Context, in *Input, log func(line string)) (*Program, error) {
+	in = own(in)
+	c := &compiler{in: in, log: log, table: state.NewTable(), seen: map[string]bool{}, iorder: 10000}
 	c.renderer = render.New(c.modules())
 	p := &Program{SLS: in.SLS, in: in, table: c.table, renderer: c.renderer}
 	f, err := in.Roots.SLS(in.SLS)
@@ -118,6 +133,11 @@ func Compile(ctx context.Context, in *Input) (*Program, error) {
 	}
 	if err := c.checkModules(chunks); err != nil {
 		return nil, withOp(err, in.SLS)
+	}
+	if in.Mode == Static {
+		if err := c.checkTemplates(ctx, chunks); err != nil {
+			return nil, withOp(err, in.SLS)
+		}
 	}
 	p.graph = newGraph(chunks, c.files)
 	if err := p.graph.connect(); err != nil {
@@ -164,6 +184,37 @@ func (c *compiler) checkModules(chunks []*chunk) error {
 	return nil
 }
 
+// checkTemplates parses the templates of file states that are there already; what they say is found before anything ran.
+func (c *compiler) checkTemplates(ctx context.Context, chunks []*chunk) error {
+	done := map[string]bool{}
+	for _, x := range chunks {
+		if v, ok := x.args.GetStr("template"); !ok || v != "jinja" || x.fun == "recurse" {
+			continue
+		}
+		v, _ := x.args.GetStr("source")
+		for _, s := range items(v) {
+			src, ok := s.(string)
+			if !ok || !strings.HasPrefix(src, "salt://") || done[src] {
+				continue
+			}
+			done[src] = true
+			f, err := c.in.Roots.Find(src)
+			if err != nil {
+				continue // it may be made by an earlier step, or be one of several
+			}
+			raw, err := f.Read()
+			if err != nil {
+				return fault.New(fault.Internal, compileOp+" "+src, "%w", err)
+			}
+			c.inputs = append(c.inputs, rendered{f, string(raw)})
+			if err := c.renderer.Parse(f.Display(), string(raw)); err != nil {
+				return c.jinjaError(ctx, err)
+			}
+		}
+	}
+	return nil
+}
+
 func withOp(err error, sls string) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Op == "" {
@@ -185,6 +236,7 @@ type compiler struct {
 	iorder   int
 	warnings []string
 	inputs   []rendered
+	log      func(line string)
 }
 
 type rendered struct {
@@ -200,7 +252,7 @@ func (d *deferral) Error() string { return d.Why }
 func (c *compiler) modules() *modules.Env {
 	in := c.in
 	env := &modules.Env{Host: in.Host, Roots: in.Roots, Cfg: in.Cfg, Pillar: in.Pillar, Grains: in.Grains, Opts: in.Opts,
-		Locations: in.Locations, Static: in.Mode == Static}
+		Locations: in.Locations, Static: in.Mode == Static, Log: c.log}
 	if in.Passwords != nil {
 		env.Passwords = in.Passwords
 	}

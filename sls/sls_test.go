@@ -309,3 +309,27 @@ func benchInput(b *testing.B, in *Input, text string) {
 		require.True(b, res.OK())
 	}
 }
+
+func TestTemplatesWriteToTheirOwnCopy(t *testing.T) {
+	in := input(t, map[string]string{"app.sls": "{% do cfg.data.update({'dir': 'mine'}) %}{% do pillar.update({'x': 1}) %}{% do grains.update({'os': 'x'}) %}a: test.nop\n"})
+	before := py.Repr(in.Cfg) + py.Repr(in.Pillar) + py.Repr(in.Grains)
+	_, rec := apply(t, in)
+	require.Empty(t, rec.lines)
+	require.Equal(t, before, py.Repr(in.Cfg)+py.Repr(in.Pillar)+py.Repr(in.Grains))
+}
+
+func TestStaticFindsBrokenTemplates(t *testing.T) {
+	in := input(t, map[string]string{
+		"app.sls": "a:\n  file.managed:\n    - name: /nowhere\n    - source: salt://t.conf\n    - template: jinja\n",
+		"t.conf":  "ok\n{% if %}\n",
+	})
+	_, err := (&Builtin{}).Check(context.Background(), in)
+	p, _ := fault.PosOf(err)
+	require.Equal(t, fault.Pos{File: "t.conf", Line: 2, Text: "{% if %}"}, p)
+}
+
+func TestLogReachesTheSink(t *testing.T) {
+	in := input(t, map[string]string{"app.sls": "{% do salt.log.warning('careful') %}\n"})
+	_, rec := apply(t, in)
+	require.Equal(t, []string{" log warning: careful"}, rec.lines)
+}

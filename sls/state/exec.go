@@ -20,6 +20,11 @@ func (c *Call) toolAs(sh host.Shell) (string, error) {
 	if c.Output != nil {
 		sh.OnLine = c.Output
 	}
+	env := map[string]string{"PATH": c.path()}
+	for k, v := range sh.Env {
+		env[k] = v
+	}
+	sh.Env = env
 	res, err := c.Host.RunShell(c.Ctx, sh)
 	if err != nil {
 		return "", err
@@ -54,15 +59,25 @@ func (e *toolError) Error() string {
 	return fmt.Sprintf("%s ended with exit status %d: %s", e.name, e.code, e.msg)
 }
 
-// installed tells whether a program is in PATH.
-func (c *Call) installed(name string) bool {
+// path is where tools are looked for: PATH, and where administration's tools lie.
+func (c *Call) path() string {
 	path := ""
 	for _, kv := range c.Host.Environ {
 		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
 			path = v
 		}
 	}
-	for _, d := range append(filepath.SplitList(path), "/usr/sbin", "/sbin") {
+	for _, d := range []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
+		if !strings.Contains(":"+path+":", ":"+d+":") {
+			path += ":" + d
+		}
+	}
+	return strings.TrimPrefix(path, ":")
+}
+
+// installed tells whether a program is there to be run.
+func (c *Call) installed(name string) bool {
+	for _, d := range filepath.SplitList(c.path()) {
 		if st, err := os.Stat(filepath.Join(d, name)); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
 			return true
 		}
