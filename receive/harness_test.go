@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
@@ -235,6 +236,25 @@ type world struct {
 	service  *receive.Service
 	server   *sshd.Server
 	hostKey  ssh.Signer
+	log      *buffer
+}
+
+// buffer is a log that may be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 func newWorld(t *testing.T, change ...func(*world)) *world {
@@ -255,10 +275,10 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	keys, err := access.Open(ctx, d, log, time.Now)
 	require.NoError(t, err)
 	repos := &receive.Repositories{Root: root}
-	w := &world{t: t, dir: dir, keys: keys, audit: log, repos: repos}
+	w := &world{t: t, dir: dir, keys: keys, audit: log, repos: repos, log: &buffer{}}
 	w.projects = &projects{repos: repos, all: map[project.Name]receive.Settings{}}
 	w.deployer = &deployer{dir: filepath.Join(dir, "events"), repos: repos, runs: map[project.ID]*fakeRun{}, script: live}
-	w.service = &receive.Service{Root: root, Repos: repos, Access: keys, Projects: w.projects, Deployer: w.deployer, Commands: echo{}, Audit: log, Version: "test"}
+	w.service = &receive.Service{Root: root, Repos: repos, Access: keys, Projects: w.projects, Deployer: w.deployer, Commands: echo{}, Audit: log, Version: "test", Log: zerolog.New(w.log)}
 	w.service.Limits.DrainIdle = 200 * time.Millisecond
 	w.hostKey, _, err = sshd.HostKey(vfs.OS{}, root.DefaultState().HostKey(), rand.Reader)
 	require.NoError(t, err)

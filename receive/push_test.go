@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,11 +66,16 @@ func TestFailingPush(t *testing.T) {
 	require.Len(t, w.deployer.started(), 3)
 	es, err := w.audit.List(context.Background(), "app", 10)
 	require.NoError(t, err)
+	require.Len(t, es, 1, "what was deployed is the Deployer's to record: here is the grant alone")
+	o := w.push("marie", dir, "prod", "HEAD:refs/heads/x")
+	require.Equal(t, 1, o.exit)
+	es, err = w.audit.List(context.Background(), "app", 1)
+	require.NoError(t, err)
 	require.Equal(t, "push", es[0].Action)
-	require.Equal(t, "failed", es[0].Outcome)
+	require.Equal(t, "refused", es[0].Outcome)
 	require.Equal(t, "marie", es[0].Actor)
-	require.Contains(t, es[0].Detail, "0100_build")
-	require.NotEmpty(t, es[0].Deployment)
+	require.Contains(t, es[0].Object, "refs/heads/x")
+	require.Contains(t, es[0].Detail, "does not deploy")
 }
 
 func TestPillar(t *testing.T) {
@@ -338,4 +344,67 @@ func TestCreateOnPush(t *testing.T) {
 	require.Len(t, w.deployer.started(), 1)
 	_, err := os.Stat(w.repos.Dir("fresh", project.PillarRepo))
 	require.NoError(t, err)
+}
+
+func TestManyPushesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	const projects, pushes = 4, 3
+	heads := make([]string, projects)
+	var wg sync.WaitGroup
+	for i := range projects {
+		name := project.Name("p" + string(rune('a'+i)))
+		w.addProject(name)
+		dir := w.clone(string(name), string(name)+"/project.git")
+		wg.Go(func() {
+			for n := range pushes {
+				if n > 0 {
+					heads[i] = w.commit(dir, "README", strings.Repeat("x", n))
+				}
+				o := w.push("boss", dir, "prod", "main")
+				if o.exit != 0 {
+					t.Errorf("%s: %s", name, o.all())
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range projects {
+		c, err := w.repos.Get(context.Background(), project.Name("p"+string(rune('a'+i))), project.Code, "refs/heads/main")
+		require.NoError(t, err)
+		require.Equal(t, heads[i], string(c))
+	}
+	require.Len(t, w.deployer.started(), projects*pushes)
+}
+
+// Two clones push to one branch at once: the one that comes second hears so, and what the first brought stays.
+func TestTwoPushesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	one := w.clone("one", "app/project.git")
+	require.Zero(t, w.push("marie", one, "prod", "main").exit)
+	two := w.path("two")
+	w.git(w.dir, "clone", "-q", "-o", "prod", w.url("app/project.git"), two)
+	first := w.commit(one, "README", "from one\n")
+	w.commit(two, "README", "from two\n")
+	began, letGo := w.hold()
+	done := make(chan outcome, 1)
+	cmd := w.gitCmd("marie", one, "push", "prod", "main")
+	go func() { done <- finish(t, cmd) }()
+	<-began
+	other := w.gitCmd("boss", two, "push", "prod", "main")
+	second := make(chan outcome, 1)
+	go func() { second <- finish(t, other) }()
+	require.Eventually(t, func() bool { return len(w.deployer.started()) == 3 }, 20*time.Second, 5*time.Millisecond)
+	letGo()
+	o1, o2 := <-done, <-second
+	// Which of the two swaps first is the Deployer's matter; this one has no line to wait in. Exactly one wins.
+	require.Equal(t, 1, o1.exit+o2.exit, o1.all()+o2.all())
+	if o1.exit == 0 {
+		require.Equal(t, first, w.remoteRefs(one)["refs/heads/main"])
+	}
+	o := w.push("boss", two, "prod", "main")
+	if o1.exit == 0 {
+		require.Equal(t, 1, o.exit, "the branch has moved")
+		require.Contains(t, o.err, "fetch first")
+	}
+	w.git(w.repos.Dir("app", project.Code), "fsck", "--strict")
 }

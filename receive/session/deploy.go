@@ -37,16 +37,12 @@ func (c *conversation) run(ctx context.Context) error {
 		c.verdict()
 		return nil
 	}
-	object := object(project.Change{Ref: i.Ref, Old: d.Change.Old, New: i.New}, c.Policy.Repo)
-	ferr := c.follow(ctx, c.wire, id, c.show)
-	if ctx.Err() != nil || ferr != nil {
-		if ferr != nil && ctx.Err() == nil {
-			c.Log.Warn().Err(ferr).Str("push", c.ID).Str("deployment", string(id)).Msg("following ended early")
-		}
+	if err := c.follow(ctx, c.wire, id, c.show); err != nil && ctx.Err() == nil {
+		c.Log.Warn().Err(err).Str("push", c.ID).Str("deployment", string(id)).Msg("following ended early")
 	}
 	res, err := c.Deployer.Wait(ctx, id)
 	if err != nil {
-		c.record(string(d.Trigger), object+" (the client left, the deployment goes on)", id, nil)
+		c.Log.Info().Str("push", c.ID).Str("deployment", string(id)).Msg("the client left, the deployment goes on")
 		return err
 	}
 	if !res.State.Good() {
@@ -54,10 +50,9 @@ func (c *conversation) run(ctx context.Context) error {
 		if res.State == project.Refused {
 			kind = fault.Refused
 		}
-		i.Err = fault.New(kind, "", "%s", Reason(res))
 		i.reason = Reason(res)
+		i.Err = fault.New(kind, "", "%s", i.reason)
 	}
-	c.record(string(d.Trigger), object, id, i.Err)
 	return nil
 }
 

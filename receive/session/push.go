@@ -54,7 +54,7 @@ type Push struct {
 	// ID names this push in the log, and its quarantine.
 	ID  string
 	Log zerolog.Logger
-	// Audit records what was done and refused; nil drops it.
+	// Audit records what was stored, deleted and refused; nil drops it. What the Deployer took is the Deployer's to record.
 	Audit func(audit.Entry)
 }
 
