@@ -181,7 +181,7 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 	if err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("describe")
 	}
-	r.log.Append(headline(d, desc))
+	r.log.Append(headline(d, desc, r.redact.String))
 	for _, n := range env.Prepared.Notes {
 		r.log.Append(event.Event{Kind: event.Note, Text: n})
 	}
@@ -486,7 +486,10 @@ func (p *Pipeline) refuse(r *run, err error) project.Result {
 
 // shortReason is an error in one line: its place and its cause.
 func shortReason(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "\n")
+	text, _, _ := strings.Cut(procedures.Cause(err), "\n")
+	if at, ok := fault.PosOf(err); ok {
+		text = at.String() + ": " + text
+	}
 	return text
 }
 

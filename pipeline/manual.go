@@ -21,9 +21,9 @@ func (p *Pipeline) plan(ctx context.Context, r *run, env *procedures.Env) projec
 	}
 	desc, err := p.cfg.Repos.Describe(ctx, d.Project, project.Code, d.LiveCode, d.Code, r.in)
 	if err == nil {
-		r.log.Append(headline(d, &desc))
+		r.log.Append(headline(d, &desc, r.redact.String))
 	} else {
-		r.log.Append(headline(d, nil))
+		r.log.Append(headline(d, nil, r.redact.String))
 	}
 	n, err := procedures.Plan(ctx, env, desc)
 	if err != nil {

@@ -26,7 +26,7 @@ func (r *run) sayWaiting(running project.Record, ahead int, now time.Time) {
 }
 
 // headline is the first line of a deployment.
-func headline(d project.Deployment, desc *project.Description) event.Event {
+func headline(d project.Deployment, desc *project.Description, hide func(string) string) event.Event {
 	var b strings.Builder
 	by := " by " + d.Pusher.Key
 	switch {
@@ -45,7 +45,7 @@ func headline(d project.Deployment, desc *project.Description) event.Event {
 		return event.Event{Kind: event.Head, Text: b.String()}
 	}
 	if desc.Subject != "" {
-		s := []rune(desc.Subject)
+		s := []rune(hide(desc.Subject)) // before it is cut short
 		if len(s) > 40 {
 			s = append(s[:39], '…')
 		}

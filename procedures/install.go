@@ -158,10 +158,10 @@ func countText(res *sls.StepResult, s Step) string {
 	return text
 }
 
-// ErrorLines shows an error as people read it: place, the line's text with a caret, what is wrong, the hint.
+// ErrorLines shows an error as people read it: place, the line's text with a caret, what is wrong, the hint. Where the
+// place is known, what was being done when it was found says nothing more and is left out.
 func ErrorLines(err error) []string {
 	var lines []string
-	text := err.Error()
 	if at, ok := fault.PosOf(err); ok {
 		lines = append(lines, at.String())
 		if at.Text != "" {
@@ -171,13 +171,21 @@ func ErrorLines(err error) []string {
 				lines = append(lines, "    "+strings.Repeat(" ", at.Col-1)+"^")
 			}
 		}
-		text = strings.TrimPrefix(text, at.String()+": ")
 	}
-	lines = append(lines, strings.Split(text, "\n")...)
+	lines = append(lines, strings.Split(Cause(err), "\n")...)
 	if h := fault.HintOf(err); h != "" {
 		lines = append(lines, "hint: "+h)
 	}
 	return lines
+}
+
+// Cause is what is wrong, without its place, and without the operation where the place is known.
+func Cause(err error) string {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.At == (fault.Pos{}) || f.Err == nil {
+		return err.Error()
+	}
+	return f.Err.Error()
 }
 
 // Task applies one task by hand: an SLS file named task_*.sls, of the live recipe.

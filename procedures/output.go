@@ -85,7 +85,7 @@ func (s *stepSink) StateDone(res sls.StateResult) {
 	s.close()
 	e := event.Event{
 		Kind: event.StateDone, Procedure: s.procedure, Step: s.step, State: res.ID, Function: res.Function, N: res.Num, Of: res.Of,
-		Duration: res.Duration, Status: statusOf(res), Text: stateText(res),
+		Duration: res.Duration, Status: statusOf(res), Text: s.env.stateText(res),
 	}
 	if res.Comment != "" && res.Comment != e.Text {
 		e.Lines = append(e.Lines, strings.Split(strings.TrimRight(res.Comment, "\n"), "\n")...)
@@ -121,13 +121,14 @@ func statusOf(res sls.StateResult) event.Status {
 	return event.OK
 }
 
-// stateText is the state in one line: its function and what it acts on.
-func stateText(res sls.StateResult) string {
+// stateText is the state in one line: its function and what it acts on. It is redacted before it is cut short: half a
+// secret would not be known any more.
+func (e *Env) stateText(res sls.StateResult) string {
 	what := res.Name
 	if res.Command != nil {
 		what = res.Command.Line
 	}
-	what, _, more := strings.Cut(strings.TrimSpace(what), "\n")
+	what, _, more := strings.Cut(strings.TrimSpace(e.Prepared.Redactor.String(what)), "\n")
 	if more {
 		what += " …"
 	}
@@ -176,8 +177,11 @@ func (e *Env) failureLines(res sls.StateResult) []string {
 		}
 		cmd := strings.Split(strings.TrimRight(c.Line, "\n"), "\n")
 		status := fmt.Sprintf("  exit status %d", c.ExitStatus)
-		if c.TimedOut {
+		switch {
+		case c.TimedOut:
 			status = "  timed out"
+		case c.ExitStatus < 0:
+			status = "  did not start"
 		}
 		if len(cmd) == 1 {
 			lines = append(lines, cmd[0]+where+status)
@@ -191,7 +195,7 @@ func (e *Env) failureLines(res sls.StateResult) []string {
 	} else if res.Name != res.ID {
 		lines = append(lines, "name: "+res.Name)
 	}
-	if res.Comment != "" && (res.Command == nil || res.Command.ExitStatus == 0) {
+	if res.Comment != "" && (res.Command == nil || res.Command.ExitStatus <= 0) {
 		lines = append(lines, strings.Split(strings.TrimRight(res.Comment, "\n"), "\n")...)
 	}
 	if d := diffLines(res.Diff); len(d) > 0 {

@@ -67,11 +67,11 @@ func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
 	for _, st := range res.States {
 		switch {
 		case st.Outcome == sls.FailedState:
-			lines = append(lines, "! "+st.ID+"  "+stateText(st))
+			lines = append(lines, "! "+st.ID+"  "+e.stateText(st))
 			lines = append(lines, indented(e.Prepared.Redactor.String(st.Comment))...)
 		case st.Outcome == sls.WouldChange || st.Changed:
 			changed++
-			lines = append(lines, "~ "+st.ID+"  "+stateText(st))
+			lines = append(lines, "~ "+st.ID+"  "+e.stateText(st))
 			lines = append(lines, indented(e.Prepared.Redactor.String(st.Diff))...)
 		}
 	}

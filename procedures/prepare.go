@@ -143,7 +143,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	}
 	hide.Extend(redact.Secrets(p.pillar, texts))
 	// Values that cfg made of the pillar's, by {key} references.
-	hide.Extend(redact.Secrets(py.NewDict("makina-projects."+d.Project.String(), p.Cfg.PillarValues()), texts))
+	hide.Extend(redact.Secrets(p.Cfg.PillarValues(), texts))
 	return p, nil
 }
 
@@ -195,6 +195,9 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 		var f *fault.Error
 		if !errors.As(err, &f) {
 			err = fault.New(fault.Internal, "check "+s.Name, "%w", err)
+		}
+		if fault.HintOf(err) == "" && fault.KindOf(err) == fault.Failed {
+			err = f.WithHint("nothing has run: mend %s/%s, commit, push again", layout.SaltDir, s.File)
 		}
 		return nil, err
 	}

@@ -28,14 +28,13 @@ import (
 // testscript's own commands they know:
 //
 //	serve [ARG...]       start a server on a free port; $ADDR, $PORT and $REMOTE (ssh://…/) are set
-//	stop [-9]            end it: SIGTERM and wait, or SIGKILL
-//	push ARG...          git push with ARGs, in the background of nothing: like exec, and remote: lines go to stderr
+//	halt [-9]            end it: SIGTERM and wait, or SIGKILL
 //	manifest FILE DIR    write every entry of DIR with type, mode, size, mtime, link and content hash
 //	await FILE [TEXT]    wait until FILE exists (and holds TEXT)
-//	setup-app NAME       make the project NAME, the key "dev" with deploy and configure, and a clone in ./NAME
+//	removes-accounts P   when the scenario ends, remove the user and the group that project P got
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"corpus-git": main})
+	testscript.Main(m, map[string]func(){"corpus-git": crashable})
 }
 
 func TestScenarios(t *testing.T) {
@@ -57,9 +56,11 @@ func TestScenarios(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":    cmdServe,
-			"stop":     cmdStop,
+			"halt":     cmdHalt,
 			"manifest": cmdManifest,
 			"await":    cmdAwait,
+
+			"removes-accounts": cmdRemovesAccounts,
 		},
 	})
 }
@@ -69,6 +70,14 @@ func setupScenario(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, "home")
 	if err := os.MkdirAll(filepath.Join(home, ".ssh"), 0o700); err != nil {
 		return err
+	}
+	// A step may run as another user, who has to get there.
+	if os.Geteuid() == 0 {
+		for _, dir := range []string{env.WorkDir, filepath.Dir(env.WorkDir)} {
+			if err := os.Chmod(dir, 0o711); err != nil {
+				return err
+			}
+		}
 	}
 	for _, name := range []string{"dev", "ci", "stranger"} {
 		if err := writeKey(filepath.Join(home, ".ssh", name), name); err != nil {
@@ -94,6 +103,8 @@ func setupScenario(env *testscript.Env) error {
 		"GIT_COMMITTER_DATE":  "2026-01-02T03:04:05Z",
 		"CORPUS_GIT_ROOT":     filepath.Join(env.WorkDir, "srv"),
 		"TZ":                  "UTC",
+		// The machine's users are left alone; root.txtar turns this on.
+		"CORPUS_GIT_ACCOUNTS": "off",
 	} {
 		env.Setenv(k, v)
 	}
@@ -207,13 +218,13 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, k := range []string{"HOME", "ROOT", "CORPUS_GIT_ROOT", "PATH", "TZ", "WORK", "TMPDIR", "CORPUS_GIT_CRASH_AT"} {
+	for _, k := range []string{"HOME", "ROOT", "CORPUS_GIT_ROOT", "PATH", "TZ", "WORK", "TMPDIR", "CORPUS_GIT_ACCOUNTS"} {
 		env = append(env, k+"="+ts.Getenv(k))
 	}
 	return env
 }
 
-func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
 	if s.cmd == nil {
 		ts.Fatalf("no server runs")
@@ -241,6 +252,19 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	ts.Fatalf("%s did not come within a minute", strings.Join(args, " with "))
+}
+
+func cmdRemovesAccounts(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: removes-accounts PROJECT")
+	}
+	user, group := args[0]+"-user", args[0]+"-grp"
+	remove := func() {
+		_ = exec.Command("userdel", "--remove", user).Run()
+		_ = exec.Command("groupdel", group).Run()
+	}
+	remove() // left by a run that was killed
+	ts.Defer(remove)
 }
 
 func cmdManifest(ts *testscript.TestScript, neg bool, args []string) {
@@ -296,4 +320,3 @@ func nlinks(fi fs.FileInfo, st *syscall.Stat_t) string {
 	}
 	return strconv.Itoa(int(st.Nlink))
 }
-

@@ -249,7 +249,7 @@ func (r *Registry) directories(p Project) error {
 	for _, d := range []struct {
 		path string
 		mode os.FileMode
-	}{{l.Dir(), 0o755}, {l.Live(), 0o755}, {l.Pillar(), 0o750}, {l.Data(), 0o755}, {l.Archives(), 0o750}, {l.Git(), 0o750}} {
+	}{{l.Dir(), 0o755}, {l.Live(), 0o755}, {l.Pillar(), 0o700}, {l.Data(), 0o750}, {l.Archives(), 0o750}, {l.Git(), 0o700}} {
 		if d.path == l.Git() && p.RemoteLess {
 			continue
 		}
