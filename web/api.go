@@ -194,7 +194,12 @@ type flow struct {
 	c *http.ResponseController
 }
 
-func newFlow(w http.ResponseWriter) *flow { return &flow{w, http.NewResponseController(w)} }
+// newFlow also lifts the deadline of reading: it would end the request's context in the midst of a long answer.
+func newFlow(w http.ResponseWriter) *flow {
+	f := &flow{w, http.NewResponseController(w)}
+	_ = f.c.SetReadDeadline(time.Time{}) // a recorder in tests has none
+	return f
+}
 
 func (f *flow) Write(p []byte) (int, error) {
 	// A recorder in tests has no deadlines; a connection has.

@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"corpus-git/archive"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/redact"
+	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
 	"corpus-git/project/registry"
@@ -199,7 +201,10 @@ func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) 
 	d := project.Deployment{Project: name, Trigger: project.TriggerRedeploy}
 	if p.RemoteLess {
 		l := a.c.root.Project(string(name))
-		src.Code, src.Pillar = dirFS(l.Live()), dirFS(l.Pillar())
+		src.Code = dirFS(l.Live())
+		if _, err := os.Stat(filepath.Join(l.Pillar(), layout.PillarFile)); err == nil {
+			src.Pillar = dirFS(l.Pillar())
+		}
 	} else {
 		if src.Code, d.Code, err = a.tree(ctx, name, project.Code); err != nil {
 			return nil, err

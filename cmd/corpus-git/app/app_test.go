@@ -313,3 +313,16 @@ func TestWebToken(t *testing.T) {
 	_, err = c.webToken(&net.TCPAddr{IP: net.IPv4zero})
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 }
+
+// A project without repositories, and without a pillar, has a configuration all the same.
+func TestCfgOfARemoteLessProject(t *testing.T) {
+	root := t.TempDir()
+	code, _, errs := program(t, env(root), "", "project", "create", "hand", "--remote-less")
+	require.Equal(t, 0, code, errs)
+	recipe := filepath.Join(root, "projects", "hand", "project", ".salt")
+	require.NoError(t, os.MkdirAll(recipe, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(recipe, "PILLAR.sample"), []byte("makina-projects.hand:\n  data:\n    color: green\n"), 0o600))
+	code, out, errs := program(t, env(root), "", "cfg", "hand", "data.color")
+	require.Equal(t, 0, code, errs)
+	require.Equal(t, "green\n", out)
+}
