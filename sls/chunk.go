@@ -23,6 +23,7 @@ type chunk struct {
 	reqs         [reqCount][]reqRef
 	listenIn     []reqRef
 	umask        *int
+	ignored      []string // arguments of other functions of the module
 
 	order     any // as written: a number, "first", "last", or nil
 	nameOrder int
@@ -148,13 +149,35 @@ func (c *chunk) with(args []argument, table *state.Table) (*chunk, error) {
 	out.args.SetStr("name", out.name)
 	for _, k := range out.args.Keys() {
 		key := k.(string)
-		if !fn.Knows(key) {
-			e := failf(at[key], "%s of state '%s' has no argument '%s'", out.function(), out.id, key)
-			if near := closest(key, knownArgs(fn)); near != "" {
-				return nil, e.WithHint("did you mean '%s'?", near)
-			}
-			return nil, e.WithHint("%s takes: %s", out.function(), strings.Join(fn.Params, ", "))
+		if fn.Knows(key) {
+			continue
 		}
+		// As a formula writes file.{{ 'managed' if x else 'absent' }}, arguments of the module's other functions
+		// are no mistake.
+		if table.ModuleKnows(out.module, key) {
+			out.args.Delete(key)
+			out.ignored = append(out.ignored, key)
+			continue
+		}
+		near := closest(key, knownArgs(fn))
+		// Salt hands what a templating function does not know to the template.
+		if v, has := out.args.GetStr("template"); has && v != nil && (near == "" || distance(key, near, 3) > max(1, len(key)/4)) {
+			extra, _ := out.args.GetStr("context")
+			ctx, _ := extra.(*py.Dict)
+			vars := py.NewDict()
+			v, _ := out.args.Pop(key)
+			vars.SetStr(key, v)
+			vars.Update(ctx)
+			if extra == nil || ctx != nil {
+				out.args.SetStr("context", vars)
+			}
+			continue
+		}
+		e := failf(at[key], "%s of state '%s' has no argument '%s'", out.function(), out.id, key)
+		if near != "" {
+			return nil, e.WithHint("did you mean '%s'?", near)
+		}
+		return nil, e.WithHint("%s takes: %s", out.function(), strings.Join(fn.Params, ", "))
 	}
 	for _, r := range fn.Required {
 		if !out.args.Has(r) {

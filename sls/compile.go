@@ -125,6 +125,9 @@ func compile(ctx context.Context, in *Input, log func(line string)) (*Program, e
 		return nil, fault.New(fault.Failed, compileOp+" "+in.SLS, "%d states are more than %d", len(chunks), maxStates)
 	}
 	for _, x := range chunks {
+		for _, key := range x.ignored {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s ignores the argument '%s'", x.at.at(), x.function(), key))
+		}
 		if c.table.Watch(x.module) == nil { // without mod_watch, watch means require
 			x.reqs[reqRequire] = append(x.reqs[reqRequire], x.reqs[reqWatch]...)
 			x.reqs[reqRequireAny] = append(x.reqs[reqRequireAny], x.reqs[reqWatchAny]...)
@@ -410,6 +413,13 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	if errors.As(err, &u) {
 		return c.unknownModule(u.Function, f.At)
 	}
+	if je.Class == jinja.ClassUndefined {
+		for _, u := range c.uses(ctx) {
+			if !u.Known && u.Template == je.Template && u.Line == je.Line {
+				return c.unknownModule(u.Function, f.At)
+			}
+		}
+	}
 	if je.Class == jinja.ClassNotFound {
 		f.Err = fmt.Errorf("the template %s is not there", je.Msg)
 		f.Hint = "check the path: it is looked for on the file roots of salt://"
@@ -462,13 +472,28 @@ func (c *compiler) inspect(ctx context.Context) error {
 		if err != nil {
 			return c.jinjaError(ctx, err)
 		}
+		guarded := map[string]bool{}
 		for _, u := range uses {
-			if !u.Known {
+			guarded[u.Function] = guarded[u.Function] || !u.Called
+		}
+		for _, u := range uses {
+			if !u.Known && !guarded[u.Function] {
 				return withOp(c.unknownModule(u.Function, c.place(u.Template, u.Line)), c.in.SLS)
 			}
 		}
 	}
 	return nil
+}
+
+// uses are the functions of salt that the templates so far name.
+func (c *compiler) uses(ctx context.Context) []render.Use {
+	var out []render.Use
+	for _, r := range c.inputs {
+		if uses, err := c.renderer.Inspect(ctx, r.file, r.src); err == nil {
+			out = append(out, uses...)
+		}
+	}
+	return out
 }
 
 func need(p pos, n Need) error {

@@ -114,12 +114,19 @@ func TestRun(t *testing.T) {
 		{"retry", "a:\n  cmd.run:\n    - name: mkdir d\n    - cwd: '{{ cfg.data.dir }}'\n    - unless: 'false'\n    - retry:\n        attempts: 2\n        interval: 0\n", "mkdir d+=s"},
 		{"jinja loop", "{% for i in range(3) %}\ns{{ i }}:\n  test.nop: []\n{% endfor %}\n", "s0=s s1=s s2=s"},
 		{"module.run", "a:\n  module.run:\n    - test.echo:\n      - text: hi\nb:\n  module.run:\n    - name: test.echo\n    - text: hi\n", "a+=s test.echo+=s"},
+		{"argument of another function", "a:\n  file.missing:\n    - name: /no/such\n    - contents: x\n", "/no/such=s"},
+		{"asking for a function", "{% if salt['no.such'] is defined %}x: test.nop\n{% endif %}{% if 'no.such' not in salt %}y: test.nop\n{% endif %}", "y=s"},
+		{"variables beside context", "a:\n  file.managed:\n    - name: {{ cfg.data.dir }}/a\n    - contents: '{{ '{{ mine }}' }}'\n    - template: jinja\n    - mine: yes\nb:\n  cmd.run:\n    - name: test \"$(cat a)\" = True\n    - cwd: {{ cfg.data.dir }}\n    - hide_output: true\n    - stateful: false\n    - unless: 'false'\n    - onlyif: test -e {{ cfg.data.dir }}/a\n  test.nop: []\n", ""},
 		{"empty file", "# nothing\n", ""},
 		{"yaml only", "#!yaml\na:\n  test.show_notification:\n    - text: '{{ not jinja }}'\n", "a=s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			res, _ := apply(t, input(t, map[string]string{"app.sls": tt.sls}))
+			if tt.want == "" {
+				require.True(t, res.OK(), "%+v", res.States)
+				return
+			}
 			require.Equal(t, tt.want, short(res.States), "%+v", res.States)
 		})
 	}
@@ -156,6 +163,7 @@ func TestCompileErrors(t *testing.T) {
 	tests := []struct{ name, sls, msg, hint, line string }{
 		{"unknown function", "a:\n  cmd.rum:\n    - name: x\n", "State 'cmd.rum' was not found", "cmd.run", "  cmd.rum:"},
 		{"unknown argument", "a:\n  cmd.run:\n    - nam: x\n", "has no argument 'nam'", "'name'", "    - nam: x"},
+		{"typo beside a template", "a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - contxt: {}\n", "has no argument 'contxt'", "'context'", "    - contxt: {}"},
 		{"missing requisite", "a:\n  test.nop:\n    - require:\n      - test: bb\nb:\n  test.nop: []\n", "there is no state 'test: bb'", "'b'", "    - require:"},
 		{"missing requisite_in", "a:\n  test.nop:\n    - require_in:\n      - test: bb\nb:\n  test.nop: []\n", "there is no such state", "test: b", "    - require_in:"},
 		{"loop", "a:\n  test.nop:\n    - require:\n      - test: b\nb:\n  test.nop:\n    - require:\n      - test: c\nc:\n  test.nop:\n    - require:\n      - test: a\n", "test:a -require-> test:b", "remove", ""},

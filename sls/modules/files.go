@@ -10,11 +10,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
 	"syscall"
 
 	"corpus-git/internal/py"
+	"corpus-git/sls/host"
 )
 
 func addFiles(s *Set) {
@@ -114,6 +116,31 @@ func addFiles(s *Set) {
 	s.live("file.contains", "path text", func(c *call) (any, error) {
 		b, err := os.ReadFile(c.str("path", ""))
 		return err == nil && strings.Contains(string(b), strings.TrimSpace(c.str("text", ""))), nil
+	})
+	s.live("file.contains_regex", "path regex lchar?", func(c *call) (any, error) {
+		re, err := regexp.Compile("(?m)" + c.str("regex", ""))
+		if err != nil {
+			return nil, py.Errorf(py.ValueError, "the regular expression is not supported")
+		}
+		b, err := os.ReadFile(c.str("path", ""))
+		return err == nil && re.Match(b), nil
+	})
+	s.live("pkg.version", "*", func(c *call) (any, error) {
+		get := func(name string) string {
+			res, err := c.Host.RunShell(c.ctx, host.Shell{Argv: []string{"dpkg-query", "--showformat", "${db:Status-Status} ${Version}", "-W", name}})
+			if v, ok := strings.CutPrefix(res.Stdout, "installed "); err == nil && ok && res.Retcode == 0 {
+				return v
+			}
+			return ""
+		}
+		if len(c.rest) == 1 {
+			return get(py.Str(c.rest[0])), nil
+		}
+		out := py.NewDict()
+		for _, n := range c.rest {
+			out.SetStr(py.Str(n), get(py.Str(n)))
+		}
+		return out, nil
 	})
 	s.live("file.get_hash", "path form? chunk_size?", func(c *call) (any, error) {
 		b, err := os.ReadFile(c.str("path", ""))

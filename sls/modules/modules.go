@@ -212,7 +212,7 @@ func (s *Set) Item(key any) (any, bool, error) {
 	if f := s.funcs[name]; f != nil {
 		return s.bound(f), true, nil
 	}
-	return nil, false, &UnknownError{Function: name}
+	return nil, false, nil // undefined, as in Salt: templates ask  salt['x'] is defined
 }
 
 // Contains implements py.Container: 'cmd.run' in salt.
@@ -241,7 +241,7 @@ func (s *Set) Attr(name string) (any, bool, error) {
 			return &module{s, name}, true, nil
 		}
 	}
-	return nil, false, &UnknownError{Function: name + ".…"}
+	return nil, false, nil
 }
 
 func (s *Set) bound(f *function) *py.Func {

@@ -176,6 +176,8 @@ type Use struct {
 	Line     int
 	Known    bool
 	Live     bool
+	// Called is false where the template only asks for the function, as in  salt['x'] is defined.
+	Called bool
 }
 
 // Inspect parses an SLS file, and every template that it names as a constant, without rendering. The error is a
@@ -199,7 +201,7 @@ func (r *Renderer) Inspect(ctx context.Context, f fileroot.File, src string) (us
 			if !strings.Contains(fn, ".") {
 				continue
 			}
-			uses = append(uses, Use{Function: fn, Template: display, Line: c.Line, Known: r.salt.Has(fn), Live: r.salt.Live(fn)})
+			uses = append(uses, Use{Function: fn, Template: display, Line: c.Line, Known: r.salt.Has(fn), Live: r.salt.Live(fn), Called: c.Called})
 		}
 		for _, ref := range t.References() {
 			if seen[ref] {

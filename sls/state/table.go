@@ -124,3 +124,14 @@ func (f *Function) Takes(param string) bool {
 	}
 	return false
 }
+
+// ModuleKnows tells whether any function of a module takes an argument of that name.
+func (t *Table) ModuleKnows(module, param string) bool {
+	module = t.module(module)
+	for n, f := range t.funcs {
+		if strings.HasPrefix(n, module+".") && f.Takes(param) {
+			return true
+		}
+	}
+	return false
+}
