@@ -152,6 +152,23 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 	return out, err
 }
 
+// Refresh tells the working copy dir that owners and modes in it were changed by the deployment itself: the next Checkout,
+// and an operator's git status, then read none of those files again. It is called after fixperms; files whose content may
+// have changed since Checkout are left to be compared. A folder that is no checkout is left alone. It changes nothing
+// but the index.
+func (r *Repositories) Refresh(ctx context.Context, name project.Name, repo project.Repo, dir string) error {
+	if _, err := project.ParseName(string(name)); err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	n, err := worktree.Refresh(ctx, dir)
+	r.Log.Debug().Str("project", string(name)).Str("repo", string(repo)).Int("files", n).Err(err).Msg("refreshed the index")
+	return err
+}
+
 func overwritten(p worktree.Paths) string {
 	first := p.First[:min(len(p.First), 3)]
 	text := fmt.Sprintf("%s that git did not track lay in the way of pushed ones, and went: %s", event.Plural(p.Count, "file"), strings.Join(first, ", "))

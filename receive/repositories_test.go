@@ -151,3 +151,23 @@ func TestCreateMends(t *testing.T) {
 	_, err = w.repos.Create(ctx, "../x", project.Code)
 	require.Equal(t, fault.Usage, fault.KindOf(err))
 }
+
+func TestRefreshAfterFixperms(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	dir := w.clone("a", "app/project.git")
+	head := project.Commit(w.git(dir, "rev-parse", "HEAD"))
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
+	live := w.path("live")
+	_, err := w.repos.Checkout(ctx, "app", project.Code, head, live)
+	require.NoError(t, err)
+	before, err := os.ReadFile(filepath.Join(live, ".git", "index"))
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(filepath.Join(live, "README"), 0o640))
+	require.NoError(t, w.repos.Refresh(ctx, "app", project.Code, live))
+	after, err := os.ReadFile(filepath.Join(live, ".git", "index"))
+	require.NoError(t, err)
+	require.NotEqual(t, before, after, "the index knows the new change time")
+	require.Empty(t, w.git(live, "-c", "core.checkStat=default", "diff-files"), "git need not read the file")
+	require.Error(t, w.repos.Refresh(ctx, "../app", project.Code, live))
+}

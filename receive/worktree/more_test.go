@@ -343,6 +343,15 @@ func TestRefresh(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Equal(t, Paths{1, []string{"dir/b"}}, r.sync(one).LocalChanges)
+
+	// A folder that is no checkout stays as it is.
+	plain := t.TempDir()
+	n, err = Refresh(context.Background(), plain)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	list, err := os.ReadDir(plain)
+	require.NoError(t, err)
+	require.Empty(t, list)
 }
 
 func TestRequestIsChecked(t *testing.T) {

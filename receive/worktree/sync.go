@@ -348,6 +348,10 @@ func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 		return 0, fmt.Errorf("open %s: %w", dir, err)
 	}
 	defer unix.Close(root)
+	var st unix.Stat_t
+	if err := unix.Fstatat(root, gitDir+"/index", &st, unix.AT_SYMLINK_NOFOLLOW); errors.Is(err, unix.ENOENT) || notDir(err) {
+		return 0, nil // no checkout of ours: there is nothing to follow up on, and no .git to make
+	}
 	g, err := openGit(ctx, root, &Request{Dir: dir})
 	if err != nil {
 		return 0, err
