@@ -34,7 +34,7 @@ func NewTable() *Table {
 		alias: map[string]string{},
 	}
 	for _, add := range []func(*Table){addCmd, addTest, addFile, addFileEdit, addFileCopy, addAccount, addPkg, addService, addGit,
-		addWebutil, addVenv, addArchive, addSSHAuth, addCron, addModule} {
+		addWebutil, addVenv, addArchive, addSSHAuth, addCron, addModule, addFileLine} {
 		add(t)
 	}
 	return t
