@@ -354,7 +354,9 @@ func (p *Pipeline) commit(ctx context.Context, r *run, env *procedures.Env, j *J
 		err = p.journal(j, Entry{Kind: Committing, Deployment: d.ID, Changes: changes})
 	}
 	if err == nil {
-		err = p.apply(ctx, d.Project, changes)
+		if err = p.apply(ctx, d.Project, changes); err != nil {
+			err = errors.Join(err, p.revert(ctx, d.Project, changes))
+		}
 	}
 	if err != nil {
 		env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "the branch could not be moved", Lines: p.explain(d, err)})
@@ -415,6 +417,19 @@ func (p *Pipeline) apply(ctx context.Context, name project.Name, changes []RefCh
 	return nil
 }
 
+// revert moves back what apply moved before it failed: the old tree is coming back.
+func (p *Pipeline) revert(ctx context.Context, name project.Name, changes []RefChange) error {
+	var errs []error
+	for _, c := range changes {
+		cur, err := p.cfg.Repos.Get(ctx, name, c.Repo, c.Change.Ref)
+		if err == nil && cur == c.Change.New && cur != c.Change.Old {
+			err = p.cfg.Repos.CompareAndSwap(ctx, name, c.Repo, project.Change{Ref: c.Change.Ref, Old: c.Change.New, New: c.Change.Old})
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // end makes the result final: archive verdict, rotation, journal, notification.
 func (p *Pipeline) end(r *run, env *procedures.Env, j *Journal, res *project.Result) {
 	ctx := context.Background()
@@ -426,11 +441,20 @@ func (p *Pipeline) end(r *run, env *procedures.Env, j *Journal, res *project.Res
 	if err := p.journal(j, Entry{Kind: Ended, Deployment: env.Deployment.ID, Result: res}); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(env.Deployment.ID)).Msg("journal")
 	}
+	p.conclude(ctx, r, env, res)
+}
+
+// conclude does what is left when the journal has ended a deployment. A crash before its record is final does it again.
+func (p *Pipeline) conclude(ctx context.Context, r *run, env *procedures.Env, res *project.Result) {
 	env.Result = *res
 	if err := env.Retain(res.State); err != nil {
 		r.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(p.explain(env.Deployment, err), " ")})
 	}
-	p.sweepPins(ctx, env)
+	live := project.ID("")
+	if res.State == project.Live {
+		live = env.Deployment.ID
+	}
+	p.sweepPins(ctx, env.Deployment.Project, live)
 	if _, skip := env.Prepared.Skips(procedures.NameNotify); !skip {
 		if err := env.Override(ctx, procedures.Notify{}); err != nil {
 			env.Note("notify: %s", strings.Join(p.explain(env.Deployment, err), " "))
@@ -439,22 +463,27 @@ func (p *Pipeline) end(r *run, env *procedures.Env, j *Journal, res *project.Res
 	}
 }
 
-// sweepPins drops the pins of deployments that can neither be live nor be restored.
-func (p *Pipeline) sweepPins(ctx context.Context, env *procedures.Env) {
-	keep, err := env.PinnedBy()
+// sweepPins drops the pins of deployments that can neither be live nor be restored: those without an archive, but for keep.
+func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, keep project.ID) {
+	list, err := p.cfg.Tools.Archives(name).List()
 	if err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("drop pins")
 		return
 	}
+	wanted := map[project.ID]bool{keep: true}
+	for _, a := range list {
+		wanted[project.ID(a.ID)] = true
+	}
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		refs, err := p.cfg.Repos.List(ctx, env.Deployment.Project, repo, pinPrefix)
+		refs, err := p.cfg.Repos.List(ctx, name, repo, pinPrefix)
 		if err != nil {
 			continue
 		}
 		for ref, c := range refs {
-			if keep[project.ID(strings.TrimPrefix(ref, pinPrefix))] {
+			if wanted[project.ID(strings.TrimPrefix(ref, pinPrefix))] {
 				continue
 			}
-			if err := p.cfg.Repos.CompareAndSwap(ctx, env.Deployment.Project, repo, project.Change{Ref: ref, Old: c}); err != nil {
+			if err := p.cfg.Repos.CompareAndSwap(ctx, name, repo, project.Change{Ref: ref, Old: c}); err != nil {
 				p.cfg.Logger.Warn().Err(err).Str("ref", ref).Msg("drop pin")
 			}
 		}

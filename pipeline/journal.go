@@ -89,7 +89,7 @@ func OpenJournal(path string) (*Journal, []Entry, error) {
 	}
 	entries, size, err := readJournal(f)
 	if err == nil {
-		err = f.Truncate(size)
+		err = cutTail(f, size)
 	}
 	if err == nil {
 		err = errors.Join(f.Sync(), vfs.SyncDir(vfs.OS{}, dir))
@@ -99,6 +99,15 @@ func OpenJournal(path string) (*Journal, []Entry, error) {
 		return nil, nil, fmt.Errorf("journal %s: %w", path, err)
 	}
 	return &Journal{path: path, file: f, size: size}, lastOf(entries), nil
+}
+
+// cutTail takes off what follows the whole entries; a journal without a torn tail is left alone.
+func cutTail(f *os.File, size int64) error {
+	st, err := f.Stat()
+	if err != nil || st.Size() == size {
+		return err
+	}
+	return f.Truncate(size)
 }
 
 func lastOf(entries []Entry) []Entry {

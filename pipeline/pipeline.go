@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,6 +154,15 @@ func (p *Pipeline) abandon(r *run) {
 
 // compare refuses a change whose old value is not what the ref holds.
 func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
+	// Two first pushes, of main and of master: the one that went live decides which branch deploys.
+	deployed, err := p.cfg.Repos.Deployed(ctx, d.Project, d.Repo)
+	if err != nil {
+		return err
+	}
+	if deployed != "" && deployed != d.Change.Ref {
+		short := strings.TrimPrefix(deployed, "refs/heads/")
+		return fault.New(fault.Refused, "push", "the deployed branch of %s is %s", d.Project, short).WithHint("git push prod HEAD:%s", short)
+	}
 	cur, err := p.cfg.Repos.Get(ctx, d.Project, d.Repo, d.Change.Ref)
 	if err != nil {
 		return err

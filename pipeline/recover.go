@@ -56,7 +56,17 @@ func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
 	if err != nil {
 		return err
 	}
-	p.finish(r, p.refuse(r, &ended{why: "the server stopped while this waited", busy: true}))
+	if rec.State == project.Waiting || rec.Trigger == project.TriggerPlan {
+		p.finish(r, p.refuse(r, &ended{why: "the server stopped while this waited", busy: true}))
+		return nil
+	}
+	// A task has no journal and no archive: what it did until then stays.
+	res := project.Result{
+		State: project.Failed, Started: rec.At, Kind: fault.Failed.String(), Procedure: "task",
+		Code: rec.LiveCode, Pillar: rec.LivePillar, Reason: "the server stopped in task " + rec.Task, Hint: "what it did until then stays; run it again",
+	}
+	r.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: res.Reason})
+	p.finish(r, res)
 	return nil
 }
 
@@ -85,11 +95,21 @@ func (p *Pipeline) recoverProject(ctx context.Context, name project.Name, path s
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("sweep archives")
 	}
 	if len(entries) == 0 || entries[0].Facts == nil {
+		p.sweepPins(ctx, name, "")
 		return nil
 	}
 	last, facts := entries[len(entries)-1], *entries[0].Facts
 	if last.Kind == Ended {
-		return p.finishRecorded(ctx, facts, last)
+		if err := p.finishRecorded(ctx, facts, last); err != nil {
+			return err
+		}
+		// A push that was pinned, but not yet accepted.
+		live := project.ID("")
+		if last.Result.State == project.Live {
+			live = facts.ID
+		}
+		p.sweepPins(ctx, name, live)
+		return nil
 	}
 	r, err := p.reopen(ctx, project.Record{Deployment: facts, State: project.Running})
 	if err != nil {
@@ -99,7 +119,7 @@ func (p *Pipeline) recoverProject(ctx context.Context, name project.Name, path s
 	return nil
 }
 
-// finishRecorded completes the record of a deployment whose end is in the journal but not in the table.
+// finishRecorded concludes a deployment whose end is in the journal but not in the table.
 func (p *Pipeline) finishRecorded(ctx context.Context, d project.Deployment, e Entry) error {
 	rec, err := p.records.get(ctx, d.ID)
 	if err == nil && rec.State.Terminal() {
@@ -112,7 +132,14 @@ func (p *Pipeline) finishRecorded(ctx context.Context, d project.Deployment, e E
 	if err != nil {
 		return err
 	}
-	p.finish(r, *e.Result)
+	res := *e.Result
+	env, err := p.recoveryEnv(ctx, r, d, res.Code, res.Pillar)
+	if env == nil {
+		p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("conclude")
+	} else {
+		p.conclude(ctx, r, env, &res)
+	}
+	p.finish(r, res)
 	return nil
 }
 
@@ -120,7 +147,11 @@ func (p *Pipeline) finishRecorded(ctx context.Context, d project.Deployment, e E
 func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []Entry, last Entry) project.Result {
 	d := r.rec.Deployment
 	where := place(entries)
-	env, err := p.recoveryEnv(ctx, r, d)
+	code, pillar := d.LiveCode, d.LivePillar
+	if last.Kind == Committing {
+		code, pillar = d.Code, d.Pillar
+	}
+	env, err := p.recoveryEnv(ctx, r, d, code, pillar)
 	res := project.Result{Started: entries[0].Time, Code: d.LiveCode, Pillar: d.LivePillar, Kind: fault.Failed.String()}
 	if env == nil {
 		res.State, res.Reason = project.Failed, shortReason(err)
@@ -128,7 +159,7 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 	}
 	if err != nil {
 		// Without its old configuration the permissions can't be mended, but the tree can come back.
-		r.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + d.LiveCode.Short() + " can't be read: " + shortReason(err)})
+		r.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + code.Short() + " can't be read: " + shortReason(err)})
 	}
 	if last.Kind == Committing {
 		r.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while the branch moved; everything had run, so it moves now"})
@@ -141,9 +172,23 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 		p.end(r, env, j, &res)
 		return res
 	}
+	if c := entryOf(entries, Committing); c != nil {
+		if err := p.revert(ctx, d.Project, c.Changes); err != nil {
+			p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("move the branch back")
+		}
+	}
+	if f := entryOf(entries, Failing); f != nil && f.Result != nil {
+		res.Procedure, res.Step, res.StateID, res.Kind = f.Result.Procedure, f.Result.Step, f.Result.StateID, f.Result.Kind
+	}
 	res.Reason = "the server stopped " + where
 	res.Hint = "push the same commit again to try again"
-	if keepsFailure(entries) || (env.Prepared.Environment() == "dev" && begun(entries, procedures.NameSync)) {
+	if !changed(entries) {
+		res.State = project.RolledBack // there is nothing to bring back
+		r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; nothing was changed yet"})
+		p.end(r, env, j, &res)
+		return res
+	}
+	if keepsFailure(entries) || env.Prepared.Environment() == "dev" {
 		res.State = project.Failed
 		r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; the tree stays as it fell"})
 		p.end(r, env, j, &res)
@@ -151,12 +196,9 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 	}
 	r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; bringing back what was live before"})
 	_, err = p.cfg.Tools.Archives(d.Project).Show(string(d.ID))
-	switch {
-	case err == nil:
+	if err == nil {
 		p.rollback(ctx, r, env, j, &res)
-	case !begun(entries, procedures.NameSync) && !begun(entries, procedures.NameReleaseSync):
-		res.State = project.RolledBack // it stopped before anything was changed
-	default:
+	} else {
 		res.State = project.Failed
 		res.Hint = "there is no archive of the tree before it; look at the tree, then push the same commit again"
 	}
@@ -164,8 +206,8 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 	return res
 }
 
-// recoveryEnv is the environment of a rollback: the configuration is that of what was live.
-func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment) (*procedures.Env, error) {
+// recoveryEnv is the environment of what recovery runs; its configuration is that of the commits which are, or will be, live.
+func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment, code, pillar project.Commit) (*procedures.Env, error) {
 	env := &procedures.Env{
 		Tools: p.cfg.Tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now},
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project),
@@ -174,7 +216,7 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 	if err == nil {
 		env.RemoteLess = set.RemoteLess
 		old := d
-		old.Code, old.Pillar, old.Change = d.LiveCode, d.LivePillar, project.Change{}
+		old.Code, old.Pillar, old.Change = code, pillar, project.Change{}
 		var src procedures.Sources
 		if src, err = p.sources(ctx, old, set, nil); err == nil {
 			env.Prepared, err = procedures.PrepareRollback(ctx, p.cfg.Tools, old, src, r.redact)
@@ -189,39 +231,58 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 	return env, err
 }
 
-// place says where a deployment stopped.
+// place says where a deployment stopped; what earlier recoveries began does not count.
 func place(entries []Entry) string {
-	last := entries[len(entries)-1]
-	switch last.Kind {
-	case Begin:
-		return "in " + last.Procedure
-	case Failing:
-		if last.Result != nil && last.Result.Reason != "" {
-			return "after it had " + last.Result.Reason
+	var last, failing, rolling *Entry
+	for i := range entries {
+		switch e := &entries[i]; {
+		case e.Kind == Failing:
+			failing = e
+		case e.Kind == RollingBack:
+			rolling = e
+		case rolling == nil:
+			last = e
 		}
-		return "after it had failed"
-	case RollingBack:
-		return "during the rollback"
+	}
+	switch {
+	case failing != nil:
+		where := "after it had failed"
+		if failing.Result != nil && failing.Result.Reason != "" {
+			where = "after it had " + failing.Result.Reason
+		}
+		if rolling != nil {
+			where += ", during the rollback"
+		}
+		return where
+	case last != nil && last.Kind == Begin:
+		return "in " + last.Procedure
 	}
 	return "before it began"
 }
 
-func begun(entries []Entry, procedure string) bool {
+// changed tells whether a procedure began that changes what is live.
+func changed(entries []Entry) bool {
 	for _, e := range entries {
-		if e.Kind == Begin && e.Procedure == procedure {
+		if e.Kind == Begin && e.Procedure != procedures.NameArchive {
 			return true
 		}
 	}
 	return false
 }
 
-func keepsFailure(entries []Entry) bool {
-	for _, e := range entries {
-		if e.Kind == Failing {
-			return e.Keep
+// entryOf is the first entry of a kind, nil where there is none.
+func entryOf(entries []Entry, kind EntryKind) *Entry {
+	for i := range entries {
+		if entries[i].Kind == kind {
+			return &entries[i]
 		}
 	}
-	return false
+	return nil
+}
+
+func keepsFailure(entries []Entry) bool {
+	f := entryOf(entries, Failing)
+	return f != nil && f.Keep
 }
 
 // Sweep removes what belongs to no project and no deployment any more: event logs without a record.
