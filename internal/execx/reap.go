@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // Marker is the environment variable that ties a process to the owner that started it (the state directory of a
@@ -19,9 +20,31 @@ func Marker(owner string) string {
 const markerKey = "CORPUS_PROCESS="
 
 // Reap ends, with SIGKILL, every process that a dead owner started and that is still in the session it was started
-// in. It returns how many it found. Processes that went into a session of their own are daemons, and stay. proc is
-// where proc(5) is mounted. The caller must be the owner now.
+// in. It returns how many it found, when none of them runs any more: one that is killed while it starts another leaves
+// that one, so it looks again until a look finds nothing. Processes that went into a session of their own are daemons,
+// and stay. proc is where proc(5) is mounted. The caller must be the owner now.
 func Reap(proc, owner string) (int, error) {
+	seen := map[int]bool{}
+	for try := 0; ; try++ {
+		n, err := reapOnce(proc, owner, seen)
+		if err != nil || n == 0 {
+			return len(seen), err
+		}
+		if try == reapTries {
+			return len(seen), fmt.Errorf("%d processes do not end", n)
+		}
+		time.Sleep(reapPause)
+	}
+}
+
+// A killed process that waits for a disk can take a while to go.
+const (
+	reapTries = 5000
+	reapPause = 2 * time.Millisecond
+)
+
+// reapOnce kills what it finds in one look at proc, and tells how many those were.
+func reapOnce(proc, owner string, seen map[int]bool) (int, error) {
 	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	if err != nil {
 		return 0, err
@@ -37,6 +60,7 @@ func Reap(proc, owner string) (int, error) {
 			continue
 		}
 		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			seen[pid] = true
 			n++
 		}
 	}
