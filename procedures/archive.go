@@ -143,22 +143,6 @@ func (e *Env) Retain(state project.State) error {
 	return err
 }
 
-// PinnedBy are the deployments whose commits must stay: those with an archive, and this one if it is live.
-func (e *Env) PinnedBy() (map[project.ID]bool, error) {
-	list, err := e.Archives(e.Deployment.Project).List()
-	if err != nil {
-		return nil, err
-	}
-	keep := map[project.ID]bool{}
-	for _, a := range list {
-		keep[project.ID(a.ID)] = true
-	}
-	if e.Result.State == project.Live {
-		keep[e.Deployment.ID] = true
-	}
-	return keep, nil
-}
-
 // Held is a tree that an archive holds whole.
 type Held struct {
 	// ID is the deployment that made the archive, Name the archive's folder.
