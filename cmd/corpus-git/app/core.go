@@ -160,7 +160,19 @@ func (c *core) close() error {
 func (c *core) recover(ctx context.Context) error {
 	err := c.pipeline.Recover(ctx)
 	c.runner.sweep()
-	return err
+	all, lerr := c.registry.List(ctx)
+	for _, p := range all {
+		if p.RemoteLess || p.Missing {
+			continue
+		}
+		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+			// The first use of a repository sweeps the quarantines and locks that a crash left.
+			if _, err := c.repos.Deployed(ctx, p.Name, repo); err != nil {
+				c.log.Warn().Err(err).Str("project", p.Name.String()).Str("repository", string(repo)).Msg("open")
+			}
+		}
+	}
+	return errors.Join(err, lerr)
 }
 
 // archive gives the archives of one project, the same Store each time.
