@@ -32,6 +32,8 @@ import (
 //	manifest FILE DIR    write every entry of DIR with type, mode, size, mtime, link and content hash
 //	await FILE [TEXT]    wait until FILE exists (and holds TEXT)
 //	removes-accounts P   when the scenario ends, remove the user and the group that project P got
+//
+// and those of interop_test.go.
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"corpus-git": crashable})
@@ -52,6 +54,9 @@ func TestScenarios(t *testing.T) {
 			case "root":
 				return os.Geteuid() == 0, nil
 			}
+			if holds, known := interopCondition(cond); known {
+				return holds, nil
+			}
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -61,6 +66,10 @@ func TestScenarios(t *testing.T) {
 			"await":    cmdAwait,
 
 			"removes-accounts": cmdRemovesAccounts,
+
+			"same-history": cmdSameHistory,
+			"python":       cmdPython,
+			"jgit":         cmdJGit,
 		},
 	})
 }
@@ -107,6 +116,9 @@ func setupScenario(env *testscript.Env) error {
 		"CORPUS_GIT_ACCOUNTS": "off",
 	} {
 		env.Setenv(k, v)
+	}
+	if err := interopSetup(env); err != nil {
+		return err
 	}
 	env.Values[serverKey{}] = &server{}
 	env.Defer(func() {

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/archive"
+	"corpus-git/internal/execx"
+	"corpus-git/layout"
+	"corpus-git/pipeline"
+	"corpus-git/project"
+)
+
+// moment is what must be the old or the new after a crash.
+type moment struct {
+	trees        string
+	code, pillar string // the branches, as git ls-remote sees them
+	records      []project.Record
+}
+
+func (m *crashed) now() moment {
+	m.t.Helper()
+	var w moment
+	var err error
+	w.trees, err = trees(m.paths())
+	require.NoError(m.t, err)
+	w.code, w.pillar = m.branch("code"), m.branch("pillar")
+	w.records = m.records()
+	return w
+}
+
+// branch is the commit that the deployed branch holds, asked over ssh.
+func (m *crashed) branch(repo string) string {
+	m.t.Helper()
+	commit := ""
+	for line := range strings.Lines(m.git("code", "ls-remote", m.remote(repo))) {
+		c, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if ref == "refs/heads/master" {
+			commit = c
+		}
+		if strings.HasPrefix(ref, "refs/corpus") {
+			m.fail("ls-remote shows %s", ref)
+		}
+	}
+	return commit
+}
+
+func (m *crashed) records() []project.Record {
+	m.t.Helper()
+	var doc struct{ Deployments []project.Record }
+	require.NoError(m.t, json.Unmarshal([]byte(m.must("deployments", m.project, "--json", "--limit", "1000")), &doc))
+	return doc.Deployments
+}
+
+// entries are those of the last deployment in the journal.
+func (m *crashed) entries() (kinds []pipeline.EntryKind, id project.ID) {
+	text, err := os.ReadFile(m.state().Journal(m.project))
+	if os.IsNotExist(err) {
+		return nil, ""
+	}
+	require.NoError(m.t, err)
+	for line := range strings.Lines(string(text)) {
+		var e pipeline.Entry
+		if len(line) < 10 || json.Unmarshal([]byte(line[9:]), &e) != nil {
+			continue // torn
+		}
+		if e.Kind == pipeline.Accepted {
+			kinds, id = nil, e.Deployment
+		}
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds, id
+}
+
+// check holds everything that must be true after a crash and a restart against what was before the action.
+func (m *crashed) check(before moment, a action) (live bool) {
+	m.t.Helper()
+	after := m.now()
+	// What was live before, or what was complete when the journal said "committing".
+	if after.trees != before.trees {
+		text, err := os.ReadFile(filepath.Join(m.hook, "new"))
+		if err != nil {
+			m.fail("the trees are not the old ones, and no new ones were ready (%v):\n%s", err, difference(before.trees, after.trees))
+		}
+		if after.trees != string(text) {
+			m.fail("the trees are neither the old ones nor the new ones\n--- old\n%s\n--- new\n%s", difference(before.trees, after.trees), difference(string(text), after.trees))
+		}
+		live = true
+	}
+	if live && !a.good {
+		m.fail("what had to fail is live")
+	}
+	if live && a.trees != "" && after.trees != a.trees {
+		m.fail("not the tree of the archive came back:\n%s", difference(a.trees, after.trees))
+	}
+	code, pillar := before.code, before.pillar
+	if live {
+		code, pillar = a.code, a.pillar
+	}
+	if after.code != code || after.pillar != pillar {
+		m.fail("live=%v, but the branches are at %q and %q, not at %q and %q", live, after.code, after.pillar, code, pillar)
+	}
+	// The record.
+	if n := len(after.records) - len(before.records); n < 0 || n > 1 {
+		m.fail("%d new records", n)
+	} else if n == 0 && live {
+		m.fail("no record of what is live")
+	} else if n == 1 {
+		r := after.records[0]
+		good := r.State == project.Live
+		if good != live || (!live && r.State != project.RolledBack && r.State != project.Refused) || r.Result == nil || r.Result.Reason == "" && !live {
+			m.fail("live=%v, but the record says %s: %+v", live, r.State, r.Result)
+		}
+		if r.Result.Code != project.Commit(code) || r.Result.Pillar != project.Commit(pillar) {
+			m.fail("the record says that %q and %q are live: %q and %q are", r.Result.Code, r.Result.Pillar, code, pillar)
+		}
+		want := "rolled back in"
+		switch r.State {
+		case project.Live:
+			want = "live in"
+		case project.Refused:
+			want = "refused: nothing was changed"
+		}
+		if text := m.must("logs", m.project, string(r.ID)); !strings.Contains(text, "=====> "+want) {
+			m.fail("the log of %s does not say %q:\n%s", r.ID, want, text)
+		}
+	}
+	for i, r := range after.records {
+		if !r.State.Terminal() {
+			m.fail("the record of %s is still %s", r.ID, r.State)
+		}
+		if i > 0 && after.records[i-1].At.Before(r.At) {
+			m.fail("the records are out of order")
+		}
+	}
+	kinds, id := m.entries()
+	if len(kinds) > 0 && kinds[len(kinds)-1] != pipeline.Ended {
+		m.fail("the journal is open: %v", kinds)
+	}
+	if len(after.records) > len(before.records) && after.records[0].ID == id {
+		committed := strings.Contains(strings.Join(strs(kinds), " "), "committing")
+		if committed != live {
+			m.fail("live=%v, and the journal says %v", live, kinds)
+		}
+	}
+	m.leaks()
+	return live
+}
+
+func strs(kinds []pipeline.EntryKind) (out []string) {
+	for _, k := range kinds {
+		out = append(out, string(k))
+	}
+	return out
+}
+
+// half are the names of what is being made or deleted.
+var half = regexp.MustCompile(`^(\.tmp-.*|\.trash-.*|incoming-.*|.*\.lock|tmp_(obj|pack|idx)_.*|\.corpus-git-tmp-.*|corpus-git\.checkout)$`)
+
+// leaks fails on whatever a crash left lying about.
+func (m *crashed) leaks() {
+	m.t.Helper()
+	var left []string
+	// Deleting goes on in the background.
+	for range 200 {
+		left = m.leftovers()
+		if len(left) == 0 {
+			break
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	if len(left) > 0 {
+		m.fail("left over:\n%s", strings.Join(left, "\n"))
+	}
+	if n, err := marked(m.state()); err != nil || len(n) > 0 {
+		m.fail("processes of steps run still: %v (%v)", n, err)
+	}
+	// Archives are whole or absent, and those that are there have a verdict.
+	store := archive.New(m.paths(), archive.Config{})
+	list, err := store.List()
+	require.NoError(m.t, err)
+	ids := map[string]bool{}
+	for _, a := range list {
+		ids[a.ID] = true
+		if a.Verdict == archive.Pending {
+			m.fail("the archive of %s has no verdict", a.ID)
+		}
+		if a.Rollback != nil && a.Rollback.Done.IsZero() {
+			m.fail("the rollback of %s is not done", a.ID)
+		}
+		if a.Rollback != nil && !a.Rollback.Proof.Exact() {
+			m.fail("the rollback of %s was not exact: %+v", a.ID, a.Rollback.Proof)
+		}
+		if !a.Whole {
+			continue
+		}
+		p, err := store.Verify(m.t.Context(), a.ID)
+		if err != nil || !p.Exact() {
+			m.fail("the archive of %s is not whole: %+v (%v)", a.ID, p, err)
+		}
+	}
+	names, err := os.ReadDir(m.paths().Archives())
+	require.NoError(m.t, err)
+	for _, n := range names {
+		if _, id, ok := layout.ParseArchiveName(n.Name()); n.Name() != ".spare" && (!ok || !ids[id]) {
+			m.fail("%s is in archives, and is no archive", n.Name())
+		}
+	}
+	// Pins belong to an archive, or to what is live.
+	_, last := m.entries()
+	for _, dir := range []string{m.paths().ProjectGit(), m.paths().PillarGit()} {
+		for line := range strings.Lines(m.refs(dir)) {
+			_, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+			id, pin := strings.CutPrefix(ref, "refs/corpus/deployments/")
+			switch {
+			case !pin && ref != "refs/heads/master":
+				m.fail("%s has %s", dir, ref)
+			case pin && !ids[id] && id != string(last):
+				m.fail("%s pins for nothing: %s", dir, ref)
+			}
+		}
+	}
+}
+
+// leftovers are half made things anywhere below the root.
+func (m *crashed) leftovers() (left []string) {
+	err := filepath.WalkDir(m.root.Path(), func(path string, d fs.DirEntry, err error) error {
+		if os.IsNotExist(err) {
+			return nil // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(m.root.Path(), path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !half.MatchString(d.Name()):
+		case strings.HasSuffix(rel, "/.git/corpus-git.lock") && !strings.Contains(rel, "/.git/refs/"):
+			// flock(2) guards a working copy; the file stays.
+		case strings.Contains(rel, ".failed/") || strings.Contains(rel, "/.spare/"):
+			// A failed tree is kept as it fell.
+		default:
+			left = append(left, rel)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		left = append(left, err.Error())
+	}
+	return left
+}
+
+// marked are the processes that belong to steps of this server.
+func marked(state layout.State) (found []string, err error) {
+	key := strings.SplitN(execx.Marker(state.Path()), ":", 2)[0]
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		text, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err == nil && strings.Contains("\x00"+string(text), "\x00"+key) {
+			line, _ := os.ReadFile(filepath.Join(d, "cmdline"))
+			found = append(found, filepath.Base(d)+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found, err
+}
+
+func (m *crashed) refs(dir string) string {
+	m.t.Helper()
+	return m.git("code", "--git-dir", dir, "for-each-ref", "--format=%(objectname) %(refname)")
+}
+
+// durable is everything that a second restart must leave as it is.
+func (m *crashed) durable() string {
+	m.t.Helper()
+	var b strings.Builder
+	text, err := trees(m.paths())
+	require.NoError(m.t, err)
+	b.WriteString(text)
+	for _, dir := range []string{m.paths().ProjectGit(), m.paths().PillarGit()} {
+		b.WriteString("[refs]\n" + m.refs(dir) + "\n")
+		head, err := os.ReadFile(filepath.Join(dir, "HEAD"))
+		require.NoError(m.t, err)
+		b.Write(head)
+	}
+	for _, dir := range []string{m.state().Journals(), m.state().Events(m.project), m.paths().Archives()} {
+		b.WriteString("[" + filepath.Base(dir) + "]\n")
+		if _, err := os.Stat(dir); err == nil {
+			text, err := manifest(dir)
+			require.NoError(m.t, err)
+			b.WriteString(text)
+		}
+	}
+	b.WriteString("[records]\n" + m.must("deployments", m.project, "--json", "--limit", "1000"))
+	return b.String()
+}
+
+// difference shows the lines that only one of two manifests has.
+func difference(a, b string) string {
+	count := map[string]int{}
+	for line := range strings.Lines(a) {
+		count[line]++
+	}
+	for line := range strings.Lines(b) {
+		count[line]--
+	}
+	var out []string
+	for line, n := range count {
+		switch {
+		case n > 0:
+			out = append(out, line[:len(line)-1]+"   <- gone")
+		case n < 0:
+			out = append(out, line[:len(line)-1]+"   <- came")
+		}
+	}
+	sort.Strings(out)
+	if len(out) > 40 {
+		out = append(out[:40], "…")
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// action is something that changes what is live, and dies in the middle.
+type action struct {
+	name         string
+	cmd          *exec.Cmd
+	good         bool   // it goes live if nothing kills it
+	code, pillar string // the branches, once it is live
+	trees        string // the manifest, once it is live, where it is known beforehand
+}
+
+// kinds are the actions to die in. Each makes its own preparations on a server that is up.
+var kinds = []struct {
+	name string
+	make func(m *crashed) action
+}{
+	{"first", func(m *crashed) action {
+		m.commits++
+		name := fmt.Sprintf("first%d", m.commits)
+		m.create(name)
+		m.grant(name)
+		c := m.commit("code", false)
+		return action{cmd: m.pushCommand("code", "HEAD:master"), good: true, code: c}
+	}},
+	{"good", func(m *crashed) action {
+		c := m.commit("code", false)
+		return action{cmd: m.pushCommand("code", "HEAD:master"), good: true, code: c, pillar: m.branch("pillar")}
+	}},
+	{"failing", func(m *crashed) action {
+		m.commit("code", true)
+		return action{cmd: m.pushCommand("code", "HEAD:master")}
+	}},
+	{"pillar", func(m *crashed) action {
+		c := m.commit("pillar", false)
+		return action{cmd: m.pushCommand("pillar", "HEAD:master"), good: true, pillar: c, code: m.branch("code")}
+	}},
+	{"failing pillar", func(m *crashed) action {
+		m.commit("pillar", true)
+		return action{cmd: m.pushCommand("pillar", "HEAD:master")}
+	}},
+	{"redeploy", func(m *crashed) action {
+		return action{cmd: m.pushCommand("code", m.branch("code")+":refs/deploy/now"), good: true, code: m.branch("code"), pillar: m.branch("pillar")}
+	}},
+	{"rollback", func(m *crashed) action {
+		was := m.now()
+		m.goLive("code")
+		cmd := exec.CommandContext(m.t.Context(), m.exe, "rollback", m.project)
+		cmd.Env, cmd.Dir = m.env, m.dir
+		return action{cmd: cmd, good: true, code: was.code, pillar: was.pillar, trees: was.trees}
+	}},
+}
+
+func (m *crashed) pushCommand(repo, refspec string) *exec.Cmd {
+	return m.gitCommand(repo, "push", "-q", "-f", m.remote(repo), refspec)
+}
+
+// goLive pushes a new commit that nothing kills.
+func (m *crashed) goLive(repo string) {
+	m.t.Helper()
+	c := m.commit(repo, false)
+	cmd := m.pushCommand(repo, "HEAD:master")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		m.fail("a push that nothing disturbs: %v\n%s", err, out)
+	}
+	if got := m.branch(repo); got != c {
+		m.fail("a push that nothing disturbs left the branch at %q", got)
+	}
+}
+
+// prepare makes a project in which code, pillar and untracked files are live.
+func (m *crashed) prepare() {
+	m.serve()
+	m.goLive("code")
+	m.uploads()
+	m.goLive("pillar")
+}
+
+// act runs an action to its end or to the server's; the output is for a failure's report.
+func (m *crashed) start(a action) (wait func() (string, error)) {
+	var out bytes.Buffer
+	a.cmd.Stdout, a.cmd.Stderr = &out, &out
+	require.NoError(m.t, a.cmd.Start())
+	return func() (string, error) {
+		err := a.cmd.Wait()
+		return out.String(), err
+	}
+}
+
+// clear forgets what earlier actions said.
+func (m *crashed) clear() {
+	m.disarm()
+	for _, name := range []string{"new", "points"} {
+		if err := os.Remove(m.hook + "/" + name); err != nil && !os.IsNotExist(err) {
+			require.NoError(m.t, err)
+		}
+	}
+}
+
+func (m *crashed) points() []string {
+	text, _ := os.ReadFile(m.hook + "/points")
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// recovered checks after a restart, restarts once more, and sees that this changes nothing.
+func (m *crashed) recovered(before moment, a action) (live bool) {
+	m.t.Helper()
+	live = m.check(before, a)
+	once := m.durable()
+	m.kill()
+	m.kills++
+	m.serve()
+	if twice := m.durable(); once != twice {
+		m.fail("a second restart changed:\n%s", difference(once, twice))
+	}
+	return live
+}
+
+// tally is what the summary says.
+type tally struct{ kills, boundaries, recoveries, random, live, old atomic.Int64 }
+
+func TestCrash(t *testing.T) {
+	seed, random := uint64(time.Now().UnixNano()), 25
+	if s := os.Getenv("CORPUS_GIT_CRASH_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+		seed = n
+	}
+	long := os.Getenv("CORPUS_GIT_CRASH_KILLS")
+	if long != "" {
+		n, err := strconv.Atoi(long)
+		require.NoError(t, err)
+		random = n
+	}
+	t.Logf("CORPUS_GIT_CRASH_SEED=%d", seed)
+	begun := time.Now()
+	var sum tally
+	t.Run("at", func(t *testing.T) {
+		for i, k := range kinds {
+			t.Run(k.name, func(t *testing.T) {
+				t.Parallel()
+				m := newCrashed(t, seed+uint64(i))
+				defer func() { sum.kills.Add(int64(m.kills)) }()
+				m.prepare()
+				atEveryBoundary(m, k.make, &sum)
+
+			})
+		}
+		const workers = 2
+		for w := range workers {
+			t.Run(fmt.Sprintf("random moments %d", w), func(t *testing.T) {
+				t.Parallel()
+				m := newCrashed(t, seed+100+uint64(w))
+				defer func() { sum.kills.Add(int64(m.kills)) }()
+				m.prepare()
+				atRandomMoments(m, (random+w)/workers, &sum)
+
+			})
+		}
+	})
+	t.Logf("%d kills in %s: %d at journal boundaries, %d at boundaries of recoveries, %d at random moments; afterwards %d times the old tree was live, %d times the new one",
+		sum.kills.Load(), time.Since(begun).Round(time.Second), sum.boundaries.Load(), sum.recoveries.Load(), sum.random.Load(), sum.old.Load(), sum.live.Load())
+}
+
+// atEveryBoundary lets the action die at its first boundary, at its second, and so on, until it lives through all of them.
+// Each recovery dies at its first boundary, the next at its second, and so on.
+func atEveryBoundary(m *crashed, prepare func(*crashed) action, sum *tally) {
+	m.t.Helper()
+	for n := 0; ; n++ {
+		a := prepare(m)
+		before := m.now()
+		m.clear()
+		m.arm(n)
+		out, err := m.start(a)()
+		armed := m.armed()
+		if armed {
+			// It came to its end.
+			m.disarm()
+			if (err == nil) != a.good {
+				m.fail("undisturbed, it ended with %v:\n%s", err, out)
+			}
+			if live := m.recovered(before, a); live != a.good {
+				m.fail("undisturbed, live=%v", live)
+			}
+			if n < 7 {
+				m.fail("there were only %d boundaries", n)
+			}
+			return
+		}
+		m.died(<-m.ended)
+		m.server = nil
+		sum.boundaries.Add(1)
+		points := m.points()
+		m.note("killed at boundary %d, %s", n, points[len(points)-1])
+		for r := 0; ; r++ {
+			m.arm(r)
+			m.begin()
+			if m.up() {
+				break
+			}
+			sum.recoveries.Add(1)
+			points := m.points()
+			m.note("recovery killed at its boundary %d, %s", r, points[len(points)-1])
+		}
+		m.disarm()
+		if m.recovered(before, a) {
+			sum.live.Add(1)
+		} else {
+			sum.old.Add(1)
+		}
+		m.mend()
+	}
+}
+
+// mend is the next push: it works and goes live.
+func (m *crashed) mend() {
+	m.t.Helper()
+	if m.branch("pillar") != "" && m.git("pillar", "rev-parse", "HEAD") != m.branch("pillar") {
+		m.goLive("pillar")
+	}
+	m.goLive("code")
+}
+
+func (m *crashed) armed() bool {
+	_, err := os.Stat(m.hook + "/arm")
+	return err == nil
+}
+
+// atRandomMoments kills the server n times while it works, or while it recovers.
+func atRandomMoments(m *crashed, n int, sum *tally) {
+	m.t.Helper()
+	usual := map[string]time.Duration{}
+	ready := 300 * time.Millisecond
+	for done := 0; done < n; {
+		k := kinds[m.rng.IntN(len(kinds))]
+		if k.name == "first" && m.rng.IntN(3) > 0 {
+			continue
+		}
+		back := m.project
+		a := k.make(m)
+		before := m.now()
+		m.clear()
+		if usual[k.name] == 0 {
+			usual[k.name] = 700 * time.Millisecond
+		}
+		after := time.Duration(m.rng.Int64N(int64(usual[k.name])))
+		begun := time.Now()
+		wait := m.start(a)
+		ended := make(chan error, 1)
+		var out string
+		go func() {
+			text, err := wait()
+			out = text
+			ended <- err
+		}()
+		whole := false
+		select {
+		case err := <-ended:
+			whole = true
+			usual[k.name] = (usual[k.name]*3 + time.Since(begun)*5/4) / 4
+			if (err == nil) != a.good {
+				m.fail("undisturbed, it ended with %v:\n%s", err, out)
+			}
+		case <-time.After(after):
+		}
+		m.kill()
+		m.kills++
+		done++
+		sum.random.Add(1)
+		m.note("%s killed after %s (of %s)", k.name, after, usual[k.name])
+		if !whole {
+			<-ended
+			usual[k.name] = usual[k.name] * 21 / 20
+		}
+		for done < n && m.rng.IntN(3) > 0 {
+			begun := time.Now()
+			m.begin()
+			up := make(chan bool, 1)
+			after := time.Duration(m.rng.Int64N(int64(ready)))
+			go func() { time.Sleep(after); up <- true }()
+			<-up
+			m.kill()
+			m.kills++
+			done++
+			sum.random.Add(1)
+			m.note("restart killed after %s", time.Since(begun))
+		}
+		started := time.Now()
+		m.serve()
+		ready = (ready*3 + time.Since(started)) / 4
+		live := m.recovered(before, a)
+		if whole && live != a.good {
+			m.fail("undisturbed, live=%v", live)
+		}
+		if live {
+			sum.live.Add(1)
+		} else {
+			sum.old.Add(1)
+		}
+		m.mend()
+		if back != m.project {
+			m.must("project", "destroy", m.project, "--yes")
+			m.use(back)
+		}
+	}
+}
