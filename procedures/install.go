@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
@@ -52,7 +53,7 @@ func (Install) Run(ctx context.Context, env *Env) error {
 		names[i] = s.Name
 	}
 	text := event.Plural(len(steps), "step")
-	if d := env.Usual[NameInstall]; d > 0 {
+	if d := env.Usual[NameInstall]; d >= time.Second {
 		text += ", about " + event.Rough(d) + " by past deployments"
 	}
 	env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: NameInstall, Text: text, Lines: names, Of: len(steps)})

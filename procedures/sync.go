@@ -23,32 +23,34 @@ func (Sync) Name() string { return NameSync }
 
 // Run implements Procedure.
 func (Sync) Run(ctx context.Context, env *Env) error {
-	var did, lines []string
+	var made, did, lines []string
 	if env.ownsFiles() {
-		made, err := accounts(ctx, env)
+		who, err := accounts(ctx, env)
 		if err != nil {
 			return fault.New(fault.KindOf(err), NameSync, "%w", err)
 		}
-		did = append(did, made...)
+		made = append(made, who...)
 	} else {
 		lines = append(lines, "users and groups: "+env.leftOwners())
 	}
 	if !env.RemoteLess {
 		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-			made, err := env.Repos.Create(ctx, env.Deployment.Project, repo)
+			isNew, err := env.Repos.Create(ctx, env.Deployment.Project, repo)
 			if err != nil {
 				return fault.New(fault.Internal, NameSync, "repository %s.git: %w", repo, err)
 			}
-			if made {
-				did = append(did, string(repo)+".git")
+			if isNew {
+				made = append(made, string(repo)+".git")
 			}
 		}
 	}
-	made, err := EnsureDirs(env.FS, env.Paths, !env.RemoteLess)
+	dirs, err := EnsureDirs(env.FS, env.Paths, !env.RemoteLess)
 	if err != nil {
 		return fault.New(fault.Internal, NameSync, "%w", err)
 	}
-	did = append(did, made...)
+	if made = append(made, dirs...); len(made) > 0 {
+		did = append(did, "made "+strings.Join(made, ", "))
+	}
 	links := Links{FS: env.FS, Root: env.Root}
 	linked, err := links.Link(env.Deployment.Project.String())
 	if err != nil {
@@ -70,7 +72,7 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 		code, pillar := env.Remotes(env.Deployment.Project)
 		lines = append(lines, "push code to    "+code, "push pillar to  "+pillar)
 	}
-	env.Summarize(lines, "%s", "made "+strings.Join(did, ", "))
+	env.Summarize(lines, "%s", strings.Join(did, ", "))
 	return nil
 }
 

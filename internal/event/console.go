@@ -199,9 +199,11 @@ func Seconds(d time.Duration) string {
 	}
 }
 
-// Rough writes a duration as people say it: 0.2s, 12s, 3m, 2h.
+// Rough writes a duration as people say it: 0.04s, 1.6s, 12s, 3m, 2h.
 func Rough(d time.Duration) string {
 	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%.2fs", d.Seconds())
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	case d < 2*time.Minute:
