@@ -11,7 +11,6 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/saltyaml"
 	"corpus-git/sls/fileroot"
-	"corpus-git/sls/jinja"
 	"corpus-git/sls/modules"
 	"corpus-git/sls/render"
 	"corpus-git/sls/state"
@@ -150,72 +149,6 @@ func compile(ctx context.Context, in *Input, log func(line string)) (*Program, e
 		return nil, withOp(err, in.SLS)
 	}
 	return p, nil
-}
-
-// checkModules looks at the execution functions that states name: module.run, and fun in onlyif and unless.
-func (c *compiler) checkModules(chunks []*chunk) error {
-	known := func(x *chunk, at pos, name string) error {
-		if c.renderer.Modules().Has(name) {
-			return nil
-		}
-		if at.src == nil {
-			at = x.at
-		}
-		return c.unknownModule(name, at.at())
-	}
-	for _, x := range chunks {
-		if x.module == "module" {
-			for _, fun := range state.ModuleFunctions(x.name, x.args) {
-				if err := known(x, x.at, fun); err != nil {
-					return err
-				}
-			}
-		}
-		for _, key := range []string{"onlyif", "unless"} {
-			v, _ := x.global.GetStr(key)
-			for _, e := range items(v) {
-				if d, ok := e.(*py.Dict); ok {
-					if fun, has := d.GetStr("fun"); has {
-						if err := known(x, x.globalAt[key], py.Str(fun)); err != nil {
-							return err
-						}
-					}
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// checkTemplates parses the templates of file states that are there already; what they say is found before anything ran.
-func (c *compiler) checkTemplates(ctx context.Context, chunks []*chunk) error {
-	done := map[string]bool{}
-	for _, x := range chunks {
-		if v, ok := x.args.GetStr("template"); !ok || v != "jinja" || x.fun == "recurse" {
-			continue
-		}
-		v, _ := x.args.GetStr("source")
-		for _, s := range items(v) {
-			src, ok := s.(string)
-			if !ok || !strings.HasPrefix(src, "salt://") || done[src] {
-				continue
-			}
-			done[src] = true
-			f, err := c.in.Roots.Find(src)
-			if err != nil {
-				continue // it may be made by an earlier step, or be one of several
-			}
-			raw, err := f.Read()
-			if err != nil {
-				return fault.New(fault.Internal, compileOp+" "+src, "%w", err)
-			}
-			c.inputs = append(c.inputs, rendered{f, string(raw)})
-			if err := c.renderer.Parse(f.Display(), string(raw)); err != nil {
-				return c.jinjaError(ctx, err)
-			}
-		}
-	}
-	return nil
 }
 
 func withOp(err error, sls string) error {
@@ -376,124 +309,6 @@ func (c *compiler) document(ctx context.Context, f fileroot.File, src *source, r
 		return nil, c.yamlError(src, err)
 	}
 	return parseDocument(src, doc.Root)
-}
-
-// yamlError moves an error from the rendered text to the file, and drops the rendered line, which can hold a secret.
-func (c *compiler) yamlError(src *source, err error) error {
-	var f *fault.Error
-	if !errors.As(err, &f) {
-		return err
-	}
-	out := *f
-	at := pos{src, f.At.Line}.at()
-	if at.Text == strings.TrimRight(f.At.Text, "\r") {
-		at.Col = f.At.Col
-	}
-	out.At = at
-	out.Op = ""
-	return &out
-}
-
-// jinjaError gives an error of a template its line, and tells what must wait for its turn.
-func (c *compiler) jinjaError(ctx context.Context, err error) error {
-	var je *jinja.Error
-	if !errors.As(err, &je) {
-		return err
-	}
-	var d *modules.DeferError
-	if errors.As(err, &d) {
-		return &deferral{Deferred{File: je.Template, Line: je.Line, Why: d.Error()}}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	f := je.Fault("")
-	f.At = c.place(je.Template, je.Line)
-	var u *modules.UnknownError
-	if errors.As(err, &u) {
-		return c.unknownModule(u.Function, f.At)
-	}
-	if je.Class == jinja.ClassUndefined {
-		for _, u := range c.uses(ctx) {
-			if !u.Known && u.Template == je.Template && u.Line == je.Line {
-				return c.unknownModule(u.Function, f.At)
-			}
-		}
-	}
-	if je.Class == jinja.ClassNotFound {
-		f.Err = fmt.Errorf("the template %s is not there", je.Msg)
-		f.Hint = "check the path: it is looked for on the file roots of salt://"
-		if strings.HasPrefix(je.Msg, "makina-states/") {
-			f.Hint = makinaHint
-		}
-	}
-	return f
-}
-
-const makinaHint = "it belongs to makina-states: put that tree on the file roots, and install salt-call to run it"
-
-// unknownModule tells a typo from a function of salt that Salt itself may have.
-func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
-	if near := closestFunction(name, c.renderer.Modules().Names()); near != "" {
-		return fault.New(fault.Failed, "", "salt has no function '%s'", name).WithPos(at).WithHint("did you mean salt['%s']?", near)
-	}
-	return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "salt['" + name + "']"}}).
-		WithPos(at).WithHint("with salt-call installed, runner auto or salt-call runs the file")
-}
-
-// place is a line of a template, with its text where the template can be found.
-func (c *compiler) place(name string, line int) fault.Pos {
-	at := fault.Pos{File: name, Line: line}
-	var raw string
-	for _, r := range c.inputs {
-		if r.file.Display() == name {
-			raw = r.src
-		}
-	}
-	if raw == "" {
-		if f, err := c.in.Roots.Find(name); err == nil {
-			if b, err := f.Read(); err == nil {
-				raw = string(b)
-			}
-		}
-	}
-	lines := strings.Split(raw, "\n")
-	if line > 0 && line <= len(lines) {
-		at.Text = strings.TrimRight(lines[line-1], "\r")
-	}
-	return at
-}
-
-// inspect checks what can be checked of a deferred file: the syntax of its templates, and the functions of salt
-// that they name.
-func (c *compiler) inspect(ctx context.Context) error {
-	for _, r := range c.inputs {
-		uses, err := c.renderer.Inspect(ctx, r.file, r.src)
-		if err != nil {
-			return c.jinjaError(ctx, err)
-		}
-		guarded := map[string]bool{}
-		for _, u := range uses {
-			guarded[u.Function] = guarded[u.Function] || !u.Called
-		}
-		for _, u := range uses {
-			if !u.Known && !guarded[u.Function] {
-				return withOp(c.unknownModule(u.Function, c.place(u.Template, u.Line)), c.in.SLS)
-			}
-		}
-	}
-	return nil
-}
-
-// uses are the functions of salt that the templates so far name.
-func (c *compiler) uses(ctx context.Context) []render.Use {
-	var out []render.Use
-	for _, r := range c.inputs {
-		if uses, err := c.renderer.Inspect(ctx, r.file, r.src); err == nil {
-			out = append(out, uses...)
-		}
-	}
-	return out
 }
 
 func need(p pos, n Need) error {

@@ -222,9 +222,9 @@ func (h *high) targetsIn(a argument) ([]found, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case ref.module == "":
-		case ref.module == "id":
+		switch ref.module {
+		case "":
+		case "id":
 			f, ok := h.findAny(ref.target)
 			if !ok {
 				e := failf(a.at, "%s: there is no state '%s'", a.key, ref.target)
@@ -234,7 +234,7 @@ func (h *high) targetsIn(a argument) ([]found, error) {
 				return nil, e.WithHint("check the ID, and whether the SLS that declares it is included")
 			}
 			out = append(out, f)
-		case ref.module == "sls":
+		case "sls":
 			all := h.findSLS(ref.target)
 			if len(all) == 0 {
 				return nil, failf(a.at, "%s: no state comes from the SLS '%s'", a.key, ref.target).WithHint("include it")

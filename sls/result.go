@@ -115,8 +115,9 @@ func (r *StepResult) Counts() (right, changed, failed int) {
 type Stream string
 
 const (
-	// Stdout and Stderr are those of a state's command.
+	// Stdout is that of a state's command.
 	Stdout Stream = "stdout"
+	// Stderr is that of a state's command.
 	Stderr Stream = "stderr"
 	// Log is what a runner or a template says itself.
 	Log Stream = "log"

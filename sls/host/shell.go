@@ -70,7 +70,7 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	cred, err := h.CredFor(s.RunAs)
 	if err != nil {
 		if errors.Is(err, ErrNoAccount) {
-			return res, fmt.Errorf("User '%s' is not available", s.RunAs)
+			return res, saltSays("User '%s' is not available", s.RunAs)
 		}
 		return res, err
 	}
@@ -89,7 +89,7 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	}
 	res.Dir = s.Dir
 	if st, err := os.Stat(s.Dir); !filepath.IsAbs(s.Dir) || err != nil || !st.IsDir() {
-		return res, fmt.Errorf("Specified cwd '%s' either not absolute or does not exist", s.Dir)
+		return res, saltSays("Specified cwd '%s' either not absolute or does not exist", s.Dir)
 	}
 	if s.Path == "" {
 		s.Path = DefaultShell
@@ -97,7 +97,7 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	argv := s.Argv
 	if len(argv) == 0 {
 		if st, err := os.Stat(s.Path); err != nil || st.IsDir() || st.Mode()&0o111 == 0 {
-			return res, fmt.Errorf("The shell %s is not available", s.Path)
+			return res, saltSays("The shell %s is not available", s.Path)
 		}
 		argv = []string{s.Path, "-c", s.Line}
 	}
@@ -140,7 +140,7 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 		}
 		var perr *fs.PathError
 		if errors.As(err, &perr) {
-			return res, fmt.Errorf("Unable to run command: %w", perr)
+			return res, saltSays("Unable to run command: %w", perr)
 		}
 		return res, err
 	}
@@ -150,7 +150,7 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 func (h *Host) withGroup(cred *Cred, group string) (*Cred, error) {
 	g, err := h.Users.Group(group)
 	if err != nil {
-		return nil, fmt.Errorf("Group '%s' is not available", group)
+		return nil, saltSays("Group '%s' is not available", group)
 	}
 	if cred == nil {
 		if g.GID == h.EGID {
@@ -187,7 +187,7 @@ func readableDir(dir string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	st, err := f.Stat()
 	return err == nil && st.IsDir()
 }
@@ -254,3 +254,6 @@ func (t *tee) flush() {
 		_ = t.lines.Close()
 	}
 }
+
+// saltSays is an error in Salt's own words, which begin with a capital letter.
+func saltSays(format string, args ...any) error { return fmt.Errorf(format, args...) }

@@ -22,10 +22,7 @@ import (
 // simple makes a filter of a function that looks at the value and positional arguments alone.
 func simple(fn func(v any, args []any) (any, error)) jinja.FilterFunc {
 	return func(_ *jinja.Context, v any, args []any, kw *py.Dict) (any, error) {
-		for _, x := range kw.Values() {
-			args = append(args, x)
-		}
-		return fn(v, args)
+		return fn(v, append(append([]any{}, args...), kw.Values()...))
 	}
 }
 

@@ -75,16 +75,16 @@ func one(t *testing.T, o Options, name string, src []byte) {
 	var golden, builtin string
 	for _, f := range a.Files {
 		text := strings.ReplaceAll(string(f.Data), "@D@", work)
-		switch {
-		case f.Name == "golden":
+		switch f.Name {
+		case "golden":
 			golden = string(f.Data)
-		case f.Name == "golden.builtin":
+		case "golden.builtin":
 			builtin = string(f.Data)
-		case f.Name == "pillar.json":
+		case "pillar.json":
 			v, err := py.FromJSON(text)
 			require.NoError(t, err)
 			in.Pillar = v.(*py.Dict)
-		case f.Name == "setup.sh":
+		case "setup.sh":
 			cmd := exec.Command("/bin/sh", "-ec", "umask 022\n"+text)
 			cmd.Dir = work
 			out, err := cmd.CombinedOutput()

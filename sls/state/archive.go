@@ -148,7 +148,7 @@ func (c *Call) place(dir string, m member) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	if parent := filepath.Dir(m.name); parent != "." {
 		if err := root.MkdirAll(parent, 0o755); err != nil {
 			return err

@@ -372,7 +372,7 @@ func cmdScript(c *Call) Return {
 	if err != nil {
 		return Failf("%s", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "script"+filepath.Ext(source))
 	if err := os.WriteFile(path, content, 0o500); err != nil {
 		return Failf("%s", err)

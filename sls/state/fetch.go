@@ -31,7 +31,7 @@ func (c *Call) fetch(source string) (data []byte, mode fs.FileMode, err error) {
 	case "salt":
 		f, err := c.Roots.Find(source)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, 0, fmt.Errorf("Source file %s not found in saltenv 'base'", source)
+			return nil, 0, saltSays("Source file %s not found in saltenv 'base'", source)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -48,7 +48,7 @@ func (c *Call) fetch(source string) (data []byte, mode fs.FileMode, err error) {
 		p := strings.TrimPrefix(source, "file://")
 		st, err := os.Stat(p)
 		if err != nil {
-			return nil, 0, fmt.Errorf("Local file source %s does not exist", p)
+			return nil, 0, saltSays("Local file source %s does not exist", p)
 		}
 		data, err = os.ReadFile(p)
 		return data, st.Mode(), err
@@ -77,15 +77,15 @@ func (c *Call) download(source string) ([]byte, error) {
 	u.User = nil
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("Failed to cache %s: %w", u.Redacted(), err)
+		return nil, saltSays("Failed to cache %s: %w", u.Redacted(), err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("Failed to cache %s: HTTP %s", u.Redacted(), resp.Status)
+		return nil, saltSays("Failed to cache %s: HTTP %s", u.Redacted(), resp.Status)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxDownload))
 	if err != nil {
-		return nil, fmt.Errorf("Failed to cache %s: %w", u.Redacted(), err)
+		return nil, saltSays("Failed to cache %s: %w", u.Redacted(), err)
 	}
 	return b, nil
 }
@@ -188,7 +188,7 @@ func (c *Call) verify(data []byte, source, sum string) error {
 	h := mk()
 	h.Write(data)
 	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, want) {
-		return fmt.Errorf("Specified %s checksum for %s (%s) does not match actual checksum (%s)", name, redactURL(source), want, got)
+		return saltSays("Specified %s checksum for %s (%s) does not match actual checksum (%s)", name, redactURL(source), want, got)
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (c *Call) renderFile(text, source string) (string, error) {
 func (c *Call) render(t Template) (string, error) {
 	t.Engine = c.str("template", "jinja")
 	if t.Engine != "jinja" {
-		return "", fmt.Errorf("Specified template format %s is not supported by the built-in runner", t.Engine)
+		return "", saltSays("Specified template format %s is not supported by the built-in runner", t.Engine)
 	}
 	t.Vars = py.NewDict("name", c.Name)
 	for _, k := range []string{"source", "user", "group", "mode"} {
@@ -258,3 +258,6 @@ func (c *Call) render(t Template) (string, error) {
 	}
 	return c.Render(c.Ctx, t)
 }
+
+// saltSays is an error in Salt's own words, which begin with a capital letter.
+func saltSays(format string, args ...any) error { return fmt.Errorf(format, args...) }

@@ -1,0 +1,76 @@
+package sls
+
+import (
+	"context"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/sls/state"
+)
+
+// checkModules looks at the execution functions that states name: module.run, and fun in onlyif and unless.
+func (c *compiler) checkModules(chunks []*chunk) error {
+	known := func(x *chunk, at pos, name string) error {
+		if c.renderer.Modules().Has(name) {
+			return nil
+		}
+		if at.src == nil {
+			at = x.at
+		}
+		return c.unknownModule(name, at.at())
+	}
+	for _, x := range chunks {
+		if x.module == "module" {
+			for _, fun := range state.ModuleFunctions(x.name, x.args) {
+				if err := known(x, x.at, fun); err != nil {
+					return err
+				}
+			}
+		}
+		for _, key := range []string{"onlyif", "unless"} {
+			v, _ := x.global.GetStr(key)
+			for _, e := range items(v) {
+				if d, ok := e.(*py.Dict); ok {
+					if fun, has := d.GetStr("fun"); has {
+						if err := known(x, x.globalAt[key], py.Str(fun)); err != nil {
+							return err
+						}
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkTemplates parses the templates of file states that are there already; what they say is found before anything ran.
+func (c *compiler) checkTemplates(ctx context.Context, chunks []*chunk) error {
+	done := map[string]bool{}
+	for _, x := range chunks {
+		if v, ok := x.args.GetStr("template"); !ok || v != "jinja" || x.fun == "recurse" {
+			continue
+		}
+		v, _ := x.args.GetStr("source")
+		for _, s := range items(v) {
+			src, ok := s.(string)
+			if !ok || !strings.HasPrefix(src, "salt://") || done[src] {
+				continue
+			}
+			done[src] = true
+			f, err := c.in.Roots.Find(src)
+			if err != nil {
+				continue // it may be made by an earlier step, or be one of several
+			}
+			raw, err := f.Read()
+			if err != nil {
+				return fault.New(fault.Internal, compileOp+" "+src, "%w", err)
+			}
+			c.inputs = append(c.inputs, rendered{f, string(raw)})
+			if err := c.renderer.Parse(f.Display(), string(raw)); err != nil {
+				return c.jinjaError(ctx, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+package sls
+
+// Opener is a Runner that keeps something alive for the length of one deployment, such as a Salt process that all
+// steps share. A Runner that has nothing to keep does not implement it.
+type Opener interface {
+	Runner
+	// Open gives the runner of one deployment. close ends what it keeps; it must be called once, after the last
+	// Check and Apply. Opening starts nothing yet, so a deployment that needs none of it costs nothing.
+	Open() (r Runner, close func() error)
+}
+
+// Open opens a runner for one deployment; a runner that keeps nothing is its own session.
+func Open(r Runner) (Runner, func() error) {
+	if o, ok := r.(Opener); ok {
+		return o.Open()
+	}
+	return r, func() error { return nil }
+}
