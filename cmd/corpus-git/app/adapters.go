@@ -35,10 +35,28 @@ func (l linker) Unlink(_ context.Context, name project.Name) error {
 	return err
 }
 
-// projects closes the repositories of what is destroyed.
+// projects is the registry as the verbs see it: it closes the repositories of what is destroyed.
 type projects struct {
 	*registry.Registry
 	c *core
+}
+
+// Create lets no right come back with a name: a crash between the end of a project and that of its rights may have left some.
+func (p projects) Create(ctx context.Context, name project.Name, s registry.Settings) (registry.Created, error) {
+	exists, err := p.Exists(ctx, name)
+	if err != nil {
+		return registry.Created{}, err
+	}
+	if !exists {
+		old, err := p.c.access.ListGrants(ctx, name)
+		if err == nil && len(old) > 0 {
+			err = p.c.access.RevokeAll(ctx, access.Identity{Name: "corpus-git", Admin: true, From: "local"}, name)
+		}
+		if err != nil {
+			return registry.Created{}, err
+		}
+	}
+	return p.Registry.Create(ctx, name, s)
 }
 
 func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (registry.Destroyed, error) {
@@ -104,7 +122,7 @@ func (b *branchChoices) of(ctx context.Context, c *core, name project.Name) (sto
 }
 
 func (l lookup) Create(ctx context.Context, _ access.Identity, name project.Name) error {
-	_, err := l.c.registry.Create(ctx, name, registry.Settings{})
+	_, err := projects{l.c.registry, l.c}.Create(ctx, name, registry.Settings{})
 	return err
 }
 

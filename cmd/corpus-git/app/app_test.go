@@ -22,6 +22,8 @@ import (
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/config"
+	"corpus-git/project/registry"
+	"corpus-git/receive/access"
 )
 
 // env is an environment in which nothing of the machine's shows.
@@ -64,7 +66,7 @@ func running(t *testing.T, root string, flags map[string]string) *server {
 	}
 	cfg, err := load()
 	require.NoError(t, err)
-	s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), load)
+	s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), &logLevel{}, load)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.shutdown(context.Background(), time.Minute)) })
 	return s
@@ -108,7 +110,7 @@ func TestServerOwnsTheState(t *testing.T) {
 	root := t.TempDir()
 	s := running(t, root, map[string]string{"listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0"})
 	cfg := s.cfg.Load()
-	_, err := start(t.Context(), cfg, nil, zerolog.Nop(), nil)
+	_, err := start(t.Context(), cfg, nil, zerolog.Nop(), &logLevel{}, nil)
 	require.Equal(t, fault.Busy, fault.KindOf(err))
 	require.Contains(t, err.Error(), "a corpus-git server")
 	require.NotEmpty(t, fault.HintOf(err))
@@ -139,7 +141,7 @@ func TestStopAndStartAgain(t *testing.T) {
 	require.NoError(t, err)
 	var key []byte
 	for range 2 {
-		s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), nil)
+		s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), &logLevel{}, nil)
 		require.NoError(t, err)
 		now, err := os.ReadFile(s.state.HostKey())
 		require.NoError(t, err)
@@ -166,7 +168,7 @@ func TestReload(t *testing.T) {
 	cfg, err := load()
 	require.NoError(t, err)
 	var logged bytes.Buffer
-	s, err := start(t.Context(), cfg, e.Env, zerolog.New(&logged), load)
+	s, err := start(t.Context(), cfg, e.Env, zerolog.New(&logged), &logLevel{}, load)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.shutdown(context.Background(), time.Minute)) }()
 
@@ -325,4 +327,40 @@ func TestCfgOfARemoteLessProject(t *testing.T) {
 	code, out, errs := program(t, env(root), "", "cfg", "hand", "data.color")
 	require.Equal(t, 0, code, errs)
 	require.Equal(t, "green\n", out)
+}
+
+func TestRightsDoNotComeBackWithAName(t *testing.T) {
+	root := t.TempDir()
+	s := running(t, root, map[string]string{"listen": "127.0.0.1:0"})
+	by := access.Local("op")
+	k, err := s.access.AddKey(t.Context(), by, "marie", []byte(publicKey), false)
+	require.NoError(t, err)
+	// As a crash leaves it: the project is gone, a right on it is not.
+	require.NoError(t, s.access.Grant(t.Context(), by, "app", "marie", project.Deploy))
+	p := projects{s.registry, s.core}
+	_, err = p.Create(t.Context(), "app", registry.Settings{})
+	require.NoError(t, err)
+	marie := access.Identity{Name: k.Name, Fingerprint: k.Fingerprint}
+	can, err := s.access.Can(t.Context(), marie, "app", project.Read)
+	require.NoError(t, err)
+	require.False(t, can)
+	// Creating again what exists takes nothing away.
+	require.NoError(t, s.access.Grant(t.Context(), by, "app", "marie", project.Deploy))
+	_, err = p.Create(t.Context(), "app", registry.Settings{Env: "dev"})
+	require.NoError(t, err)
+	can, err = s.access.Can(t.Context(), marie, "app", project.Read)
+	require.NoError(t, err)
+	require.True(t, can)
+}
+
+func TestLogLevelCanChange(t *testing.T) {
+	var out bytes.Buffer
+	level := &logLevel{}
+	level.set("warn")
+	log := zerolog.New(gate{zerolog.MultiLevelWriter(&out), level})
+	log.Info().Msg("quiet")
+	require.Empty(t, out.String())
+	level.set("info")
+	log.Info().Msg("loud")
+	require.Contains(t, out.String(), "loud")
 }

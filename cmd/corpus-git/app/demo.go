@@ -85,7 +85,7 @@ func (c *command) demo(exit bool) (err error) {
 		return err
 	}
 	cfg.Log.Level = "warn"
-	log, file, err := openLog(cfg, c.Stderr, false)
+	log, level, file, err := openLog(cfg, c.Stderr, false)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *command) demo(exit bool) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	d.say("serving under %s", root)
-	if d.server, err = start(ctx, cfg, c.Environment.Env, log, load); err != nil {
+	if d.server, err = start(ctx, cfg, c.Environment.Env, log, level, load); err != nil {
 		return err
 	}
 	defer func() {

@@ -3,6 +3,7 @@ package app
 import (
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -11,29 +12,46 @@ import (
 	"corpus-git/project/config"
 )
 
+// logLevel is the least important level that is written; a reload may change it.
+type logLevel struct{ least atomic.Int32 }
+
+func (l *logLevel) set(level string) {
+	n, err := zerolog.ParseLevel(level)
+	if err != nil || level == "" {
+		n = zerolog.InfoLevel
+	}
+	l.least.Store(int32(n))
+}
+
+// gate drops what is less important.
+type gate struct {
+	zerolog.LevelWriter
+	level *logLevel
+}
+
+// WriteLevel implements zerolog.LevelWriter.
+func (g gate) WriteLevel(l zerolog.Level, p []byte) (int, error) {
+	if int32(l) < g.level.least.Load() {
+		return len(p), nil
+	}
+	return g.LevelWriter.WriteLevel(l, p)
+}
+
 // openLog makes the server's log: JSON lines in the state directory, and on stderr as the configuration says.
-func openLog(cfg *config.Config, stderr io.Writer, colour bool) (zerolog.Logger, io.Closer, error) {
+func openLog(cfg *config.Config, stderr io.Writer, colour bool) (zerolog.Logger, *logLevel, io.Closer, error) {
 	state := layout.State(cfg.StateDir)
 	if err := os.MkdirAll(state.Path(), 0o700); err != nil {
-		return zerolog.Nop(), nil, stateError(state, err)
+		return zerolog.Nop(), nil, nil, stateError(state, err)
 	}
 	f, err := os.OpenFile(state.ServerLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return zerolog.Nop(), nil, stateError(state, err)
+		return zerolog.Nop(), nil, nil, stateError(state, err)
 	}
 	people := stderr
 	if cfg.Log.Format != "json" {
 		people = zerolog.ConsoleWriter{Out: stderr, NoColor: !colour, TimeFormat: time.DateTime}
 	}
-	setLevel(cfg.Log.Level)
-	return zerolog.New(zerolog.MultiLevelWriter(f, people)).With().Timestamp().Logger(), f, nil
-}
-
-// setLevel is for the whole process: one server runs in it.
-func setLevel(level string) {
-	l, err := zerolog.ParseLevel(level)
-	if err != nil || level == "" {
-		l = zerolog.InfoLevel
-	}
-	zerolog.SetGlobalLevel(l)
+	level := &logLevel{}
+	level.set(cfg.Log.Level)
+	return zerolog.New(gate{zerolog.MultiLevelWriter(f, people), level}).With().Timestamp().Logger(), level, f, nil
 }

@@ -329,7 +329,7 @@ func (c *command) serveCommand() *cobra.Command {
 
 // serve runs a server until it is told to stop.
 func (c *command) serve(cfg *config.Config, load func() (*config.Config, error)) error {
-	log, file, err := openLog(cfg, c.Stderr, terminal(c.Stderr, c.Environment).Colour)
+	log, level, file, err := openLog(cfg, c.Stderr, terminal(c.Stderr, c.Environment).Colour)
 	if err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, load, c.Boundary)
+	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, c.Boundary)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"slices"
-	"strings"
 )
 
 // live are the keys whose change takes effect at once; the others wait for the next start.
@@ -13,7 +12,7 @@ func live(key string) bool {
 		return true
 	}
 	return slices.Contains([]string{"limits.max_pack_bytes", "limits.max_object_bytes", "limits.max_total_bytes", "limits.max_delta_bytes", "limits.max_objects",
-		"limits.max_delta_depth", "limits.base_memory", "limits.max_commands", "limits.max_push_options"}, key) || strings.HasPrefix(key, "log.level")
+		"limits.max_delta_depth", "limits.base_memory", "limits.max_commands", "limits.max_push_options"}, key) || key == "log.level"
 }
 
 // reload reads the configuration again and says what changed. A configuration with an error changes nothing.
@@ -41,7 +40,7 @@ func (s *server) reload(ctx context.Context) {
 	applied := *next
 	applied.Root, applied.StateDir, applied.Listen, applied.HTTP = old.Root, old.StateDir, old.Listen, old.HTTP
 	s.cfg.Store(&applied)
-	setLevel(applied.Log.Level)
+	s.level.set(applied.Log.Level)
 	s.service.Store(s.newService(&applied))
 	if err := s.syncAdmins(ctx, applied.AdminKeys); err != nil {
 		s.log.Error().Err(err).Msg("admin_keys")

@@ -53,6 +53,7 @@ func readAddresses(state layout.State) (a Addresses, err error) {
 type server struct {
 	*core
 	load    func() (*config.Config, error) // reads the configuration again
+	level   *logLevel
 	service atomic.Pointer[receive.Service]
 	ssh     *sshd.Server
 	control *control.Server
@@ -82,18 +83,18 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 }
 
 // start brings a server up: state, recovery, then the doors. After an error nothing is left running.
-func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, load func() (*config.Config, error)) (*server, error) {
-	return startWith(ctx, cfg, env, log, load, nil)
+func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error)) (*server, error) {
+	return startWith(ctx, cfg, env, log, level, load, nil)
 }
 
 // startWith is start with a seam at each journal entry; see Process.Boundary.
-func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, load func() (*config.Config, error), boundary func(string)) (s *server, err error) {
+func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error), boundary func(string)) (s *server, err error) {
 	counters := web.NewMetrics()
 	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }, boundary: boundary})
 	if err != nil {
 		return nil, err
 	}
-	s = &server{core: c, load: load, counters: counters}
+	s = &server{core: c, load: load, level: level, counters: counters}
 	defer func() {
 		if err != nil {
 			s.abandon()

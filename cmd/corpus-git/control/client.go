@@ -67,8 +67,9 @@ func (c *Client) Do(ctx context.Context, q Request, stdin io.Reader, stdout, std
 			_, _ = io.Copy(stream{w, input}, stdin)
 			_ = w.send(eof, nil)
 		}()
-	} else if err := w.send(eof, nil); err != nil {
-		return 0, err
+	} else {
+		// A server that has answered already is gone by now; reading tells.
+		_ = w.send(eof, nil)
 	}
 	r := bufio.NewReader(c.conn)
 	for {

@@ -162,3 +162,20 @@ func FuzzServer(f *testing.F) {
 		_, _ = io.Copy(io.Discard, conn)
 	})
 }
+
+// A request that is answered before its input has ended is answered all the same.
+func TestAnswerThatOvertakesTheInput(t *testing.T) {
+	path := serve(t, func(context.Context, control.Peer, control.Request, io.Reader, io.Writer, io.Writer) int { return 7 })
+	for i := range 200 {
+		c, err := control.Dial(path)
+		require.NoError(t, err)
+		var in io.Reader
+		if i%2 == 0 {
+			in = strings.NewReader("nobody reads this")
+		}
+		code, err := c.Do(t.Context(), control.Request{}, in, io.Discard, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, 7, code)
+		require.NoError(t, c.Close())
+	}
+}
