@@ -161,6 +161,7 @@ func (c *core) recover(ctx context.Context) error {
 	err := c.pipeline.Recover(ctx)
 	c.runner.sweep()
 	all, lerr := c.registry.List(ctx)
+	c.sweepTemps(all)
 	for _, p := range all {
 		if p.RemoteLess || p.Missing {
 			continue
@@ -173,6 +174,26 @@ func (c *core) recover(ctx context.Context) error {
 		}
 	}
 	return errors.Join(err, lerr)
+}
+
+// sweepTemps removes half-written files from the folders in which files are replaced. Trees and archives sweep themselves.
+func (c *core) sweepTemps(all []registry.Project) {
+	dirs := []string{c.state.Path(), c.state.Journals(), c.root.Salt(), c.root.Pillar()}
+	for _, kind := range layout.ModuleDirs() {
+		dirs = append(dirs, c.root.Modules(kind))
+	}
+	for i, p := range all {
+		at := c.root.Project(p.Name.String())
+		if i == 0 { // these are the same for every project
+			dirs = append(dirs, filepath.Dir(c.state.Passwords(p.Name.String())), filepath.Dir(at.SaltLink()), filepath.Dir(at.PillarLink()))
+		}
+		dirs = append(dirs, at.ProjectGit(), at.PillarGit())
+	}
+	for _, dir := range dirs {
+		if err := vfs.SweepTemps(vfs.OS{}, dir); err != nil {
+			c.log.Warn().Err(err).Str("folder", dir).Msg("remove half-written files")
+		}
+	}
 }
 
 // archive gives the archives of one project, the same Store each time.
