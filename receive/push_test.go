@@ -136,6 +136,29 @@ func TestBothBranchesAtOnce(t *testing.T) {
 	require.Contains(t, w.remoteRefs(dir), "refs/heads/master")
 }
 
+// The checkout of a first deployment happens before the branch exists; it is on that branch all the same.
+func TestFirstBranchIsKnownBeforeItExists(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	heads := make(chan string, 2)
+	see := func(d project.Deployment, log *event.Log) project.Result {
+		if _, err := w.repos.Checkout(context.Background(), "app", project.Code, d.Code, w.path("live")); err != nil {
+			return project.Result{State: project.Failed, Reason: err.Error()}
+		}
+		text, _ := os.ReadFile(w.path("live", ".git", "HEAD"))
+		heads <- string(text)
+		return broken(d, log)
+	}
+	w.deployer.set(see)
+	require.Equal(t, 1, w.push("marie", dir, "prod", "main").exit)
+	require.Equal(t, "ref: refs/heads/main\n", <-heads)
+	// It failed, so nothing is decided.
+	o := w.push("marie", dir, "prod", "main:master")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "rolled back")
+	require.Equal(t, "ref: refs/heads/master\n", <-heads)
+}
+
 func TestTags(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")

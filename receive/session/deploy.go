@@ -22,6 +22,12 @@ func (c *conversation) run(ctx context.Context) error {
 		c.verdict()
 		return nil
 	}
+	if err := c.born(i); err != nil {
+		i.Err = classify(err)
+		c.failed(i)
+		c.verdict()
+		return nil
+	}
 	var in project.Incoming
 	if c.in != nil && d.Change.New != "" {
 		c.in.hand(true)
@@ -54,6 +60,22 @@ func (c *conversation) run(ctx context.Context) error {
 		i.Err = fault.New(kind, "", "%s", i.reason)
 	}
 	return nil
+}
+
+// born makes HEAD stand for the branch of a first push while neither is there: the checkout of that deployment takes the
+// name of its branch from HEAD. It decides nothing yet: what deploys is HEAD's branch once it exists.
+func (c *conversation) born(i *Item) error {
+	if i.Role != Deploy || c.Policy.Deployed != "" {
+		return nil
+	}
+	head, err := c.Refs.Head()
+	if err != nil || head == i.Ref {
+		return err
+	}
+	if h, err := c.Refs.Get(head); head != "" && (err != nil || !h.IsZero()) {
+		return err // another first push went live meanwhile; the Deployer tells this one so
+	}
+	return c.Refs.SetHead(i.Ref)
 }
 
 // verdict closes what our own explanation of a deployment that did not start began.

@@ -87,6 +87,9 @@ func TestAnswersAgreeWithGit(t *testing.T) {
 	}
 	compare(0, []string{"want " + tip, "want " + tag, "want " + old, "0000", "have " + side, "done"})
 	compare(0, []string{"want " + nowhere, "0000", "done"})
+	// git fetch --unshallow --tags wants nothing but the tag that it lacks.
+	compare(0, []string{"want " + old, "shallow " + tip, "deepen 2147483647", "0000", "have " + tip, "done"})
+	compare(2, []string{"command=fetch", "object-format=sha1", "0001", "want " + old, "shallow " + tip, "deepen 2147483647", "have " + tip, "done", "0000", "0000"})
 	for _, h := range haves {
 		args := []string{"command=fetch", "object-format=sha1", "0001", "want " + tip, "thin-pack", "ofs-delta", "no-progress"}
 		done := append([]string(nil), args...)

@@ -33,8 +33,8 @@ type boundary struct {
 
 var errNoShallow = errors.New("no commits selected for shallow requests")
 
-// bound computes the boundary for wants, from a client that is shallow at theirs.
-func (h *history) bound(d *deepen, wants []plumbing.Hash, theirs []plumbing.Hash, not []plumbing.Hash) (*boundary, error) {
+// bound computes the boundary for wants, from a client that is shallow at theirs. visible are the refs that it may see.
+func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) (*boundary, error) {
 	b := &boundary{cut: hashSet{}}
 	if !d.asked() {
 		for _, s := range theirs {
@@ -48,7 +48,23 @@ func (h *history) bound(d *deepen, wants []plumbing.Hash, theirs []plumbing.Hash
 	}
 	var edge []plumbing.Hash
 	var inside hashSet
-	if d.depth > 0 {
+	switch {
+	case d.depth >= infinite:
+		// Whole is whole: a client that lacks nothing but a tag wants that alone, and all its boundary goes, as git's does
+		// (upload-pack.c, deepen). But none of it that leads to what the client may not see.
+		var tip []plumbing.Hash
+		if tip, err = h.commits(visible); err != nil {
+			return nil, err
+		}
+		inside = hashSet{}
+		found, err := h.reachable(append(tips, tip...), theirs)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range found {
+			inside.add(id)
+		}
+	case d.depth > 0:
 		depth := d.depth
 		if d.relative {
 			// The distance counts from the client's boundary, as far as the wants lead to it.
@@ -58,7 +74,7 @@ func (h *history) bound(d *deepen, wants []plumbing.Hash, theirs []plumbing.Hash
 			depth++
 		}
 		edge, inside, err = h.levels(tips, depth)
-	} else {
+	default:
 		edge, inside, err = h.recent(tips, d.since, not)
 	}
 	if err != nil {
@@ -123,7 +139,7 @@ func (h *history) levels(tips []plumbing.Hash, depth int) (edge []plumbing.Hash,
 			if err != nil {
 				return nil, nil, err
 			}
-			if depth < infinite && at >= depth {
+			if at >= depth {
 				edge = append(edge, id)
 				continue
 			}

@@ -303,7 +303,11 @@ func (s *session) bound(h *history, f *fetch) (*boundary, error) {
 		}
 		not = append(not, c...)
 	}
-	b, err := h.bound(&f.deepen, f.wants, theirs, not)
+	var visible []plumbing.Hash
+	for i := range s.refs {
+		visible = append(visible, s.refs[i].Hash)
+	}
+	b, err := h.bound(&f.deepen, f.wants, visible, theirs, not)
 	if errors.Is(err, errNoShallow) {
 		err = refused("%w", err)
 	}
