@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, d project.Deployment, se
 	}
 	return &procedures.Env{
 		Tools: p.cfg.Tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now}, Prepared: prep,
-		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess,
+		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
 	}, nil
 }
 
@@ -103,25 +104,33 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 	src := procedures.Sources{Environment: set.Environment, RemoteLess: set.RemoteLess}
 	paths := p.cfg.Root.Project(d.Project.String())
 	if set.RemoteLess || d.Trigger == project.TriggerTask {
-		src.Code, src.Pillar = dirOrNil(paths.Live()), dirOrNil(paths.Pillar())
+		src.Code, src.Pillar = dirWith(paths.Live(), ""), dirWith(paths.Pillar(), layout.PillarFile)
 		return src, nil
+	}
+	// What was pushed belongs to one of the two repositories.
+	of := func(repo project.Repo) project.Incoming {
+		if repo == d.Repo {
+			return in
+		}
+		return nil
 	}
 	var err error
 	if d.Code != "" {
-		if src.Code, err = p.cfg.Repos.Tree(ctx, d.Project, project.Code, d.Code, in); err != nil {
+		if src.Code, err = p.cfg.Repos.Tree(ctx, d.Project, project.Code, d.Code, of(project.Code)); err != nil {
 			return src, fault.New(fault.KindOf(err), "read commit "+d.Code.Short(), "%w", err)
 		}
 	}
 	if d.Pillar != "" {
-		if src.Pillar, err = p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, d.Pillar, in); err != nil {
+		if src.Pillar, err = p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, d.Pillar, of(project.PillarRepo)); err != nil {
 			return src, fault.New(fault.KindOf(err), "read pillar commit "+d.Pillar.Short(), "%w", err)
 		}
 	}
 	return src, nil
 }
 
-func dirOrNil(path string) fs.FS {
-	if _, err := os.Stat(path); err != nil {
+// dirWith is a folder as a file system, nil where it, or the file in it that is wanted, is missing.
+func dirWith(path, file string) fs.FS {
+	if _, err := os.Stat(filepath.Join(path, file)); err != nil {
 		return nil
 	}
 	return os.DirFS(path)
@@ -384,8 +393,8 @@ func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChan
 		repo     project.Repo
 		old, new project.Commit
 	}{{project.Code, d.LiveCode, d.Code}, {project.PillarRepo, d.LivePillar, d.Pillar}} {
-		if x.old == x.new || x.new == "" {
-			continue
+		if x.old == x.new {
+			continue // a tree from before the first pillar has none: then its branch goes
 		}
 		ref, err := p.cfg.Repos.Deployed(ctx, d.Project, x.repo)
 		if err != nil {

@@ -26,6 +26,8 @@ type Settings struct {
 	// Environment is dev, staging or prod, unless the pillar says otherwise.
 	Environment string
 	RemoteLess  bool
+	// Unlinked: the operator took the project out of the Salt and pillar trees; sync leaves it out.
+	Unlinked bool
 }
 
 // Config is what a Pipeline works with. All fields but Boundary, OnEnd and Logger are needed.
@@ -195,7 +197,9 @@ func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in pr
 // codeTexts are the texts of the recipe that the deployment brings, or that is live: what stands in them is no secret.
 func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in project.Incoming) []string {
 	c := p.commitOf(ctx, d.Project, project.Code)
-	if d.Repo == project.Code && d.Change.New != "" {
+	if d.Repo != project.Code {
+		in = nil
+	} else if d.Change.New != "" {
 		c = d.Change.New
 	}
 	if c == "" {

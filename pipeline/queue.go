@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 
 	"corpus-git/internal/event"
@@ -170,6 +171,33 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 	}
 	r.cancel(&ended{why: "cancelled by " + by.Key})
 	return r.rec.ID, nil
+}
+
+// Exclusive keeps deployments of a project out until release is called: they wait in line. It is fault.Busy while one
+// runs or waits.
+func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, by project.Pusher) (release func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q := p.queues[name]; q != nil {
+		rec := q.runs[0].record()
+		return nil, fault.New(fault.Busy, what, "deployment %s of %s is running", rec.ID.Short(), name).
+			WithHint("wait for it, or end it with  corpus-git cancel %s", name)
+	}
+	id := p.cfg.NewID()
+	r := &run{
+		rec:    project.Record{Deployment: project.Deployment{ID: id, Project: name, Pusher: by, At: p.cfg.Now()}, State: project.Running, Procedure: what},
+		cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}),
+	}
+	p.enqueue(r)
+	return sync.OnceFunc(func() { p.leave(r) }), nil
+}
+
+// Forget removes what is recorded of a project's deployments: records, event logs, journal. The caller holds it Exclusive.
+func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
+	if err := p.records.forget(ctx, name); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(p.cfg.State.Events(name.String())), os.RemoveAll(p.cfg.State.Journal(name.String())))
 }
 
 // ended is the cause of a deployment that somebody or something ended.

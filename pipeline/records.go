@@ -112,6 +112,11 @@ func (r *records) list(ctx context.Context, name project.Name, limit int) ([]pro
 	return r.query(ctx, `WHERE project = ? ORDER BY at DESC LIMIT ?`, name, limit)
 }
 
+func (r *records) forget(ctx context.Context, name project.Name) error {
+	_, err := r.db.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?`, name)
+	return err
+}
+
 // unfinished are the records that a dead server left open.
 func (r *records) unfinished(ctx context.Context) ([]project.Record, error) {
 	return r.query(ctx, `WHERE state IN (?, ?) ORDER BY at`, project.Waiting, project.Running)

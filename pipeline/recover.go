@@ -214,7 +214,7 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 	}
 	set, err := p.cfg.Settings(ctx, d.Project)
 	if err == nil {
-		env.RemoteLess = set.RemoteLess
+		env.RemoteLess, env.Unlinked = set.RemoteLess, set.Unlinked
 		old := d
 		old.Code, old.Pillar, old.Change = code, pillar, project.Change{}
 		var src procedures.Sources

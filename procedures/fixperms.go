@@ -13,6 +13,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
+	"corpus-git/project"
 )
 
 // Fixperms enforces owner, group and modes, and changes only what differs:
@@ -47,9 +48,9 @@ func (Fixperms) Run(ctx context.Context, env *Env) error {
 		tail = ", " + env.leftOwners()
 	}
 	rules := []permRule{
-		{dir: env.Paths.Live(), uid: uid, gid: gid, setgid: env.ownsFiles(), umask: 0},
+		{dir: env.Paths.Live(), repo: project.Code, uid: uid, gid: gid, setgid: env.ownsFiles(), umask: 0},
 		{dir: env.Paths.Data(), uid: uid, gid: gid, setgid: env.ownsFiles(), umask: 0},
-		{dir: env.Paths.Pillar(), uid: root, gid: gid, groupFromOwner: env.ownsFiles(), umask: 0o007},
+		{dir: env.Paths.Pillar(), repo: project.PillarRepo, uid: root, gid: gid, groupFromOwner: env.ownsFiles(), umask: 0o007},
 	}
 	if !env.ownsFiles() {
 		rules[2].umask = 0o077
@@ -65,6 +66,11 @@ func (Fixperms) Run(ctx context.Context, env *Env) error {
 		}
 		right += w.right.Load()
 		mended += w.mended.Load()
+		if r.repo != "" && w.mended.Load() > 0 && !env.RemoteLess {
+			if err := env.Repos.Refresh(ctx, env.Deployment.Project, r.repo, r.dir); err != nil {
+				return fault.New(fault.Internal, NameFixperms, "refresh the index of %s: %w", r.dir, err)
+			}
+		}
 		if n := len(w.foreign); n > 0 {
 			skipped = append(skipped, fmt.Sprintf("%s kept: hard links out of the tree, such as %s", event.Plural(n, "owner"), w.foreign[0]))
 		}
@@ -82,7 +88,9 @@ func (Fixperms) Run(ctx context.Context, env *Env) error {
 
 // permRule is what one tree shall be like; -1 leaves an owner.
 type permRule struct {
-	dir      string
+	dir string
+	// repo is the repository that the tree is a working copy of, "" for data.
+	repo     project.Repo
 	uid, gid int
 	// setgid sets the set-group-ID bit of folders.
 	setgid bool

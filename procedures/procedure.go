@@ -49,6 +49,8 @@ type Checkouts interface {
 	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (project.CheckoutStats, error)
 	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
 	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
+	// Refresh tells a working copy's index that owners and modes were changed, not contents.
+	Refresh(ctx context.Context, name project.Name, repo project.Repo, dir string) error
 }
 
 // Reporter takes the events of a deployment; *event.Log satisfies it.
@@ -102,6 +104,8 @@ type Env struct {
 	Result project.Result
 	// Timings collect how long steps took.
 	Timings []project.Timing
+	// Unlinked: the project stays out of the Salt and pillar trees.
+	Unlinked bool
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 

@@ -51,19 +51,11 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 	if made = append(made, dirs...); len(made) > 0 {
 		did = append(did, "made "+strings.Join(made, ", "))
 	}
-	links := Links{FS: env.FS, Root: env.Root}
-	linked, err := links.Link(env.Deployment.Project.String())
+	linked, err := env.link()
 	if err != nil {
 		return fault.New(fault.KindOf(err), NameSync, "%w", err)
 	}
 	did = append(did, linked...)
-	n, err := links.Modules(env.Deployment.Project.String())
-	if err != nil {
-		return fault.New(fault.KindOf(err), NameSync, "custom modules: %w", err)
-	}
-	if n > 0 {
-		did = append(did, event.Plural(n, "module link"))
-	}
 	if len(did) == 0 {
 		env.Summarize(nil, "in order")
 		return nil
@@ -74,6 +66,26 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 	}
 	env.Summarize(lines, "%s", strings.Join(did, ", "))
 	return nil
+}
+
+// link joins the project to the Salt and pillar trees, unless the operator took it out.
+func (e *Env) link() ([]string, error) {
+	if e.Unlinked {
+		return nil, nil
+	}
+	links := Links{FS: e.FS, Root: e.Root}
+	did, err := links.Link(e.Deployment.Project.String())
+	if err != nil {
+		return nil, err
+	}
+	n, err := links.Modules(e.Deployment.Project.String())
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "custom modules", "%w", err)
+	}
+	if n > 0 {
+		did = append(did, "linked "+event.Plural(n, "module"))
+	}
+	return did, nil
 }
 
 // pathsOf is the part of layout.Project that EnsureDirs needs.

@@ -55,7 +55,8 @@ type Deployment struct {
 	Select Selection `json:"select,omitzero"`
 	// Task is the task's name for TriggerTask.
 	Task string `json:"task,omitempty"`
-	// Restore is the deployment whose archive a rollback restores.
+	// Restore says what a rollback brings back: a deployment, for what it had brought live, or the folder name of an
+	// archive. Once the rollback runs it is the deployment that made the archive.
 	Restore ID `json:"restore,omitempty"`
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"corpus-git/internal/fault"
 	"corpus-git/project"
 )
 
@@ -40,22 +39,22 @@ func (r *Registry) Destroy(ctx context.Context, name project.Name, data bool) (D
 			return Destroyed{}, err
 		}
 	}
-	q, err := r.Runs.Queue(ctx, name)
-	if err == nil && (q.Running != nil || len(q.Waiting) > 0) {
-		err = fault.New(fault.Busy, "project destroy", "deployments of %s are running or waiting", name).
-			WithHint("wait for them, or end them with  corpus-git cancel %s", name)
-	}
+	release, err := r.Runs.Exclusive(ctx, name, "project destroy", project.Pusher{Key: "project destroy", From: "local"})
 	if err != nil {
 		if !resume {
 			err = errors.Join(err, r.mark(context.WithoutCancel(ctx), name, 0))
 		}
 		return Destroyed{}, err
 	}
+	defer release()
 	if err := r.Linker.Unlink(ctx, name); err != nil {
 		return Destroyed{}, err
 	}
 	out, err := r.discard(name, data)
 	if err != nil {
+		return out, cannot("project destroy", err)
+	}
+	if err := r.Runs.Forget(ctx, name); err != nil {
 		return out, cannot("project destroy", err)
 	}
 	_, err = r.db.ExecContext(ctx, `DELETE FROM projects WHERE name = ?`, string(name))

@@ -49,9 +49,11 @@ type Linker interface {
 	Unlink(ctx context.Context, name project.Name) error
 }
 
-// Runs tells what runs; pipeline satisfies it.
+// Runs keeps deployments out, and forgets those of a project that is gone; pipeline satisfies it.
 type Runs interface {
-	Queue(ctx context.Context, name project.Name) (project.Queue, error)
+	// Exclusive is fault.Busy while a deployment runs or waits; else others wait until release.
+	Exclusive(ctx context.Context, name project.Name, what string, by project.Pusher) (release func(), err error)
+	Forget(ctx context.Context, name project.Name) error
 }
 
 // Registry is the table of projects. Repos, Linker and Runs may be nil until the first call that

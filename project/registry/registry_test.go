@@ -43,15 +43,24 @@ func (l links) Link(_ context.Context, n project.Name) error   { l[n] = true; re
 func (l links) Unlink(_ context.Context, n project.Name) error { delete(l, n); return nil }
 
 type queue struct {
-	q    project.Queue
-	seen func()
+	forgot []project.Name
+	q      project.Queue
+	seen   func()
 }
 
-func (q *queue) Queue(context.Context, project.Name) (project.Queue, error) {
+func (q *queue) Exclusive(context.Context, project.Name, string, project.Pusher) (func(), error) {
 	if q.seen != nil {
 		q.seen()
 	}
-	return q.q, nil
+	if q.q.Running != nil {
+		return nil, fault.New(fault.Busy, "project destroy", "a deployment is running")
+	}
+	return func() {}, nil
+}
+
+func (q *queue) Forget(_ context.Context, name project.Name) error {
+	q.forgot = append(q.forgot, name)
+	return nil
 }
 
 type house struct {
@@ -167,6 +176,7 @@ func TestDestroyKeepsData(t *testing.T) {
 		require.Empty(t, adopted, "what is left is no project")
 		require.NoError(t, h.EmptyTrash(t.Context()))
 		require.NoDirExists(t, d.Trash)
+		require.Equal(t, []project.Name{"app"}, h.queue.forgot, "a project of the same name begins anew")
 		_, err = h.Destroy(t.Context(), "app", data)
 		require.Equal(t, fault.Refused, fault.KindOf(err))
 	}

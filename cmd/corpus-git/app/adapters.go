@@ -182,13 +182,11 @@ func (a archives) Export(ctx context.Context, name project.Name, id project.ID, 
 
 // Prune rotates as a deployment would. It is refused while one runs: rotation is the deployment's own then.
 func (a archives) Prune(ctx context.Context, name project.Name) ([]status.Archive, int64, error) {
-	q, err := a.c.pipeline.Queue(ctx, name)
+	release, err := a.c.pipeline.Exclusive(ctx, name, "archives prune", project.Pusher{Key: "archives prune", From: "local"})
 	if err != nil {
 		return nil, 0, err
 	}
-	if q.Running != nil {
-		return nil, 0, fault.New(fault.Busy, "archives prune", "deployment %s of %s is running", q.Running.ID.Short(), name).WithHint("it prunes by itself when it ends")
-	}
+	defer release()
 	keep := a.c.cfg.Load().KeepArchives
 	if cfg, err := (cfgs{a.c}).Cfg(ctx, name); err == nil {
 		keep = cfg.KeepArchives()

@@ -211,7 +211,7 @@ func (c *core) archive(name project.Name) *archive.Store {
 // settings are pipeline's view of a project.
 func (c *core) settings(ctx context.Context, name project.Name) (pipeline.Settings, error) {
 	p, err := c.registry.Get(ctx, name)
-	return pipeline.Settings{Environment: p.Env, RemoteLess: p.RemoteLess}, err
+	return pipeline.Settings{Environment: p.Env, RemoteLess: p.RemoteLess, Unlinked: !p.Linked}, err
 }
 
 // remotes are the addresses to push to.

@@ -112,6 +112,12 @@ func (r *runs) Queue(_ context.Context, name project.Name) (project.Queue, error
 	return r.queue[name], nil
 }
 
+func (r *runs) Exclusive(context.Context, project.Name, string, project.Pusher) (func(), error) {
+	return func() {}, nil
+}
+
+func (r *runs) Forget(context.Context, project.Name) error { return nil }
+
 type branches struct{}
 
 func (branches) Get(_ context.Context, name project.Name, repo project.Repo, _ string) (project.Commit, error) {
