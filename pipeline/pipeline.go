@@ -365,8 +365,16 @@ func (p *Pipeline) finish(r *run, res project.Result) {
 	p.cfg.OnEnd(rec)
 }
 
-// record writes the audit entry of an ended deployment.
+// record writes the audit entry of an ended deployment, and a line of the server's log.
 func (p *Pipeline) record(ctx context.Context, rec project.Record) {
+	if err := p.cfg.Audit.Record(ctx, auditEntry(rec)); err != nil {
+		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("audit")
+	}
+	p.cfg.Logger.Info().Str("project", rec.Project.String()).Str("deployment", string(rec.ID)).Str("state", string(rec.State)).
+		Str("reason", rec.Result.Reason).Dur("took", rec.Result.Ended.Sub(rec.Result.Started)).Msg("deployment ended")
+}
+
+func auditEntry(rec project.Record) audit.Entry {
 	outcome := "ok"
 	switch {
 	case rec.State == project.Refused:
@@ -381,13 +389,8 @@ func (p *Pipeline) record(ctx context.Context, rec project.Record) {
 	if rec.Task != "" {
 		object = rec.Task
 	}
-	err := p.cfg.Audit.Record(ctx, audit.Entry{
+	return audit.Entry{
 		Actor: rec.Pusher.Key, Fingerprint: rec.Pusher.Fingerprint, From: rec.Pusher.From, Action: string(rec.Trigger),
 		Project: rec.Project.String(), Object: object, Outcome: outcome, Detail: rec.Result.Reason, Deployment: string(rec.ID),
-	})
-	if err != nil {
-		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("audit")
 	}
-	p.cfg.Logger.Info().Str("project", rec.Project.String()).Str("deployment", string(rec.ID)).Str("state", string(rec.State)).
-		Str("reason", rec.Result.Reason).Dur("took", rec.Result.Ended.Sub(rec.Result.Started)).Msg("deployment ended")
 }

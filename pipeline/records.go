@@ -122,6 +122,11 @@ func (r *records) unfinished(ctx context.Context) ([]project.Record, error) {
 	return r.query(ctx, `WHERE state IN (?, ?) ORDER BY at`, project.Waiting, project.Running)
 }
 
+// ended are the newest records of all projects that are final.
+func (r *records) ended(ctx context.Context, limit int) ([]project.Record, error) {
+	return r.query(ctx, `WHERE state NOT IN (?, ?) ORDER BY at DESC LIMIT ?`, project.Waiting, project.Running, limit)
+}
+
 // usual is how long the parts of the newest live deployment took.
 func (r *records) usual(ctx context.Context, name project.Name) map[string]time.Duration {
 	out := map[string]time.Duration{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -47,7 +46,7 @@ func (p *Pipeline) Recover(ctx context.Context) error {
 	for _, rec := range open {
 		errs = append(errs, p.closeRecord(ctx, rec))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.completeRecords(ctx), p.sweepEvents(ctx))...)
 }
 
 // closeRecord ends a deployment that never got as far as its journal.
@@ -283,26 +282,4 @@ func entryOf(entries []Entry, kind EntryKind) *Entry {
 func keepsFailure(entries []Entry) bool {
 	f := entryOf(entries, Failing)
 	return f != nil && f.Keep
-}
-
-// Sweep removes what belongs to no project and no deployment any more: event logs without a record.
-func (p *Pipeline) Sweep(ctx context.Context, name project.Name) error {
-	dir := p.cfg.State.Events(name.String())
-	files, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		id, ok := strings.CutSuffix(f.Name(), ".jsonl")
-		if !ok {
-			continue
-		}
-		if _, err := p.records.get(ctx, project.ID(id)); fault.KindOf(err) == fault.Usage && err != nil {
-			removeQuietly(filepath.Join(dir, f.Name()))
-		}
-	}
-	return nil
 }

@@ -54,6 +54,16 @@ func (l *Log) Record(ctx context.Context, e Entry) error {
 	return err
 }
 
+// RecordOnce is Record, unless the deployment that e names has an entry for this action already.
+func (l *Log) RecordOnce(ctx context.Context, e Entry) error {
+	var there bool
+	err := l.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM audit WHERE project = ? AND deployment = ? AND action = ?)`, e.Project, e.Deployment, e.Action).Scan(&there)
+	if err != nil || there {
+		return err
+	}
+	return l.Record(ctx, e)
+}
+
 // List gives the newest entries first, at most limit; project "" means all.
 func (l *Log) List(ctx context.Context, project string, limit int) ([]Entry, error) {
 	rows, err := l.DB.QueryContext(ctx, `SELECT seq, time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment

@@ -210,6 +210,33 @@ func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 	}
 }
 
+// lastBytes is more than the last event of a log takes: a verdict is one line.
+const lastBytes = 64 << 10
+
+// Last is the last event of a log that nobody writes, without reading all of it; ok is false where there is none. An event
+// longer than 64 KiB is not seen.
+func Last(path string) (e Event, ok bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return e, false, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return e, false, err
+	}
+	tail, err := io.ReadAll(io.NewSectionReader(f, max(0, st.Size()-lastBytes), lastBytes))
+	if err != nil {
+		return e, false, err
+	}
+	end := bytes.LastIndexByte(tail, '\n')
+	if end < 0 {
+		return e, false, nil
+	}
+	line := tail[bytes.LastIndexByte(tail[:end], '\n')+1 : end]
+	return e, json.Unmarshal(line, &e) == nil, nil
+}
+
 // Read yields the events after seq of a log that nobody writes. A torn last line is dropped.
 // A missing file yields fs.ErrNotExist.
 func Read(path string, seq uint64) iter.Seq2[Event, error] {
