@@ -214,6 +214,20 @@ func (m *crashed) leaks() {
 			m.fail("%s is in archives, and is no archive", n.Name())
 		}
 	}
+	// Event logs belong to a record.
+	known := map[string]bool{}
+	for _, r := range m.records() {
+		known[string(r.ID)+".jsonl"] = true
+	}
+	logs, err := os.ReadDir(m.state().Events(m.project))
+	if err != nil && !os.IsNotExist(err) {
+		require.NoError(m.t, err)
+	}
+	for _, l := range logs {
+		if !known[l.Name()] {
+			m.fail("%s is the log of no deployment", l.Name())
+		}
+	}
 	// Pins belong to an archive, or to what is live.
 	_, last := m.entries()
 	for _, dir := range []string{m.paths().ProjectGit(), m.paths().PillarGit()} {
