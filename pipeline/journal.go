@@ -21,17 +21,17 @@ import (
 type EntryKind string
 
 const (
-	// Accepted: objects and pins are published, nothing else has changed yet.
+	// Accepted says that objects and pins are published, nothing else has changed yet.
 	Accepted EntryKind = "accepted"
-	// Begin: a procedure is about to change the machine.
+	// Begin says that a procedure is about to change the machine.
 	Begin EntryKind = "begin"
-	// Failing: the deployment has failed and will be rolled back, if its environment wants that.
+	// Failing says that the deployment has failed and will be rolled back, if its environment wants that.
 	Failing EntryKind = "failing"
-	// RollingBack: the archived tree is about to come back.
+	// RollingBack says that the archived tree is about to come back.
 	RollingBack EntryKind = "rolling-back"
-	// Committing: everything ran; the branch is about to move.
+	// Committing says that everything ran; the branch is about to move.
 	Committing EntryKind = "committing"
-	// Ended: the result is final.
+	// Ended says that the result is final.
 	Ended EntryKind = "ended"
 )
 

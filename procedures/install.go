@@ -196,8 +196,3 @@ func (e *Env) Task(ctx context.Context, s Step) error {
 	e.Timings = append(e.Timings, project.Timing{Name: "task", Duration: e.Now().Sub(begun)})
 	return err
 }
-
-// isStopped tells whether an error is only the end of its context.
-func isStopped(ctx context.Context, err error) bool {
-	return err != nil && ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
-}

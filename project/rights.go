@@ -7,13 +7,13 @@ import "corpus-git/internal/fault"
 type Right string
 
 const (
-	// Read: clone and fetch the code, read its records and logs.
+	// Read is to clone and fetch the code, and read its records and logs.
 	Read Right = "read"
-	// Deploy: push the code, redeploy, roll back, run tasks, cancel. Implies Read.
+	// Deploy is to push the code, redeploy, roll back, run tasks, cancel. Implies Read.
 	Deploy Right = "deploy"
-	// Configure: read and push the pillar, read cfg.
+	// Configure is to read and push the pillar, read cfg.
 	Configure Right = "configure"
-	// Admin: everything of the project, its access included.
+	// Admin is everything of the project, its access included.
 	Admin Right = "admin"
 )
 

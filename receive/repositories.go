@@ -33,7 +33,9 @@ type Repositories struct {
 	Now func() time.Time
 	// MaxOpen is how many repositories stay open while nobody uses them. Default 128.
 	MaxOpen int
-	Log     zerolog.Logger
+	// MaxFiles is how many files and folders a commit may have to be checked out. Default 1,048,576.
+	MaxFiles int
+	Log      zerolog.Logger
 
 	mu   sync.Mutex
 	open map[key]*repository
@@ -67,13 +69,6 @@ func (r *Repositories) fs() vfs.FS {
 		return vfs.OS{}
 	}
 	return r.FS
-}
-
-func (r *Repositories) now() time.Time {
-	if r.Now == nil {
-		return time.Now()
-	}
-	return r.Now()
 }
 
 // Dir is the folder of a repository.

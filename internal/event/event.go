@@ -12,15 +12,18 @@ const (
 	Waiting Kind = "waiting"
 	// Note is a line of its own: what was skipped, decided or found.
 	Note Kind = "note"
-	// ProcedureStart and ProcedureDone bracket a procedure.
+	// ProcedureStart opens a procedure.
 	ProcedureStart Kind = "procedure-start"
-	ProcedureDone  Kind = "procedure-done"
-	// StepStart and StepDone bracket one step of the install procedure.
+	// ProcedureDone closes it: what it did, and how long it took.
+	ProcedureDone Kind = "procedure-done"
+	// StepStart opens one step of the install procedure.
 	StepStart Kind = "step-start"
-	StepDone  Kind = "step-done"
-	// StateStart and StateDone bracket one state of a step.
+	// StepDone closes it.
+	StepDone Kind = "step-done"
+	// StateStart opens one state of a step.
 	StateStart Kind = "state-start"
-	StateDone  Kind = "state-done"
+	// StateDone closes it.
+	StateDone Kind = "state-done"
 	// Output is one line that a command printed.
 	Output Kind = "output"
 	// Failure is what failed, whole: Text is the first line, Lines the rest.
@@ -37,13 +40,13 @@ const (
 type Status string
 
 const (
-	// OK: it holds, nothing was changed, or the whole succeeded.
+	// OK says that it holds, nothing was changed, or the whole succeeded.
 	OK Status = "ok"
-	// Changed: it succeeded and changed something.
+	// Changed says that it succeeded and changed something.
 	Changed Status = "changed"
-	// Bad: it failed.
+	// Bad says that it failed.
 	Bad Status = "failed"
-	// Skipped: it was not run (only, skip, an unmet requisite).
+	// Skipped says that it was not run (only, skip, an unmet requisite).
 	Skipped Status = "skipped"
 )
 

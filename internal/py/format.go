@@ -180,10 +180,10 @@ func (o *Ops) FormatValue(v any, spec string) (string, error) {
 	if spec == "" {
 		return o.Str(v)
 	}
-	switch v.(type) {
+	switch x := v.(type) {
 	case string, bool, int64, *big.Int, float64:
 	case StrLike:
-		v = v.(StrLike).PyStr()
+		v = x.PyStr()
 	default:
 		if err := failing(v); err != nil {
 			return "", err
@@ -434,9 +434,10 @@ func (f *formatter) field(s string, depth int) (string, int, error) {
 	bracket = false
 	for i := 0; i < len(body); i++ {
 		c := body[i]
-		if c == '[' {
+		switch c {
+		case '[':
 			bracket = true
-		} else if c == ']' {
+		case ']':
 			bracket = false
 		}
 		if bracket || c != '!' && c != ':' {

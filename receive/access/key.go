@@ -127,7 +127,7 @@ func checkKey(key ssh.PublicKey) error {
 			return bad("the RSA key has %d bits: %d is the least", bits, MinRSABits)
 		}
 		return nil
-	case ssh.InsecureKeyAlgoDSA:
+	case "ssh-dss": // RFC 4253, section 6.6
 		return bad("DSA keys are not accepted: they are no longer safe")
 	default:
 		return bad("keys of type %s are not supported", printable(key.Type()))

@@ -149,16 +149,3 @@ func ls(t testing.TB, dir string) []string {
 	require.NoError(t, err)
 	return list
 }
-
-type getter map[plumbing.Hash]struct {
-	t    plumbing.ObjectType
-	data []byte
-}
-
-func (g getter) Get(h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
-	o, ok := g[h]
-	if !ok {
-		return 0, nil, plumbing.ErrObjectNotFound
-	}
-	return o.t, o.data, nil
-}

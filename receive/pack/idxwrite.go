@@ -48,7 +48,7 @@ func (g *run) findSorted(h plumbing.Hash) (int32, bool) {
 func (g *run) writeIdx(w io.Writer) error {
 	sum := sha1.New()
 	out := &sumWriter{w: io.MultiWriter(w, sum)}
-	out.Write([]byte(idxMagic))
+	out.bytes([]byte(idxMagic))
 	var fan [256]uint32
 	for _, i := range g.order {
 		fan[g.recs.at(i).hash[0]]++
@@ -59,7 +59,7 @@ func (g *run) writeIdx(w io.Writer) error {
 		out.u32(n)
 	}
 	for _, i := range g.order {
-		out.Write(g.recs.at(i).hash[:])
+		out.bytes(g.recs.at(i).hash[:])
 	}
 	for _, i := range g.order {
 		out.u32(g.recs.at(i).crc)
@@ -78,7 +78,7 @@ func (g *run) writeIdx(w io.Writer) error {
 		out.u32(uint32(off >> 32))
 		out.u32(uint32(off))
 	}
-	out.Write(g.trailer[:])
+	out.bytes(g.trailer[:])
 	if out.err != nil {
 		return out.err
 	}
@@ -90,7 +90,7 @@ func (g *run) writeIdx(w io.Writer) error {
 func (g *run) writeRev(w io.Writer) error {
 	sum := sha1.New()
 	out := &sumWriter{w: io.MultiWriter(w, sum)}
-	out.Write([]byte("RIDX\x00\x00\x00\x01\x00\x00\x00\x01"))
+	out.bytes([]byte("RIDX\x00\x00\x00\x01\x00\x00\x00\x01"))
 	place := make([]uint32, len(g.order))
 	for k, i := range g.order {
 		place[i] = uint32(k)
@@ -98,7 +98,7 @@ func (g *run) writeRev(w io.Writer) error {
 	for _, p := range place {
 		out.u32(p)
 	}
-	out.Write(g.trailer[:])
+	out.bytes(g.trailer[:])
 	if out.err != nil {
 		return out.err
 	}
@@ -113,15 +113,13 @@ type sumWriter struct {
 	err error
 }
 
-func (s *sumWriter) Write(b []byte) (int, error) {
-	if s.err != nil {
-		return 0, s.err
+func (s *sumWriter) bytes(b []byte) {
+	if s.err == nil {
+		_, s.err = s.w.Write(b)
 	}
-	_, s.err = s.w.Write(b)
-	return len(b), s.err
 }
 
 func (s *sumWriter) u32(v uint32) {
 	s.buf = binary.BigEndian.AppendUint32(s.buf[:0], v)
-	s.Write(s.buf)
+	s.bytes(s.buf)
 }

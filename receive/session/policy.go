@@ -15,7 +15,7 @@ const HiddenPrefix = "refs/corpus/"
 type Role uint8
 
 const (
-	// Refuse: Item.Err says why.
+	// Refuse does nothing; Item.Err says why.
 	Refuse Role = iota
 	// Store puts a ref where the client says, and nothing more.
 	Store

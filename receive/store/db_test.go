@@ -162,13 +162,13 @@ func TestMigrateIsIdempotent(t *testing.T) {
 	for cut, ext := range []string{"", ".pack", ".rev", ".idx"} {
 		for _, finish := range []bool{true, false} {
 			db := newDB(t)
-			q, in := ingest(t, db, "m", data)
+			_, in := ingest(t, db, "m", data)
 			for _, name := range []string{in.Pack, in.Rev, in.Idx}[:cut] {
 				require.NoError(t, os.Rename(name, filepath.Join(db.main.dir, "pack", filepath.Base(name))))
 			}
 			again, err := Open(db.Dir(), Options{})
 			require.NoError(t, err)
-			q, err = again.Quarantine("m")
+			q, err := again.Quarantine("m")
 			require.NoError(t, err)
 			if finish {
 				require.NoError(t, q.Migrate(), ext)

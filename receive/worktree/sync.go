@@ -379,7 +379,7 @@ func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 		}
 		is, was := newStat(&now), e.st
 		was.ctimeSec, was.ctimeNsec, was.uid, was.gid = is.ctimeSec, is.ctimeNsec, is.uid, is.gid
-		if is == was && is != e.st && (&planner{written: written}).racy(&e.st) == false {
+		if is == was && is != e.st && !(&planner{written: written}).racy(&e.st) {
 			e.st = is
 			refreshed++
 		}

@@ -21,7 +21,6 @@ type macroCode struct {
 	callerAt  int
 	kwargsAt  int
 	varargsAt int
-	enter     stmt
 	line      int
 	body      stmt
 }

@@ -39,7 +39,6 @@ type frame struct {
 	out    *buffer
 	line   int
 	extend *Template // the parent template, once {% extends %} ran
-	reloop *loopContext
 }
 
 // step charges one statement.

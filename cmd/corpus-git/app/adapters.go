@@ -188,7 +188,7 @@ func (a archives) Prune(ctx context.Context, name project.Name) ([]status.Archiv
 	}
 	defer release()
 	keep := a.c.cfg.Load().KeepArchives
-	if cfg, err := (cfgs{a.c}).Cfg(ctx, name); err == nil {
+	if cfg, err := cfgs(a).Cfg(ctx, name); err == nil {
 		keep = cfg.KeepArchives()
 	}
 	store := a.c.archive(name)
