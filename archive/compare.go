@@ -15,6 +15,8 @@ type Proof struct {
 	// change time are the same), the rest agree in type, mode, owner, size, time, target and links.
 	Entries int64 `json:"entries"`
 	Proved  int64 `json:"proved"`
+	// Hashed files were read as a whole, and their content compared with what was recorded.
+	Hashed int64 `json:"hashed,omitempty"`
 	// Different counts the entries that do not agree; Differences are the first of them.
 	Different   int64        `json:"different"`
 	Differences []Difference `json:"differences,omitempty"`
@@ -23,10 +25,17 @@ type Proof struct {
 // Exact reports that nothing differs.
 func (p Proof) Exact() bool { return p.Different == 0 }
 
+func (p *Proof) differ(path, what string) {
+	p.Different++
+	if len(p.Differences) < 100 {
+		p.Differences = append(p.Differences, Difference{Path: path, What: what})
+	}
+}
+
 // Difference is one entry that is not as recorded.
 type Difference struct {
 	Path string `json:"path"`
-	What string `json:"what"` // missing, extra, type, mode, owner, size, mtime, target, device, links, xattrs
+	What string `json:"what"` // missing, extra, type, mode, owner, size, mtime, target, device, links, xattrs, content
 }
 
 // String is one line; a path that is not printable is quoted.
@@ -94,12 +103,7 @@ func groupLinks(entries []Entry) {
 // an attribute could not be carried, that is not compared. Extended attributes are compared where got has digests.
 func Compare(want, got *Manifest) Proof {
 	var p Proof
-	diff := func(path, what string) {
-		p.Different++
-		if len(p.Differences) < 100 {
-			p.Differences = append(p.Differences, Difference{Path: path, What: what})
-		}
-	}
+	diff := p.differ
 	links := map[uint32]uint32{}
 	i, j := 0, 0
 	for i < len(want.Entries) || j < len(got.Entries) {

@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -49,40 +51,68 @@ func (s *Store) Export(ctx context.Context, id string, w io.Writer) (Exported, e
 	if err != nil {
 		return Exported{}, fault.New(fault.Internal, op, "%w", err)
 	}
+	var x Exported
+	if a.Packed != nil {
+		x, err = s.reexport(ctx, a, m, record, w)
+	} else {
+		x, err = s.exportTrees(ctx, a, m, record, w)
+	}
+	if err != nil {
+		return Exported{}, explain(op, err)
+	}
+	return x, nil
+}
+
+// exportTrees exports an archive whose trees are folders.
+func (s *Store) exportTrees(ctx context.Context, a Archive, m *Manifest, record []byte, w io.Writer) (Exported, error) {
 	src, err := s.fs.OpenDir(a.Path)
 	if err != nil {
-		return Exported{}, fault.New(fault.Internal, op, "%w", err)
+		return Exported{}, err
 	}
 	defer func() { _ = src.Close() }()
-	x := &exporter{ctx: ctx, src: src, leaders: map[uint32]string{}}
-	files := []archiver.File{x.record(record, a.At)}
-	for _, e := range treeOrder(m.Entries) {
-		if e.Flags&FlagSkipped != 0 {
-			continue
-		}
-		f, err := x.file(e)
-		if err != nil {
-			return Exported{}, fault.New(fault.Internal, op, "%w", err)
-		}
-		files = append(files, f)
-	}
-	out := &latch{w: w}
-	enc, err := archiver.Zstd{EncoderOptions: []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedDefault)}}.OpenWriter(out)
+	x := &exporter{breath: ctx.Err, src: src, leaders: map[uint32]string{}}
+	files, err := x.files(treeOrder(m.Entries))
 	if err != nil {
-		return Exported{}, fault.New(fault.Internal, op, "%w", err)
+		return Exported{}, err
 	}
-	err = archiver.CompressedArchive{Archival: exactTar{}}.Archive(ctx, enc, files)
+	files = append([]archiver.File{x.record(record, a.At)}, files...)
+	out := &latch{w: w}
+	err = compressed(out, 0, a.Sizes.tar(), func(enc io.Writer) error {
+		return archiver.CompressedArchive{Archival: exactTar{}}.Archive(ctx, enc, files)
+	})
+	return Exported{Entries: int64(len(files)), Bytes: x.bytes, Written: out.n}, err
+}
+
+// compressed opens a zstd stream into out around write, and closes it. workers 0 is one for each core; size is about what
+// will be written, so that a small tree takes little memory.
+func compressed(out *latch, workers int, size int64, write func(io.Writer) error) error {
+	window := zstd.MinWindowSize
+	for window < 8<<20 && int64(window) < size {
+		window *= 2
+	}
+	opts := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(window)}
+	if workers > 0 {
+		opts = append(opts, zstd.WithEncoderConcurrency(workers))
+	}
+	enc, err := archiver.Zstd{EncoderOptions: opts}.OpenWriter(out)
+	if err != nil {
+		return err
+	}
+	err = write(enc)
 	if cerr := enc.Close(); err == nil {
 		err = cerr
 	}
 	if out.err != nil {
 		err = out.err // the cause, whatever the layers made of it
 	}
-	if err != nil {
-		return Exported{}, explain(op, err)
-	}
-	return Exported{Entries: int64(len(files)), Bytes: x.bytes, Written: out.n}, nil
+	return err
 }
+
+// decompressed opens a zstd stream to read. Close what it gives.
+func decompressed(r io.Reader) (io.ReadCloser, error) { return archiver.Zstd{}.OpenReader(r) }
+
+// ErrNotForTar is wrapped where a tree holds what no tar can: an extended attribute with "=" in its name.
+var ErrNotForTar = errors.New("a tar can't hold this")
 
 // treeOrder puts everything below a folder right behind it. tar sets a folder's times when it leaves it: in byte order
 // "dir-x" stands between "dir" and "dir/a".
@@ -117,10 +147,26 @@ func (l *latch) Write(p []byte) (int, error) {
 }
 
 type exporter struct {
-	ctx     context.Context
+	breath  func() error // asked between blocks
 	src     vfs.Dir
 	leaders map[uint32]string // first path of each hard-link group
 	bytes   int64
+}
+
+// files describes entries, those that an archive could not hold left out.
+func (x *exporter) files(entries []*Entry) ([]archiver.File, error) {
+	out := make([]archiver.File, 0, len(entries)+1)
+	for _, e := range entries {
+		if e.Flags&FlagSkipped != 0 {
+			continue
+		}
+		f, err := x.file(e)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
 }
 
 func (x *exporter) record(content []byte, at time.Time) archiver.File {
@@ -175,7 +221,9 @@ func (x *exporter) file(e *Entry) (archiver.File, error) {
 			h.PAXRecords["SCHILY.acl.access"] = aclText(a.Value)
 		case a.Name == "system.posix_acl_default":
 			h.PAXRecords["SCHILY.acl.default"] = aclText(a.Value)
-		case !strings.ContainsAny(a.Name, "=\x00"):
+		case strings.ContainsAny(a.Name, "=\x00"):
+			return f, fmt.Errorf("%w: %q has an attribute named %q", ErrNotForTar, e.Path, a.Name)
+		default:
 			h.PAXRecords["SCHILY.xattr."+a.Name] = string(a.Value)
 		}
 	}
@@ -197,18 +245,21 @@ func (x *exporter) open(e *Entry) (io.ReadCloser, error) {
 		return nil, err
 	}
 	x.bytes += e.Size
-	return &checked{File: f, ctx: x.ctx, e: e, left: e.Size}, nil
+	return &checked{File: f, breath: x.breath, e: e, left: e.Size, sum: sha256.New()}, nil
 }
 
+// checked reads one file of an archive, and proves it: its content is what the entry's Sum says, which is set where it
+// was not known.
 type checked struct {
 	vfs.File
-	ctx  context.Context
-	e    *Entry
-	left int64
+	breath func() error
+	e      *Entry
+	left   int64
+	sum    hash.Hash
 }
 
 func (c *checked) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
+	if err := c.breath(); err != nil {
 		return 0, err
 	}
 	if c.left == 0 {
@@ -219,10 +270,16 @@ func (c *checked) Read(p []byte) (int, error) {
 		if st.Size != c.e.Size || st.Mtime != c.e.Mtime {
 			return 0, fmt.Errorf("%w: %q changed while it was read", ErrNotWhole, c.e.Path)
 		}
+		got := sumOf(c.sum)
+		if c.e.Sum.Known() && c.e.Sum != got {
+			return 0, fmt.Errorf("%w: %q has another content than was recorded", ErrNotWhole, c.e.Path)
+		}
+		c.e.Sum = got
 		return 0, io.EOF
 	}
 	n, err := c.File.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)
+	_, _ = c.sum.Write(p[:n]) // never fails: hash.Hash
 	if errors.Is(err, io.EOF) {
 		return n, fmt.Errorf("%w: %q ends %d bytes early", ErrNotWhole, c.e.Path, c.left)
 	}

@@ -179,14 +179,18 @@ type operation struct {
 	run   func(*world, *archive.Store) error
 	// steady: the live trees are never changed by it. Otherwise each is the old one or the new one, or, inPlace, on its way.
 	steady, inPlace bool
+	long            bool
 	// wrap changes the file system for every run.
 	wrap func(vfs.FS) vfs.FS
 }
 
-// stride leaves out calls of the longest operation, whose calls resemble each other.
+// stride leaves out calls of the longest operations, whose calls resemble each other.
 func (o operation) stride() int {
-	if o.inPlace {
+	switch {
+	case o.inPlace:
 		return 3
+	case o.long:
+		return 9
 	}
 	return 1
 }
@@ -225,7 +229,39 @@ func operations() []operation {
 			_, err := s.Restore(context.Background(), w.id, nil)
 			return err
 		}},
+		{name: "compact", setup: (*world).deploy, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			return compact(s)
+		}},
+		{name: "restore a packed one", setup: (*world).deployAndPack, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			_, err := s.Restore(context.Background(), w.id, nil)
+			return err
+		}},
+		{name: "rollback to a packed one", setup: (*world).deployAndPack, long: true, run: rollback, wrap: none},
 	}
+}
+
+func compact(s *archive.Store) error {
+	c, err := s.Compact(context.Background(), archive.Policy{Keep: 3})
+	if err == nil && len(c.Refused) > 0 {
+		err = c.Refused[0].Err
+	}
+	return err
+}
+
+// deployAndPack packs the archive from before the deployment, too: a later one is there.
+func (w *world) deployAndPack() {
+	w.deploy()
+	s := w.store(w.m.FS())
+	require.NoError(w.t, s.SetVerdict(w.id, archive.Good))
+	_, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(5)})
+	require.NoError(w.t, err)
+	require.NoError(w.t, compact(s))
+	require.NoError(w.t, s.Wait())
+	a, err := s.Show(w.id)
+	require.NoError(w.t, err)
+	require.NotNil(w.t, a.Packed)
+	require.NoError(w.t, w.m.FS().SyncFS("/"))
+	w.m.Advance(time.Minute)
 }
 
 // liveTrees splits a snapshot by tree.

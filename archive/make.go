@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type MakeRequest struct {
 // that one. An error leaves no archive and the live tree as it was; *SpaceError is in its chain when the disk is short.
 func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	const op = "make archive"
+	s.work.Lock()
+	defer s.work.Unlock()
 	begun := s.cfg.Now()
 	final := s.project.Archive(req.At, req.ID)
 	if a, err := s.read(final); err == nil && a.ID == req.ID {
@@ -60,7 +63,10 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		}
 		return Archive{}, explain(op, err)
 	}
-	return Archive{Record: rec, Path: final, Own: rec.Sizes.Disk, Whole: true}, nil
+	if a, err := s.look(Archive{Record: rec, Path: final}); err == nil {
+		return a, nil
+	}
+	return Archive{Record: rec, Path: final, Own: rec.Sizes.Disk, Whole: true}, nil // it is durable: only looking failed
 }
 
 // absorb moves what a hook has put where the archive is about to be (a dump made before it) into the archive.
@@ -185,12 +191,11 @@ func refreshRoots(dst vfs.Dir, entries []Entry) error {
 }
 
 func (m *Manifest) find(path string) *Entry {
-	for i := range m.Entries {
-		if m.Entries[i].Path == path {
-			return &m.Entries[i]
-		}
+	i, ok := slices.BinarySearchFunc(m.Entries, path, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
+	if !ok {
+		return nil
 	}
-	return nil
+	return &m.Entries[i]
 }
 
 // writePlain writes a file without syncing it.

@@ -53,9 +53,17 @@ type Entry struct {
 	Live, Copy Ident
 	// Version names one state of the content: two entries of one path with the same version are the same.
 	Version uint64
+	// Sum is the start of the SHA-256 of a regular file's content; zero where it was never read as a whole.
+	Sum Sum
 
 	nlink uint64
 }
+
+// Sum proves content: the first sixteen bytes of its SHA-256. The zero value knows nothing.
+type Sum [16]byte
+
+// Known tells that there is something to compare with.
+func (s Sum) Known() bool { return s != Sum{} }
 
 // Type is the file type bits of st_mode.
 func (e *Entry) Type() uint32 { return e.Mode & syscall.S_IFMT }
@@ -99,12 +107,15 @@ func (m *Manifest) index() map[string]*Entry {
 }
 
 // manifestMagic starts every manifest. The rest is varints; paths share what they have in common with the one
-// before; the SHA-256 of all before ends it.
-const manifestMagic = "corpus-git manifest 1\n"
+// before; the SHA-256 of all before ends it. Version 1, which has no sums of content, is read too.
+const (
+	manifestMagic  = "corpus-git manifest 2\n"
+	manifestMagic1 = "corpus-git manifest 1\n"
+)
 
 // Encode gives the bytes of a manifest.
 func (m *Manifest) Encode() []byte {
-	b := make([]byte, 0, 64+len(m.Entries)*72)
+	b := make([]byte, 0, 64+len(m.Entries)*90)
 	b = append(b, manifestMagic...)
 	str := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -137,6 +148,11 @@ func (m *Manifest) Encode() []byte {
 			u(id.Dev, id.Ino)
 			b = binary.AppendVarint(b, id.Ctime)
 		}
+		if e.Sum.Known() {
+			b = append(append(b, 1), e.Sum[:]...)
+		} else {
+			b = append(b, 0)
+		}
 	}
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...)
@@ -148,7 +164,8 @@ var ErrManifest = errors.New("damaged manifest")
 // DecodeManifest reads what Encode wrote. Anything else is ErrManifest.
 func DecodeManifest(b []byte) (*Manifest, error) {
 	bad := func(why string) (*Manifest, error) { return nil, fmt.Errorf("%w: %s", ErrManifest, why) }
-	if len(b) < len(manifestMagic)+sha256.Size || !bytes.HasPrefix(b, []byte(manifestMagic)) {
+	sums := bytes.HasPrefix(b, []byte(manifestMagic))
+	if len(b) < len(manifestMagic)+sha256.Size || !(sums || bytes.HasPrefix(b, []byte(manifestMagic1))) {
 		return bad("no manifest")
 	}
 	body, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
@@ -183,6 +200,9 @@ func DecodeManifest(b []byte) (*Manifest, error) {
 		e.Xattrs, e.Version = r.fixed(), r.fixed()
 		for _, id := range []*Ident{&e.Live, &e.Copy} {
 			id.Dev, id.Ino, id.Ctime = r.uint(), r.uint(), r.int()
+		}
+		if sums && r.uint() != 0 {
+			copy(e.Sum[:], r.take(len(e.Sum)))
 		}
 	}
 	if r.bad || len(r.b) != 0 {

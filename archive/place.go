@@ -105,6 +105,7 @@ func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 		}
 	}()
 	stable := false
+	var copied int64
 	for try := 0; try < readTries && !stable; try++ {
 		if try > 0 {
 			if err := rewind(in, out); err != nil {
@@ -119,16 +120,20 @@ func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 		if err != nil {
 			return err
 		}
+		copied = n
 		stable = n == after.Size && after.Size == st.Size && after.Mtime == st.Mtime && after.Ctime == st.Ctime
 		st = after
 	}
 	if !b.trustAttrs {
 		if ident(st) != e.Live || st.Size != e.Size {
-			e.Version = b.version.Add(1)
+			e.Version, e.Sum = b.version.Add(1), Sum{}
 		}
 		e.fill(st)
 	}
 	if !stable {
+		if !b.trustAttrs {
+			e.Size, e.Sum = copied, Sum{} // what the archive has
+		}
 		e.Flags |= FlagUnstable
 		b.note(func(n *Notes) { n.Unstable++; n.UnstableNames = noteName(n.UnstableNames, e.Path) })
 	}
@@ -160,6 +165,13 @@ func rewind(in, out vfs.File) error {
 
 // special makes a symbolic link, a fifo or a device.
 func (b *builder) special(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+	if err := b.makeSpecial(e, dd, name); err != nil {
+		return err
+	}
+	return b.attrs(e, sd, sname, dd, name)
+}
+
+func (b *builder) makeSpecial(e *Entry, dd vfs.Dir, name string) error {
 	var err error
 	switch e.Type() {
 	case syscall.S_IFLNK:
@@ -173,10 +185,7 @@ func (b *builder) special(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 	default:
 		return b.skip(e)
 	}
-	if err != nil {
-		return err
-	}
-	return b.attrs(e, sd, sname, dd, name)
+	return err
 }
 
 func (b *builder) skip(e *Entry) error {
@@ -186,12 +195,21 @@ func (b *builder) skip(e *Entry) error {
 	return errSkip
 }
 
-// attrs sets everything but content by path, and notes the identity of the copy. chown clears setuid, so modes come after.
+// attrs sets everything but content by path, and notes the identity of the copy.
 func (b *builder) attrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+	want, err := b.wanted(e, sd, sname)
+	if err != nil {
+		return err
+	}
+	return b.setAttrs(e, want, dd, name)
+}
+
+// setAttrs is attrs with known extended attributes. chown clears setuid, so modes come after.
+func (b *builder) setAttrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) error {
 	if err := b.own(e, func(uid, gid int) error { return dd.Lchown(name, uid, gid) }); err != nil {
 		return err
 	}
-	if err := b.xattrs(e, sd, sname, dd, name); err != nil {
+	if err := b.setXattrs(e, want, dd, name); err != nil {
 		return err
 	}
 	// Times before the mode: a folder without x refuses its own ".".
@@ -220,21 +238,34 @@ func (b *builder) own(e *Entry, chown func(uid, gid int) error) error {
 	return nil
 }
 
-// xattrs makes the extended attributes those of the source.
-func (b *builder) xattrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+// wanted reads the extended attributes of a source.
+func (b *builder) wanted(e *Entry, sd vfs.Dir, sname string) ([]vfs.Xattr, error) {
 	want, err := sd.Xattrs(sname)
 	if err != nil {
 		if vanishedErr(err) {
-			return errVanished
+			return nil, errVanished
 		}
-		return err
-	}
-	have, err := dd.Xattrs(name)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	if !b.trustAttrs {
 		e.Xattrs = xattrDigest(want)
+	}
+	return want, nil
+}
+
+// xattrs makes the extended attributes those of the source.
+func (b *builder) xattrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+	want, err := b.wanted(e, sd, sname)
+	if err != nil {
+		return err
+	}
+	return b.setXattrs(e, want, dd, name)
+}
+
+func (b *builder) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) error {
+	have, err := dd.Xattrs(name)
+	if err != nil {
+		return err
 	}
 	if len(want) == 0 && len(have) == 0 {
 		return nil
@@ -278,7 +309,6 @@ func (b *builder) finishDir(i int) error {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	sparent, sname := b.src, e.Path
 	if !b.trustAttrs {
 		st, err := b.src.Lstat(e.Path)
 		switch {
@@ -292,17 +322,26 @@ func (b *builder) finishDir(i int) error {
 			b.note(func(n *Notes) { n.Unstable++; n.UnstableNames = noteName(n.UnstableNames, e.Path) })
 		}
 	}
-	err = b.attrs(e, sparent, sname, d, ".")
+	want, err := b.wanted(e, b.src, e.Path)
+	if errors.Is(err, errVanished) {
+		b.note(func(n *Notes) { n.Vanished++ })
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return b.setDir(e, want, d)
+}
+
+// setDir sets the attributes of an open folder.
+func (b *builder) setDir(e *Entry, want []vfs.Xattr, d vfs.Dir) error {
+	err := b.setAttrs(e, want, d, ".")
 	if errors.Is(err, fs.ErrPermission) && e.Mode&0o100 == 0 {
 		// Without x even the owner can't look at "."; ask from above.
 		var st vfs.Stat
 		if st, err = b.dst.Lstat(e.Path); err == nil {
 			e.Copy = ident(st)
 		}
-	}
-	if errors.Is(err, errVanished) {
-		b.note(func(n *Notes) { n.Vanished++ })
-		return nil
 	}
 	return named(e.Path, err)
 }

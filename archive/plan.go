@@ -112,7 +112,7 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 	for i := range entries {
 		e := &entries[i]
 		if w := ref.match(e); w != nil {
-			e.Version, e.Xattrs = w.Version, w.Xattrs
+			e.Version, e.Xattrs, e.Sum = w.Version, w.Xattrs, w.Sum
 		} else {
 			e.Version = p.version.Add(1)
 			if ref != nil && !e.IsDir() {
@@ -122,6 +122,9 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 		if b := base[e.Path]; b != nil && b.Version == e.Version && b.Flags&(FlagSkipped|FlagUnstable) == 0 && (b.Link == 0) == (e.Link == 0) {
 			p.acts[i] = actKeep
 			e.Copy, e.Xattrs = b.Copy, b.Xattrs
+			if !e.Sum.Known() {
+				e.Sum = b.Sum // the same version
+			}
 			e.Flags = b.Flags &^ FlagRacy
 		} else if b != nil && b.IsDir() && e.IsDir() {
 			p.acts[i] = actAttr

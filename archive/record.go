@@ -64,6 +64,12 @@ type Sizes struct {
 	Disk  int64 `json:"disk"`
 }
 
+// headerSize is about what a tar takes beside the content of an entry.
+const headerSize = 2 << 10
+
+// tar is about the size of a tar of the tree, and rather more than less.
+func (z Sizes) tar() int64 { return z.Bytes + headerSize*(z.Files+z.Dirs) }
+
 // Record is deployment.json: the state of one archive. It is written atomically and durably.
 type Record struct {
 	Schema int `json:"schema"`
@@ -76,6 +82,10 @@ type Record struct {
 	Made  Made     `json:"made"`
 	// Rollback is set from the moment a rollback to this archive begins.
 	Rollback *Rollback `json:"rollback,omitempty"`
+	// Packed is set from the moment the trees are files instead of folders.
+	Packed *Packed `json:"packed,omitempty"`
+	// Measured knows what folders take that no manifest describes: failed trees, dumps. See Measure.
+	Measured map[string]Measured `json:"measured,omitempty"`
 }
 
 // Made says how an archive came to be.
@@ -123,8 +133,12 @@ type Archive struct {
 	Record
 	// Path is the archive's folder.
 	Path string `json:"path"`
-	// Own is what deleting it would free, as far as it is known; Shared is what it shares with another archive.
-	Own    int64 `json:"own"`
+	// Own is what it takes on disk, in allocated bytes of everything in its folder: what deleting it would free. Where a
+	// file system shares extents between copies (reflinks) that is the most it can free.
+	Own int64 `json:"own"`
+	// Estimated: Own has a guess in it, for a folder that Measure has not seen yet.
+	Estimated bool `json:"estimated,omitempty"`
+	// Shared is what it shares with another archive or the live tree: nothing, ever. No inode has two homes.
 	Shared int64 `json:"shared"`
 	// Whole: the archived tree is here (not consumed by a rollback). FailedTree: the failed one is.
 	Whole      bool `json:"whole"`
@@ -211,29 +225,50 @@ func (s *Store) read(path string) (Archive, error) {
 		return Archive{}, fault.New(fault.Refused, "read archive", "%s has schema %d, this program knows %d", path, a.Schema, Schema).
 			WithHint("a newer corpus-git wrote it: use that one")
 	}
-	a.Whole = len(a.Trees) == 0 && a.Rollback == nil
-	for _, t := range a.Trees {
-		ok, err := vfs.Exists(s.fs, a.treePath(t))
-		if err != nil {
-			return Archive{}, err
-		}
-		a.Whole = a.Whole || ok
+	return s.look(a)
+}
+
+// look fills in what the folder of an archive shows.
+func (s *Store) look(a Archive) (Archive, error) {
+	names, err := s.fs.ReadDir(a.Path)
+	if err != nil {
+		return Archive{}, fmt.Errorf("read archive: %w", err)
 	}
+	held, packed := false, 0
+	for _, n := range names {
+		st, err := s.fs.Lstat(filepath.Join(a.Path, n))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Archive{}, fmt.Errorf("read archive: %w", err)
+		}
+		tree, isFailed := strings.CutSuffix(n, failedSuffix)
+		isFailed = isFailed && slices.Contains(trees(), tree)
+		if file, ok := strings.CutSuffix(n, packedSuffix); ok && slices.Contains(a.Trees, file) {
+			packed++
+		}
+		a.FailedTree = a.FailedTree || isFailed
+		switch m, ok := a.Measured[n]; {
+		case !st.IsDir():
+			a.Own += st.Allocated()
+		case slices.Contains(a.Trees, n):
+			held = true
+		case ok && m.Ino == st.Ino && m.Mtime == st.Mtime:
+			a.Own += m.Disk
+		default:
+			a.Estimated = true
+			if isFailed && tree == layout.ArchivedTree {
+				a.Own += a.Sizes.Disk // about as large as the one it was made from
+			}
+		}
+	}
+	if held {
+		a.Own += a.Sizes.Disk
+	}
+	a.Whole = held || (len(a.Trees) == 0 && a.Rollback == nil) || (a.Packed != nil && packed == len(a.Trees))
 	if a.Rollback != nil && a.Rollback.Done.IsZero() {
 		a.Whole = false // a name may stand for the failed tree in the middle of the exchange
-	}
-	for _, t := range trees() {
-		ok, err := vfs.Exists(s.fs, a.failedPath(t))
-		if err != nil {
-			return Archive{}, err
-		}
-		a.FailedTree = a.FailedTree || ok
-	}
-	if a.Whole {
-		a.Own = a.Sizes.Disk
-	}
-	if a.FailedTree {
-		a.Own += a.Sizes.Disk // the failed tree is about as large; Measure tells exactly
 	}
 	return a, nil
 }

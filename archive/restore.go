@@ -21,6 +21,8 @@ func sortEntries(es []Entry) {
 // live. It may be run again after any crash or error.
 func (s *Store) Restore(ctx context.Context, id string, progress func(Progress)) (Restored, error) {
 	const op = "restore archive"
+	s.work.Lock()
+	defer s.work.Unlock()
 	begun := s.cfg.Now()
 	a, m, err := s.whole(id)
 	if err != nil {
@@ -37,7 +39,7 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(Progress))
 			err = s.replace(tmp, name, m.find(name) != nil)
 			if inexchangeable(err) {
 				res.Method = methodInPlace
-				entries, err = s.copyBack(ctx, a.Path, entries, name)
+				entries, err = s.copyBack(ctx, tmp, entries, name)
 			}
 			if err != nil {
 				break
@@ -77,11 +79,6 @@ func (s *Store) whole(id string) (Archive, *Manifest, error) {
 
 // copyOut copies the trees of an archive to a new folder, durably.
 func (s *Store) copyOut(ctx context.Context, a Archive, m *Manifest, to string, progress func(Progress)) ([]Entry, error) {
-	src, err := s.fs.OpenDir(a.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = src.Close() }()
 	entries := slices.Clone(m.Entries)
 	p := &planned{acts: make([]action, len(entries)), version: newVersions()}
 	p.tally(entries, nil)
@@ -96,14 +93,32 @@ func (s *Store) copyOut(ctx context.Context, a Archive, m *Manifest, to string, 
 		return nil, err
 	}
 	defer func() { _ = dst.Close() }()
-	b := &builder{src: src, dst: dst, entries: entries, acts: p.acts, workers: s.cfg.Workers, trustAttrs: true, version: p.version, progress: progress}
+	if a.Packed != nil {
+		entries, err = s.unpack(ctx, a, m, dst, progress)
+	} else {
+		entries, err = s.copyTrees(ctx, a.Path, entries, dst, s.cfg.Workers, progress)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return entries, dst.SyncFS(".")
+}
+
+// copyTrees copies archived trees to an empty folder. Nothing is synced.
+func (s *Store) copyTrees(ctx context.Context, from string, entries []Entry, dst vfs.Dir, workers int, progress func(Progress)) ([]Entry, error) {
+	src, err := s.fs.OpenDir(from)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = src.Close() }()
+	b := &builder{src: src, dst: dst, entries: entries, acts: make([]action, len(entries)), workers: workers, trustAttrs: true, version: newVersions(), progress: progress}
 	if err := b.run(ctx); err != nil {
 		return nil, err
 	}
 	if b.notes.Vanished > 0 {
-		return nil, fault.New(fault.Internal, "restore archive", "%w: %d of its files are missing", ErrNotWhole, b.notes.Vanished)
+		return nil, fault.New(fault.Internal, "copy archive", "%w: %d of its files are missing", ErrNotWhole, b.notes.Vanished)
 	}
-	return b.entries, dst.SyncFS(".")
+	return b.entries, nil
 }
 
 // replace exchanges one live tree with its copy in tmp.
@@ -121,20 +136,6 @@ func (s *Store) replace(tmp, name string, want bool) error {
 		return vfs.RenameDurable(s.fs, live, held)
 	}
 	return nil
-}
-
-// Verify compares the tree in an archive with its manifest: every entry's type, mode, owner, size, times, target, links,
-// and that nobody has touched it since it was made.
-func (s *Store) Verify(ctx context.Context, id string) (Proof, error) {
-	a, m, err := s.whole(id)
-	if err != nil {
-		return Proof{}, err
-	}
-	got, err := Scan(ctx, s.fs, a.Path, false, a.Trees...)
-	if err != nil {
-		return Proof{}, explain("verify archive", err)
-	}
-	return Compare(m, got), nil
 }
 
 // Manifest gives the manifest of an archive, whole or not.
@@ -158,6 +159,8 @@ func (s *Store) CompareLive(ctx context.Context, id string) (Proof, error) {
 // Sweep removes what crashes left: half-made archives, half-made copies, trash. Deleting goes on in the background.
 // Archives whose rollback was interrupted are left for Rollback.
 func (s *Store) Sweep() error {
+	s.work.Lock()
+	defer s.work.Unlock()
 	names, err := s.fs.ReadDir(s.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -168,6 +171,7 @@ func (s *Store) Sweep() error {
 	for _, n := range names {
 		p := filepath.Join(s.dir(), n)
 		switch {
+		case s.inUse(p):
 		case strings.HasPrefix(n, tmpPrefix):
 			err = s.reaper.Remove(p)
 		case strings.HasPrefix(n, vfs.TrashPrefix):
@@ -192,13 +196,34 @@ func (s *Store) sweepInside(dir string) error {
 		return nil //nolint:nilerr // a stray file is nobody's leftover
 	}
 	for _, n := range names {
+		p := filepath.Join(dir, n)
 		switch {
+		case s.inUse(p):
 		case strings.HasPrefix(n, tmpPrefix):
-			err = s.reaper.Remove(filepath.Join(dir, n))
+			err = s.reaper.Remove(p)
 		case strings.HasPrefix(n, vfs.TrashPrefix):
-			s.reaper.Delete(filepath.Join(dir, n))
+			s.reaper.Delete(p)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	a, err := s.read(dir)
+	if err != nil {
+		return nil //nolint:nilerr // no archive, or one that List tells of
+	}
+	return s.sweepHalves(a)
+}
+
+// sweepHalves removes what a crash between the steps of packing or unpacking left: the form of a tree that its record does
+// not name.
+func (s *Store) sweepHalves(a Archive) error {
+	for _, t := range a.Trees {
+		p := a.packedPath(t)
+		if a.Packed != nil {
+			p = a.treePath(t)
+		}
+		if err := s.reaper.Remove(p); err != nil {
 			return err
 		}
 	}

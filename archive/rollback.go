@@ -42,6 +42,8 @@ type Restored struct {
 // may have written meanwhile.
 func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	const op = "roll back"
+	s.work.Lock()
+	defer s.work.Unlock()
 	begun := s.cfg.Now()
 	a, err := s.Show(id)
 	if err != nil {
@@ -53,6 +55,11 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	m, err := s.manifest(a.Path)
 	if err != nil {
 		return Restored{}, fault.New(fault.Internal, op, "%w", err)
+	}
+	if a.Packed != nil {
+		if a, m, err = s.unpackHeld(ctx, a, m); err != nil {
+			return Restored{}, explain(op, err)
+		}
 	}
 	if a.Rollback == nil {
 		a, err = s.update(a.ID, op, func(r *Record) error { r.Rollback = &Rollback{Begun: begun}; return nil })

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"corpus-git/internal/vfs"
 )
@@ -14,11 +16,20 @@ type Policy struct {
 	Keep int
 	// KeepFailed is how many archives of failed deployments stay, with the failed tree; 0 is 1, below 0 is none.
 	KeepFailed int
+	// MaxAge ends archives of good deployments that are older, the newest good one apart; MaxFailedAge those of failed ones.
+	// 0 is no limit. The age counts from the deployment's time.
+	MaxAge, MaxFailedAge time.Duration
+	// MaxBytes is what all archives of the project may take on disk (Archive.Own, and the spare tree). While they take more,
+	// failed ones go, from the oldest, then good ones, then the spare tree. 0 is no limit. What Rotate never removes may
+	// take more alone.
+	MaxBytes int64
 	// Protect keeps an archive whatever its age: that of the live deployment and of the previous one. nil protects none.
 	Protect func(Archive) bool
 	// Squeeze frees what can be freed: the spare tree and every failed tree go too, and nothing is kept for recycling.
 	// The space is free when Rotate returns.
 	Squeeze bool
+
+	noSpare bool
 }
 
 // Rotation tells what a rotation did.
@@ -31,37 +42,85 @@ type Rotation struct {
 }
 
 // Rotate removes archives that the policy does not keep: from the oldest, good deployments beyond Keep, failed ones beyond
-// KeepFailed. Pinned and protected archives stay, those whose deployment has no verdict or whose rollback is not done,
-// and the newest good one. An archive is gone from List, durably, before anything of it is deleted; the deleting is in
-// the background (Wait). Safe to run again after a crash.
+// KeepFailed, what is too old, what is too much. Pinned and protected archives stay, those whose deployment has no verdict
+// or whose rollback is not done, and the newest good one. An archive is gone from List, durably, before anything of it is
+// deleted; the deleting is in the background (Wait). Safe to run again after a crash.
 func (s *Store) Rotate(p Policy) (Rotation, error) {
+	s.work.Lock()
+	defer s.work.Unlock()
+	return s.rotate(p)
+}
+
+// choice sorts archives, newest first, into those that stay and those that go.
+type choice struct {
+	kept, expired []Archive
+	safe          map[string]bool // IDs of what no limit removes
+}
+
+func (p Policy) choose(all []Archive, now time.Time) choice {
+	c := choice{safe: map[string]bool{}}
+	good, failed := 0, 0
+	old := func(a Archive, limit time.Duration) bool { return limit > 0 && now.Sub(a.At) > limit }
+	for _, a := range all {
+		stays := true
+		switch {
+		case a.Pinned || a.Verdict == Pending || (a.Rollback != nil && a.Rollback.Done.IsZero()):
+			c.safe[a.ID] = true
+		case a.Verdict == Good:
+			good++
+			c.safe[a.ID] = good == 1 || p.protects(a)
+			stays = c.safe[a.ID] || (good <= p.Keep && !old(a, p.MaxAge))
+		default:
+			failed++
+			c.safe[a.ID] = p.protects(a)
+			stays = c.safe[a.ID] || (failed <= p.KeepFailed && !old(a, p.MaxFailedAge))
+		}
+		if stays {
+			c.kept = append(c.kept, a)
+		} else {
+			c.expired = append(c.expired, a)
+		}
+	}
+	return c
+}
+
+// shrink moves what is too much from those that stay to those that go, and tells what is left.
+func (c *choice) shrink(limit, spare int64) (total int64) {
+	total = spare
+	for _, a := range c.kept {
+		total += a.Own
+	}
+	for _, failedOnes := range []bool{true, false} {
+		for i := len(c.kept) - 1; i >= 0 && total > limit; i-- {
+			a := c.kept[i]
+			if c.safe[a.ID] || (a.Verdict != Good) != failedOnes {
+				continue
+			}
+			total -= a.Own
+			c.kept = slices.Delete(c.kept, i, i+1)
+			c.expired = append(c.expired, a)
+		}
+	}
+	return total
+}
+
+func (s *Store) rotate(p Policy) (Rotation, error) {
 	all, err := s.List()
 	if err != nil {
 		return Rotation{}, err
 	}
 	p = p.normal()
+	c := p.choose(all, s.cfg.Now())
+	if p.MaxBytes > 0 && c.shrink(p.MaxBytes, s.spareDisk()) > p.MaxBytes {
+		p.noSpare = true
+	}
 	var r Rotation
-	good, failed := 0, 0
-	var expired []Archive
-	for _, a := range all {
-		switch {
-		case a.Pinned || a.Verdict == Pending || (a.Rollback != nil && a.Rollback.Done.IsZero()):
-			r.Kept++
-			continue
-		case a.Verdict == Good:
-			good++
-			if good <= p.Keep || p.protects(a) {
-				r.Kept++
-				continue
-			}
-		default:
-			failed++
-			if failed <= p.KeepFailed || p.protects(a) {
-				r.Kept++
-				continue
-			}
+	r.Kept = len(c.kept)
+	expired := c.expired
+	if p.noSpare {
+		if err := s.reaper.Remove(s.sparePath()); err != nil {
+			return r, explain("rotate archives", err)
 		}
-		expired = append(expired, a)
 	}
 	if p.Squeeze {
 		if err := s.reaper.Remove(s.sparePath()); err != nil {
@@ -69,7 +128,7 @@ func (s *Store) Rotate(p Policy) (Rotation, error) {
 		}
 	}
 	for _, a := range expired {
-		recycled, err := s.expire(a, !p.Squeeze && !r.Recycled)
+		recycled, err := s.expire(a, !p.Squeeze && !p.noSpare && p.MaxBytes == 0 && !r.Recycled)
 		if err != nil {
 			return r, explain("rotate archives", err)
 		}
@@ -84,6 +143,7 @@ func (s *Store) Rotate(p Policy) (Rotation, error) {
 
 func (p Policy) normal() Policy {
 	p.Keep = max(p.Keep, 1)
+	p.noSpare = p.Squeeze
 	switch {
 	case p.Squeeze || p.KeepFailed < 0:
 		p.KeepFailed = 0
@@ -101,34 +161,55 @@ func (s *Store) expire(a Archive, recycle bool) (recycled bool, err error) {
 	if err := vfs.RenameDurable(s.fs, a.Path, trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if recycle && a.Whole && !s.cfg.NoSpare && len(a.Trees) > 0 {
+	if recycle && a.Whole && a.Packed == nil && !s.cfg.NoSpare && len(a.Trees) > 0 {
 		// Recycling only saves work: where it does not succeed the tree is deleted with the rest.
-		recycled = s.makeSpare(a, trash) == nil
+		b, err := vfs.ReadFile(s.fs, filepath.Join(trash, manifestFile))
+		recycled = err == nil && s.makeSpare(a.Trees, trash, b) == nil
 	}
 	s.reaper.Delete(trash)
 	return recycled, nil
 }
 
-// makeSpare moves the trees and the manifest of an expired archive to where Make looks for them.
-func (s *Store) makeSpare(a Archive, from string) error {
+// makeSpare moves the trees of an archive, with their manifest, to where Make looks for them.
+func (s *Store) makeSpare(names []string, from string, manifest []byte) error {
 	tmp := filepath.Join(s.dir(), tmpPrefix+"spare")
-	for _, p := range []string{tmp, s.sparePath()} {
-		if err := s.reaper.Remove(p); err != nil {
-			return err
-		}
-	}
-	if err := s.fs.Mkdir(tmp, 0o700); err != nil {
+	if err := s.reaper.Remove(tmp); err != nil {
 		return err
 	}
-	for _, n := range append([]string{manifestFile}, a.Trees...) {
-		if err := s.fs.Rename(filepath.Join(from, n), filepath.Join(tmp, n)); err != nil {
-			_ = s.reaper.Remove(tmp)
-			return err
+	err := s.fs.Mkdir(tmp, 0o700)
+	if err == nil {
+		err = vfs.WriteFileAtomic(s.fs, filepath.Join(tmp, manifestFile), manifest, 0o600)
+	}
+	for _, n := range names {
+		if err == nil {
+			err = s.fs.Rename(filepath.Join(from, n), filepath.Join(tmp, n))
 		}
 	}
-	if err := vfs.SyncDir(s.fs, tmp); err != nil {
-		_ = s.reaper.Remove(tmp)
+	if err == nil {
+		err = vfs.SyncParents(s.fs, filepath.Join(from, manifestFile), filepath.Join(tmp, manifestFile))
+	}
+	if err == nil {
+		err = s.putSpare(tmp)
+	}
+	if err != nil {
+		_ = s.reaper.Remove(tmp) // what can't be removed now is swept later
+	}
+	return err
+}
+
+// putSpare makes a finished tree the spare one.
+func (s *Store) putSpare(tmp string) error {
+	if err := s.reaper.Remove(s.sparePath()); err != nil {
 		return err
 	}
 	return vfs.RenameDurable(s.fs, tmp, s.sparePath())
+}
+
+// spareDisk is what the spare tree takes, as its manifest tells; 0 where there is none.
+func (s *Store) spareDisk() int64 {
+	m, err := s.manifest(s.sparePath())
+	if err != nil {
+		return 0
+	}
+	return count(m.Entries).Disk
 }

@@ -9,13 +9,20 @@ import (
 )
 
 // Store holds the archives of one project. Make one with New; all of its methods may be called from many goroutines,
-// but Make, Rollback, Restore and Rotate of one project must not overlap: the project's lock is the caller's.
+// but Make, Rollback, Restore and Rotate of one project must not overlap: the project's lock is the caller's. Compact may run
+// beside all of them.
 type Store struct {
 	fs      vfs.FS
 	project layout.Project
 	cfg     Config
 	reaper  *vfs.Reaper
 	mu      sync.Mutex // records: read, change, write
+	// work is held by what moves trees: Make, Rollback, Restore, Rotate, Sweep, and the moments of Compact that publish.
+	work       sync.Mutex
+	compacting sync.Mutex // one Compact of this store at a time
+	gate       gate
+	busyMu     sync.Mutex
+	busy       map[string]bool // temporary names that Compact writes to: no leftovers
 }
 
 // Config is what a Store needs of the outside. The zero value of each field has a meaning.
@@ -30,6 +37,8 @@ type Config struct {
 	Reserve Reserve
 	// NoSpare keeps no recyclable tree: each archive is copied in full, and one tree less lies on the disk.
 	NoSpare bool
+	// Background is the slot for background work, shared with the stores of other projects; nil is one of its own.
+	Background *Background
 }
 
 // Reserve is the space an archive leaves free: the larger of a share and a number of bytes, never less than nothing.
@@ -60,7 +69,10 @@ func New(p layout.Project, cfg Config) *Store {
 	if cfg.Workers <= 0 {
 		cfg.Workers = 8
 	}
-	return &Store{fs: cfg.FS, project: p, cfg: cfg, reaper: &vfs.Reaper{FS: cfg.FS}}
+	if cfg.Background == nil {
+		cfg.Background = NewBackground()
+	}
+	return &Store{fs: cfg.FS, project: p, cfg: cfg, reaper: &vfs.Reaper{FS: cfg.FS}, busy: map[string]bool{}}
 }
 
 // Wait returns when every removal in the background is over, with the first error of one.
@@ -70,3 +82,21 @@ func (s *Store) dir() string { return s.project.Archives() }
 
 // trees names the folders of a project that an archive holds; each has the same name in the archive.
 func trees() []string { return []string{layout.ArchivedPillar, layout.ArchivedTree} }
+
+// use marks a temporary name as in use, so that Sweep leaves it; done ends that.
+func (s *Store) use(path string) (done func()) {
+	s.busyMu.Lock()
+	defer s.busyMu.Unlock()
+	s.busy[path] = true
+	return func() {
+		s.busyMu.Lock()
+		defer s.busyMu.Unlock()
+		delete(s.busy, path)
+	}
+}
+
+func (s *Store) inUse(path string) bool {
+	s.busyMu.Lock()
+	defer s.busyMu.Unlock()
+	return s.busy[path]
+}

@@ -1,6 +1,7 @@
 // Command bench measures corpus-git beside a named peer, in the same run and on the same machine.
 //
 //	go run ./bench push     one-file push, beside OpenSSH sshd + git receive-pack + a post-receive script
+//	go run ./bench archive  archives, rollback, compaction and restore, beside rsync -Aa --delete
 //
 // Each benchmark prints both times and their ratio; what was measured where is kept in RESULTS.md. Timing
 // decides no test. Peers listen on 127.0.0.1, on ports that they pick, and are ended by the process that was started.

@@ -218,3 +218,12 @@ func prefixed(dir string, err error) error {
 	}
 	return err
 }
+
+// DropCache lets the kernel forget the pages of a file that has been synced, where it can: who reads it then reads the
+// disk. A File that knows no cache is no error.
+func DropCache(f File) error {
+	if d, ok := f.(interface{ DropCache() error }); ok {
+		return d.DropCache()
+	}
+	return nil
+}

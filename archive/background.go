@@ -1,0 +1,98 @@
+package archive
+
+import (
+	"context"
+	"sync"
+)
+
+// Background is the slot in which the stores of a machine compact, one archive at a time over all of them. Give the same
+// one to every Config; a nil one is the store's own.
+type Background struct{ slot chan struct{} }
+
+// NewBackground makes a slot.
+func NewBackground() *Background { return &Background{slot: make(chan struct{}, 1)} }
+
+// gate is shut while somebody needs the disk for something better.
+type gate struct {
+	mu   sync.Mutex
+	shut int
+	open chan struct{} // closed when shut falls to 0
+}
+
+// Pause holds up the background work of this store, within a block of what it reads, until resume is called; more than
+// once is once. A deployment pauses the store for as long as it runs. Pauses of several callers add up.
+func (s *Store) Pause() (resume func()) {
+	g := &s.gate
+	g.mu.Lock()
+	if g.shut == 0 {
+		g.open = make(chan struct{})
+	}
+	g.shut++
+	g.mu.Unlock()
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.shut--; g.shut == 0 {
+			close(g.open)
+		}
+	})
+}
+
+// waiting is a channel to wait for, nil where the gate is open.
+func (g *gate) waiting() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == 0 {
+		return nil
+	}
+	return g.open
+}
+
+// shift is background work under way. It holds the machine's slot but while it is paused.
+type shift struct {
+	s    *Store
+	ctx  context.Context
+	held bool
+}
+
+// begin waits for an open gate and the slot.
+func (w *shift) begin() error {
+	for {
+		select {
+		case w.s.cfg.Background.slot <- struct{}{}:
+			w.held = true
+		case <-w.ctx.Done():
+			return w.ctx.Err()
+		}
+		wait := w.s.gate.waiting()
+		if wait == nil {
+			return nil
+		}
+		w.end()
+		select {
+		case <-wait:
+		case <-w.ctx.Done():
+			return w.ctx.Err()
+		}
+	}
+}
+
+// end gives the slot back, if it is held.
+func (w *shift) end() {
+	if w.held {
+		w.held = false
+		<-w.s.cfg.Background.slot
+	}
+}
+
+// breath is taken between blocks: it gives up when the context ends, and gives the slot to others while it is paused.
+func (w *shift) breath() error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if w.s.gate.waiting() == nil {
+		return nil
+	}
+	w.end()
+	return w.begin()
+}

@@ -1,0 +1,292 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// Compacted tells what a Compact did.
+type Compacted struct {
+	// Busy: another Compact of this store was under way, and this one did nothing.
+	Busy bool `json:"busy,omitempty"`
+	// Packed archives are files now instead of folders. Freed is the difference on disk; a tree that became the spare
+	// one is not freed.
+	Packed []Archive `json:"packed,omitempty"`
+	Freed  int64     `json:"freed"`
+	// Refused archives stay folders.
+	Refused []Refusal `json:"refused,omitempty"`
+	// Sealed counts the files of the newest archive whose content was noted, for Verify to compare with.
+	Sealed int `json:"sealed,omitempty"`
+	// Spared tells that a spare tree was made for the next archive, where there was none.
+	Spared bool `json:"spared,omitempty"`
+	// Rotation is what the policy's limits removed, with the sizes that they have now.
+	Rotation Rotation `json:"rotation"`
+}
+
+// Refusal is an archive that could not be packed, and why.
+type Refusal struct {
+	ID  string `json:"id"`
+	Err error  `json:"-"`
+	Why string `json:"why"`
+}
+
+// Compact does what need not be done while somebody waits: it packs every archive but the newest whole one into
+// <tree>.tar.zst, keeps the limits of the policy, sees to it that there is a spare tree for the next Make, measures
+// failed trees, and notes the content of the newest archive.
+//
+// It is meant for a goroutine of its own after each deployment. It may run beside everything else of the store: it takes
+// one slot for all projects (Config.Background), stands still while the store is paused (Pause), and ends soon after ctx
+// does. A packed archive is durable, was read back from the disk, and agrees with its manifest in every entry and every
+// byte of content before its folder is touched. A crash leaves the folder or the files, whichever the record names; Sweep
+// removes the other. An archive that can't be packed stays a folder and is named in Refused; that is no error.
+func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
+	const op = "compact archives"
+	var out Compacted
+	if !s.compacting.TryLock() {
+		out.Busy = true
+		return out, nil
+	}
+	defer s.compacting.Unlock()
+	w := &shift{s: s, ctx: ctx}
+	if err := w.begin(); err != nil {
+		return out, err
+	}
+	defer w.end()
+	refused := map[string]bool{}
+	for {
+		a, ok, err := s.packable(refused)
+		if err != nil {
+			return out, err
+		}
+		if !ok {
+			break
+		}
+		packed, err := w.pack(a)
+		switch {
+		case ctx.Err() != nil:
+			return out, ctx.Err()
+		case errors.Is(err, errMoved):
+			refused[a.ID] = true // rotated, rolled back: not ours any more
+		case err != nil:
+			err = explain(op, err)
+			refused[a.ID] = true
+			out.Refused = append(out.Refused, Refusal{ID: a.ID, Err: err, Why: err.Error()})
+		default:
+			out.Packed = append(out.Packed, packed)
+			out.Freed += a.Own - packed.Own
+		}
+		if err := w.breath(); err != nil {
+			return out, err
+		}
+	}
+	if err := s.measure(ctx, w.breath); err != nil {
+		return out, err
+	}
+	var err error
+	if out.Rotation, err = s.Rotate(p); err != nil {
+		return out, err
+	}
+	newest, err := s.newest()
+	if err != nil || newest == nil {
+		return out, err
+	}
+	if out.Spared, err = w.spare(*newest, p); err == nil {
+		out.Sealed, err = w.seal(*newest)
+	}
+	if err != nil {
+		err = s.moved(*newest, err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return out, ctx.Err()
+	case err != nil && !errors.Is(err, errMoved):
+		return out, explain(op, err)
+	}
+	return out, nil
+}
+
+// errMoved tells that an archive is no longer what it was when the work began.
+var errMoved = errors.New("the archive has changed")
+
+// plainOnes are the archives that hold their tree as a folder, newest first.
+func (s *Store) plainOnes() ([]Archive, error) {
+	all, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(a Archive) bool { return !a.Whole || a.Packed != nil || len(a.Trees) == 0 }), nil
+}
+
+// newest is the newest archive that is a folder, nil where there is none.
+func (s *Store) newest() (*Archive, error) {
+	all, err := s.plainOnes()
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// packable is the oldest archive that may be packed: the newest one that is whole stays a folder.
+func (s *Store) packable(refused map[string]bool) (Archive, bool, error) {
+	all, err := s.List()
+	if err != nil {
+		return Archive{}, false, err
+	}
+	all = slices.DeleteFunc(all, func(a Archive) bool { return !a.Whole || len(a.Trees) == 0 })
+	for i := len(all) - 1; i > 0; i-- {
+		if a := all[i]; a.Packed == nil && a.Verdict != Pending && !refused[a.ID] {
+			return a, true, nil
+		}
+	}
+	return Archive{}, false, nil
+}
+
+// spare copies the newest archive where there is no spare tree, so that the next archive need not be a full copy. It is
+// given up when a deployment wants the disk.
+func (w *shift) spare(a Archive, p Policy) (bool, error) {
+	s := w.s
+	if s.cfg.NoSpare || s.loadSpare() != nil {
+		return false, nil
+	}
+	if p.MaxBytes > 0 {
+		all, err := s.List()
+		if err != nil {
+			return false, err
+		}
+		total := a.Sizes.Disk
+		for _, x := range all {
+			total += x.Own
+		}
+		if total > p.MaxBytes {
+			return false, nil
+		}
+	}
+	m, err := s.manifest(a.Path)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	tmp := filepath.Join(s.dir(), tmpPrefix+"next-spare")
+	defer s.use(tmp)()
+	if err := s.reaper.Remove(tmp); err != nil {
+		return false, err
+	}
+	made, err := func() (bool, error) {
+		pl := &planned{acts: make([]action, len(m.Entries)), version: newVersions()}
+		pl.tally(m.Entries, nil)
+		if err := s.checkSpace(pl); err != nil {
+			return false, nil //nolint:nilerr // a spare tree is a luxury
+		}
+		if err := s.fs.Mkdir(tmp, 0o700); err != nil {
+			return false, err
+		}
+		dst, err := s.fs.OpenDir(tmp)
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = dst.Close() }()
+		paused := false
+		m.Entries, err = s.copyTrees(ctx, a.Path, m.Entries, dst, backgroundWorkers, func(Progress) {
+			if s.gate.waiting() != nil {
+				paused = true
+				cancel()
+			}
+		})
+		if paused {
+			return false, w.breath()
+		}
+		if err == nil {
+			err = writePlain(dst, manifestFile, m.Encode())
+		}
+		if err == nil {
+			err = dst.SyncFS(".")
+		}
+		if err != nil {
+			return false, err
+		}
+		s.work.Lock()
+		defer s.work.Unlock()
+		if now, err := s.read(a.Path); err != nil || !now.Whole || s.loadSpare() != nil {
+			return false, errMoved
+		}
+		return true, s.putSpare(tmp)
+	}()
+	if err != nil || !made {
+		if rerr := s.reaper.Remove(tmp); err == nil {
+			err = rerr
+		}
+		if full(err) {
+			return false, nil
+		}
+	}
+	return made, err
+}
+
+// backgroundWorkers copy a spare tree: few, since nobody waits for it.
+const backgroundWorkers = 2
+
+// unpackHeld makes folders of the trees of a packed archive, for a rollback that exchanges them with the live ones.
+func (s *Store) unpackHeld(ctx context.Context, a Archive, m *Manifest) (Archive, *Manifest, error) {
+	fail := func(err error) (Archive, *Manifest, error) { return a, m, err }
+	if a.Rollback != nil {
+		return fail(fault.New(fault.Internal, "roll back", "%w: packed in the middle of a rollback", ErrNotWhole))
+	}
+	tmp := filepath.Join(a.Path, tmpPrefix+"unpacked")
+	for _, p := range append([]string{tmp}, a.treePaths()...) {
+		if err := s.reaper.Remove(p); err != nil {
+			return fail(err)
+		}
+	}
+	entries, err := s.copyOut(ctx, a, m, tmp, nil)
+	if err != nil {
+		_ = s.reaper.Remove(tmp)
+		return fail(err)
+	}
+	plain := &Manifest{ID: m.ID, Scanned: m.Scanned, Entries: entries}
+	if err := s.writeManifest(a.Path, plain); err != nil {
+		return fail(err)
+	}
+	for _, t := range a.Trees {
+		if err := s.fs.Rename(filepath.Join(tmp, t), a.treePath(t)); err != nil {
+			return fail(err)
+		}
+	}
+	if err := vfs.SyncDir(s.fs, a.Path); err != nil {
+		return fail(err)
+	}
+	now, err := s.update(a.ID, "roll back", func(r *Record) error { r.Packed = nil; return nil })
+	if err != nil {
+		return fail(err)
+	}
+	for _, p := range append([]string{tmp}, a.packedPaths()...) {
+		if err := s.reaper.Remove(p); err != nil {
+			return fail(err)
+		}
+	}
+	return now, plain, nil
+}
+
+func (a Archive) treePaths() (out []string) {
+	for _, t := range a.Trees {
+		out = append(out, a.treePath(t))
+	}
+	return out
+}
+
+func (a Archive) packedPaths() (out []string) {
+	for _, t := range a.Trees {
+		out = append(out, a.packedPath(t))
+	}
+	return out
+}
+
+// writeManifest replaces a manifest durably.
+func (s *Store) writeManifest(dir string, m *Manifest) error {
+	return vfs.WriteFileAtomic(s.fs, filepath.Join(dir, manifestFile), m.Encode(), 0o600)
+}

@@ -1,0 +1,124 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"corpus-git/internal/vfs"
+)
+
+// Measured is what a folder took on disk when it was looked through, and which state of the folder that was.
+type Measured struct {
+	Ino   uint64 `json:"ino"`
+	Mtime int64  `json:"mtime"`
+	Disk  int64  `json:"disk"`
+}
+
+// Measure looks through the folders of archives whose size nobody knows yet, failed trees and dumps, and records what they
+// take: List tells it from then on. A folder that is measured is not looked through again. What can't be recorded, on
+// a full disk, is measured again the next time.
+func (s *Store) Measure(ctx context.Context) error { return s.measure(ctx, ctx.Err) }
+
+func (s *Store) measure(ctx context.Context, breath func() error) error {
+	all, err := s.List()
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if !a.Estimated {
+			continue
+		}
+		found, err := s.measureOne(a, breath)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it went meanwhile
+		}
+		if err != nil {
+			return explain("measure archives", err)
+		}
+		if _, err := s.update(a.ID, "measure archives", func(r *Record) error { r.Measured = found; return nil }); err != nil {
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (s *Store) measureOne(a Archive, breath func() error) (map[string]Measured, error) {
+	d, err := s.fs.OpenDir(a.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = d.Close() }()
+	names, err := d.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]Measured{}
+	for _, n := range names {
+		st, err := d.Lstat(n)
+		if err != nil {
+			return nil, named(a.Path, err)
+		}
+		if !st.IsDir() || slices.Contains(a.Trees, n) {
+			continue
+		}
+		seen := map[uint64]bool{}
+		disk, err := usage(d, n, seen, breath)
+		if err != nil {
+			return nil, named(filepath.Clean(a.Path), err)
+		}
+		out[n] = Measured{Ino: st.Ino, Mtime: st.Mtime, Disk: disk}
+	}
+	return out, nil
+}
+
+// usage is the allocated bytes of a folder and all below it, each inode once.
+func usage(parent vfs.Dir, name string, seen map[uint64]bool, breath func() error) (int64, error) {
+	if err := breath(); err != nil {
+		return 0, err
+	}
+	d, err := parent.OpenDir(name)
+	if vanishedErr(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = d.Close() }()
+	st, err := d.Lstat(".")
+	if err != nil {
+		return 0, named(name, err)
+	}
+	total := st.Allocated()
+	names, err := d.ReadDir(".")
+	if err != nil {
+		return 0, named(name, err)
+	}
+	for _, n := range names {
+		st, err := d.Lstat(n)
+		if vanishedErr(err) {
+			continue
+		}
+		if err != nil {
+			return 0, named(name, err)
+		}
+		switch {
+		case st.IsDir():
+			below, err := usage(d, n, seen, breath)
+			if err != nil {
+				return 0, named(name, err)
+			}
+			total += below
+		case st.Nlink > 1 && seen[st.Ino]:
+		default:
+			seen[st.Ino] = st.Nlink > 1
+			total += st.Allocated()
+		}
+	}
+	return total, nil
+}

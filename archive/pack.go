@@ -1,0 +1,186 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/mholt/archiver/v4"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// pack makes files of the trees of one archive. Its folders are touched last, when the files are durable, read back and
+// proved; they become the spare tree if they are newer than it, else they are deleted.
+func (w *shift) pack(a Archive) (Archive, error) {
+	s := w.s
+	m, err := s.manifest(a.Path)
+	if err != nil {
+		return a, err
+	}
+	if err := s.roomToPack(a); err != nil {
+		return a, err
+	}
+	// The files lie in a folder of their own until they are proved: whole names, in a place that is swept.
+	tmp := filepath.Join(a.Path, tmpPrefix+"packed")
+	defer s.use(tmp)()
+	if err := s.reaper.Remove(tmp); err != nil {
+		return a, err
+	}
+	defer func() { _ = s.reaper.Remove(tmp) }() // what can't be removed now is swept later
+	if err := s.fs.Mkdir(tmp, 0o700); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errMoved
+		}
+		return a, err
+	}
+	packed := &Packed{At: s.cfg.Now(), Trees: map[string]PackedTree{}}
+	half := a
+	half.Path, half.Packed = tmp, packed
+	for _, t := range a.Trees {
+		done, err := w.packTree(a, m, t, half.packedPath(t))
+		if err != nil {
+			return a, s.moved(a, err)
+		}
+		packed.Trees[t] = done
+	}
+	if err := vfs.SyncDir(s.fs, tmp); err != nil {
+		return a, err
+	}
+	proof, err := s.provePacked(half, m, w.breath)
+	if err != nil {
+		return a, s.moved(a, err)
+	}
+	if !proof.Exact() {
+		return a, fault.New(fault.Internal, "pack archive", "%w: read back, %d entries differ, the first: %s", ErrNotWhole, proof.Different, proof.Differences[0])
+	}
+	return s.publishPacked(a, m, half, packed)
+}
+
+// moved tells an error from an archive that went away meanwhile.
+func (s *Store) moved(a Archive, err error) error {
+	if now, rerr := s.read(a.Path); errors.Is(rerr, fs.ErrNotExist) || (rerr == nil && !now.Whole) {
+		return errMoved
+	}
+	return err
+}
+
+// publishPacked puts proved files in their place and names them in the record, which is the moment that counts.
+func (s *Store) publishPacked(a Archive, m *Manifest, half Archive, packed *Packed) (Archive, error) {
+	s.work.Lock()
+	defer s.work.Unlock()
+	now, err := s.read(a.Path)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && (!now.Whole || now.Packed != nil)) {
+		return a, errMoved
+	}
+	if err != nil {
+		return a, err
+	}
+	for _, t := range a.Trees {
+		if err := s.fs.Rename(half.packedPath(t), a.packedPath(t)); err != nil {
+			return a, err
+		}
+	}
+	if err := s.writeManifest(a.Path, m); err != nil { // with the sums of all content
+		return a, err
+	}
+	if err := vfs.SyncDir(s.fs, a.Path); err != nil {
+		return a, err
+	}
+	if _, err := s.update(a.ID, "pack archive", func(r *Record) error { r.Packed = packed; return nil }); err != nil {
+		return a, err
+	}
+	recycle := !s.cfg.NoSpare
+	if old := s.loadSpare(); old != nil && old.Scanned > m.Scanned {
+		recycle = false
+	}
+	if !recycle || s.makeSpare(a.Trees, a.Path, m.Encode()) != nil {
+		// Recycling only saves work: where it does not succeed the trees are deleted.
+		for _, p := range a.treePaths() {
+			if err := s.reaper.Remove(p); err != nil {
+				return a, err
+			}
+		}
+	}
+	return s.read(a.Path)
+}
+
+// roomToPack refuses what might not fit: content that does not compress at all.
+func (s *Store) roomToPack(a Archive) error {
+	sp, err := s.fs.StatFS(s.dir())
+	if err != nil {
+		return err
+	}
+	e := &SpaceError{Path: s.dir(), Need: uint64(a.Sizes.tar()), Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total)}
+	if e.short() {
+		return fault.New(fault.Failed, "pack archive", "%w", e).WithHint("it stays a folder until there is room")
+	}
+	return nil
+}
+
+// packTree writes one tree to a file, durably.
+func (w *shift) packTree(a Archive, m *Manifest, tree, to string) (out PackedTree, err error) {
+	s := w.s
+	src, err := s.fs.OpenDir(a.Path)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = src.Close() }()
+	var mine []*Entry
+	var size int64
+	for _, e := range treeOrder(m.Entries) {
+		if within(tree, e.Path) {
+			mine = append(mine, e)
+			size += e.Size + headerSize
+		}
+	}
+	x := &exporter{breath: w.breath, src: src, leaders: map[uint32]string{}}
+	files, err := x.files(mine)
+	if err != nil {
+		return out, err
+	}
+	f, err := s.fs.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return out, err
+	}
+	sum := sha256.New()
+	file := &latch{w: f}
+	// One worker: a deployment of another project and the project's own services need the cores more.
+	err = compressed(&latch{w: io.MultiWriter(file, sum)}, 1, size, func(enc io.Writer) error {
+		return archiver.CompressedArchive{Archival: exactTar{}}.Archive(w.ctx, enc, files)
+	})
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = vfs.DropCache(f) // reading back is to ask the disk
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return out, err
+	}
+	shareSums(m)
+	return PackedTree{Entries: int64(len(files)), Bytes: file.n, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+// shareSums gives all names of a file the sum that was found for one.
+func shareSums(m *Manifest) {
+	sums := map[uint32]Sum{}
+	for i := range m.Entries {
+		if e := &m.Entries[i]; e.Link != 0 && e.Sum.Known() {
+			sums[e.Link] = e.Sum
+		}
+	}
+	for i := range m.Entries {
+		if e := &m.Entries[i]; e.Link != 0 && !e.Sum.Known() {
+			e.Sum = sums[e.Link]
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"os"
+	"sync"
+)
+
+// Verify compares the tree in an archive with its manifest: every entry's type, mode, owner, size, times, target, links,
+// that nobody has touched it since it was made, and every content whose sum is known: what a disk has changed by itself
+// shows there and nowhere else. It reads the whole archive, packed or not. Sums become known by Compact, and go from
+// one archive to the next with the files that stay the same.
+func (s *Store) Verify(ctx context.Context, id string) (Proof, error) {
+	const op = "verify archive"
+	a, m, err := s.whole(id)
+	if err != nil {
+		return Proof{}, err
+	}
+	if a.Packed != nil {
+		p, err := s.provePacked(a, m, ctx.Err)
+		if err != nil && !errors.Is(err, ErrNotWhole) {
+			err = explain(op, err)
+		}
+		return p, err
+	}
+	got, err := Scan(ctx, s.fs, a.Path, false, a.Trees...)
+	if err != nil {
+		return Proof{}, explain(op, err)
+	}
+	p := Compare(m, got)
+	if err := s.proveContent(ctx, a, m, &p); err != nil {
+		return Proof{}, explain(op, err)
+	}
+	return p, nil
+}
+
+// proveContent reads every file of a plain archive whose sum is known.
+func (s *Store) proveContent(ctx context.Context, a Archive, m *Manifest, p *Proof) error {
+	src, err := s.fs.OpenDir(a.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }()
+	var mu sync.Mutex
+	work := newPool(ctx)
+	groups := map[uint32]bool{}
+	var batch []*Entry
+	var bytes int64
+	flush := func() {
+		mine := batch
+		work.add(func() error {
+			c := cursor{root: src}
+			defer c.close()
+			for _, e := range mine {
+				got, err := sumFile(&c, e.Path, ctx.Err)
+				if vanishedErr(err) {
+					continue // missing, as was said
+				}
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				p.Hashed++
+				if got != e.Sum {
+					p.differ(e.Path, "content")
+				}
+				mu.Unlock()
+			}
+			return nil
+		})
+		batch, bytes = nil, 0
+	}
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if !e.Sum.Known() || !e.IsRegular() || e.Flags&FlagSkipped != 0 || (e.Link != 0 && groups[e.Link]) {
+			continue
+		}
+		groups[e.Link] = true
+		batch = append(batch, e)
+		if bytes += e.Size; len(batch) >= batchFiles || bytes >= batchBytes {
+			flush()
+		}
+	}
+	flush()
+	return work.run(s.cfg.Workers)
+}
+
+// sumFile reads one file.
+func sumFile(c *cursor, path string, breath func() error) (Sum, error) {
+	d, name, err := c.at(path)
+	if err != nil {
+		return Sum{}, err
+	}
+	f, err := d.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return Sum{}, named(c.path, err)
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	h := sha256.New()
+	_, err = io.CopyBuffer(h, &breathing{r: struct{ io.Reader }{f}, breath: breath}, make([]byte, 64<<10))
+	return sumOf(h), named(c.path, err)
+}
+
+// seal notes the content of a plain archive's files whose sum is not known yet, for Verify to compare with. It gives how
+// many it read.
+func (w *shift) seal(a Archive) (int, error) {
+	s := w.s
+	m, err := s.manifest(a.Path)
+	if err != nil {
+		return 0, err
+	}
+	src, err := s.fs.OpenDir(a.Path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = src.Close() }()
+	c := cursor{root: src}
+	defer c.close()
+	groups := map[uint32]Sum{}
+	read := 0
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if e.Sum.Known() || !e.IsRegular() || e.Flags&FlagSkipped != 0 {
+			continue
+		}
+		if d, name, err := c.at(e.Path); err != nil {
+			return 0, err
+		} else if st, err := d.Lstat(name); err != nil || ident(st) != e.Copy {
+			continue // not what was copied: Verify says so, and a sum must not bless it
+		}
+		sum, ok := groups[e.Link]
+		if !ok || e.Link == 0 {
+			if sum, err = sumFile(&c, e.Path, w.breath); err != nil {
+				return 0, err
+			}
+			groups[e.Link] = sum
+			read++
+		}
+		e.Sum = sum
+	}
+	if read == 0 {
+		return 0, nil
+	}
+	s.work.Lock()
+	defer s.work.Unlock()
+	now, err := s.read(a.Path)
+	if err != nil || !now.Whole || now.Packed != nil {
+		return 0, err // it is no longer what was read
+	}
+	return read, s.writeManifest(a.Path, m)
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/archive"
+	"corpus-git/layout"
+)
+
+const (
+	treeFiles   = 63_000
+	treeFolders = 7_000
+	treeBytes   = 870 << 20
+	treeRounds  = 5
+	coldRounds  = 3
+)
+
+// benchArchive archives a tree like a node_modules folder (70,000 files and folders, 870 MB), again after 1 % of it has
+// changed, and rolls back; beside rsync -Aa --delete into an empty folder, in turn. Root measures on an ext4 of its own, with a
+// journal, in a loop-mounted image; others on the folder of temporary files, which it says.
+func benchArchive(l *lab) error {
+	if _, err := exec.LookPath("rsync"); err != nil {
+		return fmt.Errorf("%w: install rsync", err)
+	}
+	disk, release, err := l.privateDisk()
+	if err != nil {
+		return err
+	}
+	defer release()
+	b := &archiveBench{dir: disk, p: layout.Root(filepath.Join(disk, "srv")).Project("app")}
+	if err := b.plant(); err != nil {
+		return err
+	}
+	fmt.Printf("tree: %d files, %d folders, %.0f MB\n", len(b.files), treeFolders, float64(b.bytes)/1e6)
+	for _, cold := range []bool{false, true} {
+		if cold && os.Geteuid() != 0 {
+			fmt.Println("cold cache: not measured, only root may drop caches")
+			continue
+		}
+		if err := b.series(cold); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// privateDisk is an empty file system for the benchmark, and what gives it back.
+func (l *lab) privateDisk() (dir string, release func(), err error) {
+	plain := func(why string) (string, func(), error) {
+		fmt.Printf("NOT on a private ext4 (%s): measured on %s, whose file system may do otherwise\n", why, l.dir)
+		return l.dir, func() {}, nil
+	}
+	if os.Geteuid() != 0 {
+		return plain("a loop mount needs root")
+	}
+	image, mnt := l.path("disk.img"), l.path("mnt")
+	f, err := os.Create(image)
+	if err != nil {
+		return "", nil, err
+	}
+	err = f.Truncate(12 << 30)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", nil, err
+	}
+	if err := os.Mkdir(mnt, 0o755); err != nil {
+		return "", nil, err
+	}
+	if err := l.sh(l.dir, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", image); err != nil {
+		return plain("no mkfs.ext4")
+	}
+	if err := l.sh(l.dir, "mount", "-o", "loop,noatime", image, mnt); err != nil {
+		return plain("no loop device")
+	}
+	fmt.Println("on a private ext4 with a journal, loop-mounted")
+	return mnt, func() { _ = l.sh(l.dir, "umount", mnt) }, nil
+}
+
+type archiveBench struct {
+	dir   string
+	p     layout.Project
+	files []string
+	bytes int64
+	n     int // archives made
+	word  []string
+	rnd   *rand.Rand
+}
+
+// plant makes the tree: many small files, few large ones, text that compresses like code.
+func (b *archiveBench) plant() error {
+	b.rnd = rand.New(rand.NewPCG(1, 2))
+	for range 4096 {
+		w := make([]byte, 3+b.rnd.IntN(8))
+		for i := range w {
+			w[i] = byte('a' + b.rnd.IntN(26))
+		}
+		b.word = append(b.word, string(w))
+	}
+	dirs := []string{b.p.Live()}
+	for i := range treeFolders {
+		parent := dirs[b.rnd.IntN(len(dirs))]
+		if strings.Count(parent[len(b.p.Live()):], "/") > 7 {
+			parent = dirs[0]
+		}
+		d := filepath.Join(parent, fmt.Sprintf("%s-%d", b.word[b.rnd.IntN(len(b.word))], i))
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+		dirs = append(dirs, d)
+	}
+	sizes := make([]float64, treeFiles)
+	sum := 0.0
+	for i := range sizes {
+		u := b.rnd.ExpFloat64()
+		sizes[i] = 200 + u*u*u*u*60
+		sum += sizes[i]
+	}
+	for i := range sizes {
+		p := filepath.Join(dirs[b.rnd.IntN(len(dirs))], fmt.Sprintf("%s-%d.js", b.word[b.rnd.IntN(len(b.word))], i))
+		size := int(sizes[i] / sum * treeBytes)
+		if err := os.WriteFile(p, b.text(size), 0o644); err != nil {
+			return err
+		}
+		b.files = append(b.files, p)
+		b.bytes += int64(size)
+	}
+	return b.settle(false)
+}
+
+func (b *archiveBench) text(size int) []byte {
+	out := make([]byte, 0, size+16)
+	for len(out) < size {
+		out = append(append(out, b.word[b.rnd.IntN(len(b.word))]...), " (){}=;.\n"[b.rnd.IntN(9)])
+	}
+	return out[:size]
+}
+
+// settle leaves nothing to write from before, and the times of changes out of doubt.
+func (b *archiveBench) settle(cold bool) error {
+	if err := syncFS(b.dir); err != nil {
+		return err
+	}
+	if cold {
+		if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0); err != nil {
+			return err
+		}
+	}
+	time.Sleep(200 * time.Millisecond)
+	return nil
+}
+
+func syncFS(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return unix.Syncfs(int(d.Fd()))
+}
+
+// change rewrites one file in a hundred.
+func (b *archiveBench) change() error {
+	b.n++
+	for i := b.n % 100; i < len(b.files); i += 100 {
+		st, err := os.Stat(b.files[i])
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(b.files[i], b.text(int(st.Size())), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *archiveBench) make(s *archive.Store) (archive.Archive, error) {
+	b.n++
+	return s.Make(context.Background(), archive.MakeRequest{Facts: archive.Facts{
+		ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", b.n), At: time.Unix(int64(1_700_000_000+b.n), 0).UTC(),
+	}})
+}
+
+// round is what one turn of the series measures, in the order of rowNames.
+type round [7]time.Duration
+
+var rowNames = [...]string{
+	"rsync -Aa --delete into an empty folder", "  the same and syncfs", "first archive (durable)", "archive, 1 % changed (durable)",
+	"rollback (durable, proved)", "compaction, in the background", "restore of a packed archive (durable, proved)",
+}
+
+func (b *archiveBench) series(cold bool) error {
+	name, rounds := "warm cache", treeRounds
+	if cold {
+		name, rounds = "cold cache", coldRounds
+	}
+	fmt.Printf("-- %s, %d rounds after one that is not counted\n", name, rounds)
+	var all []round
+	for i := range rounds + 1 {
+		r, err := b.round(cold)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			continue
+		}
+		all = append(all, r)
+		fmt.Printf("round %d, load %s:", i, load())
+		for _, d := range r {
+			fmt.Printf(" %.3f", d.Seconds())
+		}
+		fmt.Println(" s")
+	}
+	for j, n := range rowNames {
+		var times []time.Duration
+		var plain, durable []float64
+		for _, r := range all {
+			times = append(times, r[j])
+			plain = append(plain, r[j].Seconds()/r[0].Seconds())
+			durable = append(durable, r[j].Seconds()/r[1].Seconds())
+		}
+		slices.Sort(times)
+		slices.Sort(plain)
+		slices.Sort(durable)
+		m := len(all) / 2
+		fmt.Printf("%-46s median %8.1f ms (%.1f to %.1f)   of rsync %.4f   of rsync and syncfs %.4f\n",
+			n, ms(times[m]), ms(times[0]), ms(times[len(times)-1]), plain[m], durable[m])
+	}
+	return nil
+}
+
+func load() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(data))[:3], " ")
+}
+
+// round measures everything once, each from a file system that has nothing left to write.
+func (b *archiveBench) round(cold bool) (r round, err error) {
+	ctx := context.Background()
+	step := func(into *time.Duration, f func() error) {
+		if err == nil {
+			err = b.settle(cold)
+		}
+		if err == nil {
+			*into, err = timed(f)
+		}
+	}
+	do := func(f func() error) {
+		if err == nil {
+			err = f()
+		}
+	}
+	to := filepath.Join(b.dir, "rsync")
+	step(&r[0], func() error { return exec.Command("rsync", "-Aa", "--delete", b.p.Live()+"/", to+"/").Run() })
+	do(func() error { r[1], err = timed(func() error { return syncFS(b.dir) }); r[1] += r[0]; return err })
+	do(func() error { return os.RemoveAll(to) })
+
+	s := archive.New(b.p, archive.Config{})
+	var a archive.Archive
+	step(&r[2], func() error { a, err = b.make(s); return err })
+	do(func() error { return s.SetVerdict(a.ID, archive.Good) })
+	first := a.ID
+	do(func() error { _, err := s.Compact(ctx, archive.Policy{Keep: 3}); return err }) // a spare tree
+	do(b.change)
+	step(&r[3], func() error { a, err = b.make(s); return err })
+	do(func() error {
+		if want := int64(len(b.files)/100 + 1); err == nil && a.Made.Copied > want {
+			return fmt.Errorf("copied %d files, %d have changed", a.Made.Copied, want)
+		}
+		return err
+	})
+	do(b.change)
+	step(&r[4], func() error {
+		got, err := s.Rollback(ctx, a.ID)
+		if err == nil && !got.Proof.Exact() {
+			err = fmt.Errorf("not exact: %v", got.Proof.Differences)
+		}
+		return err
+	})
+	do(func() error { return s.SetVerdict(a.ID, archive.RolledBack) })
+	do(func() error { a, err = b.make(s); return err })
+	do(func() error { return s.SetVerdict(a.ID, archive.Good) })
+	step(&r[5], func() error {
+		c, err := s.Compact(ctx, archive.Policy{Keep: 3})
+		if err == nil && len(c.Packed) != 1 {
+			err = fmt.Errorf("%d archives were packed, 1 was to be", len(c.Packed))
+		}
+		return err
+	})
+	step(&r[6], func() error {
+		got, err := s.Restore(ctx, first, nil)
+		if err == nil && !got.Proof.Exact() {
+			err = fmt.Errorf("not exact: %v", got.Proof.Differences)
+		}
+		return err
+	})
+	do(s.Wait)
+	do(func() error {
+		if err := os.RemoveAll(b.p.Archives()); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+	return r, err
+}
