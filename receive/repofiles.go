@@ -136,7 +136,7 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		if dir, err = filepath.Abs(dir); err != nil {
 			return err
 		}
-		st, err := worktree.Sync(ctx, worktree.Request{Objects: o.db, Repo: abs, Commit: hashOf(c), Dir: dir, Branch: branch, Tags: tags, Now: r.Now})
+		st, err := worktree.Sync(ctx, worktree.Request{Objects: o.db, Repo: abs, Commit: hashOf(c), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now})
 		if err != nil {
 			return err
 		}

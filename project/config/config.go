@@ -64,8 +64,16 @@ type Limits struct {
 	MaxObjects     int64 `key:"max_objects" default:"20000000" min:"1" help:"The most objects in one pack."`
 	MaxDeltaDepth  int   `key:"max_delta_depth" default:"4095" min:"1" help:"The longest chain of deltas."`
 	BaseMemory     Size  `key:"base_memory" default:"64MiB" min:"1" help:"Memory for bases of deltas while a pack is indexed; what does not fit is made again when needed."`
+	MaxRatio       int64 `key:"max_inflate_ratio" default:"0" min:"0" help:"The most bytes that one byte on the wire may inflate to, for objects over 1 MiB; 0 sets no bound but deflate's own, 1032."`
 	MaxCommands    int   `key:"max_commands" default:"10000" min:"1" help:"The most refs that one push may update."`
 	MaxPushOptions int   `key:"max_push_options" default:"64" min:"0" help:"The most push options of one push."`
+	MaxOptionBytes int   `key:"max_push_option_bytes" default:"1024" min:"1" help:"The longest push option."`
+	MaxShallow     int   `key:"max_shallow_roots" default:"10000" min:"1" help:"The most places where the history of a pushing clone may be cut."`
+	MaxFiles       int   `key:"max_files" default:"1048576" min:"1" restart:"yes" help:"The most files and folders of a commit that is deployed."`
+	MaxDrain       Size  `key:"max_drain_bytes" default:"256MiB" min:"1" help:"How much of a refused push is still read, so that the client comes to read why."`
+	MaxWants       int   `key:"max_wants" default:"100000" min:"1" help:"The most objects that one fetch may ask for by name."`
+	MaxHaves       int   `key:"max_haves" default:"1000000" min:"1" help:"The most objects that the client of one fetch may say it has."`
+	MaxRequests    int   `key:"max_fetch_requests" default:"10000" min:"1" help:"The most requests of one connection in protocol version 2."`
 
 	MaxConnections          int           `key:"max_connections" default:"1024" min:"1" help:"The most connections at a time."`
 	MaxConnectionsPerSource int           `key:"max_connections_per_source" default:"512" min:"1" help:"The most connections at a time from one IPv4 address or IPv6 /64."`
@@ -74,6 +82,10 @@ type Limits struct {
 	MaxSessions             int           `key:"max_sessions_per_connection" default:"10" min:"1" help:"The most sessions at a time on one connection."`
 	AuthTries               int           `key:"auth_tries" default:"6" min:"1" help:"How many keys a client may offer."`
 	AuthTimeout             time.Duration `key:"auth_timeout" default:"30s" min:"1" help:"The time to log in."`
+	MaxLoginFailures        int           `key:"max_login_failures" default:"30" min:"1" help:"How many connections from one source may fail to log in within login_penalty; more are turned away for as long."`
+	LoginPenalty            time.Duration `key:"login_penalty" default:"1m" min:"1" help:"How long failed logins count."`
+	KeepaliveInterval       time.Duration `key:"keepalive_interval" default:"15s" min:"1" help:"How often a client is asked whether it is still there."`
+	KeepaliveTimeout        time.Duration `key:"keepalive_timeout" default:"1m" min:"1" help:"How long a client may leave that question without an answer."`
 	IdleTimeout             time.Duration `key:"idle_timeout" default:"1m" min:"1" help:"How long a connection may last that logged in and opens no session."`
 	ReadTimeout             time.Duration `key:"read_timeout" default:"10m" min:"1" help:"How long a session waits for a byte of its input: git says nothing while it compresses objects."`
 	WriteTimeout            time.Duration `key:"write_timeout" default:"2m" min:"1" help:"How long one write waits for a client that does not read."`

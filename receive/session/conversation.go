@@ -16,6 +16,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/receive/refs"
 	"corpus-git/receive/store"
+	"corpus-git/receive/worktree"
 )
 
 // conversation is a Push after the client has spoken.
@@ -307,6 +308,9 @@ func (c *conversation) ingest(ctx context.Context) error {
 	}
 	c.in = NewIncoming(c.DB, q, ended)
 	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits})
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fault.New(fault.Refused, "", "the pack did not come whole: %w", err).WithHint("the connection or the client ended early; push again")
+	}
 	return err
 }
 
@@ -345,7 +349,7 @@ func (c *conversation) connect(ctx context.Context) error {
 	}
 	all := check(tips)
 	if all == nil {
-		return nil
+		return c.fits(ctx)
 	}
 	for _, i := range tips {
 		err := all
@@ -363,6 +367,32 @@ func (c *conversation) connect(ctx context.Context) error {
 			}
 		}
 	}
+	return c.fits(ctx)
+}
+
+// fits refuses what deploys where its files could not be laid out: said now, nothing is stopped and rolled back for it.
+func (c *conversation) fits(ctx context.Context) error {
+	i := c.deploy
+	if i == nil || i.Err != nil || i.Role == Rollback {
+		return nil
+	}
+	live := plumbing.ZeroHash
+	if c.Policy.Deployed != "" {
+		var err error
+		if live, err = c.Refs.Get(c.Policy.Deployed); err != nil {
+			i.refuse(classify(err))
+			return nil
+		}
+	}
+	if err := worktree.Fits(ctx, c.in.Reader(), live, hash(i.New), c.Limits.WithDefaults().Files); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if fault.KindOf(err) == fault.Refused && fault.HintOf(err) == "" {
+			err = refused("%w", err).WithHint("no disk takes that; the commit that brought it must be made again without it")
+		}
+		i.refuse(classify(err))
+	}
 	return nil
 }
 
@@ -371,7 +401,7 @@ func (c *conversation) checkType(i *Item) error {
 	r := c.in.Reader()
 	h, t, err := store.Peel(r, hash(i.New))
 	if errors.Is(err, store.ErrNotFound) {
-		return refused("%s: the push does not bring %s", printable(i.Ref), i.New.Short())
+		return refused("%s: the push does not bring %s", printable(i.Ref), i.New.Short()).WithHint("git fsck  tells whether your clone is whole")
 	}
 	if err != nil {
 		return err

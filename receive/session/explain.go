@@ -37,7 +37,7 @@ func classify(err error) error {
 	case errors.As(err, &bad):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("git fsck  shows it in your clone too; the commit that brought it must be made again without it")
 	case errors.As(err, &limit):
-		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise the limit, in the server's configuration")
+		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &base), errors.As(err, &missing):
 		return fault.New(fault.Refused, "", "the push is not complete: %w", err).WithHint("git fsck  tells whether your clone is; if it is, push with  --no-thin")
 	case errors.Is(err, pack.ErrCorrupt):
@@ -50,6 +50,27 @@ func classify(err error) error {
 		return fault.New(fault.Refused, "", "%w", err)
 	}
 	return err
+}
+
+// limitKey is the key of a pack's limit in the server's configuration.
+func limitKey(name string) string {
+	switch name {
+	case "PackBytes":
+		return "max_pack_bytes"
+	case "Objects":
+		return "max_objects"
+	case "ObjectBytes":
+		return "max_object_bytes"
+	case "DeltaBytes":
+		return "max_delta_bytes"
+	case "DeltaDepth":
+		return "max_delta_depth"
+	case "Ratio":
+		return "max_inflate_ratio"
+	case "TotalBytes":
+		return "max_total_bytes"
+	}
+	return name
 }
 
 // Explain turns an error into the events that show it: the line with its place, the line of the file with a caret, the hint.

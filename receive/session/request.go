@@ -16,7 +16,7 @@ import (
 	"corpus-git/receive/refs"
 )
 
-// Limits bounds what a push may ask for before its pack is read. A zero field means its default.
+// Limits bounds what a push may ask for beside its pack. A zero field means its default, a negative one none at all.
 type Limits struct {
 	// Commands is how many refs one push may update. Default 10,000.
 	Commands int
@@ -24,6 +24,8 @@ type Limits struct {
 	Shallow int
 	// Options is how many push options one push may carry, OptionBytes how long each may be. Defaults 64 and 1024.
 	Options, OptionBytes int
+	// Files is how many files and folders the commit to deploy may have. Default 1,048,576.
+	Files int
 	// Drain is how many bytes of a refused push are read on, so that the client comes to read why. Default 256 MiB.
 	Drain int64
 	// DrainIdle is how long a client that was refused may pause while it sends on, before we hang up. Default 5 s.
@@ -35,10 +37,11 @@ func (l Limits) WithDefaults() Limits {
 	for _, f := range []struct {
 		p *int
 		v int
-	}{{&l.Commands, 10_000}, {&l.Shallow, 10_000}, {&l.Options, 64}, {&l.OptionBytes, 1024}} {
-		if *f.p <= 0 {
+	}{{&l.Commands, 10_000}, {&l.Shallow, 10_000}, {&l.Options, 64}, {&l.OptionBytes, 1024}, {&l.Files, 1 << 20}} {
+		if *f.p == 0 {
 			*f.p = f.v
 		}
+		*f.p = max(*f.p, 0)
 	}
 	if l.Drain <= 0 {
 		l.Drain = 256 << 20
@@ -132,7 +135,7 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 				return nil, protocolError("%.60q is not a shallow line", line)
 			}
 			if len(req.Shallow) == l.Shallow {
-				return nil, fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("get the whole history first:  git fetch --unshallow")
+				return nil, fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("get the whole history first:  git fetch --unshallow ; or have limits.max_shallow_roots raised")
 			}
 			req.Shallow = append(req.Shallow, plumbing.NewHash(string(h)))
 			continue
@@ -148,7 +151,7 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 			}
 		}
 		if len(req.Commands) == l.Commands {
-			return nil, fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups")
+			return nil, fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or have limits.max_commands raised")
 		}
 		c, err := ParseCommand(line)
 		if err != nil {
@@ -170,7 +173,8 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	for {
 		k, line, err := r.Line()
 		if errors.Is(err, pktline.ErrTooMuch) {
-			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes)
+			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes).
+				WithHint("an administrator can raise  limits.max_push_options  and  limits.max_push_option_bytes  in the server's configuration")
 		}
 		if err != nil {
 			return nil, readError(err)
@@ -182,7 +186,8 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 			return nil, protocolError("%s among the push options", k)
 		}
 		if len(req.Options) == l.Options || len(line) > l.OptionBytes {
-			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes)
+			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes).
+				WithHint("an administrator can raise  limits.max_push_options  and  limits.max_push_option_bytes  in the server's configuration")
 		}
 		req.Options = append(req.Options, line)
 	}

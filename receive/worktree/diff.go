@@ -85,7 +85,7 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 	if err != nil {
 		return inFolder(path, err)
 	}
-	if d.seen += len(x) + len(y); depth > maxDepth || d.seen > 4*maxFiles {
+	if d.seen += len(x) + len(y); depth > maxDepth || d.seen > 4*defaultFiles {
 		return fault.New(fault.Refused, "compare", "the commits have too many files and folders")
 	}
 	for len(x) > 0 || len(y) > 0 {

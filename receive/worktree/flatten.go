@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxFiles bounds a commit's tree where Request.MaxFiles does not: trees that share subtrees name more files in a few
+	// defaultFiles bounds a commit's tree where Request.MaxFiles does not: trees that share subtrees name more files in a few
 	// kilobytes than any disk holds.
-	maxFiles = 1 << 20
+	defaultFiles = 1 << 20
 	// maxPath is the longest path that Linux takes, PATH_MAX without its NUL.
 	maxPath = 4095
 )
@@ -42,7 +42,7 @@ type flat struct {
 // flatten lists the tree root with up to workers readers. old may be nil. More than limit entries are refused.
 func flatten(ctx context.Context, objs Objects, root plumbing.Hash, old *gitIndex, workers, limit int) (*gitIndex, error) {
 	if limit <= 0 {
-		limit = maxFiles
+		limit = defaultFiles
 	}
 	f := &flattener{ctx: ctx, objs: objs, limit: limit, trees: map[plumbing.Hash][]treeItem{}, sem: make(chan struct{}, max(workers-1, 0))}
 	var known []entry

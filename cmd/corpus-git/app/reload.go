@@ -12,7 +12,8 @@ func live(key string) bool {
 		return true
 	}
 	return slices.Contains([]string{"limits.max_pack_bytes", "limits.max_object_bytes", "limits.max_total_bytes", "limits.max_delta_bytes", "limits.max_objects",
-		"limits.max_delta_depth", "limits.base_memory", "limits.max_commands", "limits.max_push_options"}, key) || key == "log.level"
+		"limits.max_delta_depth", "limits.base_memory", "limits.max_commands", "limits.max_push_options", "limits.max_push_option_bytes",
+		"limits.max_shallow_roots", "limits.max_drain_bytes", "limits.max_inflate_ratio", "limits.max_wants", "limits.max_haves", "limits.max_fetch_requests"}, key) || key == "log.level"
 }
 
 // reload reads the configuration again and says what changed. A configuration with an error changes nothing.

@@ -29,6 +29,7 @@ import (
 	"corpus-git/receive/pack"
 	"corpus-git/receive/session"
 	"corpus-git/receive/sshd"
+	"corpus-git/receive/upload"
 	"corpus-git/web"
 )
 
@@ -130,6 +131,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 		Limits: sshd.Limits{
 			Connections: l.MaxConnections, PerSource: l.MaxConnectionsPerSource, Unauthenticated: l.MaxUnauthenticated,
 			UnauthenticatedPerSource: l.MaxUnauthPerSource, Sessions: l.MaxSessions, AuthTries: l.AuthTries,
+			Failures: l.MaxLoginFailures, Penalty: l.LoginPenalty, Keepalive: l.KeepaliveInterval, Answer: l.KeepaliveTimeout,
 			LoginGrace: l.AuthTimeout, Idle: l.IdleTimeout, ReadIdle: l.ReadTimeout, WriteIdle: l.WriteTimeout,
 		},
 		RefusedLogin: func(from, user, fp string) {
@@ -244,12 +246,23 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 			return r.ID, err
 		},
 		CreateOnPush: cfg.CreateOnPush, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
-		Limits: session.Limits{Commands: l.MaxCommands, Options: l.MaxPushOptions},
+		Limits: session.Limits{
+			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain),
+		},
+		UploadLimits: upload.Limits{Wants: l.MaxWants, Haves: l.MaxHaves, Commands: l.MaxRequests},
 		PackLimits: pack.Limits{
 			PackBytes: int64(l.MaxPackBytes), Objects: l.MaxObjects, ObjectBytes: int64(l.MaxObjectBytes), DeltaBytes: int64(l.MaxDeltaBytes),
-			DeltaDepth: l.MaxDeltaDepth, TotalBytes: int64(l.MaxTotalBytes), BaseMemory: int64(l.BaseMemory),
+			DeltaDepth: l.MaxDeltaDepth, TotalBytes: int64(l.MaxTotalBytes), BaseMemory: int64(l.BaseMemory), Ratio: l.MaxRatio,
 		},
 	}
+}
+
+// orNone gives a limit of 0 as what receive takes for none at all: its zero means the default.
+func orNone(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
 }
 
 // shutdown refuses new deployments, lets the running ones end within grace, and then closes the doors. When now ends, the
