@@ -19,6 +19,7 @@ import (
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -40,6 +41,8 @@ type machine struct {
 	env  string
 	mu   sync.Mutex
 	at   func(string)
+
+	deadline time.Duration
 }
 
 func newMachine(t *testing.T) *machine {
@@ -84,7 +87,7 @@ func (m *machine) start() {
 		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) }, KeepArchives: 3,
 	}
 	m.p, err = pipeline.New(t.Context(), pipeline.Config{
-		Root: m.root, State: state, DB: d, Repos: m.rep, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Logger: zerolog.New(zerolog.NewTestWriter(t)),
+		Root: m.root, State: state, DB: d, Repos: m.rep, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, Logger: zerolog.New(zerolog.NewTestWriter(t)),
 		Settings: func(context.Context, project.Name) (pipeline.Settings, error) {
 			return pipeline.Settings{Environment: m.env}, nil
 		},
@@ -305,4 +308,47 @@ func TestRecoveryAtEveryBoundary(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDeadlineRollsBack(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one"})
+	res, out := m.push(project.Code, "", one)
+	require.Equal(t, project.Live, res.State, out)
+	m.deadline = 500 * time.Millisecond
+	m.start()
+	two := m.commit(project.Code, one, map[string]string{"page": "two", ".salt/010_wait.sls": "wait:\n  cmd.run:\n    - name: sleep 600\n"})
+	res, out = m.push(project.Code, one, two)
+	require.Equal(t, project.RolledBack, res.State, out)
+	require.Equal(t, "its deadline of 500ms has passed", res.Reason)
+	require.Equal(t, "one", m.live("page"))
+}
+
+func TestExclusiveKeepsDeploymentsInLine(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one"})
+	release, err := m.p.Exclusive(t.Context(), "app", "archives prune", project.Pusher{Key: "ops"})
+	require.NoError(t, err)
+	_, err = m.p.Exclusive(t.Context(), "app", "project destroy", project.Pusher{Key: "ops"})
+	require.Equal(t, fault.Busy, fault.KindOf(err))
+	id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code,
+		Change: project.Change{Ref: "refs/heads/master", New: one}}, nil)
+	require.NoError(t, err)
+	q, err := m.p.Queue(t.Context(), "app")
+	require.NoError(t, err)
+	require.Len(t, q.Waiting, 1)
+	release()
+	res, out := m.follow(id)
+	require.Equal(t, project.Live, res.State, out)
+	require.Contains(t, out, "waiting for")
+}
+
+func TestShutdownRefusesNewDeployments(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one"})
+	require.NoError(t, m.p.Shutdown(t.Context()))
+	_, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code,
+		Change: project.Change{Ref: "refs/heads/master", New: one}}, nil)
+	require.Equal(t, fault.Busy, fault.KindOf(err))
+	require.NotEmpty(t, fault.HintOf(err))
 }

@@ -230,30 +230,22 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 	return env, err
 }
 
-// place says where a deployment stopped; what earlier recoveries began does not count.
+// place says where a deployment stopped; what recoveries began does not count.
 func place(entries []Entry) string {
-	var last, failing, rolling *Entry
-	for i := range entries {
-		switch e := &entries[i]; {
-		case e.Kind == Failing:
-			failing = e
-		case e.Kind == RollingBack:
-			rolling = e
-		case rolling == nil:
-			last = e
+	if f := entryOf(entries, Failing); f != nil {
+		if f.Result != nil && f.Result.Reason != "" {
+			return "after it had " + f.Result.Reason
 		}
+		return "after it had failed"
 	}
-	switch {
-	case failing != nil:
-		where := "after it had failed"
-		if failing.Result != nil && failing.Result.Reason != "" {
-			where = "after it had " + failing.Result.Reason
+	last := Entry{}
+	for _, e := range entries {
+		if e.Kind == RollingBack {
+			break
 		}
-		if rolling != nil {
-			where += ", during the rollback"
-		}
-		return where
-	case last != nil && last.Kind == Begin:
+		last = e
+	}
+	if last.Kind == Begin {
 		return "in " + last.Procedure
 	}
 	return "before it began"

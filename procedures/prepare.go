@@ -229,7 +229,11 @@ func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) err
 
 // input is what a step is rendered with while the deployment runs.
 func (p *Prepared) input(e *Env, s Step, mode sls.Mode) *sls.Input {
-	return p.inputFor(e.Tools, e.Deployment, s, mode)
+	in := p.inputFor(e.Tools, e.Deployment, s, mode)
+	if s.Script {
+		in.Env = e.describe(NameInstall).Env()
+	}
+	return in
 }
 
 func (p *Prepared) inputFor(t *Tools, d project.Deployment, s Step, mode sls.Mode) *sls.Input {

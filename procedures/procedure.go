@@ -149,12 +149,17 @@ func (e *Env) leftOwners() string {
 	return "owners skipped (not root)"
 }
 
-// runHooks runs the hooks of one point; their output goes to the log.
-func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {
-	d := hooks.Description{
+// describe is the deployment as hooks and executable steps are told it.
+func (e *Env) describe(p hooks.Point) hooks.Description {
+	return hooks.Description{
 		Point: p, Deployment: e.Deployment, Environment: e.Prepared.Environment(),
 		ProjectDir: e.Paths.Dir(), ProjectRoot: e.Paths.Live(), PillarRoot: e.Paths.Pillar(), DataRoot: e.Paths.Data(), ArchiveDir: e.ArchiveDir(),
 	}
+}
+
+// runHooks runs the hooks of one point; their output goes to the log.
+func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {
+	d := e.describe(p)
 	if more != nil {
 		more(&d)
 	}
