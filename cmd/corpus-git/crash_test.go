@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -135,7 +136,13 @@ func (m *crashed) recovered(before moment, a action) (live bool) {
 // tally is what the summary says.
 type tally struct{ kills, boundaries, recoveries, random, live, old atomic.Int64 }
 
+// TestCrash kills the server and looks at what is left: see check, leaks and recovered. CORPUS_GIT_CRASH_KILLS is how many
+// random kills there are (25), CORPUS_GIT_CRASH_SEED repeats a run's choices, CORPUS_GIT_CRASH_KEEP names a folder that gets
+// the whole state after a failure.
 func TestCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills hundreds of servers")
+	}
 	seed, random := uint64(time.Now().UnixNano()), 25
 	if s := os.Getenv("CORPUS_GIT_CRASH_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
@@ -211,6 +218,7 @@ func atEveryBoundary(m *crashed, prepare func(*crashed) action, sum *tally) {
 		sum.boundaries.Add(1)
 		points := m.points()
 		m.note("killed at boundary %d, %s", n, points[len(points)-1])
+		why := reason(points)
 		for r := 0; ; r++ {
 			m.arm(r)
 			m.begin()
@@ -226,9 +234,27 @@ func atEveryBoundary(m *crashed, prepare func(*crashed) action, sum *tally) {
 			sum.live.Add(1)
 		} else {
 			sum.old.Add(1)
+			// However often the recovery died, the record says where the deployment did.
+			if got := m.records()[0].Result.Reason; !strings.Contains(got, why) {
+				m.fail("the record says %q, not %q", got, why)
+			}
 		}
 		m.mend()
 	}
+}
+
+// reason is what the record must say of a deployment that died at the last of these boundaries.
+func reason(points []string) string {
+	last := points[len(points)-1]
+	switch name, begin := strings.CutPrefix(last, "begin "); {
+	case last == "ended":
+		return "failed in 030_check"
+	case slices.Contains(points, "failing install"):
+		return "the server stopped after it had failed in 030_check, state check"
+	case begin:
+		return "the server stopped in " + name
+	}
+	return "the server stopped before it began"
 }
 
 // mend is the next push: it works and goes live.
