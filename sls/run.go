@@ -376,7 +376,7 @@ func (r *run) listeners(ctx context.Context) error {
 		}
 		began := r.p.in.Host.Now()
 		w := *c
-		w.id = "listener_" + c.id
+		w.id, w.fun = "listener_"+c.id, "mod_watch" // as Salt names it
 		r.num++
 		ref := r.p.ref(&w, r.num)
 		ref.Of = r.of

@@ -187,7 +187,6 @@ func saltLog(l string) string {
 
 // saltState is one state in Salt's result.
 type saltState struct {
-	Name     string          `json:"name"`
 	Changes  json.RawMessage `json:"changes"`
 	Result   *bool           `json:"result"`
 	Comment  json.RawMessage `json:"comment"`

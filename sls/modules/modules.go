@@ -71,7 +71,7 @@ type Set struct {
 // New makes a Set.
 func New(env *Env) *Set {
 	s := &Set{env: env, funcs: map[string]*function{}}
-	for _, add := range []func(*Set){addData, addCmd, addFiles, addCorpus, addUtil, addAccounts} {
+	for _, add := range []func(*Set){addData, addCmd, addFiles, addCorpus, addUtil, addAccounts, addMakina} {
 		add(s)
 	}
 	return s

@@ -57,6 +57,13 @@ func TestCalls(t *testing.T) {
 		{"grains.filter_by", l(py.NewDict("web", "w")), py.NewDict("grain", "roles"), "w"},
 		{"grains.filter_by", l(py.NewDict("Debian", py.NewDict("a", "1"), "base", py.NewDict("a", "0", "b", "0"))),
 			py.NewDict("base", "base", "merge", py.NewDict("c", "2")), py.NewDict("a", "1", "b", "0", "c", "2")},
+		{"mc_utils.is_a_bool", l(true), nil, true},
+		{"mc_utils.is_a_number", l(true), nil, true},
+		{"mc_utils.is_a_number", l("1"), nil, false},
+		{"mc_utils.is_a_int", l(1.5), nil, false},
+		{"mc_utils.is_a_dict", l(py.NewDict()), nil, true},
+		{"mc_utils.is_a_list", l(py.Tuple{}), nil, false},
+		{"mc_utils.is_a_str", l("x"), nil, true},
 		{"config.get", l("opt"), nil, "o"},
 		{"config.get", l("top"), nil, int64(5)},
 		{"config.get", l("none", "d"), nil, "d"},
@@ -137,4 +144,33 @@ func TestStoredPassword(t *testing.T) {
 	b, err := call()
 	require.NoError(t, err)
 	require.Equal(t, a, b)
+}
+
+// makina-states' source says which release each key names.
+func TestPkgSettings(t *testing.T) {
+	for _, tt := range []struct{ os, release, codename, key, want string }{
+		{"Ubuntu", "20.04", "focal", "udist", "focal"},
+		{"Ubuntu", "20.10", "groovy", "ubuntu_lts", "focal"},
+		{"Ubuntu", "16.04", "xenial", "ubuntu_lts", "xenial"},
+		{"Debian", "12", "bookworm", "udist", "bionic"},
+		{"Debian", "12", "bookworm", "ddist", "bookworm"},
+		{"Debian", "12", "bookworm", "dist", "bookworm"},
+		{"CentOS", "9", "", "dist", "bionic"},
+	} {
+		s := New(&Env{Host: host.New(execx.OS{}), Grains: py.NewDict("os", tt.os, "osrelease", tt.release, "lsb_distrib_codename", tt.codename)})
+		v, err := s.Call(context.Background(), "mc_pkgs.settings", nil, nil)
+		require.NoError(t, err)
+		got, _ := v.(*py.Dict).GetStr(tt.key)
+		require.Equal(t, tt.want, got, "%s %s %s", tt.os, tt.release, tt.key)
+	}
+}
+
+func TestApacheSettings(t *testing.T) {
+	for family, want := range map[string]string{"Debian": "apache2", "RedHat": "httpd"} {
+		s := New(&Env{Host: host.New(execx.OS{}), Grains: py.NewDict("os_family", family)})
+		v, err := s.Call(context.Background(), "mc_apache.settings", nil, nil)
+		require.NoError(t, err)
+		got, _ := v.(*py.Dict).GetStr("service")
+		require.Equal(t, want, got)
+	}
 }

@@ -39,7 +39,7 @@ type Options struct {
 }
 
 // minTrees guards against a suite that runs nothing.
-const minTrees = 40
+const minTrees = 190
 
 // Run holds a runner against every tree.
 func Run(t *testing.T, o Options) {
@@ -66,15 +66,25 @@ func one(t *testing.T, o Options, name string, src []byte) {
 	if opts["root"] == "true" && os.Geteuid() != 0 {
 		t.Skip("this tree needs root")
 	}
+	if tool := opts["needs"]; tool != "" {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("this tree needs " + tool)
+		}
+	}
 	base := t.TempDir()
 	work, roots := filepath.Join(base, "work"), filepath.Join(base, "salt")
 	require.NoError(t, os.Mkdir(work, 0o755))
 	in := &sls.Input{SLS: "t", Roots: fileroot.Roots{fileroot.OnDisk(roots)}, Host: host.New(execx.OS{}),
 		Test: opts["test"] == "true", Grains: grains.Collect(grains.Source{ID: "corpus-test"}),
 		Pillar: py.NewDict(), Cfg: py.NewDict("name", "t", "data", py.NewDict("dir", work))}
+	for i, kv := range in.Host.Environ {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok { // tools of the tree stand before those of the machine
+			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":" + path
+		}
+	}
 	var golden, builtin string
 	for _, f := range a.Files {
-		text := strings.ReplaceAll(string(f.Data), "@D@", work)
+		text := strings.NewReplacer("@D@", work, "@B@", base).Replace(string(f.Data))
 		switch f.Name {
 		case "golden":
 			golden = string(f.Data)
@@ -92,13 +102,18 @@ func one(t *testing.T, o Options, name string, src []byte) {
 		default:
 			p := filepath.Join(base, f.Name)
 			require.NoError(t, os.MkdirAll(filepath.Dir(p), 0o755))
-			require.NoError(t, os.WriteFile(p, []byte(text), 0o644))
+			mode := fs.FileMode(0o644)
+			if strings.HasPrefix(f.Name, "bin/") {
+				mode = 0o755
+			}
+			require.NoError(t, os.WriteFile(p, []byte(text), mode))
 		}
 	}
 	runner := o.New(t, filepath.Join(base, "runner"))
 	res, err := runner.Apply(context.Background(), in, sls.Discard{})
 	got := strings.ReplaceAll(report(res, err, work), "owned by "+me(in.Host), "owned by @ME@")
-	got += files(t, work)
+	got += files(t, in.Host, work)
+	got = strings.ReplaceAll(got, base, "@B@")
 	if o.Update != "" {
 		update(t, o, name, runner.Name(), a, golden, got)
 		return
@@ -108,6 +123,7 @@ func one(t *testing.T, o Options, name string, src []byte) {
 		want = builtin
 	}
 	require.NotEmpty(t, want, "the tree has no golden file")
+	require.Equal(t, builtin != "", opts["difference"] != "", "golden.builtin needs a line difference: in the comment, and that one needs golden.builtin")
 	require.Equal(t, want, got)
 }
 
@@ -184,6 +200,9 @@ func normalize(raw json.RawMessage) string {
 		return string(raw)
 	}
 	delete(v, "pid")
+	if l, ok := v["removed"].([]any); ok { // in no order of its own
+		sort.Slice(l, func(i, j int) bool { return fmt.Sprint(l[i]) < fmt.Sprint(l[j]) })
+	}
 	out, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()
@@ -191,8 +210,9 @@ func normalize(raw json.RawMessage) string {
 	return string(out)
 }
 
-// files lists what is in the working directory: mode, kind, content.
-func files(t *testing.T, work string) string {
+// files lists what is in the working directory: mode, owner where it is not who runs the suite, kind, content. What
+// git keeps in .git is left out.
+func files(t *testing.T, h *host.Host, work string) string {
 	var out []string
 	require.NoError(t, filepath.WalkDir(work, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || p == work {
@@ -200,11 +220,20 @@ func files(t *testing.T, work string) string {
 		}
 		rel, st := strings.TrimPrefix(p, work+"/"), must(d.Info())
 		mode := fmt.Sprintf("%04o", uint32(st.Mode().Perm())|special(st.Mode()))
+		if o := st.Sys().(*syscall.Stat_t); int(o.Uid) != h.EUID || int(o.Gid) != h.EGID {
+			mode += fmt.Sprintf(" owner %d:%d", o.Uid, o.Gid)
+		}
 		switch {
 		case st.IsDir():
 			out = append(out, fmt.Sprintf("%s %s/", mode, rel))
+			if d.Name() == ".git" {
+				return fs.SkipDir
+			}
 		case st.Mode()&fs.ModeSymlink != 0:
 			to := must(os.Readlink(p))
+			if _, own, ok := strings.Cut(mode, " "); ok {
+				rel += " " + own
+			}
 			out = append(out, fmt.Sprintf("link %s -> %s", rel, to))
 		default:
 			j, _ := json.Marshal(string(must(os.ReadFile(p))))

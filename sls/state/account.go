@@ -107,6 +107,11 @@ func changeLines(d *py.Dict) string {
 // groupMembers adds and removes members.
 func (c *Call) groupMembers(g host.Group) Return {
 	ret := Return{Result: True}
+	for _, u := range c.strs("addusers") {
+		if slices.Contains(c.strs("delusers"), u) {
+			return Failf("Error. Same user(s) can not be added and deleted simultaneously")
+		}
+	}
 	want := slices.Clone(g.Members)
 	if c.has("members") {
 		want = c.strs("members")

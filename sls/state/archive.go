@@ -57,6 +57,9 @@ func archiveExtracted(c *Call) Return {
 	if err != nil {
 		return Failf("%s", err)
 	}
+	if p := strings.TrimPrefix(src, "file://"); filepath.IsAbs(p) && !exists(p) {
+		return Failf("Source file '%s' does not exist", p)
+	}
 	data, _, err := c.fetch(src)
 	if err != nil {
 		return Failf("%s", err)
@@ -100,7 +103,7 @@ func (c *Call) extract(name, src string, members []member, o owner) Return {
 		return Failf("the option --strip-components is not supported by the built-in runner")
 	}
 	if c.boolean("enforce_toplevel", true) && (len(top) != 1 || top["\x00file"]) {
-		return Failf("Archive does not have a single top-level directory. To allow this archive to be extracted, set 'enforce_toplevel' to False. To avoid a 'tar-bomb' it may also be advisable to set a top-level directory by adding it to the 'name' value")
+		return Failf("Archive does not have a single top-level directory. To allow this archive to be extracted, set 'enforce_toplevel' to False. To avoid a 'tar-bomb' it may also be advisable to set a top-level directory by adding it to the 'name' value (for example, setting 'name' to %s/some_dir instead of %s/).", name, name)
 	}
 	over := c.boolean("overwrite", false)
 	clean := c.boolean("clean", false)
@@ -109,7 +112,7 @@ func (c *Call) extract(name, src string, members []member, o owner) Return {
 		return c.ownTree(name, members, o, ret)
 	}
 	if c.Test {
-		return Would(nil, "Archive %s would be extracted to %s", redactURL(src), name)
+		return Would(nil, "Archive %s would be extracted to %s/, due to absence of one or more files/dirs", redactURL(src), name)
 	}
 	ret := Return{Result: True}
 	if clean {
@@ -127,6 +130,9 @@ func (c *Call) extract(name, src string, members []member, o owner) Return {
 			ret.Set("removed", removed)
 		}
 	}
+	if !isDir(name) {
+		ret.Set("directories_created", py.NewList(name+"/"))
+	}
 	if err := c.makeDirs(name, o, nil); err != nil {
 		return Failf("Failed to create directory %s: %s", name, why(err))
 	}
@@ -138,7 +144,7 @@ func (c *Call) extract(name, src string, members []member, o owner) Return {
 		extracted.Append(m.name)
 	}
 	ret.Set("extracted_files", extracted)
-	ret.Comment = redactURL(src) + " extracted to " + name
+	ret.Comment = redactURL(src) + " extracted to " + name + "/, due to absence of one or more files/dirs"
 	return c.ownTree(name, members, o, ret)
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
@@ -15,6 +16,9 @@ func addCron(t *Table) {
 
 // cronMark goes before an entry that has an identifier, so that it is found again when its command changes.
 const cronMark = "SALT_CRON_IDENTIFIER:"
+
+// cronHead goes before the first entry, as Salt writes it.
+const cronHead = "# Lines below here are managed by Salt, do not edit"
 
 func (c *Call) crontab() ([]string, error) {
 	out, err := c.quiet("crontab", "-u", c.str("user", "root"), "-l")
@@ -109,6 +113,9 @@ func cronPresent(c *Call) Return {
 	}
 	user := c.str("user", "root")
 	from, at := c.cronFind(lines)
+	if at > from && len(block) > 1 && note == "" { // the comment that is there stays
+		block[0] = lines[from]
+	}
 	if at >= 0 && strings.Join(lines[from:at+1], "\n") == strings.Join(block, "\n") {
 		return OKf("Cron %s already present", c.Name)
 	}
@@ -120,6 +127,13 @@ func cronPresent(c *Call) Return {
 		return Would(nil, "Cron %s is set to be %s", c.Name, verb)
 	}
 	out := append([]string{}, lines...)
+	if !slices.Contains(out, cronHead) {
+		out = append(out, cronHead)
+		if at >= 0 { // it was there before Salt was
+			out, from, at = append([]string{cronHead}, lines...), from+1, at+1
+			lines = out
+		}
+	}
 	if at >= 0 {
 		out = append(append(append([]string{}, lines[:from]...), block...), lines[at+1:]...)
 	} else {

@@ -119,8 +119,9 @@ func (c *Call) addText(merge func(have, add []string) []string, verb string) Ret
 	}
 	ignoreSpace := c.boolean("ignore_whitespace", true)
 	var add []string
+	verbatim := verb == "Prepended" && c.boolean("header", false) // then the place counts, too
 	for _, p := range pieces {
-		if contains(string(old), p, ignoreSpace) {
+		if !verbatim && contains(string(old), p, ignoreSpace) {
 			continue
 		}
 		add = append(add, pySplitLines(p)...)

@@ -88,6 +88,7 @@ func fileCopy(c *Call) Return {
 	}
 	mode := c.mode("mode")
 	preserve, force := c.boolean("preserve", false), c.boolean("force", false)
+	into := name // as Salt names it
 	if isDir(name) && c.boolean("subdir", false) {
 		name = filepath.Join(name, filepath.Base(src))
 	}
@@ -132,7 +133,7 @@ func fileCopy(c *Call) Return {
 	if err != nil {
 		return Failf("Failed to copy \"%s\" to \"%s\": %s", src, name, why(err))
 	}
-	ret := Return{Result: True, Comment: "Copied \"" + src + "\" to \"" + name + "\"", Changes: py.NewDict(name, src)}
+	ret := Return{Result: True, Comment: "Copied \"" + src + "\" to \"" + into + "\"", Changes: py.NewDict(name, src)}
 	if preserve {
 		return ret
 	}
@@ -209,7 +210,7 @@ func fileTouch(c *Call) Return {
 			return Would(py.NewDict("new", name), "File %s is set to be created", name)
 		}
 		if !hasA && !hasM {
-			return OKf("File %s exists and has the correct times", name)
+			return Return{Result: True, Changes: py.NewDict("new", name), Comment: "File " + name + " exists and has the correct times"}
 		}
 		return Would(py.NewDict("touched", name), "Times set to be updated on file %s", name)
 	}

@@ -1,12 +1,14 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"corpus-git/internal/py"
 )
@@ -106,6 +108,9 @@ func fileDirectory(c *Call) Return {
 				return r
 			}
 			if err := c.makeDirs(filepath.Dir(name), o, dirMode); err != nil {
+				if errors.Is(err, syscall.ENOTDIR) {
+					return Failf("[Errno 20] Not a directory: '%s'", name)
+				}
 				return Failf("Failed to create directory %s: %s", name, why(err))
 			}
 		}

@@ -140,7 +140,7 @@ func fileKeyValue(c *Call) Return {
 	}
 	path, text, fail := c.editable()
 	if fail != nil {
-		if fail.Result == True {
+		if fail.Result == True || !exists(path) {
 			fail.Comment = "unable to open " + path
 		}
 		return *fail
@@ -148,7 +148,7 @@ func fileKeyValue(c *Call) Return {
 	want := c.dict("key_values")
 	if want == nil {
 		if !c.has("key") || !c.Args.Has("value") {
-			return Failf("file.keyvalue key and value not specified and key_values not specified")
+			return Failf("file.keyvalue key and value not supplied and key_values is empty")
 		}
 		v, _ := c.Args.GetStr("value")
 		want = py.NewDict(c.str("key", ""), v)
@@ -231,8 +231,14 @@ func fileHardlink(c *Call) Return {
 	b, err2 := os.Lstat(name)
 	switch {
 	case err1 == nil && err2 == nil && os.SameFile(a, b):
+		if c.Test { // Salt has words of its own for each
+			return OKf("The hard link %s is presently targetting %s", name, target)
+		}
 		return OKf("Target of hard link %s is already pointing to %s", name, target)
 	case err2 == nil && !c.boolean("force", false):
+		if c.Test {
+			return Failf("File or directory exists where the hard link %s should be. Did you mean to use force?", name)
+		}
 		return Failf("File exists where the hard link %s should be", name)
 	case c.Test:
 		return Would(py.NewDict("new", name), "Hard link %s to %s is set for creation", name, target)

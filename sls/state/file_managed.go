@@ -317,10 +317,10 @@ func (c *Call) create(m *managed, ret *Return) string {
 	// What enforce finds in place already was set when the file was made; Salt reports it as changed.
 	sys := st.Sys().(*syscall.Stat_t)
 	if m.owner.user != nil && *m.owner.user != c.Host.EUID && sys.Uid == uint32(*m.owner.user) {
-		ret.Set("user", m.owner.userName)
+		ret.Set("user", m.owner.shownUser())
 	}
 	if m.owner.group != nil && *m.owner.group != c.Host.EGID && sys.Gid == uint32(*m.owner.group) {
-		ret.Set("group", m.owner.grpName)
+		ret.Set("group", m.owner.shownGroup())
 	}
 	// Salt makes the file from a temporary one of mode 0600, and reports the mode where that is not the wanted one.
 	made, want := c.newMode(0o666), c.newMode(0o666)

@@ -44,6 +44,7 @@ func fileRecurse(c *Call) Return {
 			return Failf("%s", why(err))
 		}
 	}
+	w.directory(name)
 	err := c.Roots.Walk(src, func(rel string, f fileroot.File, d fs.DirEntry) error { return w.entry(rel, f, d) })
 	if err != nil {
 		return Failf("Recurse failed: %s", why(err))

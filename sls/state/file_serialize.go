@@ -39,7 +39,7 @@ func fileSerialize(c *Call) Return {
 	case "yaml":
 		text, err = saltyaml.Dump(data, saltyaml.DumpOptions{Flow: saltyaml.BlockStyle, ASCII: !boolOf(opts, "allow_unicode", true)})
 	case "json":
-		o := py.JSONOptions{Pretty: true, Indent: "  ", SortKeys: boolOf(opts, "sort_keys", true)}
+		o := py.JSONOptions{Pretty: true, Indent: "  ", SortKeys: boolOf(opts, "sort_keys", true), Unicode: !boolOf(opts, "ensure_ascii", false)}
 		if v, has := opts.GetStr("indent"); has {
 			if n, isInt := v.(int64); isInt && n >= 0 && n < 64 {
 				o.Indent = strings.Repeat(" ", int(n))
@@ -63,7 +63,11 @@ func fileSerialize(c *Call) Return {
 		sub.Args.Delete(k)
 	}
 	sub.Args.SetStr("contents", text)
-	return guard(fileManaged)(&sub)
+	ret := guard(fileManaged)(&sub)
+	if ret.Result == None {
+		ret.Comment = "Dataset will be serialized and stored into " + name
+	}
+	return ret
 }
 
 func boolOf(d *py.Dict, key string, def bool) bool {

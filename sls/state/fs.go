@@ -17,6 +17,23 @@ import (
 type owner struct {
 	user, group       *int
 	userName, grpName string
+	// userArg and grpArg are the arguments as they were given, a number or a name.
+	userArg, grpArg any
+}
+
+// shownUser and shownGroup are what changes show: the argument as it was given.
+func (o owner) shownUser() any {
+	if o.userArg != nil {
+		return o.userArg
+	}
+	return o.userName
+}
+
+func (o owner) shownGroup() any {
+	if o.grpArg != nil {
+		return o.grpArg
+	}
+	return o.grpName
 }
 
 // owner reads the arguments user and group. The text is Salt's complaint, "" where both exist.
@@ -24,7 +41,7 @@ func (c *Call) owner() (owner, string) {
 	var o owner
 	var errs []string
 	if v, ok := c.val("user"); ok && py.Truth(v) {
-		o.userName = py.Str(v)
+		o.userName, o.userArg = py.Str(v), v
 		u, err := c.Host.Users.User(o.userName)
 		switch {
 		case err == nil:
@@ -37,7 +54,7 @@ func (c *Call) owner() (owner, string) {
 		}
 	}
 	if v, ok := c.val("group"); ok && py.Truth(v) {
-		o.grpName = py.Str(v)
+		o.grpName, o.grpArg = py.Str(v), v
 		g, err := c.Host.Users.Group(o.grpName)
 		switch {
 		case err == nil:
@@ -119,11 +136,11 @@ func (c *Call) enforce(path string, o owner, mode *fs.FileMode, follow bool) (*p
 	uid, gid := -1, -1
 	if o.user != nil && uint32(*o.user) != sys.Uid {
 		uid = *o.user
-		changes.SetStr("user", o.userName)
+		changes.SetStr("user", o.shownUser())
 	}
 	if o.group != nil && uint32(*o.group) != sys.Gid {
 		gid = *o.group
-		changes.SetStr("group", o.grpName)
+		changes.SetStr("group", o.shownGroup())
 	}
 	want := st.Mode() & modeBits
 	isLink := st.Mode()&fs.ModeSymlink != 0

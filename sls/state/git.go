@@ -127,14 +127,17 @@ func (c *Call) gitClone(target string) Return {
 	}
 	sha, ok := c.resolve(target)
 	if !ok {
+		if err := os.RemoveAll(target); err != nil {
+			return Failf("%s", why(err))
+		}
 		return Failf("No revision matching '%s' exists in the remote repository", c.rev())
 	}
 	if r := c.gitCheckout(target, sha); r != "" {
 		return Failf("%s", r)
 	}
 	ret := Return{Result: True, Comment: c.gitURL() + " cloned to " + target}
-	if c.rev() != "HEAD" {
-		ret.Comment += ", with " + c.rev() + " checked out"
+	if c.rev() != "HEAD" && !c.isRemoteBranch(target) {
+		ret.Comment += ". Repository was reset to " + c.rev() + " (" + sha[:7] + "). Tracking branch was unset."
 	}
 	ret.Set("new", c.gitURL()+" => "+target)
 	ret.Set("revision", py.NewDict("new", sha, "old", nil))
@@ -277,13 +280,26 @@ func gitCloned(c *Call) Return {
 	if fail := c.gitReady(target); fail != "" {
 		return Failf("%s", fail)
 	}
-	if isRepo(target) {
-		return OKf("Repository already exists at %s", target)
-	}
+	with := ""
 	if b := c.str("branch", ""); b != "" {
 		c.Args.SetStr("rev", b)
+		with = " with branch '" + b + "'"
 	}
-	return c.gitClone(target)
+	if isRepo(target) {
+		if with != "" {
+			with = " and is checked out to branch '" + c.rev() + "'"
+		}
+		return OKf("Repository already exists at %s%s", target, with)
+	}
+	ret := c.gitClone(target)
+	switch ret.Result {
+	case None:
+		ret.Comment = c.gitURL() + " would be cloned to " + target + with
+	case True:
+		ret.Changes.Delete("revision")
+		ret.Comment = c.gitURL() + " cloned to " + target + with
+	}
+	return ret
 }
 
 func gitPresent(c *Call) Return {
@@ -294,13 +310,17 @@ func gitPresent(c *Call) Return {
 	case !filepath.IsAbs(name):
 		return Failf("Path '%s' is not absolute", name)
 	case isRepo(name):
-		return OKf("Repository already present at %s", name)
+		return OKf("")
+	}
+	kind := "" // as Salt names it
+	if c.boolean("bare", true) {
+		kind = "bare "
 	}
 	if entries, err := os.ReadDir(name); err == nil && len(entries) > 0 && !c.boolean("force", false) {
 		return Failf("Target '%s' exists, is non-empty, and is not a git repository. Set the 'force' option to True to proceed", name)
 	}
 	if c.Test {
-		return Would(py.NewDict("new", name), "Repository would be initialized at %s", name)
+		return Would(py.NewDict("new", name), "New %srepository would be created", kind)
 	}
 	if err := c.makeDirs(name, owner{}, nil); err != nil {
 		return Failf("%s", why(err))
@@ -315,5 +335,5 @@ func gitPresent(c *Call) Return {
 	if _, err := c.git("/", append(args, "--", name)...); err != nil {
 		return Failf("%s", err)
 	}
-	return Return{Result: True, Comment: "Initialized repository at " + name, Changes: py.NewDict("new", name)}
+	return Return{Result: True, Comment: "Initialized " + kind + "repository in " + name, Changes: py.NewDict("new", name)}
 }

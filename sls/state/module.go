@@ -1,6 +1,8 @@
 package state
 
 import (
+	"strings"
+
 	"corpus-git/internal/py"
 )
 
@@ -46,7 +48,8 @@ func moduleRun(c *Call) Return {
 		}
 		jobs = append(jobs, j)
 	}
-	if len(jobs) == 0 {
+	old := len(jobs) == 0
+	if old {
 		j := job{fun: c.Name, kw: py.NewDict()}
 		for _, e := range plain.Items() {
 			switch key := py.Str(e.Key); key {
@@ -64,23 +67,34 @@ func moduleRun(c *Call) Return {
 		jobs = append(jobs, j)
 	}
 	ret := Return{Result: True}
-	for _, j := range jobs {
-		if c.Test {
-			ret.Result = None
-			ret.Comment += "Function " + j.fun + " to be executed. "
-			continue
+	if c.Test {
+		var funs []string
+		for _, j := range jobs {
+			funs = append(funs, j.fun)
 		}
+		return Would(nil, "Function %s to be executed.", strings.Join(funs, ", "))
+	}
+	var done []string
+	for _, j := range jobs {
 		v, err := c.Modules(c.Ctx, j.fun, j.args, j.kw)
 		if err != nil {
 			ret.Result = False
 			ret.Comment = "'" + j.fun + "' failed: " + err.Error()
 			return ret
 		}
-		ret.Set(j.fun, v)
+		key := j.fun
+		if old {
+			key = "ret"
+		}
+		ret.Set(key, v)
 		if v == false {
 			ret.Result = False
 		}
-		ret.Comment += j.fun + ": done. "
+		done = append(done, j.fun+": "+py.Str(v))
+	}
+	ret.Comment = strings.Join(done, ", ")
+	if old {
+		ret.Comment = "Module function " + c.Name + " executed"
 	}
 	return ret
 }

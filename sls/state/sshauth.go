@@ -127,7 +127,7 @@ func (c *Call) authorize(want bool) Return {
 		return Failf("%s", why(err))
 	}
 	lines := pySplitLines(string(b))
-	ret := Return{Result: True}
+	ret, did := Return{Result: True}, "added"
 	for _, k := range keys {
 		at := -1
 		for i, l := range lines {
@@ -142,16 +142,17 @@ func (c *Call) authorize(want bool) Return {
 		case want && lines[at] != k.line() && (k.options != "" || k.comment != ""):
 			lines[at] = k.line()
 			ret.Set(k.key, "Updated")
+			did = "updated"
 		case !want && at >= 0:
 			lines = append(lines[:at:at], lines[at+1:]...)
-			ret.Set(k.key, "Key removed")
+			ret.Set(k.key, "Removed")
 		}
 	}
 	if !ret.Changed() {
 		if want {
 			return OKf("The authorized host key %s is already present for user %s", keys[0].key, name)
 		}
-		return OKf("Key is already absent")
+		return OKf("Key not present")
 	}
 	if c.Test {
 		return Would(ret.Changes, "The authorized keys of user %s are set to be changed", name)
@@ -180,7 +181,7 @@ func (c *Call) authorize(want bool) Return {
 	if err != nil {
 		return Failf("%s", why(err))
 	}
-	ret.Comment = "The authorized host key " + keys[0].key + " for user " + name + " was added"
+	ret.Comment = "The authorized host key " + keys[0].key + " for user " + name + " was " + did
 	if !want {
 		ret.Comment = "Key removed"
 	}

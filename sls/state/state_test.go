@@ -268,12 +268,12 @@ func TestCron(t *testing.T) {
 	}
 	r := run("cron.present", "/bin/a b", "minute", int64(5), "comment", "why", "identifier", "A")
 	require.Equal(t, True, r.Result, r.Comment)
-	require.Equal(t, "# why SALT_CRON_IDENTIFIER:A\n5 * * * * /bin/a b\n", read())
+	require.Equal(t, cronHead+"\n# why SALT_CRON_IDENTIFIER:A\n5 * * * * /bin/a b\n", read())
 	require.False(t, run("cron.present", "/bin/a b", "minute", int64(5), "comment", "why", "identifier", "A").Changed())
 	require.True(t, run("cron.present", "/bin/new", "identifier", "A", "special", "@daily").Changed())
-	require.Equal(t, "# SALT_CRON_IDENTIFIER:A\n@daily /bin/new\n", read())
+	require.Equal(t, cronHead+"\n# why SALT_CRON_IDENTIFIER:A\n@daily /bin/new\n", read())
 	require.True(t, run("cron.present", "/bin/c").Changed())
 	require.True(t, run("cron.absent", "/bin/x", "identifier", "A").Changed())
-	require.Equal(t, "# SALT_CRON_IDENTIFIER:/bin/c\n* * * * * /bin/c\n", read())
+	require.Equal(t, cronHead+"\n# SALT_CRON_IDENTIFIER:/bin/c\n* * * * * /bin/c\n", read())
 	require.False(t, run("cron.absent", "/bin/zz").Changed())
 }

@@ -34,7 +34,8 @@ func NewTable() *Table {
 		alias: map[string]string{},
 	}
 	for _, add := range []func(*Table){addCmd, addTest, addFile, addFileEdit, addFileCopy, addAccount, addPkg, addService, addGit,
-		addWebutil, addVenv, addArchive, addSSHAuth, addCron, addModule, addFileLine} {
+		addWebutil, addVenv, addArchive, addSSHAuth, addCron, addModule, addFileLine,
+		addSysctl, addAlternatives} {
 		add(t)
 	}
 	return t

@@ -147,7 +147,7 @@ func checkPillar(c *Call) Return {
 			case !ok:
 				bad.WriteString("Pillar key \"" + key + "\" is missing.\n")
 			case k.label != "" && py.TypeName(v) != k.label:
-				bad.WriteString("Pillar key \"" + key + "\" is not " + label + ".\n")
+				bad.WriteString("Pillar key \"" + key + "\" is not <class '" + label + "'>.\n")
 			default:
 				good.WriteString("- " + key + " (" + label + ")\n")
 			}
