@@ -1,5 +1,7 @@
 package sls
 
+import "slices"
+
 // reqType is a kind of requisite. The order of the constants is Salt's order of precedence.
 // Source: Salt documentation, "Requisites and Other Global State Arguments".
 type reqType uint8
@@ -70,17 +72,38 @@ func reqIn(s string) (reqType, bool) {
 	return 0, false
 }
 
-// globalArgs are the arguments that every state takes and no function sees.
-func globalArg(s string) bool {
-	switch s {
-	case "check_cmd", "cmd_opts_exclude", "failhard", "onlyif", "unless", "creates", "retry", "order", "parallel",
+// globalNames are the arguments that every state takes and no function sees, requisites apart.
+func globalNames() []string {
+	return []string{"check_cmd", "cmd_opts_exclude", "failhard", "onlyif", "unless", "creates", "retry", "order", "parallel",
 		"reload_modules", "reload_grains", "reload_pillar", "runas", "runas_password", "no_log", "fire_event",
-		"saltenv", "umask", "use", "use_in", "listen_in", "onfail_stop", "aggregate", "provider", "timeout_state":
-		return true
-	}
+		"saltenv", "umask", "use", "use_in", "listen_in", "onfail_stop", "aggregate", "provider", "timeout_state"}
+}
+
+func globalArg(s string) bool {
 	if _, ok := parseReqType(s); ok {
 		return true
 	}
-	_, ok := reqIn(s)
-	return ok
+	if _, ok := reqIn(s); ok {
+		return true
+	}
+	return slices.Contains(globalNames(), s)
+}
+
+// Requisites are the names of all requisites that a state may declare, their _in forms among them.
+// Source: Salt documentation, "Requisites and Other Global State Arguments".
+func Requisites() []string {
+	var out []string
+	for t := reqType(0); t < reqCount; t++ {
+		out = append(out, t.String())
+		if _, ok := reqIn(t.String() + "_in"); ok {
+			out = append(out, t.String()+"_in")
+		}
+	}
+	return append(out, "listen_in", "use", "use_in")
+}
+
+// GlobalArguments are the other arguments that every state takes.
+func GlobalArguments() []string {
+	all := Requisites()
+	return slices.DeleteFunc(globalNames(), func(s string) bool { return slices.Contains(all, s) })
 }

@@ -1,0 +1,133 @@
+package slstest
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+
+	"corpus-git/sls"
+	"corpus-git/sls/modules"
+	"corpus-git/sls/state"
+)
+
+// tree is what the page tells of one tree.
+type tree struct {
+	name, about, difference string
+	functions               map[string]bool // that its report names
+	text                    string          // of its SLS files
+}
+
+func readTrees() ([]tree, error) {
+	entries, err := fs.Glob(trees, "testdata/*.txtar")
+	if err != nil {
+		return nil, err
+	}
+	sort.Strings(entries)
+	var out []tree
+	for _, e := range entries {
+		src, err := fs.ReadFile(trees, e)
+		if err != nil {
+			return nil, err
+		}
+		a := txtar.Parse(src)
+		t := tree{name: strings.TrimSuffix(filepath.Base(e), ".txtar"), functions: map[string]bool{},
+			difference: options(string(a.Comment))["difference"]}
+		t.about, _, _ = strings.Cut(string(a.Comment), "\n")
+		for _, f := range a.Files {
+			switch {
+			case strings.HasPrefix(f.Name, "golden"):
+				for _, l := range strings.Split(string(f.Data), "\n") {
+					if fun, _, ok := strings.Cut(l, " "); ok && strings.Contains(fun, ".") {
+						t.functions[fun] = true
+					}
+				}
+			case strings.HasSuffix(f.Name, ".sls"):
+				t.text += string(f.Data)
+			}
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func (t tree) declares(argument string) bool {
+	return regexp.MustCompile(`[-{] *` + regexp.QuoteMeta(argument) + `:`).MatchString(t.text)
+}
+
+// how tells by how many trees something is held, "" where by none.
+func how(all []tree, is func(t tree) bool) string {
+	n := 0
+	for _, t := range all {
+		if is(t) {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// Markdown is the page of what the built-in runner supports, and where it differs from Salt on purpose.
+func Markdown() (string, error) {
+	all, err := readTrees()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("# Salt compatibility\n\n<!-- Made from sls/slstest by its tests (-update-page); edit the trees, not this page. -->\n\n")
+	fmt.Fprintf(&b, "The built-in runner is held against %d trees of SLS files, each run through the real Salt (release %s). Of each tree the set and the\n"+
+		"order of states, their results, changes and comments, and the files afterwards (content, mode, owner) are compared.\n"+
+		"A file that uses what is not on this page goes to `salt-call`, where that is installed; else the push is refused before\n"+
+		"anything ran, and the message names file, line and function.\n", len(all), recordedWith)
+
+	b.WriteString("\n## Differences\n\nThose that stay, and why. Everything else that differs is a bug.\n\n| tree | what it does | why the built-in runner differs |\n| --- | --- | --- |\n")
+	for _, t := range all {
+		if t.difference != "" {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", t.name, cell(t.about), cell(t.difference))
+		}
+	}
+
+	b.WriteString("\n## State functions\n\nThe arguments are those of the function itself, without `name`, the requisites and the global ones. An argument that is not\nknown is an error. " +
+		"Where no tree is counted, the function changes the machine (packages, services, accounts) or is\nnone of Salt's own; its tests run it against recorded tools.\n\n| function | arguments | trees |\n| --- | --- | --- |\n")
+	table := state.NewTable()
+	for _, n := range table.Names() {
+		f, _ := table.Lookup(n)
+		args := fmt.Sprint(len(f.Params) - 1)
+		if f.AnyParam {
+			args = "any"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", n, args, how(all, func(t tree) bool { return t.functions[n] }))
+	}
+
+	b.WriteString("\n## Requisites and global arguments\n\nTargets are named by ID, by name, by a pattern, or as a whole file (`sls`). A loop is named state by state.\n\n| argument | trees |\n| --- | --- |\n")
+	for _, n := range append(sls.Requisites(), sls.GlobalArguments()...) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", n, how(all, func(t tree) bool { return t.declares(n) }))
+	}
+
+	b.WriteString("\n## Functions of templates\n\nWhat `salt['…']` holds, and `module.run`, `onlyif` and `unless` may call.\n\n")
+	by := map[string][]string{}
+	var mods []string
+	for _, n := range modules.New(&modules.Env{}).Names() {
+		m, f, _ := strings.Cut(n, ".")
+		if by[m] == nil {
+			mods = append(mods, m)
+		}
+		by[m] = append(by[m], f)
+	}
+	b.WriteString("| module | functions |\n| --- | --- |\n")
+	for _, m := range mods {
+		fmt.Fprintf(&b, "| `%s` | `%s` |\n", m, strings.Join(by[m], "` `"))
+	}
+	return b.String(), nil
+}
+
+// recordedWith is the release of Salt that the trees were recorded with.
+const recordedWith = "3008.3"
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
