@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -228,6 +230,50 @@ func TestVerifyFindsBitRot(t *testing.T) {
 	require.ErrorIs(t, err, archive.ErrNotWhole)
 	require.NoError(t, s.s.Wait())
 	requireSame(t, before, snapshot(t, s.p.Live()))
+}
+
+// Somebody put a tar of his own in place of a packed tree: nothing leaves the folder, nothing goes live.
+func TestRestoreTakesOnlyWhatTheManifestLists(t *testing.T) {
+	s, _, a := packedSite(t)
+	before := snapshot(t, s.p.Live())
+	outside := t.TempDir()
+	file := func(name string) *tar.Header {
+		return &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: 1}
+	}
+	for says, entries := range map[string][]*tar.Header{
+		"a name that climbs":   {file("project/../../../evil")},
+		"an absolute name":     {file(filepath.Join(outside, "evil"))},
+		"another tree's name":  {file("pillar/sub/init.sls")},
+		"a link for a folder":  {{Typeflag: tar.TypeSymlink, Name: "project/dir", Linkname: outside}, file("project/dir/secret")},
+		"a link for a file":    {{Typeflag: tar.TypeSymlink, Name: "project/plain", Linkname: filepath.Join(outside, "evil")}, file("project/plain")},
+		"a hard link outwards": {{Typeflag: tar.TypeLink, Name: "project/hard1", Linkname: "/etc/passwd"}},
+		"nothing at all":       {},
+	} {
+		var b bytes.Buffer
+		z, err := zstd.NewWriter(&b)
+		require.NoError(t, err)
+		w := tar.NewWriter(z)
+		for _, h := range entries {
+			require.NoError(t, w.WriteHeader(h))
+			if h.Size > 0 {
+				_, err := w.Write([]byte("x"))
+				require.NoError(t, err)
+			}
+		}
+		require.NoError(t, w.Close())
+		require.NoError(t, z.Close())
+		require.NoError(t, os.WriteFile(filepath.Join(a.Path, "project.tar.zst"), b.Bytes(), 0o600))
+		_, err = s.s.Restore(context.Background(), a.ID, nil)
+		require.ErrorIs(t, err, archive.ErrNotWhole, says)
+		p, err := s.s.Verify(context.Background(), a.ID)
+		require.True(t, err != nil || !p.Exact(), says)
+		names, err := os.ReadDir(outside)
+		require.NoError(t, err)
+		require.Empty(t, names, says)
+		requireSame(t, before, snapshot(t, s.p.Live()))
+	}
+	require.NoError(t, s.s.Wait())
+	s.requireNoLeftovers()
 }
 
 // A tree that went bad before it was packed stays a folder: the evidence is not lost.

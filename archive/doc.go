@@ -2,7 +2,8 @@
 //
 // It owns <project>/archives/ and everything below: one folder for each archive, <YYYY-MM-DD_hh_mm-ss>_<id>/, with
 //
-//	project/, pillar/        the trees, exact: plain folders
+//	project/, pillar/        the trees, exact: plain folders; or, packed,
+//	project.tar.zst …        the same as files that tar --zstd --xattrs --acls -xpf reads
 //	deployment.json          Record: the deployment, its verdict, pins, sizes, the state of a rollback
 //	manifest                 every entry of the trees with its attributes, and which file it was
 //	project.failed/ …        after a rollback: the tree that failed
@@ -20,8 +21,8 @@
 //
 // # The spare tree
 //
-// A copy of what did not change is what an archive costs. The archive that a rotation expires is therefore not deleted:
-// its trees become .spare, and the next Make renames that to its own folder and copies only what differs. Whether a file
+// A copy of what did not change is what an archive costs. The trees of an archive that was packed, or that a rotation
+// expires, are therefore not deleted: they become .spare, and the next Make renames that to its own folder and copies only what differs. Whether a file
 // differs is decided without reading it:
 //
 //   - the newest manifest, the reference, says which file (device, inode, ctime, size, mtime, mode, owner) it was in the
@@ -29,6 +30,9 @@
 //   - a live file that is still that file is of that version; one whose ctime is so close to the scan that a later
 //     change might not show ("racy") never is;
 //   - a file of the spare tree is taken over when its own manifest gives it the same version.
+//
+// Where there is none (after the first archive, after a rollback) Compact makes one in the background, by a copy of the
+// newest archive.
 //
 // After a rollback the live files are the copies: the reference knows those identities too. The spare tree is one more
 // tree on the disk; Config.NoSpare and Policy.Squeeze do without.
@@ -40,6 +44,27 @@
 // depth. Notes count what could not be: sockets (a rollback moves them back), owners that only root may set, files that
 // changed at each reading.
 //
+// # Packed archives
+//
+// The newest archive that is whole stays a folder, which a rollback can exchange at once. Compact makes files of the
+// others, off every deployment's path. Every operation takes either form: Restore unpacks with many writers at once,
+// guided by the manifest, so that a name in a tar never makes anything that the manifest does not list; Rollback unpacks
+// first. Holes are zeros in the tar, and become holes again. What no tar can hold (an extended attribute with "=" in its
+// name) leaves its archive a folder.
+//
+// # Proof of content
+//
+// A manifest has room for a sum of each file's content, the start of its SHA-256. Nothing is read for it while a deployment
+// waits: Compact notes the sums of what it packs and of the newest archive, and a file that stays the same takes its sum
+// along to the next archive. Verify, Export and Restore compare where a sum is known; Proof.Hashed says for how many files.
+// A file copied since the last Compact has none yet. A difference in content alone, with every time as it was, is a
+// disk that has gone bad.
+//
+// # Size
+//
+// List tells what each archive takes on disk, from the manifest and the files in its folder, without walking any tree.
+// Failed trees and dumps are walked once, by Measure, which Compact calls; until then the size is marked as estimated.
+//
 // # Walks
 //
 // A tree may be written by its project's user while root walks it. Everything is reached from an open folder, no link is
@@ -48,11 +73,14 @@
 // # Durability and crashes
 //
 // Make writes below .tmp-*, syncs the file system once, renames, syncs the folder: when it returns, the archive is
-// durable; after a crash it is whole or swept. Records change by atomic replacement. Rollback reads from the disk, by the
+// durable; after a crash it is whole or swept. Packing writes below .tmp-*, syncs the files, reads them back, renames them,
+// and then names them in the record, which is the moment that counts: the record says which form is the archive, Sweep
+// removes the other. Records change by atomic replacement. Rollback reads from the disk, by the
 // inode of the archived root, how far an earlier try came, and goes on. Removal is a durable rename first.
 //
 // # Concurrency
 //
 // The caller holds the project's lock for Make, Rollback, Restore, Rotate and Sweep. Reading, pinning and verdicts may
-// run beside them. Deleting happens in goroutines of the Store; Wait waits for them.
+// run beside them, and so may Compact: it takes one slot for the machine, stands still while the Store is paused, and
+// publishes under a lock of the Store. Deleting happens in goroutines of the Store; Wait waits for them.
 package archive

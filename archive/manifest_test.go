@@ -74,10 +74,62 @@ func TestXattrDigest(t *testing.T) {
 	require.NotEqual(t, x("a", "b", "c", "d"), x("a", "bcd"))
 }
 
+// FuzzACL: what was read from a file system comes back as it was, and nothing else is taken for an ACL.
+func FuzzACL(f *testing.F) {
+	f.Add([]byte("\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x02\x00\x04\x00\xd2\x04\x00\x00"), "user::rw-,other::---")
+	f.Fuzz(func(t *testing.T, acl []byte, text string) {
+		if x := aclText(acl); x != "" {
+			back, err := aclBytes(x)
+			require.NoError(t, err)
+			require.Equal(t, x, aclText(back))
+		}
+		if b, err := aclBytes(text); err == nil {
+			_, err := aclBytes(aclText(b))
+			require.NoError(t, err)
+		}
+	})
+}
+
+// Manifests of the version before have no sums.
+func TestManifestOfTheVersionBefore(t *testing.T) {
+	m := sample()
+	for i := range m.Entries {
+		m.Entries[i].Sum = Sum{}
+	}
+	now := m.Encode()
+	old := append([]byte(manifestMagic1), strip(t, now[len(manifestMagic):len(now)-sha256.Size], m)...)
+	sum := sha256.Sum256(old)
+	got, err := DecodeManifest(append(old, sum[:]...))
+	require.NoError(t, err)
+	require.Equal(t, m, got)
+}
+
+// strip takes the byte that says "no sum" from the end of each entry: it encodes the list entry by entry.
+func strip(t *testing.T, body []byte, m *Manifest) []byte {
+	t.Helper()
+	var out []byte
+	start := 0
+	for n := 1; n <= len(m.Entries); n++ {
+		part := (&Manifest{ID: m.ID, Scanned: m.Scanned, Entries: m.Entries[:n]}).Encode()
+		end := len(part) - len(manifestMagic) - sha256.Size
+		require.Zero(t, body[end-1])
+		out = append(out, body[start:end-1]...)
+		start = end
+	}
+	return out
+}
+
 func TestACLText(t *testing.T) {
 	acl := "\x02\x00\x00\x00" + "\x01\x00\x07\x00\xff\xff\xff\xff" + "\x02\x00\x05\x00\xe8\x03\x00\x00" + "\x04\x00\x04\x00\xff\xff\xff\xff" +
 		"\x08\x00\x06\x00\x01\x00\x00\x00" + "\x10\x00\x07\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
 	require.Equal(t, "user::rwx,user:1000:r-x,group::r--,group:1:rw-,mask::rwx,other::---", aclText([]byte(acl)))
+	back, err := aclBytes(aclText([]byte(acl)))
+	require.NoError(t, err)
+	require.Equal(t, acl, string(back))
+	for _, bad := range []string{"", "user", "user::rw", "user::rwq", "mask:1:rwx", "user:x:rwx", "nobody::rwx", "user:5000000000:rwx"} {
+		_, err := aclBytes(bad)
+		require.ErrorIs(t, err, ErrNotWhole, bad)
+	}
 	for _, bad := range []string{"", "\x02\x00\x00\x00x", "\x03\x00\x00\x00", "\x02\x00\x00\x00" + "\x03\x00\x07\x00\xff\xff\xff\xff"} {
 		require.Empty(t, aclText([]byte(bad)))
 	}

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// lab is a folder for one benchmark, and the program that is measured.
+// lab is a folder for one benchmark, and the program that is measured once it is built.
 type lab struct {
 	dir string
 	bin string
@@ -46,14 +46,19 @@ func measure(name string, run func(*lab) error) error {
 	}
 	defer os.RemoveAll(dir)
 	l := &lab{dir: dir, bin: filepath.Join(dir, "corpus-git")}
+	fmt.Printf("== %s: %s, %d cores, %s\n", name, cpu(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02"))
+	return run(l)
+}
+
+// build makes the program, for the benchmarks that run it.
+func (l *lab) build() error {
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", l.bin, "./cmd/corpus-git")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build: %w", err)
 	}
-	fmt.Printf("== %s: %s, %d cores, %s\n", name, cpu(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02"))
-	return run(l)
+	return nil
 }
 
 func cpu() string {

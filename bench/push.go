@@ -29,6 +29,9 @@ func benchPush(l *lab) error {
 			return fmt.Errorf("%w: install git, openssh-client, openssh-server and rsync", err)
 		}
 	}
+	if err := l.build(); err != nil {
+		return err
+	}
 	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", l.path("key")); err != nil {
 		return err
 	}
