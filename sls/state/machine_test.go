@@ -1,0 +1,349 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/sls/host"
+)
+
+// machine is a machine of which only what commands say and do is known.
+type machine struct {
+	t      *testing.T
+	users  map[string]host.User
+	groups map[string]host.Group
+	// answers are what commands print, by their beginning; those that begin with "!" fail.
+	answers map[string]string
+	// on runs when a command does.
+	on func(line string)
+	// ran are the commands that change something.
+	ran   []string
+	stdin []string
+	env   map[string]string
+	cache map[string]any
+	dir   string
+}
+
+func newMachine(t *testing.T, tools ...string) *machine {
+	m := &machine{t: t, users: map[string]host.User{}, groups: map[string]host.Group{}, answers: map[string]string{},
+		cache: map[string]any{}, dir: t.TempDir()}
+	for _, n := range tools {
+		require.NoError(t, os.WriteFile(filepath.Join(m.dir, n), nil, 0o755))
+	}
+	return m
+}
+
+// Run implements execx.Commander.
+func (m *machine) Run(_ context.Context, c execx.Cmd) (execx.Status, error) {
+	line := strings.Join(c.Argv, " ")
+	if c.Stdin != nil {
+		b, err := io.ReadAll(c.Stdin)
+		if err != nil {
+			return execx.Status{}, err
+		}
+		if len(b) > 0 {
+			m.stdin = append(m.stdin, string(b))
+		}
+	}
+	best := ""
+	for k := range m.answers {
+		if strings.HasPrefix(line, k) && len(k) >= len(best) {
+			best = k
+		}
+	}
+	text, known := m.answers[best]
+	if !known || best == "" {
+		m.ran = append(m.ran, line)
+	}
+	if m.on != nil {
+		m.on(line)
+	}
+	if msg, failed := strings.CutPrefix(text, "!"); failed {
+		_, _ = io.WriteString(c.Stderr, msg)
+		return execx.Status{Exit: 1}, nil
+	}
+	_, err := io.WriteString(c.Stdout, text)
+	return execx.Status{}, err
+}
+
+// User implements host.Users.
+func (m *machine) User(n string) (host.User, error) {
+	for _, u := range m.users {
+		if u.Name == n || strconv.Itoa(u.UID) == n {
+			return u, nil
+		}
+	}
+	return host.User{}, fmt.Errorf("user %s: %w", n, host.ErrNoAccount)
+}
+
+// Group implements host.Users.
+func (m *machine) Group(n string) (host.Group, error) {
+	for _, g := range m.groups {
+		if g.Name == n || strconv.Itoa(g.GID) == n {
+			return g, nil
+		}
+	}
+	return host.Group{}, fmt.Errorf("group %s: %w", n, host.ErrNoAccount)
+}
+
+// GroupsOf implements host.Users.
+func (m *machine) GroupsOf(u host.User) ([]int, error) {
+	out := []int{u.GID}
+	for _, g := range m.groups {
+		for _, n := range g.Members {
+			if n == u.Name && g.GID != u.GID {
+				out = append(out, g.GID)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (m *machine) call(test bool, fun, name string, args ...any) Return {
+	m.t.Helper()
+	m.ran, m.stdin = nil, nil
+	f, ok := NewTable().Lookup(fun)
+	require.True(m.t, ok, fun)
+	h := host.New(m)
+	h.Users, h.Environ = m, []string{"PATH=" + m.dir, "HOME=/"}
+	c := &Call{Env: &Env{Host: h, Cache: m.cache}, Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...), Test: test}
+	for _, k := range c.Args.Keys() {
+		require.True(m.t, f.Knows(k.(string)), "%s does not know %s", fun, k)
+	}
+	return f.Run(c)
+}
+
+// is compares a result with what it should be; changes are JSON.
+func (m *machine) is(r Return, want Tri, comment, changes string, ran ...string) {
+	m.t.Helper()
+	require.Equal(m.t, want, r.Result, r.Comment)
+	require.Equal(m.t, comment, r.Comment)
+	got := ""
+	if r.Changed() {
+		var err error
+		got, err = py.ToJSON(r.Changes, py.JSONOptions{})
+		require.NoError(m.t, err)
+	}
+	require.Equal(m.t, changes, got)
+	require.Equal(m.t, ran, m.ran)
+}
+
+func TestGroupStates(t *testing.T) {
+	m := newMachine(t)
+	m.on = func(line string) {
+		switch line {
+		case "groupadd -g 700 web":
+			m.groups["web"] = host.Group{Name: "web", GID: 700}
+		case "gpasswd -M ann,bob web":
+			m.groups["web"] = host.Group{Name: "web", GID: 700, Members: []string{"ann", "bob"}}
+		case "groupdel web":
+			delete(m.groups, "web")
+		}
+	}
+	m.is(m.call(true, "group.present", "web", "gid", int64(700)), None, "Group web set to be added", "")
+	m.is(m.call(false, "group.present", "web", "gid", int64(700)), True, "New group web created",
+		`{"name": "web", "passwd": "x", "gid": 700, "members": []}`, "groupadd -g 700 web")
+	m.is(m.call(false, "group.present", "web", "gid", int64(700)), True, "Group web is present and up to date", "")
+	m.is(m.call(false, "group.present", "web", "addusers", py.NewList("bob", "ann")), True,
+		"The following group attributes are set to be changed:\nmembers: ['ann', 'bob']\n", `{"members": ["ann", "bob"]}`, "gpasswd -M ann,bob web")
+	m.is(m.call(false, "group.present", "web", "addusers", py.NewList("bob"), "delusers", py.NewList("bob")), False,
+		"Error. Same user(s) can not be added and deleted simultaneously", "")
+	m.is(m.call(true, "group.absent", "web"), None, "Group web is set for removal", "")
+	m.is(m.call(false, "group.absent", "web"), True, "Removed group web", `{"web": ""}`, "groupdel web")
+	m.is(m.call(false, "group.absent", "web"), True, "Group not present", "")
+}
+
+func TestUserStates(t *testing.T) {
+	m := newMachine(t)
+	m.groups["web"] = host.Group{Name: "web", GID: 700}
+	m.groups["adm"] = host.Group{Name: "adm", GID: 4, Members: []string{"ann"}}
+	m.on = func(line string) {
+		if strings.HasPrefix(line, "useradd ") {
+			m.users["ann"] = host.User{Name: "ann", UID: 1500, GID: 700, Home: "/home/ann", Shell: "/bin/sh", Gecos: "Ann"}
+		}
+		if strings.HasPrefix(line, "userdel ") {
+			delete(m.users, "ann")
+		}
+	}
+	args := []any{"uid", int64(1500), "gid", "web", "shell", "/bin/sh", "fullname", "Ann", "groups", py.NewList("adm")}
+	m.is(m.call(true, "user.present", "ann", args...), None, "User ann set to be added", "")
+	r := m.call(false, "user.present", "ann", append(args, "password", "$6$hash")...)
+	require.Equal(t, True, r.Result, r.Comment)
+	require.Equal(t, "New user ann created", r.Comment)
+	require.Equal(t, []string{"useradd -s /bin/sh -u 1500 -g 700 -c Ann -G adm -m ann", "chpasswd -e"}, m.ran)
+	require.Equal(t, []string{"ann:$6$hash\n"}, m.stdin, "a hash is no argument: others can see those")
+	shown, err := py.ToJSON(r.Changes, py.JSONOptions{})
+	require.NoError(t, err)
+	require.NotContains(t, shown, "$6$hash")
+	m.is(m.call(false, "user.present", "ann", args...), True, "User ann is present and up to date", "")
+	m.is(m.call(true, "user.present", "ann", "shell", "/bin/bash"), None,
+		"The following user attributes are set to be changed:\nshell: /bin/bash\n", "")
+	m.is(m.call(false, "user.present", "ann", "shell", "/bin/bash", "home", "/srv/ann"), True, "Updated user ann",
+		`{"home": "/srv/ann", "shell": "/bin/bash"}`, "usermod -d /srv/ann -s /bin/bash ann")
+	m.is(m.call(false, "user.present", "ann", "groups", py.NewList("none")), False, "The following group(s) are not present: none", "")
+	r = m.call(false, "user.present", "ann", "uid", int64(7))
+	require.Equal(t, False, r.Result)
+	require.Contains(t, r.Comment, "allow_uid_change")
+	m.is(m.call(true, "user.absent", "ann"), None, "User ann set for removal", "")
+	m.is(m.call(false, "user.absent", "ann", "purge", true, "force", true), True, "Removed user ann", `{"ann": "removed"}`, "userdel -r -f ann")
+	m.is(m.call(false, "user.absent", "ann"), True, "User ann is not present", "")
+}
+
+func TestPkgStates(t *testing.T) {
+	m := newMachine(t, "apt-get", "dpkg-query", "apt-cache")
+	have := map[string]string{"curl": "1.0"}
+	answer := func() {
+		text := ""
+		for n, v := range have {
+			text += "installed " + n + " " + v + "\n"
+		}
+		m.answers["dpkg-query --showformat ${db:Status-Status} ${Package}"] = text
+		m.answers["dpkg-query --showformat ${db:Status-Status} ${Provides}"] = "installed mta, other (= 1)\ninstalled \n"
+	}
+	answer()
+	m.answers["apt-cache -q policy curl"] = "curl:\n  Installed: 1.0\n  Candidate: 2.0\n"
+	const apt = "apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef "
+	m.on = func(line string) {
+		switch {
+		case strings.Contains(line, " install ") && strings.HasSuffix(line, "curl"):
+			have["curl"] = "2.0"
+		case strings.Contains(line, " install "):
+			have["vim"] = "9"
+		case strings.Contains(line, " remove ") || strings.Contains(line, " purge "):
+			delete(have, "vim")
+		}
+		answer()
+	}
+	m.is(m.call(false, "pkg.installed", "curl"), True, "All specified packages are already installed", "")
+	m.is(m.call(false, "pkg.installed", "mta"), True, "All specified packages are already installed", "")
+	m.is(m.call(true, "pkg.installed", "x", "pkgs", py.NewList("curl", "vim")), None,
+		"The following packages would be installed/updated: vim", `{"vim": {"new": "installed", "old": ""}}`)
+	m.is(m.call(false, "pkg.installed", "x", "pkgs", py.NewList("curl", py.NewDict("vim", "9")), "install_recommends", false), True,
+		"The following packages were installed/updated: vim", `{"vim": {"old": "", "new": "9"}}`,
+		apt+"update", apt+"install --no-install-recommends vim=9")
+	m.is(m.call(true, "pkg.latest", "curl"), None, "The following packages would be installed/updated: curl", `{"curl": {"new": "installed", "old": "1.0"}}`)
+	m.is(m.call(false, "pkg.latest", "curl"), True, "The following packages were installed/updated: curl",
+		`{"curl": {"old": "1.0", "new": "2.0"}}`, apt+"install curl") // the lists were refreshed before
+	m.is(m.call(false, "pkg.latest", "curl"), True, "Package curl is already up-to-date", "")
+	m.is(m.call(true, "pkg.purged", "vim"), None, "The following packages will be purged: vim.", "")
+	m.is(m.call(false, "pkg.removed", "vim"), True, "All targeted packages were removed.", `{"vim": {"old": "9", "new": ""}}`, apt+"remove vim")
+	m.is(m.call(false, "pkg.purged", "vim"), True, "All specified packages are already absent", "")
+	m.answers[apt+"install broken"] = "!E: Unable to locate package broken"
+	r := m.call(false, "pkg.installed", "broken", "refresh", false)
+	require.Equal(t, False, r.Result)
+	require.Contains(t, r.Comment, "Unable to locate package broken")
+	r = m.call(false, "pkg.installed", "x", "sources", py.NewList())
+	require.Equal(t, False, r.Result)
+	require.Contains(t, r.Comment, "not supported by the built-in runner")
+}
+
+func TestServiceStates(t *testing.T) {
+	m := newMachine(t)
+	m.cache["service-manager"] = "systemctl"
+	active, enabled := false, false
+	answer := func() {
+		m.answers = map[string]string{
+			"systemctl show -p LoadState --value web.service":  "loaded\n",
+			"systemctl show -p LoadState --value none.service": "not-found\n",
+			"systemctl is-active --quiet web.service":          map[bool]string{true: "", false: "!"}[active],
+			"systemctl is-enabled web.service":                 map[bool]string{true: "enabled\n", false: "!disabled\n"}[enabled],
+		}
+	}
+	answer()
+	m.on = func(line string) {
+		switch line {
+		case "systemctl start web.service", "systemctl restart web.service":
+			active = true
+		case "systemctl stop web.service":
+			active = false
+		case "systemctl enable web.service":
+			enabled = true
+		case "systemctl disable web.service":
+			enabled = false
+		}
+		answer()
+	}
+	m.is(m.call(false, "service.running", "none"), False, "The named service none is not available", "")
+	m.is(m.call(false, "service.dead", "none"), True, "The named service none is not available", "")
+	m.is(m.call(true, "service.running", "web"), None, "Service web is set to start", "")
+	m.is(m.call(false, "service.running", "web"), True, "Started service web", `{"web": true}`, "systemctl start web.service")
+	m.is(m.call(false, "service.running", "web"), True, "The service web is already running", "")
+	m.is(m.call(false, "service.running", "web", "enable", true), True, "Service web has been enabled, and is in the desired state",
+		`{"web": true}`, "systemctl enable web.service")
+	m.is(m.call(false, "service.enabled", "web"), True, "Service web is already enabled, and is in the desired state", "")
+	m.is(m.call(true, "service.disabled", "web"), None, "Service web set to be disabled", "")
+	m.is(m.call(false, "service.disabled", "web"), True, "Service web has been disabled, and is in the desired state", `{"web": true}`, "systemctl disable web.service")
+	m.is(m.call(false, "service.dead", "web"), True, "Killed service web", `{"web": true}`, "systemctl stop web.service")
+	m.is(m.call(false, "service.dead", "web"), True, "The service web is already dead", "")
+
+	watch := func(test bool, args ...any) Return {
+		m.ran = nil
+		h := host.New(m)
+		h.Users, h.Environ = m, []string{"PATH=" + m.dir, "HOME=/"}
+		c := &Call{Env: &Env{Host: h, Cache: m.cache}, Ctx: context.Background(), Name: "web", Args: py.NewDict(args...), Test: test}
+		return NewTable().Watch("service")(c, "running")
+	}
+	m.is(watch(false), True, "Service started", `{"web": true}`, "systemctl start web.service")
+	m.is(watch(false), True, "Service restarted", `{"web": true}`, "systemctl restart web.service")
+	m.is(watch(false, "reload", true), True, "Service reloaded", `{"web": true}`, "systemctl reload web.service")
+	m.is(watch(true, "reload", true), None, "Service is set to be reloaded", "")
+
+	m.cache["service-manager"] = ""
+	r := m.call(false, "service.running", "web")
+	require.Equal(t, False, r.Result)
+	require.Contains(t, r.Comment, "no service manager")
+}
+
+func TestVirtualenvState(t *testing.T) {
+	m := newMachine(t, "virtualenv")
+	venv := filepath.Join(t.TempDir(), "v")
+	python := filepath.Join(venv, "bin/python")
+	frozen := "pip==1\n"
+	m.on = func(line string) {
+		if strings.HasPrefix(line, "virtualenv ") {
+			require.NoError(t, os.MkdirAll(filepath.Dir(python), 0o755))
+			require.NoError(t, os.WriteFile(python, nil, 0o755))
+		}
+		if strings.Contains(line, " install ") {
+			frozen = "pip==1\nflask==2\n"
+		}
+		m.answers[python+" -m pip freeze"] = frozen
+	}
+	m.answers[python+" -m pip freeze"] = frozen
+	m.is(m.call(true, "virtualenv.managed", venv), None, "Virtualenv "+venv+" is set to be created", `{"new": "`+python+`"}`)
+	m.is(m.call(false, "virtualenv.managed", venv, "python", "python3", "system_site_packages", true, "requirements", "/r.txt", "pip_upgrade", true), True,
+		"Created new virtualenv", `{"new": "`+python+`", "packages": {"new": ["flask==2"]}}`,
+		"virtualenv --python=python3 --system-site-packages "+venv, python+" -m pip install --upgrade -r /r.txt")
+	m.is(m.call(false, "virtualenv.managed", venv), True, "virtualenv exists", "")
+	m.is(m.call(false, "virtualenv.managed", "relative"), False, "Specified path relative is not absolute", "")
+}
+
+func TestPipState(t *testing.T) {
+	m := newMachine(t, "pip3")
+	m.answers["pip3 freeze"] = "Flask==2.0\nzope.interface==5\n"
+	m.on = func(line string) {
+		if strings.Contains(line, " install ") {
+			m.answers["pip3 freeze"] = "Flask==3.0\nzope.interface==5\n"
+		}
+	}
+	m.is(m.call(false, "pip.installed", "flask"), True, "All specified packages are already installed", "")
+	m.is(m.call(false, "pip.installed", "x", "pkgs", py.NewList("flask==2.0", "zope-interface")), True, "All specified packages are already installed", "")
+	m.is(m.call(true, "pip.installed", "flask==3.0"), None, "Python package(s) set to be installed: flask==3.0", "")
+	m.is(m.call(false, "pip.installed", "flask==3.0", "index_url", "https://example.org/simple", "no_deps", true), True,
+		"All packages were successfully installed", `{"packages": {"new": ["Flask==3.0"]}}`,
+		"pip3 install --index-url https://example.org/simple --no-deps flask==3.0")
+	m.answers["pip3 install nothing"] = "!ERROR: No matching distribution found for nothing"
+	r := m.call(false, "pip.installed", "nothing")
+	require.Equal(t, False, r.Result)
+	require.Contains(t, r.Comment, "No matching distribution")
+}
