@@ -27,7 +27,13 @@ func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Res
 		return p.refuse(r, err)
 	}
 	r.update(func(rec *project.Record) { rec.Deployment = d })
-	env, err := p.prepare(ctx, r, d, set)
+	tools, end := p.cfg.Tools.Open()
+	defer func() {
+		if err := end(); err != nil {
+			p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("end the runner of steps")
+		}
+	}()
+	env, err := p.prepare(ctx, r, tools, d, set)
 	if err != nil {
 		return p.refuse(r, err)
 	}
@@ -85,17 +91,17 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 }
 
 // prepare builds the environment of the procedures and checks everything that can be checked now.
-func (p *Pipeline) prepare(ctx context.Context, r *run, d project.Deployment, set Settings) (*procedures.Env, error) {
+func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, set Settings) (*procedures.Env, error) {
 	src, err := p.sources(ctx, d, set, r.in)
 	if err != nil {
 		return nil, err
 	}
-	prep, err := procedures.Prepare(ctx, p.cfg.Tools, d, src, r.redact)
+	prep, err := procedures.Prepare(ctx, tools, d, src, r.redact)
 	if err != nil {
 		return nil, err
 	}
 	return &procedures.Env{
-		Tools: p.cfg.Tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now}, Prepared: prep,
+		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now}, Prepared: prep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
 	}, nil
 }

@@ -87,6 +87,14 @@ type Tools struct {
 	Remotes func(project.Name) (code, pillar string)
 }
 
+// Open gives the tools of one deployment: its steps may share what their runner keeps alive. close is called once,
+// when the deployment has ended.
+func (t *Tools) Open() (tools *Tools, close func() error) {
+	out := *t
+	out.Steps, close = sls.Open(t.Steps)
+	return &out, close
+}
+
 // Env is one deployment as its procedures see it. It belongs to one goroutine.
 type Env struct {
 	*Tools

@@ -27,7 +27,7 @@ import (
 // The scenarios under testdata/script run the real program with real git and ssh clients. Beside
 // testscript's own commands they know:
 //
-//	serve [ARG...]       start a server on a free port; $ADDR, $PORT and $REMOTE (ssh://…/) are set
+//	serve [ARG...]       start a server on a free port; $ADDR, $PORT, $REMOTE (ssh://…/) and $SERVER_PID are set
 //	halt [-9]            end it: SIGTERM and wait, or SIGKILL
 //	manifest FILE DIR    write every entry of DIR with type, mode, size, mtime, link and content hash
 //	await FILE [TEXT]    wait until FILE exists (and holds TEXT)
@@ -210,6 +210,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	}()
 	select {
 	case m := <-ready:
+		ts.Setenv("SERVER_PID", strconv.Itoa(s.cmd.Process.Pid))
 		ts.Setenv("ADDR", m[1])
 		ts.Setenv("PORT", m[2])
 		ts.Setenv("REMOTE", "ssh://deploy@"+m[1]+"/")

@@ -39,6 +39,7 @@ import (
 	"corpus-git/sls"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
+	"corpus-git/sls/saltproc"
 )
 
 // core is every room but the doors (SSH, HTTP, socket): what a server and a command without one both need.
@@ -328,7 +329,7 @@ func (r *runner) pick(in *sls.Input) (sls.Runner, error) {
 		}
 		return &sls.Auto{Builtin: builtin}, nil
 	}
-	salt := salted{bin: bin, state: r.c.state}
+	salt := saltproc.Program{Bin: bin, NewDir: func() string { return r.c.state.SaltConfig("x", string(project.NewID())) }}
 	if choice == "salt-call" {
 		return salt, nil
 	}
@@ -356,32 +357,60 @@ func (r *runner) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.
 	return p.Apply(ctx, in, sink)
 }
 
+// Open implements sls.Opener: one deployment keeps the runner that its first step got, and one Salt process.
+func (r *runner) Open() (sls.Runner, func() error) {
+	o := &opened{runner: r, end: func() error { return nil }}
+	return o, func() error { return o.end() }
+}
+
+// opened is the runner of one deployment.
+type opened struct {
+	*runner
+	once   sync.Once
+	picked sls.Runner
+	err    error
+	end    func() error
+}
+
+func (o *opened) get(in *sls.Input) (sls.Runner, error) {
+	o.once.Do(func() {
+		o.picked, o.err = o.pick(in)
+		switch p := o.picked.(type) {
+		case *sls.Auto:
+			if p.Salt != nil {
+				p.Salt, o.end = sls.Open(p.Salt)
+			}
+			o.picked = &sls.Decided{Auto: p}
+		case sls.Opener:
+			o.picked, o.end = p.Open()
+		}
+	})
+	return o.picked, o.err
+}
+
+// Check implements sls.Runner.
+func (o *opened) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
+	p, err := o.get(in)
+	if err != nil {
+		return nil, err
+	}
+	return p.Check(ctx, in)
+}
+
+// Apply implements sls.Runner.
+func (o *opened) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
+	p, err := o.get(in)
+	if err != nil {
+		return nil, err
+	}
+	return p.Apply(ctx, in, sink)
+}
+
 // sweep removes the configuration folders of salt-call that a crash left.
 func (r *runner) sweep() {
 	if err := os.RemoveAll(filepath.Dir(r.c.state.SaltConfig("x", "y"))); err != nil {
 		r.c.log.Warn().Err(err).Msg("remove left-over folders of salt-call")
 	}
-}
-
-// salted runs salt-call with a folder of its own for each step.
-type salted struct {
-	bin   string
-	state layout.State
-}
-
-func (salted) Name() string { return "salt-call" }
-
-func (s salted) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
-	return (&sls.SaltCall{Bin: s.bin}).Check(ctx, in)
-}
-
-func (s salted) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (res *sls.StepResult, err error) {
-	dir := s.state.SaltConfig("x", string(project.NewID()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return (&sls.SaltCall{Bin: s.bin, Dir: dir}).Apply(ctx, in, sink)
 }
 
 // saltCall finds the program, "" where it is not installed.

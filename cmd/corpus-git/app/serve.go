@@ -271,6 +271,7 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(now, grace)
 	defer cancel()
 	var errs []error
+	s.log.Info().Dur("grace", grace).Msg("shutting down: running deployments may finish, new ones are refused")
 	// The doors stay open meanwhile: who follows sees the end, and who pushes is told to try again.
 	if err := s.pipeline.Shutdown(ctx); err != nil {
 		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace has passed, or a second signal came")
