@@ -33,8 +33,8 @@ fuzz: ## every fuzzer for FUZZTIME
 bench: build ## the comparisons of bench/RESULTS.md
 	$(GO) run ./bench
 
-crash: ## kill the server at every journal boundary
-	$(GO) test ./cmd/corpus-git -run TestCrash -count=1 -v
+crash: ## kill the server at every journal boundary and at random; CORPUS_GIT_CRASH_KILLS=1000 for the long run
+	$(GO) test ./cmd/corpus-git -run TestCrash -count=1 -timeout 60m -v
 
 docs: build ## man pages, completions, generated references
 	$(BIN) docs --dir docs/generated
