@@ -36,6 +36,16 @@ func BenchmarkSync(b *testing.B) {
 			sync(last)
 		}
 	})
+	b.Run("fits, first", func(b *testing.B) {
+		for range b.N {
+			require.NoError(b, Fits(context.Background(), db, plumbing.ZeroHash, last, 0))
+		}
+	})
+	b.Run("fits, one commit", func(b *testing.B) {
+		for range b.N {
+			require.NoError(b, Fits(context.Background(), db, before, last, 0))
+		}
+	})
 	b.Run("one commit", func(b *testing.B) {
 		for i := range b.N {
 			sync([]plumbing.Hash{before, last}[i%2])
