@@ -166,7 +166,7 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 			res.State, res.Reason = project.Failed, "the branch could not be moved: "+shortReason(err)
 			res.Hint = "the new tree is live; push the same commit again"
 		} else {
-			res.State, res.Code, res.Pillar = project.Live, d.Code, d.Pillar
+			res.State, res.Kind, res.Code, res.Pillar = project.Live, "", d.Code, d.Pillar
 		}
 		p.end(r, env, j, &res)
 		return res

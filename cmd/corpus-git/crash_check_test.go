@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -87,6 +88,13 @@ func (m *crashed) check(before moment, a action) (live bool) {
 	// What was live before, or what was complete when the journal said "committing".
 	if after.trees != before.trees {
 		text, err := os.ReadFile(filepath.Join(m.hook, "new"))
+		if kinds, _ := m.entries(); os.IsNotExist(err) && slices.Contains(kinds, pipeline.Committing) {
+			// It died between the journal's entry and the hook: what git tracks must be the commit's, and a.trees may be known.
+			if s := m.git("code", "--no-optional-locks", "-C", m.paths().Live(), "status", "--porcelain", "--untracked-files=no"); s != "" {
+				m.fail("the new tree is not the commit's:\n%s", s)
+			}
+			text, err = []byte(after.trees), nil
+		}
 		if err != nil {
 			m.fail("the trees are not the old ones, and no new ones were ready (%v):\n%s", err, difference(before.trees, after.trees))
 		}
@@ -121,6 +129,9 @@ func (m *crashed) check(before moment, a action) (live bool) {
 		}
 		if r.Result.Code != project.Commit(code) || r.Result.Pillar != project.Commit(pillar) {
 			m.fail("the record says that %q and %q are live: %q and %q are", r.Result.Code, r.Result.Pillar, code, pillar)
+		}
+		if live && r.Result.Kind != "" {
+			m.fail("what is live has failed with %s", r.Result.Kind)
 		}
 		want := "rolled back in"
 		switch r.State {
