@@ -384,3 +384,35 @@ func (r *run) retry(ctx context.Context, c *chunk, reqs []state.Requisite, ret s
 }
 
 func triName(t state.Tri) string { return [...]string{"False", "True", "None"}[t] }
+
+// hiddenText stands for what no_log keeps out of results, as in Salt.
+const hiddenText = "**********"
+
+// hidden is a value with all texts in it replaced; keys, numbers and truths stay.
+func hidden(v any) any {
+	switch x := v.(type) {
+	case string:
+		if x == "" {
+			return x
+		}
+		return hiddenText
+	case *py.Dict:
+		if x == nil {
+			return x
+		}
+		out := py.NewDict()
+		for _, e := range x.Items() {
+			_ = out.Set(e.Key, hidden(e.Value))
+		}
+		return out
+	case *py.List:
+		out := py.NewList()
+		for _, e := range x.Items() {
+			out.Append(hidden(e))
+		}
+		return out
+	case nil, bool, int64, float64:
+		return v
+	}
+	return hiddenText
+}

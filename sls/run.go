@@ -173,7 +173,9 @@ func (r *run) done(c *chunk, o *outcome, began time.Time, num int) {
 		res.Command = &cmd
 	}
 	if v, ok := c.global.GetStr("no_log"); ok && py.Truth(v) {
-		res.Changes, res.Diff, res.Comment = nil, "", "The output has been hidden (no_log)"
+		ret := o.ret
+		ret.Changes, _ = hidden(ret.Changes).(*py.Dict)
+		res.Changes, res.Diff, res.Comment = ret.JSON(), "", hiddenText
 		if res.Command != nil {
 			res.Command.StderrTail = ""
 		}
