@@ -87,7 +87,10 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	if err := s.measure(ctx, w.breath); err != nil {
 		return out, err
 	}
-	var err error
+	err := w.breath()
+	if err != nil {
+		return out, err
+	}
 	if out.Rotation, err = s.Rotate(p); err != nil {
 		return out, err
 	}

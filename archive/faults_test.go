@@ -190,7 +190,7 @@ func (o operation) stride() int {
 	case o.inPlace:
 		return 3
 	case o.long:
-		return 9
+		return 13
 	}
 	return 1
 }

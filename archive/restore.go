@@ -46,6 +46,7 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(Progress))
 			}
 		}
 	}
+	res.Back = s.cfg.Now().Sub(begun)
 	// What was live lies in tmp now, or what was not finished.
 	if rerr := s.reaper.Remove(tmp); err == nil {
 		err = rerr

@@ -29,8 +29,10 @@ type Restored struct {
 	// Proof compares the live tree, as it is now, with the manifest.
 	Proof Proof `json:"proof"`
 	// FailedKept tells whether the tree that was live is kept in the archive, as project.failed.
-	FailedKept bool          `json:"failed_kept,omitempty"`
-	Took       time.Duration `json:"took_ns"`
+	FailedKept bool `json:"failed_kept,omitempty"`
+	// Back is how long it took until the trees were live again, durably; Took has the proof in it.
+	Back time.Duration `json:"back_ns"`
+	Took time.Duration `json:"took_ns"`
 }
 
 // Rollback puts the trees of an archive back in place of the live ones, which become project.failed and pillar.failed in
@@ -88,6 +90,7 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	if err := s.sockets(a, m); err != nil {
 		return Restored{}, explain(op, err)
 	}
+	res.Back = s.cfg.Now().Sub(begun)
 	if res.Proof, err = s.proveLive(ctx, &want); err != nil {
 		return Restored{}, explain(op, err)
 	}

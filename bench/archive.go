@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -24,7 +23,7 @@ const (
 	treeFolders = 7_000
 	treeBytes   = 870 << 20
 	treeRounds  = 5
-	coldRounds  = 3
+	coldRounds  = 2
 )
 
 // benchArchive archives a tree like a node_modules folder (70,000 files and folders, 870 MB), again after 1 % of it has
@@ -44,16 +43,14 @@ func benchArchive(l *lab) error {
 		return err
 	}
 	fmt.Printf("tree: %d files, %d folders, %.0f MB\n", len(b.files), treeFolders, float64(b.bytes)/1e6)
-	for _, cold := range []bool{false, true} {
-		if cold && os.Geteuid() != 0 {
-			fmt.Println("cold cache: not measured, only root may drop caches")
-			continue
-		}
-		if err := b.series(cold); err != nil {
-			return err
-		}
+	if err := b.series(false, treeRounds); err != nil {
+		return err
 	}
-	return nil
+	if os.Geteuid() != 0 {
+		fmt.Println("cold cache: not measured, only root may drop caches")
+		return nil
+	}
+	return b.series(true, coldRounds)
 }
 
 // privateDisk is an empty file system for the benchmark, and what gives it back.
@@ -192,39 +189,36 @@ func (b *archiveBench) make(s *archive.Store) (archive.Archive, error) {
 }
 
 // round is what one turn of the series measures, in the order of rowNames.
-type round [7]time.Duration
+type round [8]time.Duration
 
 var rowNames = [...]string{
 	"rsync -Aa --delete into an empty folder", "  the same and syncfs", "first archive (durable)", "archive, 1 % changed (durable)",
 	"rollback (durable, proved)", "compaction, in the background", "restore of a packed archive (durable, proved)",
+	"  the rollback until the tree was live, durably",
 }
 
-func (b *archiveBench) series(cold bool) error {
-	name, rounds := "warm cache", treeRounds
+func (b *archiveBench) series(cold bool, rounds int) error {
+	name := "warm cache"
 	if cold {
-		name, rounds = "cold cache", coldRounds
+		name = "cold cache"
 	}
-	fmt.Printf("-- %s, %d rounds after one that is not counted\n", name, rounds)
+	fmt.Printf("-- %s, %d rounds\n", name, rounds)
 	var all []round
-	for i := range rounds + 1 {
-		r, err := b.round(cold)
+	for i := range rounds {
+		// Packing and unpacking are long, and measured once.
+		r, err := b.round(cold, i == rounds-1)
 		if err != nil {
 			return err
 		}
-		if i == 0 {
-			continue
-		}
 		all = append(all, r)
-		fmt.Printf("round %d, load %s:", i, load())
-		for _, d := range r {
-			fmt.Printf(" %.3f", d.Seconds())
-		}
-		fmt.Println(" s")
 	}
 	for j, n := range rowNames {
 		var times []time.Duration
 		var plain, durable []float64
 		for _, r := range all {
+			if r[j] == 0 {
+				continue
+			}
 			times = append(times, r[j])
 			plain = append(plain, r[j].Seconds()/r[0].Seconds())
 			durable = append(durable, r[j].Seconds()/r[1].Seconds())
@@ -232,7 +226,7 @@ func (b *archiveBench) series(cold bool) error {
 		slices.Sort(times)
 		slices.Sort(plain)
 		slices.Sort(durable)
-		m := len(all) / 2
+		m := len(times) / 2
 		fmt.Printf("%-46s median %8.1f ms (%.1f to %.1f)   of rsync %.4f   of rsync and syncfs %.4f\n",
 			n, ms(times[m]), ms(times[0]), ms(times[len(times)-1]), plain[m], durable[m])
 	}
@@ -247,15 +241,23 @@ func load() string {
 	return strings.Join(strings.Fields(string(data))[:3], " ")
 }
 
-// round measures everything once, each from a file system that has nothing left to write.
-func (b *archiveBench) round(cold bool) (r round, err error) {
+// round measures everything once, each from a file system that has nothing left to write; beside each stands the load of the
+// machine, over the last 1, 5 and 15 minutes.
+func (b *archiveBench) round(cold, long bool) (r round, err error) {
 	ctx := context.Background()
 	step := func(into *time.Duration, f func() error) {
 		if err == nil {
 			err = b.settle(cold)
 		}
-		if err == nil {
-			*into, err = timed(f)
+		if err != nil {
+			return
+		}
+		before := load()
+		*into, err = timed(f)
+		for i := range r {
+			if into == &r[i] {
+				fmt.Printf("   %-46s %9.1f ms   load %s, then %s\n", rowNames[i], ms(*into), before, load())
+			}
 		}
 	}
 	do := func(f func() error) {
@@ -285,12 +287,18 @@ func (b *archiveBench) round(cold bool) (r round, err error) {
 	do(b.change)
 	step(&r[4], func() error {
 		got, err := s.Rollback(ctx, a.ID)
+		r[7] = got.Back
 		if err == nil && !got.Proof.Exact() {
 			err = fmt.Errorf("not exact: %v", got.Proof.Differences)
 		}
 		return err
 	})
 	do(func() error { return s.SetVerdict(a.ID, archive.RolledBack) })
+	if !long {
+		do(s.Wait)
+		do(func() error { return os.RemoveAll(b.p.Archives()) })
+		return r, err
+	}
 	do(func() error { a, err = b.make(s); return err })
 	do(func() error { return s.SetVerdict(a.ID, archive.Good) })
 	step(&r[5], func() error {
@@ -308,11 +316,6 @@ func (b *archiveBench) round(cold bool) (r round, err error) {
 		return err
 	})
 	do(s.Wait)
-	do(func() error {
-		if err := os.RemoveAll(b.p.Archives()); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	})
+	do(func() error { return os.RemoveAll(b.p.Archives()) })
 	return r, err
 }
