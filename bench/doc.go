@@ -1,6 +1,7 @@
 // Command bench measures corpus-git beside a named peer, in the same run and on the same machine.
 //
 //	go run ./bench push     one-file push, beside OpenSSH sshd + git receive-pack + a post-receive script
+//	go run ./bench sls      steps and states, beside one Salt process and beside one salt-call for each step
 //	go run ./bench archive  archives, rollback, compaction and restore, beside rsync -Aa --delete
 //
 // Each benchmark prints both times and their ratio; what was measured where is kept in RESULTS.md. Timing
