@@ -22,15 +22,15 @@ type Ident struct {
 type Flags uint8
 
 const (
-	// FlagRacy: the file changed so shortly before it was scanned that a later change might leave no trace.
+	// FlagRacy says that the file changed so shortly before it was scanned that a later change might leave no trace.
 	FlagRacy Flags = 1 << iota
-	// FlagUnstable: it changed each time it was read.
+	// FlagUnstable says that it changed each time it was read.
 	FlagUnstable
-	// FlagSkipped: listed, not copied (a socket, a device).
+	// FlagSkipped says that it is listed, not copied (a socket, a device).
 	FlagSkipped
-	// FlagOwner: the copy's owner is not the original's.
+	// FlagOwner says that the copy's owner is not the original's.
 	FlagOwner
-	// FlagXattr: the copy lacks an extended attribute.
+	// FlagXattr says that the copy lacks an extended attribute.
 	FlagXattr
 )
 

@@ -14,13 +14,13 @@ import (
 // racyWindow is how long a change may go unseen: two writes within one tick of the file system's clock leave the same
 // ctime. Kernels tick every 1 to 10 ms; file systems that keep whole seconds show it by times without a fraction.
 const (
-	racyWindow  = 50 * time.Millisecond
-	racySeconds = 2 * time.Second
+	racyWindow = 50 * time.Millisecond
+	racyWhole  = 2 * time.Second
 )
 
 func racy(ctime, begun int64) bool {
 	if ctime%int64(time.Second) == 0 {
-		return ctime >= begun-int64(racySeconds)
+		return ctime >= begun-int64(racyWhole)
 	}
 	return ctime >= begun-int64(racyWindow)
 }

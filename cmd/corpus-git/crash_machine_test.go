@@ -33,7 +33,6 @@ type crashed struct {
 
 	server *exec.Cmd
 	ended  chan error
-	ready  chan []string
 	stderr bytes.Buffer
 	addr   string
 
@@ -192,18 +191,6 @@ func (m *crashed) kill() {
 	_ = m.server.Process.Signal(syscall.SIGKILL)
 	<-m.ended
 	m.server = nil
-}
-
-// gone tells whether the server has died, without waiting.
-func (m *crashed) gone() bool {
-	select {
-	case err := <-m.ended:
-		m.server = nil
-		m.died(err)
-		return true
-	default:
-		return false
-	}
 }
 
 // arm makes the server die at the n-th boundary from now, counted from 0.

@@ -17,7 +17,6 @@ import (
 
 // action is something that changes what is live, and dies in the middle.
 type action struct {
-	name         string
 	cmd          *exec.Cmd
 	good         bool   // it goes live if nothing kills it
 	code, pillar string // the branches, once it is live

@@ -83,7 +83,7 @@ func (f *fitter) dir(a, b plumbing.Hash, depth, length int) (extent, error) {
 	var was []treeItem
 	if !a.IsZero() {
 		if was, err = readTree(f.objs, a); err != nil {
-			was, err = nil, nil
+			was = nil
 		}
 	}
 	before := make(map[string]plumbing.Hash, len(was))

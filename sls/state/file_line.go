@@ -232,7 +232,7 @@ func fileHardlink(c *Call) Return {
 	switch {
 	case err1 == nil && err2 == nil && os.SameFile(a, b):
 		if c.Test { // Salt has words of its own for each
-			return OKf("The hard link %s is presently targetting %s", name, target)
+			return OKf("The hard link %s is presently targetting %s", name, target) //nolint:misspell // Salt spells it so
 		}
 		return OKf("Target of hard link %s is already pointing to %s", name, target)
 	case err2 == nil && !c.boolean("force", false):

@@ -29,7 +29,6 @@ type machine struct {
 	// ran are the commands that change something.
 	ran   []string
 	stdin []string
-	env   map[string]string
 	cache map[string]any
 	dir   string
 }
