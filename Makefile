@@ -37,7 +37,7 @@ crash: ## kill the server at every journal boundary and at random; CORPUS_GIT_CR
 	$(GO) test ./cmd/corpus-git -run TestCrash -count=1 -timeout 60m -v
 
 docs: build ## man pages, completions, generated references
-	$(BIN) docs --dir docs/generated
+	$(BIN) docs --dir dist/docs
 
 clean:
 	rm -rf bin dist
