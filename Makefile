@@ -20,7 +20,7 @@ race: ## the same with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race ./...
 
 lint: ## formatting, vet, the room table
-	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "run gofmt -w on the files above"; exit 1; }
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "$$files"; echo "run gofmt -w on the files above"; exit 1; }
 	$(GO) vet ./...
 	golangci-lint run
 

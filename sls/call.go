@@ -235,7 +235,7 @@ func (r *run) condition(ctx context.Context, c *chunk, entry any, onStartFailure
 			return false, true, nil
 		}
 		if path != nil {
-			v, _ = state.Traverse(v, py.Str(path), ":")
+			v, _ = py.Traverse(v, py.Str(path), ":")
 		}
 		return py.Truth(v), true, nil
 	case bool: // onlyif: true, as a template may leave it

@@ -1,7 +1,6 @@
 package modules
 
 import (
-	"strconv"
 	"strings"
 
 	"corpus-git/internal/py"
@@ -22,7 +21,7 @@ func addData(s *Set) {
 	})
 	s.add("pillar.item", "* **", func(c *call) (any, error) { return c.pick(c.Pillar), nil })
 	s.add("pillar.keys", "key delimiter?", func(c *call) (any, error) {
-		v, _ := traverse(c.Pillar, c.str("key", ""), c.str("delimiter", ":"))
+		v, _ := py.Traverse(c.Pillar, c.str("key", ""), c.str("delimiter", ":"))
 		d, _ := v.(*py.Dict)
 		return py.NewList(d.Keys()...), nil
 	})
@@ -30,11 +29,11 @@ func addData(s *Set) {
 	s.add("grains.item", "* **", func(c *call) (any, error) { return c.pick(c.Grains), nil })
 	s.add("grains.items", "sanitize?", func(c *call) (any, error) { return orEmpty(c.Grains), nil })
 	s.add("grains.has_value", "key", func(c *call) (any, error) {
-		v, ok := traverse(c.Grains, c.str("key", ""), ":")
+		v, ok := py.Traverse(c.Grains, c.str("key", ""), ":")
 		return ok && py.Truth(v), nil
 	})
 	s.add("grains.filter_by", "lookup_dict grain? merge? default? base?", func(c *call) (any, error) {
-		g, _ := traverse(c.Grains, c.str("grain", "os_family"), ":")
+		g, _ := py.Traverse(c.Grains, c.str("grain", "os_family"), ":")
 		return c.filterBy(g)
 	})
 	s.add("match.filter_by", "lookup minion_id? merge? merge_lists? default?", func(c *call) (any, error) {
@@ -93,7 +92,7 @@ func (c *call) lookup(tree *py.Dict) (any, error) {
 	if c.given("default") {
 		def = c.val("default")
 	}
-	v, ok := traverse(tree, c.str("key", ""), c.str("delimiter", ":"))
+	v, ok := py.Traverse(tree, c.str("key", ""), c.str("delimiter", ":"))
 	if c.boolean("merge", false) {
 		if !ok || v == nil {
 			return def, nil
@@ -126,7 +125,7 @@ func (c *call) lookup(tree *py.Dict) (any, error) {
 func (c *call) pick(tree *py.Dict) any {
 	out := py.NewDict()
 	for _, k := range c.rest {
-		v, ok := traverse(tree, py.Str(k), ":")
+		v, ok := py.Traverse(tree, py.Str(k), ":")
 		if !ok {
 			v = ""
 			if d, has := c.kw.GetStr("default"); has {
@@ -207,7 +206,7 @@ func (c *call) config() any {
 		if c.boolean(t.omit, false) {
 			continue
 		}
-		if v, ok := traverse(t.tree, key, delim); ok {
+		if v, ok := py.Traverse(t.tree, key, delim); ok {
 			return v
 		}
 	}
@@ -250,59 +249,6 @@ func Merge(dst, src *py.Dict, lists bool) {
 	}
 }
 
-// traverse finds a value by a path of keys; a whole number steps into a list.
-func traverse(v any, path, delim string) (any, bool) {
-	if delim == "" {
-		delim = ":"
-	}
-	cur := v
-	if d, ok := v.(*py.Dict); ok && d == nil {
-		return nil, false
-	}
-	for _, key := range strings.Split(path, delim) {
-		switch x := cur.(type) {
-		case *py.Dict:
-			next, ok := x.GetStr(key)
-			if !ok {
-				n, err := strconv.ParseInt(key, 10, 64)
-				if err != nil {
-					return nil, false
-				}
-				if next, ok = x.Get(n); !ok {
-					return nil, false
-				}
-			}
-			cur = next
-		case *py.List:
-			if n, err := strconv.Atoi(key); err == nil {
-				if n < 0 {
-					n += x.Len()
-				}
-				if n < 0 || n >= x.Len() {
-					return nil, false
-				}
-				cur = x.At(n)
-				continue
-			}
-			found := false
-			for _, it := range x.Items() {
-				if d, ok := it.(*py.Dict); ok {
-					if next, ok := d.GetStr(key); ok {
-						cur, found = next, true
-						break
-					}
-				}
-			}
-			if !found {
-				return nil, false
-			}
-		default:
-			return nil, false
-		}
-	}
-	return cur, true
-}
-
 func globMatch(pattern, s string) bool {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return pattern == s
@@ -310,6 +256,3 @@ func globMatch(pattern, s string) bool {
 	ok, err := pathMatch(pattern, s)
 	return err == nil && ok
 }
-
-// Traverse finds a value by a path of keys, as pillar.get does.
-func Traverse(v any, path, delimiter string) (any, bool) { return traverse(v, path, delimiter) }

@@ -337,7 +337,7 @@ func regexReplace(_ *jinja.Context, v any, args []any, kw *py.Dict) (any, error)
 }
 
 func traverseFilter(v any, args []any) (any, error) {
-	out, ok := modules.Traverse(v, py.Str(arg(args, 0, "")), py.Str(arg(args, 2, ":")))
+	out, ok := py.Traverse(v, py.Str(arg(args, 0, "")), py.Str(arg(args, 2, ":")))
 	if !ok {
 		return arg(args, 1, nil), nil
 	}

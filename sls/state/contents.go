@@ -15,7 +15,7 @@ func (c *Call) contents(m *managed) string {
 		var parts []string
 		keys := c.list(arg)
 		for _, k := range keys {
-			x, ok := Traverse(tree, py.Str(k), c.str("contents_delimiter", ":"))
+			x, ok := py.Traverse(tree, py.Str(k), c.str("contents_delimiter", ":"))
 			if !ok {
 				return nil, kind + " " + py.Str(k) + " does not exist"
 			}

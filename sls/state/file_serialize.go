@@ -15,7 +15,7 @@ func fileSerialize(c *Call) Return {
 		if ok {
 			return Failf("Only one of 'dataset' and 'dataset_pillar' is permitted")
 		}
-		if data, ok = Traverse(c.Pillar, key, ":"); !ok {
+		if data, ok = py.Traverse(c.Pillar, key, ":"); !ok {
 			return Failf("Pillar %s does not exist", key)
 		}
 	}

@@ -138,7 +138,7 @@ func checkPillar(c *Call) Return {
 	var bad, good strings.Builder
 	for _, k := range kinds {
 		for _, key := range c.strs(k.arg) {
-			v, ok := Traverse(c.Pillar, key, ":")
+			v, ok := py.Traverse(c.Pillar, key, ":")
 			label := k.label
 			if label == "" {
 				label = "present"

@@ -1,23 +1,24 @@
-package state
+package py
 
 import (
 	"strconv"
 	"strings"
-
-	"corpus-git/internal/py"
 )
 
 // Traverse finds a value by a path of keys with a delimiter between them; a whole number steps into a
-// list, and a list of one-key mappings is searched for the key.
+// list, and a list of one-key mappings is searched for the key. No delimiter means a colon.
 // Source: Salt documentation, pillar.get and grains.get.
 func Traverse(v any, path, delimiter string) (any, bool) {
 	if delimiter == "" {
 		delimiter = ":"
 	}
 	cur := v
+	if d, ok := v.(*Dict); ok && d == nil {
+		return nil, false
+	}
 	for _, key := range strings.Split(path, delimiter) {
 		switch x := cur.(type) {
-		case *py.Dict:
+		case *Dict:
 			next, ok := x.GetStr(key)
 			if !ok {
 				n, err := strconv.ParseInt(key, 10, 64)
@@ -29,7 +30,7 @@ func Traverse(v any, path, delimiter string) (any, bool) {
 				}
 			}
 			cur = next
-		case *py.List:
+		case *List:
 			if n, err := strconv.Atoi(key); err == nil {
 				if n < 0 {
 					n += x.Len()
@@ -42,7 +43,7 @@ func Traverse(v any, path, delimiter string) (any, bool) {
 			}
 			found := false
 			for _, it := range x.Items() {
-				if d, ok := it.(*py.Dict); ok {
+				if d, ok := it.(*Dict); ok {
 					if next, ok := d.GetStr(key); ok {
 						cur, found = next, true
 						break
