@@ -148,12 +148,12 @@ func TestCrash(t *testing.T) {
 		require.NoError(t, err)
 		seed = n
 	}
-	long := os.Getenv("CORPUS_GIT_CRASH_KILLS")
-	if long != "" {
-		n, err := strconv.Atoi(long)
+	if s := os.Getenv("CORPUS_GIT_CRASH_KILLS"); s != "" {
+		n, err := strconv.Atoi(s)
 		require.NoError(t, err)
 		random = n
 	}
+	long := random >= 100
 	t.Logf("CORPUS_GIT_CRASH_SEED=%d", seed)
 	begun := time.Now()
 	var sum tally
@@ -164,14 +164,14 @@ func TestCrash(t *testing.T) {
 				m := newCrashed(t, seed+uint64(i))
 				defer func() { sum.kills.Add(int64(m.kills)) }()
 				m.prepare()
-				// Each way to end has its recoveries killed; in the long run every action has.
-				deep := long != "" || k.name == "good" || k.name == "failing" || k.name == "rollback"
+				// Each way to end has its recoveries killed; in a long run (100 random kills and more) every action has.
+				deep := long || k.name == "good" || k.name == "failing" || k.name == "rollback"
 				atEveryBoundary(m, k.make, deep, &sum)
 
 			})
 		}
 		workers := 2
-		if long != "" {
+		if long {
 			workers = 4
 		}
 		for w := range workers {
