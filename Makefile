@@ -16,8 +16,8 @@ demo: build ## serve, create a project, push a sample, leave it running
 test: ## everything that can be tested as this user
 	$(GO) test -timeout 20m ./...
 
-race: ## the same with the race detector, which needs a C compiler
-	CGO_ENABLED=1 CORPUS_GIT_CRASH_KILLS=$${CORPUS_GIT_CRASH_KILLS:-8} $(GO) test -race -timeout 40m ./...
+race: ## the same with the race detector, which needs a C compiler; but for the crash test, which starts hundreds of servers
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^TestCrash$$' ./...
 
 lint: ## formatting, vet, the room table
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "$$files"; echo "run gofmt -w on the files above"; exit 1; }
