@@ -451,9 +451,7 @@ func (p *Pipeline) end(r *run, env *procedures.Env, j *Journal, res *project.Res
 	ctx := context.Background()
 	res.Timings = env.Timings
 	res.Ended = p.cfg.Now()
-	for _, s := range []*string{&res.Reason, &res.Hint, &res.Step, &res.StateID} {
-		*s = r.redact.String(*s)
-	}
+	r.hide(res)
 	if err := p.journal(j, Entry{Kind: Ended, Deployment: env.Deployment.ID, Result: res}); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(env.Deployment.ID)).Msg("journal")
 	}

@@ -344,9 +344,7 @@ func (p *Pipeline) finish(r *run, res project.Result) {
 	if res.Started.IsZero() {
 		res.Started = res.Ended
 	}
-	for _, s := range []*string{&res.Reason, &res.Hint, &res.Step, &res.StateID} {
-		*s = r.redact.String(*s)
-	}
+	r.hide(&res)
 	rec := r.update(func(rec *project.Record) {
 		rec.State, rec.Result = res.State, &res
 		rec.Procedure, rec.Step = "", ""

@@ -39,6 +39,13 @@ func (r *run) update(f func(*project.Record)) project.Record {
 	return r.rec
 }
 
+// hide redacts the texts of a result, before it is written anywhere.
+func (r *run) hide(res *project.Result) {
+	for _, s := range []*string{&res.Reason, &res.Hint, &res.Step, &res.StateID} {
+		*s = r.redact.String(*s)
+	}
+}
+
 // queue is the line of one project: the first element runs, the others wait in the order they came.
 type queue struct {
 	runs []*run
