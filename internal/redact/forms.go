@@ -171,18 +171,33 @@ func encoded(v string) []string {
 		escaped.WriteString(`\x` + lower[2*i:2*i+2])
 	}
 	out = append(out, spaced.String(), escaped.String())
-	for shift := range 3 {
-		// shift bytes before the value are unknown, so are the characters that they reach into, and the last
-		// character where bits of what follows reach into it.
-		e := base64.RawStdEncoding.EncodeToString(append(make([]byte, shift), v...))
-		e = e[(shift*8+5)/6 : (shift+len(v))*8/6]
-		out = append(out, e)
-		if u := strings.NewReplacer("+", "-", "/", "_").Replace(e); u != e {
-			out = append(out, u)
-		}
-	}
+	out = append(out, base64Forms(v)...)
 	if q := strconv.QuoteToASCII(v); q[1:len(q)-1] != v {
 		out = append(out, q[1:len(q)-1])
+	}
+	return out
+}
+
+// base64Forms are the base64 texts in which v stands, padded or not, in both alphabets (RFC 4648, sections 4 and 5): v
+// anywhere inside what was encoded, and v as the end of it, with and without the line break that echo adds.
+func base64Forms(v string) []string {
+	var out []string
+	for shift := range 3 {
+		// shift bytes before the value are unknown, and so are the characters that they reach into.
+		from := (shift*8 + 5) / 6
+		std := func(enc *base64.Encoding, tail string) string {
+			return enc.EncodeToString(append(make([]byte, shift), v+tail...))[from:]
+		}
+		// Inside, the last character is unknown where bits of what follows reach into it.
+		inside := std(base64.RawStdEncoding, "")[:(shift+len(v))*8/6-from]
+		for _, e := range []string{
+			inside, std(base64.StdEncoding, ""), std(base64.RawStdEncoding, ""), std(base64.StdEncoding, "\n"), std(base64.RawStdEncoding, "\n"),
+		} {
+			out = append(out, e)
+			if u := strings.NewReplacer("+", "-", "/", "_").Replace(e); u != e {
+				out = append(out, u)
+			}
+		}
 	}
 	return out
 }

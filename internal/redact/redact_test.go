@@ -106,6 +106,18 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// The end of an encoded value goes with it: its last character holds bits of the value, and padding tells its length.
+func TestTheTailOfBase64GoesToo(t *testing.T) {
+	for _, v := range []string{"s3cr3t-pa55", "s3cr3t-pa55w", "s3cr3t-pa55wo", "ü?>s3cr3t~~~"} {
+		r := one(v)
+		for _, end := range []string{"", "\n"} {
+			for name, enc := range map[string]*base64.Encoding{"std": base64.StdEncoding, "raw": base64.RawStdEncoding, "url": base64.URLEncoding, "raw url": base64.RawURLEncoding} {
+				require.Equal(t, "x: [pillar:k] y", r.String("x: "+enc.EncodeToString([]byte(v+end))+" y"), "%s of %q", name, v+end)
+			}
+		}
+	}
+}
+
 func fold(s string, n int) string {
 	var b strings.Builder
 	for i, r := range []rune(s) {

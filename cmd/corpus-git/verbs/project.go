@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,7 +107,7 @@ func projectList(s *session) *cobra.Command {
 				if d.Last != nil {
 					last, when = painted(stateColour(d.Last.State), string(d.Last.State)), age(s.b.Now(), ended(*d.Last))
 				}
-				t.add(painted(bold, string(d.Name)), plain(orNone(d.Env)), plain(commit(d.Code)), plain(commit(d.Pillar)),
+				t.add(painted(bold, string(d.Name)), plain(cmp.Or(d.Env, "configured")), plain(commit(d.Code)), plain(commit(d.Pillar)),
 					plain(orNone(d.Branch)), last, plain(when), plain(nowOf(d)))
 			}
 			t.print(p, s.who.Term)
