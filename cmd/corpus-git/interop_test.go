@@ -12,25 +12,36 @@ import (
 )
 
 // The scenarios interop_*.txtar hold the server to clients that others wrote. git and ssh must be there; each other client is
-// skipped, with the reason, where it is not installed. For those without a command line there are drivers under
-// testdata/interop: small programs that clone, push and fetch through a library. Beside the commands of every scenario
-// they know:
+// skipped, with the reason, where it is not installed, and is a failure where CI=true: .ci/interop installs them. For those
+// without a command line there are drivers under testdata/interop: small programs that clone, push and fetch through a library.
+// Beside the commands of every scenario they know:
 //
 //	same-history A B [REV [R]] both repositories are sound, and REV (HEAD) of A reaches the same objects as R (REV) of B
 //	python MODULE FILE ARG...  run a driver under a python that has MODULE; condition [python:MODULE]
 //	jgit ARG...                run the driver for JGit; condition [jgit]
 //
+// and the condition [client:PROGRAM] for a client of its own.
+//
 // CORPUS_GIT_PYTHON names another python than those of PATH. JGit comes from the local Maven repository: nothing is downloaded
 // by a test; testdata/interop/jgit/pom.xml says how to fill it.
 
-func interopCondition(cond string) (holds, known bool) {
+// interopCondition tells whether a client is installed: [python:MODULE], [jgit], [client:PROGRAM]. A missing one is an error
+// where nothing may be skipped.
+func interopCondition(cond string) (holds, known bool, err error) {
 	if module, ok := strings.CutPrefix(cond, "python:"); ok {
-		return python(module) != "", true
+		holds, known = python(module) != "", true
+	}
+	if program, ok := strings.CutPrefix(cond, "client:"); ok {
+		_, err := exec.LookPath(program)
+		holds, known = err == nil, true
 	}
 	if cond == "jgit" {
-		return jgitClasspath() != "", true
+		holds, known = jgitClasspath() != "", true
 	}
-	return false, false
+	if known && !holds && os.Getenv("CI") == "true" {
+		err = fmt.Errorf("%s is missing, and CI=true skips nothing: run .ci/interop", cond)
+	}
+	return holds, known, err
 }
 
 var pythons sync.Map // module to interpreter

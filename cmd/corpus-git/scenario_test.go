@@ -54,8 +54,8 @@ func TestScenarios(t *testing.T) {
 			case "root":
 				return os.Geteuid() == 0, nil
 			}
-			if holds, known := interopCondition(cond); known {
-				return holds, nil
+			if holds, known, err := interopCondition(cond); known {
+				return holds, err
 			}
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},
