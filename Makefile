@@ -5,7 +5,7 @@ BIN     := bin/corpus-git
 FUZZTIME ?= 10s
 export CGO_ENABLED = 0
 
-.PHONY: build demo test race lint vuln fuzz bench crash docs clean
+.PHONY: build demo test race salt lint vuln fuzz bench crash docs clean
 
 build: ## a static binary in bin/
 	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/corpus-git
@@ -18,6 +18,9 @@ test: ## everything that can be tested as this user
 
 race: ## the same with the race detector, which needs a C compiler; but for the crash test, which starts hundreds of servers
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^TestCrash$$' ./...
+
+salt: ## the conformance suite against the real Salt, which .ci/salt installs in the user's cache
+	@bin=$$(./.ci/salt) && SALT_CALL=$$bin $(GO) test -count=1 -timeout 20m ./sls/slstest ./sls/saltproc
 
 lint: ## formatting, vet, the room table
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "$$files"; echo "run gofmt -w on the files above"; exit 1; }

@@ -84,7 +84,7 @@ func Markdown() (string, error) {
 	fmt.Fprintf(&b, "The built-in runner is held against %d trees of SLS files, each run through the real Salt (release %s). Of each tree the set and the\n"+
 		"order of states, their results, changes and comments, and the files afterwards (content, mode, owner) are compared.\n"+
 		"A file that uses what is not on this page goes to `salt-call`, where that is installed; else the push is refused before\n"+
-		"anything ran, and the message names file, line and function.\n", len(all), recordedWith)
+		"anything ran, and the message names file, line and function.\n", len(all), Release)
 
 	b.WriteString("\n## Differences\n\nThose that stay, and why. Everything else that differs is a bug.\n\n| tree | what it does | why the built-in runner differs |\n| --- | --- | --- |\n")
 	for _, t := range all {
@@ -129,7 +129,7 @@ func Markdown() (string, error) {
 	return b.String(), nil
 }
 
-// recordedWith is the release of Salt that the trees were recorded with.
-const recordedWith = "3008.3"
+// Release is the release of Salt that the trees were recorded with.
+const Release = "3008.3"
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

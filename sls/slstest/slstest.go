@@ -30,37 +30,75 @@ var trees embed.FS
 
 // Options of a run of the suite.
 type Options struct {
-	// New makes the runner for one tree; dir is a scratch directory of its own.
+	// New makes a runner, which runs many trees, one after the other; dir does not exist yet and is its own.
 	New func(t *testing.T, dir string) sls.Runner
+	// Runners is how many there are, each in a place of its own, side by side; 0 is one.
+	Runners int
 	// Update, where not "", is the testdata directory whose golden files are written instead of compared.
 	Update string
-	// Only runs the trees whose name holds it.
-	Only string
+	// Only chooses trees by their name; nil is all of them.
+	Only func(name string) bool
 }
 
 // minTrees guards against a suite that runs nothing.
 const minTrees = 190
 
+// place is a runner with the directory in which it runs one tree after the other. That stays the same, so that a
+// runner that keeps a process sees the same file roots.
+type place struct {
+	base   string
+	runner sls.Runner
+}
+
 // Run holds a runner against every tree.
 func Run(t *testing.T, o Options) {
-	defer syscall.Umask(syscall.Umask(0o022)) // what was recorded was made with this one
+	was := syscall.Umask(0o022) // what was recorded was made with this one
+	t.Cleanup(func() { syscall.Umask(was) })
 	entries, err := fs.Glob(trees, "testdata/*.txtar")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(entries), minTrees, "the suite has lost its trees")
+	places := make(chan place, max(o.Runners, 1))
+	for range cap(places) {
+		base := t.TempDir()
+		places <- place{base, o.New(t, filepath.Join(base, runnerDir))}
+	}
+	ran := 0
 	for _, e := range entries {
 		name := strings.TrimSuffix(filepath.Base(e), ".txtar")
-		if !strings.Contains(name, o.Only) {
+		if o.Only != nil && !o.Only(name) {
 			continue
 		}
+		ran++
 		t.Run(name, func(t *testing.T) {
+			if cap(places) > 1 {
+				t.Parallel()
+			}
+			p := <-places
+			defer func() { places <- p }()
 			src, err := fs.ReadFile(trees, e)
 			require.NoError(t, err)
-			one(t, o, name, src)
+			empty(t, p.base)
+			one(t, o, p, name, src)
 		})
+	}
+	require.NotZero(t, ran, "no tree has such a name")
+}
+
+// runnerDir is the runner's own directory, in base.
+const runnerDir = "runner"
+
+// empty removes what the tree before left.
+func empty(t *testing.T, base string) {
+	entries, err := os.ReadDir(base)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if e.Name() != runnerDir {
+			require.NoError(t, os.RemoveAll(filepath.Join(base, e.Name())))
+		}
 	}
 }
 
-func one(t *testing.T, o Options, name string, src []byte) {
+func one(t *testing.T, o Options, p place, name string, src []byte) {
 	a := txtar.Parse(src)
 	opts := options(string(a.Comment))
 	if opts["root"] == "true" && os.Geteuid() != 0 {
@@ -71,7 +109,7 @@ func one(t *testing.T, o Options, name string, src []byte) {
 			t.Skip("this tree needs " + tool)
 		}
 	}
-	base := t.TempDir()
+	base, runner := p.base, p.runner
 	work, roots := filepath.Join(base, "work"), filepath.Join(base, "salt")
 	require.NoError(t, os.Mkdir(work, 0o755))
 	in := &sls.Input{SLS: "t", Roots: fileroot.Roots{fileroot.OnDisk(roots)}, Host: host.New(execx.OS{}),
@@ -82,6 +120,7 @@ func one(t *testing.T, o Options, name string, src []byte) {
 			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":" + path
 		}
 	}
+	in.Host.Environ = append(in.Host.Environ, "PYTHONHASHSEED=0") // Salt goes through sets of paths
 	var golden, builtin string
 	for _, f := range a.Files {
 		text := strings.NewReplacer("@D@", work, "@B@", base).Replace(string(f.Data))
@@ -109,7 +148,6 @@ func one(t *testing.T, o Options, name string, src []byte) {
 			require.NoError(t, os.WriteFile(p, []byte(text), mode))
 		}
 	}
-	runner := o.New(t, filepath.Join(base, "runner"))
 	res, err := runner.Apply(context.Background(), in, sls.Discard{})
 	got := strings.ReplaceAll(report(res, err, work), "owned by "+me(in.Host), "owned by @ME@")
 	got += files(t, in.Host, work)
