@@ -20,7 +20,8 @@ type gate struct {
 }
 
 // Pause holds up the background work of this store, within a block of what it reads, until resume is called; more than
-// once is once. A deployment pauses the store for as long as it runs. Pauses of several callers add up.
+// once is once. A deployment pauses the store for as long as it runs. Pauses of several callers add up. When Pause returns,
+// nothing in the background publishes or removes an archive, and nothing does until resume.
 func (s *Store) Pause() (resume func()) {
 	g := &s.gate
 	g.mu.Lock()
@@ -29,6 +30,9 @@ func (s *Store) Pause() (resume func()) {
 	}
 	g.shut++
 	g.mu.Unlock()
+	// What is publishing or removing right now holds the lock, and looks at the gate before.
+	s.work.Lock()
+	s.work.Unlock() //nolint:staticcheck // to have waited is all
 	return sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -82,6 +86,20 @@ func (w *shift) end() {
 	if w.held {
 		w.held = false
 		<-w.s.cfg.Background.slot
+	}
+}
+
+// lock takes the lock of what moves trees, with the gate open: a paused store changes nothing.
+func (w *shift) lock() (unlock func(), err error) {
+	for {
+		if err := w.breath(); err != nil {
+			return nil, err
+		}
+		w.s.work.Lock()
+		if w.s.gate.waiting() == nil {
+			return w.s.work.Unlock, nil
+		}
+		w.s.work.Unlock()
 	}
 }
 

@@ -87,11 +87,13 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	if err := s.measure(ctx, w.breath); err != nil {
 		return out, err
 	}
-	err := w.breath()
+	unlock, err := w.lock()
 	if err != nil {
 		return out, err
 	}
-	if out.Rotation, err = s.Rotate(p); err != nil {
+	out.Rotation, err = s.rotate(p)
+	unlock()
+	if err != nil {
 		return out, err
 	}
 	newest, err := s.newest()
@@ -213,8 +215,11 @@ func (w *shift) spare(a Archive, p Policy) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		s.work.Lock()
-		defer s.work.Unlock()
+		unlock, err := w.lock()
+		if err != nil {
+			return false, err
+		}
+		defer unlock()
 		if now, err := s.read(a.Path); err != nil || !now.Whole || s.loadSpare() != nil {
 			return false, errMoved
 		}

@@ -429,7 +429,13 @@ func TestLimits(t *testing.T) {
 	_, err := s.s.Pin("00000002")
 	require.NoError(t, err)
 	s.rotate(archive.Policy{Keep: 9, MaxBytes: 1})
-	require.Equal(t, []string{"04", "02"}, s.list(), "pinned and newest good stay")
+	require.Equal(t, []string{"04", "03", "02"}, s.list(), "pinned, newest good and the one before stay")
+	preview, err := s.s.Preview(archive.Policy{Keep: 1, MaxBytes: 1})
+	require.NoError(t, err)
+	require.Len(t, preview.Removed, 1)
+	require.Equal(t, []string{"04", "03", "02"}, s.list(), "a preview removes nothing")
+	require.Equal(t, preview.Removed, s.rotate(archive.Policy{Keep: 1, MaxBytes: 1}).Removed)
+	require.Equal(t, []string{"04", "02"}, s.list(), "one is kept: pinned and newest good stay")
 
 	s.use(archive.Config{Reserve: noReserve, Now: func() time.Time { return time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC) }})
 	s.good()
@@ -439,6 +445,8 @@ func TestLimits(t *testing.T) {
 	s.rotate(archive.Policy{Keep: 9, MaxFailedAge: time.Minute})
 	require.Equal(t, []string{"06", "04", "02"}, s.list(), "failures expire by themselves")
 	s.rotate(archive.Policy{Keep: 9, MaxAge: time.Minute})
+	require.Equal(t, []string{"06", "04", "02"}, s.list(), "no age ends the newest two good ones")
+	s.rotate(archive.Policy{Keep: 1, MaxAge: time.Minute})
 	require.Equal(t, []string{"06", "02"}, s.list())
 }
 

@@ -20,7 +20,12 @@ type MakeRequest struct {
 	Facts
 	// Progress is told how far the copying is, from any goroutine but never twice at once; nil is fine.
 	Progress func(Progress)
+	// Later is what will be written to the same file system when the archive is made: it must have room too.
+	Later Later
 }
+
+// Later is an amount of disk.
+type Later struct{ Bytes, Inodes uint64 }
 
 // Make keeps the project's trees as they are now. When it returns nil the archive is durable, whole, and shares no
 // inode with the live tree or with another archive. Making the archive of a deployment that already has one gives
@@ -129,7 +134,7 @@ func (m *making) build(ctx context.Context) (rec Record, err error) {
 	ref := s.reference()
 	spare := s.loadSpare()
 	p := plan(t.entries, ref, spare, m.begun)
-	if err := s.checkSpace(p); err != nil {
+	if err := s.checkRoom(p, m.req.Later); err != nil {
 		return rec, err
 	}
 	if spare != nil {

@@ -59,7 +59,7 @@ func (w *shift) pack(a Archive) (Archive, error) {
 	if !proof.Exact() {
 		return a, fault.New(fault.Internal, "pack archive", "%w: read back, %d entries differ, the first: %s", ErrNotWhole, proof.Different, proof.Differences[0])
 	}
-	return s.publishPacked(a, m, half, packed)
+	return w.publishPacked(a, m, half, packed)
 }
 
 // moved tells an error from an archive that went away meanwhile.
@@ -71,9 +71,13 @@ func (s *Store) moved(a Archive, err error) error {
 }
 
 // publishPacked puts proved files in their place and names them in the record, which is the moment that counts.
-func (s *Store) publishPacked(a Archive, m *Manifest, half Archive, packed *Packed) (Archive, error) {
-	s.work.Lock()
-	defer s.work.Unlock()
+func (w *shift) publishPacked(a Archive, m *Manifest, half Archive, packed *Packed) (Archive, error) {
+	s := w.s
+	unlock, err := w.lock()
+	if err != nil {
+		return a, err
+	}
+	defer unlock()
 	now, err := s.read(a.Path)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && (!now.Whole || now.Packed != nil)) {
 		return a, errMoved

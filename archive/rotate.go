@@ -16,14 +16,14 @@ type Policy struct {
 	Keep int
 	// KeepFailed is how many archives of failed deployments stay, with the failed tree; 0 is 1, below 0 is none.
 	KeepFailed int
-	// MaxAge ends archives of good deployments that are older, the newest good one apart; MaxFailedAge those of failed ones.
-	// 0 is no limit. The age counts from the deployment's time.
+	// MaxAge ends archives of good deployments that are older, MaxFailedAge those of failed ones. 0 is no limit. The age
+	// counts from the deployment's time.
 	MaxAge, MaxFailedAge time.Duration
 	// MaxBytes is what all archives of the project may take on disk (Archive.Own, and the spare tree). While they take more,
 	// failed ones go, from the oldest, then good ones, then the spare tree. 0 is no limit. What Rotate never removes may
 	// take more alone.
 	MaxBytes int64
-	// Protect keeps an archive whatever its age: that of the live deployment and of the previous one. nil protects none.
+	// Protect keeps an archive whatever the limits are: that which a deployment is about to restore. nil protects none.
 	Protect func(Archive) bool
 	// Squeeze frees what can be freed: the spare tree and every failed tree go too, and nothing is kept for recycling.
 	// The space is free when Rotate returns.
@@ -43,13 +43,27 @@ type Rotation struct {
 
 // Rotate removes archives that the policy does not keep: from the oldest, good deployments beyond Keep, failed ones beyond
 // KeepFailed, what is too old, what is too much. Pinned and protected archives stay, those whose deployment has no verdict
-// or whose rollback is not done, and the newest good one. An archive is gone from List, durably, before anything of it is
+// or whose rollback is not done, the newest good one and, as far as Keep allows, the one before it. An archive is gone from List, durably, before anything of it is
 // deleted; the deleting is in the background (Wait). Safe to run again after a crash.
 func (s *Store) Rotate(p Policy) (Rotation, error) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	return s.rotate(p)
 }
+
+// Preview tells what Rotate would do now, and does nothing.
+func (s *Store) Preview(p Policy) (Rotation, error) {
+	all, err := s.List()
+	if err != nil {
+		return Rotation{}, err
+	}
+	c, _ := s.chooseOf(all, p.normal())
+	return Rotation{Removed: c.expired, Kept: len(c.kept)}, nil
+}
+
+// safeGood is how many good archives no age and no size removes: what was live before the live deployment, and before
+// that.
+const safeGood = 2
 
 // choice sorts archives, newest first, into those that stay and those that go.
 type choice struct {
@@ -68,7 +82,7 @@ func (p Policy) choose(all []Archive, now time.Time) choice {
 			c.safe[a.ID] = true
 		case a.Verdict == Good:
 			good++
-			c.safe[a.ID] = good == 1 || p.protects(a)
+			c.safe[a.ID] = good <= min(safeGood, p.Keep) || p.protects(a)
 			stays = c.safe[a.ID] || (good <= p.Keep && !old(a, p.MaxAge))
 		default:
 			failed++
@@ -110,10 +124,8 @@ func (s *Store) rotate(p Policy) (Rotation, error) {
 		return Rotation{}, err
 	}
 	p = p.normal()
-	c := p.choose(all, s.cfg.Now())
-	if p.MaxBytes > 0 && c.shrink(p.MaxBytes, s.spareDisk()) > p.MaxBytes {
-		p.noSpare = true
-	}
+	c, over := s.chooseOf(all, p)
+	p.noSpare = p.noSpare || over
 	var r Rotation
 	r.Kept = len(c.kept)
 	expired := c.expired
@@ -139,6 +151,12 @@ func (s *Store) rotate(p Policy) (Rotation, error) {
 		return r, s.Wait()
 	}
 	return r, nil
+}
+
+// chooseOf is what all limits of a policy make of the archives; over tells that the spare tree is too much as well.
+func (s *Store) chooseOf(all []Archive, p Policy) (c choice, over bool) {
+	c = p.choose(all, s.cfg.Now())
+	return c, p.MaxBytes > 0 && c.shrink(p.MaxBytes, s.spareDisk()) > p.MaxBytes
 }
 
 func (p Policy) normal() Policy {
@@ -205,7 +223,9 @@ func (s *Store) putSpare(tmp string) error {
 	return vfs.RenameDurable(s.fs, tmp, s.sparePath())
 }
 
-// spareDisk is what the spare tree takes, as its manifest tells; 0 where there is none.
+// Spare is what the spare tree takes on disk, as its manifest tells; 0 where there is none.
+func (s *Store) Spare() int64 { return s.spareDisk() }
+
 func (s *Store) spareDisk() int64 {
 	m, err := s.manifest(s.sparePath())
 	if err != nil {

@@ -11,16 +11,24 @@ import (
 // SpaceError tells that an archive was not begun because it would not leave the reserve free. All figures are those of
 // the file system that holds the archives, before the first byte was written.
 type SpaceError struct {
-	Path                   string
-	Need, Free, Reserve    uint64 // bytes
-	NeedInodes, FreeInodes uint64
+	Path string
+	// Need is all that was asked for, Later the part of it that is not the archive's: MakeRequest.Later.
+	Need, Later, Free, Reserve uint64 // bytes
+	NeedInodes, FreeInodes     uint64
 }
+
+// Usable is how much of what is free may be used.
+func (e *SpaceError) Usable() uint64 { return e.Free - min(e.Free, e.Reserve) }
 
 // Error names what is short, with figures.
 func (e *SpaceError) Error() string {
+	what := "it takes " + size(e.Need)
+	if e.Later > 0 {
+		what = fmt.Sprintf("it takes %s, the checkout %s", size(e.Need-e.Later), size(e.Later))
+	}
 	if e.short() {
-		return fmt.Sprintf("not enough space for an archive in %s: it takes %s, %s of %s free may be used (%s stay in reserve)",
-			e.Path, size(e.Need), size(e.Free-min(e.Free, e.Reserve)), size(e.Free), size(e.Reserve))
+		return fmt.Sprintf("not enough space for an archive in %s: %s, %s of %s free may be used (%s stay in reserve)",
+			e.Path, what, size(e.Usable()), size(e.Free), size(e.Reserve))
 	}
 	return fmt.Sprintf("not enough inodes for an archive in %s: it takes %d, %d are free", e.Path, e.NeedInodes, e.FreeInodes)
 }
@@ -41,15 +49,18 @@ func size(n uint64) string {
 }
 
 // checkSpace compares what a plan takes with what is free. The answer may be stale at once: errors of writing decide.
-func (s *Store) checkSpace(p *planned) error {
+func (s *Store) checkSpace(p *planned) error { return s.checkRoom(p, Later{}) }
+
+// checkRoom is checkSpace with what the caller will write afterwards.
+func (s *Store) checkRoom(p *planned, later Later) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {
 		return err
 	}
 	net := func(need, freed int64) uint64 { return uint64(max(0, need-freed)) }
 	e := &SpaceError{
-		Path: s.dir(), Need: net(p.bytes, p.freed), Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total),
-		NeedInodes: net(p.inodes, p.freedN), FreeInodes: sp.Inodes,
+		Path: s.dir(), Need: net(p.bytes, p.freed) + later.Bytes, Later: later.Bytes, Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total),
+		NeedInodes: net(p.inodes, p.freedN) + later.Inodes, FreeInodes: sp.Inodes,
 	}
 	if e.Need == 0 && e.NeedInodes == 0 {
 		return nil

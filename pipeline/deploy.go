@@ -22,6 +22,8 @@ const pinPrefix = "refs/corpus/deployments/"
 
 // deploy runs one deployment whose turn has come.
 func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Result {
+	// What is done to archives in the background waits: the disk is the deployment's, and so are the archives it finds.
+	defer p.cfg.Tools.Archives(r.record().Project).Pause()()
 	d, err := p.resolve(ctx, r.record().Deployment, set)
 	if err != nil {
 		return p.refuse(r, err)

@@ -84,7 +84,7 @@ func (m *machine) start() {
 			return stores[n]
 		},
 		Hooks: &hooks.Runner{Exec: run, State: state, Environ: []string{"PATH=/usr/bin:/bin"}}, FS: vfs.OS{}, Exec: run, Now: time.Now,
-		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) }, KeepArchives: 3,
+		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) },
 	}
 	m.p, err = pipeline.New(t.Context(), pipeline.Config{
 		Root: m.root, State: state, DB: d, Repos: m.rep, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, Logger: zerolog.New(zerolog.NewTestWriter(t)),

@@ -31,9 +31,9 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 	by := " by " + d.Pusher.Key
 	switch {
 	case d.Trigger == project.TriggerRollback:
-		fmt.Fprintf(&b, "%s  back from %s to %s, %s", d.Project, d.LiveCode.Short(), d.Code.Short(), by[1:])
+		fmt.Fprintf(&b, "%s  back from %s to %s", d.Project, d.LiveCode.Short(), d.Code.Short())
 	case d.Trigger == project.TriggerRedeploy && d.Code == d.LiveCode:
-		fmt.Fprintf(&b, "%s  %s again, %s", d.Project, d.Code.Short(), by[1:])
+		fmt.Fprintf(&b, "%s  %s again", d.Project, d.Code.Short())
 	case d.Repo == project.PillarRepo:
 		fmt.Fprintf(&b, "%s  pillar %s..%s", d.Project, d.LivePillar.Short(), d.Pillar.Short())
 	case d.LiveCode == "":
@@ -42,6 +42,7 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 		fmt.Fprintf(&b, "%s  %s..%s", d.Project, d.LiveCode.Short(), d.Code.Short())
 	}
 	if desc == nil {
+		b.WriteString(" " + by)
 		return event.Event{Kind: event.Head, Text: b.String()}
 	}
 	if desc.Subject != "" {

@@ -110,25 +110,37 @@ func archiveNotes(n archive.Notes) []string {
 	return out
 }
 
-// policy is what rotation keeps.
-func (e *Env) policy() archive.Policy {
-	keep := e.KeepArchives
-	if e.Prepared != nil && e.Prepared.Cfg != nil {
-		keep = e.Prepared.Cfg.KeepArchives()
+// RetentionPolicy is retention in the archive's words.
+func RetentionPolicy(r project.Retention) archive.Policy {
+	p := archive.Policy{Keep: r.Keep, KeepFailed: r.KeepFailed, MaxBytes: r.MaxBytes, MaxAge: r.MaxAge, MaxFailedAge: r.FailedMaxAge}
+	if p.KeepFailed <= 0 {
+		p.KeepFailed = -1 // none, where zero is the default
 	}
-	mine := string(e.Deployment.ID)
-	restored := string(e.Deployment.Restore)
-	return archive.Policy{Keep: keep, Protect: func(a archive.Archive) bool { return a.ID == mine || (restored != "" && a.ID == restored) }}
+	return p
 }
 
-// Retain records what became of the deployment in its archive, and rotates: on failure too.
+// policy is what rotation keeps while the deployment runs: what it is about to restore stays.
+func (e *Env) policy() archive.Policy {
+	keep := e.retention()
+	if e.Prepared != nil && e.Prepared.Cfg != nil {
+		keep = e.Prepared.Cfg.Retention()
+	}
+	p := RetentionPolicy(keep)
+	if restored := string(e.Deployment.Restore); restored != "" {
+		p.Protect = func(a archive.Archive) bool { return a.ID == restored }
+	}
+	return p
+}
+
+// Retain records what became of the deployment in its archive, and rotates by number and age: on failure too. Sizes are
+// for Upkeep, which measures them.
 func (e *Env) Retain(state project.State) error {
 	store := e.Archives(e.Deployment.Project)
 	verdict := archive.Failed
 	switch state {
 	case project.Live:
 		verdict = archive.Good
-	case project.RolledBack:
+	case project.RolledBack, project.Refused:
 		verdict = archive.RolledBack
 	}
 	if err := store.SetVerdict(string(e.Deployment.ID), verdict); err != nil {
@@ -138,7 +150,7 @@ func (e *Env) Retain(state project.State) error {
 		return err
 	}
 	policy := e.policy()
-	policy.Protect = nil
+	policy.Protect, policy.MaxBytes = nil, 0
 	_, err := store.Rotate(policy)
 	return err
 }

@@ -115,7 +115,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	data := &dataFiles{tools: t, name: d.Project, grains: p.grains, passwords: p.passwords}
 	in := project.CfgInputs{
 		Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
-		Env: src.Environment, RemoteLess: src.RemoteLess, KeepArchives: t.KeepArchives,
+		Env: src.Environment, RemoteLess: src.RemoteLess, Retention: t.retention(),
 	}
 	if recipe != nil && has(recipe, layout.PillarSample) {
 		in.Sample = func(ctx context.Context) (*py.Dict, error) {

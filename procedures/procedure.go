@@ -81,10 +81,17 @@ type Tools struct {
 	FileRoots []string
 	// Accounts: projects get users and groups of their own, which own their files. Only root can.
 	Accounts bool
-	// KeepArchives is how many good archives stay where the project does not say.
-	KeepArchives int
+	// Retention is which archives stay where a project does not say; nil is project.DefaultRetention.
+	Retention func() project.Retention
 	// Remotes are the two addresses to push to, for the sync procedure and cfg.
 	Remotes func(project.Name) (code, pillar string)
+}
+
+func (t *Tools) retention() project.Retention {
+	if t.Retention == nil {
+		return project.DefaultRetention()
+	}
+	return t.Retention()
 }
 
 // Open gives the tools of one deployment: its steps may share what their runner keeps alive. close is called once,

@@ -75,8 +75,8 @@ type CfgInputs struct {
 	Env string
 	// RemoteLess is the operator's choice; false leaves it to the configuration.
 	RemoteLess bool
-	// KeepArchives is the server's default; 0 is DefaultKeepArchives.
-	KeepArchives int
+	// Retention is the server's; the zero value is DefaultRetention.
+	Retention Retention
 	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil where there is no such file. Their errors
 	// are handed on.
 	Sample, Pillar func(ctx context.Context) (*py.Dict, error)
@@ -91,6 +91,8 @@ type Cfg struct {
 	root  *tree
 	show  any // the pillar's redact_show
 	value *py.Dict
+
+	retention Retention
 }
 
 // BuildCfg merges the layers, resolves {key} references and validates. Errors are fault.Error of kind Failed that name
@@ -98,6 +100,9 @@ type Cfg struct {
 //
 // Source: the original's mc_project_2.get_configuration, for which keys there are and which layer wins.
 func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
+	if in.Retention == (Retention{}) {
+		in.Retention = DefaultRetention()
+	}
 	load := func(f func(context.Context) (*py.Dict, error)) (*py.Dict, error) {
 		if f == nil {
 			return py.NewDict(), nil
@@ -423,12 +428,8 @@ func (c *Cfg) flag(key string) bool {
 // Env is dev, staging or prod.
 func (c *Cfg) Env() string { return c.str("default_env") }
 
-// KeepArchives is how many archives rotation keeps, at least 1.
-func (c *Cfg) KeepArchives() int {
-	v, _ := c.value.GetStr("keep_archives")
-	n, _ := v.(int64)
-	return int(n)
-}
+// Retention says which archives of the project stay: the server's choices, with the project's own over them.
+func (c *Cfg) Retention() Retention { return c.retention }
 
 // User and Group own the project's files; Groups are all groups of the user, Group the first.
 func (c *Cfg) User() string { return c.str("user") }

@@ -7,17 +7,14 @@ import (
 
 // defaults are the keys that every configuration has, and their values where no layer says otherwise.
 func defaults(in CfgInputs) *py.Dict {
-	keep := in.KeepArchives
-	if keep <= 0 {
-		keep = DefaultKeepArchives
-	}
 	d := py.NewDict(
 		"name", string(in.Name), "api_version", APIVersion, "installer", "generic",
 		"default_env", DefaultEnv, "user", in.Name.User(), "group", in.Name.Group(), "groups", py.NewList(),
-		"no_user", false, "remote_less", false, "keep_archives", int64(keep),
+		"no_user", false, "remote_less", false, "keep_archives", int64(in.Retention.Keep),
 		"data", py.NewDict(), "sls_default_pillar", py.NewDict(), "defaults", py.NewDict(),
 		"env_defaults", py.NewDict(), "os_defaults", py.NewDict(),
 		"only", nil, "only_steps", nil, "runner", nil, "store_other_branches", nil,
+		"keep_failed_archives", nil, "archives_max_bytes", nil, "archives_max_age", nil, "failed_archives_max_age", nil,
 		"rollback", false, "deploy_summary", nil,
 		"push_salt_url", in.Facts.PushSaltURL, "push_pillar_url", in.Facts.PushPillarURL,
 		"this_host", in.Facts.FQDN, "remote_host", in.Facts.FQDN,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"corpus-git/internal/py"
 )
@@ -18,12 +19,9 @@ func (c *Cfg) validate(in CfgInputs) error {
 	if l := c.root.get([]string{"data"}); l.sub == nil {
 		return cfgError(l.layer, "data", "must be a mapping, not %s", py.TypeName(l.value))
 	}
-	keep := c.root.get([]string{"keep_archives"})
-	n, ok := asInt(keep.value)
-	if keep.sub != nil || !ok || n < 1 || n > maxKeep {
-		return cfgError(keep.layer, "keep_archives", "must be an integer from 1 to %d", maxKeep)
+	if err := c.keeps(in); err != nil {
+		return err
 	}
-	keep.value = n
 	for _, key := range []string{"only", "only_steps"} {
 		l := c.root.get([]string{key})
 		names, err := nameList(l, key)
@@ -59,6 +57,54 @@ func (c *Cfg) validate(in CfgInputs) error {
 		}
 	}
 	return c.skips(in)
+}
+
+// keeps settles which archives stay: what the project does not say is the server's choice.
+func (c *Cfg) keeps(in CfgInputs) error {
+	c.retention = in.Retention
+	count := func(key string, least int64, to *int) error {
+		l := c.root.get([]string{key})
+		if l.value == nil && l.sub == nil {
+			l.value = int64(*to)
+		}
+		n, ok := asInt(l.value)
+		if l.sub != nil || !ok || n < least || n > maxKeep {
+			return cfgError(l.layer, key, "must be an integer from %d to %d", least, maxKeep)
+		}
+		l.value, *to = n, int(n)
+		return nil
+	}
+	if err := count("keep_archives", 1, &c.retention.Keep); err != nil {
+		return err
+	}
+	if err := count("keep_failed_archives", 0, &c.retention.KeepFailed); err != nil {
+		return err
+	}
+	if l := c.root.get([]string{"archives_max_bytes"}); l.sub != nil || l.value != nil {
+		n, err := ParseSize(py.Str(l.value))
+		if err != nil || l.sub != nil {
+			return cfgError(l.layer, "archives_max_bytes", "must be a size such as 512MiB or 2GiB; 0 sets no bound")
+		}
+		c.retention.MaxBytes = n
+	}
+	for _, age := range []struct {
+		key string
+		to  *time.Duration
+	}{{"archives_max_age", &c.retention.MaxAge}, {"failed_archives_max_age", &c.retention.FailedMaxAge}} {
+		l := c.root.get([]string{age.key})
+		if l.sub == nil && l.value == nil {
+			continue
+		}
+		d, err := ParseDuration(py.Str(l.value))
+		if n, isInt := asInt(l.value); isInt && n == 0 {
+			err = nil
+		}
+		if err != nil || l.sub != nil || d < 0 {
+			return cfgError(l.layer, age.key, "must be a duration such as 12h or 30d; 0 sets no bound")
+		}
+		*age.to = d
+	}
+	return nil
 }
 
 func (c *Cfg) boolean(key string) error {

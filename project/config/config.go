@@ -27,6 +27,12 @@ type Config struct {
 	Accounts string `key:"accounts" default:"auto" oneof:"auto,off" help:"Whether each project gets a system user and group that own its files. auto: where the server runs as root; off: never."`
 
 	KeepArchives int           `key:"keep_archives" default:"3" min:"1" help:"How many archives of a project are kept where its own configuration does not say."`
+	KeepFailed   int           `key:"keep_failed_archives" default:"1" min:"0" help:"How many archives of failed deployments are kept, each with the tree that failed."`
+	MaxBytes     Size          `key:"archives_max_bytes" default:"0" min:"0" help:"What all archives of one project may take on disk; 0 sets no bound. Failed ones go first, then the oldest; pinned ones and the newest good one stay."`
+	MaxAge       time.Duration `key:"archives_max_age" default:"0s" min:"0" help:"Archives of good deployments that are older go; 0s sets no bound. Pinned ones and the newest two stay."`
+	FailedMaxAge time.Duration `key:"failed_archives_max_age" default:"7d" min:"0" help:"Archives of failed deployments that are older go; 0s sets no bound."`
+	DiskReserve  Size          `key:"disk_reserve" default:"512MiB" min:"0" restart:"yes" help:"What a deployment must leave free on the disk, in bytes; a push that would not is refused."`
+	DiskPercent  int           `key:"disk_reserve_percent" default:"5" min:"0" restart:"yes" help:"The same as a share of the disk, in percent; the larger of both counts."`
 	Deadline     time.Duration `key:"deadline" default:"5h" min:"1" help:"The longest that a deployment may take; then it is cancelled and rolled back."`
 	Grace        time.Duration `key:"shutdown_grace" default:"5m" min:"0" help:"How long a stopping server lets running deployments go on before it cancels them."`
 
@@ -89,4 +95,9 @@ type Limits struct {
 	IdleTimeout             time.Duration `key:"idle_timeout" default:"1m" min:"1" help:"How long a connection may last that logged in and opens no session."`
 	ReadTimeout             time.Duration `key:"read_timeout" default:"10m" min:"1" help:"How long a session waits for a byte of its input: git says nothing while it compresses objects."`
 	WriteTimeout            time.Duration `key:"write_timeout" default:"2m" min:"1" help:"How long one write waits for a client that does not read."`
+}
+
+// Retention is which archives stay where a project's own configuration does not say.
+func (c *Config) Retention() project.Retention {
+	return project.Retention{Keep: c.KeepArchives, KeepFailed: c.KeepFailed, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, FailedMaxAge: c.FailedMaxAge}
 }

@@ -114,9 +114,9 @@ func (f field) parse(s string) (reflect.Value, error) {
 		out.SetInt(int64(n))
 		return out, least(int64(n), 1, func(n int64) string { return Size(n).String() })
 	case durationType:
-		d, err := time.ParseDuration(strings.TrimSpace(s))
+		d, err := project.ParseDuration(s)
 		if err != nil {
-			return out, fmt.Errorf("must be a duration such as 90s, 5m or 5h")
+			return out, err
 		}
 		out.SetInt(int64(d))
 		return out, least(int64(d), int64(time.Second), func(n int64) string { return time.Duration(n).String() })
@@ -171,7 +171,7 @@ func (f field) text(v reflect.Value) string {
 	case Size:
 		return x.String()
 	case time.Duration:
-		return shortDuration(x)
+		return project.FormatDuration(x)
 	case project.Secret:
 		return x.String()
 	case []string:
@@ -180,51 +180,11 @@ func (f field) text(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// shortDuration is 5h, not 5h0m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-var units = []struct {
-	name string
-	n    int64
-}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3},
-	{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"k", 1 << 10}, {"B", 1}, {"", 1}}
-
-// ParseSize reads a number of bytes: 512MiB, 2GB, 1.5G, 4096. A letter alone is a power of 1024, as in git's
-// configuration; kB, MB, GB and TB are powers of 1000.
+// ParseSize reads a number of bytes; see project.ParseSize.
 func ParseSize(s string) (Size, error) {
-	s = strings.TrimSpace(s)
-	for _, u := range units {
-		num, ok := strings.CutSuffix(s, u.name)
-		if !ok {
-			continue
-		}
-		f, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
-		if err != nil || f < 0 || f*float64(u.n) >= 1<<63 || strings.ContainsAny(num, "xXpPiInN_") {
-			break
-		}
-		if n, err := strconv.ParseInt(strings.TrimSpace(num), 10, 64); err == nil {
-			return Size(n * u.n), nil
-		}
-		return Size(f * float64(u.n)), nil
-	}
-	return 0, fmt.Errorf("must be a size such as 512MiB or 2GiB")
+	n, err := project.ParseSize(s)
+	return Size(n), err
 }
 
 // String is the size in the largest unit that divides it.
-func (s Size) String() string {
-	for _, u := range units[:4] {
-		if s != 0 && int64(s)%u.n == 0 {
-			return strconv.FormatInt(int64(s)/u.n, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(int64(s), 10)
-}
+func (s Size) String() string { return project.FormatSize(int64(s)) }

@@ -97,7 +97,7 @@ A server reads a YAML file (` + "`serve --config FILE`" + ` or ` + "`CORPUS_GIT_
 ` + "`corpus-git serve --print-config`" + ` shows the result and where each value came from. A key that does not exist is an error.
 SIGHUP reads everything again; what a change of a key marked *restart* needs, the log says.
 
-Sizes are written as ` + "`512MiB`" + `, ` + "`2GiB`" + ` or a number of bytes (` + "`2G`" + ` is ` + "`2GiB`" + `, ` + "`2GB`" + ` is 2,000,000,000); durations as ` + "`90s`" + `, ` + "`5m`" + `, ` + "`5h`" + `;
+Sizes are written as ` + "`512MiB`" + `, ` + "`2GiB`" + ` or a number of bytes (` + "`2G`" + ` is ` + "`2GiB`" + `, ` + "`2GB`" + ` is 2,000,000,000); durations as ` + "`90s`" + `, ` + "`5m`" + `, ` + "`5h`" + `, ` + "`7d`" + `;
 lists as YAML lists, or with commas in the environment and in flags.
 `)
 	section := "-"

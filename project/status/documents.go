@@ -54,10 +54,39 @@ type Archive struct {
 	Tree   bool  `json:"tree"`
 	Failed bool  `json:"failed_tree"`
 	Files  int64 `json:"files"`
-	// Bytes is the sum of the sizes, Disk what is allocated, Own what removing it would free.
+	// Packed: the tree is a file, project.tar.zst, and no folder.
+	Packed bool `json:"packed"`
+	// Bytes is the sum of the sizes of the tree it holds, Disk what that takes, or took, as a folder.
 	Bytes int64 `json:"bytes"`
 	Disk  int64 `json:"disk"`
-	Own   int64 `json:"own"`
+	// Own is what the archive takes on disk now, and what removing it would free; Shared what it takes together with
+	// another archive or the live tree. Estimated: Own has a guess in it, until it is measured.
+	Own       int64 `json:"own"`
+	Shared    int64 `json:"shared"`
+	Estimated bool  `json:"estimated"`
+}
+
+// Keeping is which archives of a project stay, by its configuration or the server's.
+type Keeping struct {
+	Good         int           `json:"keep_archives"`
+	Failed       int           `json:"keep_failed_archives"`
+	MaxBytes     int64         `json:"archives_max_bytes"`
+	MaxAge       time.Duration `json:"archives_max_age_ns"`
+	FailedMaxAge time.Duration `json:"failed_archives_max_age_ns"`
+	// Spare is what the tree takes from which the next archive is made.
+	Spare int64 `json:"spare"`
+}
+
+// Pruned is printed by  archives prune --json.
+type Pruned struct {
+	Version int          `json:"version"`
+	Project project.Name `json:"project"`
+	// DryRun: nothing was removed, this is what would be.
+	DryRun  bool      `json:"dry_run"`
+	Removed []Archive `json:"removed"`
+	Kept    int       `json:"kept"`
+	// Freed is in bytes, as far as it is known.
+	Freed int64 `json:"freed"`
 }
 
 // Disk is what a project occupies, in bytes allocated.
@@ -106,6 +135,8 @@ type Archives struct {
 	Version  int          `json:"version"`
 	Project  project.Name `json:"project"`
 	Archives []Archive    `json:"archives"`
+	// Keeping is missing where the pages serve the document.
+	Keeping *Keeping `json:"keeping,omitempty"`
 }
 
 // ArchiveDocument is printed by  archives show --json.

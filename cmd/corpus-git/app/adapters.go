@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"corpus-git/archive"
+	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
@@ -60,6 +61,7 @@ func (p projects) Create(ctx context.Context, name project.Name, s registry.Sett
 }
 
 func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (registry.Destroyed, error) {
+	defer p.c.archive(name).Pause()() // nobody packs what is about to go
 	p.c.repos.Forget(name)
 	d, err := p.Registry.Destroy(ctx, name, data)
 	p.c.repos.Forget(name)
@@ -79,27 +81,30 @@ func (l lookup) Lookup(ctx context.Context, name project.Name) (receive.Settings
 	}
 	out := receive.Settings{RemoteLess: p.RemoteLess, StoreOtherBranches: l.c.cfg.Load().StoreOtherBranches}
 	if !p.RemoteLess && !p.Missing {
-		if store, set := l.c.branches.of(ctx, l.c, name); set {
-			out.StoreOtherBranches = store
+		if ch := l.c.choices.of(ctx, l.c, name); ch.set {
+			out.StoreOtherBranches = ch.store
 		}
 	}
 	return out, true, nil
 }
 
-// branchChoices remembers what projects say of other branches, as long as what is live stays the same.
-type branchChoices struct {
+// choices remembers what projects say of themselves, as long as what is live, and what the server says, stay the same.
+type choices struct {
 	mu    sync.Mutex
-	known map[project.Name]branchChoice
+	known map[project.Name]choice
 }
 
-type branchChoice struct {
+type choice struct {
 	code, pillar project.Commit
+	server       project.Retention
 	store, set   bool
+	keep         project.Retention
 }
 
 // of is the project's own choice; a configuration that can't be read makes none.
-func (b *branchChoices) of(ctx context.Context, c *core, name project.Name) (store, set bool) {
-	var now branchChoice
+func (b *choices) of(ctx context.Context, c *core, name project.Name) choice {
+	now := choice{server: c.cfg.Load().Retention()}
+	now.keep = now.server
 	for repo, to := range map[project.Repo]*project.Commit{project.Code: &now.code, project.PillarRepo: &now.pillar} {
 		if ref, err := c.repos.Deployed(ctx, name, repo); err == nil && ref != "" {
 			*to, _ = c.repos.Get(ctx, name, repo, ref)
@@ -107,18 +112,40 @@ func (b *branchChoices) of(ctx context.Context, c *core, name project.Name) (sto
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// What is live in a project without repositories has no name to know it by.
 	old, ok := b.known[name]
-	if ok && old.code == now.code && old.pillar == now.pillar {
-		return old.store, old.set
+	if ok && old.code == now.code && old.pillar == now.pillar && old.server == now.server && now.code+now.pillar != "" {
+		return old
 	}
 	if cfg, err := (cfgs{c}).Cfg(ctx, name); err == nil {
 		now.store, now.set = cfg.StoreOtherBranches()
+		now.keep = cfg.Retention()
 	}
 	if b.known == nil {
-		b.known = map[project.Name]branchChoice{}
+		b.known = map[project.Name]choice{}
 	}
 	b.known[name] = now
-	return now.store, now.set
+	return now
+}
+
+// retention is what stays of a project's archives now.
+func (c *core) retention(ctx context.Context, name project.Name) (project.Retention, error) {
+	if _, err := c.registry.Get(ctx, name); err != nil {
+		return project.Retention{}, err
+	}
+	return c.choices.of(ctx, c, name).keep, nil
+}
+
+// withArchives are the projects that have archives, or may have.
+func (c *core) withArchives(ctx context.Context) ([]project.Name, error) {
+	all, err := c.registry.List(ctx)
+	var out []project.Name
+	for _, p := range all {
+		if !p.Missing {
+			out = append(out, p.Name)
+		}
+	}
+	return out, err
 }
 
 func (l lookup) Create(ctx context.Context, _ access.Identity, name project.Name) error {
@@ -132,7 +159,8 @@ type archives struct{ c *core }
 func describeArchive(a archive.Archive) status.Archive {
 	out := status.Archive{
 		ID: project.ID(a.ID), Name: lastElement(a.Path), At: a.At, Code: project.Commit(a.Held.Code), Pillar: project.Commit(a.Held.Pillar),
-		Pusher: a.By, Pinned: a.Pinned, Tree: a.Whole, Failed: a.FailedTree, Files: a.Sizes.Files, Bytes: a.Sizes.Bytes, Disk: a.Sizes.Disk, Own: a.Own,
+		Pusher: a.By, Pinned: a.Pinned, Tree: a.Whole, Failed: a.FailedTree, Packed: a.Packed != nil,
+		Files: a.Sizes.Files, Bytes: a.Sizes.Bytes, Disk: a.Sizes.Disk, Own: a.Own, Shared: a.Shared, Estimated: a.Estimated,
 	}
 	switch a.Verdict {
 	case archive.Good:
@@ -180,29 +208,61 @@ func (a archives) Export(ctx context.Context, name project.Name, id project.ID, 
 	return err
 }
 
-// Prune rotates as a deployment would. It is refused while one runs: rotation is the deployment's own then.
-func (a archives) Prune(ctx context.Context, name project.Name) ([]status.Archive, int64, error) {
+// Keeping is what retention says now.
+func (a archives) Keeping(ctx context.Context, name project.Name) (status.Keeping, error) {
+	r, err := a.c.retention(ctx, name)
+	return status.Keeping{
+		Good: r.Keep, Failed: r.KeepFailed, MaxBytes: r.MaxBytes, MaxAge: r.MaxAge, FailedMaxAge: r.FailedMaxAge, Spare: a.c.archive(name).Spare(),
+	}, err
+}
+
+// Prune keeps the limits as the upkeep does. It is refused while a deployment runs: its archives are its own. Where no
+// server looks after archives, it packs the older ones too.
+func (a archives) Prune(ctx context.Context, name project.Name, how verbs.Prune) (status.Pruned, error) {
+	out := status.Pruned{Version: status.Version, Project: name, DryRun: how.DryRun, Removed: []status.Archive{}}
+	keep, err := a.c.retention(ctx, name)
+	if err != nil {
+		return out, err
+	}
+	if how.Keep > 0 {
+		keep.Keep = how.Keep
+	}
+	store, policy := a.c.archive(name), procedures.RetentionPolicy(keep)
+	var r archive.Rotation
+	if how.DryRun {
+		r, err = store.Preview(policy)
+	} else {
+		r, err = a.prune(ctx, name, store, policy)
+	}
+	for _, x := range r.Removed {
+		out.Removed = append(out.Removed, describeArchive(x))
+		out.Freed += x.Own
+	}
+	out.Kept = r.Kept
+	return out, err
+}
+
+func (a archives) prune(ctx context.Context, name project.Name, store *archive.Store, policy archive.Policy) (archive.Rotation, error) {
 	release, err := a.c.pipeline.Exclusive(ctx, name, "archives prune", project.Pusher{Key: "archives prune", From: "local"})
 	if err != nil {
-		return nil, 0, err
+		return archive.Rotation{}, err
 	}
 	defer release()
-	keep := a.c.cfg.Load().KeepArchives
-	if cfg, err := cfgs(a).Cfg(ctx, name); err == nil {
-		keep = cfg.KeepArchives()
+	if policy.MaxBytes > 0 {
+		if err := store.Measure(ctx); err != nil {
+			return archive.Rotation{}, err
+		}
 	}
-	store := a.c.archive(name)
-	r, err := store.Rotate(archive.Policy{Keep: keep})
+	r, err := store.Rotate(policy)
 	if err != nil {
-		return nil, 0, err
+		return r, err
 	}
-	var out []status.Archive
-	var freed int64
-	for _, x := range r.Removed {
-		out = append(out, describeArchive(x))
-		freed += x.Own
+	if a.c.serves {
+		a.c.upkeep.Due(name)
+	} else if _, err := store.Compact(ctx, policy); err != nil {
+		return r, err
 	}
-	return out, freed, store.Wait()
+	return r, store.Wait()
 }
 
 // cfgs computes the configuration of what is live.

@@ -172,7 +172,7 @@ func TestReload(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.shutdown(context.Background(), time.Minute)) }()
 
-	write("create_on_push: true\nkeep_archives: 7\nadmin_keys: ['" + publicKey + "']\n")
+	write("create_on_push: true\nkeep_archives: 7\ndisk_reserve: 1GiB\nadmin_keys: ['" + publicKey + "']\n")
 	s.reload(t.Context())
 	require.True(t, s.service.Load().CreateOnPush)
 	require.Contains(t, logged.String(), "keep_archives")

@@ -64,10 +64,16 @@ type core struct {
 
 	archivesMu sync.Mutex
 	archives   map[project.Name]*archive.Store
+	background *archive.Background // one archive of the machine is packed at a time
+	upkeep     *procedures.Upkeep
+	serves     bool // a server's: upkeep runs
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
-	branches   branchChoices
+	choices    choices
 }
+
+// upkeepEvery is how often archives are looked after where nothing is deployed: failures expire by themselves.
+const upkeepEvery = time.Hour
 
 // options of openCore.
 type options struct {
@@ -83,7 +89,7 @@ type options struct {
 
 // openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it.
 func openCore(ctx context.Context, o options) (c *core, err error) {
-	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, archives: map[project.Name]*archive.Store{}}
+	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
 	c.cfg.Store(o.cfg)
 	// The root is for everybody who runs a step; the state below it is ours alone.
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
@@ -118,16 +124,17 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.tools = &procedures.Tools{
 		Root: c.root, State: c.state, Repos: c.repos, Archives: c.archive, Steps: c.runner, Scripts: sls.Script{}, Host: machine,
 		Hooks: &hooks.Runner{Exec: commander, State: c.state, Environ: o.env}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
-		Grains: c.facts, FileRoots: o.cfg.FileRoots, KeepArchives: o.cfg.KeepArchives,
+		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
 	c.tools.Accounts = o.cfg.Accounts != "off"
 	if o.cfg.Notify.URL != "" {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}
+	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Log: o.log}
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, Audit: c.audit, Now: time.Now,
-		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.onEnd, Boundary: o.boundary,
+		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, Boundary: o.boundary,
 	})
 	if err != nil {
 		return nil, err
@@ -139,8 +146,19 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	return c, nil
 }
 
+// ended is told every deployment that has ended.
+func (c *core) ended(rec project.Record) {
+	c.upkeep.Due(rec.Project)
+	if c.onEnd != nil {
+		c.onEnd(rec)
+	}
+}
+
 // close gives everything up, in the reverse order. Deployments must have ended.
 func (c *core) close() error {
+	if c.upkeep != nil && !c.upkeep.Stop(patience) {
+		c.log.Warn().Msg("archives were being packed; the next start goes on")
+	}
 	c.trash.Wait()
 	var errs []error
 	c.archivesMu.Lock()
@@ -156,6 +174,9 @@ func (c *core) close() error {
 	}
 	return errors.Join(append(errs, c.lock.release())...)
 }
+
+// patience is how long the end waits for what is done in the background, and is safe to leave.
+const patience = 5 * time.Second
 
 // recover mends what a dead server left.
 func (c *core) recover(ctx context.Context) error {
@@ -203,10 +224,18 @@ func (c *core) archive(name project.Name) *archive.Store {
 	defer c.archivesMu.Unlock()
 	a := c.archives[name]
 	if a == nil {
-		a = archive.New(c.root.Project(string(name)), archive.Config{})
+		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load())})
 		c.archives[name] = a
 	}
 	return a
+}
+
+// reserve is what deployments leave free.
+func reserve(cfg *config.Config) archive.Reserve {
+	if cfg.DiskReserve == 0 && cfg.DiskPercent == 0 {
+		return archive.Reserve{Percent: -1} // nothing, where zero is the default
+	}
+	return archive.Reserve{Percent: cfg.DiskPercent, Bytes: uint64(cfg.DiskReserve)}
 }
 
 // settings are pipeline's view of a project.

@@ -8,7 +8,8 @@ import (
 // live are the keys whose change takes effect at once; the others wait for the next start.
 func live(key string) bool {
 	switch key {
-	case "admin_keys", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches":
+	case "admin_keys", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches",
+		"keep_archives", "keep_failed_archives", "archives_max_bytes", "archives_max_age", "failed_archives_max_age":
 		return true
 	}
 	return slices.Contains([]string{"limits.max_pack_bytes", "limits.max_object_bytes", "limits.max_total_bytes", "limits.max_delta_bytes", "limits.max_objects",
@@ -40,6 +41,7 @@ func (s *server) reload(ctx context.Context) {
 	// What must not change under a running server keeps its value.
 	applied := *next
 	applied.Root, applied.StateDir, applied.Listen, applied.HTTP = old.Root, old.StateDir, old.Listen, old.HTTP
+	applied.DiskReserve, applied.DiskPercent = old.DiskReserve, old.DiskPercent
 	s.cfg.Store(&applied)
 	s.level.set(applied.Log.Level)
 	s.service.Store(s.newService(&applied))

@@ -95,6 +95,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err != nil {
 		return nil, err
 	}
+	c.serves = true
 	s = &server{core: c, load: load, level: level, counters: counters}
 	defer func() {
 		if err != nil {
@@ -163,6 +164,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 		return nil, err
 	}
 	s.open()
+	s.upkeep.Start()
 	return s, nil
 }
 

@@ -1,6 +1,9 @@
 package verbs
 
 import (
+	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,8 +35,12 @@ func archivesList(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			keeping, err := s.b.Archives.Keeping(s.ctx, name)
+			if err != nil {
+				return err
+			}
 			if s.json {
-				return s.document(status.Archives{Version: status.Version, Project: name, Archives: append([]status.Archive{}, all...)})
+				return s.document(status.Archives{Version: status.Version, Project: name, Archives: append([]status.Archive{}, all...), Keeping: &keeping})
 			}
 			p := s.printer()
 			if len(all) == 0 {
@@ -41,18 +48,81 @@ func archivesList(s *session) *cobra.Command {
 				return p.err
 			}
 			s.archiveTable(p, all, "")
+			p.line("")
+			p.line("%s", occupied(all, keeping.Spare))
+			p.line("%s", keeps(keeping))
 			return p.err
 		},
 	})
 }
 
+// archiveTable lists archives. The column of what is shared is there where something is.
 func (s *session) archiveTable(p *printer, all []status.Archive, indent string) {
-	t := table{heads: []string{"ARCHIVE", "WHEN", "HOLDS", "PILLAR", "BEFORE A DEPLOYMENT THAT", "BY", "FILES", "DISK", "NOTES"}, flexible: []int{4, 5, 8}, indent: indent}
+	shares := slices.ContainsFunc(all, func(a status.Archive) bool { return a.Shared > 0 })
+	t := table{heads: []string{"ARCHIVE", "WHEN", "HOLDS", "PILLAR", "ITS DEPLOYMENT", "BY", "FILES", "SIZE", "ON DISK"}, flexible: []int{4, 5}, indent: indent}
+	if shares {
+		t.heads = append(t.heads, "SHARED")
+	}
+	t.flexible = append(t.flexible, len(t.heads))
+	t.heads = append(t.heads, "NOTES")
 	for _, a := range all {
-		t.add(painted(bold, a.ID.Short()), plain(age(s.b.Now(), a.At)), plain(commit(a.Code)), plain(commit(a.Pillar)),
-			painted(stateColour(a.Verdict), became(a.Verdict)), plain(orNone(a.Pusher)), number(event.Count(a.Files)), number(event.Bytes(a.Disk)), plain(archiveNotes(a)))
+		row := []cell{
+			painted(bold, a.ID.Short()), plain(age(s.b.Now(), a.At)), plain(commit(a.Code)), plain(commit(a.Pillar)),
+			painted(stateColour(a.Verdict), became(a.Verdict)), plain(orNone(a.Pusher)), number(event.Count(a.Files)), number(event.Bytes(a.Bytes)), number(onDisk(a)),
+		}
+		if shares {
+			row = append(row, number(event.Bytes(a.Shared)))
+		}
+		t.add(append(row, plain(archiveNotes(a)))...)
 	}
 	t.print(p, s.who.Term)
+}
+
+// onDisk is what an archive takes; a guess has a tilde.
+func onDisk(a status.Archive) string {
+	if a.Estimated {
+		return "~" + event.Bytes(a.Own)
+	}
+	return event.Bytes(a.Own)
+}
+
+// occupied is what all archives take together.
+func occupied(all []status.Archive, spare int64) string {
+	var own, shared int64
+	for _, a := range all {
+		own, shared = own+a.Own, shared+a.Shared
+	}
+	text := fmt.Sprintf("%s, %s on disk", event.Plural(len(all), "archive"), event.Bytes(own))
+	if shared > 0 {
+		text += fmt.Sprintf(" and %s shared", event.Bytes(shared))
+	} else {
+		text += ", none of it shared"
+	}
+	if spare > 0 {
+		text += fmt.Sprintf("; %s more wait to become the next one", event.Bytes(spare))
+	}
+	return text
+}
+
+// keeps is retention in one line.
+func keeps(k status.Keeping) string {
+	text := fmt.Sprintf("kept: %d of good deployments", k.Good)
+	if k.MaxAge > 0 {
+		text += " for " + project.FormatDuration(k.MaxAge)
+	}
+	switch {
+	case k.Failed == 0:
+		text += ", none of failed ones"
+	default:
+		text += fmt.Sprintf(", %d of failed ones", k.Failed)
+		if k.FailedMaxAge > 0 {
+			text += " for " + project.FormatDuration(k.FailedMaxAge)
+		}
+	}
+	if k.MaxBytes > 0 {
+		text += ", " + event.Bytes(k.MaxBytes) + " at most"
+	}
+	return text + ", and what is pinned"
 }
 
 func became(v project.State) string {
@@ -72,11 +142,16 @@ func archiveNotes(a status.Archive) string {
 	if a.Pinned {
 		notes = append(notes, "pinned")
 	}
-	if a.Failed {
-		notes = append(notes, "failed tree")
+	if a.Packed {
+		notes = append(notes, "packed")
 	}
-	if !a.Tree {
-		notes = append(notes, "no tree")
+	switch {
+	case a.Failed && !a.Tree:
+		notes = append(notes, "failed tree only")
+	case a.Failed:
+		notes = append(notes, "failed tree too")
+	case !a.Tree:
+		notes = append(notes, "tree live again")
 	}
 	return strings.Join(notes, ", ")
 }
@@ -144,7 +219,15 @@ func archivesShow(s *session) *cobra.Command {
 			p.line("%s", s.who.Term.paint(bold, a.Name))
 			p.line("  holds     %s, pillar %s: what was live before deployment %s", a.Code.Short(), a.Pillar.Short(), a.ID.Short())
 			p.line("  made      %s by %s's deployment, which %s", age(s.b.Now(), a.At), orNone(a.Pusher), became(a.Verdict))
-			p.line("  size      %s, %s; removing it frees %s", event.Plural(a.Files, "file"), event.Bytes(a.Bytes), event.Bytes(a.Own))
+			p.line("  size      %s, %s", event.Plural(a.Files, "file"), event.Bytes(a.Bytes))
+			if a.Shared > 0 {
+				p.line("  on disk   %s of its own, %s shared with others", onDisk(a), event.Bytes(a.Shared))
+			} else {
+				p.line("  on disk   %s, none of it shared: removing it frees as much", onDisk(a))
+			}
+			if a.Packed {
+				p.line("  packed    tar --zstd -xf %s", filepath.Join(s.b.Status.Root.Project(string(name)).Archives(), a.Name, "project.tar.zst"))
+			}
 			if n := archiveNotes(a); n != "" {
 				p.line("  notes     %s", n)
 			}
@@ -207,26 +290,50 @@ func archivesPin(s *session, pin bool) *cobra.Command {
 }
 
 func archivesPrune(s *session) *cobra.Command {
-	return &cobra.Command{
+	var how Prune
+	c := &cobra.Command{
 		Use: "prune PROJECT", Short: "Remove the archives that retention does not keep", Args: exactly("PROJECT"),
+		Example: "  corpus-git archives prune app --dry-run\n  corpus-git archives prune app --keep 1",
 		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := s.project("archives prune", args[0], project.Deploy)
+			right := project.Deploy
+			if how.DryRun {
+				right = project.Read
+			}
+			name, err := s.project("archives prune", args[0], right)
 			if err != nil {
 				return err
 			}
-			if err := s.prepare(); err != nil {
+			if how.Keep < 0 {
+				return usage("--keep must be 1 or more")
+			}
+			if !how.DryRun {
+				if err := s.prepare(); err != nil {
+					return err
+				}
+			}
+			done, err := s.b.Archives.Prune(s.ctx, name, how)
+			if !how.DryRun {
+				err = s.audited(audit.Entry{Action: "archives prune", Project: string(name), Object: event.Plural(len(done.Removed), "archive")}, err)
+			}
+			if err != nil {
 				return err
 			}
-			gone, freed, err := s.b.Archives.Prune(s.ctx, name)
-			if err := s.audited(audit.Entry{Action: "archives prune", Project: string(name), Object: event.Plural(len(gone), "archive")}, err); err != nil {
-				return err
+			if s.json {
+				return s.document(done)
 			}
 			p := s.printer()
-			for _, a := range gone {
-				p.line("removed %s  %s", a.Name, event.Bytes(a.Own))
+			verb, total := "removed", "%s removed, about %s freed; %d kept"
+			if how.DryRun {
+				verb, total = "would remove", "%s would be removed and free about %s; %d would stay"
 			}
-			p.line("%s removed, about %s freed", event.Plural(len(gone), "archive"), event.Bytes(freed))
+			for _, a := range done.Removed {
+				p.line("%s %s  %s  %s  %s  %s", verb, a.ID.Short(), age(s.b.Now(), a.At), commit(a.Code), became(a.Verdict), onDisk(a))
+			}
+			p.line(total, event.Plural(len(done.Removed), "archive"), event.Bytes(done.Freed), done.Kept)
 			return p.err
 		},
 	}
+	c.Flags().IntVar(&how.Keep, "keep", 0, "keep `N` archives of good deployments, whatever the configuration says")
+	c.Flags().BoolVarP(&how.DryRun, "dry-run", "n", false, "tell what would be removed, and remove nothing")
+	return s.jsonFlag(c)
 }

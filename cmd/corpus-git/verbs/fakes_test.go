@@ -156,8 +156,16 @@ func (a *archives) Pin(_ context.Context, _ project.Name, id project.ID, pinned 
 	return nil
 }
 
-func (a *archives) Prune(context.Context, project.Name) ([]status.Archive, int64, error) {
-	return a.all[1:], 1_500_000, nil
+func (a *archives) Keeping(context.Context, project.Name) (status.Keeping, error) {
+	return status.Keeping{Good: 3, Failed: 1, FailedMaxAge: 7 * 24 * time.Hour, MaxBytes: 2_000_000_000, Spare: 24_117_248}, nil
+}
+
+func (a *archives) Prune(_ context.Context, name project.Name, how verbs.Prune) (status.Pruned, error) {
+	gone := a.all[1:]
+	if how.Keep > 1 {
+		gone = nil
+	}
+	return status.Pruned{Version: status.Version, Project: name, DryRun: how.DryRun, Removed: gone, Kept: len(a.all) - len(gone), Freed: 1_500_000}, nil
 }
 
 func (a *archives) Export(_ context.Context, _ project.Name, id project.ID, w io.Writer) error {
@@ -171,7 +179,7 @@ func (cfg) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
 	sample := py.NewDict("makina-projects."+string(name), py.NewDict("data", py.NewDict("db", py.NewDict("name", "appdb"), "hosts", py.NewList("a.example", "b.example"))))
 	pillar := py.NewDict("makina-projects."+string(name), py.NewDict("data", py.NewDict("db", py.NewDict("password", "hunter2hunter2"))))
 	return project.BuildCfg(ctx, project.CfgInputs{
-		Name: name, Layout: layout.Root("/srv").Project(string(name)), Env: "prod", KeepArchives: 3,
+		Name: name, Layout: layout.Root("/srv").Project(string(name)), Env: "prod",
 		Sample: func(context.Context) (*py.Dict, error) { return sample, nil },
 		Pillar: func(context.Context) (*py.Dict, error) { return pillar, nil },
 	})

@@ -76,10 +76,20 @@ type Archives interface {
 	// List gives the newest first.
 	List(ctx context.Context, name project.Name) ([]status.Archive, error)
 	Pin(ctx context.Context, name project.Name, id project.ID, pinned bool) error
-	// Prune removes what retention does not keep, and says what it removed and how many bytes that freed.
-	Prune(ctx context.Context, name project.Name) (removed []status.Archive, freed int64, err error)
+	// Keeping says which archives stay.
+	Keeping(ctx context.Context, name project.Name) (status.Keeping, error)
+	// Prune removes what retention does not keep, or tells what it would remove.
+	Prune(ctx context.Context, name project.Name, how Prune) (status.Pruned, error)
 	// Export writes an archive as tar.zst.
 	Export(ctx context.Context, name project.Name, id project.ID, w io.Writer) error
+}
+
+// Prune is how archives are pruned.
+type Prune struct {
+	// Keep is how many good archives stay; 0 is what the configuration says.
+	Keep int
+	// DryRun removes nothing.
+	DryRun bool
 }
 
 // Cfg computes a project's configuration.

@@ -1,0 +1,146 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/archive"
+	"corpus-git/internal/event"
+	"corpus-git/project"
+)
+
+// Upkeep looks after archives while nobody waits: it packs all but a project's newest one, removes what the limits do not
+// keep, and measures what is left. A project is due when one of its deployments has ended, and from time to time, so that
+// failures expire by themselves. Each project has its own goroutine while it is due; the stores take turns (archive.Background)
+// and stand still while a deployment of theirs runs (archive.Store.Pause).
+//
+// A crash leaves archives whole, each in one of its two forms; the next start sweeps the other. All methods are safe for
+// concurrent use. Fields are set before Start.
+type Upkeep struct {
+	Archives func(project.Name) *archive.Store
+	// Retention says what stays of a project now.
+	Retention func(ctx context.Context, name project.Name) (project.Retention, error)
+	// Projects are all that have archives; they are due at the start and each time Every has passed.
+	Projects func(ctx context.Context) ([]project.Name, error)
+	Every    time.Duration
+	Log      zerolog.Logger
+
+	mu   sync.Mutex
+	ctx  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
+	stop context.CancelFunc
+	due  map[project.Name]bool // true: once more
+	done sync.WaitGroup
+}
+
+// Start makes all projects due, and again and again. Call it once, after recovery.
+func (u *Upkeep) Start() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ctx, u.stop = context.WithCancel(context.Background())
+	u.due = map[project.Name]bool{}
+	ctx := u.ctx
+	u.done.Go(func() {
+		tick := time.NewTicker(u.Every)
+		defer tick.Stop()
+		for {
+			all, err := u.Projects(ctx)
+			if err != nil && ctx.Err() == nil {
+				u.Log.Warn().Err(err).Msg("look for archives to pack")
+			}
+			for _, name := range all {
+				u.Due(name)
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// Due has the archives of a project looked after, soon. It returns at once. Before Start and after Stop it does nothing:
+// the next start sees to all.
+func (u *Upkeep) Due(name project.Name) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ctx == nil || u.ctx.Err() != nil {
+		return
+	}
+	if _, runs := u.due[name]; runs {
+		u.due[name] = true
+		return
+	}
+	u.due[name] = false
+	ctx := u.ctx
+	u.done.Go(func() {
+		for again := true; again; again = u.again(name) {
+			u.look(ctx, name)
+		}
+	})
+}
+
+func (u *Upkeep) again(name project.Name) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.due[name] && u.ctx.Err() == nil {
+		u.due[name] = false
+		return true
+	}
+	delete(u.due, name)
+	return false
+}
+
+// Stop ends what is under way, which takes as long as one block of a file, and waits for it no longer than patience. It
+// reports whether all has ended; what has not may be left alone: it is as safe as after a crash.
+func (u *Upkeep) Stop(patience time.Duration) bool {
+	u.mu.Lock()
+	stop := u.stop
+	u.mu.Unlock()
+	if stop == nil {
+		return true
+	}
+	stop()
+	ended := make(chan struct{})
+	go func() {
+		u.done.Wait()
+		close(ended)
+	}()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// look looks after one project once.
+func (u *Upkeep) look(ctx context.Context, name project.Name) {
+	log := u.Log.With().Str("project", name.String()).Logger()
+	keep, err := u.Retention(ctx, name)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.Warn().Err(err).Msg("archives stay as they are: what to keep is not known")
+		}
+		return
+	}
+	got, err := u.Archives(name).Compact(ctx, RetentionPolicy(keep))
+	for _, r := range got.Refused {
+		log.Warn().Str("archive", r.ID).Str("why", r.Why).Msg("an archive stays a folder")
+	}
+	if n := len(got.Packed); n > 0 {
+		log.Info().Int("archives", n).Str("freed", event.Bytes(got.Freed)).Msg("packed archives")
+	}
+	for _, a := range got.Rotation.Removed {
+		log.Info().Str("archive", a.ID).Str("freed", event.Bytes(a.Own)).Msg("removed an archive that the limits do not keep")
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		log.Warn().Err(err).Msg("look after archives")
+	}
+}
