@@ -289,20 +289,15 @@ func (c *compiler) document(ctx context.Context, f fileroot.File, src *source, r
 		switch {
 		case kind == "jinja" && i == 0:
 			c.inputs = append(c.inputs, rendered{f, raw})
-			out, err := c.renderer.SLS(ctx, f, src.sls, raw)
+			out, lines, err := c.renderer.SLS(ctx, f, src.sls, raw)
 			if err != nil {
 				return nil, c.jinjaError(ctx, err)
 			}
-			text = out
+			text, src.from = out, lines
 		case kind == "yaml" && i == len(pipeline)-1:
 		default:
 			return nil, need(pos{src, 0}, Need{File: src.display, Line: 1, Text: src.lines[0], What: "the renderer " + step})
 		}
-	}
-	lines := strings.Split(text, "\n")
-	src.toSource = alignLines(src.lines, lines)
-	if text == raw {
-		src.toSource = func(l int) int { return l }
 	}
 	doc, err := saltyaml.Parse(f.Display(), []byte(text), saltyaml.Options{})
 	if err != nil {

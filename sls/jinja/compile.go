@@ -329,34 +329,36 @@ func (c *compiler) output(x *outputNode, s *scope) stmt {
 		return nil
 	}
 	type item struct {
-		text string
-		e    expr
-		line int
+		text   string
+		pieces []piece // that text is made of
+		e      expr
+		line   int
 	}
 	var items []item
-	text := func(t string) {
-		if n := len(items); n > 0 && items[n-1].e == nil {
-			items[n-1].text += t
-			return
+	text := func(t string, line int, own bool) {
+		if n := len(items); n == 0 || items[n-1].e != nil {
+			items = append(items, item{})
 		}
-		items = append(items, item{text: t})
+		last := &items[len(items)-1]
+		last.text += t
+		last.pieces = append(last.pieces, piece{t, line, own})
 	}
 	for _, n := range x.nodes {
 		switch k := n.(type) {
 		case *dataNode:
-			text(k.text)
+			text(k.text, k.pos(), true)
 			continue
 		case *constNode:
-			text(py.Str(k.val))
+			text(py.Str(k.val), k.pos(), false)
 			continue
 		}
 		line := c.mark(n)
-		items = append(items, item{"", c.expr(n, s), line})
+		items = append(items, item{e: c.expr(n, s), line: line})
 	}
 	check := s.outputCheck
 	if len(items) == 1 && items[0].e == nil && !check {
-		t := items[0].text
-		return func(f *frame) error { return f.write(t) }
+		it := items[0]
+		return func(f *frame) error { return f.writeText(it.text, it.pieces) }
 	}
 	return func(f *frame) error {
 		if check && f.extend != nil {
@@ -368,12 +370,13 @@ func (c *compiler) output(x *outputNode, s *scope) stmt {
 		for i := range items {
 			it := &items[i]
 			if it.e == nil {
-				if err := f.write(it.text); err != nil {
+				if err := f.writeText(it.text, it.pieces); err != nil {
 					return err
 				}
 				continue
 			}
 			f.line = it.line
+			before := f.rt.captures()
 			v, err := it.e(f)
 			if err != nil {
 				return err
@@ -384,7 +387,7 @@ func (c *compiler) output(x *outputNode, s *scope) stmt {
 					return err
 				}
 			}
-			if err := f.write(str); err != nil {
+			if err := f.writeValue(str, before); err != nil {
 				return err
 			}
 		}
@@ -509,6 +512,7 @@ func (c *compiler) filterBlock(x *filterBlockNode, s *scope) stmt {
 		if err := enter(f); err != nil {
 			return err
 		}
+		before := f.rt.captures()
 		text, err := f.capture(func() error { return body(f) })
 		if err != nil {
 			return err
@@ -523,7 +527,7 @@ func (c *compiler) filterBlock(x *filterBlockNode, s *scope) stmt {
 			return err
 		}
 		leave(f)
-		return f.write(str)
+		return f.writeValue(str, before)
 	}
 }
 

@@ -90,23 +90,24 @@ func (c *compiler) recursiveLoop(code *loopCode, iter expr, fn *function) stmt {
 			for i := range g.vars {
 				g.vars[i] = missing
 			}
-			out := &buffer{charge: true}
+			out := rt.newBuffer()
 			g.out = out
 			if err := code.run(g, iterable, recurse, depth); err != nil {
 				return nil, locate(err, t.display, g.line)
 			}
-			return string(out.b), nil
+			return rt.captured(out), nil
 		}
 		f.line = code.line
 		v, err := iter(f)
 		if err != nil {
 			return err
 		}
+		before := f.rt.captures()
 		text, err := recurse(v, 0)
 		if err != nil {
 			return err
 		}
-		return f.write(text.(string))
+		return f.writeValue(text.(string), before)
 	}
 }
 

@@ -104,6 +104,7 @@ func (c *compiler) callBlock(x *callBlockNode, s *scope) stmt {
 		if err := f.step(); err != nil {
 			return err
 		}
+		before := f.rt.captures()
 		v, err := call(f, &macro{code: code, def: f})
 		if err != nil {
 			return err
@@ -112,7 +113,7 @@ func (c *compiler) callBlock(x *callBlockNode, s *scope) stmt {
 		if err != nil {
 			return err
 		}
-		return f.write(str)
+		return f.writeValue(str, before)
 	}
 }
 
@@ -278,7 +279,7 @@ func (c *compiler) include(x *includeNode, s *scope) stmt {
 		if err != nil {
 			return err
 		}
-		return f.write(m.body)
+		return f.writeLines(m.body, m.line)
 	}
 }
 

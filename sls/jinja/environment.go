@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"corpus-git/internal/py"
 )
@@ -107,8 +108,7 @@ type Environment struct {
 	loader          Loader
 	filters         map[string]FilterFunc
 	tests           map[string]TestFunc
-	globals         map[string]any
-	contextFuncs    map[string]ContextFunc
+	globals         map[string]any // with the context functions
 	loaders         map[string]DataLoader
 	strict          bool
 	contextIsGlobal bool
@@ -125,7 +125,6 @@ func New(o Options) *Environment {
 		loader: o.Loader, loaders: o.DataLoaders, strict: o.StrictUndefined, contextIsGlobal: o.ContextIsGlobal,
 		limits: o.Limits, cache: map[string]*Template{},
 		filters: map[string]FilterFunc{}, tests: map[string]TestFunc{}, globals: map[string]any{},
-		contextFuncs: map[string]ContextFunc{},
 	}
 	e.limits.defaults()
 	or := func(s, d string) string {
@@ -153,10 +152,9 @@ func New(o Options) *Environment {
 		e.tests[n] = t
 	}
 	for n, f := range o.ContextFuncs {
-		e.contextFuncs[n] = f
+		e.globals[n] = &contextFunc{n, f}
 	}
 	for n, v := range o.Globals {
-		delete(e.contextFuncs, n)
 		e.globals[n] = v
 	}
 	return e
@@ -172,7 +170,7 @@ func loadFilter(load DataLoader) FilterFunc {
 	}
 }
 
-// Template is a compiled template. It holds no state of a render.
+// Template is a compiled template. It holds no state of a render but the size of the last output, as a hint.
 type Template struct {
 	env     *Environment
 	name    string
@@ -180,6 +178,7 @@ type Template struct {
 	src     string
 	ast     *templateNode
 	code    *templateCode
+	size    atomic.Int64 // of the last output
 }
 
 // Parse compiles a template given as text; name is what errors call it. Nothing is cached. An error is an *Error.
@@ -239,38 +238,37 @@ func (e *Environment) Get(ctx context.Context, name string) (*Template, error) {
 // Render runs the template with the variables; their keys are strings. It ends within the environment's limits, or
 // when ctx does. An error is an *Error; the output until then is lost.
 func (t *Template) Render(ctx context.Context, vars *py.Dict) (string, error) {
+	return t.render(t.newRender(ctx, vars))
+}
+
+// RenderLines is Render that also tells where each line of the output came from.
+func (t *Template) RenderLines(ctx context.Context, vars *py.Dict) (string, *Lines, error) {
 	rt, global := t.newRender(ctx, vars)
+	rt.texts, rt.out.lines = &captures{}, &Lines{}
+	text, err := t.render(rt, global)
+	return text, rt.out.lines, err
+}
+
+func (t *Template) render(rt *render, global *names) (string, error) {
+	rt.out.b.Grow(int(t.size.Load()))
 	if err := t.run(rt, newContext(rt, t, global), &rt.out); err != nil {
 		return "", err
 	}
-	return string(rt.out.b), nil
+	text := rt.out.b.String()
+	t.size.Store(int64(len(text)))
+	return text, nil
 }
 
-func (t *Template) newRender(ctx context.Context, vars *py.Dict) (*render, map[string]any) {
+// newRender begins a render; the names are those of the template that is rendered.
+func (t *Template) newRender(ctx context.Context, vars *py.Dict) (*render, *names) {
 	e := t.env
-	rt := &render{env: e, ctx: ctx, modules: map[*Template]*module{}}
+	rt := &render{env: e, ctx: ctx, modules: map[*Template]*module{}, globals: &names{own: e.globals}}
 	rt.ops = py.NewOps(ctx, e.limits.Fuel, e.limits.Memory)
-	rt.globals = make(map[string]any, len(e.globals)+vars.Len())
-	for n, v := range e.globals {
-		rt.globals[n] = v
+	global := &names{dict: vars, outer: rt.globals}
+	if e.contextIsGlobal {
+		rt.globals = global
 	}
-	for n, fn := range e.contextFuncs {
-		rt.globals[n] = &contextFunc{name: n, fn: fn}
-	}
-	all := rt.globals
-	if !e.contextIsGlobal {
-		all = make(map[string]any, len(rt.globals)+vars.Len())
-		for n, v := range rt.globals {
-			all[n] = v
-		}
-	}
-	vars.Range(func(k, v any) bool {
-		if s, ok := k.(string); ok {
-			all[s] = v
-		}
-		return true
-	})
-	return rt, all
+	return rt, global
 }
 
 // Module runs the template and gives the variables and macros that its top level exports, by name; it is for

@@ -8,6 +8,7 @@ import (
 
 func builtinGlobals(e *Environment) {
 	limit := e.limits.Range
+	see := func(name string, fn ContextFunc) { e.globals[name] = &contextFunc{name, fn} }
 	e.globals["range"] = py.NewFunc("range", func(_ context.Context, args []any, kw *py.Dict) (any, error) {
 		if kw.Len() > 0 {
 			return nil, py.Errorf(py.TypeError, "range() takes no keyword arguments")
@@ -26,17 +27,17 @@ func builtinGlobals(e *Environment) {
 		}
 		return r, nil
 	})
-	e.contextFuncs["dict"] = func(c *Context, args []any, kw *py.Dict) (any, error) { return makeDict(c, "dict", args, kw) }
-	e.contextFuncs["namespace"] = func(c *Context, args []any, kw *py.Dict) (any, error) {
+	see("dict", func(c *Context, args []any, kw *py.Dict) (any, error) { return makeDict(c, "dict", args, kw) })
+	see("namespace", func(c *Context, args []any, kw *py.Dict) (any, error) {
 		d, err := makeDict(c, "namespace", args, kw)
 		if err != nil {
 			return nil, err
 		}
 		return &namespace{d}, nil
-	}
-	e.contextFuncs["lipsum"] = func(*Context, []any, *py.Dict) (any, error) {
+	})
+	see("lipsum", func(*Context, []any, *py.Dict) (any, error) {
 		return nil, raise(ClassUnsupported, "lipsum is not supported: its text is random")
-	}
+	})
 	e.globals["cycler"] = py.NewFunc("cycler", func(_ context.Context, args []any, kw *py.Dict) (any, error) {
 		if kw.Len() > 0 {
 			return nil, py.Errorf(py.TypeError, "cycler() takes no keyword arguments")
@@ -46,7 +47,7 @@ func builtinGlobals(e *Environment) {
 		}
 		return &cycler{items: args}, nil
 	})
-	e.contextFuncs["joiner"] = func(c *Context, args []any, kw *py.Dict) (any, error) {
+	see("joiner", func(c *Context, args []any, kw *py.Dict) (any, error) {
 		a, err := py.Bind("joiner", args, kw, 0, "sep")
 		if err != nil {
 			return nil, err
@@ -55,7 +56,7 @@ func builtinGlobals(e *Environment) {
 			a[0] = ", "
 		}
 		return &joiner{sep: a[0]}, nil
-	}
+	})
 }
 
 func makeDict(c *Context, fn string, args []any, kw *py.Dict) (*py.Dict, error) {

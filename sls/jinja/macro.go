@@ -125,12 +125,12 @@ func (m *macro) Call(_ context.Context, args []any, kw *py.Dict) (any, error) {
 	} else if len(args) > len(c.args) {
 		return nil, py.Errorf(py.TypeError, "macro %s takes not more than %d argument(s)", m.quoted(), len(c.args))
 	}
-	out := &buffer{charge: true}
+	out := rt.newBuffer()
 	f.out = out
 	if err := c.body(f); err != nil {
 		return nil, locate(err, f.tmpl.display, f.line)
 	}
-	return string(out.b), nil
+	return rt.captured(out), nil
 }
 
 func (m *macro) quoted() string {

@@ -14,8 +14,9 @@ var missing any = missingType{}
 
 // buffer collects output.
 type buffer struct {
-	b      []byte
-	charge bool // captured text is a value, and is charged as one
+	b      strings.Builder
+	charge bool   // captured text is a value, and is charged as one
+	lines  *Lines // nil where nobody asks for them
 }
 
 // render is the state of one render.
@@ -23,10 +24,29 @@ type render struct {
 	env     *Environment
 	ctx     context.Context
 	ops     *py.Ops
-	globals map[string]any
+	globals *names
 	modules map[*Template]*module
 	depth   int
 	out     buffer
+	texts   *captures // nil where nobody asks for lines
+}
+
+// newBuffer is the output of something that gives text as a value.
+func (rt *render) newBuffer() *buffer {
+	b := &buffer{charge: true}
+	if rt.texts != nil {
+		b.lines = &Lines{}
+	}
+	return b
+}
+
+// captured is the text of such a buffer.
+func (rt *render) captured(b *buffer) string {
+	s := b.b.String()
+	if rt.texts != nil {
+		rt.texts.add(s, b.lines)
+	}
+	return s
 }
 
 // frame is one running function of a template.
@@ -44,10 +64,57 @@ type frame struct {
 // step charges one statement.
 func (f *frame) step() error { return f.rt.ops.Step(1) }
 
-// write appends to the frame's output.
+// write appends the value of a tag to the frame's output.
 func (f *frame) write(s string) error {
+	if err := f.append(s); err != nil {
+		return err
+	}
+	if f.out.lines != nil {
+		f.out.lines.write(s, f.tmpl, f.line, false)
+	}
+	return nil
+}
+
+// writeText appends text of the template.
+func (f *frame) writeText(s string, pieces []piece) error {
+	if err := f.append(s); err != nil {
+		return err
+	}
+	if f.out.lines != nil {
+		for _, p := range pieces {
+			f.out.lines.write(p.text, f.tmpl, p.line, p.own)
+		}
+	}
+	return nil
+}
+
+// writeValue appends what a tag evaluated to; before is the number of captures when it began to.
+func (f *frame) writeValue(s string, before int) error {
+	if f.out.lines != nil {
+		if lines := f.rt.texts.find(s, before); lines != nil {
+			return f.writeLines(s, lines)
+		}
+	}
+	return f.write(s)
+}
+
+// writeLines appends a text whose lines are known; they may be nil.
+func (f *frame) writeLines(s string, lines *Lines) error {
+	if lines == nil {
+		return f.write(s)
+	}
+	if err := f.append(s); err != nil {
+		return err
+	}
+	if f.out.lines != nil {
+		f.out.lines.splice(lines)
+	}
+	return nil
+}
+
+func (f *frame) append(s string) error {
 	o := f.out
-	if len(o.b)+len(s) > f.rt.env.limits.Output {
+	if o.b.Len()+len(s) > f.rt.env.limits.Output {
 		return raise(ClassLimit, "the template's output is too large")
 	}
 	if o.charge {
@@ -55,16 +122,24 @@ func (f *frame) write(s string) error {
 			return err
 		}
 	}
-	o.b = append(o.b, s...)
+	o.b.WriteString(s)
 	return nil
+}
+
+// captures is the number of texts captured so far.
+func (rt *render) captures() int {
+	if rt.texts == nil {
+		return 0
+	}
+	return rt.texts.n
 }
 
 // capture runs fn with an output of its own and gives what it wrote.
 func (f *frame) capture(fn func() error) (string, error) {
 	old := f.out
-	f.out = &buffer{charge: true}
+	f.out = f.rt.newBuffer()
 	err := fn()
-	s := string(f.out.b)
+	s := f.rt.captured(f.out)
 	f.out = old
 	return s, err
 }
@@ -86,13 +161,13 @@ type Context struct {
 	rt       *render
 	tmpl     *Template
 	name     string
-	parent   map[string]any
+	parent   *names
 	vars     map[string]any
 	exported map[string]bool
 	blocks   map[string][]*blockCode
 }
 
-func newContext(rt *render, t *Template, parent map[string]any) *Context {
+func newContext(rt *render, t *Template, parent *names) *Context {
 	c := &Context{rt: rt, tmpl: t, name: t.name, parent: parent, vars: map[string]any{}, exported: map[string]bool{}}
 	c.blocks = make(map[string][]*blockCode, len(t.code.blocks))
 	for n, b := range t.code.blocks {
@@ -106,47 +181,47 @@ func (c *Context) lookup(name string) any {
 	if v, ok := c.vars[name]; ok {
 		return v
 	}
-	if v, ok := c.parent[name]; ok {
-		return v
+	return c.parent.lookup(name)
+}
+
+// names are variables by name, in layers that are not written to: first own, then dict, then those of outer.
+type names struct {
+	own   map[string]any
+	dict  *py.Dict
+	outer *names
+}
+
+func (n *names) lookup(name string) any {
+	for ; n != nil; n = n.outer {
+		if v, ok := n.own[name]; ok {
+			return v
+		}
+		if v, ok := n.dict.GetStr(name); ok {
+			return v
+		}
 	}
 	return missing
 }
 
-// all are the variables in one map, which must not be written to.
-func (c *Context) all() map[string]any {
-	if len(c.vars) == 0 {
+// with gives all variables as they are now and, on top of them, those of a scope that have a value.
+func (c *Context) with(f *frame, locals []localVar) *names {
+	if len(c.vars) == 0 && len(locals) == 0 {
 		return c.parent
 	}
-	out := make(map[string]any, len(c.parent)+len(c.vars))
-	for k, v := range c.parent {
-		out[k] = v
-	}
+	own := make(map[string]any, len(c.vars)+len(locals))
 	for k, v := range c.vars {
-		out[k] = v
-	}
-	return out
-}
-
-// with gives all variables and, on top of them, those of a scope that have a value.
-func (c *Context) with(f *frame, locals []localVar) map[string]any {
-	all := c.all()
-	if len(locals) == 0 {
-		return all
-	}
-	out := make(map[string]any, len(all)+len(locals))
-	for k, v := range all {
-		out[k] = v
+		own[k] = v
 	}
 	for _, l := range locals {
 		if v := f.get(l.ref); v != missing {
-			out[l.name] = v
+			own[l.name] = v
 		}
 	}
-	return out
+	return &names{own: own, outer: c.parent}
 }
 
 // derived is a context of its own with more variables, for a scoped block.
-func (c *Context) derived(vars map[string]any) *Context {
+func (c *Context) derived(vars *names) *Context {
 	d := &Context{rt: c.rt, tmpl: c.tmpl, name: c.name, parent: vars, vars: map[string]any{}, exported: map[string]bool{}}
 	d.blocks = make(map[string][]*blockCode, len(c.blocks))
 	for k, v := range c.blocks {
@@ -181,6 +256,7 @@ func (f *frame) set(r varRef, v any) {
 type module struct {
 	name string
 	body string
+	line *Lines // of body
 	vars map[string]any
 }
 
@@ -200,13 +276,13 @@ func (m *module) Attr(name string) (any, bool, error) {
 }
 
 // module runs a template for its variables.
-func (rt *render) module(t *Template, vars map[string]any) (*module, error) {
+func (rt *render) module(t *Template, vars *names) (*module, error) {
 	ctx := newContext(rt, t, vars)
-	out := &buffer{charge: true}
+	out := rt.newBuffer()
 	if err := t.run(rt, ctx, out); err != nil {
 		return nil, err
 	}
-	m := &module{name: t.name, body: string(out.b), vars: make(map[string]any, len(ctx.exported))}
+	m := &module{name: t.name, body: rt.captured(out), line: out.lines, vars: make(map[string]any, len(ctx.exported))}
 	for n := range ctx.exported {
 		m.vars[n] = ctx.vars[n]
 	}
@@ -297,11 +373,11 @@ func (b *blockRef) Call(_ context.Context, args []any, kw *py.Dict) (any, error)
 	if len(args) > 0 || kw.Len() > 0 {
 		return nil, py.Errorf(py.TypeError, "BlockReference.__call__() takes 1 positional argument but more were given")
 	}
-	out := &buffer{charge: true}
+	out := b.ctx.rt.newBuffer()
 	if err := b.stack[b.depth].run(b.ctx, out); err != nil {
 		return nil, err
 	}
-	return string(out.b), nil
+	return b.ctx.rt.captured(out), nil
 }
 
 // templateRef is `self`: the blocks of the template.
@@ -335,9 +411,6 @@ func (c *Context) super(name string, current *blockCode) any {
 	}
 	return c.rt.env.undefinedHint("there is no parent block called " + quote(name) + ".")
 }
-
-// Vars gives the variables that a template sees, for functions that need them (see ContextFunc).
-func (c *Context) Vars() map[string]any { return c.all() }
 
 // Ops is the budget of the running render.
 func (c *Context) Ops() *py.Ops { return c.rt.ops }

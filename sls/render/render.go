@@ -142,13 +142,13 @@ func Vars(file, sls string) *py.Dict {
 	return v
 }
 
-// SLS renders an SLS file.
-func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (string, error) {
+// SLS renders an SLS file, and tells which line of which template made each line of the text.
+func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (string, *jinja.Lines, error) {
 	t, err := r.j.Parse(f.Display(), src)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return t.Render(ctx, Vars(f.Path, sls))
+	return t.RenderLines(ctx, Vars(f.Path, sls))
 }
 
 // Text renders a template of a file state. name is how errors call it. As in Salt, such a template does not see
