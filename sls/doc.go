@@ -13,8 +13,8 @@
 // Concurrency: an Input is read only; several goroutines may use one Runner. One Apply runs its
 // states one after the other.
 //
-// A crash leaves what the states did so far; file.managed writes a temporary file beside its
-// target and renames it, so a file is the old one or the new one.
+// A crash leaves what the states did so far. A managed file is the old one or the new one; what
+// the crash left of the new one has no name, or is removed by the next run that writes it.
 //
 // The reference for what SLS means is the Salt documentation: "State System Reference",
 // "Highstate data structure definitions", "Requisites and Other Global State Arguments".

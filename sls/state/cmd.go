@@ -368,20 +368,21 @@ func cmdScript(c *Call) Return {
 		}
 		content = []byte(text)
 	}
-	dir, err := os.MkdirTemp("", "corpus-script-")
+	dir, discard, err := c.newScratchDir("corpus-script-")
 	if err != nil {
 		return Failf("%s", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer discard()
 	path := filepath.Join(dir, "script"+filepath.Ext(source))
 	if err := os.WriteFile(path, content, 0o500); err != nil {
 		return Failf("%s", err)
 	}
 	if cred, err := c.Host.CredFor(sh.RunAs); err == nil && cred != nil {
-		for _, p := range []string{dir, path} {
-			if err := os.Chown(p, cred.UID, cred.GID); err != nil {
-				return Failf("%s", err)
-			}
+		if err := os.Chown(path, cred.UID, cred.GID); err != nil {
+			return Failf("%s", err)
+		}
+		if err := os.Chmod(dir, 0o711); err != nil { // the way to the script, and no more
+			return Failf("%s", err)
 		}
 	}
 	sh.Line = path

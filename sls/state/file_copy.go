@@ -36,7 +36,7 @@ func (c *Call) copyFile(src, dst string) error {
 		sys := st.Sys().(*syscall.Stat_t)
 		uid, gid = int(sys.Uid), int(sys.Gid)
 	}
-	return replaceFile(dst, data, st.Mode()&modeBits, uid, gid)
+	return c.replaceFile(dst, data, st.Mode()&modeBits, uid, gid)
 }
 
 // copyTree copies a directory, links as links.

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,14 +55,7 @@ func fileSymlink(c *Call) Return {
 			return *done
 		}
 	}
-	// A new link is made beside the old one and renamed over it: there is always a link.
-	tmp := name + ".corpus-link"
-	_ = os.Remove(tmp)
-	if err := os.Symlink(target, tmp); err != nil {
-		return Failf("Unable to create new symlink %s -> %s: %s", name, target, why(err))
-	}
-	if err := os.Rename(tmp, name); err != nil {
-		_ = os.Remove(tmp)
+	if err := putLink(target, name); err != nil {
 		return Failf("Unable to create new symlink %s -> %s: %s", name, target, why(err))
 	}
 	ret.Comment = "Created new symlink " + name + " -> " + target
@@ -70,6 +65,24 @@ func fileSymlink(c *Call) Return {
 		ret.Comment += ", but was unable to set ownership to " + o.userName + ":" + o.grpName
 	}
 	return ret
+}
+
+// putLink makes a link; one that is there is replaced by a rename, so that there is always a link.
+func putLink(target, name string) error {
+	err := os.Symlink(target, name)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	tmp := name + ".corpus-link"
+	_ = os.Remove(tmp)
+	if err := os.Symlink(target, tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, name); err != nil {
+		_ = os.Remove(tmp)
+		return err
+	}
+	return nil
 }
 
 // linkOwner fills in what Salt takes where user or group is not given: who runs this, and their group.

@@ -169,11 +169,11 @@ func (c *Call) checkCmd(m managed) (Return, bool) {
 	if old, err := os.ReadFile(m.path); err == nil && bytes.Equal(old, m.data) {
 		return Return{}, true
 	}
-	tmp, err := os.CreateTemp(c.str("tmp_dir", ""), "corpus-check-*"+c.str("tmp_ext", ""))
+	tmp, err := c.newScratch(c.str("tmp_dir", ""), "corpus-check-", c.str("tmp_ext", ""))
 	if err != nil {
 		return Failf("Unable to check_cmd file: %s", why(err)), false
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
+	defer tmp.discard()
 	_, err = tmp.Write(m.data)
 	if cerr := tmp.Close(); err == nil {
 		err = cerr
@@ -281,7 +281,7 @@ func (c *Call) writeNew(path string, m managed) error {
 	if m.owner.group != nil && *m.owner.group != c.Host.EGID {
 		gid = *m.owner.group
 	}
-	return replaceFile(path, m.data, mode, uid, gid)
+	return c.replaceFile(path, m.data, mode, uid, gid)
 }
 
 func (c *Call) create(m *managed, ret *Return) string {

@@ -165,39 +165,6 @@ func (c *Call) enforce(path string, o owner, mode *fs.FileMode, follow bool) (*p
 	return changes, nil
 }
 
-// replaceFile writes a file so that it is the old one or the new one at every moment: a temporary file beside
-// it, then a rename. The new file has the owner and mode of the old one, or those given.
-func replaceFile(path string, data []byte, mode fs.FileMode, uid, gid int) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".corpus-*")
-	if err != nil {
-		return err
-	}
-	name := tmp.Name()
-	fail := func(err error) error {
-		_ = tmp.Close()
-		_ = os.Remove(name)
-		return err
-	}
-	if _, err := tmp.Write(data); err != nil {
-		return fail(err)
-	}
-	if uid >= 0 || gid >= 0 {
-		if err := tmp.Chown(uid, gid); err != nil {
-			return fail(err)
-		}
-	}
-	if err := tmp.Chmod(mode); err != nil {
-		return fail(err)
-	}
-	if err := tmp.Close(); err != nil {
-		return fail(err)
-	}
-	if err := os.Rename(name, path); err != nil {
-		return fail(err)
-	}
-	return nil
-}
-
 // rewrite replaces the content of an existing file and keeps its owner and mode.
 func (c *Call) rewrite(path string, data []byte) error {
 	st, err := os.Stat(path)
@@ -216,7 +183,7 @@ func (c *Call) rewrite(path string, data []byte) error {
 			return os.WriteFile(real, data, st.Mode().Perm())
 		}
 	}
-	return replaceFile(real, data, st.Mode()&modeBits, uid, gid)
+	return c.replaceFile(real, data, st.Mode()&modeBits, uid, gid)
 }
 
 // newMode is the mode of a file that is made without one.
