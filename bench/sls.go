@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,21 +21,18 @@ const (
 	slsSteps    = 5
 	slsPerStep  = 20 // states: 16 file.managed and 4 cmd.run
 	slsSaltRuns = 3
+	slsSome     = 1_000
 	slsMany     = 10_000
+	slsPatience = 4 * time.Minute // with Salt, for 10,000 files
 )
 
 // benchSLS applies 5 steps of 20 states with the built-in runner, with all steps in one Salt process, and with one
-// salt-call for each step; and 10,000 file states with the built-in runner and in one Salt process. Salt is found by
-// SALT_CALL, a path, or in PATH.
+// salt-call for each step.
 func benchSLS(l *lab) error {
-	salt := os.Getenv("SALT_CALL")
-	if salt == "" {
-		salt = sls.FindSaltCall(os.Environ())
+	b, err := newSLSBench(l)
+	if err != nil {
+		return err
 	}
-	if salt == "" {
-		return fmt.Errorf("there is no salt-call: pip install salt into a virtual environment, and name its salt-call in SALT_CALL")
-	}
-	root := l.path("salt")
 	var names []string
 	for i := range slsSteps {
 		name := fmt.Sprintf("%d00_step", i+1)
@@ -46,42 +44,101 @@ func benchSLS(l *lab) error {
 		for j := range 4 {
 			text += fmt.Sprintf("cmd-%d:\n  cmd.run:\n    - name: 'true'\n", j)
 		}
-		if err := writeFile(filepath.Join(root, name+".sls"), text, 0o644); err != nil {
+		if err := writeFile(filepath.Join(b.root, name+".sls"), text, 0o644); err != nil {
 			return err
 		}
 	}
-	many := "{% for i in range(" + fmt.Sprint(slsMany) + ") %}\nf{{ i }}:\n  file.managed:\n    - name: " + l.dir + "/many/{{ i }}\n    - makedirs: true\n    - contents: number {{ i }}\n{% endfor %}\n"
-	if err := writeFile(filepath.Join(root, "many.sls"), many, 0o644); err != nil {
-		return err
-	}
-	b := &slsBench{lab: l, root: root, salt: salt, host: host.New(execx.OS{}), grains: grains.Collect(grains.Source{})}
-
-	builtin := func() (sls.Runner, func() error) { return &sls.Builtin{}, func() error { return nil } }
-	process := func() (sls.Runner, func() error) {
-		s := saltproc.New(salt, l.path(fmt.Sprintf("process-%d", time.Now().UnixNano())))
-		return s, s.Close
-	}
-	single := func() (sls.Runner, func() error) { return &perStep{b}, func() error { return nil } }
-
 	fmt.Printf("%d steps, %d states\n", slsSteps, slsSteps*slsPerStep)
 	for _, peer := range []struct {
 		name string
 		open func() (sls.Runner, func() error)
-	}{{"all steps in one Salt process", process}, {"one salt-call for each step", single}} {
-		if _, err := compare(slsSaltRuns, b.clear, "corpus-git, built-in runner", b.run(builtin, names...), peer.name, b.clearThen(b.run(peer.open, names...))); err != nil {
+	}{{"all steps in one Salt process", b.process}, {"one salt-call for each step", b.single}} {
+		if _, err := compare(slsSaltRuns, b.clear, "corpus-git, built-in runner", b.run(b.builtin, names...), peer.name, b.clearThen(b.run(peer.open, names...))); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("%d file states\n", slsMany)
-	_, err := compare(1, b.clear, "corpus-git, built-in runner", b.run(builtin, "many"), "one Salt process", b.clearThen(b.run(process, "many")))
-	return err
+	return nil
 }
 
+// benchFiles applies one step of 1,000, then of 10,000 file states with the built-in runner and in one Salt process:
+// all files new, then all of them right already.
+func benchFiles(l *lab) error {
+	b, err := newSLSBench(l)
+	if err != nil {
+		return err
+	}
+	for _, n := range []int{slsSome, slsMany} {
+		text := fmt.Sprintf("{%% for i in range(%d) %%}\nf{{ i }}:\n  file.managed:\n    - name: %s/many/{{ i }}\n    - makedirs: true\n    - contents: number {{ i }}\n{%% endfor %%}\n", n, l.dir)
+		if err := writeFile(filepath.Join(b.root, "many.sls"), text, 0o644); err != nil {
+			return err
+		}
+		var ours [2]time.Duration
+		for i := range 3 { // the first is not counted
+			if err := b.clear(i); err != nil {
+				return err
+			}
+			for j := range ours {
+				if ours[j], err = timed(b.run(b.builtin, "many")); err != nil {
+					return err
+				}
+			}
+		}
+		if err := b.clear(0); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), slsPatience)
+		r, end := b.process()
+		for j, what := range []string{"new files", "files that are right"} {
+			t, err := timed(func() error { return b.apply(ctx, r, "many") })
+			switch {
+			case ctx.Err() != nil:
+				fmt.Printf("%6d %-22s corpus-git %9.1f ms   one Salt process: more than %s\n", n, what, ms(ours[j]), slsPatience)
+			case err != nil:
+				cancel()
+				return errors.Join(err, end())
+			default:
+				fmt.Printf("%6d %-22s corpus-git %9.1f ms   one Salt process %9.1f ms   ratio %.4f\n", n, what, ms(ours[j]), ms(t), ours[j].Seconds()/t.Seconds())
+			}
+		}
+		cancel()
+		if err := end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slsBench holds what both runners share.
 type slsBench struct {
 	*lab
 	root, salt string
 	host       *host.Host
 	grains     *py.Dict
+}
+
+// newSLSBench finds Salt by SALT_CALL, a path, or in PATH.
+func newSLSBench(l *lab) (*slsBench, error) {
+	salt := os.Getenv("SALT_CALL")
+	if salt == "" {
+		salt = sls.FindSaltCall(os.Environ())
+	}
+	if salt == "" {
+		return nil, fmt.Errorf("there is no salt-call: pip install salt into a virtual environment, and name its salt-call in SALT_CALL")
+	}
+	return &slsBench{lab: l, root: l.path("salt"), salt: salt, host: host.New(execx.OS{}), grains: grains.Collect(grains.Source{})}, nil
+}
+
+func (b *slsBench) builtin() (sls.Runner, func() error) {
+	return &sls.Builtin{}, func() error { return nil }
+}
+
+func (b *slsBench) process() (sls.Runner, func() error) {
+	s := saltproc.New(b.salt, b.path(fmt.Sprintf("process-%d", time.Now().UnixNano())))
+	return s, s.Close
+}
+
+func (b *slsBench) single() (sls.Runner, func() error) {
+	return &perStep{b}, func() error { return nil }
 }
 
 func (b *slsBench) clear(int) error {
@@ -106,17 +163,21 @@ func (b *slsBench) clearThen(f func() error) func() error {
 func (b *slsBench) run(open func() (sls.Runner, func() error), names ...string) func() error {
 	return func() error {
 		r, end := open()
-		for _, n := range names {
-			res, err := r.Apply(context.Background(), b.input(n), sls.Discard{})
-			if err != nil {
-				return err
-			}
-			if f := res.Failed(); f != nil {
-				return fmt.Errorf("%s: state %s failed: %s", n, f.ID, f.Comment)
-			}
-		}
-		return end()
+		return errors.Join(b.apply(context.Background(), r, names...), end())
 	}
+}
+
+func (b *slsBench) apply(ctx context.Context, r sls.Runner, names ...string) error {
+	for _, n := range names {
+		res, err := r.Apply(ctx, b.input(n), sls.Discard{})
+		if err != nil {
+			return err
+		}
+		if f := res.Failed(); f != nil {
+			return fmt.Errorf("%s: state %s failed: %s", n, f.ID, f.Comment)
+		}
+	}
+	return nil
 }
 
 func (b *slsBench) input(name string) *sls.Input {
