@@ -3,13 +3,17 @@
 //
 // It owns the journal, which is the only truth about what a deployment did to a
 // project: each step of its life is appended, checksummed and fsynced before
-// the thing itself happens. It owns the hidden refs refs/corpus/deployments/<id>
-// that keep a deployment's commits, and the records and event logs.
+// the thing itself happens. It owns the hidden refs below refs/corpus/ that keep
+// the commits of deployments under way and of archives (see pins.go), and the
+// records and event logs.
 //
 // It never speaks SSH or pkt-lines and never touches the machine itself: the
 // procedures do. One deployment runs per project at a time; others wait in line,
 // first come first served. A session that ends takes nothing with it: a
 // deployment ends by itself, by its deadline, or by Cancel.
+//
+// A deployment, file by file: queue (its turn), deploy (what it is about, until
+// accepted), execute (the procedures), then commit or fail, both to the same end.
 //
 // After a crash: accepted without committing is rolled back; committing retries
 // the compare-and-swap; done is done; pins without a journal are swept. A second

@@ -102,12 +102,7 @@ func (p *Pipeline) recoverProject(ctx context.Context, name project.Name, path s
 		if err := p.finishRecorded(ctx, facts, last); err != nil {
 			return err
 		}
-		// A push that was pinned, but not yet accepted.
-		live := project.ID("")
-		if last.Result.State == project.Live {
-			live = facts.ID
-		}
-		p.sweepPins(ctx, name, live)
+		p.sweepPins(ctx, name, "") // a push that was pinned, but not yet accepted
 		return nil
 	}
 	r, err := p.reopen(ctx, project.Record{Deployment: facts, State: project.Running})

@@ -27,7 +27,9 @@ type Upkeep struct {
 	// Projects are all that have archives; they are due at the start and each time Every has passed.
 	Projects func(ctx context.Context) ([]project.Name, error)
 	Every    time.Duration
-	Log      zerolog.Logger
+	// Removed is told after archives of a project were removed; it may be nil.
+	Removed func(ctx context.Context, name project.Name)
+	Log     zerolog.Logger
 
 	mu   sync.Mutex
 	ctx  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
@@ -139,6 +141,9 @@ func (u *Upkeep) look(ctx context.Context, name project.Name) {
 	}
 	for _, a := range got.Rotation.Removed {
 		log.Info().Str("archive", a.ID).Str("freed", event.Bytes(a.Own)).Msg("removed an archive that the limits do not keep")
+	}
+	if u.Removed != nil && len(got.Rotation.Removed) > 0 {
+		u.Removed(ctx, name)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		log.Warn().Err(err).Msg("look after archives")

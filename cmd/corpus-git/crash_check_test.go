@@ -239,19 +239,44 @@ func (m *crashed) leaks() {
 			m.fail("%s is the log of no deployment", l.Name())
 		}
 	}
-	// Pins belong to an archive, or to what is live.
-	_, last := m.entries()
+	// Pins belong to an archive, and name what its tree was made from.
+	holds := map[string]archive.Commits{}
+	for _, a := range list {
+		if a.Whole {
+			holds[a.ID] = a.Held
+		}
+	}
+	pinless := map[string]bool{}
+	for id, held := range holds {
+		if held.Code != "" {
+			pinless[m.paths().ProjectGit()+" "+id] = true
+		}
+		if held.Pillar != "" {
+			pinless[m.paths().PillarGit()+" "+id] = true
+		}
+	}
 	for _, dir := range []string{m.paths().ProjectGit(), m.paths().PillarGit()} {
 		for line := range strings.Lines(m.refs(dir)) {
-			_, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
-			id, pin := strings.CutPrefix(ref, "refs/corpus/deployments/")
+			c, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+			id, pin := strings.CutPrefix(ref, "refs/corpus/archives/")
+			held, there := holds[id]
+			want := held.Code
+			if dir == m.paths().PillarGit() {
+				want = held.Pillar
+			}
 			switch {
 			case !pin && ref != "refs/heads/master":
 				m.fail("%s has %s", dir, ref)
-			case pin && !ids[id] && id != string(last):
+			case pin && !there:
 				m.fail("%s pins for nothing: %s", dir, ref)
+			case pin && c != want:
+				m.fail("%s is %s, and the archive holds %s", ref, c, want)
 			}
+			delete(pinless, dir+" "+id)
 		}
+	}
+	for id := range pinless {
+		m.fail("nothing holds the commit of an archive: %s", id)
 	}
 }
 

@@ -257,6 +257,7 @@ func (a archives) prune(ctx context.Context, name project.Name, store *archive.S
 	if err != nil {
 		return r, err
 	}
+	a.c.pipeline.SweepPins(ctx, name)
 	if a.c.serves {
 		a.c.upkeep.Due(name)
 	} else if _, err := store.Compact(ctx, policy); err != nil {

@@ -139,6 +139,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.upkeep.Removed = c.pipeline.SweepPins
 	c.registry.Repos, c.registry.Linker, c.registry.Runs = c.repos, linker{procedures.Links{FS: vfs.OS{}, Root: c.root}}, c.pipeline
 	if _, err = c.registry.Reconcile(ctx); err != nil {
 		return nil, fmt.Errorf("look for projects: %w", err)

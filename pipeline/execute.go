@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// execute runs the procedures and ends in a result, whatever happens.
+func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *Journal) project.Result {
+	d := env.Deployment
+	begun := p.cfg.Now()
+	desc, err := p.describe(ctx, d)
+	if err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("describe")
+	}
+	r.log.Append(headline(d, desc, r.redact.String))
+	for _, n := range env.Prepared.Notes {
+		r.log.Append(event.Event{Kind: event.Note, Text: n})
+	}
+	res := project.Result{Started: begun}
+	archived := false
+	for _, proc := range p.order(d) {
+		name := proc.Name()
+		if why, skip := env.Prepared.Skips(name); skip {
+			env.Note("%s skipped: %s", name, why)
+			continue
+		}
+		if err := p.procedure(ctx, j, r, env, proc); err != nil {
+			return p.fail(ctx, r, env, j, res, name, err, archived)
+		}
+		if name == procedures.NameArchive {
+			archived = true
+		}
+	}
+	return p.commit(ctx, r, env, j, res, archived)
+}
+
+// order is what runs, and in which order.
+func (p *Pipeline) order(d project.Deployment) []procedures.Procedure {
+	if d.Trigger == project.TriggerRollback {
+		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}, procedures.Fixperms{}}
+	}
+	return []procedures.Procedure{
+		procedures.Archive{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{},
+		procedures.Install{}, procedures.Fixperms{}, procedures.PostDeploy(),
+	}
+}
+
+// procedure runs one procedure between its journal entry and its event.
+func (p *Pipeline) procedure(ctx context.Context, j *Journal, r *run, env *procedures.Env, proc procedures.Procedure) error {
+	name := proc.Name()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if err := p.journal(j, Entry{Kind: Begin, Deployment: env.Deployment.ID, Procedure: name}); err != nil {
+		return err
+	}
+	r.update(func(rec *project.Record) { rec.Procedure, rec.Step, rec.Since = name, "", p.cfg.Now() })
+	env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: name, Duration: env.Usual[name]})
+	begun := p.cfg.Now()
+	err := env.Override(ctx, proc)
+	took := p.cfg.Now().Sub(begun)
+	text, lines := env.TakeSummary()
+	var step *procedures.Failure
+	switch {
+	case err == nil:
+		if name != procedures.NameInstall {
+			env.Timings = append(env.Timings, project.Timing{Name: name, Duration: took})
+		}
+		env.Report.Append(event.Event{Kind: event.ProcedureDone, Status: event.OK, Procedure: name, Duration: took, Text: text, Lines: lines})
+	case errors.As(err, &step):
+		// the step has reported itself
+	default:
+		env.Report.Append(event.Event{
+			Kind: event.Failure, Status: event.Bad, Procedure: name, Duration: took,
+			Text: fmt.Sprintf("%s  failed after %s", name, event.Rough(took)), Lines: p.explain(env.Deployment, err),
+		})
+	}
+	return err
+}
+
+// explain is an error as the pusher reads it: a server fault shows the deployment's ID, the log has the rest.
+func (p *Pipeline) explain(d project.Deployment, err error) []string {
+	if e, ok := endedBy(err); ok {
+		return []string{e.why}
+	}
+	if fault.KindOf(err) == fault.Internal {
+		p.cfg.Logger.Error().Err(err).Str("project", d.Project.String()).Str("deployment", string(d.ID)).Msg("deployment failed by the server's fault")
+	}
+	return procedures.ErrorLines(err)
+}
+
+func (p *Pipeline) describe(ctx context.Context, d project.Deployment) (*project.Description, error) {
+	repo, old, cur := project.Code, d.LiveCode, d.Code
+	if d.Repo == project.PillarRepo {
+		repo, old, cur = project.PillarRepo, d.LivePillar, d.Pillar
+	}
+	if cur == "" {
+		return nil, nil
+	}
+	desc, err := p.cfg.Repos.Describe(ctx, d.Project, repo, old, cur, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &desc, nil
+}
+
+// tracker keeps the record of a running deployment up to date while its events pass by.
+type tracker struct {
+	r   *run
+	now func() time.Time
+}
+
+// Append implements procedures.Reporter.
+func (t *tracker) Append(e event.Event) uint64 {
+	if e.Kind == event.StepStart {
+		t.r.update(func(rec *project.Record) { rec.Step, rec.Since = e.Step, t.now() })
+	}
+	return t.r.log.Append(e)
+}

@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// fail ends a deployment that did not succeed: rolled back, or as it fell where its environment is dev.
+func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Journal, res project.Result, name string, cause error, archived bool) project.Result {
+	ctx = context.WithoutCancel(ctx)
+	p.blame(&res, env, name, cause)
+	d := env.Deployment
+	keep := env.Prepared.Environment() == "dev"
+	_, skipped := env.Prepared.Skips(procedures.NameRollback)
+	if name == procedures.NameArchive {
+		// Nothing has changed yet: there is nothing to roll back.
+		res.State, res.Code, res.Pillar = project.RolledBack, d.LiveCode, d.LivePillar
+		p.end(r, env, j, &res)
+		return res
+	}
+	if err := p.journal(j, Entry{Kind: Failing, Deployment: d.ID, Procedure: name, Keep: keep || skipped || !archived, Result: &res}); err != nil {
+		p.cfg.Logger.Error().Err(err).Msg("journal")
+	}
+	res.Code, res.Pillar = d.LiveCode, d.LivePillar
+	switch {
+	case keep:
+		res.State = project.Failed
+		r.log.Append(event.Event{Kind: event.Note, Text: "environment dev: the tree stays as it fell"})
+	case skipped:
+		res.State = project.Failed
+		r.log.Append(event.Event{Kind: event.Note, Text: "rollback was skipped: the tree stays as it fell"})
+	case !archived:
+		res.State = project.Failed
+		r.log.Append(event.Event{Kind: event.Note, Text: "archive was skipped: there is nothing to roll back to, the tree stays as it fell"})
+	default:
+		p.rollback(ctx, r, env, j, &res)
+	}
+	p.end(r, env, j, &res)
+	return res
+}
+
+// blame fills in what failed and why.
+func (p *Pipeline) blame(res *project.Result, env *procedures.Env, name string, cause error) {
+	res.Procedure = name
+	res.Kind = fault.KindOf(cause).String()
+	var step *procedures.Failure
+	if errors.As(cause, &step) {
+		res.Step, res.StateID, res.Kind = step.Step, step.StateID, fault.Failed.String()
+	}
+	res.Hint = fault.HintOf(cause)
+	switch e, stopped := endedBy(cause); {
+	case stopped:
+		res.Reason = e.why
+		if e.busy {
+			res.Kind = fault.Busy.String()
+		}
+	case res.StateID != "":
+		res.Reason = fmt.Sprintf("failed in %s, state %s", res.Step, res.StateID)
+	case res.Step != "":
+		res.Reason = "failed in " + res.Step
+	default:
+		res.Reason = "failed in " + name
+	}
+	if res.Hint == "" {
+		again := ""
+		if env.Deployment.Trigger == project.TriggerPush {
+			again = " ; push the same commit again to try again"
+		}
+		res.Hint = fmt.Sprintf("see it whole with  corpus-git logs %s %s%s", env.Deployment.Project, env.Deployment.ID.Short(), again)
+	}
+}
+
+// rollback brings the archived tree back, and mends its permissions.
+func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j *Journal, res *project.Result) {
+	env.Result = *res
+	if err := p.journal(j, Entry{Kind: RollingBack, Deployment: env.Deployment.ID, Archive: env.ArchiveName}); err != nil {
+		p.cfg.Logger.Error().Err(err).Msg("journal")
+	}
+	if err := p.procedure(ctx, j, r, env, procedures.Rollback{}); err != nil {
+		res.State = project.Failed
+		res.Reason += "; the rollback failed too"
+		res.Hint = fmt.Sprintf("the tree before this deployment is in %s; put it back with  corpus-git rollback %s", env.ArchiveDir(), env.Deployment.Project)
+		return
+	}
+	res.State = project.RolledBack
+	if _, skip := env.Prepared.Skips(procedures.NameFixperms); !skip {
+		if err := p.procedure(ctx, j, r, env, procedures.Fixperms{}); err != nil {
+			r.log.Append(event.Event{Kind: event.Note, Text: "the tree is back, but its permissions could not all be mended"})
+		}
+	}
+}
+
+// refuse ends a deployment before anything ran.
+func (p *Pipeline) refuse(r *run, err error) project.Result {
+	d := r.record().Deployment
+	ctx := context.Background()
+	res := project.Result{State: project.Refused, Kind: fault.KindOf(err).String(), Hint: fault.HintOf(err)}
+	res.Code, res.Pillar = p.commitOf(ctx, d.Project, project.Code), p.commitOf(ctx, d.Project, project.PillarRepo)
+	if e, ok := endedBy(err); ok {
+		res.Reason, res.Kind = e.why, fault.Refused.String()
+		if e.busy {
+			res.Kind, res.Hint = fault.Busy.String(), "push again in a moment"
+		}
+		r.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: e.why})
+		return res
+	}
+	res.Reason = shortReason(err)
+	lines := p.explain(d, err)
+	if res.Hint != "" && len(lines) > 0 {
+		lines = lines[:len(lines)-1] // the hint has its own line
+	}
+	r.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: lines[0], Lines: lines[1:]})
+	return res
+}
+
+// shortReason is an error in one line: its place and its cause.
+func shortReason(err error) string {
+	text, _, _ := strings.Cut(procedures.Cause(err), "\n")
+	if at, ok := fault.PosOf(err); ok {
+		text = at.String() + ": " + text
+	}
+	return text
+}

@@ -1,0 +1,95 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+
+	"corpus-git/project"
+)
+
+// Pins are refs that keep commits from collection where no branch does; receive never shows them.
+//
+//	refs/corpus/deployments/<id>  what a deployment brings, from accepted until it has ended: then it is the branch's, or nobody's
+//	refs/corpus/archives/<id>     what the archive of that deployment holds, as long as it holds its tree
+//
+// An archive's commit is the branch's own when its deployment begins. A forced push, a rollback or a change of the pillar may
+// leave it without any ref later, and a rollback to that archive moves the branch there again: so it is pinned before
+// anything moves.
+const (
+	pinPrefix      = "refs/corpus/"
+	deploymentPins = pinPrefix + "deployments/"
+	archivePins    = pinPrefix + "archives/"
+)
+
+// pins are those that a deployment makes when it is accepted.
+func pins(d project.Deployment) []RefChange {
+	out := make([]RefChange, 0, 4)
+	for _, x := range []struct {
+		repo      project.Repo
+		live, new project.Commit
+	}{{project.Code, d.LiveCode, d.Code}, {project.PillarRepo, d.LivePillar, d.Pillar}} {
+		if x.new != "" && x.new != x.live {
+			out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: deploymentPins + string(d.ID), New: x.new}})
+		}
+		if x.live != "" {
+			out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: archivePins + string(d.ID), New: x.live}})
+		}
+	}
+	return out
+}
+
+// SweepPins drops the pins of what has ended and of archives that are gone or no longer hold their tree. Those of
+// deployments that run or wait stay. It may be called at any time.
+func (p *Pipeline) SweepPins(ctx context.Context, name project.Name) { p.sweepPins(ctx, name, "") }
+
+// sweepPins is SweepPins at the end of a deployment, whose own pins are no exception.
+func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended project.ID) {
+	warn := func(err error, ref string) {
+		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Str("ref", ref).Msg("drop pin")
+	}
+	found := map[project.Repo]map[string]project.Commit{}
+	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+		refs, err := p.cfg.Repos.List(ctx, name, repo, pinPrefix)
+		if err != nil {
+			continue // remote-less, or not made yet
+		}
+		found[repo] = refs
+	}
+	// In this order: a deployment that is not under way any more has its archive, if it keeps one.
+	busy := p.underWay()
+	delete(busy, ended)
+	list, err := p.cfg.Tools.Archives(name).List()
+	if err != nil {
+		warn(err, "")
+		return
+	}
+	holds := map[project.ID]bool{}
+	for _, a := range list {
+		holds[project.ID(a.ID)] = a.Whole
+	}
+	for repo, refs := range found {
+		for ref, c := range refs {
+			id, ofArchive := strings.CutPrefix(ref, archivePins)
+			if !ofArchive {
+				id = strings.TrimPrefix(ref, deploymentPins)
+			}
+			if busy[project.ID(id)] || (ofArchive && holds[project.ID(id)]) {
+				continue
+			}
+			if err := p.cfg.Repos.CompareAndSwap(ctx, name, repo, project.Change{Ref: ref, Old: c}); err != nil {
+				warn(err, ref)
+			}
+		}
+	}
+}
+
+// underWay are the deployments that run or wait.
+func (p *Pipeline) underWay() map[project.ID]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[project.ID]bool{}
+	for id := range p.byID {
+		out[id] = true
+	}
+	return out
+}
