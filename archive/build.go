@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -34,6 +35,14 @@ type builder struct {
 	trustAttrs bool
 	version    *atomic.Uint64
 	progress   func(Progress)
+	// sync makes what is written durable, nil to leave that to the caller. It runs beside the copying, each time that
+	// much more has been written: the disk has its share of the work done by the time the copying ends.
+	sync      func() error
+	syncEvery int64
+	syncing   sync.WaitGroup
+	unsynced  int64
+	syncBusy  bool
+	syncErr   error
 
 	mu      sync.Mutex
 	notes   Notes
@@ -79,10 +88,8 @@ func (b *builder) run(ctx context.Context) error {
 	if err := b.files(ctx); err != nil {
 		return err
 	}
-	for _, i := range slices.Backward(dirty) {
-		if err := b.finishDir(i); err != nil {
-			return err
-		}
+	if err := b.finishDirs(ctx, dirty); err != nil {
+		return err
 	}
 	if len(b.dropped) > 0 {
 		kept := b.entries[:0]
@@ -99,9 +106,13 @@ func (b *builder) run(ctx context.Context) error {
 // dirty gives the indexes of folders whose content or attributes are about to change, from the top.
 func (b *builder) dirty() []int {
 	touched := map[string]bool{}
+	last := ""
 	for i := range b.entries {
-		if b.acts[i] == actMake {
-			touched[path.Dir(b.entries[i].Path)] = true
+		if b.acts[i] != actMake {
+			continue
+		}
+		if d := parent(b.entries[i].Path); d != last {
+			touched[d], last = true, d
 		}
 	}
 	for _, p := range b.remove {
@@ -136,22 +147,87 @@ func (b *builder) openUp(dirty []int) error {
 	return nil
 }
 
+// parent is the folder of a path, "." for the root of a tree.
+func parent(p string) string {
+	if i := strings.LastIndexByte(p, '/'); i >= 0 {
+		return p[:i]
+	}
+	return "."
+}
+
+// mkdirs makes folders, each after the one that it lies in.
 func (b *builder) mkdirs(ctx context.Context) error {
-	c := cursor{root: b.dst}
-	defer c.close()
+	in := map[string][]string{} // names of new folders
+	var tops []string
+	made := map[string]bool{}
 	for i := range b.entries {
 		if !b.entries[i].IsDir() || b.acts[i] != actMake {
 			continue
 		}
-		if err := ctx.Err(); err != nil {
-			return err
+		p := b.entries[i].Path
+		d := parent(p)
+		if len(in[d]) == 0 && !made[d] {
+			tops = append(tops, d)
 		}
-		d, name, err := c.at(b.entries[i].Path)
+		in[d] = append(in[d], path.Base(p))
+		made[p] = true
+	}
+	work := newPool(ctx)
+	var fill func(at string) error
+	fill = func(at string) error {
+		d, err := b.dst.OpenDir(at)
 		if err != nil {
 			return err
 		}
-		if err := d.Mkdir(name, 0o700); err != nil {
-			return named(c.path, err)
+		defer func() { _ = d.Close() }() // opened for reading
+		for _, name := range in[at] {
+			if err := d.Mkdir(name, 0o700); err != nil {
+				return named(at, err)
+			}
+			if sub := path.Join(at, name); len(in[sub]) > 0 {
+				work.add(func() error { return fill(sub) })
+			}
+		}
+		return nil
+	}
+	for _, at := range tops {
+		work.add(func() error { return fill(at) })
+	}
+	return work.run(b.workers)
+}
+
+// finishDirs sets the attributes of folders whose content is in place. Folders that shut their owner out come last and from
+// the bottom, since the way to what lies in them goes through them.
+func (b *builder) finishDirs(ctx context.Context, dirty []int) error {
+	work := newPool(ctx)
+	var shut []int
+	for len(dirty) > 0 {
+		n := min(len(dirty), batchFiles)
+		batch := dirty[:n]
+		dirty = dirty[n:]
+		work.add(func() error {
+			for _, i := range batch {
+				if b.entries[i].Mode&0o700 != 0o700 {
+					continue
+				}
+				if err := b.finishDir(i); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+		for _, i := range batch {
+			if b.entries[i].Mode&0o700 != 0o700 {
+				shut = append(shut, i)
+			}
+		}
+	}
+	if err := work.run(b.workers); err != nil {
+		return err
+	}
+	for _, i := range slices.Backward(shut) {
+		if err := b.finishDir(i); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -189,11 +265,16 @@ func (b *builder) files(ctx context.Context) error {
 	for _, g := range groups {
 		p.add(func() error { return b.group(ctx, g) })
 	}
-	return p.run(b.workers)
+	err := p.run(b.workers)
+	b.syncing.Wait()
+	if err == nil {
+		err = b.syncErr
+	}
+	return err
 }
 
 func (b *builder) batch(ctx context.Context, idx []int) error {
-	src, dst := cursor{root: b.src}, cursor{root: b.dst}
+	src, dst := cursor{root: b.src}, cursor{root: b.dst, target: true}
 	defer src.close()
 	defer dst.close()
 	var bytes int64
@@ -212,7 +293,7 @@ func (b *builder) batch(ctx context.Context, idx []int) error {
 
 // group copies a file that has several names once, and links the others.
 func (b *builder) group(ctx context.Context, idx []int) error {
-	src, dst := cursor{root: b.src}, cursor{root: b.dst}
+	src, dst := cursor{root: b.src}, cursor{root: b.dst, target: true}
 	defer src.close()
 	defer dst.close()
 	leader := -1
@@ -268,8 +349,24 @@ func (b *builder) report(files, bytes int64) {
 	defer b.mu.Unlock()
 	b.done.Files += files
 	b.done.Bytes += bytes
+	b.unsynced += bytes
+	if b.sync != nil && b.unsynced >= b.syncEvery && !b.syncBusy && b.syncErr == nil {
+		b.unsynced, b.syncBusy = 0, true
+		b.syncing.Go(b.early)
+	}
 	if b.progress != nil {
 		b.progress(b.done)
+	}
+}
+
+// early syncs while the copying goes on. Its error is the build's: a file system reports a failed write once.
+func (b *builder) early() {
+	err := b.sync()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.syncBusy = false
+	if b.syncErr == nil {
+		b.syncErr = err
 	}
 }
 

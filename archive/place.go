@@ -30,11 +30,9 @@ func (b *builder) one(i int, src, dst *cursor) (ok bool, err error) {
 	name := dname
 	if b.inPlace {
 		name = vfs.TempName(dname)
-	} else if err := dd.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, named(dst.path, err)
 	}
 	if e.IsRegular() {
-		err = b.regular(e, sd, sname, dd, name)
+		err = b.regular(e, sd, sname, dd, name, dst.plain)
 	} else {
 		err = b.special(e, sd, sname, dd, name)
 	}
@@ -77,9 +75,21 @@ func (b *builder) vanish(i int) {
 	b.mu.Unlock()
 }
 
-// regular copies a regular file to a name where nothing is. A file that changes while it is read is read again; one that
-// changes each time is kept as last read, and noted.
-func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) (err error) {
+// clear makes room for a name: where something lies already, making it fails with EEXIST, and it is removed for a second try.
+func clear(dd vfs.Dir, name string, create func() error) error {
+	err := create()
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := dd.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return create()
+}
+
+// regular copies a regular file. A file that changes while it is read is read again; one that changes each time is kept as
+// last read, and noted. plain is that of the cursor.
+func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string, plain bool) (err error) {
 	in, err := sd.OpenFile(sname, os.O_RDONLY, 0)
 	if err != nil {
 		if vanishedErr(err) {
@@ -95,7 +105,15 @@ func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 	if !st.IsRegular() {
 		return errVanished
 	}
-	out, err := dd.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	perm := e.Mode & 0o777 // nobody else gets into the folder of a copy that is being made
+	if b.inPlace {
+		perm = 0o600
+	}
+	var out vfs.File
+	err = clear(dd, name, func() (err error) {
+		out, err = dd.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -104,6 +122,49 @@ func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 			err = cerr
 		}
 	}()
+	if err := b.content(e, in, out, st); err != nil {
+		return err
+	}
+	want, err := in.Xattrs()
+	if err != nil {
+		return err
+	}
+	if !b.trustAttrs {
+		e.Xattrs = xattrDigest(want)
+	}
+	made, err := out.Stat()
+	if err != nil {
+		return err
+	}
+	// chown(2) may clear bits of the mode, and an ACL has the mode in it: that comes after.
+	chmod := made.Perm() != e.Mode&0o7777
+	if made.UID != e.UID || made.GID != e.GID {
+		chmod = true
+		if err := b.own(e, out.Chown); err != nil {
+			return err
+		}
+	}
+	if len(want) > 0 || !plain {
+		chmod = true
+		if _, err := b.setXattrs(e, want, dd, name); err != nil {
+			return err
+		}
+	}
+	if chmod {
+		if err := out.Chmod(e.Mode & 0o7777); err != nil {
+			return err
+		}
+	}
+	if err := out.Utimes(e.Mtime); err != nil {
+		return err
+	}
+	made, err = out.Stat()
+	e.Copy = ident(made)
+	return err
+}
+
+// content copies what is in a file that was st when it was opened.
+func (b *builder) content(e *Entry, in, out vfs.File, st vfs.Stat) error {
 	stable := false
 	var copied int64
 	for try := 0; try < readTries && !stable; try++ {
@@ -137,21 +198,7 @@ func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 		e.Flags |= FlagUnstable
 		b.note(func(n *Notes) { n.Unstable++; n.UnstableNames = noteName(n.UnstableNames, e.Path) })
 	}
-	if err := b.own(e, out.Chown); err != nil {
-		return err
-	}
-	if err := b.xattrs(e, sd, sname, dd, name); err != nil {
-		return err
-	}
-	if err := out.Chmod(e.Mode & 0o7777); err != nil {
-		return err
-	}
-	if err := out.Utimes(e.Mtime); err != nil {
-		return err
-	}
-	made, err := out.Stat()
-	e.Copy = ident(made)
-	return err
+	return nil
 }
 
 func rewind(in, out vfs.File) error {
@@ -165,7 +212,7 @@ func rewind(in, out vfs.File) error {
 
 // special makes a symbolic link, a fifo or a device.
 func (b *builder) special(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
-	if err := b.makeSpecial(e, dd, name); err != nil {
+	if err := clear(dd, name, func() error { return b.makeSpecial(e, dd, name) }); err != nil {
 		return err
 	}
 	return b.attrs(e, sd, sname, dd, name)
@@ -206,22 +253,31 @@ func (b *builder) attrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name str
 
 // setAttrs is attrs with known extended attributes. chown clears setuid, so modes come after.
 func (b *builder) setAttrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) error {
-	if err := b.own(e, func(uid, gid int) error { return dd.Lchown(name, uid, gid) }); err != nil {
+	st, err := dd.Lstat(name)
+	if err != nil {
 		return err
 	}
-	if err := b.setXattrs(e, want, dd, name); err != nil {
+	chmod := st.Perm() != e.Mode&0o7777
+	if st.UID != e.UID || st.GID != e.GID {
+		chmod = true
+		if err := b.own(e, func(uid, gid int) error { return dd.Lchown(name, uid, gid) }); err != nil {
+			return err
+		}
+	}
+	changed, err := b.setXattrs(e, want, dd, name)
+	if err != nil {
 		return err
 	}
 	// Times before the mode: a folder without x refuses its own ".".
 	if err := dd.Lutimes(name, e.Mtime); err != nil {
 		return err
 	}
-	if e.Type() != syscall.S_IFLNK {
+	if e.Type() != syscall.S_IFLNK && (chmod || changed) {
 		if err := dd.Chmod(name, e.Mode&0o7777); err != nil {
 			return err
 		}
 	}
-	st, err := dd.Lstat(name)
+	st, err = dd.Lstat(name)
 	e.Copy = ident(st)
 	return err
 }
@@ -253,25 +309,18 @@ func (b *builder) wanted(e *Entry, sd vfs.Dir, sname string) ([]vfs.Xattr, error
 	return want, nil
 }
 
-// xattrs makes the extended attributes those of the source.
-func (b *builder) xattrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
-	want, err := b.wanted(e, sd, sname)
-	if err != nil {
-		return err
-	}
-	return b.setXattrs(e, want, dd, name)
-}
-
-func (b *builder) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) error {
+// setXattrs makes the extended attributes those that are wanted; changed tells that it had to.
+func (b *builder) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) (changed bool, err error) {
 	have, err := dd.Xattrs(name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(want) == 0 && len(have) == 0 {
-		return nil
+		return false, nil
 	}
 	lost := false
 	set := func(x vfs.Xattr) error {
+		changed = true
 		err := dd.SetXattr(name, x)
 		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EOPNOTSUPP) {
 			lost = true
@@ -282,7 +331,7 @@ func (b *builder) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string)
 	for _, h := range have {
 		if !slices.ContainsFunc(want, func(w vfs.Xattr) bool { return w.Name == h.Name }) {
 			if err := set(vfs.Xattr{Name: h.Name}); err != nil {
-				return err
+				return changed, err
 			}
 		}
 	}
@@ -291,14 +340,14 @@ func (b *builder) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string)
 			continue
 		}
 		if err := set(w); err != nil {
-			return err
+			return changed, err
 		}
 	}
 	if lost {
 		b.flag(e, FlagXattr)
 		b.note(func(n *Notes) { n.Xattrs++ })
 	}
-	return nil
+	return changed, nil
 }
 
 // finishDir sets the attributes of a folder once its content is in place.
@@ -351,11 +400,17 @@ type cursor struct {
 	root vfs.Dir
 	path string
 	d    vfs.Dir
+	// target: files are made here.
+	target bool
+	// plain: what is made in the folder has no extended attributes of its own. They come from the folder's: a default
+	// ACL (acl(5), "Object creation and default ACLs"), a label that a security module gives to everything.
+	plain bool
 }
 
 func (c *cursor) at(p string) (d vfs.Dir, name string, err error) {
 	i := strings.LastIndexByte(p, '/')
 	if i < 0 {
+		c.plain = false
 		return c.root, p, nil
 	}
 	if c.d == nil || c.path != p[:i] {
@@ -365,6 +420,13 @@ func (c *cursor) at(p string) (d vfs.Dir, name string, err error) {
 			return nil, "", err
 		}
 		c.d, c.path = d, p[:i]
+		if c.target {
+			xs, err := d.Xattrs(".")
+			if err != nil {
+				return nil, "", named(c.path, err)
+			}
+			c.plain = len(xs) == 0
+		}
 	}
 	return c.d, p[i+1:], nil
 }

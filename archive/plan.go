@@ -36,7 +36,7 @@ func markRacy(entries []Entry, begun time.Time) {
 
 // reference is the newest manifest that can be read, which knows best what the live tree was. nil where there is none.
 type reference struct {
-	idx map[string]*Entry
+	m *Manifest
 	// wentLive is when the copies of this archive became the live tree, 0 if they did not.
 	wentLive int64
 }
@@ -51,7 +51,7 @@ func (s *Store) reference() *reference {
 		if err != nil {
 			continue
 		}
-		r := &reference{idx: m.index()}
+		r := &reference{m: m}
 		if a.Rollback != nil && a.Rollback.Method == methodExchange {
 			r.wentLive = a.Rollback.Begun.UnixNano()
 		}
@@ -60,12 +60,8 @@ func (s *Store) reference() *reference {
 	return nil
 }
 
-// match finds the recorded state of a live file, nil when it may have changed.
-func (r *reference) match(e *Entry) *Entry {
-	if r == nil {
-		return nil
-	}
-	w := r.idx[e.Path]
+// match is w, the recorded state of a live file, or nil when that may have changed.
+func (r *reference) match(e, w *Entry) *Entry {
 	if w == nil || w.Flags&FlagUnstable != 0 || w.Mode != e.Mode || w.Size != e.Size || w.Mtime != e.Mtime || w.Target != e.Target {
 		return nil
 	}
@@ -108,10 +104,19 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 	if ref == nil {
 		p.changed = -1
 	}
-	base := spare.index()
+	base := spare.walk()
+	var was follower
+	if ref != nil {
+		was = ref.m.walk()
+	}
+	gone := was.files()
 	for i := range entries {
 		e := &entries[i]
-		if w := ref.match(e); w != nil {
+		w := was.at(e.Path)
+		if w != nil && !w.IsDir() && !e.IsDir() {
+			gone--
+		}
+		if w := ref.match(e, w); w != nil {
 			e.Version, e.Xattrs, e.Sum = w.Version, w.Xattrs, w.Sum
 		} else {
 			e.Version = p.version.Add(1)
@@ -119,7 +124,7 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 				p.changed++
 			}
 		}
-		if b := base[e.Path]; b != nil && b.Version == e.Version && b.Flags&(FlagSkipped|FlagUnstable) == 0 && (b.Link == 0) == (e.Link == 0) {
+		if b := base.at(e.Path); b != nil && b.Version == e.Version && b.Flags&(FlagSkipped|FlagUnstable) == 0 && (b.Link == 0) == (e.Link == 0) {
 			p.acts[i] = actKeep
 			e.Copy, e.Xattrs = b.Copy, b.Xattrs
 			if !e.Sum.Known() {
@@ -131,12 +136,42 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 		}
 	}
 	if ref != nil {
-		p.changed += missing(entries, ref.idx)
+		p.changed += gone
 	}
-	p.regroup(entries, base)
+	p.regroup(entries, spare)
 	p.removals(entries, spare)
-	p.tally(entries, base)
+	p.tally(entries, spare)
 	return p
+}
+
+// follower looks entries up whose paths are asked for in byte order.
+type follower struct{ rest []Entry }
+
+// walk follows a manifest, from its start; one that is nil has no entries.
+func (m *Manifest) walk() follower {
+	if m == nil {
+		return follower{}
+	}
+	return follower{m.Entries}
+}
+
+func (f *follower) at(path string) *Entry {
+	for len(f.rest) > 0 && f.rest[0].Path < path {
+		f.rest = f.rest[1:]
+	}
+	if len(f.rest) == 0 || f.rest[0].Path != path {
+		return nil
+	}
+	return &f.rest[0]
+}
+
+func (f *follower) files() (n int64) {
+	for i := range f.rest {
+		if !f.rest[i].IsDir() {
+			n++
+		}
+	}
+	return n
 }
 
 // newVersions counts up from a random place, so that versions of different archives never meet.
@@ -148,30 +183,20 @@ func newVersions() *atomic.Uint64 {
 	return v
 }
 
-func missing(entries []Entry, idx map[string]*Entry) (n int64) {
-	have := 0
-	files := 0
-	for i := range entries {
-		if !entries[i].IsDir() && idx[entries[i].Path] != nil {
-			have++
-		}
-	}
-	for _, e := range idx {
-		if !e.IsDir() {
-			files++
-		}
-	}
-	return int64(max(0, files-have))
-}
-
 // regroup keeps the names of one file only together: all of them as they were, or all made again.
-func (p *planned) regroup(entries []Entry, base map[string]*Entry) {
+func (p *planned) regroup(entries []Entry, spare *Manifest) {
+	if spare == nil {
+		return // all are made
+	}
 	whole := map[uint32]bool{}
 	groups := map[uint32]uint32{} // group here to group in the spare tree
 	sizes, had := map[uint32]int{}, map[uint32]int{}
-	for _, b := range base {
-		had[b.Link]++
+	for i := range spare.Entries {
+		if l := spare.Entries[i].Link; l != 0 {
+			had[l]++
+		}
 	}
+	base := spare.walk()
 	for i := range entries {
 		e := &entries[i]
 		if e.Link == 0 {
@@ -181,7 +206,7 @@ func (p *planned) regroup(entries []Entry, base map[string]*Entry) {
 		if _, seen := whole[e.Link]; !seen {
 			whole[e.Link] = true
 		}
-		b := base[e.Path]
+		b := base.at(e.Path)
 		if p.acts[i] != actKeep || b == nil {
 			whole[e.Link] = false
 			continue
@@ -203,14 +228,14 @@ func (p *planned) removals(entries []Entry, spare *Manifest) {
 	if spare == nil {
 		return
 	}
-	idx := (&Manifest{Entries: entries}).index()
+	live := follower{entries}
 	under := ""
 	for i := range spare.Entries {
 		b := &spare.Entries[i]
 		if b.Flags&FlagSkipped != 0 {
 			continue
 		}
-		e := idx[b.Path]
+		e := live.at(b.Path)
 		if e != nil && e.IsDir() == b.IsDir() {
 			continue
 		}
@@ -226,7 +251,8 @@ func (p *planned) removals(entries []Entry, spare *Manifest) {
 	}
 }
 
-func (p *planned) tally(entries []Entry, base map[string]*Entry) {
+func (p *planned) tally(entries []Entry, spare *Manifest) {
+	base := spare.walk()
 	seen := map[uint32]bool{}
 	for i := range entries {
 		e := &entries[i]
@@ -243,7 +269,7 @@ func (p *planned) tally(entries []Entry, base map[string]*Entry) {
 			p.bytes += 4096
 			continue
 		}
-		if b := base[e.Path]; b != nil && !b.IsDir() && b.Link == 0 {
+		if b := base.at(e.Path); b != nil && !b.IsDir() && b.Link == 0 {
 			p.freed += b.Blocks * 512
 			p.freedN++
 		}

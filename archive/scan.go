@@ -1,12 +1,13 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"corpus-git/internal/fault"
@@ -22,7 +23,8 @@ type tree struct {
 // scan lists named folders below d and everything in them, in parallel, following no link. A named folder that is not
 // there is no error. What vanishes while it is scanned is counted and left out.
 func scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*tree, error) {
-	sc := &scanner{root: d, pool: newPool(ctx), gone: map[string]bool{}}
+	sc := &scanner{root: d, pool: newPool(ctx)}
+	var tops []*scanned
 	for _, n := range names {
 		st, err := d.Lstat(n)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -34,28 +36,85 @@ func scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*tree, e
 		if !st.IsDir() {
 			return nil, fault.New(fault.Refused, "scan", "%s is not a folder", n).WithHint("a project's tree must be a real folder, not a link to one")
 		}
-		e := Entry{Path: n}
-		e.fill(st)
-		sc.out = append(sc.out, e)
-		sc.pool.add(func() error { return sc.dir(n) })
+		top := &scanned{self: Entry{Path: n}}
+		top.self.fill(st)
+		tops = append(tops, top)
+		sc.pool.add(func() error { return sc.dir(top) })
 	}
 	if err := sc.pool.run(workers); err != nil {
 		return nil, readable(err)
 	}
-	if len(sc.gone) > 0 {
-		sc.out = slices.DeleteFunc(sc.out, func(e Entry) bool { return sc.gone[e.Path] })
+	t := &tree{entries: make([]Entry, 0, sc.count.Load()+int64(len(tops))), vanished: int(sc.vanished.Load())}
+	slices.SortFunc(tops, func(a, b *scanned) int { return strings.Compare(a.self.Path, b.self.Path) })
+	for _, top := range tops {
+		if !top.gone {
+			t.entries = top.flatten(append(t.entries, top.self))
+		}
 	}
-	slices.SortFunc(sc.out, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
-	return &tree{entries: sc.out, vanished: sc.vanished}, nil
+	return t, nil
 }
 
 type scanner struct {
 	root     vfs.Dir
 	pool     *pool
-	mu       sync.Mutex
-	out      []Entry
-	gone     map[string]bool // folders that vanished before they were listed
-	vanished int
+	count    atomic.Int64
+	vanished atomic.Int64
+}
+
+// scanned is a folder and what lies in it.
+type scanned struct {
+	self Entry
+	in   []Entry    // in byte order, folders included
+	subs []*scanned // in byte order
+	gone bool       // it vanished before it was listed
+}
+
+// flatten appends all below the folder in byte order of paths, in which "a-b" stands between "a" and "a/c".
+func (n *scanned) flatten(out []Entry) []Entry {
+	subs := n.subs // folders whose content is still to come, after "name/" has had its turn
+	pending := make([]*scanned, 0, len(subs))
+	for i := range n.in {
+		e := &n.in[i]
+		for len(pending) > 0 && under(pending[0].self.Path, e.Path) < 0 {
+			out = pending[0].flatten(out)
+			pending = pending[1:]
+		}
+		if !e.IsDir() {
+			out = append(out, *e)
+			continue
+		}
+		sub := subs[0]
+		subs = subs[1:]
+		if !sub.gone {
+			out = append(out, *e)
+			pending = insertPending(pending, sub)
+		}
+	}
+	for _, sub := range pending {
+		out = sub.flatten(out)
+	}
+	return out
+}
+
+// under compares dir+"/" with a path.
+func under(dir, path string) int {
+	n := min(len(dir), len(path))
+	if c := strings.Compare(dir[:n], path[:n]); c != 0 {
+		return c
+	}
+	if len(path) <= len(dir) {
+		return 1
+	}
+	return cmp.Compare('/', path[len(dir)])
+}
+
+// insertPending keeps folders in the order of their contents: "a-b/" comes before "a/".
+func insertPending(list []*scanned, n *scanned) []*scanned {
+	i := len(list)
+	for i > 0 && under(n.self.Path, list[i-1].self.Path+"/") < 0 {
+		i--
+	}
+	return slices.Insert(list, i, n)
 }
 
 // vanishedErr tells that a thing is no longer what it was when it was listed.
@@ -63,35 +122,33 @@ func vanishedErr(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-func (sc *scanner) dir(path string) error {
-	d, err := sc.root.OpenDir(path)
+func (sc *scanner) dir(n *scanned) error {
+	d, err := sc.root.OpenDir(n.self.Path)
 	if vanishedErr(err) {
-		sc.mu.Lock()
-		sc.gone[path] = true
-		sc.vanished++
-		sc.mu.Unlock()
+		n.gone = true
+		sc.vanished.Add(1)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	found, vanished, err := list(d, path)
+	var vanished int
+	n.in, vanished, err = list(d, n.self.Path)
 	if cerr := d.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
 		return err
 	}
-	for i := range found {
-		if found[i].IsDir() {
-			sub := found[i].Path
+	sc.count.Add(int64(len(n.in)))
+	sc.vanished.Add(int64(vanished))
+	for i := range n.in {
+		if n.in[i].IsDir() {
+			sub := &scanned{self: n.in[i]}
+			n.subs = append(n.subs, sub)
 			sc.pool.add(func() error { return sc.dir(sub) })
 		}
 	}
-	sc.mu.Lock()
-	sc.out = append(sc.out, found...)
-	sc.vanished += vanished
-	sc.mu.Unlock()
 	return nil
 }
 

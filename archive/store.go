@@ -33,6 +33,8 @@ type Config struct {
 	Now func() time.Time
 	// Workers copy and stat in parallel; 0 is 8: more than cores, since most of them wait for the disk.
 	Workers int
+	// SyncEvery is how many bytes a copy writes before the file system is synced beside it; 0 is 64 MB.
+	SyncEvery int64
 	// Reserve is what stays free on the file system after an archive.
 	Reserve Reserve
 	// NoSpare keeps no recyclable tree: each archive is copied in full, and one tree less lies on the disk.
@@ -68,6 +70,9 @@ func New(p layout.Project, cfg Config) *Store {
 	}
 	if cfg.Workers <= 0 {
 		cfg.Workers = 8
+	}
+	if cfg.SyncEvery <= 0 {
+		cfg.SyncEvery = 64 << 20
 	}
 	if cfg.Background == nil {
 		cfg.Background = NewBackground()

@@ -253,7 +253,7 @@ func (u *unpacker) regular(e *Entry, r io.Reader, xs []vfs.Xattr, d vfs.Dir, nam
 	if err := u.own(e, out.Chown); err != nil {
 		return err
 	}
-	if err := u.setXattrs(e, xs, d, name); err != nil {
+	if _, err := u.setXattrs(e, xs, d, name); err != nil {
 		return err
 	}
 	if err := out.Chmod(e.Mode & 0o7777); err != nil {

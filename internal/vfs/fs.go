@@ -75,6 +75,8 @@ type File interface {
 	io.Closer
 	// Stat describes the open file.
 	Stat() (Stat, error)
+	// Xattrs is that of FS on the open file.
+	Xattrs() ([]Xattr, error)
 	// Truncate sets the size.
 	Truncate(size int64) error
 	// Chmod, Chown and Utimes are those of FS on the open file.
@@ -83,7 +85,7 @@ type File interface {
 	Utimes(mtime int64) error
 	// Sync makes the content durable (fsync(2)); on a folder the names in it.
 	Sync() error
-	// CopyFrom makes this empty file a copy of src, from its start to its end as it is now: shared extents where
+	// CopyFrom makes this empty file a copy of src, from its start to its end as src.Stat told it last: shared extents where
 	// the file system can (FICLONE), copied within the kernel otherwise, holes kept. It returns the size of the
 	// copy; a source that is written meanwhile is the caller's to notice (compare Stat before and after).
 	CopyFrom(src File) (int64, error)

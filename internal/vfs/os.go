@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,8 +19,11 @@ var _ FS = OS{}
 // dir implements every method of FS by the *at system calls. fd is AT_FDCWD for OS.
 type dir struct {
 	fd int
-	f  *os.File // keeps fd open; nil for OS
+	h  *handle // of a Dir; nil for OS
 }
+
+// handle closes a descriptor once: a number that is closed twice may be somebody else's by then.
+type handle struct{ closed atomic.Bool }
 
 func cwd() dir { return dir{fd: unix.AT_FDCWD} }
 
@@ -41,10 +45,13 @@ func linkErr(op, a, b string, err error) error {
 
 // Close ends a Dir.
 func (d dir) Close() error {
-	if d.f == nil {
+	if d.h == nil {
 		return nil
 	}
-	return d.f.Close()
+	if d.h.closed.Swap(true) {
+		return pathErr("close", ".", os.ErrClosed)
+	}
+	return pathErr("close", ".", closeFD(d.fd))
 }
 
 // at splits path into the open folder that holds it and its last element. On a Dir the way there follows no link.
@@ -145,7 +152,7 @@ func (d dir) OpenDir(path string) (Dir, error) {
 	if err != nil {
 		return nil, pathErr("opendir", path, err)
 	}
-	return dir{fd: fd, f: os.NewFile(uintptr(fd), path)}, nil
+	return dir{fd: fd, h: &handle{}}, nil
 }
 
 func (d dir) ReadDir(path string) ([]string, error) {
@@ -153,16 +160,36 @@ func (d dir) ReadDir(path string) ([]string, error) {
 	if err != nil {
 		return nil, pathErr("readdir", path, err)
 	}
-	f := os.NewFile(uintptr(fd), path)
-	names, err := f.Readdirnames(-1)
-	if cerr := f.Close(); err == nil {
+	names, err := readNames(fd)
+	if cerr := closeFD(fd); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return nil, err
+		return nil, pathErr("readdir", path, err)
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+func readNames(fd int) (names []string, err error) {
+	buf := make([]byte, 8<<10)
+	for {
+		var n int
+		err := retry(func() (e error) { n, e = unix.ReadDirent(fd, buf); return e })
+		if err != nil || n == 0 {
+			return names, err
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
+// closeFD closes a descriptor. On Linux it is released even where close(2) was interrupted; see there, "Dealing with
+// error returns".
+func closeFD(fd int) error {
+	if err := unix.Close(fd); !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	return nil
 }
 
 func (d dir) Lstat(path string) (Stat, error) {
@@ -286,25 +313,28 @@ func procPath(at int, name string) string {
 func (d dir) Xattrs(path string) ([]Xattr, error) {
 	var out []Xattr
 	err := d.in(path, func(at int, name string) (e error) {
-		out, e = xattrs(procPath(at, name))
+		p := procPath(at, name)
+		out, e = xattrs(
+			func(b []byte) (int, error) { return unix.Llistxattr(p, b) },
+			func(attr string, b []byte) (int, error) { return unix.Lgetxattr(p, attr, b) })
 		return e
 	})
 	return out, pathErr("xattrs", path, err)
 }
 
-func xattrs(p string) ([]Xattr, error) {
-	list, err := grow(func(b []byte) (int, error) { return unix.Llistxattr(p, b) })
-	if errors.Is(err, unix.EOPNOTSUPP) || (err == nil && len(list) == 0) {
+func xattrs(list func([]byte) (int, error), get func(string, []byte) (int, error)) ([]Xattr, error) {
+	all, err := grow(list)
+	if errors.Is(err, unix.EOPNOTSUPP) || (err == nil && len(all) == 0) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	names := strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
+	names := strings.Split(strings.TrimSuffix(string(all), "\x00"), "\x00")
 	slices.Sort(names)
 	out := make([]Xattr, 0, len(names))
 	for _, n := range names {
-		v, err := grow(func(b []byte) (int, error) { return unix.Lgetxattr(p, n, b) })
+		v, err := grow(func(b []byte) (int, error) { return get(n, b) })
 		if errors.Is(err, unix.ENODATA) {
 			continue // removed meanwhile, or not ours to see
 		}
@@ -318,8 +348,12 @@ func xattrs(p string) ([]Xattr, error) {
 
 // grow calls f with a buffer that is large enough.
 func grow(f func([]byte) (int, error)) ([]byte, error) {
-	for size := 256; ; size *= 4 {
-		buf := make([]byte, size)
+	var small [256]byte // most files have none
+	for size := len(small); ; size *= 4 {
+		buf := small[:]
+		if size > len(buf) {
+			buf = make([]byte, size)
+		}
 		n, err := f(buf)
 		if errors.Is(err, unix.ERANGE) && size < 1<<17 {
 			continue
@@ -327,7 +361,7 @@ func grow(f func([]byte) (int, error)) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return buf[:n], nil
+		return append([]byte{}, buf[:n]...), nil
 	}
 }
 

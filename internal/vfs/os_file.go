@@ -13,6 +13,9 @@ type file struct {
 	fd     int
 	name   string
 	closed bool
+	size   int64 // as Stat told it last
+	blocks int64
+	known  bool
 }
 
 func (f *file) Read(p []byte) (n int, err error) {
@@ -52,11 +55,7 @@ func (f *file) Close() error {
 		return pathErr("close", f.name, os.ErrClosed)
 	}
 	f.closed = true
-	err := unix.Close(f.fd)
-	if errors.Is(err, unix.EINTR) {
-		err = nil // Linux has released the descriptor; close(2), "Dealing with error returns"
-	}
-	return pathErr("close", f.name, err)
+	return pathErr("close", f.name, closeFD(f.fd))
 }
 
 func (f *file) Stat() (Stat, error) {
@@ -64,7 +63,15 @@ func (f *file) Stat() (Stat, error) {
 	if err := retry(func() error { return unix.Fstat(f.fd, &st) }); err != nil {
 		return Stat{}, pathErr("stat", f.name, err)
 	}
+	f.size, f.blocks, f.known = st.Size, st.Blocks, true
 	return fromUnix(&st), nil
+}
+
+func (f *file) Xattrs() ([]Xattr, error) {
+	out, err := xattrs(
+		func(b []byte) (int, error) { return unix.Flistxattr(f.fd, b) },
+		func(attr string, b []byte) (int, error) { return unix.Fgetxattr(f.fd, attr, b) })
+	return out, pathErr("xattrs", f.name, err)
 }
 
 func (f *file) Truncate(size int64) error {
@@ -90,30 +97,37 @@ func (f *file) Sync() error {
 	return pathErr("fsync", f.name, retry(func() error { return unix.Fsync(f.fd) }))
 }
 
+const (
+	smallFile  = 32 << 10 // one read and one write
+	plainBlock = 256 << 10
+)
+
 func (f *file) CopyFrom(src File) (int64, error) {
 	s, ok := src.(*file)
 	if !ok {
 		return io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{src}, make([]byte, 128<<10))
 	}
-	st, err := s.Stat()
-	if err != nil {
-		return 0, err
+	if !s.known {
+		if _, err := s.Stat(); err != nil {
+			return 0, err
+		}
 	}
-	if st.Size == 0 {
+	size := s.size
+	if size == 0 {
 		return 0, nil
 	}
 	// Small files: one read and one write cost less than asking for clones and holes, unless there are holes.
-	sparse := st.Allocated() < st.Size
-	if st.Size <= 32<<10 && !sparse {
-		return f.plainRange(s, 0, st.Size)
+	sparse := s.blocks*512 < size
+	if size <= smallFile && !sparse {
+		return f.copySmall(s, size)
 	}
 	if err := unix.IoctlFileClone(f.fd, s.fd); err == nil {
-		return st.Size, nil
+		return size, nil
 	}
 	if sparse {
-		return f.copySparse(s, st.Size)
+		return f.copySparse(s, size)
 	}
-	return f.copyRange(s, 0, st.Size)
+	return f.copyRange(s, 0, size)
 }
 
 // copyRange copies size bytes at off to the same place, within the kernel where it can. It returns how many there were.
@@ -146,7 +160,16 @@ func (f *file) copyRange(s *file, off, size int64) (int64, error) {
 
 // plainRange copies size bytes at off to the same place through memory. It returns how many there were.
 func (f *file) plainRange(s *file, off, size int64) (int64, error) {
-	buf := make([]byte, min(size, 256<<10))
+	return f.through(s, off, size, make([]byte, min(size, plainBlock)))
+}
+
+// copySmall is plainRange with a buffer that costs nothing.
+func (f *file) copySmall(s *file, size int64) (int64, error) {
+	var buf [smallFile]byte
+	return f.through(s, 0, size, buf[:])
+}
+
+func (f *file) through(s *file, off, size int64, buf []byte) (int64, error) {
 	var done int64
 	for done < size {
 		var n int

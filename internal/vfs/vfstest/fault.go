@@ -13,7 +13,7 @@ import (
 
 // Op is one call that a Faulty has seen.
 type Op struct {
-	Name string // open, opendir, readdir, lstat, readlink, mkdir, mknod, symlink, link, rename, exchange, remove, chmod, lchown, utimes, xattrs, setxattr, syncfs, statfs, read, write, stat, truncate, fchmod, fchown, futimes, fsync, copy, close
+	Name string // open, opendir, readdir, lstat, readlink, mkdir, mknod, symlink, link, rename, exchange, remove, chmod, lchown, utimes, xattrs, setxattr, syncfs, statfs, read, write, stat, truncate, fchmod, fchown, futimes, fxattrs, fsync, copy, close
 	Path string
 }
 
@@ -265,6 +265,13 @@ func (h *faultyFile) Stat() (vfs.Stat, error) {
 		return vfs.Stat{}, err
 	}
 	return h.File.Stat()
+}
+
+func (h *faultyFile) Xattrs() ([]vfs.Xattr, error) {
+	if err := h.s.ask("fxattrs", h.path); err != nil {
+		return nil, err
+	}
+	return h.File.Xattrs()
 }
 
 func (h *faultyFile) Truncate(size int64) error {

@@ -566,11 +566,14 @@ func (d memDir) Xattrs(path string) ([]vfs.Xattr, error) {
 	if err != nil {
 		return nil, wrap("xattrs", path, err)
 	}
-	var out []vfs.Xattr
+	return i.listXattrs(), nil
+}
+
+func (i *inode) listXattrs() (out []vfs.Xattr) {
 	for _, n := range slices.Sorted(maps.Keys(i.xattrs)) {
 		out = append(out, vfs.Xattr{Name: n, Value: slices.Clone(i.xattrs[n])})
 	}
-	return out, nil
+	return out
 }
 
 func (d memDir) SetXattr(path string, x vfs.Xattr) error {

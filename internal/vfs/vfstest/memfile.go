@@ -92,6 +92,11 @@ func (f *memFile) Stat() (vfs.Stat, error) {
 	return f.i.stat(), nil
 }
 
+func (f *memFile) Xattrs() ([]vfs.Xattr, error) {
+	defer f.d.lock()()
+	return f.i.listXattrs(), nil
+}
+
 func (f *memFile) Truncate(size int64) error {
 	defer f.d.lock()()
 	return wrap("truncate", f.path, f.resize(size))
