@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/archive"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/internal/vfs/vfstest"
 	"corpus-git/layout"
@@ -302,6 +303,12 @@ func (w *world) want(o operation, before map[string]string) map[string]string {
 	return w.old
 }
 
+// errnos are a broken disk, a full one, a full quota, rights that are missing, a file system that went read-only, a folder
+// that vanished, a busy one.
+func errnos() []syscall.Errno {
+	return []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOENT, syscall.EBUSY}
+}
+
 // Each call in turn fails once. The live trees are whole, and the operation succeeds when it is run again.
 func TestEveryCallMayFail(t *testing.T) {
 	for _, o := range operations() {
@@ -313,7 +320,10 @@ func TestEveryCallMayFail(t *testing.T) {
 			for n := 1; ; n += o.stride() {
 				w := base.clone()
 				before := memSnapshot(t, w.m.FS(), w.p)
-				errno := []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EACCES, syscall.EROFS}[n%4]
+				errno := errnos()[(n+n/8)%8]
+				if errno == syscall.ENOENT && !o.steady {
+					errno = syscall.EINVAL // what has vanished stays away: TestAFolderVanishes
+				}
 				faulty := vfstest.New(w.m.FS(), vfstest.FailNth("", n, errno))
 				s := w.store(o.wrap(faulty))
 				err := o.run(w, s)
@@ -390,4 +400,61 @@ func TestDiskFillsUp(t *testing.T) {
 	_ = s.Wait()
 	require.Equal(t, before, memSnapshot(t, w.m.FS(), w.p))
 	w.requireArchivesWhole(w.store(w.m.FS()), w.m.FS(), "full")
+}
+
+// A folder that a running program removes while the tree is read: the archive is made, and says what it lacks.
+func TestAFolderVanishes(t *testing.T) {
+	for _, call := range []string{"opendir", "lstat"} {
+		t.Run(call, func(t *testing.T) {
+			w := newWorld(t)
+			once := false
+			gone := vfstest.New(w.m.FS(), func(_ int, o vfstest.Op) error {
+				if !once && o.Name == call && strings.HasSuffix(o.Path, "sub") {
+					once = true
+					return &fs.PathError{Op: call, Path: o.Path, Err: syscall.ENOENT}
+				}
+				return nil
+			})
+			a, err := w.store(gone).Make(context.Background(), archive.MakeRequest{Facts: w.facts(4)})
+			require.NoError(t, err)
+			require.Equal(t, 1, a.Made.Notes.Vanished)
+			w.requireArchivesWhole(w.store(w.m.FS()), w.m.FS(), "vanished")
+		})
+	}
+}
+
+// What fails names the file and says what to do.
+func TestFaultsAreTold(t *testing.T) {
+	for _, c := range []struct {
+		call, where string
+		errno       syscall.Errno
+		says, hint  string
+	}{
+		{"copy", "/b", syscall.ENOSPC, "no space left", "archives prune"},
+		{"copy", "/b", syscall.EDQUOT, "quota", "archives prune"},
+		{"open", "/b", syscall.EACCES, "dir/b: permission denied", "run the server as root"},
+		{"syncfs", "", syscall.EIO, "input/output error", "disk"},
+		{"mkdir", "", syscall.EROFS, "read-only file system", "read-only"},
+		{"open", "/b", syscall.EIO, "dir/b: input/output error", "disk"},
+	} {
+		t.Run(c.call+" "+c.errno.Error(), func(t *testing.T) {
+			w := newWorld(t)
+			memWrite(t, w.m.FS(), w.p.Live()+"/dir/b", "to be copied")
+			require.NoError(t, w.m.FS().Mkdir(w.p.Live()+"/newdir", 0o755))
+			s := w.store(vfstest.New(w.m.FS(), func(_ int, o vfstest.Op) error {
+				if o.Name == c.call && strings.HasSuffix("/"+o.Path, c.where) {
+					return &fs.PathError{Op: o.Name, Path: o.Path, Err: c.errno}
+				}
+				return nil
+			}))
+			_, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(4)})
+			require.ErrorIs(t, err, c.errno)
+			require.ErrorContains(t, err, c.says)
+			var fe *fault.Error
+			require.ErrorAs(t, err, &fe)
+			require.Contains(t, fe.Hint, c.hint)
+			_ = s.Wait()
+			w.requireArchivesWhole(w.store(w.m.FS()), w.m.FS(), c.says)
+		})
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"corpus-git/internal/fault"
@@ -42,11 +44,11 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		return Archive{}, err
 	}
 	if err := vfs.MkdirAll(s.fs, s.dir(), 0o700); err != nil {
-		return Archive{}, fault.New(fault.Internal, op, "%w", err)
+		return Archive{}, explain(op, err)
 	}
 	tmp := filepath.Join(s.dir(), tmpPrefix+filepath.Base(final))
 	if err := s.reaper.Remove(tmp); err != nil {
-		return Archive{}, fault.New(fault.Internal, op, "%w", err)
+		return Archive{}, explain(op, err)
 	}
 	m := &making{s: s, tmp: tmp, begun: begun, req: req}
 	rec, err := m.build(ctx)
@@ -105,8 +107,15 @@ func explain(op string, err error) error {
 	if errors.As(err, &fe) {
 		return err
 	}
-	if full(err) {
-		return fault.New(fault.Failed, op, "%w", err).WithHint("the disk is full: corpus-git archives prune, or free some space")
+	switch {
+	case full(err):
+		return fault.New(fault.Failed, op, "%w", err).WithHint("the disk is full, or a quota of it: corpus-git archives prune, or free some space")
+	case errors.Is(err, syscall.EROFS):
+		return fault.New(fault.Internal, op, "%w", err).WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, mend and remount it, and push again")
+	case errors.Is(err, syscall.EIO):
+		return fault.New(fault.Internal, op, "%w", err).WithHint("the disk failed: see the kernel's log")
+	case errors.Is(err, fs.ErrPermission):
+		return fault.New(fault.Internal, op, "%w", err).WithHint("run the server as root, or let its user read the project and write to its archives")
 	}
 	return fault.New(fault.Internal, op, "%w", err)
 }
@@ -126,13 +135,17 @@ func (m *making) build(ctx context.Context) (rec Record, err error) {
 		return rec, err
 	}
 	defer func() { _ = src.Close() }()
+	var ref *reference
+	var spare *Manifest
+	var loading sync.WaitGroup
+	loading.Go(func() { ref = s.reference() })
+	loading.Go(func() { spare = s.loadSpare() })
 	t, err := scan(ctx, src, trees(), s.cfg.Workers)
+	loading.Wait()
 	if err != nil {
 		return rec, err
 	}
 	groupLinks(t.entries)
-	ref := s.reference()
-	spare := s.loadSpare()
 	p := plan(t.entries, ref, spare, m.begun)
 	if err := s.checkRoom(p, m.req.Later); err != nil {
 		return rec, err

@@ -37,7 +37,7 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(Progress))
 	if err == nil {
 		for _, name := range trees() {
 			err = s.replace(tmp, name, m.find(name) != nil)
-			if inexchangeable(err) {
+			if errors.Is(err, errInPlace) {
 				res.Method = methodInPlace
 				entries, err = s.copyBack(ctx, tmp, entries, name)
 			}
@@ -130,11 +130,11 @@ func (s *Store) replace(tmp, name string, want bool) error {
 	case err != nil:
 		return err
 	case want && isLive:
-		return vfs.ExchangeDurable(s.fs, live, held)
+		return s.exchange(live, held)
 	case want:
-		return vfs.RenameDurable(s.fs, held, live)
+		return s.rename(held, live)
 	case isLive:
-		return vfs.RenameDurable(s.fs, live, held)
+		return s.rename(live, held)
 	}
 	return nil
 }

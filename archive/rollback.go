@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -73,7 +74,7 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	want := *m
 	for _, name := range trees() {
 		err := s.swap(a, m, name)
-		if inexchangeable(err) || errors.Is(err, errMountInside) {
+		if errors.Is(err, errInPlace) {
 			res.Method = methodInPlace
 			s.keepFailed(ctx, a, name)
 			want.Entries, err = s.copyBack(ctx, a.Path, want.Entries, name)
@@ -112,14 +113,36 @@ func (s *Store) proveLive(ctx context.Context, want *Manifest) (Proof, error) {
 	return Compare(want, got), nil
 }
 
-// inexchangeable tells that two names can't be exchanged here, whoever asks and however often.
-func inexchangeable(err error) bool {
-	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EINVAL) ||
-		errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EOPNOTSUPP)
+// errInPlace tells that a tree can't change its name here, whoever asks and however often, and that it has not: it must be
+// brought back file by file.
+var errInPlace = errors.New("the tree can't be exchanged")
+
+// moved makes errInPlace of an error of a rename or an exchange that says so. An error of what comes after, syncing the
+// folders, must not pass here: the names are changed by then.
+func moved(err error) error {
+	for _, e := range []error{syscall.EBUSY, syscall.EXDEV, syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP} {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w: %w", errInPlace, err)
+		}
+	}
+	return err
 }
 
-// errMountInside tells that something is mounted inside the live tree: it would leave with the failed tree.
-var errMountInside = errors.New("a file system is mounted inside the tree")
+// exchange swaps two names durably.
+func (s *Store) exchange(a, b string) error {
+	if err := s.fs.Exchange(a, b); err != nil {
+		return moved(err)
+	}
+	return vfs.SyncParents(s.fs, a, b)
+}
+
+// rename is vfs.RenameDurable for a tree.
+func (s *Store) rename(from, to string) error {
+	if err := s.fs.Rename(from, to); err != nil {
+		return moved(err)
+	}
+	return vfs.SyncParents(s.fs, to, from)
+}
 
 func (s *Store) stat(p string) (st vfs.Stat, ok bool, err error) {
 	st, err = s.fs.Lstat(p)
@@ -142,7 +165,7 @@ func (s *Store) swap(a Archive, m *Manifest, name string) error {
 		if !isLive {
 			return nil
 		}
-		return vfs.RenameDurable(s.fs, live, failed)
+		return s.rename(live, failed)
 	}
 	is := func(st vfs.Stat) bool { return st.Ino == root.Copy.Ino && st.Dev == root.Copy.Dev }
 	hst, isHeld, err := s.stat(held)
@@ -154,14 +177,14 @@ func (s *Store) swap(a Archive, m *Manifest, name string) error {
 	case !isHeld || !is(hst):
 		return fault.New(fault.Internal, "roll back", "%w: %s is not the tree that its manifest describes", ErrNotWhole, held)
 	case !isLive:
-		return vfs.RenameDurable(s.fs, held, live)
+		return s.rename(held, live)
 	default:
 		for i := range m.Entries {
 			if strings.HasPrefix(m.Entries[i].Path, name+"/") && m.Entries[i].Live.Dev != root.Live.Dev {
-				return errMountInside
+				return fmt.Errorf("%w: a file system is mounted inside, which would leave with the failed tree", errInPlace)
 			}
 		}
-		if err := vfs.ExchangeDurable(s.fs, live, held); err != nil {
+		if err := s.exchange(live, held); err != nil {
 			return err
 		}
 		isHeld = true
