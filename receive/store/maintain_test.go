@@ -1,0 +1,464 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRollUp(t *testing.T) {
+	for _, c := range []struct {
+		counts []int
+		want   int
+	}{
+		{nil, 0}, {[]int{5}, 0}, {[]int{1, 2, 4, 8}, 0}, {[]int{1, 1}, 2}, {[]int{3, 3, 3, 3, 1000}, 4}, {[]int{3, 3, 10, 1000}, 3},
+		{[]int{1, 100, 150, 10000}, 3}, {[]int{1, 2, 5, 9, 100}, 4}, {[]int{4, 4, 4, 20, 50, 1000}, 5},
+	} {
+		require.Equal(t, c.want, rollUp(c.counts), "%v", c.counts)
+	}
+	// Whatever is pushed, the packs stay few and each is written anew a few times only.
+	var packs []int
+	work, total := 0, 0
+	for i := range 5000 {
+		packs = append(packs, 3+i%7)
+		total += 3 + i%7
+		slices.Sort(packs)
+		if len(packs) <= 20 {
+			continue
+		}
+		n := rollUp(packs)
+		sum := 0
+		for _, c := range packs[:n] {
+			sum += c
+		}
+		work += sum
+		packs = append(packs[n:], sum)
+		slices.Sort(packs)
+	}
+	require.LessOrEqual(t, len(packs), 32)
+	require.Less(t, work, 12*total)
+}
+
+// pushes takes n commits of src, one push each, as thin packs, and gives the repository they came to.
+func pushes(t testing.TB, src string, n int) *DB {
+	t.Helper()
+	db := newDB(t)
+	for i := n - 1; i >= 0; i-- {
+		rev := fmt.Sprintf("master~%d", i)
+		revs := []string{rev}
+		if i < n-1 {
+			revs = append(revs, "^"+fmt.Sprintf("master~%d", i+1))
+		}
+		push(t, db, fmt.Sprint("p", i), packOf(t, src, revs, "--thin"))
+	}
+	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
+	return db
+}
+
+func push(t testing.TB, db *DB, id string, data []byte) {
+	t.Helper()
+	q, err := db.NewQuarantine(id)
+	require.NoError(t, err)
+	_, err = q.Ingest(context.Background(), bufio.NewReader(bytes.NewReader(data)), IngestOptions{})
+	require.NoError(t, err)
+	require.NoError(t, q.Migrate())
+}
+
+func (db *DB) counted(t testing.TB) Counts {
+	t.Helper()
+	v, err := db.survey()
+	require.NoError(t, err)
+	return v.counts()
+}
+
+// Hundreds of small pushes become a few packs; all of it is there, for git too, and nobody who reads meanwhile misses a thing.
+func TestMaintainConsolidates(t *testing.T) {
+	src := history(t, 30)
+	db := pushes(t, src, 30)
+	all := objectsOf(t, src, "master")
+	before := db.counted(t)
+	require.Equal(t, 30, before.Packs)
+
+	dry, err := db.Maintain(context.Background(), Repack{ID: "m", Packs: 20, DryRun: true})
+	require.NoError(t, err)
+	require.Equal(t, 30, dry.Consolidated)
+	require.Equal(t, 30, db.counted(t).Packs)
+
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				h := all[n%len(all)]
+				if _, _, err := db.Get(h); err != nil {
+					t.Errorf("%s: %v", h, err)
+					return
+				}
+				if n%50 == 0 {
+					var b bytes.Buffer
+					if _, err := WritePack(context.Background(), &b, db, all, PackOptions{OfsDelta: true}); err != nil {
+						t.Errorf("pack: %v", err)
+						return
+					}
+				}
+			}
+		})
+	}
+	m, err := db.Maintain(context.Background(), Repack{ID: "m", Packs: 20})
+	require.NoError(t, err)
+	m2, err := db.Maintain(context.Background(), Repack{ID: "m", All: true})
+	close(stop)
+	readers.Wait()
+	require.NoError(t, err)
+	require.False(t, m2.Changed(), "%+v", m2)
+	require.Equal(t, 30, m.Consolidated)
+	require.Equal(t, 1, m.After.Packs)
+	require.Equal(t, len(all), m.After.Objects, "no copies are left")
+	require.Less(t, m.After.PackBytes, before.PackBytes)
+	git(t, db.Dir(), "fsck", "--strict")
+	git(t, db.Dir(), "verify-pack", onePack(t, db))
+	same(t, db, src, all)
+	// A clone is bit for bit what was pushed.
+	clone := filepath.Join(t.TempDir(), "clone")
+	git(t, src, "clone", "-q", "--bare", "file://"+db.Dir(), clone)
+	require.Equal(t, git(t, src, "rev-list", "--objects", "master"), git(t, clone, "rev-list", "--objects", "master"))
+	// Later pushes stay packs until there are many, and the large one stays as it is while they are small.
+	more(t, src, 30, 6)
+	big := onePack(t, db)
+	for i := 5; i >= 0; i-- {
+		push(t, db, fmt.Sprint("q", i), packOf(t, src, []string{fmt.Sprintf("master~%d", i), fmt.Sprintf("^master~%d", i+1)}, "--thin"))
+	}
+	m, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 20})
+	require.NoError(t, err)
+	require.False(t, m.Changed())
+	m, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 4})
+	require.NoError(t, err)
+	require.Equal(t, 6, m.Consolidated)
+	require.Equal(t, 2, m.After.Packs)
+	require.FileExists(t, big)
+	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
+	git(t, db.Dir(), "fsck", "--strict")
+	same(t, db, src, objectsOf(t, src, "master"))
+}
+
+// A year of daily pushes, and some more, with maintenance after each: there are never many packs, and all of it is there.
+func TestMaintainOfAYear(t *testing.T) {
+	db := newDB(t)
+	var parent plumbing.Hash
+	var all []plumbing.Hash
+	most, written := 0, int64(0)
+	for day := range 400 {
+		var p rawPack
+		blob := p.add(plumbing.BlobObject, fmt.Appendf(nil, "<h1>day %d</h1>\n", day))
+		tree := p.add(plumbing.TreeObject, append([]byte("100644 index.html\x00"), blob[:]...))
+		text := fmt.Sprintf("tree %s\n", tree)
+		if day > 0 {
+			text += fmt.Sprintf("parent %s\n", parent)
+		}
+		text += fmt.Sprintf("author A <a@example.org> %d +0000\ncommitter A <a@example.org> %d +0000\n\nday %d\n", 1700000000+86400*day, 1700000000+86400*day, day)
+		parent = p.add(plumbing.CommitObject, []byte(text))
+		all = append(all, blob, tree, parent)
+		push(t, db, fmt.Sprint("day", day), p.bytes())
+		m, err := db.Maintain(context.Background(), Repack{ID: "m", Packs: 20})
+		require.NoError(t, err)
+		most, written = max(most, m.After.Packs), written+m.Written
+	}
+	require.LessOrEqual(t, most, 28)
+	end := db.counted(t)
+	require.Equal(t, len(all), end.Objects)
+	require.Less(t, written, 8*end.PackBytes, "an object is written anew a few times only")
+	git(t, db.Dir(), "update-ref", "refs/heads/master", parent.String())
+	git(t, db.Dir(), "fsck", "--strict")
+	for _, h := range all {
+		_, data, err := db.Get(h)
+		require.NoError(t, err)
+		require.NotEmpty(t, data)
+	}
+	require.Len(t, objectsOf(t, db.Dir(), "master"), len(all))
+}
+
+// rawPack is a pack of whole objects.
+type rawPack struct {
+	body bytes.Buffer
+	n    uint32
+}
+
+func (p *rawPack) add(t plumbing.ObjectType, data []byte) plumbing.Hash {
+	p.n++
+	size := len(data)
+	c := byte(t)<<4 | byte(size&15)
+	for size >>= 4; size > 0; size >>= 7 {
+		p.body.WriteByte(c | 0x80)
+		c = byte(size & 0x7f)
+	}
+	p.body.WriteByte(c)
+	z := zlib.NewWriter(&p.body)
+	_, _ = z.Write(data)
+	_ = z.Close()
+	return plumbing.ComputeHash(t, data)
+}
+
+func (p *rawPack) bytes() []byte {
+	out := append(binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), p.n), p.body.Bytes()...)
+	sum := sha1.Sum(out)
+	return append(out, sum[:]...)
+}
+
+func onePack(t testing.TB, db *DB) string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(db.Dir(), "objects", "pack", "*.pack"))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	return list[0]
+}
+
+// Deltas that came in different pushes make chains; none grows beyond what a reader follows cheaply.
+func TestMaintainBoundsChains(t *testing.T) {
+	src := t.TempDir()
+	git(t, src, "init", "-q", "-b", "master")
+	var in bytes.Buffer
+	text := strings.Repeat("some line that stays\n", 400)
+	for i := range 70 {
+		text += fmt.Sprintf("line %d\n", i)
+		fmt.Fprintf(&in, "commit refs/heads/master\ncommitter A <a@example.org> %d +0000\ndata 1\nx\nM 644 inline log\ndata %d\n%s\n", 1700000000+i, len(text), text)
+	}
+	gitIn(t, src, in.Bytes(), "fast-import", "--quiet")
+	db := pushes(t, src, 70)
+	_, err := db.Maintain(context.Background(), Repack{ID: "m", All: true})
+	require.NoError(t, err)
+	out := git(t, db.Dir(), "verify-pack", "-v", onePack(t, db))
+	depth, deltas := 0, 0
+	for l := range strings.Lines(out) {
+		if f := strings.Fields(l); len(f) == 7 && len(f[0]) == 40 {
+			var d int
+			_, err := fmt.Sscan(f[5], &d)
+			require.NoError(t, err)
+			depth = max(depth, d)
+			deltas++
+		}
+	}
+	require.Equal(t, maxNewDepth, depth)
+	require.Greater(t, deltas, 60)
+	same(t, db, src, objectsOf(t, src, "master"))
+}
+
+// What stops in the middle leaves all as it was; what died leaves files that the next call removes.
+func TestMaintainStops(t *testing.T) {
+	src := history(t, 30)
+	db := pushes(t, src, 30)
+	all := objectsOf(t, src, "master")
+	busy := errors.New("a deployment began")
+	for n := range 3 {
+		left := n
+		_, err := db.Maintain(context.Background(), Repack{ID: "m", All: true, Pause: func(context.Context) error {
+			if left--; left < 0 {
+				return busy
+			}
+			return nil
+		}})
+		if n < 1 {
+			require.ErrorIs(t, err, busy)
+			require.Equal(t, 30, db.counted(t).Packs)
+			require.Empty(t, glob(t, db, "incoming-*"))
+		}
+	}
+	dir := filepath.Join(db.Dir(), "objects")
+	for _, name := range []string{"tmp_obj_x", "pack/tmp_pack_y", "pack/pack-0000000000000000000000000000000000000000.idx"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o644))
+		require.NoError(t, os.Chtimes(filepath.Join(dir, name), time.Time{}, time.Now().Add(-25*time.Hour)))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "pack/tmp_pack_new"), nil, 0o644))
+	m, err := db.Maintain(context.Background(), Repack{ID: "m", Packs: 20})
+	require.NoError(t, err)
+	require.Equal(t, 3, m.Left)
+	require.FileExists(t, filepath.Join(dir, "pack/tmp_pack_new"))
+	require.Zero(t, m.After.Left)
+	git(t, db.Dir(), "fsck", "--strict")
+	same(t, db, src, all)
+}
+
+// A pack with .keep stays, and what it holds is not written twice.
+func TestMaintainKeeps(t *testing.T) {
+	src := history(t, 20)
+	db := pushes(t, src, 20)
+	packs := glob(t, db, "pack/*.pack")
+	kept := packs[0]
+	require.NoError(t, os.WriteFile(strings.TrimSuffix(kept, ".pack")+".keep", nil, 0o644))
+	m, err := db.Maintain(context.Background(), Repack{ID: "m", All: true})
+	require.NoError(t, err)
+	require.Equal(t, 19, m.Consolidated)
+	require.Equal(t, 2, m.After.Packs)
+	require.FileExists(t, kept)
+	git(t, db.Dir(), "fsck", "--strict")
+	same(t, db, src, objectsOf(t, src, "master"))
+}
+
+func glob(t testing.TB, db *DB, pattern string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(db.Dir(), "objects", pattern))
+	require.NoError(t, err)
+	return list
+}
+
+// Loose objects, git's or ours, go into a pack when they are many.
+func TestMaintainPacksLoose(t *testing.T) {
+	src := history(t, 5)
+	bare := filepath.Join(t.TempDir(), "b.git")
+	git(t, src, "clone", "-q", "--bare", "--no-local", src, bare)
+	packed := glob(t, &DB{dir: bare}, "pack/*.pack")
+	data, err := os.ReadFile(packed[0])
+	require.NoError(t, err)
+	for _, f := range glob(t, &DB{dir: bare}, "pack/*") {
+		require.NoError(t, os.Remove(f))
+	}
+	gitIn(t, bare, data, "unpack-objects", "-q")
+	db, err := Open(bare, Options{})
+	require.NoError(t, err)
+	defer db.Close()
+	all := objectsOf(t, src, "master")
+	before := db.counted(t)
+	require.NotZero(t, before.Loose)
+	m, err := db.Maintain(context.Background(), Repack{ID: "m", Loose: before.Loose})
+	require.NoError(t, err)
+	require.False(t, m.Changed())
+	m, err = db.Maintain(context.Background(), Repack{ID: "m", Loose: before.Loose - 1})
+	require.NoError(t, err)
+	require.Equal(t, before.Loose, m.Packed)
+	require.Zero(t, m.After.Loose)
+	git(t, bare, "fsck", "--strict")
+	same(t, db, src, all)
+}
+
+// pruning prunes with the refs that git finds.
+func pruning(t testing.TB, db *DB, grace time.Duration) *Prune {
+	return &Prune{
+		Grace: grace,
+		Tips: func() (out []plumbing.Hash, err error) {
+			for l := range strings.Lines(git(t, db.Dir(), "for-each-ref", "--format=%(objectname)")) {
+				out = append(out, plumbing.NewHash(strings.TrimSpace(l)))
+			}
+			return out, nil
+		},
+		Alone: func(_ context.Context, f func() error) error { return f() },
+	}
+}
+
+// What no ref reaches goes when it is old enough, from packs and from loose files; what it is made of stays as long as it.
+func TestMaintainPrunes(t *testing.T) {
+	src := history(t, 30)
+	db := pushes(t, src, 30)
+	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master~10").String())
+	git(t, db.Dir(), "update-ref", "refs/tags/old", head(t, src, "master~12").String())
+	loose, err := db.Put(plumbing.BlobObject, []byte("nobody's"))
+	require.NoError(t, err)
+	gone := plumbing.NewHash(strings.TrimSpace(git(t, src, "rev-parse", "master")))
+	day := 24 * time.Hour
+
+	// Too young.
+	m, err := db.Maintain(context.Background(), Repack{ID: "m", Packs: 100, Loose: 100, Prune: pruning(t, db, day)})
+	require.NoError(t, err)
+	require.Zero(t, m.Pruned)
+	require.NotZero(t, m.Young)
+	ok, err := db.Has(gone)
+	require.NoError(t, err)
+	require.True(t, ok)
+
+	// A pack written today of old ones is as old as they are; one that is young keeps what its objects are made of.
+	for _, f := range append(glob(t, db, "pack/*"), db.main.loosePath(loose)) {
+		require.NoError(t, os.Chtimes(f, time.Time{}, time.Now().Add(-3*day)))
+	}
+	_, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 10, Loose: 100})
+	require.NoError(t, err)
+	st, err := os.Stat(onePack(t, db))
+	require.NoError(t, err)
+	require.Greater(t, time.Since(st.ModTime()), 2*day)
+	git(t, src, "checkout", "-q", "-b", "side", "master~5")
+	more(t, src, 500, 1)
+	push(t, db, "side", packOf(t, src, []string{"side", "^side~1"}, "--thin"))
+	side := objectsOf(t, src, "side")
+
+	// Somebody is there: nothing goes, and the work is undone.
+	was := db.counted(t)
+	inUse := errors.New("in use")
+	p := pruning(t, db, day)
+	p.Alone = func(context.Context, func() error) error { return inUse }
+	_, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 10, Loose: 100, Prune: p})
+	require.ErrorIs(t, err, inUse)
+	require.Equal(t, was, db.counted(t))
+	// A ref comes to what was about to go.
+	p = pruning(t, db, day)
+	p.Alone = func(_ context.Context, f func() error) error {
+		git(t, db.Dir(), "update-ref", "refs/heads/back", gone.String())
+		return f()
+	}
+	_, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 10, Loose: 100, Prune: p})
+	require.ErrorIs(t, err, errMoved)
+	require.Equal(t, was, db.counted(t))
+	git(t, db.Dir(), "update-ref", "-d", "refs/heads/back")
+
+	git(t, db.Dir(), "commit-graph", "write", "--reachable")
+	git(t, db.Dir(), "multi-pack-index", "write")
+	m, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 10, Loose: 100, Prune: pruning(t, db, day)})
+	require.NoError(t, err)
+	require.NotZero(t, m.Pruned)
+	require.Zero(t, m.After.Loose)
+	for _, h := range []plumbing.Hash{gone, loose} {
+		ok, err := db.Has(h)
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	git(t, db.Dir(), "fsck", "--strict")
+	same(t, db, src, append(side, objectsOf(t, src, "master~10")...))
+
+	// A damaged history is no reason to remove anything.
+	tree := plumbing.NewHash(strings.TrimSpace(git(t, src, "rev-parse", "side^{tree}")))
+	require.NoError(t, os.MkdirAll(filepath.Dir(db.main.loosePath(tree)), 0o755))
+	git(t, db.Dir(), "update-ref", "refs/heads/side", head(t, src, "side").String())
+	path := onePackWith(t, db, tree)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		require.NoError(t, os.Chmod(path, 0o644))
+		f, err = os.OpenFile(path, os.O_RDWR, 0)
+	}
+	require.NoError(t, err)
+	_, off, _, err := db.Locate(tree)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, off+8)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	was = db.counted(t)
+	_, err = db.Maintain(context.Background(), Repack{ID: "m", All: true, Prune: pruning(t, db, 0)})
+	require.Error(t, err)
+	require.Equal(t, was, db.counted(t))
+	_, err = db.Maintain(context.Background(), Repack{ID: "m", All: true})
+	require.Error(t, err, "a damaged object is not copied as if it were good")
+	require.Equal(t, was, db.counted(t))
+}
+
+func onePackWith(t testing.TB, db *DB, h plumbing.Hash) string {
+	t.Helper()
+	p, _, ok, err := db.Locate(h)
+	require.NoError(t, err)
+	require.True(t, ok)
+	return p.Path()
+}
