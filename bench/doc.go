@@ -1,6 +1,9 @@
 // Command bench measures corpus-git beside a named peer, in the same run and on the same machine.
 //
 //	go run ./bench push     one-file push, beside OpenSSH sshd + git receive-pack + a post-receive script
+//	go run ./bench load     100 projects pushed at once, 20 pushes each, beside the same; CORPUS_GIT_BENCH_LOAD=10x5 is less
+//	go run ./bench projects a server of 10,000 projects beside one of ten: start, and one push
+//	go run ./bench idle     1,000 connections that do nothing: memory, and a push beside one without them
 //	go run ./bench sls      steps and states, beside one Salt process and beside one salt-call for each step
 //	go run ./bench files    a step of 1,000 and of 10,000 files, beside one Salt process
 //	go run ./bench jinja    templates of SLS files, beside Jinja2

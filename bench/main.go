@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	all := map[string]func(*lab) error{"archive": benchArchive, "files": benchFiles, "jinja": benchJinja, "push": benchPush, "sls": benchSLS}
+	all := map[string]func(*lab) error{"archive": benchArchive, "files": benchFiles, "jinja": benchJinja, "push": benchPush, "load": benchLoad, "projects": benchProjects, "idle": benchIdle, "sls": benchSLS}
 	names := os.Args[1:]
 	if len(names) == 0 {
 		for n := range all {

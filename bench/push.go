@@ -155,14 +155,20 @@ func (l *lab) serveCorpus() (url string, stop func(), err error) {
 			return "", nil, err
 		}
 	}
-	cmd := exec.Command(l.bin, "serve", "--listen", "127.0.0.1:0")
+	base, _, stop, err := l.serveBin()
+	return base + "app/project.git", stop, err
+}
+
+// serveBin starts the server and gives the beginning of its URLs, up to a project's name.
+func (l *lab) serveBin(args ...string) (base string, pid int, stop func(), err error) {
+	cmd := exec.Command(l.bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Dir, cmd.Env = l.dir, l.env()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -173,11 +179,11 @@ func (l *lab) serveCorpus() (url string, stop func(), err error) {
 	for s.Scan() {
 		if m := ready.FindStringSubmatch(s.Text()); m != nil {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return "ssh://deploy@" + m[1] + "/app/project.git", stop, nil
+			return "ssh://deploy@" + m[1] + "/", cmd.Process.Pid, stop, nil
 		}
 	}
 	stop()
-	return "", nil, fmt.Errorf("the server did not start")
+	return "", 0, nil, fmt.Errorf("the server did not start")
 }
 
 // servePeer starts an sshd of its own and gives the URL of a repository whose post-receive script deploys.
@@ -186,49 +192,60 @@ func (l *lab) servePeer() (url string, stop func(), err error) {
 	if err := l.sh(l.dir, "git", "init", "-q", "--bare", "-b", "master", dir+"/app.git"); err != nil {
 		return "", nil, err
 	}
+	if err := writeFile(dir+"/app.git/hooks/post-receive", deployScript(dir+"/app.git", dir, steps()), 0o755); err != nil {
+		return "", nil, err
+	}
+	base, _, stop, err := l.serveSSHD(dir)
+	return base + dir + "/app.git", stop, err
+}
+
+// deployScript is a post-receive script that deploys bare to dir/project.
+func deployScript(bare, dir string, steps []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#!/bin/sh\nset -e\nunset GIT_DIR GIT_QUARANTINE_PATH\nlive=%s/project\narchive=%s/archives/$(date +%%Y-%%m-%%d_%%H_%%M-%%S)_$$\nmkdir -p $live $archive\n", dir, dir)
 	fmt.Fprintf(&b, "rsync -Aa --delete $live/ $archive/\nls -dt %s/archives/* | tail -n +4 | xargs -r rm -rf\n", dir)
-	fmt.Fprintf(&b, "git --git-dir=%s/app.git --work-tree=$live checkout -q -f master\n", dir)
+	fmt.Fprintf(&b, "git --git-dir=%s --work-tree=$live checkout -q -f master\n", bare)
 	fmt.Fprintf(&b, "chown -R $(id -u):$(id -g) $live\ncd $live\n")
-	for _, s := range steps() {
+	for _, s := range steps {
 		fmt.Fprintf(&b, "sh -c '%s'\n", s)
 	}
 	b.WriteString("chown -R $(id -u):$(id -g) $live\n")
-	if err := writeFile(dir+"/app.git/hooks/post-receive", b.String(), 0o755); err != nil {
-		return "", nil, err
-	}
+	return b.String()
+}
+
+// serveSSHD starts an sshd of its own, with its files in dir, and gives the beginning of its URLs, up to a repository's path.
+func (l *lab) serveSSHD(dir string) (base string, pid int, stop func(), err error) {
 	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", dir+"/host"); err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	pub, err := os.ReadFile(l.path("key.pub"))
 	if err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	if err := writeFile(dir+"/authorized_keys", string(pub), 0o600); err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	addr := ln.Addr().String()
 	_ = ln.Close()
 	host, port, _ := strings.Cut(addr, ":")
-	conf := fmt.Sprintf("ListenAddress %s:%s\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nPrintMotd no\n", host, port, dir, dir)
+	conf := fmt.Sprintf("ListenAddress %s:%s\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nPrintMotd no\nMaxStartups 1000\nPerSourceMaxStartups none\n", host, port, dir, dir)
 	if err := writeFile(dir+"/sshd_config", conf, 0o600); err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	madeRun := os.Geteuid() == 0 && os.Mkdir("/run/sshd", 0o755) == nil // sshd wants it when it is root
 	sshd, err := lookup("sshd")
 	if err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	cmd := exec.Command(sshd, "-D", "-e", "-f", dir+"/sshd_config")
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	stop = func() {
 		_ = cmd.Process.Kill()
@@ -244,12 +261,12 @@ func (l *lab) servePeer() (url string, stop func(), err error) {
 			me, err := user.Current()
 			if err != nil {
 				stop()
-				return "", nil, err
+				return "", 0, nil, err
 			}
-			return fmt.Sprintf("ssh://%s@%s%s/app.git", me.Username, addr, dir), stop, nil
+			return fmt.Sprintf("ssh://%s@%s", me.Username, addr), cmd.Process.Pid, stop, nil
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 	stop()
-	return "", nil, fmt.Errorf("sshd did not start: %s", log.String())
+	return "", 0, nil, fmt.Errorf("sshd did not start: %s", log.String())
 }

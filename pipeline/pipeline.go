@@ -179,6 +179,9 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 
 // liveRedactor hides what the pillar holds now, and what in brings, until Prepare has read it properly.
 func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in project.Incoming) *redact.Redactor {
+	// The trees are read here and now; they keep their repository in use until this context ends.
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	var secrets []redact.Secret
 	code := p.codeTexts(ctx, d, in)
 	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,6 +251,57 @@ func TestRollbackRestoresAnEarlierTreeAndMovesTheBranchBack(t *testing.T) {
 	require.Equal(t, project.Live, res.State, out)
 	require.Equal(t, "one", m.live("page"))
 	require.Equal(t, one, m.branch(project.Code))
+}
+
+// History is replaced by force, again and again, and what nothing refers to is removed at once: what an archive holds is there to go back
+// to as long as the archive is, and gone after it.
+func TestPinsFollowTheArchives(t *testing.T) {
+	m := newMachine(t)
+	names := func() (out []string) {
+		refs, err := m.rep.List(t.Context(), "app", project.Code, "refs/corpus/")
+		require.NoError(t, err)
+		for r := range refs {
+			out = append(out, r)
+		}
+		return out
+	}
+	has := func(c project.Commit) bool {
+		ctx, done := context.WithCancel(t.Context())
+		defer done()
+		_, err := m.rep.Tree(ctx, "app", project.Code, c, nil)
+		return err == nil
+	}
+	prune := func() {
+		for range 2 {
+			_, err := m.rep.Maintain(t.Context(), "app", project.Code, receive.Maintenance{All: true, Grace: 1})
+			require.NoError(t, err)
+		}
+	}
+	var commits []project.Commit
+	old := project.Commit("")
+	for i := range 6 {
+		c := m.commit(project.Code, "", map[string]string{"page": fmt.Sprint(i)})
+		res, out := m.push(project.Code, old, c)
+		require.Equal(t, project.Live, res.State, out)
+		commits, old = append(commits, c), c
+		prune()
+	}
+	// Three archives, which hold 2, 3 and 4, made by the deployments of 3, 4 and 5.
+	require.Len(t, names(), 3)
+	for i, c := range commits {
+		require.Equal(t, i >= 2, has(c), "commit %d", i)
+	}
+	list, err := m.p.Deployments(t.Context(), "app", 10)
+	require.NoError(t, err)
+	id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerRollback, Restore: list[3].ID, Pusher: project.Pusher{Key: "ops"}}, nil)
+	require.NoError(t, err)
+	res, out := m.follow(id)
+	require.Equal(t, project.Live, res.State, out)
+	require.Equal(t, "2", m.live("page"))
+	require.Equal(t, commits[2], m.branch(project.Code))
+	prune()
+	require.True(t, has(commits[2]))
+	require.True(t, has(commits[5]), "it was live before, and its archive is the newest")
 }
 
 func TestRecoveryAtEveryBoundary(t *testing.T) {

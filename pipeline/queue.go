@@ -160,6 +160,13 @@ func (p *Pipeline) Queue(_ context.Context, name project.Name) (project.Queue, e
 	return out, nil
 }
 
+// Busy counts the projects in which something runs or waits.
+func (p *Pipeline) Busy() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queues)
+}
+
 // Cancel ends the running deployment of a project, or the one that waits under id; it is rolled back. It
 // returns the deployment's ID at once; Wait tells when it has ended.
 func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error) {

@@ -21,7 +21,8 @@
 // pushed is visible before it was checked. The zero Service refuses.
 //
 // Concurrency: Repositories and Service serve any number of goroutines. A
-// repository is opened once and shared; it is closed when nobody has used it for a while.
+// repository is opened once and shared; it is closed when nobody has used it for a while. Objects are removed only in a
+// moment in which nobody uses the repository.
 //
 // A crash leaves quarantines (objects/incoming-*) and *.lock files, which are
 // swept when a repository is first opened: one process owns the state.

@@ -62,6 +62,8 @@ type repository struct {
 	users int
 	used  uint64
 	stale bool // its folder is gone, or another one: closed when the last user leaves
+	// shut is set while one user must be alone, and closed when others may come.
+	shut chan struct{}
 }
 
 func (r *Repositories) fs() vfs.FS {
@@ -110,6 +112,12 @@ func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repositor
 	id := inode{uint64(sys.Dev), sys.Ino}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for o := r.open[k]; o != nil && o.shut != nil; o = r.open[k] {
+		shut := o.shut
+		r.mu.Unlock()
+		<-shut
+		r.mu.Lock()
+	}
 	if o := r.open[k]; o != nil {
 		if o.inode == id {
 			return r.use(o), nil

@@ -39,6 +39,8 @@ type Config struct {
 	CreateOnPush       bool `key:"create_on_push" default:"false" help:"Whether an administrator's first push to a new, valid name creates the project."`
 	StoreOtherBranches bool `key:"store_other_branches" default:"false" help:"Whether pushes of other branches than the deployed one are stored, without deploying; else they are refused."`
 
+	Maintenance Maintenance `key:"maintenance"`
+
 	Log    Log    `key:"log"`
 	Notify Notify `key:"notify"`
 	Limits Limits `key:"limits"`
@@ -47,6 +49,18 @@ type Config struct {
 	Warnings []string
 
 	origins map[string]Origin
+}
+
+// Maintenance keeps repositories fast and small, in the background and never during a deployment of theirs.
+type Maintenance struct {
+	Enabled  bool          `key:"enabled" default:"true" help:"Whether the server maintains repositories by itself; corpus-git gc does it at any time."`
+	MaxPacks int           `key:"max_packs" default:"20" min:"1" help:"The most packs of a repository; more are consolidated, the small ones first. Each push brings one."`
+	MaxLoose int           `key:"max_loose" default:"2000" min:"0" help:"The most loose objects of a repository; more are packed."`
+	MaxRefs  int           `key:"max_loose_refs" default:"500" min:"0" help:"The most refs that are files of their own; more are packed when packs are."`
+	Grace    time.Duration `key:"prune_after" default:"336h" min:"0" help:"How old an object that no ref, archive or deployment refers to must be before it is removed; 0 removes none."`
+	Every    time.Duration `key:"prune_interval" default:"168h" min:"1" help:"How often a repository is searched for such objects. A search walks all of its history."`
+	Quiet    time.Duration `key:"quiet" default:"1m" min:"0" help:"How long after the end of a deployment its repositories are looked at."`
+	Rate     Size          `key:"rate" default:"32MiB" min:"1024" help:"How many bytes a second maintenance writes at most. It also waits while anything is deployed."`
 }
 
 // Log is what the server writes about itself.
@@ -77,6 +91,7 @@ type Limits struct {
 	MaxShallow     int   `key:"max_shallow_roots" default:"10000" min:"1" help:"The most places where the history of a pushing clone may be cut."`
 	MaxFiles       int   `key:"max_files" default:"1048576" min:"1" restart:"yes" help:"The most files and folders of a commit that is deployed."`
 	MaxDrain       Size  `key:"max_drain_bytes" default:"256MiB" min:"1" help:"How much of a refused push is still read, so that the client comes to read why."`
+	UnpackLimit    int   `key:"unpack_limit" default:"0" min:"0" help:"The number of objects up to which a push is stored as loose objects, as git's transfer.unpackLimit; 0 keeps every push as a pack, which is faster and keeps its deltas."`
 	MaxWants       int   `key:"max_wants" default:"100000" min:"1" help:"The most objects that one fetch may ask for by name."`
 	MaxHaves       int   `key:"max_haves" default:"1000000" min:"1" help:"The most objects that the client of one fetch may say it has."`
 	MaxRequests    int   `key:"max_fetch_requests" default:"10000" min:"1" help:"The most requests of one connection in protocol version 2."`

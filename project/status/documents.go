@@ -199,3 +199,40 @@ type Problem struct {
 	Hint    string `json:"hint,omitempty"`
 	Exit    int    `json:"exit"`
 }
+
+// Maintained is what maintenance did to one repository, or would do.
+type Maintained struct {
+	Project project.Name `json:"project"`
+	Repo    project.Repo `json:"repo"`
+	// Before and After count what is stored.
+	Before Stored `json:"before"`
+	After  Stored `json:"after"`
+	// Consolidated is how many packs became one, Packed how many loose objects, Refs how many refs were packed.
+	Consolidated int `json:"consolidated"`
+	Packed       int `json:"packed"`
+	Refs         int `json:"refs"`
+	// Pruned is how many objects were removed because nothing refers to them, Young how many are spared for their age, Left how many
+	// files that something which died had left.
+	Pruned int           `json:"pruned"`
+	Young  int           `json:"young"`
+	Left   int           `json:"left_over"`
+	Took   time.Duration `json:"took_ns"`
+	// Error is why nothing, or not all, was done.
+	Error string `json:"error,omitempty"`
+}
+
+// Stored counts what a repository stores: packs with their objects and bytes, loose objects and theirs.
+type Stored struct {
+	Packs      int   `json:"packs"`
+	Objects    int   `json:"objects"`
+	Bytes      int64 `json:"bytes"`
+	Loose      int   `json:"loose"`
+	LooseBytes int64 `json:"loose_bytes"`
+}
+
+// Maintenance is the document of gc.
+type Maintenance struct {
+	Version      int          `json:"version"`
+	DryRun       bool         `json:"dry_run"`
+	Repositories []Maintained `json:"repositories"`
+}

@@ -8,13 +8,15 @@
 //	list, err := s.List("refs/heads/")             // in byte order
 //	err = s.CompareAndSwap("refs/heads/master", old, new)  // zero old: must not exist; zero new: delete
 //	err = s.Update(changes)                        // all of them or none
+//	n, err := s.Pack(refs.Packing{Peel: peel})     // into packed-refs
 //	name, err := s.Head(); err = s.SetHead("refs/heads/main")
 //
 // Errors that a pusher may cause: *NameError (no valid name), *ConflictError (the ref is elsewhere than the change says), *ClashError (a/b where
 // a is), *LockedError (somebody else holds the lock).
 //
 // Invariants: a ref is changed under <ref>.lock only, which is made with O_EXCL, and the old value is compared under it; a reader sees
-// the old value or the new one. A ref is deleted from packed-refs before its own file goes, so that no old value comes back.
+// the old value or the new one. A ref is deleted from packed-refs before its own file goes, and both under
+// the lock of packed-refs, so that no old value comes back.
 //
 // Concurrency: every method may be called by any goroutine, and by git beside it. Locks are taken in byte order of the names.
 //

@@ -35,11 +35,16 @@ type lockFile struct {
 
 // lock takes the lock of a ref, of HEAD or of packed-refs, and makes the folders it needs.
 func (s *Store) lock(name string) (*lockFile, error) {
-	path := s.path(name) + ".lock"
 	wait := s.LockWait
 	if wait == 0 {
 		wait = time.Second
 	}
+	return s.lockFor(name, wait)
+}
+
+// lockFor is lock that waits as long as it is told; a negative time is not at all.
+func (s *Store) lockFor(name string, wait time.Duration) (*lockFile, error) {
+	path := s.path(name) + ".lock"
 	for pause, waited := 5*time.Millisecond, time.Duration(0); ; pause = min(2*pause, 100*time.Millisecond) {
 		f, err := s.fs().OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		switch {

@@ -106,7 +106,7 @@ func (p *packed) format() []byte {
 	if p.complete {
 		b.WriteString(packedHeader)
 	} else {
-		b.WriteString("# pack-refs with: peeled sorted \n")
+		b.WriteString("# pack-refs with: sorted \n")
 	}
 	for _, r := range p.refs {
 		fmt.Fprintf(&b, "%s %s\n", r.Hash, r.Name)

@@ -30,6 +30,8 @@ type Store struct {
 	packed packedCache
 	// places is held while a name changes between ref and folder.
 	places sync.Mutex
+	// packing is held with the lock of packed-refs: within a process nobody starves behind a file.
+	packing sync.Mutex
 }
 
 func (s *Store) fs() vfs.FS {

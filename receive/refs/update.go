@@ -191,8 +191,19 @@ func (s *Store) apply(ups []*update) (err error) {
 			err = fmt.Errorf("%d of %d refs have moved: %w", moved, len(ups), err)
 		}
 	}()
-	if err := s.unpack(ups); err != nil {
-		return err
+	deletes := slices.ContainsFunc(ups, func(u *update) bool { return u.New.IsZero() && u.set })
+	if deletes {
+		// Held until the files are gone: else somebody packs a ref just before its file goes, and it comes back.
+		s.packing.Lock()
+		defer s.packing.Unlock()
+		l, err := s.lock("packed-refs")
+		if err != nil {
+			return err
+		}
+		defer l.unlock()
+		if err := s.unpack(ups); err != nil {
+			return err
+		}
 	}
 	dirs := map[string]bool{}
 	for _, u := range ups {
@@ -230,27 +241,10 @@ func (s *Store) apply(ups []*update) (err error) {
 	return nil
 }
 
-// unpack takes deleted refs out of packed-refs.
+// unpack takes deleted refs out of packed-refs, whose lock is held and stays.
 func (s *Store) unpack(ups []*update) error {
 	p, err := s.packedRefs()
 	if err != nil {
-		return err
-	}
-	listed := func(p *packed) bool {
-		return slices.ContainsFunc(ups, func(u *update) bool {
-			_, ok := p.find(u.Name)
-			return ok && u.New.IsZero()
-		})
-	}
-	if !listed(p) {
-		return nil
-	}
-	l, err := s.lock("packed-refs")
-	if err != nil {
-		return err
-	}
-	defer l.unlock()
-	if p, err = s.packedRefs(); err != nil {
 		return err
 	}
 	next := &packed{complete: p.complete}
@@ -260,5 +254,9 @@ func (s *Store) unpack(ups []*update) error {
 			next.refs = append(next.refs, r)
 		}
 	}
-	return l.commit(next.format())
+	if len(next.refs) == len(p.refs) {
+		return nil
+	}
+	// Put in force beside the lock, which would go with it.
+	return vfs.WriteFileAtomic(s.fs(), s.path("packed-refs"), next.format(), 0o644)
 }

@@ -307,7 +307,7 @@ func (c *conversation) ingest(ctx context.Context) error {
 		ended = c.Hold()
 	}
 	c.in = NewIncoming(c.DB, q, ended)
-	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits})
+	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits, Unpack: c.Limits.Unpack})
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fault.New(fault.Refused, "", "the pack did not come whole: %w", err).WithHint("the connection or the client ended early; push again")
 	}

@@ -30,6 +30,8 @@ type Limits struct {
 	Drain int64
 	// DrainIdle is how long a client that was refused may pause while it sends on, before we hang up. Default 5 s.
 	DrainIdle time.Duration
+	// Unpack is store.IngestOptions'. Default 0: every push stays a pack.
+	Unpack int
 }
 
 // WithDefaults fills in the defaults.

@@ -1,6 +1,7 @@
 package sshd
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -22,8 +23,31 @@ type conn struct {
 
 	sessions  atomic.Int32
 	keepalive sync.Once
+	busy      atomic.Bool // it has had a session
 	closing   sync.Once
 	onClose   func()
+	ended     atomic.Pointer[string] // why we closed it
+	begun     time.Time
+}
+
+// end closes the connection for a reason that the log gives: a limit, and its key in the configuration.
+func (c *conn) end(why string) {
+	c.ended.CompareAndSwap(nil, &why)
+	_ = c.Close()
+}
+
+// why is the limit that ended a connection, "" where none did.
+func (c *conn) why() string {
+	if p := c.ended.Load(); p != nil {
+		return *p
+	}
+	switch age := time.Since(c.begun); {
+	case !c.authenticated.Load() && age >= c.limits.LoginGrace:
+		return fmt.Sprintf("not logged in within %s (limits.auth_timeout)", c.limits.LoginGrace)
+	case c.authenticated.Load() && !c.busy.Load() && age >= c.limits.Idle:
+		return fmt.Sprintf("no session within %s (limits.idle_timeout)", c.limits.Idle)
+	}
+	return ""
 }
 
 // SetDeadline does nothing; see conn.
@@ -72,6 +96,7 @@ func (c *conn) Close() error {
 // connection when one question stays without an answer. Any answer will do. From here on reading has no deadline.
 func (c *conn) watch(sc *gossh.ServerConn) {
 	c.keepalive.Do(func() {
+		c.busy.Store(true)
 		_ = c.Conn.SetReadDeadline(time.Time{})
 		go func() {
 			tick := time.NewTicker(c.limits.Keepalive)
@@ -84,7 +109,9 @@ func (c *conn) watch(sc *gossh.ServerConn) {
 					return
 				case <-tick.C:
 				}
-				late := time.AfterFunc(c.limits.Answer, func() { _ = c.Close() })
+				late := time.AfterFunc(c.limits.Answer, func() {
+					c.end(fmt.Sprintf("no answer to a keepalive within %s (limits.keepalive_timeout)", c.limits.Answer))
+				})
 				_, _, err := sc.SendRequest("keepalive@openssh.com", true, nil)
 				late.Stop()
 				if err != nil {

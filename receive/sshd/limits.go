@@ -1,6 +1,7 @@
 package sshd
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -93,26 +94,52 @@ type count struct {
 	failures      int
 	since         time.Time // of the first failure counted
 	told          time.Time // when a refused login was last reported
+	away          time.Time // when one that was turned away was last reported
+	silent        int       // how many were turned away since
 }
 
-// enter counts a new connection in; why says what is too much.
+// enter counts a new connection in; why says what is too much, and the key of the configuration that says how much that is.
 func (d *door) enter(src string) (why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.of(src)
 	switch l := d.limits; {
 	case c.failures >= l.Failures:
-		return "too many failed logins"
-	case d.all.conns >= l.Connections || c.conns >= l.PerSource:
-		return "too many connections"
-	case d.all.unauth >= l.Unauthenticated || c.unauth >= l.UnauthenticatedPerSource:
-		return "too many connections that have not logged in"
+		return fmt.Sprintf("too many failed logins from your address: %d within %s (limits.max_login_failures, limits.login_penalty)", c.failures, l.Penalty)
+	case d.all.conns >= l.Connections:
+		return fmt.Sprintf("too many connections: %d (limits.max_connections)", l.Connections)
+	case c.conns >= l.PerSource:
+		return fmt.Sprintf("too many connections from your address: %d (limits.max_connections_per_source)", l.PerSource)
+	case d.all.unauth >= l.Unauthenticated:
+		return fmt.Sprintf("too many connections that have not logged in: %d (limits.max_unauthenticated)", l.Unauthenticated)
+	case c.unauth >= l.UnauthenticatedPerSource:
+		return fmt.Sprintf("too many connections from your address that have not logged in: %d (limits.max_unauthenticated_per_source)", l.UnauthenticatedPerSource)
 	}
 	d.all.conns++
 	d.all.unauth++
 	c.conns++
 	c.unauth++
 	return ""
+}
+
+// turnedAway tells whether a refusal is worth a line: the first of a source within a penalty is. The number is of those that had none.
+func (d *door) turnedAway(src string) (silent int, report bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.of(src)
+	if !c.away.IsZero() {
+		c.silent++
+		return 0, false
+	}
+	silent, c.silent, c.away = c.silent, 0, d.now()
+	return silent, true
+}
+
+// set changes the limits; who is in stays.
+func (d *door) set(l Limits) {
+	d.mu.Lock()
+	d.limits = l
+	d.mu.Unlock()
 }
 
 func (d *door) authenticated(src string) {
@@ -157,11 +184,14 @@ func (d *door) of(src string) *count {
 		if stale(c.told) {
 			c.told = time.Time{}
 		}
+		if stale(c.away) {
+			c.away = time.Time{}
+		}
 	}
 	if now.Sub(d.swept).Abs() >= d.limits.Penalty {
 		d.swept = now
 		for k, c := range d.sources {
-			if fresh(c); *c == (count{}) {
+			if fresh(c); *c == (count{silent: c.silent}) {
 				delete(d.sources, k)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gliderssh "github.com/gliderlabs/ssh"
@@ -34,7 +35,8 @@ type Server struct {
 	Handler Handler
 	// Version is shown in the protocol's first line, "SSH-2.0-corpus-git_<Version>".
 	Version string
-	Limits  Limits
+	// Limits are those of the beginning; SetLimits changes them.
+	Limits Limits
 	// Now is the clock; nil is time.Now. Network deadlines use the machine's.
 	Now func() time.Time
 	// Log takes connections' ends and what went wrong. The zero Logger is silent.
@@ -47,7 +49,7 @@ type Server struct {
 
 	once     sync.Once
 	door     *door
-	limits   Limits
+	limits   atomic.Pointer[Limits]
 	mu       sync.Mutex
 	closing  bool
 	lns      map[net.Listener]struct{}
@@ -64,12 +66,22 @@ func (s *Server) init() {
 		if s.Now == nil {
 			s.Now = time.Now
 		}
-		s.limits = s.Limits.WithDefaults()
-		s.door = &door{limits: s.limits, now: s.Now}
+		l := s.Limits.WithDefaults()
+		s.limits.Store(&l)
+		s.door = &door{limits: l, now: s.Now}
 		s.lns = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
 		s.empty = make(chan struct{})
 	})
+}
+
+// SetLimits changes the limits at any time. Connections that are open keep the times of their own beginning; the counts hold for all
+// at once, and put nobody out.
+func (s *Server) SetLimits(l Limits) {
+	s.init()
+	l = l.WithDefaults()
+	s.limits.Store(&l)
+	s.door.set(l)
 }
 
 // Serve accepts connections on l until Shutdown or Close, and then returns ErrClosed. It closes l.
@@ -117,9 +129,15 @@ func (s *Server) Serve(l net.Listener) error {
 
 // serve takes one connection from its first byte to its last.
 func (s *Server) serve(nc net.Conn) {
-	c := &conn{Conn: nc, limits: s.limits, source: source(nc.RemoteAddr())}
+	c := &conn{Conn: nc, limits: *s.limits.Load(), source: source(nc.RemoteAddr()), begun: time.Now()}
 	if why := s.door.enter(c.source); why != "" {
-		s.Log.Warn().Str("from", nc.RemoteAddr().String()).Str("why", why).Msg("connection turned away")
+		// A source that tries again and again is worth a line within the penalty, not one for each try.
+		level := zerolog.DebugLevel
+		silent, report := s.door.turnedAway(c.source)
+		if report {
+			level = zerolog.WarnLevel
+		}
+		s.Log.WithLevel(level).Str("from", nc.RemoteAddr().String()).Str("why", why).Int("before_unreported", silent).Msg("connection turned away")
 		// RFC 4253, 4.2: lines before the version string are allowed; ssh -v shows them.
 		_ = nc.SetDeadline(time.Now().Add(time.Second))
 		_, _ = fmt.Fprintf(nc, "corpus-git: %s, try again later\r\n", why)
@@ -149,6 +167,9 @@ func (s *Server) left(c *conn) {
 	delete(s.conns, c)
 	s.mu.Unlock()
 	in := c.authenticated.Load()
+	if why := c.why(); why != "" {
+		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("why", why).Msg("connection ended")
+	}
 	failed := !in && c.offered.Load() > 0
 	if report := s.door.leave(c.source, in, failed); !report {
 		return
@@ -191,7 +212,7 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 		},
 		ServerConfigCallback: func(ctx gliderssh.Context) *gossh.ServerConfig {
 			return &gossh.ServerConfig{
-				MaxAuthTries: s.limits.AuthTries,
+				MaxAuthTries: c.limits.AuthTries,
 				VerifiedPublicKeyCallback: func(_ gossh.ConnMetadata, key gossh.PublicKey, _ *gossh.Permissions, _ string) (*gossh.Permissions, error) {
 					k, ok, err := s.Keys.FindByKey(ctx, key)
 					if err != nil || !ok {

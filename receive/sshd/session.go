@@ -72,9 +72,9 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 		return
 	}
 	c := st.conn
-	if c.sessions.Add(1) > int32(s.limits.Sessions) {
+	if c.sessions.Add(1) > int32(c.limits.Sessions) {
 		c.sessions.Add(-1)
-		_ = nch.Reject(gossh.ResourceShortage, fmt.Sprintf("more than %d sessions on one connection", s.limits.Sessions))
+		_ = nch.Reject(gossh.ResourceShortage, fmt.Sprintf("more than %d sessions on one connection (limits.max_sessions_per_connection)", c.limits.Sessions))
 		return
 	}
 	defer c.sessions.Add(-1)
@@ -88,7 +88,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String()}
 	done := make(chan bool, 1)
 	started := false
-	setup := time.AfterFunc(s.limits.Idle, func() { _ = ch.Close() })
+	setup := time.AfterFunc(c.limits.Idle, func() { _ = ch.Close() })
 	defer setup.Stop()
 	over := time.AfterFunc(time.Hour, func() { _ = c.Close() })
 	over.Stop()
@@ -127,7 +127,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 			go func() {
 				done <- s.run(ctx, cancel, c, ch, sess)
 				// The client closes its side in turn, which ends the loop above; one that does not is put out.
-				over.Reset(s.limits.Idle)
+				over.Reset(c.limits.Idle)
 			}()
 			continue
 		case "env":
@@ -163,9 +163,9 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 // run calls the handler and ends the channel: all output, end of file, exit status, close. counted tells that the session is one that
 // Shutdown waits for, until the client has seen its end.
 func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session) (counted bool) {
-	out := &timedWriter{w: ch, c: c, ch: ch, limit: s.limits.WriteIdle}
-	errw := &timedWriter{w: ch.Stderr(), c: c, ch: ch, limit: s.limits.WriteIdle}
-	in := &timedReader{r: ch, ch: ch, limit: s.limits.ReadIdle}
+	out := &timedWriter{w: ch, c: c, ch: ch, limit: c.limits.WriteIdle}
+	errw := &timedWriter{w: ch.Stderr(), c: c, ch: ch, limit: c.limits.WriteIdle}
+	in := &timedReader{r: ch, ch: ch, limit: c.limits.ReadIdle}
 	sess.Stdin, sess.Stdout, sess.Stderr = in, out, errw
 	sess.finishTerminal()
 	if sess.Terminal.Pty {
@@ -277,7 +277,9 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	}
 	soon := time.AfterFunc(t.limit, func() { _ = t.ch.Close() })
-	late := time.AfterFunc(t.limit+t.limit/4, func() { _ = t.c.Close() })
+	late := time.AfterFunc(t.limit+t.limit/4, func() {
+		t.c.end(fmt.Sprintf("what it asked for was not read within %s (limits.write_timeout)", t.limit))
+	})
 	n, err := t.w.Write(p)
 	late.Stop()
 	if !soon.Stop() && err == nil {
@@ -305,7 +307,7 @@ func (t *timedReader) Read(p []byte) (int, error) {
 	timer := time.AfterFunc(t.limit, func() { _ = t.ch.Close() })
 	n, err := t.r.Read(p)
 	if !timer.Stop() {
-		return n, fault.New(fault.Failed, "reading", "no byte came for %s", t.limit)
+		return n, fault.New(fault.Failed, "reading", "no byte came for %s (limits.read_timeout)", t.limit)
 	}
 	return n, err
 }

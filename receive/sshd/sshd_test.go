@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
@@ -216,6 +217,61 @@ func TestGuessersArePutOff(t *testing.T) {
 	require.NoError(t, err)
 	_, err = sess.Output("x")
 	require.NoError(t, err)
+}
+
+// Limits change while the server runs: for who comes from then on.
+func TestSetLimits(t *testing.T) {
+	s := serve(t, sshd.Limits{Sessions: 1}, hello)
+	old := s.dial(t)
+	s.SetLimits(sshd.Limits{Connections: 2, Sessions: 3})
+	c := s.dial(t)
+	for range 3 {
+		ch, _, err := c.OpenChannel("session", nil)
+		require.NoError(t, err)
+		defer ch.Close()
+	}
+	_, _, err := c.OpenChannel("session", nil)
+	require.ErrorContains(t, err, "limits.max_sessions_per_connection")
+	ch, _, err := old.OpenChannel("session", nil)
+	require.NoError(t, err)
+	defer ch.Close()
+	_, _, err = old.OpenChannel("session", nil)
+	require.ErrorContains(t, err, "more than 1 sessions", "it keeps the limits of its beginning")
+	third, err := net.Dial("tcp", s.addr)
+	require.NoError(t, err)
+	defer third.Close()
+	said, err := io.ReadAll(third)
+	require.NoError(t, err)
+	require.Equal(t, "corpus-git: too many connections: 2 (limits.max_connections), try again later\r\n", string(said))
+}
+
+// Each limit that ends a connection stands in the log with its key.
+func TestEndedConnectionsAreLogged(t *testing.T) {
+	var log lockedBuffer
+	s := serve(t, sshd.Limits{LoginGrace: 200 * time.Millisecond, Idle: 200 * time.Millisecond}, hello, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
+	c, err := net.Dial("tcp", s.addr)
+	require.NoError(t, err)
+	defer c.Close()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "limits.auth_timeout") }, 20*time.Second, 5*time.Millisecond)
+	s.dial(t)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "limits.idle_timeout") }, 20*time.Second, 5*time.Millisecond)
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func TestAuthTries(t *testing.T) {

@@ -24,9 +24,12 @@
 //	p, off, ok, err := db.Locate(hash)            // where it lies, for who follows deltas himself
 //	id, err := store.WritePack(ctx, w, db, hashes, store.PackOptions{OfsDelta: true}) // for a fetch
 //
+//	m, err := db.Maintain(ctx, store.Repack{ID: id, Packs: 20})   // many packs become few; Prune removes what nothing refers to
+//
 // What may be refused is said with *fsck.Error (a bad object), *pack.LimitError, pack.ErrCorrupt, *MissingError and *ShallowError.
 //
-// Invariants: an object is visible in a DB only when all of it is on the disk; a pack is published before its index and never changes;
+// Invariants: an object is visible in a DB only when all of it is on the disk; a pack is published before its index and never changes, and
+// is removed after what stands for it is on the disk;
 // what Get returns is shared and must not be changed.
 //
 // Concurrency: every method of DB and Quarantine may be called by any goroutine, but a Quarantine's Ingest by one at a time. Readers never

@@ -462,3 +462,62 @@ func onePackWith(t testing.TB, db *DB, h plumbing.Hash) string {
 	require.True(t, ok)
 	return p.Path()
 }
+
+// Small pushes become loose objects where that is asked for, large ones stay packs; cut short, either way is finished.
+func TestUnpack(t *testing.T) {
+	src := history(t, 12)
+	db := newDB(t)
+	for i, revs := range [][]string{{"master~1"}, {"master", "^master~1"}} {
+		q, err := db.NewQuarantine(fmt.Sprint("q", i))
+		require.NoError(t, err)
+		in, err := q.Ingest(context.Background(), bufio.NewReader(bytes.NewReader(packOf(t, src, revs, "--thin"))), IngestOptions{Unpack: 40})
+		require.NoError(t, err)
+		require.NoError(t, q.Migrate())
+		require.NoError(t, q.Migrate())
+		require.NoDirExists(t, q.dir)
+		_, _, err = q.Get(head(t, src, strings.TrimPrefix(revs[0], "^")))
+		require.NoError(t, err)
+		c := db.counted(t)
+		require.Equal(t, 1, c.Packs, "the first push has %d objects", in.Objects)
+		require.Equal(t, i > 0, c.Loose > 0)
+	}
+	same(t, db, src, objectsOf(t, src, "master"))
+	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
+	git(t, db.Dir(), "fsck", "--strict")
+	m, err := db.Maintain(context.Background(), Repack{ID: "m", All: true})
+	require.NoError(t, err)
+	require.Zero(t, m.After.Loose)
+	require.Equal(t, 1, m.After.Packs)
+	same(t, db, src, objectsOf(t, src, "master"))
+}
+
+// BenchmarkMigrate compares what a push of one changed file costs as a pack and as loose objects; see bench/RESULTS.md.
+func BenchmarkMigrate(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		limit int
+	}{{"pack", 0}, {"loose", 100}} {
+		b.Run(c.name, func(b *testing.B) {
+			db := newDB(b)
+			parent := plumbing.ZeroHash
+			for i := range b.N {
+				b.StopTimer()
+				var p rawPack
+				blob := p.add(plumbing.BlobObject, fmt.Appendf(nil, "<h1>%d</h1>\n", i))
+				tree := p.add(plumbing.TreeObject, append([]byte("100644 index.html\x00"), blob[:]...))
+				text := fmt.Sprintf("tree %s\n", tree)
+				if i > 0 {
+					text += fmt.Sprintf("parent %s\n", parent)
+				}
+				parent = p.add(plumbing.CommitObject, []byte(text+"author A <a@example.org> 1 +0000\ncommitter A <a@example.org> 1 +0000\n\nx\n"))
+				data := p.bytes()
+				b.StartTimer()
+				q, err := db.NewQuarantine(fmt.Sprint("q", i))
+				require.NoError(b, err)
+				_, err = q.Ingest(context.Background(), bufio.NewReader(bytes.NewReader(data)), IngestOptions{Unpack: c.limit})
+				require.NoError(b, err)
+				require.NoError(b, q.Migrate())
+			}
+		})
+	}
+}

@@ -32,6 +32,7 @@ type Quarantine struct {
 	mu       sync.Mutex
 	ended    bool
 	ingested *Ingested
+	unpack   bool // the pack is small enough to become loose objects
 }
 
 // NewQuarantine makes the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It is an error
@@ -112,6 +113,9 @@ type IngestOptions struct {
 	Workers int
 	// Progress as pack.Indexer's.
 	Progress func(done, total int)
+	// Unpack is the number of objects up to which Migrate makes loose objects of the pack, as git's transfer.unpackLimit does; 0 keeps every
+	// pack.
+	Unpack int
 }
 
 // Ingested describes what came.
@@ -153,7 +157,7 @@ func (q *Quarantine) Ingest(ctx context.Context, r *bufio.Reader, o IngestOption
 	if err := in.links.clash(); err != nil {
 		return nil, err
 	}
-	q.ingested = in
+	q.ingested, q.unpack = in, res.Objects <= o.Unpack
 	return in, nil
 }
 
@@ -206,6 +210,14 @@ func (q *Quarantine) Migrate() error {
 	defer q.mu.Unlock()
 	if q.ended {
 		return nil
+	}
+	if q.unpack {
+		if err := q.db.main.putAll(q.src); err != nil {
+			return err
+		}
+		q.ended = true
+		q.src.close()
+		return os.RemoveAll(q.dir)
 	}
 	from, to := filepath.Join(q.dir, "pack"), filepath.Join(q.db.main.dir, "pack")
 	list, err := os.ReadDir(from)

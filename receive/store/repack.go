@@ -227,7 +227,7 @@ func (db *DB) write(ctx context.Context, o Repack, c *choice, from []storedPack,
 		Dir: filepath.Join(q.dir, "pack"), Workers: 1, Bases: nil,
 		Limits: pack.Limits{PackBytes: -1, Objects: -1, ObjectBytes: -1, DeltaBytes: -1, DeltaDepth: -1, TotalBytes: -1, BaseMemory: 32 << 20},
 	}
-	res, err := x.Index(ctx, bufio.NewReaderSize(&paced{ctx, r, o.Pause}, 256<<10))
+	res, err := x.Index(ctx, bufio.NewReaderSize(&paced{ctx: ctx, r: r, pause: o.Pause}, 256<<10))
 	_ = r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
 	if werr := <-wrote; werr != nil && !errors.Is(werr, io.ErrClosedPipe) {
 		err = errors.Join(werr, err) // what the reader met is but its echo
@@ -253,20 +253,27 @@ func (db *DB) write(ctx context.Context, o Repack, c *choice, from []storedPack,
 	return filepath.Base(res.Pack), q.Migrate()
 }
 
-// paced reads in pieces, and lets somebody wait or stop before each.
+// PauseEvery is how many bytes are written, at most, between two calls of Repack.Pause.
+const PauseEvery = 256 << 10
+
+// paced lets somebody wait or stop before each piece that it reads.
 type paced struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as the one call that it belongs to
 	r     io.Reader
 	pause func(context.Context) error
+	left  int
 }
 
 func (p *paced) Read(b []byte) (int, error) {
-	if p.pause != nil {
+	if p.left <= 0 && p.pause != nil {
 		if err := p.pause(p.ctx); err != nil {
 			return 0, err
 		}
+		p.left = PauseEvery
 	}
-	return p.r.Read(b)
+	n, err := p.r.Read(b[:min(len(b), PauseEvery)])
+	p.left -= n
+	return n, err
 }
 
 // drop removes the packs whose objects lie in the one just written, the loose objects that lie in a pack, and the dead ones.

@@ -305,7 +305,7 @@ func (f *fetch) want(s string, limit int) error {
 		f.wants = append(f.wants, id)
 	}
 	if len(f.wants) > limit {
-		return refused("more than %d wants", limit)
+		return refused("more than %d wants (limits.max_wants)", limit)
 	}
 	return nil
 }
@@ -316,7 +316,7 @@ func (f *fetch) have(h *history, s string, limit int) (id plumbing.Hash, ours bo
 		return id, false, err
 	}
 	if f.nHaves++; f.nHaves > limit {
-		return id, false, refused("more than %d haves", limit)
+		return id, false, refused("more than %d haves (limits.max_haves)", limit)
 	}
 	if f.haveSet.has(id) {
 		return id, true, nil

@@ -31,7 +31,7 @@ func (s *session) serve2() error {
 			return nil
 		}
 		if n == s.req.Limits.Commands {
-			return refused("more than %d commands in one connection", n)
+			return refused("more than %d commands in one connection (limits.max_fetch_requests)", n)
 		}
 		if more, err := s.command(); err != nil || !more {
 			return err

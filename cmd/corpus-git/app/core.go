@@ -70,6 +70,8 @@ type core struct {
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
 	choices    choices
+	// maintainer is made with the pipeline; a server lets it run by itself.
+	maintainer *maintainer
 }
 
 // upkeepEvery is how often archives are looked after where nothing is deployed: failures expire by themselves.
@@ -132,6 +134,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}
 	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Log: o.log}
+	c.maintainer = newMaintainer(c)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, Audit: c.audit, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, Boundary: o.boundary,
@@ -150,6 +153,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 // ended is told every deployment that has ended.
 func (c *core) ended(rec project.Record) {
 	c.upkeep.Due(rec.Project)
+	c.maintainer.ended(rec.Project)
 	if c.onEnd != nil {
 		c.onEnd(rec)
 	}
@@ -310,7 +314,7 @@ func (c *core) backend(detached bool) *verbs.Backend {
 		Doctor: func(ctx context.Context) []status.Check {
 			return doctor{cfg: c.cfg.Load(), env: c.env, core: c}.run(ctx)
 		},
-		Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached,
+		Maintainer: c.maintainer, Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached,
 	}
 	if detached {
 		b.Discard = func(context.Context) {

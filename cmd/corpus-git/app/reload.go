@@ -2,7 +2,7 @@ package app
 
 import (
 	"context"
-	"slices"
+	"strings"
 )
 
 // live are the keys whose change takes effect at once; the others wait for the next start.
@@ -12,9 +12,7 @@ func live(key string) bool {
 		"keep_archives", "keep_failed_archives", "archives_max_bytes", "archives_max_age", "failed_archives_max_age":
 		return true
 	}
-	return slices.Contains([]string{"limits.max_pack_bytes", "limits.max_object_bytes", "limits.max_total_bytes", "limits.max_delta_bytes", "limits.max_objects",
-		"limits.max_delta_depth", "limits.base_memory", "limits.max_commands", "limits.max_push_options", "limits.max_push_option_bytes",
-		"limits.max_shallow_roots", "limits.max_drain_bytes", "limits.max_inflate_ratio", "limits.max_wants", "limits.max_haves", "limits.max_fetch_requests"}, key) || key == "log.level"
+	return key == "log.level" || strings.HasPrefix(key, "maintenance.") || strings.HasPrefix(key, "limits.")
 }
 
 // reload reads the configuration again and says what changed. A configuration with an error changes nothing.
@@ -45,6 +43,7 @@ func (s *server) reload(ctx context.Context) {
 	s.cfg.Store(&applied)
 	s.level.set(applied.Log.Level)
 	s.service.Store(s.newService(&applied))
+	s.ssh.SetLimits(sshLimits(applied.Limits))
 	if err := s.syncAdmins(ctx, applied.AdminKeys); err != nil {
 		s.log.Error().Err(err).Msg("admin_keys")
 	}

@@ -126,15 +126,9 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 		c.port.Store(int64(a.Port))
 	}
 	s.service.Store(s.newService(cfg))
-	l := cfg.Limits
 	s.ssh = &sshd.Server{
 		HostKey: key, Keys: c.access, Handler: s, Version: Build().Release, Log: log.With().Str("part", "ssh").Logger(),
-		Limits: sshd.Limits{
-			Connections: l.MaxConnections, PerSource: l.MaxConnectionsPerSource, Unauthenticated: l.MaxUnauthenticated,
-			UnauthenticatedPerSource: l.MaxUnauthPerSource, Sessions: l.MaxSessions, AuthTries: l.AuthTries,
-			Failures: l.MaxLoginFailures, Penalty: l.LoginPenalty, Keepalive: l.KeepaliveInterval, Answer: l.KeepaliveTimeout,
-			LoginGrace: l.AuthTimeout, Idle: l.IdleTimeout, ReadIdle: l.ReadTimeout, WriteIdle: l.WriteTimeout,
-		},
+		Limits: sshLimits(cfg.Limits),
 		RefusedLogin: func(from, user, fp string) {
 			counters.RefusedLogin()
 			s.service.Load().RefusedLogin(from, user, fp)
@@ -166,6 +160,16 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	s.open()
 	s.upkeep.Start()
 	return s, nil
+}
+
+// sshLimits are the limits of connections.
+func sshLimits(l config.Limits) sshd.Limits {
+	return sshd.Limits{
+		Connections: l.MaxConnections, PerSource: l.MaxConnectionsPerSource, Unauthenticated: l.MaxUnauthenticated,
+		UnauthenticatedPerSource: l.MaxUnauthPerSource, Sessions: l.MaxSessions, AuthTries: l.AuthTries,
+		Failures: l.MaxLoginFailures, Penalty: l.LoginPenalty, Keepalive: l.KeepaliveInterval, Answer: l.KeepaliveTimeout,
+		LoginGrace: l.AuthTimeout, Idle: l.IdleTimeout, ReadIdle: l.ReadTimeout, WriteIdle: l.WriteTimeout,
+	}
 }
 
 // counted is the audit log, with what is refused counted.
@@ -223,6 +227,7 @@ func (s *server) open() {
 		})
 	}
 	s.trash.Go(func() { s.emptyTrash(ctx) })
+	s.serving.Go(func() { s.maintainer.run(ctx) })
 }
 
 // abandon undoes a start that failed.
@@ -249,7 +254,7 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 		},
 		CreateOnPush: cfg.CreateOnPush, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
 		Limits: session.Limits{
-			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain),
+			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain), Unpack: l.UnpackLimit,
 		},
 		UploadLimits: upload.Limits{Wants: l.MaxWants, Haves: l.MaxHaves, Commands: l.MaxRequests},
 		PackLimits: pack.Limits{

@@ -121,6 +121,8 @@ type Backend struct {
 	Prepare func(ctx context.Context) error
 	// Discard empties the trash after a project was destroyed, in the background or not, as the process lives. It may be nil.
 	Discard func(ctx context.Context)
+	// Maintainer maintains repositories.
+	Maintainer Maintainer
 	// Host is the name of this machine for people, Build what runs.
 	Host  string
 	Build status.Build

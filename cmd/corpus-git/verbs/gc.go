@@ -1,0 +1,144 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/status"
+)
+
+// GC says what gc was asked for.
+type GC struct {
+	// All consolidates everything and searches now for what nothing refers to, whatever the configuration says of thresholds.
+	All    bool
+	DryRun bool
+}
+
+// Maintainer maintains the repositories of a project.
+type Maintainer interface {
+	// Maintain gives one entry for each repository that there is, with an error in it where that one could not be maintained.
+	// It is fault.Busy while something is deployed.
+	Maintain(ctx context.Context, name project.Name, what GC) ([]status.Maintained, error)
+}
+
+func gcCommand(s *session) *cobra.Command {
+	var what GC
+	c := &cobra.Command{
+		Use: "gc [PROJECT]", Short: "Consolidate packs and remove objects that nothing refers to",
+		Long: "A server maintains its repositories by itself (the keys maintenance.* of its configuration); gc does it now,\n" +
+			"of one project or of all. A deployment that begins goes first: gc stops, and what it has not finished is as before.",
+		Example: "  corpus-git gc app\n  corpus-git gc --dry-run\n  corpus-git gc app --all",
+		Args:    exactly("[PROJECT]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := need(s.b.Maintainer, "gc"); err != nil {
+				return err
+			}
+			var names []project.Name
+			if len(args) == 1 {
+				name, err := s.project("gc", args[0], project.Configure)
+				if err != nil {
+					return err
+				}
+				names = []project.Name{name}
+			} else {
+				if err := s.admin("gc", ""); err != nil {
+					return err
+				}
+				all, err := s.b.Projects.List(s.ctx)
+				if err != nil {
+					return err
+				}
+				for _, p := range all {
+					if !p.RemoteLess && !p.Missing {
+						names = append(names, p.Name)
+					}
+				}
+			}
+			return s.gc(names, what)
+		},
+	}
+	c.Flags().BoolVar(&what.All, "all", false, "consolidate everything and search now, however little there is to gain")
+	c.Flags().BoolVar(&what.DryRun, "dry-run", false, "say what would be done, and do nothing")
+	return s.jsonFlag(c)
+}
+
+func (s *session) gc(names []project.Name, what GC) error {
+	if !what.DryRun {
+		if err := s.prepare(); err != nil {
+			return err
+		}
+	}
+	doc := status.Maintenance{Version: status.Version, DryRun: what.DryRun, Repositories: []status.Maintained{}}
+	p := s.printer()
+	failed := 0
+	for _, name := range names {
+		list, err := s.b.Maintainer.Maintain(s.ctx, name, what)
+		if err != nil && len(names) == 1 {
+			return s.audited(audit.Entry{Action: "gc", Project: string(name)}, err)
+		}
+		if err != nil {
+			list = []status.Maintained{{Project: name, Repo: project.Code, Error: s.explain(err)}}
+		}
+		var done []string
+		for _, m := range list {
+			doc.Repositories = append(doc.Repositories, m)
+			if m.Error != "" {
+				failed++
+			}
+			done = append(done, fmt.Sprintf("%s.git: %s", m.Repo, gcSummary(m)))
+			if !s.json {
+				p.line("%s  %s", s.who.Term.paint(bold, fmt.Sprintf("%s/%s.git", name, m.Repo)), gcSummary(m))
+			}
+		}
+		if !what.DryRun {
+			if err := s.audited(audit.Entry{Action: "gc", Project: string(name), Detail: strings.Join(done, "; ")}, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if s.json {
+		if err := s.document(doc); err != nil {
+			return err
+		}
+	} else if what.DryRun {
+		p.line("nothing was changed")
+	}
+	if failed > 0 {
+		return fault.New(fault.Busy, "gc", "%s could not be maintained", event.Plural(failed, "repository", "repositories")).WithHint("what stands above says why; a server tries again by itself")
+	}
+	return p.err
+}
+
+// gcSummary is a line of what was done.
+func gcSummary(m status.Maintained) string {
+	if m.Error != "" {
+		return "not done: " + m.Error
+	}
+	var parts []string
+	say := func(n int, format string, args ...any) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	say(m.Consolidated, "%s consolidated", event.Plural(m.Consolidated, "pack"))
+	say(m.Packed, "%s packed", event.Plural(m.Packed, "loose object"))
+	say(m.Refs, "%s packed", event.Plural(m.Refs, "ref"))
+	say(m.Pruned, "%s removed", event.Plural(m.Pruned, "object"))
+	say(m.Left, "%s of something that died removed", event.Plural(m.Left, "file"))
+	if len(parts) == 0 {
+		parts = append(parts, "nothing to do")
+	}
+	say(m.Young, "%s without a ref spared for their age", event.Plural(m.Young, "object"))
+	now := fmt.Sprintf("%s of %s", event.Plural(m.After.Packs, "pack"), event.Bytes(m.After.Bytes))
+	if m.After.Loose > 0 {
+		now += ", " + event.Plural(m.After.Loose, "loose object")
+	}
+	return strings.Join(parts, ", ") + "; " + now
+}

@@ -1,0 +1,208 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/receive/refs"
+	"corpus-git/receive/store"
+)
+
+// Maintenance says what Maintain may do.
+type Maintenance struct {
+	// Packs and Loose are how many of them there may be before they are consolidated; PackRefs the same for the files of refs.
+	Packs, Loose, PackRefs int
+	// All consolidates everything, however little there is to gain.
+	All bool
+	// Grace is how old an object that nothing refers to must be to be removed; 0 removes none.
+	Grace time.Duration
+	// Every is how long after one search for such objects the next may come; 0 searches now. A search walks all of history.
+	Every time.Duration
+	// DryRun changes nothing.
+	DryRun bool
+	// Pause is called before each piece of work of about 256 KiB; its error abandons the work.
+	Pause func(context.Context) error
+}
+
+// Maintained tells what Maintain did to one repository.
+type Maintained struct {
+	store.Maintained
+	// Refs counts the refs that were packed.
+	Refs int
+	// Searched tells that objects were looked for that nothing refers to.
+	Searched bool
+	Took     time.Duration
+}
+
+// Changed tells whether anything was done, or would be.
+func (m Maintained) Changed() bool { return m.Maintained.Changed() || m.Refs > 0 }
+
+// prunedMark is the file below objects/info whose time is that of the last search for objects that nothing refers to.
+const prunedMark = "corpus-git.pruned"
+
+// aloneWait is how long maintenance waits for a moment in which nobody uses a repository.
+const aloneWait = 5 * time.Second
+
+// Maintain consolidates a repository's packs, loose objects and refs, and removes objects that nothing refers to; see
+// store.DB.Maintain for what is durable when. The caller sees to it that no deployment of the project begins meanwhile, or has Pause say so.
+// Pushes that only store, and fetches, go on; objects are removed in a moment in which there are none, else the error is
+// fault.Busy. One Maintain of a repository at a time.
+func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo project.Repo, o Maintenance) (m Maintained, err error) {
+	now := r.now()
+	err = r.with(ctx, name, repo, func(g *repository) error {
+		what := store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause}
+		mark := filepath.Join(g.dir, "objects", "info", prunedMark)
+		due, err := searchDue(mark, now, o)
+		if err != nil {
+			return err
+		}
+		if due {
+			m.Searched = true
+			what.Prune = &store.Prune{
+				Grace: o.Grace, Tips: func() ([]plumbing.Hash, error) { return tips(g.refs) },
+				Alone: func(ctx context.Context, f func() error) error { return r.alone(ctx, g, f) },
+			}
+		}
+		if m.Maintained, err = g.db.Maintain(ctx, what); err != nil {
+			return err
+		}
+		if m.Refs, err = g.refs.Pack(refs.Packing{More: o.PackRefs, Hidden: hiddenRefs, DryRun: o.DryRun, Peel: func(h plumbing.Hash) (plumbing.Hash, error) {
+			end, _, err := store.Peel(g.db, h)
+			if end == h || errors.Is(err, store.ErrNotFound) {
+				end, err = plumbing.ZeroHash, nil // no tag, or a broken ref
+			}
+			return end, err
+		}}); err != nil {
+			return err
+		}
+		if m.Searched && !o.DryRun {
+			return touch(mark, now)
+		}
+		return nil
+	})
+	m.Took = r.now().Sub(now)
+	return m, err
+}
+
+// hiddenRefs stay files: they come and go with every deployment.
+const hiddenRefs = "refs/corpus/"
+
+// tips is what refs, and a detached HEAD, refer to.
+func tips(s *refs.Store) ([]plumbing.Hash, error) {
+	list, err := s.List("refs/")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]plumbing.Hash, 0, len(list)+1)
+	for _, ref := range list {
+		out = append(out, ref.Hash)
+	}
+	head, err := s.Get("HEAD")
+	if err == nil && !head.IsZero() {
+		out = append(out, head)
+	}
+	return out, err
+}
+
+// searchDue tells whether it is time to look for objects that nothing refers to. A repository that was never searched is new, or new to
+// us: its time begins now.
+func searchDue(mark string, now time.Time, o Maintenance) (bool, error) {
+	if o.Grace <= 0 || o.Every == 0 {
+		return o.Grace > 0, nil
+	}
+	st, err := os.Stat(mark)
+	if errors.Is(err, fs.ErrNotExist) {
+		if o.DryRun {
+			return false, nil
+		}
+		return false, touch(mark, now)
+	}
+	return err == nil && now.Sub(st.ModTime()) >= o.Every, err
+}
+
+func touch(name string, t time.Time) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Chtimes(name, t, t))
+}
+
+// alone calls f while its caller is the only user of o. Who comes meanwhile waits, for f's milliseconds.
+func (r *Repositories) alone(ctx context.Context, o *repository, f func() error) error {
+	for deadline := time.Now().Add(aloneWait); ; {
+		r.mu.Lock()
+		if o.users == 1 && o.shut == nil {
+			o.shut = make(chan struct{})
+			r.mu.Unlock()
+			defer func() {
+				r.mu.Lock()
+				close(o.shut)
+				o.shut = nil
+				r.mu.Unlock()
+			}()
+			return f()
+		}
+		r.mu.Unlock()
+		if time.Now().After(deadline) {
+			return fault.New(fault.Busy, "", "%s.git of %s is in use", o.key.repo, o.key.name).WithHint("a push, a fetch or a deployment goes on; try again in a moment")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Due tells cheaply whether Maintain has something to do: by one look at the folder of packs, one at a folder of loose objects,
+// and one at the time of the last search. It opens no repository. One that is not there is not due.
+func (r *Repositories) Due(name project.Name, repo project.Repo, o Maintenance) (bool, error) {
+	objects := filepath.Join(r.Dir(name, repo), "objects")
+	list, err := names(filepath.Join(objects, "pack"))
+	if err != nil || list == nil {
+		return false, err
+	}
+	n := 0
+	for _, f := range list {
+		if filepath.Ext(f) == ".pack" {
+			n++
+		}
+	}
+	if n > o.Packs {
+		return true, nil
+	}
+	// One of the 256 folders stands for all, as in git gc --auto.
+	list, err = names(filepath.Join(objects, "17"))
+	if err != nil || len(list)*256 > o.Loose {
+		return err == nil, err
+	}
+	return searchDue(filepath.Join(objects, "info", prunedMark), r.now(), o)
+}
+
+func names(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+func (r *Repositories) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}

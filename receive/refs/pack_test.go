@@ -1,0 +1,132 @@
+package refs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/stretchr/testify/require"
+)
+
+func gitRun(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@x")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "git %s: %s", strings.Join(args, " "), out)
+	return string(out)
+}
+
+// Packed refs say the same to git and to us as before; hidden and symbolic ones stay files; deleted ones do not come back.
+func TestPack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r.git")
+	gitRun(t, t.TempDir(), "init", "-q", "--bare", "-b", "master", dir)
+	tree := strings.TrimSpace(gitRun(t, dir, "hash-object", "-t", "tree", "-w", "/dev/null"))
+	commit := strings.TrimSpace(gitRun(t, dir, "commit-tree", "-m", "x", tree))
+	s := &Store{Dir: dir}
+	h := plumbing.NewHash(commit)
+	for _, n := range []string{"refs/heads/master", "refs/heads/a/b", "refs/tags/light", "refs/corpus/deployments/x"} {
+		require.NoError(t, s.CompareAndSwap(n, plumbing.ZeroHash, h))
+	}
+	gitRun(t, dir, "tag", "-a", "-m", "t", "note", commit)
+	gitRun(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/master")
+	before, said := gitRun(t, dir, "for-each-ref"), gitRun(t, dir, "show-ref", "-d")
+	p := Packing{Hidden: "refs/corpus/", Peel: func(g plumbing.Hash) (plumbing.Hash, error) {
+		if g == h {
+			return plumbing.ZeroHash, nil
+		}
+		return h, nil
+	}}
+	p.More = 4
+	n, err := s.Pack(p)
+	require.NoError(t, err)
+	require.Zero(t, n, "too few to be worth it")
+	p.More, p.DryRun = 3, true
+	n, err = s.Pack(p)
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	require.NoFileExists(t, filepath.Join(dir, "packed-refs"))
+	p.DryRun = false
+	n, err = s.Pack(p)
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	require.Equal(t, before, gitRun(t, dir, "for-each-ref"))
+	require.Equal(t, said, gitRun(t, dir, "show-ref", "-d"))
+	require.NoFileExists(t, filepath.Join(dir, "refs/tags/light"))
+	require.NoDirExists(t, filepath.Join(dir, "refs/heads/a"))
+	require.FileExists(t, filepath.Join(dir, "refs/corpus/deployments/x"))
+	require.FileExists(t, filepath.Join(dir, "refs/heads/alias"))
+	list, err := s.List("refs/tags/")
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.Equal(t, h, list[1].Peeled)
+
+	// One that is locked keeps its file and its newer value.
+	require.NoError(t, s.CompareAndSwap("refs/tags/light", h, list[1].Hash))
+	require.NoError(t, s.CompareAndSwap("refs/tags/light", list[1].Hash, h))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "refs/tags/new.lock"), nil, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "refs/tags/new"), []byte(commit+"\n"), 0o644))
+	p.More = 0
+	_, err = s.Pack(p)
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(dir, "refs/tags/new"))
+	require.NoError(t, os.Remove(filepath.Join(dir, "refs/tags/new.lock")))
+	require.NoError(t, s.CompareAndSwap("refs/tags/new", h, plumbing.ZeroHash))
+	got, err := s.Get("refs/tags/new")
+	require.NoError(t, err)
+	require.True(t, got.IsZero())
+}
+
+// Refs are made, moved and deleted while others pack them: none comes back, none is lost.
+func TestPackWhileRefsChange(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r.git")
+	gitRun(t, t.TempDir(), "init", "-q", "--bare", dir)
+	s := &Store{Dir: dir}
+	a, b := plumbing.NewHash(strings.Repeat("1a", 20)), plumbing.NewHash(strings.Repeat("2b", 20))
+	p := Packing{Peel: func(plumbing.Hash) (plumbing.Hash, error) { return plumbing.ZeroHash, nil }}
+	stop := make(chan struct{})
+	var packers sync.WaitGroup
+	packers.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := s.Pack(p); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	var workers sync.WaitGroup
+	for w := range 3 {
+		workers.Go(func() {
+			for i := range 25 {
+				name := fmt.Sprintf("refs/tags/w%d/n%d", w, i%4)
+				for _, c := range [][2]plumbing.Hash{{{}, a}, {a, b}, {b, {}}} {
+					if err := s.CompareAndSwap(name, c[0], c[1]); err != nil {
+						t.Error(err)
+						return
+					}
+					if got, err := s.Get(name); err != nil || got != c[1] {
+						t.Errorf("%s is at %s, not at %s (%v)", name, got, c[1], err)
+						return
+					}
+				}
+			}
+		})
+	}
+	workers.Wait()
+	close(stop)
+	packers.Wait()
+	list, err := s.List("refs/")
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
