@@ -270,6 +270,9 @@ func (a archives) prune(ctx context.Context, name project.Name, store *archive.S
 type cfgs struct{ c *core }
 
 func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
+	// The trees keep their repositories in use until this context ends, and who asks may live as long as the server.
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	p, err := a.c.registry.Get(ctx, name)
 	if err != nil {
 		return nil, err
