@@ -47,6 +47,9 @@ func (s State) SaltConfig(project, id string) string {
 	return filepath.Join(string(s), "salt", project, id)
 }
 
+// Processes is the book of commands that run.
+func (s State) Processes() string { return filepath.Join(string(s), "processes") }
+
 // Passwords is the file of the secrets that one project's templates generated.
 func (s State) Passwords(project string) string {
 	return filepath.Join(string(s), "passwords", project+".json")

@@ -69,7 +69,7 @@ func (m *machine) start() {
 	require.NoError(t, err)
 	m.rep = &receive.Repositories{Root: m.root, Log: zerolog.Nop()}
 	t.Cleanup(func() { _ = m.rep.Close() })
-	run := execx.OS{Mark: execx.Marker(state.Path())}
+	run := execx.OS{Book: state.Processes()}
 	stores := map[project.Name]*archive.Store{}
 	h := host.New(run)
 	h.EUID = 1000 // users and owners have a test of their own

@@ -21,7 +21,7 @@ import (
 // projects; the others are recovered all the same.
 func (p *Pipeline) Recover(ctx context.Context) error {
 	var errs []error
-	if n, err := execx.Reap("/proc", p.cfg.State.Path()); err != nil {
+	if n, err := execx.Reap("/proc", p.cfg.State.Processes()); err != nil {
 		errs = append(errs, fmt.Errorf("end left-over processes: %w", err))
 	} else if n > 0 {
 		p.cfg.Logger.Warn().Int("processes", n).Msg("ended processes of steps that outlived the server")

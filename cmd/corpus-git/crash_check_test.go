@@ -194,6 +194,9 @@ func (m *crashed) leaks() {
 	if n, err := marked(m.state()); err != nil || len(n) > 0 {
 		m.fail("processes of steps run still: %v (%v)", n, err)
 	}
+	if n, err := os.ReadDir(m.state().Processes()); err == nil && len(n) > 0 {
+		m.fail("the book has a process still: %v", n)
+	}
 	// Archives are whole or absent, and those that are there have a verdict.
 	store := archive.New(m.paths(), archive.Config{})
 	list, err := store.List()
@@ -315,7 +318,7 @@ func (m *crashed) leftovers() (left []string) {
 
 // marked are the processes that belong to steps of this server.
 func marked(state layout.State) (found []string, err error) {
-	key := strings.SplitN(execx.Marker(state.Path()), ":", 2)[0]
+	key := execx.Key + "=" + state.Processes()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
 		text, err := os.ReadFile(filepath.Join(d, "environ"))

@@ -46,15 +46,15 @@ type Status struct {
 // Commander runs commands. The interface is the seam for tests.
 type Commander interface {
 	// Run starts c and waits for it. A command that ran and exited non-zero is a Status, not an
-	// error. When ctx ends the whole process group is ended and ctx's cause is the error. Output
+	// error. When ctx ends the whole session is ended and ctx's cause is the error. Output
 	// that background children still hold open is waited for no longer than a second.
 	Run(ctx context.Context, c Cmd) (Status, error)
 }
 
 // OS is the real Commander.
 type OS struct {
-	// Mark is added to every environment, so that Reap finds the process; see Marker.
-	Mark string
+	// Book is a folder in which each command is noted while it runs, so that Reap finds it after a crash; "" notes none.
+	Book string
 }
 
 var _ Commander = OS{}
@@ -86,16 +86,19 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	}
 	cmd := &exec.Cmd{
 		Path: path, Args: argv, Dir: c.Dir, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
-		WaitDelay:   time.Second,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Credential: c.Credential},
+		WaitDelay: time.Second,
+		// Pdeathsig ends the leader with the server, should that be killed before the note has the process. The signal is
+		// that of a thread, not of the process: no goroutine here ends while it is locked to its thread.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: c.Credential, Pdeathsig: syscall.SIGKILL},
 	}
-	cmd.Env = append([]string{}, c.Env...)
-	if o.Mark != "" {
-		cmd.Env = append(cmd.Env, o.Mark)
-	}
+	n := openNote(o.Book)
+	defer func() { n.close() }()
+	cmd.Env = append(append([]string{}, c.Env...), n.env()...)
 	if err := cmd.Start(); err != nil {
 		return Status{}, err
 	}
+	n.started(cmd.Process.Pid)
+	leader, _ := statOf("/proc", cmd.Process.Pid)
 	done := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
@@ -116,6 +119,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		// Whatever of the group outlived its leader goes too.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		endSession(cmd.Process.Pid, leader.start)
 		return status(cmd.ProcessState), cause
 	}
 	var exit *exec.ExitError

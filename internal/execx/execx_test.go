@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -83,28 +84,102 @@ func gone(pid int) bool {
 	return bytes.Contains(data, []byte(") Z "))
 }
 
+// A command that is running when its server dies, with children that wear no mark: an empty environment, a process group of
+// their own, a parent that has gone. One went into a session of its own.
 func TestReapEndsStepsAndSparesDaemons(t *testing.T) {
-	dir := t.TempDir()
-	id := "/state:" + dir
-	step, daemon := filepath.Join(dir, "step"), filepath.Join(dir, "daemon")
-	_, err := execx.OS{Mark: execx.Marker(id)}.Run(t.Context(), execx.Cmd{
-		Argv: []string{"sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $! > "$1"; setsid sh -c 'echo $$ > "$1"; exec sleep 300' x "$2" >/dev/null 2>&1 & while ! test -s "$2"; do sleep 0.01; done`, "x", step, daemon},
-		Env:  env,
-	})
-	require.NoError(t, err)
-	pids := map[string]int{}
-	for _, f := range []string{step, daemon} {
-		data, err := os.ReadFile(f)
-		require.NoError(t, err)
-		pids[f], err = strconv.Atoi(strings.TrimSpace(string(data)))
-		require.NoError(t, err)
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash, whose job control needs no terminal")
 	}
-	defer func() { _ = syscall.Kill(pids[daemon], syscall.SIGKILL) }()
-	n, err := execx.Reap("/proc", id)
+	dir := t.TempDir()
+	book := filepath.Join(dir, "book")
+	script := filepath.Join(dir, "script")
+	require.NoError(t, os.WriteFile(script, []byte(`cd "$1"
+sleep 300 & echo $! > child
+env -i sleep 300 & echo $! > bare
+(env -i sh -c 'sleep 300 & echo $! > "$1/orphan"' x "$1")
+set -m
+env -i sleep 300 & echo $! > group
+setsid sh -c 'echo $$ > daemon; exec sleep 300' &
+while ! test -s daemon || ! test -s orphan; do sleep 0.01; done
+echo $$ > leader
+wait
+`), 0o600))
+	done := make(chan execx.Status, 1)
+	go func() {
+		st, _ := execx.OS{Book: book}.Run(context.Background(), execx.Cmd{Argv: []string{"bash", script, dir}, Env: env})
+		done <- st
+	}()
+	pids := map[string]int{}
+	for _, name := range []string{"leader", "child", "bare", "orphan", "group", "daemon"} {
+		require.Eventually(t, func() bool {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil || !strings.HasSuffix(string(data), "\n") {
+				return false
+			}
+			pids[name], err = strconv.Atoi(strings.TrimSpace(string(data)))
+			return err == nil
+		}, 30*time.Second, 5*time.Millisecond, name)
+	}
+	defer func() { _ = syscall.Kill(pids["daemon"], syscall.SIGKILL) }()
+	n, err := execx.Reap("/proc", book)
+	require.NoError(t, err)
+	require.Equal(t, 5, n)
+	for name, pid := range pids {
+		if name != "daemon" {
+			require.Eventually(t, func() bool { return gone(pid) }, 10*time.Second, 5*time.Millisecond, name)
+		}
+	}
+	require.False(t, gone(pids["daemon"]))
+	require.Equal(t, 128+9, (<-done).Exit)
+	left, err := os.ReadDir(book)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	n, err = execx.Reap("/proc", book)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// What a command left running that has ended is no leftover of a crash.
+func TestReapSparesWhatACommandLeftRunning(t *testing.T) {
+	dir := t.TempDir()
+	book, pidfile := filepath.Join(dir, "book"), filepath.Join(dir, "pid")
+	_, err := execx.OS{Book: book}.Run(t.Context(), execx.Cmd{Argv: []string{"sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $! > "$1"`, "x", pidfile}, Env: env})
+	require.NoError(t, err)
+	data, err := os.ReadFile(pidfile)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	require.NoError(t, err)
+	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	n, err := execx.Reap("/proc", book)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.False(t, gone(pid))
+}
+
+// A server that dies before the note has its process is found by the note's name in the environment; numbers of another
+// run of the machine mean nothing.
+func TestReapReadsEveryKindOfNote(t *testing.T) {
+	book := t.TempDir()
+	note := filepath.Join(book, "starting-1")
+	require.NoError(t, os.WriteFile(note, nil, 0o600))
+	cmd := exec.CommandContext(t.Context(), "sleep", "300")
+	cmd.Env = append(env, execx.Key+"="+note)
+	require.NoError(t, cmd.Start())
+	other := exec.CommandContext(t.Context(), "sleep", "300")
+	other.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	require.NoError(t, other.Start())
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	for _, name := range []string{strconv.Itoa(other.Process.Pid) + "-1-deadbeef", "1-2", "x-y-z", "junk"} {
+		require.NoError(t, os.WriteFile(filepath.Join(book, name), nil, 0o600))
+	}
+	n, err := execx.Reap("/proc", book)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	require.Eventually(t, func() bool { return gone(pids[step]) }, 10*time.Second, 5*time.Millisecond)
-	require.False(t, gone(pids[daemon]))
+	require.Error(t, cmd.Wait())
+	require.False(t, gone(other.Process.Pid))
+	left, err := os.ReadDir(book)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestLines(t *testing.T) {

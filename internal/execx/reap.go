@@ -10,31 +10,36 @@ import (
 	"time"
 )
 
-// Marker is the environment variable that ties a process to the owner that started it (the state directory of a
-// server: one server owns it at a time) and to the session that it was started in.
-func Marker(owner string) string {
-	sid, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0)
-	return fmt.Sprintf("%s%s:%d", markerKey, owner, int(sid))
-}
-
-const markerKey = "CORPUS_PROCESS="
-
-// Reap ends, with SIGKILL, every process that a dead owner started and that is still in the session it was started
-// in. It returns how many it found, when none of them runs any more: one that is killed while it starts another leaves
-// that one, so it looks again until a look finds nothing. Processes that went into a session of their own are daemons,
-// and stay. proc is where proc(5) is mounted. The caller must be the owner now.
-func Reap(proc, owner string) (int, error) {
+// Reap ends, with SIGKILL, what is left of the commands in a book: every process of their sessions, whatever its
+// environment, its process group and its parent have become. It returns how many it found, when none of them runs any
+// more: one that is killed while it starts another leaves that one, so it looks again until a look finds nothing. Then the
+// book is empty. A process that went into a session of its own is a daemon, and stays. proc is where proc(5) is mounted. The
+// caller must be the only owner of the book.
+func Reap(proc, book string) (int, error) {
+	notes, paths, err := readBook(book)
+	if err != nil {
+		return 0, err
+	}
 	seen := map[int]bool{}
-	for try := 0; ; try++ {
-		n, err := reapOnce(proc, owner, seen)
-		if err != nil || n == 0 {
+	for try := 0; len(notes) > 0; try++ {
+		n, err := reapOnce(proc, notes, seen)
+		if err != nil {
 			return len(seen), err
+		}
+		if n == 0 {
+			break
 		}
 		if try == reapTries {
 			return len(seen), fmt.Errorf("%d processes do not end", n)
 		}
 		time.Sleep(reapPause)
 	}
+	for _, p := range paths {
+		if err := os.Remove(p); err != nil && !os.IsNotExist(err) {
+			return len(seen), err
+		}
+	}
+	return len(seen), nil
 }
 
 // A killed process that waits for a disk can take a while to go.
@@ -44,10 +49,19 @@ const (
 )
 
 // reapOnce kills what it finds in one look at proc, and tells how many those were.
-func reapOnce(proc, owner string, seen map[int]bool) (int, error) {
+func reapOnce(proc string, notes []noted, seen map[int]bool) (int, error) {
 	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	if err != nil {
 		return 0, err
+	}
+	sessions := map[int]uint64{} // and from which start time on
+	var tokens [][]byte
+	for _, n := range notes {
+		if n.token == "" {
+			sessions[n.pid] = n.start
+		} else {
+			tokens = append(tokens, []byte(n.token))
+		}
 	}
 	n := 0
 	for _, d := range dirs {
@@ -55,8 +69,12 @@ func reapOnce(proc, owner string, seen map[int]bool) (int, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		by, sid, ok := marked(filepath.Join(d, "environ"))
-		if !ok || by != owner || sessionOf(filepath.Join(d, "stat")) != sid {
+		st, ok := statOf(proc, pid)
+		if !ok || st.state == 'Z' {
+			continue
+		}
+		from, ours := sessions[st.session]
+		if !(ours && st.start >= from) && !hasToken(filepath.Join(d, "environ"), tokens) {
 			continue
 		}
 		if syscall.Kill(pid, syscall.SIGKILL) == nil {
@@ -67,43 +85,32 @@ func reapOnce(proc, owner string, seen map[int]bool) (int, error) {
 	return n, nil
 }
 
-func marked(environ string) (owner string, sid int, ok bool) {
+// hasToken looks for one of the tokens among the variables of an environment.
+func hasToken(environ string, tokens [][]byte) bool {
+	if len(tokens) == 0 {
+		return false
+	}
 	data, err := os.ReadFile(environ)
 	if err != nil {
-		return "", 0, false
+		return false
 	}
 	for kv := range bytes.SplitSeq(data, []byte{0}) {
-		rest, found := bytes.CutPrefix(kv, []byte(markerKey))
-		if !found {
-			continue
+		for _, t := range tokens {
+			if bytes.Equal(kv, t) {
+				return true
+			}
 		}
-		i := bytes.LastIndexByte(rest, ':')
-		if i < 0 {
-			continue
-		}
-		n, err := strconv.Atoi(string(rest[i+1:]))
-		return string(rest[:i]), n, err == nil
 	}
-	return "", 0, false
+	return false
 }
 
-// sessionOf reads field 6 of /proc/PID/stat (proc(5)); the second field may hold spaces and parentheses.
-func sessionOf(stat string) int {
-	data, err := os.ReadFile(stat)
-	if err != nil {
-		return -1
+// endSession kills what is left of a command's session: what left its process group, too.
+func endSession(leader int, start uint64) {
+	for range 10 { // what starts another while it is killed leaves that one
+		n, err := reapOnce("/proc", []noted{{pid: leader, start: start}}, map[int]bool{})
+		if err != nil || n == 0 {
+			return
+		}
+		time.Sleep(reapPause)
 	}
-	i := bytes.LastIndexByte(data, ')')
-	if i < 0 {
-		return -1
-	}
-	f := bytes.Fields(data[i+1:])
-	if len(f) < 4 {
-		return -1
-	}
-	n, err := strconv.Atoi(string(f[3]))
-	if err != nil {
-		return -1
-	}
-	return n
 }

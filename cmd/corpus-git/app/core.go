@@ -119,7 +119,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	}
 	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, MaxFiles: o.cfg.Limits.MaxFiles, Log: o.log}
 	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
-	commander := execx.OS{Mark: execx.Marker(c.state.Path())}
+	commander := execx.OS{Book: c.state.Processes()}
 	machine := host.New(commander)
 	machine.Environ = o.env
 	c.runner = &runner{c: c}

@@ -1,0 +1,134 @@
+package execx
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Key is the environment variable that names a command's note: the file in the book that stands for it.
+const Key = "CORPUS_PROCESS"
+
+// note is one running command in the book: an empty file, whose name says it all, so that a full disk has room for it.
+// It is "starting-<random>" until the command has a process, then "<pid>-<start time>-<boot>". The process leads a session of
+// its own, so that the number is that of all processes that it starts, and of no others as long as one of them lives.
+//
+// A book needs no fsync: it is for the processes that outlive a killed server, and nothing outlives a machine that stops.
+type note struct{ path string }
+
+const starting = "starting-"
+
+// open writes the note of a command that is about to start. Without a book, or where it can't be written, there is none:
+// that a command runs matters more.
+func openNote(book string) note {
+	if book == "" {
+		return note{}
+	}
+	if err := os.MkdirAll(book, 0o700); err != nil {
+		return note{}
+	}
+	f, err := os.CreateTemp(book, starting)
+	if err != nil {
+		return note{}
+	}
+	_ = f.Close() // nothing is in it
+	return note{f.Name()}
+}
+
+// env is what the command is told.
+func (n note) env() []string {
+	if n.path == "" {
+		return nil
+	}
+	return []string{Key + "=" + n.path}
+}
+
+// started gives the note its process.
+func (n *note) started(pid int) {
+	if n.path == "" {
+		return
+	}
+	st, ok := statOf("/proc", pid)
+	if !ok {
+		return // it has ended, and is not waited for yet
+	}
+	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, st.start, boot()))
+	if os.Rename(n.path, name) == nil {
+		n.path = name
+	}
+}
+
+// close takes the note out: what the command left running on purpose is not ours any more.
+func (n note) close() {
+	if n.path != "" {
+		_ = os.Remove(n.path)
+	}
+}
+
+// noted is a note as Reap reads it.
+type noted struct {
+	token string // of a command that was starting: its environment has it
+	pid   int
+	start uint64
+}
+
+// readBook gives the notes of commands that may still run.
+func readBook(book string) (notes []noted, paths []string, err error) {
+	names, err := os.ReadDir(book)
+	if os.IsNotExist(err) {
+		return nil, nil, nil
+	}
+	now := boot()
+	for _, e := range names {
+		path := filepath.Join(book, e.Name())
+		paths = append(paths, path)
+		if strings.HasPrefix(e.Name(), starting) {
+			notes = append(notes, noted{token: Key + "=" + path})
+			continue
+		}
+		part := strings.SplitN(e.Name(), "-", 3)
+		if len(part) != 3 || part[2] != now {
+			continue // of before the machine started
+		}
+		pid, perr := strconv.Atoi(part[0])
+		start, serr := strconv.ParseUint(part[1], 10, 64)
+		if perr == nil && serr == nil {
+			notes = append(notes, noted{pid: pid, start: start})
+		}
+	}
+	return notes, paths, err
+}
+
+// boot names this run of the machine: process numbers and start times mean something within it only.
+func boot() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.ReplaceAll(strings.TrimSpace(string(id)), "-", "")
+}
+
+// procStat is what proc_pid_stat(5) tells of a process: fields 3, 6 and 22.
+type procStat struct {
+	state   byte
+	session int
+	start   uint64 // in clock ticks since the machine started
+}
+
+func statOf(proc string, pid int) (st procStat, ok bool) {
+	data, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return st, false
+	}
+	// The second field is the program's name, and may hold spaces and parentheses.
+	i := strings.LastIndexByte(string(data), ')')
+	f := strings.Fields(string(data[i+1:]))
+	if i < 0 || len(f) < 20 {
+		return st, false
+	}
+	session, serr := strconv.Atoi(f[3])
+	start, terr := strconv.ParseUint(f[19], 10, 64)
+	return procStat{state: f[0][0], session: session, start: start}, serr == nil && terr == nil
+}
