@@ -124,3 +124,21 @@ func BenchmarkFileStates(b *testing.B) {
 	in := &Input{SLS: "app", Cfg: py.NewDict("d", dir)}
 	benchInput(b, in, "{% for i in range(1000) %}\nf{{ i }}:\n  file.managed:\n    - name: "+dir+"/f{{ i }}\n    - contents: \"{{ i }}\"\n{% endfor %}\n")
 }
+
+// What was pushed is planned although it lies in git only.
+func TestSaltCallSeesRootsThatAreNotOnDisk(t *testing.T) {
+	bin, dir := filepath.Join(t.TempDir(), "salt-call"), t.TempDir()
+	require.NoError(t, os.WriteFile(bin, []byte("#!/bin/sh\necho '{\"local\": {}}'\n"), 0o755))
+	in := input(t, map[string]string{"a.sls": "x:\n  test.nop: []\n"})
+	in.SLS, in.Test = "makina-projects.app.a", true
+	in.Roots[0].Mount = "makina-projects/app"
+	s := &SaltCall{Bin: bin, Dir: dir}
+	for range 2 { // each time anew
+		_, err := s.Apply(context.Background(), in, Discard{})
+		require.NoError(t, err)
+		b, err := os.ReadFile(filepath.Join(dir, "roots", "makina-projects", "app", "a.sls"))
+		require.NoError(t, err)
+		require.Equal(t, "x:\n  test.nop: []\n", string(b))
+	}
+	require.Error(t, s.Configure(in), "Configure itself copies nothing")
+}

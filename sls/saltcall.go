@@ -77,7 +77,11 @@ func (s *SaltCall) Apply(ctx context.Context, in *Input, sink Sink) (*StepResult
 	if err != nil {
 		return nil, notFound(pos{}, in.SLS, err)
 	}
-	if err := s.configure(in); err != nil {
+	in, err = OnDisk(in, s.Dir)
+	if err == nil {
+		err = s.configure(in)
+	}
+	if err != nil {
 		return nil, fault.New(fault.Internal, "configure salt-call", "%w", err)
 	}
 	res := &StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}

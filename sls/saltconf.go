@@ -54,13 +54,16 @@ func (s *SaltCall) configure(in *Input) error {
 	return s.write("pillar/corpus.sls", "#!yaml\n", orEmpty(in.Pillar))
 }
 
-// roots are the file roots as directories. A mount becomes a link in a directory of its own, before all others.
+// roots are the file roots, all of them on disk. A mount becomes a link in a directory of its own, before all others.
 func (s *SaltCall) roots(in *Input) (*py.List, error) {
 	out := py.NewList()
 	links := filepath.Join(s.Dir, "roots")
 	mounted := false
 	for _, r := range in.Roots {
-		if r.Mount == "" || r.Dir == "" {
+		if r.Dir == "" {
+			return nil, errors.New("the file root of salt://" + r.Mount + " does not lie on disk")
+		}
+		if r.Mount == "" {
 			continue
 		}
 		at := filepath.Join(links, filepath.FromSlash(r.Mount))
@@ -86,12 +89,12 @@ func (s *SaltCall) roots(in *Input) (*py.List, error) {
 		out.Append(links)
 	}
 	for _, r := range in.Roots {
-		if r.Mount == "" && r.Dir != "" {
+		if r.Mount == "" {
 			out.Append(r.Dir)
 		}
 	}
 	if out.Len() == 0 {
-		return nil, errors.New("no file root lies on disk")
+		return nil, errors.New("there are no file roots")
 	}
 	return out, nil
 }

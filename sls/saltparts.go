@@ -3,7 +3,7 @@ package sls
 // What every runner that works through Salt shares with SaltCall, so that they cannot come to differ.
 
 // Configure writes the configuration directory of one deployment below Dir: conf/minion, the pillar, the links of
-// the file roots. It may be called again; only what changed is new to a Salt process that starts afterwards.
+// the file roots, which all lie on disk (see OnDisk). It may be called again; only what changed is new to a Salt process that starts afterwards.
 func (s *SaltCall) Configure(in *Input) error { return s.configure(in) }
 
 // Results turns what `state.sls` answered, as `--out=json` has it, into results in the order they ran. A file that

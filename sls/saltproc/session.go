@@ -67,7 +67,7 @@ func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 	if err != nil {
 		return s.salt().Apply(ctx, in, sink) // says what is not there, and runs nothing
 	}
-	if in, err = onDisk(in, s.Dir); err != nil {
+	if in, err = sls.OnDisk(in, s.Dir); err != nil {
 		return nil, fault.New(fault.Internal, op, "%w", err)
 	}
 	if s.perStep != "" {
