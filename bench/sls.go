@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -68,7 +69,7 @@ func benchFiles(l *lab) error {
 		return err
 	}
 	for _, n := range []int{slsSome, slsMany} {
-		text := fmt.Sprintf("{%% for i in range(%d) %%}\nf{{ i }}:\n  file.managed:\n    - name: %s/many/{{ i }}\n    - makedirs: true\n    - contents: number {{ i }}\n{%% endfor %%}\n", n, l.dir)
+		text := fmt.Sprintf("{%% for i in range(%d) %%}\nf{{ i }}:\n  file.managed:\n    - name: %s/out/{{ i }}\n    - makedirs: true\n    - contents: number {{ i }}\n{%% endfor %%}\n", n, l.dir)
 		if err := writeFile(filepath.Join(b.root, "many.sls"), text, 0o644); err != nil {
 			return err
 		}
@@ -114,6 +115,7 @@ type slsBench struct {
 	root, salt string
 	host       *host.Host
 	grains     *py.Dict
+	folders    int // made so far; out is a link to the last one
 }
 
 // newSLSBench finds Salt by SALT_CALL, a path, or in PATH.
@@ -141,13 +143,18 @@ func (b *slsBench) single() (sls.Runner, func() error) {
 	return &perStep{b}, func() error { return nil }
 }
 
+// clear gives the next run an empty folder. The old one stays until the end: a file system that just removed many
+// files makes new ones slowly.
 func (b *slsBench) clear(int) error {
-	for _, d := range []string{"out", "many"} {
-		if err := os.RemoveAll(b.path(d)); err != nil {
-			return err
-		}
+	b.folders++
+	dir := b.path(fmt.Sprintf("out-%d", b.folders))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
 	}
-	return nil
+	if err := os.Remove(b.path("out")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(dir, b.path("out"))
 }
 
 // clearThen gives the peer the same empty folder.

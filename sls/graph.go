@@ -38,23 +38,29 @@ type graph struct {
 func newGraph(chunks []*chunk, files []string) *graph {
 	g := &graph{byTag: map[string]*node{}, tests: map[string]*node{}, lookup: map[[2]string][]*node{}, sls: map[string][]*node{}}
 	for _, f := range files {
-		g.addSLS(f, nil)
+		g.addSLS(f)
 	}
 	for _, c := range chunks {
-		n, ok := g.byTag[c.tag()]
+		tag := c.tag()
+		n, ok := g.byTag[tag]
 		if ok {
 			n.c = c // as in Salt, of two states with one tag the last one runs
 		} else {
-			n = &node{c: c, tag: c.tag()}
+			n = &node{c: c, tag: tag}
 			g.byTag[n.tag] = n
 			g.nodes = append(g.nodes, n)
 		}
 		for _, k := range [][2]string{{c.module, c.name}, {c.module, c.id}, {"id", c.id}, {"id", c.name}} {
 			g.addLookup(k, n)
 		}
-		g.addSLS(c.sls, n)
-		for _, s := range c.includedFrom {
-			g.addSLS(s, n)
+		for _, s := range append([]string{c.sls}, c.includedFrom...) {
+			g.addSLS(s)
+			// A new node can only be the last one of a list, which may be long.
+			if l := g.sls[s]; ok {
+				g.sls[s] = appendNode(l, n)
+			} else if len(l) == 0 || l[len(l)-1] != n {
+				g.sls[s] = append(l, n)
+			}
 		}
 	}
 	return g
@@ -67,13 +73,10 @@ func (g *graph) addLookup(k [2]string, n *node) {
 	g.lookup[k] = appendNode(g.lookup[k], n)
 }
 
-func (g *graph) addSLS(name string, n *node) {
+func (g *graph) addSLS(name string) {
 	if _, ok := g.sls[name]; !ok {
 		g.slsOrd = append(g.slsOrd, name)
 		g.sls[name] = nil
-	}
-	if n != nil {
-		g.sls[name] = appendNode(g.sls[name], n)
 	}
 }
 
