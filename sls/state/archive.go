@@ -60,19 +60,22 @@ func archiveExtracted(c *Call) Return {
 	if p := strings.TrimPrefix(src, "file://"); filepath.IsAbs(p) && !exists(p) {
 		return Failf("Source file '%s' does not exist", p)
 	}
+	verify := scheme(src) != "salt" && !c.boolean("skip_verify", false)
+	if s := scheme(src); verify && sum == "" && (s == "http" || s == "https") {
+		return Failf("%s", unverified(src, " or use_etag"))
+	}
+	var want sourceSum
+	if verify && sum != "" {
+		if want, err = c.sourceSum(src, sum); err != nil {
+			return Failf("%s", err)
+		}
+	}
 	data, _, err := c.fetch(src)
 	if err != nil {
 		return Failf("%s", err)
 	}
-	if s := scheme(src); (s == "http" || s == "https") && !c.boolean("skip_verify", false) {
-		if sum == "" {
-			return Failf("Unable to verify upstream hash of source file %s, please set source_hash or set skip_verify to True", redactURL(src))
-		}
-	}
-	if sum != "" && scheme(src) != "salt" && !c.boolean("skip_verify", false) {
-		if err := c.verify(data, src, sum); err != nil {
-			return Failf("%s", err)
-		}
+	if got := hashOf(want.kind, data); got != want.hex {
+		return Failf("The hash (%s) of %s does not match the specified hash (%s)", got, redactURL(src), want.hex)
 	}
 	members, err := readArchive(data, src, c.str("archive_format", ""))
 	if err != nil {

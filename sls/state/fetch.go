@@ -2,14 +2,8 @@ package state
 
 import (
 	"context"
-	"crypto/md5"
-	"crypto/sha1"
-	"crypto/sha256"
-	"crypto/sha512"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"net/http"
@@ -75,17 +69,28 @@ func (c *Call) download(source string) ([]byte, error) {
 		return nil, errors.New("the source is not a URL")
 	}
 	u.User = nil
+	failed := func(err error) error {
+		var of *url.Error // which would repeat the address, with its password
+		if errors.As(err, &of) {
+			err = of.Err
+		}
+		return saltSays("Failed to cache %s: Error: %w reading %s", u, err, u.Path)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, saltSays("Failed to cache %s: %w", u.Redacted(), err)
+		return nil, failed(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, saltSays("Failed to cache %s: HTTP %s", u.Redacted(), resp.Status)
+		code, reason, _ := strings.Cut(resp.Status, " ")
+		return nil, failed(fmt.Errorf("HTTP %s: %s", code, reason))
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxDownload))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxDownload+1))
+	if err == nil && len(b) > maxDownload {
+		err = fmt.Errorf("more than %d bytes", int64(maxDownload))
+	}
 	if err != nil {
-		return nil, saltSays("Failed to cache %s: %w", u.Redacted(), err)
+		return nil, failed(err)
 	}
 	return b, nil
 }
@@ -134,65 +139,6 @@ func (c *Call) source() (src, sum string, err error) {
 	return "", "", errors.New("none of the specified sources were found")
 }
 
-// hasher knows hash names and the lengths of their hexadecimal form.
-func hasher(kind string, length int) (func() hash.Hash, string) {
-	switch {
-	case kind == "md5" || kind == "" && length == 32:
-		return md5.New, "md5"
-	case kind == "sha1" || kind == "" && length == 40:
-		return sha1.New, "sha1"
-	case kind == "sha224" || kind == "" && length == 56:
-		return sha256.New224, "sha224"
-	case kind == "sha256" || kind == "" && length == 64:
-		return sha256.New, "sha256"
-	case kind == "sha384" || kind == "" && length == 96:
-		return sha512.New384, "sha384"
-	case kind == "sha512" || kind == "" && length == 128:
-		return sha512.New, "sha512"
-	}
-	return nil, ""
-}
-
-// verify checks data against a source_hash: kind=hex, hex, or a source that holds such a line.
-// Source: Salt documentation, file.managed, source_hash.
-func (c *Call) verify(data []byte, source, sum string) error {
-	kind, want := parseHash(sum)
-	if want == "" {
-		text, _, err := c.fetch(sum)
-		if err != nil {
-			return fmt.Errorf("the source_hash could not be read: %w", err)
-		}
-		base := source[strings.LastIndexByte(source, '/')+1:]
-		for _, line := range strings.Split(string(text), "\n") {
-			for _, w := range strings.Fields(line) {
-				k, h := parseHash(w)
-				if h == "" {
-					continue
-				}
-				if want == "" || strings.Contains(line, base) {
-					kind, want = k, h
-				}
-			}
-			if want != "" && strings.Contains(line, base) {
-				break
-			}
-		}
-		if want == "" {
-			return errors.New("the file of source_hash holds no hash")
-		}
-	}
-	mk, name := hasher(kind, len(want))
-	if mk == nil {
-		return fmt.Errorf("source_hash has an unknown kind of hash %q", kind)
-	}
-	h := mk()
-	h.Write(data)
-	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, want) {
-		return saltSays("Specified %s checksum for %s (%s) does not match actual checksum (%s)", name, redactURL(source), want, got)
-	}
-	return nil
-}
-
 func redactURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -200,22 +146,6 @@ func redactURL(s string) string {
 	}
 	u.User = nil
 	return u.String()
-}
-
-func parseHash(s string) (kind, hexsum string) {
-	s = strings.TrimSpace(s)
-	if k, v, ok := strings.Cut(s, "="); ok {
-		kind, s = strings.ToLower(k), v
-	} else if k, v, ok := strings.Cut(s, ":"); ok && !strings.HasPrefix(v, "//") {
-		kind, s = strings.ToLower(k), v
-	}
-	if _, err := hex.DecodeString(s); err != nil || len(s) < 32 {
-		return "", ""
-	}
-	if f, _ := hasher(kind, len(s)); f == nil {
-		return "", ""
-	}
-	return kind, s
 }
 
 // vars are the variables of a template: defaults, then context.

@@ -42,7 +42,7 @@ func (c *Call) texts() ([]string, string) {
 			if i >= len(hashes) {
 				return nil, "Unable to verify upstream hash of source file " + redactURL(s) + ", please set source_hash"
 			}
-			if err := c.verify(data, s, hashes[i]); err != nil {
+			if err := c.verify(data, c.expand(c.Name), s, hashes[i]); err != nil {
 				return nil, err.Error()
 			}
 		}

@@ -84,6 +84,9 @@ func fileManaged(c *Call) Return {
 	}
 	if hasSource {
 		mode, err := c.sourceData(&m)
+		if bad := checksumError(""); errors.As(err, &bad) {
+			return Failf("%s", bad)
+		}
 		if err != nil {
 			return Failf("Unable to manage file: %s", err)
 		}
@@ -106,24 +109,16 @@ func (c *Call) sourceData(m *managed) (fs.FileMode, error) {
 	if err != nil {
 		return 0, err
 	}
+	verify := scheme(src) != "salt" && !c.boolean("skip_verify", false)
+	if s := scheme(src); verify && sum == "" && (s == "http" || s == "https") {
+		return 0, unverified(src, "")
+	}
 	data, mode, err := c.fetch(src)
 	if err != nil {
 		return 0, err
 	}
-	switch s := scheme(src); {
-	case s == "http" || s == "https":
-		if c.boolean("skip_verify", false) {
-			break
-		}
-		if sum == "" {
-			return 0, errors.New("Unable to verify upstream hash of source file " + redactURL(src) +
-				", please set source_hash or set skip_verify to True")
-		}
-		if err := c.verify(data, src, sum); err != nil {
-			return 0, err
-		}
-	case s != "salt" && sum != "" && !c.boolean("skip_verify", false):
-		if err := c.verify(data, src, sum); err != nil {
+	if verify && sum != "" {
+		if err := c.verify(data, m.path, src, sum); err != nil {
 			return 0, err
 		}
 	}
