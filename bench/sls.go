@@ -34,20 +34,9 @@ func benchSLS(l *lab) error {
 	if err != nil {
 		return err
 	}
-	var names []string
-	for i := range slsSteps {
-		name := fmt.Sprintf("%d00_step", i+1)
-		names = append(names, name)
-		text := ""
-		for j := range slsPerStep - 4 {
-			text += fmt.Sprintf("file-%d:\n  file.managed:\n    - name: %s/out/%s-%d\n    - makedirs: true\n    - contents: content {{ %d + %d }}\n", j, l.dir, name, j, i, j)
-		}
-		for j := range 4 {
-			text += fmt.Sprintf("cmd-%d:\n  cmd.run:\n    - name: 'true'\n", j)
-		}
-		if err := writeFile(filepath.Join(b.root, name+".sls"), text, 0o644); err != nil {
-			return err
-		}
+	names, err := b.steps()
+	if err != nil {
+		return err
 	}
 	fmt.Printf("%d steps, %d states\n", slsSteps, slsSteps*slsPerStep)
 	for _, peer := range []struct {
@@ -59,6 +48,26 @@ func benchSLS(l *lab) error {
 		}
 	}
 	return nil
+}
+
+// steps writes the steps and gives their names.
+func (b *slsBench) steps() ([]string, error) {
+	var names []string
+	for i := range slsSteps {
+		name := fmt.Sprintf("%d00_step", i+1)
+		names = append(names, name)
+		text := ""
+		for j := range slsPerStep - 4 {
+			text += fmt.Sprintf("file-%d:\n  file.managed:\n    - name: %s/out/%s-%d\n    - makedirs: true\n    - contents: content {{ %d + %d }}\n", j, b.dir, name, j, i, j)
+		}
+		for j := range 4 {
+			text += fmt.Sprintf("cmd-%d:\n  cmd.run:\n    - name: 'true'\n", j)
+		}
+		if err := writeFile(filepath.Join(b.root, name+".sls"), text, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
 }
 
 // benchFiles applies one step of 1,000, then of 10,000 file states with the built-in runner and in one Salt process:

@@ -249,6 +249,26 @@ func writer(tail *execx.Tail, onLine func(bool, string), stderr bool) *tee {
 	return &tee{Writer: io.MultiWriter(tail, l), lines: l}
 }
 
+// ReadFrom implements io.ReaderFrom, with a smaller buffer than io.Copy takes for each stream of each command.
+func (t *tee) ReadFrom(r io.Reader) (n int64, err error) {
+	buf := make([]byte, 4096)
+	for {
+		k, rerr := r.Read(buf)
+		n += int64(k)
+		if k > 0 {
+			if _, err := t.Write(buf[:k]); err != nil {
+				return n, err
+			}
+		}
+		if errors.Is(rerr, io.EOF) {
+			return n, nil
+		}
+		if rerr != nil {
+			return n, rerr
+		}
+	}
+}
+
 func (t *tee) flush() {
 	if t.lines != nil {
 		_ = t.lines.Close()
