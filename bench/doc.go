@@ -8,6 +8,7 @@
 //	go run ./bench files    a step of 1,000 and of 10,000 files, beside one Salt process
 //	go run ./bench jinja    templates of SLS files, beside Jinja2
 //	go run ./bench archive  archives, rollback, compaction and restore, beside rsync -Aa --delete
+//	go run ./bench fixperms permissions of a tree that is right, beside find -printf '%m %u %g' and the original's find -exec
 //
 // Each benchmark prints both times and their ratio; what was measured where is kept in RESULTS.md. Timing
 // decides no test. Peers listen on 127.0.0.1, on ports that they pick, and are ended by the process that was started.

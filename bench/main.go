@@ -12,7 +12,10 @@ import (
 )
 
 func main() {
-	all := map[string]func(*lab) error{"archive": benchArchive, "files": benchFiles, "jinja": benchJinja, "push": benchPush, "load": benchLoad, "projects": benchProjects, "idle": benchIdle, "sls": benchSLS}
+	all := map[string]func(*lab) error{
+		"archive": benchArchive, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja, "load": benchLoad,
+		"projects": benchProjects, "push": benchPush, "sls": benchSLS,
+	}
 	names := os.Args[1:]
 	if len(names) == 0 {
 		for n := range all {

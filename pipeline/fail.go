@@ -91,7 +91,7 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 	}
 	res.State = project.RolledBack
 	if _, skip := env.Prepared.Skips(procedures.NameFixperms); !skip {
-		if err := p.procedure(ctx, j, r, env, procedures.Fixperms{}); err != nil {
+		if err := p.procedure(ctx, j, r, env, procedures.Fixperms{Early: true}); err != nil {
 			r.log.Append(event.Event{Kind: event.Note, Text: "the tree is back, but its permissions could not all be mended"})
 		}
 	}

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,89 +24,142 @@ import (
 //	project/ data/   <user>:<group>, folders set-group-ID
 //	pillar/          root:<group>, nothing for others
 //
-// As an ordinary user owners stay, and the pillar is closed to everybody else. Symbolic links are
-// neither followed nor changed; a file with a further name outside of the tree keeps its owner.
-type Fixperms struct{}
+// and what the project's own `permissions` say of paths below (project.Permission). As an ordinary user owners stay, and
+// the pillar is closed to everybody else. Symbolic links are neither followed nor changed; a file with a further name
+// outside of the tree stays as it is. It may be run again after any error.
+type Fixperms struct {
+	// Early is true where steps are still to run, or have been undone: an account that a rule names may be missing then.
+	// Its part of the rule is left out, and said so.
+	Early bool
+}
 
 // Name implements Procedure.
 func (Fixperms) Name() string { return NameFixperms }
 
 // Run implements Procedure.
-func (Fixperms) Run(ctx context.Context, env *Env) error {
-	uid, gid, root := -1, -1, -1
-	var skipped []string
+func (f Fixperms) Run(ctx context.Context, env *Env) error {
+	look := permAccounts{users: env.Host.Users}
+	var kept []string
+	if f.Early {
+		look.missing = &kept
+	}
+	trees, err := permTrees(env, look)
+	if err != nil {
+		return err
+	}
 	tail := ""
-	if env.ownsFiles() {
-		user, group := env.Prepared.Cfg.User(), env.Prepared.Cfg.Group()
-		u, err := env.Host.Users.User(user)
-		if err != nil {
-			return fault.New(fault.Failed, NameFixperms, "user %s: %w", user, err).WithHint("the sync procedure makes the user; run it, or correct `user` in the pillar")
-		}
-		g, err := env.Host.Users.Group(group)
-		if err != nil {
-			return fault.New(fault.Failed, NameFixperms, "group %s: %w", group, err).WithHint("the sync procedure makes the group; run it, or correct `group` in the pillar")
-		}
-		uid, gid, root = u.UID, g.GID, 0
-	} else {
+	if !env.ownsFiles() {
 		tail = ", " + env.leftOwners()
 	}
-	rules := []permRule{
-		{dir: env.Paths.Live(), repo: project.Code, uid: uid, gid: gid, setgid: env.ownsFiles(), umask: 0},
-		{dir: env.Paths.Data(), uid: uid, gid: gid, setgid: env.ownsFiles(), umask: 0},
-		{dir: env.Paths.Pillar(), repo: project.PillarRepo, uid: root, gid: gid, groupFromOwner: env.ownsFiles(), umask: 0o007},
-	}
-	if !env.ownsFiles() {
-		rules[2].umask = 0o077
-	}
 	var right, mended int64
-	for _, r := range rules {
-		w := permWalk{rule: r, fs: env.FS}
-		if err := w.run(ctx); err != nil {
-			if errors.Is(err, fs.ErrNotExist) && !exists(r.dir) {
-				continue
-			}
-			return fault.New(fault.Internal, NameFixperms, "%w", err)
+	for _, t := range trees {
+		w, err := t.walk(ctx, env, false)
+		if err != nil {
+			return err
 		}
 		right += w.right.Load()
 		mended += w.mended.Load()
-		if r.repo != "" && w.mended.Load() > 0 && !env.RemoteLess {
-			if err := env.Repos.Refresh(ctx, env.Deployment.Project, r.repo, r.dir); err != nil {
-				return fault.New(fault.Internal, NameFixperms, "refresh the index of %s: %w", r.dir, err)
+		if t.repo != "" && w.mended.Load() > 0 && !env.RemoteLess {
+			if err := env.Repos.Refresh(ctx, env.Deployment.Project, t.repo, t.dir); err != nil {
+				return fault.New(fault.Internal, NameFixperms, "refresh the index of %s: %w", t.dir, err)
 			}
 		}
 		if n := len(w.foreign); n > 0 {
-			skipped = append(skipped, fmt.Sprintf("%s kept: hard links out of the tree, such as %s", event.Plural(n, "owner"), w.foreign[0]))
+			kept = append(kept, fmt.Sprintf("%s kept: hard links out of the tree, such as %s", event.Plural(n, "owner"), w.foreign[0]))
 		}
 	}
 	switch {
 	case mended == 0:
-		env.Summarize(skipped, "%s right%s", event.Count(right), tail)
+		env.Summarize(kept, "%s right%s", event.Count(right), tail)
 	case right == 0:
-		env.Summarize(skipped, "%s mended%s", event.Count(mended), tail)
+		env.Summarize(kept, "%s mended%s", event.Count(mended), tail)
 	default:
-		env.Summarize(skipped, "%s right, %s mended%s", event.Count(right), event.Count(mended), tail)
+		env.Summarize(kept, "%s right, %s mended%s", event.Count(right), event.Count(mended), tail)
 	}
 	return nil
 }
 
-// permRule is what one tree shall be like; -1 leaves an owner.
-type permRule struct {
-	dir string
+// permTree is one tree with its rules.
+type permTree struct {
+	name, dir string
 	// repo is the repository that the tree is a working copy of, "" for data.
-	repo     project.Repo
-	uid, gid int
-	// setgid sets the set-group-ID bit of folders.
-	setgid bool
-	// groupFromOwner gives the group the owner's permissions.
-	groupFromOwner bool
-	// umask are the bits that nothing may have.
-	umask uint32
+	repo  project.Repo
+	rules *permNode
 }
 
-// permWalk applies one rule. Folders are handed to idle workers, so a wide tree is walked by several.
+// permTrees are the trees and their rules. The accounts that they name must be there.
+func permTrees(env *Env, look permAccounts) ([]permTree, error) {
+	uid, gid, root := -1, -1, -1
+	owns := env.ownsFiles()
+	if owns {
+		user, group := env.Prepared.Cfg.User(), env.Prepared.Cfg.Group()
+		u, err := env.Host.Users.User(user)
+		if err != nil {
+			return nil, fault.New(fault.Failed, NameFixperms, "user %s: %w", user, err).WithHint("the sync procedure makes the user; run it, or correct `user` in the pillar")
+		}
+		g, err := env.Host.Users.Group(group)
+		if err != nil {
+			return nil, fault.New(fault.Failed, NameFixperms, "group %s: %w", group, err).WithHint("the sync procedure makes the group; run it, or correct `group` in the pillar")
+		}
+		uid, gid, root = u.UID, g.GID, 0
+	}
+	pillar := permRule{uid: root, gid: gid, groupFromOwner: owns, umask: 0o007}
+	if !owns {
+		pillar.umask = 0o077
+	}
+	trees := []permTree{
+		{"project", env.Paths.Live(), project.Code, &permNode{rule: &permRule{uid: uid, gid: gid, setgid: owns}}},
+		{"data", env.Paths.Data(), "", &permNode{rule: &permRule{uid: uid, gid: gid, setgid: owns}}},
+		{"pillar", env.Paths.Pillar(), project.PillarRepo, &permNode{rule: &pillar}},
+	}
+	for _, p := range env.Prepared.Cfg.Permissions() { // folders come before what lies in them
+		for _, t := range trees {
+			if p.Path != t.name && !strings.HasPrefix(p.Path, t.name+"/") {
+				continue
+			}
+			if err := t.rules.place(p, owns, look); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return trees, nil
+}
+
+// walk applies the rules of a tree, or, dry, only tells what differs. A tree that is not there is right.
+func (t permTree) walk(ctx context.Context, env *Env, dry bool) (*permWalk, error) {
+	w := &permWalk{dir: t.dir, rules: t.rules, fs: env.FS, dry: dry}
+	err := w.run(ctx)
+	if err == nil {
+		return w, nil
+	}
+	if there, xerr := vfs.Exists(env.FS, t.dir); xerr == nil && !there {
+		return w, nil
+	}
+	if ctx.Err() != nil {
+		return w, err
+	}
+	f := fault.New(fault.Internal, NameFixperms, "%s: %w", t.dir, err)
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		f = f.WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, mend and remount it")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		f = f.WithHint("the disk is full, or a quota of it: corpus-git archives prune, or free some space")
+	case errors.Is(err, syscall.EOPNOTSUPP):
+		f = f.WithHint("the file system has no access control lists: mount it with acl, or take `acl` out of the permissions")
+	case errors.Is(err, fs.ErrPermission):
+		f = f.WithHint("run the server as root, or give these files to its user; lsattr shows an immutable one")
+	default:
+		f = f.WithHint("see the kernel's log; nothing but owners and modes was being changed, and push again goes on from there")
+	}
+	return w, f
+}
+
+// permWalk applies the rules of one tree. Folders are handed to idle workers, so a wide tree is walked by several.
 type permWalk struct {
-	rule permRule
-	fs   vfs.FS
+	dir   string
+	rules *permNode
+	fs    vfs.FS
+	dry   bool
 
 	right, mended atomic.Int64
 
@@ -112,35 +168,46 @@ type permWalk struct {
 
 	mu      sync.Mutex
 	err     error
-	shared  map[uint64]*sharedInode
+	shared  map[inode]*sharedInode
 	foreign []string
+	differ  []string // the first paths that differ, of a dry walk
 }
 
-// sharedInode is a file with several names; all of them must lie in the tree before its owner is changed.
+type inode struct{ dev, ino uint64 }
+
+// sharedInode is a file with several names; all of them must lie in the tree before it is changed.
 type sharedInode struct {
 	nlink uint64
-	seen  []string
+	seen  []sharedName
 	st    vfs.Stat
 }
 
-const permWorkers = 4
+type sharedName struct {
+	path string
+	rule *permRule
+}
+
+const (
+	permWorkers = 4
+	permShown   = 20
+)
 
 func (w *permWalk) run(ctx context.Context) error {
 	w.free = make(chan struct{}, permWorkers)
-	w.shared = map[uint64]*sharedInode{}
-	top, err := w.fs.OpenDir(w.rule.dir)
+	w.shared = map[inode]*sharedInode{}
+	top, err := w.fs.OpenDir(w.dir)
 	if err != nil {
 		return err
 	}
 	st, err := top.Lstat(".")
 	if err == nil {
-		err = w.mend(top, ".", "", st)
+		err = w.mend(top, ".", ".", st, w.rules.rule)
 	}
 	if err != nil {
 		_ = top.Close()
 		return err
 	}
-	w.walk(ctx, top, "")
+	w.walk(ctx, top, "", w.rules, w.rules.rule)
 	w.wg.Wait()
 	if w.err != nil {
 		return w.err
@@ -162,12 +229,15 @@ func (w *permWalk) failed() bool {
 	return w.err != nil
 }
 
-// walk mends everything in d, whose path below the rule's folder is rel, and closes it.
-func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string) {
+// walk mends everything in d, whose path below the tree is rel, and closes it.
+func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string, node *permNode, rule *permRule) {
 	defer d.Close()
 	names, err := d.ReadDir(".")
+	if errors.Is(err, fs.ErrNotExist) {
+		return // a running program removed it
+	}
 	if err != nil {
-		w.fail(err)
+		w.fail(fmt.Errorf("%s: %w", rel, err))
 		return
 	}
 	if err := ctx.Err(); err != nil {
@@ -178,125 +248,230 @@ func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string) {
 		return
 	}
 	for _, n := range names {
-		st, err := d.Lstat(n)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // a running program removed it
-		}
-		if err != nil {
+		if err := w.one(ctx, d, n, rel, node, rule); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			w.fail(err)
 			return
-		}
-		path := filepath.Join(rel, n)
-		if st.IsRegular() && st.Nlink > 1 && w.differs(st) {
-			w.share(path, st)
-			continue
-		}
-		if err := w.mend(d, n, path, st); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			w.fail(err)
-			return
-		}
-		if !st.IsDir() {
-			continue
-		}
-		sub, err := d.OpenDir(n)
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			w.fail(err)
-			return
-		}
-		select {
-		case w.free <- struct{}{}:
-			w.wg.Go(func() {
-				w.walk(ctx, sub, path)
-				<-w.free
-			})
-		default:
-			w.walk(ctx, sub, path)
 		}
 	}
 }
 
-// wanted is what st should be like.
-func (w *permWalk) wanted(st vfs.Stat) (uid, gid int, perm uint32) {
-	uid, gid, perm = w.rule.uid, w.rule.gid, st.Perm()
-	if uid < 0 || uint32(uid) == st.UID {
-		uid = -1
+// one mends one name in d, and all below it. What a running program removes meanwhile is fs.ErrNotExist.
+func (w *permWalk) one(ctx context.Context, d vfs.Dir, n, rel string, node *permNode, rule *permRule) error {
+	st, err := d.Lstat(n)
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
 	}
-	if gid < 0 || uint32(gid) == st.GID {
-		gid = -1
+	sub, rule := node.at(n, rule)
+	if st.IsRegular() && st.Nlink > 1 {
+		w.share(filepath.Join(rel, n), st, rule)
+		return nil
 	}
-	if w.rule.groupFromOwner {
-		perm = perm&^0o070 | perm>>3&0o070
+	if err := w.mend(d, n, rel, st, rule); err != nil {
+		return err
 	}
-	perm &^= w.rule.umask
-	if st.IsDir() && w.rule.setgid {
-		perm |= syscall.S_ISGID
+	if !st.IsDir() {
+		return nil
 	}
-	return uid, gid, perm
+	in, err := d.OpenDir(n)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return nil // no longer a folder
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
+	}
+	path := filepath.Join(rel, n)
+	select {
+	case w.free <- struct{}{}:
+		w.wg.Go(func() {
+			w.walk(ctx, in, path, sub, rule)
+			<-w.free
+		})
+	default:
+		w.walk(ctx, in, path, sub, rule)
+	}
+	return nil
 }
 
-func (w *permWalk) differs(st vfs.Stat) bool {
-	uid, gid, perm := w.wanted(st)
-	return uid >= 0 || gid >= 0 || perm != st.Perm()
-}
-
-func (w *permWalk) mend(d vfs.Dir, name, path string, st vfs.Stat) error {
+// mend makes one entry, name in d, what its rule says; rel is the path of d.
+func (w *permWalk) mend(d vfs.Dir, name, rel string, st vfs.Stat, rule *permRule) error {
 	if !st.IsDir() && !st.IsRegular() {
 		return nil
 	}
-	uid, gid, perm := w.wanted(st)
-	if uid < 0 && gid < 0 && perm == st.Perm() {
-		w.right.Add(1)
-		return nil
-	}
-	if uid >= 0 || gid >= 0 {
-		if err := d.Lchown(name, uid, gid); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+	want, err := rule.want(st, func() ([]vfs.Xattr, error) { return d.Xattrs(name) })
+	if err == nil {
+		if want.nothing() {
+			w.right.Add(1)
+			return nil
 		}
-	}
-	// chown(2) clears the set-ID bits, so the mode comes after it.
-	if perm != st.Perm() || ((uid >= 0 || gid >= 0) && perm&0o6000 != 0) {
-		if err := d.Chmod(name, perm); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		if w.dry {
+			w.mended.Add(1)
+			w.show(filepath.Join(rel, name), st, want)
+			return nil
 		}
+		err = apply(d, name, st, want)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
 	}
 	w.mended.Add(1)
 	return nil
 }
 
-func (w *permWalk) share(path string, st vfs.Stat) {
+// apply changes the entry that st described, and no other: who may write to the folder could have put another file in
+// its place, or given it a name elsewhere. It is fs.ErrNotExist then. The mode comes last: chown(2) clears bits of it, and
+// an access control list has it in it.
+func apply(d vfs.Dir, name string, st vfs.Stat, want wanted) error {
+	f, err := d.OpenFile(name, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return applyByName(d, name, want)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if now.Dev != st.Dev || now.Ino != st.Ino || now.Type() != st.Type() || (!st.IsDir() && now.Nlink > st.Nlink) {
+		return fs.ErrNotExist
+	}
+	if want.uid >= 0 || want.gid >= 0 {
+		if err := f.Chown(want.uid, want.gid); err != nil {
+			return err
+		}
+	}
+	for _, x := range want.xattrs {
+		if err := f.SetXattr(x); err != nil && (x.Value != nil || !errors.Is(err, syscall.ENODATA)) {
+			return err
+		}
+	}
+	if want.chmod {
+		return f.Chmod(want.perm)
+	}
+	return nil
+}
+
+// applyByName is for a file that its owner can't open: an ordinary user, who can't give away what is another's.
+func applyByName(d vfs.Dir, name string, want wanted) error {
+	if want.uid >= 0 || want.gid >= 0 {
+		if err := d.Lchown(name, want.uid, want.gid); err != nil {
+			return err
+		}
+	}
+	if want.chmod {
+		if err := d.Chmod(name, want.perm); err != nil {
+			return err
+		}
+	}
+	for _, x := range want.xattrs {
+		if err := d.SetXattr(name, x); err != nil && (x.Value != nil || !errors.Is(err, syscall.ENODATA)) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *permWalk) show(path string, st vfs.Stat, want wanted) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.shared[st.Ino]
+	if len(w.differ) == permShown {
+		return
+	}
+	var what []string
+	if want.uid >= 0 || want.gid >= 0 {
+		uid, gid := int(st.UID), int(st.GID)
+		if want.uid >= 0 {
+			uid = want.uid
+		}
+		if want.gid >= 0 {
+			gid = want.gid
+		}
+		what = append(what, fmt.Sprintf("owner %d:%d to %d:%d", st.UID, st.GID, uid, gid))
+	}
+	if want.perm != st.Perm() {
+		what = append(what, fmt.Sprintf("mode %04o to %04o", st.Perm(), want.perm))
+	}
+	if len(want.xattrs) > 0 {
+		what = append(what, "acl")
+	}
+	w.differ = append(w.differ, fmt.Sprintf("%s  %s", path, strings.Join(what, ", ")))
+}
+
+// share keeps a file with several names for the end.
+func (w *permWalk) share(path string, st vfs.Stat, rule *permRule) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := inode{st.Dev, st.Ino}
+	s := w.shared[id]
 	if s == nil {
 		s = &sharedInode{nlink: st.Nlink, st: st}
-		w.shared[st.Ino] = s
+		w.shared[id] = s
 	}
-	s.seen = append(s.seen, path)
+	s.seen = append(s.seen, sharedName{path, rule})
 }
 
 func (w *permWalk) mendShared() error {
 	if len(w.shared) == 0 {
 		return nil
 	}
-	top, err := w.fs.OpenDir(w.rule.dir)
+	top, err := w.fs.OpenDir(w.dir)
 	if err != nil {
 		return err
 	}
 	defer top.Close()
 	for _, s := range w.shared {
+		slices.SortFunc(s.seen, func(a, b sharedName) int { return strings.Compare(a.path, b.path) })
+		first := s.seen[0] // of names under different rules the first decides
 		if uint64(len(s.seen)) < s.nlink {
-			w.foreign = append(w.foreign, s.seen...)
+			if want, err := first.rule.want(s.st, func() ([]vfs.Xattr, error) { return top.Xattrs(first.path) }); err == nil && want.nothing() {
+				w.right.Add(1)
+				continue
+			}
+			for _, n := range s.seen {
+				w.foreign = append(w.foreign, n.path)
+			}
 			continue
 		}
-		if err := w.mend(top, s.seen[0], s.seen[0], s.st); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.mend(top, first.path, ".", s.st, first.rule); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
+	slices.Sort(w.foreign)
 	return nil
+}
+
+// planFixperms tells what fixperms would change in the trees as they are now. Accounts that sync would make are no error.
+func (e *Env) planFixperms(ctx context.Context) (int, error) {
+	say := func(st event.Status, lines []string, format string, args ...any) {
+		e.Report.Append(event.Event{Kind: event.Plan, Status: st, Procedure: NameFixperms, Text: NameFixperms + "  " + fmt.Sprintf(format, args...), Lines: lines})
+	}
+	var lines []string
+	trees, err := permTrees(e, permAccounts{users: e.Host.Users, missing: &lines})
+	if err != nil {
+		say(event.Changed, nil, "decided when its turn comes: %v", err)
+		return 0, nil
+	}
+	missing := len(lines)
+	var right, n int64
+	for _, t := range trees {
+		w, err := t.walk(ctx, e, true)
+		if err != nil {
+			return 0, err
+		}
+		right, n = right+w.right.Load(), n+w.mended.Load()
+		slices.Sort(w.differ)
+		for _, l := range w.differ {
+			lines = append(lines, "~ "+filepath.Join(t.name, l))
+		}
+	}
+	if n == 0 {
+		say(event.OK, lines, "%s right", event.Count(right))
+		return 0, nil
+	}
+	if more := n - int64(len(lines)-missing); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	say(event.Changed, lines, "%s would change", event.Plural(n, "permission"))
+	return int(n), nil
 }

@@ -28,6 +28,13 @@ func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) 
 			env.Report.Append(event.Event{Kind: event.Plan, Status: event.Skipped, Procedure: name, Text: name + "  skipped: " + why})
 		}
 	}
+	if _, skip := env.Prepared.Skips(NameFixperms); !skip {
+		changed, err := env.planFixperms(ctx)
+		if err != nil {
+			return n, err
+		}
+		n += changed
+	}
 	if _, skip := env.Prepared.Skips(NameInstall); skip {
 		return n, nil
 	}

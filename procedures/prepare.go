@@ -135,7 +135,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 			WithHint("the pillar repository holds the configuration in a file  %s  at its top", layout.PillarFile)
 	}
 	if p.Cfg, err = project.BuildCfg(ctx, in); err != nil {
-		return nil, err
+		return nil, located(err, src)
 	}
 	var texts []string
 	if src.Code != nil {
@@ -145,6 +145,53 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	// Values that cfg made of the pillar's, by {key} references.
 	hide.Extend(redact.Secrets(p.Cfg.PillarValues(), texts))
 	return p, nil
+}
+
+// located adds the line to an error in the rules of fixperms: the first in its file where the keys that lead to what is
+// wrong stand one after the other. Keys that a template makes have no line.
+func located(err error, src Sources) error {
+	var f *fault.Error
+	var pe *project.PermissionError
+	if !errors.As(err, &f) || !errors.As(err, &pe) {
+		return err
+	}
+	tree, name := src.Code, f.At.File
+	if rest, ok := strings.CutPrefix(name, layout.ArchivedPillar+"/"); ok {
+		tree, name = src.Pillar, rest
+	}
+	if tree == nil || name == "" {
+		return err
+	}
+	text, rerr := fs.ReadFile(tree, name)
+	if rerr != nil {
+		return err
+	}
+	keys := pe.Keys
+	for i, line := range strings.Split(string(text), "\n") {
+		for len(keys) > 0 && namesKey(line, keys[0]) {
+			if keys = keys[1:]; len(keys) == 0 {
+				at := f.At
+				at.Line = i + 1
+				return f.WithPos(at)
+			}
+		}
+	}
+	return err
+}
+
+// namesKey tells whether a line of YAML has a key, at its start or in a flow mapping.
+func namesKey(line, key string) bool {
+	for rest := line; ; {
+		i := strings.Index(rest, key)
+		if i < 0 {
+			return false
+		}
+		before, after := rest[:i], strings.TrimLeft(rest[i+len(key):], `"' `)
+		if strings.HasPrefix(after, ":") && (before == "" || strings.ContainsAny(before[len(before)-1:], " {,\"'\t.")) {
+			return true
+		}
+		rest = rest[i+len(key):]
+	}
 }
 
 func has(f fs.FS, name string) bool {

@@ -93,6 +93,7 @@ type Cfg struct {
 	value *py.Dict
 
 	retention Retention
+	perms     []Permission
 }
 
 // BuildCfg merges the layers, resolves {key} references and validates. Errors are fault.Error of kind Failed that name
@@ -170,6 +171,9 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		return nil, err
 	}
 	if err := c.accounts(); err != nil {
+		return nil, err
+	}
+	if err := c.permissions(); err != nil {
 		return nil, err
 	}
 	c.show = pillarShow(pillarDoc, pillar)

@@ -75,8 +75,9 @@ type File interface {
 	io.Closer
 	// Stat describes the open file.
 	Stat() (Stat, error)
-	// Xattrs is that of FS on the open file.
+	// Xattrs and SetXattr are those of FS on the open file.
 	Xattrs() ([]Xattr, error)
+	SetXattr(x Xattr) error
 	// Truncate sets the size.
 	Truncate(size int64) error
 	// Chmod, Chown and Utimes are those of FS on the open file.

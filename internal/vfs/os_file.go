@@ -102,6 +102,13 @@ const (
 	plainBlock = 256 << 10
 )
 
+func (f *file) SetXattr(x Xattr) error {
+	if x.Value == nil {
+		return pathErr("setxattr "+x.Name, f.name, unix.Fremovexattr(f.fd, x.Name))
+	}
+	return pathErr("setxattr "+x.Name, f.name, unix.Fsetxattr(f.fd, x.Name, x.Value, 0))
+}
+
 func (f *file) CopyFrom(src File) (int64, error) {
 	s, ok := src.(*file)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 
 // Op is one call that a Faulty has seen.
 type Op struct {
-	Name string // open, opendir, readdir, lstat, readlink, mkdir, mknod, symlink, link, rename, exchange, remove, chmod, lchown, utimes, xattrs, setxattr, syncfs, statfs, read, write, stat, truncate, fchmod, fchown, futimes, fxattrs, fsync, copy, close
+	Name string // open, opendir, readdir, lstat, readlink, mkdir, mknod, symlink, link, rename, exchange, remove, chmod, lchown, utimes, xattrs, setxattr, syncfs, statfs, read, write, stat, truncate, fchmod, fchown, futimes, fxattrs, fsetxattr, fsync, copy, close
 	Path string
 }
 
@@ -272,6 +272,13 @@ func (h *faultyFile) Xattrs() ([]vfs.Xattr, error) {
 		return nil, err
 	}
 	return h.File.Xattrs()
+}
+
+func (h *faultyFile) SetXattr(x vfs.Xattr) error {
+	if err := h.s.ask("fsetxattr", h.path); err != nil {
+		return err
+	}
+	return h.File.SetXattr(x)
 }
 
 func (h *faultyFile) Truncate(size int64) error {

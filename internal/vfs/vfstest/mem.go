@@ -577,17 +577,18 @@ func (i *inode) listXattrs() (out []vfs.Xattr) {
 }
 
 func (d memDir) SetXattr(path string, x vfs.Xattr) error {
-	return d.change("setxattr", path, func(i *inode) error {
-		if x.Value == nil {
-			delete(i.xattrs, x.Name)
-			return nil
-		}
-		if i.xattrs == nil {
-			i.xattrs = map[string][]byte{}
-		}
-		i.xattrs[x.Name] = slices.Clone(x.Value)
-		return nil
-	})
+	return d.change("setxattr", path, func(i *inode) error { i.setXattr(x); return nil })
+}
+
+func (i *inode) setXattr(x vfs.Xattr) {
+	if x.Value == nil {
+		delete(i.xattrs, x.Name)
+		return
+	}
+	if i.xattrs == nil {
+		i.xattrs = map[string][]byte{}
+	}
+	i.xattrs[x.Name] = slices.Clone(x.Value)
 }
 
 func (d memDir) SyncFS(path string) error {

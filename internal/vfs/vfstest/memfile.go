@@ -97,6 +97,13 @@ func (f *memFile) Xattrs() ([]vfs.Xattr, error) {
 	return f.i.listXattrs(), nil
 }
 
+func (f *memFile) SetXattr(x vfs.Xattr) error {
+	defer f.d.lock()()
+	f.i.ctime = f.d.m.tick()
+	f.i.setXattr(x)
+	return nil
+}
+
 func (f *memFile) Truncate(size int64) error {
 	defer f.d.lock()()
 	return wrap("truncate", f.path, f.resize(size))
