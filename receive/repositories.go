@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -146,6 +147,29 @@ func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repositor
 	r.use(o)
 	r.evict()
 	return o, nil
+}
+
+// Sweep removes what a crash left in a repository: quarantines and locks. The first use of each does so too; this is for what nobody
+// uses. It opens the repository only where there is something to remove. Call it before anything else uses Repositories.
+func (r *Repositories) Sweep(name project.Name, repo project.Repo) error {
+	dir := r.Dir(name, repo)
+	list, err := names(filepath.Join(dir, "objects"))
+	if err != nil || list == nil {
+		return err
+	}
+	if slices.ContainsFunc(list, func(n string) bool { return strings.HasPrefix(n, "incoming-") }) {
+		o, err := r.acquire(name, repo)
+		if err != nil {
+			return err
+		}
+		r.release(o)
+		return nil
+	}
+	gone, err := (&refs.Store{Dir: dir, FS: r.FS}).SweepLocks()
+	for _, l := range gone {
+		r.Log.Warn().Str("project", string(name)).Str("lock", l).Msg("removed a lock that a crash left")
+	}
+	return err
 }
 
 // use counts a user in. r.mu is held.

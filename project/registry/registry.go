@@ -333,16 +333,13 @@ func (r *Registry) Reconcile(ctx context.Context) (adopted []project.Name, err e
 	if err != nil {
 		return nil, err
 	}
+	known, err := r.names(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range entries {
 		name, err := project.ParseName(e.Name())
-		if err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		var n int
-		if err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM projects WHERE name = ?`, string(name)).Scan(&n); err != nil || n > 0 {
-			if err != nil {
-				return adopted, err
-			}
+		if err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), ".") || known[name] {
 			continue
 		}
 		l := r.Root.Project(string(name))
@@ -360,6 +357,24 @@ func (r *Registry) Reconcile(ctx context.Context) (adopted []project.Name, err e
 		adopted = append(adopted, name)
 	}
 	return adopted, nil
+}
+
+// names are those of all rows, of projects that are being destroyed too.
+func (r *Registry) names(ctx context.Context) (map[project.Name]bool, error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT name FROM projects`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[project.Name]bool{}
+	for rows.Next() {
+		var n string
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		out[project.Name(n)] = true
+	}
+	return out, rows.Err()
 }
 
 func isDir(path string) bool {

@@ -364,3 +364,33 @@ func TestLogLevelCanChange(t *testing.T) {
 	log.Info().Msg("loud")
 	require.Contains(t, out.String(), "loud")
 }
+
+// A state that was left in order is not looked through again; one that was not is recovered, whoever opens it first.
+func TestCleanStateNeedsNoRecovery(t *testing.T) {
+	root := t.TempDir()
+	state := layout.Root(root).DefaultState()
+	run := func(args ...string) {
+		code, _, errs := program(t, env(root), "", args...)
+		require.Zero(t, code, errs)
+	}
+	run("project", "create", "app")
+	run("project", "create", "unused")
+	run("gc", "app") // which recovers, as every command that works on what deployments left
+	require.FileExists(t, cleanFile(state))
+	// What a crash leaves in a repository that nobody uses. The file says that there was none: nothing looks.
+	left := filepath.Join(root, "projects/unused/git/project.git/objects/incoming-x")
+	lock := filepath.Join(root, "projects/unused/git/pillar.git/refs/heads/master.lock")
+	require.NoError(t, os.Mkdir(left, 0o755))
+	require.NoError(t, os.WriteFile(lock, nil, 0o644))
+	run("gc", "app")
+	require.DirExists(t, left)
+	require.NoError(t, os.Remove(cleanFile(state)))
+	// A command that changes nothing does not recover, and so does not say that all is well.
+	run("key", "list")
+	require.NoFileExists(t, cleanFile(state))
+	require.DirExists(t, left)
+	run("gc", "app")
+	require.NoDirExists(t, left)
+	require.NoFileExists(t, lock)
+	require.FileExists(t, cleanFile(state))
+}

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 )
 
@@ -67,6 +69,26 @@ func orUnknown(s string) string {
 
 // release gives the state up.
 func (l *stateLock) release() error { return l.f.Close() }
+
+// cleanFile is there while no process owns a state that its last owner left in order: then there is nothing to recover.
+func cleanFile(state layout.State) string { return filepath.Join(state.Path(), "clean") }
+
+// takeClean tells whether the last owner left the state in order. It is so no longer, durably, when takeClean returns.
+func takeClean(state layout.State) (bool, error) {
+	err := os.Remove(cleanFile(state))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = vfs.SyncDir(vfs.OS{}, state.Path())
+	}
+	return err == nil, err
+}
+
+// leaveClean says that the state is in order. It is the last thing that an owner writes.
+func leaveClean(state layout.State) error {
+	return vfs.WriteFileAtomic(vfs.OS{}, cleanFile(state), nil, 0o600)
+}
 
 func stateError(state layout.State, err error) error {
 	if errors.Is(err, os.ErrPermission) {

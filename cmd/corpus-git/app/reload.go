@@ -28,14 +28,6 @@ func (s *server) reload(ctx context.Context) {
 		s.log.Info().Msg("the configuration was read again; nothing changed")
 		return
 	}
-	for _, ch := range changes {
-		e := s.log.Info().Str("key", ch.Key).Str("old", ch.Old).Str("new", ch.New)
-		if live(ch.Key) && !ch.Restart {
-			e.Msg("configuration changed")
-		} else {
-			e.Msg("configuration changed; it takes effect when the server is started again")
-		}
-	}
 	// What must not change under a running server keeps its value.
 	applied := *next
 	applied.Root, applied.StateDir, applied.Listen, applied.HTTP = old.Root, old.StateDir, old.Listen, old.HTTP
@@ -44,6 +36,15 @@ func (s *server) reload(ctx context.Context) {
 	s.level.set(applied.Log.Level)
 	s.service.Store(s.newService(&applied))
 	s.ssh.SetLimits(sshLimits(applied.Limits))
+	// Said when it is so.
+	for _, ch := range changes {
+		e := s.log.Info().Str("key", ch.Key).Str("old", ch.Old).Str("new", ch.New)
+		if live(ch.Key) && !ch.Restart {
+			e.Msg("configuration changed")
+		} else {
+			e.Msg("configuration changed; it takes effect when the server is started again")
+		}
+	}
 	if err := s.syncAdmins(ctx, applied.AdminKeys); err != nil {
 		s.log.Error().Err(err).Msg("admin_keys")
 	}

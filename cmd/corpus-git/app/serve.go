@@ -286,7 +286,9 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	errs = append(errs, os.Remove(addressFile(s.state)), s.control.Close())
 	last, cancel2 := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel2()
-	_ = s.ssh.Shutdown(last)
+	if s.ssh.Shutdown(last) != nil {
+		s.clean.Store(false) // a session was cut off, and may have left objects that it was receiving
+	}
 	s.stop()
 	if s.web != nil {
 		errs = append(errs, s.web.Close())
