@@ -177,7 +177,11 @@ func (c *chunk) with(args []argument, table *state.Table) (*chunk, error) {
 		if near != "" {
 			return nil, e.WithHint("did you mean '%s'?", near)
 		}
-		return nil, e.WithHint("%s takes: %s", out.function(), strings.Join(fn.Params, ", "))
+		takes := out.function() + " takes: " + strings.Join(fn.Params, ", ")
+		if out.module == "cmd" { // cmd.* take **kwargs
+			return nil, e.WithHint("Salt ignores it without a word, so it does nothing there either: remove it; %s", takes)
+		}
+		return nil, e.WithHint("%s", takes)
 	}
 	for _, r := range fn.Required {
 		if !out.args.Has(r) {
@@ -200,7 +204,7 @@ func unknownFunction(c *chunk, table *state.Table) *fault.Error {
 	}
 	at := c.at.at()
 	return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "the state function " + c.function()}}).
-		WithPos(at).WithHint("with salt-call installed, runner auto or salt-call runs the file")
+		WithPos(at).WithHint("%s", needHint(c.function()))
 }
 
 // take sorts an argument into what it is.

@@ -66,13 +66,26 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 
 const makinaHint = "it belongs to makina-states: put that tree on the file roots, and install salt-call to run it"
 
+// needHint is what helps where a state function or a function of salt is not built in.
+func needHint(function string) string {
+	switch module, _, _ := strings.Cut(function, "."); {
+	case strings.HasPrefix(module, "mc_"):
+		return makinaHint
+	case module == "buildout":
+		return "Salt 3008 has it no more: run the buildout with cmd.run, or give an older salt-call to runner auto"
+	case module == "pkgrepo":
+		return "it changes the package sources of the whole machine: with salt-call installed, runner auto or salt-call runs the file"
+	}
+	return "with salt-call installed, runner auto or salt-call runs the file"
+}
+
 // unknownModule tells a typo from a function of salt that Salt itself may have.
 func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
 	if near := closestFunction(name, c.renderer.Modules().Names()); near != "" {
 		return fault.New(fault.Failed, "", "salt has no function '%s'", name).WithPos(at).WithHint("did you mean salt['%s']?", near)
 	}
 	return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "salt['" + name + "']"}}).
-		WithPos(at).WithHint("with salt-call installed, runner auto or salt-call runs the file")
+		WithPos(at).WithHint("%s", needHint(name))
 }
 
 // place is a line of a template, with its text where the template can be found.

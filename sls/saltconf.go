@@ -1,6 +1,7 @@
 package sls
 
 import (
+	_ "embed" // saltHook
 	"errors"
 	"io/fs"
 	"os"
@@ -9,6 +10,11 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/saltyaml"
 )
+
+// saltHook is mc_proxy.hook for Salt itself: projects use it without the tree of makina-states, which brings it.
+//
+//go:embed saltmodules/mc_proxy.py
+var saltHook []byte
 
 // configure writes Salt's configuration into its own directory: the minion's options with ms_project, the roots,
 // and the pillar as one file. All of it is readable for this user alone.
@@ -22,6 +28,13 @@ func (s *SaltCall) configure(in *Input) error {
 	if err != nil {
 		return err
 	}
+	states := filepath.Join(s.Dir, "modules", "states")
+	if err := os.MkdirAll(states, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(states, "mc_proxy.py"), saltHook, 0o600); err != nil {
+		return err
+	}
 	id := "corpus"
 	if v, ok := in.Grains.GetStr("id"); ok {
 		id = py.Str(v)
@@ -31,7 +44,7 @@ func (s *SaltCall) configure(in *Input) error {
 		"root_dir", s.Dir, "cachedir", filepath.Join(s.Dir, "cache"), "pki_dir", filepath.Join(s.Dir, "pki"),
 		"sock_dir", filepath.Join(s.Dir, "run"), "conf_file", filepath.Join(s.Dir, "conf", "minion"),
 		"log_file", filepath.Join(s.Dir, "log", "minion"), "log_level", "warning", "log_level_logfile", "quiet",
-		"user", in.Host.Whoami(),
+		"user", in.Host.Whoami(), "module_dirs", py.NewList(filepath.Join(s.Dir, "modules")),
 		"file_roots", py.NewDict("base", roots),
 		"pillar_roots", py.NewDict("base", py.NewList(filepath.Join(s.Dir, "pillar"))),
 		"state_output", "full", "enable_fqdns_grains", false, "grains_cache", false,

@@ -163,6 +163,7 @@ func TestCompileErrors(t *testing.T) {
 	tests := []struct{ name, sls, msg, hint, line string }{
 		{"unknown function", "a:\n  cmd.rum:\n    - name: x\n", "State 'cmd.rum' was not found", "cmd.run", "  cmd.rum:"},
 		{"unknown argument", "a:\n  cmd.run:\n    - nam: x\n", "has no argument 'nam'", "'name'", "    - nam: x"},
+		{"argument that Salt ignores", "a:\n  cmd.run:\n    - name: x\n    - download_cache: /y\n", "has no argument 'download_cache'", "Salt ignores it without a word", "    - download_cache: /y"},
 		{"typo beside a template", "a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - contxt: {}\n", "has no argument 'contxt'", "'context'", "    - contxt: {}"},
 		{"missing requisite", "a:\n  test.nop:\n    - require:\n      - test: bb\nb:\n  test.nop: []\n", "there is no state 'test: bb'", "'b'", "    - require:"},
 		{"missing requisite_in", "a:\n  test.nop:\n    - require_in:\n      - test: bb\nb:\n  test.nop: []\n", "there is no such state", "test: b", "    - require_in:"},
@@ -176,7 +177,9 @@ func TestCompileErrors(t *testing.T) {
 		{"missing template", "{% import 'x.jinja' as x %}\n", "the template x.jinja is not there", "file roots", "{% import 'x.jinja' as x %}"},
 		{"module.run of nothing", "a:\n  module.run:\n    - test.pong: []\n", "'test.pong'", "test.ping", "  module.run:"},
 		{"onlyif of nothing", "a:\n  test.nop:\n    - onlyif:\n      - fun: no.such\n", "salt['no.such']", "salt-call", "    - onlyif:"},
-		{"far function", "a:\n  buildout.installed:\n    - name: x\n", "the state function buildout.installed", "salt-call", "  buildout.installed:"},
+		{"far function", "a:\n  buildout.installed:\n    - name: x\n", "the state function buildout.installed", "Salt 3008 has it no more", "  buildout.installed:"},
+		{"function of the package sources", "a:\n  pkgrepo.managed:\n    - name: x\n", "the state function pkgrepo.managed", "package sources", "  pkgrepo.managed:"},
+		{"registry of makina-states", "{% set php = salt['mc_php.settings']() %}\n", "salt['mc_php.settings']", "makina-states", "{% set php = salt['mc_php.settings']() %}"},
 		{"unknown module function", "{% set x = salt['pillar.gte']('a') %}\n", "'pillar.gte'", "pillar.get", "{% set x = salt['pillar.gte']('a') %}"},
 		{"bad yaml", "a:\n  test.nop: []\n b: c\n", "", "", " b: c"},
 		{"missing include", "include:\n  - nowhere\n", "the SLS 'nowhere' is not there", "", "  - nowhere"},

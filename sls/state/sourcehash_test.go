@@ -92,7 +92,7 @@ func TestSourceHash(t *testing.T) {
 		{"not there", []any{"file.managed", "source", url + "/no.txt", "source_hash", zeros}, "Unable to manage file: Failed to cache " + url + "/no.txt: Error: HTTP 404: Not Found reading /no.txt"},
 		{"unreachable", []any{"file.managed", "source", unreachable + "/f.txt", "source_hash", zeros}, "Unable to manage file: Failed to cache " + unreachable + "/f.txt: Error: "},
 		{"a list", []any{"file.managed", "source", py.NewList(url+"/no.txt", url+"/f.txt"), "source_hash", sum}, ""},
-		{"a list of nothing", []any{"file.managed", "source", py.NewList(url+"/no.txt"), "source_hash", sum}, "Unable to manage file: none of the specified sources were found"},
+		{"a list of nothing", []any{"file.managed", "source", py.NewList(url + "/no.txt"), "source_hash", sum}, "Unable to manage file: none of the specified sources were found"},
 		{"a local file", []any{"file.managed", "source", local, "source_hash", sum}, ""},
 		{"a local file, mismatch", []any{"file.managed", "source", local, "source_hash", zeros}, mismatch(zeros)},
 		{"archive", archived("source_hash", "sha256="+hashOf("sha256", packed.Bytes())), ""},
