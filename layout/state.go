@@ -55,5 +55,8 @@ func (s State) Passwords(project string) string {
 	return filepath.Join(string(s), "passwords", project+".json")
 }
 
+// ResetPerms is the program that templates know as the location resetperms.
+func (s State) ResetPerms() string { return filepath.Join(string(s), "bin", "reset-perms") }
+
 // Trash is where large folders go before they are deleted in the background.
 func (s State) Trash() string { return filepath.Join(string(s), "trash") }

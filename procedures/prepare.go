@@ -287,6 +287,7 @@ func (p *Prepared) inputFor(t *Tools, d project.Deployment, s Step, mode sls.Mod
 	in := &sls.Input{
 		SLS: s.SLS(d.Project), Roots: p.roots, Cfg: p.Cfg.Dict(), Pillar: p.pillar, Grains: p.grains,
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: t.Host, Mode: mode, Passwords: p.passwords,
+		Locations: py.NewDict("resetperms", t.State.ResetPerms()),
 	}
 	if mode == sls.Live {
 		salt := t.Root.Project(d.Project.String()).Salt()

@@ -136,6 +136,13 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
 	c.tools.Accounts = o.cfg.Accounts != "off"
+	program, err := os.Executable()
+	if err == nil {
+		err = procedures.WriteResetPerms(c.state, program)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the program reset-perms: %w", err)
+	}
 	if o.cfg.Notify.URL != "" {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}

@@ -90,7 +90,7 @@ func (c *command) tree() *cobra.Command {
 		c.adopt(sub)
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.demoCommand(), docsCommand())
+	root.AddCommand(c.serveCommand(), c.demoCommand(), docsCommand(), c.resetPermsCommand())
 	return root
 }
 
