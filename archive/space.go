@@ -20,6 +20,9 @@ type SpaceError struct {
 // Usable is how much of what is free may be used.
 func (e *SpaceError) Usable() uint64 { return e.Free - min(e.Free, e.Reserve) }
 
+// Missing is how many bytes must come free, 0 where inodes are short.
+func (e *SpaceError) Missing() uint64 { return e.Need + e.Reserve - min(e.Free, e.Need+e.Reserve) }
+
 // Error names what is short, with figures.
 func (e *SpaceError) Error() string {
 	what := "it takes " + size(e.Need)

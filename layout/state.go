@@ -50,6 +50,9 @@ func (s State) SaltConfig(project, id string) string {
 // Processes is the book of commands that run.
 func (s State) Processes() string { return filepath.Join(string(s), "processes") }
 
+// Ballast is a file that is removed when the disk is full, to have room to go back.
+func (s State) Ballast() string { return filepath.Join(string(s), "ballast") }
+
 // Passwords is the file of the secrets that one project's templates generated.
 func (s State) Passwords(project string) string {
 	return filepath.Join(string(s), "passwords", project+".json")

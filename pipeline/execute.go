@@ -20,6 +20,7 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 	if err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("describe")
 	}
+	env.Brings = desc
 	r.log.Append(headline(d, desc, r.redact.String))
 	for _, n := range env.Prepared.Notes {
 		r.log.Append(event.Event{Kind: event.Note, Text: n})
@@ -78,16 +79,29 @@ func (p *Pipeline) procedure(ctx context.Context, j *Journal, r *run, env *proce
 	case errors.As(err, &step):
 		// the step has reported itself
 	default:
+		lines := p.explain(env.Deployment, err)
+		if fault.HintOf(err) != "" && env.Result.Reason == "" && len(lines) > 0 {
+			lines = lines[:len(lines)-1] // the verdict has the hint, but that of a rollback
+		}
 		env.Report.Append(event.Event{
 			Kind: event.Failure, Status: event.Bad, Procedure: name, Duration: took,
-			Text: fmt.Sprintf("%s  failed after %s", name, event.Rough(took)), Lines: p.explain(env.Deployment, err),
+			Text: fmt.Sprintf("%s  failed after %s", name, event.Rough(took)), Lines: lines,
 		})
+	}
+	return err
+}
+
+// fullDisk tells a full disk from the server's own faults: those who run it can do something.
+func fullDisk(err error) error {
+	if fault.KindOf(err) == fault.Internal && procedures.ShortOfSpace(err) {
+		return fault.New(fault.Busy, "", "the disk of the server is full: %w", err).WithHint("whoever runs the server must free some space; then try again")
 	}
 	return err
 }
 
 // explain is an error as the pusher reads it: a server fault shows the deployment's ID, the log has the rest.
 func (p *Pipeline) explain(d project.Deployment, err error) []string {
+	err = fullDisk(err)
 	if e, ok := endedBy(err); ok {
 		return []string{e.why}
 	}

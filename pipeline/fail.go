@@ -15,6 +15,7 @@ import (
 // fail ends a deployment that did not succeed: rolled back, or as it fell where its environment is dev.
 func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Journal, res project.Result, name string, cause error, archived bool) project.Result {
 	ctx = context.WithoutCancel(ctx)
+	cause = fullDisk(cause)
 	p.blame(&res, env, name, cause)
 	d := env.Deployment
 	keep := env.Prepared.Environment() == "dev"
@@ -22,9 +23,13 @@ func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Jou
 	if name == procedures.NameArchive {
 		// Nothing has changed yet: there is nothing to roll back.
 		res.State, res.Code, res.Pillar = project.RolledBack, d.LiveCode, d.LivePillar
+		if procedures.ShortOfSpace(cause) {
+			res.State, res.Reason = project.Refused, "not enough disk space"
+		}
 		p.end(r, env, j, &res)
 		return res
 	}
+	env.Relieve(cause)
 	if err := p.journal(j, Entry{Kind: Failing, Deployment: d.ID, Procedure: name, Keep: keep || skipped || !archived, Result: &res}); err != nil {
 		p.cfg.Logger.Error().Err(err).Msg("journal")
 	}
@@ -99,6 +104,7 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 
 // refuse ends a deployment before anything ran.
 func (p *Pipeline) refuse(r *run, err error) project.Result {
+	err = fullDisk(err)
 	d := r.record().Deployment
 	ctx := context.Background()
 	res := project.Result{State: project.Refused, Kind: fault.KindOf(err).String(), Hint: fault.HintOf(err)}

@@ -189,6 +189,7 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 		return res
 	}
 	r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; bringing back what was live before"})
+	env.Relieve(nil)
 	_, err = p.cfg.Tools.Archives(d.Project).Show(string(d.ID))
 	if err == nil {
 		p.rollback(ctx, r, env, j, &res)

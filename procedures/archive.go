@@ -26,6 +26,7 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.PreArchive, nil); err != nil {
 		return err
 	}
+	_ = KeepBallast(env.State.Ballast()) // the estimate below says what is short
 	if _, err := EnsureDirs(env.FS, env.Paths, !env.RemoteLess); err != nil {
 		return fault.New(fault.Internal, NameArchive, "%w", err)
 	}
@@ -46,40 +47,6 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	}
 	env.Summarize(archiveNotes(a.Made.Notes), "%s, %s", text, event.Bytes(a.Sizes.Bytes))
 	return nil
-}
-
-// makeArchive makes the archive, and makes room for it if it must.
-func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
-	store := e.Archives(e.Deployment.Project)
-	req := archive.MakeRequest{Facts: archive.Facts{
-		ID: string(e.Deployment.ID), Project: e.Deployment.Project.String(), At: e.Deployment.At,
-		Held:     archive.Commits{Code: string(e.Deployment.LiveCode), Pillar: string(e.Deployment.LivePillar)},
-		Incoming: archive.Commits{Code: string(e.Deployment.Code), Pillar: string(e.Deployment.Pillar)},
-		By:       e.Deployment.Pusher.Key, Trigger: string(e.Deployment.Trigger),
-	}, Progress: e.progress()}
-	a, err := store.Make(ctx, req)
-	var short *archive.SpaceError
-	if !errors.As(err, &short) {
-		return a, err
-	}
-	e.Note("%s", short.Error())
-	err = e.runHooks(ctx, hooks.LowSpace, func(d *hooks.Description) {
-		d.NeedBytes, d.FreeBytes = int64(short.Need), int64(short.Free)
-	})
-	if err != nil {
-		e.Note("%v", err)
-	}
-	if a, err = store.Make(ctx, req); !errors.As(err, &short) {
-		return a, err
-	}
-	policy := e.policy()
-	policy.Squeeze = true
-	r, rerr := store.Rotate(policy)
-	if rerr != nil {
-		return a, rerr
-	}
-	e.Note("dropped %s to make room", event.Plural(len(r.Removed), "old archive"))
-	return store.Make(ctx, req)
 }
 
 // progress reports a long copy every two seconds.
@@ -151,6 +118,11 @@ func (e *Env) Retain(state project.State) error {
 	}
 	policy := e.policy()
 	policy.Protect, policy.MaxBytes = nil, 0
+	if e.full || e.diskFull(nil) {
+		// A failed tree is evidence; a machine whose disk is full needs room more.
+		policy.Squeeze = true
+		e.Note("the disk is full: no failed tree is kept")
+	}
 	_, err := store.Rotate(policy)
 	return err
 }

@@ -115,6 +115,8 @@ type Env struct {
 	Usual map[string]time.Duration
 	// Protect are the archives that rotation must leave alone, by folder name.
 	Protect []string
+	// Brings is what the checkout will write; nil where that is not known.
+	Brings *project.Description
 	// Result is what is known when rollback and notify run.
 	Result project.Result
 	// Timings collect how long steps took.
@@ -124,6 +126,7 @@ type Env struct {
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 
+	full    bool // the disk was full when the deployment failed
 	summary string
 	lines   []string
 }

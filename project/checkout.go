@@ -26,6 +26,8 @@ type Description struct {
 	// Files is the number of files that differ, and Paths the first of them.
 	Files int
 	Paths []string
+	// Bytes is about what the files of new that differ take on disk.
+	Bytes int64
 	// Forced: old is not an ancestor of new.
 	Forced bool
 }

@@ -212,7 +212,7 @@ func (r *Repositories) Describe(ctx context.Context, name project.Name, repo pro
 		}
 		d = project.Description{
 			Subject: facts.Subject, Author: facts.Author.Name, Time: facts.Author.When,
-			Commits: adv.Commits, CommitsMore: adv.More, Files: diff.Files(), Forced: old != "" && (from.IsZero() || !adv.FastForward),
+			Commits: adv.Commits, CommitsMore: adv.More, Files: diff.Files(), Bytes: diff.Bytes, Forced: old != "" && (from.IsZero() || !adv.FastForward),
 		}
 		for _, p := range diff.Paths {
 			d.Paths = append(d.Paths, p.Path)

@@ -32,6 +32,7 @@ import (
 //	manifest FILE DIR    write every entry of DIR with type, mode, size, mtime, link and content hash
 //	await FILE [TEXT]    wait until FILE exists (and holds TEXT)
 //	removes-accounts P   when the scenario ends, remove the user and the group that project P got
+//	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
 //
 // and those of interop_test.go.
 
@@ -53,6 +54,8 @@ func TestScenarios(t *testing.T) {
 			switch cond {
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "loop":
+				return loopMounts(), nil
 			}
 			if holds, known, err := interopCondition(cond); known {
 				return holds, err
@@ -66,6 +69,7 @@ func TestScenarios(t *testing.T) {
 			"await":    cmdAwait,
 
 			"removes-accounts": cmdRemovesAccounts,
+			"small-disk":       cmdSmallDisk,
 
 			"same-history": cmdSameHistory,
 			"python":       cmdPython,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
@@ -32,6 +33,8 @@ func classify(err error) error {
 		wrong    *store.WrongTypeError
 	)
 	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fault.New(fault.Busy, "", "the disk of the server is full: %w", syscall.ENOSPC).WithHint("whoever runs the server must free some space; then push again")
 	case errors.As(err, &shallow):
 		return fault.New(fault.Refused, "", "shallow update not allowed: %w", err).WithHint("your clone has only a part of the history; get the rest, then push again:  git fetch --unshallow")
 	case errors.As(err, &bad):

@@ -20,6 +20,8 @@ type Change struct {
 // Changes is what two commits differ in.
 type Changes struct {
 	Added, Changed, Removed int
+	// Bytes is what the contents of added and changed files take on disk, in blocks of 4 KiB.
+	Bytes int64
 	// Paths are in byte order; at most the limit of Diff, all are counted.
 	Paths []Change
 }
@@ -108,6 +110,11 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 			}
 			continue
 		}
+		if next.name != "" && next.oid != old.oid {
+			if err := d.weigh(&next); err != nil {
+				return inFolder(path, err)
+			}
+		}
 		switch {
 		case old.name == "":
 			d.add('A', name)
@@ -121,6 +128,19 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 	}
 	return nil
 }
+
+// weigh counts what a file will take.
+func (d *differ) weigh(it *treeItem) error {
+	if it.mode != modeFile && it.mode != modeExec {
+		return nil // a link lies in its inode, a submodule is not fetched
+	}
+	_, size, err := d.objs.Header(it.oid)
+	d.out.Bytes += (size + blockSize - 1) / blockSize * blockSize
+	return err
+}
+
+// blockSize is what a file system hands out at least, nearly everywhere.
+const blockSize = 4096
 
 func (d *differ) add(status byte, path string) {
 	switch status {

@@ -1,0 +1,170 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/archive"
+	"corpus-git/hooks"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// makeArchive makes the archive, and makes room for it and for the checkout if it must: the low-space hooks are called, then
+// goes what may go, then the deployment is refused with figures. Nothing is written before there is room for all of it.
+func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
+	store := e.Archives(e.Deployment.Project)
+	req := archive.MakeRequest{Facts: archive.Facts{
+		ID: string(e.Deployment.ID), Project: e.Deployment.Project.String(), At: e.Deployment.At,
+		Held:     archive.Commits{Code: string(e.Deployment.LiveCode), Pillar: string(e.Deployment.LivePillar)},
+		Incoming: archive.Commits{Code: string(e.Deployment.Code), Pillar: string(e.Deployment.Pillar)},
+		By:       e.Deployment.Pusher.Key, Trigger: string(e.Deployment.Trigger),
+	}, Progress: e.progress()}
+	if b := e.Brings; b != nil && !e.RemoteLess {
+		req.Later = archive.Later{Bytes: uint64(max(b.Bytes, 0)), Inodes: uint64(max(b.Files, 0))}
+	}
+	a, err := store.Make(ctx, req)
+	for _, relief := range []func(context.Context, *archive.SpaceError) error{e.callLowSpace, e.dropOld} {
+		var short *archive.SpaceError
+		if !errors.As(err, &short) {
+			return a, err
+		}
+		if err := relief(ctx, short); err != nil {
+			return a, err
+		}
+		a, err = store.Make(ctx, req)
+	}
+	return a, e.refused(err)
+}
+
+// callLowSpace asks the operator's hooks for room.
+func (e *Env) callLowSpace(ctx context.Context, short *archive.SpaceError) error {
+	e.Note("%s", short.Error())
+	err := e.runHooks(ctx, hooks.LowSpace, func(d *hooks.Description) {
+		d.NeedBytes, d.FreeBytes = int64(short.Need), int64(short.Usable())
+	})
+	if err != nil {
+		e.Note("%v", err) // what it freed until then may do
+	}
+	return context.Cause(ctx)
+}
+
+// dropOld drops what retention lets go before its time: failed trees. Where that would not make room enough it is left: what
+// is lost must be lost for something. The spare tree stays, without which the archive would take as much more.
+func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
+	store := e.Archives(e.Deployment.Project)
+	policy := e.policy()
+	policy.KeepFailed = -1
+	could, err := store.Preview(policy)
+	if err != nil {
+		return err
+	}
+	if freed := ownOf(could.Removed); len(could.Removed) == 0 || uint64(freed) < short.Missing() {
+		return nil
+	}
+	r, err := store.Rotate(policy)
+	if err == nil {
+		err = store.Wait()
+	}
+	if err != nil {
+		return err
+	}
+	e.Note("dropped %s to make room: about %s", event.Plural(len(r.Removed), "archive of failed deployments"), event.Bytes(ownOf(r.Removed)))
+	return nil
+}
+
+func ownOf(all []archive.Archive) (n int64) {
+	for _, a := range all {
+		n += a.Own
+	}
+	return n
+}
+
+// refused adds to a short disk what could be done about it.
+func (e *Env) refused(err error) error {
+	var short *archive.SpaceError
+	if !errors.As(err, &short) {
+		return err
+	}
+	name := e.Deployment.Project
+	missing := event.Bytes(int64(min(short.Missing(), 1<<62)))
+	var could int64
+	if r, perr := e.Archives(name).Preview(RetentionPolicy(project.Retention{Keep: 1})); perr == nil {
+		could = ownOf(r.Removed)
+	}
+	hint := fmt.Sprintf("free %s on the disk; none of the archives of %s may go", missing, name)
+	switch {
+	case short.Missing() == 0:
+		hint = "free inodes on the disk: remove what has many small files"
+	case could > 0:
+		hint = fmt.Sprintf("free %s on the disk; about %s of it with  corpus-git archives prune %s --keep 1", missing, event.Bytes(could), name)
+	}
+	return fault.New(fault.Failed, NameArchive, "%w", short).WithHint("%s", hint)
+}
+
+// ShortOfSpace tells that err is a disk without room, before or while something was written.
+func ShortOfSpace(err error) bool {
+	var short *archive.SpaceError
+	return errors.As(err, &short) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// enough is what must be free for records, journals and renames: less is a full disk.
+const enough = 1 << 20
+
+// diskFull tells that cause is a full disk, or that the disk is full whatever the cause was.
+func (e *Env) diskFull(cause error) bool {
+	if ShortOfSpace(cause) {
+		return true
+	}
+	sp, err := e.FS.StatFS(e.Paths.Dir())
+	return err == nil && (sp.Free < enough || (sp.Files > 0 && sp.Inodes == 0))
+}
+
+// Relieve makes room for a rollback where the disk is full: what lies ready for that, then what retention lets go.
+func (e *Env) Relieve(cause error) {
+	if !e.diskFull(cause) {
+		return
+	}
+	e.full = true
+	_ = os.Remove(e.State.Ballast()) // if it is not there, it was used before
+	policy := e.policy()
+	policy.Squeeze = true
+	if _, err := e.Archives(e.Deployment.Project).Rotate(policy); err != nil {
+		e.Note("no room could be made: %v", err)
+		return
+	}
+	e.Note("the disk is full: dropped what can be done without, so that the old tree can come back")
+}
+
+// KeepBallast keeps a file whose removal makes room for the journal and the records of a rollback when a disk is full. Where
+// it can't be written now, a later deployment tries again.
+func KeepBallast(path string) error {
+	if st, err := os.Stat(path); err == nil && st.Size() == enough {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = unix.Fallocate(int(f.Fd()), 0, 0, enough)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		_, err = f.Write(make([]byte, enough))
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		_ = os.Remove(path)
+	}
+	return err
+}
