@@ -19,6 +19,10 @@ func (p *Pipeline) commit(ctx context.Context, r *run, env *procedures.Env, j *J
 	d := env.Deployment
 	changes, err := p.changes(ctx, d)
 	if err == nil {
+		// What steps wrote is in the page cache: it must be on the disk before the branch says that it is live.
+		err = env.Settle()
+	}
+	if err == nil {
 		err = p.journal(j, Entry{Kind: Committing, Deployment: d.ID, Changes: changes})
 	}
 	if err == nil {

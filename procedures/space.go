@@ -143,6 +143,21 @@ func (e *Env) Relieve(cause error) {
 	e.Note("the disk is full: dropped what can be done without, so that the old tree can come back")
 }
 
+// Settle makes everything durable that the deployment wrote to the project's file system, by one syncfs(2).
+func (e *Env) Settle() error {
+	d, err := e.FS.OpenDir(e.Paths.Dir())
+	if err == nil {
+		err = d.SyncFS(".")
+		if cerr := d.Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err != nil {
+		return fault.New(fault.Internal, "make the new tree durable", "%w", err)
+	}
+	return nil
+}
+
 // KeepBallast keeps a file whose removal makes room for the journal and the records of a rollback when a disk is full. Where
 // it can't be written now, a later deployment tries again.
 func KeepBallast(path string) error {
