@@ -335,10 +335,36 @@ func (m *crashed) refs(dir string) string {
 	return m.git("code", "--git-dir", dir, "for-each-ref", "--format=%(objectname) %(refname)")
 }
 
+// settled waits until the server has done in the background what it does to archives: all but the newest are packed, and the
+// folder looks the same twice in a row.
+func (m *crashed) settled() {
+	m.t.Helper()
+	store := archive.New(m.paths(), archive.Config{})
+	last := ""
+	for range 600 {
+		list, err := store.List()
+		require.NoError(m.t, err)
+		plain := 0
+		for _, a := range list {
+			if a.Whole && a.Packed == nil && len(a.Trees) > 0 {
+				plain++
+			}
+		}
+		now, err := manifest(m.paths().Archives())
+		if err == nil && plain <= 1 && now == last {
+			return
+		}
+		last = now // what goes while it is read is read again
+		time.Sleep(50 * time.Millisecond)
+	}
+	m.fail("the archives do not come to rest")
+}
+
 // durable is everything that a second restart must leave as it is.
 func (m *crashed) durable() string {
 	m.t.Helper()
 	var b strings.Builder
+	m.settled()
 	text, err := trees(m.paths())
 	require.NoError(m.t, err)
 	b.WriteString(text)
