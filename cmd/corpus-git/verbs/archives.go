@@ -110,10 +110,9 @@ func keeps(k status.Keeping) string {
 	if k.MaxAge > 0 {
 		text += " for " + project.FormatDuration(k.MaxAge)
 	}
-	switch {
-	case k.Failed == 0:
+	if k.Failed == 0 {
 		text += ", none of failed ones"
-	default:
+	} else {
 		text += fmt.Sprintf(", %d of failed ones", k.Failed)
 		if k.FailedMaxAge > 0 {
 			text += " for " + project.FormatDuration(k.FailedMaxAge)
