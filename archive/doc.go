@@ -72,8 +72,9 @@
 //
 // # Durability and crashes
 //
-// Make writes below .tmp-*, syncs the file system once, renames, syncs the folder: when it returns, the archive is
-// durable; after a crash it is whole or swept. Packing writes below .tmp-*, syncs the files, reads them back, renames them,
+// Make writes below .tmp-*, syncs the file system, renames, syncs the folder: when it returns, the archive is
+// durable. It syncs beside the copying too, each time Config.SyncEvery bytes more are written, so that the disk has its
+// share done when the copy is: an error of any of these syncs fails the archive. After a crash it is whole or swept. Packing writes below .tmp-*, syncs the files, reads them back, renames them,
 // and then names them in the record, which is the moment that counts: the record says which form is the archive, Sweep
 // removes the other. Records change by atomic replacement. Rollback reads from the disk, by the
 // inode of the archived root, how far an earlier try came, and goes on. Removal is a durable rename first.

@@ -2,7 +2,10 @@ package archive_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -12,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/archive"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
 
@@ -139,6 +143,149 @@ func TestRealFullDisk(t *testing.T) {
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			s.requireNoLeftovers()
 			requireSame(t, before, snapshot(t, s.p.Live()))
+		})
+	}
+}
+
+// mountExt4 puts a small ext4 with a journal at dir, where the machine lets us.
+func mountExt4(t *testing.T, dir string, megabytes int64) {
+	t.Helper()
+	mountImage(t, dir, megabytes, "mkfs.ext4", "-q", "-F")
+}
+
+// mountImage puts a file system of its own at dir, where the machine lets us.
+func mountImage(t *testing.T, dir string, megabytes int64, name string, args ...string) {
+	t.Helper()
+	mkfs, err := exec.LookPath(name)
+	if err != nil || os.Geteuid() != 0 {
+		t.Skipf("a loop mount needs root and %s", name)
+	}
+	image := filepath.Join(t.TempDir(), "image")
+	require.NoError(t, os.WriteFile(image, nil, 0o600))
+	require.NoError(t, os.Truncate(image, megabytes<<20))
+	out, err := exec.Command(mkfs, append(args, image)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	if out, err := exec.Command("mount", "-o", "loop", image, dir).CombinedOutput(); err != nil {
+		t.Skipf("no loop mounts here: %s", out)
+	}
+	t.Cleanup(func() { require.NoError(t, exec.Command("umount", dir).Run()) })
+}
+
+// fill leaves no byte free.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); err != nil {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			size /= 2
+		}
+	}
+	_ = f.Close()
+}
+
+// A deployment that fills the disk to the last byte is rolled back all the same, exactly, and again once there is room.
+func TestRollbackOnAFullDisk(t *testing.T) {
+	for name, mounted := range map[string]func(*testing.T, string){
+		"ext4":  func(t *testing.T, dir string) { mountExt4(t, dir, 24) },
+		"tmpfs": func(t *testing.T, dir string) { mount(t, dir, "size=8m") },
+	} {
+		for _, spare := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, spare tree %v", name, spare), func(t *testing.T) {
+				s := newSite(t)
+				mounted(t, s.p.Dir())
+				t.Cleanup(func() { require.NoError(t, s.s.Wait()) })
+				s.write("a/b", "before")
+				s.write("c", strings.Repeat("z", 300<<10))
+				first := s.make()
+				a := first
+				if spare {
+					require.NoError(t, s.s.SetVerdict(first.ID, archive.Good))
+					_, err := s.s.Compact(context.Background(), archive.Policy{Keep: 3})
+					require.NoError(t, err)
+					require.NotZero(t, s.s.Spare())
+				}
+				before := snapshot(t, s.p.Live())
+				s.write("a/b", "after")
+				s.write("new", "x")
+				fill(t, s.live("core"))
+				res, err := s.s.Rollback(context.Background(), a.ID)
+				requireSame(t, before, snapshot(t, s.p.Live()))
+				if err != nil { // not a byte for the record: it says so
+					require.ErrorIs(t, err, syscall.ENOSPC)
+					require.ErrorContains(t, err, "the old tree is live")
+					require.NotEmpty(t, fault.HintOf(err))
+				} else {
+					require.True(t, res.Proof.Exact())
+				}
+				require.NoError(t, s.s.Wait())
+				require.True(t, err == nil || !spare, "the spare tree makes way: %v", err)
+				require.NoError(t, os.RemoveAll(filepath.Join(a.Path, "project.failed", "core")))
+				res, err = s.s.Rollback(context.Background(), a.ID)
+				require.NoError(t, err)
+				require.True(t, res.Proof.Exact(), "%v", res.Proof.Differences)
+				requireSame(t, before, snapshot(t, s.p.Live()))
+			})
+		}
+	}
+}
+
+// The same on a real ext4 for the archive itself: no room, no archive, the live tree as it was, and one once there is room.
+func TestArchiveOnAFullExt4(t *testing.T) {
+	s := newSite(t)
+	mountExt4(t, s.p.Dir(), 24)
+	t.Cleanup(func() { require.NoError(t, s.s.Wait()) })
+	for i := range 20 {
+		s.write(fmt.Sprintf("d/%d", i), strings.Repeat("z", 200<<10))
+	}
+	require.NoError(t, os.Mkdir(s.p.Archives(), 0o700))
+	before := snapshot(t, s.p.Live())
+	fill(t, filepath.Join(s.p.Dir(), "filler"))
+	var short *archive.SpaceError
+	_, err := s.s.Make(context.Background(), archive.MakeRequest{Facts: s.facts()})
+	require.Error(t, err)
+	require.True(t, errors.As(err, &short) || errors.Is(err, syscall.ENOSPC), "%v", err)
+	s.use(archive.Config{FS: lyingFS{}, Reserve: noReserve})
+	_, err = s.s.Make(context.Background(), archive.MakeRequest{Facts: s.facts()})
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.Contains(t, fault.HintOf(err), "archives prune")
+	s.requireNoLeftovers()
+	requireSame(t, before, snapshot(t, s.p.Live()))
+	require.NoError(t, os.Remove(filepath.Join(s.p.Dir(), "filler")))
+	s.requireExact(s.make())
+}
+
+// Where the file system shares extents, an archive takes no room of its own, and shares no inode all the same.
+func TestReflink(t *testing.T) {
+	for name, mounted := range map[string]func(*testing.T, string){
+		"btrfs": func(t *testing.T, dir string) { mountImage(t, dir, 256, "mkfs.btrfs", "-q") },
+		"xfs":   func(t *testing.T, dir string) { mountImage(t, dir, 512, "mkfs.xfs", "-q", "-m", "reflink=1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			mounted(t, s.p.Dir())
+			t.Cleanup(func() { require.NoError(t, s.s.Wait()) })
+			big := make([]byte, 40<<20)
+			for i := range big {
+				big[i] = byte(i * i >> 7)
+			}
+			s.write("big", string(big))
+			s.write("small", "x")
+			require.NoError(t, vfs.OS{}.SyncFS(s.p.Dir()))
+			was, err := vfs.OS{}.StatFS(s.p.Dir())
+			require.NoError(t, err)
+			s.requireExact(s.make())
+			is, err := vfs.OS{}.StatFS(s.p.Dir())
+			require.NoError(t, err)
+			require.Less(t, was.Free-min(was.Free, is.Free), uint64(20<<20), "40 MB are shared")
+			require.NoError(t, os.WriteFile(s.live("big"), []byte("now"), 0o644))
+			all, err := s.s.List()
+			require.NoError(t, err)
+			proof, err := s.s.Verify(context.Background(), all[0].ID)
+			require.NoError(t, err)
+			require.True(t, proof.Exact())
 		})
 	}
 }

@@ -294,7 +294,7 @@ func (s *Store) update(id, op string, change func(*Record) error) (Archive, erro
 		return Archive{}, err
 	}
 	if err := s.write(a.Path, a.Record); err != nil {
-		return Archive{}, fault.New(fault.Internal, op, "%w", err)
+		return Archive{}, explain(op, err)
 	}
 	return a, nil
 }

@@ -60,14 +60,21 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 		return Restored{}, fault.New(fault.Internal, op, "%w", err)
 	}
 	if a.Packed != nil {
-		if a, m, err = s.unpackHeld(ctx, a, m); err != nil {
+		packed := a
+		if a, m, err = s.unpackHeld(ctx, packed, m); s.madeRoom(err) {
+			a, m, err = s.unpackHeld(ctx, packed, m)
+		}
+		if err != nil {
 			return Restored{}, explain(op, err)
 		}
 	}
 	if a.Rollback == nil {
-		a, err = s.update(a.ID, op, func(r *Record) error { r.Rollback = &Rollback{Begun: begun}; return nil })
-		if err != nil {
-			return Restored{}, err
+		now, err := s.noteRollback(a.ID, func(r *Record) { r.Rollback = &Rollback{Begun: begun} })
+		switch {
+		case err == nil:
+			a = now
+		case !full(err): // an exchange of names needs no room, and finds its own way after a crash
+			return Restored{}, explain(op, err)
 		}
 	}
 	res := Restored{Method: methodExchange}
@@ -77,7 +84,10 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 		if errors.Is(err, errInPlace) {
 			res.Method = methodInPlace
 			s.keepFailed(ctx, a, name)
-			want.Entries, err = s.copyBack(ctx, a.Path, want.Entries, name)
+			entries := want.Entries
+			if want.Entries, err = s.copyBack(ctx, a.Path, entries, name); s.madeRoom(err) {
+				want.Entries, err = s.copyBack(ctx, a.Path, entries, name)
+			}
 		}
 		if err != nil {
 			return Restored{}, explain(op, err)
@@ -96,12 +106,40 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 		return Restored{}, explain(op, err)
 	}
 	res.Took = s.cfg.Now().Sub(begun)
-	_, err = s.update(a.ID, op, func(r *Record) error {
+	_, err = s.noteRollback(a.ID, func(r *Record) {
+		if r.Rollback == nil {
+			r.Rollback = &Rollback{Begun: begun}
+		}
 		r.Rollback.Done, r.Rollback.Method = s.cfg.Now(), res.Method
 		r.Rollback.Proof, r.Rollback.FailedKept = res.Proof, res.FailedKept
-		return nil
 	})
-	return res, err
+	if err != nil {
+		return res, fault.New(fault.KindOf(err), "record the rollback", "the old tree is live: %w", explain(op, err))
+	}
+	return res, nil
+}
+
+// noteRollback changes the record of an archive durably.
+func (s *Store) noteRollback(id string, change func(*Record)) (Archive, error) {
+	note := func(r *Record) error { change(r); return nil }
+	a, err := s.update(id, "roll back", note)
+	if s.madeRoom(err) {
+		a, err = s.update(id, "roll back", note)
+	}
+	return a, err
+}
+
+// madeRoom gives up the spare tree where an error says that the disk is full: it is a luxury. It tells whether another
+// try may go better.
+func (s *Store) madeRoom(err error) bool {
+	var short *SpaceError
+	if !full(err) && !errors.As(err, &short) {
+		return false
+	}
+	if ok, err := vfs.Exists(s.fs, s.sparePath()); err != nil || !ok {
+		return false
+	}
+	return s.reaper.Remove(s.sparePath()) == nil && s.reaper.Wait() == nil
 }
 
 // proveLive compares the live trees with a manifest.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ const (
 
 // benchArchive archives a tree like a node_modules folder (70,000 files and folders, 870 MB), again after 1 % of it has
 // changed, and rolls back; beside rsync -Aa --delete into an empty folder, in turn. Root measures on an ext4 of its own, with a
-// journal, in a loop-mounted image; others on the folder of temporary files, which it says.
+// journal, in a loop-mounted image; others on the folder of temporary files, which it says. BENCH_ROUNDS is the number of warm rounds, and about twice the cold ones.
 func benchArchive(l *lab) error {
 	if _, err := exec.LookPath("rsync"); err != nil {
 		return fmt.Errorf("%w: install rsync", err)
@@ -43,14 +44,18 @@ func benchArchive(l *lab) error {
 		return err
 	}
 	fmt.Printf("tree: %d files, %d folders, %.0f MB\n", len(b.files), treeFolders, float64(b.bytes)/1e6)
-	if err := b.series(false, treeRounds); err != nil {
+	warm, cold := treeRounds, coldRounds
+	if n, err := strconv.Atoi(os.Getenv("BENCH_ROUNDS")); err == nil && n > 0 {
+		warm, cold = n, (n+1)/2
+	}
+	if err := b.series(false, warm); err != nil {
 		return err
 	}
 	if os.Geteuid() != 0 {
 		fmt.Println("cold cache: not measured, only root may drop caches")
 		return nil
 	}
-	return b.series(true, coldRounds)
+	return b.series(true, cold)
 }
 
 // privateDisk is an empty file system for the benchmark, and what gives it back.

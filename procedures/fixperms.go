@@ -138,18 +138,9 @@ func (t permTree) walk(ctx context.Context, env *Env, dry bool) (*permWalk, erro
 	if ctx.Err() != nil {
 		return w, err
 	}
-	f := fault.New(fault.Internal, NameFixperms, "%s: %w", t.dir, err)
-	switch {
-	case errors.Is(err, syscall.EROFS):
-		f = f.WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, mend and remount it")
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		f = f.WithHint("the disk is full, or a quota of it: corpus-git archives prune, or free some space")
-	case errors.Is(err, syscall.EOPNOTSUPP):
-		f = f.WithHint("the file system has no access control lists: mount it with acl, or take `acl` out of the permissions")
-	case errors.Is(err, fs.ErrPermission):
-		f = f.WithHint("run the server as root, or give these files to its user; lsattr shows an immutable one")
-	default:
-		f = f.WithHint("see the kernel's log; nothing but owners and modes was being changed, and push again goes on from there")
+	f := withDiskHint(fault.New(fault.Internal, NameFixperms, "%s: %w", t.dir, err))
+	if f.Hint == "" {
+		f = f.WithHint("nothing but owners and modes was being changed: push again to go on")
 	}
 	return w, f
 }

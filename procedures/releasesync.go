@@ -36,7 +36,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		}
 		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, c.commit, c.dir)
 		if err != nil {
-			return fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err)
+			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
 		}
 		if s := checkoutSummary(st); s != "" {
 			if c.repo == project.PillarRepo {

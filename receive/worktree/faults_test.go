@@ -1,0 +1,104 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// mountAt puts a small file system at dir, where the machine lets us.
+func mountAt(t *testing.T, dir, options string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	if err := unix.Mount("corpus", dir, "tmpfs", 0, options); err != nil {
+		t.Skipf("no mounts here: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+}
+
+// The disk fails a checkout in one of the real ways. It says so, what is not of the commit stays, no file is half
+// written under its name, and the same checkout completes once the disk is well.
+func TestRealFaults(t *testing.T) {
+	for _, c := range []struct {
+		name, options string
+		breakIt, mend func(t *testing.T, dir string)
+		errno         unix.Errno
+		says          string
+	}{
+		{
+			name: "no bytes", options: "size=1m", errno: unix.ENOSPC, says: "no space left on device",
+			breakIt: func(*testing.T, string) {},
+			mend: func(t *testing.T, dir string) {
+				require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT, "size=64m"))
+			},
+		},
+		{
+			name: "no inodes", options: "size=64m,nr_inodes=80", errno: unix.ENOSPC, says: "no space left on device",
+			breakIt: func(t *testing.T, dir string) {
+				require.NoError(t, os.Mkdir(filepath.Join(dir, "data"), 0o755))
+				for i := range 80 {
+					if os.WriteFile(filepath.Join(dir, "data", fmt.Sprint(i)), nil, 0o600) != nil {
+						return
+					}
+				}
+			},
+			mend: func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "data"))) },
+		},
+		{
+			name: "read-only", options: "size=64m", errno: unix.EROFS, says: "read-only file system",
+			breakIt: func(t *testing.T, dir string) {
+				require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+			},
+			mend: func(t *testing.T, dir string) { require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT, "")) },
+		},
+		{
+			name: "a mount in the way", options: "size=64m", errno: unix.EBUSY, says: "busy",
+			breakIt: func(t *testing.T, dir string) { mountAt(t, filepath.Join(dir, "cache"), "size=1m") },
+			mend:    func(t *testing.T, dir string) { require.NoError(t, unix.Unmount(filepath.Join(dir, "cache"), 0)) },
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRepo(t)
+			r.dir = filepath.Join(t.TempDir(), "disk", "project")
+			mountAt(t, filepath.Dir(r.dir), c.options)
+			r.write("same", "same")
+			r.write("a", "one")
+			one := r.commit("one")
+			for i := range 12 {
+				r.write(fmt.Sprintf("big/%d", i), strings.Repeat("x", 200<<10))
+			}
+			r.write("a", "two")
+			r.write("cache", "a file where the machine has a folder")
+			two := r.commit("two")
+			r.sync(one)
+			write(t, filepath.Join(r.dir, "upload"), "the user's")
+			c.breakIt(t, mounted(c.name, r.dir))
+			_, err := Sync(context.Background(), r.request(two))
+			require.ErrorIs(t, err, c.errno)
+			require.ErrorContains(t, err, c.says)
+			for name, either := range map[string][]string{"same": {"same"}, "a": {"one", "two"}, "upload": {"the user's"}} {
+				got, err := os.ReadFile(filepath.Join(r.dir, name))
+				require.NoError(t, err)
+				require.Contains(t, either, string(got), name)
+			}
+			c.mend(t, mounted(c.name, r.dir))
+			r.sync(two)
+			require.NoError(t, os.Remove(filepath.Join(r.dir, "upload")))
+			r.clean(two)
+		})
+	}
+}
+
+// mounted is the folder that a fault is about: the file system, or, for what lies in the way, the working copy.
+func mounted(name, dir string) string {
+	if name == "a mount in the way" {
+		return dir
+	}
+	return filepath.Dir(dir)
+}
