@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,11 +13,22 @@ import (
 )
 
 func main() {
-	all := map[string]func(*lab) error{
-		"archive": benchArchive, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja, "load": benchLoad,
-		"projects": benchProjects, "push": benchPush, "sls": benchSLS,
+	if len(os.Args) == 5 && os.Args[1] == packChild {
+		if err := ingestOne(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
-	names := os.Args[1:]
+	all := map[string]func(*lab) error{
+		"archive": benchArchive, "checkout": benchCheckout, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja,
+		"load": benchLoad, "pack": benchPack, "projects": benchProjects, "push": benchPush, "sls": benchSLS,
+	}
+	var l lab
+	flag.StringVar(&l.packs, "packs", "", "what the benchmark pack ingests: `names` of packs, or of repositories that have one pack, with commas between")
+	flag.StringVar(&l.profile, "profile", "", "write a CPU profile of the last ingestion to this `file`")
+	flag.Parse()
+	names := flag.Args()
 	if len(names) == 0 {
 		for n := range all {
 			names = append(names, n)
@@ -29,7 +41,7 @@ func main() {
 			fmt.Fprintf(os.Stderr, "bench: there is no benchmark %q\n", n)
 			os.Exit(2)
 		}
-		if err := measure(n, run); err != nil {
+		if err := measure(n, l, run); err != nil {
 			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", n, err)
 			os.Exit(1)
 		}
@@ -40,17 +52,19 @@ func main() {
 type lab struct {
 	dir string
 	bin string
+	// packs and profile are flags of the benchmark pack.
+	packs, profile string
 }
 
-func measure(name string, run func(*lab) error) error {
+func measure(name string, l lab, run func(*lab) error) error {
 	dir, err := os.MkdirTemp("", "corpus-git-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	l := &lab{dir: dir, bin: filepath.Join(dir, "corpus-git")}
+	l.dir, l.bin = dir, filepath.Join(dir, "corpus-git")
 	fmt.Printf("== %s: %s, %d cores, %s\n", name, cpu(), runtime.NumCPU(), time.Now().UTC().Format("2006-01-02"))
-	return run(l)
+	return run(&l)
 }
 
 // build makes the program, for the benchmarks that run it.

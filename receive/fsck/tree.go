@@ -128,25 +128,34 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 			out = append(out, uint32(int(b)+shift))
 		}
 	}
-	// A file "a" and a tree "a" are apart in the order where "a-b" stands between them: look for the other one of each new entry.
-	for _, b := range out[changed:after] {
-		e, _, _ := NextEntry(data[b:])
-		other := e
-		if other.Mode = modeTree; e.IsTree() {
-			other.Mode = modeFile
-		}
-		if i := sort.Search(len(out), func(i int) bool {
-			o, _, _ := NextEntry(data[out[i]:])
-			return Compare(&o, &other) >= 0
-		}); i < len(out) {
-			if o, _, _ := NextEntry(data[out[i]:]); bytes.Equal(o.Name, e.Name) {
-				if out[i] != b {
-					return out, duplicate(&e)
-				}
-			}
+	for i := changed; i < after; i++ {
+		if twin(data, out, i) {
+			e, _, _ := NextEntry(data[out[i]:])
+			return out, duplicate(&e)
 		}
 	}
 	return out, nil
+}
+
+// twin tells whether entry i has the name of another one of another kind. A file "a" and a tree "a" are apart in the order where "a-b"
+// stands between them, and nothing does that has not "a" for its beginning: over all entries of a tree that looks at no more of them than the
+// tree has bytes.
+func twin(data []byte, all Bounds, i int) bool {
+	e, _, _ := NextEntry(data[all[i]:])
+	step := 1
+	if e.IsTree() {
+		step = -1
+	}
+	for j := i + step; j >= 0 && j < len(all); j += step {
+		o, _, _ := NextEntry(data[all[j]:])
+		if !bytes.HasPrefix(o.Name, e.Name) {
+			return false
+		}
+		if len(o.Name) == len(e.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b Bounds) end(i int, data []byte) int {
