@@ -3,18 +3,19 @@ package pack
 import (
 	"strconv"
 
+	"corpus-git/receive/pack/sha1dc"
+
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/pjbgf/sha1cd"
 )
 
 // objectHash names objects, and detects collisions (https://shattered.io).
 type objectHash struct {
-	h   sha1cd.CollisionResistantHash
+	h   *sha1dc.Hash
 	buf []byte
 }
 
 func newObjectHash() *objectHash {
-	return &objectHash{h: sha1cd.New().(sha1cd.CollisionResistantHash)}
+	return &objectHash{h: sha1dc.New()}
 }
 
 func (o *objectHash) start(t plumbing.ObjectType, size int64) {
@@ -23,15 +24,15 @@ func (o *objectHash) start(t plumbing.ObjectType, size int64) {
 	o.buf = append(o.buf, ' ')
 	o.buf = strconv.AppendInt(o.buf, size, 10)
 	o.buf = append(o.buf, 0)
-	o.h.Write(o.buf)
+	o.write(o.buf)
 }
 
-func (o *objectHash) write(b []byte) { o.h.Write(b) }
+func (o *objectHash) write(b []byte) { _, _ = o.h.Write(b) }
 
-func (o *objectHash) finish() (h plumbing.Hash, err error) {
-	sum, collision := o.h.CollisionResistantSum(o.buf[:0])
-	o.buf = sum
-	if copy(h[:], sum); collision {
+func (o *objectHash) finish() (plumbing.Hash, error) {
+	sum, attacked := o.h.Finish()
+	h := plumbing.Hash(sum)
+	if attacked {
 		return h, corrupt("object %s is part of a SHA-1 collision attack", h)
 	}
 	return h, nil
@@ -39,7 +40,7 @@ func (o *objectHash) finish() (h plumbing.Hash, err error) {
 
 func (o *objectHash) sum(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	o.start(t, int64(len(data)))
-	o.h.Write(data)
+	o.write(data)
 	return o.finish()
 }
 

@@ -24,6 +24,7 @@ type scanner struct {
 	off  int64
 	z    inflater
 	junk []byte // where deltas inflate to
+	part []byte // of a stream that has not come to its end
 	h    *objectHash
 
 	cur    *batch
@@ -350,10 +351,51 @@ func (s *scanner) into(dst []byte, size int64) ([]byte, error) {
 		if err != errShort {
 			return dst, err
 		}
+		if size <= gathered {
+			return s.gather(out, len(dst))
+		}
 		dst = out[:len(dst)]
 	}
-	// The stream goes on beyond what has come: inflate it as it comes.
-	in := &feed{s: s}
+	return s.follow(&feed{s: s}, dst, size)
+}
+
+const (
+	// gathered is the size of the largest object that is decoded anew when more of it has come, and gatherings the number of times: what
+	// comes in many small pieces is decoded as it comes.
+	gathered   = 256 << 10
+	gatherings = 4
+)
+
+// gather is into for a stream of which all that has come is a part; out is as long as it will be, and was at before.
+func (s *scanner) gather(out []byte, at int) ([]byte, error) {
+	s.part = s.part[:0]
+	for try := 0; ; try++ {
+		src, err := s.window()
+		if err != nil {
+			return out[:at], err
+		}
+		before := len(s.part)
+		s.part = append(s.part, src...)
+		if try > 0 {
+			n, err := s.z.inflate(out[at:], s.part)
+			if err == nil {
+				return out, s.take(n - before)
+			}
+			if err != errShort {
+				return out[:at], err
+			}
+		}
+		if err := s.take(len(src)); err != nil {
+			return out[:at], err
+		}
+		if try == gatherings {
+			return s.follow(&feed{s: s, win: s.part, taken: true}, out[:at], int64(len(out)-at))
+		}
+	}
+}
+
+// follow inflates a stream as it comes, behind dst.
+func (s *scanner) follow(in *feed, dst []byte, size int64) ([]byte, error) {
 	if err := s.z.reset(in); err != nil {
 		return dst, in.error(err)
 	}

@@ -1,0 +1,101 @@
+package sha1dc
+
+import (
+	"math/bits"
+
+	"github.com/pjbgf/sha1cd/ubc"
+)
+
+// scratch is what compress leaves of the last block. compress knows its layout.
+type scratch struct {
+	w      [80]uint32 // the message schedule
+	before [5]uint32  // the state before the block
+}
+
+const (
+	k0 = 0x5A827999
+	k1 = 0x6ED9EBA1
+	k2 = 0x8F1BBCDC
+	k3 = 0xCA62C1D6
+)
+
+// attack tells whether the block that s is about, after which the state is after, collides with another block that one of the known
+// disturbance vectors leads to. M. Stevens, "Counter-cryptanalysis" (CRYPTO 2013); the procedure is sha1_process and
+// sha1_recompression_step of https://github.com/cr-marcstevens/sha1collisiondetection, lib/sha1.c.
+func attack(s *scratch, after *[5]uint32) bool {
+	mask := ubc.CalculateDvMask(&s.w)
+	if mask == 0 {
+		return false
+	}
+	var none [80]uint32
+	// The steps from which the other block is followed.
+	at58 := forward(&s.w, &none, s.before, 0, 58)
+	at65 := forward(&s.w, &none, at58, 58, 65)
+	all := ubc.SHA1_dvs()
+	for i := range all {
+		dv := &all[i]
+		if dv.DvType == 0 {
+			break
+		}
+		if mask&(1<<dv.MaskB) == 0 {
+			continue
+		}
+		state := at58
+		if dv.TestT == 65 {
+			state = at65
+		}
+		begin := backward(&s.w, &dv.Dm, state, int(dv.TestT))
+		end := forward(&s.w, &dv.Dm, state, int(dv.TestT), 80)
+		same := true
+		for i := range end {
+			same = same && begin[i]+end[i] == after[i]
+		}
+		if same {
+			return true
+		}
+	}
+	return false
+}
+
+// forward makes the steps from to to-1, with the schedule that w and dm differ in.
+func forward(w, dm *[80]uint32, s [5]uint32, from, to int) [5]uint32 {
+	a, b, c, d, e := s[0], s[1], s[2], s[3], s[4]
+	i := from
+	for ; i < min(to, 20); i++ {
+		a, b, c, d, e = bits.RotateLeft32(a, 5)+(d^b&(c^d))+e+(w[i]^dm[i])+k0, a, bits.RotateLeft32(b, 30), c, d
+	}
+	for ; i < min(to, 40); i++ {
+		a, b, c, d, e = bits.RotateLeft32(a, 5)+(b^c^d)+e+(w[i]^dm[i])+k1, a, bits.RotateLeft32(b, 30), c, d
+	}
+	for ; i < min(to, 60); i++ {
+		a, b, c, d, e = bits.RotateLeft32(a, 5)+((b|c)&d|b&c)+e+(w[i]^dm[i])+k2, a, bits.RotateLeft32(b, 30), c, d
+	}
+	for ; i < min(to, 80); i++ {
+		a, b, c, d, e = bits.RotateLeft32(a, 5)+(b^c^d)+e+(w[i]^dm[i])+k3, a, bits.RotateLeft32(b, 30), c, d
+	}
+	return [5]uint32{a, b, c, d, e}
+}
+
+// backward undoes the steps below from, which is at most 80.
+func backward(w, dm *[80]uint32, s [5]uint32, from int) [5]uint32 {
+	// The state before a step is (b, c<<<2, d, e, x) of the state after it.
+	a, b, c, d, e := s[0], s[1], s[2], s[3], s[4]
+	i := from - 1
+	for ; i >= 60; i-- {
+		p, q := b, bits.RotateLeft32(c, 2)
+		a, b, c, d, e = p, q, d, e, a-bits.RotateLeft32(p, 5)-(q^d^e)-(w[i]^dm[i])-k3
+	}
+	for ; i >= 40; i-- {
+		p, q := b, bits.RotateLeft32(c, 2)
+		a, b, c, d, e = p, q, d, e, a-bits.RotateLeft32(p, 5)-((q|d)&e|q&d)-(w[i]^dm[i])-k2
+	}
+	for ; i >= 20; i-- {
+		p, q := b, bits.RotateLeft32(c, 2)
+		a, b, c, d, e = p, q, d, e, a-bits.RotateLeft32(p, 5)-(q^d^e)-(w[i]^dm[i])-k1
+	}
+	for ; i >= 0; i-- {
+		p, q := b, bits.RotateLeft32(c, 2)
+		a, b, c, d, e = p, q, d, e, a-bits.RotateLeft32(p, 5)-(e^q&(d^e))-(w[i]^dm[i])-k0
+	}
+	return [5]uint32{a, b, c, d, e}
+}
