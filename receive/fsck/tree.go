@@ -91,6 +91,7 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 		prev, _, _ = NextEntry(data[bounds[keep-1]:])
 	}
 	changed := len(out)
+	near := false // a new entry has a neighbour that begins as it does
 	at := from
 	for at < len(data) {
 		for tail < len(bounds) && int(bounds[tail])+shift < at {
@@ -111,6 +112,7 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 			if err := order(&prev, &e); err != nil {
 				return out, err
 			}
+			near = near || bytes.HasPrefix(e.Name, prev.Name) || bytes.HasPrefix(prev.Name, e.Name)
 		}
 		if same {
 			break
@@ -128,7 +130,7 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 			out = append(out, uint32(int(b)+shift))
 		}
 	}
-	for i := changed; i < after; i++ {
+	for i := changed; near && i < after; i++ {
 		if twin(data, out, i) {
 			e, _, _ := NextEntry(data[out[i]:])
 			return out, duplicate(&e)

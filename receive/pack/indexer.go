@@ -152,7 +152,7 @@ func (x *Indexer) Index(ctx context.Context, r *bufio.Reader) (_ *Result, err er
 		return nil, err
 	}
 	res.Pack, res.Idx = base+".pack", base+".idx"
-	g.file, g.first, g.next, g.refs = nil, nil, nil, nil
+	g.file, g.refs = nil, nil
 	return res, nil
 }
 

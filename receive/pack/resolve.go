@@ -24,10 +24,12 @@ type resolver struct {
 	used  int64
 	err   error
 	spare [][]byte
+	idle  int // bytes in spare
 }
 
 // node is an object that deltas build on.
 type node struct {
+	at     int32 // the record's place
 	rec    *record
 	parent *node // nil at a root
 	added  bool
@@ -49,7 +51,9 @@ func (g *run) resolve() error {
 	if err := r.run(); err != nil {
 		return err
 	}
-	return g.complement(r)
+	err := g.complement(r)
+	g.first, g.next = nil, nil
+	return err
 }
 
 // link makes the lists of children.
@@ -88,7 +92,7 @@ func (g *run) newNode(i int32, rec *record, parent *node) *node {
 	if ofs < 0 && ref < 0 {
 		return nil
 	}
-	n := &node{rec: rec, parent: parent, ofs: ofs, ref: ref}
+	n := &node{at: i, rec: rec, parent: parent, ofs: ofs, ref: ref}
 	if parent != nil {
 		n.depth = parent.depth + 1
 	}
@@ -243,10 +247,14 @@ func (r *resolver) shrink() {
 	}
 }
 
+// maxSpare bounds the bytes of spare buffers.
+const maxSpare = 2 << 20
+
 // recycle keeps some buffers for reuse.
 func (r *resolver) recycle(b []byte) {
-	if cap(b) <= maxKept && len(r.spare) < 64 {
+	if r.idle+cap(b) <= maxSpare {
 		r.spare = append(r.spare, b[:0])
+		r.idle += cap(b)
 	}
 }
 
@@ -258,6 +266,7 @@ func (r *resolver) buffer(n int64) []byte {
 		if b := r.spare[i]; int64(cap(b)) >= n && int64(cap(b)) <= 4*n+1024 {
 			r.spare[i] = r.spare[len(r.spare)-1]
 			r.spare = r.spare[:len(r.spare)-1]
+			r.idle -= cap(b)
 			return b
 		}
 	}

@@ -43,7 +43,7 @@ func (w *worker) load(n *node) ([]byte, error) {
 	}()
 	if data == nil {
 		root := chain[len(chain)-1]
-		e, err := w.entry(root.rec)
+		e, err := w.entry(root.at)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (w *worker) load(n *node) ([]byte, error) {
 		}
 	}
 	for i := len(chain) - 2; i >= 0; i-- {
-		if err := w.readDelta(chain[i].rec); err != nil {
+		if err := w.readDelta(chain[i].at); err != nil {
 			return nil, err
 		}
 		_, size, _, err := DeltaSizes(w.delta)
@@ -83,7 +83,7 @@ func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out
 	if n.depth+1 > g.lim.DeltaDepth {
 		return nil, nil, &LimitError{Name: "DeltaDepth", Limit: int64(g.lim.DeltaDepth), Offset: rec.off}
 	}
-	if err := w.readDelta(rec); err != nil {
+	if err := w.readDelta(i); err != nil {
 		return fail(err)
 	}
 	_, size, _, err := DeltaSizes(w.delta)
@@ -122,8 +122,8 @@ func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out
 	return child, out, nil
 }
 
-func (w *worker) readDelta(rec *record) error {
-	e, err := w.entry(rec)
+func (w *worker) readDelta(i int32) error {
+	e, err := w.entry(i)
 	if err != nil {
 		return err
 	}
@@ -134,36 +134,27 @@ func (w *worker) readDelta(rec *record) error {
 	return w.inflate(e, w.delta)
 }
 
-// entry reads an entry's head and the beginning of its stream, which stays in w.src.
-func (w *worker) entry(rec *record) (Entry, error) {
-	want := int64(4096)
-	if int64(cap(w.src)) < want {
-		w.src = make([]byte, want)
+// entry reads an entry, all of it, into w.src. i is its record.
+func (w *worker) entry(i int32) (Entry, error) {
+	g := w.r.g
+	off, end := g.recs.at(i).off, g.end
+	if int(i)+1 < g.recs.n {
+		end = g.recs.at(i + 1).off
 	}
-	w.src = w.src[:cap(w.src)]
-	n := min(want, w.r.g.end-rec.off)
+	n := int(end - off)
+	if cap(w.src) < n {
+		w.src = make([]byte, max(n, 4096))
+	}
 	w.src = w.src[:n]
-	if _, err := w.r.g.file.ReadAt(w.src, rec.off); err != nil {
+	if _, err := g.file.ReadAt(w.src, off); err != nil {
 		return Entry{}, err
 	}
-	return parseEntry(w.src, rec.off)
+	return parseEntry(w.src, off)
 }
 
 // inflate follows entry.
 func (w *worker) inflate(e Entry, dst []byte) error {
-	have := int64(len(w.src))
 	_, err := w.z.inflate(dst, w.src[e.Data-e.Offset:])
-	for err == errShort && e.Offset+have < w.r.g.end {
-		have = min(max(4*have, e.Size+e.Size>>10+128), w.r.g.end-e.Offset)
-		if int64(cap(w.src)) < have {
-			w.src = make([]byte, have)
-		}
-		w.src = w.src[:have]
-		if _, err := w.r.g.file.ReadAt(w.src, e.Offset); err != nil {
-			return err
-		}
-		_, err = w.z.inflate(dst, w.src[e.Data-e.Offset:])
-	}
 	if cap(w.src) > maxKept {
 		w.src = nil
 	}

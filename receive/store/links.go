@@ -30,11 +30,10 @@ type link struct {
 // linkTable is a hash table with linear probing. The names in a tree are whatever its maker wrote, so they are spread by
 // a hash with a seed that nobody knows.
 type linkTable struct {
-	mu   sync.Mutex
-	n    int
-	tab  []link
-	mask uint32
-	_    [24]byte // of another cache line
+	mu  sync.Mutex
+	n   int
+	tab []link
+	_   [24]byte // of another cache line
 }
 
 func newLinks() *links {
@@ -50,7 +49,7 @@ func (l *links) module(h plumbing.Hash) {
 // add notes that an object of type t is needed.
 func (l *links) add(h plumbing.Hash, t plumbing.ObjectType) {
 	sum := maphash.Bytes(l.seed, h[:])
-	p := &l.parts[sum>>32%linkParts]
+	p := &l.parts[sum>>58%linkParts]
 	p.mu.Lock()
 	was := p.add(l.seed, h, uint32(sum), uint8(t))
 	p.mu.Unlock()
@@ -62,7 +61,7 @@ func (l *links) add(h plumbing.Hash, t plumbing.ObjectType) {
 }
 
 func (t *linkTable) add(seed maphash.Seed, h plumbing.Hash, sum uint32, typ uint8) uint8 {
-	if t.n*4 >= len(t.tab)*3 {
+	if t.n*8 >= len(t.tab)*7 {
 		t.grow(seed)
 	}
 	e := t.place(h, sum)
@@ -74,7 +73,11 @@ func (t *linkTable) add(seed maphash.Seed, h plumbing.Hash, sum uint32, typ uint
 }
 
 func (t *linkTable) place(h plumbing.Hash, sum uint32) *link {
-	for i := sum & t.mask; ; i = (i + 1) & t.mask {
+	// Any length of table serves, so that it need not double: the sum, as a fraction, says where.
+	for i := uint64(sum) * uint64(len(t.tab)) >> 32; ; i++ {
+		if i == uint64(len(t.tab)) {
+			i = 0
+		}
 		if e := &t.tab[i]; e.typ == 0 || e.hash == h {
 			return e
 		}
@@ -83,8 +86,7 @@ func (t *linkTable) place(h plumbing.Hash, sum uint32) *link {
 
 func (t *linkTable) grow(seed maphash.Seed) {
 	old := t.tab
-	t.tab = make([]link, max(16, 2*len(old)))
-	t.mask = uint32(len(t.tab) - 1)
+	t.tab = make([]link, max(16, len(old)+len(old)/2))
 	for i := range old {
 		if old[i].typ != 0 {
 			*t.place(old[i].hash, uint32(maphash.Bytes(seed, old[i].hash[:]))) = old[i]

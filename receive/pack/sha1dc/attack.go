@@ -10,6 +10,7 @@ import (
 type scratch struct {
 	w      [80]uint32 // the message schedule
 	before [5]uint32  // the state before the block
+	at56   [5]uint32  // the state before step 56
 }
 
 const (
@@ -29,7 +30,7 @@ func attack(s *scratch, after *[5]uint32) bool {
 	}
 	var none [80]uint32
 	// The steps from which the other block is followed.
-	at58 := forward(&s.w, &none, s.before, 0, 58)
+	at58 := forward(&s.w, &none, s.at56, 56, 58)
 	at65 := forward(&s.w, &none, at58, 58, 65)
 	all := ubc.SHA1_dvs()
 	for i := range all {

@@ -197,6 +197,13 @@ next:
 	PXOR      X2, X4
 	KEEP(X2, 13)
 
+	// The state before round 56: its E is the A before round 52, turned.
+	PSHUFD $0x1B, X0, X8
+	MOVOU  X8, 340(R13)
+	PEXTRD $3, X5, CX
+	ROLL   $30, CX
+	MOVL   CX, 356(R13)
+
 	// Rounds 56-59
 	SHA1NEXTE X3, X5
 	MOVO      X0, X6
@@ -337,6 +344,13 @@ next:
 	XORL R11, AX
 	NOTL AX
 	HIGH(AX, 4)
+
+	// W[i].1 ^ W[i+8].1 ^ 1
+	MOVL R11, BX
+	SHRL $8, BX
+	XORL R11, BX
+	NOTL BX
+	HIGH(BX, 5)
 
 	VPXOR     Y1, Y1, Y1
 	VPCMPEQD  Y1, Y8, Y8

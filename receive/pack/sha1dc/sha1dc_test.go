@@ -125,6 +125,9 @@ func TestNeeds(t *testing.T) {
 				t.Fatal("the compression is wrong")
 			}
 		}
+		if forward(&s.w, new([80]uint32), before, 0, 56) != s.at56 {
+			t.Fatal("the state before step 56 is wrong")
+		}
 		if backward(&s.w, new([80]uint32), forward(&s.w, new([80]uint32), before, 0, 58), 58) != before {
 			t.Fatal("steps are not undone")
 		}
