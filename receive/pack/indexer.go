@@ -236,6 +236,7 @@ type run struct {
 	deltas  int
 	added   int
 	total   atomic.Int64 // inflated bytes
+	early   atomic.Int64 // deltas that were resolved while the pack came
 
 	first, next []int32 // children of each record: the first, and a child's next sibling; -1 ends
 	refs        []refDelta

@@ -42,7 +42,7 @@ type node struct {
 }
 
 func (g *run) resolve() error {
-	if g.deltas == 0 {
+	if g.deltas == int(g.early.Load()) {
 		return nil
 	}
 	g.link()
@@ -56,12 +56,13 @@ func (g *run) resolve() error {
 	return err
 }
 
-// link makes the lists of children.
+// link makes the lists of children. What was made while the pack came is in them only where something is still to be made from it; where
+// deltas name their bases, that may be any.
 func (g *run) link() {
 	g.first = slices.Repeat([]int32{-1}, g.recs.n)
 	g.next = slices.Repeat([]int32{-1}, g.recs.n)
 	for i := int32(g.recs.n) - 1; i >= 0; i-- {
-		if b := g.recs.at(i).base; b >= 0 {
+		if b := g.recs.at(i).base; b >= 0 && (g.recs.at(i).real == 0 || g.first[i] >= 0 || len(g.refs) > 0) {
 			g.next[i] = g.first[b]
 			g.first[b] = i
 		}

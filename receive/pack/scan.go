@@ -14,7 +14,7 @@ import (
 )
 
 // scanner is the first pass: it takes the stream apart, inflates every object once, writes the pack down, and hands
-// what is no delta to a goroutine that hashes it.
+// what is no delta to goroutines that hash it. As long as those have little to do, deltas go to them too: see early.
 type scanner struct {
 	g    *run
 	in   *bufio.Reader
@@ -43,13 +43,16 @@ type batch struct {
 
 type batchItem struct {
 	rec *record
-	end int // in data
+	at  int32 // the record's place
+	end int   // in data
 }
 
 const (
 	batchBytes   = 256 << 10
 	batchObjects = 512
 	batches      = 4
+	// eager is the number of batches that wait at which no more deltas are handed on.
+	eager = 2
 	// maxKept is the size of the largest buffer that is kept for the next object.
 	maxKept = 2 << 20
 )
@@ -90,9 +93,9 @@ func (s *scanner) fail(err error) {
 
 // hashBatches names the objects of full batches.
 func (s *scanner) hashBatches() {
-	h := newObjectHash()
+	w := newEarly(s.g)
 	for b := range s.full {
-		if err := s.g.hashBatch(h, b); err != nil {
+		if err := w.batch(b); err != nil {
 			s.fail(err)
 		}
 		b.items = b.items[:0]
@@ -101,24 +104,7 @@ func (s *scanner) hashBatches() {
 		}
 		s.free <- b
 	}
-}
-
-func (g *run) hashBatch(h *objectHash, b *batch) error {
-	start := 0
-	for _, it := range b.items {
-		data := b.data[start:it.end]
-		start = it.end
-		name, err := h.sum(plumbing.ObjectType(it.rec.typ), data)
-		if err != nil {
-			return fmt.Errorf("object at byte %d of the pack: %w", it.rec.off, err)
-		}
-		it.rec.hash, it.rec.real = name, it.rec.typ
-		if err := g.complete(&Object{Type: plumbing.ObjectType(it.rec.typ), Hash: name, Size: int64(len(data)), Data: data}); err != nil {
-			return err
-		}
-	}
-	g.tell(len(b.items))
-	return nil
+	s.g.early.Add(w.made)
 }
 
 // send passes the current batch on and takes a free one.
@@ -251,7 +237,7 @@ func (s *scanner) object() error {
 	}
 	switch {
 	case e.Delta():
-		err = s.delta(e)
+		err = s.delta(e, rec)
 	case e.Type == plumbing.BlobObject && e.Size > g.lim.StreamBytes:
 		err = s.stream(e, rec)
 	default:
@@ -297,6 +283,11 @@ func (s *scanner) whole(e Entry, rec *record) error {
 		// Commits, trees and tags are held to be checked; one of this size is no honest one.
 		return &LimitError{Name: "DeltaBytes", Limit: s.g.lim.DeltaBytes, Got: e.Size}
 	}
+	return s.hand(e, rec)
+}
+
+// hand inflates an object, or a delta, into the current batch.
+func (s *scanner) hand(e Entry, rec *record) error {
 	if s.cur != nil && (len(s.cur.data)+int(e.Size) > batchBytes || len(s.cur.items) >= batchObjects) {
 		if err := s.send(); err != nil {
 			return err
@@ -316,17 +307,20 @@ func (s *scanner) whole(e Entry, rec *record) error {
 		return err
 	}
 	b.data = data
-	b.items = append(b.items, batchItem{rec, start + int(e.Size)})
+	b.items = append(b.items, batchItem{rec, int32(s.g.recs.n - 1), start + int(e.Size)})
 	return nil
 }
 
 // delta inflates a delta to know where it ends and that it is whole. It is read again when its base is there.
-func (s *scanner) delta(e Entry) error {
+func (s *scanner) delta(e Entry, rec *record) error {
 	if e.Size > s.g.lim.DeltaBytes {
 		return &LimitError{Name: "DeltaBytes", Limit: s.g.lim.DeltaBytes, Got: e.Size}
 	}
 	if e.Size < 3 {
 		return corrupt("a delta of %d bytes", e.Size)
+	}
+	if rec.base >= 0 && e.Size <= batchBytes && len(s.full) < eager {
+		return s.hand(e, rec)
 	}
 	junk, err := s.into(s.junk[:0], e.Size)
 	if cap(junk) <= maxKept {

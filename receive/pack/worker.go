@@ -74,52 +74,44 @@ func (w *worker) load(n *node) ([]byte, error) {
 func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out []byte, err error) {
 	g := w.r.g
 	rec := g.recs.at(i)
-	fail := func(err error) (*node, []byte, error) {
-		return nil, nil, fmt.Errorf("object at byte %d of the pack: %w", rec.off, err)
-	}
 	if err := g.ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	if n.depth+1 > g.lim.DeltaDepth {
-		return nil, nil, &LimitError{Name: "DeltaDepth", Limit: int64(g.lim.DeltaDepth), Offset: rec.off}
-	}
 	if err := w.readDelta(i); err != nil {
-		return fail(err)
-	}
-	_, size, _, err := DeltaSizes(w.delta)
-	if err != nil {
-		return fail(err)
-	}
-	if lim := min(g.lim.DeltaBytes, g.lim.ObjectBytes); size > lim {
-		return nil, nil, &LimitError{Name: "DeltaBytes", Limit: lim, Got: size, Offset: rec.off}
-	}
-	if err := g.grown(size); err != nil {
-		return nil, nil, err
-	}
-	if int64(cap(w.out)) < size {
-		w.out = w.r.buffer(size)
-	}
-	if w.out, err = ApplyDelta(w.out, base, w.delta); err != nil {
-		return fail(err)
+		return nil, nil, fmt.Errorf("object at byte %d of the pack: %w", rec.off, err)
 	}
 	t := plumbing.ObjectType(n.rec.real)
-	if rec.hash, err = w.h.sum(t, w.out); err != nil {
-		return fail(err)
+	var made any
+	if rec.real != 0 {
+		// It was made while the pack came, and is only needed for others.
+		if out, err = ApplyDelta(w.out, base, w.delta); err != nil {
+			return nil, nil, fmt.Errorf("object at byte %d of the pack: %w", rec.off, err)
+		}
+		if g.x.Note != nil {
+			made = g.x.Note(t, out)
+		}
+	} else {
+		if out, made, err = g.makeDelta(w.h, rec, n.depth+1, t, base, note, w.delta, w.room); err != nil {
+			return nil, nil, err
+		}
+		g.tell(1)
 	}
-	rec.real = uint8(t)
-	obj := &Object{Type: t, Hash: rec.hash, Size: size, Data: w.out, Base: base, BaseNote: note}
-	if err := g.complete(obj); err != nil {
-		return nil, nil, err
-	}
-	g.tell(1)
-	out = w.out
+	w.out = out
 	if child = g.newNode(i, rec, n); child != nil || cap(w.out) > maxKept {
 		w.out = nil
 	}
 	if child != nil {
-		child.note = obj.Note
+		child.note = made
 	}
 	return child, out, nil
+}
+
+// room gives the worker's own buffer, or another one where that is too small.
+func (w *worker) room(n int) []byte {
+	if cap(w.out) < n {
+		return w.r.buffer(int64(n))
+	}
+	return w.out
 }
 
 func (w *worker) readDelta(i int32) error {
