@@ -85,52 +85,74 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 	tail := keep + sort.Search(len(bounds)-keep, func(i int) bool { return len(base)-int(bounds[keep+i]) <= common })
 
 	out = append(out, bounds[:keep]...)
-	var prev Entry
-	first := keep == 0
-	if !first {
-		prev, _, _ = NextEntry(data[bounds[keep-1]:])
-	}
-	changed := len(out)
-	near := false // a new entry has a neighbour that begins as it does
-	at := from
+	var near []int // entries that may have a twin
+	at, old, known := from, keep, true
 	for at < len(data) {
 		for tail < len(bounds) && int(bounds[tail])+shift < at {
 			tail++
 		}
 		same := tail < len(bounds) && int(bounds[tail])+shift == at
+		// known tells that the entry before is the one that stands before in base too: then their order is as good as it was.
+		if old < len(bounds) && !same {
+			n := bounds.end(old, base) - int(bounds[old])
+			if known && n <= len(data)-at && bytes.Equal(data[at:at+n], base[bounds[old]:int(bounds[old])+n]) {
+				out = append(out, uint32(at))
+				at += n
+				old++
+				continue
+			}
+		}
 		e, rest, ok := NextEntry(data[at:])
 		if !ok {
 			return out, broken("badTree", "an entry cannot be read, %d bytes before the end", len(data)-at)
 		}
-		if !same {
+		found := same
+		for !same && old < len(bounds) {
+			o, _, _ := NextEntry(base[bounds[old]:])
+			c := Compare(&o, &e)
+			if c > 0 {
+				break
+			}
+			old++
+			if c == 0 {
+				found = o.Mode == e.Mode && o.Hash == e.Hash && bounds.end(old-1, base)-int(bounds[old-1]) == len(data)-at-len(rest)
+				break
+			}
+		}
+		if !found {
 			if err := entry(&e, seen); err != nil {
 				err.Path = string(e.Name)
 				return out, err
 			}
 		}
-		if !first {
+		if len(out) > 0 {
+			prev, _, _ := NextEntry(data[out[len(out)-1]:])
 			if err := order(&prev, &e); err != nil {
 				return out, err
 			}
-			near = near || bytes.HasPrefix(e.Name, prev.Name) || bytes.HasPrefix(prev.Name, e.Name)
+			if !prev.IsTree() && bytes.HasPrefix(e.Name, prev.Name) {
+				near = append(near, len(out)-1)
+			}
+			if e.IsTree() && bytes.HasPrefix(prev.Name, e.Name) {
+				near = append(near, len(out))
+			}
 		}
 		if same {
 			break
 		}
-		if !e.IsGitlink() {
+		if !found && !e.IsGitlink() {
 			seen.link(e.Hash, e.Type())
 		}
+		known = found
 		out = append(out, uint32(at))
-		prev, first = e, false
 		at = len(data) - len(rest)
 	}
-	after := len(out)
 	if at < len(data) {
 		for _, b := range bounds[tail:] {
 			out = append(out, uint32(int(b)+shift))
 		}
 	}
-	for i := changed; near && i < after; i++ {
+	for _, i := range near {
 		if twin(data, out, i) {
 			e, _, _ := NextEntry(data[out[i]:])
 			return out, duplicate(&e)

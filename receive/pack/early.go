@@ -8,7 +8,7 @@ import (
 )
 
 // earlyMemory is what one early keeps of bases.
-const earlyMemory = 6 << 20
+const earlyMemory = 4 << 20
 
 // early names the objects of batches, and makes those of the deltas in them whose base it has just seen: packs hold most families together. That
 // uses a processor that has nothing to do while the stream is taken apart, or waited for. What it does not make is left to the resolver.

@@ -54,7 +54,7 @@ const (
 	// eager is the number of batches that wait at which no more deltas are handed on.
 	eager = 2
 	// maxKept is the size of the largest buffer that is kept for the next object.
-	maxKept = 2 << 20
+	maxKept = 512 << 10
 )
 
 func (g *run) scan(r *bufio.Reader) error {
