@@ -185,6 +185,7 @@ type record struct {
 	typ  uint8 // as stored
 	real uint8 // resolved; 0 is not yet
 	head uint8 // length of the entry's head
+	held bool  // was handed on to be made, or to be made from, while the pack comes
 }
 
 func (r *record) delta() bool { return r.typ >= uint8(plumbing.OFSDeltaObject) }

@@ -185,10 +185,10 @@ func (r *resolver) work() {
 		data, note := n.data, n.note
 		r.mu.Unlock()
 
-		fresh := data == nil
+		fresh, own := data == nil, false
 		var err error
 		if fresh {
-			if data, err = w.load(n); err == nil && note == nil && n.parent == nil && !n.added && r.g.x.Note != nil {
+			if data, own, err = w.load(n); err == nil && note == nil && n.parent == nil && !n.added && r.g.x.Note != nil {
 				note = r.g.x.Note(plumbing.ObjectType(n.rec.real), data)
 			}
 		}
@@ -209,8 +209,8 @@ func (r *resolver) work() {
 			if n.data == nil {
 				n.data = data
 				r.used += int64(len(data))
-			} else {
-				r.recycle(data)
+			} else if own {
+				r.recycle(data) // another goroutine was faster
 			}
 		}
 		if n.pins == 0 && n.ofs < 0 && n.ref < 0 {

@@ -51,8 +51,9 @@ const (
 	batchBytes   = 256 << 10
 	batchObjects = 512
 	batches      = 4
-	// eager is the number of batches that wait at which no more deltas are handed on.
-	eager = 2
+	// eager is the number of batches that wait at which no more deltas are handed on. A family is begun only where none waits: one of
+	// which some are left out is left out from there on, so that what is begun should be ended.
+	eager = 3
 	// maxKept is the size of the largest buffer that is kept for the next object.
 	maxKept = 512 << 10
 )
@@ -283,6 +284,7 @@ func (s *scanner) whole(e Entry, rec *record) error {
 		// Commits, trees and tags are held to be checked; one of this size is no honest one.
 		return &LimitError{Name: "DeltaBytes", Limit: s.g.lim.DeltaBytes, Got: e.Size}
 	}
+	rec.held = len(s.full) == 0
 	return s.hand(e, rec)
 }
 
@@ -319,7 +321,8 @@ func (s *scanner) delta(e Entry, rec *record) error {
 	if e.Size < 3 {
 		return corrupt("a delta of %d bytes", e.Size)
 	}
-	if rec.base >= 0 && e.Size <= batchBytes && len(s.full) < eager {
+	if rec.base >= 0 && s.g.recs.at(rec.base).held && e.Size <= batchBytes && len(s.full) < eager {
+		rec.held = true
 		return s.hand(e, rec)
 	}
 	junk, err := s.into(s.junk[:0], e.Size)

@@ -16,10 +16,10 @@ type worker struct {
 	out   []byte
 }
 
-// load makes the bytes of a node anew: from the pack at a root, from its parent otherwise.
-func (w *worker) load(n *node) ([]byte, error) {
+// load makes the bytes of a node anew: from the pack at a root, from its parent otherwise. Where another goroutine has just done so, it gives
+// that one's, and own is false.
+func (w *worker) load(n *node) (data []byte, own bool, err error) {
 	var chain []*node
-	var data []byte
 	for at := n; ; at = at.parent {
 		w.r.mu.Lock()
 		data = at.data
@@ -41,33 +41,34 @@ func (w *worker) load(n *node) ([]byte, error) {
 			}
 		}
 	}()
+	own = data == nil || len(chain) > 1
 	if data == nil {
 		root := chain[len(chain)-1]
 		e, err := w.entry(root.at)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if e.Size > w.r.g.lim.DeltaBytes {
-			return nil, &LimitError{Name: "DeltaBytes", Limit: w.r.g.lim.DeltaBytes, Got: e.Size, Offset: e.Offset}
+			return nil, false, &LimitError{Name: "DeltaBytes", Limit: w.r.g.lim.DeltaBytes, Got: e.Size, Offset: e.Offset}
 		}
 		data = w.r.buffer(e.Size)[:e.Size]
 		if err := w.inflate(e, data); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	for i := len(chain) - 2; i >= 0; i-- {
 		if err := w.readDelta(chain[i].at); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		_, size, _, err := DeltaSizes(w.delta)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if data, err = ApplyDelta(w.r.buffer(size), data, w.delta); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return data, nil
+	return data, own, nil
 }
 
 // make resolves record i, a delta on n. out is child's content, in memory of its own; child is nil where nothing builds on it.
