@@ -120,8 +120,8 @@ func field(data *[]byte, name string) (value []byte, ok bool) {
 	return rest[:i], true
 }
 
-// parseHash reads 40 digits of lower case, and nothing else.
-func parseHash(b []byte) (h plumbing.Hash, ok bool) {
+// ParseHash reads the name of an object: 40 hexadecimal digits of lower case, and nothing else.
+func ParseHash(b []byte) (h plumbing.Hash, ok bool) {
 	if len(b) != 40 {
 		return h, false
 	}
@@ -153,7 +153,7 @@ func commit(data []byte, seen Seen) *Error {
 	if !ok {
 		return broken("missingTree", "the first line names no tree")
 	}
-	h, ok := parseHash(v)
+	h, ok := ParseHash(v)
 	if !ok {
 		return broken("badTreeSha1", "%q is no object name", clip(v))
 	}
@@ -163,7 +163,7 @@ func commit(data []byte, seen Seen) *Error {
 		if !ok {
 			break
 		}
-		if h, ok = parseHash(v); !ok {
+		if h, ok = ParseHash(v); !ok {
 			return broken("badParentSha1", "%q is no object name", clip(v))
 		}
 		seen.link(h, plumbing.CommitObject)
@@ -188,7 +188,7 @@ func tag(data []byte, seen Seen) *Error {
 	if !ok {
 		return broken("missingObject", "the first line names no object")
 	}
-	h, ok := parseHash(v)
+	h, ok := ParseHash(v)
 	if !ok {
 		return broken("badObjectSha1", "%q is no object name", clip(v))
 	}

@@ -56,6 +56,7 @@ func TestIndexIsGits(t *testing.T) {
 				require.True(t, bytes.Equal(data, got))
 
 				other := t.TempDir()
+				git(t, other, nil, "verify-pack", res.Pack)
 				git(t, other, nil, "index-pack", "--rev-index", "-o", "x.idx", res.Pack)
 				for ours, theirs := range map[string]string{res.Idx: "x.idx", res.Rev: "x.rev"} {
 					a, err := os.ReadFile(ours)
@@ -328,5 +329,36 @@ func TestLimitMessages(t *testing.T) {
 	for _, n := range []string{"PackBytes", "Objects", "ObjectBytes", "DeltaBytes", "DeltaDepth", "Ratio", "TotalBytes"} {
 		s := (&LimitError{Name: n, Limit: 7, Got: 9, Offset: 12}).Error()
 		require.True(t, strings.Contains(s, "7") && strings.Contains(s, "(9)") && strings.Contains(s, "byte 12"), s)
+	}
+}
+
+// Two goroutines that want one base at the same time: what the second finds loaded is not its own, and went among the spare buffers while the
+// first read it, so that objects got the names of other contents.
+func TestBasesThatManyWantAtOnce(t *testing.T) {
+	b := newBuilder()
+	want := map[plumbing.Hash]bool{}
+	var roots [][]byte
+	for i := range 400 {
+		data := []byte(fmt.Sprintf("root %d %s", i, strings.Repeat("x", i%150)))
+		roots = append(roots, data)
+		want[plumbing.ComputeHash(plumbing.BlobObject, data)] = true
+		b.object(plumbing.BlobObject, data)
+	}
+	// By name, so that they wait for the second pass.
+	for i, data := range roots {
+		for k := range 6 {
+			text := fmt.Sprintf("child %d", k)
+			want[plumbing.ComputeHash(plumbing.BlobObject, append(bytes.Clone(data), text...))] = true
+			b.ref(plumbing.ComputeHash(plumbing.BlobObject, roots[i]), appendText(len(data), text))
+		}
+	}
+	data := b.done()
+	for range 20 {
+		res, err := index(t, &Indexer{Workers: 4}, data)
+		require.NoError(t, err)
+		require.Equal(t, len(want), res.Objects)
+		for h := range want {
+			require.True(t, res.Has(h))
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"corpus-git/internal/vfs"
+	"corpus-git/receive/fsck"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -55,7 +56,7 @@ func parsePacked(data []byte) (*packed, error) {
 			p.complete = slices.Contains(strings.Fields(string(line)), "fully-peeled")
 		case len(line) > 0 && line[0] == '#':
 		case len(line) == 41 && line[0] == '^':
-			h, ok := parseHash(line[1:])
+			h, ok := fsck.ParseHash(line[1:])
 			if !ok || len(p.refs) == 0 || !p.refs[len(p.refs)-1].Peeled.IsZero() {
 				return fail("a peeled line that belongs to no ref")
 			}
@@ -64,7 +65,7 @@ func parsePacked(data []byte) (*packed, error) {
 			if len(line) < 42 || line[40] != ' ' {
 				return fail("no ref")
 			}
-			h, ok := parseHash(line[:40])
+			h, ok := fsck.ParseHash(line[:40])
 			name := string(line[41:])
 			if !ok || h.IsZero() || !wellFormed(name) {
 				return fail("no ref")
@@ -164,23 +165,4 @@ func (s *Store) packedRefs() (*packed, error) {
 
 func sameFile(a, b vfs.Stat) bool {
 	return a.Ino == b.Ino && a.Dev == b.Dev && a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime
-}
-
-// parseHash reads 40 digits of lower case.
-func parseHash(b []byte) (h plumbing.Hash, ok bool) {
-	if len(b) != 40 {
-		return h, false
-	}
-	for i, c := range b {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		default:
-			return h, false
-		}
-		h[i/2] |= c << (4 * (1 - i%2))
-	}
-	return h, true
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"corpus-git/internal/vfs"
+	"corpus-git/receive/fsck"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -105,7 +106,7 @@ func (s *Store) loose(name string) (Ref, bool, error) {
 	// git lets anything follow the hash after white space.
 	ok := len(data) >= 40
 	if ok {
-		r.Hash, ok = parseHash(data[:40])
+		r.Hash, ok = fsck.ParseHash(data[:40])
 		ok = ok && (len(data) == 40 || strings.IndexByte(" \t\n\r", data[40]) >= 0)
 	}
 	if !ok {
