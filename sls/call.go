@@ -78,6 +78,9 @@ func (r *run) newCall(ctx context.Context, c *chunk, reqs []state.Requisite, tes
 	if v, ok := c.global.GetStr("runas"); ok && v != nil {
 		out.RunAs = py.Str(v)
 	}
+	if v, ok := c.global.GetStr("provider"); ok {
+		out.Provider, _ = v.(string)
+	}
 	if v, ok := c.global.GetStr("no_log"); ok && py.Truth(v) {
 		out.Output = nil
 	}

@@ -149,6 +149,12 @@ func (c *chunk) with(args []argument, table *state.Table) (*chunk, error) {
 	out.args.SetStr("name", out.name)
 	for _, k := range out.args.Keys() {
 		key := k.(string)
+		if _, lacks := fn.Lacks[key]; lacks {
+			if v, _ := out.args.Pop(key); fn.Asks(key, v) {
+				return nil, lacking(at[key], "the argument "+key+" of "+out.function(), out.function())
+			}
+			continue
+		}
 		if fn.Knows(key) {
 			continue
 		}
@@ -202,9 +208,14 @@ func unknownFunction(c *chunk, table *state.Table) *fault.Error {
 	if near := closestFunction(c.function(), table.Names()); near != "" {
 		return failf(c.at, "State '%s' was not found", c.function()).WithHint("did you mean %s?", near)
 	}
-	at := c.at.at()
-	return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "the state function " + c.function()}}).
-		WithPos(at).WithHint("%s", needHint(c.function()))
+	return lacking(c.at, "the state function "+c.function(), c.function())
+}
+
+// lacking is what Salt has and the built-in runner has not.
+func lacking(p pos, what, function string) *fault.Error {
+	at := p.at()
+	return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: what}}).
+		WithPos(at).WithHint("%s", needHint(function))
 }
 
 // take sorts an argument into what it is.

@@ -106,7 +106,7 @@ func Markdown() (string, error) {
 	}
 
 	b.WriteString("\n## Requisites and global arguments\n\nTargets are named by ID, by name, by a pattern, or as a whole file (`sls`). A loop is named state by state.\n" +
-		"`reload_modules`, `reload_grains`, `reload_pillar`,\n`runas_password`, `fire_event`, `aggregate`, `provider` and `timeout_state` " +
+		"`reload_modules`, `reload_grains`, `reload_pillar`,\n`runas_password`, `fire_event`, `aggregate` and `timeout_state` " +
 		"choose how Salt works inside: they are taken and change nothing.\n\n| argument | trees |\n| --- | --- |\n")
 	for _, n := range append(sls.Requisites(), sls.GlobalArguments()...) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", n, how(all, func(t tree) bool { return t.declares(n) }))

@@ -14,12 +14,13 @@ import (
 
 // addAccount adds Salt's user and group modules, through the shadow utilities.
 func addAccount(t *Table) {
-	t.add("group.present", "gid system addusers delusers members non_unique local", groupPresent)
-	t.add("group.absent", "local", groupAbsent)
+	t.add("group.present", "gid system addusers delusers members non_unique local~", groupPresent)
+	t.add("group.absent", "local~", groupAbsent)
 	t.add("user.present", "uid gid usergroup gid_from_name groups optional_groups remove_groups home createhome password hash_password "+
-		"enforce_password empty_password shell unique system fullname roomnumber workphone homephone other nologinit "+
-		"allow_uid_change allow_gid_change password_lock local persist_home", userPresent)
-	t.add("user.absent", "purge force local", userAbsent)
+		"enforce_password empty_password shell unique system fullname roomnumber~ workphone~ homephone~ other~ nologinit~ "+
+		"allow_uid_change allow_gid_change password_lock~ local~ persist_home? loginclass? date~ mindays~ maxdays~ inactdays~ "+
+		"warndays~ expire~ win_homedrive? win_profile? win_logonscript? win_description?", userPresent)
+	t.add("user.absent", "purge force local~", userAbsent)
 }
 
 func stringList(l []string) *py.List {

@@ -124,7 +124,9 @@ type Call struct {
 	// RunAs and Umask are the global arguments of that name; Umask is nil where not set.
 	RunAs string
 	Umask *int
-	Test  bool
+	// Provider is the global argument of that name: which of Salt's modules does the work.
+	Provider string
+	Test     bool
 	// Requires are the requisites that this state declares on states that have run (file.directory clean).
 	Requires []Requisite
 	// Declared are all states of the program, for those that act on others' files (file.directory clean).

@@ -5,16 +5,20 @@ import (
 	"path/filepath"
 )
 
+// windows are the arguments that Salt heeds on Windows only.
+const windows = "win_owner? win_perms? win_deny_perms? win_inheritance? win_perms_reset?"
+
 // addFile adds Salt's file module.
 func addFile(t *Table) {
-	t.add("file.managed", "source source_hash source_hash_name keep_source user group mode attrs template makedirs dir_mode "+
+	t.add("file.managed", "source source_hash source_hash_name~ keep_source? user group mode attrs template makedirs dir_mode "+
 		"context replace defaults backup show_changes create contents tmp_dir tmp_ext contents_pillar contents_grains "+
-		"contents_newline contents_delimiter encoding encoding_errors allow_empty follow_symlinks check_cmd skip_verify "+
-		"verify_ssl use_etag new_file_diff owner", fileManaged)
+		"contents_newline contents_delimiter encoding encoding_errors~strict allow_empty follow_symlinks check_cmd skip_verify "+
+		"verify_ssl~true use_etag? new_file_diff owner selinux~ ignore_ordering~ ignore_whitespace~ ignore_comment_characters~ "+
+		"signature~ source_hash_sig~ signed_by_any~ signed_by_all~ keyring~ gnupghome~ sig_backend~gpg "+windows, fileManaged)
 	t.add("file.directory", "user group recurse max_depth dir_mode file_mode mode makedirs clean exclude_pat "+
-		"follow_symlinks force backupname allow_symlink children_only", fileDirectory)
-	t.add("file.symlink", "target! force backupname makedirs user group mode atomic disallow_copy_and_unlink "+
-		"inherit_user_and_group follow_symlinks", fileSymlink)
+		"follow_symlinks force backupname allow_symlink children_only "+windows, fileDirectory)
+	t.add("file.symlink", "target! force backupname makedirs user group mode atomic? disallow_copy_and_unlink? "+
+		"inherit_user_and_group follow_symlinks "+windows, fileSymlink)
 	t.add("file.absent", "", fileAbsent)
 	t.add("file.exists", "", func(c *Call) Return {
 		name := c.expand(c.Name)

@@ -13,7 +13,7 @@ import (
 func addFileEdit(t *Table) {
 	const texts = "text makedirs source source_hash template sources source_hashes defaults context show_changes"
 	t.add("file.prepend", texts+" header", filePrepend)
-	t.add("file.replace", "pattern! repl! count flags bufsize append_if_not_found prepend_if_not_found not_found_content backup "+
+	t.add("file.replace", "pattern! repl! count flags bufsize? append_if_not_found prepend_if_not_found not_found_content backup "+
 		"show_changes ignore_if_missing backslash_literal encoding", fileReplace)
 	t.add("file.comment", "regex! char backup ignore_missing", fileComment)
 	t.add("file.uncomment", "regex! char backup", fileUncomment)

@@ -13,7 +13,7 @@ import (
 func addFileLine(t *Table) {
 	t.add("file.line", "content match mode location before after show_changes backup quiet indent create user group file_mode", fileLine)
 	t.add("file.keyvalue", "key value key_values separator append_if_not_found prepend_if_not_found search_only show_changes "+
-		"ignore_if_missing count uncomment key_ignore_case value_ignore_case create_if_missing", fileKeyValue)
+		"ignore_if_missing count uncomment key_ignore_case value_ignore_case create_if_missing prune~", fileKeyValue)
 	t.add("file.hardlink", "target! force makedirs user group dir_mode", fileHardlink)
 }
 

@@ -11,11 +11,11 @@ import (
 
 // addGit adds git.latest, and makina-states' mc_git.latest as the same, through the git of the machine.
 func addGit(t *Table) {
-	t.add("git.latest", "target rev branch user runas update_head force_checkout force_clone force_fetch force_reset force submodules bare "+
-		"mirror remote remote_name always_fetch fetch_tags sync_tags depth identity https_user https_pass refspec_branch refspec_tag "+
-		"use_vt", gitLatest)
-	t.add("git.cloned", "target! branch user identity https_user https_pass", gitCloned)
-	t.add("git.present", "force bare template separate_git_dir shared user", gitPresent)
+	t.add("git.latest", "target! rev branch user runas update_head~true force_checkout force_clone force_fetch force_reset force submodules bare "+
+		"mirror remote remote_name always_fetch? fetch_tags sync_tags~true depth identity https_user https_pass refspec_branch~* refspec_tag~* "+
+		"use_vt password? output_encoding~", gitLatest)
+	t.add("git.cloned", "target! branch user identity https_user https_pass password? output_encoding~", gitCloned)
+	t.add("git.present", "force bare template separate_git_dir~ shared user password? output_encoding~", gitPresent)
 	t.same("mc_git", "git")
 }
 

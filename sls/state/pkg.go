@@ -1,27 +1,30 @@
 package state
 
 import (
+	"os"
 	"sort"
 	"strings"
+	"time"
 
 	"corpus-git/internal/py"
 	"corpus-git/sls/host"
 )
 
-// addPkg adds Salt's pkg module for machines with apt.
+// addPkg adds Salt's pkg module for machines with apt. What asks for more than apt-get and dpkg-query do is lacking:
+// packages from files, holds, and looking at what installed files became.
 func addPkg(t *Table) {
-	const common = "version refresh fromrepo skip_verify skip_suggestions pkgs sources allow_updates pkg_verify normalize ignore_epoch " +
-		"reinstall update_holds install_recommends force_yes cache_valid_time only_upgrade hold watch_flags"
-	t.add("pkg.installed", common, func(c *Call) Return { return c.install(false) })
-	t.add("pkg.latest", common, func(c *Call) Return { return c.install(true) })
-	t.add("pkg.removed", common, func(c *Call) Return { return c.remove("remove") })
-	t.add("pkg.purged", common, func(c *Call) Return { return c.remove("purge") })
+	const apt = "version refresh fromrepo skip_verify pkgs sources~ normalize~true ignore_epoch~ install_recommends force_yes " +
+		"cache_valid_time only_upgrade hold~ "
+	t.add("pkg.installed", apt+"skip_suggestions? allow_updates~ pkg_verify~ reinstall update_holds~", func(c *Call) Return { return c.install() })
+	t.add("pkg.latest", apt+"watch_flags?", func(c *Call) Return { return c.latest() })
+	t.add("pkg.removed", apt, func(c *Call) Return { return c.remove("remove") })
+	t.add("pkg.purged", apt, func(c *Call) Return { return c.remove("purge") })
 	t.onWatch("pkg", func(c *Call, sfun string) Return {
 		switch sfun {
 		case "installed":
-			return c.install(false)
+			return c.install()
 		case "latest":
-			return c.install(true)
+			return c.latest()
 		case "removed":
 			return c.remove("remove")
 		case "purged":
@@ -65,31 +68,32 @@ func (c *Call) packages() (names []string, versions map[string]string) {
 }
 
 func (c *Call) apt() string {
-	if c.has("sources") {
-		return "pkg with sources is not supported by the built-in runner"
-	}
 	if !c.installed("apt-get") || !c.installed("dpkg-query") {
 		return "pkg needs apt on this machine"
 	}
 	return ""
 }
 
-// dpkg lists the installed packages and versions.
-func (c *Call) dpkg() (map[string]string, error) {
+// dpkg lists the installed packages and versions, and those of which only configuration files are left.
+func (c *Call) dpkg() (installed, leftover map[string]string, err error) {
 	out, err := c.quiet("dpkg-query", "--showformat", "${db:Status-Status} ${Package} ${Version}\\n", "-W")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	list := map[string]string{}
+	installed, leftover = map[string]string{}, map[string]string{}
 	for _, l := range strings.Split(out, "\n") {
 		f := strings.Fields(l)
-		if len(f) == 3 && f[0] == "installed" {
-			list[f[1]] = f[2]
+		switch {
+		case len(f) == 3 && f[0] == "installed":
+			installed[f[1]] = f[2]
+		case len(f) == 3 && f[0] == "config-files":
+			leftover[f[1]] = f[2]
 		}
 	}
-	return list, nil
+	return installed, leftover, nil
 }
 
+// aptGet runs apt-get with the options of all states.
 func (c *Call) aptGet(args ...string) error {
 	argv := append([]string{"apt-get", "-q", "-y", "-o", "DPkg::Options::=--force-confold", "-o", "DPkg::Options::=--force-confdef"}, args...)
 	_, err := c.toolAs(host.Shell{Argv: argv, Env: map[string]string{"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none",
@@ -97,10 +101,34 @@ func (c *Call) aptGet(args ...string) error {
 	return err
 }
 
+// aptInstall installs packages, with the options that the state's arguments stand for.
+func (c *Call) aptInstall(more []string, packages ...string) error {
+	args := append([]string{"install"}, more...)
+	if v, ok := c.val("install_recommends"); ok {
+		args = append(args, map[bool]string{true: "--install-recommends", false: "--no-install-recommends"}[py.Truth(v)])
+	}
+	for _, o := range [][2]string{{"skip_verify", "--allow-unauthenticated"}, {"force_yes", "--force-yes"}, {"only_upgrade", "--only-upgrade"}} {
+		if c.boolean(o[0], false) {
+			args = append(args, o[1])
+		}
+	}
+	if r := c.str("fromrepo", ""); r != "" {
+		args = append(args, "-t", r)
+	}
+	return c.aptGet(append(args, packages...)...)
+}
+
+// refresh updates the package lists, once for a program.
 func (c *Call) refresh() error {
 	v, ok := c.val("refresh")
 	if ok && !py.Truth(v) {
 		return nil
+	}
+	if valid := c.integer("cache_valid_time", 0); valid > 0 {
+		st, err := os.Stat("/var/lib/apt/lists")
+		if err == nil && c.Host.Now().Sub(st.ModTime()) < time.Duration(valid)*time.Second {
+			return nil
+		}
 	}
 	done := c.once("apt-update", func() any { return c.aptGet("update") })
 	if err, isErr := done.(error); isErr {
@@ -145,98 +173,7 @@ func (c *Call) provided(name string) bool {
 	return false
 }
 
-func (c *Call) install(latest bool) Return {
-	if fail := c.apt(); fail != "" {
-		return Failf("%s", fail)
-	}
-	names, versions := c.packages()
-	before, err := c.dpkg()
-	if err != nil {
-		return Failf("%s", err)
-	}
-	want := func() (out []string) {
-		for _, n := range names {
-			bare, _, _ := strings.Cut(n, ":")
-			have, ok := before[bare]
-			v := versions[n]
-			switch {
-			case !ok && v == "" && c.provided(bare):
-			case !ok, c.boolean("reinstall", false):
-				out = append(out, n)
-			case v != "" && v != have && !strings.HasSuffix(v, "*"), strings.HasSuffix(v, "*") && !strings.HasPrefix(have, strings.TrimSuffix(v, "*")):
-				out = append(out, n)
-			case latest:
-				if cand := c.candidate(n); cand != "" && cand != have {
-					out = append(out, n)
-				}
-			}
-		}
-		return out
-	}
-	if latest && !c.Test {
-		if err := c.refresh(); err != nil {
-			return Failf("apt-get update failed: %s", err)
-		}
-	}
-	missing := want()
-	if len(missing) == 0 {
-		switch {
-		case latest && len(names) == 1:
-			return OKf("Package %s is already up-to-date", names[0])
-		case latest:
-			return OKf("All packages are up-to-date (%s).", strings.Join(names, ", "))
-		case c.has("pkgs"):
-			return OKf("All specified packages are already installed")
-		}
-		return OKf("All specified packages are already installed")
-	}
-	if c.Test {
-		return Would(plan(missing, before), "The following packages would be installed/updated: %s", strings.Join(missing, ", "))
-	}
-	if !latest {
-		if err := c.refresh(); err != nil {
-			return Failf("apt-get update failed: %s", err)
-		}
-	}
-	args := []string{"install"}
-	if v, ok := c.val("install_recommends"); ok && !py.Truth(v) {
-		args = append(args, "--no-install-recommends")
-	}
-	if c.boolean("reinstall", false) {
-		args = append(args, "--reinstall")
-	}
-	if c.boolean("skip_verify", false) {
-		args = append(args, "--allow-unauthenticated")
-	}
-	if r := c.str("fromrepo", ""); r != "" {
-		args = append(args, "-t", r)
-	}
-	for _, n := range missing {
-		if v := versions[n]; v != "" {
-			n += "=" + v
-		}
-		args = append(args, n)
-	}
-	runErr := c.aptGet(args...)
-	after, err := c.dpkg()
-	if err != nil {
-		return Failf("%s", err)
-	}
-	ret := Return{Result: True, Changes: changed(before, after), Comment: "The following packages were installed/updated: " + strings.Join(missing, ", ")}
-	if runErr != nil {
-		ret.Result, ret.Comment = False, "The following packages failed to install/update: "+strings.Join(missing, ", ")+"\n"+runErr.Error()
-	}
-	return ret
-}
-
-func plan(names []string, before map[string]string) *py.Dict {
-	d := py.NewDict()
-	for _, n := range names {
-		d.SetStr(n, py.NewDict("new", "installed", "old", before[n]))
-	}
-	return d
-}
-
+// changed are the differences of two lists, as Salt shows them.
 func changed(before, after map[string]string) *py.Dict {
 	d := py.NewDict()
 	var names []string
@@ -255,38 +192,4 @@ func changed(before, after map[string]string) *py.Dict {
 		d.SetStr(n, py.NewDict("old", before[n], "new", after[n]))
 	}
 	return d
-}
-
-func (c *Call) remove(how string) Return {
-	if fail := c.apt(); fail != "" {
-		return Failf("%s", fail)
-	}
-	names, _ := c.packages()
-	before, err := c.dpkg()
-	if err != nil {
-		return Failf("%s", err)
-	}
-	var doomed []string
-	for _, n := range names {
-		if _, ok := before[n]; ok {
-			doomed = append(doomed, n)
-		}
-	}
-	past := map[string]string{"remove": "removed", "purge": "purged"}[how]
-	if len(doomed) == 0 {
-		return OKf("All specified packages are already absent")
-	}
-	if c.Test {
-		return Would(nil, "The following packages will be %s: %s.", past, strings.Join(doomed, ", "))
-	}
-	runErr := c.aptGet(append([]string{how}, doomed...)...)
-	after, err := c.dpkg()
-	if err != nil {
-		return Failf("%s", err)
-	}
-	ret := Return{Result: True, Changes: changed(before, after), Comment: "All targeted packages were " + past + "."}
-	if runErr != nil {
-		ret.Result, ret.Comment = False, runErr.Error()
-	}
-	return ret
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -9,16 +10,24 @@ import (
 
 // addService adds Salt's service module, through systemctl or service(8).
 func addService(t *Table) {
-	const common = "enable sig init_delay unmask unmask_runtime no_block reload full_restart force timeout"
-	t.add("service.running", common, func(c *Call) Return { return c.service(true) })
-	t.add("service.dead", common, func(c *Call) Return { return c.service(false) })
-	t.add("service.enabled", common, func(c *Call) Return { return c.boot(true) })
-	t.add("service.disabled", common, func(c *Call) Return { return c.boot(false) })
+	// no_block, unmask and unmask_runtime are systemd's; timeout is Windows'.
+	const common = "sig~ init_delay no_block unmask unmask_runtime timeout? "
+	t.add("service.running", common+"enable reload full_restart? force", func(c *Call) Return { return c.service(true) })
+	t.add("service.dead", common+"enable", func(c *Call) Return { return c.service(false) })
+	t.add("service.enabled", common, func(c *Call) Return { return c.bootOnly(true) })
+	t.add("service.disabled", common, func(c *Call) Return { return c.bootOnly(false) })
 	t.onWatch("service", serviceWatch)
 }
 
-// manager is what manages services here: systemctl, service, or "".
+// manager is what manages services here: systemctl, service, or "". A state can name it as provider.
+// Source: Salt documentation, "Overriding Virtual Module Providers", in states.
 func (c *Call) manager() string {
+	switch c.Provider {
+	case "systemd_service", "systemd":
+		return "systemctl"
+	case "debian_service", "service":
+		return "service"
+	}
 	return c.once("service-manager", func() any {
 		if isDir("/run/systemd/system") && c.installed("systemctl") {
 			return "systemctl"
@@ -97,56 +106,84 @@ func (c *Call) ready() string {
 	return ""
 }
 
+// service implements service.running and service.dead. Source: Salt documentation, service state.
 func (c *Call) service(run bool) Return {
 	if fail := c.ready(); fail != "" {
 		return Failf("%s", fail)
 	}
 	if !c.exists() {
-		if !run {
+		verb := map[bool]string{true: "started", false: "stopped"}[run]
+		switch {
+		case c.Test:
+			return Would(nil, "Service %s not present; if created in this state run, it would have been %s", c.Name, verb)
+		case !run:
 			return OKf("The named service %s is not available", c.Name)
 		}
 		return Failf("The named service %s is not available", c.Name)
 	}
-	ret := Return{Result: True}
-	word := map[bool]string{true: "running", false: "dead"}[run]
-	wantBoot, hasBoot := c.Args.GetStr("enable")
-	hasBoot = hasBoot && wantBoot != nil
-	on, known := c.enabled()
-	bootChange := hasBoot && known && on != py.Truth(wantBoot)
+	if c.boolean("unmask", false) && c.manager() == "systemctl" && !c.Test {
+		if err := c.unmask(); err != nil {
+			return Failf("Failed to unmask %s: %s", c.Name, err)
+		}
+	}
+	want, decides := c.val("enable")
+	bootWanted := py.Truth(want)
+	if text, ok := want.(string); ok {
+		bootWanted = strings.EqualFold(text, "true")
+	}
 	if c.active() == run {
-		ret.Comment = "The service " + c.Name + " is already " + word
-		if !bootChange {
-			return ret
+		if on, known := c.enabled(); decides && known && on != bootWanted {
+			return c.boot(bootWanted, "is in the desired state")
+		}
+		return OKf("The service %s is already %s", c.Name, map[bool]string{true: "running", false: "dead"}[run])
+	}
+	if c.Test {
+		return Would(nil, "Service %s is set to %s", c.Name, map[bool]string{true: "start", false: "be killed"}[run])
+	}
+	if err := c.act(map[bool]string{true: "start", false: "stop"}[run]); err != nil {
+		if run {
+			return Failf("%s", strings.Join(c.complaints(err), ""))
+		}
+		return Failf("Service %s failed to die", c.Name)
+	}
+	delay := c.integer("init_delay", 0)
+	if delay > 0 {
+		c.sleep(time.Duration(delay) * time.Second)
+	}
+	now := c.active()
+	ret := Return{Result: True}
+	if now == run {
+		ret.Set(c.Name, now)
+		ret.Comment = "Started service " + c.Name
+		if !run {
+			ret.Comment = "Service " + c.Name + " was killed"
 		}
 	} else {
-		if c.Test {
-			verb := map[bool]string{true: "start", false: "stop"}[run]
-			return Would(nil, "Service %s is set to %s", c.Name, verb)
-		}
-		if err := c.act(map[bool]string{true: "start", false: "stop"}[run]); err != nil {
-			return Failf("Service %s failed to %s: %s", c.Name, map[bool]string{true: "start", false: "die"}[run], err)
-		}
-		if d := c.integer("init_delay", 0); d > 0 {
-			c.sleep(time.Duration(d) * time.Second)
-		}
-		if c.active() != run {
-			return Failf("Service %s failed to %s", c.Name, map[bool]string{true: "start", false: "die"}[run])
-		}
-		ret.Set(c.Name, true)
-		ret.Comment = map[bool]string{true: "Started", false: "Killed"}[run] + " service " + c.Name
+		ret.Result = False
+		ret.Comment = "Service " + c.Name + " failed to " + map[bool]string{true: "start", false: "die"}[run]
 	}
-	if bootChange {
-		b := c.boot(py.Truth(wantBoot))
-		if b.Result == False {
-			return b
+	if decides {
+		b := c.boot(bootWanted, map[bool]string{true: "is running", false: "is dead"}[now])
+		b.Result = min(b.Result, ret.Result)
+		if !b.Changed() {
+			b.Changes = ret.Changes
 		}
-		if b.Result == None {
-			ret.Result = None
-		}
-		ret.Comment = b.Comment
-		ret.Set(c.Name, true)
+		ret = b
+	}
+	if delay > 0 {
+		ret.Comment += fmt.Sprintf("\nDelayed return for %d seconds", delay)
 	}
 	return ret
+}
+
+// unmask lets a masked unit start.
+func (c *Call) unmask() error {
+	argv := []string{"systemctl", "unmask"}
+	if c.boolean("unmask_runtime", false) {
+		argv = append(argv, "--runtime")
+	}
+	_, err := c.tool(append(argv, unit(c.Name))...)
+	return err
 }
 
 func (c *Call) sleep(d time.Duration) {
@@ -158,28 +195,35 @@ func (c *Call) sleep(d time.Duration) {
 	}
 }
 
-func (c *Call) boot(want bool) Return {
+// bootOnly implements service.enabled and service.disabled.
+func (c *Call) bootOnly(want bool) Return {
 	if fail := c.ready(); fail != "" {
 		return Failf("%s", fail)
 	}
-	word := map[bool]string{true: "enabled", false: "disabled"}[want]
 	if !c.exists() {
 		if !want {
 			return OKf("The named service %s is not available", c.Name)
 		}
 		return Failf("The named service %s is not available", c.Name)
 	}
+	return c.boot(want, "is in the desired state")
+}
+
+// boot makes a service start at boot or not; state is how the comment goes on.
+func (c *Call) boot(want bool, state string) Return {
+	word := map[bool]string{true: "enabled", false: "disabled"}[want]
 	if on, known := c.enabled(); known && on == want {
-		return OKf("Service %s is already %s, and is in the desired state", c.Name, word)
+		return OKf("Service %s is already %s, and %s", c.Name, word, state)
 	}
 	if c.Test {
 		return Would(nil, "Service %s set to be %s", c.Name, word)
 	}
 	if err := c.setEnabled(want); err != nil {
-		return Failf("When trying to set service %s to be %s: %s", c.Name, word, err)
+		how := map[bool]string{true: "start", false: "not start"}[want]
+		return Failf("Failed when setting service %s to %s at boot, and it %s. Additional information follows:\n\n%s", c.Name, how, state,
+			strings.Join(c.complaints(err), ""))
 	}
-	return Return{Result: True, Changes: py.NewDict(c.Name, true),
-		Comment: "Service " + c.Name + " has been " + word + ", and is in the desired state"}
+	return Return{Result: True, Changes: py.NewDict(c.Name, true), Comment: "Service " + c.Name + " has been " + word + ", and " + state}
 }
 
 // serviceWatch restarts (or reloads) a service whose watched state changed.
@@ -201,7 +245,7 @@ func serviceWatch(c *Call, sfun string) Return {
 		case c.boolean("reload", false):
 			verb, past = "reload", "reloaded"
 			if c.boolean("force", false) {
-				verb = "force-reload"
+				verb, past = "force-reload", "forcefully reloaded"
 			}
 		}
 	default:
@@ -210,8 +254,11 @@ func serviceWatch(c *Call, sfun string) Return {
 	if c.Test {
 		return Would(nil, "Service is set to be %s", past)
 	}
+	if verb == "start" {
+		_ = c.act("stop") // what hangs about, as Salt does
+	}
 	if err := c.act(verb); err != nil {
-		return Failf("Failed to %s the service: %s", verb, err)
+		return Failf("%s", strings.Join(c.complaints(err), ""))
 	}
 	if d := c.integer("init_delay", 0); d > 0 {
 		c.sleep(time.Duration(d) * time.Second)

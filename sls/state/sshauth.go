@@ -9,7 +9,7 @@ import (
 
 // addSSHAuth adds Salt's ssh_auth module: lines of a user's authorized_keys.
 func addSSHAuth(t *Table) {
-	const params = "user enc comment source options config fingerprint_hash_type"
+	const params = "user! enc comment source options config fingerprint_hash_type?"
 	t.add("ssh_auth.present", params, func(c *Call) Return { return c.authorize(true) })
 	t.add("ssh_auth.absent", params, func(c *Call) Return { return c.authorize(false) })
 }

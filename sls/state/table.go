@@ -3,6 +3,8 @@ package state
 import (
 	"sort"
 	"strings"
+
+	"corpus-git/internal/py"
 )
 
 // Function is one state function.
@@ -11,6 +13,9 @@ type Function struct {
 	Name string
 	// Params are the names of the arguments it knows, without the global ones.
 	Params []string
+	// Lacks are arguments of Salt's that are not built in, each with the value, beside null and false, that asks for
+	// nothing, "" where there is none. A state that asks for more needs Salt.
+	Lacks map[string]string
 	// Required are those that must be there ("name" always is).
 	Required []string
 	// AnyParam accepts every argument (module.run).
@@ -41,19 +46,25 @@ func NewTable() *Table {
 	return t
 }
 
-// add registers a function. params is a space-separated list; a name that ends in ! is required.
+// add registers a function. params is a space-separated list. A name that ends in ! is required. One that ends in ? is
+// taken and does nothing here: it is for other systems, or for how Salt works inside. One that ends in ~ is lacking, and
+// what follows the tilde is the value that asks for nothing.
 func (t *Table) add(name, params string, run func(c *Call) Return) {
-	f := &Function{Name: name, Params: []string{"name"}, Run: guard(run)}
+	f := &Function{Name: name, Params: []string{"name"}, Lacks: map[string]string{}, Run: guard(run)}
 	for _, p := range strings.Fields(params) {
 		if p == "*" {
 			f.AnyParam = true
+			continue
+		}
+		if l, value, ok := strings.Cut(p, "~"); ok {
+			f.Lacks[l] = value
 			continue
 		}
 		if r, ok := strings.CutSuffix(p, "!"); ok {
 			p = r
 			f.Required = append(f.Required, p)
 		}
-		f.Params = append(f.Params, p)
+		f.Params = append(f.Params, strings.TrimSuffix(p, "?"))
 	}
 	t.funcs[name] = f
 }
@@ -114,6 +125,15 @@ func (t *Table) HasModule(module string) bool {
 // Knows tells whether the function takes an argument of that name.
 func (f *Function) Knows(param string) bool {
 	return f.AnyParam || f.Takes(param)
+}
+
+// Asks tells whether an argument asks for what is not built in.
+func (f *Function) Asks(param string, value any) bool {
+	nothing, lacks := f.Lacks[param]
+	if !lacks || value == nil || value == false {
+		return false
+	}
+	return nothing == "" || !strings.EqualFold(py.Str(value), nothing)
 }
 
 // Takes tells whether the function names an argument.

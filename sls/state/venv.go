@@ -10,11 +10,14 @@ import (
 
 // addVenv adds virtualenv.managed and pip.installed, through the tools of the machine.
 func addVenv(t *Table) {
-	t.add("virtualenv.managed", "venv_bin requirements system_site_packages distribute use_wheel clear python extra_search_dir never_download "+
-		"prompt user cwd index_url extra_index_url pre_releases no_deps pip_download pip_download_cache pip_exists_action "+
-		"pip_ignore_installed proxy use_vt env_vars no_use_wheel pip_upgrade pip_pkgs pip_no_cache_dir pip_cache_dir no_chown", venvManaged)
+	t.add("virtualenv.managed", "venv_bin requirements system_site_packages distribute~ use_wheel? clear python extra_search_dir~ never_download~ "+
+		"prompt user cwd index_url extra_index_url pre_releases no_deps pip_download~ pip_download_cache~ pip_exists_action "+
+		"pip_ignore_installed proxy use_vt env_vars no_use_wheel~ pip_upgrade pip_pkgs pip_no_cache_dir pip_cache_dir no_chown~ process_dependency_links~ no_binary", venvManaged)
 	t.add("pip.installed", "pkgs pip_bin requirements bin_env user cwd upgrade force_reinstall ignore_installed index_url extra_index_url "+
-		"pre_releases no_deps use_vt env_vars proxy no_cache_dir editable find_links constraint extra_args timeout target", pipInstalled)
+		"pre_releases no_deps use_vt env_vars proxy no_cache_dir editable find_links constraint extra_args timeout target "+
+		"use_wheel? no_use_wheel~ log~ repo~ no_index mirrors~ build~ download~ download_cache~ source~ exists_action no_install~ no_download~ "+
+		"install_options~ global_options~ cert allow_all_external~ allow_external~ allow_unverified~ process_dependency_links~ trusted_host "+
+		"cache_dir no_binary", pipInstalled)
 }
 
 func (c *Call) asUser(argv []string) (string, error) {
@@ -27,14 +30,15 @@ func (c *Call) pipArgs() []string {
 	var out []string
 	for _, o := range [][2]string{{"index_url", "--index-url"}, {"extra_index_url", "--extra-index-url"}, {"proxy", "--proxy"},
 		{"pip_exists_action", "--exists-action"}, {"pip_cache_dir", "--cache-dir"}, {"find_links", "--find-links"},
-		{"constraint", "--constraint"}, {"timeout", "--timeout"}, {"target", "--target"}} {
+		{"constraint", "--constraint"}, {"exists_action", "--exists-action"}, {"cert", "--cert"}, {"trusted_host", "--trusted-host"},
+		{"cache_dir", "--cache-dir"}, {"no_binary", "--no-binary"}, {"timeout", "--timeout"}, {"target", "--target"}} {
 		if v := c.str(o[0], ""); v != "" {
 			out = append(out, o[1], v)
 		}
 	}
 	for _, o := range [][2]string{{"pre_releases", "--pre"}, {"no_deps", "--no-deps"}, {"pip_ignore_installed", "--ignore-installed"},
 		{"ignore_installed", "--ignore-installed"}, {"force_reinstall", "--force-reinstall"}, {"pip_upgrade", "--upgrade"},
-		{"upgrade", "--upgrade"}, {"pip_no_cache_dir", "--no-cache-dir"}, {"no_cache_dir", "--no-cache-dir"}} {
+		{"upgrade", "--upgrade"}, {"no_index", "--no-index"}, {"pip_no_cache_dir", "--no-cache-dir"}, {"no_cache_dir", "--no-cache-dir"}} {
 		if c.boolean(o[0], false) {
 			out = append(out, o[1])
 		}
