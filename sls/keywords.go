@@ -76,7 +76,7 @@ func reqIn(s string) (reqType, bool) {
 func globalNames() []string {
 	return []string{"check_cmd", "cmd_opts_exclude", "failhard", "onlyif", "unless", "creates", "retry", "order", "parallel",
 		"reload_modules", "reload_grains", "reload_pillar", "runas", "runas_password", "no_log", "fire_event",
-		"saltenv", "umask", "use", "use_in", "listen_in", "onfail_stop", "aggregate", "provider", "timeout_state"}
+		"saltenv", "umask", "use", "use_in", "listen_in", "onfail_stop", "aggregate", "provider"}
 }
 
 func globalArg(s string) bool {

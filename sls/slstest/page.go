@@ -3,8 +3,10 @@ package slstest
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -93,8 +95,9 @@ func Markdown() (string, error) {
 		}
 	}
 
-	b.WriteString("\n## State functions\n\nThe arguments are those of the function itself, without `name`, the requisites and the global ones. An argument that is not\nknown is an error. " +
-		"Where no tree is counted, the function changes the machine (packages, services, accounts) or is\nnone of Salt's own; its tests run it against recorded tools.\n\n| function | arguments | trees |\n| --- | --- | --- |\n")
+	b.WriteString("\n## State functions\n\nThe arguments are those of the function itself, without `name`, the requisites and the global ones. An argument that is not\nknown is an error; one of Salt's that is lacking sends the file to `salt-call`, unless it asks for nothing (`false`, or Salt's default).\n" +
+		"Where a function changes the machine (packages, services, accounts), its trees bring the tools that it runs.\n\n" +
+		"| function | arguments | lacking | trees |\n| --- | --- | --- | --- |\n")
 	table := state.NewTable()
 	for _, n := range table.Names() {
 		f, _ := table.Lookup(n)
@@ -102,14 +105,20 @@ func Markdown() (string, error) {
 		if f.AnyParam {
 			args = "any"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", n, args, how(all, func(t tree) bool { return t.functions[n] }))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n, args, strings.Join(slices.Sorted(maps.Keys(f.Lacks)), ", "), how(all, func(t tree) bool { return t.functions[n] }))
 	}
 
 	b.WriteString("\n## Requisites and global arguments\n\nTargets are named by ID, by name, by a pattern, or as a whole file (`sls`). A loop is named state by state.\n" +
-		"`reload_modules`, `reload_grains`, `reload_pillar`,\n`runas_password`, `fire_event`, `aggregate` and `timeout_state` " +
+		"`reload_modules`, `reload_grains`, `reload_pillar`,\n`runas_password`, `fire_event` and `aggregate` " +
 		"choose how Salt works inside: they are taken and change nothing.\n\n| argument | trees |\n| --- | --- |\n")
+	// Why an argument has no tree.
+	untold := map[string]string{"runas_password": "Windows only"}
 	for _, n := range append(sls.Requisites(), sls.GlobalArguments()...) {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", n, how(all, func(t tree) bool { return t.declares(n) }))
+		trees := how(all, func(t tree) bool { return t.declares(n) })
+		if trees == "" {
+			trees = untold[n]
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", n, trees)
 	}
 
 	b.WriteString("\n## Functions of templates\n\nWhat `salt['…']` holds, and `module.run`, `onlyif` and `unless` may call.\n\n")

@@ -318,9 +318,9 @@ func TestVirtualenvState(t *testing.T) {
 		m.answers[python+" -m pip freeze"] = frozen
 	}
 	m.answers[python+" -m pip freeze"] = frozen
-	m.is(m.call(true, "virtualenv.managed", venv), None, "Virtualenv "+venv+" is set to be created", `{"new": "`+python+`"}`)
+	m.is(m.call(true, "virtualenv.managed", venv), None, "Virtualenv "+venv+" is set to be created", "")
 	m.is(m.call(false, "virtualenv.managed", venv, "python", "python3", "system_site_packages", true, "requirements", "/r.txt", "pip_upgrade", true), True,
-		"Created new virtualenv", `{"new": "`+python+`", "packages": {"new": ["flask==2"]}}`,
+		"Created new virtualenv", `{"new": "", "packages": {"new": ["flask==2"], "old": ""}}`,
 		"virtualenv --python=python3 --system-site-packages "+venv, python+" -m pip install --upgrade -r /r.txt")
 	m.is(m.call(false, "virtualenv.managed", venv), True, "virtualenv exists", "")
 	m.is(m.call(false, "virtualenv.managed", "relative"), False, "Specified path relative is not absolute", "")
@@ -334,11 +334,13 @@ func TestPipState(t *testing.T) {
 			m.answers["pip3 freeze"] = "Flask==3.0\nzope.interface==5\n"
 		}
 	}
-	m.is(m.call(false, "pip.installed", "flask"), True, "All specified packages are already installed", "")
-	m.is(m.call(false, "pip.installed", "x", "pkgs", py.NewList("flask==2.0", "zope-interface")), True, "All specified packages are already installed", "")
-	m.is(m.call(true, "pip.installed", "flask==3.0"), None, "Python package(s) set to be installed: flask==3.0", "")
+	const right = "\nAll specified packages are already installed"
+	m.is(m.call(false, "pip.installed", "flask"), True, "Python package flask was already installed"+right, "")
+	m.is(m.call(false, "pip.installed", "x", "pkgs", py.NewList("flask==2.0", "zope-interface")), True,
+		"Python package flask==2.0 was already installed\nPython package zope-interface was already installed"+right, "")
+	m.is(m.call(true, "pip.installed", "flask==3.0"), None, "Python package flask==3.0 is set to be installed", "")
 	m.is(m.call(false, "pip.installed", "flask==3.0", "index_url", "https://example.org/simple", "no_deps", true), True,
-		"All packages were successfully installed", `{"packages": {"new": ["Flask==3.0"]}}`,
+		"All packages were successfully installed", `{"flask==3.0": "Installed"}`,
 		"pip3 install --index-url https://example.org/simple --no-deps flask==3.0")
 	m.answers["pip3 install nothing"] = "!ERROR: No matching distribution found for nothing"
 	r := m.call(false, "pip.installed", "nothing")

@@ -58,15 +58,27 @@ func freezeDiff(before, after string) *py.Dict {
 	for _, l := range strings.Split(before, "\n") {
 		have[l] = true
 	}
-	fresh := py.NewList()
+	fresh, gone := py.NewList(), py.NewList()
 	for _, l := range strings.Split(after, "\n") {
 		if l != "" && !have[l] {
 			fresh.Append(l)
 		}
+		delete(have, l)
+	}
+	for _, l := range strings.Split(before, "\n") {
+		if l != "" && have[l] {
+			gone.Append(l)
+		}
+	}
+	or := func(l *py.List) any {
+		if l.Len() == 0 {
+			return ""
+		}
+		return l
 	}
 	d := py.NewDict()
-	if fresh.Len() > 0 {
-		d.SetStr("packages", py.NewDict("new", fresh))
+	if fresh.Len()+gone.Len() > 0 {
+		d.SetStr("packages", py.NewDict("new", or(fresh), "old", or(gone)))
 	}
 	return d
 }
@@ -81,47 +93,58 @@ func venvManaged(c *Call) Return {
 	there := exists(python)
 	fresh := !there || c.boolean("clear", false)
 	ret := Return{Result: True}
-	if c.Test {
-		if fresh {
-			return Would(py.NewDict("new", python), "Virtualenv %s is set to be created", name)
+	pip := []string{python, "-m", "pip"}
+	if there && fresh {
+		had := py.NewList()
+		list, _ := c.freeze(pip)
+		for _, l := range strings.Fields(list) {
+			had.Append(l)
 		}
-		if c.has("requirements") || c.has("pip_pkgs") {
-			return Would(nil, "virtualenv exists, and its packages may change")
-		}
-		return OKf("virtualenv exists")
+		ret.Set("cleared_packages", had)
+		ret.Set("old", noVersion)
 	}
+	if c.Test {
+		switch {
+		case there && fresh:
+			ret.Result, ret.Comment = None, "Virtualenv "+name+" is set to be cleared"
+			return ret
+		case fresh:
+			return Would(nil, "Virtualenv %s is set to be created", name)
+		}
+		return OKf("Virtualenv %s is already created", name)
+	}
+	reqs, fail := c.requirements()
+	if fail != "" {
+		return Failf("%s", fail)
+	}
+	ret.Comment = "virtualenv exists"
 	if fresh {
 		argv, fail := c.venvCommand(name)
 		if fail != "" {
 			return Failf("%s", fail)
 		}
-		if _, err := c.asUser(argv); err != nil {
-			return Failf("Failed to create the virtualenv: %s", err)
+		if out, err := c.asUser(argv); err != nil {
+			return Failf("%s%s", out, strings.Join(c.complaints(err), ""))
 		}
-		ret.Set("new", python)
-		ret.Comment = "Created new virtualenv"
-		if there {
-			ret.Comment = "Cleared existing virtualenv"
-		}
-	} else {
-		ret.Comment = "virtualenv exists"
+		ret.Set("new", noVersion)
+		ret.Comment = map[bool]string{true: "Cleared existing virtualenv", false: "Created new virtualenv"}[c.boolean("clear", false)]
 	}
-	pip := []string{python, "-m", "pip"}
-	reqs, pkgs := c.str("requirements", ""), c.strs("pip_pkgs")
+	pkgs := c.strs("pip_pkgs")
 	if reqs == "" && len(pkgs) == 0 {
 		return ret
 	}
-	if strings.HasPrefix(reqs, "salt://") {
-		return Failf("requirements from salt:// are not supported by the built-in runner: use the path of a file")
+	before, err := c.freeze(pip)
+	if err != nil {
+		ret.Result, ret.Comment = False, strings.Join(c.complaints(err), "")
+		return ret
 	}
-	before, _ := c.freeze(pip)
 	args := append(append(append([]string{}, pip...), "install"), c.pipArgs()...)
 	if reqs != "" {
 		args = append(args, "-r", reqs)
 	}
-	if _, err := c.asUser(append(args, pkgs...)); err != nil {
-		ret.Result, ret.Comment = False, "pip install failed: "+err.Error()
-		return ret
+	if out, err := c.asUser(append(args, pkgs...)); err != nil {
+		ret.Result = False
+		ret.Comment += "\n" + out + "\n" + strings.Join(c.complaints(err), "")
 	}
 	after, err := c.freeze(pip)
 	if err != nil {
@@ -131,6 +154,28 @@ func venvManaged(c *Call) Return {
 		ret.Set(py.Str(e.Key), e.Value)
 	}
 	return ret
+}
+
+// noVersion is what Salt shows as the version of an environment's Python: the standard error of python -V, which is
+// empty since Python 3.4.
+const noVersion = ""
+
+// requirements is the path of the requirements file, "" where there is none. One below the file roots is given by the
+// path that it has on disk, so that files it refers to are found.
+func (c *Call) requirements() (path, fail string) {
+	reqs := c.str("requirements", "")
+	rel, ok := strings.CutPrefix(reqs, "salt://")
+	if !ok {
+		return reqs, ""
+	}
+	f, err := c.Roots.Find(rel)
+	if err != nil {
+		return "", "pip requirements file '" + reqs + "' not found"
+	}
+	if path = f.Disk(); !filepath.IsAbs(path) {
+		return "", "pip requirements file '" + reqs + "' is not on disk"
+	}
+	return path, ""
 }
 
 func (c *Call) venvCommand(name string) ([]string, string) {
@@ -184,60 +229,165 @@ func pipInstalled(c *Call) Return {
 		}
 		pip[0] = "pip"
 	}
-	pkgs, reqs := c.strs("pkgs"), c.strs("requirements")
-	if len(pkgs) == 0 && len(reqs) == 0 && !c.has("editable") {
+	if b := c.str("bin_env", ""); b != "" && !exists(b) {
+		return Failf("Error installing '%s': Access denied to %s, could not find a pip binary", c.Name, b)
+	}
+	reqs, fail := c.requirements()
+	if fail != "" {
+		return Failf("%s", fail)
+	}
+	if editable := c.strs("editable"); reqs != "" || len(editable) > 0 {
+		return c.pipFiles(pip, reqs, editable)
+	}
+	return c.pipPackages(pip)
+}
+
+// pipInstall runs pip install and gives what it printed.
+func (c *Call) pipInstall(pip []string, what ...string) (string, error) {
+	args := append(append(append([]string{}, pip...), "install"), c.pipArgs()...)
+	return c.asUser(append(append(args, c.strs("extra_args")...), what...))
+}
+
+// pipFiles installs what a requirements file names, and checkouts.
+func (c *Call) pipFiles(pip []string, reqs string, editable []string) Return {
+	file, all := c.str("requirements", ""), strings.Join(editable, ", ")
+	say := func(r, e string) string {
+		var out []string
+		if reqs != "" {
+			out = append(out, r)
+		}
+		if len(editable) > 0 {
+			out = append(out, e)
+		}
+		return strings.Join(out, " ")
+	}
+	if c.Test {
+		return Would(nil, "%s", say("Requirements file '"+file+"' will be processed.",
+			"Package will be installed in editable mode (i.e. setuptools \"develop mode\") from "+all+"."))
+	}
+	var what []string
+	if reqs != "" {
+		what = append(what, "-r", reqs)
+	}
+	for _, e := range editable {
+		what = append(what, "-e", e)
+	}
+	out, err := c.pipInstall(pip, what...)
+	if err != nil {
+		return Failf("%s Error: %s %s", say("Unable to process requirements file \""+file+"\"", "Unable to install from VCS checkout "+all+"."),
+			strings.TrimSpace(out), strings.Join(c.complaints(err), ""))
+	}
+	ret := Return{Result: True}
+	done := "Requirements were already installed."
+	if reqs != "" && !nothingNew(out) {
+		ret.Set("requirements", true)
+		done = "Successfully processed requirements file " + file + "."
+	}
+	if len(editable) > 0 {
+		ret.Set("editable", true)
+	}
+	ret.Comment = say(done, "Package successfully installed from VCS checkout "+all+".")
+	return ret
+}
+
+// nothingNew tells whether pip found all that it was asked for.
+func nothingNew(out string) bool {
+	for _, l := range strings.Split(strings.TrimSpace(out), "\n") {
+		known := false
+		for _, p := range []string{"Requirement already satisfied", "Requirement already up-to-date", "Requirement not upgraded", "Collecting",
+			"Cloning", "Cleaning up...", "Looking in indexes"} {
+			known = known || strings.HasPrefix(strings.TrimSpace(l), p)
+		}
+		if !known {
+			return false
+		}
+	}
+	return true
+}
+
+// pipPackages installs packages by their names.
+func (c *Call) pipPackages(pip []string) Return {
+	pkgs := c.strs("pkgs")
+	if len(pkgs) == 0 {
 		pkgs = []string{c.Name}
 	}
 	before, err := c.freeze(pip)
 	if err != nil {
-		return Failf("pip cannot be asked: %s", err)
+		return Failf("Error installing '%s': %s", c.Name, err)
 	}
-	if len(reqs) == 0 && !c.has("editable") && !c.boolean("upgrade", false) && !c.boolean("force_reinstall", false) && satisfied(pkgs, before) {
-		return OKf("All specified packages are already installed")
+	anew := c.boolean("upgrade", false) || c.boolean("force_reinstall", false) || c.boolean("ignore_installed", false)
+	var targets, notes []string
+	for _, p := range pkgs {
+		if !anew && satisfied(p, before) {
+			notes = append(notes, "Python package "+p+" was already installed")
+		} else {
+			targets = append(targets, p)
+		}
 	}
-	if c.Test {
-		return Would(nil, "Python package(s) set to be installed: %s", strings.Join(pkgs, ", "))
+	with := func(last string) string { return strings.Join(append(notes[:len(notes):len(notes)], last), "\n") }
+	switch {
+	case len(targets) == 0:
+		return OKf("%s", with("All specified packages are already installed"))
+	case c.Test && len(pkgs) > 1:
+		return Would(nil, "Python package(s) set to be installed:\n%s", strings.Join(pkgs, "\n"))
+	case c.Test:
+		return Would(nil, "Python package %s is set to be installed", pkgs[0])
 	}
-	args := append(append(append([]string{}, pip...), "install"), c.pipArgs()...)
-	for _, r := range reqs {
-		args = append(args, "-r", r)
-	}
-	for _, e := range c.strs("editable") {
-		args = append(args, "-e", e)
-	}
-	args = append(args, c.strs("extra_args")...)
-	if _, err := c.asUser(append(args, pkgs...)); err != nil {
-		return Failf("Failed to install packages: %s", err)
+	out, err := c.pipInstall(pip, targets...)
+	if err != nil {
+		return Failf("%s", with("Failed to install packages: "+strings.Join(targets, ", ")+". Error: "+strings.TrimSpace(out)+" "+
+			strings.Join(c.complaints(err), "")))
 	}
 	after, err := c.freeze(pip)
 	if err != nil {
 		return Failf("pip cannot be asked: %s", err)
 	}
-	ret := Return{Result: True, Comment: "All packages were successfully installed"}
-	if d := freezeDiff(before, after); d.Len() > 0 {
-		ret.Changes = d
+	there := map[string]bool{}
+	for _, l := range strings.Split(out, "\n") {
+		if rest, ok := strings.CutPrefix(l, "Requirement already satisfied: "); ok {
+			there[distName(rest)] = true
+		}
+	}
+	ret := Return{Result: True, Comment: with("All packages were successfully installed")}
+	list := frozen(after)
+	for _, p := range targets {
+		name := distName(p)
+		switch v, ok := list[name]; {
+		case strings.Contains(p, "://"):
+			ret.Set(p+"==???", "Installed")
+		case ok && !there[name]:
+			ret.Set(name+"=="+v, "Installed")
+		}
 	}
 	return ret
 }
 
-// satisfied tells whether each package, pinned with == or without a version, is in the list of pip freeze.
-func satisfied(pkgs []string, freeze string) bool {
-	norm := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "-", ".", "-").Replace(s)) }
+// distName is the name of a requirement as pip compares it. Source: PyPA specifications, "Names and normalization".
+func distName(requirement string) string {
+	if i := strings.IndexAny(requirement, "<>=!~[@ ;"); i >= 0 {
+		requirement = requirement[:i]
+	}
+	return strings.ToLower(strings.NewReplacer("_", "-", ".", "-").Replace(requirement))
+}
+
+// frozen are the versions in a list of pip freeze.
+func frozen(list string) map[string]string {
 	have := map[string]string{}
-	for _, l := range strings.Split(freeze, "\n") {
+	for _, l := range strings.Split(list, "\n") {
 		if n, v, ok := strings.Cut(strings.TrimSpace(l), "=="); ok {
-			have[norm(n)] = v
+			have[distName(n)] = v
 		}
 	}
-	for _, p := range pkgs {
-		name, version, pinned := strings.Cut(p, "==")
-		if strings.ContainsAny(name, "<>=!~[@ ") {
-			return false
-		}
-		v, ok := have[norm(name)]
-		if !ok || pinned && v != version {
-			return false
-		}
+	return have
+}
+
+// satisfied tells whether a package, pinned with == or without a version, is in a list of pip freeze. Other conditions
+// are for pip to decide.
+func satisfied(pkg, list string) bool {
+	name, version, pinned := strings.Cut(pkg, "==")
+	if strings.ContainsAny(name, "<>=!~[@ ") {
+		return false
 	}
-	return true
+	v, ok := frozen(list)[distName(name)]
+	return ok && (!pinned || v == version)
 }

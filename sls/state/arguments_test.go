@@ -1,0 +1,27 @@
+package state
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An argument that asks for what is not built in is none that the function knows, and a value that asks for nothing is
+// no reason to go to Salt.
+func TestLackingArguments(t *testing.T) {
+	f, ok := NewTable().Lookup("file.managed")
+	require.True(t, ok)
+	require.True(t, f.Asks("verify_ssl", false) == false, "false asks for nothing")
+	for value, asks := range map[any]bool{nil: false, false: false, "": true, "x": true, int64(1): true} {
+		require.Equal(t, asks, f.Asks("signature", value), "%v", value)
+	}
+	require.False(t, f.Asks("encoding_errors", "strict"))
+	require.True(t, f.Asks("encoding_errors", "ignore"))
+	require.False(t, f.Asks("source", "salt://x"))
+	for _, n := range NewTable().Names() {
+		f, _ := NewTable().Lookup(n)
+		for l := range f.Lacks {
+			require.False(t, f.Takes(l), "%s both takes and lacks %s", n, l)
+		}
+	}
+}
