@@ -334,7 +334,7 @@ func (l *lab) thinPush() error {
 		if err != nil {
 			return err
 		}
-		defer q.Discard()
+		defer func() { _ = q.Discard() }()
 		if _, err := q.Ingest(context.Background(), bufio.NewReaderSize(bytes.NewReader(data), pktline.MaxLine), store.IngestOptions{Workers: 2}); err != nil {
 			return err
 		}

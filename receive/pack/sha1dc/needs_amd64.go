@@ -6,7 +6,7 @@ package sha1dc
 // and is set where the vector cannot be there unless the two bits are alike, or differ. A column is a vector: in the first five rows the
 // 22 of the types I(k,0) and II(k,0), by k, and in the other six the 10 of I(k,2) and II(k,2). What is left of a row is filled up: its
 // first number cannot be fulfilled but by chance. TestNeeds compares all of it with package ubc.
-var needs = [5*24 + 6*16]uint32{
+var needs = [5*24 + 6*16]uint32{ //nolint:unused // compress reads it
 	// bit 29, and bit 29 of the word 1 further on, are alike
 	0x4000, 0x8100, 0x10200, 0x20400, 0x40900, 0x81300, 0x102600, 0x204c00,
 	0x409800, 0x813000, 0x121800, 0x243100, 0x486300, 0x90c600, 0x1218c00, 0x2431800,
