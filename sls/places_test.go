@@ -12,12 +12,12 @@ import (
 // An error names the line that somebody wrote, in the file where they wrote it, whatever loops, macros, imports and
 // includes made of it.
 func TestErrorsNameTheSource(t *testing.T) {
-	lib := "{% macro dirs(names) %}\n{% for n in names %}\n{{ n }}:\n  file.directory:\n    - nmae: /{{ n }}\n{% endfor %}\n{% endmacro %}\n" +
+	lib := "{% macro dirs(names) %}\n{% for n in names %}\n{{ n }}:\n  file.directory:\n    - nam: /{{ n }}\n{% endfor %}\n{% endmacro %}\n" +
 		"{% macro yaml() %}\nq:\n  test.nop: []\n bad: x\n{% endmacro %}\n{% macro broken(d) %}\n{{ d.nope.none }}\n{% endmacro %}\n"
 	for _, c := range []struct{ name, sls, at string }{
 		{"an argument in a loop", "{% for i in [1, 2] %}\n\nf{{ i }}:\n  file.managed:\n    - name: /x{{ i }}\n    - contnts: y\n{% endfor %}", "app.sls:6     - contnts: y"},
 		{"a function after a long loop", "{% for i in range(50) %}\nn{{ i }}:\n  test.nop: []\n{% endfor %}\nend:\n  test.npo: []\n", "app.sls:6   test.npo: []"},
-		{"an argument of a macro", "{% from 'lib' import dirs %}\n{{ dirs(['a', 'b']) }}\n", "lib:5     - nmae: /{{ n }}"},
+		{"an argument of a macro", "{% from 'lib' import dirs %}\n{{ dirs(['a', 'b']) }}\n", "lib:5     - nam: /{{ n }}"},
 		{"YAML of a macro", "{% import 'lib' as lib %}\nok:\n  test.nop: []\n{{ lib.yaml() }}\n", "lib:11  bad: x"},
 		{"Jinja in a macro", "{% import 'lib' as lib %}\n\n{{ lib.broken({}) }}\n", "lib:14 {{ d.nope.none }}"},
 		{"YAML of an included template", "a:\n  test.nop: []\n{% include 'part' %}\n", "part:3  c: d"},
