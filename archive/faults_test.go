@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -309,6 +310,22 @@ func errnos() []syscall.Errno {
 	return []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOENT, syscall.EBUSY}
 }
 
+// rootOnly are the calls that only root may make, some of them for some files only.
+func rootOnly() []string { return []string{"mknod", "lchown", "fchown", "setxattr", "fsetxattr"} }
+
+// failNth fails the nth call once. EPERM from a call that only root may make is no fault but what an ordinary user meets:
+// the copy goes on and notes it (TestWhatOnlyRootMayDoIsNoted); such a call gets EIO.
+func failNth(n int, errno syscall.Errno) func(int, vfstest.Op) error {
+	fail, instead := vfstest.FailNth("", n, errno), vfstest.FailNth("", n, syscall.EIO)
+	return func(i int, op vfstest.Op) error {
+		err, other := fail(i, op), instead(i, op)
+		if errno == syscall.EPERM && slices.Contains(rootOnly(), op.Name) {
+			return other
+		}
+		return err
+	}
+}
+
 // Each call in turn fails once. The live trees are whole, and the operation succeeds when it is run again.
 func TestEveryCallMayFail(t *testing.T) {
 	for _, o := range operations() {
@@ -324,7 +341,7 @@ func TestEveryCallMayFail(t *testing.T) {
 				if errno == syscall.ENOENT && !o.steady {
 					errno = syscall.EINVAL // what has vanished stays away: TestAFolderVanishes
 				}
-				faulty := vfstest.New(w.m.FS(), vfstest.FailNth("", n, errno))
+				faulty := vfstest.New(w.m.FS(), failNth(n, errno))
 				s := w.store(o.wrap(faulty))
 				err := o.run(w, s)
 				_ = s.Wait()
@@ -421,6 +438,23 @@ func TestAFolderVanishes(t *testing.T) {
 			w.requireArchivesWhole(w.store(w.m.FS()), w.m.FS(), "vanished")
 		})
 	}
+}
+
+// What only root may do is left out for an ordinary user: the archive is made, and says what it lacks.
+func TestWhatOnlyRootMayDoIsNoted(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.m.FS().SetXattr(w.p.Live()+"/a", vfs.Xattr{Name: "user.y", Value: []byte("2")}))
+	require.NoError(t, w.m.FS().Lchown(w.p.Live()+"/a", 9, 9))
+	denied := vfstest.New(w.m.FS(), func(_ int, o vfstest.Op) error {
+		if slices.Contains(rootOnly(), o.Name) {
+			return &fs.PathError{Op: o.Name, Path: o.Path, Err: syscall.EPERM}
+		}
+		return nil
+	})
+	a, err := w.store(denied).Make(context.Background(), archive.MakeRequest{Facts: w.facts(4)})
+	require.NoError(t, err)
+	require.Positive(t, a.Made.Notes.Owners)
+	require.Positive(t, a.Made.Notes.Xattrs)
 }
 
 // What fails names the file and says what to do.
