@@ -41,7 +41,8 @@ func (s *SaltCall) configure(in *Input) error {
 	}
 	conf := py.NewDict(
 		"id", id, "file_client", "local", "use_superseded", py.NewList("module.run"),
-		"root_dir", s.Dir, "cachedir", filepath.Join(s.Dir, "cache"), "pki_dir", filepath.Join(s.Dir, "pki"),
+		"root_dir", s.Dir, "cachedir", filepath.Join(s.Dir, "cache"),
+		"extension_modules", filepath.Join(s.Dir, "cache", "extmods"), "pki_dir", filepath.Join(s.Dir, "pki"),
 		"sock_dir", filepath.Join(s.Dir, "run"), "conf_file", filepath.Join(s.Dir, "conf", "minion"),
 		"log_file", filepath.Join(s.Dir, "log", "minion"), "log_level", "warning", "log_level_logfile", "quiet",
 		"user", in.Host.Whoami(), "module_dirs", py.NewList(filepath.Join(s.Dir, "modules")),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"corpus-git/internal/fault"
@@ -116,6 +117,9 @@ func (s *Session) ensure(ctx context.Context, st *stepping) error {
 	if s.proc != nil {
 		return nil
 	}
+	if err := emptyCache(s.Dir); err != nil {
+		return fault.New(fault.Internal, op, "%w", err)
+	}
 	candidates := [][]string{s.python}
 	switch {
 	case s.python != nil:
@@ -142,6 +146,16 @@ func (s *Session) ensure(ctx context.Context, st *stepping) error {
 	}
 	s.perStep = why
 	return nil
+}
+
+// emptyCache forgets what an earlier process left in Salt's cache. Its lists of files count for 20 seconds, so modules
+// that are new would not be synced; and those that are gone would still be there.
+func emptyCache(dir string) error {
+	cache := filepath.Join(dir, "cache")
+	if err := os.RemoveAll(cache); err != nil {
+		return err
+	}
+	return os.MkdirAll(cache, 0o700)
 }
 
 // end stops the process, if there is one.
