@@ -110,7 +110,7 @@ func parseIndex(data []byte) (*gitIndex, error) {
 		case len(x.entries) > 0 && e.path == prev:
 			pos = next
 			continue
-		case !validMode(e.mode) || checkPath(e.path[sharedDir(prev, e.path):]) != nil:
+		case e.path == "" || !validMode(e.mode) || checkPath(e.path[sharedDir(prev, e.path):]) != nil:
 			return nil, fmt.Errorf("%w: entry %q", errIndex, e.path)
 		}
 		if conflict = stage != 0; conflict {
