@@ -129,10 +129,25 @@ func (db *DB) Put(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	return h, db.main.putLoose(h, t, data)
 }
 
-func (s *source) putLoose(h plumbing.Hash, t plumbing.ObjectType, data []byte) (err error) {
-	f, err := os.CreateTemp(s.dir, "tmp_obj_")
+func (s *source) putLoose(h plumbing.Hash, t plumbing.ObjectType, data []byte) error {
+	made, err := s.writeLoose(h, t, int64(len(data)), bytes.NewReader(data))
 	if err != nil {
 		return err
+	}
+	if made {
+		if err := syncDir(s.dir); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(s.loosePath(h)))
+}
+
+// writeLoose makes the loose object h of the size bytes of r; made tells that its folder is new. The content is durable when it returns;
+// the names, of the object and of a new folder, are the caller's to sync.
+func (s *source) writeLoose(h plumbing.Hash, t plumbing.ObjectType, size int64, r io.Reader) (made bool, err error) {
+	f, err := os.CreateTemp(s.dir, "tmp_obj_")
+	if err != nil {
+		return false, err
 	}
 	defer func() {
 		if err != nil {
@@ -140,9 +155,9 @@ func (s *source) putLoose(h plumbing.Hash, t plumbing.ObjectType, data []byte) (
 		}
 	}()
 	zw, _ := zlib.NewWriterLevel(f, zlib.BestSpeed)
-	_, err = fmt.Fprintf(zw, "%s %d\x00", t, len(data))
+	_, err = fmt.Fprintf(zw, "%s %d\x00", t, size)
 	if err == nil {
-		_, err = zw.Write(data)
+		_, err = io.Copy(zw, r)
 	}
 	if err == nil {
 		err = zw.Close()
@@ -154,20 +169,15 @@ func (s *source) putLoose(h plumbing.Hash, t plumbing.ObjectType, data []byte) (
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+		return false, err
 	}
 	to := s.loosePath(h)
-	if err := os.Mkdir(filepath.Dir(to), 0o777); err == nil {
-		if err := syncDir(s.dir); err != nil {
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return err
+	err = os.Mkdir(filepath.Dir(to), 0o777)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
 	}
-	if err := os.Rename(f.Name(), to); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(to))
+	made = err == nil
+	return made, os.Rename(f.Name(), to)
 }
 
 // syncDir makes the names in a folder durable.

@@ -1,12 +1,7 @@
 package store
 
 import (
-	"compress/zlib"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"corpus-git/receive/pack"
@@ -45,41 +40,12 @@ func (s *source) putAll(from *source) error {
 }
 
 // unpackOne writes one object of a pack as a file whose content is durable; the names are the caller's to sync.
-func (s *source) unpackOne(p *pack.Pack, h plumbing.Hash, off int64) (err error) {
+func (s *source) unpackOne(p *pack.Pack, h plumbing.Hash, off int64) error {
 	t, size, r, err := p.Stream(off)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	f, err := os.CreateTemp(s.dir, "tmp_obj_")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	zw, _ := zlib.NewWriterLevel(f, zlib.BestSpeed)
-	_, err = fmt.Fprintf(zw, "%s %d\x00", t, size)
-	if err == nil {
-		_, err = io.Copy(zw, r)
-	}
-	if err == nil {
-		err = zw.Close()
-	}
-	if err == nil {
-		err = f.Chmod(0o444)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	to := s.loosePath(h)
-	if err := os.Mkdir(filepath.Dir(to), 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return os.Rename(f.Name(), to)
+	_, err = s.writeLoose(h, t, size, r)
+	return err
 }
