@@ -50,11 +50,7 @@ func TestSlowLoris(t *testing.T) {
 		w.server.Log = zerolog.New(w.log).Level(zerolog.DebugLevel)
 	})
 	dir := w.clone("a", "app/project.git")
-	began, letGo := w.hold()
-	push := make(chan outcome, 1)
-	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
-	go func() { push <- finish(t, cmd) }()
-	<-began
+	push, letGo := w.heldPush(dir)
 
 	kex := append([]byte{0, 0, 1, 0, 4, 20}, make([]byte, 30)...) // the length of a KEXINIT, and an eighth of it
 	conns := map[string]net.Conn{}
@@ -198,11 +194,7 @@ func TestManyIdleConnections(t *testing.T) {
 		w.server.Log = zerolog.New(w.log)
 	})
 	dir := w.clone("a", "app/project.git")
-	began, letGo := w.hold()
-	push := make(chan outcome, 1)
-	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
-	go func() { push <- finish(t, cmd) }()
-	<-began
+	push, letGo := w.heldPush(dir)
 	var idle []net.Conn
 	for range many {
 		c := w.dial()
@@ -239,11 +231,7 @@ func TestKeyGuessing(t *testing.T) {
 		w.server.Log = zerolog.New(w.log)
 	})
 	dir := w.clone("a", "app/project.git")
-	began, letGo := w.hold()
-	push := make(chan outcome, 1)
-	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
-	go func() { push <- finish(t, cmd) }()
-	<-began
+	push, letGo := w.heldPush(dir)
 	var guesses []ssh.Signer
 	for i := range 10 {
 		w.writeKey(fmt.Sprint("guess", i))
@@ -276,4 +264,14 @@ func TestKeyGuessing(t *testing.T) {
 	later.Store(int64(time.Minute))
 	o = w.push("marie", dir, "prod", "HEAD:refs/deploy/now")
 	require.Zero(t, o.exit, o.all())
+}
+
+// heldPush starts a push whose deployment waits for letGo; how it ended comes through the channel.
+func (w *world) heldPush(dir string) (push <-chan outcome, letGo func()) {
+	began, letGo := w.hold()
+	ended := make(chan outcome, 1)
+	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
+	go func() { ended <- finish(w.t, cmd) }()
+	<-began
+	return ended, letGo
 }
