@@ -40,7 +40,7 @@ func TestDecidedKeepsToWhatWasChecked(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".sls"), []byte(text), 0o644))
 	}
 	write("plain", "a:\n  test.nop: []\n")
-	write("needs", "a:\n  buildout.installed: []\n")
+	write("needs", "a:\n  timezone.system: []\n")
 	input := func(name string) *sls.Input {
 		return &sls.Input{SLS: name, Roots: fileroot.Roots{fileroot.OnDisk(dir)}, Host: host.New(execx.OS{}), Grains: py.NewDict()}
 	}
@@ -60,16 +60,16 @@ func TestDecidedKeepsToWhatWasChecked(t *testing.T) {
 	require.Empty(t, said.lines)
 
 	// The file needs Salt now: it goes there, and says so.
-	write("plain", "a:\n  buildout.installed: []\n")
+	write("plain", "a:\n  timezone.system: []\n")
 	res, err = d.Apply(t.Context(), input("plain"), &said)
 	require.NoError(t, err)
 	require.Equal(t, "salt-call", res.Runner)
 	require.Len(t, said.lines, 1)
-	require.Contains(t, said.lines[0], "state function buildout.installed (plain.sls:2)")
+	require.Contains(t, said.lines[0], "state function timezone.system (plain.sls:2)")
 	require.Equal(t, []string{"needs", "plain"}, salt.applied)
 
 	// Without Salt there is nowhere to go.
 	d.Auto.Salt = nil
 	_, err = d.Apply(t.Context(), input("plain"), &said)
-	require.ErrorContains(t, err, "buildout.installed")
+	require.ErrorContains(t, err, "timezone.system")
 }

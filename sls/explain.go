@@ -71,10 +71,6 @@ func needHint(function string) string {
 	switch module, _, _ := strings.Cut(function, "."); {
 	case strings.HasPrefix(module, "mc_"):
 		return makinaHint
-	case module == "buildout":
-		return "Salt 3008 has it no more: run the buildout with cmd.run, or give an older salt-call to runner auto"
-	case module == "pkgrepo":
-		return "it changes the package sources of the whole machine: with salt-call installed, runner auto or salt-call runs the file"
 	}
 	return "with salt-call installed, runner auto or salt-call runs the file"
 }

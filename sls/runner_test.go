@@ -30,7 +30,7 @@ func (f *fakeSalt) Apply(_ context.Context, in *Input, _ Sink) (*StepResult, err
 
 func TestAutoChooses(t *testing.T) {
 	plain := "a:\n  test.nop: []\n"
-	needy := "a:\n  test.nop: []\nb:\n  buildout.installed:\n    - name: /x\n"
+	needy := "a:\n  test.nop: []\nb:\n  timezone.system:\n    - name: /x\n"
 	typo := "a:\n  test.npo: []\n"
 	for _, tt := range []struct {
 		sls    string

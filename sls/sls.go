@@ -68,7 +68,7 @@ type Need struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text,omitempty"`
-	// What names it: "state function buildout.installed".
+	// What names it: "state function timezone.system".
 	What string `json:"what"`
 }
 

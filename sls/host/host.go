@@ -24,6 +24,8 @@ type Host struct {
 	EUID int
 	// EGID is the effective group of this process.
 	EGID int
+	// AptDir is where apt keeps its sources and keys; "" is /etc/apt.
+	AptDir string
 }
 
 // Cred is an account to run as.

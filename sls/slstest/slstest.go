@@ -41,7 +41,7 @@ type Options struct {
 }
 
 // minTrees guards against a suite that runs nothing.
-const minTrees = 215
+const minTrees = 228
 
 // place is a runner with the directory in which it runs one tree after the other. That stays the same, so that a
 // runner that keeps a process sees the same file roots.
@@ -104,6 +104,9 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	if opts["root"] == "true" && os.Geteuid() != 0 {
 		t.Skip("this tree needs root")
 	}
+	if opts["apt"] == "true" {
+		p = aptPlace(t, o, p)
+	}
 	if tool := opts["needs"]; tool != "" {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip("this tree needs " + tool)
@@ -121,9 +124,14 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 		}
 	}
 	in.Host.Environ = append(in.Host.Environ, "PYTHONHASHSEED=0") // Salt goes through sets of paths
+	apt := filepath.Join(base, "apt")
+	if opts["apt"] == "true" {
+		require.NoError(t, os.MkdirAll(filepath.Join(apt, "sources.list.d"), 0o755))
+		apt = ownApt(in.Host, runner, apt)
+	}
 	var golden, builtin string
 	for _, f := range a.Files {
-		text := strings.NewReplacer("@D@", work, "@B@", base).Replace(string(f.Data))
+		text := strings.NewReplacer("@D@", work, "@B@", base, "@APT@", apt).Replace(string(f.Data))
 		switch f.Name {
 		case "golden":
 			golden = string(f.Data)
@@ -150,7 +158,10 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	}
 	res, err := runner.Apply(context.Background(), in, sls.Discard{})
 	got := strings.ReplaceAll(report(res, err, work), "owned by "+me(in.Host), "owned by @ME@")
-	got += files(t, in.Host, work)
+	got += strings.ReplaceAll(files(t, in.Host, work, "files"), work, "@D@")
+	if opts["apt"] == "true" {
+		got = strings.ReplaceAll(got+files(t, in.Host, filepath.Join(base, "apt"), "apt"), apt, "@APT@")
+	}
 	got = strings.ReplaceAll(got, base, "@B@")
 	if o.Update != "" {
 		update(t, o, name, runner.Name(), a, golden, got)
@@ -250,7 +261,7 @@ func normalize(raw json.RawMessage) string {
 
 // files lists what is in the working directory: mode, owner where it is not who runs the suite, kind, content. What
 // git keeps in .git is left out.
-func files(t *testing.T, h *host.Host, work string) string {
+func files(t *testing.T, h *host.Host, work, title string) string {
 	var out []string
 	require.NoError(t, filepath.WalkDir(work, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || p == work {
@@ -283,7 +294,7 @@ func files(t *testing.T, h *host.Host, work string) string {
 	if len(out) == 0 {
 		return ""
 	}
-	return strings.ReplaceAll("files\n  "+strings.Join(out, "\n  ")+"\n", work, "@D@")
+	return title + "\n  " + strings.Join(out, "\n  ") + "\n"
 }
 
 func special(m fs.FileMode) uint32 {

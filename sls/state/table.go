@@ -40,7 +40,7 @@ func NewTable() *Table {
 	}
 	for _, add := range []func(*Table){addCmd, addTest, addFile, addFileEdit, addFileCopy, addAccount, addPkg, addService, addGit,
 		addWebutil, addVenv, addArchive, addSSHAuth, addCron, addModule, addFileLine,
-		addSysctl, addAlternatives} {
+		addSysctl, addAlternatives, addPkgrepo, addBuildout} {
 		add(t)
 	}
 	return t

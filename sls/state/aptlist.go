@@ -1,0 +1,191 @@
+package state
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// aptList is all that apt's sources hold, in the order of the files.
+type aptList struct {
+	dir     string
+	entries []aptSource
+	// emptied are files from which the last entry was taken away.
+	emptied []string
+}
+
+// readAptList reads sources.list and what lies beside it.
+func (c *Call) readAptList() (*aptList, error) {
+	l := &aptList{dir: c.aptDir()}
+	files := []string{filepath.Join(l.dir, "sources.list")}
+	more, err := os.ReadDir(filepath.Join(l.dir, "sources.list.d"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range more {
+		if strings.HasSuffix(e.Name(), ".list") || strings.HasSuffix(e.Name(), ".sources") {
+			files = append(files, filepath.Join(l.dir, "sources.list.d", e.Name()))
+		}
+	}
+	for _, f := range files {
+		if !isFile(f) {
+			continue
+		}
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		l.load(f, string(raw))
+	}
+	return l, nil
+}
+
+// aptDir is where apt keeps its sources and keys.
+func (c *Call) aptDir() string { return either(c.Host.AptDir, "/etc/apt") }
+
+func (l *aptList) load(file, text string) {
+	if !strings.HasSuffix(file, ".sources") {
+		for _, line := range strings.SplitAfter(text, "\n") {
+			if line != "" {
+				e, _ := newAptLine(line, file)
+				l.entries = append(l.entries, e)
+			}
+		}
+		return
+	}
+	section := ""
+	for _, line := range append(strings.SplitAfter(text, "\n"), "\n") {
+		if strings.TrimSpace(line) != "" {
+			section += line
+			continue
+		}
+		if section != "" {
+			l.entries = append(l.entries, newAptParagraph(section, file))
+		}
+		section = ""
+	}
+}
+
+func (l *aptList) remove(e aptSource) {
+	l.entries = slices.DeleteFunc(l.entries, func(o aptSource) bool { return o == e })
+	if !slices.ContainsFunc(l.entries, func(o aptSource) bool { return o.path() == e.path() }) {
+		l.emptied = append(l.emptied, e.path())
+	}
+}
+
+// noSources is what sources.list holds where there is no source at all, in Salt's words.
+const noSources = "## See sources.list(5) for more information, especialy\n" +
+	"# Remember that you can only use http, ftp or file URIs\n" +
+	"# CDROMs are managed through the apt-cdrom tool.\n"
+
+// saveAptList writes the files whose text is another than before.
+func (c *Call) saveAptList(l *aptList) error {
+	var files []string
+	text := map[string]string{}
+	for _, e := range l.entries {
+		_, paragraph := e.(*aptParagraph)
+		if _, there := text[e.path()]; !there {
+			files = append(files, e.path())
+		} else if paragraph {
+			text[e.path()] += "\n"
+		}
+		text[e.path()] += e.text() + "\n"
+	}
+	for _, f := range l.emptied {
+		if _, there := text[f]; !there {
+			files = append(files, f)
+			text[f] = ""
+		}
+	}
+	if len(l.entries) == 0 && isDir(l.dir) {
+		f := filepath.Join(l.dir, "sources.list")
+		files = append(files, f)
+		text[f] = noSources
+	}
+	for _, f := range files {
+		old, err := os.ReadFile(f)
+		switch {
+		case err == nil && string(old) == text[f]:
+			continue
+		case err == nil:
+			err = c.rewrite(f, []byte(text[f]))
+		case errors.Is(err, fs.ErrNotExist):
+			mode := c.newMode(0o666)
+			if err = c.writeNew(f, managed{data: []byte(text[f]), mode: &mode}); errors.Is(err, fs.ErrNotExist) {
+				return saltSays("[Errno 2] No such file or directory: %s", py.Repr(f))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aptRepo is one repository as Salt shows it: one URI, suite and type of an entry.
+type aptRepo struct {
+	source     aptSource
+	uri, suite string
+	typ        string
+}
+
+// find gives the repository that a definition names: the same type, URI and suite, and a component in common.
+func (l *aptList) find(want *aptLine) *aptRepo {
+	var order []string
+	by := map[string][]aptRepo{}
+	for _, e := range l.entries {
+		if !e.valid() {
+			continue
+		}
+		for _, uri := range e.uris() {
+			for _, suite := range e.suites() {
+				for _, typ := range e.types() {
+					if by[uri] == nil {
+						order = append(order, uri)
+					}
+					by[uri] = append(by[uri], aptRepo{e, uri, suite, typ})
+				}
+			}
+		}
+	}
+	for _, uri := range order {
+		for _, r := range by[uri] {
+			if r.typ == want.typ && sameURI(r.uri, want.uri) && r.suite == want.dist &&
+				(len(want.components) == 0 || slices.ContainsFunc(want.components, func(c string) bool { return slices.Contains(r.source.comps(), c) })) {
+				return &r
+			}
+		}
+	}
+	return nil
+}
+
+func sameURI(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
+
+// shown is the repository as Salt shows it.
+func (r *aptRepo) shown() *py.Dict {
+	e := r.source
+	line := strings.TrimSpace(lineOf(e))
+	if p, ok := e.(*aptParagraph); ok {
+		l, _ := newAptLine(strings.Join(append([]string{r.typ, r.uri, r.suite}, p.comps()...), " "), "")
+		l.off, l.arch, l.key = p.disabled(), p.archs(), py.Str(p.signedBy())
+		if i := p.at("Trusted"); i >= 0 {
+			l.trusted = trust(p.fields[i].value)
+		}
+		line = l.text()
+	}
+	return py.NewDict("file", e.path(), "comps", stringList(e.comps()), "disabled", e.disabled(), "enabled", !e.disabled(), "dist", r.suite,
+		"suites", stringList(e.suites()), "type", r.typ, "types", stringList(e.types()), "uri", r.uri, "uris", stringList(e.uris()), "line", line,
+		"architectures", stringList(e.archs()), "signedby", e.signedBy())
+}
+
+func lineOf(e aptSource) string {
+	if l, ok := e.(*aptLine); ok {
+		return l.line
+	}
+	return e.text()
+}
