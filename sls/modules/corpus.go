@@ -29,7 +29,13 @@ func addCorpus(s *Set) {
 	s.add("mc_locations.settings", "**", func(c *call) (any, error) { return c.locations(), nil })
 	// Source: makina-states, mc_states/modules/mc_usergroup.py, get_default_groups.
 	s.add("mc_usergroup.settings", "**", func(c *call) (any, error) {
-		return py.NewDict("group", "editor", "groupId", "65753"), nil
+		get := func(key, def string) any {
+			if v, ok := c.Pillar.GetStr("makina-states.localsettings.filesystem." + key); ok {
+				return v
+			}
+			return def
+		}
+		return py.NewDict("group", get("group", "editor"), "groupId", get("group_id", "65753")), nil
 	})
 	dump := func(c *call) (any, error) {
 		return jsonDump(c.val("data"), c.boolean("pretty", false))

@@ -3,6 +3,7 @@ package modules
 import (
 	"math/big"
 	"strconv"
+	"strings"
 
 	"corpus-git/internal/py"
 )
@@ -11,8 +12,9 @@ import (
 // that depend on the machine alone. A key that is not here is undefined, so that a template which asks for it fails and
 // names it.
 func addMakina(s *Set) {
-	s.add("mc_pkgs.settings", "**", func(c *call) (any, error) { return c.pkgSettings(), nil })
-	s.add("mc_apache.settings", "**", func(c *call) (any, error) { return c.apacheSettings(), nil })
+	s.add("mc_pkgs.settings", "**", func(c *call) (any, error) { return c.registry("makina-states.localsettings.pkgs", c.pkgSettings()), nil })
+	s.add("mc_apache.settings", "**", func(c *call) (any, error) { return c.registry("makina-states.services.http.apache", c.apacheSettings()), nil })
+	addPHP(s)
 	is := func(name string, test func(v any) bool) {
 		s.add("mc_utils."+name, "value", func(c *call) (any, error) { return test(c.val("value")), nil })
 	}
@@ -41,6 +43,31 @@ func (c *call) grain(name, def string) string {
 		return py.Str(v)
 	}
 	return def
+}
+
+// registry lets the pillar have the last word on a registry: its mapping of that name, and its keys "name.key".
+// Source: makina-states, mc_utils.defaults.
+func (c *call) registry(name string, d *py.Dict) *py.Dict {
+	if m, ok := c.Pillar.GetStr(name); ok {
+		if m, ok := m.(*py.Dict); ok {
+			Merge(d, py.DeepCopy(m).(*py.Dict), false)
+		}
+	}
+	for _, e := range c.Pillar.Items() {
+		key, ok := strings.CutPrefix(py.Str(e.Key), name+".")
+		if !ok {
+			continue
+		}
+		have, _ := d.GetStr(key)
+		a, isDict := have.(*py.Dict)
+		b, also := e.Value.(*py.Dict)
+		if isDict && also {
+			Merge(a, py.DeepCopy(b).(*py.Dict), false)
+		} else {
+			d.SetStr(key, py.DeepCopy(e.Value))
+		}
+	}
+	return d
 }
 
 // pkgSettings are the names of distributions. makina-states fixes a release for the system that the machine is not.

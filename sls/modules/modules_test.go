@@ -174,3 +174,35 @@ func TestApacheSettings(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 }
+
+// makina-states' source says what each key holds; the release of PHP is the distribution's.
+func TestPHPSettings(t *testing.T) {
+	debian := py.NewDict("os", "Debian", "os_family", "Debian", "osrelease", "12")
+	for _, tt := range []struct {
+		about       string
+		grains      *py.Dict
+		cfg, pillar *py.Dict
+		want        *py.Dict
+	}{
+		{"Debian", debian, nil, nil, py.NewDict("php_ver", "8.2", "service", "php8.2-fpm", "confdir", "/etc/php/8.2/mods-available",
+			"fpm_user", "www-data", "fpm_pm_max_children", int64(10), "coinstallable_php", true)},
+		{"production", debian, py.NewDict("default_env", "prod"), nil, py.NewDict("fpm_pm_max_children", int64(50), "memory_limit", "256M")},
+		{"Ubuntu", py.NewDict("os", "Ubuntu", "os_family", "Debian", "osrelease", "24.04"), nil, nil, py.NewDict("php_ver", "8.3", "s_all", "-s ALL")},
+		{"Debian testing", py.NewDict("os", "Debian", "os_family", "Debian", "osrelease", "99"), nil, nil, py.NewDict("php_ver", "8.4")},
+		{"an old release by the pillar", debian, nil, py.NewDict("makina-states.services.php.php_ver", "5.6"),
+			py.NewDict("service", "php5-fpm", "etcdir", "/etc/php5")},
+		{"a mapping of the pillar", debian, nil, py.NewDict("makina-states.services.php", py.NewDict("service", "mine", "php_ver", "8.1")),
+			py.NewDict("service", "mine", "etcdir", "/etc/php/8.1")},
+	} {
+		s := New(&Env{Host: host.New(execx.OS{}), Grains: tt.grains, Cfg: tt.cfg, Pillar: tt.pillar})
+		v, err := s.Call(context.Background(), "mc_php.settings", nil, nil)
+		require.NoError(t, err, tt.about)
+		for _, e := range tt.want.Items() {
+			got, _ := v.(*py.Dict).Get(e.Key)
+			require.Equal(t, e.Value, got, "%s: %v", tt.about, e.Key)
+		}
+		packages, _ := v.(*py.Dict).GetStr("packages")
+		fpm, _ := packages.(*py.Dict).GetStr("php_fpm")
+		require.Equal(t, "php-fpm", fpm)
+	}
+}
