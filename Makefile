@@ -36,8 +36,9 @@ fuzz: ## every fuzzer for FUZZTIME
 bench: build ## the comparisons of bench/RESULTS.md
 	$(GO) run ./bench
 
-crash: ## kill the server at every journal boundary and at random; CORPUS_GIT_CRASH_KILLS=1000 for the long run
-	$(GO) test ./cmd/corpus-git -run TestCrash -count=1 -timeout 60m -v
+crash: ## faults, kills and power cuts at every call, and a server killed everywhere; CORPUS_GIT_CRASH_KILLS=1000 for the long run
+	CORPUS_GIT_CRASH_KILLS=$${CORPUS_GIT_CRASH_KILLS:-100} $(GO) test -count=1 -timeout 60m ./archive ./receive/worktree ./procedures
+	$(GO) test ./cmd/corpus-git -run '^(TestCrash|TestPowerCut)$$' -count=1 -timeout 180m -v
 
 docs: build ## man pages, completions, generated references
 	$(BIN) docs --dir dist/docs

@@ -29,7 +29,10 @@ type Upkeep struct {
 	Every    time.Duration
 	// Removed is told after archives of a project were removed; it may be nil.
 	Removed func(ctx context.Context, name project.Name)
-	Log     zerolog.Logger
+	// Told is told "upkeep due NAME" when a project becomes due, "upkeep idle NAME" when that has been seen to, and "upkeep all
+	// due" when all are at the start; crash tests wait for it. It may be nil, and must not call this Upkeep.
+	Told func(point string)
+	Log  zerolog.Logger
 
 	mu   sync.Mutex
 	ctx  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
@@ -45,7 +48,11 @@ func (u *Upkeep) Start() {
 	u.ctx, u.stop = context.WithCancel(context.Background())
 	u.due = map[project.Name]bool{}
 	ctx := u.ctx
+	if u.Told == nil {
+		u.Told = func(string) {}
+	}
 	u.done.Go(func() {
+		told := sync.OnceFunc(func() { u.Told("upkeep all due") })
 		tick := time.NewTicker(u.Every)
 		defer tick.Stop()
 		for {
@@ -56,6 +63,7 @@ func (u *Upkeep) Start() {
 			for _, name := range all {
 				u.Due(name)
 			}
+			told()
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -73,6 +81,7 @@ func (u *Upkeep) Due(name project.Name) {
 	if u.ctx == nil || u.ctx.Err() != nil {
 		return
 	}
+	u.Told("upkeep due " + name.String())
 	if _, runs := u.due[name]; runs {
 		u.due[name] = true
 		return
@@ -94,6 +103,7 @@ func (u *Upkeep) again(name project.Name) bool {
 		return true
 	}
 	delete(u.due, name)
+	u.Told("upkeep idle " + name.String())
 	return false
 }
 

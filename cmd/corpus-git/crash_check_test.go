@@ -69,8 +69,8 @@ func (m *crashed) entries() (kinds []pipeline.EntryKind, id project.ID) {
 	}
 	require.NoError(m.t, err)
 	for line := range strings.Lines(string(text)) {
-		var e pipeline.Entry
-		if len(line) < 10 || json.Unmarshal([]byte(line[9:]), &e) != nil {
+		e, ok := parseEntry(line)
+		if !ok {
 			continue // torn
 		}
 		if e.Kind == pipeline.Accepted {
@@ -79,6 +79,11 @@ func (m *crashed) entries() (kinds []pipeline.EntryKind, id project.ID) {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds, id
+}
+
+// parseEntry reads one line of a journal: a checksum, a space, JSON.
+func parseEntry(line string) (e pipeline.Entry, ok bool) {
+	return e, len(line) > 10 && json.Unmarshal([]byte(line[9:]), &e) == nil
 }
 
 // check holds everything that must be true after a crash and a restart against what was before the action.
@@ -162,7 +167,9 @@ func (m *crashed) check(before moment, a action) (live bool) {
 			m.fail("live=%v, and the journal says %v", live, kinds)
 		}
 	}
+	m.settled()
 	m.leaks()
+	m.wholeRepositories()
 	return live
 }
 
@@ -213,6 +220,7 @@ func (m *crashed) leaks() {
 		if a.Rollback != nil && !a.Rollback.Proof.Exact() {
 			m.fail("the rollback of %s was not exact: %+v", a.ID, a.Rollback.Proof)
 		}
+		m.oneForm(a)
 		if !a.Whole {
 			continue
 		}
@@ -221,6 +229,7 @@ func (m *crashed) leaks() {
 			m.fail("the archive of %s is not whole: %+v (%v)", a.ID, p, err)
 		}
 	}
+	m.rollBackAgain(store, list)
 	names, err := os.ReadDir(m.paths().Archives())
 	require.NoError(m.t, err)
 	for _, n := range names {
@@ -283,6 +292,22 @@ func (m *crashed) leaks() {
 	}
 }
 
+// oneForm checks that an archive holds each tree as a folder or as a file, as its record says, and nothing else.
+func (m *crashed) oneForm(a archive.Archive) {
+	m.t.Helper()
+	want := map[string]bool{"deployment.json": true, "manifest": true, "project.failed": a.FailedTree, "pillar.failed": a.FailedTree}
+	for _, tree := range a.Trees {
+		want[tree], want[tree+".tar.zst"] = a.Whole && a.Packed == nil, a.Packed != nil
+	}
+	names, err := os.ReadDir(a.Path)
+	require.NoError(m.t, err)
+	for _, n := range names {
+		if !want[n.Name()] {
+			m.fail("%s is in the archive of %s, whole=%v packed=%v", n.Name(), a.ID, a.Whole, a.Packed != nil)
+		}
+	}
+}
+
 // leftovers are half made things anywhere below the root.
 func (m *crashed) leftovers() (left []string) {
 	err := filepath.WalkDir(m.root.Path(), func(path string, d fs.DirEntry, err error) error {
@@ -335,29 +360,59 @@ func (m *crashed) refs(dir string) string {
 	return m.git("code", "--git-dir", dir, "for-each-ref", "--format=%(objectname) %(refname)")
 }
 
-// settled waits until the server has done in the background what it does to archives: all but the newest are packed, and the
-// folder looks the same twice in a row.
+// settled waits until the server has done in the background what it does to archives: see atRest.
 func (m *crashed) settled() {
 	m.t.Helper()
-	store := archive.New(m.paths(), archive.Config{})
-	last := ""
-	for range 600 {
-		list, err := store.List()
-		require.NoError(m.t, err)
-		plain := 0
-		for _, a := range list {
-			if a.Whole && a.Packed == nil && len(a.Trees) > 0 {
-				plain++
-			}
-		}
-		now, err := manifest(m.paths().Archives())
-		if err == nil && plain <= 1 && now == last {
+	for range 1200 {
+		if m.atRest() {
 			return
 		}
-		last = now // what goes while it is read is read again
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(25 * time.Millisecond)
 	}
 	m.fail("the archives do not come to rest")
+}
+
+// atRest tells whether nothing goes on in the background: all projects were due at the start, each deployment that has ended
+// was told to what packs and removes archives, that was seen to, nothing waits to be deleted, and all archives but the newest are packed.
+func (m *crashed) atRest() bool {
+	m.t.Helper()
+	text, err := os.ReadFile(filepath.Join(m.hook, "upkeep"))
+	require.NoError(m.t, err)
+	all, ended, told, due := false, 0, 0, map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		what, name, _ := strings.Cut(strings.TrimPrefix(line, "upkeep "), " ")
+		switch {
+		case line == "upkeep all due":
+			all = true
+		case line == "ended" && all:
+			ended++
+		case line == "told" && all:
+			told++
+		case what == "due" || what == "idle":
+			due[name] = what == "due"
+		}
+	}
+	if !all || told < ended || due[m.project] {
+		return false
+	}
+	names, err := os.ReadDir(m.paths().Archives())
+	require.NoError(m.t, err)
+	if slices.ContainsFunc(names, func(d fs.DirEntry) bool { return half.MatchString(d.Name()) }) {
+		return false
+	}
+	list, err := archive.New(m.paths(), archive.Config{}).List()
+	require.NoError(m.t, err)
+	plain := 0
+	for _, a := range list {
+		if a.Whole && a.Packed == nil && len(a.Trees) > 0 {
+			plain++
+		}
+	}
+	if plain > 1 {
+		m.fail("the server is done, and %d archives are folders", plain)
+	}
+	return true
 }
 
 // durable is everything that a second restart must leave as it is.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 
 	"corpus-git/cmd/corpus-git/app"
+	"corpus-git/internal/trap"
 	"corpus-git/layout"
 )
 
@@ -19,8 +21,13 @@ import (
 //   - at "committing", when the new tree is complete, writes its manifest to  new ;
 //   - counts down the number in  arm , if that file is there, and kills itself with SIGKILL where it finds 0.
 //
-// The file  project  says which project is meant.
+// The file  project  says which project is meant. What it does beside deployments is added to the file  upkeep . The
+// environment may trap the server, too (trap.Start).
 func crashable() {
+	if err := trap.Enter(); err != nil {
+		fmt.Fprintln(os.Stderr, "crash hook:", err)
+		os.Exit(99)
+	}
 	dir := os.Getenv("CRASH_HOOK_DIR")
 	if dir == "" {
 		main()
@@ -38,6 +45,11 @@ func crashable() {
 }
 
 func atBoundary(dir, point string) error {
+	if point == "ended" || point == "told" || strings.HasPrefix(point, "upkeep ") {
+		if err := addLine(filepath.Join(dir, "upkeep"), point); err != nil || point != "ended" {
+			return err
+		}
+	}
 	if point == "committing" {
 		name, err := os.ReadFile(filepath.Join(dir, "project"))
 		if err != nil {
@@ -51,14 +63,7 @@ func atBoundary(dir, point string) error {
 			return err
 		}
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "points"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteString(point + "\n"); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
+	if err := addLine(filepath.Join(dir, "points"), point); err != nil {
 		return err
 	}
 	arm := filepath.Join(dir, "arm")
@@ -83,6 +88,15 @@ func atBoundary(dir, point string) error {
 		return err
 	}
 	select {}
+}
+
+func addLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
 }
 
 func replaceFile(path, text string) error {

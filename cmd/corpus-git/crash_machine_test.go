@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/internal/trap"
 	"corpus-git/layout"
 )
 
@@ -35,6 +36,7 @@ type crashed struct {
 	ended  chan error
 	stderr bytes.Buffer
 	addr   string
+	watch  *watcher // nil where the server is not trapped
 
 	commits int           // how many the client has made
 	kills   int           // of this server, by boundary or by signal
@@ -57,7 +59,7 @@ func newCrashed(t *testing.T, seed uint64) *crashed {
 	require.NoError(t, os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(config), 0o600))
 	m.env = []string{
 		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
-		"CORPUS_GIT_ROOT=" + m.root.Path(), "CORPUS_GIT_ACCOUNTS=off",
+		"CORPUS_GIT_ROOT=" + m.root.Path(), "CORPUS_GIT_ACCOUNTS=off", "CORPUS_GIT_KEEP_ARCHIVES=2",
 		"GIT_SSH_COMMAND=ssh -F none -i " + filepath.Join(home, "dev") + " -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
 	}
 	if d := os.Getenv("GOCOVERDIR"); d != "" {
@@ -127,6 +129,7 @@ func (m *crashed) must(args ...string) string {
 func (m *crashed) begin() {
 	m.t.Helper()
 	m.stderr.Reset()
+	require.NoError(m.t, os.WriteFile(filepath.Join(m.hook, "upkeep"), nil, 0o600))
 	// A context of its own: the test ends it.
 	cmd := exec.CommandContext(context.Background(), m.exe, "serve", "--listen", "127.0.0.1:0")
 	cmd.Env, cmd.Dir = append(m.env, "CRASH_HOOK_DIR="+m.hook), m.dir
@@ -139,7 +142,11 @@ func (m *crashed) begin() {
 	require.NoError(m.t, err)
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, log
-	require.NoError(m.t, cmd.Start())
+	if m.watch == nil {
+		require.NoError(m.t, cmd.Start())
+	} else {
+		require.NoError(m.t, trap.Start(cmd, m.watch.decide))
+	}
 	m.server, m.ended = cmd, make(chan error, 1)
 	ended := m.ended
 	go func() { ended <- cmd.Wait() }()

@@ -133,7 +133,7 @@ func (m *crashed) recovered(before moment, a action) (live bool) {
 }
 
 // tally is what the summary says.
-type tally struct{ kills, boundaries, recoveries, random, live, old atomic.Int64 }
+type tally struct{ kills, boundaries, recoveries, calls, random, live, old atomic.Int64 }
 
 // TestCrash kills the server and looks at what is left: see check, leaks and recovered. CORPUS_GIT_CRASH_KILLS is how many
 // random kills there are (25), CORPUS_GIT_CRASH_SEED repeats a run's choices, CORPUS_GIT_CRASH_KEEP names a folder that gets
@@ -170,6 +170,21 @@ func TestCrash(t *testing.T) {
 
 			})
 		}
+		// In a bounded run a share of the steps, drawn anew in each run.
+		each, share := 1, uint32(12)
+		if long {
+			each, share = 3, 1
+		}
+		for i, k := range works() {
+			t.Run("calls of "+k.name, func(t *testing.T) {
+				t.Parallel()
+				m := newCrashed(t, seed+50+uint64(i))
+				m.watch = newWatcher(m, share)
+				defer func() { sum.kills.Add(int64(m.kills)) }()
+				m.prepare()
+				atEveryCall(m, k, each, &sum)
+			})
+		}
 		workers := 2
 		if long {
 			workers = 4
@@ -178,6 +193,9 @@ func TestCrash(t *testing.T) {
 			t.Run(fmt.Sprintf("random moments %d", w), func(t *testing.T) {
 				t.Parallel()
 				m := newCrashed(t, seed+100+uint64(w))
+				// Maintenance soon after each deployment, and always something to do for it.
+				m.env = append(m.env, "CORPUS_GIT_MAINTENANCE_QUIET=100ms", "CORPUS_GIT_MAINTENANCE_MAX_PACKS=2", "CORPUS_GIT_MAINTENANCE_MAX_LOOSE_REFS=2",
+					"CORPUS_GIT_MAINTENANCE_PRUNE_AFTER=1s", "CORPUS_GIT_MAINTENANCE_PRUNE_INTERVAL=1s")
 				defer func() { sum.kills.Add(int64(m.kills)) }()
 				m.prepare()
 				atRandomMoments(m, (random+w)/workers, &sum)
@@ -185,8 +203,8 @@ func TestCrash(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d kills in %s: %d at journal boundaries, %d at boundaries of recoveries, %d at random moments; afterwards %d times the old tree was live, %d times the new one",
-		sum.kills.Load(), time.Since(begun).Round(time.Second), sum.boundaries.Load(), sum.recoveries.Load(), sum.random.Load(), sum.old.Load(), sum.live.Load())
+	t.Logf("%d kills in %s: %d at journal boundaries, %d at boundaries of recoveries, %d at file-system calls, %d at random moments; afterwards %d times the old tree was live, %d times the new one",
+		sum.kills.Load(), time.Since(begun).Round(time.Second), sum.boundaries.Load(), sum.recoveries.Load(), sum.calls.Load(), sum.random.Load(), sum.old.Load(), sum.live.Load())
 }
 
 // atEveryBoundary lets the action die at its first boundary, at its second, and so on, until it lives through all of them.
@@ -311,11 +329,15 @@ func atRandomMoments(m *crashed, n int, sum *tally) {
 			}
 		case <-time.After(after):
 		}
+		if whole && m.rng.IntN(2) == 0 {
+			// What goes on in the background: archives are packed and removed, repositories are maintained.
+			time.Sleep(time.Duration(m.rng.Int64N(int64(600 * time.Millisecond))))
+		}
 		m.kill()
 		m.kills++
 		done++
 		sum.random.Add(1)
-		m.note("%s killed after %s (of %s)", k.name, after, usual[k.name])
+		m.note("%s killed %s after it began (usually %s)", k.name, time.Since(begun), usual[k.name])
 		if !whole {
 			<-ended
 			usual[k.name] = usual[k.name] * 21 / 20

@@ -63,6 +63,7 @@ type core struct {
 	// port is that of the SSH server, 0 until it listens.
 	port  atomic.Int64
 	onEnd func(project.Record)
+	told  func(point string)
 
 	archivesMu sync.Mutex
 	archives   map[project.Name]*archive.Store
@@ -91,9 +92,16 @@ type options struct {
 	boundary func(point string)
 }
 
+// told calls boundary where there is one.
+func (o options) told(point string) {
+	if o.boundary != nil {
+		o.boundary(point)
+	}
+}
+
 // openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it.
 func openCore(ctx context.Context, o options) (c *core, err error) {
-	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
+	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, told: o.told, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
 	c.cfg.Store(o.cfg)
 	// The root is for everybody who runs a step; the state below it is ours alone.
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
@@ -146,7 +154,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if o.cfg.Notify.URL != "" {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}
-	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Log: o.log}
+	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Told: o.told, Log: o.log}
 	c.maintainer = newMaintainer(c)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, Audit: c.audit, Now: time.Now,
@@ -168,6 +176,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 func (c *core) ended(rec project.Record) {
 	c.upkeep.Due(rec.Project)
 	c.maintainer.ended(rec.Project)
+	c.told("told")
 	if c.onEnd != nil {
 		c.onEnd(rec)
 	}
