@@ -89,6 +89,13 @@ func (p *planner) content(fd int, name, path string, st *unix.Stat_t, old, want 
 	if old != nil && old.maybe {
 		oldEOL, cut = p.cutEOL, nil
 	}
+	if old != nil && old.maybe && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == 0 && sameType(old.mode, st.Mode) {
+		// Begun by the interrupted checkout, or emptied by a power cut.
+		if want == nil {
+			return isOld, nil
+		}
+		return isCut, nil
+	}
 	if cut != nil && !sameType(cut.mode, st.Mode) {
 		cut = nil
 	}

@@ -23,7 +23,8 @@ const (
 	gitDir = ".git"
 	// ownLock is held with flock(2) as long as a Sync runs: the kernel drops it when the process dies.
 	ownLock = "corpus-git.lock"
-	// underway names the commit that is being checked out, from before the first write until the index is written.
+	// underway names the commit that is being checked out, from before the first write until the index is written. It is a
+	// symbolic link to no file: what a link says is part of its inode, so a power cut that kept any file of the checkout kept it too.
 	underway = "corpus-git.checkout"
 	// indexLock keeps other git processes away, as in git. lockMark in it tells that it is ours.
 	indexLock = "index.lock"
@@ -61,18 +62,45 @@ func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 	g := &gitFolder{req: req, fd: fd, lock: -1, dirs: newFolders(fd, 0o755, nil)}
 	err = g.acquire(ctx)
 	if err == nil {
-		g.resumed, err = g.file(underway)
+		g.resumed, err = g.interrupted()
 	}
 	if err != nil {
 		g.close()
 		return nil, err
 	}
-	g.resumed = strings.TrimSpace(g.resumed)
 	return g, nil
 }
 
 // begin marks the checkout as under way; end takes the mark away.
-func (g *gitFolder) begin() error { return g.put(underway, g.req.Commit.String()+"\n") }
+func (g *gitFolder) begin() error {
+	if g.resumed == g.req.Commit.String() {
+		return nil
+	}
+	const tmp = tmpPrefix + underway
+	err := ignore(unix.Unlinkat(g.fd, tmp, 0), unix.ENOENT)
+	if err == nil {
+		err = unix.Symlinkat(g.req.Commit.String(), g.fd, tmp)
+	}
+	if err == nil {
+		err = unix.Renameat(g.fd, tmp, g.fd, underway)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "write", Path: path.Join(gitDir, underway), Err: err}
+	}
+	return nil
+}
+
+// interrupted is the commit that an earlier checkout did not complete, "" where there is none.
+func (g *gitFolder) interrupted() (string, error) {
+	to, err := readlinkat(g.fd, underway, 64)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case errors.Is(err, unix.EINVAL): // a file, as versions before this one made it
+		to, err = g.file(underway)
+	}
+	return strings.TrimSpace(to), err
+}
 
 func (g *gitFolder) end() error {
 	return ignore(unix.Unlinkat(g.fd, underway, 0), unix.ENOENT)
@@ -149,9 +177,10 @@ func poll(ctx context.Context, deadline time.Time, try func() (bool, error)) err
 	}
 }
 
-// acquireIndex makes index.lock. One that says it is ours is from a process that died: ours holds the other lock.
+// acquireIndex makes index.lock. One that says it is ours is from a process that died: ours holds the other lock. A power cut
+// may have kept its name and lost its content, so the sticky bit, which git never sets, says it too.
 func (g *gitFolder) acquireIndex() (bool, error) {
-	fd, err := openat(g.fd, indexLock, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o644)
+	fd, err := openat(g.fd, indexLock, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, unix.S_ISVTX|0o644)
 	if err == nil {
 		_, err = fdWriter(fd).Write([]byte(lockMark))
 		return true, errors.Join(err, unix.Close(fd))
@@ -168,6 +197,7 @@ func (g *gitFolder) acquireIndex() (bool, error) {
 	}
 	switch {
 	case string(data) == lockMark, len(data) < len(lockMark) && len(data) > 0 && strings.HasPrefix(lockMark, string(data)):
+	case len(data) == 0 && st.Mode&unix.S_ISVTX != 0:
 	case g.req.now().Sub(time.Unix(st.Mtim.Unix())) > foreignLockAge:
 		g.notes = append(g.notes, "removed .git/index.lock, which some git process left behind more than an hour ago")
 	default:
