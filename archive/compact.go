@@ -273,9 +273,7 @@ func (s *Store) unpackHeld(ctx context.Context, a Archive, m *Manifest) (Archive
 		return fail(err)
 	}
 	for _, p := range append([]string{tmp}, a.packedPaths()...) {
-		if err := s.reaper.Remove(p); err != nil {
-			return fail(err)
-		}
+		_ = s.reaper.Remove(p) // the folders are the archive now; what can't be removed is swept later
 	}
 	return now, plain, nil
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -186,15 +187,22 @@ type operation struct {
 	wrap func(vfs.FS) vfs.FS
 }
 
-// stride leaves out calls of the longest operations, whose calls resemble each other.
-func (o operation) stride() int {
-	switch {
+// stride leaves out calls of the longest operations, others in each run; none where CORPUS_GIT_CRASH_KILLS is 100 or more, as
+// for make crash.
+func (o operation) stride(t *testing.T) (first, step int) {
+	step = 1
+	switch kills, _ := strconv.Atoi(os.Getenv("CORPUS_GIT_CRASH_KILLS")); {
+	case kills >= 100:
 	case o.inPlace:
-		return 3
+		step = 3
 	case o.long:
-		return 13
+		step = 13
 	}
-	return 1
+	first = 1 + rand.IntN(step)
+	if step > 1 {
+		t.Logf("every %d. call from the %d.", step, first)
+	}
+	return first, step
 }
 
 type busyFS struct{ vfs.FS }
@@ -334,7 +342,7 @@ func TestEveryCallMayFail(t *testing.T) {
 			failed := 0
 			base := newWorld(t)
 			o.setup(base)
-			for n := 1; ; n += o.stride() {
+			for n, step := o.stride(t); ; n += step {
 				w := base.clone()
 				before := memSnapshot(t, w.m.FS(), w.p)
 				errno := errnos()[(n+n/8)%8]
@@ -371,7 +379,8 @@ func TestThePowerMayFailAnywhere(t *testing.T) {
 			t.Parallel()
 			base := newWorld(t)
 			o.setup(base)
-			for n := 0; ; n += o.stride() {
+			first, step := o.stride(t)
+			for n := first - 1; ; n += step {
 				w := base.clone()
 				before := memSnapshot(t, w.m.FS(), w.p)
 				s := w.store(o.wrap(vfstest.New(w.m.FS(), vfstest.CrashAt(n))))

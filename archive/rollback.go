@@ -59,13 +59,21 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	if err != nil {
 		return Restored{}, fault.New(fault.Internal, op, "%w", err)
 	}
-	if a.Packed != nil {
-		packed := a
-		if a, m, err = s.unpackHeld(ctx, packed, m); s.madeRoom(err) {
-			a, m, err = s.unpackHeld(ctx, packed, m)
+	for try := 0; a.Packed != nil; try++ {
+		now, plain, err := s.unpackHeld(ctx, a, m)
+		if err == nil {
+			a, m = now, plain
+			break
 		}
-		if err != nil {
+		if try > 0 || !s.madeRoom(err) {
 			return Restored{}, explain(op, err)
+		}
+		// What failed may be the last of it: then the record names the folders, and they are the archive.
+		if a, err = s.Show(id); err != nil {
+			return Restored{}, err
+		}
+		if m, err = s.manifest(a.Path); err != nil {
+			return Restored{}, fault.New(fault.Internal, op, "%w", err)
 		}
 	}
 	if a.Rollback == nil {
