@@ -70,6 +70,12 @@ func (p Project) ProjectGit() string { return filepath.Join(p.Git(), "project.gi
 // PillarGit is the bare repository of the pillar.
 func (p Project) PillarGit() string { return filepath.Join(p.Git(), "pillar.git") }
 
+// Modules is the folder of the bare repositories of the code's submodules.
+func (p Project) Modules() string { return filepath.Join(p.Git(), "modules") }
+
+// PillarModules is the same of the pillar's submodules.
+func (p Project) PillarModules() string { return filepath.Join(p.Git(), "pillar-modules") }
+
 // Archives is the folder of archives.
 func (p Project) Archives() string { return filepath.Join(p.Dir(), "archives") }
 

@@ -87,6 +87,9 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 // prepare builds the environment of the procedures and checks everything that can be checked now.
 func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, set Settings) (*procedures.Env, error) {
 	src, err := p.sources(ctx, d, set, r.in)
+	if err == nil {
+		err = p.submodules(ctx, r, tools, d, &src)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +110,7 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 		src.Code, src.Pillar = dirWith(paths.Live(), ""), dirWith(paths.Pillar(), layout.PillarFile)
 		return src, nil
 	}
-	// What was pushed belongs to one of the two repositories.
-	of := func(repo project.Repo) project.Incoming {
-		if repo == d.Repo {
-			return in
-		}
-		return nil
-	}
+	of := func(repo project.Repo) project.Incoming { return incomingOf(d, in, repo) }
 	var err error
 	if d.Code != "" {
 		if src.Code, err = p.cfg.Repos.Tree(ctx, d.Project, project.Code, d.Code, of(project.Code)); err != nil {
@@ -126,6 +123,14 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 		}
 	}
 	return src, nil
+}
+
+// incomingOf is what was pushed to a repository: it belongs to one of the two.
+func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) project.Incoming {
+	if repo == d.Repo {
+		return in
+	}
+	return nil
 }
 
 // dirWith is a folder as a file system, nil where it, or the file in it that is wanted, is missing.

@@ -29,8 +29,10 @@ type Repos interface {
 	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
 	// Tree is a commit's files; objects of in (which may be nil) are seen.
 	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
+	// Submodules finds and fetches a commit's submodules, and gives its files with theirs in their places; nil where it says of none where it comes from.
+	Submodules(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error)
 	// Checkout brings a published commit into the working copy dir; see project.CheckoutStats. Re-runnable; durable on return.
-	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (project.CheckoutStats, error)
+	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string, subs project.Submodules) (project.CheckoutStats, error)
 	// Describe compares two commits; old may be "".
 	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
 }

@@ -46,7 +46,7 @@ func Names() []string {
 // Checkouts brings commits into working copies; the repositories satisfy it.
 type Checkouts interface {
 	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
-	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (project.CheckoutStats, error)
+	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string, subs project.Submodules) (project.CheckoutStats, error)
 	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
 	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
 	// Refresh tells a working copy's index that owners and modes were changed, not contents.

@@ -34,7 +34,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		if c.commit == "" {
 			continue
 		}
-		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, c.commit, c.dir)
+		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, c.commit, c.dir, env.Prepared.Cfg.Submodules())
 		if err != nil {
 			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
 		}

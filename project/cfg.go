@@ -470,6 +470,14 @@ func (c *Cfg) StoreOtherBranches() (store, set bool) {
 	return store, set
 }
 
+// Submodules is what the project wants done about its submodules.
+func (c *Cfg) Submodules() Submodules {
+	return Submodules{Fetch: c.str("submodules") != SubmodulesEmpty, Base: c.str("submodules_base"), User: c.User()}
+}
+
+// RefusesLFS tells whether a push is refused whose files are pointers of git-lfs.
+func (c *Cfg) RefusesLFS() bool { return c.str("lfs") == LFSRefuse }
+
 // Skip tells whether a procedure is left out, by skip_<procedure> or by Only. Names may be written with - or _.
 func (c *Cfg) Skip(procedure string) bool { return c.flag("skip_" + procedureKey(procedure)) }
 

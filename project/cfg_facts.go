@@ -14,6 +14,7 @@ func defaults(in CfgInputs) *py.Dict {
 		"data", py.NewDict(), "sls_default_pillar", py.NewDict(), "defaults", py.NewDict(),
 		"env_defaults", py.NewDict(), "os_defaults", py.NewDict(),
 		"only", nil, "only_steps", nil, "runner", nil, "store_other_branches", nil,
+		"submodules", nil, "submodules_base", nil, "lfs", nil,
 		"permissions", nil,
 		"keep_failed_archives", nil, "archives_max_bytes", nil, "archives_max_age", nil, "failed_archives_max_age", nil,
 		"rollback", false, "deploy_summary", nil,

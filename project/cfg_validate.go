@@ -51,12 +51,25 @@ func (c *Cfg) validate(in CfgInputs) error {
 	if l := c.root.get([]string{"runner"}); l.sub != nil || l.value != nil && !slices.Contains(Runners(), py.Str(l.value)) {
 		return cfgError(l.layer, "runner", "must be one of: %s", strings.Join(Runners(), ", "))
 	}
+	for key, words := range map[string][]string{"submodules": {SubmodulesFetch, SubmodulesEmpty}, "lfs": {LFSNote, LFSRefuse}} {
+		if l := c.root.get([]string{key}); l.sub != nil || l.value != nil && !slices.Contains(words, py.Str(l.value)) {
+			return cfgError(l.layer, key, "must be one of: %s", strings.Join(words, ", "))
+		}
+	}
+	if l := c.root.get([]string{"submodules_base"}); l.sub != nil || l.value != nil && !isText(l.value) {
+		return cfgError(l.layer, "submodules_base", "must be the address of the project's repository on another server, as a text")
+	}
 	if l := c.root.get([]string{"store_other_branches"}); l.sub != nil || l.value != nil {
 		if err := c.boolean("store_other_branches"); err != nil {
 			return err
 		}
 	}
 	return c.skips(in)
+}
+
+func isText(v any) bool {
+	_, ok := v.(string)
+	return ok
 }
 
 // keeps settles which archives stay: what the project does not say is the server's choice.

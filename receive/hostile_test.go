@@ -302,7 +302,7 @@ func TestHostilePushes(t *testing.T) {
 	o = w.send(tip.String(), next.String(), data)
 	require.Contains(t, o.out, "ok refs/heads/main", o.all())
 	tree := w.path("live")
-	st, err := w.repos.Checkout(context.Background(), "app", project.Code, project.Commit(next.String()), tree)
+	st, err := w.repos.Checkout(context.Background(), "app", project.Code, project.Commit(next.String()), tree, project.Submodules{Fetch: true})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(st.Notes, "\n"), "submodule path not fetched: sub")
 	for name, text := range map[string]string{"NUL": "hello\n", "README": "upper\n", "readme": "hello\n", "con.txt": "hello\n"} {

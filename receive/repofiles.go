@@ -113,8 +113,9 @@ func (r *Repositories) Tree(ctx context.Context, name project.Name, repo project
 }
 
 // Checkout brings a published commit into the working copy dir, on the branch that deploys and with the repository's tags.
+// With subs.Fetch its submodules are checked out in their places, of those that Submodules has found; otherwise their folders are empty.
 // Re-runnable; durable on return.
-func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string) (project.CheckoutStats, error) {
+func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string, subs project.Submodules) (project.CheckoutStats, error) {
 	var out project.CheckoutStats
 	err := r.with(ctx, name, repo, func(o *repository) error {
 		branch, err := o.refs.Head()
@@ -136,7 +137,16 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		if dir, err = filepath.Abs(dir); err != nil {
 			return err
 		}
-		st, err := worktree.Sync(ctx, worktree.Request{Objects: o.db, Repo: abs, Commit: hashOf(c), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now})
+		req := worktree.Request{Objects: o.db, Repo: abs, Commit: hashOf(c), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now}
+		if subs.Fetch {
+			set, err := o.modules(ctx, r, c)
+			if err != nil {
+				return err
+			}
+			defer set.Close()
+			req.Modules = set.Modules
+		}
+		st, err := worktree.Sync(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -217,7 +227,7 @@ func (r *Repositories) Describe(ctx context.Context, name project.Name, repo pro
 		for _, p := range diff.Paths {
 			d.Paths = append(d.Paths, p.Path)
 		}
-		return nil
+		return o.describeLinks(ctx, r, diff.Links, &d)
 	})
 	return d, err
 }

@@ -36,7 +36,9 @@ type Repositories struct {
 	MaxOpen int
 	// MaxFiles is how many files and folders a commit may have to be checked out. Default 1,048,576.
 	MaxFiles int
-	Log      zerolog.Logger
+	// Submodule is how submodules are fetched; nil fetches none from this server's projects and over ssh.
+	Submodule func() SubmoduleSettings
+	Log       zerolog.Logger
 
 	mu   sync.Mutex
 	open map[key]*repository

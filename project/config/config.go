@@ -39,6 +39,7 @@ type Config struct {
 	CreateOnPush       bool `key:"create_on_push" default:"false" help:"Whether an administrator's first push to a new, valid name creates the project."`
 	StoreOtherBranches bool `key:"store_other_branches" default:"false" help:"Whether pushes of other branches than the deployed one are stored, without deploying; else they are refused."`
 
+	Submodules  Submodules  `key:"submodules"`
 	Maintenance Maintenance `key:"maintenance"`
 
 	Log    Log    `key:"log"`
@@ -61,6 +62,12 @@ type Maintenance struct {
 	Every    time.Duration `key:"prune_interval" default:"168h" min:"1" help:"How often a repository is searched for such objects. A search walks all of its history."`
 	Quiet    time.Duration `key:"quiet" default:"1m" min:"0" help:"How long after the end of a deployment its repositories are looked at."`
 	Rate     Size          `key:"rate" default:"32MiB" min:"1024" help:"How many bytes a second maintenance writes at most. It also waits while anything is deployed."`
+}
+
+// Submodules says how submodules of what is pushed are fetched.
+type Submodules struct {
+	Hosts   []string      `key:"hosts" help:"Hosts that submodules may be fetched from, such as github.com or *.example.org; empty allows all. Projects of this server need no entry."`
+	Timeout time.Duration `key:"timeout" default:"10m" min:"1" help:"How long fetching one submodule may take; then the push is refused."`
 }
 
 // Log is what the server writes about itself.

@@ -19,6 +19,8 @@ type Connect struct {
 	Refs []plumbing.Hash
 	// Shallow are the commits that the client said it has without their parents.
 	Shallow []plumbing.Hash
+	// Cut are commits that were asked for without their parents, and end history.
+	Cut []plumbing.Hash
 }
 
 // MissingError says that a pushed object needs one that is nowhere.
@@ -90,6 +92,7 @@ type checker struct {
 	in      *Ingested
 	reach   *reach
 	shallow map[plumbing.Hash]bool
+	cut     map[plumbing.Hash]bool
 	seen    map[plumbing.Hash]struct{}
 	todo    []plumbing.Hash // commits
 	roots   []plumbing.Hash // shallow ones
@@ -97,9 +100,12 @@ type checker struct {
 }
 
 func newChecker(ctx context.Context, r Reader, in *Ingested, c Connect) *checker {
-	k := &checker{ctx: ctx, r: r, in: in, reach: newReach(ctx, r, c.Refs), shallow: map[plumbing.Hash]bool{}, seen: map[plumbing.Hash]struct{}{}}
+	k := &checker{ctx: ctx, r: r, in: in, reach: newReach(ctx, r, c.Refs), shallow: map[plumbing.Hash]bool{}, cut: map[plumbing.Hash]bool{}, seen: map[plumbing.Hash]struct{}{}}
 	for _, h := range c.Shallow {
 		k.shallow[h] = true
+	}
+	for _, h := range c.Cut {
+		k.cut[h] = true
 	}
 	return k
 }
@@ -202,6 +208,9 @@ func (k *checker) commit(h plumbing.Hash) error {
 		return err
 	}
 	var before []plumbing.Hash
+	if k.cut[h] {
+		c.parents = nil
+	}
 	for _, p := range c.parents {
 		_, came := k.came(p)
 		if !came {

@@ -116,7 +116,7 @@ func unlink(dirs *folders, name string, flags int) error {
 // prune removes the folders above a removed path that are empty and of which the commit has nothing.
 func (a *applier) prune(dirs *folders, name string) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if lo, hi := under(a.new, dir+"/"); lo != hi {
+		if lo, hi := under(a.new, dir+"/"); lo != hi || find(a.new, dir) != nil {
 			return
 		}
 		up, base := path.Split(dir)

@@ -24,6 +24,14 @@ type Changes struct {
 	Bytes int64
 	// Paths are in byte order; at most the limit of Diff, all are counted.
 	Paths []Change
+	// Links are the submodules among them, all of them.
+	Links []LinkChange
+}
+
+// LinkChange is a path at which one of two commits, or both, have a submodule, and not the same. Zero is none.
+type LinkChange struct {
+	Path     string
+	Old, New plumbing.Hash
 }
 
 // Files is the number of files in which the commits differ.
@@ -110,6 +118,9 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 			}
 			continue
 		}
+		if l := (LinkChange{Path: name, Old: link(&old), New: link(&next)}); l.Old != l.New {
+			d.out.Links = append(d.out.Links, l)
+		}
 		if next.name != "" && next.oid != old.oid {
 			if err := d.weigh(&next); err != nil {
 				return inFolder(path, err)
@@ -127,6 +138,14 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 		}
 	}
 	return nil
+}
+
+// link is the commit that a gitlink names, zero for anything else.
+func link(it *treeItem) plumbing.Hash {
+	if it.mode != modeGitlink {
+		return plumbing.ZeroHash
+	}
+	return it.oid
 }
 
 // weigh counts what a file will take.

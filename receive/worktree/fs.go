@@ -21,6 +21,11 @@ import (
 // the top is fs.ErrNotExist. ReadDir and Lstat show links as links. Submodules are empty folders. Every file's time is the commit's.
 // ctx bounds all reading through the result. A sub that is not there is an error that matches fs.ErrNotExist.
 func Tree(ctx context.Context, objs Objects, commit plumbing.Hash, sub string) (fs.FS, error) {
+	return treeWith(ctx, objs, commit, sub, nil)
+}
+
+// treeWith is Tree in which gitlinks to the commits in links are the folders that those name.
+func treeWith(ctx context.Context, objs Objects, commit plumbing.Hash, sub string, links map[plumbing.Hash]plumbing.Hash) (fs.FS, error) {
 	id, data, err := peel(objs, commit)
 	if err != nil {
 		return nil, err
@@ -29,7 +34,7 @@ func Tree(ctx context.Context, objs Objects, commit plumbing.Hash, sub string) (
 	if err != nil {
 		return nil, err
 	}
-	t := &treeFS{ctx: ctx, objs: objs, root: c.tree, when: c.committer.When}
+	t := &treeFS{ctx: ctx, objs: objs, root: c.tree, when: c.committer.When, links: links}
 	sub = path.Clean(sub)
 	if !fs.ValidPath(sub) {
 		return nil, &fs.PathError{Op: "open", Path: sub, Err: fs.ErrInvalid}
@@ -51,6 +56,19 @@ type treeFS struct {
 	root plumbing.Hash
 	sub  string // resolved, "." for the top
 	when time.Time
+	// links has the trees of the submodules' commits that are here.
+	links map[plumbing.Hash]plumbing.Hash
+}
+
+// items reads a folder, with submodules as the folders that they are.
+func (t *treeFS) items(h plumbing.Hash) ([]treeItem, error) {
+	items, err := readTree(t.objs, h)
+	for i := range items {
+		if to, ok := t.links[items[i].oid]; ok && items[i].mode == modeGitlink {
+			items[i].mode, items[i].oid = modeDir, to
+		}
+	}
+	return items, err
 }
 
 var (
@@ -91,7 +109,7 @@ func (t *treeFS) walk(name string, follow bool) (treeItem, string, error) {
 		if here.mode != modeDir {
 			return top, "", fs.ErrNotExist
 		}
-		items, err := readTree(t.objs, here.oid)
+		items, err := t.items(here.oid)
 		if err != nil {
 			return top, "", err
 		}
@@ -224,7 +242,7 @@ func (t *treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil || n.mode == modeGitlink {
 		return nil, err
 	}
-	items, err := readTree(t.objs, n.oid)
+	items, err := t.items(n.oid)
 	if err != nil {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
 	}

@@ -276,6 +276,9 @@ func (g *gitFolder) setup() error {
 			return err
 		}
 	}
+	if err := g.shallow(); err != nil {
+		return err
+	}
 	return g.config()
 }
 
@@ -319,7 +322,11 @@ func (g *gitFolder) config() error {
 		set("branch", b, "remote", "origin")
 		set("branch", b, "merge", g.req.Branch)
 	}
-	if !changed {
+	// With its url git takes a submodule for one that is there to be looked at: gitsubmodules(7), "Active submodules".
+	for _, m := range g.req.Modules {
+		set("submodule", m.Name, "url", m.Repo)
+	}
+	if !dropModules(c, g.req) && !changed {
 		return nil
 	}
 	var out bytes.Buffer

@@ -41,6 +41,8 @@ type Request struct {
 	LockWait time.Duration
 	// NoSync leaves it to the caller to make the files durable (syncfs(2)) before he relies on them.
 	NoSync bool
+	// Modules are the submodules to check out in their places; folders of others stay empty.
+	Modules []Module
 	// Now is the clock of the reflog; nil is time.Now.
 	Now func() time.Time
 }
@@ -139,14 +141,23 @@ func Sync(ctx context.Context, req Request) (Stats, error) {
 		return st, err
 	}
 	defer unix.Close(root)
-	g, err := openGit(ctx, root, &req)
+	err = syncAt(ctx, root, &req, c, &st)
+	return st, err
+}
+
+// syncAt is Sync of the folder that is open as root.
+func syncAt(ctx context.Context, root int, req *Request, c *commit, st *Stats) error {
+	g, err := openGit(ctx, root, req)
 	if err != nil {
-		return st, err
+		return err
 	}
 	defer g.close()
-	err = checkout(ctx, root, g, c, &st)
+	err = checkout(ctx, root, g, c, st)
 	st.Notes = append(st.Notes, g.notes...)
-	return st, err
+	if err == nil {
+		err = (&modules{ctx: ctx, root: root, g: g, st: st}).populate()
+	}
+	return err
 }
 
 func openRoot(dir string) (int, error) {
@@ -167,6 +178,9 @@ func openRoot(dir string) (int, error) {
 func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats) error {
 	req := g.req
 	old, written, err := g.index()
+	if err == nil {
+		err = (&modules{ctx: ctx, root: root, g: g, st: st}).release(old)
+	}
 	if err != nil {
 		return err
 	}
@@ -220,7 +234,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
 	st.LocalChanges, st.Overwritten = newPaths(todo.local), newPaths(todo.overwritten)
 	st.Notes = append(st.Notes, a.notes...)
-	st.Notes = append(st.Notes, notes(next.entries, p.newEOL, int(a.lfs.Load()))...)
+	st.Notes = append(st.Notes, notes(req, next.entries, p.newEOL, int(a.lfs.Load()))...)
 	if g.resumed != "" {
 		st.Notes = append(st.Notes, fmt.Sprintf("mended a checkout of %.12s that was interrupted", g.resumed))
 	}
@@ -291,13 +305,15 @@ func sameAttributes(a, b []entry) bool {
 }
 
 // notes says what a person should know of a commit's files.
-func notes(entries []entry, a *attributes, pointers int) []string {
+func notes(req *Request, entries []entry, a *attributes, pointers int) []string {
 	var out []string
 	var subs, ident, encoded, filtered, lfs []string
 	for i := range entries {
 		e := &entries[i]
 		if e.mode == modeGitlink {
-			subs = append(subs, e.path)
+			if req.module(e.path) == nil {
+				subs = append(subs, e.path)
+			}
 			continue
 		}
 		if a == nil || !a.anyNote || !sameType(e.mode, modeFile) {
@@ -323,8 +339,8 @@ func notes(entries []entry, a *attributes, pointers int) []string {
 			out = append(out, fmt.Sprintf(format, len(l), list(l)))
 		}
 	}
-	for _, s := range subs[:min(len(subs), maxListed)] {
-		out = append(out, "submodule path not fetched: "+s)
+	if len(subs) > 0 {
+		out = append(out, "submodule path not fetched: "+list(subs))
 	}
 	add(lfs, "%d files are kept in git-lfs and are only pointers here: %s")
 	if pointers > 0 && len(lfs) == 0 {
@@ -352,6 +368,11 @@ func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 	if err := unix.Fstatat(root, gitDir+"/index", &st, unix.AT_SYMLINK_NOFOLLOW); errors.Is(err, unix.ENOENT) || notDir(err) {
 		return 0, nil // no checkout of ours: there is nothing to follow up on, and no .git to make
 	}
+	return refreshAt(ctx, root, dir)
+}
+
+// refreshAt is Refresh of the folder that is open as root, and of its submodules.
+func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err error) {
 	g, err := openGit(ctx, root, &Request{Dir: dir})
 	if err != nil {
 		return 0, err
@@ -363,10 +384,18 @@ func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 	}
 	dirs := newFolders(root, 0o755, nil)
 	defer dirs.close()
+	inner := 0 // files of submodules
 	for i := range x.entries {
 		e := &x.entries[i]
 		if i%1024 == 0 && ctx.Err() != nil {
 			return 0, ctx.Err()
+		}
+		if e.mode == modeGitlink {
+			n, err := refreshModule(ctx, dirs, e.path, dir)
+			if inner += n; err != nil {
+				return inner, err
+			}
+			continue
 		}
 		slash := strings.LastIndexByte(e.path, '/')
 		fd, err := dirs.get(e.path[:max(slash, 0)], false)
@@ -384,8 +413,8 @@ func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 			refreshed++
 		}
 	}
-	if refreshed == 0 {
-		return 0, nil
+	if refreshed > 0 {
+		err = g.writeIndex(x)
 	}
-	return refreshed, errors.Join(g.writeIndex(x), ctx.Err())
+	return refreshed + inner, errors.Join(err, ctx.Err())
 }

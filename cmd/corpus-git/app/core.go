@@ -131,7 +131,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if c.registry, err = registry.Open(ctx, c.db, c.root, c.state, time.Now); err != nil {
 		return nil, err
 	}
-	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, MaxFiles: o.cfg.Limits.MaxFiles, Log: o.log}
+	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, MaxFiles: o.cfg.Limits.MaxFiles, Submodule: c.submodules, Log: o.log}
 	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
 	commander := execx.OS{Book: c.state.Processes()}
 	machine := host.New(commander)

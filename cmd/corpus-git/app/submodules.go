@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+
+	"corpus-git/project"
+	"corpus-git/receive"
+	"corpus-git/receive/access"
+)
+
+// submodules is how submodules are fetched now; a reload may change it.
+func (c *core) submodules() receive.SubmoduleSettings {
+	cfg := c.cfg.Load()
+	return receive.SubmoduleSettings{
+		Hosts: cfg.Submodules.Hosts, Timeout: cfg.Submodules.Timeout, Limits: packLimits(cfg.Limits), HTTP: http.Client{Transport: http.DefaultTransport},
+		Agent: "corpus-git/" + strings.ReplaceAll(Build().Release, " ", "-"), MayRead: c.mayRead, Home: c.homeOf, Here: c.isHere,
+	}
+}
+
+// mayRead tells whether a pusher may read a repository: a local user may, as everything; a key needs the right that fetching takes.
+func (c *core) mayRead(ctx context.Context, who project.Pusher, name project.Name, repo project.Repo) (bool, error) {
+	want := project.Read
+	if repo == project.PillarRepo {
+		want = project.Configure
+	}
+	id := access.Identity{Name: who.Key, Fingerprint: who.Fingerprint, From: who.From}
+	id.Admin = who.Fingerprint == "" && who.From == "local"
+	return c.access.Can(ctx, id, name, want)
+}
+
+// homeOf is where a project's ssh key is: its user's home; the server's own where projects get no users.
+func (c *core) homeOf(user string) string {
+	if !c.tools.Accounts || c.tools.Host.EUID != 0 {
+		return Environment{Env: c.env}.get("HOME")
+	}
+	u, err := c.tools.Host.Users.User(user)
+	if err != nil || u.UID == 0 {
+		return ""
+	}
+	return u.Home
+}
+
+// isHere tells whether host:port is the SSH server's own address, as it prints it.
+func (c *core) isHere(hostport string) bool {
+	own := c.address()
+	if _, _, err := net.SplitHostPort(own); err != nil {
+		own = net.JoinHostPort(strings.Trim(own, "[]"), "22")
+	}
+	return strings.EqualFold(own, hostport)
+}

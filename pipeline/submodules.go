@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/redact"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// modulesFile says where submodules come from: gitmodules(5).
+const modulesFile = ".gitmodules"
+
+// submodules brings what the commits' gitlinks name, before anything runs, and puts their files in their places in src. What a
+// project wants done about them stands in its configuration, which is read without them first: only what a step needs may lie in one.
+func (p *Pipeline) submodules(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, src *procedures.Sources) error {
+	if src.RemoteLess || d.Trigger == project.TriggerTask {
+		return nil
+	}
+	code, err := hasModules(src.Code)
+	if err != nil {
+		return err
+	}
+	pillar, err := hasModules(src.Pillar)
+	if err != nil || !code && !pillar {
+		return err
+	}
+	prep, err := procedures.PrepareRollback(ctx, tools, d, *src, r.redact)
+	if err != nil {
+		return err
+	}
+	want := project.SubmoduleRequest{
+		Submodules: prep.Cfg.Submodules(), Offline: d.Trigger == project.TriggerRollback, Pusher: d.Pusher,
+		Say: func(line string) { r.log.Append(event.Event{Kind: event.Note, Text: line}) },
+		Hide: func(secrets []string) {
+			for _, s := range secrets {
+				r.redact.Extend([]redact.Secret{{Label: "submodule's URL", Value: s}})
+			}
+		},
+	}
+	if !want.Fetch {
+		return nil
+	}
+	for _, x := range []struct {
+		has    bool
+		repo   project.Repo
+		commit project.Commit
+		tree   *fs.FS
+	}{{code, project.Code, d.Code, &src.Code}, {pillar, project.PillarRepo, d.Pillar, &src.Pillar}} {
+		if !x.has {
+			continue
+		}
+		tree, err := p.cfg.Repos.Submodules(ctx, d.Project, x.repo, x.commit, incomingOf(d, r.in, x.repo), want)
+		if err != nil {
+			return err
+		}
+		if tree != nil {
+			*x.tree = tree
+		}
+	}
+	return nil
+}
+
+func hasModules(tree fs.FS) (bool, error) {
+	if tree == nil {
+		return false, nil
+	}
+	_, err := fs.Stat(tree, modulesFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,362 @@
+package submodule
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/receive/pktline"
+)
+
+// transport is one way to a server's git-upload-pack.
+type transport interface {
+	// open starts the service and gives what it says first.
+	open(ctx context.Context) (*bufio.Reader, error)
+	// request sends one request and gives its answer. Only one may be sent in protocols 0 and 1.
+	request(ctx context.Context, body []byte) (*bufio.Reader, error)
+	// close ends everything. It may be called at any time, by any goroutine, and twice.
+	close()
+}
+
+// ask is what is wanted of a server.
+type ask struct {
+	commit plumbing.Hash
+	// have are commits that are here with their trees, shallow those of them that are here without their parents.
+	have, shallow []plumbing.Hash
+	// all asks for every branch and tag, with history.
+	all bool
+}
+
+// answer is what a server gives.
+type answer struct {
+	pack *bufio.Reader
+	// shallow are commits that come without their parents, unshallow those that have theirs now.
+	shallow, unshallow []plumbing.Hash
+}
+
+// notGivenError says that the server does not hand out the commit by its name.
+type notGivenError struct{ said string }
+
+func (e *notGivenError) Error() string { return "the server does not give the commit: " + e.said }
+
+// errNoRefs says that there is nothing at all.
+var errNoRefs = errors.New("the repository is empty")
+
+// maxAdvertised bounds the lines of an advertisement, and maxAdvertisedBytes their bytes.
+const (
+	maxAdvertised      = 1_000_000
+	maxAdvertisedBytes = 256 << 20
+)
+
+// client speaks the fetching side of git's protocol on one transport. Source: gitprotocol-pack(5), gitprotocol-v2(5).
+type client struct {
+	t     transport
+	agent string
+	caps  map[string]string
+	refs  []remoteRef
+	v2    bool
+}
+
+type remoteRef struct {
+	name string
+	hash plumbing.Hash
+}
+
+// start reads what the server can do and, in protocols 0 and 1, what it has.
+func (c *client) start(ctx context.Context) error {
+	br, err := c.t.open(ctx)
+	if err != nil {
+		return err
+	}
+	r := pktline.NewReader(br, pktline.Limits{Lines: maxAdvertised, Bytes: maxAdvertisedBytes})
+	c.caps = map[string]string{}
+	for first := true; ; first = false {
+		kind, line, err := r.Line()
+		if err != nil {
+			return cut(err)
+		}
+		switch {
+		case kind == pktline.Flush:
+			return nil
+		case kind != pktline.Data:
+			return fmt.Errorf("%w: a %s in an advertisement", pktline.ErrSyntax, kind)
+		case first && line == "version 2":
+			c.v2 = true
+			continue
+		case first && line == "version 1":
+			continue
+		case c.v2:
+			key, value, _ := strings.Cut(line, "=")
+			c.caps[key] = value
+			continue
+		}
+		ref, caps, has := strings.Cut(line, "\x00")
+		if has {
+			for f := range strings.FieldsSeq(caps) {
+				key, value, _ := strings.Cut(f, "=")
+				c.caps[key] = value
+			}
+		}
+		c.ref(ref)
+	}
+}
+
+// ref notes one line of an advertisement or of ls-refs.
+func (c *client) ref(line string) {
+	f := strings.Fields(line)
+	if len(f) < 2 || !plumbing.IsHash(f[0]) || strings.HasSuffix(f[1], "^{}") {
+		return
+	}
+	if h := plumbing.NewHash(f[0]); !h.IsZero() {
+		c.refs = append(c.refs, remoteRef{f[1], h})
+	}
+}
+
+func (c *client) can(key string) bool { _, ok := c.caps[key]; return ok }
+
+// feature tells whether protocol 2's fetch has one.
+func (c *client) feature(name string) bool {
+	for f := range strings.FieldsSeq(c.caps["fetch"]) {
+		if f == name {
+			return true
+		}
+	}
+	return false
+}
+
+// fetch asks and gives the pack, of which nothing was read yet. The error is a *notGivenError where everything may be asked for instead.
+func (c *client) fetch(ctx context.Context, q ask) (*answer, error) {
+	if f, ok := c.caps["object-format"]; ok && f != "sha1" {
+		return nil, fmt.Errorf("its objects are named by %.20s, and sha1 is all that is known here", f)
+	}
+	if c.v2 {
+		return c.fetch2(ctx, q)
+	}
+	return c.fetch0(ctx, q)
+}
+
+// tips are the hashes of branches and tags.
+func (c *client) tips() []plumbing.Hash {
+	var out []plumbing.Hash
+	seen := map[plumbing.Hash]bool{}
+	for _, r := range c.refs {
+		if (strings.HasPrefix(r.name, "refs/heads/") || strings.HasPrefix(r.name, "refs/tags/")) && !seen[r.hash] {
+			seen[r.hash] = true
+			out = append(out, r.hash)
+		}
+	}
+	return out
+}
+
+func (c *client) fetch2(ctx context.Context, q ask) (*answer, error) {
+	wants := []plumbing.Hash{q.commit}
+	if q.all {
+		if err := c.lsRefs(ctx); err != nil {
+			return nil, err
+		}
+		if wants = c.tips(); len(wants) == 0 {
+			return nil, errNoRefs
+		}
+	}
+	var b bytes.Buffer
+	w := pktline.NewWriter(&b)
+	lines := []string{"command=fetch", "agent=" + c.agent, "object-format=sha1", "", "thin-pack", "ofs-delta", "no-progress"}
+	if !q.all && c.feature("shallow") {
+		lines = append(lines, "deepen 1")
+		for _, h := range q.shallow {
+			lines = append(lines, "shallow "+h.String())
+		}
+	}
+	for _, h := range wants {
+		lines = append(lines, "want "+h.String())
+	}
+	for _, h := range q.have {
+		lines = append(lines, "have "+h.String())
+	}
+	if err := send(w, append(lines, "done")); err != nil {
+		return nil, err
+	}
+	br, err := c.t.request(ctx, b.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	r := pktline.NewReader(br, pktline.Limits{})
+	a := &answer{}
+	for {
+		kind, line, err := r.Line()
+		var said *pktline.ErrorLine
+		switch {
+		case errors.As(err, &said):
+			return nil, &notGivenError{said.Text}
+		case err != nil:
+			return nil, cut(err)
+		case kind == pktline.Delim:
+			continue
+		case kind != pktline.Data:
+			return nil, fmt.Errorf("%w: a %s where a pack is due", pktline.ErrSyntax, kind)
+		case line == "packfile":
+			r.Reset(pktline.Limits{})
+			a.pack = bufio.NewReaderSize(pktline.NewDemux(r), 64<<10)
+			return a, nil
+		case line == "acknowledgments", line == "shallow-info", line == "wanted-refs", line == "packfile-uris":
+		default:
+			a.boundary(line)
+		}
+	}
+}
+
+// send writes one request of protocol 2; "" is a delim-pkt.
+func send(w *pktline.Writer, lines []string) error {
+	for _, l := range lines {
+		var err error
+		if l == "" {
+			err = w.Delim()
+		} else {
+			err = w.Linef("%s", l)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// boundary notes a line of shallow-info.
+func (a *answer) boundary(line string) {
+	key, value, _ := strings.Cut(line, " ")
+	if !plumbing.IsHash(value) {
+		return
+	}
+	switch key {
+	case "shallow":
+		a.shallow = append(a.shallow, plumbing.NewHash(value))
+	case "unshallow":
+		a.unshallow = append(a.unshallow, plumbing.NewHash(value))
+	}
+}
+
+func (c *client) lsRefs(ctx context.Context) error {
+	var b bytes.Buffer
+	err := send(pktline.NewWriter(&b), []string{"command=ls-refs", "agent=" + c.agent, "object-format=sha1", "", "ref-prefix refs/heads/", "ref-prefix refs/tags/"})
+	if err != nil {
+		return err
+	}
+	br, err := c.t.request(ctx, b.Bytes())
+	if err != nil {
+		return err
+	}
+	r := pktline.NewReader(br, pktline.Limits{Lines: maxAdvertised, Bytes: maxAdvertisedBytes})
+	for {
+		kind, line, err := r.Line()
+		if err != nil {
+			return cut(err)
+		}
+		if kind != pktline.Data {
+			return nil
+		}
+		c.ref(line)
+	}
+}
+
+// fetch0 is fetch in protocols 0 and 1. Without multi_ack the server answers the haves with one line: the first that it has, or none.
+func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
+	wants := []plumbing.Hash{q.commit}
+	if q.all {
+		if wants = c.tips(); len(wants) == 0 {
+			return nil, errNoRefs
+		}
+	} else if !c.can("allow-reachable-sha1-in-want") && !c.can("allow-any-sha1-in-want") {
+		tip := false
+		for _, r := range c.refs {
+			tip = tip || r.hash == q.commit
+		}
+		if !tip {
+			return nil, &notGivenError{"no ref of it points there"}
+		}
+	}
+	band := ""
+	for _, b := range []string{"side-band-64k", "side-band"} {
+		if c.can(b) && band == "" {
+			band = b
+		}
+	}
+	caps := band + " agent=" + c.agent
+	for _, k := range []string{"ofs-delta", "thin-pack", "no-progress", "shallow"} {
+		if c.can(k) {
+			caps += " " + k
+		}
+	}
+	deepen := !q.all && c.can("shallow")
+	var b bytes.Buffer
+	w := pktline.NewWriter(&b)
+	var errs []error
+	line := func(format string, args ...any) { errs = append(errs, w.Linef(format, args...)) }
+	for i, h := range wants {
+		if i == 0 {
+			line("want %s %s", h, strings.TrimSpace(caps))
+		} else {
+			line("want %s", h)
+		}
+	}
+	if deepen {
+		for _, h := range q.shallow {
+			line("shallow %s", h)
+		}
+		line("deepen 1")
+	}
+	errs = append(errs, w.Flush())
+	for _, h := range q.have {
+		line("have %s", h)
+	}
+	line("done")
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	br, err := c.t.request(ctx, b.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	r := pktline.NewReader(br, pktline.Limits{Lines: maxAdvertised, Bytes: maxAdvertisedBytes})
+	a := &answer{}
+	for {
+		kind, line, err := r.Line()
+		var said *pktline.ErrorLine
+		switch {
+		case errors.As(err, &said):
+			return nil, &notGivenError{said.Text}
+		case err != nil:
+			return nil, cut(err)
+		case kind == pktline.Flush && deepen:
+			deepen = false
+			continue
+		case kind != pktline.Data:
+			return nil, fmt.Errorf("%w: a %s where an ACK or NAK is due", pktline.ErrSyntax, kind)
+		case line == "NAK" || strings.HasPrefix(line, "ACK "):
+			a.pack = bufio.NewReaderSize(r.Raw(), 64<<10)
+			if band != "" {
+				r.Reset(pktline.Limits{})
+				a.pack = bufio.NewReaderSize(pktline.NewDemux(r), 64<<10)
+			}
+			return a, nil
+		default:
+			a.boundary(line)
+		}
+	}
+}
+
+// cut says what an early end means.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errHungUp
+	}
+	return err
+}
+
+// errHungUp is the end of a connection in the middle.
+var errHungUp = errors.New("the server ended the connection")

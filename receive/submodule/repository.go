@@ -1,0 +1,231 @@
+package submodule
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/vfs"
+	"corpus-git/receive/pack"
+	"corpus-git/receive/refs"
+	"corpus-git/receive/store"
+)
+
+// commitRefs begins the refs that say which commits are here with all of their trees.
+const commitRefs = "refs/corpus/commits/"
+
+// shallowFile names the commits that are here without their parents: gitrepository-layout(5).
+const shallowFile = "shallow"
+
+// maxHave is how many commits a server is told that we have.
+const maxHave = 32
+
+// repositoryConfig keeps other gits from throwing away what only our own refs name.
+const repositoryConfig = `[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = true
+[transfer]
+	hideRefs = refs/corpus
+[gc]
+	auto = 0
+`
+
+// repository is the bare repository of one address.
+type repository struct {
+	dir  string
+	db   *store.DB
+	refs *refs.Store
+}
+
+// openRepository opens one that exists; nil where it does not. sweep removes what a crash left: its caller is the only one who fetches.
+func openRepository(dir string, sweep bool, now func() time.Time) (*repository, error) {
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	r := &repository{dir: dir, refs: &refs.Store{Dir: dir}}
+	o := store.Options{Now: now}
+	if sweep {
+		o.StaleAfter = -1
+		if _, err := r.refs.SweepLocks(); err != nil {
+			return nil, err
+		}
+		if err := vfs.SweepTemps(vfs.OS{}, dir); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	r.db, err = store.Open(dir, o)
+	return r, err
+}
+
+// makeRepository makes the repository at dir, whose folder's mode is that of the folder of repositories, and opens it.
+func makeRepository(dir string, mode uint32, now func() time.Time) (*repository, error) {
+	f := vfs.OS{}
+	if err := f.Mkdir(filepath.Dir(dir), mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := f.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := store.Init(dir); err != nil {
+		return nil, err
+	}
+	if err := vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(repositoryConfig), 0o644); err != nil {
+		return nil, err
+	}
+	return openRepository(dir, true, now)
+}
+
+// has tells whether the commit is here with all of its tree.
+func (r *repository) has(commit plumbing.Hash) (bool, error) {
+	h, err := r.refs.Get(commitRefs + commit.String())
+	return err == nil && h == commit, err
+}
+
+// commits are those that are here.
+func (r *repository) commits() ([]plumbing.Hash, error) {
+	list, err := r.refs.List(commitRefs)
+	var out []plumbing.Hash
+	for _, x := range list {
+		if !x.Hash.IsZero() {
+			out = append(out, x.Hash)
+		}
+	}
+	return out, err
+}
+
+// shallow are the commits that are here without their parents.
+func (r *repository) shallow() ([]plumbing.Hash, error) {
+	b, err := os.ReadFile(filepath.Join(r.dir, shallowFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out []plumbing.Hash
+	for f := range bytes.FieldsSeq(b) {
+		if plumbing.IsHash(string(f)) {
+			out = append(out, plumbing.NewHash(string(f)))
+		}
+	}
+	return out, err
+}
+
+func (r *repository) setShallow(list []plumbing.Hash) error {
+	if len(list) == 0 {
+		if err := os.Remove(filepath.Join(r.dir, shallowFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	var b strings.Builder
+	for _, h := range list {
+		b.WriteString(h.String() + "\n")
+	}
+	return vfs.WriteFileAtomic(vfs.OS{}, filepath.Join(r.dir, shallowFile), []byte(b.String()), 0o644)
+}
+
+// errNoCommit says that all that a server has was fetched, and the commit is not in it.
+var errNoCommit = errors.New("the repository there does not have this commit, or no branch or tag leads to it")
+
+// bring fetches a commit: alone where the server gives it, else with everything. It is here, durably, when bring returns.
+func (r *repository) bring(ctx context.Context, commit plumbing.Hash, dial func(context.Context) (transport, error), limits pack.Limits, id, agent string) error {
+	have, err := r.commits()
+	if err != nil {
+		return err
+	}
+	shallow, err := r.shallow()
+	if err != nil {
+		return err
+	}
+	q := ask{commit: commit, have: have[:min(len(have), maxHave)], shallow: shallow}
+	err = r.take(ctx, q, dial, limits, id, agent)
+	var not *notGivenError
+	if errors.As(err, &not) {
+		q = ask{commit: commit, all: true}
+		if len(shallow) == 0 {
+			q.have = have[:min(len(have), maxHave)]
+		}
+		err = r.take(ctx, q, dial, limits, id, agent)
+	}
+	return err
+}
+
+// take is one attempt of bring.
+func (r *repository) take(ctx context.Context, q ask, dial func(context.Context) (transport, error), limits pack.Limits, id, agent string) (err error) {
+	t, err := dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	// A server that says nothing more is left at the deadline.
+	stop := context.AfterFunc(ctx, t.close)
+	defer stop()
+	c := &client{t: t, agent: agent}
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	a, err := c.fetch(ctx, q)
+	if err != nil {
+		return err
+	}
+	in, err := r.db.NewQuarantine(id)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Discard()) }()
+	if _, err := in.Ingest(ctx, a.pack, store.IngestOptions{Limits: limits}); err != nil {
+		return fmt.Errorf("what the server sent: %w", err)
+	}
+	have, err := r.commits()
+	if err != nil {
+		return err
+	}
+	typ, _, err := in.Header(q.commit)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return errNoCommit
+	case err != nil:
+		return err
+	case typ != plumbing.CommitObject:
+		return fmt.Errorf("%s is a %s there, and no commit", q.commit.String()[:7], typ)
+	}
+	old, err := r.shallow()
+	if err != nil {
+		return err
+	}
+	roots := slices.DeleteFunc(append(slices.Clone(old), a.shallow...), func(h plumbing.Hash) bool { return slices.Contains(a.unshallow, h) })
+	if q.all && len(q.have) == 0 {
+		roots = nil // all of history came
+	}
+	slices.SortFunc(roots, func(x, y plumbing.Hash) int { return bytes.Compare(x[:], y[:]) })
+	roots = slices.Compact(roots)
+	if err := in.Connected(ctx, store.Connect{Tips: []plumbing.Hash{q.commit}, Refs: have, Cut: roots}); err != nil {
+		return fmt.Errorf("what the server sent is not complete: %w", err)
+	}
+	// The boundary goes first: a commit without parents that is not in it would be a broken one.
+	if !slices.Equal(roots, old) && len(roots) > 0 {
+		if err := r.setShallow(roots); err != nil {
+			return err
+		}
+	}
+	if err := in.Migrate(); err != nil {
+		return err
+	}
+	if len(roots) == 0 && len(old) > 0 {
+		if err := r.setShallow(nil); err != nil {
+			return err
+		}
+	}
+	return r.refs.CompareAndSwap(commitRefs+q.commit.String(), plumbing.ZeroHash, q.commit)
+}

@@ -1,0 +1,475 @@
+package submodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/fault"
+	"corpus-git/receive/fsck"
+	"corpus-git/receive/pack"
+	"corpus-git/receive/store"
+	"corpus-git/receive/worktree"
+)
+
+// Project is a repository of this server as the source of a submodule.
+type Project struct {
+	// Address is its own, the same for every way to write it.
+	Address Address
+	// Bases are the addresses that relative URLs in it may lead from.
+	Bases []Address
+	// Serve is its git-upload-pack.
+	Serve Serve
+	// Close ends its use.
+	Close func()
+}
+
+// Resolver finds the submodules of a commit. Its fields are set before use.
+type Resolver struct {
+	// Dir is the folder of the repositories of submodules; it is made with Mode if it is missing. Required.
+	Dir  string
+	Mode uint32
+	// Bases are the addresses that relative URLs of the commit may lead from; the first that leads somewhere counts. Required unless Offline.
+	Bases []Address
+	// Offline fetches nothing, and looks at no URL: what is not here is left out. It needs Dir alone.
+	Offline bool
+	// Local opens a repository of this server by its path; the error is fault.Refused where there is none, or the pusher may not read it. nil has none.
+	Local func(ctx context.Context, path string) (*Project, error)
+	// Here tells whether host:port is this server's own SSH address. nil knows none.
+	Here func(hostport string) bool
+	// Home is the folder whose .ssh has the key and the known hosts for ssh; "" has none.
+	Home string
+	// Hosts are those that may be asked; empty allows all.
+	Hosts []string
+	// Timeout bounds the fetch of one submodule. Default 10 minutes.
+	Timeout time.Duration
+	// Limits bound each pack. MaxFiles bounds the files of a commit and all its submodules; default 1,048,576.
+	Limits   pack.Limits
+	MaxFiles int
+	// HTTP asks web servers; its CheckRedirect is replaced.
+	HTTP http.Client
+	// Agent is our name and version.
+	Agent string
+	// ID names quarantines.
+	ID func() string
+	// Say gets a line before each fetch. Hide gets what must not be shown. Both may be nil.
+	Say  func(line string)
+	Hide func(secrets []string)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+const (
+	// maxNesting bounds submodules in submodules.
+	maxNesting = 10
+	// maxModulesAll bounds the submodules of a commit, with theirs.
+	maxModulesAll  = 1000
+	defaultTimeout = 10 * time.Minute
+	defaultFiles   = 1 << 20
+)
+
+// Set is what Resolve found.
+type Set struct {
+	// Modules are the commit's submodules that are here, in the order of their paths.
+	Modules []worktree.Module
+	open    map[string]*repository
+}
+
+// Find opens the repository in dir (see Resolver.Dir) that has a commit; ok is false where none has. The caller calls end.
+func Find(ctx context.Context, dir string, commit plumbing.Hash) (objs worktree.Objects, end func() error, ok bool, err error) {
+	w := &walker{Resolver: &Resolver{Dir: dir, Offline: true}, ctx: ctx, set: &Set{open: map[string]*repository{}}}
+	g, err := w.find(commit)
+	if err != nil || g == nil {
+		return nil, nil, false, errors.Join(err, w.set.Close())
+	}
+	return g.db, w.set.Close, true, nil
+}
+
+// Close closes the repositories of the submodules.
+func (s *Set) Close() error {
+	var errs []error
+	for _, r := range s.open {
+		errs = append(errs, r.db.Close())
+	}
+	s.open = nil
+	return errors.Join(errs...)
+}
+
+// Resolve finds the submodules that a commit's gitlinks name, and theirs, and fetches those that are not here. A gitlink without an entry
+// in .gitmodules, or with update = none, is left out: its folder stays empty. The error says which submodule it is about, and why
+// the commit cannot be had: fault.Busy where trying again may help, else fault.Refused. The caller closes the Set, of an error too none.
+func (r *Resolver) Resolve(ctx context.Context, objs worktree.Objects, commit plumbing.Hash) (*Set, error) {
+	w := &walker{Resolver: r, ctx: ctx, set: &Set{open: map[string]*repository{}}}
+	list, err := w.modules(objs, commit, "", r.Bases, nil)
+	if err != nil {
+		return nil, errors.Join(err, w.set.Close())
+	}
+	w.set.Modules = list
+	return w.set, nil
+}
+
+// walker is one Resolve.
+type walker struct {
+	*Resolver
+	ctx   context.Context
+	set   *Set
+	count int
+	files int64
+	names []string // of the folders in Dir
+}
+
+// link is one gitlink on the way from the top.
+type link struct {
+	repo   string
+	commit plumbing.Hash
+}
+
+// modules finds the submodules of one commit, which lies at prefix (with its slash).
+func (w *walker) modules(objs worktree.Objects, commit plumbing.Hash, prefix string, bases []Address, above []link) ([]worktree.Module, error) {
+	data, err := worktree.File(objs, commit, File)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	entries, err := Parse(data)
+	if err == nil {
+		err = fsck.Modules(plumbing.ZeroHash, int64(len(data)), data)
+	}
+	if err != nil {
+		if w.Offline {
+			return nil, nil
+		}
+		return nil, fault.New(fault.Refused, "", "%s%w", prefix, err).WithHint("mend the file and push again; %s", emptyHint)
+	}
+	slices.SortFunc(entries, func(a, b Module) int { return strings.Compare(a.Path, b.Path) })
+	var out []worktree.Module
+	for _, e := range entries {
+		h, err := worktree.Gitlink(objs, commit, e.Path)
+		if err != nil {
+			return nil, err
+		}
+		if h.IsZero() || e.None {
+			continue
+		}
+		m, ok, err := w.module(e, h, prefix, bases, above)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+const emptyHint = "or set  submodules: empty  in the project's configuration: submodules are then empty folders"
+
+// fail says which submodule an error is about.
+func (w *walker) fail(at string, h plumbing.Hash, from string, err error) error {
+	if cause := context.Cause(w.ctx); cause != nil {
+		return cause
+	}
+	kind := fault.KindOf(err)
+	var bad *fsck.Error
+	var limit *pack.LimitError
+	hint := fault.HintOf(err)
+	switch {
+	case kind != fault.Internal:
+	case errors.As(err, &bad), errors.As(err, &limit), errors.Is(err, pack.ErrCorrupt):
+		kind = fault.Refused
+	case errors.Is(err, errNoCommit), errors.Is(err, errNoRefs):
+		kind, hint = fault.Refused, "push that commit to the submodule's own repository first"
+	default:
+		kind = fault.Busy
+		if hint = "look whether the server can reach that address, and push again"; errors.Is(err, context.DeadlineExceeded) {
+			hint = "an administrator can raise  submodules.timeout  in the server's configuration; push again"
+		}
+	}
+	if hint != "" {
+		hint += "; "
+	}
+	return fault.New(kind, "", "submodule %s (commit %s%s): %w", printable(at), h.String()[:7], from, err).WithHint("%s%s", hint, emptyHint)
+}
+
+// module finds one submodule and what is in it. ok is false where it is not here and nothing may be fetched.
+func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Address, above []link) (m worktree.Module, ok bool, err error) {
+	at := prefix + e.Path
+	var from []Address
+	shown := ""
+	if !w.Offline {
+		if from, err = w.addresses(e, bases); err != nil {
+			return m, false, w.fail(at, h, "", err)
+		}
+		shown = " of " + from[0].String()
+	}
+	if len(above) >= maxNesting {
+		return m, false, w.fail(at, h, shown, fault.New(fault.Refused, "", "more than %d submodules inside each other", maxNesting))
+	}
+	if w.count++; w.count > maxModulesAll {
+		return m, false, w.fail(at, h, shown, fault.New(fault.Refused, "", "the commit has more than %d submodules", maxModulesAll))
+	}
+	for _, a := range from {
+		if s := a.Secrets(); len(s) > 0 && w.Hide != nil {
+			w.Hide(s)
+		}
+	}
+	g, err := w.find(h)
+	var used []Address
+	for _, a := range from {
+		used = append(used, w.basesOf(a)...)
+	}
+	if err == nil && g == nil && !w.Offline {
+		g, used, err = w.bring(at, from, h)
+	}
+	if err != nil {
+		return m, false, w.fail(at, h, shown, err)
+	}
+	if g == nil {
+		return m, false, nil
+	}
+	if slices.Contains(above, link{g.dir, h}) {
+		return m, false, w.fail(at, h, shown, fault.New(fault.Refused, "", "it is a submodule of itself"))
+	}
+	if !w.Offline {
+		if err := w.fits(g.db, h, at); err != nil {
+			return m, false, w.fail(at, h, shown, err)
+		}
+	}
+	m = worktree.Module{Path: e.Path, Name: e.Name, Commit: h, Objects: g.db, Repo: g.dir}
+	m.Modules, err = w.modules(g.db, h, at+"/", used, append(slices.Clone(above), link{g.dir, h}))
+	return m, err == nil, err
+}
+
+// fits adds a submodule's files to those of the commit.
+func (w *walker) fits(objs worktree.Objects, h plumbing.Hash, at string) error {
+	limit := w.MaxFiles
+	if limit <= 0 {
+		limit = defaultFiles
+	}
+	n, err := worktree.Files(w.ctx, objs, h, len(at)+1, limit)
+	if w.files += n; err == nil && w.files > int64(limit) {
+		err = fault.New(fault.Refused, "", "its submodules have more than %d files and folders together", limit).
+			WithHint("an administrator can raise  limits.max_files  in the server's configuration")
+	}
+	return err
+}
+
+// addresses are where an entry's URL may lead, in the order in which to look.
+func (w *walker) addresses(e Module, bases []Address) ([]Address, error) {
+	a, err := ParseAddress(e.URL)
+	if err != nil {
+		return nil, err
+	}
+	if a.Kind != Relative {
+		if a.Kind == SSH && w.Here != nil && w.Here(a.HostPort()) {
+			return []Address{LocalAddress("/" + strings.TrimPrefix(a.path, "/"))}, nil
+		}
+		return []Address{a}, nil
+	}
+	var out []Address
+	for _, b := range bases {
+		to, jerr := b.Join(a)
+		if jerr == nil && !slices.ContainsFunc(out, func(o Address) bool { return o.key() == to.key() }) {
+			out = append(out, to)
+		} else if err == nil {
+			err = jerr
+		}
+	}
+	if len(out) == 0 {
+		return nil, err
+	}
+	return out, nil
+}
+
+// repository opens the repository in a folder, once; nil where there is none.
+func (w *walker) repository(dir string) (*repository, error) {
+	if g, ok := w.set.open[dir]; ok {
+		return g, nil
+	}
+	g, err := openRepository(dir, !w.Offline, w.Now)
+	if err == nil && g != nil {
+		w.set.open[dir] = g
+	}
+	return g, err
+}
+
+// find looks for a commit that was fetched before, from wherever; g is nil where there is none.
+func (w *walker) find(h plumbing.Hash) (*repository, error) {
+	if w.names == nil {
+		list, err := os.ReadDir(w.Dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		w.names = []string{}
+		for _, e := range list {
+			w.names = append(w.names, e.Name())
+		}
+	}
+	for _, name := range w.names {
+		// A look at the file tells most of them from the one; refs of this kind are never packed.
+		dir := filepath.Join(w.Dir, name)
+		if _, err := os.Lstat(filepath.Join(dir, commitRefs+h.String())); err != nil {
+			continue
+		}
+		g, err := w.repository(dir)
+		if err != nil {
+			return nil, err
+		}
+		if g == nil {
+			continue
+		}
+		if ok, err := g.has(h); ok || err != nil {
+			return g, err
+		}
+	}
+	return nil, nil
+}
+
+// basesOf is where relative URLs in the repository of an address lead from.
+func (w *walker) basesOf(a Address) []Address {
+	if a.Kind != Local {
+		return []Address{a}
+	}
+	return LocalBases(a.path)
+}
+
+// LocalBases are the addresses of a repository of this server in the forms that its clients may use: NAME/project.git and NAME.git.
+func LocalBases(p string) []Address {
+	p = "/" + strings.Trim(p, "/")
+	out := []Address{LocalAddress(p)}
+	if up := path.Dir(p); up != "/" && up != "." {
+		out = append(out, LocalAddress(up+".git"))
+	}
+	return out
+}
+
+// bring fetches a commit from the first of the addresses that leads to a repository.
+func (w *walker) bring(at string, from []Address, h plumbing.Hash) (*repository, []Address, error) {
+	var first error
+	for _, a := range from {
+		dial, bases, end, err := w.dialer(a)
+		if err == nil {
+			g, err := w.fetch(at, a, h, dial)
+			end()
+			return g, bases, err
+		}
+		if first == nil {
+			first = err
+		}
+		if fault.KindOf(err) != fault.Refused {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, first
+}
+
+// dialer says how to reach an address. end is called when nothing is fetched from it any more.
+func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error), bases []Address, end func(), err error) {
+	if a.Kind == Local {
+		none := fault.New(fault.Refused, "", "its relative URL leads to nothing on this server").
+			WithHint("a relative URL leads from the project's place on this server; where another server is meant, set  submodules_base  in the project's configuration to the project's address there")
+		if w.Local == nil {
+			return nil, nil, nil, none
+		}
+		p, err := w.Local(w.ctx, a.path)
+		if err != nil {
+			if fault.KindOf(err) == fault.Usage {
+				err = none
+			}
+			return nil, nil, nil, err
+		}
+		return func(ctx context.Context) (transport, error) { return pipeTo(ctx, p.Serve), nil }, w.basesOf(a), p.Close, nil
+	}
+	if err := w.allowed(a.Host()); err != nil {
+		return nil, nil, nil, err
+	}
+	dial = func(ctx context.Context) (transport, error) {
+		switch a.Kind {
+		case HTTP:
+			return newWeb(w.HTTP, a, w.Agent, w.allowed), nil
+		case SSH:
+			return dialSSH(ctx, a, w.Home)
+		default:
+			return dialGit(ctx, a)
+		}
+	}
+	return dial, []Address{a}, func() {}, nil
+}
+
+// allowed tells whether a host may be asked.
+func (w *walker) allowed(host string) error {
+	for _, h := range w.Hosts {
+		if strings.EqualFold(h, host) || strings.HasPrefix(h, "*.") && strings.HasSuffix(strings.ToLower(host), strings.ToLower(h[1:])) {
+			return nil
+		}
+	}
+	if len(w.Hosts) == 0 {
+		return nil
+	}
+	return fault.New(fault.Refused, "", "this server fetches no submodules from %s", printable(host)).
+		WithHint("an administrator can add it to  submodules.hosts  in the server's configuration")
+}
+
+// fetch brings a commit from an address into its repository.
+func (w *walker) fetch(at string, a Address, h plumbing.Hash, dial func(context.Context) (transport, error)) (*repository, error) {
+	dir := filepath.Join(w.Dir, a.key())
+	g, err := w.repository(dir)
+	if err == nil && g == nil {
+		if g, err = makeRepository(dir, w.Mode, w.Now); err == nil {
+			w.set.open[dir] = g
+			w.names = append(w.names, a.key())
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.Say != nil {
+		w.Say(fmt.Sprintf("submodule %s: fetching %s (%s)", printable(at), a, h.String()[:7]))
+	}
+	timeout := w.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, timeout)
+	defer cancel()
+	err = g.bring(ctx, h, dial, w.Limits, w.ID(), w.Agent)
+	if err != nil && ctx.Err() != nil && w.ctx.Err() == nil {
+		err = fmt.Errorf("it did not come within %s: %w", timeout, context.DeadlineExceeded)
+	}
+	return g, w.plain(err, a)
+}
+
+// plain keeps what a server or a library says of an address from showing its secrets.
+func (w *walker) plain(err error, a Address) error {
+	var fe *fault.Error
+	var limit *pack.LimitError
+	var bad *fsck.Error
+	switch {
+	case err == nil, errors.As(err, &fe), errors.As(err, &limit), errors.As(err, &bad), errors.Is(err, pack.ErrCorrupt),
+		errors.Is(err, errNoCommit), errors.Is(err, errNoRefs), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	var missing *store.MissingError
+	if errors.As(err, &missing) {
+		return fault.New(fault.Refused, "", "%w", err)
+	}
+	text := err.Error()
+	for _, s := range a.Secrets() {
+		text = strings.ReplaceAll(text, s, "…")
+	}
+	var ne net.Error
+	if errors.As(err, &ne) && ne.Timeout() {
+		text = "it does not answer: " + text
+	}
+	return errors.New(printable(text))
+}

@@ -1,0 +1,207 @@
+package submodule
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"corpus-git/internal/fault"
+	"corpus-git/receive/pktline"
+)
+
+// systemHosts is where a machine's administrator names the keys of hosts: ssh(1), FILES.
+const systemHosts = "/etc/ssh/ssh_known_hosts"
+
+// keyNames are the files of keys in ~/.ssh, in ssh's own order.
+func keyNames() []string { return []string{"id_rsa", "id_ecdsa", "id_ed25519"} }
+
+// dialSSH opens git-upload-pack by ssh, with the keys and the known hosts of the folder home. Nothing is asked and no unknown host is trusted.
+func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
+	keys, err := signers(home)
+	if err != nil {
+		return nil, err
+	}
+	hosts, algorithms, err := knownKeys(a, home)
+	if err != nil {
+		return nil, err
+	}
+	user := a.user.Username()
+	if user == "" {
+		user = "git"
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.HostPort())
+	if err != nil {
+		return nil, err
+	}
+	// The deadline of the whole fetch counts for the greeting too.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	c, chans, reqs, err := ssh.NewClientConn(conn, a.HostPort(), &ssh.ClientConfig{
+		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(keys...)}, HostKeyCallback: hosts, HostKeyAlgorithms: algorithms, ClientVersion: "SSH-2.0-corpus-git",
+	})
+	if err != nil {
+		stop()
+		_ = conn.Close()
+		return nil, sshError(err, a, home)
+	}
+	client := ssh.NewClient(c, chans, reqs)
+	end := func() {
+		stop()
+		_ = client.Close()
+	}
+	s, err := client.NewSession()
+	if err != nil {
+		end()
+		return nil, err
+	}
+	// A server that takes no variables speaks protocol 0.
+	_ = s.Setenv("GIT_PROTOCOL", "version=2")
+	in, err1 := s.StdinPipe()
+	out, err2 := s.StdoutPipe()
+	said := &firstLine{}
+	s.Stderr = said
+	if err := errors.Join(err1, err2, s.Start("git-upload-pack '"+strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(a.path)+"'")); err != nil {
+		end()
+		return nil, err
+	}
+	return &sshStream{stream: stream{in: in, out: bufio.NewReaderSize(out, pktline.MaxLine), end: end}, said: said}, nil
+}
+
+// sshStream says what the server said on standard error where it said nothing else.
+type sshStream struct {
+	stream
+	said *firstLine
+}
+
+func (s *sshStream) open(ctx context.Context) (*bufio.Reader, error) {
+	r, err := s.stream.open(ctx)
+	if err == nil {
+		if _, perr := r.Peek(1); perr != nil {
+			if text := s.said.text(); text != "" {
+				err = fmt.Errorf("the server says: %s", printable(text))
+			} else {
+				err = cut(perr)
+			}
+		}
+	}
+	return r, err
+}
+
+// firstLine keeps the first line that is written to it.
+type firstLine struct {
+	mu   sync.Mutex
+	line []byte
+	full bool
+}
+
+func (l *firstLine) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range p {
+		if l.full = l.full || b == '\n' && len(l.line) > 0 || len(l.line) > 300; l.full {
+			break
+		}
+		if b != '\n' {
+			l.line = append(l.line, b)
+		}
+	}
+	return len(p), nil
+}
+
+func (l *firstLine) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.line)
+}
+
+func signers(home string) ([]ssh.Signer, error) {
+	none := fault.New(fault.Refused, "", "it is fetched by ssh, and there is no key to log in with")
+	if home == "" {
+		return nil, none.WithHint("the project's user, and its key, are made by its first deployment: deploy once with  submodules: empty , give the key to that server, push again; or use an https:// URL")
+	}
+	dir := filepath.Join(home, ".ssh")
+	var out []ssh.Signer
+	for _, name := range keyNames() {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		k, err := ssh.ParsePrivateKey(b)
+		if err != nil {
+			continue // one with a passphrase: nobody is there to type it
+		}
+		out = append(out, k)
+	}
+	if len(out) == 0 {
+		return nil, none.WithHint("put a key without a passphrase into  %s  and give its public part to that server; or use an https:// URL", filepath.Join(dir, "id_ed25519"))
+	}
+	return out, nil
+}
+
+// knownKeys checks host keys against the known hosts; an unknown host is told at once, a known one is asked for a key that is known.
+func knownKeys(a Address, home string) (ssh.HostKeyCallback, []string, error) {
+	var files []string
+	for _, f := range []string{filepath.Join(home, ".ssh", "known_hosts"), systemHosts} {
+		if _, err := os.Stat(f); err == nil {
+			files = append(files, f)
+		}
+	}
+	check, err := knownhosts.New(files...)
+	if err != nil {
+		return nil, nil, err
+	}
+	// A key that nobody has finds out which ones are known.
+	var ke *knownhosts.KeyError
+	if err := check(a.HostPort(), &net.TCPAddr{}, nobody{}); errors.As(err, &ke) && len(ke.Want) > 0 {
+		var algorithms []string
+		for _, k := range ke.Want {
+			if t := k.Key.Type(); t == ssh.KeyAlgoRSA {
+				algorithms = append(algorithms, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+			} else {
+				algorithms = append(algorithms, t)
+			}
+		}
+		return check, algorithms, nil
+	}
+	return nil, nil, unknownHost(a, home)
+}
+
+func unknownHost(a Address, home string) error {
+	host, port, _ := net.SplitHostPort(a.HostPort())
+	return fault.New(fault.Refused, "", "the key of the host %s is not known here", printable(a.HostPort())).
+		WithHint("on the server:  ssh-keyscan -p %s %s >> %s , after comparing it with what that host's owner says", port, printable(host), filepath.Join(home, ".ssh", "known_hosts"))
+}
+
+func sshError(err error, a Address, home string) error {
+	var ke *knownhosts.KeyError
+	switch {
+	case errors.As(err, &ke) && len(ke.Want) > 0:
+		return fault.New(fault.Refused, "", "the host %s has another key than is known here", printable(a.HostPort())).
+			WithHint("somebody may be in between, or the host was made anew: ask its owner, then mend  %s", filepath.Join(home, ".ssh", "known_hosts"))
+	case errors.As(err, &ke):
+		return unknownHost(a, home)
+	case strings.Contains(err.Error(), "unable to authenticate"):
+		return fault.New(fault.Refused, "", "the server does not take our key").
+			WithHint("give it the public key  %s  (read access will do)", filepath.Join(home, ".ssh", "id_ed25519.pub"))
+	}
+	return err
+}
+
+// nobody is a public key that belongs to nobody.
+type nobody struct{}
+
+func (nobody) Type() string                        { return "none" }
+func (nobody) Marshal() []byte                     { return []byte("none") }
+func (nobody) Verify([]byte, *ssh.Signature) error { return errors.New("nobody's key") }

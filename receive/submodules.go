@@ -1,0 +1,248 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/receive/pack"
+	"corpus-git/receive/submodule"
+	"corpus-git/receive/upload"
+	"corpus-git/receive/worktree"
+)
+
+// SubmoduleSettings is what fetching submodules needs to know of the server.
+type SubmoduleSettings struct {
+	// Hosts are those that may be asked, empty for all; Timeout bounds each fetch.
+	Hosts   []string
+	Timeout time.Duration
+	// Limits bound each pack.
+	Limits pack.Limits
+	// HTTP asks web servers.
+	HTTP http.Client
+	// Agent is our name and version.
+	Agent string
+	// MayRead tells whether a pusher may read a repository of this server. nil lets nobody.
+	MayRead func(ctx context.Context, who project.Pusher, name project.Name, repo project.Repo) (bool, error)
+	// Home is the home folder of a system user, where the ssh key for other servers is; "" where there is none. nil has none.
+	Home func(user string) string
+	// Here tells whether host:port is this server's own address. nil knows none.
+	Here func(hostport string) bool
+}
+
+// modulesDir is the folder of the repositories of submodules, and its mode: the pillar's are for its owner alone.
+func (r *Repositories) modulesDir(name project.Name, repo project.Repo) (string, uint32) {
+	p := r.Root.Project(string(name))
+	if repo == project.PillarRepo {
+		return p.PillarModules(), 0o700
+	}
+	return p.Modules(), 0o755
+}
+
+// Submodules finds the submodules of a commit, fetches those that are not here, and gives the commit's files with theirs in their places.
+// It returns nil where the commit says of no submodule where it comes from. Objects of in, which may be nil, are seen. The
+// error names the submodule: fault.Busy where trying again may help, else fault.Refused. What was fetched is durable. The file system
+// is good until ctx ends. One at a time for each project, but for offline ones.
+func (r *Repositories) Submodules(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error) {
+	o, err := r.acquire(name, repo)
+	if err != nil {
+		return nil, err
+	}
+	keep := false
+	defer func() {
+		if !keep {
+			r.release(o)
+		}
+	}()
+	rd, err := o.reader(in)
+	if err != nil {
+		return nil, err
+	}
+	id, _, err := peelCommit(rd, hashOf(c))
+	if err != nil {
+		return nil, err
+	}
+	if text, err := worktree.File(rd, id, submodule.File); err != nil || text == nil {
+		return nil, err
+	}
+	var set SubmoduleSettings
+	if r.Submodule != nil {
+		set = r.Submodule()
+	}
+	dir, mode := r.modulesDir(name, repo)
+	s := &submodule.Resolver{
+		Dir: dir, Mode: mode, Offline: want.Offline || !want.Fetch, Here: set.Here, Hosts: set.Hosts, Timeout: set.Timeout, Limits: set.Limits, MaxFiles: r.MaxFiles,
+		HTTP: set.HTTP, Agent: set.Agent, ID: func() string { return string(project.NewID()) }, Say: want.Say, Hide: want.Hide, Now: r.Now,
+		Local: func(ctx context.Context, path string) (*submodule.Project, error) {
+			return r.local(ctx, path, want.Pusher, set)
+		},
+	}
+	if s.Dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if set.Home != nil {
+		s.Home = set.Home(want.User)
+	}
+	if s.Bases, err = bases(name, repo, want.Base); err != nil {
+		return nil, err
+	}
+	found, err := s.Resolve(ctx, rd, id)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := worktree.TreeWith(ctx, rd, id, "", found.Modules)
+	if err != nil {
+		return nil, errors.Join(err, found.Close())
+	}
+	keep = true
+	context.AfterFunc(ctx, func() {
+		if err := found.Close(); err != nil {
+			r.Log.Warn().Err(err).Str("project", string(name)).Msg("closing the repositories of submodules")
+		}
+		r.release(o)
+	})
+	return tree, nil
+}
+
+// bases is where relative URLs lead from: what the project says, or its own place on this server.
+func bases(name project.Name, repo project.Repo, base string) ([]submodule.Address, error) {
+	if base == "" {
+		return submodule.LocalBases(fmt.Sprintf("/%s/%s.git", name, repo)), nil
+	}
+	a, err := submodule.ParseAddress(base)
+	if err == nil && a.Kind == submodule.Relative {
+		err = errors.New("it is relative itself")
+	}
+	if err != nil {
+		return nil, fault.New(fault.Refused, "", "submodules_base of the project's configuration: %w", err).WithHint("%s", fault.HintOf(err))
+	}
+	return []submodule.Address{a}, nil
+}
+
+// local is a repository of this server as the source of a submodule. Whoever may not read it gets the answer of one that is not there.
+func (r *Repositories) local(ctx context.Context, path string, who project.Pusher, set SubmoduleSettings) (*submodule.Project, error) {
+	name, repo, err := ParsePath(r.Root, path)
+	if err != nil {
+		return nil, err
+	}
+	may := false
+	if set.MayRead != nil {
+		if may, err = set.MayRead(ctx, who, name, repo); err != nil {
+			return nil, err
+		}
+	}
+	there, err := r.Exists(name, repo)
+	if err != nil {
+		return nil, err
+	}
+	if !there || !may {
+		want := project.Read
+		if repo == project.PillarRepo {
+			want = project.Configure
+		}
+		return nil, fault.New(fault.Refused, "", "there is no project %s on this server, or %s may not read its %s.git", name, who.Key, repo).
+			WithHint("an administrator can give the right:  corpus-git access grant %s %s %s", name, who.Key, want)
+	}
+	o, err := r.acquire(name, repo)
+	if err != nil {
+		return nil, err
+	}
+	return &submodule.Project{
+		Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return upload.Serve(ctx, upload.Request{Objects: o.db, Refs: o.refs, Version: 2, Agent: set.Agent}, in, out)
+		},
+		Close: func() { r.release(o) },
+	}, nil
+}
+
+// peelCommit follows tags to a commit.
+func peelCommit(rd worktree.Objects, h plumbing.Hash) (plumbing.Hash, worktree.Facts, error) {
+	f, err := worktree.Describe(rd, h)
+	return f.Commit, f, err
+}
+
+// modules finds what is here of a commit's submodules. The caller closes the set.
+func (o *repository) modules(ctx context.Context, r *Repositories, c project.Commit) (*submodule.Set, error) {
+	id, _, err := peelCommit(o.db, hashOf(c))
+	if err != nil {
+		return nil, err
+	}
+	dir, _ := r.modulesDir(o.key.name, o.key.repo)
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	return (&submodule.Resolver{Dir: dir, Offline: true, Now: r.Now}).Resolve(ctx, o.db, id)
+}
+
+// describeLinks adds what changes in submodules that are here to what changes in a commit.
+func (o *repository) describeLinks(ctx context.Context, r *Repositories, links []worktree.LinkChange, d *project.Description) error {
+	dir, _ := r.modulesDir(o.key.name, o.key.repo)
+	return describeLinks(ctx, dir, links, "", d)
+}
+
+// describeLinks says of each submodule below prefix, which is among the paths already, from which commit to which it goes.
+func describeLinks(ctx context.Context, dir string, links []worktree.LinkChange, prefix string, d *project.Description) error {
+	show := func(h plumbing.Hash) string {
+		if h.IsZero() {
+			return "none"
+		}
+		return h.String()[:7]
+	}
+	for _, l := range links {
+		at := prefix + l.Path
+		for i, p := range d.Paths {
+			if p == at {
+				d.Paths[i] = fmt.Sprintf("%s (submodule, %s to %s)", at, show(l.Old), show(l.New))
+			}
+		}
+		if l.New.IsZero() {
+			continue
+		}
+		objs, end, ok, err := submodule.Find(ctx, dir, l.New)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		inner, err := describeLink(ctx, objs, l, at, d)
+		if err := errors.Join(err, end()); err != nil {
+			return err
+		}
+		if err := describeLinks(ctx, dir, inner, at+"/", d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describeLink adds what changes in one submodule, and gives the changes of its own ones.
+func describeLink(ctx context.Context, objs worktree.Objects, l worktree.LinkChange, at string, d *project.Description) ([]worktree.LinkChange, error) {
+	from := l.Old
+	if ok, err := objs.Has(from); err != nil {
+		return nil, err
+	} else if !ok {
+		from = plumbing.ZeroHash
+	}
+	diff, err := worktree.Diff(ctx, objs, from, l.New, maxPaths)
+	if err != nil {
+		return nil, err
+	}
+	d.Files += diff.Files()
+	d.Bytes += diff.Bytes
+	for _, p := range diff.Paths {
+		if len(d.Paths) < maxPaths {
+			d.Paths = append(d.Paths, at+"/"+p.Path)
+		}
+	}
+	return diff.Links, nil
+}
