@@ -97,6 +97,11 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 	if err != nil {
 		return nil, err
 	}
+	if d.Code != "" && prep.Cfg.RefusesLFS() && !set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy) {
+		if err := p.cfg.Repos.RefuseLFS(ctx, d.Project, project.Code, d.Code, incomingOf(d, r.in, project.Code)); err != nil {
+			return nil, err
+		}
+	}
 	return &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now}, Prepared: prep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,

@@ -31,6 +31,8 @@ type Repos interface {
 	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
 	// Submodules finds and fetches a commit's submodules, and gives its files with theirs in their places; nil where it says of none where it comes from.
 	Submodules(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error)
+	// RefuseLFS is fault.Refused where a file of a commit is a pointer of git-lfs.
+	RefuseLFS(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) error
 	// Checkout brings a published commit into the working copy dir; see project.CheckoutStats. Re-runnable; durable on return.
 	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string, subs project.Submodules) (project.CheckoutStats, error)
 	// Describe compares two commits; old may be "".

@@ -27,6 +27,8 @@ func (b brokenDisk) Checkout(context.Context, project.Name, project.Repo, projec
 
 // What the disk refuses is told with the file, and with what to do.
 func TestReleaseSyncTellsWhatTheDiskSaid(t *testing.T) {
+	cfg, err := project.BuildCfg(t.Context(), project.CfgInputs{Name: "app", Layout: layout.Root("/srv").Project("app"), Retention: project.DefaultRetention()})
+	require.NoError(t, err)
 	for errno, hint := range map[syscall.Errno]string{
 		syscall.ENOSPC: "archives prune", syscall.EDQUOT: "quota", syscall.EROFS: "read-only", syscall.EBUSY: "umount",
 		syscall.EACCES: "as root", syscall.EPERM: "as root", syscall.EIO: "kernel's log",
@@ -34,6 +36,7 @@ func TestReleaseSyncTellsWhatTheDiskSaid(t *testing.T) {
 		env := &procedures.Env{
 			Tools:      &procedures.Tools{Repos: brokenDisk{err: fmt.Errorf("sync: %w", &fs.PathError{Op: "write", Path: "a/b", Err: errno})}},
 			Paths:      layout.Root("/srv").Project("app"),
+			Prepared:   &procedures.Prepared{Cfg: cfg},
 			Deployment: project.Deployment{Project: "app", Code: "0123456789abcdef0123456789abcdef01234567"},
 		}
 		err := procedures.ReleaseSync{}.Run(t.Context(), env)

@@ -10,6 +10,7 @@
 //	upload    the fetch protocol
 //	pktline   framing
 //	pack, store, fsck, refs   objects and refs on disk
+//	submodule fetching the submodules of what was pushed
 //	worktree  checkouts, and commits as file systems
 //
 // It never deploys: what a push asks for goes to a Deployer, and this package

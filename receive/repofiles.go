@@ -139,7 +139,11 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		}
 		req := worktree.Request{Objects: o.db, Repo: abs, Commit: hashOf(c), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now}
 		if subs.Fetch {
-			set, err := o.modules(ctx, r, c)
+			id, _, err := peelCommit(o.db, hashOf(c))
+			if err != nil {
+				return err
+			}
+			set, err := o.modules(ctx, r, o.db, id)
 			if err != nil {
 				return err
 			}

@@ -171,16 +171,13 @@ func peelCommit(rd worktree.Objects, h plumbing.Hash) (plumbing.Hash, worktree.F
 }
 
 // modules finds what is here of a commit's submodules. The caller closes the set.
-func (o *repository) modules(ctx context.Context, r *Repositories, c project.Commit) (*submodule.Set, error) {
-	id, _, err := peelCommit(o.db, hashOf(c))
+func (o *repository) modules(ctx context.Context, r *Repositories, rd worktree.Objects, id plumbing.Hash) (*submodule.Set, error) {
+	dir, _ := r.modulesDir(o.key.name, o.key.repo)
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	dir, _ := r.modulesDir(o.key.name, o.key.repo)
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
-	}
-	return (&submodule.Resolver{Dir: dir, Offline: true, Now: r.Now}).Resolve(ctx, o.db, id)
+	return (&submodule.Resolver{Dir: dir, Offline: true, Now: r.Now}).Resolve(ctx, rd, id)
 }
 
 // describeLinks adds what changes in submodules that are here to what changes in a commit.
@@ -245,4 +242,24 @@ func describeLink(ctx context.Context, objs worktree.Objects, l worktree.LinkCha
 		}
 	}
 	return diff.Links, nil
+}
+
+// RefuseLFS is fault.Refused where a file of a commit, or of its submodules that are here, is a pointer of git-lfs. Objects of in, which may be nil, are seen.
+func (r *Repositories) RefuseLFS(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) error {
+	return r.with(ctx, name, repo, func(o *repository) error {
+		rd, err := o.reader(in)
+		if err != nil {
+			return err
+		}
+		id, _, err := peelCommit(rd, hashOf(c))
+		if err != nil {
+			return err
+		}
+		set, err := o.modules(ctx, r, rd, id)
+		if err != nil {
+			return err
+		}
+		defer set.Close()
+		return worktree.RefuseLFS(ctx, rd, id, set.Modules)
+	})
 }

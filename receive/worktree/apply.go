@@ -48,7 +48,7 @@ type applier struct {
 	workers int
 
 	bytes atomic.Int64
-	lfs   atomic.Int64 // pointer files of git-lfs
+	lfs   pointers     // files of git-lfs that were written
 	names atomic.Int64 // for temporary names
 	notes []string
 }
@@ -267,7 +267,7 @@ func (a *applier) fill(fd int, e *entry, b blob) (int64, error) {
 		return n, err
 	}
 	if isLFS(b.data) {
-		a.lfs.Add(1)
+		a.lfs.add(e.path)
 	}
 	data := b.data
 	if len(data) <= maxConverted {
@@ -320,9 +320,4 @@ func (a *applier) link(dir int, name, tmp string, e *entry, b blob) error {
 	e.st = newStat(&st)
 	a.bytes.Add(int64(len(to)))
 	return nil
-}
-
-// isLFS recognises a git-lfs pointer file (git-lfs, docs/spec.md).
-func isLFS(data []byte) bool {
-	return len(data) < 1024 && strings.HasPrefix(string(data[:min(len(data), 64)]), "version https://git-lfs.github.com/spec/v1")
 }

@@ -27,7 +27,13 @@
 //
 // Honoured, from the commit's own files: text, eol and crlf, with Linux' native LF, so only eol=crlf converts. Not honoured, with a note
 // in Stats: filter (lfs pointers stay pointers), ident, working-tree-encoding. Not looked at: info/attributes and the
-// machine's files, export-ignore. A change of eol rewrites the files it is about. Submodules become empty folders, with a note.
+// machine's files, export-ignore. A change of eol rewrites the files it is about.
+//
+// # Submodules
+//
+// Those of Request.Modules are checked out in their places, each with a folder .git of its own that borrows from its repository, and where history ends
+// (shallow) as there; submodule.<name>.url of the working copy names that repository. Other gitlinks become empty folders, with a note. A submodule that goes is
+// emptied of its tracked files and its .git before anything is written in its place; one that somebody else made there is left alone.
 //
 // Refused: every name that fsck refuses at receipt, unknown modes, names over 255 and paths over 4095 bytes, too many files.
 //

@@ -64,7 +64,7 @@ func TestAttributes(t *testing.T) {
 func TestNotes(t *testing.T) {
 	r := newRepo(t)
 	r.write(".gitattributes", "*.bin filter=lfs diff=lfs -text\n*.c ident\n*.u16 working-tree-encoding=UTF-16\n*.x filter=clean\n")
-	r.write("a.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+	r.write("a.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:"+strings.Repeat("0a", 32)+"\nsize 1\n")
 	r.write("b.c", "$Id$")
 	r.write("c.x", "x")
 	r.write("d.txt", "x")
@@ -75,7 +75,7 @@ func TestNotes(t *testing.T) {
 	st := r.sync(one)
 	all := strings.Join(st.Notes, "\n")
 	require.Contains(t, all, "submodule path not fetched: vendor/lib")
-	require.Contains(t, all, "1 files are kept in git-lfs and are only pointers here: a.bin")
+	require.Contains(t, all, "1 file is a pointer of git-lfs, not its content: a.bin")
 	require.Contains(t, all, "ident, which is not expanded: b.c")
 	require.Contains(t, all, "filter in .gitattributes, which is not run: c.x")
 	require.DirExists(t, filepath.Join(r.dir, "vendor/lib"))

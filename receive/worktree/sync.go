@@ -234,7 +234,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
 	st.LocalChanges, st.Overwritten = newPaths(todo.local), newPaths(todo.overwritten)
 	st.Notes = append(st.Notes, a.notes...)
-	st.Notes = append(st.Notes, notes(req, next.entries, p.newEOL, int(a.lfs.Load()))...)
+	st.Notes = append(st.Notes, notes(req, next.entries, p.newEOL, a.lfs.paths)...)
 	if g.resumed != "" {
 		st.Notes = append(st.Notes, fmt.Sprintf("mended a checkout of %.12s that was interrupted", g.resumed))
 	}
@@ -305,9 +305,10 @@ func sameAttributes(a, b []entry) bool {
 }
 
 // notes says what a person should know of a commit's files.
-func notes(req *Request, entries []entry, a *attributes, pointers int) []string {
+func notes(req *Request, entries []entry, a *attributes, pointers []string) []string {
 	var out []string
-	var subs, ident, encoded, filtered, lfs []string
+	var subs, ident, encoded, filtered []string
+	var lfs []*entry
 	for i := range entries {
 		e := &entries[i]
 		if e.mode == modeGitlink {
@@ -329,7 +330,7 @@ func notes(req *Request, entries []entry, a *attributes, pointers int) []string 
 		switch v := at["filter"]; v {
 		case "", attrUnset, attrSet:
 		case "lfs":
-			lfs = append(lfs, e.path)
+			lfs = append(lfs, e)
 		default:
 			filtered = append(filtered, e.path)
 		}
@@ -342,9 +343,8 @@ func notes(req *Request, entries []entry, a *attributes, pointers int) []string 
 	if len(subs) > 0 {
 		out = append(out, "submodule path not fetched: "+list(subs))
 	}
-	add(lfs, "%d files are kept in git-lfs and are only pointers here: %s")
-	if pointers > 0 && len(lfs) == 0 {
-		out = append(out, fmt.Sprintf("%d files written are git-lfs pointers, not the content", pointers))
+	if n := lfsNote(req.Objects, lfs, pointers); n != "" {
+		out = append(out, n)
 	}
 	add(filtered, "%d files have a filter in .gitattributes, which is not run: %s")
 	add(ident, "%d files have the attribute ident, which is not expanded: %s")
