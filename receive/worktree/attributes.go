@@ -222,10 +222,13 @@ func (a *attributes) of(p string) map[string]string {
 	return out
 }
 
+// converts tells whether the line ends of any file may be changed.
+func (a *attributes) converts() bool { return a != nil && a.anyCRLF }
+
 // eol tells how a path's line ends are written on Linux, where the native end is LF: only eol=crlf changes anything.
 // Source: gitattributes(5), "End-of-line conversion".
 func (a *attributes) eol(p string) eol {
-	if a == nil || !a.anyCRLF {
+	if !a.converts() {
 		return eolNone
 	}
 	at := a.of(p)

@@ -45,7 +45,9 @@ func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want 
 // keep accepts what is on the disk. A missing executable bit is mended, by writing the file anew: it may have other names
 // (hard links). One too many is fixperms' matter, which is why the working copy has core.fileMode off.
 func (p *planner) keep(want *entry, st *unix.Stat_t, at int, old *entry, res *plan) {
-	want.st = newStat(st)
+	if is := newStat(st); want.st != is {
+		want.st, want.at = is, 0
+	}
 	if want.mode == modeExec && st.Mode&0o100 == 0 {
 		res.writes = append(res.writes, at)
 		if old != nil && old.mode == modeExec {

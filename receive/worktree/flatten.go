@@ -37,6 +37,8 @@ type flattener struct {
 type flat struct {
 	entries []entry
 	tree    *cacheTree
+	// shared says that entries are a part of the old list, not to be written to.
+	shared bool
 }
 
 // flatten lists the tree root with up to workers readers. old may be nil. More than limit entries are refused.
@@ -54,7 +56,15 @@ func flatten(ctx context.Context, objs Objects, root plumbing.Hash, old *gitInde
 	if err != nil {
 		return nil, err
 	}
-	return &gitIndex{entries: out.entries, tree: out.tree}, nil
+	next := &gitIndex{entries: out.entries, tree: out.tree}
+	if old != nil {
+		next.raw = old.raw
+	}
+	if out.shared {
+		// What is learnt of the new entries must not change the old ones.
+		next.entries = slices.Clone(out.entries)
+	}
+	return next, nil
 }
 
 // dir lists the tree h at path (with its slash). known are old entries of which those below path are a run; cached is
@@ -70,8 +80,7 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 		lo, hi := under(known, path)
 		known = known[lo:hi]
 		if cached.count >= 0 && cached.oid == h && cached.count == len(known) {
-			// A copy: what is learnt of the new entries must not change the old ones.
-			return flat{entries: slices.Clone(known), tree: cached}, nil
+			return flat{entries: known, tree: cached, shared: true}, nil
 		}
 	}
 	items, err := f.read(h)

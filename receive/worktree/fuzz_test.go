@@ -39,6 +39,10 @@ func FuzzIndex(f *testing.F) {
 		}
 		again, err := parseIndex(x.encode())
 		require.NoError(t, err)
+		for i := range x.entries {
+			require.Equal(t, i+1, int(x.entries[i].was))
+			x.entries[i].at, again.entries[i].at = 0, 0
+		}
 		require.Equal(t, x.entries, again.entries)
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
+	"unsafe"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -43,6 +45,11 @@ type entry struct {
 	st   stat
 	// maybe marks an entry of an interrupted checkout: the file is ours only if it has this content.
 	maybe bool
+	// was is one more than the entry's place in the index that was read; 0 for one that comes from a tree object.
+	was int32
+	// at is where the entry lies in that index, if its bytes there are what encode would write; else 0. Whoever changes
+	// anything else of the entry sets it to 0.
+	at uint32
 }
 
 // cacheTree is a node of the index's TREE extension: count entries below it make up the tree oid; count -1 means unknown.
@@ -69,6 +76,10 @@ func (c *cacheTree) sub(name string) *cacheTree {
 type gitIndex struct {
 	entries []entry
 	tree    *cacheTree
+	// raw is the file that entry.at is about: what is the same is copied from there.
+	raw []byte
+	// sum is the file's checksum.
+	sum plumbing.Hash
 }
 
 const (
@@ -79,16 +90,32 @@ const (
 )
 
 // parseIndex reads versions 2, 3 and 4 (gitformat-index(5)). It verifies the checksum and every path, so that a
-// damaged or forged index is errIndex and never a path outside the tree.
+// damaged or forged index is errIndex and never a path outside the tree. data must not be changed afterwards.
 func parseIndex(data []byte) (*gitIndex, error) {
 	if len(data) < 12+sha1.Size || string(data[:4]) != "DIRC" {
 		return nil, fmt.Errorf("%w: no header", errIndex)
 	}
 	body, sum := data[:len(data)-sha1.Size], data[len(data)-sha1.Size:]
-	// index.skipHash writes zeros: such a file proves nothing.
-	if got := sha1.Sum(body); !bytes.Equal(got[:], sum) {
+	// The checksum takes as long as the entries: both at once. index.skipHash writes zeros: such a file proves nothing.
+	var good bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		got := sha1.Sum(body)
+		good = bytes.Equal(got[:], sum)
+	})
+	x, err := parseBody(data, body)
+	wg.Wait()
+	if !good {
 		return nil, fmt.Errorf("%w: wrong checksum", errIndex)
 	}
+	if err == nil {
+		copy(x.sum[:], sum)
+	}
+	return x, err
+}
+
+// parseBody is parseIndex but for the checksum. data is the whole file, body what the checksum is about.
+func parseBody(data, body []byte) (*gitIndex, error) {
 	version, count := binary.BigEndian.Uint32(body[4:]), int64(binary.BigEndian.Uint32(body[8:]))
 	if version < 2 || version > 4 {
 		return nil, fmt.Errorf("%w: version %d", errIndex, version)
@@ -96,8 +123,9 @@ func parseIndex(data []byte) (*gitIndex, error) {
 	if count > int64(len(body))/entryFixed {
 		return nil, fmt.Errorf("%w: %d entries in %d bytes", errIndex, count, len(body))
 	}
-	x := &gitIndex{entries: make([]entry, 0, count)}
-	text := string(body)
+	x := &gitIndex{entries: make([]entry, 0, count), raw: data}
+	// The paths are parts of data: nobody writes to it any more.
+	text := unsafe.String(unsafe.SliceData(body), len(body))
 	pos, prev, conflict := 12, "", false
 	for range count {
 		e, next, stage, err := parseEntry(body, text, pos, version, prev)
@@ -114,8 +142,9 @@ func parseIndex(data []byte) (*gitIndex, error) {
 			return nil, fmt.Errorf("%w: entry %q", errIndex, e.path)
 		}
 		if conflict = stage != 0; conflict {
-			e.oid, e.st = plumbing.ZeroHash, stat{}
+			e.oid, e.st, e.at = plumbing.ZeroHash, stat{}, 0
 		}
+		e.was = int32(len(x.entries) + 1)
 		x.entries = append(x.entries, e)
 		pos, prev = next, e.path
 	}
@@ -178,6 +207,9 @@ func parseEntry(body []byte, text string, pos int, version uint32, prev string) 
 	}
 	if n := int(flags & flagName); next > len(body) || n != flagName && n != len(e.path) {
 		return cut()
+	}
+	if version != 4 && int(flags) == min(len(e.path), flagName) {
+		e.at = uint32(pos)
 	}
 	return e, next, stage, nil
 }
@@ -302,19 +334,33 @@ func (c *cacheTree) append(b []byte) []byte {
 	return b
 }
 
-// encode writes version 2 with a TREE extension.
+// size is the length of an entry in version 2.
+func (e *entry) size() uint32 { return uint32((entryFixed + len(e.path) + 8) &^ 7) }
+
+// encode writes version 2 with a TREE extension, and sets sum. What the entries share with raw is copied, neighbours at once.
 func (x *gitIndex) encode() []byte {
-	size := 12 + sha1.Size
+	size := 12 + sha1.Size + 4096
 	for i := range x.entries {
-		size += (entryFixed+len(x.entries[i].path)+8)&^7 + 40
+		size += int(x.entries[i].size())
 	}
 	b := make([]byte, 0, size)
 	be := binary.BigEndian
 	b = append(b, "DIRC"...)
 	b = be.AppendUint32(b, 2)
 	b = be.AppendUint32(b, uint32(len(x.entries)))
+	from, to := uint32(0), uint32(0)
 	for i := range x.entries {
 		e := &x.entries[i]
+		if e.at != 0 {
+			if e.at != to {
+				b = append(b, x.raw[from:to]...)
+				from = e.at
+			}
+			to = e.at + e.size()
+			continue
+		}
+		b = append(b, x.raw[from:to]...)
+		from, to = 0, 0
 		start := len(b)
 		for _, v := range [...]uint32{e.st.ctimeSec, e.st.ctimeNsec, e.st.mtimeSec, e.st.mtimeNsec, e.st.dev, e.st.ino, e.mode, e.st.uid, e.st.gid, e.st.size} {
 			b = be.AppendUint32(b, v)
@@ -325,12 +371,13 @@ func (x *gitIndex) encode() []byte {
 		pad := 8 - (len(b)-start)%8
 		b = append(b, "\x00\x00\x00\x00\x00\x00\x00\x00"[:pad]...)
 	}
+	b = append(b, x.raw[from:to]...)
 	if x.tree != nil {
 		at := len(b)
 		b = append(b, "TREE\x00\x00\x00\x00"...)
 		b = x.tree.append(b)
 		be.PutUint32(b[at+4:], uint32(len(b)-at-8))
 	}
-	sum := sha1.Sum(b)
-	return append(b, sum[:]...)
+	x.sum = sha1.Sum(b)
+	return append(b, x.sum[:]...)
 }

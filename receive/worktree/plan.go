@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type plan struct {
 	refreshed   int      // files whose content had to be read, and is right
 	unchanged   int
 	untracked   int
+	counts      []folderCount // the folders that untracked is the sum of
 }
 
 func (p *plan) add(q *plan) {
@@ -43,6 +45,15 @@ func (p *plan) add(q *plan) {
 	p.refreshed += q.refreshed
 	p.unchanged += q.unchanged
 	p.untracked += q.untracked
+	p.counts = append(p.counts, q.counts...)
+}
+
+// untrackedIn adds the untracked names of a folder.
+func (p *plan) untrackedIn(f folderCount) {
+	if f.n > 0 {
+		p.untracked += f.n
+		p.counts = append(p.counts, f)
+	}
 }
 
 func (p *plan) sort() {
@@ -50,6 +61,7 @@ func (p *plan) sort() {
 	for _, l := range [][]string{p.removes, p.obstacles, p.hollow, p.blocked, p.gone, p.litter, p.local, p.overwritten} {
 		sort.Strings(l)
 	}
+	slices.SortFunc(p.counts, func(a, b folderCount) int { return strings.Compare(a.dir, b.dir) })
 }
 
 // planner compares three lists: the old index, the new commit, and what lies on the disk.
@@ -66,6 +78,13 @@ type planner struct {
 	cut    []entry
 	cutEOL *attributes
 
+	// counted is what the last checkout knew of untracked names; nil if nothing is known.
+	counted *counted
+	// settles says that settle looked at every old entry: dirty are the old ones that need a closer look, and fresh the new ones that
+	// are not simply old ones, both in order.
+	settles      bool
+	dirty, fresh []int32
+
 	buffers sync.Pool // of *[]byte, for getdents
 
 	sem chan struct{}
@@ -79,6 +98,9 @@ type planner struct {
 func (p *planner) makePlan(root, workers int) (*plan, error) {
 	p.buffers.New = func() any { b := make([]byte, 16<<10); return &b }
 	p.sem = make(chan struct{}, max(workers-1, 0))
+	if err := p.settle(root, workers); err != nil {
+		return nil, err
+	}
 	var res plan
 	err := p.dir(root, "", span{0, len(p.old), 0, len(p.new)}, &res)
 	p.wg.Wait()
@@ -149,6 +171,11 @@ func (p *planner) dir(fd int, path string, s span, res *plan) error {
 			at = s.nLo
 			s.nLo++
 		}
+		if old != nil && at >= 0 && p.settledFile(s.oLo-1, at) {
+			res.unchanged++
+			known++
+			continue
+		}
 		found, err := p.file(fd, name, cur, old, at, res)
 		if err != nil {
 			return rename(err, cur)
@@ -177,12 +204,19 @@ func (p *planner) count(fd int, path string, known int, res *plan) error {
 			all++
 		}
 	})
-	res.untracked += max(all-known, 0)
+	res.untrackedIn(folderCount{path, all - known})
 	return err
 }
 
 // sub plans the subfolder name, in a goroutine of its own where it is worth one. found tells that the name is there and is a folder.
 func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool, err error) {
+	if p.settled(s) {
+		res.unchanged += s.nHi - s.nLo
+		for _, f := range p.counted.below(path) {
+			res.untrackedIn(f)
+		}
+		return true, nil
+	}
 	child := -1
 	if fd >= 0 {
 		child, err = opendir(fd, name)

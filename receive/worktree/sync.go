@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -194,7 +196,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	if err != nil {
 		return err
 	}
-	p := &planner{ctx: ctx, objs: req.Objects, new: next.entries, written: written}
+	p := &planner{ctx: ctx, objs: req.Objects, new: next.entries, written: written, counted: g.readCounted(old)}
 	if p.newEOL, err = loadAttributes(req.Objects, next.entries); err != nil {
 		return err
 	}
@@ -250,6 +252,15 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	if old == nil || changed || todo.refreshed > 0 || old.tree == nil || old.tree.oid != next.tree.oid || old.tree.count < 0 {
 		if err := g.writeIndex(next); err != nil {
 			return fmt.Errorf("write index: %w", err)
+		}
+		p.counted = nil
+	} else {
+		next.sum = old.sum
+	}
+	// Which folders were read again is worth knowing, too: they need not be the next time.
+	if p.counted == nil || len(p.dirty) > 0 || !slices.Equal(p.counted.list, todo.counts) {
+		if err := g.writeCounted(&counted{list: todo.counts}, next); err != nil {
+			return fmt.Errorf("write %s: %w", countFile, err)
 		}
 	}
 	return g.end()
@@ -382,39 +393,55 @@ func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err er
 	if err != nil || x == nil {
 		return 0, err
 	}
+	inner, err := refreshModules(ctx, root, x, dir)
+	if err != nil {
+		return inner, err
+	}
+	was := g.readCounted(x)
+	racy := (&planner{written: written}).racy
+	var n atomic.Int64
+	l := looker{root: root, entries: x.entries, see: func(i int, now *unix.Stat_t) bool {
+		e := &x.entries[i]
+		if !sameType(e.mode, now.Mode) || racy(&e.st) {
+			return false
+		}
+		is, old := newStat(now), e.st
+		old.ctimeSec, old.ctimeNsec, old.uid, old.gid = is.ctimeSec, is.ctimeNsec, is.uid, is.gid
+		if is == old && is != e.st {
+			e.st, e.at = is, 0
+			n.Add(1)
+		}
+		return is == old
+	}}
+	if _, err := l.look(ctx, 2); err != nil || n.Load() == 0 {
+		return inner, err
+	}
+	for i := range x.entries {
+		if e := &x.entries[i]; racy(&e.st) {
+			// A younger index would hide that such a file may have changed without showing it: git's "smudging".
+			e.st, e.at = stat{}, 0
+		}
+	}
+	if err := g.writeIndex(x); err != nil {
+		return inner, err
+	}
+	if was != nil {
+		err = g.writeCounted(was, x)
+	}
+	return int(n.Load()) + inner, err
+}
+
+// refreshModules is Refresh for the submodules that an index has.
+func refreshModules(ctx context.Context, root int, x *gitIndex, dir string) (refreshed int, err error) {
 	dirs := newFolders(root, 0o755, nil)
 	defer dirs.close()
-	inner := 0 // files of submodules
 	for i := range x.entries {
-		e := &x.entries[i]
-		if i%1024 == 0 && ctx.Err() != nil {
-			return 0, ctx.Err()
-		}
-		if e.mode == modeGitlink {
+		if e := &x.entries[i]; e.mode == modeGitlink {
 			n, err := refreshModule(ctx, dirs, e.path, dir)
-			if inner += n; err != nil {
-				return inner, err
+			if refreshed += n; err != nil {
+				return refreshed, err
 			}
-			continue
-		}
-		slash := strings.LastIndexByte(e.path, '/')
-		fd, err := dirs.get(e.path[:max(slash, 0)], false)
-		if err != nil {
-			continue
-		}
-		now, err := lstatat(fd, e.path[slash+1:])
-		if err != nil || !sameType(e.mode, now.Mode) {
-			continue
-		}
-		is, was := newStat(&now), e.st
-		was.ctimeSec, was.ctimeNsec, was.uid, was.gid = is.ctimeSec, is.ctimeNsec, is.uid, is.gid
-		if is == was && is != e.st && !(&planner{written: written}).racy(&e.st) {
-			e.st = is
-			refreshed++
 		}
 	}
-	if refreshed > 0 {
-		err = g.writeIndex(x)
-	}
-	return refreshed + inner, errors.Join(err, ctx.Err())
+	return refreshed, nil
 }
