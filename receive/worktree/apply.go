@@ -1,14 +1,17 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -20,21 +23,27 @@ import (
 // Owner is who a written file or folder is given to; -1 leaves user or group as they come.
 type Owner struct{ UID, GID int }
 
-// apply gives an open file its exact mode, whatever the umask is, and its owner.
-func (o *Owner) apply(fd int, mode uint32) error {
-	var st unix.Stat_t
+// apply gives an open file its exact mode, whatever the umask is, and its owner. It tells the inode's facts after that.
+func (o *Owner) apply(fd int, mode uint32) (st unix.Stat_t, err error) {
 	if err := unix.Fstat(fd, &st); err != nil {
-		return err
+		return st, err
 	}
-	if o != nil && (o.UID >= 0 && st.Uid != uint32(o.UID) || o.GID >= 0 && st.Gid != uint32(o.GID)) {
+	give := o != nil && (o.UID >= 0 && st.Uid != uint32(o.UID) || o.GID >= 0 && st.Gid != uint32(o.GID))
+	if give {
 		if err := unix.Fchown(fd, o.UID, o.GID); err != nil {
-			return err
+			return st, err
 		}
 	}
-	if st.Mode&0o7777 != mode {
-		return unix.Fchmod(fd, mode)
+	set := st.Mode&0o7777 != mode
+	if set {
+		if err := unix.Fchmod(fd, mode); err != nil {
+			return st, err
+		}
 	}
-	return nil
+	if give || set {
+		err = unix.Fstat(fd, &st)
+	}
+	return st, err
 }
 
 // applier carries out a plan.
@@ -155,28 +164,17 @@ func removeHollow(dir int, name string, depth int) error {
 	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
 
-// write makes every file of the plan, in parallel.
+// write makes every file of the plan, in parallel. The folders are made first, while the objects are looked up: on a first checkout each
+// takes as long as a file.
 func (a *applier) write(p *plan) error {
-	dirs := newFolders(a.root, 0o755, a.owner)
-	defer dirs.close()
-	var hashes []plumbing.Hash
-	var at []int
+	hashes, at := make([]plumbing.Hash, 0, len(p.writes)), make([]int, 0, len(p.writes))
 	for _, i := range p.writes {
-		e := &a.new[i]
-		if err := a.ctx.Err(); err != nil {
-			return err
+		if e := &a.new[i]; e.mode != modeGitlink {
+			hashes, at = append(hashes, e.oid), append(at, i)
 		}
-		up, _ := path.Split(e.path)
-		if e.mode == modeGitlink {
-			up = e.path + "/"
-		}
-		if _, err := dirs.get(strings.TrimSuffix(up, "/"), true); err != nil {
-			return inTheWay(err)
-		}
-		if e.mode == modeGitlink {
-			continue
-		}
-		hashes, at = append(hashes, e.oid), append(at, i)
+	}
+	if len(p.writes) == 0 {
+		return nil
 	}
 	// The same content twice is read twice: the forest hands it to both.
 	cache := make([]*folders, max(a.workers, 1))
@@ -184,15 +182,71 @@ func (a *applier) write(p *plan) error {
 		cache[w] = newFolders(a.root, 0o755, a.owner)
 		defer cache[w].close()
 	}
-	return eachBlob(a.ctx, a.objs, hashes, a.workers, func(w, i int, b blob) error {
+	var made map[string]bool
+	folders := func() (err error) {
+		made, err = a.makeFolders(p, cache)
+		return err
+	}
+	return eachBlob(a.ctx, a.objs, hashes, a.workers, folders, func(w, i int, b blob) error {
 		e := &a.new[at[i]]
-		up, base := path.Split(e.path)
-		dir, err := cache[w].get(strings.TrimSuffix(up, "/"), true)
+		up, base := split(e.path)
+		dir, err := cache[w].get(up, true)
 		if err == nil {
-			err = a.put(dir, base, e, b, dirs.made[strings.TrimSuffix(up, "/")])
+			err = a.put(dir, base, e, b, made[up])
 		}
 		return inTheWay(err)
 	})
+}
+
+// split gives a path's folder, without its slash, and its last name.
+func split(path string) (dir, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// foldersAtOnce is how many folders a goroutine makes at a time.
+const foldersAtOnce = 64
+
+// makeFolders makes the folders of all that is to be written, and tells which were not there.
+func (a *applier) makeFolders(p *plan, dirs []*folders) (map[string]bool, error) {
+	var all []string
+	for _, i := range p.writes {
+		e := &a.new[i]
+		dir, _ := split(e.path)
+		if e.mode == modeGitlink {
+			dir = e.path
+		}
+		if dir != "" && (len(all) == 0 || all[len(all)-1] != dir) {
+			all = append(all, dir)
+		}
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make([]error, len(dirs))
+	for w := range dirs {
+		wg.Go(func() {
+			for errs[w] == nil {
+				lo := int(next.Add(foldersAtOnce)) - foldersAtOnce
+				if lo >= len(all) {
+					return
+				}
+				for _, dir := range all[lo:min(lo+foldersAtOnce, len(all))] {
+					if errs[w] = a.ctx.Err(); errs[w] == nil {
+						_, errs[w] = dirs[w].get(dir, true)
+					}
+					if errs[w] != nil {
+						break
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	made := map[string]bool{}
+	for _, d := range dirs {
+		maps.Copy(made, d.made)
+	}
+	return made, inTheWay(cmp.Or(errs...))
 }
 
 // inTheWay explains errors of a tree that changes under our hands.
@@ -236,19 +290,19 @@ func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err e
 	if err != nil {
 		return err
 	}
-	if err := a.owner.apply(fd, mode); err != nil {
+	st, err := a.owner.apply(fd, mode)
+	if err != nil {
 		return err
 	}
 	if !fresh {
 		if err := retry(func() error { return unix.Renameat(dir, tmp, dir, name) }); err != nil {
 			return &fs.PathError{Op: "rename", Path: name, Err: err}
 		}
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	e.st = newStat(&st)
+	e.st, e.at = newStat(&st), 0
 	if st.Size != size {
 		// Somebody writes to it already: the next checkout looks at the content.
 		e.st = stat{}
@@ -317,7 +371,7 @@ func (a *applier) link(dir int, name, tmp string, e *entry, b blob) error {
 	if err != nil {
 		return rename(err, e.path)
 	}
-	e.st = newStat(&st)
+	e.st, e.at = newStat(&st), 0
 	a.bytes.Add(int64(len(to)))
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -122,6 +120,9 @@ type folders struct {
 	owner *Owner
 	// made has the folders that get made.
 	made map[string]bool
+	// last is the folder that was asked for last: files come folder by folder.
+	last   string
+	lastFD int
 }
 
 const maxOpenFolders = 128
@@ -135,6 +136,7 @@ func (f *folders) close() {
 		_ = unix.Close(fd)
 	}
 	clear(f.open)
+	f.last = ""
 }
 
 // get gives a folder's descriptor, which is f's and good until the next call.
@@ -142,15 +144,23 @@ func (f *folders) get(dir string, create bool) (fd int, err error) {
 	if dir == "" || dir == "." {
 		return f.root, nil
 	}
+	if dir == f.last {
+		return f.lastFD, nil
+	}
 	if fd, ok := f.open[dir]; ok {
+		f.last, f.lastFD = dir, fd
 		return fd, nil
 	}
-	up, name := path.Split(dir)
-	parent, err := f.get(strings.TrimSuffix(up, "/"), create)
+	up, name := split(dir)
+	parent, err := f.get(up, create)
 	if err != nil {
 		return -1, err
 	}
-	fd, err = opendir(parent, name)
+	// There is nothing yet in a folder that was made just now.
+	err = fs.ErrNotExist
+	if !create || !f.made[up] {
+		fd, err = opendir(parent, name)
+	}
 	if create && errors.Is(err, fs.ErrNotExist) {
 		err = retry(func() error { return unix.Mkdirat(parent, name, f.mode) })
 		if err != nil && err != unix.EEXIST {
@@ -159,7 +169,7 @@ func (f *folders) get(dir string, create bool) (fd int, err error) {
 		made := err == nil
 		if fd, err = opendir(parent, name); err == nil && made {
 			f.made[dir] = true
-			if err = f.owner.apply(fd, f.mode); err != nil {
+			if _, err = f.owner.apply(fd, f.mode); err != nil {
 				_ = unix.Close(fd)
 			}
 		}
@@ -171,6 +181,7 @@ func (f *folders) get(dir string, create bool) (fd int, err error) {
 		f.close()
 	}
 	f.open[dir] = fd
+	f.last, f.lastFD = dir, fd
 	return fd, nil
 }
 

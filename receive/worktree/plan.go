@@ -226,12 +226,14 @@ func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool,
 			if s.nLo < s.nHi && !p.tracked(strings.TrimSuffix(path, "/")) {
 				res.obstacles = append(res.obstacles, strings.TrimSuffix(path, "/"))
 				res.overwritten = append(res.overwritten, strings.TrimSuffix(path, "/"))
+				found = true
 			}
 		case errors.Is(err, fs.ErrNotExist):
 		default:
 			return false, rename(err, path)
 		}
 	}
+	found = found || child >= 0
 	if s.size() > 256 {
 		select {
 		case p.sem <- struct{}{}:
@@ -242,13 +244,13 @@ func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool,
 				<-p.sem
 				p.done(&own, err)
 			})
-			return child >= 0, nil
+			return found, nil
 		default:
 		}
 	}
 	err = p.dir(child, path, s, res)
 	closeDir(child)
-	return child >= 0, err
+	return found, err
 }
 
 func closeDir(fd int) {

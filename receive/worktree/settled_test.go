@@ -1,0 +1,324 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// age gives everything in a working copy a time in the past and lets a checkout learn it: what is settled is settled then, however coarse
+// the file system's clock is.
+func (r *repo) age(c plumbing.Hash) {
+	r.t.Helper()
+	past := time.Now().Add(-time.Hour)
+	times := []unix.Timespec{unix.NsecToTimespec(past.UnixNano()), unix.NsecToTimespec(past.UnixNano())}
+	require.NoError(r.t, filepath.WalkDir(r.dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || p == filepath.Join(r.dir, gitDir) {
+			return cmpErr(err, fs.SkipDir)
+		}
+		return unix.UtimesNanoAt(unix.AT_FDCWD, p, times, unix.AT_SYMLINK_NOFOLLOW)
+	}))
+	r.sync(c)
+}
+
+func cmpErr(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// unsettled gives the paths that need a closer look; ok is false where every folder is walked.
+func (r *repo) unsettled() (paths []string, ok bool) {
+	r.t.Helper()
+	root, err := openRoot(r.dir)
+	require.NoError(r.t, err)
+	defer closeDir(root)
+	g, err := openGit(context.Background(), root, &Request{Dir: r.dir})
+	require.NoError(r.t, err)
+	defer g.close()
+	x, written, err := g.index()
+	require.NoError(r.t, err)
+	p := &planner{ctx: context.Background(), old: x.entries, written: written, counted: g.readCounted(x)}
+	require.NoError(r.t, p.settle(root, 2))
+	for _, i := range p.dirty {
+		paths = append(paths, x.entries[i].path)
+	}
+	return paths, p.settles
+}
+
+func TestSettled(t *testing.T) {
+	all := []string{"top", "dir/a", "dir/b", "dir/sub/c", "dir/sub/run", "other/x", "other/deep/er/y"}
+	for name, c := range map[string]struct {
+		change    func(t *testing.T, dir string)
+		unsettled []string
+		local     []string
+		over      []string
+		untracked int
+	}{
+		"nothing": {change: func(*testing.T, string) {}},
+		"edited, of the same size and time": {
+			change: func(t *testing.T, dir string) {
+				fi, err := os.Lstat(filepath.Join(dir, "dir/sub/c"))
+				require.NoError(t, err)
+				write(t, filepath.Join(dir, "dir/sub/c"), "DIR/SUB/C")
+				require.NoError(t, os.Chtimes(filepath.Join(dir, "dir/sub/c"), fi.ModTime(), fi.ModTime()))
+			},
+			unsettled: []string{"dir/sub/c"}, local: []string{"dir/sub/c"},
+		},
+		"removed": {
+			change:    func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "dir/b"))) },
+			unsettled: []string{"dir/a", "dir/b"}, local: []string{"dir/b"},
+		},
+		"a bit lost": {
+			change:    func(t *testing.T, dir string) { require.NoError(t, os.Chmod(filepath.Join(dir, "dir/sub/run"), 0o644)) },
+			unsettled: []string{"dir/sub/run"}, local: []string{"dir/sub/run"},
+		},
+		"a file is a link": {
+			change: func(t *testing.T, dir string) {
+				require.NoError(t, os.Rename(filepath.Join(dir, "other/x"), filepath.Join(dir, "moved")))
+				require.NoError(t, os.Symlink("../moved", filepath.Join(dir, "other/x")))
+			},
+			unsettled: []string{"other/deep/er/y", "other/x"}, local: []string{"other/x"}, untracked: 1,
+		},
+		"a folder is a link to where it went": {
+			change: func(t *testing.T, dir string) {
+				require.NoError(t, os.Rename(filepath.Join(dir, "dir/sub"), filepath.Join(dir, "moved")))
+				require.NoError(t, os.Symlink("../moved", filepath.Join(dir, "dir/sub")))
+			},
+			unsettled: []string{"dir/a", "dir/sub/c", "dir/sub/run"}, local: []string{"dir/sub/c", "dir/sub/run"}, over: []string{"dir/sub"}, untracked: 1,
+		},
+		"a folder is gone": {
+			change:    func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "other/deep"))) },
+			unsettled: []string{"other/deep/er/y", "other/x"}, local: []string{"other/deep/er/y"},
+		},
+		"a file is a folder": {
+			change: func(t *testing.T, dir string) {
+				require.NoError(t, os.Remove(filepath.Join(dir, "dir/a")))
+				require.NoError(t, os.Mkdir(filepath.Join(dir, "dir/a"), 0o755))
+			},
+			unsettled: []string{"dir/a"}, local: []string{"dir/a"},
+		},
+		"something new": {
+			change:    func(t *testing.T, dir string) { write(t, filepath.Join(dir, "other/deep/new"), "n") },
+			unsettled: []string{"other/deep/er/y"}, untracked: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepo(t)
+			for _, n := range all {
+				r.write(n, n)
+			}
+			require.NoError(t, os.Chmod(filepath.Join(r.src, "dir/sub/run"), 0o755))
+			one := r.commit("one")
+			r.write("top", "changed")
+			two := r.commit("two")
+			r.sync(one)
+			r.age(one)
+			got, ok := r.unsettled()
+			require.True(t, ok)
+			require.Empty(t, got)
+			c.change(t, r.dir)
+			got, ok = r.unsettled()
+			require.True(t, ok)
+			require.Subset(t, c.unsettled, got)
+			for _, p := range c.local {
+				require.Contains(t, got, p)
+			}
+			st := r.sync(two)
+			require.Equal(t, c.local, st.LocalChanges.First)
+			require.Equal(t, c.over, st.Overwritten.First)
+			require.Equal(t, c.untracked, st.Untracked)
+			require.Equal(t, len(all), st.Written+st.Unchanged)
+			require.Empty(t, git(t, r.dir, "status", "--porcelain", "--untracked-files=no"))
+			// What is not tracked is still known when nothing is walked.
+			r.age(two)
+			require.Equal(t, c.untracked, r.sync(two).Untracked)
+			require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "moved")))
+			require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "other/deep/new")))
+			require.Zero(t, r.sync(two).Untracked)
+			r.clean(two)
+		})
+	}
+}
+
+// What another program did to the index, or what is wrong with the counts beside it, only costs a walk.
+func TestCountsBelongToTheirIndex(t *testing.T) {
+	r := newRepo(t)
+	r.write("a", "a")
+	r.write("dir/b", "b")
+	one := r.commit("one")
+	r.sync(one)
+	write(t, filepath.Join(r.dir, "dir/mine"), "untracked")
+	r.age(one)
+	_, ok := r.unsettled()
+	require.True(t, ok)
+	file := filepath.Join(r.dir, gitDir, countFile)
+	good, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(good), "1 \"dir/\"\n")
+	for name, bad := range map[string]string{
+		"empty": "", "cut": string(good[:len(good)-4]), "another version": strings.Replace(string(good), "untracked 1", "untracked 2", 1),
+		"no time": strings.Replace(string(good), " ", "x", 3), "no number": strings.Replace(string(good), "1 \"dir", "one \"dir", 1),
+		"twice": strings.Replace(string(good), "1 \"dir/\"\n", "1 \"dir/\"\n1 \"dir/\"\n", 1), "no path": strings.Replace(string(good), "1 \"dir/\"", "1 dir/", 1),
+		"another index": strings.Replace(string(good), "\n", "\n0000000000000000000000000000000000000000\n", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(file, []byte(bad), 0o644))
+			_, ok := r.unsettled()
+			require.False(t, ok)
+			require.Equal(t, 1, r.sync(one).Untracked)
+			_, ok = r.unsettled()
+			require.True(t, ok)
+		})
+	}
+	git(t, r.dir, "update-index", "--assume-unchanged", "a")
+	_, ok = r.unsettled()
+	require.False(t, ok, "git wrote the index")
+	write(t, filepath.Join(r.dir, "a"), "changed")
+	r.write("dir/b", "new")
+	two := r.commit("two")
+	require.Equal(t, []string{"a"}, r.sync(two).LocalChanges.First, "assumed is not known")
+	require.Equal(t, "H", git(t, r.dir, "ls-files", "-v", "a")[:1])
+}
+
+// A change of line ends is about files in folders that are the same otherwise.
+func TestLineEndsUnsettle(t *testing.T) {
+	r := newRepo(t)
+	r.write("dir/sub/a", "1\n2\n")
+	r.write("top", "t\n")
+	one := r.commit("one")
+	r.write(".gitattributes", "dir/sub/* eol=crlf\n")
+	two := r.commit("two")
+	for _, c := range []plumbing.Hash{one, two, two, one, two} {
+		r.sync(c)
+		r.age(c)
+		r.clean(c)
+	}
+}
+
+// A checkout that walks only what is not settled does what one that walks everything does, whatever happened to the working copy.
+func TestSettledAgreesWithWalk(t *testing.T) {
+	for seed := range int64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewSource(seed))
+			r := newRepo(t)
+			walked := *r
+			walked.dir = filepath.Join(t.TempDir(), "walked")
+			var commits []plumbing.Hash
+			for range 6 {
+				for range 8 {
+					mutate(t, r.src, rnd)
+				}
+				commits = append(commits, r.commit("c"))
+			}
+			fast := 0
+			for range 25 {
+				c := commits[rnd.Intn(len(commits))]
+				for range rnd.Intn(3) {
+					n := rnd.Int63()
+					mutate(t, r.dir, rand.New(rand.NewSource(n)))
+					mutate(t, walked.dir, rand.New(rand.NewSource(n)))
+				}
+				if paths, ok := r.unsettledIfAny(); ok && len(paths) == 0 {
+					fast++
+				}
+				a, errA := Sync(context.Background(), r.request(c))
+				_ = os.Remove(filepath.Join(walked.dir, gitDir, countFile))
+				b, errB := Sync(context.Background(), walked.request(c))
+				if errB != nil {
+					require.EqualError(t, errA, errB.Error())
+					require.NoError(t, os.RemoveAll(r.dir))
+					require.NoError(t, os.RemoveAll(walked.dir))
+					r.sync(c)
+					walked.sync(c)
+				} else {
+					require.NoError(t, errA)
+					require.Equal(t, b, a)
+				}
+				require.Equal(t, manifest(t, walked.dir), manifest(t, r.dir))
+				require.Empty(t, git(t, r.dir, "status", "--porcelain", "--untracked-files=no"))
+				r.age(c)
+				walked.age(c)
+			}
+			require.NotZero(t, fast)
+		})
+	}
+}
+
+func (r *repo) unsettledIfAny() (paths []string, ok bool) {
+	if _, err := os.Lstat(filepath.Join(r.dir, gitDir, "index")); err != nil {
+		return nil, false
+	}
+	return r.unsettled()
+}
+
+// What is copied from the old index is what would be written without it.
+func TestIndexIsPatched(t *testing.T) {
+	x := &gitIndex{}
+	for i := range 300 {
+		x.entries = append(x.entries, entry{path: fmt.Sprintf("d%02d/%03d%s", i/10, i, strings.Repeat("x", i%9)), mode: modeFile, oid: plumbing.Hash{byte(i)}, st: stat{size: uint32(i)}})
+	}
+	old, err := parseIndex(x.encode())
+	require.NoError(t, err)
+	rnd := rand.New(rand.NewSource(1))
+	for range 50 {
+		next := &gitIndex{raw: old.raw}
+		plain := &gitIndex{}
+		for _, e := range old.entries {
+			switch rnd.Intn(12) {
+			case 0:
+				continue
+			case 1:
+				e.st.size, e.at = rnd.Uint32(), 0
+			case 2:
+				e.mode, e.at = modeExec, 0
+			}
+			next.entries = append(next.entries, e)
+			e.at = 0
+			plain.entries = append(plain.entries, e)
+		}
+		require.Equal(t, plain.encode(), next.encode())
+		require.Equal(t, plain.sum, next.sum)
+	}
+}
+
+// A refreshed index is younger than files that may have changed without showing it: they are compared all the same.
+func TestRefreshForgetsRacyFiles(t *testing.T) {
+	r := newRepo(t)
+	r.write("a", "a")
+	r.write("b", "b")
+	one := r.commit("one")
+	r.sync(one)
+	r.age(one)
+	// b gets the index's own time, and other content that its facts do not show.
+	fi, err := os.Lstat(filepath.Join(r.dir, ".git/index"))
+	require.NoError(t, err)
+	require.NoError(t, os.Chtimes(filepath.Join(r.dir, "b"), fi.ModTime(), fi.ModTime()))
+	r.sync(one)
+	index := filepath.Join(r.dir, ".git/index")
+	require.NoError(t, os.Chtimes(index, fi.ModTime(), fi.ModTime()))
+	require.NoError(t, os.Chmod(filepath.Join(r.dir, "a"), 0o640))
+	n, err := Refresh(context.Background(), r.dir)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	data, err := os.ReadFile(index)
+	require.NoError(t, err)
+	x, err := parseIndex(data)
+	require.NoError(t, err)
+	require.NotZero(t, x.entries[0].st)
+	require.Zero(t, x.entries[1].st)
+	require.Empty(t, git(t, r.dir, "status", "--porcelain"))
+	r.sync(one)
+	r.clean(one)
+}
