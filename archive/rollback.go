@@ -213,7 +213,12 @@ func (s *Store) swap(a Archive, m *Manifest, name string) error {
 		}
 		return s.rename(live, failed)
 	}
-	is := func(st vfs.Stat) bool { return st.Ino == root.Copy.Ino && st.Dev == root.Copy.Dev }
+	here, err := s.fs.Lstat(a.Path)
+	if err != nil {
+		return err
+	}
+	// The archived root was made where the archive is. The number of that device may be another one since the machine started.
+	is := func(st vfs.Stat) bool { return st.Ino == root.Copy.Ino && st.Dev == here.Dev }
 	hst, isHeld, err := s.stat(held)
 	if err != nil {
 		return err

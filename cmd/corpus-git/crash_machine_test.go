@@ -36,7 +36,8 @@ type crashed struct {
 	ended  chan error
 	stderr bytes.Buffer
 	addr   string
-	watch  *watcher // nil where the server is not trapped
+	watch  *watcher    // nil where nobody kills the server at its calls
+	decide trap.Decide // nil where the server is not trapped
 
 	commits int           // how many the client has made
 	kills   int           // of this server, by boundary or by signal
@@ -45,11 +46,16 @@ type crashed struct {
 }
 
 func newCrashed(t *testing.T, seed uint64) *crashed {
+	dir := t.TempDir()
+	return newCrashedAt(t, seed, dir, filepath.Join(dir, "srv"))
+}
+
+// newCrashedAt has the client's things in dir and the server's in root.
+func newCrashedAt(t *testing.T, seed uint64, dir, root string) *crashed {
 	exe, err := exec.LookPath("corpus-git")
 	require.NoError(t, err)
-	dir := t.TempDir()
 	m := &crashed{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: dir, hook: filepath.Join(dir, "hook"), exe: exe, root: layout.Root(filepath.Join(dir, "srv")), usual: time.Second,
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: dir, hook: filepath.Join(dir, "hook"), exe: exe, root: layout.Root(root), usual: time.Second,
 	}
 	home := filepath.Join(dir, "home")
 	require.NoError(t, os.MkdirAll(home, 0o700))
@@ -142,10 +148,10 @@ func (m *crashed) begin() {
 	require.NoError(m.t, err)
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, log
-	if m.watch == nil {
+	if m.decide == nil {
 		require.NoError(m.t, cmd.Start())
 	} else {
-		require.NoError(m.t, trap.Start(cmd, m.watch.decide))
+		require.NoError(m.t, trap.Start(cmd, m.decide))
 	}
 	m.server, m.ended = cmd, make(chan error, 1)
 	ended := m.ended
@@ -299,7 +305,7 @@ func (m *crashed) recipe() {
 	m.write("code", ".salt/010_build.sls", `{% set cfg = opts.ms_project %}
 build:
   cmd.run:
-    - name: i=0; mkdir -p made; while [ $i -lt 12 ]; do cat {{cfg.project_root}}/page > {{cfg.project_root}}/generated; cp page {{cfg.project_root}}/made/$i; i=$((i+1)); done
+    - name: i=0; rm -rf made; mkdir made; while [ $i -lt 12 ]; do cat {{cfg.project_root}}/page > {{cfg.project_root}}/generated; cp page {{cfg.project_root}}/made/$i; i=$((i+1)); done
     - cwd: {{cfg.project_root}}
 `)
 	m.write("code", ".salt/020_title.sls", `{% set cfg = opts.ms_project %}

@@ -142,19 +142,7 @@ func TestCrash(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills hundreds of servers")
 	}
-	seed, random := uint64(time.Now().UnixNano()), 25
-	if s := os.Getenv("CORPUS_GIT_CRASH_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-		seed = n
-	}
-	if s := os.Getenv("CORPUS_GIT_CRASH_KILLS"); s != "" {
-		n, err := strconv.Atoi(s)
-		require.NoError(t, err)
-		random = n
-	}
-	long := random >= 100
-	t.Logf("CORPUS_GIT_CRASH_SEED=%d", seed)
+	seed, random, long := crashSettings(t)
 	begun := time.Now()
 	var sum tally
 	t.Run("at", func(t *testing.T) {
@@ -180,6 +168,7 @@ func TestCrash(t *testing.T) {
 				t.Parallel()
 				m := newCrashed(t, seed+50+uint64(i))
 				m.watch = newWatcher(m, share)
+				m.decide = m.watch.decide
 				defer func() { sum.kills.Add(int64(m.kills)) }()
 				m.prepare()
 				atEveryCall(m, k, each, &sum)
@@ -205,6 +194,23 @@ func TestCrash(t *testing.T) {
 	})
 	t.Logf("%d kills in %s: %d at journal boundaries, %d at boundaries of recoveries, %d at file-system calls, %d at random moments; afterwards %d times the old tree was live, %d times the new one",
 		sum.kills.Load(), time.Since(begun).Round(time.Second), sum.boundaries.Load(), sum.recoveries.Load(), sum.calls.Load(), sum.random.Load(), sum.old.Load(), sum.live.Load())
+}
+
+// crashSettings are those of the environment: see TestCrash.
+func crashSettings(t *testing.T) (seed uint64, random int, long bool) {
+	seed, random = uint64(time.Now().UnixNano()), 25
+	if s := os.Getenv("CORPUS_GIT_CRASH_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+		seed = n
+	}
+	if s := os.Getenv("CORPUS_GIT_CRASH_KILLS"); s != "" {
+		n, err := strconv.Atoi(s)
+		require.NoError(t, err)
+		random = n
+	}
+	t.Logf("CORPUS_GIT_CRASH_SEED=%d", seed)
+	return seed, random, random >= 100
 }
 
 // atEveryBoundary lets the action die at its first boundary, at its second, and so on, until it lives through all of them.

@@ -124,13 +124,21 @@ func (d *Disk) Mount(image string) (dir string, end func() error, err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", nil, err
 	}
+	end, err = d.mountAt(image, dir)
+	return dir, func() error { return errors.Join(end(), os.Remove(dir)) }, err
+}
+
+// Boot mounts a copy over Dir, for programs that know that path. Nothing may have a file of the disk open. end unmounts and deletes it.
+func (d *Disk) Boot(image string) (end func() error, err error) { return d.mountAt(image, d.Dir) }
+
+func (d *Disk) mountAt(image, dir string) (end func() error, err error) {
 	if err := program("mount", "-o", "loop,noatime", image, dir); err != nil {
-		return "", nil, err
+		return func() error { return nil }, err
 	}
 	d.mounts = append(d.mounts, dir)
-	return dir, func() error {
+	return func() error {
 		d.mounts = d.mounts[:len(d.mounts)-1]
-		return errors.Join(program("umount", dir), os.Remove(dir), os.Remove(image))
+		return errors.Join(program("umount", dir), os.Remove(image))
 	}, nil
 }
 

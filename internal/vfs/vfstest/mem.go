@@ -28,6 +28,7 @@ type Mem struct {
 	log   []change // changes of names that are not durable yet
 	limit int64    // bytes of content, 0 for no limit
 	used  int64
+	dev   uint64 // the device's number: another one after each crash, as after a start with other disks
 }
 
 // change is one change of names: the folders it touches, and how to repeat it on the durable names.
@@ -55,7 +56,7 @@ type inode struct {
 
 // NewMem makes an empty file system whose clock starts at start.
 func NewMem(start time.Time) *Mem {
-	m := &Mem{now: start.UnixNano(), next: 1}
+	m := &Mem{now: start.UnixNano(), next: 1, dev: 1}
 	m.root = m.inode(syscall.S_IFDIR | 0o755)
 	m.root.nlink = 2
 	m.root.durable = m.root.meta.clone()
@@ -105,7 +106,7 @@ func (m *Mem) Crash(keep *rand.Rand) *Mem {
 	for _, c := range m.log[:n] {
 		c.apply()
 	}
-	out := &Mem{now: m.now + int64(time.Minute), next: m.next, limit: m.limit}
+	out := &Mem{now: m.now + int64(time.Minute), next: m.next, limit: m.limit, dev: m.dev + 1}
 	seen := map[*inode]*inode{}
 	out.root = revive(m.root, keep, seen)
 	for _, i := range seen {
@@ -120,7 +121,7 @@ func (m *Mem) Clone() *Mem {
 	m.syncAll()
 	m.mu.Unlock()
 	c := m.Crash(nil)
-	c.now = m.now
+	c.now, c.dev = m.now, m.dev
 	return c
 }
 
@@ -176,14 +177,14 @@ func (m *Mem) inode(mode uint32) *inode {
 
 func (i *inode) dir() bool { return i.names != nil }
 
-func (i *inode) stat() vfs.Stat {
+func (m *Mem) stat(i *inode) vfs.Stat {
 	size := int64(len(i.data))
 	if i.target != "" {
 		size = int64(len(i.target))
 	}
 	return vfs.Stat{
 		Mode: i.mode, UID: i.uid, GID: i.gid, Nlink: i.nlink, Size: size, Blocks: (size + 511) / 512,
-		Mtime: i.mtime, Ctime: i.ctime, Ino: i.ino, Dev: 1, Rdev: i.rdev,
+		Mtime: i.mtime, Ctime: i.ctime, Ino: i.ino, Dev: m.dev, Rdev: i.rdev,
 	}
 }
 
@@ -390,7 +391,7 @@ func (d memDir) Lstat(path string) (vfs.Stat, error) {
 	if err != nil {
 		return vfs.Stat{}, wrap("lstat", path, err)
 	}
-	return i.stat(), nil
+	return d.m.stat(i), nil
 }
 
 func (d memDir) Readlink(path string) (string, error) {

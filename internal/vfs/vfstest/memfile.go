@@ -89,7 +89,7 @@ func (f *memFile) Close() error {
 
 func (f *memFile) Stat() (vfs.Stat, error) {
 	defer f.d.lock()()
-	return f.i.stat(), nil
+	return f.d.m.stat(f.i), nil
 }
 
 func (f *memFile) Xattrs() ([]vfs.Xattr, error) {
