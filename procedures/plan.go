@@ -3,7 +3,6 @@ package procedures
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"corpus-git/internal/event"
 	"corpus-git/project"
@@ -15,9 +14,9 @@ import (
 func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) {
 	n := desc.Files
 	if desc.Files > 0 {
-		e := event.Event{Kind: event.Plan, Status: event.Changed, Procedure: NameReleaseSync, Text: fmt.Sprintf("%s  %s", NameReleaseSync, event.Plural(desc.Files, "file")), Lines: desc.Paths}
+		e := event.Event{Kind: event.Plan, Status: event.Changed, Procedure: NameReleaseSync, Text: fmt.Sprintf("%s  %s", NameReleaseSync, event.Plural(desc.Files, "file")), Lines: planFiles(desc)}
 		if more := desc.Files - len(desc.Paths); more > 0 {
-			e.Lines = append(e.Lines[:len(e.Lines):len(e.Lines)], fmt.Sprintf("and %d more", more))
+			e.Lines = append(e.Lines, fmt.Sprintf("and %d more", more))
 		}
 		env.Report.Append(e)
 	} else {
@@ -70,33 +69,24 @@ func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
 		return 0, err
 	}
 	var lines []string
-	changed := 0
+	changed, failed := 0, 0
 	for _, st := range res.States {
 		switch {
 		case st.Outcome == sls.FailedState:
-			lines = append(lines, "! "+st.ID+"  "+e.stateText(st))
-			lines = append(lines, indented(e.Prepared.Redactor.String(st.Comment))...)
+			failed++
 		case st.Outcome == sls.WouldChange || st.Changed:
 			changed++
-			lines = append(lines, "~ "+st.ID+"  "+e.stateText(st))
-			lines = append(lines, indented(e.Prepared.Redactor.String(st.Diff))...)
 		}
+		lines = append(lines, e.planState(st)...)
 	}
 	if changed == 0 && len(lines) == 0 {
 		say(event.OK, nil, "%s right", event.Plural(len(res.States), "state"))
 		return 0, nil
 	}
-	say(event.Changed, lines, "%d of %s would change", changed, event.Plural(len(res.States), "state"))
+	status, and := event.Changed, ""
+	if failed > 0 {
+		status, and = event.Bad, fmt.Sprintf(", %d would fail as things are now", failed)
+	}
+	say(status, lines, "%d of %s would change%s", changed, event.Plural(len(res.States), "state"), and)
 	return changed, nil
-}
-
-func indented(text string) []string {
-	if strings.TrimSpace(text) == "" {
-		return nil
-	}
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	for i := range lines {
-		lines[i] = "    " + lines[i]
-	}
-	return lines
 }

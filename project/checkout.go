@@ -23,9 +23,11 @@ type Description struct {
 	// Commits is the number of commits new reaches and old does not; CommitsMore says that counting stopped there.
 	Commits     int
 	CommitsMore bool
-	// Files is the number of files that differ, and Paths the first of them.
+	// Files is the number of files that differ, Paths the first of them, and Kinds what happens to each: 'A' for a file
+	// that is added, 'D' for one that is removed, and another letter for one that changes.
 	Files int
 	Paths []string
+	Kinds string
 	// Bytes is about what the files of new that differ take on disk.
 	Bytes int64
 	// Forced: old is not an ancestor of new.

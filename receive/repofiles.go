@@ -230,6 +230,7 @@ func (r *Repositories) Describe(ctx context.Context, name project.Name, repo pro
 		}
 		for _, p := range diff.Paths {
 			d.Paths = append(d.Paths, p.Path)
+			d.Kinds += string(rune(p.Status))
 		}
 		return o.describeLinks(ctx, r, diff.Links, &d)
 	})

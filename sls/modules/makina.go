@@ -12,8 +12,12 @@ import (
 // that depend on the machine alone. A key that is not here is undefined, so that a template which asks for it fails and
 // names it.
 func addMakina(s *Set) {
-	s.add("mc_pkgs.settings", "**", func(c *call) (any, error) { return c.registry("makina-states.localsettings.pkgs", c.pkgSettings()), nil })
-	s.add("mc_apache.settings", "**", func(c *call) (any, error) { return c.registry("makina-states.services.http.apache", c.apacheSettings()), nil })
+	s.add("mc_pkgs.settings", "**", func(c *call) (any, error) {
+		return c.registry("makina-states.localsettings.pkgs", c.pkgSettings()), nil
+	})
+	s.add("mc_apache.settings", "**", func(c *call) (any, error) {
+		return c.registry("makina-states.services.http.apache", c.apacheSettings()), nil
+	})
 	addPHP(s)
 	is := func(name string, test func(v any) bool) {
 		s.add("mc_utils."+name, "value", func(c *call) (any, error) { return test(c.val("value")), nil })

@@ -133,14 +133,16 @@ func (c *Call) addText(merge func(have, add []string) []string, verb string) Ret
 		return ret
 	}
 	if !slices.Equal(have, lines) {
-		ret.Diff = strings.Join(unifiedDiff(have, lines, "\n"), "\n")
-		if verb == "Prepended" { // Salt splits the lines in two ways
-			ret.Diff = diffText(old, []byte(strings.Join(lines, "\n")+"\n"))
+		ret.Diff = diffText(old, []byte(strings.Join(lines, "\n")+"\n"))
+		shown := ret.Diff
+		if verb != "Prepended" { // Salt splits the lines in two ways
+			shown = strings.Join(unifiedDiff(have, lines, "\n"), "\n")
 		}
 		if isBinary(old) {
 			ret.Diff = "Replace binary file"
+			shown = ret.Diff
 		}
-		ret.Set("diff", ret.Diff)
+		ret.Set("diff", shown)
 		if !c.boolean("show_changes", true) {
 			ret.Set("diff", "<show_changes=False>")
 			ret.Diff = ""

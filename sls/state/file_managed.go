@@ -350,9 +350,11 @@ func (c *Call) manageTest(m managed) Return {
 	switch {
 	case !lexists(m.path):
 		ret.Set("newfile", m.path)
-		if c.boolean("new_file_diff", false) {
+		if m.hasData && !isBinary(m.data) && c.boolean("show_changes", true) {
 			ret.Diff = diffText(nil, m.data)
-			ret.Set("diff", ret.Diff)
+		}
+		if c.boolean("new_file_diff", false) {
+			ret.Set("diff", diffText(nil, m.data))
 		}
 	default:
 		if m.hasData {
