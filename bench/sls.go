@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"corpus-git/internal/execx"
@@ -27,8 +29,9 @@ const (
 	slsPatience = 4 * time.Minute // with Salt, for 10,000 files
 )
 
-// benchSLS applies 5 steps of 20 states with the built-in runner, with all steps in one Salt process, and with one
-// salt-call for each step.
+// benchSLS applies 5 steps of 20 states with the built-in runner; with one salt-call for each step; with our driver,
+// which feeds one Salt process step by step; and with one salt-call that is given all steps at once, which could not stop
+// between two of them.
 func benchSLS(l *lab) error {
 	b, err := newSLSBench(l)
 	if err != nil {
@@ -39,11 +42,16 @@ func benchSLS(l *lab) error {
 		return err
 	}
 	fmt.Printf("%d steps, %d states\n", slsSteps, slsSteps*slsPerStep)
+	ours := b.run(b.builtin, names...)
 	for _, peer := range []struct {
 		name string
-		open func() (sls.Runner, func() error)
-	}{{"all steps in one Salt process", b.process}, {"one salt-call for each step", b.single}} {
-		if _, err := compare(slsSaltRuns, b.clear, "corpus-git, built-in runner", b.run(b.builtin, names...), peer.name, b.clearThen(b.run(peer.open, names...))); err != nil {
+		run  func() error
+	}{
+		{"all steps in one salt-call", func() error { return b.together(names) }},
+		{"our driver of one Salt process", b.run(b.process, names...)},
+		{"one salt-call for each step", b.run(b.single, names...)},
+	} {
+		if _, err := compare(slsSaltRuns, b.clear, "corpus-git, built-in runner", ours, peer.name, b.clearThen(peer.run)); err != nil {
 			return err
 		}
 	}
@@ -218,4 +226,23 @@ func (p *perStep) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 		return nil, err
 	}
 	return (&sls.SaltCall{Bin: p.salt, Dir: dir}).Apply(ctx, in, sink)
+}
+
+// together is one salt-call of state.sls with all steps, as one run of all their states.
+func (b *slsBench) together(names []string) error {
+	dir := b.path(fmt.Sprintf("together-%d", time.Now().UnixNano()))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	in := b.input(names[0])
+	if err := (&sls.SaltCall{Bin: b.salt, Dir: dir}).Configure(in); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	st, err := in.Host.Exec.Run(context.Background(), execx.Cmd{Dir: "/", Env: in.Host.Environ, Stdout: &out, Stderr: &out,
+		Argv: []string{b.salt, "--local", "-c", filepath.Join(dir, "conf"), "--retcode-passthrough", "--out=json", "state.sls", strings.Join(names, ",")}})
+	if err == nil && st.Exit != 0 {
+		err = fmt.Errorf("salt-call state.sls: exit status %d: %s", st.Exit, out.String())
+	}
+	return err
 }
