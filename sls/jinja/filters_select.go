@@ -47,8 +47,36 @@ func missingCallable(c *Context, what string, name any) error {
 	return raise(ClassRuntime, "No %s of the given name.", what)
 }
 
-func filterMap(c *Context, v any, args []any, kw *py.Dict) (any, error) {
+// itemsOf goes through v, one item at each call. At the first call, where v holds anything, prepare runs before: as in
+// Jinja2 a wrong name is an error only when the filter's output is used.
+func itemsOf(c *Context, v any, prepare func() error) func() (e any, ok bool, err error) {
 	var it py.Iterator
+	return func() (any, bool, error) {
+		if it == nil {
+			some, err := py.TruthOf(v)
+			if err != nil {
+				return nil, false, err
+			}
+			if !some {
+				it = py.NewIter(nil)
+				return nil, false, nil
+			}
+			if err := prepare(); err != nil {
+				return nil, false, err
+			}
+			if it, err = c.rt.ops.Iter(v); err != nil {
+				return nil, false, err
+			}
+		}
+		e, ok, err := it.Next()
+		if err != nil || !ok {
+			return nil, false, err
+		}
+		return e, true, c.rt.ops.Step(1)
+	}
+}
+
+func filterMap(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	var apply getter
 	prepare := func() error {
 		attr, hasAttr := kw.GetStr("attribute")
@@ -74,28 +102,10 @@ func filterMap(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 		apply = func(e any) (any, error) { return fn(c, e, args[1:], kw) }
 		return nil
 	}
+	next := itemsOf(c, v, prepare)
 	return generator(func() (any, bool, error) {
-		if it == nil {
-			some, err := py.TruthOf(v)
-			if err != nil {
-				return nil, false, err
-			}
-			if !some {
-				it = py.NewIter(nil)
-				return nil, false, nil
-			}
-			if err := prepare(); err != nil {
-				return nil, false, err
-			}
-			if it, err = c.rt.ops.Iter(v); err != nil {
-				return nil, false, err
-			}
-		}
-		e, ok, err := it.Next()
+		e, ok, err := next()
 		if err != nil || !ok {
-			return nil, false, err
-		}
-		if err := c.rt.ops.Step(1); err != nil {
 			return nil, false, err
 		}
 		r, err := apply(e)
@@ -104,7 +114,6 @@ func filterMap(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 }
 
 func selectItems(c *Context, v any, args []any, kw *py.Dict, keep, byAttr bool) (any, error) {
-	var it py.Iterator
 	get := getter(func(v any) (any, error) { return v, nil })
 	is := func(v any) (bool, error) { return py.TruthOf(v) }
 	prepare := func() error {
@@ -130,29 +139,11 @@ func selectItems(c *Context, v any, args []any, kw *py.Dict, keep, byAttr bool) 
 		is = func(v any) (bool, error) { return fn(c, v, rest[1:], kw) }
 		return nil
 	}
+	next := itemsOf(c, v, prepare)
 	return generator(func() (any, bool, error) {
-		if it == nil {
-			some, err := py.TruthOf(v)
-			if err != nil {
-				return nil, false, err
-			}
-			if !some {
-				it = py.NewIter(nil)
-				return nil, false, nil
-			}
-			if err := prepare(); err != nil {
-				return nil, false, err
-			}
-			if it, err = c.rt.ops.Iter(v); err != nil {
-				return nil, false, err
-			}
-		}
 		for {
-			e, ok, err := it.Next()
+			e, ok, err := next()
 			if err != nil || !ok {
-				return nil, false, err
-			}
-			if err := c.rt.ops.Step(1); err != nil {
 				return nil, false, err
 			}
 			x, err := get(e)
