@@ -177,7 +177,14 @@ func (m *making) build(ctx context.Context) (rec Record, err error) {
 	}
 	man := &Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.entries}
 	markRacy(man.Entries, m.begun)
-	rec = Record{Schema: Schema, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
+	all, err := s.List()
+	if err != nil {
+		return rec, err
+	}
+	rec = Record{Schema: Schema, Seq: 1, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
+	if len(all) > 0 {
+		rec.Seq = all[0].Seq + 1
+	}
 	for _, n := range trees() {
 		if i := man.find(n); i != nil {
 			rec.Trees = append(rec.Trees, n)

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,6 +74,8 @@ func (z Sizes) tar() int64 { return z.Bytes + headerSize*(z.Files+z.Dirs) }
 // Record is deployment.json: the state of one archive. It is written atomically and durably.
 type Record struct {
 	Schema int `json:"schema"`
+	// Seq is one more than that of the archive before: the order of archives, whatever the clock did. 0 in those of earlier versions.
+	Seq int64 `json:"seq,omitempty"`
 	Facts
 	Verdict Verdict `json:"verdict,omitempty"`
 	Pinned  bool    `json:"pinned,omitempty"`
@@ -176,10 +179,7 @@ func (s *Store) List() ([]Archive, error) {
 		out = append(out, a)
 	}
 	slices.SortStableFunc(out, func(a, b Archive) int {
-		if c := b.At.Compare(a.At); c != 0 {
-			return c
-		}
-		return strings.Compare(b.Path, a.Path)
+		return cmp.Or(cmp.Compare(b.Seq, a.Seq), b.At.Compare(a.At), strings.Compare(b.Path, a.Path))
 	})
 	return out, nil
 }

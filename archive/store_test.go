@@ -2,9 +2,12 @@ package archive_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -246,4 +249,53 @@ func TestDumpMadeBeforeTheArchive(t *testing.T) {
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 	require.DirExists(t, filepath.Join(dir, "project"), "it is not ours to delete")
 	s.requireNoLeftovers()
+}
+
+// The clock jumps back by years between deployments, and by an hour each time somebody looks at it: the order of archives, what is
+// packed, what a rotation keeps and what a rollback brings stay as they are.
+func TestTheClockMayJumpBack(t *testing.T) {
+	s := newSite(t)
+	now := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+	var mu sync.Mutex
+	s.use(archive.Config{Reserve: noReserve, Now: func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		now = now.Add(-time.Hour)
+		return now
+	}})
+	var ids []string
+	var before map[string]string
+	for n, year := range []int{2030, 2020, 2025, 2021} {
+		s.write("f", fmt.Sprint(n))
+		before = snapshot(t, s.p.Live())
+		f := s.facts()
+		f.At = time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		a, err := s.s.Make(t.Context(), archive.MakeRequest{Facts: f})
+		require.NoError(t, err)
+		require.NoError(t, s.s.SetVerdict(a.ID, archive.Good))
+		ids = append(ids, a.ID)
+	}
+	order := func() (out []string) {
+		all, err := s.s.List()
+		require.NoError(t, err)
+		for _, a := range all {
+			out = append(out, a.ID)
+		}
+		return out
+	}
+	require.Equal(t, []string{ids[3], ids[2], ids[1], ids[0]}, order())
+	done, err := s.s.Compact(t.Context(), archive.Policy{Keep: 3, MaxAge: 24 * time.Hour})
+	require.NoError(t, err)
+	require.Empty(t, done.Refused)
+	require.NoError(t, s.s.Wait())
+	require.Subset(t, []string{ids[3], ids[2], ids[1]}, order())
+	require.Subset(t, order(), []string{ids[3], ids[2]}, "the newest two are safe from any age")
+	newest, err := s.s.Show(ids[3])
+	require.NoError(t, err)
+	require.Nil(t, newest.Packed, "the newest stays a folder")
+	s.write("f", "broken")
+	got, err := s.s.Rollback(t.Context(), ids[3])
+	require.NoError(t, err)
+	require.True(t, got.Proof.Exact(), "%v", got.Proof.Differences)
+	requireSame(t, before, snapshot(t, s.p.Live()))
 }

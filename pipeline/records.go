@@ -13,7 +13,7 @@ import (
 )
 
 // records is the table of all deployments. It is an index for people: what a deployment did to a project
-// is in the journal. A put record is durable.
+// is in the journal. A put record is durable. Their order is that in which they came: a clock may jump back.
 type records struct{ db *sql.DB }
 
 func openRecords(ctx context.Context, d *sql.DB) (*records, error) {
@@ -21,6 +21,7 @@ func openRecords(ctx context.Context, d *sql.DB) (*records, error) {
 		`CREATE TABLE deployments (id TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL, trigger TEXT NOT NULL,
 			state TEXT NOT NULL, facts TEXT NOT NULL, result TEXT NOT NULL)`,
 		`CREATE INDEX deployments_project ON deployments(project, at)`,
+		`CREATE INDEX deployments_order ON deployments(project)`,
 	})
 	return &records{db: d}, err
 }
@@ -83,7 +84,7 @@ func (r *records) get(ctx context.Context, id project.ID) (project.Record, error
 // find resolves what a person typed: an ID or its beginning; "" is the newest that is no plan.
 func (r *records) find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
 	if prefix == "" {
-		list, err := r.query(ctx, `WHERE project = ? AND trigger <> 'plan' ORDER BY at DESC LIMIT 1`, name)
+		list, err := r.query(ctx, `WHERE project = ? AND trigger <> 'plan' ORDER BY rowid DESC LIMIT 1`, name)
 		if err == nil && len(list) == 0 {
 			err = fault.New(fault.Usage, "deployment", "%s has no deployments yet", name).WithHint("push to it, or  corpus-git deploy %s", name)
 		}
@@ -96,7 +97,7 @@ func (r *records) find(ctx context.Context, name project.Name, prefix string) (p
 	if err != nil {
 		return project.Record{}, err
 	}
-	list, err := r.query(ctx, `WHERE project = ? AND substr(id, 1, length(?2)) = ?2 ORDER BY at DESC LIMIT 2`, name, prefix)
+	list, err := r.query(ctx, `WHERE project = ? AND substr(id, 1, length(?2)) = ?2 ORDER BY rowid DESC LIMIT 2`, name, prefix)
 	switch {
 	case err != nil:
 		return project.Record{}, err
@@ -109,7 +110,7 @@ func (r *records) find(ctx context.Context, name project.Name, prefix string) (p
 }
 
 func (r *records) list(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
-	return r.query(ctx, `WHERE project = ? ORDER BY at DESC LIMIT ?`, name, limit)
+	return r.query(ctx, `WHERE project = ? ORDER BY rowid DESC LIMIT ?`, name, limit)
 }
 
 func (r *records) forget(ctx context.Context, name project.Name) error {
@@ -119,18 +120,18 @@ func (r *records) forget(ctx context.Context, name project.Name) error {
 
 // unfinished are the records that a dead server left open.
 func (r *records) unfinished(ctx context.Context) ([]project.Record, error) {
-	return r.query(ctx, `WHERE state IN (?, ?) ORDER BY at`, project.Waiting, project.Running)
+	return r.query(ctx, `WHERE state IN (?, ?) ORDER BY rowid`, project.Waiting, project.Running)
 }
 
 // ended are the newest records of all projects that are final.
 func (r *records) ended(ctx context.Context, limit int) ([]project.Record, error) {
-	return r.query(ctx, `WHERE state NOT IN (?, ?) ORDER BY at DESC LIMIT ?`, project.Waiting, project.Running, limit)
+	return r.query(ctx, `WHERE state NOT IN (?, ?) ORDER BY rowid DESC LIMIT ?`, project.Waiting, project.Running, limit)
 }
 
 // usual is how long the parts of the newest live deployment took.
 func (r *records) usual(ctx context.Context, name project.Name) map[string]time.Duration {
 	out := map[string]time.Duration{}
-	list, err := r.query(ctx, `WHERE project = ? AND state = ? AND trigger <> ? ORDER BY at DESC LIMIT 1`, name, project.Live, project.TriggerRollback)
+	list, err := r.query(ctx, `WHERE project = ? AND state = ? AND trigger <> ? ORDER BY rowid DESC LIMIT 1`, name, project.Live, project.TriggerRollback)
 	if err != nil || len(list) == 0 || list[0].Result == nil {
 		return out
 	}

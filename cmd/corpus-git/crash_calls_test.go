@@ -79,7 +79,7 @@ func (w *watcher) drawn(step string) bool {
 }
 
 // lot is what a name has by lot or by the clock.
-var lot = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9_-]*|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{38,64}|[0-9a-f]{16}|\b[0-9a-f]{2}/|[0-9]+`)
+var lot = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}_[0-9]{2}-[0-9]{2}|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{38,64}|[0-9a-f]{16}|\b[0-9a-f]{2}/|[0-9]+`)
 
 // inTree is what lies in a tree, however it is called for the moment.
 var inTree = regexp.MustCompile(`/(project|pillar|project\.failed|pillar\.failed|data)/.*`)
@@ -208,6 +208,9 @@ func atEveryCall(m *crashed, k work, each int, sum *tally) {
 		m.died(<-m.ended)
 		m.server = nil
 		sum.calls.Add(1)
+		if _, died := m.watch.steps(); len(died) > 300 {
+			m.fail("no end of steps: some name is drawn by lot:\n%s", strings.Join(died, "\n"))
+		}
 		m.serve()
 		if m.recovered(before, k.undisturbed(a)) {
 			sum.live.Add(1)

@@ -32,8 +32,8 @@ type cutter struct {
 	// entry is the kind of the journal's entry that was just written, synced that it is durable.
 	entry  pipeline.EntryKind
 	synced bool
-	cuts  []powerCut
-	err   error
+	cuts   []powerCut
+	err    error
 }
 
 func (c *cutter) decide(call trap.Call) syscall.Errno {

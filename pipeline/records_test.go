@@ -1,0 +1,42 @@
+package pipeline
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/db"
+	"corpus-git/project"
+)
+
+// A clock that jumps back changes nothing about which deployment was the last one.
+func TestRecordsKeepTheOrderInWhichTheyCame(t *testing.T) {
+	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	r, err := openRecords(t.Context(), d)
+	require.NoError(t, err)
+	for i, year := range []int{2030, 2020, 2025} {
+		rec := project.Record{State: project.Waiting}
+		rec.ID, rec.Project = project.ID(string(rune('a'+i))), "app"
+		rec.At = time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		require.NoError(t, r.put(t.Context(), rec))
+	}
+	// A later change of the first one does not make it the last.
+	first, err := r.get(t.Context(), "a")
+	require.NoError(t, err)
+	first.State = project.Live
+	require.NoError(t, r.put(t.Context(), first))
+	list, err := r.list(t.Context(), "app", 10)
+	require.NoError(t, err)
+	var got string
+	for _, rec := range list {
+		got += string(rec.ID)
+	}
+	require.Equal(t, "cba", got)
+	last, err := r.find(t.Context(), "app", "")
+	require.NoError(t, err)
+	require.Equal(t, project.ID("c"), last.ID)
+}
