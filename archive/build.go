@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -29,6 +30,8 @@ type builder struct {
 	acts     []action
 	remove   []string // destination paths to remove first, folders with all below them
 	workers  int
+	// cold: the source must come from the disk. It is read in the order of inodes, which is about that of its blocks, by many.
+	cold bool
 	// inPlace: the destination is in use. A file is replaced by a rename, so that its name is never absent.
 	inPlace bool
 	// trustAttrs: attributes come from entries, which describe more than the source could carry (its owner).
@@ -233,6 +236,18 @@ func (b *builder) finishDirs(ctx context.Context, dirty []int) error {
 	return nil
 }
 
+// order are the indexes of all entries in the order in which they are added to the pool, which takes the last first.
+func (b *builder) order() []int {
+	out := make([]int, len(b.entries))
+	for i := range out {
+		out[i] = i
+	}
+	if b.cold {
+		slices.SortStableFunc(out, func(x, y int) int { return cmp.Compare(b.entries[y].Live.Ino, b.entries[x].Live.Ino) })
+	}
+	return out
+}
+
 // files copies everything that is no folder, in batches of neighbours.
 func (b *builder) files(ctx context.Context) error {
 	p := newPool(ctx)
@@ -242,11 +257,14 @@ func (b *builder) files(ctx context.Context) error {
 	flush := func() {
 		if len(batch) > 0 {
 			mine := batch
+			if b.cold {
+				slices.Reverse(mine)
+			}
 			p.add(func() error { return b.batch(ctx, mine) })
 		}
 		batch, bytes = nil, 0
 	}
-	for i := range b.entries {
+	for _, i := range b.order() {
 		e := &b.entries[i]
 		switch {
 		case e.IsDir() || b.acts[i] != actMake:
@@ -265,7 +283,11 @@ func (b *builder) files(ctx context.Context) error {
 	for _, g := range groups {
 		p.add(func() error { return b.group(ctx, g) })
 	}
-	err := p.run(b.workers)
+	workers := b.workers
+	if b.cold {
+		workers *= 4
+	}
+	err := p.run(workers)
 	b.syncing.Wait()
 	if err == nil {
 		err = b.syncErr

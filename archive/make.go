@@ -165,7 +165,7 @@ func (m *making) build(ctx context.Context) (rec Record, err error) {
 	defer func() { _ = dst.Close() }()
 	b := &builder{
 		src: src, dst: dst, entries: t.entries, acts: p.acts, remove: p.remove,
-		workers: s.cfg.Workers, version: p.version, progress: m.req.Progress,
+		workers: s.cfg.Workers, cold: t.cold, version: p.version, progress: m.req.Progress,
 		sync: func() error { return dst.SyncFS(".") }, syncEvery: s.cfg.SyncEvery,
 	}
 	b.notes.Vanished = t.vanished

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // pool runs tasks that may add tasks, last in first out so that a walk stays narrow. The first error stops it.
@@ -30,10 +31,31 @@ func (p *pool) add(task func() error) {
 }
 
 // run works with n goroutines until nothing is left, and gives the first error, the context's included.
-func (p *pool) run(n int) error {
+func (p *pool) run(n int) error { return p.runCold(n, forever) }
+
+// forever is longer than any patience.
+const forever = time.Duration(1<<63 - 1)
+
+// runCold is run, with three times as many goroutines besides when it takes longer than patience: it waits for the disk then,
+// which does best with many questions at once. One goroutine stays one.
+func (p *pool) runCold(n int, patience time.Duration) error {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(p.work)
+	}
+	if n > 1 {
+		more := time.AfterFunc(patience, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.pending == 0 || p.err != nil {
+				return
+			}
+			// Nobody has gone yet, so the group does not wait in vain.
+			for range 3 * n {
+				wg.Go(p.work)
+			}
+		})
+		defer more.Stop()
 	}
 	wg.Wait()
 	if p.err == nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +33,8 @@ const (
 
 // benchArchive archives a tree like a node_modules folder (70,000 files and folders, 870 MB), again after 1 % of it has
 // changed, and rolls back; beside rsync -Aa --delete into an empty folder, in turn. Root measures on an ext4 of its own, with a
-// journal, in a loop-mounted image; others on the folder of temporary files, which it says. BENCH_ROUNDS is the number of warm rounds, and about twice the cold ones.
+// journal, in a loop-mounted image; others on the folder of temporary files, which it says. BENCH_ROUNDS is the number of warm rounds, and about twice the cold ones;
+// BENCH_CACHE=cold leaves the warm ones out.
 func benchArchive(l *lab) error {
 	if _, err := exec.LookPath("rsync"); err != nil {
 		return fmt.Errorf("%w: install rsync", err)
@@ -48,8 +53,10 @@ func benchArchive(l *lab) error {
 	if n, err := strconv.Atoi(os.Getenv("BENCH_ROUNDS")); err == nil && n > 0 {
 		warm, cold = n, (n+1)/2
 	}
-	if err := b.series(false, warm); err != nil {
-		return err
+	if os.Getenv("BENCH_CACHE") != "cold" {
+		if err := b.series(false, warm); err != nil {
+			return err
+		}
 	}
 	if os.Geteuid() != 0 {
 		fmt.Println("cold cache: not measured, only root may drop caches")
@@ -194,12 +201,56 @@ func (b *archiveBench) make(s *archive.Store) (archive.Archive, error) {
 }
 
 // round is what one turn of the series measures, in the order of rowNames.
-type round [8]time.Duration
+type round [10]time.Duration
 
 var rowNames = [...]string{
 	"rsync -Aa --delete into an empty folder", "  the same and syncfs", "first archive (durable)", "archive, 1 % changed (durable)",
 	"rollback (durable, proved)", "compaction, in the background", "restore of a packed archive (durable, proved)",
 	"  the rollback until the tree was live, durably",
+	"floor: find -printf '%m %u %g'", "floor: every file read once, by 32, in the order of inodes",
+}
+
+// readAll reads every file in the order of inodes, which is about that of the disk, with as many readers as help.
+func (b *archiveBench) readAll() error {
+	type file struct {
+		path string
+		ino  uint64
+	}
+	var all []file
+	for _, p := range b.files {
+		var st unix.Stat_t
+		if err := unix.Lstat(p, &st); err != nil {
+			return err
+		}
+		all = append(all, file{p, st.Ino})
+	}
+	slices.SortFunc(all, func(x, y file) int { return cmp.Compare(x.ino, y.ino) })
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	errs := make(chan error, 32)
+	for range cap(errs) {
+		readers.Go(func() {
+			buf := make([]byte, 256<<10)
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(all) {
+					return
+				}
+				f, err := os.Open(all[i].path)
+				if err == nil {
+					_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{f}, buf)
+					err = errors.Join(err, f.Close())
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	readers.Wait()
+	close(errs)
+	return <-errs
 }
 
 func (b *archiveBench) series(cold bool, rounds int) error {
@@ -211,7 +262,7 @@ func (b *archiveBench) series(cold bool, rounds int) error {
 	var all []round
 	for i := range rounds {
 		// Packing and unpacking are long, and measured once.
-		r, err := b.round(cold, i == rounds-1)
+		r, err := b.round(cold, i == rounds-1 && os.Getenv("BENCH_CACHE") != "cold")
 		if err != nil {
 			return err
 		}
@@ -274,6 +325,9 @@ func (b *archiveBench) round(cold, long bool) (r round, err error) {
 	step(&r[0], func() error { return exec.Command("rsync", "-Aa", "--delete", b.p.Live()+"/", to+"/").Run() })
 	do(func() error { r[1], err = timed(func() error { return syncFS(b.dir) }); r[1] += r[0]; return err })
 	do(func() error { return os.RemoveAll(to) })
+
+	step(&r[8], func() error { return exec.Command("find", b.p.Live(), "-printf", "%m %u %g\n").Run() })
+	step(&r[9], b.readAll)
 
 	s := archive.New(b.p, archive.Config{})
 	var a archive.Archive
