@@ -279,6 +279,9 @@ func (b *archiveBench) series(cold bool, rounds int) error {
 			plain = append(plain, r[j].Seconds()/r[0].Seconds())
 			durable = append(durable, r[j].Seconds()/r[1].Seconds())
 		}
+		if len(times) == 0 {
+			continue // not measured this time
+		}
 		slices.Sort(times)
 		slices.Sort(plain)
 		slices.Sort(durable)
