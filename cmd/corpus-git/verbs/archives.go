@@ -66,9 +66,14 @@ func (s *session) archiveTable(p *printer, all []status.Archive, indent string) 
 	t.flexible = append(t.flexible, len(t.heads))
 	t.heads = append(t.heads, "NOTES")
 	for _, a := range all {
+		// What it held went live again: it has no tree any more.
+		code, pillar, files, size := "-", "-", "-", "-"
+		if a.Tree {
+			code, pillar, files, size = commit(a.Code), commit(a.Pillar), event.Count(a.Files), event.Bytes(a.Bytes)
+		}
 		row := []cell{
-			painted(bold, a.ID.Short()), plain(age(s.b.Now(), a.At)), plain(commit(a.Code)), plain(commit(a.Pillar)),
-			painted(stateColour(a.Verdict), became(a.Verdict)), plain(orNone(a.Pusher)), number(event.Count(a.Files)), number(event.Bytes(a.Bytes)), number(onDisk(a)),
+			painted(bold, a.ID.Short()), plain(age(s.b.Now(), a.At)), plain(code), plain(pillar),
+			painted(stateColour(a.Verdict), became(a.Verdict)), plain(orNone(a.Pusher)), number(files), number(size), number(onDisk(a)),
 		}
 		if shares {
 			row = append(row, number(event.Bytes(a.Shared)))
@@ -216,9 +221,15 @@ func archivesShow(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			p.line("%s", s.who.Term.paint(bold, a.Name))
-			p.line("  holds     %s, pillar %s: what was live before deployment %s", a.Code.Short(), a.Pillar.Short(), a.ID.Short())
+			holds := "holds"
+			if !a.Tree {
+				holds = "held " // it is live again, or was
+			}
+			p.line("  %s     %s, pillar %s: what was live before deployment %s", holds, a.Code.Short(), a.Pillar.Short(), a.ID.Short())
 			p.line("  made      %s by %s's deployment, which %s", age(s.b.Now(), a.At), orNone(a.Pusher), became(a.Verdict))
-			p.line("  size      %s, %s", event.Plural(a.Files, "file"), event.Bytes(a.Bytes))
+			if a.Tree {
+				p.line("  size      %s, %s", event.Plural(a.Files, "file"), event.Bytes(a.Bytes))
+			}
 			if a.Shared > 0 {
 				p.line("  on disk   %s of its own, %s shared with others", onDisk(a), event.Bytes(a.Shared))
 			} else {
@@ -230,7 +241,9 @@ func archivesShow(s *session) *cobra.Command {
 			if n := archiveNotes(a); n != "" {
 				p.line("  notes     %s", n)
 			}
-			p.line("  restore   corpus-git archives restore %s %s", name, a.ID.Short())
+			if a.Tree {
+				p.line("  restore   corpus-git archives restore %s %s", name, a.ID.Short())
+			}
 			return p.err
 		},
 	}
@@ -321,6 +334,10 @@ func archivesPrune(s *session) *cobra.Command {
 				return s.document(done)
 			}
 			p := s.printer()
+			if len(done.Removed) == 0 {
+				p.line("nothing to remove: all that is there is kept, %s", event.Plural(done.Kept, "archive"))
+				return p.err
+			}
 			verb, total := "removed", "%s removed, about %s freed; %d kept"
 			if how.DryRun {
 				verb, total = "would remove", "%s would be removed and free about %s; %d would stay"
