@@ -150,7 +150,7 @@ func (r *Repositories) local(ctx context.Context, path string, who project.Pushe
 			want = project.Configure
 		}
 		return nil, fault.New(fault.Refused, "", "there is no project %s on this server, or %s may not read its %s.git", name, who.Key, repo).
-			WithHint("an administrator can give the right:  corpus-git access grant %s %s %s", name, who.Key, want)
+			WithHint("an administrator can give the right:  corpus-git access grant %s %s %s ; where another server is meant, set  submodules_base  in the project's configuration to the project's address there", name, who.Key, want)
 	}
 	o, err := r.acquire(name, repo)
 	if err != nil {

@@ -32,6 +32,7 @@ import (
 //	manifest FILE DIR    write every entry of DIR with type, mode, size, mtime, link and content hash
 //	await FILE [TEXT]    wait until FILE exists (and holds TEXT)
 //	removes-accounts P   when the scenario ends, remove the user and the group that project P got
+//	git-http DIR         serve the repositories below DIR on $HTTP; see submodule_test.go
 //	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
 //
 // and those of interop_test.go.
@@ -71,6 +72,7 @@ func TestScenarios(t *testing.T) {
 			"removes-accounts": cmdRemovesAccounts,
 			"small-disk":       cmdSmallDisk,
 
+			"git-http":     cmdGitHTTP,
 			"same-history": cmdSameHistory,
 			"python":       cmdPython,
 			"jgit":         cmdJGit,

@@ -264,7 +264,7 @@ func (c *client) lsRefs(ctx context.Context) error {
 	}
 }
 
-// fetch0 is fetch in protocols 0 and 1. Without multi_ack the server answers the haves with one line: the first that it has, or none.
+// fetch0 is fetch in protocols 0 and 1. Without multi_ack the server answers the haves with the first that it has, or none.
 func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 	wants := []plumbing.Hash{q.commit}
 	if q.all {
@@ -338,6 +338,10 @@ func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 		case kind != pktline.Data:
 			return nil, fmt.Errorf("%w: a %s where an ACK or NAK is due", pktline.ErrSyntax, kind)
 		case line == "NAK" || strings.HasPrefix(line, "ACK "):
+			// A have that the first common one leads to is acknowledged as well.
+			if next, err := r.Raw().Peek(8); err == nil && string(next[4:]) == "ACK " {
+				continue
+			}
 			a.pack = bufio.NewReaderSize(r.Raw(), 64<<10)
 			if band != "" {
 				r.Reset(pktline.Limits{})

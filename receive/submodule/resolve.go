@@ -211,6 +211,9 @@ func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Addres
 			return m, false, w.fail(at, h, "", err)
 		}
 		shown = " of " + from[0].String()
+		if len(from) > 1 {
+			shown = " of " + printable(e.URL)
+		}
 	}
 	if len(above) >= maxNesting {
 		return m, false, w.fail(at, h, shown, fault.New(fault.Refused, "", "more than %d submodules inside each other", maxNesting))
@@ -363,7 +366,7 @@ func (w *walker) bring(at string, from []Address, h plumbing.Hash) (*repository,
 			end()
 			return g, bases, err
 		}
-		if first == nil {
+		if first == nil || errors.Is(first, errNowhere) {
 			first = err
 		}
 		if fault.KindOf(err) != fault.Refused {
@@ -373,10 +376,13 @@ func (w *walker) bring(at string, from []Address, h plumbing.Hash) (*repository,
 	return nil, nil, first
 }
 
+// errNowhere is a relative URL that is not the path of a project.
+var errNowhere = errors.New("its relative URL leads to nothing on this server")
+
 // dialer says how to reach an address. end is called when nothing is fetched from it any more.
 func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error), bases []Address, end func(), err error) {
 	if a.Kind == Local {
-		none := fault.New(fault.Refused, "", "its relative URL leads to nothing on this server").
+		none := fault.New(fault.Refused, "", "%w", errNowhere).
 			WithHint("a relative URL leads from the project's place on this server; where another server is meant, set  submodules_base  in the project's configuration to the project's address there")
 		if w.Local == nil {
 			return nil, nil, nil, none
