@@ -132,7 +132,7 @@ func scpLike(raw string, bad func(string, ...any) (Address, error)) (Address, er
 		}
 	}
 	a.host = strings.ToLower(a.host)
-	if a.host == "" || strings.HasPrefix(a.host, "-") || strings.HasPrefix(a.user.Username(), "-") || strings.HasPrefix(p, "-") {
+	if a.Host() == "" || strings.ContainsAny(a.Host(), "/ ") || strings.HasPrefix(a.host, "-") || strings.HasPrefix(a.user.Username(), "-") || strings.HasPrefix(p, "-") {
 		return bad("its URL has an empty part, or one that begins with '-'")
 	}
 	return a, nil

@@ -73,6 +73,7 @@ func TestHostileAddresses(t *testing.T) {
 		"https://" + strings.Repeat("a", 3000): "bytes",
 		":x":                                   "folders of the server",
 		"@:x":                                  "empty part",
+		"[:]:0":                                "empty part",
 	} {
 		_, err := submodule.ParseAddress(url)
 		require.Error(t, err, url)
