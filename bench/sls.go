@@ -66,10 +66,10 @@ func (b *slsBench) steps() ([]string, error) {
 		names = append(names, name)
 		text := ""
 		for j := range slsPerStep - 4 {
-			text += fmt.Sprintf("file-%d:\n  file.managed:\n    - name: %s/out/%s-%d\n    - makedirs: true\n    - contents: content {{ %d + %d }}\n", j, b.dir, name, j, i, j)
+			text += fmt.Sprintf("%s-file-%d:\n  file.managed:\n    - name: %s/out/%s-%d\n    - makedirs: true\n    - contents: content {{ %d + %d }}\n", name, j, b.dir, name, j, i, j)
 		}
 		for j := range 4 {
-			text += fmt.Sprintf("cmd-%d:\n  cmd.run:\n    - name: 'true'\n", j)
+			text += fmt.Sprintf("%s-cmd-%d:\n  cmd.run:\n    - name: 'true'\n", name, j)
 		}
 		if err := writeFile(filepath.Join(b.root, name+".sls"), text, 0o644); err != nil {
 			return nil, err
