@@ -124,8 +124,8 @@ func (d *Disk) Mount(image string) (dir string, end func() error, err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", nil, err
 	}
-	end, err = d.mountAt(image, dir)
-	return dir, func() error { return errors.Join(end(), os.Remove(dir)) }, err
+	unmount, err := d.mountAt(image, dir)
+	return dir, func() error { return errors.Join(unmount(), os.Remove(dir)) }, err
 }
 
 // Boot mounts a copy over Dir, for programs that know that path. Nothing may have a file of the disk open. end unmounts and deletes it.
