@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -233,6 +234,7 @@ func checkPack(p, dir, id string) (string, error) {
 // ingestOne is the child: it reads one pack from standard input, as a push into the repository dir does, and says its name.
 // The file tips, if it is named, lists what refs are to point to.
 func ingestOne(args []string) error {
+	debug.SetGCPercent(50) // as cmd/corpus-git does
 	dir, tips, profile := args[0], args[1], args[2]
 	if profile != "" {
 		f, err := os.Create(profile)

@@ -3,11 +3,19 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"corpus-git/cmd/corpus-git/app"
 )
 
+// gcPercent is how much the heap grows, relative to what is in use, until the collector looks again (GOGC in package runtime). A server waits most of
+// its time, and little of what it holds has pointers: collecting twice as often as Go's own 100 costs little, and spares a third of the memory.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	os.Exit(app.Main(app.Process{
 		Args: os.Args[1:], Environment: app.Environment{Env: os.Environ(), UID: os.Geteuid()}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	}))

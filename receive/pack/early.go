@@ -7,8 +7,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// earlyMemory is what one early keeps of bases.
-const earlyMemory = 4 << 20
+// earlyMemory is what one early keeps of bases, spare buffers included.
+const earlyMemory = 2 << 20
 
 // early names the objects of batches, and makes those of the deltas in them whose base it has just seen: packs hold most families together. That
 // uses a processor that has nothing to do while the stream is taken apart, or waited for. What it does not make is left to the resolver.
@@ -18,7 +18,7 @@ type early struct {
 	bases map[int32]*list.Element // by place of the record
 	order *list.List              // the one used last in front
 	used  int
-	free  [][]byte
+	spare spares
 	made  int64
 }
 
@@ -32,7 +32,7 @@ type base struct {
 }
 
 func newEarly(g *run) *early {
-	return &early{g: g, h: newObjectHash(), bases: map[int32]*list.Element{}, order: list.New()}
+	return &early{g: g, h: newObjectHash(), bases: map[int32]*list.Element{}, order: list.New(), spare: spares{most: earlyMemory / 8}}
 }
 
 // batch goes through a batch in its order.
@@ -103,22 +103,17 @@ func (w *early) keep(b *base) {
 		e := w.order.Back()
 		old := w.order.Remove(e).(*base)
 		delete(w.bases, old.at)
-		if w.used -= cap(old.data); len(w.free) < 16 {
-			w.free = append(w.free, old.data[:0])
-		}
+		w.used -= cap(old.data)
+		w.spare.put(old.data)
 	}
 }
 
 // buffer gives room for n bytes.
 func (w *early) buffer(n int) []byte {
-	for i, b := range w.free {
-		if cap(b) >= n && cap(b) <= 2*n+1024 {
-			w.free[i] = w.free[len(w.free)-1]
-			w.free = w.free[:len(w.free)-1]
-			return b
-		}
+	if b := w.spare.get(n); b != nil {
+		return b
 	}
-	return make([]byte, 0, n+n/8)
+	return make([]byte, 0, spareSize(n))
 }
 
 // makeDelta resolves a delta at the given depth of its chain: it applies, names, checks and counts it. room gives memory for the result.

@@ -6,8 +6,6 @@ type feed struct {
 	win  []byte
 	used int
 	err  error
-	// taken tells that win was taken already.
-	taken bool
 }
 
 func (f *feed) more() error {
@@ -22,9 +20,6 @@ func (f *feed) more() error {
 // flush takes what the decoder used.
 func (f *feed) flush() error {
 	n := f.used
-	if f.taken {
-		n, f.taken = 0, false
-	}
 	f.win, f.used = nil, 0
 	return f.s.take(n)
 }

@@ -3,17 +3,38 @@ package pack
 import (
 	"encoding/binary"
 	"hash/adler32"
+	"math/bits"
 )
 
 // flate decodes zlib streams (RFC 1950, 1951) from memory into memory, where the length of the result is known. That spares it the window and
-// the byte by byte reading of a decoder of streams, and makes it several times as fast on the small objects that fill packs. It is for one
-// goroutine and meant to be used again.
+// the byte by byte reading of a decoder of streams, and makes it several times as fast on the small objects that fill packs. A stream may come in
+// pieces: begin, and more for each. It is for one goroutine and meant to be used again.
 type flate struct {
 	lit, dist huffman
 	// The code of blocks with fixed Huffman codes, made when first needed.
 	fixedLit, fixedDist huffman
 	lens                [maxLit + maxDist]uint8
+
+	// Where the stream is.
+	at   part
+	last bool // the block is the last one
+	b    uint64
+	n    uint
+	out  int
+	left int // of a stored block
 }
+
+// part is a part of a stream.
+type part uint8
+
+const (
+	atHeader part = iota
+	atBlock
+	inStored
+	inFixed
+	inDynamic
+	atSum
+)
 
 const (
 	maxLit  = 288
@@ -72,78 +93,146 @@ func (r *bitReader) take(k uint) (v uint32, ok bool) {
 	return v, true
 }
 
+// align goes to the next whole byte.
+func (r *bitReader) align() {
+	r.b >>= r.n & 7
+	r.n &^= 7
+}
+
 // inflate decodes the zlib stream at the beginning of src, which must give exactly len(dst) bytes, and returns its length.
-// errShort says that src ended before the stream did.
+// errShort says that src ended before the stream did: more goes on from there.
 func (z *flate) inflate(dst, src []byte) (int, error) {
-	if len(src) < 2 {
-		return 0, errShort
-	}
-	if h := uint(src[0])<<8 | uint(src[1]); src[0]&0x0f != 8 || src[0]>>4 > 7 || h%31 != 0 || src[1]&0x20 != 0 {
-		return 0, corrupt("zlib stream: bad header %04x", h)
-	}
-	r := bitReader{src: src, pos: 2}
-	out := 0
-	for last := false; !last; {
-		v, ok := r.take(3)
-		if !ok {
-			return 0, errShort
-		}
-		last = v&1 != 0
+	z.begin()
+	return z.more(dst, src)
+}
+
+// begin is called before the first piece of a stream.
+func (z *flate) begin() {
+	z.at, z.last, z.b, z.n, z.out, z.left = atHeader, false, 0, 0, 0, 0
+}
+
+// more goes on with the next piece of a stream, src, and the same dst. It returns how much of src it used. With errShort that is all of it, but
+// for a description of a code that is cut, or the first byte of all: what it did not use, less than 400 bytes, must be there again, in front of the next piece.
+func (z *flate) more(dst, src []byte) (int, error) {
+	r := bitReader{b: z.b, n: z.n, src: src}
+	for {
 		var err error
-		switch v >> 1 {
-		case 0:
-			out, err = stored(&r, dst, out)
-		case 1:
-			if z.fixedLit.tab == nil {
-				z.fixed()
+		switch z.at {
+		case atHeader:
+			if len(src) < 2 {
+				return 0, errShort
 			}
-			out, err = block(&r, dst, out, &z.fixedLit, &z.fixedDist)
-		case 2:
-			if err = z.dynamic(&r, len(dst)-out); err == nil {
-				out, err = block(&r, dst, out, &z.lit, &z.dist)
+			if h := uint(src[0])<<8 | uint(src[1]); src[0]&0x0f != 8 || src[0]>>4 > 7 || h%31 != 0 || src[1]&0x20 != 0 {
+				return 0, corrupt("zlib stream: bad header %04x", h)
 			}
-		default:
-			err = corrupt("zlib stream: reserved type of block")
+			r.pos = 2
+			z.at = atBlock
+		case atBlock:
+			begin := r
+			if err = z.head(&r, len(dst)-z.out); err == errShort {
+				r = begin
+			}
+		case inStored:
+			if err = z.stored(&r, dst); err == nil {
+				z.ended()
+			}
+		case inFixed:
+			if z.out, err = block(&r, dst, z.out, &z.fixedLit, &z.fixedDist); err == nil {
+				z.ended()
+			}
+		case inDynamic:
+			if z.out, err = block(&r, dst, z.out, &z.lit, &z.dist); err == nil {
+				z.ended()
+			}
+		case atSum:
+			if z.out < len(dst) {
+				return 0, corrupt("zlib stream gives less than its object's size")
+			}
+			r.align()
+			v, ok := r.take(32)
+			if !ok {
+				err = errShort
+				break
+			}
+			if got, want := adler32.Checksum(dst), bits.ReverseBytes32(v); got != want {
+				return 0, corrupt("zlib stream: checksum is %08x and should be %08x", got, want)
+			}
+			return r.pos - int(r.n>>3), nil
+		}
+		if err == errShort {
+			// What is above n comes again.
+			z.b, z.n = r.b&(1<<r.n-1), r.n
+			return r.pos, errShort
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
-	if out < len(dst) {
-		return 0, corrupt("zlib stream gives less than its object's size")
-	}
-	pos := r.pos - int(r.n>>3)
-	if len(src)-pos < 4 {
-		return 0, errShort
-	}
-	if got, want := adler32.Checksum(dst), binary.BigEndian.Uint32(src[pos:]); got != want {
-		return 0, corrupt("zlib stream: checksum is %08x and should be %08x", got, want)
-	}
-	return pos + 4, nil
 }
 
 var errMuch = corrupt("zlib stream gives more than its object's size")
 
-func stored(r *bitReader, dst []byte, out int) (int, error) {
-	r.pos -= int(r.n >> 3)
-	r.b, r.n = 0, 0
-	if len(r.src)-r.pos < 4 {
-		return 0, errShort
+// head reads the beginning of a block. room is what may still come.
+func (z *flate) head(r *bitReader, room int) error {
+	v, ok := r.take(3)
+	if !ok {
+		return errShort
 	}
-	n := int(binary.LittleEndian.Uint16(r.src[r.pos:]))
-	if uint16(n) != ^binary.LittleEndian.Uint16(r.src[r.pos+2:]) {
-		return 0, corrupt("zlib stream: bad length of a stored block")
+	z.last = v&1 != 0
+	switch v >> 1 {
+	case 0:
+		r.align()
+		if v, ok = r.take(32); !ok {
+			return errShort
+		}
+		if uint16(v) != ^uint16(v>>16) {
+			return corrupt("zlib stream: bad length of a stored block")
+		}
+		if z.left = int(uint16(v)); z.left > room {
+			return errMuch
+		}
+		z.at = inStored
+	case 1:
+		if z.fixedLit.tab == nil {
+			z.fixed()
+		}
+		z.at = inFixed
+	case 2:
+		if err := z.dynamic(r, room); err != nil {
+			return err
+		}
+		z.at = inDynamic
+	default:
+		return corrupt("zlib stream: reserved type of block")
 	}
-	r.pos += 4
-	if n > len(dst)-out {
-		return 0, errMuch
+	return nil
+}
+
+// ended goes to what follows a block.
+func (z *flate) ended() {
+	if z.at = atBlock; z.last {
+		z.at = atSum
 	}
-	if n > len(r.src)-r.pos {
-		return 0, errShort
+}
+
+func (z *flate) stored(r *bitReader, dst []byte) error {
+	for ; z.left > 0 && r.n > 0; z.left-- {
+		dst[z.out] = byte(r.b)
+		z.out++
+		r.b >>= 8
+		r.n -= 8
 	}
-	copy(dst[out:], r.src[r.pos:r.pos+n])
-	r.pos += n
-	return out + n, nil
+	if z.left > 0 {
+		r.b = 0
+		n := copy(dst[z.out:z.out+z.left], r.src[r.pos:])
+		r.pos += n
+		z.out += n
+		z.left -= n
+	}
+	if z.left > 0 {
+		return errShort
+	}
+	return nil
 }
 
 func (z *flate) fixed() {
@@ -253,9 +342,9 @@ func (z *flate) dynamic(r *bitReader, left int) error {
 	return nil
 }
 
-// block decodes symbols up to the end of a block.
+// block decodes symbols up to the end of a block. Where src ends before, rd is left in front of the first symbol that is not there as a whole.
 func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) {
-	r := *rd
+	r, begin := *rd, *rd
 	litTab, distTab := lit.tab, dist.tab
 	litMask, distMask := uint64(1)<<lit.width-1, uint64(1)<<dist.width-1
 	for {
@@ -267,6 +356,7 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 				r.n |= 56
 			} else {
 				r.fill()
+				begin = r // without 48 bits, this way is taken again
 			}
 		}
 		e := litTab[r.b&litMask]
@@ -274,7 +364,8 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 			// Most often another one follows, and 48 bits suffice for it.
 			l := uint(e & 0xf)
 			if r.n < l {
-				return 0, errShort
+				*rd = begin
+				return out, errShort
 			}
 			if out >= len(dst) {
 				return 0, errMuch
@@ -295,7 +386,8 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 		l := uint(e & 0xf)
 		if e&kindMask == kindSub {
 			if r.n < l {
-				return 0, errShort
+				*rd = begin
+				return out, errShort
 			}
 			r.b >>= l
 			r.n -= l
@@ -303,7 +395,8 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 			l = uint(e & 0xf)
 		}
 		if r.n < l || e == 0 && r.n < maxBits {
-			return 0, errShort
+			*rd = begin
+			return out, errShort
 		}
 		switch e & kindMask {
 		case kindLiteral:
@@ -326,7 +419,8 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 		}
 		extra := uint(e >> 8 & 0xf)
 		if r.n < l+extra {
-			return 0, errShort
+			*rd = begin
+			return out, errShort
 		}
 		n := int(e>>16) + int(r.b>>l&(1<<extra-1))
 		r.b >>= l + extra
@@ -336,7 +430,8 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 		l = uint(e & 0xf)
 		if e&kindMask == kindSub {
 			if r.n < l {
-				return 0, errShort
+				*rd = begin
+				return out, errShort
 			}
 			r.b >>= l
 			r.n -= l
@@ -345,7 +440,8 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 		}
 		extra = uint(e >> 8 & 0xf)
 		if r.n < l+extra || e == 0 && r.n < maxBits {
-			return 0, errShort
+			*rd = begin
+			return out, errShort
 		}
 		if e&kindMask != kindLength {
 			return 0, corrupt("zlib stream: a distance that stands for nothing")

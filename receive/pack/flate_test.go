@@ -23,6 +23,39 @@ func standard(src []byte) ([]byte, int, error) {
 	return out, len(src) - r.Len(), err
 }
 
+// pieces decodes src as it comes in pieces of the given lengths, over and over; a part of src that was not used comes again.
+func pieces(z *flate, dst, src []byte, lengths []byte) (int, error) {
+	z.begin()
+	var in []byte
+	used, at := 0, 0
+	for i := 0; ; i++ {
+		k := 1
+		if len(lengths) > 0 {
+			k += int(lengths[i%len(lengths)])
+		}
+		k = min(k, len(src)-at)
+		in = append(in, src[at:at+k]...)
+		at += k
+		n, err := z.more(dst, in)
+		if n < 0 || n > len(in) {
+			panic("it used what is not there")
+		}
+		used += n
+		if err != errShort {
+			if err == nil && used < at-k {
+				panic("it had the end before")
+			}
+			return used, err
+		}
+		if len(in)-n >= 400 {
+			panic("it wants too much again")
+		}
+		if in = in[n:]; at == len(src) {
+			return used, err
+		}
+	}
+}
+
 func TestFlateRoundTrip(t *testing.T) {
 	rnd := rand.New(rand.NewSource(1))
 	var z flate
@@ -58,6 +91,15 @@ func TestFlateRoundTrip(t *testing.T) {
 				_, err = z.inflate(dst, b.Bytes()[:cut])
 				require.ErrorIs(t, err, errShort)
 			}
+			for _, lengths := range [][]byte{{0}, {6}, {7, 0, 200}, {255, 255, 13, 1}} {
+				clear(dst)
+				n, err = pieces(&z, dst, src, lengths)
+				require.NoError(t, err)
+				require.Equal(t, b.Len(), n)
+				require.True(t, bytes.Equal(text, dst))
+				_, err = pieces(&z, dst, b.Bytes()[:b.Len()-1], lengths)
+				require.ErrorIs(t, err, errShort)
+			}
 			if len(text) > 0 {
 				_, err = z.inflate(dst[1:], src)
 				require.ErrorIs(t, err, ErrCorrupt)
@@ -86,9 +128,21 @@ func FuzzFlate(f *testing.F) {
 			require.NoError(t, gotErr)
 			require.Equal(t, n, got)
 			require.True(t, bytes.Equal(want, dst))
+			for _, lengths := range [][]byte{{0}, src[:min(len(src), 9)]} {
+				clear(dst)
+				got, gotErr = pieces(&z, dst, src, lengths)
+				require.NoError(t, gotErr)
+				require.Equal(t, n, got)
+				require.True(t, bytes.Equal(want, dst))
+			}
 			return
 		}
 		require.Error(t, gotErr)
+		_, inPieces := pieces(&z, dst, src, []byte{0})
+		require.Error(t, inPieces)
+		if gotErr == errShort {
+			require.ErrorIs(t, inPieces, errShort)
+		}
 		// Broken streams must not be taken for any length.
 		for _, k := range []int{0, 1, 100} {
 			_, err := z.inflate(make([]byte, k), src)

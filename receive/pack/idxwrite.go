@@ -4,20 +4,68 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/binary"
+	"hash"
 	"io"
+	"runtime"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
+
+	"corpus-git/internal/offheap"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // sort makes the order of names, and refuses a pack that holds an object twice, as git does (index-pack --strict).
 func (g *run) sort() error {
-	g.order = make([]int32, g.recs.n)
-	for i := range g.order {
-		g.order[i] = int32(i)
+	g.inOrder = offheap.Make[int32](g.recs.n)
+	g.order = g.inOrder.Slice()
+	// Names are spread evenly, whoever made them: by their first byte they fall into parts, which are sorted one by one.
+	for i := range int32(g.recs.n) {
+		g.fan[g.recs.at(i).hash[0]]++
 	}
-	slices.SortFunc(g.order, func(a, b int32) int {
+	var at [256]uint32
+	sum := uint32(0)
+	for k, n := range g.fan {
+		at[k] = sum
+		sum += n
+		g.fan[k] = sum
+	}
+	for i := range int32(g.recs.n) {
+		k := g.recs.at(i).hash[0]
+		g.order[at[k]] = i
+		at[k]++
+	}
+	workers := g.workers
+	if g.recs.n < recordPiece {
+		workers = 1
+	}
+	var next atomic.Int32
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for k := next.Add(1) - 1; k < 256 && errs[w] == nil; k = next.Add(1) - 1 {
+				begin := uint32(0)
+				if k > 0 {
+					begin = g.fan[k-1]
+				}
+				errs[w] = g.sortPart(g.order[begin:g.fan[k]])
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *run) sortPart(part []int32) error {
+	slices.SortFunc(part, func(a, b int32) int {
 		x, y := &g.recs.at(a).hash, &g.recs.at(b).hash
 		u, v := binary.BigEndian.Uint64(x[:]), binary.BigEndian.Uint64(y[:])
 		switch {
@@ -28,8 +76,8 @@ func (g *run) sort() error {
 		}
 		return bytes.Compare(x[8:], y[8:])
 	})
-	for i := 1; i < len(g.order); i++ {
-		if h := g.recs.at(g.order[i]).hash; h == g.recs.at(g.order[i-1]).hash {
+	for i := 1; i < len(part); i++ {
+		if h := g.recs.at(part[i]).hash; h == g.recs.at(part[i-1]).hash {
 			return corrupt("pack holds object %s twice", h)
 		}
 	}
@@ -37,25 +85,24 @@ func (g *run) sort() error {
 }
 
 func (g *run) findSorted(h plumbing.Hash) (int32, bool) {
-	k := sort.Search(len(g.order), func(k int) bool { return bytes.Compare(g.recs.at(g.order[k]).hash[:], h[:]) >= 0 })
-	if k < len(g.order) && g.recs.at(g.order[k]).hash == h {
-		return g.order[k], true
+	defer runtime.KeepAlive(g)
+	lo := uint32(0)
+	if h[0] > 0 {
+		lo = g.fan[h[0]-1]
+	}
+	part := g.order[lo:g.fan[h[0]]]
+	k := sort.Search(len(part), func(k int) bool { return bytes.Compare(g.recs.at(part[k]).hash[:], h[:]) >= 0 })
+	if k < len(part) && g.recs.at(part[k]).hash == h {
+		return part[k], true
 	}
 	return 0, false
 }
 
 // writeIdx writes the index of version 2.
 func (g *run) writeIdx(w io.Writer) error {
-	sum := sha1.New()
-	out := &sumWriter{w: io.MultiWriter(w, sum)}
+	out := &sumWriter{w: w, sum: sha1.New()}
 	out.bytes([]byte(idxMagic))
-	var fan [256]uint32
-	for _, i := range g.order {
-		fan[g.recs.at(i).hash[0]]++
-	}
-	n := uint32(0)
-	for _, c := range fan {
-		n += c
+	for _, n := range g.fan {
 		out.u32(n)
 	}
 	for _, i := range g.order {
@@ -78,48 +125,66 @@ func (g *run) writeIdx(w io.Writer) error {
 		out.u32(uint32(off >> 32))
 		out.u32(uint32(off))
 	}
-	out.bytes(g.trailer[:])
-	if out.err != nil {
-		return out.err
-	}
-	_, err := w.Write(sum.Sum(nil))
-	return err
+	return out.end(g.trailer)
 }
 
 // writeRev writes the reverse index of version 1: the objects in the order of the pack, as places in the order of names.
 func (g *run) writeRev(w io.Writer) error {
-	sum := sha1.New()
-	out := &sumWriter{w: io.MultiWriter(w, sum)}
+	out := &sumWriter{w: w, sum: sha1.New()}
 	out.bytes([]byte("RIDX\x00\x00\x00\x01\x00\x00\x00\x01"))
-	place := make([]uint32, len(g.order))
+	mem := offheap.Make[uint32](len(g.order))
+	defer mem.Free()
+	place := mem.Slice()
 	for k, i := range g.order {
 		place[i] = uint32(k)
 	}
 	for _, p := range place {
 		out.u32(p)
 	}
-	out.bytes(g.trailer[:])
-	if out.err != nil {
-		return out.err
-	}
-	_, err := w.Write(sum.Sum(nil))
-	return err
+	return out.end(g.trailer)
 }
 
-// sumWriter keeps the first error.
+// sumWriter adds what it writes to a sum. It keeps the first error.
 type sumWriter struct {
 	w   io.Writer
+	sum hash.Hash
 	buf []byte
 	err error
 }
 
+const sumBuffer = 64 << 10
+
 func (s *sumWriter) bytes(b []byte) {
-	if s.err == nil {
-		_, s.err = s.w.Write(b)
+	if s.buf == nil {
+		s.buf = make([]byte, 0, sumBuffer)
 	}
+	if len(s.buf)+len(b) > sumBuffer {
+		s.flush()
+	}
+	s.buf = append(s.buf, b...)
 }
 
 func (s *sumWriter) u32(v uint32) {
-	s.buf = binary.BigEndian.AppendUint32(s.buf[:0], v)
-	s.bytes(s.buf)
+	if len(s.buf)+4 > sumBuffer {
+		s.flush()
+	}
+	s.buf = binary.BigEndian.AppendUint32(s.buf, v)
+}
+
+func (s *sumWriter) flush() {
+	if s.err == nil {
+		s.sum.Write(s.buf)
+		_, s.err = s.w.Write(s.buf)
+	}
+	s.buf = s.buf[:0]
+}
+
+// end writes the name of the pack and the sum of all.
+func (s *sumWriter) end(pack plumbing.Hash) error {
+	s.bytes(pack[:])
+	s.flush()
+	if s.err == nil {
+		_, s.err = s.w.Write(s.sum.Sum(nil))
+	}
+	return s.err
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"corpus-git/internal/offheap"
+
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
@@ -77,20 +79,24 @@ func (r *Result) Has(h plumbing.Hash) bool {
 
 // Came is the type of an object that came on the wire: Added ones are not among them.
 func (r *Result) Came(h plumbing.Hash) (plumbing.ObjectType, bool) {
-	i, ok := r.run.findSorted(h)
-	if !ok || int(i) >= r.run.recs.n-r.run.added {
+	g := r.run
+	defer runtime.KeepAlive(g)
+	i, ok := g.findSorted(h)
+	if !ok || int(i) >= g.recs.n-g.added {
 		return 0, false
 	}
-	return plumbing.ObjectType(r.run.recs.at(i).real), true
+	return plumbing.ObjectType(g.recs.at(i).real), true
 }
 
 // Type is the type of an object of the pack.
 func (r *Result) Type(h plumbing.Hash) (plumbing.ObjectType, bool) {
-	i, ok := r.run.findSorted(h)
+	g := r.run
+	defer runtime.KeepAlive(g)
+	i, ok := g.findSorted(h)
 	if !ok {
 		return 0, false
 	}
-	return plumbing.ObjectType(r.run.recs.at(i).real), true
+	return plumbing.ObjectType(g.recs.at(i).real), true
 }
 
 // Index reads one pack from r, up to its trailer and not a byte further: what r has buffered beyond stays in r. Its
@@ -162,11 +168,7 @@ func writeFile(dir, name string, left *[]string, write func(io.Writer) error) er
 		return err
 	}
 	*left = append(*left, f.Name(), name)
-	w := bufio.NewWriterSize(f, 64<<10)
-	err = write(w)
-	if err == nil {
-		err = w.Flush()
-	}
+	err = write(f)
 	if err == nil {
 		err = f.Chmod(0o444)
 	}
@@ -190,19 +192,36 @@ type record struct {
 
 func (r *record) delta() bool { return r.typ >= uint8(plumbing.OFSDeltaObject) }
 
-// records grows by pieces, so that a pack that lies about its count costs nothing and pointers stay good.
+// records grows by pieces, so that a pack that lies about its count costs nothing and pointers stay good. The first of them lie in the heap: most
+// packs have no more.
 type records struct {
 	n      int
+	few    []record
 	pieces [][]record
+	blocks []*offheap.Block[record] // of pieces
 }
 
-const recordPiece = 1 << 12
+const (
+	fewRecords  = 1 << 7
+	recordPiece = 1 << 14
+)
 
-func (r *records) at(i int32) *record { return &r.pieces[uint32(i)/recordPiece][uint32(i)%recordPiece] }
+func (r *records) at(i int32) *record {
+	if i < fewRecords {
+		return &r.few[i]
+	}
+	i -= fewRecords
+	return &r.pieces[uint32(i)/recordPiece][uint32(i)%recordPiece]
+}
 
 func (r *records) add() *record {
-	if r.n%recordPiece == 0 {
-		r.pieces = append(r.pieces, make([]record, recordPiece))
+	switch {
+	case r.n == 0:
+		r.few = make([]record, fewRecords)
+	case r.n >= fewRecords && (r.n-fewRecords)%recordPiece == 0:
+		b := offheap.Make[record](recordPiece)
+		r.blocks = append(r.blocks, b)
+		r.pieces = append(r.pieces, b.Slice())
 	}
 	r.n++
 	return r.at(int32(r.n - 1))
@@ -242,6 +261,8 @@ type run struct {
 	first, next []int32 // children of each record: the first, and a child's next sibling; -1 ends
 	refs        []refDelta
 	order       []int32 // records in the order of names
+	inOrder     *offheap.Block[int32]
+	fan         [256]uint32 // where in order the names of each first byte end
 
 	progress sync.Mutex
 	done     int

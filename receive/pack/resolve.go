@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"corpus-git/internal/offheap"
+
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
@@ -23,8 +25,7 @@ type resolver struct {
 	busy  int
 	used  int64
 	err   error
-	spare [][]byte
-	idle  int // bytes in spare
+	spare spares
 }
 
 // node is an object that deltas build on.
@@ -45,22 +46,28 @@ func (g *run) resolve() error {
 	if g.deltas == int(g.early.Load()) {
 		return nil
 	}
+	first, next := offheap.Make[int32](g.recs.n), offheap.Make[int32](g.recs.n)
+	defer func() {
+		g.first, g.next = nil, nil
+		first.Free()
+		next.Free()
+	}()
+	g.first, g.next = first.Slice(), next.Slice()
 	g.link()
-	r := &resolver{g: g}
+	r := &resolver{g: g, spare: spares{most: maxSpare}}
 	r.cond = sync.NewCond(&r.mu)
 	if err := r.run(); err != nil {
 		return err
 	}
-	err := g.complement(r)
-	g.first, g.next = nil, nil
-	return err
+	return g.complement(r)
 }
 
 // link makes the lists of children. What was made while the pack came is in them only where something is still to be made from it; where
 // deltas name their bases, that may be any.
 func (g *run) link() {
-	g.first = slices.Repeat([]int32{-1}, g.recs.n)
-	g.next = slices.Repeat([]int32{-1}, g.recs.n)
+	for i := range g.first {
+		g.first[i], g.next[i] = -1, -1
+	}
 	for i := int32(g.recs.n) - 1; i >= 0; i-- {
 		if b := g.recs.at(i).base; b >= 0 && (g.recs.at(i).real == 0 || g.first[i] >= 0 || len(g.refs) > 0) {
 			g.next[i] = g.first[b]
@@ -251,25 +258,16 @@ func (r *resolver) shrink() {
 // maxSpare bounds the bytes of spare buffers.
 const maxSpare = 2 << 20
 
-// recycle keeps some buffers for reuse.
-func (r *resolver) recycle(b []byte) {
-	if r.idle+cap(b) <= maxSpare {
-		r.spare = append(r.spare, b[:0])
-		r.idle += cap(b)
-	}
-}
+// recycle keeps a buffer for reuse.
+func (r *resolver) recycle(b []byte) { r.spare.put(b) }
 
-// buffer gives a spare buffer that holds n bytes, or a new one.
+// buffer gives an empty buffer that holds n bytes.
 func (r *resolver) buffer(n int64) []byte {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := len(r.spare) - 1; i >= max(0, len(r.spare)-8); i-- {
-		if b := r.spare[i]; int64(cap(b)) >= n && int64(cap(b)) <= 4*n+1024 {
-			r.spare[i] = r.spare[len(r.spare)-1]
-			r.spare = r.spare[:len(r.spare)-1]
-			r.idle -= cap(b)
-			return b
-		}
+	b := r.spare.get(int(n))
+	r.mu.Unlock()
+	if b == nil {
+		b = make([]byte, 0, spareSize(int(n)))
 	}
-	return make([]byte, 0, n+n/8)
+	return b
 }

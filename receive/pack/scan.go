@@ -2,10 +2,8 @@ package pack
 
 import (
 	"bufio"
-	"crypto/sha1"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
 	"sync"
@@ -18,13 +16,12 @@ import (
 type scanner struct {
 	g    *run
 	in   *bufio.Reader
-	out  *bufio.Writer
-	sum  hash.Hash // of the pack
-	crc  uint32    // of the current entry
+	out  *packWriter
+	crc  uint32 // of the current entry
 	off  int64
 	z    inflater
 	junk []byte // where deltas inflate to
-	part []byte // of a stream that has not come to its end
+	part []byte // of a stream: what did not suffice, and what came then
 	h    *objectHash
 
 	cur    *batch
@@ -60,7 +57,7 @@ const (
 
 func (g *run) scan(r *bufio.Reader) error {
 	s := &scanner{
-		g: g, in: r, out: bufio.NewWriterSize(g.file, 128<<10), sum: sha1.New(), h: newObjectHash(),
+		g: g, in: r, out: newPackWriter(g.file), h: newObjectHash(),
 		full: make(chan *batch, batches), free: make(chan *batch, batches), failed: make(chan struct{}),
 	}
 	for range batches {
@@ -79,8 +76,8 @@ func (g *run) scan(r *bufio.Reader) error {
 	if err == nil {
 		err = s.err
 	}
-	if err == nil {
-		err = s.out.Flush()
+	if e := s.out.close(); err == nil {
+		err = e
 	}
 	return err
 }
@@ -160,7 +157,9 @@ func (s *scanner) run() error {
 	if err := s.need(hashLen); err != nil {
 		return fmt.Errorf("pack ends within its trailer: %w", err)
 	}
-	s.sum.Sum(g.trailer[:0])
+	if g.trailer, err = s.out.sum(); err != nil {
+		return err
+	}
 	b, _ = s.in.Peek(hashLen)
 	if plumbing.Hash(b) != g.trailer {
 		return corrupt("pack's checksum is %s and its trailer says %s", g.trailer, plumbing.Hash(b))
@@ -199,8 +198,7 @@ func (s *scanner) window() ([]byte, error) {
 func (s *scanner) take(n int) error {
 	b, _ := s.in.Peek(n)
 	s.crc = crc32.Update(s.crc, crc32.IEEETable, b)
-	s.sum.Write(b)
-	if _, err := s.out.Write(b); err != nil {
+	if err := s.out.write(b); err != nil {
 		return err
 	}
 	if s.off += int64(n); s.off > s.g.lim.PackBytes {
@@ -339,56 +337,32 @@ func (s *scanner) into(dst []byte, size int64) ([]byte, error) {
 		return dst, err
 	}
 	// Memory is taken for what can be true: beyond 1 MiB, for no more than the bytes that came can inflate to.
-	if size <= 1<<20 || size/1032 <= int64(len(src)) {
-		out := grow(dst, int(size))
-		n, err := s.z.inflate(out[len(dst):], src)
-		if err == nil {
-			return out, s.take(n)
-		}
-		if err != errShort {
+	if size > 1<<20 && size/1032 > int64(len(src)) {
+		return s.follow(&feed{s: s}, dst, size)
+	}
+	at := len(dst)
+	out := grow(dst, int(size))
+	n, err := s.z.inflate(out[at:], src)
+	again := 0 // bytes that were taken before and did not suffice for what they begin
+	for in := src; err == errShort; {
+		s.part = append(s.part[:0], in[n:]...)
+		if err := s.take(len(src)); err != nil {
 			return dst, err
 		}
-		if size <= gathered {
-			return s.gather(out, len(dst))
+		if src, err = s.window(); err != nil {
+			return dst, err
 		}
-		dst = out[:len(dst)]
+		in = src
+		if again = len(s.part); again > 0 {
+			s.part = append(s.part, src...)
+			in = s.part
+		}
+		n, err = s.z.more(out[at:], in)
 	}
-	return s.follow(&feed{s: s}, dst, size)
-}
-
-const (
-	// gathered is the size of the largest object that is decoded anew when more of it has come, and gatherings the number of times: what
-	// comes in many small pieces is decoded as it comes.
-	gathered   = 256 << 10
-	gatherings = 4
-)
-
-// gather is into for a stream of which all that has come is a part; out is as long as it will be, and was at before.
-func (s *scanner) gather(out []byte, at int) ([]byte, error) {
-	s.part = s.part[:0]
-	for try := 0; ; try++ {
-		src, err := s.window()
-		if err != nil {
-			return out[:at], err
-		}
-		before := len(s.part)
-		s.part = append(s.part, src...)
-		if try > 0 {
-			n, err := s.z.inflate(out[at:], s.part)
-			if err == nil {
-				return out, s.take(n - before)
-			}
-			if err != errShort {
-				return out[:at], err
-			}
-		}
-		if err := s.take(len(src)); err != nil {
-			return out[:at], err
-		}
-		if try == gatherings {
-			return s.follow(&feed{s: s, win: s.part, taken: true}, out[:at], int64(len(out)-at))
-		}
+	if err != nil {
+		return dst, err
 	}
+	return out, s.take(n - again)
 }
 
 // follow inflates a stream as it comes, behind dst.

@@ -3,8 +3,10 @@ package store
 import (
 	"fmt"
 	"hash/maphash"
+	"runtime"
 	"sync"
 
+	"corpus-git/internal/offheap"
 	"corpus-git/receive/pack"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -33,7 +35,8 @@ type linkTable struct {
 	mu  sync.Mutex
 	n   int
 	tab []link
-	_   [24]byte // of another cache line
+	mem *offheap.Block[link] // of tab
+	_   [16]byte             // of another cache line
 }
 
 func newLinks() *links {
@@ -85,19 +88,22 @@ func (t *linkTable) place(h plumbing.Hash, sum uint32) *link {
 }
 
 func (t *linkTable) grow(seed maphash.Seed) {
-	old := t.tab
-	t.tab = make([]link, max(16, len(old)+len(old)/2))
+	old, was := t.tab, t.mem
+	t.mem = offheap.Make[link](max(16, len(old)+len(old)/2))
+	t.tab = t.mem.Slice()
 	for i := range old {
 		if old[i].typ != 0 {
 			*t.place(old[i].hash, uint32(maphash.Bytes(seed, old[i].hash[:]))) = old[i]
 		}
 	}
+	was.Free()
 }
 
 func (l *links) clash() error { return l.conflict }
 
 // outside lists the needed objects that did not come in the pack, and compares the types of the others.
 func (l *links) outside(res *pack.Result) ([]link, error) {
+	defer runtime.KeepAlive(l) // its tables lie outside of the heap
 	var out []link
 	for i := range l.parts {
 		for _, e := range l.parts[i].tab {

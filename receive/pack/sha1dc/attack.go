@@ -28,25 +28,21 @@ func attack(s *scratch, after *[5]uint32) bool {
 	if mask == 0 {
 		return false
 	}
-	var none [80]uint32
 	// The steps from which the other block is followed.
-	at58 := forward(&s.w, &none, s.at56, 56, 58)
-	at65 := forward(&s.w, &none, at58, 58, 65)
-	all := ubc.SHA1_dvs()
-	for i := range all {
-		dv := &all[i]
-		if dv.DvType == 0 {
-			break
-		}
-		if mask&(1<<dv.MaskB) == 0 {
-			continue
-		}
+	at58 := plain(&s.w, s.at56, 56, 58)
+	var at65 [5]uint32
+	have65 := false
+	for ; mask != 0; mask &= mask - 1 {
+		dv := vectors[bits.TrailingZeros32(mask)]
 		state := at58
 		if dv.TestT == 65 {
+			if !have65 {
+				at65, have65 = plain(&s.w, at58, 58, 65), true
+			}
 			state = at65
 		}
-		begin := backward(&s.w, &dv.Dm, state, int(dv.TestT))
 		end := forward(&s.w, &dv.Dm, state, int(dv.TestT), 80)
+		begin := backward(&s.w, &dv.Dm, state, int(dv.TestT))
 		same := true
 		for i := range end {
 			same = same && begin[i]+end[i] == after[i]
@@ -56,6 +52,30 @@ func attack(s *scratch, after *[5]uint32) bool {
 		}
 	}
 	return false
+}
+
+// vectors are the disturbance vectors by their bit in a mask. Nobody changes them.
+var vectors = func() (by [32]*ubc.DvInfo) {
+	all := ubc.SHA1_dvs()
+	for i := range all {
+		if all[i].DvType != 0 {
+			by[all[i].MaskB] = &all[i]
+		}
+	}
+	return by
+}()
+
+// plain makes the steps from to to-1, which lie between 40 and 79.
+func plain(w *[80]uint32, s [5]uint32, from, to int) [5]uint32 {
+	a, b, c, d, e := s[0], s[1], s[2], s[3], s[4]
+	i := from
+	for ; i < min(to, 60); i++ {
+		a, b, c, d, e = bits.RotateLeft32(a, 5)+((b|c)&d|b&c)+e+w[i]+k2, a, bits.RotateLeft32(b, 30), c, d
+	}
+	for ; i < to; i++ {
+		a, b, c, d, e = bits.RotateLeft32(a, 5)+(b^c^d)+e+w[i]+k3, a, bits.RotateLeft32(b, 30), c, d
+	}
+	return [5]uint32{a, b, c, d, e}
 }
 
 // forward makes the steps from to to-1, with the schedule that w and dm differ in.
