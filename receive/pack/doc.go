@@ -11,8 +11,9 @@
 // Invariants: no number in a pack, index or delta is trusted: each is checked against the bytes that are there and
 // against Limits before memory is taken for it. Bytes after a pack's trailer are never consumed.
 //
-// An ingestion has two passes. One goroutine takes the stream apart, one writes it down and sums it up; the others name what it inflates, and make the deltas whose base they have just
-// seen. What is left is made in a second pass over the pack, in parallel, child by child, with bounded memory for bases.
+// An ingestion has two passes. One goroutine takes the stream apart, one writes it down and sums it up; the others name what it inflates, and make
+// the deltas whose base they have just seen. What is left is made in a second pass over the pack, in parallel, child by child, with bounded memory for
+// bases. The tables of what a pack holds lie outside of the heap (internal/offheap), and buffers are used again: the heap stays small.
 //
 // Concurrency: a Pack, a Cache and a Writer's inputs serve any number of goroutines; an Indexer serves one call at a
 // time and starts Workers goroutines of its own, all ended when Index returns. Pack.Close waits for nobody: readers
