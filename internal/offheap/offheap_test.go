@@ -8,7 +8,7 @@ import (
 )
 
 type entry struct {
-	name [20]byte
+	_    [20]byte
 	at   int32
 	kind uint8
 }
