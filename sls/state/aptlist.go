@@ -79,7 +79,7 @@ func (l *aptList) remove(e aptSource) {
 }
 
 // noSources is what sources.list holds where there is no source at all, in Salt's words.
-const noSources = "## See sources.list(5) for more information, especialy\n" +
+const noSources = "## See sources.list(5) for more information, especialy\n" + //nolint:misspell // Salt writes it so
 	"# Remember that you can only use http, ftp or file URIs\n" +
 	"# CDROMs are managed through the apt-cdrom tool.\n"
 
