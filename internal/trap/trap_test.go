@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -58,7 +59,10 @@ func run(t *testing.T, dir string, decide func(n int, c trap.Call) syscall.Errno
 	cmd.Stdout, cmd.Stderr = &b, os.Stderr
 	answered := make(chan string, 1000)
 	n := 0
+	var mu sync.Mutex
 	require.NoError(t, trap.Start(cmd, func(c trap.Call) syscall.Errno {
+		mu.Lock()
+		defer mu.Unlock()
 		if !strings.HasPrefix(c.Path, dir) {
 			return 0
 		}
@@ -73,6 +77,8 @@ func run(t *testing.T, dir string, decide func(n int, c trap.Call) syscall.Errno
 		return decide(n, c)
 	}, options...))
 	err = cmd.Wait()
+	mu.Lock()
+	defer mu.Unlock()
 	close(answered)
 	for s := range answered {
 		calls = append(calls, s)

@@ -102,8 +102,15 @@ func (x *trapped) run(decide trap.Decide, options ...trap.Option) (string, error
 	cmd.Env = append(os.Environ(), "WORKTREE_TEST_SYNC="+strings.Join([]string{x.bare(), x.dir, x.two.String()}, "\n"))
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	require.NoError(x.t, trap.Start(cmd, decide, options...))
+	var mu sync.Mutex // what decide has written is the caller's to read afterwards
+	require.NoError(x.t, trap.Start(cmd, func(c trap.Call) syscall.Errno {
+		mu.Lock()
+		defer mu.Unlock()
+		return decide(c)
+	}, options...))
 	err = cmd.Wait()
+	mu.Lock()
+	defer mu.Unlock()
 	return out.String(), err
 }
 
