@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,11 +19,12 @@ import (
 
 const (
 	pushFiles = 5000
+	firstRuns = 5
 	pushRuns  = 15
 )
 
-// benchPush pushes a change of one file to a project of 5,000 files and 3 steps: to corpus-git, and to OpenSSH sshd with git
-// receive-pack and a post-receive script that does the same work by rsync, checkout, chown and the same commands.
+// benchPush pushes a project of 5,000 files and 3 steps for the first time, and then changes of one file of it: to corpus-git, and to OpenSSH sshd with git receive-pack and a post-receive script that does the same
+// work by rsync, checkout, chown and the same commands.
 func benchPush(l *lab) error {
 	for _, p := range []string{"git", "ssh", "ssh-keygen", "sshd", "rsync"} {
 		if _, err := lookup(p); err != nil {
@@ -36,10 +38,10 @@ func benchPush(l *lab) error {
 		return err
 	}
 	work := l.path("work")
-	if err := makeProject(work); err != nil {
+	if err := makeProject(work, pushFiles); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "master"}, {"add", "-A"}, {"commit", "-qm", "first"}} {
+	for _, args := range [][]string{{"init", "-q", "-b", "master"}, {"add", "-A"}, {"commit", "-qm", "first"}, {"repack", "-qad"}} {
 		if err := l.sh(work, "git", args...); err != nil {
 			return err
 		}
@@ -62,15 +64,29 @@ func benchPush(l *lab) error {
 		}
 		return l.sh(work, "git", "commit", "-qam", "change")
 	}
-	t, err := timed(func() error { return push(ours) })
-	if err != nil {
+	fmt.Printf("-- first push of %d files, load %s\n", pushFiles, load())
+	project, bare := "", ""
+	fresh := func(i int) error {
+		project, bare = fmt.Sprintf("first%d", i), fmt.Sprintf("first%d.git", i)
+		if err := l.createProject(project); err != nil {
+			return err
+		}
+		if err := l.createPeer(l.path("peer"), bare, l.path("peer/"+project)); err != nil {
+			return err
+		}
+		return syncFS(l.dir)
+	}
+	if _, err := compare(firstRuns, fresh, "corpus-git", func() error { return push(strings.TrimSuffix(ours, "app/project.git") + project + "/project.git") },
+		"sshd + git receive-pack + post-receive", func() error { return push(strings.TrimSuffix(peer, "app.git") + bare) }); err != nil {
 		return err
 	}
-	u, err := timed(func() error { return push(peer) })
-	if err != nil {
+	if err := sameTrees(l.path("srv/projects/first1/project/static"), l.path("peer/first1/project/static")); err != nil {
 		return err
 	}
-	fmt.Printf("first push of %d files: corpus-git %.0f ms, sshd + git %.0f ms\n", pushFiles, ms(t), ms(u))
+	fmt.Printf("-- one changed file of %d, load %s\n", pushFiles, load())
+	if err := errors.Join(push(ours), push(peer)); err != nil {
+		return err
+	}
 	_, err = compare(pushRuns, change, "corpus-git", func() error { return push(ours) },
 		"sshd + git receive-pack + post-receive", func() error { return push(peer) })
 	if err != nil {
@@ -101,8 +117,8 @@ func steps() []string {
 	return []string{"mkdir -p build", "cat index.html static/d1/*.txt | sha256sum > build/sum", "touch build/reload"}
 }
 
-func makeProject(dir string) error {
-	for i := range pushFiles {
+func makeProject(dir string, files int) error {
+	for i := range files {
 		p := filepath.Join(dir, "static", fmt.Sprintf("d%d", i%50), fmt.Sprintf("f%d.txt", i))
 		if err := writeFile(p, fmt.Sprintf("file %d\n%s", i, strings.Repeat("some words of text\n", i%40)), 0o644); err != nil {
 			return err
@@ -148,15 +164,23 @@ func (l *lab) sh(dir, name string, args ...string) error {
 
 // serveCorpus starts the server with one project and gives its URL.
 func (l *lab) serveCorpus() (url string, stop func(), err error) {
-	for _, args := range [][]string{
-		{"project", "create", "app"}, {"key", "add", "bench", "--file", l.path("key.pub")}, {"access", "grant", "app", "bench", "deploy"},
-	} {
-		if err := l.sh(l.dir, l.bin, args...); err != nil {
-			return "", nil, err
-		}
+	if err := l.sh(l.dir, l.bin, "key", "add", "bench", "--file", l.path("key.pub")); err != nil {
+		return "", nil, err
+	}
+	if err := l.createProject("app"); err != nil {
+		return "", nil, err
 	}
 	base, _, stop, err := l.serveBin()
 	return base + "app/project.git", stop, err
+}
+
+// createProject makes a project that the key may push to.
+func (l *lab) createProject(name string) error {
+	err := l.sh(l.dir, l.bin, "project", "create", name)
+	if err == nil {
+		err = l.sh(l.dir, l.bin, "access", "grant", name, "bench", "deploy")
+	}
+	return err
 }
 
 // serveBin starts the server and gives the beginning of its URLs, up to a project's name.
@@ -189,14 +213,20 @@ func (l *lab) serveBin(args ...string) (base string, pid int, stop func(), err e
 // servePeer starts an sshd of its own and gives the URL of a repository whose post-receive script deploys.
 func (l *lab) servePeer() (url string, stop func(), err error) {
 	dir := l.path("peer")
-	if err := l.sh(l.dir, "git", "init", "-q", "--bare", "-b", "master", dir+"/app.git"); err != nil {
-		return "", nil, err
-	}
-	if err := writeFile(dir+"/app.git/hooks/post-receive", deployScript(dir+"/app.git", dir, steps()), 0o755); err != nil {
+	if err := l.createPeer(dir, "app.git", dir); err != nil {
 		return "", nil, err
 	}
 	base, _, stop, err := l.serveSSHD(dir)
 	return base + dir + "/app.git", stop, err
+}
+
+// createPeer makes a repository in dir that deploys to the folder to.
+func (l *lab) createPeer(dir, name, to string) error {
+	bare := filepath.Join(dir, name)
+	if err := l.sh(l.dir, "git", "init", "-q", "--bare", "-b", "master", bare); err != nil {
+		return err
+	}
+	return writeFile(bare+"/hooks/post-receive", deployScript(bare, to, steps()), 0o755)
 }
 
 // deployScript is a post-receive script that deploys bare to dir/project.

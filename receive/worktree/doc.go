@@ -23,6 +23,12 @@
 // --hard, and reported; so are untracked files, and links, where tracked ones must lie. An untracked folder with files in it where the
 // commit has a file is refused before anything is written. Commits made in the working copy stay in its reflog.
 //
+// Every file is looked at (lstat) each time, from the index's list and by as many goroutines as Request.Workers; that is all that an unchanged
+// tree costs. A folder that both commits have alike, whose files are as the index says and whose names are as they were (its time is older than the
+// last count of untracked names, which lies beside the index in .git/corpus-git.untracked) is not walked. Everything else is, through descriptors.
+// That file names the index it belongs to; where another program wrote the index, every folder is walked. What the new index has in common
+// with the old is copied from there. Stats.Untracked relies on the times of folders, nothing else does. See ADR 13.
+//
 // # .gitattributes
 //
 // Honoured, from the commit's own files: text, eol and crlf, with Linux' native LF, so only eol=crlf converts. Not honoured, with a note
@@ -39,7 +45,8 @@
 //
 // # Invariants
 //
-// No symbolic link inside a working copy is ever followed: every folder is opened by one name below its parent's descriptor. A file
+// No symbolic link inside a working copy is ever followed: every folder is opened by one name below its parent's descriptor. Only a look at
+// a file goes by its path, with a look at each folder on it: nothing is read, written or removed on the strength of that. A file
 // is written under a temporary name and renamed, so a reader sees the old or the new one (in a folder that this checkout itself made,
 // it is written in place). The index is written last.
 //

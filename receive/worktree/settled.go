@@ -14,6 +14,8 @@ import (
 // which would cost twice as much; each folder on the way is looked at itself instead, so that one that became a link counts as changed.
 // Somebody who swaps a folder for a link between the two looks gains nothing: nothing is read or written on the strength of a
 // look, and the facts must be those of the very same inode.
+//
+// It is for one call of look.
 type looker struct {
 	root    int
 	entries []entry
