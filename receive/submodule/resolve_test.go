@@ -210,11 +210,11 @@ func TestHTTPAnswers(t *testing.T) {
 			return true
 		}, fault.Refused, "dumb"},
 		{"redirects for ever", func(rw http.ResponseWriter, r *http.Request) bool {
-			http.Redirect(rw, r, r.URL.String(), 302)
+			http.Redirect(rw, r, r.URL.String(), http.StatusFound)
 			return true
 		}, fault.Busy, "redirects more than"},
 		{"redirects to a file", func(rw http.ResponseWriter, r *http.Request) bool {
-			http.Redirect(rw, r, "file:///etc/passwd", 302)
+			http.Redirect(rw, r, "file:///etc/passwd", http.StatusFound)
 			return true
 		}, fault.Busy, "not safe"},
 		{"redirects a fetch", func(rw http.ResponseWriter, r *http.Request) bool {

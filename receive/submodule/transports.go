@@ -119,7 +119,7 @@ func (w *web) open(ctx context.Context) (*bufio.Reader, error) {
 	if w.a.query != "" {
 		u.RawQuery = w.a.query + "&" + u.RawQuery
 	}
-	res, err := w.do(ctx, http.MethodGet, &u, nil)
+	res, err := w.do(ctx, http.MethodGet, &u, nil) //nolint:bodyclose // close does
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (w *web) request(ctx context.Context, body []byte) (*bufio.Reader, error) {
 	u := *w.base
 	u.Path += "/git-upload-pack"
 	u.RawQuery = w.a.query
-	res, err := w.do(ctx, http.MethodPost, &u, body)
+	res, err := w.do(ctx, http.MethodPost, &u, body) //nolint:bodyclose // close does
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (w *web) do(ctx context.Context, method string, u *url.URL, body []byte) (*
 		pass, _ := w.a.user.Password()
 		req.SetBasicAuth(w.a.user.Username(), pass)
 	}
-	res, err := w.client.Do(req) //nolint:bodyclose // close does
+	res, err := w.client.Do(req)
 	if err != nil {
 		// A *url.Error quotes the URL, which may hold a password.
 		var ue *url.Error
