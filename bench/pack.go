@@ -361,7 +361,7 @@ func (l *lab) thinPush() error {
 		if err := run(bytes.NewReader(data), "unpack-objects", "-q", "--strict"); err != nil {
 			return err
 		}
-		return run(strings.NewReader(next+"\n--not\n--all\n"), "rev-list", "--objects", "--stdin", "--quiet")
+		return run(strings.NewReader(next+"\n"), "rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
 	}
 	_, err = compare(thinRounds, func(int) error { return nil }, "corpus-git", ours, "git unpack-objects --strict + rev-list", peer)
 	return err
