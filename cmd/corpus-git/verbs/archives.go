@@ -151,7 +151,7 @@ func archiveNotes(a status.Archive) string {
 	}
 	switch {
 	case a.Failed && !a.Tree:
-		notes = append(notes, "failed tree only")
+		notes = append(notes, "failed tree")
 	case a.Failed:
 		notes = append(notes, "failed tree too")
 	case !a.Tree:
