@@ -19,17 +19,8 @@ import (
 	"corpus-git/receive/worktree"
 )
 
-// config is what a repository of ours says beyond git's own defaults: hidden refs stay hidden, from whoever serves the repository,
-// and no git that works in it beside us throws objects away.
-const config = `[core]
-	repositoryformatversion = 0
-	filemode = true
-	bare = true
-[transfer]
-	hideRefs = refs/corpus
-[gc]
-	auto = 0
-[receive]
+// config is that of a repository that is pushed to.
+const config = store.Config + `[receive]
 	autogc = false
 `
 

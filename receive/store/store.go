@@ -306,10 +306,24 @@ func (db *DB) Abbreviated(digits string, limit int) ([]plumbing.Hash, error) {
 	return out, nil
 }
 
+// coreConfig is the configuration that Init writes: git-config(1).
+const coreConfig = `[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = true
+`
+
+// Config is the configuration of a repository of ours, beyond git's own defaults: hidden refs stay hidden, from whoever serves the
+// repository, and no git that works in it beside us throws away what only they name. It ends with a line end.
+const Config = coreConfig + `[transfer]
+	hideRefs = refs/corpus
+[gc]
+	auto = 0
+`
+
 // Init makes an empty bare repository at dir, which may exist if it is empty, and whose parent exists. HEAD names refs/heads/master until
 // somebody sets it. It is durable when Init returns; cut short, it is finished by calling it again. An existing repository is left as it is.
 func Init(dir string) error {
-	const config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -322,7 +336,7 @@ func Init(dir string) error {
 		}
 	}
 	// HEAD comes last: with it the folder is a repository.
-	for _, f := range []struct{ name, text string }{{"config", config}, {"HEAD", "ref: refs/heads/master\n"}} {
+	for _, f := range []struct{ name, text string }{{"config", coreConfig}, {"HEAD", "ref: refs/heads/master\n"}} {
 		if err := writeDurably(filepath.Join(dir, f.name), []byte(f.text)); err != nil {
 			return err
 		}

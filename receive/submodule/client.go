@@ -189,13 +189,10 @@ func (c *client) fetch2(ctx context.Context, q ask) (*answer, error) {
 	r := pktline.NewReader(br, pktline.Limits{})
 	a := &answer{}
 	for {
-		kind, line, err := r.Line()
-		var said *pktline.ErrorLine
+		kind, line, err := answerLine(r)
 		switch {
-		case errors.As(err, &said):
-			return nil, &notGivenError{said.Text}
 		case err != nil:
-			return nil, cut(err)
+			return nil, err
 		case kind == pktline.Delim:
 			continue
 		case kind != pktline.Data:
@@ -325,13 +322,10 @@ func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 	r := pktline.NewReader(br, pktline.Limits{Lines: maxAdvertised, Bytes: maxAdvertisedBytes})
 	a := &answer{}
 	for {
-		kind, line, err := r.Line()
-		var said *pktline.ErrorLine
+		kind, line, err := answerLine(r)
 		switch {
-		case errors.As(err, &said):
-			return nil, &notGivenError{said.Text}
 		case err != nil:
-			return nil, cut(err)
+			return nil, err
 		case kind == pktline.Flush && deepen:
 			deepen = false
 			continue
@@ -352,6 +346,16 @@ func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 			a.boundary(line)
 		}
 	}
+}
+
+// answerLine reads a line of what the server answers to a fetch; an ERR line is a notGivenError, an early end errHungUp.
+func answerLine(r *pktline.Reader) (pktline.Kind, string, error) {
+	kind, line, err := r.Line()
+	var said *pktline.ErrorLine
+	if errors.As(err, &said) {
+		return kind, "", &notGivenError{said.Text}
+	}
+	return kind, line, cut(err)
 }
 
 // cut says what an early end means.

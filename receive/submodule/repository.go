@@ -29,17 +29,6 @@ const shallowFile = "shallow"
 // maxHave is how many commits a server is told that we have.
 const maxHave = 32
 
-// repositoryConfig keeps other gits from throwing away what only our own refs name.
-const repositoryConfig = `[core]
-	repositoryformatversion = 0
-	filemode = true
-	bare = true
-[transfer]
-	hideRefs = refs/corpus
-[gc]
-	auto = 0
-`
-
 // repository is the bare repository of one address.
 type repository struct {
 	dir  string
@@ -82,7 +71,7 @@ func makeRepository(dir string, mode uint32, now func() time.Time) (*repository,
 	if err := store.Init(dir); err != nil {
 		return nil, err
 	}
-	if err := vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(repositoryConfig), 0o644); err != nil {
+	if err := vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(store.Config), 0o644); err != nil {
 		return nil, err
 	}
 	return openRepository(dir, true, now)
