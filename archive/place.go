@@ -15,13 +15,9 @@ import (
 // one makes one entry that is no folder. ok is false when it vanished or was skipped.
 func (b *builder) one(i int, src, dst *cursor) (ok bool, err error) {
 	e := &b.entries[i]
-	sd, sname, err := src.at(e.Path)
-	if err != nil {
-		if vanishedErr(err) {
-			b.vanish(i)
-			return false, nil
-		}
-		return false, err
+	sd, sname, serr := src.at(e.Path)
+	if serr != nil && !vanishedErr(serr) {
+		return false, serr
 	}
 	dd, dname, err := dst.at(e.Path)
 	if err != nil {
@@ -31,16 +27,19 @@ func (b *builder) one(i int, src, dst *cursor) (ok bool, err error) {
 	if b.inPlace {
 		name = vfs.TempName(dname)
 	}
-	if e.IsRegular() {
+	switch {
+	case serr != nil:
+		err = errVanished
+	case e.IsRegular():
 		err = b.regular(e, sd, sname, dd, name, dst.plain)
-	} else {
+	default:
 		err = b.special(e, sd, sname, dd, name)
 	}
 	switch {
 	case errors.Is(err, errSkip):
 		return false, nil
 	case errors.Is(err, errVanished):
-		_ = dd.Remove(name)
+		_ = dd.Remove(name) // an earlier archive's, or what was begun
 		b.vanish(i)
 		return false, nil
 	case err != nil:
@@ -358,28 +357,36 @@ func (b *builder) finishDir(i int) error {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	if !b.trustAttrs {
-		st, err := b.src.Lstat(e.Path)
-		switch {
-		case vanishedErr(err) || (err == nil && !st.IsDir()):
-			b.note(func(n *Notes) { n.Vanished++ })
-			return d.Lutimes(".", e.Mtime)
-		case err != nil:
-			return err
-		case st.Ctime != e.Live.Ctime:
-			e.Flags |= FlagUnstable
-			b.note(func(n *Notes) { n.Unstable++; n.UnstableNames = noteName(n.UnstableNames, e.Path) })
-		}
-	}
-	want, err := b.wanted(e, b.src, e.Path)
+	want, err := b.wantedDir(e)
 	if errors.Is(err, errVanished) {
 		b.note(func(n *Notes) { n.Vanished++ })
-		return nil
+		if !b.trustAttrs {
+			e.Xattrs = xattrDigest(nil) // the rest is as it was when the folder was listed
+		}
+		err = nil
 	}
 	if err != nil {
 		return err
 	}
 	return b.setDir(e, want, d)
+}
+
+// wantedDir is wanted for a folder, and notes one that has changed since it was listed.
+func (b *builder) wantedDir(e *Entry) ([]vfs.Xattr, error) {
+	if b.trustAttrs {
+		return b.wanted(e, b.src, e.Path)
+	}
+	st, err := b.src.Lstat(e.Path)
+	switch {
+	case vanishedErr(err) || (err == nil && !st.IsDir()):
+		return nil, errVanished
+	case err != nil:
+		return nil, err
+	case st.Ctime != e.Live.Ctime:
+		e.Flags |= FlagUnstable
+		b.note(func(n *Notes) { n.Unstable++; n.UnstableNames = noteName(n.UnstableNames, e.Path) })
+	}
+	return b.wanted(e, b.src, e.Path)
 }
 
 // setDir sets the attributes of an open folder.

@@ -143,7 +143,7 @@ type Archive struct {
 	Estimated bool `json:"estimated,omitempty"`
 	// Shared is what it shares with another archive or the live tree: nothing, ever. No inode has two homes.
 	Shared int64 `json:"shared"`
-	// Whole: the archived tree is here (not consumed by a rollback). FailedTree: the failed one is.
+	// Whole: every archived tree is here (none consumed by a rollback). FailedTree: the failed one is.
 	Whole      bool `json:"whole"`
 	FailedTree bool `json:"failed_tree"`
 }
@@ -234,7 +234,8 @@ func (s *Store) look(a Archive) (Archive, error) {
 	if err != nil {
 		return Archive{}, fmt.Errorf("read archive: %w", err)
 	}
-	held, packed := false, 0
+	var held []string
+	packed := 0
 	for _, n := range names {
 		st, err := s.fs.Lstat(filepath.Join(a.Path, n))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -253,7 +254,7 @@ func (s *Store) look(a Archive) (Archive, error) {
 		case !st.IsDir():
 			a.Own += st.Allocated()
 		case slices.Contains(a.Trees, n):
-			held = true
+			held = append(held, n)
 		case ok && m.Ino == st.Ino && m.Mtime == st.Mtime:
 			a.Own += m.Disk
 		default:
@@ -263,10 +264,13 @@ func (s *Store) look(a Archive) (Archive, error) {
 			}
 		}
 	}
-	if held {
+	// A rollback may have exchanged one tree and copied the other back in place: half an archive is none.
+	every := len(held) == len(a.Trees)
+	a.Estimated = a.Estimated || len(held) > 0 && !every
+	if len(held) > 0 && (every || slices.Contains(held, layout.ArchivedTree)) {
 		a.Own += a.Sizes.Disk
 	}
-	a.Whole = held || (len(a.Trees) == 0 && a.Rollback == nil) || (a.Packed != nil && packed == len(a.Trees))
+	a.Whole = (every && (len(held) > 0 || a.Rollback == nil)) || (a.Packed != nil && packed == len(a.Trees))
 	if a.Rollback != nil && a.Rollback.Done.IsZero() {
 		a.Whole = false // a name may stand for the failed tree in the middle of the exchange
 	}
