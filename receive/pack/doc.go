@@ -13,7 +13,8 @@
 //
 // An ingestion has two passes. One goroutine takes the stream apart, one writes it down and sums it up; the others name what it inflates, and make
 // the deltas whose base they have just seen. What is left is made in a second pass over the pack, in parallel, child by child, with bounded memory for
-// bases. The tables of what a pack holds lie outside of the heap (internal/offheap), and buffers are used again: the heap stays small.
+// bases. The tables of what a pack holds and large objects lie outside of the heap (internal/offheap), and buffers are used again:
+// the heap stays small.
 //
 // Concurrency: a Pack, a Cache and a Writer's inputs serve any number of goroutines; an Indexer serves one call at a
 // time and starts Workers goroutines of its own, all ended when Index returns. Pack.Close waits for nobody: readers

@@ -69,7 +69,9 @@ func (w *early) whole(it batchItem, data []byte) error {
 	if err := w.g.complete(o); err != nil {
 		return err
 	}
-	w.keep(&base{at: it.at, typ: t, data: append(w.buffer(len(data)), data...), note: o.Note})
+	if len(data) <= earlyMemory/4 {
+		w.keep(&base{at: it.at, typ: t, data: append(w.spare.buffer(len(data)), data...), note: o.Note})
+	}
 	return nil
 }
 
@@ -84,7 +86,7 @@ func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 	if b.note == nil && b.depth == 0 && w.g.x.Note != nil {
 		b.note = w.g.x.Note(b.typ, b.data)
 	}
-	out, note, err := w.g.makeDelta(w.h, it.rec, b.depth+1, b.typ, b.data, b.note, delta, w.buffer)
+	out, note, err := w.g.makeDelta(w.h, it.rec, b.depth+1, b.typ, b.data, b.note, delta, w.spare.buffer)
 	if err != nil {
 		return false, err
 	}
@@ -96,6 +98,7 @@ func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 // keep takes an object over and drops those that were not used for the longest time.
 func (w *early) keep(b *base) {
 	if len(b.data) > earlyMemory/4 {
+		w.spare.put(b.data)
 		return
 	}
 	w.bases[b.at] = w.order.PushFront(b)
@@ -106,14 +109,6 @@ func (w *early) keep(b *base) {
 		w.used -= cap(old.data)
 		w.spare.put(old.data)
 	}
-}
-
-// buffer gives room for n bytes.
-func (w *early) buffer(n int) []byte {
-	if b := w.spare.get(n); b != nil {
-		return b
-	}
-	return make([]byte, 0, spareSize(n))
 }
 
 // makeDelta resolves a delta at the given depth of its chain: it applies, names, checks and counts it. room gives memory for the result.

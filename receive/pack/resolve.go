@@ -55,6 +55,7 @@ func (g *run) resolve() error {
 	g.first, g.next = first.Slice(), next.Slice()
 	g.link()
 	r := &resolver{g: g, spare: spares{most: maxSpare}}
+	defer r.spare.close()
 	r.cond = sync.NewCond(&r.mu)
 	if err := r.run(); err != nil {
 		return err
@@ -217,7 +218,7 @@ func (r *resolver) work() {
 				n.data = data
 				r.used += int64(len(data))
 			} else if own {
-				r.recycle(data) // another goroutine was faster
+				r.spare.put(data) // another goroutine was faster
 			}
 		}
 		if n.pins == 0 && n.ofs < 0 && n.ref < 0 {
@@ -242,7 +243,7 @@ func (r *resolver) drop(n *node) {
 		return
 	}
 	r.used -= int64(len(n.data))
-	r.recycle(n.data)
+	r.spare.put(n.data)
 	n.data = nil
 }
 
@@ -257,17 +258,3 @@ func (r *resolver) shrink() {
 
 // maxSpare bounds the bytes of spare buffers.
 const maxSpare = 2 << 20
-
-// recycle keeps a buffer for reuse.
-func (r *resolver) recycle(b []byte) { r.spare.put(b) }
-
-// buffer gives an empty buffer that holds n bytes.
-func (r *resolver) buffer(n int64) []byte {
-	r.mu.Lock()
-	b := r.spare.get(int(n))
-	r.mu.Unlock()
-	if b == nil {
-		b = make([]byte, 0, spareSize(int(n)))
-	}
-	return b
-}

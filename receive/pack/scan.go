@@ -92,6 +92,7 @@ func (s *scanner) fail(err error) {
 // hashBatches names the objects of full batches.
 func (s *scanner) hashBatches() {
 	w := newEarly(s.g)
+	defer w.spare.close()
 	for b := range s.full {
 		if err := w.batch(b); err != nil {
 			s.fail(err)

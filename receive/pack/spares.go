@@ -1,19 +1,31 @@
 package pack
 
-import "math/bits"
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
 
-// spares keeps buffers for reuse: the objects that deltas give come and go by the hundred thousand, and the collector would let as many of them
-// lie as are in use. A buffer has one of a few sizes, four between one power of two and the next.
+	"corpus-git/internal/offheap"
+)
+
+// spares gives buffers, and keeps those that come back for reuse: the objects that deltas give come and go by the hundred thousand, and the collector
+// would let as many of them lie as are in use. A buffer has one of a few sizes, four between one power of two and the next. Large ones lie
+// outside of the heap and cost what they hold: whoever has one uses it no more after put, and nobody uses any after close.
 type spares struct {
+	most int // bytes of all that are kept
+
+	mu    sync.Mutex
 	free  [spareClasses][][]byte
 	bytes int
-	most  int // bytes of all
+	out   map[*byte]*offheap.Block[byte] // buffers outside of the heap, in use or free
 }
 
 const (
 	// largestSpare bounds the size of a spare buffer.
 	largestSpare = 1 << 20
 	leastSpare   = 256
+	// leastOutside is the size from which a buffer lies outside of the heap.
+	leastOutside = 64 << 10
 	spareClasses = 4*(20-8) + 1
 )
 
@@ -32,12 +44,33 @@ func spareClass(size int) int {
 	return (k-8)*4 + (size-1-1<<k)>>(k-2) + 1
 }
 
-// get is nil where there is none.
-func (s *spares) get(n int) []byte {
+// buffer gives an empty buffer that holds n bytes.
+func (s *spares) buffer(n int) []byte {
 	size := spareSize(n)
+	if b := s.get(size); b != nil {
+		return b
+	}
+	if size < leastOutside {
+		return make([]byte, 0, size)
+	}
+	block := offheap.Make[byte](size)
+	b := block.Slice()[:0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out == nil {
+		s.out = map[*byte]*offheap.Block[byte]{}
+	}
+	s.out[unsafe.SliceData(b)] = block
+	return b
+}
+
+// get is nil where there is none.
+func (s *spares) get(size int) []byte {
 	if size > largestSpare {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	list := &s.free[max(0, spareClass(size))]
 	k := len(*list) - 1
 	if k < 0 {
@@ -49,13 +82,34 @@ func (s *spares) get(n int) []byte {
 	return b
 }
 
-// put keeps b if there is room and it has the size of a spare.
+// put takes a buffer back, which its giver uses no more. It is kept if there is room and it has the size of a spare. What
+// buffer did not give may come too, and nil.
 func (s *spares) put(b []byte) {
 	size := cap(b)
-	if size > largestSpare || size < leastSpare || size != spareSize(size) || s.bytes+size > s.most {
+	if size < leastSpare || size != spareSize(size) {
 		return
 	}
-	list := &s.free[max(0, spareClass(size))]
-	*list = append(*list, b[:0])
-	s.bytes += size
+	s.mu.Lock()
+	if size <= largestSpare && s.bytes+size <= s.most {
+		list := &s.free[max(0, spareClass(size))]
+		*list = append(*list, b[:0])
+		s.bytes += size
+		s.mu.Unlock()
+		return
+	}
+	at := unsafe.SliceData(b)
+	block := s.out[at]
+	delete(s.out, at)
+	s.mu.Unlock()
+	block.Free()
+}
+
+// close gives all memory back, whoever has it.
+func (s *spares) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, block := range s.out {
+		block.Free()
+	}
+	s.out, s.free, s.bytes = nil, [spareClasses][][]byte{}, 0
 }

@@ -1,7 +1,9 @@
 package pack
 
 import (
+	"runtime"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -35,13 +37,55 @@ func TestSpares(t *testing.T) {
 	s.put(make([]byte, 0, 2*largestSpare))
 	s.put(nil)
 	require.Nil(t, s.get(2*largestSpare))
-	require.Nil(t, s.get(5000))
+	require.Nil(t, s.get(spareSize(5000)))
 	n := 0
-	for b := s.get(4000); b != nil; b = s.get(4000) {
+	for b := s.get(spareSize(4000)); b != nil; b = s.get(spareSize(4000)) {
 		require.Empty(t, b)
 		require.GreaterOrEqual(t, cap(b), 4000)
 		n++
 	}
 	require.Equal(t, most/4096, n)
 	require.Zero(t, s.bytes)
+}
+
+// Large buffers lie outside of the heap, are used again, and go back to the machine as soon as they are given back.
+func TestSparesOutside(t *testing.T) {
+	s := spares{most: 256 << 10}
+	for _, n := range []int{0, 1, leastOutside - 1, leastOutside, 100_000, largestSpare, largestSpare + 1, 5 << 20} {
+		b := s.buffer(n)
+		require.Empty(t, b)
+		require.GreaterOrEqual(t, cap(b), n)
+		b = b[:n]
+		for i := range b {
+			b[i] = byte(i)
+		}
+		at := unsafe.SliceData(b)
+		_, outside := s.out[at]
+		require.Equal(t, spareSize(n) >= leastOutside, outside, n)
+		s.put(b)
+		_, kept := s.out[at]
+		if n > 256<<10 {
+			require.False(t, kept, "too large to be kept, and given back")
+		}
+		require.LessOrEqual(t, s.bytes, s.most)
+	}
+	b := s.buffer(100_000)
+	s.put(b)
+	require.Equal(t, unsafe.SliceData(b), unsafe.SliceData(s.buffer(99_000)), "used again")
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 200 {
+		s.put(s.buffer(4 << 20))
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+
+	held := s.buffer(1 << 20)
+	require.NotNil(t, held)
+	s.close()
+	require.Empty(t, s.out)
+	require.Zero(t, s.bytes)
+	require.Nil(t, s.get(spareSize(100_000)))
+	s.close()
 }

@@ -13,7 +13,6 @@ type worker struct {
 	h     *objectHash
 	src   []byte
 	delta []byte
-	out   []byte
 }
 
 // load makes the bytes of a node anew: from the pack at a root, from its parent otherwise. Where another goroutine has just done so, it gives
@@ -42,7 +41,8 @@ func (w *worker) load(n *node) (data []byte, own bool, err error) {
 		}
 	}()
 	own = data == nil || len(chain) > 1
-	if data == nil {
+	loaded := data == nil
+	if loaded {
 		root := chain[len(chain)-1]
 		e, err := w.entry(root.at)
 		if err != nil {
@@ -51,7 +51,7 @@ func (w *worker) load(n *node) (data []byte, own bool, err error) {
 		if e.Size > w.r.g.lim.DeltaBytes {
 			return nil, false, &LimitError{Name: "DeltaBytes", Limit: w.r.g.lim.DeltaBytes, Got: e.Size, Offset: e.Offset}
 		}
-		data = w.r.buffer(e.Size)[:e.Size]
+		data = w.r.spare.buffer(int(e.Size))[:e.Size]
 		if err := w.inflate(e, data); err != nil {
 			return nil, false, err
 		}
@@ -60,13 +60,14 @@ func (w *worker) load(n *node) (data []byte, own bool, err error) {
 		if err := w.readDelta(chain[i].at); err != nil {
 			return nil, false, err
 		}
-		_, size, _, err := DeltaSizes(w.delta)
+		out, err := w.apply(data)
 		if err != nil {
 			return nil, false, err
 		}
-		if data, err = ApplyDelta(w.r.buffer(size), data, w.delta); err != nil {
-			return nil, false, err
+		if i < len(chain)-2 || loaded {
+			w.r.spare.put(data) // nobody else has it
 		}
+		data = out
 	}
 	return data, own, nil
 }
@@ -85,34 +86,37 @@ func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out
 	var made any
 	if rec.real != 0 {
 		// It was made while the pack came, and is only needed for others.
-		if out, err = ApplyDelta(w.out, base, w.delta); err != nil {
+		if out, err = w.apply(base); err != nil {
 			return nil, nil, fmt.Errorf("object at byte %d of the pack: %w", rec.off, err)
 		}
 		if g.x.Note != nil {
 			made = g.x.Note(t, out)
 		}
 	} else {
-		if out, made, err = g.makeDelta(w.h, rec, n.depth+1, t, base, note, w.delta, w.room); err != nil {
+		if out, made, err = g.makeDelta(w.h, rec, n.depth+1, t, base, note, w.delta, w.r.spare.buffer); err != nil {
 			return nil, nil, err
 		}
 		g.tell(1)
 	}
-	w.out = out
-	if child = g.newNode(i, rec, n); child != nil || cap(w.out) > maxKept {
-		w.out = nil
+	if child = g.newNode(i, rec, n); child == nil {
+		w.r.spare.put(out)
+		return nil, nil, nil
 	}
-	if child != nil {
-		child.note = made
-	}
+	child.note = made
 	return child, out, nil
 }
 
-// room gives the worker's own buffer, or another one where that is too small.
-func (w *worker) room(n int) []byte {
-	if cap(w.out) < n {
-		return w.r.buffer(int64(n))
+// apply makes what w.delta makes of base, in memory of its own.
+func (w *worker) apply(base []byte) ([]byte, error) {
+	_, size, _, err := DeltaSizes(w.delta)
+	if err != nil {
+		return nil, err
 	}
-	return w.out
+	var dst []byte
+	if size/maxCopy <= int64(len(w.delta)) { // no lie, see ApplyDelta
+		dst = w.r.spare.buffer(int(size))
+	}
+	return ApplyDelta(dst, base, w.delta)
 }
 
 func (w *worker) readDelta(i int32) error {
