@@ -163,7 +163,7 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 	}
 	if deployed != "" && deployed != d.Change.Ref {
 		short := strings.TrimPrefix(deployed, "refs/heads/")
-		return fault.New(fault.Refused, "push", "the deployed branch of %s is %s", d.Project, short).WithHint("git push prod HEAD:%s", short)
+		return fault.New(fault.Refused, "", "the deployed branch of %s is %s", d.Project, short).WithHint("git push prod HEAD:%s", short)
 	}
 	cur, err := p.cfg.Repos.Get(ctx, d.Project, d.Repo, d.Change.Ref)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 	}
 	if cur != d.Change.Old {
 		branch, _ := d.Change.Branch()
-		return fault.New(fault.Refused, "push", "fetch first: %s is at %s now, not at %s", branch, cur.Short(), d.Change.Old.Short()).
+		return fault.New(fault.Refused, "", "fetch first: %s is at %s now, not at %s", branch, cur.Short(), d.Change.Old.Short()).
 			WithHint("git fetch, look at what came, then push again (git push -f to override it)")
 	}
 	return nil

@@ -105,7 +105,9 @@ func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 		case "git-lfs-authenticate", "git-lfs-transfer":
 			return s.say(sess, fault.New(fault.Refused, "", "this server keeps no files of git-lfs").
 				WithHint("push without them:  GIT_LFS_SKIP_PUSH=1 git push … ; they are deployed as the pointers that git has, see docs/submodules.md"))
-		case "git-upload-archive", "scp", "rsync", "sftp-server":
+		case "git-upload-archive":
+			return s.say(sess, fault.New(fault.Refused, "", "git archive --remote is not supported here").WithHint("git clone --depth 1 … , then  git archive  in the clone"))
+		case "scp", "rsync", "sftp-server":
 			return s.say(sess, fault.New(fault.Refused, "", "%s is not supported here", argv[0]).WithHint("clone, fetch and push are; and so are the commands that  help  lists"))
 		}
 	}

@@ -411,7 +411,11 @@ func (c *conversation) checkType(i *Item) error {
 		return nil
 	}
 	if t != plumbing.CommitObject || branch && h != hash(i.New) {
-		return refused("%s: %s is no commit", printable(i.Ref), i.New.Short()).WithHint("push the commit it stands for:  git push %s %s^{commit}:%s", c.Policy.Remote, i.New.Short(), printable(i.Ref))
+		err := refused("%s: %s is no commit, but a %s", printable(i.Ref), i.New.Short(), t)
+		if t == plumbing.CommitObject {
+			err = refused("%s: %s is no commit, but a tag of one", printable(i.Ref), i.New.Short())
+		}
+		return err.WithHint("push a commit, or the one that a tag is of:  git push %s TAG^{commit}:%s", c.Policy.Remote, printable(i.Ref))
 	}
 	i.New = project.Commit(h.String())
 	return nil

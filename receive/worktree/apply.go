@@ -313,6 +313,14 @@ func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err e
 
 // fill writes a blob's content to fd and tells its size.
 func (a *applier) fill(fd int, e *entry, b blob) (int64, error) {
+	how := a.eol.conversion(e.path)
+	if b.stream != nil && how != asIs && b.size <= maxConverted {
+		data := make([]byte, b.size)
+		if _, err := io.ReadFull(b.stream, data); err != nil {
+			return 0, err
+		}
+		b = blob{data: data}
+	}
 	if b.stream != nil {
 		n, err := io.CopyBuffer(fdWriter(fd), struct{ io.Reader }{b.stream}, make([]byte, 256<<10))
 		if err == nil && n != b.size {
@@ -325,7 +333,7 @@ func (a *applier) fill(fd int, e *entry, b blob) (int64, error) {
 	}
 	data := b.data
 	if len(data) <= maxConverted {
-		data = a.eol.eol(e.path).checkout(data)
+		data = how.checkout(e.oid, data)
 	}
 	_, err := fdWriter(fd).Write(data)
 	return int64(len(data)), err

@@ -20,22 +20,29 @@ const (
 
 const attributesFile = ".gitattributes"
 
-// eol says how a file's line ends are written.
-type eol uint8
-
+// The attributes that say what a checkout writes come first in attributes.names, in this order.
 const (
-	eolNone eol = iota // as they are
-	eolCRLF            // LF becomes CRLF
-	eolAuto            // LF becomes CRLF in what looks like text
+	attrText = iota
+	attrCRLF // text's name of old
+	attrEOL
+	attrIdent
+	attrFilter
+	attrEncoding
 )
 
+func checkoutAttributes() []string {
+	return []string{"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"}
+}
+
 // attributes answers, for the paths of one commit, what its .gitattributes files say of conversion. A nil
-// *attributes says nothing. Attributes that change no content are not kept.
+// *attributes says nothing. Attributes that change no content are not kept. Source: gitattributes(5); where that is silent, what git 2.39 does.
 type attributes struct {
-	files  []attributesOf // by folder, so that upper ones come first
-	macros map[string][]assignment
+	files []attributesOf // by folder, so that upper ones come first
+	names map[string]int
+	// What a macro that is set stands for, by its number in names. The one that is defined last counts.
+	macros map[int][]assignment
 	// Whether any line can have the effect at all: most repositories have none, and pay nothing.
-	anyCRLF, anyNote bool
+	anyChange, anyNote bool
 }
 
 type attributesOf struct {
@@ -44,23 +51,43 @@ type attributesOf struct {
 }
 
 type attributesLine struct {
-	pattern  string
-	anywhere bool // the pattern has no slash: it is about names in any folder below
-	set      []assignment
+	pattern string
+	literal int  // how many bytes of it stand for themselves
+	base    bool // the pattern has no slash: it is about names in any folder below
+	suffix  bool // the pattern is a star, and then what a name ends with
+	set     []assignment
 }
 
-// assignment gives an attribute a value: "true", "false", "" for unspecified, or what stands behind "=".
-type assignment struct{ name, value string }
+// state is what a line, or a macro, says of an attribute.
+type state uint8
 
 const (
-	attrSet   = "true"
-	attrUnset = "false"
+	unknown     state = iota // nothing was said
+	attrSet                  // "text"
+	attrUnset                // "-text"
+	unspecified              // "!text"
+	attrValue                // "text=auto"
 )
+
+// value is the state of one attribute.
+type value struct {
+	state state
+	text  string // behind the "="
+}
+
+// is tells whether an attribute has a text for its value.
+func (v value) is(text string) bool { return v.state == attrValue && v.text == text }
+
+// assignment gives an attribute a value.
+type assignment struct {
+	attr int
+	value
+}
 
 // loadAttributes reads the .gitattributes among entries. One that is a link is
 // not followed, as in git.
 func loadAttributes(objs Objects, entries []entry) (*attributes, error) {
-	a := &attributes{macros: map[string][]assignment{"binary": {{"diff", attrUnset}, {"merge", attrUnset}, {"text", attrUnset}}}}
+	a := newAttributes()
 	for i := range entries {
 		e := &entries[i]
 		if !strings.HasSuffix(e.path, attributesFile) || path.Base(e.path) != attributesFile || !sameType(e.mode, modeFile) {
@@ -79,23 +106,44 @@ func loadAttributes(objs Objects, entries []entry) (*attributes, error) {
 	if len(a.files) == 0 {
 		return nil, nil
 	}
-	sort.SliceStable(a.files, func(i, j int) bool { return a.files[i].dir < a.files[j].dir })
 	a.settle()
 	return a, nil
 }
 
-// settle expands macros, which may be made behind their first use, looks what effect the lines can have, and drops
-// those without any.
+func newAttributes() *attributes {
+	a := &attributes{names: map[string]int{}, macros: map[int][]assignment{}}
+	for _, n := range checkoutAttributes() {
+		a.number(n)
+	}
+	a.macros[a.number("binary")] = []assignment{{a.number("diff"), value{state: attrUnset}}, {a.number("merge"), value{state: attrUnset}}, {attrText, value{state: attrUnset}}}
+	return a
+}
+
+func (a *attributes) number(name string) int {
+	n, ok := a.names[name]
+	if !ok {
+		n = len(a.names)
+		a.names[name] = n
+	}
+	return n
+}
+
+// settle looks what effect the lines can have, and drops those without any.
 func (a *attributes) settle() {
+	sort.SliceStable(a.files, func(i, j int) bool { return a.files[i].dir < a.files[j].dir })
+	idle := func(s assignment) bool {
+		a.anyChange = a.anyChange || s.attr == attrEOL && s.is("crlf") || s.attr == attrIdent && s.state == attrSet
+		a.anyNote = a.anyNote || s.attr == attrFilter || s.attr == attrEncoding
+		_, macro := a.macros[s.attr]
+		return s.attr > attrEncoding && !macro
+	}
+	for m := range a.macros {
+		a.macros[m] = slices.DeleteFunc(a.macros[m], idle)
+	}
 	for i := range a.files {
 		lines := a.files[i].lines[:0]
 		for _, l := range a.files[i].lines {
-			l.set = slices.DeleteFunc(a.expand(l.set), func(s assignment) bool {
-				a.anyCRLF = a.anyCRLF || s.name == "eol" && s.value == "crlf"
-				a.anyNote = a.anyNote || s.name == "ident" && s.value == attrSet || s.name == "filter" || s.name == "working-tree-encoding"
-				return !slices.Contains([]string{"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"}, s.name)
-			})
-			if len(l.set) > 0 {
+			if l.set = slices.DeleteFunc(l.set, idle); len(l.set) > 0 {
 				lines = append(lines, l)
 			}
 		}
@@ -103,236 +151,197 @@ func (a *attributes) settle() {
 	}
 }
 
+const blanks = " \t\r"
+
+// parse reads the file of one folder.
 func (a *attributes) parse(dir string, data []byte) {
 	f := attributesOf{dir: dir}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data, _, _ = bytes.Cut(data, []byte{0}) // to git it is a C string
 	for line := range bytes.SplitSeq(data, []byte{'\n'}) {
 		if len(line) >= maxAttributesLine {
 			continue
 		}
-		text := strings.TrimLeft(strings.TrimRight(string(line), " \t\r"), " \t\r")
+		text := strings.TrimLeft(string(line), blanks)
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		pattern, rest := "", ""
-		if text[0] == '"' {
-			var ok bool
-			if pattern, rest, ok = unquote(text); !ok {
+		// What looks like a pattern in quotes and is none is taken as it is.
+		pattern, rest, ok := unquote(text)
+		if !ok {
+			end := strings.IndexAny(text+" ", blanks)
+			pattern, rest = text[:end], text[end:]
+		}
+		name, macro := strings.CutPrefix(pattern, "[attr]")
+		if macro = macro && name != ""; macro {
+			name = strings.TrimLeft(name, blanks)
+			name = name[:strings.IndexAny(name+" ", blanks)]
+			// Macros are made at the top only.
+			if dir != "" || !validAttribute(name) {
 				continue
 			}
-		} else if i := strings.IndexAny(text, " \t\r"); i >= 0 {
-			pattern, rest = text[:i], text[i:]
-		} else {
+		}
+		set, ok := a.assignments(strings.FieldsFunc(rest, func(r rune) bool { return r < 0x80 && strings.ContainsRune(blanks, r) }))
+		if !ok {
+			continue // one bad word spoils the line
+		}
+		if macro {
+			a.macros[a.number(name)] = set
 			continue
 		}
-		set := a.assignments(strings.Fields(rest))
-		if name, ok := strings.CutPrefix(pattern, "[attr]"); ok {
-			// Macros are made at the top only.
-			if dir == "" {
-				a.macros[name] = set
-			}
-			continue
-		}
-		// "!" has no meaning here, and git warns and ignores; a trailing slash matches no file.
+		pattern, _, _ = strings.Cut(pattern, "\x00")
+		// "!" has no meaning here, and git warns and ignores; a slash at the end matches no file.
 		if pattern == "" || pattern[0] == '!' || strings.HasSuffix(pattern, "/") {
 			continue
 		}
-		l := attributesLine{pattern: strings.TrimPrefix(pattern, "/"), anywhere: !strings.Contains(pattern, "/"), set: set}
-		f.lines = append(f.lines, l)
+		f.lines = append(f.lines, newLine(pattern, set))
 	}
 	if len(f.lines) > 0 {
 		a.files = append(a.files, f)
 	}
 }
 
-func (a *attributes) assignments(words []string) []assignment {
-	var set []assignment
+func newLine(pattern string, set []assignment) attributesLine {
+	const special = "*?[\\"
+	l := attributesLine{base: !strings.Contains(pattern, "/"), set: set}
+	l.pattern = strings.TrimPrefix(pattern, "/")
+	l.suffix = l.base && pattern[0] == '*' && !strings.ContainsAny(pattern[1:], special)
+	if l.literal = strings.IndexAny(l.pattern, special); l.literal < 0 {
+		l.literal = len(l.pattern)
+	}
+	return l
+}
+
+// matches tells whether a line is about a file: rest is its path below the line's folder, base its name.
+func (l *attributesLine) matches(rest, base string) bool {
+	name := rest
+	if l.base {
+		name = base
+	}
+	switch {
+	case l.suffix:
+		return strings.HasSuffix(name, l.pattern[1:])
+	case l.literal == len(l.pattern):
+		return name == l.pattern
+	case l.base:
+		return wildmatch(l.pattern, name)
+	}
+	// Git compares what comes before the first special character apart, so that a "**" right behind it counts as one at the beginning.
+	return strings.HasPrefix(name, l.pattern[:l.literal]) && wildmatch(l.pattern[l.literal:], name[l.literal:])
+}
+
+// assignments reads the words behind a pattern; ok is false where one of them is no attribute.
+func (a *attributes) assignments(words []string) (set []assignment, ok bool) {
 	for _, w := range words {
-		switch name, value, ok := strings.Cut(w, "="); {
-		case ok:
-			set = append(set, assignment{name, value})
-		case w[0] == '-':
-			set = append(set, assignment{w[1:], attrUnset})
-		case w[0] == '!':
-			set = append(set, assignment{w[1:], ""})
-		default:
-			set = append(set, assignment{w, attrSet})
+		name, text, has := strings.Cut(w, "=")
+		v := value{state: attrSet}
+		switch {
+		case name != "" && name[0] == '-':
+			name, v.state = name[1:], attrUnset
+		case name != "" && name[0] == '!':
+			name, v.state = name[1:], unspecified
+		case has:
+			v = value{attrValue, text}
 		}
+		if !validAttribute(name) {
+			return nil, false
+		}
+		set = append(set, assignment{a.number(name), v})
 	}
-	return set
+	return set, true
 }
 
-// expand replaces macros that are set by what they stand for, each once.
-func (a *attributes) expand(set []assignment) []assignment {
-	plain := true
-	for _, s := range set {
-		if _, ok := a.macros[s.name]; ok && s.value == attrSet {
-			plain = false
+// validAttribute tells whether git takes a name for an attribute's.
+func validAttribute(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' && i > 0 || c == '.' || c == '_') {
+			return false
 		}
 	}
-	if plain {
-		return slices.Clone(set)
-	}
-	var out []assignment
-	seen := map[string]bool{}
-	var add func([]assignment)
-	add = func(set []assignment) {
-		for _, s := range set {
-			m, ok := a.macros[s.name]
-			switch {
-			case !ok || s.value != attrSet:
-				out = append(out, s)
-			case !seen[s.name]:
-				seen[s.name] = true
-				add(m)
-			}
-		}
-	}
-	add(set)
-	return out
+	return name != ""
 }
 
-// of gives the attributes of one path, unspecified ones absent; nil where there are none.
-func (a *attributes) of(p string) map[string]string {
-	var out map[string]string
-	for i := range a.files {
+// found is what is known of one path, by the numbers of attributes.
+type found []value
+
+// of gives the attributes of one path. The last word counts: of the deepest file, of its last line, of the line's last assignment;
+// a macro's words are said where the macro is.
+func (a *attributes) of(p string) found {
+	var out found
+	base := path.Base(p)
+	for i := len(a.files) - 1; i >= 0; i-- {
 		f := &a.files[i]
 		rest, ok := strings.CutPrefix(p, f.dir)
 		if !ok {
 			continue
 		}
-		base := path.Base(rest)
-		for j := range f.lines {
-			l := &f.lines[j]
-			if l.anywhere && !wildmatch(l.pattern, base) || !l.anywhere && !wildmatch(l.pattern, rest) {
-				continue
-			}
-			for _, s := range l.set {
-				if s.value == "" {
-					delete(out, s.name)
-				} else {
-					if out == nil {
-						out = map[string]string{}
-					}
-					out[s.name] = s.value
+		for j := len(f.lines) - 1; j >= 0; j-- {
+			if l := &f.lines[j]; l.matches(rest, base) {
+				if out == nil {
+					out = make(found, len(a.names))
 				}
+				a.fill(out, l.set)
 			}
 		}
+	}
+	if out == nil {
+		out = make(found, attrEncoding+1)
 	}
 	return out
 }
 
-// converts tells whether the line ends of any file may be changed.
-func (a *attributes) converts() bool { return a != nil && a.anyCRLF }
+func (a *attributes) fill(out found, set []assignment) {
+	for i := len(set) - 1; i >= 0; i-- {
+		s := set[i]
+		if out[s.attr].state != unknown {
+			continue
+		}
+		out[s.attr] = s.value
+		if s.state == attrSet {
+			a.fill(out, a.macros[s.attr])
+		}
+	}
+}
 
-// eol tells how a path's line ends are written on Linux, where the native end is LF: only eol=crlf changes anything.
-// Source: gitattributes(5), "End-of-line conversion".
-func (a *attributes) eol(p string) eol {
-	if !a.converts() {
-		return eolNone
+// changes tells whether the content of any file may be changed.
+func (a *attributes) changes() bool { return a != nil && a.anyChange }
+
+// conversion tells how a path is written on Linux, where the native end of lines is LF: only eol=crlf and ident change anything.
+// Source: gitattributes(5), "End-of-line conversion" and "ident".
+func (a *attributes) conversion(p string) conversion {
+	if !a.changes() {
+		return asIs
 	}
 	at := a.of(p)
-	text, ok := at["text"]
-	if !ok {
-		text = at["crlf"] // the name of old
+	text := at[attrText]
+	if text.state != attrSet && text.state != attrUnset && !text.is("auto") && !text.is("input") {
+		text = at[attrCRLF]
+	}
+	c := asIs
+	switch {
+	case at[attrIdent].state != attrSet:
+	case text.is("auto") && !at[attrEOL].is("lf"):
+		c |= autoIdent
+	default:
+		c |= withIdent
 	}
 	switch {
-	case text == attrUnset || at["eol"] != "crlf":
-		return eolNone
-	case text == "auto":
-		return eolAuto
+	case text.state == attrUnset || !at[attrEOL].is("crlf"):
+	case text.is("auto"):
+		c |= autoCRLF
 	default:
-		return eolCRLF
+		c |= toCRLF
 	}
-}
-
-// checkout converts a blob to what is written. It returns data itself where nothing changes.
-func (e eol) checkout(data []byte) []byte {
-	if e == eolNone {
-		return data
-	}
-	lone, crlf, cr, binary := lineStats(data)
-	if lone == 0 || e == eolAuto && (cr > 0 || crlf > 0 || binary) {
-		return data
-	}
-	out := make([]byte, 0, len(data)+lone)
-	for i, c := range data {
-		if c == '\n' && (i == 0 || data[i-1] != '\r') {
-			out = append(out, '\r')
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-// lineStats counts lone LF, CRLF and lone CR, and guesses as git does whether data is binary.
-func lineStats(data []byte) (lf, crlf, cr int, binary bool) {
-	printable, odd, nul := 0, 0, 0
-	for i, c := range data {
-		switch {
-		case c == '\r' && i+1 < len(data) && data[i+1] == '\n':
-			crlf++
-		case c == '\r':
-			cr++
-		case c == '\n' && (i == 0 || data[i-1] != '\r'):
-			lf++
-		case c == '\n':
-		case c == 127:
-			odd++
-		case c >= 32, c == '\b', c == '\t', c == '\033', c == '\014':
-			printable++
-		default:
-			if c == 0 {
-				nul++
-			}
-			odd++
-		}
-	}
-	if n := len(data); n > 0 && data[n-1] == '\032' {
-		odd--
-	}
-	return lf, crlf, cr, cr > 0 || nul > 0 || printable>>7 < odd
-}
-
-// wildmatch matches a path against a pattern in which "*" and "?" stop at slashes and "**" between slashes does not.
-// Source: gitignore(5), "PATTERN FORMAT".
-func wildmatch(pattern, name string) bool {
-	pat, parts := strings.Split(pattern, "/"), strings.Split(name, "/")
-	// The last "**" seen, and how many parts it has taken: going back to it alone is enough, as with "*" in a name.
-	p, n, star, taken := 0, 0, -1, 0
-	for n < len(parts) {
-		switch {
-		case p < len(pat) && pat[p] == "**":
-			if p == len(pat)-1 {
-				return true
-			}
-			star, taken = p, n
-			p++
-		case p < len(pat) && matchName(pat[p], parts[n]):
-			p++
-			n++
-		case star >= 0:
-			taken++
-			p, n = star+1, taken
-		default:
-			return false
-		}
-	}
-	return p == len(pat)
-}
-
-func matchName(pattern, name string) bool {
-	if pattern == name {
-		return true
-	}
-	// path.Match negates a class with "^" only; git takes "!" as well.
-	ok, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
-	return err == nil && ok
+	return c
 }
 
 // unquote reads a pattern in C quotes.
 func unquote(s string) (pattern, rest string, ok bool) {
+	if s[0] != '"' {
+		return "", "", false
+	}
 	var b strings.Builder
+	octal := func(c byte) bool { return '0' <= c && c <= '7' }
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; c {
 		case '"':
@@ -345,7 +354,7 @@ func unquote(s string) (pattern, rest string, ok bool) {
 			switch j := strings.IndexByte(`abtnvfr"\`, s[i]); {
 			case j >= 0:
 				b.WriteByte("\a\b\t\n\v\f\r\"\\"[j])
-			case s[i] >= '0' && s[i] <= '3' && i+2 < len(s):
+			case s[i] >= '0' && s[i] <= '3' && i+2 < len(s) && octal(s[i+1]) && octal(s[i+2]):
 				b.WriteByte((s[i]-'0')<<6 | (s[i+1]-'0')<<3 | (s[i+2] - '0'))
 				i += 2
 			default:

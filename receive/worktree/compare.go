@@ -68,7 +68,7 @@ func (p *planner) racy(st *stat) bool {
 }
 
 func (p *planner) sameEOL(path string) bool {
-	return p.oldEOL == p.newEOL || p.oldEOL.eol(path) == p.newEOL.eol(path)
+	return p.oldEOL == p.newEOL || p.oldEOL.conversion(path) == p.newEOL.conversion(path)
 }
 
 // sameType compares the kinds of two modes; whether a file is executable is no kind.
@@ -108,10 +108,10 @@ func (p *planner) content(fd int, name, path string, st *unix.Stat_t, old, want 
 		want = nil
 	}
 	// A size that differs saves reading the file, unless line ends may have been changed. Size 0 may mean "unknown".
-	if old != nil && old.st.size != 0 && old.st.size != uint32(st.Size) && oldEOL.eol(path) == eolNone {
+	if old != nil && old.st.size != 0 && old.st.size != uint32(st.Size) && oldEOL.conversion(path) == asIs {
 		old = nil
 	}
-	if want != nil && p.newEOL.eol(path) == eolNone {
+	if want != nil && p.newEOL.conversion(path) == asIs {
 		if _, size, err := p.objs.Header(want.oid); err != nil {
 			return isOther, err
 		} else if size != st.Size {
@@ -121,16 +121,16 @@ func (p *planner) content(fd int, name, path string, st *unix.Stat_t, old, want 
 	if old == nil && want == nil && cut == nil {
 		return isOther, nil
 	}
-	convert := old != nil && oldEOL.eol(path) != eolNone || want != nil && p.newEOL.eol(path) != eolNone || cut != nil && p.cutEOL.eol(path) != eolNone
+	convert := old != nil && oldEOL.conversion(path) != asIs || want != nil && p.newEOL.conversion(path) != asIs || cut != nil && p.cutEOL.conversion(path) != asIs
 	d, err := readContent(fd, name, st, convert)
 	switch {
 	case err != nil:
 		return isOther, err
-	case want != nil && d.is(want.oid, p.newEOL.eol(path)):
+	case want != nil && d.is(want.oid, p.newEOL.conversion(path)):
 		return isNew, nil
-	case old != nil && d.is(old.oid, oldEOL.eol(path)):
+	case old != nil && d.is(old.oid, oldEOL.conversion(path)):
 		return isOld, nil
-	case cut != nil && d.is(cut.oid, p.cutEOL.eol(path)):
+	case cut != nil && d.is(cut.oid, p.cutEOL.conversion(path)):
 		return isCut, nil
 	default:
 		return isOther, nil

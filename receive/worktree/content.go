@@ -1,7 +1,6 @@
 package worktree
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"io"
 	"os"
@@ -11,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// content is what a path of the working copy holds: its hash as a blob, and the bytes where line ends matter.
+// content is what a path of the working copy holds: its hash as a blob, and the bytes where a checkout may have changed them.
 type content struct {
 	raw  plumbing.Hash
 	data []byte
 }
 
-// maxConverted bounds the files whose line ends are looked at; larger ones are compared and written as they are.
+// maxConverted bounds the files that are converted; larger ones are compared and written as they are.
 const maxConverted = 256 << 20
 
 // readContent reads a file or a link; whole keeps the bytes of a file.
@@ -35,16 +34,12 @@ func readContent(dir int, name string, st *unix.Stat_t, whole bool) (c content, 
 	return c, err
 }
 
-// is tells whether a checkout of the blob oid with line ends e leaves these bytes.
-func (c content) is(oid plumbing.Hash, e eol) bool {
-	if e == eolNone || c.data == nil {
+// is tells whether a checkout of the blob oid that is converted leaves these bytes.
+func (c content) is(oid plumbing.Hash, how conversion) bool {
+	if how == asIs || c.data == nil {
 		return c.raw == oid
 	}
-	if c.raw == oid {
-		return len(e.checkout(c.data)) == len(c.data)
-	}
-	lf := bytes.ReplaceAll(c.data, []byte("\r\n"), []byte{'\n'})
-	return blobHash(lf) == oid && bytes.Equal(e.checkout(lf), c.data)
+	return how.isFrom(oid, c.data)
 }
 
 // blobHash names a local file's content. Nobody else's bytes are trusted by it, so plain SHA-1 will do.

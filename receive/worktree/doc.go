@@ -31,9 +31,10 @@
 //
 // # .gitattributes
 //
-// Honoured, from the commit's own files: text, eol and crlf, with Linux' native LF, so only eol=crlf converts. Not honoured, with a note
-// in Stats: filter (lfs pointers stay pointers), ident, working-tree-encoding. Not looked at: info/attributes and the
-// machine's files, export-ignore. A change of eol rewrites the files it is about.
+// Honoured, from the commit's own files, as git 2.39 reads them (TestAttributesAgreeWithGit): text, eol and crlf, with Linux' native LF, so only
+// eol=crlf converts, and ident. Not honoured, with a note in Stats: filter (no program is run; lfs pointers stay pointers), working-tree-encoding.
+// Not looked at: info/attributes and the machine's files, export-ignore. A change of attributes rewrites the files it is about. Files over 256 MiB are
+// not converted.
 //
 // # Submodules
 //

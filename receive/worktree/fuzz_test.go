@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"errors"
 	"path"
@@ -74,24 +75,24 @@ func FuzzAttributes(f *testing.F) {
 	f.Add([]byte("* text=auto eol=crlf\n"), "a/b.txt", []byte("a\nb"))
 	f.Add([]byte("[attr]x y x\n[attr]y x eol=crlf\n\"q\\\"\\303\\251\" x\n"), "q", []byte("\r\n\n"))
 	f.Add([]byte("a/**/b eol=crlf -text\n"), "a/b", []byte("\x00"))
+	f.Add([]byte("[[:alpha:]\\]-x]* ident\n"), "b", []byte("$Id$ $Id: x $ $Id: a b $Id$"))
 	f.Fuzz(func(t *testing.T, file []byte, name string, data []byte) {
 		if checkPath(name) != nil || name == "" {
 			return
 		}
-		a := &attributes{macros: map[string][]assignment{}}
+		a := newAttributes()
 		a.parse("", file)
 		a.settle()
-		e := a.eol(name)
-		out := e.checkout(data)
-		if e == eolNone {
+		c := a.conversion(name)
+		oid := blobHash(data)
+		out := c.checkout(oid, data)
+		if c == asIs {
 			require.Equal(t, data, out)
+			return
 		}
-		if len(data) > 0 {
-			c := content{raw: blobHash(out), data: out}
-			lf, crlf, _, _ := lineStats(data)
-			// Mixed line ends cannot be told back.
-			require.True(t, lf > 0 && crlf > 0 || c.is(blobHash(data), e))
-		}
+		lf, crlf, _, _ := lineStats(data)
+		// Mixed line ends, and another blob's ID, cannot be told back.
+		require.True(t, lf > 0 && crlf > 0 || c&(withIdent|autoIdent) != 0 && bytes.Contains(data, []byte("$Id:")) || c.isFrom(oid, out))
 	})
 }
 

@@ -95,7 +95,7 @@ func lstatAt(dir int, path string, st *unix.Stat_t) error {
 // settle finds what needs no walk: a folder that both commits have alike, whose files lie on the disk as the index says, and which has the
 // names that it had when its untracked ones were counted.
 func (p *planner) settle(root, workers int) error {
-	if p.counted == nil || p.cut != nil || p.oldEOL != p.newEOL && (p.oldEOL.converts() || p.newEOL.converts()) {
+	if p.counted == nil || p.cut != nil || p.oldEOL != p.newEOL && (p.oldEOL.changes() || p.newEOL.changes()) {
 		return nil
 	}
 	l := looker{root: root, entries: p.old, since: p.counted.at, see: func(i int, st *unix.Stat_t) bool {

@@ -318,7 +318,7 @@ func sameAttributes(a, b []entry) bool {
 // notes says what a person should know of a commit's files.
 func notes(req *Request, entries []entry, a *attributes, pointers []string) []string {
 	var out []string
-	var subs, ident, encoded, filtered []string
+	var subs, encoded, filtered []string
 	var lfs []*entry
 	for i := range entries {
 		e := &entries[i]
@@ -332,17 +332,13 @@ func notes(req *Request, entries []entry, a *attributes, pointers []string) []st
 			continue
 		}
 		at := a.of(e.path)
-		if at["ident"] == attrSet {
-			ident = append(ident, e.path)
-		}
-		if v := at["working-tree-encoding"]; v != "" && v != attrUnset && !strings.EqualFold(v, "utf-8") {
+		if v := at[attrEncoding]; v.state == attrValue && v.text != "" && !strings.EqualFold(v.text, "utf-8") && !strings.EqualFold(v.text, "utf8") {
 			encoded = append(encoded, e.path)
 		}
-		switch v := at["filter"]; v {
-		case "", attrUnset, attrSet:
-		case "lfs":
+		switch v := at[attrFilter]; {
+		case v.is("lfs"):
 			lfs = append(lfs, e)
-		default:
+		case v.state == attrValue:
 			filtered = append(filtered, e.path)
 		}
 	}
@@ -358,7 +354,6 @@ func notes(req *Request, entries []entry, a *attributes, pointers []string) []st
 		out = append(out, n)
 	}
 	add(filtered, "%d files have a filter in .gitattributes, which is not run: %s")
-	add(ident, "%d files have the attribute ident, which is not expanded: %s")
 	add(encoded, "%d files have a working-tree-encoding, and are written as UTF-8: %s")
 	return out
 }

@@ -297,7 +297,40 @@ func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) 
 	if err != nil {
 		return nil, err
 	}
+	// As in a deployment: what a project wants done about submodules is read without them, everything else with them.
+	if want := prep.Cfg.Submodules(); want.Fetch && !p.RemoteLess {
+		more, err := a.submodules(ctx, name, d, &src, want)
+		if err != nil {
+			return nil, err
+		}
+		if more {
+			if prep, err = procedures.PrepareRollback(ctx, a.c.tools, d, src, redact.None()); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return prep.Cfg, nil
+}
+
+// submodules puts the files of submodules in their places in src: .salt, or a folder of it, may be one. What is live was fetched; nothing is now.
+func (a cfgs) submodules(ctx context.Context, name project.Name, d project.Deployment, src *procedures.Sources, want project.Submodules) (more bool, err error) {
+	for _, x := range []struct {
+		repo   project.Repo
+		commit project.Commit
+		tree   *fs.FS
+	}{{project.Code, d.Code, &src.Code}, {project.PillarRepo, d.Pillar, &src.Pillar}} {
+		if x.commit == "" {
+			continue
+		}
+		tree, err := a.c.repos.Submodules(ctx, name, x.repo, x.commit, nil, project.SubmoduleRequest{Submodules: want, Offline: true})
+		if err != nil {
+			return false, err
+		}
+		if tree != nil {
+			*x.tree, more = tree, true
+		}
+	}
+	return more, nil
 }
 
 func dirFS(path string) fs.FS {

@@ -1,0 +1,91 @@
+package worktree
+
+import (
+	"bytes"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// conversion says what a checkout changes in a file's content.
+type conversion uint8
+
+const (
+	asIs      conversion = 0
+	toCRLF    conversion = 1 << iota // LF becomes CRLF
+	autoCRLF                         // LF becomes CRLF in what looks like text
+	withIdent                        // $Id$ becomes $Id: <the blob's ID> $
+	autoIdent                        // the same, in what looks like text: git has another reader for that
+)
+
+// checkout converts the blob oid to what is written. It returns data itself where nothing changes.
+func (c conversion) checkout(oid plumbing.Hash, data []byte) []byte {
+	switch {
+	case c&withIdent != 0:
+		data = streamIdent(oid, data)
+	case c&autoIdent != 0:
+		data = wholeIdent(oid, data)
+	}
+	return c.lineEnds(data)
+}
+
+func (c conversion) lineEnds(data []byte) []byte {
+	if c&(toCRLF|autoCRLF) == 0 {
+		return data
+	}
+	lone, crlf, cr, binary := lineStats(data)
+	if lone == 0 || c&autoCRLF != 0 && (cr > 0 || crlf > 0 || binary) {
+		return data
+	}
+	out := make([]byte, 0, len(data)+lone)
+	for i, c := range data {
+		if c == '\n' && (i == 0 || data[i-1] != '\r') {
+			out = append(out, '\r')
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// isFrom tells whether a checkout of the blob oid leaves data.
+func (c conversion) isFrom(oid plumbing.Hash, data []byte) bool {
+	if blobHash(data) == oid {
+		return bytes.Equal(c.checkout(oid, data), data)
+	}
+	blob := data
+	if c&(toCRLF|autoCRLF) != 0 {
+		blob = bytes.ReplaceAll(blob, []byte("\r\n"), []byte{'\n'})
+	}
+	if c&(withIdent|autoIdent) != 0 {
+		blob = bytes.ReplaceAll(blob, []byte("$Id: "+oid.String()+" $"), []byte("$Id$"))
+	}
+	return blobHash(blob) == oid && bytes.Equal(c.checkout(oid, blob), data)
+}
+
+// lineStats counts lone LF, CRLF and lone CR, and guesses as git does whether data is binary.
+func lineStats(data []byte) (lf, crlf, cr int, binary bool) {
+	printable, odd, nul := 0, 0, 0
+	for i, c := range data {
+		switch {
+		case c == '\r' && i+1 < len(data) && data[i+1] == '\n':
+			crlf++
+		case c == '\r':
+			cr++
+		case c == '\n' && (i == 0 || data[i-1] != '\r'):
+			lf++
+		case c == '\n':
+		case c == 127:
+			odd++
+		case c >= 32, c == '\b', c == '\t', c == '\033', c == '\014':
+			printable++
+		default:
+			if c == 0 {
+				nul++
+			}
+			odd++
+		}
+	}
+	if n := len(data); n > 0 && data[n-1] == '\032' {
+		odd--
+	}
+	return lf, crlf, cr, cr > 0 || nul > 0 || printable>>7 < odd
+}
