@@ -3,6 +3,7 @@ package receive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/receive/refs"
 	"corpus-git/receive/store"
+	"corpus-git/receive/submodule"
 )
 
 // Maintenance says what Maintain may do.
@@ -30,6 +32,9 @@ type Maintenance struct {
 	DryRun bool
 	// Pause is called before each piece of work of about 256 KiB; its error abandons the work.
 	Pause func(context.Context) error
+	// Idle is called in the moment in which objects are to be removed and nobody uses the repository; its error, that a deployment of the
+	// project goes on, removes none. It does not wait. nil is never an error.
+	Idle func(context.Context) error
 }
 
 // Maintained tells what Maintain did to one repository.
@@ -39,11 +44,15 @@ type Maintained struct {
 	Refs int
 	// Searched tells that objects were looked for that nothing refers to.
 	Searched bool
-	Took     time.Duration
+	// Submodules is what was done to the repositories of its submodules.
+	Submodules submodule.Maintained
+	Took       time.Duration
 }
 
 // Changed tells whether anything was done, or would be.
-func (m Maintained) Changed() bool { return m.Maintained.Changed() || m.Refs > 0 }
+func (m Maintained) Changed() bool {
+	return m.Maintained.Changed() || m.Refs > 0 || m.Submodules.Changed()
+}
 
 // prunedMark is the file below objects/info whose time is that of the last search for objects that nothing refers to.
 const prunedMark = "corpus-git.pruned"
@@ -51,15 +60,15 @@ const prunedMark = "corpus-git.pruned"
 // aloneWait is how long maintenance waits for a moment in which nobody uses a repository.
 const aloneWait = 5 * time.Second
 
-// Maintain consolidates a repository's packs, loose objects and refs, and removes objects that nothing refers to; see
-// store.DB.Maintain for what is durable when. The caller sees to it that no deployment of the project begins meanwhile, or has Pause say so.
+// Maintain consolidates a repository's packs, loose objects and refs, and removes objects that nothing refers to; then it does the same to the
+// repositories of its submodules, and lets go of commits there that no ref needs. See store.DB.Maintain for what is durable when. The caller sees to it that no deployment of the project begins meanwhile, or has Pause say so.
 // Pushes that only store, and fetches, go on; objects are removed in a moment in which there are none, else the error is
 // fault.Busy. One Maintain of a repository at a time.
 func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo project.Repo, o Maintenance) (m Maintained, err error) {
 	now := r.now()
 	err = r.with(ctx, name, repo, func(g *repository) error {
 		what := store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause}
-		mark := filepath.Join(g.dir, "objects", "info", prunedMark)
+		mark := markOf(g.dir)
 		due, err := searchDue(mark, now, o)
 		if err != nil {
 			return err
@@ -67,8 +76,8 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 		if due {
 			m.Searched = true
 			what.Prune = &store.Prune{
-				Grace: o.Grace, Tips: func() ([]plumbing.Hash, error) { return tips(g.refs) },
-				Alone: func(ctx context.Context, f func() error) error { return r.alone(ctx, g, f) },
+				Grace: o.Grace, Tips: func() ([]plumbing.Hash, error) { return r.tips(g) },
+				Alone: func(ctx context.Context, f func() error) error { return r.alone(ctx, g, o.idle(ctx, f)) },
 			}
 		}
 		if m.Maintained, err = g.db.Maintain(ctx, what); err != nil {
@@ -84,9 +93,12 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 			return err
 		}
 		if m.Searched && !o.DryRun {
-			return touch(mark, now)
+			if err := touch(mark, now); err != nil {
+				return err
+			}
 		}
-		return nil
+		m.Submodules, err = r.maintainSubmodules(ctx, g, o, now)
+		return err
 	})
 	m.Took = r.now().Sub(now)
 	return m, err
@@ -95,22 +107,106 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 // hiddenRefs stay files: they come and go with every deployment.
 const hiddenRefs = "refs/corpus/"
 
-// tips is what refs, and a detached HEAD, refer to.
-func tips(s *refs.Store) ([]plumbing.Hash, error) {
-	list, err := s.List("refs/")
+// idle is f where o.Idle has nothing against it.
+func (o Maintenance) idle(ctx context.Context, f func() error) func() error {
+	if o.Idle == nil {
+		return f
+	}
+	return func() error {
+		if err := o.Idle(ctx); err != nil {
+			return err
+		}
+		return f()
+	}
+}
+
+// maintainSubmodules does to the repositories of a repository's submodules what Maintain does. Who uses one of them uses g too.
+func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, o Maintenance, now time.Time) (submodule.Maintained, error) {
+	dir, _ := r.modulesDir(g.key.name, g.key.repo)
+	walked := map[plumbing.Hash]bool{}
+	m, err := submodule.Maintain(ctx, dir, submodule.Upkeep{
+		Repack: store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause},
+		Grace:  o.Grace, Now: r.Now,
+		Search: func(dir string, done bool) (bool, error) {
+			if done {
+				return true, touch(markOf(dir), now)
+			}
+			return searchDue(markOf(dir), now, o)
+		},
+		Needed: func(ctx context.Context, keep *submodule.Needs) error {
+			list, err := r.tips(g)
+			if err != nil {
+				return err
+			}
+			for _, h := range list {
+				if walked[h] {
+					continue
+				}
+				walked[h] = true
+				if o.Pause != nil {
+					if err := o.Pause(ctx); err != nil {
+						return err
+					}
+				}
+				id, t, err := store.Peel(g.db, h)
+				if errors.Is(err, store.ErrNotFound) || err == nil && t != plumbing.CommitObject {
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				if err := keep.Add(g.db, id); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		},
+		Alone: func(ctx context.Context, f func() error) error {
+			return r.alone(ctx, g, o.idle(ctx, func() error {
+				list, err := r.tips(g)
+				if err != nil {
+					return err
+				}
+				for _, h := range list {
+					if !walked[h] {
+						return fault.New(fault.Busy, "", "refs of %s.git of %s came or moved meanwhile; of its submodules nothing was removed", g.key.repo, g.key.name)
+					}
+				}
+				return f()
+			}))
+		},
+	})
+	if err != nil {
+		err = fmt.Errorf("submodules: %w", err)
+	}
+	return m, err
+}
+
+// tips is what refs, a detached HEAD, and the working copy refer to: in dev the tree of a failed deployment stays, which no branch holds.
+func (r *Repositories) tips(g *repository) ([]plumbing.Hash, error) {
+	list, err := g.refs.List("refs/")
 	if err != nil {
 		return nil, err
 	}
-	out := make([]plumbing.Hash, 0, len(list)+1)
+	out := make([]plumbing.Hash, 0, len(list)+2)
 	for _, ref := range list {
 		out = append(out, ref.Hash)
 	}
-	head, err := s.Get("HEAD")
+	head, err := g.refs.Get("HEAD")
 	if err == nil && !head.IsZero() {
 		out = append(out, head)
 	}
+	live := r.Root.Project(string(g.key.name)).Live()
+	if g.key.repo == project.PillarRepo {
+		live = r.Root.Project(string(g.key.name)).Pillar()
+	}
+	if h := liveHead(live); !h.IsZero() {
+		out = append(out, h)
+	}
 	return out, err
 }
+
+func markOf(dir string) string { return filepath.Join(dir, "objects", "info", prunedMark) }
 
 // searchDue tells whether it is time to look for objects that nothing refers to. A repository that was never searched is new, or new to
 // us: its time begins now.
@@ -164,9 +260,27 @@ func (r *Repositories) alone(ctx context.Context, o *repository, f func() error)
 }
 
 // Due tells cheaply whether Maintain has something to do: by one look at the folder of packs, one at a folder of loose objects,
-// and one at the time of the last search. It opens no repository. One that is not there is not due.
+// and one at the time of the last search, of the repository and of those of its submodules. It opens none. One that is not there is not due.
 func (r *Repositories) Due(name project.Name, repo project.Repo, o Maintenance) (bool, error) {
-	objects := filepath.Join(r.Dir(name, repo), "objects")
+	due, err := r.due(r.Dir(name, repo), o)
+	if due || err != nil {
+		return due, err
+	}
+	modules, _ := r.modulesDir(name, repo)
+	dirs, err := submodule.Repositories(modules)
+	if err != nil {
+		return false, err
+	}
+	for _, dir := range dirs {
+		if due, err := r.due(dir, o); due || err != nil {
+			return due, err
+		}
+	}
+	return false, nil
+}
+
+func (r *Repositories) due(dir string, o Maintenance) (bool, error) {
+	objects := filepath.Join(dir, "objects")
 	list, err := names(filepath.Join(objects, "pack"))
 	if err != nil || list == nil {
 		return false, err
@@ -185,7 +299,7 @@ func (r *Repositories) Due(name project.Name, repo project.Repo, o Maintenance) 
 	if err != nil || len(list)*256 > o.Loose {
 		return err == nil, err
 	}
-	return searchDue(filepath.Join(objects, "info", prunedMark), r.now(), o)
+	return searchDue(markOf(dir), r.now(), o)
 }
 
 func names(dir string) ([]string, error) {

@@ -217,8 +217,24 @@ type Maintained struct {
 	Young  int           `json:"young"`
 	Left   int           `json:"left_over"`
 	Took   time.Duration `json:"took_ns"`
+	// Submodules is what was done to the repositories of its submodules, nil where there are none.
+	Submodules *MaintainedSubmodules `json:"submodules,omitempty"`
 	// Error is why nothing, or not all, was done.
 	Error string `json:"error,omitempty"`
+}
+
+// MaintainedSubmodules is what maintenance did to the repositories of a repository's submodules, or would do: sums over all of them.
+type MaintainedSubmodules struct {
+	Repositories int    `json:"repositories"`
+	Before       Stored `json:"before"`
+	After        Stored `json:"after"`
+	// Expired counts the commits of submodules that nothing needs any more; the others are as in Maintained.
+	Expired      int `json:"expired"`
+	Consolidated int `json:"consolidated"`
+	Packed       int `json:"packed"`
+	Pruned       int `json:"pruned"`
+	Young        int `json:"young"`
+	Left         int `json:"left_over"`
 }
 
 // Stored counts what a repository stores: packs with their objects and bytes, loose objects and theirs.

@@ -23,7 +23,10 @@ func (db *DB) unreachable(ctx context.Context, o Repack, v *survey, m *Maintaine
 	if err != nil {
 		return nil, err
 	}
-	w := &walk{ctx: ctx, db: db, pause: o.Pause, seen: map[plumbing.Hash]struct{}{}}
+	w := &walk{ctx: ctx, db: db, pause: o.Pause, seen: map[plumbing.Hash]struct{}{}, cut: map[plumbing.Hash]bool{}}
+	for _, h := range o.Prune.Cut {
+		w.cut[h] = true
+	}
 	if err := w.from(tips); err != nil {
 		return nil, fmt.Errorf("walk what refs reach: %w", err)
 	}
@@ -125,6 +128,7 @@ type walk struct {
 	db    *DB
 	pause func(context.Context) error
 	seen  map[plumbing.Hash]struct{}
+	cut   map[plumbing.Hash]bool
 	todo  []plumbing.Hash
 	n     int
 }
@@ -179,6 +183,9 @@ func (w *walk) step(h plumbing.Hash) error {
 			return err
 		}
 		w.add(c.tree)
+		if w.cut[h] {
+			c.parents = nil
+		}
 		for _, p := range c.parents {
 			w.add(p)
 		}

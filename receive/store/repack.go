@@ -39,6 +39,8 @@ type Repack struct {
 type Prune struct {
 	// Tips gives what refers to objects: all refs. It is called twice: when the walk begins, and when nobody uses the repository.
 	Tips func() ([]plumbing.Hash, error)
+	// Cut are commits whose parents do not count, though they may be here: gitrepository-layout(5), shallow.
+	Cut []plumbing.Hash
 	// Grace is how old an object's file must be. Objects that are being pushed, or fetched, are younger, if it is not too short.
 	Grace time.Duration
 	// Alone calls its argument while nobody else uses the repository, or gives an error without calling it.

@@ -83,6 +83,19 @@ func (r *repository) has(commit plumbing.Hash) (bool, error) {
 	return err == nil && h == commit, err
 }
 
+// usedAfter is how old the time of a commit's last use gets before it is noted anew.
+const usedAfter = time.Hour
+
+// use notes that a commit is deployed now: the time of its ref says so. Maintain spares what was used a short while ago.
+func (r *repository) use(commit plumbing.Hash, now time.Time) error {
+	name := filepath.Join(r.dir, commitRefs+commit.String())
+	st, err := os.Lstat(name)
+	if err != nil || now.Sub(st.ModTime()) < usedAfter {
+		return err
+	}
+	return os.Chtimes(name, now, now)
+}
+
 // commits are those that are here.
 func (r *repository) commits() ([]plumbing.Hash, error) {
 	list, err := r.refs.List(commitRefs)

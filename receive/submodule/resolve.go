@@ -244,6 +244,9 @@ func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Addres
 		return m, false, w.fail(at, h, shown, fault.New(fault.Refused, "", "it is a submodule of itself"))
 	}
 	if !w.Offline {
+		if err := g.use(h, w.now()); err != nil {
+			return m, false, w.fail(at, h, shown, err)
+		}
 		if err := w.fits(g.db, h, at); err != nil {
 			return m, false, w.fail(at, h, shown, err)
 		}
@@ -251,6 +254,13 @@ func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Addres
 	m = worktree.Module{Path: e.Path, Name: e.Name, Commit: h, Objects: g.db, Repo: g.dir}
 	m.Modules, err = w.modules(g.db, h, at+"/", used, append(slices.Clone(above), link{g.dir, h}))
 	return m, err == nil, err
+}
+
+func (w *walker) now() time.Time {
+	if w.Now == nil {
+		return time.Now()
+	}
+	return w.Now()
 }
 
 // fits adds a submodule's files to those of the commit.

@@ -154,7 +154,7 @@ func (m *maintainer) one(ctx context.Context, name project.Name, repo project.Re
 	case <-ctx.Done():
 		return receive.Maintained{}, ctx.Err()
 	}
-	what.Pause = m.pause(name)
+	what.Pause, what.Idle = m.pause(name), m.idle(name)
 	if err := what.Pause(ctx); err != nil {
 		return receive.Maintained{}, err
 	}
@@ -162,9 +162,22 @@ func (m *maintainer) one(ctx context.Context, name project.Name, repo project.Re
 	if err == nil && done.Changed() && !what.DryRun {
 		m.c.log.Info().Str("project", string(name)).Str("repo", string(repo)).Int("packs_before", done.Before.Packs).Int("packs", done.After.Packs).
 			Int64("bytes_before", done.Before.PackBytes+done.Before.LooseBytes).Int64("bytes", done.After.PackBytes+done.After.LooseBytes).
-			Int("loose_packed", done.Packed).Int("refs_packed", done.Refs).Int("pruned", done.Pruned).Dur("took", done.Took).Msg("maintained")
+			Int("loose_packed", done.Packed).Int("refs_packed", done.Refs).Int("pruned", done.Pruned).
+			Int("submodules_consolidated", done.Submodules.Consolidated).Int("submodules_expired", done.Submodules.Expired).
+			Int("submodules_pruned", done.Submodules.Pruned).Dur("took", done.Took).Msg("maintained")
 	}
 	return done, err
+}
+
+// idle is errDeploying while anything is deployed in a project, or waits for it.
+func (m *maintainer) idle(name project.Name) func(context.Context) error {
+	return func(ctx context.Context) error {
+		q, err := m.c.pipeline.Queue(ctx, name)
+		if err == nil && q.Running != nil {
+			err = errDeploying
+		}
+		return err
+	}
 }
 
 // pause keeps maintenance out of deployments' way: it ends with errDeploying where its own project is being deployed, waits
@@ -219,6 +232,12 @@ func (m *maintainer) Maintain(ctx context.Context, name project.Name, gc verbs.G
 		d := status.Maintained{
 			Project: name, Repo: repo, Before: stored(done.Before), After: stored(done.After), Consolidated: done.Consolidated, Packed: done.Packed,
 			Refs: done.Refs, Pruned: done.Pruned, Young: done.Young, Left: done.Left, Took: done.Took,
+		}
+		if s := done.Submodules; s.Repositories > 0 {
+			d.Submodules = &status.MaintainedSubmodules{
+				Repositories: s.Repositories, Before: stored(s.Before), After: stored(s.After), Consolidated: s.Consolidated, Packed: s.Packed,
+				Expired: s.Expired, Pruned: s.Pruned, Young: s.Young, Left: s.Left,
+			}
 		}
 		if err != nil {
 			d.Error = err.Error()

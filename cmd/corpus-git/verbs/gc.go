@@ -96,6 +96,13 @@ func (s *session) gc(names []project.Name, what GC) error {
 			if !s.json {
 				p.line("%s  %s", s.who.Term.paint(bold, fmt.Sprintf("%s/%s.git", name, m.Repo)), gcSummary(m))
 			}
+			if sub := m.Submodules; sub != nil {
+				text := gcSubmodules(sub)
+				done = append(done, fmt.Sprintf("submodules of %s.git: %s", m.Repo, text))
+				if !s.json {
+					p.line("%s  %s", s.who.Term.paint(bold, fmt.Sprintf("%s/%s.git submodules", name, m.Repo)), text)
+				}
+			}
 		}
 		if !what.DryRun {
 			if err := s.audited(audit.Entry{Action: "gc", Project: string(name), Detail: strings.Join(done, "; ")}, nil); err != nil {
@@ -121,6 +128,17 @@ func gcSummary(m status.Maintained) string {
 	if m.Error != "" {
 		return "not done: " + m.Error
 	}
+	return gcParts(m, 0)
+}
+
+// gcSubmodules is a line of what was done to the repositories of submodules.
+func gcSubmodules(m *status.MaintainedSubmodules) string {
+	return gcParts(status.Maintained{After: m.After, Consolidated: m.Consolidated, Packed: m.Packed, Pruned: m.Pruned, Young: m.Young, Left: m.Left}, m.Expired) +
+		" in " + event.Plural(m.Repositories, "repository", "repositories")
+}
+
+// gcParts says what was done, with the submodules' commits that were let go.
+func gcParts(m status.Maintained, expired int) string {
 	var parts []string
 	say := func(n int, format string, args ...any) {
 		if n > 0 {
@@ -130,6 +148,7 @@ func gcSummary(m status.Maintained) string {
 	say(m.Consolidated, "%s consolidated", event.Plural(m.Consolidated, "pack"))
 	say(m.Packed, "%s packed", event.Plural(m.Packed, "loose object"))
 	say(m.Refs, "%s packed", event.Plural(m.Refs, "ref"))
+	say(expired, "%s let go", event.Plural(expired, "commit"))
 	say(m.Pruned, "%s removed", event.Plural(m.Pruned, "object"))
 	say(m.Left, "%s of something that died removed", event.Plural(m.Left, "file"))
 	if len(parts) == 0 {

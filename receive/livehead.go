@@ -1,0 +1,53 @@
+package receive
+
+import (
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// maxHeadFile bounds what is read of a file below a working copy's .git.
+const maxHeadFile = 4 << 20
+
+// liveHead is the commit that a working copy says it has checked out, the zero hash where it says none. The folder is the project's own: nothing
+// outside of it is read, and nothing in it can make the reader wait.
+func liveHead(dir string) plumbing.Hash {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return plumbing.ZeroHash
+	}
+	defer root.Close()
+	read := func(name string) string {
+		f, err := root.OpenFile(".git/"+name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return ""
+		}
+		defer f.Close()
+		if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+			return ""
+		}
+		b, err := io.ReadAll(io.LimitReader(f, maxHeadFile))
+		if err != nil {
+			return ""
+		}
+		return string(b)
+	}
+	text := strings.TrimSpace(read("HEAD"))
+	if ref, ok := strings.CutPrefix(text, "ref:"); ok {
+		ref = strings.TrimSpace(ref)
+		if text = strings.TrimSpace(read(ref)); text == "" {
+			for line := range strings.Lines(read("packed-refs")) {
+				if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == ref {
+					text = hash
+				}
+			}
+		}
+	}
+	if !plumbing.IsHash(text) {
+		return plumbing.ZeroHash
+	}
+	return plumbing.NewHash(text)
+}

@@ -1,0 +1,288 @@
+package submodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/fault"
+	"corpus-git/receive/store"
+	"corpus-git/receive/worktree"
+)
+
+// Upkeep says what Maintain may do.
+type Upkeep struct {
+	// Repack is what each repository gets. Its Prune is set by Maintain, where Grace is, and its ID names quarantines.
+	Repack store.Repack
+	// Grace is how old an object that nothing needs must be, and how long ago a commit must have been fetched or deployed last; 0 removes none.
+	Grace time.Duration
+	// Search tells whether it is time to look for such objects in a repository, and is told (done) when that was done. nil searches always.
+	Search func(dir string, done bool) (bool, error)
+	// Needed adds to keep what the superproject needs of submodules, with Need. It is called once, and only where there is something to look for.
+	Needed func(ctx context.Context, keep *Needs) error
+	// Alone calls its argument while nobody else uses the superproject's repository, and so none of these either, and nothing has come to
+	// it since Needed; otherwise it gives an error and calls nothing.
+	Alone func(context.Context, func() error) error
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Maintained tells what Maintain did, or would do, to all repositories of a folder.
+type Maintained struct {
+	store.Maintained
+	// Repositories counts them, Expired the commits that are no longer kept, Searched the repositories in which objects were looked for
+	// that nothing needs.
+	Repositories, Expired, Searched int
+}
+
+// Changed tells whether anything was done, or would be.
+func (m Maintained) Changed() bool { return m.Maintained.Changed() || m.Expired > 0 }
+
+// expireAtOnce is how many refs go in one moment in which nobody may use the repositories: each is synced.
+const expireAtOnce = 32
+
+// Maintain consolidates the repositories in a folder (see Resolver.Dir) as store.DB.Maintain does, and lets go of commits that nothing needs:
+// first their refs, so that a commit whose ref is there is there whole, then the objects that no ref leads to. A commit that is wanted
+// later is fetched again. The caller sees to it that no deployment of the project begins meanwhile, or has Repack.Pause say so. One at a time for each folder.
+func Maintain(ctx context.Context, dir string, o Upkeep) (m Maintained, err error) {
+	dirs, err := Repositories(dir)
+	if err != nil {
+		return m, err
+	}
+	u := &upkeep{Upkeep: o, ctx: ctx, dir: dir}
+	for _, d := range dirs {
+		one, err := u.one(d)
+		m.add(one)
+		if err != nil {
+			return m, fmt.Errorf("%s: %w", filepath.Base(d), err)
+		}
+	}
+	return m, nil
+}
+
+func (m *Maintained) add(o Maintained) {
+	for _, x := range []struct{ to, of *store.Counts }{{&m.Before, &o.Before}, {&m.After, &o.After}} {
+		x.to.Packs += x.of.Packs
+		x.to.Kept += x.of.Kept
+		x.to.PackBytes += x.of.PackBytes
+		x.to.Objects += x.of.Objects
+		x.to.Loose += x.of.Loose
+		x.to.LooseBytes += x.of.LooseBytes
+		x.to.Left += x.of.Left
+	}
+	m.Consolidated += o.Consolidated
+	m.Packed += o.Packed
+	m.Written += o.Written
+	m.Pruned += o.Pruned
+	m.Young += o.Young
+	m.Left += o.Left
+	m.Repositories += o.Repositories
+	m.Expired += o.Expired
+	m.Searched += o.Searched
+}
+
+// Repositories lists the repositories in a folder (see Resolver.Dir), which may be missing.
+func Repositories(dir string) ([]string, error) {
+	list, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var out []string
+	for _, e := range list {
+		d := filepath.Join(dir, e.Name())
+		if _, err := os.Stat(filepath.Join(d, "HEAD")); err == nil {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// upkeep is one Maintain.
+type upkeep struct {
+	Upkeep
+	ctx   context.Context
+	dir   string
+	needs *Needs // nil before it was asked for
+}
+
+func (u *upkeep) one(dir string) (m Maintained, err error) {
+	m.Repositories = 1
+	g, err := openRepository(dir, false, u.Now)
+	if err != nil || g == nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, g.db.Close()) }()
+	what := u.Repack
+	search := u.Grace > 0
+	if search && u.Search != nil {
+		if search, err = u.Search(dir, false); err != nil {
+			return m, err
+		}
+	}
+	var gone []plumbing.Hash
+	if search {
+		m.Searched = 1
+		if gone, err = u.expire(g); err != nil {
+			return m, err
+		}
+		m.Expired = len(gone)
+		cut, err := g.shallow()
+		if err != nil {
+			return m, err
+		}
+		what.Prune = &store.Prune{Grace: u.Grace, Cut: cut, Alone: u.Alone, Tips: func() ([]plumbing.Hash, error) {
+			list, err := g.commits()
+			return slices.DeleteFunc(list, func(h plumbing.Hash) bool { return slices.Contains(gone, h) }), err
+		}}
+	}
+	if m.Maintained, err = g.db.Maintain(u.ctx, what); err != nil || !search || what.DryRun {
+		return m, err
+	}
+	if err := u.boundary(g); err != nil {
+		return m, err
+	}
+	if u.Search != nil {
+		_, err = u.Search(dir, true)
+	}
+	return m, err
+}
+
+// expire drops the refs of commits that nothing needs and nobody has used for Grace, and lists them.
+func (u *upkeep) expire(g *repository) (gone []plumbing.Hash, err error) {
+	if u.needs == nil {
+		n := newNeeds(u.dir, u.Now)
+		if err := errors.Join(u.Needed(u.ctx, n), n.close()); err != nil {
+			return nil, err
+		}
+		u.needs = n
+	}
+	list, err := g.commits()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now
+	if u.Now != nil {
+		now = u.Now
+	}
+	old := func(h plumbing.Hash) (bool, error) {
+		st, err := os.Lstat(filepath.Join(g.dir, commitRefs+h.String()))
+		return err == nil && now().Sub(st.ModTime()) >= u.Grace, err
+	}
+	for _, h := range list {
+		if u.needs.seen[h] {
+			continue
+		}
+		if ok, err := old(h); err != nil {
+			return nil, err
+		} else if ok {
+			gone = append(gone, h)
+		}
+	}
+	if u.Repack.DryRun {
+		return gone, nil
+	}
+	var done []plumbing.Hash
+	for part := range slices.Chunk(gone, expireAtOnce) {
+		err := u.Alone(u.ctx, func() error {
+			for _, h := range part {
+				// Somebody may have deployed it since.
+				if ok, err := old(h); err != nil {
+					return err
+				} else if !ok {
+					continue
+				}
+				if err := g.refs.CompareAndSwap(commitRefs+h.String(), h, plumbing.ZeroHash); err != nil {
+					return err
+				}
+				done = append(done, h)
+			}
+			return nil
+		})
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// boundary takes commits that are gone out of the list of those without parents. git passes over such entries.
+func (u *upkeep) boundary(g *repository) error {
+	old, err := g.shallow()
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	var keep []plumbing.Hash
+	for _, h := range old {
+		there, err := g.db.Has(h)
+		if err != nil {
+			return err
+		}
+		if there {
+			keep = append(keep, h)
+		}
+	}
+	if len(keep) == len(old) {
+		return nil
+	}
+	return u.Alone(u.ctx, func() error { return g.setShallow(keep) })
+}
+
+// Needs collects the commits of submodules that commits of a superproject need.
+type Needs struct {
+	w    *walker
+	seen map[plumbing.Hash]bool
+}
+
+func newNeeds(dir string, now func() time.Time) *Needs {
+	r := &Resolver{Dir: dir, Offline: true, Now: now}
+	return &Needs{w: &walker{Resolver: r, set: &Set{open: map[string]*repository{}}}, seen: map[plumbing.Hash]bool{}}
+}
+
+func (n *Needs) close() error { return n.w.set.Close() }
+
+// Add adds the commits that the gitlinks of a commit name, and those of their submodules that are here. A commit that is not there, or whose
+// .gitmodules cannot be read, needs none: it could not be deployed.
+func (n *Needs) Add(objs worktree.Objects, commit plumbing.Hash) error {
+	if ok, err := objs.Has(commit); err != nil || !ok {
+		return err
+	}
+	data, err := worktree.File(objs, commit, File)
+	if errors.Is(err, store.ErrNotFound) || fault.KindOf(err) == fault.Refused || err == nil && data == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	entries, err := Parse(data)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	for _, e := range entries {
+		h, err := worktree.Gitlink(objs, commit, e.Path)
+		if errors.Is(err, store.ErrNotFound) || err == nil && (h.IsZero() || n.seen[h]) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		n.seen[h] = true
+		g, err := n.w.find(h)
+		if err != nil {
+			return err
+		}
+		if g == nil {
+			continue
+		}
+		if err := n.Add(g.db, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
