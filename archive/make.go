@@ -51,7 +51,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		return Archive{}, explain(op, err)
 	}
 	m := &making{s: s, tmp: tmp, begun: begun, req: req}
-	rec, err := m.build(ctx)
+	rec, seen, err := m.build(ctx)
 	if err == nil {
 		err = s.absorb(final, tmp)
 	}
@@ -70,10 +70,11 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		}
 		return Archive{}, explain(op, err)
 	}
-	if a, err := s.look(Archive{Record: rec, Path: final}); err == nil {
-		return a, nil
+	a, err := s.look(Archive{Record: rec, Path: final, Look: seen})
+	if err != nil {
+		a = Archive{Record: rec, Path: final, Look: seen, Own: rec.Sizes.Disk, Whole: true} // it is durable: only looking failed
 	}
-	return Archive{Record: rec, Path: final, Own: rec.Sizes.Disk, Whole: true}, nil // it is durable: only looking failed
+	return a, nil
 }
 
 // absorb moves what a hook has put where the archive is about to be (a dump made before it) into the archive.
@@ -128,11 +129,11 @@ type making struct {
 	req   MakeRequest
 }
 
-func (m *making) build(ctx context.Context) (rec Record, err error) {
+func (m *making) build(ctx context.Context) (rec Record, seen *Look, err error) {
 	s := m.s
 	src, err := s.fs.OpenDir(s.project.Dir())
 	if err != nil {
-		return rec, err
+		return rec, nil, err
 	}
 	defer func() { _ = src.Close() }()
 	var ref *reference
@@ -143,12 +144,12 @@ func (m *making) build(ctx context.Context) (rec Record, err error) {
 	t, err := scan(ctx, src, trees(), s.cfg.Workers)
 	loading.Wait()
 	if err != nil {
-		return rec, err
+		return rec, nil, err
 	}
 	groupLinks(t.entries)
 	p := plan(t.entries, ref, spare, m.begun)
 	if err := s.checkRoom(p, m.req.Later); err != nil {
-		return rec, err
+		return rec, nil, err
 	}
 	if spare != nil {
 		err = s.fs.Rename(s.sparePath(), m.tmp)
@@ -156,11 +157,11 @@ func (m *making) build(ctx context.Context) (rec Record, err error) {
 		err = s.fs.Mkdir(m.tmp, 0o700)
 	}
 	if err != nil {
-		return rec, err
+		return rec, nil, err
 	}
 	dst, err := s.fs.OpenDir(m.tmp)
 	if err != nil {
-		return rec, err
+		return rec, nil, err
 	}
 	defer func() { _ = dst.Close() }()
 	b := &builder{
@@ -170,16 +171,16 @@ func (m *making) build(ctx context.Context) (rec Record, err error) {
 	}
 	b.notes.Vanished = t.vanished
 	if err := b.run(ctx); err != nil {
-		return rec, readable(err)
+		return rec, nil, readable(err)
 	}
 	if err := refreshRoots(dst, b.entries); err != nil {
-		return rec, err
+		return rec, nil, err
 	}
 	man := &Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.entries}
 	markRacy(man.Entries, m.begun)
 	all, err := s.List()
 	if err != nil {
-		return rec, err
+		return rec, nil, err
 	}
 	rec = Record{Schema: Schema, Seq: 1, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
 	if len(all) > 0 {
@@ -193,12 +194,12 @@ func (m *making) build(ctx context.Context) (rec Record, err error) {
 	rec.Made = Made{Copied: p.copies, CopiedBytes: p.bytes, Kept: p.kept, Changed: p.changed, Notes: b.notes, Took: s.cfg.Now().Sub(m.begun)}
 	// One syncfs makes the tree, the manifest and the record durable together, before the rename that publishes them.
 	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
-		return rec, err
+		return rec, nil, err
 	}
 	if err := s.write(m.tmp, rec); err != nil {
-		return rec, err
+		return rec, nil, err
 	}
-	return rec, dst.SyncFS(".")
+	return rec, &Look{Begun: m.begun, entries: man.Entries}, dst.SyncFS(".")
 }
 
 // refreshRoots notes the identity of the trees' roots, which moving the spare tree has changed.

@@ -146,6 +146,8 @@ type Archive struct {
 	// Whole: every archived tree is here (none consumed by a rollback). FailedTree: the failed one is.
 	Whole      bool `json:"whole"`
 	FailedTree bool `json:"failed_tree"`
+	// Look is what Make has just seen of the live trees. Nil where this archive was not made just now.
+	Look *Look `json:"-"`
 }
 
 // HeldTree is the path of an archived tree, FailedTreePath that of a failed one.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,28 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
+
+// Look is what Make saw of the live trees. It is read only.
+type Look struct {
+	// Begun is when it began, by the Store's clock. Each file was looked at once, after that.
+	Begun   time.Time
+	entries []Entry
+}
+
+// Tree gives all that lay in the folder name ("project"), by its path below that, in byte order of paths, as it was when it was looked at.
+// No link was followed on the way.
+func (s *Look) Tree(name string) iter.Seq2[string, *Entry] {
+	return func(yield func(string, *Entry) bool) {
+		dir := name + "/"
+		i, _ := slices.BinarySearchFunc(s.entries, dir, func(e Entry, d string) int { return strings.Compare(e.Path, d) })
+		for ; i < len(s.entries); i++ {
+			path, in := strings.CutPrefix(s.entries[i].Path, dir)
+			if !in || !yield(path, &s.entries[i]) {
+				return
+			}
+		}
+	}
+}
 
 // tree is the result of a scan.
 type tree struct {

@@ -33,8 +33,8 @@ type Repos interface {
 	Submodules(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error)
 	// RefuseLFS is fault.Refused where a file of a commit is a pointer of git-lfs.
 	RefuseLFS(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) error
-	// Checkout brings a published commit into the working copy dir; see project.CheckoutStats. Re-runnable; durable on return.
-	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string, subs project.Submodules) (project.CheckoutStats, error)
+	// Checkout brings a published commit into a working copy; see project.CheckoutStats. Re-runnable; durable on return.
+	Checkout(ctx context.Context, name project.Name, repo project.Repo, req project.Checkout) (project.CheckoutStats, error)
 	// Describe compares two commits; old may be "".
 	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
 }

@@ -86,6 +86,7 @@ func ownIn(recipe fs.FS) ([]Step, error) {
 
 // runOwn applies the project's own file for a procedure.
 func (e *Env) runOwn(ctx context.Context, procedure string, s Step) error {
+	e.seen = nil // whatever it does may change the tree
 	sink := &stepSink{outputs: e.outputs(procedure)}
 	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, s, sls.Live), sink)
 	sink.close()

@@ -46,7 +46,7 @@ func Names() []string {
 // Checkouts brings commits into working copies; the repositories satisfy it.
 type Checkouts interface {
 	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
-	Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string, subs project.Submodules) (project.CheckoutStats, error)
+	Checkout(ctx context.Context, name project.Name, repo project.Repo, req project.Checkout) (project.CheckoutStats, error)
 	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
 	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
 	// Refresh tells a working copy's index that owners and modes were changed, not contents.
@@ -126,7 +126,9 @@ type Env struct {
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 
-	full    bool // the disk was full when the deployment failed
+	full bool // the disk was full when the deployment failed
+	// seen is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
+	seen    *archive.Look
 	summary string
 	lines   []string
 }
@@ -184,6 +186,9 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 	out := e.outputs(string(p))
 	n, err := e.Hooks.Run(ctx, e.Paths.Salt(), d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
 	out.close()
+	if n > 0 || err != nil {
+		e.seen = nil
+	}
 	if n > 0 && err == nil {
 		e.Note("%s: %s ran", p, event.Plural(n, "hook"))
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
+	"corpus-git/archive"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/layout"
 	"corpus-git/project"
 )
 
@@ -23,18 +26,22 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		return nil
 	}
 	var parts, lines []string
+	seen := env.takeSeen()
 	for _, c := range []struct {
 		repo   project.Repo
 		commit project.Commit
 		dir    string
+		tree   string
 	}{
-		{project.Code, env.Deployment.Code, env.Paths.Live()},
-		{project.PillarRepo, env.Deployment.Pillar, env.Paths.Pillar()},
+		{project.Code, env.Deployment.Code, env.Paths.Live(), layout.ArchivedTree},
+		{project.PillarRepo, env.Deployment.Pillar, env.Paths.Pillar(), layout.ArchivedPillar},
 	} {
 		if c.commit == "" {
 			continue
 		}
-		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, c.commit, c.dir, env.Prepared.Cfg.Submodules())
+		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, project.Checkout{
+			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Seen: seenOf(seen, c.tree),
+		})
 		if err != nil {
 			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
 		}
@@ -73,4 +80,37 @@ func checkoutSummary(st project.CheckoutStats) string {
 		s = append(s, event.Count(st.Untracked)+" untracked kept")
 	}
 	return strings.Join(s, ", ")
+}
+
+// seenFor is how long what the archive's walk saw stands for the tree: see ADR 13. A copy that took longer makes looking again cheap beside it.
+const seenFor = 2 * time.Second
+
+// takeSeen gives what the archive's walk saw, once, if it is fresh enough to stand for the trees.
+func (e *Env) takeSeen() *archive.Look {
+	s := e.seen
+	e.seen = nil // from here on the trees are others
+	if s == nil {
+		return nil
+	}
+	if age := e.Now().Sub(s.Begun); age < 0 || age > seenFor {
+		return nil
+	}
+	return s
+}
+
+// seenOf is what the walk saw of one tree, nil for none.
+func seenOf(s *archive.Look, tree string) *project.Seen {
+	if s == nil {
+		return nil
+	}
+	return &project.Seen{Begun: s.Begun, Each: func(yield func(string, project.FileFacts) bool) {
+		for path, e := range s.Tree(tree) {
+			f := project.FileFacts{
+				Mode: e.Mode, UID: e.UID, GID: e.GID, Dev: e.Live.Dev, Ino: e.Live.Ino, Size: e.Size, Mtime: e.Mtime, Ctime: e.Live.Ctime,
+			}
+			if !yield(path, f) {
+				return
+			}
+		}
+	}}
 }

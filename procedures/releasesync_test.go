@@ -21,7 +21,7 @@ type brokenDisk struct {
 	err error
 }
 
-func (b brokenDisk) Checkout(context.Context, project.Name, project.Repo, project.Commit, string, project.Submodules) (project.CheckoutStats, error) {
+func (b brokenDisk) Checkout(context.Context, project.Name, project.Repo, project.Checkout) (project.CheckoutStats, error) {
 	return project.CheckoutStats{}, b.err
 }
 

@@ -1,6 +1,43 @@
 package project
 
-import "time"
+import (
+	"iter"
+	"time"
+)
+
+// Checkout says what to bring into a working copy.
+type Checkout struct {
+	// Commit is published: its objects are in the repository.
+	Commit Commit
+	// Dir is the working copy.
+	Dir string
+	// Submodules says whether they are checked out in their places.
+	Submodules Submodules
+	// Owner is given to what is written; nil leaves it to the process.
+	Owner *Owner
+	// Seen is what a walk of Dir saw a moment ago, and spares looking at each file again; nil where nobody did.
+	Seen *Seen
+}
+
+// Owner is a user and a group by number; -1 leaves one as it comes.
+type Owner struct{ UID, GID int }
+
+// Seen is what one walk of a tree saw.
+type Seen struct {
+	// Begun is when the walk began, by the machine's clock.
+	Begun time.Time
+	// Each gives every name below the tree once, folders too, in byte order of paths; these are relative to the tree. What it gives was
+	// so at a moment after Begun, and no link was followed on the way to it.
+	Each iter.Seq2[string, FileFacts]
+}
+
+// FileFacts are what lstat(2) tells of an inode. Times are nanoseconds since 1970.
+type FileFacts struct {
+	Mode, UID, GID uint32
+	Dev, Ino       uint64
+	Size           int64
+	Mtime, Ctime   int64
+}
 
 // CheckoutStats counts what a checkout did.
 type CheckoutStats struct {

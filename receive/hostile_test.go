@@ -159,7 +159,7 @@ func TestHostilePushes(t *testing.T) {
 			continue
 		}
 		tree := w.path("live")
-		st, err := w.repos.Checkout(context.Background(), "app", project.Code, project.Commit(tip), tree, project.Submodules{Fetch: true})
+		st, err := w.repos.Checkout(context.Background(), "app", project.Code, project.Checkout{Commit: project.Commit(tip), Dir: tree, Submodules: project.Submodules{Fetch: true}})
 		require.NoError(t, err)
 		require.Contains(t, strings.Join(st.Notes, "\n"), "submodule path not fetched: sub")
 		for name, text := range map[string]string{"NUL": "hello\n", "README": "upper\n", "readme": "hello\n", "con.txt": "hello\n"} {

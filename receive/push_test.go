@@ -142,7 +142,7 @@ func TestFirstBranchIsKnownBeforeItExists(t *testing.T) {
 	dir := w.clone("a", "app/project.git")
 	heads := make(chan string, 2)
 	see := func(d project.Deployment, log *event.Log) project.Result {
-		if _, err := w.repos.Checkout(context.Background(), "app", project.Code, d.Code, w.path("live"), project.Submodules{Fetch: true}); err != nil {
+		if _, err := w.repos.Checkout(context.Background(), "app", project.Code, project.Checkout{Commit: d.Code, Dir: w.path("live"), Submodules: project.Submodules{Fetch: true}}); err != nil {
 			return project.Result{State: project.Failed, Reason: err.Error()}
 		}
 		text, _ := os.ReadFile(w.path("live", ".git", "HEAD"))

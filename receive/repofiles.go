@@ -103,10 +103,10 @@ func (r *Repositories) Tree(ctx context.Context, name project.Name, repo project
 	return t, nil
 }
 
-// Checkout brings a published commit into the working copy dir, on the branch that deploys and with the repository's tags.
-// With subs.Fetch its submodules are checked out in their places, of those that Submodules has found; otherwise their folders are empty.
+// Checkout brings a published commit into a working copy, on the branch that deploys and with the repository's tags.
+// With Submodules.Fetch its submodules are checked out in their places, of those that Submodules has found; otherwise their folders are empty.
 // Re-runnable; durable on return.
-func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, dir string, subs project.Submodules) (project.CheckoutStats, error) {
+func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo project.Repo, want project.Checkout) (project.CheckoutStats, error) {
 	var out project.CheckoutStats
 	err := r.with(ctx, name, repo, func(o *repository) error {
 		branch, err := o.refs.Head()
@@ -125,12 +125,18 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		if err != nil {
 			return err
 		}
-		if dir, err = filepath.Abs(dir); err != nil {
+		dir, err := filepath.Abs(want.Dir)
+		if err != nil {
 			return err
 		}
-		req := worktree.Request{Objects: o.db, Repo: abs, Commit: hashOf(c), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now}
-		if subs.Fetch {
-			id, _, err := peelCommit(o.db, hashOf(c))
+		req := worktree.Request{
+			Objects: o.db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now, Seen: want.Seen,
+		}
+		if want.Owner != nil {
+			req.Owner = &worktree.Owner{UID: want.Owner.UID, GID: want.Owner.GID}
+		}
+		if want.Submodules.Fetch {
+			id, _, err := peelCommit(o.db, hashOf(want.Commit))
 			if err != nil {
 				return err
 			}

@@ -69,7 +69,7 @@ func TestRepositories(t *testing.T) {
 	require.Equal(t, 3, d.Commits)
 
 	live := w.path("live")
-	st, err := w.repos.Checkout(ctx, "app", project.Code, two, live, project.Submodules{Fetch: true})
+	st, err := w.repos.Checkout(ctx, "app", project.Code, project.Checkout{Commit: two, Dir: live, Submodules: project.Submodules{Fetch: true}})
 	require.NoError(t, err)
 	require.Equal(t, 2, st.Written)
 	require.Equal(t, string(two), w.git(live, "rev-parse", "HEAD"))
@@ -159,7 +159,7 @@ func TestRefreshAfterFixperms(t *testing.T) {
 	head := project.Commit(w.git(dir, "rev-parse", "HEAD"))
 	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
 	live := w.path("live")
-	_, err := w.repos.Checkout(ctx, "app", project.Code, head, live, project.Submodules{Fetch: true})
+	_, err := w.repos.Checkout(ctx, "app", project.Code, project.Checkout{Commit: head, Dir: live, Submodules: project.Submodules{Fetch: true}})
 	require.NoError(t, err)
 	before, err := os.ReadFile(filepath.Join(live, ".git", "index"))
 	require.NoError(t, err)

@@ -24,7 +24,7 @@
 // commit has a file is refused before anything is written. Commits made in the working copy stay in its reflog.
 //
 // Every file is looked at (lstat) each time, from the index's list and by as many goroutines as Request.Workers; that is all that an unchanged
-// tree costs. A folder that both commits have alike, whose files are as the index says and whose names are as they were (its time is older than the
+// tree costs. Where somebody has just walked the tree, Request.Seen says what he saw, and stands for those looks. A folder that both commits have alike, whose files are as the index says and whose names are as they were (its time is older than the
 // last count of untracked names, which lies beside the index in .git/corpus-git.untracked) is not walked. Everything else is, through descriptors.
 // That file names the index it belongs to; where another program wrote the index, every folder is walked. What the new index has in common
 // with the old is copied from there. Stats.Untracked relies on the times of folders, nothing else does. See ADR 13.

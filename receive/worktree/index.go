@@ -310,6 +310,18 @@ func (c *cacheTree) fits(n int) bool {
 	return true
 }
 
+// room is what the extension takes at most: with its name and length, and with counts of any size.
+func (c *cacheTree) room() int {
+	if c == nil {
+		return 8
+	}
+	n := len(c.name) + 1 + 2*len("-2147483648 ") + len(c.oid) + 8
+	for _, s := range c.subs {
+		n += s.room()
+	}
+	return n
+}
+
 func (c *cacheTree) append(b []byte) []byte {
 	b = append(b, c.name...)
 	b = append(b, 0)
@@ -339,7 +351,7 @@ func (e *entry) size() uint32 { return uint32((entryFixed + len(e.path) + 8) &^ 
 
 // encode writes version 2 with a TREE extension, and sets sum. What the entries share with raw is copied, neighbours at once.
 func (x *gitIndex) encode() []byte {
-	size := 12 + sha1.Size + 4096
+	size := 12 + sha1.Size + x.tree.room()
 	for i := range x.entries {
 		size += int(x.entries[i].size())
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
+	"corpus-git/project"
 )
 
 // plan is what a walk of the working copy found to do. Nothing is written while it is made.
@@ -80,6 +81,8 @@ type planner struct {
 
 	// counted is what the last checkout knew of untracked names; nil if nothing is known.
 	counted *counted
+	// seen is what a walk has seen just now, nil where the disk is to be asked.
+	seen *project.Seen
 	// settles says that settle looked at every old entry: dirty are the old ones that need a closer look, and fresh the new ones that
 	// are not simply old ones, both in order.
 	settles      bool

@@ -28,10 +28,7 @@ type looker struct {
 // stamp is a time of the file system.
 type stamp struct{ sec, nsec int64 }
 
-func (s stamp) after(t unix.Timespec) bool {
-	sec, nsec := t.Unix()
-	return s.sec > sec || s.sec == sec && s.nsec > nsec
-}
+func (s stamp) after(t stamp) bool { return s.sec > t.sec || s.sec == t.sec && s.nsec > t.nsec }
 
 // lookAtOnce is how many files a goroutine takes at a time.
 const lookAtOnce = 512
@@ -82,7 +79,8 @@ func (l *looker) folders(dir string, known int, before string) (lost string, tou
 		if lstatAt(l.root, dir[:n], &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return dir[:n+1], touched
 		}
-		touched = touched || !l.since.after(st.Mtim)
+		sec, nsec := st.Mtim.Unix()
+		touched = touched || !l.since.after(stamp{sec, nsec})
 		n++
 	}
 	return "", touched
@@ -98,22 +96,28 @@ func (p *planner) settle(root, workers int) error {
 	if p.counted == nil || p.cut != nil || p.oldEOL != p.newEOL && (p.oldEOL.changes() || p.newEOL.changes()) {
 		return nil
 	}
-	l := looker{root: root, entries: p.old, since: p.counted.at, see: func(i int, st *unix.Stat_t) bool {
-		e := &p.old[i]
-		// Submodules are folders; what is in them is looked at each time.
-		return e.mode != modeGitlink && sameType(e.mode, st.Mode) && e.st == newStat(st) && !p.racy(&e.st) && (e.mode != modeExec || st.Mode&0o100 != 0)
-	}}
-	dirty, err := l.look(p.ctx, workers)
-	if err != nil {
-		return err
+	if p.seen != nil {
+		p.dirty = p.fromSeen()
+	} else {
+		l := looker{root: root, entries: p.old, since: p.counted.at, see: func(i int, st *unix.Stat_t) bool { return p.clean(i, st.Mode, newStat(st)) }}
+		var err error
+		if p.dirty, err = l.look(p.ctx, workers); err != nil {
+			return err
+		}
 	}
-	p.dirty, p.settles = dirty, true
+	p.settles = true
 	for i := range p.new {
 		if p.new[i].was == 0 {
 			p.fresh = append(p.fresh, int32(i))
 		}
 	}
 	return nil
+}
+
+// clean tells whether an old entry's file is as the index says, by its facts. Submodules are folders; what is in them is looked at each time.
+func (p *planner) clean(i int, mode uint32, st stat) bool {
+	e := &p.old[i]
+	return e.mode != modeGitlink && sameType(e.mode, mode) && e.st == st && !p.racy(&e.st) && (e.mode != modeExec || mode&0o100 != 0)
 }
 
 // anyIn tells whether a sorted list has a number from lo up to hi, hi excluded.

@@ -213,8 +213,9 @@ func TestSettledAgreesWithWalk(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewSource(seed))
 			r := newRepo(t)
-			walked := *r
+			walked, told := *r, *r
 			walked.dir = filepath.Join(t.TempDir(), "walked")
+			told.dir = filepath.Join(t.TempDir(), "told")
 			var commits []plumbing.Hash
 			for range 6 {
 				for range 8 {
@@ -229,6 +230,7 @@ func TestSettledAgreesWithWalk(t *testing.T) {
 					n := rnd.Int63()
 					mutate(t, r.dir, rand.New(rand.NewSource(n)))
 					mutate(t, walked.dir, rand.New(rand.NewSource(n)))
+					mutate(t, told.dir, rand.New(rand.NewSource(n)))
 				}
 				if paths, ok := r.unsettledIfAny(); ok && len(paths) == 0 {
 					fast++
@@ -236,20 +238,28 @@ func TestSettledAgreesWithWalk(t *testing.T) {
 				a, errA := Sync(context.Background(), r.request(c))
 				_ = os.Remove(filepath.Join(walked.dir, gitDir, countFile))
 				b, errB := Sync(context.Background(), walked.request(c))
+				req := told.request(c)
+				req.Seen = seeing(t, told.dir)
+				d, errD := Sync(context.Background(), req)
 				if errB != nil {
 					require.EqualError(t, errA, errB.Error())
-					require.NoError(t, os.RemoveAll(r.dir))
-					require.NoError(t, os.RemoveAll(walked.dir))
-					r.sync(c)
-					walked.sync(c)
+					require.EqualError(t, errD, errB.Error())
+					for _, x := range []*repo{r, &walked, &told} {
+						require.NoError(t, os.RemoveAll(x.dir))
+						x.sync(c)
+					}
 				} else {
 					require.NoError(t, errA)
 					require.Equal(t, b, a)
+					require.NoError(t, errD)
+					require.Equal(t, b, d)
 				}
-				require.Equal(t, manifest(t, walked.dir), manifest(t, r.dir))
-				require.Empty(t, git(t, r.dir, "status", "--porcelain", "--untracked-files=no"))
-				r.age(c)
-				walked.age(c)
+				want := manifest(t, walked.dir)
+				for _, x := range []*repo{r, &walked, &told} {
+					require.Equal(t, want, manifest(t, x.dir))
+					require.Empty(t, git(t, x.dir, "status", "--porcelain", "--untracked-files=no"))
+					x.age(c)
+				}
 			}
 			require.NotZero(t, fast)
 		})

@@ -249,7 +249,7 @@ func (m *modules) one(dirs *folders, mod *Module) error {
 	req := m.g.req
 	sub := *req
 	sub.Objects, sub.Repo, sub.Commit, sub.Modules = mod.Objects, mod.Repo, mod.Commit, mod.Modules
-	sub.Dir, sub.Branch, sub.Tags = filepath.Join(req.Dir, mod.Path), "", nil
+	sub.Dir, sub.Branch, sub.Tags, sub.Seen = filepath.Join(req.Dir, mod.Path), "", nil, nil
 	if err := sub.check(); err != nil {
 		return err
 	}

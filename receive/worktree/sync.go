@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
+	"corpus-git/project"
 )
 
 // Request says what to bring where.
@@ -45,6 +46,10 @@ type Request struct {
 	NoSync bool
 	// Modules are the submodules to check out in their places; folders of others stay empty.
 	Modules []Module
+	// Seen is what a walk of Dir saw a moment ago: tracked files are not looked at again where nothing is to be done. Nil looks at all.
+	// Where something is written or removed the disk is asked all the same; a file that changes after the walk and that both
+	// commits have alike stays as it is, until the next Sync finds it. Submodules are always looked at.
+	Seen *project.Seen
 	// Now is the clock of the reflog; nil is time.Now.
 	Now func() time.Time
 }
@@ -196,7 +201,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	if err != nil {
 		return err
 	}
-	p := &planner{ctx: ctx, objs: req.Objects, new: next.entries, written: written, counted: g.readCounted(old)}
+	p := &planner{ctx: ctx, objs: req.Objects, new: next.entries, written: written, counted: g.readCounted(old), seen: req.Seen}
 	if p.newEOL, err = loadAttributes(req.Objects, next.entries); err != nil {
 		return err
 	}
@@ -259,7 +264,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	}
 	// Which folders were read again is worth knowing, too: they need not be the next time.
 	if p.counted == nil || len(p.dirty) > 0 || !slices.Equal(p.counted.list, todo.counts) {
-		if err := g.writeCounted(&counted{list: todo.counts}, next); err != nil {
+		if err := g.writeCounted(&counted{at: p.countedAt(), list: todo.counts}, next); err != nil {
 			return fmt.Errorf("write %s: %w", countFile, err)
 		}
 	}

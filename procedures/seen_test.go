@@ -1,0 +1,102 @@
+package procedures_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/archive"
+	"corpus-git/hooks"
+	"corpus-git/internal/execx"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// asked remembers what checkouts were asked for.
+type asked struct {
+	procedures.Checkouts
+	of []project.Checkout
+}
+
+func (a *asked) Checkout(_ context.Context, _ project.Name, _ project.Repo, req project.Checkout) (project.CheckoutStats, error) {
+	a.of = append(a.of, req)
+	return project.CheckoutStats{}, nil
+}
+
+// What the archive's walk saw is handed to the checkouts, unless something ran since that may have changed it, or it is too old.
+func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
+	for name, c := range map[string]struct {
+		point string // of a hook
+		later time.Duration
+		told  bool
+	}{
+		"at once":                   {told: true},
+		"after a pre-archive hook":  {point: "pre-archive", told: true},
+		"after a post-archive hook": {point: "post-archive"},
+		"after a pre-deploy hook":   {point: "pre-deploy"},
+		"late":                      {later: 3 * time.Second},
+		"the clock went back":       {later: -time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := layout.Root(t.TempDir())
+			paths, state := root.Project("app"), root.DefaultState()
+			require.NoError(t, os.MkdirAll(filepath.Join(paths.Live(), "dir"), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(paths.Live(), "dir/file"), []byte("text"), 0o640))
+			require.NoError(t, os.Symlink("file", filepath.Join(paths.Live(), "dir/link")))
+			require.NoError(t, os.WriteFile(filepath.Join(paths.Live(), "dir-b"), nil, 0o600))
+			if c.point != "" {
+				require.NoError(t, os.MkdirAll(state.Hooks(c.point), 0o755))
+				require.NoError(t, os.WriteFile(filepath.Join(state.Hooks(c.point), "hook"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
+			}
+			cfg, err := project.BuildCfg(t.Context(), project.CfgInputs{Name: "app", Layout: paths, Retention: project.DefaultRetention()})
+			require.NoError(t, err)
+			now := time.Now()
+			clock := func() time.Time { return now }
+			store := archive.New(paths, archive.Config{Reserve: archive.Reserve{Percent: -1}, Now: clock})
+			t.Cleanup(func() { _ = store.Wait() })
+			repos := &asked{}
+			env := &procedures.Env{
+				Tools: &procedures.Tools{
+					Root: root, State: state, Repos: repos, Archives: func(project.Name) *archive.Store { return store }, FS: vfs.OS{}, Now: clock,
+					Hooks: &hooks.Runner{Exec: execx.OS{}, State: state, Environ: []string{"PATH=/usr/bin:/bin"}},
+				},
+				Paths: paths, Prepared: &procedures.Prepared{Cfg: cfg}, Report: &heard{},
+				Deployment: project.Deployment{ID: project.NewID(), Project: "app", At: now, Code: "0123456789abcdef0123456789abcdef01234567", Pillar: "0123456789abcdef0123456789abcdef01234567"},
+			}
+			require.NoError(t, procedures.Archive{}.Run(t.Context(), env))
+			require.NoError(t, procedures.PreDeploy().Run(t.Context(), env))
+			now = now.Add(c.later)
+			require.NoError(t, procedures.ReleaseSync{}.Run(t.Context(), env))
+			require.Len(t, repos.of, 2)
+			require.Equal(t, paths.Pillar(), repos.of[1].Dir)
+			if !c.told {
+				require.Nil(t, repos.of[0].Seen)
+				require.Nil(t, repos.of[1].Seen)
+				return
+			}
+			var names []string
+			for path, f := range repos.of[0].Seen.Each {
+				names = append(names, path)
+				st, err := vfs.OS{}.Lstat(filepath.Join(paths.Live(), path))
+				require.NoError(t, err)
+				if st.IsDir() {
+					f.Size = st.Size
+				}
+				require.Equal(t, project.FileFacts{Mode: st.Mode, UID: st.UID, GID: st.GID, Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mtime: st.Mtime, Ctime: st.Ctime}, f)
+			}
+			require.Equal(t, []string{"dir", "dir-b", "dir/file", "dir/link"}, names)
+			for range repos.of[1].Seen.Each {
+				t.Fatal("the pillar is empty")
+			}
+			// Once only: what is there now is another tree.
+			require.NoError(t, procedures.ReleaseSync{}.Run(t.Context(), env))
+			require.Nil(t, repos.of[2].Seen)
+		})
+	}
+}
