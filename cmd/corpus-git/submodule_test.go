@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,7 +14,8 @@ import (
 )
 
 // cmdGitHTTP serves the repositories below a folder with git-http-backend, to the user marie with the password hunter2, and to everybody
-// below its subfolder open: $HTTP is the address. Its second use ends the first.
+// below its subfolder open: $HTTP is the address. While there is a file DIR/stall, packs stop halfway: once that half is sent there is a
+// file DIR/stalled, and nothing more comes until the client hangs up. Its second use ends the first.
 func cmdGitHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: git-http DIR")
@@ -28,7 +31,27 @@ func cmdGitHTTP(ts *testscript.TestScript, neg bool, args []string) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		(&cgi.Handler{Path: backend, Env: append(env, "GIT_PROTOCOL="+r.Header.Get("Git-Protocol"))}).ServeHTTP(w, r)
+		h := &cgi.Handler{Path: backend, Env: append(env, "GIT_PROTOCOL="+r.Header.Get("Git-Protocol"))}
+		if _, err := os.Stat(filepath.Join(dir, "stall")); err != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		body := rec.Body.Bytes()
+		at := bytes.Index(body, []byte("PACK"))
+		for k, v := range rec.Header() {
+			w.Header()[k] = v
+		}
+		w.WriteHeader(rec.Code)
+		if at < 0 {
+			_, _ = w.Write(body)
+			return
+		}
+		_, _ = w.Write(body[:at+(len(body)-at)/2])
+		_ = http.NewResponseController(w).Flush()
+		_ = os.WriteFile(filepath.Join(dir, "stalled"), nil, 0o644)
+		<-r.Context().Done()
 	}))
 	ts.Defer(s.Close)
 	ts.Setenv("HTTP", s.URL)

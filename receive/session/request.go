@@ -187,9 +187,12 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		if k != pktline.Data {
 			return nil, protocolError("%s among the push options", k)
 		}
-		if len(req.Options) == l.Options || len(line) > l.OptionBytes {
-			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes).
-				WithHint("an administrator can raise  limits.max_push_options  and  limits.max_push_option_bytes  in the server's configuration")
+		if len(req.Options) == l.Options {
+			return nil, fault.New(fault.Refused, "", "more than %d push options", l.Options).WithHint("an administrator can raise  limits.max_push_options  in the server's configuration")
+		}
+		if len(line) > l.OptionBytes {
+			return nil, fault.New(fault.Refused, "", "a push option is longer than %d bytes: %.40s…", l.OptionBytes, printable(line)).
+				WithHint("an administrator can raise  limits.max_push_option_bytes  in the server's configuration")
 		}
 		req.Options = append(req.Options, line)
 	}

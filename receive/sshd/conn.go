@@ -1,8 +1,10 @@
 package sshd
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +46,8 @@ func (c *conn) why() string {
 	switch age := time.Since(c.begun); {
 	case !c.authenticated.Load() && age >= c.limits.LoginGrace:
 		return fmt.Sprintf("not logged in within %s (limits.auth_timeout)", c.limits.LoginGrace)
+	case !c.authenticated.Load() && int(c.offered.Load()) >= c.limits.AuthTries:
+		return fmt.Sprintf("it offered %d keys, and none was right (limits.auth_tries)", c.offered.Load())
 	case c.authenticated.Load() && !c.busy.Load() && age >= c.limits.Idle:
 		return fmt.Sprintf("no session within %s (limits.idle_timeout)", c.limits.Idle)
 	}
@@ -72,12 +76,17 @@ func (c *conn) loggedIn() bool {
 	return true
 }
 
-// Write gives a peer whose window is full WriteIdle to read on.
+// Write gives a peer that takes no bytes off the line WriteIdle to go on.
 func (c *conn) Write(p []byte) (int, error) {
-	if c.authenticated.Load() {
+	in := c.authenticated.Load()
+	if in {
 		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.limits.WriteIdle))
 	}
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	if in && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.end(fmt.Sprintf("nothing was taken off the line within %s (limits.write_timeout)", c.limits.WriteIdle))
+	}
+	return n, err
 }
 
 // Close closes once.

@@ -163,9 +163,13 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 // run calls the handler and ends the channel: all output, end of file, exit status, close. counted tells that the session is one that
 // Shutdown waits for, until the client has seen its end.
 func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session) (counted bool) {
-	out := &timedWriter{w: ch, c: c, ch: ch, limit: c.limits.WriteIdle}
-	errw := &timedWriter{w: ch.Stderr(), c: c, ch: ch, limit: c.limits.WriteIdle}
-	in := &timedReader{r: ch, ch: ch, limit: c.limits.ReadIdle}
+	end := func(why string) {
+		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", sess.Identity.Name).Str("why", why).Msg("session ended")
+		_ = ch.Close()
+	}
+	out := &timedWriter{w: ch, c: c, end: end, limit: c.limits.WriteIdle}
+	errw := &timedWriter{w: ch.Stderr(), c: c, end: end, limit: c.limits.WriteIdle}
+	in := &timedReader{r: ch, end: end, limit: c.limits.ReadIdle}
 	sess.Stdin, sess.Stdout, sess.Stderr = in, out, errw
 	sess.finishTerminal()
 	if sess.Terminal.Pty {
@@ -265,7 +269,7 @@ type timedWriter struct {
 	mu     sync.Mutex
 	w      io.Writer
 	c      *conn
-	ch     gossh.Channel
+	end    func(why string) // ends the session
 	limit  time.Duration
 	closed bool
 }
@@ -276,10 +280,9 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 	if t.closed {
 		return 0, io.ErrClosedPipe
 	}
-	soon := time.AfterFunc(t.limit, func() { _ = t.ch.Close() })
-	late := time.AfterFunc(t.limit+t.limit/4, func() {
-		t.c.end(fmt.Sprintf("what it asked for was not read within %s (limits.write_timeout)", t.limit))
-	})
+	why := fmt.Sprintf("what it asked for was not read within %s (limits.write_timeout)", t.limit)
+	soon := time.AfterFunc(t.limit, func() { t.end(why) })
+	late := time.AfterFunc(t.limit+t.limit/4, func() { t.c.end(why) })
 	n, err := t.w.Write(p)
 	late.Stop()
 	if !soon.Stop() && err == nil {
@@ -299,12 +302,12 @@ func (t *timedWriter) finish() {
 // timedReader ends the session when no byte comes for too long.
 type timedReader struct {
 	r     io.Reader
-	ch    gossh.Channel
+	end   func(why string)
 	limit time.Duration
 }
 
 func (t *timedReader) Read(p []byte) (int, error) {
-	timer := time.AfterFunc(t.limit, func() { _ = t.ch.Close() })
+	timer := time.AfterFunc(t.limit, func() { t.end(fmt.Sprintf("no byte came for %s (limits.read_timeout)", t.limit)) })
 	n, err := t.r.Read(p)
 	if !timer.Stop() {
 		return n, fault.New(fault.Failed, "reading", "no byte came for %s (limits.read_timeout)", t.limit)

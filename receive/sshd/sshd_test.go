@@ -193,6 +193,31 @@ func TestConnectionsAreCapped(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.HasPrefix(read(dial()), "SSH-2.0") }, 20*time.Second, 20*time.Millisecond)
 }
 
+// Each bound on connections has its own words and its key.
+func TestEveryCapIsNamed(t *testing.T) {
+	for want, l := range map[string]sshd.Limits{
+		"too many connections: 1 (limits.max_connections)":                                                          {Connections: 1},
+		"too many connections from your address: 1 (limits.max_connections_per_source)":                             {PerSource: 1},
+		"too many connections that have not logged in: 1 (limits.max_unauthenticated)":                              {Unauthenticated: 1},
+		"too many connections from your address that have not logged in: 1 (limits.max_unauthenticated_per_source)": {UnauthenticatedPerSource: 1},
+	} {
+		var log lockedBuffer
+		s := serve(t, l, hello, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
+		one, err := net.Dial("tcp", s.addr)
+		require.NoError(t, err)
+		defer one.Close()
+		_, err = io.ReadFull(one, make([]byte, 4)) // it is in
+		require.NoError(t, err)
+		two, err := net.Dial("tcp", s.addr)
+		require.NoError(t, err)
+		defer two.Close()
+		said, err := io.ReadAll(two)
+		require.NoError(t, err)
+		require.Equal(t, "corpus-git: "+want+", try again later\r\n", string(said))
+		require.Contains(t, log.String(), want)
+	}
+}
+
 func TestGuessersArePutOff(t *testing.T) {
 	var told atomic.Int32
 	s := serve(t, sshd.Limits{Failures: 3, Penalty: time.Hour}, hello, func(s *sshd.Server) {
@@ -257,6 +282,56 @@ func TestEndedConnectionsAreLogged(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "limits.idle_timeout") }, 20*time.Second, 5*time.Millisecond)
 }
 
+// A peer that takes nothing off the line any more, though the channel's window is open, holds a connection no longer than a write may take.
+func TestLineThatIsNotRead(t *testing.T) {
+	var log lockedBuffer
+	ended := make(chan error, 1)
+	s := serve(t, sshd.Limits{WriteIdle: 300 * time.Millisecond, Keepalive: time.Hour}, func(ctx context.Context, s *sshd.Session) int {
+		_, err := s.Stdin.Read(make([]byte, 1))
+		for err == nil {
+			_, err = s.Stdout.Write(make([]byte, 1024))
+		}
+		ended <- err
+		return 1
+	}, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
+	// Buffers that hold less than the channel's window.
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(narrow{tcp}) }()
+	here, err := net.Dial("tcp", tcp.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, here.(*net.TCPConn).SetReadBuffer(8<<10))
+	f := &frozen{Conn: here, stop: make(chan struct{}), end: make(chan struct{})}
+	sc, chans, reqs, err := ssh.NewClientConn(f, s.addr, s.config(ssh.PublicKeys(s.key)))
+	require.NoError(t, err)
+	c := ssh.NewClient(sc, chans, reqs)
+	t.Cleanup(func() { _ = f.Close() })
+	sess, err := c.NewSession()
+	require.NoError(t, err)
+	in, err := sess.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, sess.Start("flood"))
+	close(f.stop)
+	_, err = in.Write([]byte{1})
+	require.NoError(t, err)
+	require.Error(t, <-ended)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "limits.write_timeout") }, 20*time.Second, 5*time.Millisecond)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-served, sshd.ErrClosed)
+}
+
+// narrow is a listener whose connections buffer little of what is written.
+type narrow struct{ net.Listener }
+
+func (n narrow) Accept() (net.Conn, error) {
+	c, err := n.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(8 << 10)
+	}
+	return c, err
+}
+
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -275,10 +350,14 @@ func (l *lockedBuffer) String() string {
 }
 
 func TestAuthTries(t *testing.T) {
-	s := serve(t, sshd.Limits{AuthTries: 2}, hello)
+	var log lockedBuffer
+	s := serve(t, sshd.Limits{AuthTries: 2}, hello, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
 	strangers := []ssh.Signer{newSigner(t), newSigner(t), newSigner(t), s.key}
 	_, err := ssh.Dial("tcp", s.addr, s.config(ssh.PublicKeys(strangers...)))
 	require.Error(t, err, "the right key comes too late")
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.String(), "it offered 2 keys, and none was right (limits.auth_tries)")
+	}, 20*time.Second, 5*time.Millisecond)
 }
 
 func TestSessionsAreCapped(t *testing.T) {
@@ -388,12 +467,13 @@ func (s *server) dialFrozen(t *testing.T) (*ssh.Client, *frozen) {
 // A client that was stopped answers nothing any more: it is found by a question that stays without an answer.
 func TestKeepaliveFindsTheDead(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan struct{})
+	var log lockedBuffer
 	s := serve(t, sshd.Limits{Keepalive: 20 * time.Millisecond, Answer: 200 * time.Millisecond}, func(ctx context.Context, s *sshd.Session) int {
 		close(began)
 		<-ctx.Done()
 		close(ended)
 		return 0
-	})
+	}, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
 	c, f := s.dialFrozen(t)
 	sess, err := c.NewSession()
 	require.NoError(t, err)
@@ -401,6 +481,9 @@ func TestKeepaliveFindsTheDead(t *testing.T) {
 	<-began
 	close(f.stop)
 	<-ended
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.String(), "no answer to a keepalive within 200ms (limits.keepalive_timeout)")
+	}, 20*time.Second, 5*time.Millisecond)
 }
 
 // A client that answers and does not read holds up its own session only, and not for ever.

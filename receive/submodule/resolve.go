@@ -460,7 +460,7 @@ func (w *walker) fetch(at string, a Address, h plumbing.Hash, dial func(context.
 	defer cancel()
 	err = g.bring(ctx, h, dial, w.Limits, w.ID(), w.Agent)
 	if err != nil && ctx.Err() != nil && w.ctx.Err() == nil {
-		err = fmt.Errorf("it did not come within %s: %w", timeout, context.DeadlineExceeded)
+		err = lateError(timeout)
 	}
 	return g, w.plain(err, a)
 }
@@ -489,3 +489,10 @@ func (w *walker) plain(err error, a Address) error {
 	}
 	return errors.New(printable(text))
 }
+
+// lateError says that a fetch took longer than Resolver.Timeout.
+type lateError time.Duration
+
+func (e lateError) Error() string { return fmt.Sprintf("it did not come within %s", time.Duration(e)) }
+
+func (e lateError) Unwrap() error { return context.DeadlineExceeded }
