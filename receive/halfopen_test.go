@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -172,7 +173,8 @@ func TestHalfOpenConnections(t *testing.T) {
 		before := strings.Count(w.log.String(), "limits.keepalive_timeout")
 		c := w.cable()
 		head := w.commit(other, "README", "two\n")
-		cmd := w.gitCmd("marie", other, "-c", "remote.prod.url="+strings.Replace(w.url("app/project.git"), w.addr, c.addr, 1), "push", "prod", "main")
+		cmd := w.gitCmd("marie", other, "push", strings.Replace(w.url("app/project.git"), w.addr, c.addr, 1), "main")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		for i, e := range cmd.Env {
 			if strings.HasPrefix(e, "GIT_SSH_COMMAND=") {
 				_, port, err := net.SplitHostPort(c.addr)
@@ -182,11 +184,18 @@ func TestHalfOpenConnections(t *testing.T) {
 		}
 		var said bytes.Buffer
 		cmd.Stderr = &said
+		ended := make(chan struct{})
 		w.hurried(func(l *sshd.Limits) { l.Keepalive, l.Answer = soon, 3*time.Second }, func() {
 			require.NoError(t, cmd.Start())
-			<-began
+			go func() { defer close(ended); _ = cmd.Wait() }()
+			select {
+			case <-began:
+			case <-ended:
+				require.Fail(t, "the push came to no deployment", said.String())
+			}
 		})
-		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		// Its ssh would wait for ever, too.
+		defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); <-ended }()
 		c.cut()
 		require.Eventually(t, func() bool { return strings.Count(w.log.String(), "limits.keepalive_timeout") > before }, time.Minute, 5*time.Millisecond)
 		require.NotEqual(t, head, w.remoteRefs(other)["refs/heads/main"])

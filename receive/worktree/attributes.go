@@ -132,7 +132,7 @@ func (a *attributes) number(name string) int {
 func (a *attributes) settle() {
 	sort.SliceStable(a.files, func(i, j int) bool { return a.files[i].dir < a.files[j].dir })
 	idle := func(s assignment) bool {
-		a.anyChange = a.anyChange || s.attr == attrEOL && s.is("crlf") || s.attr == attrIdent && s.state == attrSet
+		a.anyChange = a.anyChange || s.attr == attrEOL && s.is("crlf") || s.attr == attrIdent && s.state == attrSet || s.attr == attrEncoding && s.state == attrValue
 		a.anyNote = a.anyNote || s.attr == attrFilter || s.attr == attrEncoding
 		_, macro := a.macros[s.attr]
 		return s.attr > attrEncoding && !macro
@@ -306,8 +306,8 @@ func (a *attributes) fill(out found, set []assignment) {
 // changes tells whether the content of any file may be changed.
 func (a *attributes) changes() bool { return a != nil && a.anyChange }
 
-// conversion tells how a path is written on Linux, where the native end of lines is LF: only eol=crlf and ident change anything.
-// Source: gitattributes(5), "End-of-line conversion" and "ident".
+// conversion tells how a path is written on Linux, where the native end of lines is LF: only eol=crlf, ident
+// and working-tree-encoding change anything. Source: gitattributes(5), "End-of-line conversion", "working-tree-encoding" and "ident".
 func (a *attributes) conversion(p string) conversion {
 	if !a.changes() {
 		return asIs
@@ -318,9 +318,14 @@ func (a *attributes) conversion(p string) conversion {
 		text = at[attrCRLF]
 	}
 	c := asIs
+	if v := at[attrEncoding]; v.state == attrValue && v.text != "" {
+		if e := encodingOf(v.text); e != otherEncoding {
+			c |= conversion(e) << encodingShift
+		}
+	}
 	switch {
 	case at[attrIdent].state != attrSet:
-	case text.is("auto") && !at[attrEOL].is("lf"):
+	case text.is("auto") && !at[attrEOL].is("lf"), c.encoding() != asUTF8:
 		c |= autoIdent
 	default:
 		c |= withIdent

@@ -53,7 +53,9 @@ func (r attributesCases) pattern() string {
 func (r attributesCases) word() string {
 	return r.one("text", "-text", "!text", "text=auto", "text=auto", "text=input", "text=true", "text=no", "eol=crlf", "eol=crlf", "eol=crlf", "eol=lf", "eol", "-eol", "!eol",
 		"crlf", "-crlf", "!crlf", "crlf=auto", "crlf=input", "ident", "ident", "-ident", "!ident", "ident=x", "binary", "-binary", "!binary", "binary=x", "m1", "m1", "m2", "m2", "-m1", "!m1", "m2=x", "-m2",
-		"filter=nope", "filter", "-filter", "!filter", "working-tree-encoding=UTF-8", "!working-tree-encoding", "diff", "-text=auto", "!eol=crlf", "text=", "a.b_c-d", "x=y=z")
+		"filter=nope", "filter", "-filter", "!filter", "working-tree-encoding=UTF-8", "working-tree-encoding=UTF-16", "working-tree-encoding=utf-16le",
+		"working-tree-encoding=UTF-16BE", "working-tree-encoding=UTF-16LE-BOM", "working-tree-encoding=utf16be-bom", "working-tree-encoding=UTF-32", "working-tree-encoding=UTF-32BE", "working-tree-encoding=UTF-32LE",
+		"working-tree-encoding=latin1", "working-tree-encoding=ISO-8859-1", "working-tree-encoding=", "!working-tree-encoding", "diff", "-text=auto", "!eol=crlf", "text=", "a.b_c-d", "x=y=z")
 }
 
 func (r attributesCases) line() string {
@@ -98,7 +100,7 @@ func (r attributesCases) file() string {
 }
 
 func (r attributesCases) content() string {
-	return r.one("", "a\nb\n", "a\nb\n", "a\r\nb\r\n", "a\r\nb\n", "a\rb\n", "a\x00b\n", "a\n\x1a", "\x01\x02\n", strings.Repeat("x", 200)+"\x01\n", "\n", "é\n",
+	return r.one("", "a\nb\n", "a\nb\n", "a\r\nb\r\n", "a\r\nb\n", "a\rb\n", "a\x00b\n", "a\n\x1a", "\x01\x02\n", strings.Repeat("x", 200)+"\x01\n", "\n", "é\n", "é\r\n𝄞\n\ufeff", "\ufeffé", "€\n\xff\n",
 		"$Id$\n", "$Id$ $Id: 12 $\n$Id: a b $Id$ $Id", "$Id:$\r\n$Id: x\n$ $Idx$ $$Id$", "$Id: x$\x00$Id:  $$Id: y $", "$I$Id$\n$Id:a b$ $Id: a\tb$ $Id: a\t$ $Id: \x00a b$$Id$")
 }
 

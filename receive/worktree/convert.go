@@ -6,8 +6,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// conversion says what a checkout changes in a file's content.
-type conversion uint8
+// conversion says what a checkout changes in a file's content: what follows, and in the upper byte its encoding.
+type conversion uint16
+
+const encodingShift = 8
+
+func (c conversion) encoding() encoding { return encoding(c >> encodingShift) }
 
 const (
 	asIs      conversion = 0
@@ -25,7 +29,7 @@ func (c conversion) checkout(oid plumbing.Hash, data []byte) []byte {
 	case c&autoIdent != 0:
 		data = wholeIdent(oid, data)
 	}
-	return c.lineEnds(data)
+	return c.encoding().encode(c.lineEnds(data))
 }
 
 func (c conversion) lineEnds(data []byte) []byte {
@@ -51,7 +55,7 @@ func (c conversion) isFrom(oid plumbing.Hash, data []byte) bool {
 	if blobHash(data) == oid {
 		return bytes.Equal(c.checkout(oid, data), data)
 	}
-	blob := data
+	blob := c.encoding().decode(data)
 	if c&(toCRLF|autoCRLF) != 0 {
 		blob = bytes.ReplaceAll(blob, []byte("\r\n"), []byte{'\n'})
 	}

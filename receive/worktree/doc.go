@@ -32,7 +32,8 @@
 // # .gitattributes
 //
 // Honoured, from the commit's own files, as git 2.39 reads them (TestAttributesAgreeWithGit): text, eol and crlf, with Linux' native LF, so only
-// eol=crlf converts, and ident. Not honoured, with a note in Stats: filter (no program is run; lfs pointers stay pointers), working-tree-encoding.
+// eol=crlf converts, ident, and working-tree-encoding of the Unicode family and Latin 1. Not honoured, with a note in Stats: filter (no program is run;
+// lfs pointers stay pointers), other encodings.
 // Not looked at: info/attributes and the machine's files, export-ignore. A change of attributes rewrites the files it is about. Files over 256 MiB are
 // not converted.
 //

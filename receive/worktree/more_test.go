@@ -79,11 +79,13 @@ func TestBigFileIsConverted(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	r := newRepo(t)
-	r.write(".gitattributes", "*.bin filter=lfs diff=lfs -text\n*.c ident\n*.u16 working-tree-encoding=UTF-16\n*.x filter=clean\n")
+	r.write(".gitattributes", "*.bin filter=lfs diff=lfs -text\n*.c ident\n*.u16 working-tree-encoding=UTF-16\n*.asc working-tree-encoding=US-ASCII\n*.x filter=clean\n")
 	r.write("a.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:"+strings.Repeat("0a", 32)+"\nsize 1\n")
 	r.write("b.c", "$Id$")
 	r.write("c.x", "x")
 	r.write("d.txt", "x")
+	r.write("f.asc", "x\n")
+	r.write("g.asc", "x\n")
 	r.commit("one")
 	git(t, r.src, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",vendor/lib")
 	git(t, r.src, "commit", "-q", "-m", "submodule")
@@ -93,6 +95,7 @@ func TestNotes(t *testing.T) {
 	require.Contains(t, all, "submodule path not fetched: vendor/lib")
 	require.Contains(t, all, "1 file is a pointer of git-lfs, not its content: a.bin")
 	require.Contains(t, all, "filter in .gitattributes, which is not run: c.x")
+	require.Contains(t, all, "2 files have a working-tree-encoding that is not known here, and are written as UTF-8: f.asc, g.asc")
 	require.DirExists(t, filepath.Join(r.dir, "vendor/lib"))
 	require.Empty(t, git(t, r.dir, "status", "--porcelain"))
 	require.Zero(t, r.sync(one).Written)

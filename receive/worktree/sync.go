@@ -337,7 +337,7 @@ func notes(req *Request, entries []entry, a *attributes, pointers []string) []st
 			continue
 		}
 		at := a.of(e.path)
-		if v := at[attrEncoding]; v.state == attrValue && v.text != "" && !strings.EqualFold(v.text, "utf-8") && !strings.EqualFold(v.text, "utf8") {
+		if v := at[attrEncoding]; v.state == attrValue && v.text != "" && encodingOf(v.text) == otherEncoding {
 			encoded = append(encoded, e.path)
 		}
 		switch v := at[attrFilter]; {
@@ -359,7 +359,7 @@ func notes(req *Request, entries []entry, a *attributes, pointers []string) []st
 		out = append(out, n)
 	}
 	add(filtered, "%d files have a filter in .gitattributes, which is not run: %s")
-	add(encoded, "%d files have a working-tree-encoding, and are written as UTF-8: %s")
+	add(encoded, "%d files have a working-tree-encoding that is not known here, and are written as UTF-8: %s")
 	return out
 }
 
