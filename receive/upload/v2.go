@@ -30,17 +30,15 @@ func (s *session) serve2() error {
 		if s.req.Stateless && n == 1 {
 			return nil
 		}
-		if n == s.req.Limits.Commands {
-			return refused("more than %d commands in one connection (limits.max_fetch_requests)", n)
-		}
-		if more, err := s.command(); err != nil || !more {
+		if more, err := s.command(n >= s.req.Limits.Commands); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// command serves one command. more is false where the client is content.
-func (s *session) command() (more bool, err error) {
+// command serves one command, or reads one that is over the limit and refuses it: a client that still writes would not read why. more is
+// false where the client is content.
+func (s *session) command(over bool) (more bool, err error) {
 	l := s.req.Limits
 	s.r.Reset(pktline.Limits{Lines: l.Wants + l.Haves + 100_000})
 	name := ""
@@ -72,6 +70,14 @@ func (s *session) command() (more bool, err error) {
 						return
 					}
 				}
+			}
+			if over {
+				for _, err := range args {
+					if err != nil {
+						return false, err
+					}
+				}
+				return false, refused("more than %d commands in one connection (limits.max_fetch_requests)", l.Commands)
 			}
 			switch name {
 			case "ls-refs":
