@@ -285,7 +285,7 @@ func (b *builder) files(ctx context.Context) error {
 	}
 	workers := b.workers
 	if b.cold {
-		workers *= 4
+		workers *= 2
 	}
 	err := p.run(workers)
 	b.syncing.Wait()

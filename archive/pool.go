@@ -1,17 +1,22 @@
 package archive
 
 import (
+	"container/heap"
 	"context"
 	"sync"
 	"time"
 )
 
-// pool runs tasks that may add tasks, last in first out so that a walk stays narrow. The first error stops it.
+// pool runs tasks that may add tasks: those with a place on the disk in the order of places, as a lift goes up and begins
+// again below, then the others, last in first out so that a walk stays narrow. The first error stops it.
 type pool struct {
 	ctx     context.Context
 	mu      sync.Mutex
 	cond    *sync.Cond
 	tasks   []func() error
+	above   places // from where the lift is
+	below   places // for its next turn
+	at      uint64
 	pending int // queued and running
 	err     error
 }
@@ -28,6 +33,56 @@ func (p *pool) add(task func() error) {
 	p.pending++
 	p.mu.Unlock()
 	p.cond.Signal()
+}
+
+// addAt adds a task that reads what lies at a place of the disk, of which the number of an inode tells something.
+func (p *pool) addAt(place uint64, task func() error) {
+	p.mu.Lock()
+	if place >= p.at {
+		heap.Push(&p.above, placed{place, task})
+	} else {
+		heap.Push(&p.below, placed{place, task})
+	}
+	p.pending++
+	p.mu.Unlock()
+	p.cond.Signal()
+}
+
+// next takes a task, nil when there is none.
+func (p *pool) next() (task func() error) {
+	if len(p.above) == 0 {
+		p.above, p.below = p.below, p.above
+	}
+	if len(p.above) > 0 {
+		first := heap.Pop(&p.above).(placed)
+		p.at = first.place
+		return first.task
+	}
+	if n := len(p.tasks) - 1; n >= 0 {
+		task, p.tasks = p.tasks[n], p.tasks[:n]
+	}
+	return task
+}
+
+// placed is a task with its place.
+type placed struct {
+	place uint64
+	task  func() error
+}
+
+// places is a heap: the least place first.
+type places []placed
+
+func (h places) Len() int           { return len(h) }
+func (h places) Less(i, j int) bool { return h[i].place < h[j].place }
+func (h places) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *places) Push(x any)        { *h = append(*h, x.(placed)) }
+func (h *places) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	(*h)[last] = placed{}
+	*h = (*h)[:last]
+	return x
 }
 
 // run works with n goroutines until nothing is left, and gives the first error, the context's included.
@@ -68,15 +123,15 @@ func (p *pool) work() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
-		for len(p.tasks) == 0 && p.pending > 0 && p.err == nil {
+		task := p.next()
+		for task == nil && p.pending > 0 && p.err == nil {
 			p.cond.Wait()
+			task = p.next()
 		}
-		if p.pending == 0 || p.err != nil {
+		if task == nil || p.err != nil {
 			p.cond.Broadcast()
 			return
 		}
-		task := p.tasks[len(p.tasks)-1]
-		p.tasks = p.tasks[:len(p.tasks)-1]
 		p.mu.Unlock()
 		err := p.ctx.Err()
 		if err == nil {

@@ -74,7 +74,7 @@ func scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*tree, e
 		top := &scanned{self: Entry{Path: n}}
 		top.self.fill(st)
 		tops = append(tops, top)
-		sc.pool.add(func() error { return sc.dir(top) })
+		sc.pool.addAt(st.Ino, func() error { return sc.dir(top) })
 	}
 	begun := time.Now() // a clock that never jumps: only the difference counts
 	if err := sc.pool.runCold(workers, coldAfter); err != nil {
@@ -183,7 +183,7 @@ func (sc *scanner) dir(n *scanned) error {
 		if n.in[i].IsDir() {
 			sub := &scanned{self: n.in[i]}
 			n.subs = append(n.subs, sub)
-			sc.pool.add(func() error { return sc.dir(sub) })
+			sc.pool.addAt(sub.self.Live.Ino, func() error { return sc.dir(sub) })
 		}
 	}
 	return nil

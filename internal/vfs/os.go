@@ -313,6 +313,10 @@ func procPath(at int, name string) string {
 func (d dir) Xattrs(path string) ([]Xattr, error) {
 	var out []Xattr
 	err := d.in(path, func(at int, name string) (e error) {
+		if at != unix.AT_FDCWD && name == "." {
+			out, e = fxattrs(at)
+			return e
+		}
 		p := procPath(at, name)
 		out, e = xattrs(
 			func(b []byte) (int, error) { return unix.Llistxattr(p, b) },
@@ -320,6 +324,13 @@ func (d dir) Xattrs(path string) ([]Xattr, error) {
 		return e
 	})
 	return out, pathErr("xattrs", path, err)
+}
+
+// fxattrs are the extended attributes of an open file.
+func fxattrs(fd int) ([]Xattr, error) {
+	return xattrs(
+		func(b []byte) (int, error) { return unix.Flistxattr(fd, b) },
+		func(attr string, b []byte) (int, error) { return unix.Fgetxattr(fd, attr, b) })
 }
 
 func xattrs(list func([]byte) (int, error), get func(string, []byte) (int, error)) ([]Xattr, error) {

@@ -68,9 +68,7 @@ func (f *file) Stat() (Stat, error) {
 }
 
 func (f *file) Xattrs() ([]Xattr, error) {
-	out, err := xattrs(
-		func(b []byte) (int, error) { return unix.Flistxattr(f.fd, b) },
-		func(attr string, b []byte) (int, error) { return unix.Fgetxattr(f.fd, attr, b) })
+	out, err := fxattrs(f.fd)
 	return out, pathErr("xattrs", f.name, err)
 }
 
