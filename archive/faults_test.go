@@ -100,39 +100,58 @@ func TestThePowerMayFailAnywhere(t *testing.T) {
 			base := newWorld(t)
 			o.setup(base)
 			first, step := o.stride(t)
+			seed := rand.Uint64()
+			t.Logf("draws of %d", seed)
 			for n := first - 1; ; n += step {
-				w := base.clone()
-				before := memSnapshot(t, w.m.FS(), w.p)
-				s := w.store(o.wrap(vfstest.New(w.m.FS(), vfstest.CrashAt(n))))
-				err := o.run(w, s)
-				_ = s.Wait()
-				says := fmt.Sprintf("%s, power fails after call %d: %v", o.name, n, err)
-				var draw *rand.Rand
-				if n%4 != 0 {
-					draw = rand.New(rand.NewPCG(uint64(n), 1))
+				draws := []*rand.Rand{rand.New(rand.NewPCG(uint64(n), seed))}
+				if n%4 == 0 {
+					draws[0] = nil // all that was not synced is lost
 				}
-				w.m = w.m.Crash(draw)
-				f := w.m.FS()
-				now := memSnapshot(t, f, w.p)
-				w.requireWholeTrees(o, before, now, says)
-				again := w.store(o.wrap(f))
-				if err == nil { // it said that it was through: then it is
-					require.Equal(t, w.want(o, before), now, says)
-					if o.name == "make" {
-						_, serr := again.Show(w.id)
-						require.NoError(t, serr, says)
+				if crashKills() >= 100 {
+					draws = []*rand.Rand{nil}
+					for i := range uint64(4) {
+						draws = append(draws, rand.New(rand.NewPCG(uint64(n), seed+i)))
 					}
 				}
-				w.requireArchivesWhole(again, f, says)
-				require.NoError(t, o.run(w, again), says)
-				require.Equal(t, w.want(o, before), memSnapshot(t, f, w.p), says)
-				w.requireArchivesWhole(again, f, says)
-				if err == nil {
+				through := false
+				for _, draw := range draws {
+					through = o.powerFails(base, n, draw)
+				}
+				if through {
 					break
 				}
 			}
 		})
 	}
+}
+
+// powerFails runs the operation in a copy of a world whose power fails after n calls. draw chooses what is left of what was not
+// synced, nil for nothing. It tells whether the operation was through by then.
+func (o operation) powerFails(base *world, n int, draw *rand.Rand) bool {
+	w := base.clone()
+	t := w.t
+	before := memSnapshot(t, w.m.FS(), w.p)
+	s := w.store(o.wrap(vfstest.New(w.m.FS(), vfstest.CrashAt(n))))
+	err := o.run(w, s)
+	_ = s.Wait()
+	says := fmt.Sprintf("%s, power fails after call %d, something left %v: %v", o.name, n, draw != nil, err)
+	w.m = w.m.Crash(draw)
+	f := w.m.FS()
+	now := memSnapshot(t, f, w.p)
+	w.requireWholeTrees(o, before, now, says)
+	again := w.store(o.wrap(f))
+	if err == nil { // it said that it was through: then it is
+		require.Equal(t, w.want(o, before), now, says)
+		if o.name == "make" {
+			_, serr := again.Show(w.id)
+			require.NoError(t, serr, says)
+		}
+	}
+	w.requireArchivesWhole(again, f, says)
+	require.NoError(t, o.run(w, again), says)
+	require.Equal(t, w.want(o, before), memSnapshot(t, f, w.p), says)
+	w.requireArchivesWhole(again, f, says)
+	return err == nil
 }
 
 // A disk that fills up in the middle: no archive, the hint, and the live tree as it was.
