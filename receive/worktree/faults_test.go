@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/trap"
 )
 
 // mountAt puts a small file system at dir, where the machine lets us.
@@ -93,6 +95,81 @@ func TestRealFaults(t *testing.T) {
 			r.clean(two)
 		})
 	}
+}
+
+// A disk with a journal that is full to the last block, at the start of a checkout and in the middle of it: it says so, no
+// file is half written under its name, what is not of the commit stays, and once there is room the same checkout completes and is durable.
+func TestCheckoutOnAFullExt4(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it mounts file systems")
+	}
+	for _, c := range []struct {
+		name string
+		room int64 // bytes left free
+	}{{"not a block", 0}, {"for half of it", 1 << 20}} {
+		t.Run(c.name, func(t *testing.T) {
+			disk, err := trap.NewDisk(t.TempDir(), 24)
+			if err != nil {
+				t.Skipf("no loop mounts here: %v", err)
+			}
+			t.Cleanup(func() { require.NoError(t, disk.Close()) })
+			r := newRepo(t)
+			r.dir, r.durable = filepath.Join(disk.Dir, "project"), true
+			r.write("same", "same")
+			r.write("a", "one")
+			one := r.commit("one")
+			for i := range 12 {
+				r.write(fmt.Sprintf("big/%d", i), strings.Repeat("x", 200<<10))
+			}
+			r.write("a", "two")
+			two := r.commit("two")
+			r.sync(one)
+			write(t, filepath.Join(r.dir, "upload"), "the user's")
+			filler := filepath.Join(disk.Dir, "filler")
+			fill(t, filler, c.room)
+
+			req := r.request(two)
+			_, err = Sync(context.Background(), req)
+			require.ErrorIs(t, err, unix.ENOSPC)
+			require.ErrorContains(t, err, "no space left on device")
+			for name, either := range map[string][]string{"same": {"same"}, "a": {"one", "two"}, "upload": {"the user's"}} {
+				got, err := os.ReadFile(filepath.Join(r.dir, name))
+				require.NoError(t, err)
+				require.Contains(t, either, string(got), name)
+			}
+			big, err := filepath.Glob(filepath.Join(r.dir, "big", "[0-9]*"))
+			require.NoError(t, err)
+			for _, name := range big {
+				st, err := os.Stat(name)
+				require.NoError(t, err)
+				require.Equal(t, int64(200<<10), st.Size(), name)
+			}
+
+			require.NoError(t, os.Remove(filler))
+			r.sync(two)
+			require.NoError(t, os.Remove(filepath.Join(r.dir, "upload")))
+			r.clean(two)
+		})
+	}
+}
+
+// fill takes the room of a file system but for so many bytes, with a file that is synced.
+func fill(t *testing.T, path string, room int64) {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); err != nil {
+			require.ErrorIs(t, err, unix.ENOSPC)
+			size /= 2
+		}
+	}
+	require.NoError(t, f.Sync())
+	st, err := f.Stat()
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(st.Size()-room))
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Close())
 }
 
 // mounted is the folder that a fault is about: the file system, or, for what lies in the way, the working copy.
