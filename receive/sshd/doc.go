@@ -16,7 +16,8 @@
 //   - A session's context ends with its channel: behind a multiplexing client the connection lives on.
 //
 // Invariants: connections, sources, sessions, lines and waiting are bounded by
-// Limits. A write that nobody reads ends its session, never more.
+// Limits. A write that nobody reads ends its session, and its connection where not even the line is read. Whoever is put out by a limit stands in the
+// log with the limit's key.
 //
 // Concurrency: a Server's methods may be called by any goroutine. Each session
 // runs in its own. Shutdown lets sessions end; Close does not.

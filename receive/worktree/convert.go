@@ -52,17 +52,19 @@ func (c conversion) lineEnds(data []byte) []byte {
 
 // isFrom tells whether a checkout of the blob oid leaves data.
 func (c conversion) isFrom(oid plumbing.Hash, data []byte) bool {
-	if blobHash(data) == oid {
-		return bytes.Equal(c.checkout(oid, data), data)
-	}
 	blob := c.encoding().decode(data)
-	if c&(toCRLF|autoCRLF) != 0 {
-		blob = bytes.ReplaceAll(blob, []byte("\r\n"), []byte{'\n'})
-	}
 	if c&(withIdent|autoIdent) != 0 {
 		blob = bytes.ReplaceAll(blob, []byte("$Id: "+oid.String()+" $"), []byte("$Id$"))
 	}
-	return blobHash(blob) == oid && bytes.Equal(c.checkout(oid, blob), data)
+	if blobHash(blob) != oid && c&(toCRLF|autoCRLF) != 0 {
+		blob = bytes.ReplaceAll(blob, []byte("\r\n"), []byte{'\n'})
+	}
+	for _, from := range [][]byte{blob, data} { // what could not be converted is there as it is
+		if blobHash(from) == oid {
+			return bytes.Equal(c.checkout(oid, from), data)
+		}
+	}
+	return false
 }
 
 // lineStats counts lone LF, CRLF and lone CR, and guesses as git does whether data is binary.
