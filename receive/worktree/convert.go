@@ -50,18 +50,20 @@ func (c conversion) lineEnds(data []byte) []byte {
 	return out
 }
 
-// isFrom tells whether a checkout of the blob oid leaves data.
+// isFrom tells whether a checkout of the blob oid leaves data. Any step of a conversion may have found nothing to do, or nothing that it could.
 func (c conversion) isFrom(oid plumbing.Hash, data []byte) bool {
-	blob := c.encoding().decode(data)
-	if c&(withIdent|autoIdent) != 0 {
-		blob = bytes.ReplaceAll(blob, []byte("$Id: "+oid.String()+" $"), []byte("$Id$"))
-	}
-	if blobHash(blob) != oid && c&(toCRLF|autoCRLF) != 0 {
-		blob = bytes.ReplaceAll(blob, []byte("\r\n"), []byte{'\n'})
-	}
-	for _, from := range [][]byte{blob, data} { // what could not be converted is there as it is
-		if blobHash(from) == oid {
-			return bytes.Equal(c.checkout(oid, from), data)
+	for _, text := range [][]byte{c.encoding().decode(data), data} {
+		if c&(withIdent|autoIdent) != 0 {
+			text = bytes.ReplaceAll(text, []byte("$Id: "+oid.String()+" $"), []byte("$Id$"))
+		}
+		if blobHash(text) != oid && c&(toCRLF|autoCRLF) != 0 {
+			text = bytes.ReplaceAll(text, []byte("\r\n"), []byte{'\n'})
+		}
+		if blobHash(text) == oid {
+			return bytes.Equal(c.checkout(oid, text), data)
+		}
+		if c.encoding() == asUTF8 {
+			break
 		}
 	}
 	return false
