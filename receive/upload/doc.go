@@ -9,7 +9,7 @@
 // faults only that there was one.
 //
 // Concurrency: Serve may run any number of times at once on one store. Each call has one goroutine, and one more that keeps a silent line
-// alive; both have ended when it returns.
+// alive; both have ended when it returns. One that reads on what a refused client sends ends with its stream, which the caller ends.
 //
 // A crash leaves nothing: nothing is written.
 package upload

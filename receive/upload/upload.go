@@ -97,7 +97,7 @@ func Serve(ctx context.Context, req Request, r io.Reader, w io.Writer) error {
 		req.Agent = "corpus-git"
 	}
 	buf := bufio.NewWriterSize(w, 64<<10)
-	s := &session{ctx: ctx, req: &req, r: pktline.NewReader(r, pktline.Limits{}), buf: buf, w: pktline.NewWriter(buf)}
+	s := &session{ctx: ctx, req: &req, in: r, r: pktline.NewReader(r, pktline.Limits{}), buf: buf, w: pktline.NewWriter(buf)}
 	var err error
 	if req.Version == 2 {
 		err = s.serve2()
@@ -114,6 +114,7 @@ func Serve(ctx context.Context, req Request, r io.Reader, w io.Writer) error {
 type session struct {
 	ctx context.Context
 	req *Request
+	in  io.Reader
 	r   *pktline.Reader
 	buf *bufio.Writer
 	w   *pktline.Writer
@@ -147,9 +148,53 @@ func (s *session) say(err error) error {
 	}
 	if !s.muxed {
 		_ = s.w.Errorf("%s", text)
-		_ = s.buf.Flush()
+		if s.buf.Flush() == nil && !s.req.Stateless {
+			s.drain()
+		}
 	}
 	return err
+}
+
+// What is read of a client that was refused, and for how long it may pause.
+const (
+	drainBytes = 16 << 20
+	drainPause = 2 * time.Second
+)
+
+// drain reads on, after an error went out, what the client still sends: one that is cut off while it writes dies of that, and shows no error.
+// It ends with the stream, as the clients that read the error end it, with a pause, or at the limit.
+func (s *session) drain() {
+	more := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 32<<10)
+		for left := drainBytes; left > 0; {
+			n, err := s.in.Read(buf)
+			if err != nil {
+				return
+			}
+			left -= n
+			select {
+			case more <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	pause := time.NewTimer(drainPause)
+	defer pause.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-s.ctx.Done():
+			return
+		case <-more:
+			pause.Reset(drainPause)
+		case <-pause.C:
+			return
+		}
+	}
 }
 
 // errGone marks errors of writing to the client.
