@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -25,7 +26,7 @@ import (
 )
 
 const (
-	packRounds = 3
+	packRounds = 3 // or BENCH_ROUNDS
 	thinRounds = 40
 	// packChild is the command by which the benchmark runs itself, so that our memory is a process's own, as git's is.
 	packChild = "ingest-one-pack"
@@ -142,7 +143,11 @@ func (l *lab) onePack(p string) error {
 	fmt.Printf("-- %s, %.0f MB, load %s\n", filepath.Base(p), float64(st.Size())/1e6, load())
 	var want string
 	var ratios [3][]float64
-	for range packRounds {
+	rounds := packRounds
+	if n, err := strconv.Atoi(os.Getenv("BENCH_ROUNDS")); err == nil && n > 0 {
+		rounds = n
+	}
+	for range rounds {
 		for i, s := range sides {
 			dir := l.path(fmt.Sprintf("side-%d", i))
 			if err := l.sh(l.dir, "git", "init", "-q", "--bare", dir); err != nil {
