@@ -67,6 +67,7 @@
 //
 // # Walks
 //
+// Make looks at each live file once, and hands on what it saw (Archive.Look), for whoever would look again right after it: see ADR 13.
 // A tree may be written by its project's user while root walks it. Everything is reached from an open folder, no link is
 // ever followed.
 //

@@ -5,15 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
 
+	"corpus-git/internal/vfs"
+	"corpus-git/project"
 	"corpus-git/receive/store"
 	"corpus-git/receive/worktree"
 )
@@ -25,8 +33,8 @@ const (
 )
 
 // benchCheckout brings 70,000 files of a bare repository into a working copy, then one changed file, then nothing; beside git checkout with
-// two workers, git reset --hard and git status on a clone that borrows the same packs. Files are in the page cache; root measures on an ext4 of
-// its own. What is synced is measured apart: git syncs nothing.
+// two workers, git reset --hard and git status (core.preloadIndex and all else as git has it by default) on a clone that borrows the same packs. Files are in the page cache; root measures on an ext4 of
+// its own. What is synced is measured apart: git syncs nothing. What making as many files costs by itself is printed beside the first checkout.
 func benchCheckout(l *lab) error {
 	disk, release, err := l.privateDisk()
 	if err != nil {
@@ -44,9 +52,9 @@ func benchCheckout(l *lab) error {
 	}
 	defer db.Close()
 	ours, peer := filepath.Join(disk, "ours"), filepath.Join(disk, "peer")
-	sync := func(c string, durable bool) error {
+	checkOut := func(c string, seen *project.Seen, durable bool) error {
 		_, err := worktree.Sync(context.Background(), worktree.Request{
-			Objects: db, Repo: bare, Commit: plumbing.NewHash(c), Dir: ours, Branch: "refs/heads/master", Workers: 2, NoSync: !durable})
+			Objects: db, Repo: bare, Commit: plumbing.NewHash(c), Dir: ours, Branch: "refs/heads/master", Workers: 2, NoSync: !durable, Seen: seen})
 		return err
 	}
 	git := func(args ...string) error { return l.sh(peer, "git", args...) }
@@ -68,16 +76,28 @@ func benchCheckout(l *lab) error {
 	checkout := func() error {
 		return git("-c", "checkout.workers=2", "-c", "checkout.thresholdForParallelism=1", "checkout", "-q", "-f", first)
 	}
-	if _, err := compare(checkoutRounds, fresh, "corpus-git", func() error { return sync(first, false) }, "git checkout, 2 workers", checkout); err != nil {
+	if _, err := compareApart(checkoutRounds, fresh, settle, "corpus-git", func() error { return checkOut(first, nil, false) }, "git checkout, 2 workers", checkout); err != nil {
 		return err
 	}
 	if err := sameTrees(ours, peer); err != nil {
 		return err
 	}
+	sizes, err := fileSizes(ours)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(fresh(0), settle()); err != nil {
+		return err
+	}
+	t, err := timed(func() error { return makeFiles(ours, sizes, 2) })
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-44s        %8.1f ms   (1 run)\n", "only making such files, 2 threads", ms(t))
 	if err := fresh(0); err != nil {
 		return err
 	}
-	if _, err := compare(1, fresh, "corpus-git, durable", func() error { return sync(first, true) }, "git checkout, 2 workers, and syncfs", func() error {
+	if _, err := compareApart(1, fresh, settle, "corpus-git, durable", func() error { return checkOut(first, nil, true) }, "git checkout, 2 workers, and syncfs", func() error {
 		return errors.Join(checkout(), settle())
 	}); err != nil {
 		return err
@@ -88,9 +108,21 @@ func benchCheckout(l *lab) error {
 	step := 0
 	next := func(i int) error { step = i; return settle() }
 	one := func(durable bool) func() error {
-		return func() error { return sync(commits[step%2], durable) }
+		return func() error { return checkOut(commits[step%2], nil, durable) }
 	}
 	if _, err := compare(changeRounds, next, "corpus-git", one(false), "git reset --hard", func() error {
+		return git("reset", "-q", "--hard", commits[step%2])
+	}); err != nil {
+		return err
+	}
+	var seen *project.Seen
+	walk := func(i int) (err error) {
+		if err = next(i); err == nil {
+			seen, err = walkTree(ours)
+		}
+		return err
+	}
+	if _, err := compare(changeRounds, walk, "corpus-git, told what the archive has seen", func() error { return checkOut(commits[step%2], seen, false) }, "git reset --hard", func() error {
 		return git("reset", "-q", "--hard", commits[step%2])
 	}); err != nil {
 		return err
@@ -166,6 +198,117 @@ func (l *lab) plantCommits(bare string) (first, second string, err error) {
 	out, err := rev.Output()
 	first, second, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
 	return first, second, err
+}
+
+// walkTree sees what an archive does, of a tree that nobody else uses.
+func walkTree(dir string) (*project.Seen, error) {
+	type name struct {
+		path string
+		f    project.FileFacts
+	}
+	var all []name
+	begun := time.Now()
+	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		if err != nil || p == dir {
+			return err
+		}
+		st, err := vfs.OS{}.Lstat(p)
+		all = append(all, name{p[len(dir)+1:], project.FileFacts{
+			Mode: st.Mode, UID: st.UID, GID: st.GID, Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mtime: st.Mtime, Ctime: st.Ctime,
+		}})
+		return err
+	})
+	slices.SortFunc(all, func(a, b name) int { return strings.Compare(a.path, b.path) })
+	return &project.Seen{Begun: begun, Each: func(yield func(string, project.FileFacts) bool) {
+		for i := range all {
+			if !yield(all[i].path, all[i].f) {
+				return
+			}
+		}
+	}}, err
+}
+
+// sizedFile is a file below a tree.
+type sizedFile struct {
+	path string
+	size int64
+}
+
+// fileSizes lists the files of a working copy, folder by folder.
+func fileSizes(dir string) (out []sizedFile, err error) {
+	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if d.Name() == ".git" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		fi, err := d.Info()
+		if err == nil {
+			out = append(out, sizedFile{p[len(dir)+1:], fi.Size()})
+		}
+		return err
+	})
+	return out, err
+}
+
+// makeFiles does the least that a checkout can do: each worker makes a folder, opens it, and makes its files in it, of zeros.
+func makeFiles(dir string, files []sizedFile, workers int) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	var folders [][]sizedFile
+	for n := 0; len(files) > 0; files = files[n:] {
+		for n = 1; n < len(files) && filepath.Dir(files[n].path) == filepath.Dir(files[0].path); n++ {
+		}
+		folders = append(folders, files[:n])
+	}
+	zeros := make([]byte, 1<<20)
+	one := func(folder []sizedFile) error {
+		at := filepath.Dir(folder[0].path)
+		if err := unix.Mkdirat(root, filepath.Dir(at), 0o755); err != nil && err != unix.EEXIST {
+			return err
+		}
+		if err := unix.Mkdirat(root, at, 0o755); err != nil {
+			return err
+		}
+		fd, err := unix.Openat(root, at, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		for _, f := range folder {
+			w, err := unix.Openat(fd, filepath.Base(f.path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
+			if err != nil {
+				return err
+			}
+			_, err = unix.Write(w, zeros[:f.size])
+			if err := errors.Join(err, unix.Close(w)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make([]error, workers)
+	for w := range workers {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(folders)) && errs[w] == nil; i = next.Add(1) - 1 {
+				errs[w] = one(folders[i])
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // sameTrees compares two working copies.

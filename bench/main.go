@@ -94,15 +94,26 @@ func cpu() string {
 // compare runs ours and the peer's in turn, n times after one that is not counted, each pair after before, which is not
 // timed. It prints the medians, the spread, and the median of the ratios of neighbours, which it returns.
 func compare(n int, before func(i int) error, oursName string, ours func() error, peerName string, peer func() error) (float64, error) {
+	return compareApart(n, before, func() error { return nil }, oursName, ours, peerName, peer)
+}
+
+// compareApart is compare with something that is not timed before each side: what the one leaves to be done (writing back) must not fall to the other.
+func compareApart(n int, before func(i int) error, between func() error, oursName string, ours func() error, peerName string, peer func() error) (float64, error) {
 	var a, b []time.Duration
 	var ratios []float64
 	for i := range n + 1 {
 		if err := before(i); err != nil {
 			return 0, err
 		}
+		if err := between(); err != nil {
+			return 0, err
+		}
 		t, err := timed(ours)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", oursName, err)
+		}
+		if err := between(); err != nil {
+			return 0, err
 		}
 		u, err := timed(peer)
 		if err != nil {

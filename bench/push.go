@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,15 +18,18 @@ import (
 	"time"
 )
 
-const (
-	pushFiles = 5000
-	firstRuns = 5
-	pushRuns  = 15
-)
+// pushSize is how large the project is and how often it is pushed: CORPUS_GIT_BENCH_PUSH=<files>x<pushes>.
+const pushSize = "5000x15"
 
 // benchPush pushes a project of 5,000 files and 3 steps for the first time, and then changes of one file of it: to corpus-git, and to OpenSSH sshd with git receive-pack and a post-receive script that does the same
 // work by rsync, checkout, chown and the same commands.
 func benchPush(l *lab) error {
+	var pushFiles, pushRuns int
+	size := cmp.Or(os.Getenv("CORPUS_GIT_BENCH_PUSH"), pushSize)
+	if n, err := fmt.Sscanf(size, "%dx%d", &pushFiles, &pushRuns); n != 2 || err != nil || pushFiles < 100 || pushRuns < 1 {
+		return fmt.Errorf("CORPUS_GIT_BENCH_PUSH=%s is not <files>x<pushes>, such as %s", size, pushSize)
+	}
+	firstRuns := max(1, pushRuns/3)
 	for _, p := range []string{"git", "ssh", "ssh-keygen", "sshd", "rsync"} {
 		if _, err := lookup(p); err != nil {
 			return fmt.Errorf("%w: install git, openssh-client, openssh-server and rsync", err)
@@ -119,7 +123,7 @@ func steps() []string {
 
 func makeProject(dir string, files int) error {
 	for i := range files {
-		p := filepath.Join(dir, "static", fmt.Sprintf("d%d", i%50), fmt.Sprintf("f%d.txt", i))
+		p := filepath.Join(dir, "static", fmt.Sprintf("d%d", i%max(50, files/20)), fmt.Sprintf("f%d.txt", i))
 		if err := writeFile(p, fmt.Sprintf("file %d\n%s", i, strings.Repeat("some words of text\n", i%40)), 0o644); err != nil {
 			return err
 		}
