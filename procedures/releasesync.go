@@ -32,15 +32,16 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		commit project.Commit
 		dir    string
 		tree   string
+		owner  *project.Owner
 	}{
-		{project.Code, env.Deployment.Code, env.Paths.Live(), layout.ArchivedTree},
-		{project.PillarRepo, env.Deployment.Pillar, env.Paths.Pillar(), layout.ArchivedPillar},
+		{project.Code, env.Deployment.Code, env.Paths.Live(), layout.ArchivedTree, env.treeOwner()},
+		{project.PillarRepo, env.Deployment.Pillar, env.Paths.Pillar(), layout.ArchivedPillar, nil},
 	} {
 		if c.commit == "" {
 			continue
 		}
 		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, project.Checkout{
-			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Seen: seenOf(seen, c.tree),
+			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Seen: seenOf(seen, c.tree),
 		})
 		if err != nil {
 			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
@@ -80,6 +81,23 @@ func checkoutSummary(st project.CheckoutStats) string {
 		s = append(s, event.Count(st.Untracked)+" untracked kept")
 	}
 	return strings.Join(s, ", ")
+}
+
+// treeOwner is who the project's tree belongs to, as fixperms has it; nil where that is not ours to say, or not known yet: fixperms tells. What is written with its
+// owner needs no mending, and an index without mended files need not be written again.
+func (e *Env) treeOwner() *project.Owner {
+	if !e.ownsFiles() {
+		return nil
+	}
+	u, err := e.Host.Users.User(e.Prepared.Cfg.User())
+	if err != nil {
+		return nil
+	}
+	g, err := e.Host.Users.Group(e.Prepared.Cfg.Group())
+	if err != nil {
+		return nil
+	}
+	return &project.Owner{UID: u.UID, GID: g.GID}
 }
 
 // seenFor is how long what the archive's walk saw stands for the tree: see ADR 13. A copy that took longer makes looking again cheap beside it.

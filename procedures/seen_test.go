@@ -100,3 +100,17 @@ func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 		})
 	}
 }
+
+// What is written of the code belongs to the project at once; the pillar's modes are fixperms' matter anyway.
+func TestCheckoutsGiveTheProjectsOwner(t *testing.T) {
+	for asRoot, want := range map[bool]*project.Owner{true: {UID: 1000, GID: 1000}, false: nil} {
+		env := permEnv(t, vfs.OS{}, layout.Root(t.TempDir()), nil, asRoot)
+		repos := &asked{}
+		env.Repos = repos
+		env.Deployment.Code, env.Deployment.Pillar = "0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"
+		require.NoError(t, procedures.ReleaseSync{}.Run(t.Context(), env))
+		require.Len(t, repos.of, 2)
+		require.Equal(t, want, repos.of[0].Owner)
+		require.Nil(t, repos.of[1].Owner)
+	}
+}
