@@ -146,17 +146,10 @@ func dirWith(path, file string) fs.FS {
 	return os.DirFS(path)
 }
 
-// accept publishes what the push brought, pins what comes and what is live, and opens the journal: from here on a crash is recovered from.
+// accept pins what is live, which the archive will hold, and opens the journal: from here on a crash is recovered from.
 func (p *Pipeline) accept(ctx context.Context, r *run, d project.Deployment, j *Journal) error {
-	if r.in != nil {
-		if err := r.in.Migrate(ctx); err != nil {
-			return fault.New(fault.Internal, "publish objects", "%w", err)
-		}
-	}
-	for _, pin := range pins(d) {
-		if err := p.cfg.Repos.CompareAndSwap(ctx, d.Project, pin.Repo, pin.Change); err != nil {
-			return fault.New(fault.Internal, "pin commits", "%w", err)
-		}
+	if err := p.pin(ctx, d, livePins(d)); err != nil {
+		return err
 	}
 	if err := p.journal(j, Entry{Kind: Accepted, Deployment: d.ID, Facts: &d}); err != nil {
 		return err
@@ -164,6 +157,29 @@ func (p *Pipeline) accept(ctx context.Context, r *run, d project.Deployment, j *
 	rec := r.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, p.cfg.Now() })
 	if err := p.records.put(ctx, rec); err != nil {
 		return fault.New(fault.Internal, "record deployment", "%w", err)
+	}
+	return nil
+}
+
+// publish makes what the push brought part of the repository, and pins it. It comes after the archive: where there is no room for that the push
+// is refused, and leaves nothing.
+func (p *Pipeline) publish(ctx context.Context, r *run, d project.Deployment) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if r.in != nil {
+		if err := r.in.Migrate(ctx); err != nil {
+			return fault.New(fault.Internal, "publish objects", "%w", err)
+		}
+	}
+	return p.pin(ctx, d, newPins(d))
+}
+
+func (p *Pipeline) pin(ctx context.Context, d project.Deployment, pins []RefChange) error {
+	for _, pin := range pins {
+		if err := p.cfg.Repos.CompareAndSwap(ctx, d.Project, pin.Repo, pin.Change); err != nil {
+			return fault.New(fault.Internal, "pin commits", "%w", err)
+		}
 	}
 	return nil
 }

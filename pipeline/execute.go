@@ -16,7 +16,7 @@ import (
 func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *Journal) project.Result {
 	d := env.Deployment
 	begun := p.cfg.Now()
-	desc, err := p.describe(ctx, d)
+	desc, err := p.describe(ctx, d, r.in)
 	if err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("describe")
 	}
@@ -26,9 +26,16 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 		r.log.Append(event.Event{Kind: event.Note, Text: n})
 	}
 	res := project.Result{Started: begun}
-	archived := false
+	archived, published := false, false
 	for _, proc := range p.order(d) {
 		name := proc.Name()
+		if name != procedures.NameArchive && !published {
+			if err := p.publish(ctx, r, d); err != nil {
+				r.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "what was pushed could not be stored", Lines: p.explain(d, err)})
+				return p.fail(ctx, r, env, j, res, publishing, err, archived)
+			}
+			published = true
+		}
 		if why, skip := env.Prepared.Skips(name); skip {
 			env.Note("%s skipped: %s", name, why)
 			continue
@@ -43,7 +50,10 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 	return p.commit(ctx, r, env, j, res, archived)
 }
 
-// order is what runs, and in which order.
+// publishing is where a deployment failed that could not publish what it brings: no procedure, and nothing was changed.
+const publishing = "publish"
+
+// order is what runs, and in which order: the archive first, which only reads what is live.
 func (p *Pipeline) order(d project.Deployment) []procedures.Procedure {
 	if d.Trigger == project.TriggerRollback {
 		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}, procedures.Fixperms{}}
@@ -79,6 +89,9 @@ func (p *Pipeline) procedure(ctx context.Context, j *Journal, r *run, env *proce
 	case errors.As(err, &step):
 		// the step has reported itself
 	default:
+		if name != procedures.NameArchive && procedures.ShortOfSpace(err) {
+			env.Relieve(err) // on a full disk the line below would be lost
+		}
 		lines := p.explain(env.Deployment, err)
 		if fault.HintOf(err) != "" && env.Result.Reason == "" && len(lines) > 0 {
 			lines = lines[:len(lines)-1] // the verdict has the hint, but that of a rollback
@@ -111,7 +124,7 @@ func (p *Pipeline) explain(d project.Deployment, err error) []string {
 	return procedures.ErrorLines(err)
 }
 
-func (p *Pipeline) describe(ctx context.Context, d project.Deployment) (*project.Description, error) {
+func (p *Pipeline) describe(ctx context.Context, d project.Deployment, in project.Incoming) (*project.Description, error) {
 	repo, old, cur := project.Code, d.LiveCode, d.Code
 	if d.Repo == project.PillarRepo {
 		repo, old, cur = project.PillarRepo, d.LivePillar, d.Pillar
@@ -119,7 +132,7 @@ func (p *Pipeline) describe(ctx context.Context, d project.Deployment) (*project
 	if cur == "" {
 		return nil, nil
 	}
-	desc, err := p.cfg.Repos.Describe(ctx, d.Project, repo, old, cur, nil)
+	desc, err := p.cfg.Repos.Describe(ctx, d.Project, repo, old, cur, incomingOf(d, in, repo))
 	if err != nil {
 		return nil, err
 	}

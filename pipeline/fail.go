@@ -20,7 +20,7 @@ func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Jou
 	d := env.Deployment
 	keep := env.Prepared.Environment() == "dev"
 	_, skipped := env.Prepared.Skips(procedures.NameRollback)
-	if name == procedures.NameArchive {
+	if name == procedures.NameArchive || name == publishing {
 		// Nothing has changed yet: there is nothing to roll back.
 		res.State, res.Code, res.Pillar = project.RolledBack, d.LiveCode, d.LivePillar
 		if procedures.ShortOfSpace(cause) {

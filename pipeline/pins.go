@@ -9,31 +9,36 @@ import (
 
 // Pins are refs that keep commits from collection where no branch does; receive never shows them.
 //
-//	refs/corpus/deployments/<id>  what a deployment brings, from accepted until it has ended: then it is the branch's, or nobody's
+//	refs/corpus/deployments/<id>  what a deployment brings, from its publication until it has ended: then it is the branch's, or nobody's
 //	refs/corpus/archives/<id>     what the archive of that deployment holds, as long as it holds its tree
 //
 // An archive's commit is the branch's own when its deployment begins. A forced push, a rollback or a change of the pillar may
 // leave it without any ref later, and a rollback to that archive moves the branch there again: so it is pinned before
-// anything moves.
+// anything moves, and before the archive is made.
 const (
 	pinPrefix      = "refs/corpus/"
 	deploymentPins = pinPrefix + "deployments/"
 	archivePins    = pinPrefix + "archives/"
 )
 
-// pins are those that a deployment makes when it is accepted.
-func pins(d project.Deployment) []RefChange {
-	out := make([]RefChange, 0, 4)
-	for _, x := range []struct {
-		repo      project.Repo
-		live, new project.Commit
-	}{{project.Code, d.LiveCode, d.Code}, {project.PillarRepo, d.LivePillar, d.Pillar}} {
-		if x.new != "" && x.new != x.live {
-			out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: deploymentPins + string(d.ID), New: x.new}})
-		}
-		if x.live != "" {
-			out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: archivePins + string(d.ID), New: x.live}})
-		}
+// livePins are those of what is live when a deployment begins.
+func livePins(d project.Deployment) (out []RefChange) {
+	if d.LiveCode != "" {
+		out = append(out, RefChange{Repo: project.Code, Change: project.Change{Ref: archivePins + string(d.ID), New: d.LiveCode}})
+	}
+	if d.LivePillar != "" {
+		out = append(out, RefChange{Repo: project.PillarRepo, Change: project.Change{Ref: archivePins + string(d.ID), New: d.LivePillar}})
+	}
+	return out
+}
+
+// newPins are those of what a deployment brings.
+func newPins(d project.Deployment) (out []RefChange) {
+	if d.Code != "" && d.Code != d.LiveCode {
+		out = append(out, RefChange{Repo: project.Code, Change: project.Change{Ref: deploymentPins + string(d.ID), New: d.Code}})
+	}
+	if d.Pillar != "" && d.Pillar != d.LivePillar {
+		out = append(out, RefChange{Repo: project.PillarRepo, Change: project.Change{Ref: deploymentPins + string(d.ID), New: d.Pillar}})
 	}
 	return out
 }

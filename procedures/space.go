@@ -127,17 +127,22 @@ func (e *Env) diskFull(cause error) bool {
 	return err == nil && (sp.Free < enough || (sp.Files > 0 && sp.Inodes == 0))
 }
 
-// Relieve makes room for a rollback where the disk is full: what lies ready for that, then what retention lets go.
+// Relieve makes room for a rollback, and for what is said of it, where the disk is full: what lies ready for that, then what retention
+// lets go. A second call says nothing.
 func (e *Env) Relieve(cause error) {
 	if !e.diskFull(cause) {
 		return
 	}
+	again := e.full
 	e.full = true
 	_ = os.Remove(e.State.Ballast()) // if it is not there, it was used before
 	policy := e.policy()
 	policy.Squeeze = true
 	if _, err := e.Archives(e.Deployment.Project).Rotate(policy); err != nil {
 		e.Note("no room could be made: %v", err)
+		return
+	}
+	if again {
 		return
 	}
 	e.Note("the disk is full: dropped what can be done without, so that the old tree can come back")
