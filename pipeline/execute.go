@@ -70,13 +70,14 @@ func (p *Pipeline) procedure(ctx context.Context, j *Journal, r *run, env *proce
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if err := p.journal(j, Entry{Kind: Begin, Deployment: env.Deployment.ID, Procedure: name}); err != nil {
-		return err
-	}
-	r.update(func(rec *project.Record) { rec.Procedure, rec.Step, rec.Since = name, "", p.cfg.Now() })
-	env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: name, Duration: env.Usual[name]})
 	begun := p.cfg.Now()
-	err := env.Override(ctx, proc)
+	err := p.journal(j, Entry{Kind: Begin, Deployment: env.Deployment.ID, Procedure: name})
+	if err == nil {
+		r.update(func(rec *project.Record) { rec.Procedure, rec.Step, rec.Since = name, "", p.cfg.Now() })
+		env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: name, Duration: env.Usual[name]})
+		begun = p.cfg.Now()
+		err = env.Override(ctx, proc)
+	}
 	took := p.cfg.Now().Sub(begun)
 	text, lines := env.TakeSummary()
 	var step *procedures.Failure
