@@ -13,7 +13,8 @@
 // deployment ends by itself, by its deadline, or by Cancel.
 //
 // A deployment, file by file: queue (its turn), deploy (what it is about, until
-// accepted), execute (the procedures), then commit or fail, both to the same end.
+// accepted), execute (the archive, the publication of what was pushed, the other
+// procedures), then commit or fail, both to the same end.
 //
 // After a crash: accepted without committing is rolled back; committing retries
 // the compare-and-swap; done is done; pins without a journal are swept. A second
