@@ -20,7 +20,8 @@ import (
 // Point is a moment of a deployment.
 type Point string
 
-// The points, in the order in which a deployment can reach them.
+// The points, in the order in which a deployment can reach them. Up to and with post-archive the pushed commit is not in the
+// repository yet: what the archive leaves no room for is never published.
 const (
 	LowSpace    Point = "low-space"
 	PreArchive  Point = "pre-archive"
