@@ -347,20 +347,20 @@ func TestManyRefs(t *testing.T) {
 	o := w.push("marie", dir, "prod", "--tags")
 	require.Zero(t, o.exit, o.all())
 	require.Len(t, w.remoteRefs(dir), 502)
-	w.service.Limits.Commands = 100
-	o = w.push("marie", dir, "--prune", "prod", ":refs/tags/*")
-	_ = o
 	require.Zero(t, w.push("marie", dir, "prod", "main").exit, "nothing to do is no error")
 }
 
-func TestCreateOnPush(t *testing.T) {
+func TestCreateOnPushIsOff(t *testing.T) {
 	w := newWorld(t)
-	dir := w.clone("a", "fresh/project.git")
-	o := w.push("boss", dir, "prod", "main")
+	o := w.push("boss", w.clone("a", "fresh/project.git"), "prod", "main")
 	require.NotZero(t, o.exit)
 	require.Contains(t, o.err, "corpus-git project create fresh")
-	w.service.CreateOnPush = true
-	o = w.push("marie", dir, "prod", "main")
+}
+
+func TestCreateOnPush(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.service.CreateOnPush = true })
+	dir := w.clone("a", "fresh/project.git")
+	o := w.push("marie", dir, "prod", "main")
 	require.NotZero(t, o.exit, "for admins only")
 	o = w.push("boss", dir, "prod", "main")
 	require.Zero(t, o.exit, o.all())

@@ -194,6 +194,29 @@ func TestMigrateIsIdempotent(t *testing.T) {
 }
 
 // Readers go on while pushes come, are published and are repacked away.
+// Another reader may be the one that notices that packs came or went: a look-up that had begun before starts again.
+func TestLookUpStartsAgainWhoeverNoticed(t *testing.T) {
+	src := history(t, 3)
+	db := newDB(t)
+	for name, p := range map[string][]string{"one": {"master~2"}, "two": {"master~1", "^master~2"}, "three": {"master", "^master~1"}} {
+		q, _ := ingest(t, db, name, packOf(t, src, p))
+		require.NoError(t, q.Migrate())
+	}
+	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
+	calls := 0
+	ok, err := db.try(func(*source) (bool, error) {
+		if calls++; calls > 1 {
+			return true, nil
+		}
+		git(t, db.Dir(), "repack", "-adq")
+		require.NoError(t, db.Rescan()) // the other reader's
+		return false, pack.ErrClosed
+	})
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, 2, calls)
+}
+
 func TestReadersAndWriters(t *testing.T) {
 	src := history(t, 12)
 	db := newDB(t)

@@ -22,6 +22,8 @@ type source struct {
 	cache *pack.Cache
 
 	packs atomic.Pointer[[]*pack.Pack]
+	// changes counts how often packs came or went.
+	changes atomic.Uint64
 	last  atomic.Pointer[pack.Pack] // where the last object was found
 
 	mu    sync.Mutex // of rescan
@@ -46,7 +48,10 @@ func (s *source) rescan() (changed bool, err error) {
 	dir := filepath.Join(s.dir, "pack")
 	st, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s.replace(nil), nil
+		if changed = s.replace(nil); changed {
+			s.changes.Add(1)
+		}
+		return changed, nil
 	}
 	if err != nil {
 		return false, err
@@ -97,7 +102,13 @@ func (s *source) rescan() (changed bool, err error) {
 		packs[i] = d.p
 	}
 	s.mtime, s.seen = st.ModTime(), now
-	return s.replace(packs) || changed, nil
+	if s.replace(packs) {
+		changed = true
+	}
+	if changed {
+		s.changes.Add(1)
+	}
+	return changed, nil
 }
 
 // replace puts packs in force and closes those that are gone. It tells whether any is gone.

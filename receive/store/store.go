@@ -147,29 +147,32 @@ func (db *DB) Close() error {
 }
 
 // Rescan looks for packs that came or went. Look-ups that find nothing do it by themselves.
-func (db *DB) Rescan() error {
-	_, err := db.rescan()
-	return err
-}
+func (db *DB) Rescan() error { return db.rescan() }
 
 // view is an ordered list of sources.
 type view []*source
 
-func (v view) rescan() (bool, error) {
-	changed := false
+func (v view) rescan() error {
 	for _, s := range v {
-		c, err := s.rescan()
-		if err != nil {
-			return false, err
+		if _, err := s.rescan(); err != nil {
+			return err
 		}
-		changed = changed || c
 	}
-	return changed, nil
+	return nil
 }
 
-// try calls find until it finds something; once more after packs came or went.
+// changes counts how often packs came or went.
+func (v view) changes() (n uint64) {
+	for _, s := range v {
+		n += s.changes.Load()
+	}
+	return n
+}
+
+// try calls find until it finds something, and again each time that packs came or went meanwhile, whoever noticed.
 func (v view) try(find func(s *source) (bool, error)) (bool, error) {
 	for n := 0; ; n++ {
+		before := v.changes()
 		for _, s := range v {
 			ok, err := find(s)
 			if errors.Is(err, pack.ErrClosed) {
@@ -179,12 +182,14 @@ func (v view) try(find func(s *source) (bool, error)) (bool, error) {
 				return ok, err
 			}
 		}
-		changed, err := v.rescan()
-		if err != nil || !changed || n >= 3 {
+		if err := v.rescan(); err != nil || v.changes() == before || n >= maxTries {
 			return false, err
 		}
 	}
 }
+
+// maxTries bounds how often a look-up starts again because packs came or went.
+const maxTries = 8
 
 func (v view) Has(h plumbing.Hash) (bool, error) {
 	return v.try(func(s *source) (bool, error) {
@@ -273,7 +278,7 @@ func (db *DB) Abbreviated(digits string, limit int) ([]plumbing.Hash, error) {
 	if _, ok := pack.PrefixFloor(digits); !ok || len(digits) < 4 {
 		return nil, fmt.Errorf("%q is no abbreviated object name", digits)
 	}
-	if _, err := db.rescan(); err != nil {
+	if err := db.rescan(); err != nil {
 		return nil, err
 	}
 	found := map[plumbing.Hash]bool{}
