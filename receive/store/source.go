@@ -24,7 +24,7 @@ type source struct {
 	packs atomic.Pointer[[]*pack.Pack]
 	// changes counts how often packs came or went.
 	changes atomic.Uint64
-	last  atomic.Pointer[pack.Pack] // where the last object was found
+	last    atomic.Pointer[pack.Pack] // where the last object was found
 
 	mu    sync.Mutex // of rescan
 	mtime time.Time
