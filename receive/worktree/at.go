@@ -234,8 +234,14 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 // writeFileAt puts a file in place: temporary name, write, rename. durable adds fsync of the file and of its folder.
 func writeFileAt(dir int, name string, data []byte, durable bool) (err error) {
 	tmp := tmpPrefix + name
-	_ = unix.Unlinkat(dir, tmp, 0)
-	fd, err := openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o644)
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
+	fd, err := openat(dir, tmp, flags, 0o644)
+	if errors.Is(err, fs.ErrExist) { // what a crash left
+		if err = ignore(unix.Unlinkat(dir, tmp, 0), unix.ENOENT); err != nil {
+			return &fs.PathError{Op: "unlink", Path: tmp, Err: err}
+		}
+		fd, err = openat(dir, tmp, flags, 0o644)
+	}
 	if err != nil {
 		return err
 	}
