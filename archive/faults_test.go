@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/archive"
+	"corpus-git/internal/draw"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/internal/vfs/vfstest"
@@ -52,7 +53,7 @@ func TestEveryCallMayFail(t *testing.T) {
 			base := newWorld(t)
 			o.setup(base)
 			first, step := o.stride(t)
-			rounds, shift := 1, rand.IntN(len(errnos()))
+			rounds, shift := 1, draw.Below(t, len(errnos()))
 			if crashKills() >= 100 { // each call fails in every way
 				rounds = len(errnos())
 			}
@@ -100,8 +101,7 @@ func TestThePowerMayFailAnywhere(t *testing.T) {
 			base := newWorld(t)
 			o.setup(base)
 			first, step := o.stride(t)
-			seed := rand.Uint64()
-			t.Logf("draws of %d", seed)
+			seed := draw.Seed(t)
 			for n := first - 1; ; n += step {
 				draws := []*rand.Rand{rand.New(rand.NewPCG(uint64(n), seed))}
 				if n%4 == 0 {

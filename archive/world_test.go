@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/archive"
+	"corpus-git/internal/draw"
 	"corpus-git/internal/vfs"
 	"corpus-git/internal/vfs/vfstest"
 	"corpus-git/layout"
@@ -191,7 +191,7 @@ func crashKills() int {
 	return n
 }
 
-// stride leaves out calls of the longest operations, others in each run; none where CORPUS_GIT_CRASH_KILLS is 100 or more, as
+// stride leaves out calls of the longest operations, which ones follows from the seed; none where CORPUS_GIT_CRASH_KILLS is 100 or more, as
 // for make crash.
 func (o operation) stride(t *testing.T) (first, step int) {
 	step = 1
@@ -202,7 +202,7 @@ func (o operation) stride(t *testing.T) (first, step int) {
 	case o.long:
 		step = 13
 	}
-	first = 1 + rand.IntN(step)
+	first = 1 + draw.Below(t, step)
 	if step > 1 {
 		t.Logf("every %d. call from the %d.", step, first)
 	}

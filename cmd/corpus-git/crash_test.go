@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/draw"
 )
 
 // action is something that changes what is live, and dies in the middle.
@@ -136,7 +138,7 @@ func (m *crashed) recovered(before moment, a action) (live bool) {
 type tally struct{ kills, boundaries, recoveries, calls, random, live, old atomic.Int64 }
 
 // TestCrash kills the server and looks at what is left: see check, leaks and recovered. CORPUS_GIT_CRASH_KILLS is how many
-// random kills there are (25), CORPUS_GIT_CRASH_SEED repeats a run's choices, CORPUS_GIT_CRASH_KEEP names a folder that gets
+// random kills there are (25), CORPUS_GIT_CRASH_SEED what its choices begin with, CORPUS_GIT_CRASH_KEEP names a folder that gets
 // the whole state after a failure.
 func TestCrash(t *testing.T) {
 	if testing.Short() {
@@ -158,7 +160,7 @@ func TestCrash(t *testing.T) {
 
 			})
 		}
-		// In a bounded run a share of the steps, drawn anew in each run.
+		// In a bounded run a share of the steps.
 		each, share := 1, uint32(12)
 		if long {
 			each, share = 3, 1
@@ -198,18 +200,12 @@ func TestCrash(t *testing.T) {
 
 // crashSettings are those of the environment: see TestCrash.
 func crashSettings(t *testing.T) (seed uint64, random int, long bool) {
-	seed, random = uint64(time.Now().UnixNano()), 25
-	if s := os.Getenv("CORPUS_GIT_CRASH_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-		seed = n
-	}
+	seed, random = draw.Seed(t), 25
 	if s := os.Getenv("CORPUS_GIT_CRASH_KILLS"); s != "" {
 		n, err := strconv.Atoi(s)
 		require.NoError(t, err)
 		random = n
 	}
-	t.Logf("CORPUS_GIT_CRASH_SEED=%d", seed)
 	return seed, random, random >= 100
 }
 

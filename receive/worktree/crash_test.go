@@ -13,11 +13,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/internal/draw"
 	"corpus-git/internal/trap"
 	"corpus-git/receive/store"
 )
@@ -163,13 +163,13 @@ func (x *trapped) eachOldOrNew(says string) {
 	}
 }
 
-// stride tells which calls have their turn: where CORPUS_GIT_CRASH_KILLS is 100 or more, each; otherwise one in n, others in
-// each run.
+// stride tells which calls have their turn: where CORPUS_GIT_CRASH_KILLS is 100 or more, each; otherwise one in n, which ones
+// follows from the seed.
 func stride(t *testing.T, n int) (first, step int) {
 	if kills, _ := strconv.Atoi(os.Getenv("CORPUS_GIT_CRASH_KILLS")); kills >= 100 {
 		return 1, 1
 	}
-	first = 1 + int(time.Now().UnixNano()%int64(n))
+	first = 1 + draw.Below(t, n)
 	t.Logf("every %d. call from the %d.; CORPUS_GIT_CRASH_KILLS=100 takes each", n, first)
 	return first, n
 }
@@ -185,38 +185,49 @@ func TestEveryCallMayFail(t *testing.T) {
 	t.Parallel()
 	x := newTrapped(t, t.TempDir())
 	first, step := stride(t, 23)
-	failed := 0
-	for n := first; ; n += step {
-		x.reset()
-		errno := faults()[n%len(faults())]
-		calls, at := 0, ""
-		out, err := x.run(func(c trap.Call) syscall.Errno {
-			if !strings.HasPrefix(c.Path, filepath.Dir(x.dir)) && !strings.HasPrefix(c.Path, x.src) {
-				return 0
-			}
-			calls++
-			lasting := (errno == syscall.ENOSPC && c.Name == "write") || (errno == syscall.EROFS && !strings.HasPrefix(c.Name, "read"))
-			if calls == n || (calls > n && at != "" && lasting && c.Args[2]&uint64(os.O_WRONLY|os.O_RDWR) != 0) {
-				at = c.String()
-				return errno
-			}
-			return 0
-		}, trap.WithReads)
-		if calls < n {
-			require.NoError(t, err, out)
-			break
-		}
-		says := fmt.Sprintf("call %d, %s: %v: %s", n, at, errno, out)
-		x.eachOldOrNew(says)
-		if err == nil {
-			x.holds(x.dir, x.two, says)
-			continue
-		}
-		failed++
-		require.Contains(t, out, errno.Error(), says)
-		x.complete(x.dir, x.two, says)
+	rounds := 1
+	if step == 1 { // each call fails in every way
+		rounds = len(faults())
 	}
-	require.Positive(t, failed)
+	for round := range rounds {
+		failed := 0
+		for n := first; x.failsAt(n, faults()[(n+round)%len(faults())], &failed); n += step {
+		}
+		require.Positive(t, failed)
+	}
+}
+
+// failsAt checks commit two out with one failing call. It tells whether there was such a call.
+func (x *trapped) failsAt(n int, errno syscall.Errno, failed *int) bool {
+	t := x.t
+	x.reset()
+	calls, at := 0, ""
+	out, err := x.run(func(c trap.Call) syscall.Errno {
+		if !strings.HasPrefix(c.Path, filepath.Dir(x.dir)) && !strings.HasPrefix(c.Path, x.src) {
+			return 0
+		}
+		calls++
+		lasting := (errno == syscall.ENOSPC && c.Name == "write") || (errno == syscall.EROFS && !strings.HasPrefix(c.Name, "read"))
+		if calls == n || (calls > n && at != "" && lasting && c.Args[2]&uint64(os.O_WRONLY|os.O_RDWR) != 0) {
+			at = c.String()
+			return errno
+		}
+		return 0
+	}, trap.WithReads)
+	if calls < n {
+		require.NoError(t, err, out)
+		return false
+	}
+	says := fmt.Sprintf("call %d, %s: %v: %s", n, at, errno, out)
+	x.eachOldOrNew(says)
+	if err == nil {
+		x.holds(x.dir, x.two, says)
+		return true
+	}
+	*failed++
+	require.Contains(t, out, errno.Error(), says)
+	x.complete(x.dir, x.two, says)
+	return true
 }
 
 // The process is killed at each call that changes something. No file is half written, and the next checkout, of either commit, completes.

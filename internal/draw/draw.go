@@ -1,0 +1,40 @@
+// Package draw tells the tests that choose at random what to begin with. It is imported by tests only.
+//
+// It owns one rule: what runs for every change chooses the same each time, so that a failure is the change's own; the long
+// runs (make crash) choose anew each time, and say how to choose so again.
+package draw
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Variable is the environment variable that holds the number to begin with.
+const Variable = "CORPUS_GIT_CRASH_SEED"
+
+// Seed is the number in CORPUS_GIT_CRASH_SEED, 1 without it, and it is logged. Something else than a number fails the test.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := uint64(1)
+	if s := os.Getenv(Variable); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", Variable, err)
+		}
+		seed = n
+	}
+	t.Logf("%s=%d", Variable, seed)
+	return seed
+}
+
+// Below is a number from 0 to n-1 that follows from the seed and the test's name.
+func Below(t testing.TB, n int) int {
+	t.Helper()
+	name := uint64(0)
+	for _, c := range t.Name() {
+		name = name*31 + uint64(c)
+	}
+	return rand.New(rand.NewPCG(Seed(t), name)).IntN(n) //nolint:gosec // chooses test cases
+}
