@@ -1,5 +1,6 @@
 // Package pktline frames the git protocol: pkt-lines in both directions and the
-// side-band-64k multiplexer on top of them.
+// side-band-64k multiplexer on top of them. Drain ends a conversation in which the
+// client was refused while it still sends.
 //
 // It owns the four hexadecimal digits and nothing above them: capabilities,
 // commands and packs are other packages' matter. Formats: gitprotocol-common(5)
@@ -10,7 +11,8 @@
 // and hands that buffer back (Raw) for the pack that follows the commands.
 //
 // Concurrency: a Reader and a Writer each serve one goroutine. A Mux serves any
-// number: every packet of every band goes out whole, behind one mutex.
+// number: every packet of every band goes out whole, behind one mutex. Drain may
+// leave one goroutine behind, which ends when its caller closes the stream.
 //
 // A crash leaves nothing behind.
 package pktline

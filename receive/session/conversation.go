@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -14,6 +13,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
+	"corpus-git/receive/pktline"
 	"corpus-git/receive/refs"
 	"corpus-git/receive/store"
 	"corpus-git/receive/worktree"
@@ -69,7 +69,8 @@ func (c *conversation) hold(ctx context.Context) int {
 		return 1
 	}
 	if c.unread {
-		c.drain(ctx)
+		l := c.Limits.WithDefaults()
+		pktline.Drain(ctx, c.body, l.Drain, l.DrainIdle)
 	}
 	if bad {
 		return 1 // a client without a report has nothing else to tell by
@@ -190,47 +191,11 @@ func (c *conversation) keepAtomic() {
 	}
 }
 
-// refuseAll explains. The pack that follows is not read, but by drain.
+// refuseAll explains. The pack that follows is not read, but drained.
 func (c *conversation) refuseAll() error {
 	c.explain()
 	c.unread = c.req.Pack()
 	return nil
-}
-
-// drain reads on, after the report went out, what a refused client still sends: many come to read the report only when all
-// of the pack is written. It ends with the stream, with a pause, or at the limit.
-func (c *conversation) drain(ctx context.Context) {
-	var n atomic.Int64
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// The caller ends the stream when it closes the session, and this with it.
-		_, _ = io.Copy(counter{&n}, io.LimitReader(c.body, c.Limits.WithDefaults().Drain))
-	}()
-	tick := time.NewTicker(c.Limits.WithDefaults().DrainIdle)
-	defer tick.Stop()
-	for last := int64(0); ; {
-		select {
-		case <-done:
-			return
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			now := n.Load()
-			if now == last {
-				return
-			}
-			last = now
-		}
-	}
-}
-
-// counter counts what is written to it, and drops it.
-type counter struct{ n *atomic.Int64 }
-
-func (c counter) Write(p []byte) (int, error) {
-	c.n.Add(int64(len(p)))
-	return len(p), nil
 }
 
 // maxExplained bounds the explanations of one push.

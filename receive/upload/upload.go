@@ -149,7 +149,7 @@ func (s *session) say(err error) error {
 	if !s.muxed {
 		_ = s.w.Errorf("%s", text)
 		if s.buf.Flush() == nil && !s.req.Stateless {
-			s.drain()
+			pktline.Drain(s.ctx, s.in, drainBytes, drainPause)
 		}
 	}
 	return err
@@ -160,42 +160,6 @@ const (
 	drainBytes = 16 << 20
 	drainPause = 2 * time.Second
 )
-
-// drain reads on, after an error went out, what the client still sends: one that is cut off while it writes dies of that, and shows no error.
-// It ends with the stream, as the clients that read the error end it, with a pause, or at the limit.
-func (s *session) drain() {
-	more := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		buf := make([]byte, 32<<10)
-		for left := drainBytes; left > 0; {
-			n, err := s.in.Read(buf)
-			if err != nil {
-				return
-			}
-			left -= n
-			select {
-			case more <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	pause := time.NewTimer(drainPause)
-	defer pause.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-s.ctx.Done():
-			return
-		case <-more:
-			pause.Reset(drainPause)
-		case <-pause.C:
-			return
-		}
-	}
-}
 
 // errGone marks errors of writing to the client.
 var errGone = errors.New("cannot write")
