@@ -67,7 +67,7 @@ func (v *survey) counts() Counts {
 }
 
 func (db *DB) survey() (*survey, error) {
-	if _, err := db.main.rescan(); err != nil {
+	if err := db.main.rescan(); err != nil {
 		return nil, err
 	}
 	v := &survey{}

@@ -61,8 +61,7 @@ func (db *DB) Quarantine(id string) (*Quarantine, error) {
 	if _, err := os.Stat(q.dir); err != nil {
 		return nil, err
 	}
-	_, err = q.src.rescan()
-	return q, err
+	return q, q.src.rescan()
 }
 
 func (db *DB) quarantine(id string) (*Quarantine, error) {
@@ -148,7 +147,7 @@ func (q *Quarantine) Ingest(ctx context.Context, r *bufio.Reader, o IngestOption
 		return nil, err
 	}
 	in.Result = res
-	if _, err := q.src.rescan(); err != nil {
+	if err := q.src.rescan(); err != nil {
 		return nil, err
 	}
 	if err := q.checkModules(in.links); err != nil {
@@ -255,7 +254,7 @@ func (q *Quarantine) Migrate() error {
 			return err
 		}
 	}
-	if _, err := q.db.main.rescan(); err != nil {
+	if err := q.db.main.rescan(); err != nil {
 		return err
 	}
 	q.ended = true

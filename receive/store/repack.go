@@ -297,7 +297,7 @@ func (db *DB) drop(from []storedPack, v *survey, gone *dead, written string) err
 			return err
 		}
 	}
-	if _, err := db.main.rescan(); err != nil {
+	if err := db.main.rescan(); err != nil {
 		return err
 	}
 	for _, l := range v.loose {

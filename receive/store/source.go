@@ -37,32 +37,29 @@ const settled = 2 * time.Second
 func newSource(dir string, cache *pack.Cache) (*source, error) {
 	s := &source{dir: dir, cache: cache}
 	s.packs.Store(&[]*pack.Pack{})
-	_, err := s.rescan()
-	return s, err
+	return s, s.rescan()
 }
 
-// rescan opens packs that came and closes packs that went. changed tells whether a search that failed is worth repeating.
-func (s *source) rescan() (changed bool, err error) {
+// rescan opens packs that came and closes packs that went.
+func (s *source) rescan() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	dir := filepath.Join(s.dir, "pack")
 	st, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if changed = s.replace(nil); changed {
-			s.changes.Add(1)
-		}
-		return changed, nil
+		s.replace(nil)
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	if st.ModTime().Equal(s.mtime) && s.seen.Sub(s.mtime) > settled {
-		return false, nil
+		return nil
 	}
 	now := time.Now()
 	list, err := os.ReadDir(dir)
 	if err != nil {
-		return false, err
+		return err
 	}
 	have := map[string]*pack.Pack{}
 	for _, p := range *s.packs.Load() {
@@ -89,9 +86,8 @@ func (s *source) rescan() (changed bool, err error) {
 				if errors.Is(err, fs.ErrNotExist) {
 					continue
 				}
-				return false, err
+				return err
 			}
-			changed = true
 		}
 		next = append(next, dated{p, st.ModTime()})
 	}
@@ -102,25 +98,24 @@ func (s *source) rescan() (changed bool, err error) {
 		packs[i] = d.p
 	}
 	s.mtime, s.seen = st.ModTime(), now
-	if s.replace(packs) {
-		changed = true
-	}
-	if changed {
-		s.changes.Add(1)
-	}
-	return changed, nil
+	s.replace(packs)
+	return nil
 }
 
-// replace puts packs in force and closes those that are gone. It tells whether any is gone.
-func (s *source) replace(packs []*pack.Pack) (gone bool) {
+// replace puts packs in force, closes those that are gone, and counts the change, if it is one.
+func (s *source) replace(packs []*pack.Pack) {
 	old := *s.packs.Swap(&packs)
+	kept := 0
 	for _, p := range old {
-		if !slices.Contains(packs, p) {
-			gone = true
+		if slices.Contains(packs, p) {
+			kept++
+		} else {
 			_ = p.Close()
 		}
 	}
-	return gone
+	if kept < len(old) || kept < len(packs) {
+		s.changes.Add(1)
+	}
 }
 
 func (s *source) close() { s.replace(nil) }

@@ -146,15 +146,13 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Rescan looks for packs that came or went. Look-ups that find nothing do it by themselves.
-func (db *DB) Rescan() error { return db.rescan() }
-
 // view is an ordered list of sources.
 type view []*source
 
-func (v view) rescan() error {
+// Rescan looks for packs that came or went. Look-ups that find nothing do it by themselves.
+func (v view) Rescan() error {
 	for _, s := range v {
-		if _, err := s.rescan(); err != nil {
+		if err := s.rescan(); err != nil {
 			return err
 		}
 	}
@@ -182,7 +180,7 @@ func (v view) try(find func(s *source) (bool, error)) (bool, error) {
 				return ok, err
 			}
 		}
-		if err := v.rescan(); err != nil || v.changes() == before || n >= maxTries {
+		if err := v.Rescan(); err != nil || v.changes() == before || n >= maxTries {
 			return false, err
 		}
 	}
@@ -278,7 +276,7 @@ func (db *DB) Abbreviated(digits string, limit int) ([]plumbing.Hash, error) {
 	if _, ok := pack.PrefixFloor(digits); !ok || len(digits) < 4 {
 		return nil, fmt.Errorf("%q is no abbreviated object name", digits)
 	}
-	if err := db.rescan(); err != nil {
+	if err := db.Rescan(); err != nil {
 		return nil, err
 	}
 	found := map[plumbing.Hash]bool{}
