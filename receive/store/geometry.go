@@ -26,6 +26,17 @@ type Counts struct {
 	Left int
 }
 
+// Add adds what another repository has.
+func (c *Counts) Add(o Counts) {
+	c.Packs += o.Packs
+	c.Kept += o.Kept
+	c.PackBytes += o.PackBytes
+	c.Objects += o.Objects
+	c.Loose += o.Loose
+	c.LooseBytes += o.LooseBytes
+	c.Left += o.Left
+}
+
 // storedPack is a pack of the repository's own, as maintenance sees it.
 type storedPack struct {
 	*pack.Pack

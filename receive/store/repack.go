@@ -62,6 +62,18 @@ type Maintained struct {
 // Changed tells whether anything was done, or would be.
 func (m Maintained) Changed() bool { return m.Consolidated+m.Packed+m.Pruned+m.Left > 0 }
 
+// Add adds what was done to another repository.
+func (m *Maintained) Add(o Maintained) {
+	m.Before.Add(o.Before)
+	m.After.Add(o.After)
+	m.Consolidated += o.Consolidated
+	m.Packed += o.Packed
+	m.Written += o.Written
+	m.Pruned += o.Pruned
+	m.Young += o.Young
+	m.Left += o.Left
+}
+
 // Maintain consolidates packs and loose objects and removes what is no longer needed. The new pack is on the disk, read back
 // and each object's name computed again, before anything old goes; an error or a crash before that leaves all as it was, and
 // one after it leaves copies, which the next call removes. Readers go on meanwhile: they find an object whose pack went in the

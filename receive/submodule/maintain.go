@@ -56,10 +56,13 @@ func Maintain(ctx context.Context, dir string, o Upkeep) (m Maintained, err erro
 	if err != nil {
 		return m, err
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	u := &upkeep{Upkeep: o, ctx: ctx, dir: dir}
 	for _, d := range dirs {
 		one, err := u.one(d)
-		m.add(one)
+		m.Add(one)
 		if err != nil {
 			return m, fmt.Errorf("%s: %w", filepath.Base(d), err)
 		}
@@ -67,22 +70,9 @@ func Maintain(ctx context.Context, dir string, o Upkeep) (m Maintained, err erro
 	return m, nil
 }
 
-func (m *Maintained) add(o Maintained) {
-	for _, x := range []struct{ to, of *store.Counts }{{&m.Before, &o.Before}, {&m.After, &o.After}} {
-		x.to.Packs += x.of.Packs
-		x.to.Kept += x.of.Kept
-		x.to.PackBytes += x.of.PackBytes
-		x.to.Objects += x.of.Objects
-		x.to.Loose += x.of.Loose
-		x.to.LooseBytes += x.of.LooseBytes
-		x.to.Left += x.of.Left
-	}
-	m.Consolidated += o.Consolidated
-	m.Packed += o.Packed
-	m.Written += o.Written
-	m.Pruned += o.Pruned
-	m.Young += o.Young
-	m.Left += o.Left
+// Add adds what was done to other repositories.
+func (m *Maintained) Add(o Maintained) {
+	m.Maintained.Add(o.Maintained)
 	m.Repositories += o.Repositories
 	m.Expired += o.Expired
 	m.Searched += o.Searched
@@ -167,13 +157,9 @@ func (u *upkeep) expire(g *repository) (gone []plumbing.Hash, err error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now
-	if u.Now != nil {
-		now = u.Now
-	}
 	old := func(h plumbing.Hash) (bool, error) {
 		st, err := os.Lstat(filepath.Join(g.dir, commitRefs+h.String()))
-		return err == nil && now().Sub(st.ModTime()) >= u.Grace, err
+		return err == nil && u.Now().Sub(st.ModTime()) >= u.Grace, err
 	}
 	for _, h := range list {
 		if u.needs.seen[h] {
