@@ -92,16 +92,11 @@ func permTrees(env *Env, look permAccounts) ([]permTree, error) {
 	uid, gid, root := -1, -1, -1
 	owns := env.ownsFiles()
 	if owns {
-		user, group := env.Prepared.Cfg.User(), env.Prepared.Cfg.Group()
-		u, err := env.Host.Users.User(user)
+		o, err := env.owner()
 		if err != nil {
-			return nil, fault.New(fault.Failed, NameFixperms, "user %s: %w", user, err).WithHint("the sync procedure makes the user; run it, or correct `user` in the pillar")
+			return nil, err
 		}
-		g, err := env.Host.Users.Group(group)
-		if err != nil {
-			return nil, fault.New(fault.Failed, NameFixperms, "group %s: %w", group, err).WithHint("the sync procedure makes the group; run it, or correct `group` in the pillar")
-		}
-		uid, gid, root = u.UID, g.GID, 0
+		uid, gid, root = o.UID, o.GID, 0
 	}
 	pillar := permRule{uid: root, gid: gid, groupFromOwner: owns, umask: 0o007}
 	if !owns {
@@ -123,6 +118,20 @@ func permTrees(env *Env, look permAccounts) ([]permTree, error) {
 		}
 	}
 	return trees, nil
+}
+
+// owner is the user and the group that the project's files belong to. They must be there.
+func (e *Env) owner() (o project.Owner, err error) {
+	user, group := e.Prepared.Cfg.User(), e.Prepared.Cfg.Group()
+	u, err := e.Host.Users.User(user)
+	if err != nil {
+		return o, fault.New(fault.Failed, NameFixperms, "user %s: %w", user, err).WithHint("the sync procedure makes the user; run it, or correct `user` in the pillar")
+	}
+	g, err := e.Host.Users.Group(group)
+	if err != nil {
+		return o, fault.New(fault.Failed, NameFixperms, "group %s: %w", group, err).WithHint("the sync procedure makes the group; run it, or correct `group` in the pillar")
+	}
+	return project.Owner{UID: u.UID, GID: g.GID}, nil
 }
 
 // walk applies the rules of a tree, or, dry, only tells what differs. A tree that is not there is right.

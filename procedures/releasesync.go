@@ -89,15 +89,11 @@ func (e *Env) treeOwner() *project.Owner {
 	if !e.ownsFiles() {
 		return nil
 	}
-	u, err := e.Host.Users.User(e.Prepared.Cfg.User())
+	o, err := e.owner()
 	if err != nil {
 		return nil
 	}
-	g, err := e.Host.Users.Group(e.Prepared.Cfg.Group())
-	if err != nil {
-		return nil
-	}
-	return &project.Owner{UID: u.UID, GID: g.GID}
+	return &o
 }
 
 // seenFor is how long what the archive's walk saw stands for the tree: see ADR 13. A copy that took longer makes looking again cheap beside it.
