@@ -67,7 +67,7 @@ const aloneWait = 5 * time.Second
 func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo project.Repo, o Maintenance) (m Maintained, err error) {
 	now := r.now()
 	err = r.with(ctx, name, repo, func(g *repository) error {
-		what := store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause}
+		what := o.repack()
 		mark := markOf(g.dir)
 		due, err := searchDue(mark, now, o)
 		if err != nil {
@@ -120,13 +120,17 @@ func (o Maintenance) idle(ctx context.Context, f func() error) func() error {
 	}
 }
 
+// repack is what every repository gets, that of a submodule too; it prunes nothing.
+func (o Maintenance) repack() store.Repack {
+	return store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause}
+}
+
 // maintainSubmodules does to the repositories of a repository's submodules what Maintain does. Who uses one of them uses g too.
 func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, o Maintenance, now time.Time) (submodule.Maintained, error) {
 	dir, _ := r.modulesDir(g.key.name, g.key.repo)
 	walked := map[plumbing.Hash]bool{}
 	m, err := submodule.Maintain(ctx, dir, submodule.Upkeep{
-		Repack: store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause},
-		Grace:  o.Grace, Now: r.Now,
+		Repack: o.repack(), Grace: o.Grace, Now: r.Now,
 		Search: func(dir string, done bool) (bool, error) {
 			if done {
 				return true, touch(markOf(dir), now)
