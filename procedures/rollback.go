@@ -24,9 +24,9 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.PreRollback, describe); err != nil {
 		env.Note("%v; the rollback goes on", err)
 	}
-	got, err := env.Archives(env.Deployment.Project).Rollback(ctx, string(env.Deployment.ID))
+	got, err := rollBack(ctx, env)
 	if err != nil {
-		return fault.New(fault.Internal, NameRollback, "%w", err)
+		return err
 	}
 	lines := proofLines(got.Proof)
 	if err := env.runHooks(ctx, hooks.Rollback, describe); err != nil {
@@ -42,6 +42,24 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	}
 	env.Summarize(lines, "%s", text)
 	return nil
+}
+
+// rollbackTries is how often a rollback that fails is begun. Each goes on where the one before came to.
+const rollbackTries = 3
+
+// rollBack brings the archived tree back. What fails is tried again at once: a tree that is half of each serves nobody.
+func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
+	store := env.Archives(env.Deployment.Project)
+	for try := 1; ; try++ {
+		got, err := store.Rollback(ctx, string(env.Deployment.ID))
+		if err == nil {
+			return got, nil
+		}
+		if try == rollbackTries {
+			return got, withDiskHint(fault.New(fault.Internal, NameRollback, "%w", err))
+		}
+		env.Note("rollback: %v; trying again", err)
+	}
 }
 
 func proofText(p archive.Proof) string {

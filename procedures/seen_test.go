@@ -29,6 +29,26 @@ func (a *asked) Checkout(_ context.Context, _ project.Name, _ project.Repo, req 
 	return project.CheckoutStats{}, nil
 }
 
+// archiveEnv is the environment of procedures of a project that archives; its archives use f.
+func archiveEnv(t *testing.T, f vfs.FS, clock func() time.Time) *procedures.Env {
+	t.Helper()
+	root := layout.Root(t.TempDir())
+	paths, state := root.Project("app"), root.DefaultState()
+	cfg, err := project.BuildCfg(t.Context(), project.CfgInputs{Name: "app", Layout: paths, Retention: project.DefaultRetention()})
+	require.NoError(t, err)
+	store := archive.New(paths, archive.Config{FS: f, Reserve: archive.Reserve{Percent: -1}, Now: clock})
+	t.Cleanup(func() { _ = store.Wait() })
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	return &procedures.Env{
+		Tools: &procedures.Tools{
+			Root: root, State: state, Archives: func(project.Name) *archive.Store { return store }, FS: vfs.OS{}, Now: clock,
+			Hooks: &hooks.Runner{Exec: execx.OS{}, State: state, Environ: []string{"PATH=/usr/bin:/bin"}},
+		},
+		Paths: paths, Prepared: &procedures.Prepared{Cfg: cfg}, Report: &heard{},
+		Deployment: project.Deployment{ID: project.NewID(), Project: "app", At: clock(), Code: commit, Pillar: commit},
+	}
+}
+
 // What the archive's walk saw is handed to the checkouts, unless something ran since that may have changed it, or it is too old.
 func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -44,30 +64,18 @@ func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 		"the clock went back":       {later: -time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := layout.Root(t.TempDir())
-			paths, state := root.Project("app"), root.DefaultState()
+			now := time.Now()
+			repos := &asked{}
+			env := archiveEnv(t, vfs.OS{}, func() time.Time { return now })
+			env.Repos = repos
+			paths := env.Paths
 			require.NoError(t, os.MkdirAll(filepath.Join(paths.Live(), "dir"), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(paths.Live(), "dir/file"), []byte("text"), 0o640))
 			require.NoError(t, os.Symlink("file", filepath.Join(paths.Live(), "dir/link")))
 			require.NoError(t, os.WriteFile(filepath.Join(paths.Live(), "dir-b"), nil, 0o600))
 			if c.point != "" {
-				require.NoError(t, os.MkdirAll(state.Hooks(c.point), 0o755))
-				require.NoError(t, os.WriteFile(filepath.Join(state.Hooks(c.point), "hook"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
-			}
-			cfg, err := project.BuildCfg(t.Context(), project.CfgInputs{Name: "app", Layout: paths, Retention: project.DefaultRetention()})
-			require.NoError(t, err)
-			now := time.Now()
-			clock := func() time.Time { return now }
-			store := archive.New(paths, archive.Config{Reserve: archive.Reserve{Percent: -1}, Now: clock})
-			t.Cleanup(func() { _ = store.Wait() })
-			repos := &asked{}
-			env := &procedures.Env{
-				Tools: &procedures.Tools{
-					Root: root, State: state, Repos: repos, Archives: func(project.Name) *archive.Store { return store }, FS: vfs.OS{}, Now: clock,
-					Hooks: &hooks.Runner{Exec: execx.OS{}, State: state, Environ: []string{"PATH=/usr/bin:/bin"}},
-				},
-				Paths: paths, Prepared: &procedures.Prepared{Cfg: cfg}, Report: &heard{},
-				Deployment: project.Deployment{ID: project.NewID(), Project: "app", At: now, Code: "0123456789abcdef0123456789abcdef01234567", Pillar: "0123456789abcdef0123456789abcdef01234567"},
+				require.NoError(t, os.MkdirAll(env.State.Hooks(c.point), 0o755))
+				require.NoError(t, os.WriteFile(filepath.Join(env.State.Hooks(c.point), "hook"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
 			}
 			require.NoError(t, procedures.Archive{}.Run(t.Context(), env))
 			require.NoError(t, procedures.PreDeploy().Run(t.Context(), env))
