@@ -22,23 +22,29 @@ const (
 )
 
 // livePins are those of what is live when a deployment begins.
-func livePins(d project.Deployment) (out []RefChange) {
-	if d.LiveCode != "" {
-		out = append(out, RefChange{Repo: project.Code, Change: project.Change{Ref: archivePins + string(d.ID), New: d.LiveCode}})
-	}
-	if d.LivePillar != "" {
-		out = append(out, RefChange{Repo: project.PillarRepo, Change: project.Change{Ref: archivePins + string(d.ID), New: d.LivePillar}})
-	}
-	return out
+func livePins(d project.Deployment) []RefChange {
+	return pins(archivePins+string(d.ID), d.LiveCode, d.LivePillar)
 }
 
 // newPins are those of what a deployment brings.
-func newPins(d project.Deployment) (out []RefChange) {
-	if d.Code != "" && d.Code != d.LiveCode {
-		out = append(out, RefChange{Repo: project.Code, Change: project.Change{Ref: deploymentPins + string(d.ID), New: d.Code}})
+func newPins(d project.Deployment) []RefChange {
+	code, pillar := d.Code, d.Pillar
+	if code == d.LiveCode {
+		code = ""
 	}
-	if d.Pillar != "" && d.Pillar != d.LivePillar {
-		out = append(out, RefChange{Repo: project.PillarRepo, Change: project.Change{Ref: deploymentPins + string(d.ID), New: d.Pillar}})
+	if pillar == d.LivePillar {
+		pillar = ""
+	}
+	return pins(deploymentPins+string(d.ID), code, pillar)
+}
+
+// pins make a ref in each repository of which a commit is given.
+func pins(ref string, code, pillar project.Commit) (out []RefChange) {
+	if code != "" {
+		out = append(out, RefChange{Repo: project.Code, Change: project.Change{Ref: ref, New: code}})
+	}
+	if pillar != "" {
+		out = append(out, RefChange{Repo: project.PillarRepo, Change: project.Change{Ref: ref, New: pillar}})
 	}
 	return out
 }
