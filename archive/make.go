@@ -51,7 +51,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		return Archive{}, explain(op, err)
 	}
 	m := &making{s: s, tmp: tmp, begun: begun, req: req}
-	rec, seen, err := m.build(ctx)
+	err := m.build(ctx)
 	if err == nil {
 		err = s.absorb(final, tmp)
 	}
@@ -70,9 +70,11 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		}
 		return Archive{}, explain(op, err)
 	}
-	a, err := s.look(Archive{Record: rec, Path: final, Look: seen})
+	made := Archive{Record: m.rec, Path: final, Look: m.seen}
+	a, err := s.look(made)
 	if err != nil {
-		a = Archive{Record: rec, Path: final, Look: seen, Own: rec.Sizes.Disk, Whole: true} // it is durable: only looking failed
+		a = made // it is durable: only looking failed
+		a.Own, a.Whole = m.rec.Sizes.Disk, true
 	}
 	return a, nil
 }
@@ -127,13 +129,17 @@ type making struct {
 	tmp   string
 	begun time.Time
 	req   MakeRequest
+	// What build has made: the record, and what it saw of the live trees.
+	rec  Record
+	seen *Look
 }
 
-func (m *making) build(ctx context.Context) (rec Record, seen *Look, err error) {
+// build makes the archive at tmp, durable but for its name.
+func (m *making) build(ctx context.Context) error {
 	s := m.s
 	src, err := s.fs.OpenDir(s.project.Dir())
 	if err != nil {
-		return rec, nil, err
+		return err
 	}
 	defer func() { _ = src.Close() }()
 	var ref *reference
@@ -144,12 +150,12 @@ func (m *making) build(ctx context.Context) (rec Record, seen *Look, err error) 
 	t, err := scan(ctx, src, trees(), s.cfg.Workers)
 	loading.Wait()
 	if err != nil {
-		return rec, nil, err
+		return err
 	}
 	groupLinks(t.entries)
 	p := plan(t.entries, ref, spare, m.begun)
 	if err := s.checkRoom(p, m.req.Later); err != nil {
-		return rec, nil, err
+		return err
 	}
 	if spare != nil {
 		err = s.fs.Rename(s.sparePath(), m.tmp)
@@ -157,11 +163,11 @@ func (m *making) build(ctx context.Context) (rec Record, seen *Look, err error) 
 		err = s.fs.Mkdir(m.tmp, 0o700)
 	}
 	if err != nil {
-		return rec, nil, err
+		return err
 	}
 	dst, err := s.fs.OpenDir(m.tmp)
 	if err != nil {
-		return rec, nil, err
+		return err
 	}
 	defer func() { _ = dst.Close() }()
 	b := &builder{
@@ -171,18 +177,18 @@ func (m *making) build(ctx context.Context) (rec Record, seen *Look, err error) 
 	}
 	b.notes.Vanished = t.vanished
 	if err := b.run(ctx); err != nil {
-		return rec, nil, readable(err)
+		return readable(err)
 	}
 	if err := refreshRoots(dst, b.entries); err != nil {
-		return rec, nil, err
+		return err
 	}
 	man := &Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.entries}
 	markRacy(man.Entries, m.begun)
 	all, err := s.List()
 	if err != nil {
-		return rec, nil, err
+		return err
 	}
-	rec = Record{Schema: Schema, Seq: 1, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
+	rec := Record{Schema: Schema, Seq: 1, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
 	if len(all) > 0 {
 		rec.Seq = all[0].Seq + 1
 	}
@@ -194,12 +200,13 @@ func (m *making) build(ctx context.Context) (rec Record, seen *Look, err error) 
 	rec.Made = Made{Copied: p.copies, CopiedBytes: p.bytes, Kept: p.kept, Changed: p.changed, Notes: b.notes, Took: s.cfg.Now().Sub(m.begun)}
 	// One syncfs makes the tree, the manifest and the record durable together, before the rename that publishes them.
 	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
-		return rec, nil, err
+		return err
 	}
 	if err := s.write(m.tmp, rec); err != nil {
-		return rec, nil, err
+		return err
 	}
-	return rec, &Look{Begun: m.begun, entries: man.Entries}, dst.SyncFS(".")
+	m.rec, m.seen = rec, &Look{Begun: m.begun, entries: man.Entries}
+	return dst.SyncFS(".")
 }
 
 // refreshRoots notes the identity of the trees' roots, which moving the spare tree has changed.
