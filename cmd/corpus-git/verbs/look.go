@@ -88,18 +88,12 @@ func reportCommand(s *session) *cobra.Command {
 				}
 				names = append(names, name)
 			} else {
-				all, err := s.b.Projects.List(s.ctx)
+				all, err := s.readable()
 				if err != nil {
 					return err
 				}
 				for _, p := range all {
-					ok, err := s.b.Access.Can(s.ctx, s.who.Identity, p.Name, project.Read)
-					if err != nil {
-						return err
-					}
-					if ok {
-						names = append(names, p.Name)
-					}
+					names = append(names, p.Name)
 				}
 			}
 			doc := status.Reports{Version: status.Version, Reports: []status.Report{}}

@@ -71,14 +71,23 @@ func (s *session) admin(verb, object string) error {
 }
 
 // mine lists the projects that the caller may know of.
-func (s *session) mine() ([]registry.Project, error) {
+func (s *session) mine() ([]registry.Project, error) { return s.those(s.someRight) }
+
+// readable lists the projects that the caller may read.
+func (s *session) readable() ([]registry.Project, error) {
+	return s.those(func(name project.Name) (bool, error) {
+		return s.b.Access.Can(s.ctx, s.who.Identity, name, project.Read)
+	})
+}
+
+func (s *session) those(may func(project.Name) (bool, error)) ([]registry.Project, error) {
 	all, err := s.b.Projects.List(s.ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := all[:0:0]
 	for _, p := range all {
-		ok, err := s.someRight(p.Name)
+		ok, err := may(p.Name)
 		if err != nil {
 			return nil, err
 		}
