@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -39,7 +38,6 @@ import (
 	"corpus-git/sls"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
-	"corpus-git/sls/saltproc"
 )
 
 // core is every room but the doors (SSH, HTTP, socket): what a server and a command without one both need.
@@ -136,7 +134,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	commander := execx.OS{Book: c.state.Processes()}
 	machine := host.New(commander)
 	machine.Environ = o.env
-	c.runner = &runner{c: c}
+	c.runner = newRunner(c)
 	c.tools = &procedures.Tools{
 		Root: c.root, State: c.state, Repos: c.repos, Archives: c.archive, Steps: c.runner, Scripts: sls.Script{}, Host: machine,
 		Hooks: &hooks.Runner{Exec: commander, State: c.state, Environ: o.env}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
@@ -372,126 +370,4 @@ func (c *core) emptyTrash(ctx context.Context) {
 
 func (c *core) status() *status.Source {
 	return &status.Source{Root: c.root, Projects: c.registry, Runs: c.pipeline, Branches: c.repos, Archives: archives{c}, Remotes: c.remotes}
-}
-
-// runner is what the configuration says runs SLS files, now; a reload may change it.
-type runner struct{ c *core }
-
-var _ sls.Runner = (*runner)(nil)
-
-func (r *runner) pick(in *sls.Input) (sls.Runner, error) {
-	cfg := r.c.cfg.Load()
-	choice := cfg.Runner
-	if in.Cfg != nil {
-		// The project has the last word.
-		if v, ok := in.Cfg.GetStr("runner"); ok {
-			if text, ok := v.(string); ok && text != "" {
-				choice = text
-			}
-		}
-	}
-	builtin := &sls.Builtin{Backups: filepath.Join(r.c.state.Path(), "backups")}
-	if choice == "builtin" {
-		return builtin, nil
-	}
-	bin := saltCall(cfg.SaltCall, r.c.env)
-	if bin == "" {
-		if choice == "salt-call" {
-			return nil, errNoSalt(cfg.SaltCall)
-		}
-		return &sls.Auto{Builtin: builtin}, nil
-	}
-	salt := saltproc.Program{Bin: bin, NewDir: func() string { return r.c.state.SaltConfig("x", string(project.NewID())) }}
-	if choice == "salt-call" {
-		return salt, nil
-	}
-	return &sls.Auto{Builtin: builtin, Salt: salt}, nil
-}
-
-// Name implements sls.Runner.
-func (r *runner) Name() string { return r.c.cfg.Load().Runner }
-
-// Check implements sls.Runner.
-func (r *runner) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
-	p, err := r.pick(in)
-	if err != nil {
-		return nil, err
-	}
-	return p.Check(ctx, in)
-}
-
-// Apply implements sls.Runner.
-func (r *runner) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
-	p, err := r.pick(in)
-	if err != nil {
-		return nil, err
-	}
-	return p.Apply(ctx, in, sink)
-}
-
-// Open implements sls.Opener: one deployment keeps the runner that its first step got, and one Salt process.
-func (r *runner) Open() (sls.Runner, func() error) {
-	o := &opened{runner: r, end: func() error { return nil }}
-	return o, func() error { return o.end() }
-}
-
-// opened is the runner of one deployment.
-type opened struct {
-	*runner
-	once   sync.Once
-	picked sls.Runner
-	err    error
-	end    func() error
-}
-
-func (o *opened) get(in *sls.Input) (sls.Runner, error) {
-	o.once.Do(func() {
-		o.picked, o.err = o.pick(in)
-		switch p := o.picked.(type) {
-		case *sls.Auto:
-			if p.Salt != nil {
-				p.Salt, o.end = sls.Open(p.Salt)
-			}
-			o.picked = &sls.Decided{Auto: p}
-		case sls.Opener:
-			o.picked, o.end = p.Open()
-		}
-	})
-	return o.picked, o.err
-}
-
-// Check implements sls.Runner.
-func (o *opened) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
-	p, err := o.get(in)
-	if err != nil {
-		return nil, err
-	}
-	return p.Check(ctx, in)
-}
-
-// Apply implements sls.Runner.
-func (o *opened) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
-	p, err := o.get(in)
-	if err != nil {
-		return nil, err
-	}
-	return p.Apply(ctx, in, sink)
-}
-
-// sweep removes the configuration folders of salt-call that a crash left.
-func (r *runner) sweep() {
-	if err := os.RemoveAll(filepath.Dir(r.c.state.SaltConfig("x", "y"))); err != nil {
-		r.c.log.Warn().Err(err).Msg("remove left-over folders of salt-call")
-	}
-}
-
-// saltCall finds the program, "" where it is not installed.
-func saltCall(name string, env []string) string {
-	if strings.Contains(name, "/") {
-		if _, err := exec.LookPath(name); err != nil {
-			return ""
-		}
-		return name
-	}
-	return sls.FindSaltCall(env)
 }
