@@ -36,10 +36,7 @@ func benchLoad(l *lab) error {
 			return fmt.Errorf("CORPUS_GIT_BENCH_LOAD is %q and should be like 100x20", v)
 		}
 	}
-	if err := l.build(); err != nil {
-		return err
-	}
-	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", l.path("key")); err != nil {
+	if err := l.buildWithKey(); err != nil {
 		return err
 	}
 	works, err := l.loadWorks(size)
@@ -316,10 +313,7 @@ const (
 
 // benchProjects compares a server of ten thousand projects with one of ten: how long it takes to start, and one push.
 func benchProjects(l *lab) error {
-	if err := l.build(); err != nil {
-		return err
-	}
-	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", l.path("key")); err != nil {
+	if err := l.buildWithKey(); err != nil {
 		return err
 	}
 	works, err := l.loadWorks(loadSize{1, 2*manyPushes + 4})
@@ -408,10 +402,7 @@ const idleConnections = 1000
 
 // benchIdle holds a thousand connections open that never log in, and pushes meanwhile: memory, and the time of a push.
 func benchIdle(l *lab) error {
-	if err := l.build(); err != nil {
-		return err
-	}
-	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", l.path("key")); err != nil {
+	if err := l.buildWithKey(); err != nil {
 		return err
 	}
 	works, err := l.loadWorks(loadSize{1, 60})

@@ -78,6 +78,14 @@ func (l *lab) build() error {
 	return nil
 }
 
+// buildWithKey makes the program and the key to push with.
+func (l *lab) buildWithKey() error {
+	if err := l.build(); err != nil {
+		return err
+	}
+	return l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", l.path("key"))
+}
+
 func cpu() string {
 	data, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

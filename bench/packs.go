@@ -20,10 +20,7 @@ const packsRounds = 7
 // maintenance: corpus-git keeps a pack of each push and consolidates them (corpus-git gc, as the server does by itself); git receive-pack
 // makes loose objects of small pushes, and git gc packs them. The history before is put there without a deployment.
 func benchPacks(l *lab) error {
-	if err := l.build(); err != nil {
-		return err
-	}
-	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", l.path("key")); err != nil {
+	if err := l.buildWithKey(); err != nil {
 		return err
 	}
 	type state struct {

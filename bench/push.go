@@ -35,10 +35,7 @@ func benchPush(l *lab) error {
 			return fmt.Errorf("%w: install git, openssh-client, openssh-server and rsync", err)
 		}
 	}
-	if err := l.build(); err != nil {
-		return err
-	}
-	if err := l.sh(l.dir, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", l.path("key")); err != nil {
+	if err := l.buildWithKey(); err != nil {
 		return err
 	}
 	work := l.path("work")
