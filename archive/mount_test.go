@@ -16,6 +16,7 @@ import (
 
 	"corpus-git/archive"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/trap"
 	"corpus-git/internal/vfs"
 )
 
@@ -172,20 +173,6 @@ func mountImage(t *testing.T, dir string, megabytes int64, name string, args ...
 	t.Cleanup(func() { require.NoError(t, exec.Command("umount", dir).Run()) })
 }
 
-// fill leaves no byte free.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.Create(path)
-	require.NoError(t, err)
-	for size := 1 << 20; size > 0; {
-		if _, err := f.Write(make([]byte, size)); err != nil {
-			require.ErrorIs(t, err, syscall.ENOSPC)
-			size /= 2
-		}
-	}
-	_ = f.Close()
-}
-
 // A deployment that fills the disk to the last byte is rolled back all the same, exactly, and again once there is room.
 func TestRollbackOnAFullDisk(t *testing.T) {
 	for name, mounted := range map[string]func(*testing.T, string){
@@ -210,7 +197,7 @@ func TestRollbackOnAFullDisk(t *testing.T) {
 				before := snapshot(t, s.p.Live())
 				s.write("a/b", "after")
 				s.write("new", "x")
-				fill(t, s.live("core"))
+				require.NoError(t, trap.Fill(s.live("core"), 0))
 				res, err := s.s.Rollback(context.Background(), a.ID)
 				requireSame(t, before, snapshot(t, s.p.Live()))
 				if err != nil { // not a byte for the record: it says so
@@ -242,7 +229,7 @@ func TestArchiveOnAFullExt4(t *testing.T) {
 	}
 	require.NoError(t, os.Mkdir(s.p.Archives(), 0o700))
 	before := snapshot(t, s.p.Live())
-	fill(t, filepath.Join(s.p.Dir(), "filler"))
+	require.NoError(t, trap.Fill(filepath.Join(s.p.Dir(), "filler"), 0))
 	var short *archive.SpaceError
 	_, err := s.s.Make(context.Background(), archive.MakeRequest{Facts: s.facts()})
 	require.Error(t, err)

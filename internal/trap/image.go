@@ -182,3 +182,27 @@ func program(name string, args ...string) error {
 	}
 	return nil
 }
+
+// Fill takes the room of the file system that path is on but for so many bytes, with a file of that name that is synced.
+func Fill(path string, room int64) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	for size := 1 << 20; size > 0; {
+		_, err := f.Write(make([]byte, size))
+		if err != nil && !errors.Is(err, unix.ENOSPC) {
+			return errors.Join(err, f.Close())
+		}
+		if err != nil {
+			size /= 2
+		}
+	}
+	err = f.Sync()
+	if st, serr := f.Stat(); serr != nil {
+		err = errors.Join(err, serr)
+	} else if err == nil {
+		err = errors.Join(f.Truncate(st.Size()-room), f.Sync())
+	}
+	return errors.Join(err, f.Close())
+}

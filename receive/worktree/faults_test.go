@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -69,26 +70,12 @@ func TestRealFaults(t *testing.T) {
 			r := newRepo(t)
 			r.dir = filepath.Join(t.TempDir(), "disk", "project")
 			mountAt(t, filepath.Dir(r.dir), c.options)
-			r.write("same", "same")
-			r.write("a", "one")
-			one := r.commit("one")
-			for i := range 12 {
-				r.write(fmt.Sprintf("big/%d", i), strings.Repeat("x", 200<<10))
-			}
-			r.write("a", "two")
-			r.write("cache", "a file where the machine has a folder")
-			two := r.commit("two")
-			r.sync(one)
-			write(t, filepath.Join(r.dir, "upload"), "the user's")
+			two := twoCommits(r)
 			c.breakIt(t, mounted(c.name, r.dir))
 			_, err := Sync(context.Background(), r.request(two))
 			require.ErrorIs(t, err, c.errno)
 			require.ErrorContains(t, err, c.says)
-			for name, either := range map[string][]string{"same": {"same"}, "a": {"one", "two"}, "upload": {"the user's"}} {
-				got, err := os.ReadFile(filepath.Join(r.dir, name))
-				require.NoError(t, err)
-				require.Contains(t, either, string(got), name)
-			}
+			requireEither(t, r.dir)
 			c.mend(t, mounted(c.name, r.dir))
 			r.sync(two)
 			require.NoError(t, os.Remove(filepath.Join(r.dir, "upload")))
@@ -115,28 +102,15 @@ func TestCheckoutOnAFullExt4(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, disk.Close()) })
 			r := newRepo(t)
 			r.dir, r.durable = filepath.Join(disk.Dir, "project"), true
-			r.write("same", "same")
-			r.write("a", "one")
-			one := r.commit("one")
-			for i := range 12 {
-				r.write(fmt.Sprintf("big/%d", i), strings.Repeat("x", 200<<10))
-			}
-			r.write("a", "two")
-			two := r.commit("two")
-			r.sync(one)
-			write(t, filepath.Join(r.dir, "upload"), "the user's")
+			two := twoCommits(r)
 			filler := filepath.Join(disk.Dir, "filler")
-			fill(t, filler, c.room)
+			require.NoError(t, trap.Fill(filler, c.room))
 
 			req := r.request(two)
 			_, err = Sync(context.Background(), req)
 			require.ErrorIs(t, err, unix.ENOSPC)
 			require.ErrorContains(t, err, "no space left on device")
-			for name, either := range map[string][]string{"same": {"same"}, "a": {"one", "two"}, "upload": {"the user's"}} {
-				got, err := os.ReadFile(filepath.Join(r.dir, name))
-				require.NoError(t, err)
-				require.Contains(t, either, string(got), name)
-			}
+			requireEither(t, r.dir)
 			big, err := filepath.Glob(filepath.Join(r.dir, "big", "[0-9]*"))
 			require.NoError(t, err)
 			for _, name := range big {
@@ -153,23 +127,30 @@ func TestCheckoutOnAFullExt4(t *testing.T) {
 	}
 }
 
-// fill takes the room of a file system but for so many bytes, with a file that is synced.
-func fill(t *testing.T, path string, room int64) {
-	t.Helper()
-	f, err := os.Create(path)
-	require.NoError(t, err)
-	for size := 1 << 20; size > 0; {
-		if _, err := f.Write(make([]byte, size)); err != nil {
-			require.ErrorIs(t, err, unix.ENOSPC)
-			size /= 2
-		}
+// twoCommits makes two, deploys the first, and puts a file beside it that is of neither. Between them lie 2.4 MB of files.
+func twoCommits(r *repo) (two plumbing.Hash) {
+	r.write("same", "same")
+	r.write("a", "one")
+	one := r.commit("one")
+	for i := range 12 {
+		r.write(fmt.Sprintf("big/%d", i), strings.Repeat("x", 200<<10))
 	}
-	require.NoError(t, f.Sync())
-	st, err := f.Stat()
-	require.NoError(t, err)
-	require.NoError(t, f.Truncate(st.Size()-room))
-	require.NoError(t, f.Sync())
-	require.NoError(t, f.Close())
+	r.write("a", "two")
+	r.write("cache", "a file where the machine has a folder")
+	two = r.commit("two")
+	r.sync(one)
+	write(r.t, filepath.Join(r.dir, "upload"), "the user's")
+	return two
+}
+
+// requireEither asks that each file is as one of the two commits has it, and the user's as it was.
+func requireEither(t *testing.T, dir string) {
+	t.Helper()
+	for name, either := range map[string][]string{"same": {"same"}, "a": {"one", "two"}, "upload": {"the user's"}} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Contains(t, either, string(got), name)
+	}
 }
 
 // mounted is the folder that a fault is about: the file system, or, for what lies in the way, the working copy.
