@@ -59,11 +59,11 @@ type Pipeline struct {
 	cfg     Config
 	records *records
 
+	entering doors
 	mu       sync.Mutex
 	queues   map[project.Name]*queue
 	byID     map[project.ID]*run
 	stopping bool
-	idle     *sync.Cond
 	running  sync.WaitGroup
 }
 
@@ -83,7 +83,6 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 		return nil, err
 	}
 	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*run{}}
-	p.idle = sync.NewCond(&p.mu)
 	return p, nil
 }
 
@@ -113,6 +112,9 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 		rec: project.Record{Deployment: d, State: project.Waiting}, in: in, log: log, redact: hide,
 		cancel: cancel, ended: make(chan struct{}), turn: make(chan struct{}),
 	}
+	// The record is written with mu open, which every project needs all the time. Of one project one deployment at a time comes
+	// so far: their records are in the order of the queue, and two pushes of the same change find each other.
+	defer p.entering.lock(d.Project)()
 	p.mu.Lock()
 	if p.stopping {
 		p.mu.Unlock()
@@ -127,17 +129,25 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 		}
 		return j.record().ID, nil
 	}
-	if err := p.records.put(ctx, r.rec); err != nil {
+	p.byID[d.ID] = r
+	p.running.Add(1)
+	p.mu.Unlock()
+	err = p.records.put(ctx, r.rec)
+	p.mu.Lock()
+	if err != nil {
+		delete(p.byID, d.ID)
 		p.mu.Unlock()
+		p.running.Done()
 		p.abandon(r)
 		return "", fault.New(fault.Internal, "record deployment", "%w", err)
 	}
-	p.byID[d.ID] = r
 	p.enqueue(r)
 	if r.place > 0 {
 		r.sayWaiting(p.queues[d.Project].runs[0].record(), r.place, p.cfg.Now())
 	}
-	p.running.Add(1)
+	if p.stopping {
+		cancel(errShutdown()) // Shutdown came while it was recorded
+	}
 	p.mu.Unlock()
 	go func() {
 		defer p.running.Done()
@@ -299,7 +309,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.stopping = true
 	for _, q := range p.queues {
 		for _, r := range q.runs[1:] {
-			r.cancel(&ended{why: "the server is shutting down", busy: true})
+			r.cancel(errShutdown())
 		}
 	}
 	p.mu.Unlock()

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,6 +40,7 @@ type machine struct {
 	root layout.Root
 	p    *pipeline.Pipeline
 	rep  *receive.Repositories
+	db   *sql.DB
 	env  string
 	mu   sync.Mutex
 	at   func(string)
@@ -64,6 +66,7 @@ func (m *machine) start() {
 	state := m.root.DefaultState()
 	d, err := db.Open(t.Context(), state.Database())
 	require.NoError(t, err)
+	m.db = d
 	t.Cleanup(func() { _ = d.Close() })
 	log, err := audit.Open(t.Context(), d, time.Now)
 	require.NoError(t, err)
@@ -403,4 +406,71 @@ func TestShutdownRefusesNewDeployments(t *testing.T) {
 		Change: project.Change{Ref: "refs/heads/master", New: one}}, nil)
 	require.Equal(t, fault.Busy, fault.KindOf(err))
 	require.NotEmpty(t, fault.HintOf(err))
+}
+
+// asked is a context that tells when somebody waits for its end.
+type asked struct {
+	context.Context
+	told func()
+}
+
+func (a asked) Done() <-chan struct{} {
+	a.told()
+	return a.Context.Done()
+}
+
+// TestRecordingHoldsUpNobodyElse: while a deployment's record waits for the disk, other projects go on; a shutdown that comes meanwhile
+// finds it, and the same push that comes once more is joined.
+func TestRecordingHoldsUpNobodyElse(t *testing.T) {
+	m := newMachine(t)
+	one := m.commit(project.Code, "", map[string]string{"page": "one"})
+	busy, err := m.db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer func() { _ = busy.Rollback() }()
+	waits := m.db.Stats().WaitCount
+	type started struct {
+		id  project.ID
+		err error
+	}
+	starts := make(chan started, 2)
+	for range 2 {
+		go func() {
+			id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code,
+				Change: project.Change{Ref: "refs/heads/master", New: one}}, nil)
+			starts <- started{id, err}
+		}()
+	}
+	require.Eventually(t, func() bool { return m.db.Stats().WaitCount > waits }, time.Minute, time.Millisecond)
+	free := make(chan project.Queue)
+	go func() {
+		q, err := m.p.Queue(t.Context(), "other")
+		require.NoError(t, err)
+		free <- q
+	}()
+	select {
+	case <-free:
+	case <-time.After(time.Minute):
+		t.Fatal("what one project's record waits for, all projects wait for")
+	}
+	waiting, ended := make(chan struct{}), make(chan error, 1)
+	ctx := asked{context.Background(), sync.OnceFunc(func() { close(waiting) })}
+	go func() { ended <- m.p.Shutdown(ctx) }()
+	<-waiting
+	require.NoError(t, busy.Rollback())
+	var refused error
+	var id project.ID
+	for range 2 {
+		s := <-starts
+		if s.err != nil {
+			refused = s.err
+			continue
+		}
+		id = s.id
+	}
+	require.Equal(t, fault.Busy, fault.KindOf(refused), "the second came after the shutdown: %v", refused)
+	require.NoError(t, <-ended)
+	res, err := m.p.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, project.Refused, res.State)
+	require.Contains(t, res.Reason, "shutting down")
 }

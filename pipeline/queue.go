@@ -51,6 +51,42 @@ type queue struct {
 	runs []*run
 }
 
+// doors let one at a time pass for each project.
+type doors struct {
+	mu   sync.Mutex
+	open map[project.Name]*door
+}
+
+// door is there while somebody stands at it.
+type door struct {
+	sync.Mutex
+	users int
+}
+
+// lock waits until nobody else is in the door of a project.
+func (d *doors) lock(name project.Name) (unlock func()) {
+	d.mu.Lock()
+	if d.open == nil {
+		d.open = map[project.Name]*door{}
+	}
+	x := d.open[name]
+	if x == nil {
+		x = &door{}
+		d.open[name] = x
+	}
+	x.users++
+	d.mu.Unlock()
+	x.Lock()
+	return func() {
+		x.Unlock()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if x.users--; x.users == 0 {
+			delete(d.open, name)
+		}
+	}
+}
+
 // errStopping ends what waits when the server shuts down.
 var errStopping = fault.New(fault.Busy, "deploy", "the server is shutting down").WithHint("push again in a moment")
 
@@ -94,7 +130,6 @@ func (p *Pipeline) leave(r *run) {
 		delete(p.queues, r.rec.Project)
 	}
 	delete(p.byID, r.rec.ID)
-	p.idle.Broadcast()
 }
 
 // await returns when it is r's turn, or with the cause that ended it.
@@ -213,6 +248,9 @@ func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
 	}
 	return errors.Join(os.RemoveAll(p.cfg.State.Events(name.String())), os.RemoveAll(p.cfg.State.Journal(name.String())))
 }
+
+// errShutdown ends a deployment that waits.
+func errShutdown() error { return &ended{why: "the server is shutting down", busy: true} }
 
 // ended is the cause of a deployment that somebody or something ended.
 type ended struct {

@@ -11,8 +11,14 @@ import (
 	_ "modernc.org/sqlite" // the driver, pure Go
 )
 
+// connections is how many there are to the file. SQLite lets one write at a time, and makes others look again after pauses of up to 100 ms, without
+// an order, until their time is up: a hundred deployments that end together would wait for nothing, and one of them might fail. Before one
+// connection callers stand in line (database/sql, DB.SetMaxOpenConns), and its cache of pages is the only one.
+const connections = 1
+
 // Open opens or creates the SQLite database at path, readable by its owner only. One process owns
-// it at a time. Source of the settings: SQLite documentation, "PRAGMA Statements".
+// it at a time. Source of the settings: SQLite documentation, "PRAGMA Statements". Its callers take turns: nobody may start a query
+// while it holds a transaction or the rows of another query, but in that transaction.
 func Open(ctx context.Context, path string) (*sql.DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -29,6 +35,7 @@ func Open(ctx context.Context, path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.SetMaxOpenConns(connections)
 	if err := d.PingContext(ctx); err != nil {
 		_ = d.Close()
 		return nil, fmt.Errorf("database %s: %w", path, err)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,4 +38,33 @@ func TestMigrateIsAllOrNothing(t *testing.T) {
 	defer d.Close()
 	require.Error(t, db.Migrate(t.Context(), d, "room", []string{`CREATE TABLE t (a TEXT)`, `nonsense`}))
 	require.NoError(t, db.Migrate(t.Context(), d, "room", []string{`CREATE TABLE t (a TEXT)`}))
+}
+
+// TestCallersStandInLine: who comes while another writes waits for its turn, and does not look again and again until its time is up.
+func TestCallersStandInLine(t *testing.T) {
+	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.ExecContext(t.Context(), `CREATE TABLE t (a INTEGER)`)
+	require.NoError(t, err)
+	tx, err := d.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	const writers = 50
+	errs := make(chan error, writers)
+	for i := range writers {
+		go func() {
+			_, err := d.ExecContext(t.Context(), `INSERT INTO t VALUES (?)`, i)
+			errs <- err
+		}()
+	}
+	require.Eventually(t, func() bool { return d.Stats().WaitCount == writers }, time.Minute, time.Millisecond)
+	_, err = tx.ExecContext(t.Context(), `INSERT INTO t VALUES (-1)`)
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+	for range writers {
+		require.NoError(t, <-errs)
+	}
+	var n int
+	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM t`).Scan(&n))
+	require.Equal(t, writers+1, n)
 }
