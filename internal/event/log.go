@@ -62,6 +62,10 @@ func Create(path string, now func() time.Time, redact Redactor) (*Log, error) {
 
 // scan finds the last whole event and where it ends.
 func scan(f *os.File) (seq uint64, size int64, err error) {
+	st, err := f.Stat()
+	if err != nil || st.Size() == 0 {
+		return 0, 0, err // a new log, as nearly always
+	}
 	r := bufio.NewReaderSize(f, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
@@ -181,7 +185,7 @@ func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 			size, closed, grown := l.size, l.closed, l.grown
 			l.mu.Unlock()
 			if off < size {
-				for e, err := range decode(io.NewSectionReader(f, off, size-off)) {
+				for e, err := range decode(io.NewSectionReader(f, off, size-off), size-off) {
 					if err != nil {
 						yield(Event{}, err)
 						return
@@ -250,7 +254,7 @@ func Read(path string, seq uint64) iter.Seq2[Event, error] {
 			return
 		}
 		defer f.Close()
-		for e, err := range decode(f) {
+		for e, err := range decode(f, maxBuffer) {
 			if err != nil {
 				yield(Event{}, err)
 				return
@@ -262,9 +266,13 @@ func Read(path string, seq uint64) iter.Seq2[Event, error] {
 	}
 }
 
-func decode(r io.Reader) iter.Seq2[Event, error] {
+// maxBuffer is how much of a log is read at once, at most.
+const maxBuffer = 32 << 10
+
+// decode yields the events in r, of which there are about size bytes.
+func decode(r io.Reader, size int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		br := bufio.NewReaderSize(r, 32<<10)
+		br := bufio.NewReaderSize(r, int(min(size, maxBuffer)))
 		for {
 			line, err := br.ReadBytes('\n')
 			if errors.Is(err, io.EOF) {

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"math/bits"
 	"sort"
 	"strings"
 )
@@ -32,20 +33,41 @@ type matcher struct {
 	labels   []string
 	patterns []pattern
 	buckets  map[uint32][]int32 // patterns by their first keyLen bytes, longest first
-	gate     []uint64           // bit set over hashed keys: most places of a text end here
+	gate     gate               // over the keys: most places of a text end here
 	short    [keyLen]map[uint32]bool
 }
 
-// gateBits is the size of the gate: 2^20 bits are 128 KiB, and stay sparse for tens of thousands of keys.
-const gateBits = 20
+// gate is a set of hashed keys, in a number of bits that is a power of two: it may hold a key that was not added, seldom. The
+// empty one holds none.
+type gate struct {
+	bits  []uint64
+	shift uint32
+}
 
-func gateBit(key uint32) (word, bit uint32) {
-	h := key * 2654435761 >> (32 - gateBits) // Fibonacci hashing
+// gateBits is the largest gate, in powers of two: 128 KiB, sparse for tens of thousands of keys. gateShare is how many bits each key gets up to that.
+const gateBits, gateShare = 20, 64
+
+// newGate makes room for so many keys.
+func newGate(keys int) gate {
+	if keys == 0 {
+		return gate{}
+	}
+	n := min(bits.Len(uint(keys*gateShare-1)), gateBits)
+	return gate{bits: make([]uint64, 1<<n/64), shift: uint32(32 - n)}
+}
+
+func (g *gate) bit(key uint32) (word, bit uint32) {
+	h := key * 2654435761 >> g.shift // Fibonacci hashing
 	return h >> 6, h & 63
 }
 
+func (g *gate) add(key uint32) {
+	w, b := g.bit(key)
+	g.bits[w] |= 1 << b
+}
+
 func newMatcher(secrets []Secret) *matcher {
-	m := &matcher{buckets: map[uint32][]int32{}, gate: make([]uint64, 1<<gateBits/64)}
+	m := &matcher{buckets: map[uint32][]int32{}}
 	for i := range m.short {
 		m.short[i] = map[uint32]bool{}
 	}
@@ -59,7 +81,9 @@ func newMatcher(secrets []Secret) *matcher {
 			}
 		}
 	}
-	for _, b := range m.buckets {
+	m.gate = newGate(len(m.buckets))
+	for key, b := range m.buckets {
+		m.gate.add(key)
 		sort.SliceStable(b, func(i, j int) bool { return len(m.patterns[b[i]].sig) > len(m.patterns[b[j]].sig) })
 	}
 	return m
@@ -91,8 +115,6 @@ func (m *matcher) add(p pattern, seen map[string]bool) {
 	}
 	m.buckets[key] = append(m.buckets[key], int32(len(m.patterns)))
 	m.patterns = append(m.patterns, p)
-	w, b := gateBit(key)
-	m.gate[w] |= 1 << b
 }
 
 // label is what is shown in a secret's place. Keys are not secret, but one may hold another key's value.
@@ -264,10 +286,13 @@ func (t *text) key(p int) uint32 {
 	return uint32(s[0])<<24 | uint32(s[1])<<16 | uint32(s[2])<<8 | uint32(s[3])
 }
 
-// gated tells whether a secret can begin at p, which has at least keyLen significant bytes after it.
-func (m *matcher) gated(key uint32) bool {
-	w, b := gateBit(key)
-	return m.gate[w]&(1<<b) != 0
+// holds tells whether a secret can begin where the key stands, which has at least keyLen significant bytes.
+func (g *gate) holds(key uint32) bool {
+	if len(g.bits) == 0 {
+		return false
+	}
+	w, b := g.bit(key)
+	return g.bits[w]&(1<<b) != 0
 }
 
 // at finds what begins at significant byte p.

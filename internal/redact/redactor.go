@@ -32,7 +32,6 @@ type Redactor struct {
 // New makes a Redactor for these secrets. Values that are too short to be hidden are left out.
 func New(secrets []Secret) *Redactor {
 	r := &Redactor{}
-	r.match.Store(newMatcher(nil))
 	r.Extend(secrets)
 	return r
 }
@@ -49,11 +48,15 @@ func (r *Redactor) Extend(secrets []Secret) {
 	for _, s := range r.secrets {
 		have[s.Value] = true
 	}
+	known := len(r.secrets)
 	for _, s := range secrets {
 		if len(s.Value) >= MinBytes && !have[s.Value] {
 			have[s.Value] = true
 			r.secrets = append(r.secrets, s)
 		}
+	}
+	if len(r.secrets) == known && r.match.Load() != nil {
+		return
 	}
 	r.match.Store(newMatcher(r.secrets))
 }

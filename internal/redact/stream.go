@@ -24,7 +24,7 @@ func (st *stream) run(m *matcher, out []byte, more string, end bool) []byte {
 	pos := st.sent // raw bytes before it are dealt with
 	cover := st.cover - 1
 	for p := 0; p < len(t.sig); p++ {
-		if p+keyLen <= len(t.sig) && !m.gated(t.key(p)) {
+		if p+keyLen <= len(t.sig) && !m.gate.holds(t.key(p)) {
 			continue
 		}
 		f := m.at(t, p)

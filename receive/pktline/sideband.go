@@ -41,7 +41,7 @@ type Mux struct {
 // NewMux writes to w packets of at most packet bytes: SideBand or SideBand64k.
 func NewMux(w io.Writer, packet int) *Mux {
 	packet = min(max(packet, 6), MaxLine)
-	return &Mux{w: w, room: packet - 5, buf: make([]byte, 0, packet)}
+	return &Mux{w: w, room: packet - 5}
 }
 
 // Send writes p on a band, in as many packets as it needs, and all of them together: no other band's packet comes between.
@@ -67,6 +67,10 @@ func (m *Mux) Send(b Band, p []byte) (int, error) {
 func (m *Mux) packet(b Band, p []byte) error {
 	if m.err != nil {
 		return m.err
+	}
+	if need := 5 + len(p); cap(m.buf) < need {
+		// A line of progress needs little; who sends a pack sends packets of the full length.
+		m.buf = make([]byte, 0, min(max(1024, 2*need), 5+m.room))
 	}
 	m.buf = append(m.buf[:0], 0, 0, 0, 0, byte(b))
 	m.buf = append(m.buf, p...)
