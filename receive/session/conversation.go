@@ -23,6 +23,7 @@ import (
 type conversation struct {
 	*Push
 	req    *Request
+	over   error // the limit that req is beyond
 	body   *bufio.Reader
 	wire   *wire
 	show   show
@@ -87,6 +88,14 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 	}
 	c.Policy.Deployed = head
 	c.items, c.deploy = c.Policy.Classify(c.req.Commands)
+	c.show = show{style: event.Style{Colour: c.Colour}}
+	if c.over != nil {
+		for _, i := range c.items {
+			i.Err = nil // one reason for all
+		}
+		c.setAll(c.over)
+		return c.refuseAll()
+	}
 	c.opts, err = ParseOptions(c.req.Options)
 	c.show = show{style: event.Style{Colour: c.Colour, Verbose: c.opts.Verbose}, quiet: c.opts.Quiet}
 	if c.opts.Colour != nil {
@@ -194,7 +203,7 @@ func (c *conversation) keepAtomic() {
 // refuseAll explains. The pack that follows is not read, but drained.
 func (c *conversation) refuseAll() error {
 	c.explain()
-	c.unread = c.req.Pack()
+	c.unread = c.req.Pack() && c.body != nil
 	return nil
 }
 
@@ -275,6 +284,9 @@ func (c *conversation) ingest(ctx context.Context) error {
 	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits, Unpack: c.Limits.Unpack})
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fault.New(fault.Refused, "", "the pack did not come whole: %w", err).WithHint("the connection or the client ended early; push again")
+	}
+	if err == nil {
+		c.body = nil // nothing more comes, and a deployment may take long: its buffer is most of what a session holds
 	}
 	return err
 }

@@ -68,7 +68,7 @@ func (p *Push) now() time.Time {
 // Serve holds the conversation and gives the exit status of git-receive-pack: 0 whenever a report was sent, because git reads
 // verdicts there.
 func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int {
-	bw := bufio.NewWriterSize(out, 64<<10)
+	bw := bufio.NewWriterSize(out, 16<<10)
 	if err := p.advertise(bw); err != nil {
 		return p.early(errw, err)
 	}
@@ -77,13 +77,13 @@ func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int
 	if errors.Is(err, io.EOF) {
 		return 0
 	}
-	if err != nil {
+	if req == nil {
 		return p.early(errw, err)
 	}
 	if len(req.Commands) == 0 {
 		return 0
 	}
-	c := &conversation{Push: p, req: req, body: r.Raw(), unpack: "ok"}
+	c := &conversation{Push: p, req: req, over: err, body: r.Raw(), unpack: "ok"}
 	c.wire = newWire(req.Caps.Has("side-band-64k"), out, errw)
 	return c.hold(ctx)
 }

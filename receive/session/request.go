@@ -109,16 +109,30 @@ func protocolError(format string, args ...any) error {
 // ErrSigned says that a push carries a certificate.
 var ErrSigned = errors.New("signed pushes are not supported")
 
+// readOn is how many lines are read, beside as many again as the limit, of a request that is beyond one.
+const readOn = 1000
+
 // ReadRequest reads shallow lines, commands and push options. A client that has nothing to push gives a Request without
 // commands; one that hung up before saying a word io.EOF. Errors are fault.Usage and fault.Refused.
+//
+// What is beyond a limit is read on, within reason: a client that is told so in a report, ref by ref, says nothing but that, while one
+// that is cut off adds that the connection broke. Then the Request comes with the error, and holds all commands.
 func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	l = l.WithDefaults()
-	// One line over the limit may be read, so that the error is ours.
-	r.Reset(pktline.Limits{Lines: l.Commands + l.Shallow + 4, Bytes: int64(l.Commands+1)*(refs.MaxName+100) + int64(l.Shallow)*64 + pktline.MaxPayload})
+	r.Reset(pktline.Limits{Lines: 2*(l.Commands+l.Shallow) + readOn, Bytes: int64(l.Commands+1)*(refs.MaxName+100) + int64(l.Shallow)*64 + pktline.MaxPayload})
 	req := &Request{Caps: Caps{}}
 	seen := map[string]bool{}
+	var over error
+	beyond := func(err error) {
+		if over == nil {
+			over = err
+		}
+	}
 	for first := true; ; first = false {
 		k, line, err := r.Line()
+		if err != nil && over != nil {
+			return nil, over
+		}
 		if err != nil {
 			if first && errors.Is(err, io.EOF) {
 				return nil, io.EOF
@@ -137,7 +151,8 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 				return nil, protocolError("%.60q is not a shallow line", line)
 			}
 			if len(req.Shallow) == l.Shallow {
-				return nil, fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("get the whole history first:  git fetch --unshallow ; or have limits.max_shallow_roots raised")
+				beyond(fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("get the whole history first:  git fetch --unshallow ; or have limits.max_shallow_roots raised"))
+				continue
 			}
 			req.Shallow = append(req.Shallow, plumbing.NewHash(string(h)))
 			continue
@@ -153,7 +168,7 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 			}
 		}
 		if len(req.Commands) == l.Commands {
-			return nil, fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or have limits.max_commands raised")
+			beyond(fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or have limits.max_commands raised"))
 		}
 		c, err := ParseCommand(line)
 		if err != nil {
@@ -168,31 +183,39 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	if f := req.Caps["object-format"]; f != "" && f != "sha1" {
 		return nil, fault.New(fault.Refused, "", "the repository is sha1, the push is %.20q", f)
 	}
-	if len(req.Commands) == 0 || !req.Caps.Has("push-options") {
-		return req, nil
+	if len(req.Commands) == 0 && over != nil {
+		return nil, over
 	}
-	r.Reset(pktline.Limits{Lines: l.Options + 2, Bytes: int64(l.Options+1) * int64(l.OptionBytes+1)})
+	if len(req.Commands) == 0 || !req.Caps.Has("push-options") {
+		return req, over
+	}
+	r.Reset(pktline.Limits{Lines: 2*l.Options + readOn, Bytes: int64(l.Options+1)*int64(l.OptionBytes+1) + pktline.MaxPayload})
 	for {
 		k, line, err := r.Line()
 		if errors.Is(err, pktline.ErrTooMuch) {
 			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes).
 				WithHint("an administrator can raise  limits.max_push_options  and  limits.max_push_option_bytes  in the server's configuration")
 		}
+		if err != nil && over != nil {
+			return nil, over
+		}
 		if err != nil {
 			return nil, readError(err)
 		}
 		if k == pktline.Flush {
-			return req, nil
+			return req, over
 		}
 		if k != pktline.Data {
 			return nil, protocolError("%s among the push options", k)
 		}
 		if len(req.Options) == l.Options {
-			return nil, fault.New(fault.Refused, "", "more than %d push options", l.Options).WithHint("an administrator can raise  limits.max_push_options  in the server's configuration")
+			beyond(fault.New(fault.Refused, "", "more than %d push options", l.Options).WithHint("an administrator can raise  limits.max_push_options  in the server's configuration"))
+			continue
 		}
 		if len(line) > l.OptionBytes {
-			return nil, fault.New(fault.Refused, "", "a push option is longer than %d bytes: %.40s…", l.OptionBytes, printable(line)).
-				WithHint("an administrator can raise  limits.max_push_option_bytes  in the server's configuration")
+			beyond(fault.New(fault.Refused, "", "a push option is longer than %d bytes: %.40s…", l.OptionBytes, printable(line)).
+				WithHint("an administrator can raise  limits.max_push_option_bytes  in the server's configuration"))
+			continue
 		}
 		req.Options = append(req.Options, line)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,41 @@ func TestReadRequest(t *testing.T) {
 		_, err := read(c.data, session.Limits{Commands: 3, Options: 2, OptionBytes: 10, Shallow: 2})
 		require.ErrorContains(t, err, c.want, name)
 		require.Equal(t, c.kind, fault.KindOf(err), name)
+	}
+}
+
+// What is beyond a limit is read on to the end, so that each command can be reported; what never ends is not.
+func TestReadRequestBeyondLimits(t *testing.T) {
+	l := session.Limits{Commands: 3, Options: 2, OptionBytes: 10, Shallow: 2}
+	four := []string{z + " " + b + " refs/a\x00push-options", z + " " + b + " refs/b", z + " " + b + " refs/c", z + " " + b + " refs/d", "0000"}
+	endless := strings.Split(strings.Repeat("1 ", 3000), " ")
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+		named int // 0: there is no request
+	}{
+		"commands":           {append(slices.Clone(four), "x", "0000"), "more than 3 refs", 4},
+		"commands, options":  {append(slices.Clone(four), "1", "2", "3", "0000"), "more than 3 refs", 4},
+		"options":            {[]string{four[0], "0000", "1", "2", "3", "4", "0000"}, "more than 2 push options", 1},
+		"long option":        {[]string{four[0], "0000", strings.Repeat("x", 11), "2", "0000"}, "longer than 10 bytes", 1},
+		"shallow":            {[]string{"shallow " + a, "shallow " + b, "shallow " + z[:39] + "1", four[0], "0000", "0000"}, "more than 2 shallow roots", 1},
+		"shallow, nothing":   {[]string{"shallow " + a, "shallow " + b, "shallow " + z[:39] + "1", "0000"}, "more than 2 shallow roots", 0},
+		"commands, cut":      {four[:4], "more than 3 refs", 0},
+		"options, cut":       {[]string{four[0], "0000", "1", "2", "3"}, "more than 2 push options", 0},
+		"options, no end":    {append([]string{four[0], "0000"}, endless...), "more than 2 push options", 0},
+		"shallow, no end":    {slices.Repeat([]string{"shallow " + a}, 3000), "more than 2 shallow roots", 0},
+		"twice, beyond them": {[]string{four[0], four[1], four[2], four[3], four[3]}, "updated twice", 0},
+	} {
+		req, err := read(lines(t, c.lines...), l)
+		require.ErrorContains(t, err, c.want, name)
+		if c.named == 0 {
+			require.Nil(t, req, name)
+			continue
+		}
+		require.Equal(t, fault.Refused, fault.KindOf(err), name)
+		require.Len(t, req.Commands, c.named, name)
+		require.LessOrEqual(t, len(req.Options), 2, name)
+		require.LessOrEqual(t, len(req.Shallow), 2, name)
 	}
 }
 
@@ -204,6 +240,7 @@ func FuzzReadRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		req, err := read(data, l)
 		if err != nil {
+			require.True(t, req == nil || len(req.Commands) > 0)
 			return
 		}
 		require.LessOrEqual(t, len(req.Commands), 50)
