@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -14,10 +16,16 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"corpus-git/layout"
+	"corpus-git/pipeline"
+	"corpus-git/project"
+	"corpus-git/project/status"
 )
 
-// loadSize is how much benchLoad does. CORPUS_GIT_BENCH_LOAD=PROJECTSxPUSHES makes it less or more.
-type loadSize struct{ projects, pushes int }
+// loadSize is how much benchLoad does. CORPUS_GIT_BENCH_LOAD=PROJECTSxPUSHES makes it less or more, PROJECTSxPUSHESxPUSHES has the peer take
+// another number of them.
+type loadSize struct{ projects, pushes, peer int }
 
 // loadFiles is how many files each project has.
 const loadFiles = 20
@@ -30,9 +38,13 @@ func benchLoad(l *lab) error {
 			return fmt.Errorf("%w: install git, openssh-client, openssh-server and rsync", err)
 		}
 	}
-	size := loadSize{100, 20}
+	size := loadSize{100, 20, 20}
 	if v := os.Getenv("CORPUS_GIT_BENCH_LOAD"); v != "" {
-		if n, err := fmt.Sscanf(v, "%dx%d", &size.projects, &size.pushes); err != nil || n != 2 {
+		n, _ := fmt.Sscanf(v, "%dx%dx%d", &size.projects, &size.pushes, &size.peer)
+		if n == 2 {
+			size.peer = size.pushes
+		}
+		if n < 2 || min(size.projects, size.pushes, size.peer) < 1 || size.peer > size.pushes {
 			return fmt.Errorf("CORPUS_GIT_BENCH_LOAD is %q and should be like 100x20", v)
 		}
 	}
@@ -55,6 +67,9 @@ func benchLoad(l *lab) error {
 		if err != nil {
 			return err
 		}
+		if side.name != "corpus-git" {
+			size.pushes = size.peer
+		}
 		rate, err := s.load(l, side.name, size, works)
 		s.stop()
 		if err != nil {
@@ -75,6 +90,8 @@ type loadServer struct {
 	live func(project int) string
 	bare func(project int) string
 	stop func()
+	// history looks whether what is recorded of a project is what was pushed, commit by commit; nil where nothing is recorded.
+	history func(project int, commits []string) error
 }
 
 // loadWorks makes a repository for each project with the commits that will be pushed: refs/c/0, refs/c/1, …
@@ -127,13 +144,14 @@ func (s *loadServer) load(l *lab, name string, size loadSize, works []string) (p
 	if err := each(size.projects, 4, func(p int) error { return push(p, 0) }); err != nil {
 		return 0, err
 	}
-	idle := treeMemory(s.pid)
+	idle, _ := treeMemory(s.pid)
 	done := make(chan struct{})
-	peak := make(chan int64, 1)
+	peak := make(chan [2]int64, 1)
 	go func() {
-		most := int64(0)
+		var most [2]int64
 		for {
-			most = max(most, treeMemory(s.pid))
+			all, anon := treeMemory(s.pid)
+			most[0], most[1] = max(most[0], all), max(most[1], anon)
 			select {
 			case <-done:
 				peak <- most
@@ -170,8 +188,8 @@ func (s *loadServer) load(l *lab, name string, size loadSize, works []string) (p
 	}
 	slices.Sort(waits)
 	rate := float64(len(waits)) / took.Seconds()
-	fmt.Printf("%-44s %d pushes to %d projects at once in %.1f s: %.1f a second, median %.0f ms, 99 of 100 below %.0f ms; memory %s idle, %s at most; none lost, none mixed up\n",
-		name, len(waits), size.projects, took.Seconds(), rate, ms(waits[len(waits)/2]), ms(waits[len(waits)*99/100]), mib(idle), mib(most))
+	fmt.Printf("%-44s %d pushes to %d projects at once in %.1f s: %.1f a second, median %.0f ms, 99 of 100 below %.0f ms; memory %s idle, %s at most, without files %s; none lost, none mixed up\n",
+		name, len(waits), size.projects, took.Seconds(), rate, ms(waits[len(waits)/2]), ms(waits[len(waits)*99/100]), mib(idle), mib(most[0]), mib(most[1]))
 	return rate, nil
 }
 
@@ -200,6 +218,99 @@ func (s *loadServer) verify(l *lab, p, last int, work string) error {
 		if err != nil || !strings.HasPrefix(string(text), fmt.Sprintf("project %d file %d\n", p, f)) {
 			return fmt.Errorf("project %d: file %d is another's (%w)", p, f, err)
 		}
+	}
+	if s.history == nil {
+		return nil
+	}
+	var commits []string
+	for c := range last + 1 {
+		h, err := rev(work, fmt.Sprintf("refs/c/%d", c))
+		if err != nil {
+			return err
+		}
+		commits = append(commits, strings.TrimSpace(h))
+	}
+	return s.history(p, commits)
+}
+
+// loadHistory looks at what corpus-git keeps of a project: the journal has an end for each deployment, and they brought these commits, in
+// their order; there are as many records; the archives are of these deployments, and hold earlier pages, the newest but one among them.
+func (l *lab) loadHistory(p int, commits []string) error {
+	name := fmt.Sprintf("p%d", p)
+	text, err := os.ReadFile(layout.Root(l.path("srv")).DefaultState().Journal(name))
+	if err != nil {
+		return err
+	}
+	var brought []string
+	ids, ended := map[string]bool{}, 0
+	for line := range strings.Lines(string(text)) {
+		var e pipeline.Entry
+		if err := json.Unmarshal([]byte(line[min(9, len(line)):]), &e); err != nil {
+			return fmt.Errorf("project %d: journal: %w", p, err)
+		}
+		switch e.Kind {
+		case pipeline.Accepted:
+			brought = append(brought, string(e.Facts.Code))
+			ids[string(e.Deployment)] = true
+		case pipeline.Ended:
+			if e.Result.State != project.Live || !ids[string(e.Deployment)] {
+				return fmt.Errorf("project %d: deployment %s ended as %s", p, e.Deployment, e.Result.State)
+			}
+			ended++
+		}
+	}
+	if !slices.Equal(brought, commits) || ended != len(commits) {
+		return fmt.Errorf("project %d: the journal has %d deployments, %d of them ended, and %d commits were pushed", p, len(brought), ended, len(commits))
+	}
+	cmd := exec.Command(l.bin, "deployments", name, "--json", "--limit", "1000000")
+	cmd.Env = l.env()
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	var records status.Deployments
+	if err := json.Unmarshal(out, &records); err != nil {
+		return err
+	}
+	live := 0
+	for _, r := range records.Deployments {
+		if r.State == project.Live && ids[string(r.ID)] {
+			live++
+		}
+	}
+	if live != len(commits) || len(records.Deployments) != live {
+		return fmt.Errorf("project %d: %d of %d deployments are recorded as live, and %d were pushed", p, live, len(records.Deployments), len(commits))
+	}
+	list, err := os.ReadDir(l.path("srv/projects/" + name + "/archives"))
+	if err != nil {
+		return err
+	}
+	newest := -1
+	for _, e := range list {
+		i := strings.LastIndexByte(e.Name(), '_')
+		if strings.HasPrefix(e.Name(), ".") || i < 0 {
+			continue
+		}
+		if !ids[e.Name()[i+1:]] {
+			return fmt.Errorf("project %d: archive %s is of no deployment of it", p, e.Name())
+		}
+		page, err := os.ReadFile(l.path("srv/projects/" + name + "/archives/" + e.Name() + "/project/index.html"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // packed, or of the first deployment, before which there was nothing
+		}
+		at := -1
+		for c := range commits {
+			if string(page) == loadPage(p, c) {
+				at = c
+			}
+		}
+		if err != nil || at < 0 {
+			return fmt.Errorf("project %d: archive %s holds the page %q (%w)", p, e.Name(), page, err)
+		}
+		newest = max(newest, at)
+	}
+	if newest != len(commits)-2 {
+		return fmt.Errorf("project %d: the newest archive holds version %d, and %d was live before the last push", p, newest, len(commits)-2)
 	}
 	return nil
 }
@@ -232,9 +343,10 @@ func (l *lab) loadCorpus(size loadSize) (*loadServer, error) {
 	at := func(p int, sub string) string { return l.path(fmt.Sprintf("srv/projects/p%d/%s", p, sub)) }
 	return &loadServer{
 		pid: pid, stop: stop,
-		url:  func(p int) string { return fmt.Sprintf("%sp%d/project.git", base, p) },
-		live: func(p int) string { return at(p, "project") },
-		bare: func(p int) string { return at(p, "git/project.git") },
+		url:     func(p int) string { return fmt.Sprintf("%sp%d/project.git", base, p) },
+		live:    func(p int) string { return at(p, "project") },
+		bare:    func(p int) string { return at(p, "git/project.git") },
+		history: l.loadHistory,
 	}, nil
 }
 
@@ -261,12 +373,13 @@ func (l *lab) loadPeer(size loadSize) (*loadServer, error) {
 	}, nil
 }
 
-// treeMemory is the proportional memory of a process and all that it started, in bytes (proc(5), smaps_rollup).
-func treeMemory(root int) (sum int64) {
+// treeMemory is the proportional memory of a process and all that it started, in bytes (proc(5), smaps_rollup), and that of it that is not
+// the pages of files, such as programs, which the kernel can drop and read again.
+func treeMemory(root int) (sum, anon int64) {
 	parents := map[int]int{}
 	list, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	for _, name := range list {
 		text, err := os.ReadFile(name)
@@ -292,15 +405,17 @@ func treeMemory(root int) (sum int64) {
 				break
 			}
 			for line := range strings.Lines(string(text)) {
-				if v, ok := strings.CutPrefix(line, "Pss:"); ok {
-					n, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
-					sum += n << 10
+				for to, key := range map[*int64]string{&sum: "Pss:", &anon: "Pss_Anon:"} {
+					if v, ok := strings.CutPrefix(line, key); ok {
+						n, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
+						*to += n << 10
+					}
 				}
 			}
 			break
 		}
 	}
-	return sum
+	return sum, anon
 }
 
 func mib(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
@@ -316,7 +431,7 @@ func benchProjects(l *lab) error {
 	if err := l.buildWithKey(); err != nil {
 		return err
 	}
-	works, err := l.loadWorks(loadSize{1, 2*manyPushes + 4})
+	works, err := l.loadWorks(loadSize{projects: 1, pushes: 2*manyPushes + 4})
 	if err != nil {
 		return err
 	}
@@ -355,7 +470,9 @@ func benchProjects(l *lab) error {
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%6d projects: %-18s %7.0f ms, memory %s\n", n, start, ms(time.Since(began)), mib(treeMemory(pid)))
+			took := time.Since(began)
+			memory, _ := treeMemory(pid)
+			fmt.Printf("%6d projects: %-18s %7.0f ms, memory %s\n", n, start, ms(took), mib(memory))
 			if start == "start after a kill" {
 				m.url, m.pid = base+"p5/project.git", pid
 				defer stop()
@@ -405,7 +522,7 @@ func benchIdle(l *lab) error {
 	if err := l.buildWithKey(); err != nil {
 		return err
 	}
-	works, err := l.loadWorks(loadSize{1, 60})
+	works, err := l.loadWorks(loadSize{projects: 1, pushes: 60})
 	if err != nil {
 		return err
 	}
@@ -442,7 +559,7 @@ func benchIdle(l *lab) error {
 	if err != nil {
 		return err
 	}
-	before := treeMemory(pid)
+	before, _ := treeMemory(pid)
 	addr := strings.TrimSuffix(strings.TrimPrefix(base, "ssh://deploy@"), "/")
 	for range idleConnections {
 		c, err := net.Dial("tcp", addr)
@@ -454,7 +571,7 @@ func benchIdle(l *lab) error {
 			return err
 		}
 	}
-	after := treeMemory(pid)
+	after, _ := treeMemory(pid)
 	crowded, err := median()
 	if err != nil {
 		return err

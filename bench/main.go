@@ -27,6 +27,7 @@ func main() {
 	var l lab
 	flag.StringVar(&l.packs, "packs", "", "what the benchmark pack ingests: `names` of packs, or of repositories that have one pack, with commas between")
 	flag.StringVar(&l.profile, "profile", "", "write a CPU profile of the last ingestion to this `file`")
+	flag.BoolVar(&l.verify, "verify", false, "have git verify-pack and git fsck --strict check what the benchmark pack wrote, once for each pack")
 	flag.Parse()
 	names := flag.Args()
 	if len(names) == 0 {
@@ -52,8 +53,9 @@ func main() {
 type lab struct {
 	dir string
 	bin string
-	// packs and profile are flags of the benchmark pack.
+	// packs, profile and verify are flags of the benchmark pack.
 	packs, profile string
+	verify         bool
 }
 
 func measure(name string, l lab, run func(*lab) error) error {

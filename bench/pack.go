@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"runtime/pprof"
 	"slices"
@@ -131,7 +134,7 @@ func (l *lab) onePack(p string) error {
 	}
 	peer := func(args ...string) func(string) (usage, string, error) {
 		return func(dir string) (usage, string, error) {
-			return fed(dir, nil, "git", append([]string{"-c", "core.bigFileThreshold=512m", "index-pack", "--stdin", "--threads=2"}, args...)...)
+			return fed(dir, nil, "git", append([]string{"-c", "core.bigFileThreshold=512m", "-c", "pack.writeReverseIndex=true", "index-pack", "--stdin", "--threads=2"}, args...)...)
 		}
 	}
 	// Nothing else may look after what is written: the page cache is the same for all, and the disk's work is not measured.
@@ -142,6 +145,7 @@ func (l *lab) onePack(p string) error {
 	}
 	fmt.Printf("-- %s, %.0f MB, load %s\n", filepath.Base(p), float64(st.Size())/1e6, load())
 	var want string
+	var wrote map[string]string
 	var ratios [3][]float64
 	rounds := packRounds
 	if n, err := strconv.Atoi(os.Getenv("BENCH_ROUNDS")); err == nil && n > 0 {
@@ -169,9 +173,27 @@ func (l *lab) onePack(p string) error {
 				if want, err = checkPack(p, dir, id); err != nil {
 					return err
 				}
+				if wrote, err = sums(dir, id); err != nil {
+					return err
+				}
+				if l.verify {
+					if err := l.fsck(p, dir, id); err != nil {
+						return err
+					}
+				}
 			}
 			if want != id {
 				return fmt.Errorf("%s says that the pack is %s, and it is %s", s.name, id, want)
+			}
+			if i == 1 && len(s.all) == 1 {
+				theirs, err := sums(dir, id)
+				if err != nil {
+					return err
+				}
+				if !maps.Equal(wrote, theirs) {
+					return fmt.Errorf("what we wrote, %v, differs from what git wrote, %v", wrote, theirs)
+				}
+				fmt.Println("the same bytes as git's in .pack, .idx and .rev")
 			}
 			if err := os.RemoveAll(dir); err != nil {
 				return err
@@ -234,6 +256,87 @@ func checkPack(p, dir, id string) (string, error) {
 		}
 	}
 	return id, nil
+}
+
+// sums are those of the three files of a pack.
+func sums(dir, id string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, ext := range []string{".pack", ".idx", ".rev"} {
+		f, err := os.Open(filepath.Join(dir, "objects/pack/pack-"+id+ext))
+		if err != nil {
+			return nil, err
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, f)
+		_ = f.Close()
+		if err != nil {
+			return nil, err
+		}
+		out[ext] = fmt.Sprintf("%x", h.Sum(nil))
+	}
+	return out, nil
+}
+
+// fsck asks git whether what we wrote into dir is a good pack, and which of its objects are not. Complaints must be those about the pack p
+// itself: old repositories hold what --strict does not like, and a partial clone has not everything.
+func (l *lab) fsck(p, dir, id string) error {
+	began := time.Now()
+	if err := l.sh(dir, "git", "verify-pack", "objects/pack/pack-"+id+".idx"); err != nil {
+		return err
+	}
+	verified := time.Since(began)
+	say := func(dir string) ([]string, error) {
+		cmd := exec.Command("git", "fsck", "--strict", "--full", "--no-dangling", "--no-progress")
+		cmd.Dir, cmd.Env = dir, l.env()
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			return nil, err
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		slices.Sort(lines)
+		lines = slices.DeleteFunc(lines, func(s string) bool { return s == "" || strings.HasPrefix(s, "notice: ") })
+		if err != nil && len(lines) == 0 {
+			return nil, fmt.Errorf("git fsck: %w", err)
+		}
+		return lines, nil
+	}
+	ours, err := say(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("git verify-pack: all right, in %.1f s; git fsck --strict, in %.1f s: %d complaints\n", verified.Seconds(), (time.Since(began) - verified).Seconds(), len(ours))
+	if len(ours) == 0 {
+		return nil
+	}
+	source := l.path("source.git")
+	if err := l.sh(l.dir, "git", "init", "-q", "--bare", source); err != nil {
+		return err
+	}
+	defer os.RemoveAll(source)
+	for _, ext := range []string{".pack", ".idx"} {
+		if err := os.Symlink(strings.TrimSuffix(p, ".pack")+ext, filepath.Join(source, "objects/pack", "pack-"+id+ext)); err != nil {
+			return err
+		}
+	}
+	theirs, err := say(source)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(ours, theirs) {
+		return fmt.Errorf("git fsck says of what we wrote\n%s\nand of the source\n%s", strings.Join(ours, "\n"), strings.Join(theirs, "\n"))
+	}
+	// "error in tag 0123…: missingTaggerEntry: …", "missing blob 0123…"
+	kinds, known := map[string]int{}, regexp.MustCompile(`^[^:]*: (\w+):`)
+	for _, c := range ours {
+		kind, _, _ := strings.Cut(c, " ")
+		if m := known.FindStringSubmatch(c); m != nil {
+			kind = m[1]
+		}
+		kinds[kind]++
+	}
+	fmt.Printf("the same complaints about the source: %v\n", kinds)
+	return nil
 }
 
 // ingestOne is the child: it reads one pack from standard input, as a push into the repository dir does, and says its name.

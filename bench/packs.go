@@ -28,7 +28,7 @@ func benchPacks(l *lab) error {
 		maintained bool
 	}
 	states := []state{{1, false}, {100, false}, {100, true}, {365, false}, {365, true}}
-	works, err := l.loadWorks(loadSize{1, 365 + packsRounds + 2})
+	works, err := l.loadWorks(loadSize{projects: 1, pushes: 365 + packsRounds + 2})
 	if err != nil {
 		return err
 	}
