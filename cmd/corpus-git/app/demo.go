@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -157,7 +158,8 @@ func (d *demo) show(ctx context.Context) error {
 
 	d.title("a push to the pillar: the same code, other values")
 	pillar := filepath.Join(d.dir, "pillar")
-	greeting := "The pillar said this, and nobody touched the code."
+	// Other words in each demo: the page of the one before may still be live.
+	greeting := "The pillar said this at " + time.Now().Format("15:04:05.000") + ", and nobody touched the code."
 	init := fmt.Sprintf("makina-projects.%s:\n  data:\n    greeting: %s\n", demoProject, greeting)
 	if err := d.repository(ctx, pillar, remotes.Pillar, writeFile(layout.PillarFile, init)); err != nil {
 		return err
