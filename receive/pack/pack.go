@@ -179,19 +179,24 @@ func (p *Pack) Entry(off int64) (Entry, error) {
 		return Entry{}, err
 	}
 	defer p.release()
-	return p.entry(off)
+	return p.entry(nil, off)
 }
 
-func (p *Pack) entry(off int64) (Entry, error) {
+func (p *Pack) entry(w *Window, off int64) (Entry, error) {
 	if off < headerLen || off >= p.size-hashLen {
 		return Entry{}, corrupt("no object at %d", off)
 	}
 	var b [maxEntryHead]byte
 	n := min(int64(len(b)), p.size-hashLen-off)
-	if _, err := p.file.ReadAt(b[:n], off); err != nil {
+	head, err := w.bytes(p, off, n)
+	if head == nil && err == nil {
+		head = b[:n]
+		_, err = p.file.ReadAt(head, off)
+	}
+	if err != nil {
 		return Entry{}, err
 	}
-	e, err := parseEntry(b[:n], off)
+	e, err := parseEntry(head, off)
 	if err == errShort {
 		err = corrupt("object at %d is cut", off)
 	}
@@ -226,10 +231,10 @@ func (p *Pack) Inflate(e Entry, dst []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer p.release()
-	return p.inflate(e, dst)
+	return p.inflate(nil, e, dst)
 }
 
-func (p *Pack) inflate(e Entry, dst []byte) ([]byte, error) {
+func (p *Pack) inflate(w *Window, e Entry, dst []byte) ([]byte, error) {
 	rest := p.size - hashLen - e.Data
 	// Deflate gives at most 1032 bytes for one, so a size beyond that is a lie; check before taking memory.
 	if e.Size/1032 > rest || rest < 0 {
@@ -243,14 +248,18 @@ func (p *Pack) inflate(e Entry, dst []byte) ([]byte, error) {
 	defer p.z.Put(r)
 	if e.Size <= wholeRead {
 		n := min(e.Size+e.Size>>10+64, rest)
-		if int64(cap(r.src)) < n {
-			r.src = make([]byte, max(n, 4096))
+		src, err := w.bytes(p, e.Data, n)
+		if src == nil && err == nil {
+			if int64(cap(r.src)) < n {
+				r.src = make([]byte, max(n, 4096))
+			}
+			src = r.src[:n]
+			_, err = p.file.ReadAt(src, e.Data)
 		}
-		src := r.src[:n]
-		if _, err := p.file.ReadAt(src, e.Data); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		_, err := r.z.inflate(dst, src)
+		_, err = r.z.inflate(dst, src)
 		if err != errShort {
 			return dst, p.at(e, err)
 		}
@@ -292,7 +301,7 @@ func (p *Pack) Header(off int64) (plumbing.ObjectType, int64, error) {
 		return 0, 0, err
 	}
 	defer p.release()
-	e, err := p.entry(off)
+	e, err := p.entry(nil, off)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -312,7 +321,7 @@ func (p *Pack) Header(off int64) (plumbing.ObjectType, int64, error) {
 		if t, _, ok := p.cache.get(p, off); ok {
 			return t, size, nil
 		}
-		if e, err = p.entry(off); err != nil {
+		if e, err = p.entry(nil, off); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -361,12 +370,12 @@ func (p *Pack) Get(off int64) (plumbing.ObjectType, []byte, error) {
 			typ, base = t, data
 			break
 		}
-		e, err := p.entry(at)
+		e, err := p.entry(nil, at)
 		if err != nil {
 			return 0, nil, err
 		}
 		if !e.Delta() {
-			if base, err = p.inflate(e, nil); err != nil {
+			if base, err = p.inflate(nil, e, nil); err != nil {
 				return 0, nil, err
 			}
 			typ = e.Type
@@ -387,7 +396,7 @@ func (p *Pack) Get(off int64) (plumbing.ObjectType, []byte, error) {
 	for i := len(chain) - 1; i >= 0; i-- {
 		e := chain[i]
 		var err error
-		if delta, err = p.inflate(e, delta); err != nil {
+		if delta, err = p.inflate(nil, e, delta); err != nil {
 			return 0, nil, err
 		}
 		if base, err = ApplyDelta(nil, base, delta); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,35 @@ func readAll(t *testing.T, p *Pack) int {
 	return n
 }
 
+// readWindows compares what a Window gives of each entry with what is read by itself: in the order of places, in that of names, and to and fro.
+func readWindows(t *testing.T, p *Pack) {
+	t.Helper()
+	var byName []int64
+	require.NoError(t, p.Each(func(_ plumbing.Hash, off int64) error { byName = append(byName, off); return nil }))
+	sorted := slices.Sorted(slices.Values(byName))
+	var swing []int64
+	for i, off := range sorted {
+		swing = append(swing, off, sorted[max(0, i-3)], sorted[len(sorted)-1-i])
+	}
+	var w Window
+	for _, order := range [][]int64{sorted, byName, swing} {
+		for _, off := range order {
+			want, err := p.Entry(off)
+			require.NoError(t, err)
+			got, err := w.Entry(p, off)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			data, err := p.Inflate(want, nil)
+			require.NoError(t, err)
+			same, err := w.Inflate(p, got, nil)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(data, same))
+		}
+	}
+	_, err := w.Entry(p, p.Size()-hashLen)
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
 // Packs that git wrote and indexed, with offsets beyond 2 GiB among them.
 func TestReadsPacksOfGit(t *testing.T) {
 	src := history(t, 80)
@@ -57,6 +87,7 @@ func TestReadsPacksOfGit(t *testing.T) {
 		p, err := Open(filepath.Join(dir, "pack-"+id+".pack"), NewCache(64<<10))
 		require.NoError(t, err)
 		require.Equal(t, p.Count(), readAll(t, p))
+		readWindows(t, p)
 
 		// Abbreviations, one of them ambiguous.
 		var first plumbing.Hash

@@ -13,7 +13,7 @@ func (p *Pack) Stream(off int64) (plumbing.ObjectType, int64, io.ReadCloser, err
 	if err := p.acquire(); err != nil {
 		return 0, 0, nil, err
 	}
-	e, err := p.entry(off)
+	e, err := p.entry(nil, off)
 	if err != nil || e.Delta() || e.Size <= wholeRead {
 		defer p.release()
 		if err != nil {

@@ -167,7 +167,7 @@ func (w *Writer) reuse(it *item, depth int) error {
 		return err
 	}
 	defer p.release()
-	e, err := p.entry(it.src)
+	e, err := p.entry(nil, it.src)
 	if err != nil {
 		return err
 	}

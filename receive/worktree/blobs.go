@@ -139,6 +139,7 @@ func (t *tree) least() int32 {
 func (f *forest) grow(places []place) error {
 	p := places[0].p
 	nodes := make(map[int64]*tree, len(places))
+	var window pack.Window
 	first := len(f.roots)
 	for _, pl := range places {
 		off, want := pl.off, pl.i
@@ -146,7 +147,7 @@ func (f *forest) grow(places []place) error {
 		for {
 			t, ok := nodes[off]
 			if !ok {
-				e, err := p.Entry(off)
+				e, err := window.Entry(p, off)
 				if errors.Is(err, pack.ErrClosed) {
 					// The pack was replaced by another: the store finds the objects there.
 					f.roots = f.roots[:first]
@@ -240,10 +241,11 @@ func (f *forest) work(worker int) {
 
 // inflater is one worker with its buffers.
 type inflater struct {
-	f     *forest
-	id    int
-	delta []byte
-	free  [][]byte
+	f      *forest
+	id     int
+	window pack.Window
+	delta  []byte
+	free   [][]byte
 }
 
 func (w *inflater) root(t *tree) error {
@@ -253,7 +255,7 @@ func (w *inflater) root(t *tree) error {
 	if len(t.kids) == 0 && t.e.Size > streamAbove {
 		return w.whole(int(t.want[0]), t.want[1:]...)
 	}
-	data, err := t.p.Inflate(t.e, w.buffer())
+	data, err := w.window.Inflate(t.p, t.e, w.buffer())
 	if errors.Is(err, pack.ErrClosed) {
 		return w.byName(t)
 	}
@@ -272,7 +274,7 @@ func (w *inflater) node(t *tree, data []byte) error {
 	}
 	for n, kid := range t.kids {
 		var err error
-		if w.delta, err = kid.p.Inflate(kid.e, w.delta); err != nil {
+		if w.delta, err = w.window.Inflate(kid.p, kid.e, w.delta); err != nil {
 			if errors.Is(err, pack.ErrClosed) {
 				err = w.byName(kid)
 			}

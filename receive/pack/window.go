@@ -1,0 +1,68 @@
+package pack
+
+const (
+	// windowSize is what a Window reads at once.
+	windowSize = 64 << 10
+	// windowNear is how far behind the last read another may begin to count as its continuation.
+	windowNear = 32 << 10
+)
+
+// Window reads entries of packs with few system calls where they lie near each other and are asked for in about their order, as the
+// files of a tree do: then one read serves for dozens. What lies apart is read by itself. The zero Window is ready; it is for one
+// goroutine, holds windowSize bytes, and may go from pack to pack.
+type Window struct {
+	p   *Pack
+	off int64
+	buf []byte // the pack's bytes from off on
+	end int64  // of the last read, wherever it went
+}
+
+// bytes gives n bytes of p from off on, good until the next call. It gives nil where they are better read alone. The caller has seen to it
+// that they are in the pack.
+func (w *Window) bytes(p *Pack, off, n int64) ([]byte, error) {
+	if w == nil || n > windowSize {
+		return nil, nil
+	}
+	if p != w.p {
+		w.p, w.off, w.buf, w.end = p, 0, w.buf[:0], 0
+	}
+	last := w.off + int64(len(w.buf))
+	if off >= w.off && off+n <= last {
+		return w.buf[off-w.off:][:n], nil
+	}
+	// A head is read with some bytes of what follows it, so that what follows begins before the end of that read.
+	inside, follows := off >= w.off && off <= last+windowNear, off >= w.end-maxEntryHead && off <= w.end+windowNear
+	if !inside && !follows {
+		w.end = off + n
+		return nil, nil
+	}
+	if w.buf == nil {
+		w.buf = make([]byte, 0, windowSize)
+	}
+	size := min(windowSize, p.size-hashLen-off)
+	w.off, w.buf = off, w.buf[:size]
+	if _, err := p.file.ReadAt(w.buf, off); err != nil {
+		w.buf = w.buf[:0]
+		return nil, err
+	}
+	w.end = off + size
+	return w.buf[:n], nil
+}
+
+// Entry is p.Entry.
+func (w *Window) Entry(p *Pack, off int64) (Entry, error) {
+	if err := p.acquire(); err != nil {
+		return Entry{}, err
+	}
+	defer p.release()
+	return p.entry(w, off)
+}
+
+// Inflate is p.Inflate.
+func (w *Window) Inflate(p *Pack, e Entry, dst []byte) ([]byte, error) {
+	if err := p.acquire(); err != nil {
+		return nil, err
+	}
+	defer p.release()
+	return p.inflate(w, e, dst)
+}
