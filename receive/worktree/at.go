@@ -232,7 +232,15 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 }
 
 // writeFileAt puts a file in place: temporary name, write, rename. durable adds fsync of the file and of its folder.
-func writeFileAt(dir int, name string, data []byte, durable bool) (err error) {
+func writeFileAt(dir int, name string, data []byte, durable bool) error {
+	return writeFileWith(dir, name, durable, func(fd int) error {
+		_, err := fdWriter(fd).Write(data)
+		return err
+	})
+}
+
+// writeFileWith is writeFileAt with what write gives.
+func writeFileWith(dir int, name string, durable bool, write func(fd int) error) (err error) {
 	tmp := tmpPrefix + name
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
 	fd, err := openat(dir, tmp, flags, 0o644)
@@ -252,8 +260,8 @@ func writeFileAt(dir int, name string, data []byte, durable bool) (err error) {
 			_ = unix.Unlinkat(dir, tmp, 0)
 		}
 	}()
-	if _, err = f.Write(data); err != nil {
-		return err
+	if err = write(fd); err != nil {
+		return &fs.PathError{Op: "write", Path: name, Err: err}
 	}
 	if durable {
 		if err = f.Sync(); err != nil {

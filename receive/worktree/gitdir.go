@@ -225,7 +225,9 @@ func (g *gitFolder) index() (*gitIndex, stat, error) {
 
 // writeIndex puts the index in place, durably unless the request leaves that to the caller.
 func (g *gitFolder) writeIndex(x *gitIndex) error {
-	return writeFileAt(g.fd, "index", x.encode(), !g.req.NoSync)
+	return writeFileWith(g.fd, "index", !g.req.NoSync, func(fd int) error {
+		return x.write(func(parts [][]byte) error { return writeParts(fd, parts) })
+	})
 }
 
 // file reads a small file below .git; "" where there is none.

@@ -2,15 +2,12 @@ package worktree
 
 import (
 	"bytes"
-	"crypto/sha1"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
-	"unsafe"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -88,68 +85,6 @@ const (
 	flagStage    = 0x3000
 	flagName     = 0x0fff
 )
-
-// parseIndex reads versions 2, 3 and 4 (gitformat-index(5)). It verifies the checksum and every path, so that a
-// damaged or forged index is errIndex and never a path outside the tree. data must not be changed afterwards.
-func parseIndex(data []byte) (*gitIndex, error) {
-	if len(data) < 12+sha1.Size || string(data[:4]) != "DIRC" {
-		return nil, fmt.Errorf("%w: no header", errIndex)
-	}
-	body, sum := data[:len(data)-sha1.Size], data[len(data)-sha1.Size:]
-	// The checksum takes as long as the entries: both at once. index.skipHash writes zeros: such a file proves nothing.
-	var good bool
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		got := sha1.Sum(body)
-		good = bytes.Equal(got[:], sum)
-	})
-	x, err := parseBody(data, body)
-	wg.Wait()
-	if !good {
-		return nil, fmt.Errorf("%w: wrong checksum", errIndex)
-	}
-	if err == nil {
-		copy(x.sum[:], sum)
-	}
-	return x, err
-}
-
-// parseBody is parseIndex but for the checksum. data is the whole file, body what the checksum is about.
-func parseBody(data, body []byte) (*gitIndex, error) {
-	version, count := binary.BigEndian.Uint32(body[4:]), int64(binary.BigEndian.Uint32(body[8:]))
-	if version < 2 || version > 4 {
-		return nil, fmt.Errorf("%w: version %d", errIndex, version)
-	}
-	if count > int64(len(body))/entryFixed {
-		return nil, fmt.Errorf("%w: %d entries in %d bytes", errIndex, count, len(body))
-	}
-	x := &gitIndex{entries: make([]entry, 0, count), raw: data}
-	// The paths are parts of data: nobody writes to it any more.
-	text := unsafe.String(unsafe.SliceData(body), len(body))
-	pos, prev, conflict := 12, "", false
-	for range count {
-		e, next, stage, err := parseEntry(body, text, pos, version, prev)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case len(x.entries) > 0 && e.path < prev, len(x.entries) > 0 && e.path == prev && !conflict:
-			return nil, fmt.Errorf("%w: entries out of order", errIndex)
-		case len(x.entries) > 0 && e.path == prev:
-			pos = next
-			continue
-		case e.path == "" || !validMode(e.mode) || checkPath(e.path[sharedDir(prev, e.path):]) != nil:
-			return nil, fmt.Errorf("%w: entry %q", errIndex, e.path)
-		}
-		if conflict = stage != 0; conflict {
-			e.oid, e.st, e.at = plumbing.ZeroHash, stat{}, 0
-		}
-		e.was = int32(len(x.entries) + 1)
-		x.entries = append(x.entries, e)
-		pos, prev = next, e.path
-	}
-	return x, x.parseExtensions(body[pos:])
-}
 
 // sharedDir is the length of the folder, its slash included, that two paths share.
 func sharedDir(a, b string) int {
@@ -233,7 +168,8 @@ func indexVarint(b []byte, pos int) (n, next int, ok bool) {
 	return 0, 0, false
 }
 
-func (x *gitIndex) parseExtensions(b []byte) error {
+// parseExtensions reads what follows count entries.
+func (x *gitIndex) parseExtensions(b []byte, count int) error {
 	for len(b) > 0 {
 		if len(b) < 8 {
 			return fmt.Errorf("%w: cut extension", errIndex)
@@ -247,7 +183,7 @@ func (x *gitIndex) parseExtensions(b []byte) error {
 		switch {
 		case name == "TREE":
 			// An unreadable cache of trees is only a lost short cut.
-			if root, rest, ok := parseCacheTree(data, 0); ok && len(rest) == 0 && root.fits(len(x.entries)) {
+			if root, rest, ok := parseCacheTree(data, 0); ok && len(rest) == 0 && root.fits(count) {
 				x.tree = root
 			}
 		case name[0] < 'A' || name[0] > 'Z':
@@ -344,52 +280,4 @@ func (c *cacheTree) append(b []byte) []byte {
 		b = s.append(b)
 	}
 	return b
-}
-
-// size is the length of an entry in version 2.
-func (e *entry) size() uint32 { return uint32((entryFixed + len(e.path) + 8) &^ 7) }
-
-// encode writes version 2 with a TREE extension, and sets sum. What the entries share with raw is copied, neighbours at once.
-func (x *gitIndex) encode() []byte {
-	size := 12 + sha1.Size + x.tree.room()
-	for i := range x.entries {
-		size += int(x.entries[i].size())
-	}
-	b := make([]byte, 0, size)
-	be := binary.BigEndian
-	b = append(b, "DIRC"...)
-	b = be.AppendUint32(b, 2)
-	b = be.AppendUint32(b, uint32(len(x.entries)))
-	from, to := uint32(0), uint32(0)
-	for i := range x.entries {
-		e := &x.entries[i]
-		if e.at != 0 {
-			if e.at != to {
-				b = append(b, x.raw[from:to]...)
-				from = e.at
-			}
-			to = e.at + e.size()
-			continue
-		}
-		b = append(b, x.raw[from:to]...)
-		from, to = 0, 0
-		start := len(b)
-		for _, v := range [...]uint32{e.st.ctimeSec, e.st.ctimeNsec, e.st.mtimeSec, e.st.mtimeNsec, e.st.dev, e.st.ino, e.mode, e.st.uid, e.st.gid, e.st.size} {
-			b = be.AppendUint32(b, v)
-		}
-		b = append(b, e.oid[:]...)
-		b = be.AppendUint16(b, uint16(min(len(e.path), flagName)))
-		b = append(b, e.path...)
-		pad := 8 - (len(b)-start)%8
-		b = append(b, "\x00\x00\x00\x00\x00\x00\x00\x00"[:pad]...)
-	}
-	b = append(b, x.raw[from:to]...)
-	if x.tree != nil {
-		at := len(b)
-		b = append(b, "TREE\x00\x00\x00\x00"...)
-		b = x.tree.append(b)
-		be.PutUint32(b[at+4:], uint32(len(b)-at-8))
-	}
-	x.sum = sha1.Sum(b)
-	return append(b, x.sum[:]...)
 }

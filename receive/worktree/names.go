@@ -21,15 +21,31 @@ var errName = errors.New("not a name of a file")
 // any case, NTFS short and stream forms ("git~1", ".git ", ".git...", ".git::$INDEX_ALLOCATION", ".git\\x"), HFS+
 // ignorable characters. Source: git-config(1), core.protectNTFS and core.protectHFS.
 func CheckName(name string) error {
+	if plainName(name) {
+		return nil
+	}
 	switch {
 	case name == "", name == ".", name == "..", strings.ContainsAny(name, "/\x00"):
 		return fault.New(fault.Refused, "", "tree entry %q: %w", name, errName)
 	case len(name) > maxName:
 		return fault.New(fault.Refused, "", "tree entry %q…: name of %d bytes, at most %d fit on disk", name[:40], len(name), maxName)
-	case isDotGit(name):
+	case fsck.IsDotGit([]byte(name)):
 		return fault.New(fault.Refused, "", "tree entry %q is a spelling of .git", name)
 	}
 	return nil
+}
+
+// plainName tells that none of CheckName's rules can be about a name, which is so for nearly all.
+func plainName(name string) bool {
+	if name == "" || len(name) > maxName || name[0] == '.' || name[0]|0x20 == 'g' || name[0] >= 0x80 {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; c == '/' || c == '\\' || c == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // checkPath checks every element of a path from an index.
@@ -45,12 +61,4 @@ func checkPath(path string) error {
 		path = rest
 	}
 	return nil
-}
-
-// isDotGit is fsck.IsDotGit behind a cheap test that nearly every name fails: no byte of it can belong to any spelling.
-func isDotGit(name string) bool {
-	if c := name[0]; c != '.' && c|0x20 != 'g' && c < 0x80 && strings.IndexByte(name, '\\') < 0 {
-		return false
-	}
-	return fsck.IsDotGit([]byte(name))
 }

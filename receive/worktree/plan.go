@@ -83,6 +83,9 @@ type planner struct {
 	counted *counted
 	// seen is what a walk has seen just now, nil where the disk is to be asked.
 	seen *project.Seen
+	// early, where it is not nil, is closed as soon as earlyDirty is what fromSeen gives.
+	early      chan struct{}
+	earlyDirty []int32
 	// settles says that settle looked at every old entry: dirty are the old ones that need a closer look, and fresh the new ones that
 	// are not simply old ones, both in order.
 	settles      bool

@@ -36,6 +36,20 @@ func (p *planner) fromSeen() (dirty []int32) {
 	return slices.Compact(dirty)
 }
 
+// startSettling begins with what settle needs of seen, which is about old entries alone, beside what comes before that. wait waits for its
+// end, which p.early is then told by, too; it must be called before the caller returns, who may go on with other things than seen.
+func (p *planner) startSettling(plain bool) (wait func()) {
+	if p.seen == nil || p.counted == nil || !plain {
+		return func() {}
+	}
+	p.early = make(chan struct{})
+	go func() {
+		defer close(p.early)
+		p.earlyDirty = p.fromSeen()
+	}()
+	return func() { <-p.early }
+}
+
 // seenStat is newStat of what a walk has seen.
 func seenStat(f *project.FileFacts) stat {
 	c, m := newStamp(f.Ctime), newStamp(f.Mtime)

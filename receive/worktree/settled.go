@@ -96,9 +96,13 @@ func (p *planner) settle(root, workers int) error {
 	if p.counted == nil || p.cut != nil || p.oldEOL != p.newEOL && (p.oldEOL.changes() || p.newEOL.changes()) {
 		return nil
 	}
-	if p.seen != nil {
+	switch {
+	case p.early != nil:
+		<-p.early
+		p.dirty = p.earlyDirty
+	case p.seen != nil:
 		p.dirty = p.fromSeen()
-	} else {
+	default:
 		l := looker{root: root, entries: p.old, since: p.counted.at, see: func(i int, st *unix.Stat_t) bool { return p.clean(i, st.Mode, newStat(st)) }}
 		var err error
 		if p.dirty, err = l.look(p.ctx, workers); err != nil {

@@ -1,12 +1,15 @@
 package worktree
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"math/rand"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -301,6 +304,58 @@ func TestIndexIsPatched(t *testing.T) {
 		require.Equal(t, plain.encode(), next.encode())
 		require.Equal(t, plain.sum, next.sum)
 	}
+}
+
+// A large index that is parsed in parts is what it is entry by entry, whatever is wrong with it and wherever entries are in conflict.
+func TestIndexInParts(t *testing.T) {
+	const n = parseAtOnce + 3
+	x := &gitIndex{tree: &cacheTree{count: n, oid: plumbing.Hash{1}}}
+	for i := range n {
+		x.entries = append(x.entries, entry{path: fmt.Sprintf("d%02d/%05d%s", i/100, i, strings.Repeat("x", i%9)), mode: modeFile, oid: plumbing.Hash{byte(i)}})
+	}
+	good := x.encode()
+	rnd := rand.New(rand.NewSource(1))
+	inParts := 0
+	for round := range 60 {
+		data := bytes.Clone(good[:len(good)-len(x.sum)])
+		ends := entryEnds(data, 2, n)
+		switch {
+		case round == 0:
+		case round < 10: // a name twice, in two stages, before or behind the border of two parts
+			at := ends[1+round%(parseParts-1)]
+			second := data[at:][:(entryFixed+len(x.entries[partStart(1+round%(parseParts-1), n)].path)+8)&^7]
+			second[60] |= 0x20
+			first := bytes.Clone(second)
+			first[60] = first[60]&^0x30 | 0x10
+			data = slices.Concat(data[:at], first, data[at:])
+			binary.BigEndian.PutUint32(data[8:], n+1)
+		case round < 20:
+			data = data[:rnd.Intn(len(data))]
+			data = append(data, make([]byte, max(0, 12-len(data)))...)
+		case round < 30: // the extension
+			data[ends[parseParts]+rnd.Intn(len(data)-ends[parseParts])] ^= 1 << rnd.Intn(8)
+		default:
+			data[12+rnd.Intn(len(data)-12)] ^= 1 << rnd.Intn(8)
+		}
+		got, gotErr := parseBody(data, data)
+		want := &gitIndex{raw: data}
+		version, count := binary.BigEndian.Uint32(data[4:]), int(binary.BigEndian.Uint32(data[8:]))
+		if version != 2 || int64(count) > int64(len(data))/entryFixed {
+			require.Error(t, gotErr)
+			continue
+		}
+		wantErr := want.parseEach(data, string(data), version, count)
+		require.Equal(t, wantErr, gotErr)
+		if wantErr == nil {
+			require.Equal(t, want.entries, got.entries)
+			require.Equal(t, want.tree, got.tree)
+		}
+		if ends := entryEnds(data, version, count); ends != nil && (&gitIndex{raw: data}).parseParts(data, string(data), version, count, ends) {
+			inParts++
+			require.NoError(t, wantErr)
+		}
+	}
+	require.Greater(t, inParts, 10)
 }
 
 // A refreshed index is younger than files that may have changed without showing it: they are compared all the same.

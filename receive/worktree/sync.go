@@ -197,16 +197,20 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 		}
 		st.Previous = plumbing.NewHash(h)
 	}
+	p := &planner{ctx: ctx, objs: req.Objects, written: written, counted: g.readCounted(old), seen: req.Seen}
+	if old != nil {
+		p.old = old.entries
+	}
+	defer p.startSettling(g.resumed == "")()
 	next, err := flatten(ctx, req.Objects, c.tree, old, req.Workers, req.MaxFiles)
 	if err != nil {
 		return err
 	}
-	p := &planner{ctx: ctx, objs: req.Objects, new: next.entries, written: written, counted: g.readCounted(old), seen: req.Seen}
+	p.new = next.entries
 	if p.newEOL, err = loadAttributes(req.Objects, next.entries); err != nil {
 		return err
 	}
 	if old != nil {
-		p.old = old.entries
 		p.oldEOL = p.newEOL
 		if !sameAttributes(old.entries, next.entries) {
 			// An old file that is gone from the store only costs a comparison.
