@@ -10,15 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
@@ -33,8 +31,9 @@ const (
 )
 
 // benchCheckout brings 70,000 files of a bare repository into a working copy, then one changed file, then nothing; beside git checkout with
-// two workers, git reset --hard and git status (core.preloadIndex and all else as git has it by default) on a clone that borrows the same packs. Files are in the page cache; root measures on an ext4 of
-// its own. What is synced is measured apart: git syncs nothing. What making as many files costs by itself is printed beside the first checkout.
+// two workers and as shipped, git reset --hard and git status on a clone that borrows the same packs. Files are in the page cache; root measures on an
+// ext4 of its own. What is synced is measured apart: git syncs no file of a checkout. What making as many files costs by itself, and with inflating what
+// goes into them, is printed beside the first checkout.
 func benchCheckout(l *lab) error {
 	disk, release, err := l.privateDisk()
 	if err != nil {
@@ -51,6 +50,12 @@ func benchCheckout(l *lab) error {
 		return err
 	}
 	defer db.Close()
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1) // as cmd/corpus-git does
+	}
+	if err := l.printGitSettings(bare); err != nil {
+		return err
+	}
 	ours, peer := filepath.Join(disk, "ours"), filepath.Join(disk, "peer")
 	checkOut := func(c string, seen *project.Seen, durable bool) error {
 		_, err := worktree.Sync(context.Background(), worktree.Request{
@@ -82,19 +87,24 @@ func benchCheckout(l *lab) error {
 	if err := sameTrees(ours, peer); err != nil {
 		return err
 	}
-	sizes, err := fileSizes(ours)
+	files, err := l.storedFiles(bare, first, db)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(fresh(0), settle()); err != nil {
+	if _, err := compareApart(1, fresh, settle, "only making such files, 2 threads", func() error { return makeFiles(ours, files, 2, false) },
+		"git checkout, 2 workers", checkout); err != nil {
 		return err
 	}
-	t, err := timed(func() error { return makeFiles(ours, sizes, 2) })
-	if err != nil {
+	if _, err := compareApart(1, fresh, settle, "only inflating and making them, 2 threads", func() error { return makeFiles(ours, files, 2, true) },
+		"git checkout, 2 workers", checkout); err != nil {
 		return err
 	}
-	fmt.Printf("%-44s        %8.1f ms   (1 run)\n", "only making such files, 2 threads", ms(t))
-	if err := fresh(0); err != nil {
+	if err := sameTrees(ours, peer); err != nil {
+		return err
+	}
+	if _, err := compareApart(1, fresh, settle, "corpus-git", func() error { return checkOut(first, nil, false) }, "git checkout, as shipped (1 worker)", func() error {
+		return git("checkout", "-q", "-f", first)
+	}); err != nil {
 		return err
 	}
 	if _, err := compareApart(1, fresh, settle, "corpus-git, durable", func() error { return checkOut(first, nil, true) }, "git checkout, 2 workers, and syncfs", func() error {
@@ -120,16 +130,20 @@ func benchCheckout(l *lab) error {
 		if err = next(i); err == nil {
 			seen, err = walkTree(ours)
 		}
+		runtime.GC() // what this walk leaves to the collector is not the checkout's
 		return err
 	}
-	if _, err := compare(changeRounds, walk, "corpus-git, told what the archive has seen", func() error { return checkOut(commits[step%2], seen, false) }, "git reset --hard", func() error {
+	told := func() error { return checkOut(commits[step%2], seen, false) }
+	plainCheckout := func() error { return git("checkout", "-q", "-f", commits[step%2]) }
+	if _, err := compare(changeRounds, walk, "corpus-git, told what the archive has seen", told, "git checkout -f", plainCheckout); err != nil {
+		return err
+	}
+	if _, err := compare(changeRounds, walk, "corpus-git, told what the archive has seen", told, "git reset --hard", func() error {
 		return git("reset", "-q", "--hard", commits[step%2])
 	}); err != nil {
 		return err
 	}
-	if _, err := compare(changeRounds, next, "corpus-git, durable", one(true), "git checkout -f", func() error {
-		return git("checkout", "-q", "-f", commits[step%2])
-	}); err != nil {
+	if _, err := compare(changeRounds, next, "corpus-git, durable", one(true), "git checkout -f", plainCheckout); err != nil {
 		return err
 	}
 	if err := sameTrees(ours, peer); err != nil {
@@ -226,89 +240,6 @@ func walkTree(dir string) (*project.Seen, error) {
 			}
 		}
 	}}, err
-}
-
-// sizedFile is a file below a tree.
-type sizedFile struct {
-	path string
-	size int64
-}
-
-// fileSizes lists the files of a working copy, folder by folder.
-func fileSizes(dir string) (out []sizedFile, err error) {
-	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if d.Name() == ".git" {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		fi, err := d.Info()
-		if err == nil {
-			out = append(out, sizedFile{p[len(dir)+1:], fi.Size()})
-		}
-		return err
-	})
-	return out, err
-}
-
-// makeFiles does the least that a checkout can do: each worker makes a folder, opens it, and makes its files in it, of zeros.
-func makeFiles(dir string, files []sizedFile, workers int) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	root, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(root)
-	var folders [][]sizedFile
-	for n := 0; len(files) > 0; files = files[n:] {
-		for n = 1; n < len(files) && filepath.Dir(files[n].path) == filepath.Dir(files[0].path); n++ {
-		}
-		folders = append(folders, files[:n])
-	}
-	zeros := make([]byte, 1<<20)
-	one := func(folder []sizedFile) error {
-		at := filepath.Dir(folder[0].path)
-		if err := unix.Mkdirat(root, filepath.Dir(at), 0o755); err != nil && err != unix.EEXIST {
-			return err
-		}
-		if err := unix.Mkdirat(root, at, 0o755); err != nil {
-			return err
-		}
-		fd, err := unix.Openat(root, at, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		for _, f := range folder {
-			w, err := unix.Openat(fd, filepath.Base(f.path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
-			if err != nil {
-				return err
-			}
-			_, err = unix.Write(w, zeros[:f.size])
-			if err := errors.Join(err, unix.Close(w)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make([]error, workers)
-	for w := range workers {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(folders)) && errs[w] == nil; i = next.Add(1) - 1 {
-				errs[w] = one(folders[i])
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // sameTrees compares two working copies.
