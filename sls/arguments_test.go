@@ -81,7 +81,13 @@ func TestLackingArgumentsGoToSalt(t *testing.T) {
 			require.True(t, ok, "%s %s: %v", n, l, err)
 			require.Equal(t, "the argument "+l+" of "+n, need.What)
 			require.Equal(t, 4+len(f.Required), need.Line)
-			require.NoError(t, compileOne(t, declare(f, "    - "+l+": false\n")), "%s %s", n, l)
+			nothing := "false"
+			if f.Lacks[l] == "true" {
+				nothing = "true"
+				_, ok = sls.NeedOf(compileOne(t, declare(f, "    - "+l+": false\n")))
+				require.True(t, ok, "%s %s", n, l)
+			}
+			require.NoError(t, compileOne(t, declare(f, "    - "+l+": "+nothing+"\n")), "%s %s", n, l)
 		}
 	}
 	require.Greater(t, seen, 50)

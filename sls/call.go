@@ -328,17 +328,7 @@ func retryOf(v any) retrySpec {
 		s.attempts = 0
 		return s
 	}
-	d, ok := v.(*py.Dict)
-	if !ok {
-		if l, isList := v.(*py.List); isList { // - attempts: 3
-			d = py.NewDict()
-			for _, it := range l.Items() {
-				if x, isDict := it.(*py.Dict); isDict {
-					d.Update(x)
-				}
-			}
-		}
-	}
+	d, _ := v.(*py.Dict) // anything else, a list of mappings too, asks for the defaults
 	if b, has := d.GetStr("until"); has {
 		if x, isBool := b.(bool); isBool {
 			s.until = x

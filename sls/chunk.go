@@ -189,6 +189,9 @@ func (c *chunk) with(args []argument, table *state.Table) (*chunk, error) {
 		}
 		return nil, e.WithHint("%s", takes)
 	}
+	if what := fn.Cannot(out.args); what != "" {
+		return nil, lacking(out.at, what, out.function())
+	}
 	for _, r := range fn.Required {
 		if !out.args.Has(r) {
 			return nil, failf(out.at, "Missing parameter %s for state %s ('%s')", r, out.function(), out.id)

@@ -155,15 +155,31 @@ func (g *graph) connect() error {
 			}
 		}
 		for _, r := range n.c.reqs[reqListen] {
-			if _, ok := g.resolve(r); !ok {
-				return g.missing(n.c, "listen", r)
+			if err := g.listens(n.c, "listen", r); err != nil {
+				return err
 			}
 		}
 		for _, r := range n.c.listenIn {
-			if _, ok := g.resolve(r); !ok {
-				return g.missing(n.c, "listen_in", r)
+			if err := g.listens(n.c, "listen_in", r); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// listens tells whether the target of a listen is there. Unlike the other requisites, listen knows a state by its ID or name only.
+func (g *graph) listens(c *chunk, req string, r reqRef) error {
+	if r.module == "sls" || strings.ContainsAny(r.target, "*?[") && len(g.lookup[[2]string{r.module, r.target}]) == 0 {
+		at := r.at
+		if at.src == nil {
+			at = c.at
+		}
+		return failf(at, "%s of state '%s' names '%s: %s', but takes neither files nor patterns", req, c.id, r.module, r.target).
+			WithHint("name each state by its ID, as Salt does not find them here either")
+	}
+	if _, ok := g.resolve(r); !ok {
+		return g.missing(c, req, r)
 	}
 	return nil
 }

@@ -243,7 +243,7 @@ func (r *run) check(n *node) (status, []state.Requisite) {
 				continue // a state that a failhard or a listener left out
 			}
 			changed := o.ret.Changed()
-			reqs = append(reqs, state.Requisite{Type: t.base().String(), Module: d.c.module, ID: d.c.id, Name: d.c.name, Changed: changed})
+			reqs = append(reqs, state.Requisite{Type: t.String(), Module: d.c.module, ID: d.c.id, Name: d.c.name, Changed: changed})
 			if o.ret.SkipReq {
 				seen[skip] = true
 			}

@@ -5,18 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Cmd describes one command.
 type Cmd struct {
 	// Argv is the program and its arguments; the program is looked up in Env's PATH when it has no slash.
 	Argv []string
-	// Dir is the working directory; it must exist.
+	// Dir is the working directory; it must exist. With a Credential it may be one that the user cannot reach.
 	Dir string
 	// Env is the whole environment, KEY=VALUE.
 	Env []string
@@ -94,9 +98,11 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	n := openNote(o.Book)
 	defer func() { n.close() }()
 	cmd.Env = append(append([]string{}, c.Env...), n.env()...)
-	if err := cmd.Start(); err != nil {
+	leave, err := start(cmd)
+	if err != nil {
 		return Status{}, err
 	}
+	defer leave()
 	n.started(cmd.Process.Pid)
 	leader, _ := statOf("/proc", cmd.Process.Pid)
 	done := make(chan struct{})
@@ -128,6 +134,47 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 		return status(cmd.ProcessState), nil
 	}
 	return status(cmd.ProcessState), err
+}
+
+// start starts a command. The kernel changes the directory as whoever the command runs as by then; where that is another
+// user, a directory below one that is closed to him would be refused. So a thread of its own goes there first, which
+// the command's process is made from. It lives until leave is called, because the command is killed when it ends.
+func start(cmd *exec.Cmd) (leave func(), err error) {
+	if cmd.Dir == "" || cmd.SysProcAttr.Credential == nil {
+		return func() {}, cmd.Start()
+	}
+	dir := cmd.Dir
+	cmd.Dir = ""
+	started, left := make(chan error), make(chan struct{})
+	var from func()
+	from = func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() { // the first thread is what others see of this process: it stays where it is
+			go from()
+			<-left
+			runtime.UnlockOSThread()
+			return
+		}
+		// Never unlocked, as no other goroutine may get a thread that is elsewhere: it ends with this one.
+		err := unix.Unshare(unix.CLONE_FS)
+		if err == nil {
+			err = unix.Chdir(dir)
+		}
+		if err != nil {
+			err = &fs.PathError{Op: "chdir", Path: dir, Err: err}
+		} else {
+			err = cmd.Start()
+		}
+		started <- err
+		<-left
+	}
+	go from()
+	leave = func() { close(left) }
+	if err := <-started; err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
 // endGroup asks the group to end, and makes it end after grace.

@@ -40,6 +40,31 @@ func TestRunSetsUmask(t *testing.T) {
 	require.Equal(t, "0027\na b\n", out.String())
 }
 
+func TestRunStartsWhereItsUserCannotGo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root runs commands as another user")
+	}
+	dir := filepath.Join(t.TempDir(), "closed", "open")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o700))
+	before, err := os.Getwd()
+	require.NoError(t, err)
+	for range 20 {
+		var out bytes.Buffer
+		st, err := execx.OS{}.Run(t.Context(), execx.Cmd{Argv: []string{"sh", "-c", "id -u; pwd"}, Env: env, Stdout: &out, Dir: dir,
+			Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+		require.NoError(t, err)
+		require.Zero(t, st.Exit)
+		require.Equal(t, "65534\n"+dir+"\n", out.String())
+	}
+	after, err := os.Readlink("/proc/self/cwd")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	_, err = execx.OS{}.Run(t.Context(), execx.Cmd{Argv: []string{"/no/such/program"}, Env: env, Dir: dir,
+		Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
 func TestRunNamesWhatIsMissing(t *testing.T) {
 	_, err := execx.OS{}.Run(t.Context(), execx.Cmd{Argv: []string{"no-such-program-here"}, Env: env})
 	require.ErrorContains(t, err, "no-such-program-here")

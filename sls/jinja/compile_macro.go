@@ -204,7 +204,7 @@ func (c *compiler) extendsStmt(x *extendsNode, s *scope) stmt {
 func (f *frame) template(v any) (*Template, error) {
 	switch x := v.(type) {
 	case string:
-		return f.rt.env.Get(f.rt.ctx, x)
+		return f.rt.load(x)
 	case *undefined:
 		return nil, x.Fail()
 	}

@@ -60,6 +60,10 @@ type Options struct {
 	Globals map[string]any
 	// ContextFuncs are more globals.
 	ContextFuncs map[string]ContextFunc
+	// Find, where not nil, turns the name that a tag has for a template into the one that Loader knows. sets are variables
+	// that templates imported without context see from then on, if it is the first time in a render that this one is
+	// loaded; global gives what such a template sees now, nil where there is none.
+	Find func(name string, global func(variable string) any) (real string, sets *py.Dict, err error)
 	// DataLoaders add, for each key F, the tags {% import_F %} and {% load_F %} and the filter load_F.
 	DataLoaders map[string]DataLoader
 	// StrictUndefined makes every use of an undefined variable an error, except testing for it.
@@ -112,6 +116,7 @@ type Environment struct {
 	loaders         map[string]DataLoader
 	strict          bool
 	contextIsGlobal bool
+	find            func(name string, global func(variable string) any) (string, *py.Dict, error)
 	syntax          syntax
 	limits          Limits
 
@@ -122,7 +127,7 @@ type Environment struct {
 // New makes an Environment.
 func New(o Options) *Environment {
 	e := &Environment{
-		loader: o.Loader, loaders: o.DataLoaders, strict: o.StrictUndefined, contextIsGlobal: o.ContextIsGlobal,
+		loader: o.Loader, find: o.Find, loaders: o.DataLoaders, strict: o.StrictUndefined, contextIsGlobal: o.ContextIsGlobal,
 		limits: o.Limits, cache: map[string]*Template{},
 		filters: map[string]FilterFunc{}, tests: map[string]TestFunc{}, globals: map[string]any{},
 	}

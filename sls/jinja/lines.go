@@ -47,6 +47,9 @@ func (l *Lines) Source(line int) (s Source, ok bool) {
 	return s, true
 }
 
+// Append notes a text that comes after the template's own, as if it stood at that line of the template.
+func (l *Lines) Append(text string, t *Template, line int) { l.write(text, t, line, true) }
+
 // mark is the line of output that is being written.
 func (l *Lines) mark() *lineMark {
 	if len(l.at) == 0 {

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"corpus-git/internal/py"
@@ -26,6 +27,8 @@ type render struct {
 	ops     *py.Ops
 	globals *names
 	modules map[*Template]*module
+	loaded  map[string]bool
+	sets    map[string]any // by Options.Find
 	depth   int
 	out     buffer
 	texts   *captures // nil where nobody asks for lines
@@ -289,12 +292,41 @@ func (rt *render) module(t *Template, vars *names) (*module, error) {
 	return m, nil
 }
 
+// load finds the template that a tag names.
+func (rt *render) load(name string) (*Template, error) {
+	if rt.env.find == nil {
+		return rt.env.Get(rt.ctx, name)
+	}
+	real, sets, err := rt.env.find(name, func(variable string) any {
+		if v, ok := rt.sets[variable]; ok {
+			return v
+		}
+		if v := rt.globals.lookup(variable); v != missing {
+			return v
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !rt.loaded[name] {
+		if rt.loaded == nil {
+			rt.loaded, rt.sets = map[string]bool{}, map[string]any{}
+		}
+		rt.loaded[name] = true
+		for _, e := range sets.Items() {
+			rt.sets[py.Str(e.Key)] = e.Value
+		}
+	}
+	return rt.env.Get(rt.ctx, real)
+}
+
 // defaultModule is the module of a template that is imported without context: run once in a render.
 func (rt *render) defaultModule(t *Template) (*module, error) {
 	if m := rt.modules[t]; m != nil {
 		return m, nil
 	}
-	m, err := rt.module(t, rt.globals)
+	m, err := rt.module(t, &names{own: maps.Clone(rt.sets), outer: rt.globals})
 	if err == nil {
 		rt.modules[t] = m
 	}

@@ -36,15 +36,15 @@ func New(env *modules.Env) *Renderer {
 		r.opts.SetStr("test", false)
 	}
 	r.j = jinja.New(jinja.Options{
-		Loader:              jinja.LoaderFunc(r.load),
-		Filters:             filters(),
-		Tests:               tests(),
-		Globals:             r.globals(),
-		ContextFuncs:        map[string]jinja.ContextFunc{"show_full_context": showFullContext},
-		DataLoaders:         map[string]jinja.DataLoader{"yaml": loadYAML, "json": loadJSON, "text": loadText},
-		StrictUndefined:     true,
-		ContextIsGlobal:     true,
-		KeepTrailingNewline: true,
+		Find:            findTemplate,
+		Loader:          jinja.LoaderFunc(r.load),
+		Filters:         filters(),
+		Tests:           tests(),
+		Globals:         r.globals(),
+		ContextFuncs:    map[string]jinja.ContextFunc{"show_full_context": showFullContext},
+		DataLoaders:     map[string]jinja.DataLoader{"yaml": loadYAML, "json": loadJSON, "text": loadText},
+		StrictUndefined: true,
+		ContextIsGlobal: true,
 	})
 	return r
 }
@@ -78,6 +78,22 @@ func (r *Renderer) globals() map[string]any {
 
 func showFullContext(*jinja.Context, []any, *py.Dict) (any, error) {
 	return nil, errors.New("show_full_context is refused: it would show the pillar")
+}
+
+// findTemplate resolves ./ and ../ against tpldir. Where a template is imported or included without context, it and
+// what is imported after it see its own place. Source: Salt, utils/jinja.py, SaltCacheLoader.get_source.
+func findTemplate(name string, global func(string) any) (string, *py.Dict, error) {
+	first, _, _ := strings.Cut(name, "/")
+	if first != "." && first != ".." {
+		dir := path.Dir(strings.TrimLeft(name, "/"))
+		return name, py.NewDict("tplfile", name, "tpldir", dir, "tpldot", strings.ReplaceAll(strings.TrimPrefix(dir, "."), "/", ".")), nil
+	}
+	dir, ok := global("tpldir").(string)
+	real := path.Join(dir, name)
+	if up, _, _ := strings.Cut(real, "/"); !ok || up == ".." {
+		return "", nil, &jinja.Error{Class: jinja.ClassNotFound, Msg: name}
+	}
+	return real, py.NewDict("tplfile", name, "tpldot", strings.ReplaceAll(strings.TrimPrefix(dir, "."), "/", ".")), nil
 }
 
 // load finds a template that another one imports or includes.
@@ -148,7 +164,21 @@ func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (s
 	if err != nil {
 		return "", nil, err
 	}
-	return t.RenderLines(ctx, Vars(f.Path, sls))
+	out, lines, err := t.RenderLines(ctx, Vars(f.Path, sls))
+	if err != nil {
+		return "", nil, err
+	}
+	lines.Append(lastNewline(src), t, strings.Count(src, "\n"))
+	return out + lastNewline(src), lines, nil
+}
+
+// lastNewline is the newline at the end of a template. Jinja drops it, and Salt adds it again, whatever stands before it; to
+// what is included or imported it does not.
+func lastNewline(src string) string {
+	if strings.HasSuffix(src, "\n") {
+		return "\n"
+	}
+	return ""
 }
 
 // Text renders a template of a file state. name is how errors call it. As in Salt, such a template does not see
@@ -160,7 +190,11 @@ func (r *Renderer) Text(ctx context.Context, name, src string, vars *py.Dict) (s
 	}
 	v := py.NewDict()
 	v.Update(vars)
-	return t.Render(ctx, v)
+	out, err := t.Render(ctx, v)
+	if err != nil {
+		return "", err
+	}
+	return out + lastNewline(src), nil
 }
 
 // Parse looks at the syntax of a template. The error is a *jinja.Error.
@@ -211,7 +245,11 @@ func (r *Renderer) Inspect(ctx context.Context, f fileroot.File, src string) (us
 			if strings.HasSuffix(ref, ".yaml") || strings.HasSuffix(ref, ".yml") || strings.HasSuffix(ref, ".json") {
 				continue
 			}
-			rt, err := r.j.Get(ctx, ref)
+			real, _, err := findTemplate(ref, func(string) any { return path.Dir(f.Path) })
+			if err != nil {
+				continue
+			}
+			rt, err := r.j.Get(ctx, real)
 			var je *jinja.Error
 			if errors.As(err, &je) && je.Class == jinja.ClassNotFound {
 				continue // it may be optional, or made by an earlier step

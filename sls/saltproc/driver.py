@@ -261,6 +261,18 @@ class Watch:
 # Serving.
 
 
+def share(opts):
+    """Every template sees the project's configuration as cfg."""
+    if "ms_project" not in opts:
+        return
+    try:
+        from salt.utils.decorators.jinja import JinjaGlobal
+
+        JinjaGlobal.salt_jinja_globals["cfg"] = opts["ms_project"]
+    except (ImportError, AttributeError) as err:
+        sys.stderr.write("[WARNING ] this Salt's templates have no cfg, but opts.ms_project: %s\n" % err)
+
+
 def step(caller, request, first):
     """Run one step, in a process of its own. Never returns."""
     say.owner = os.getpid()
@@ -271,6 +283,7 @@ def step(caller, request, first):
         if request.get("test"):
             args.append("test=True")
         caller.opts["fun"], caller.opts["arg"] = "state.sls", args
+        share(caller.opts)
         watch = Watch()
         try:
             watch.install()

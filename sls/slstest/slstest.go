@@ -41,7 +41,7 @@ type Options struct {
 }
 
 // minTrees guards against a suite that runs nothing.
-const minTrees = 228
+const minTrees = 240
 
 // place is a runner with the directory in which it runs one tree after the other. That stays the same, so that a
 // runner that keeps a process sees the same file roots.
@@ -123,7 +123,8 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":" + path
 		}
 	}
-	in.Host.Environ = append(in.Host.Environ, "PYTHONHASHSEED=0") // Salt goes through sets of paths
+	// Salt goes through sets of paths, and runs what SHELL names.
+	in.Host.Environ = append(in.Host.Environ, "PYTHONHASHSEED=0", "SHELL=/bin/sh")
 	apt := filepath.Join(base, "apt")
 	if opts["apt"] == "true" {
 		require.NoError(t, os.MkdirAll(filepath.Join(apt, "sources.list.d"), 0o755))

@@ -23,7 +23,7 @@ import (
 
 // addArchive adds archive.extracted for tar (plain, gz, bz2, xz, zst) and zip.
 func addArchive(t *Table) {
-	t.add("archive.extracted", "source! source_hash source_hash_name~ source_hash_update~ skip_files_list_verify~ skip_verify password~ options "+
+	t.add("archive.extracted", "source! source_hash source_hash_name source_hash_update~ skip_files_list_verify~ skip_verify password~ options "+
 		"list_options~ tar_options zip_options~ force overwrite clean clean_parent~ user group if_missing keep keep_source? trim_output? "+
 		"use_cmd_unzip? extract_perms~true enforce_toplevel enforce_ownership_on~ archive_format archive_user~ use_etag? "+
 		"signature~ source_hash_sig~ signed_by_any~ signed_by_all~ keyring~ gnupghome~ sig_backend~gpg", archiveExtracted)

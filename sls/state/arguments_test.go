@@ -11,8 +11,8 @@ import (
 func TestLackingArguments(t *testing.T) {
 	f, ok := NewTable().Lookup("file.managed")
 	require.True(t, ok)
-	require.True(t, f.Asks("verify_ssl", false) == false, "false asks for nothing")
-	for value, asks := range map[any]bool{nil: false, false: false, "": true, "x": true, int64(1): true} {
+	require.True(t, f.Asks("verify_ssl", false), "Salt's default is true")
+	for value, asks := range map[any]bool{nil: false, false: false, "": false, "x": true, int64(1): true} {
 		require.Equal(t, asks, f.Asks("signature", value), "%v", value)
 	}
 	require.False(t, f.Asks("encoding_errors", "strict"))

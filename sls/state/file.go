@@ -10,7 +10,7 @@ const windows = "win_owner? win_perms? win_deny_perms? win_inheritance? win_perm
 
 // addFile adds Salt's file module.
 func addFile(t *Table) {
-	t.add("file.managed", "source source_hash source_hash_name~ keep_source? user group mode attrs template makedirs dir_mode "+
+	t.add("file.managed", "source source_hash source_hash_name keep_source? user group mode attrs template makedirs dir_mode "+
 		"context replace defaults backup show_changes create contents tmp_dir tmp_ext contents_pillar contents_grains "+
 		"contents_newline contents_delimiter encoding encoding_errors~strict allow_empty follow_symlinks check_cmd skip_verify "+
 		"verify_ssl~true use_etag? new_file_diff owner selinux~ ignore_ordering~ ignore_whitespace~ ignore_comment_characters~ "+

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -128,12 +127,27 @@ func (c *Call) addText(merge func(have, add []string) []string, verb string) Ret
 	}
 	have := pySplitLines(string(old))
 	lines := merge(have, add)
+	// What is there stays as it is, whatever its lines end with.
+	text, block := string(old), ""
+	for _, l := range add {
+		block += l + "\n"
+	}
+	switch {
+	case slices.Equal(have, lines):
+	case verb == "Prepended":
+		text = block + text
+	default:
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += block
+	}
 	ret := Return{Result: True, Comment: "File " + name + " is in correct state"}
 	if slices.Equal(have, lines) && !fresh {
 		return ret
 	}
 	if !slices.Equal(have, lines) {
-		ret.Diff = diffText(old, []byte(strings.Join(lines, "\n")+"\n"))
+		ret.Diff = diffText(old, []byte(text))
 		shown := ret.Diff
 		if verb != "Prepended" { // Salt splits the lines in two ways
 			shown = strings.Join(unifiedDiff(have, lines, "\n"), "\n")
@@ -152,15 +166,11 @@ func (c *Call) addText(merge func(have, add []string) []string, verb string) Ret
 		ret.Result, ret.Comment = None, "File "+name+" is set to be updated"
 		return ret
 	}
-	var b bytes.Buffer
-	for _, l := range lines {
-		b.WriteString(l + "\n")
-	}
 	var err error
 	if fresh {
-		err = c.writeNew(name, managed{data: b.Bytes()})
+		err = c.writeNew(name, managed{data: []byte(text)})
 	} else {
-		err = c.rewrite(name, b.Bytes())
+		err = c.rewrite(name, []byte(text))
 	}
 	if err != nil {
 		return Failf("Failed to write %s: %s", name, why(err))

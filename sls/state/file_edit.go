@@ -195,48 +195,85 @@ func fileUncomment(c *Call) Return { return c.toggle(false) }
 
 var anchored = regexp.MustCompile(`^(\(\?[iLmsux]\))?\^?(.*?)\$?$`)
 
-// toggle puts a comment character before the lines that match, or takes it away.
+// toggle puts a comment character before the lines that match, or takes it away. Salt decides with one expression whether there
+// is something to do, with a second one which lines it is done to, and with a third one whether it worked; all three
+// are Salt's. Source: Salt, states/file.py comment and uncomment, modules/file.py comment_line.
 func (c *Call) toggle(comment bool) Return {
 	path, text, fail := c.editable()
 	if fail != nil {
 		return *fail
 	}
-	ch := c.str("char", "#")
-	expr := anchored.ReplaceAllString(c.str("regex", ""), "$2")
-	body, bad := pyRegex(`^[ \t]*(?:`+expr+`)`, "")
-	if bad != "" {
-		return Failf("%s", bad)
+	ch, regex := c.str("char", "#"), c.str("regex", "")
+	bare, tail := strings.TrimLeft(regex, "^"), ""
+	if strings.HasSuffix(regex, "$") {
+		tail = "$"
 	}
-	word := map[bool]string{true: "comment", false: "uncomment"}[comment]
-	var lines []string
-	hit, done := false, false
-	for _, l := range splitKeep(text) {
-		bare := strings.TrimLeft(l, " \t")
-		indent := l[:len(l)-len(bare)]
-		rest, isComment := strings.CutPrefix(bare, ch)
-		switch {
-		case comment && isComment && body.MatchString(rest), !comment && !isComment && body.MatchString(l):
-			done = true
-		case comment && !isComment && body.MatchString(l):
-			l, hit = indent+ch+bare, true
-		case !comment && isComment && body.MatchString(strings.TrimLeft(rest, " \t")):
-			l, hit = indent+rest, true
+	core := "(" + strings.TrimRight(bare, "$") + ")" + tail
+	plain := anchored.ReplaceAllString(regex, "$2")
+	todo, done, line, after := `^\s*`+plain, ch+plain, "^"+core, ch+plain
+	if !comment {
+		todo, done, line = ch+`[ \t]*`+bare, `^[ \t]*`+bare, `^`+ch+`\s*`+core
+		after = done
+	}
+	var re [5]*regexp.Regexp
+	for i, expr := range []string{"(?m)" + todo, "(?m)" + done, line, "(?m)" + after, `^\s*` + ch} {
+		var bad string
+		if re[i], bad = pyRegex(expr, ""); bad != "" {
+			return Failf("%s", bad)
 		}
-		lines = append(lines, l)
 	}
-	switch {
-	case hit:
-	case done:
-		return OKf("Pattern already %sed", word)
-	case c.boolean("ignore_missing", false):
-		return OKf("Pattern not found and ignore_missing set to True")
-	default:
-		return Failf("%s: Pattern not found", expr)
+	word, name := "Commented", plain
+	if !comment {
+		word, name = "Uncommented", regex
+	}
+	if !c.somewhere(re[0], re[4], text, comment) {
+		switch {
+		case re[1].MatchString(text):
+			return OKf("Pattern already %s", strings.ToLower(word))
+		case comment && c.boolean("ignore_missing", false):
+			return OKf("Pattern not found and ignore_missing set to True")
+		}
+		return Failf("%s: Pattern not found", name)
 	}
 	if c.Test {
 		return Would(py.NewDict(path, "updated"), "File %s is set to be updated", path)
 	}
-	return c.commit(path, text, strings.Join(lines, ""), strings.ToUpper(word[:1])+word[1:]+"ed lines successfully", "")
+	var lines []string
+	for _, l := range splitKeep(text) {
+		if re[2].MatchString(strings.TrimSuffix(l, "\n")) {
+			if comment {
+				l = ch + l
+			} else {
+				l = strings.TrimLeft(l, ch)
+			}
+		}
+		lines = append(lines, l)
+	}
+	edited := strings.Join(lines, "")
+	ret := OKf("")
+	if edited != text {
+		if ret = c.commit(path, text, edited, "", ""); ret.Result == False {
+			return ret
+		}
+	}
+	ret.Comment = word + " lines successfully"
+	if !re[3].MatchString(edited) {
+		ret.Result, ret.Comment = False, "Expected "+strings.ToLower(word)+" lines not found"
+	}
+	return ret
+}
+
+// somewhere tells whether an expression is found in the text; to comment, in a line that is no comment yet.
+func (c *Call) somewhere(re, isComment *regexp.Regexp, text string, comment bool) bool {
+	if !comment {
+		return re.MatchString(text)
+	}
+	for _, m := range re.FindAllStringIndex(text, -1) {
+		if !isComment.MatchString(text[m[0]:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // fileAccumulated collects text for file.managed and file.blockreplace of the same run.

@@ -48,7 +48,9 @@ func fileManaged(c *Call) Return {
 			n++
 		}
 	}
-	hasSource := c.boolean("source", false)
+	src, _ := c.val("source")
+	_, among := src.(*py.List) // an empty list, too, has no source that could be found
+	hasSource := among || c.boolean("source", false)
 	switch {
 	case hasSource && n > 0:
 		return Failf("'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")

@@ -13,8 +13,8 @@ type Function struct {
 	Name string
 	// Params are the names of the arguments it knows, without the global ones.
 	Params []string
-	// Lacks are arguments of Salt's that are not built in, each with the value, beside null and false, that asks for
-	// nothing, "" where there is none. A state that asks for more needs Salt.
+	// Lacks are arguments of Salt's that are not built in, each with the value, beside null, that asks for nothing; "" stands
+	// for all that are false, and false always asks for nothing where the value is not true. A state that asks for more needs Salt.
 	Lacks map[string]string
 	// Required are those that must be there ("name" always is).
 	Required []string
@@ -130,10 +130,13 @@ func (f *Function) Knows(param string) bool {
 // Asks tells whether an argument asks for what is not built in.
 func (f *Function) Asks(param string, value any) bool {
 	nothing, lacks := f.Lacks[param]
-	if !lacks || value == nil || value == false {
+	if !lacks || value == nil {
 		return false
 	}
-	return nothing == "" || !strings.EqualFold(py.Str(value), nothing)
+	if nothing == "" || value == false && nothing != "true" {
+		return py.Truth(value)
+	}
+	return !strings.EqualFold(py.Str(value), nothing)
 }
 
 // Takes tells whether the function names an argument.

@@ -1,0 +1,94 @@
+package state
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// Cannot tells which value of an argument asks for something that Salt has and this package has not, as a clause such as
+// "the template engine mako of file.managed"; it is "" where there is none. What it finds is found before anything ran.
+func (f *Function) Cannot(args *py.Dict) string {
+	text := func(key string) string {
+		if s, ok := args.GetStr(key); ok && s != nil && f.Takes(key) {
+			return py.Str(s)
+		}
+		return ""
+	}
+	asks := func(key string) bool { v, ok := args.GetStr(key); return ok && f.Takes(key) && py.Truth(v) }
+	say := func(format string, v ...any) string { return fmt.Sprintf(format, v...) + " of " + f.Name }
+	module, fun, _ := strings.Cut(f.Name, ".")
+	if f.AnyParam {
+		return ""
+	}
+	if e := text("template"); e != "" && e != "jinja" && module != "git" {
+		return say("the template engine %s", e)
+	}
+	if module == "file" || f.Name == "archive.extracted" || strings.HasSuffix(f.Name, "script") {
+		for _, key := range []string{"source", "sources", "source_hash", "source_hashes"} {
+			if kind := foreign(args, key); kind != "" {
+				return say("a %s of the kind %s://", key, kind)
+			}
+		}
+	}
+	if e := strings.ToLower(text("encoding")); e != "" && !slices.Contains([]string{"utf-8", "utf8", "utf_8"}, e) {
+		return say("the encoding %s", e)
+	}
+	for _, key := range []string{"pattern", "regex", "insert_before_match", "insert_after_match"} {
+		if e := text(key); e != "" && module == "file" {
+			if _, err := regexp.Compile(strings.TrimLeft(e, "^")); err != nil {
+				return say("the regular expression in %s, which has a look-around, a back reference or a mistake,", key)
+			}
+		}
+	}
+	for _, key := range []string{"include_pat", "exclude_pat"} {
+		if e, ok := strings.CutPrefix(text(key), "E@"); ok {
+			if _, err := regexp.Compile(e); err != nil {
+				return say("the regular expression in %s, which has a look-around, a back reference or a mistake,", key)
+			}
+		}
+	}
+	for _, key := range []string{"attrs", "hash_password", "root", "https_user", "https_pass", "mirror"} {
+		if asks(key) {
+			return say("the argument %s", key)
+		}
+	}
+	switch {
+	case f.Name == "git.latest" && asks("bare"):
+		return say("the argument bare")
+	case module == "archive" && strings.Contains(text("options")+text("tar_options"), "--strip"):
+		return say("the option --strip-components")
+	case module == "archive" && text("archive_format") != "" && text("archive_format") != "tar" && text("archive_format") != "zip":
+		return say("the format %s", text("archive_format"))
+	case module == "cron":
+		for _, key := range []string{"minute", "hour", "daymonth", "month", "dayweek"} {
+			if text(key) == "random" {
+				return say("a random %s", key)
+			}
+		}
+	case fun == "serialize":
+		format := strings.ToLower(text("serializer") + text("formatter"))
+		if slices.Contains([]string{"plist", "python", "configparser", "toml", "ini", "msgpack"}, format) {
+			return say("the serializer %s", format)
+		}
+	}
+	return ""
+}
+
+// foreign is the scheme of a source that is none of those that fetch reads.
+func foreign(args *py.Dict, key string) string {
+	v, _ := args.GetStr(key)
+	all := []any{v}
+	if l, ok := v.(*py.List); ok {
+		all = l.Items()
+	}
+	for _, s := range all {
+		if s, ok := s.(string); ok && !slices.Contains([]string{"", "salt", "file", "http", "https"}, scheme(s)) {
+			return scheme(s)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,66 @@
+package state_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls/state"
+)
+
+func TestCannotNamesWhatOnlySaltHas(t *testing.T) {
+	table := state.NewTable()
+	for _, c := range []struct {
+		fun, key string
+		val      any
+		what     string
+	}{
+		{"file.managed", "template", "mako", "the template engine mako of file.managed"},
+		{"file.managed", "template", "jinja", ""},
+		{"file.managed", "template", nil, ""},
+		{"file.managed", "source", "ftp://host/x", "a source of the kind ftp:// of file.managed"},
+		{"file.managed", "source", py.NewList("salt://a", "s3://b/c"), "a source of the kind s3:// of file.managed"},
+		{"file.managed", "source", "https://host/x", ""},
+		{"file.managed", "source_hash", "ftp://host/x.md5", "a source_hash of the kind ftp:// of file.managed"},
+		{"file.managed", "encoding", "latin-1", "the encoding latin-1 of file.managed"},
+		{"file.managed", "encoding", "UTF-8", ""},
+		{"file.managed", "attrs", "i", "the argument attrs of file.managed"},
+		{"file.managed", "attrs", "", ""},
+		{"file.replace", "pattern", "a(?=b)", "the regular expression in pattern, which has a look-around, a back reference or a mistake, of file.replace"},
+		{"file.replace", "pattern", "(?P<n>a)b", ""},
+		{"file.comment", "regex", `(a)\1`, "the regular expression in regex, which has a look-around, a back reference or a mistake, of file.comment"},
+		{"file.recurse", "exclude_pat", "E@(?!x)", "the regular expression in exclude_pat, which has a look-around, a back reference or a mistake, of file.recurse"},
+		{"file.recurse", "exclude_pat", "(?!x)", ""},
+		{"file.serialize", "serializer", "toml", "the serializer toml of file.serialize"},
+		{"file.serialize", "serializer", "yaml", ""},
+		{"archive.extracted", "options", "--strip-components=1", "the option --strip-components of archive.extracted"},
+		{"archive.extracted", "archive_format", "rar", "the format rar of archive.extracted"},
+		{"cmd.run", "root", "/chroot", "the argument root of cmd.run"},
+		{"cron.present", "minute", "random", "a random minute of cron.present"},
+		{"git.latest", "mirror", true, "the argument mirror of git.latest"},
+		{"git.latest", "bare", true, "the argument bare of git.latest"},
+		{"git.present", "bare", true, ""},
+		{"user.present", "hash_password", true, "the argument hash_password of user.present"},
+	} {
+		fn, ok := table.Lookup(c.fun)
+		require.True(t, ok)
+		require.True(t, fn.Knows(c.key), "%s %s", c.fun, c.key)
+		require.Equal(t, c.what, fn.Cannot(py.NewDict("name", "/x", c.key, c.val)))
+	}
+}
+
+func TestAnArgumentThatIsLackingIsAskedForByWhatDiffersFromItsDefault(t *testing.T) {
+	fn, _ := state.NewTable().Lookup("file.managed")
+	for _, c := range []struct {
+		key   string
+		val   any
+		wants bool
+	}{
+		{"verify_ssl", true, false}, {"verify_ssl", false, true}, {"verify_ssl", nil, false},
+		{"signature", "", false}, {"signature", false, false}, {"signature", "salt://x.sig", true},
+		{"encoding_errors", "strict", false}, {"encoding_errors", "ignore", true},
+	} {
+		require.Equal(t, c.wants, fn.Asks(c.key, c.val), "%s: %v", c.key, c.val)
+	}
+}
