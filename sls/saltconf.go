@@ -48,7 +48,6 @@ func (s *SaltCall) configure(in *Input) error {
 		"user", in.Host.Whoami(), "module_dirs", py.NewList(filepath.Join(s.Dir, "modules")),
 		"file_roots", py.NewDict("base", roots),
 		"pillar_roots", py.NewDict("base", py.NewList(filepath.Join(s.Dir, "pillar"))),
-		"cmd_safe", false, // salt['cmd.run'] of a template uses a shell, as it did when corpus' SLS files were written
 		"state_output", "full", "enable_fqdns_grains", false, "grains_cache", false,
 	)
 	for _, e := range in.Opts.Items() {

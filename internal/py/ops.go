@@ -11,6 +11,8 @@ type Ops struct {
 	fuel  int64
 	bytes int64
 	tick  int64
+	// Missing, where not nil, is what a field of str.format() is that the value has not; without it that is an error.
+	Missing func(v, key any) any
 }
 
 // maxDepth bounds how deep containers may nest in str(), ==, sorting and JSON.

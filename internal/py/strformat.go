@@ -1,6 +1,7 @@
 package py
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -194,6 +195,9 @@ func (f *formatter) value(name string) (any, error) {
 			if err != nil {
 				return nil, err
 			}
+			if !ok && f.ops != nil && f.ops.Missing != nil {
+				w, ok = f.ops.Missing(v, attr), true
+			}
 			if !ok {
 				return nil, Errorf(AttributeError, "'%s' object lacks an attribute of the format string", TypeName(v))
 			}
@@ -217,6 +221,9 @@ func (f *formatter) value(name string) (any, error) {
 			k = int64(n)
 		}
 		w, ok, err := f.ops.Item(v, k)
+		if e := (*Error)(nil); f.ops != nil && f.ops.Missing != nil && (err == nil && !ok || errors.As(err, &e) && e.Type == TypeError) {
+			w, ok, err = f.ops.Missing(v, k), true, nil
+		}
 		if err != nil {
 			return nil, err
 		}

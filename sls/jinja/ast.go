@@ -221,8 +221,8 @@ type (
 	}
 	scopeNode struct {
 		at
-		options []node
-		body    []node
+		option node
+		body   []node
 	}
 	breakNode    struct{ at }
 	continueNode struct{ at }
@@ -344,7 +344,7 @@ func stmtChildren(n node) []node {
 	case *exprStmtNode:
 		return []node{x.expr}
 	case *scopeNode:
-		out = append(out, x.options...)
+		out = append(out, x.option)
 		return append(out, x.body...)
 	case *templateNode:
 		return x.body

@@ -64,6 +64,7 @@ type compiler struct {
 	knownExtends bool
 	extends      int
 	done         bool
+	escape       escaping
 }
 
 func (c *compiler) fail(line int, format string, args ...any) {

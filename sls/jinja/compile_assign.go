@@ -171,7 +171,7 @@ func (c *compiler) assignBlock(x *assignBlockNode, s *scope) stmt {
 	if !isNil(x.filter) {
 		filter = c.filterChain(x.filter, in)
 	}
-	export := c.export(x.target, s)
+	export, escape := c.export(x.target, s), c.escape
 	return func(f *frame) error {
 		if err := f.step(); err != nil {
 			return err
@@ -184,9 +184,9 @@ func (c *compiler) assignBlock(x *assignBlockNode, s *scope) stmt {
 			return err
 		}
 		f.line = line
-		var v any = text
+		v := escape.safe(f.rt, text)
 		if filter != nil {
-			if v, err = filter(f, text); err != nil {
+			if v, err = filter(f, v); err != nil {
 				return err
 			}
 		}

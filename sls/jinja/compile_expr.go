@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
@@ -232,7 +233,7 @@ func (c *compiler) binary(x *binNode, s *scope) expr {
 }
 
 func (c *compiler) concat(x *concatNode, s *scope) expr {
-	items := c.exprs(x.items, s)
+	items, esc := c.exprs(x.items, s), c.escape
 	return func(f *frame) (any, error) {
 		// Python evaluates all operands before the first str().
 		vals := make([]any, len(items))
@@ -245,7 +246,15 @@ func (c *compiler) concat(x *concatNode, s *scope) expr {
 		}
 		parts := make([]string, len(vals))
 		n := 0
+		marked := esc.on(f.rt) && slices.ContainsFunc(vals, func(v any) bool { _, ok := v.(Markup); return ok })
 		for i, v := range vals {
+			if marked {
+				safe, err := escape(f.rt.ops, v)
+				if err != nil {
+					return nil, err
+				}
+				v = safe
+			}
 			str, err := f.rt.ops.Str(v)
 			if err != nil {
 				return nil, err
@@ -255,6 +264,9 @@ func (c *compiler) concat(x *concatNode, s *scope) expr {
 		}
 		if err := f.rt.ops.Alloc(n); err != nil {
 			return nil, err
+		}
+		if marked {
+			return Markup(strings.Join(parts, "")), nil
 		}
 		return strings.Join(parts, ""), nil
 	}

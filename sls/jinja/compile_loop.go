@@ -95,7 +95,7 @@ func (c *compiler) recursiveLoop(code *loopCode, iter expr, fn *function) stmt {
 			if err := code.run(g, iterable, recurse, depth); err != nil {
 				return nil, locate(err, t.display, g.line)
 			}
-			return rt.captured(out), nil
+			return escapeAsks.safe(rt, rt.captured(out)), nil
 		}
 		f.line = code.line
 		v, err := iter(f)
@@ -107,7 +107,7 @@ func (c *compiler) recursiveLoop(code *loopCode, iter expr, fn *function) stmt {
 		if err != nil {
 			return err
 		}
-		return f.writeValue(text.(string), before)
+		return f.writeValue(plain(text).(string), before)
 	}
 }
 

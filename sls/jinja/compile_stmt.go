@@ -90,13 +90,15 @@ func (c *compiler) output(x *outputNode, s *scope) stmt {
 			text(k.text, k.pos(), true)
 			continue
 		case *constNode:
-			text(py.Str(k.val), k.pos(), false)
-			continue
+			if c.escape != escapeAll {
+				text(py.Str(k.val), k.pos(), false)
+				continue
+			}
 		}
 		line := c.mark(n)
 		items = append(items, item{e: c.expr(n, s), line: line})
 	}
-	check := s.outputCheck
+	check, esc := s.outputCheck, c.escape
 	if len(items) == 1 && items[0].e == nil && !check {
 		it := items[0]
 		return func(f *frame) error { return f.writeText(it.text, it.pieces) }
@@ -121,6 +123,11 @@ func (c *compiler) output(x *outputNode, s *scope) stmt {
 			v, err := it.e(f)
 			if err != nil {
 				return err
+			}
+			if esc.on(f.rt) {
+				if v, err = escape(f.rt.ops, v); err != nil {
+					return err
+				}
 			}
 			str, ok := v.(string)
 			if !ok {
@@ -212,28 +219,39 @@ func (c *compiler) with(x *withNode, s *scope) stmt {
 	}
 }
 
-// scopeStmt compiles {% autoescape %}: a scope; what it asks for is evaluated and changes nothing.
+// scopeStmt compiles {% autoescape %}: a scope that escapes what it prints, or does not.
 func (c *compiler) scopeStmt(x *scopeNode, s *scope) stmt {
 	in := s.inner()
 	in.sym.analyze(x, branchBody)
 	enter, leave := c.enterScope(in), c.leaveScope(in)
 	line := c.line
-	var opts []expr
-	for _, o := range x.options {
-		opts = append(opts, c.expr(o, in))
+	option, outer := c.expr(x.option, in), c.escape
+	c.escape = escapeAsks
+	if k, ok := x.option.(*constNode); ok {
+		c.escape = escapeNot
+		if py.Truth(k.val) {
+			c.escape = escapeAll
+		}
 	}
 	body := c.body(x.body, in)
+	c.escape = outer
 	return func(f *frame) error {
 		f.line = line
 		if err := enter(f); err != nil {
 			return err
 		}
-		for _, o := range opts {
-			if _, err := o(f); err != nil {
-				return err
-			}
+		v, err := option(f)
+		if err != nil {
+			return err
 		}
-		err := body(f)
+		on, err := py.TruthOf(v)
+		if err != nil {
+			return err
+		}
+		was := f.rt.autoescape
+		f.rt.autoescape = on
+		err = body(f)
+		f.rt.autoescape = was
 		leave(f)
 		return err
 	}
@@ -245,7 +263,7 @@ func (c *compiler) filterBlock(x *filterBlockNode, s *scope) stmt {
 	enter, leave := c.enterScope(in), c.leaveScope(in)
 	body := c.body(x.body, in)
 	line := c.mark(x)
-	filter := c.filterChain(x.filter, in)
+	filter, esc := c.filterChain(x.filter, in), c.escape
 	return func(f *frame) error {
 		if err := f.step(); err != nil {
 			return err
@@ -259,7 +277,7 @@ func (c *compiler) filterBlock(x *filterBlockNode, s *scope) stmt {
 			return err
 		}
 		f.line = line
-		v, err := filter(f, text)
+		v, err := filter(f, esc.safe(f.rt, text))
 		if err != nil {
 			return err
 		}

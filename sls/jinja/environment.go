@@ -269,6 +269,12 @@ func (t *Template) newRender(ctx context.Context, vars *py.Dict) (*render, *name
 	e := t.env
 	rt := &render{env: e, ctx: ctx, modules: map[*Template]*module{}, globals: &names{own: e.globals}}
 	rt.ops = py.NewOps(ctx, e.limits.Fuel, e.limits.Memory)
+	rt.ops.Missing = func(v, key any) any { // an attribute may be an item, as in the template
+		if w, ok, err := rt.ops.Item(v, key); ok && err == nil {
+			return w
+		}
+		return e.undefinedItem(v, key, false)
+	}
 	global := &names{dict: vars, outer: rt.globals}
 	if e.contextIsGlobal {
 		rt.globals = global

@@ -284,10 +284,6 @@ func filterTruncate(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := needText(v)
-	if err != nil {
-		return nil, err
-	}
 	length, err := py.Index(or(a[0], int64(255)))
 	if err != nil {
 		return nil, err
@@ -308,8 +304,12 @@ func filterTruncate(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	if leeway < 0 {
 		return nil, py.Errorf("AssertionError", "expected leeway >= 0")
 	}
-	if int64(py.StrLen(s)) <= length+leeway {
-		return v, nil
+	if n, err := c.rt.ops.Len(v); err != nil || int64(n) <= length+leeway {
+		return v, err // whatever has a length is let through
+	}
+	s, err := needText(v)
+	if err != nil {
+		return nil, err
 	}
 	cut, err := c.rt.ops.SliceOf(s, nil, length-int64(py.StrLen(end)), nil)
 	if err != nil {

@@ -85,7 +85,10 @@ func filterWordwrap(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	}
 	s, err := needText(v)
 	if err != nil {
-		return nil, err
+		if isUndefined(v) {
+			return nil, err
+		}
+		return nil, py.Errorf(py.AttributeError, "'%s' object has no attribute 'splitlines'", py.TypeName(v))
 	}
 	width, err := py.Index(or(a[0], int64(79)))
 	if err != nil {

@@ -106,7 +106,7 @@ func filterXMLAttr(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	if space && out != "" {
 		out = " " + out
 	}
-	return out, err
+	return escapeAsks.safe(c.rt, out), err
 }
 
 // quoteURL is urllib.parse.quote of the UTF-8 text; a query string has + for spaces, and escapes slashes.

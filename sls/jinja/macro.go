@@ -130,7 +130,7 @@ func (m *macro) Call(_ context.Context, args []any, kw *py.Dict) (any, error) {
 	if err := c.body(f); err != nil {
 		return nil, locate(err, f.tmpl.display, f.line)
 	}
-	return rt.captured(out), nil
+	return escapeAsks.safe(rt, rt.captured(out)), nil
 }
 
 func (m *macro) quoted() string {

@@ -55,6 +55,26 @@ func (m Markup) Slice(start, stop, step any) (any, error) {
 	return marked(v), err
 }
 
+// escaping says whether a part of a template escapes what it prints, as {% autoescape %} around it asks for.
+type escaping uint8
+
+const (
+	escapeNot  escaping = iota
+	escapeAll           // autoescape true
+	escapeAsks          // autoescape with a value that is known when it renders
+)
+
+// on tells whether the part escapes in this render.
+func (e escaping) on(rt *render) bool { return e == escapeAll || e == escapeAsks && rt.autoescape }
+
+// safe is a text that the template itself made: it is not escaped again.
+func (e escaping) safe(rt *render, text string) any {
+	if e.on(rt) {
+		return Markup(text)
+	}
+	return text
+}
+
 func plain(v any) any {
 	if m, ok := v.(Markup); ok {
 		return string(m)

@@ -50,7 +50,7 @@ func (p *parser) tag(name string) (out []node, known bool) {
 		line := p.next().line
 		opt := p.parseExpr(true)
 		body := p.statements([]string{"endautoescape"}, true)
-		return one(&scopeNode{at(line), []node{opt}, body})
+		return one(&scopeNode{at(line), opt, body})
 	case "call":
 		return one(p.parseCallBlock())
 	case "filter":

@@ -29,9 +29,11 @@ type render struct {
 	modules map[*Template]*module
 	loaded  map[string]bool
 	sets    map[string]any // by Options.Find
-	depth   int
-	out     buffer
-	texts   *captures // nil where nobody asks for lines
+	// autoescape is what the innermost {% autoescape %} says that is being rendered.
+	autoescape bool
+	depth      int
+	out        buffer
+	texts      *captures // nil where nobody asks for lines
 }
 
 // newBuffer is the output of something that gives text as a value.
@@ -409,7 +411,7 @@ func (b *blockRef) Call(_ context.Context, args []any, kw *py.Dict) (any, error)
 	if err := b.stack[b.depth].run(b.ctx, out); err != nil {
 		return nil, err
 	}
-	return b.ctx.rt.captured(out), nil
+	return escapeAsks.safe(b.ctx.rt, b.ctx.rt.captured(out)), nil
 }
 
 // templateRef is `self`: the blocks of the template.

@@ -86,7 +86,7 @@ func filterURLize(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	if err := ops.Alloc(20 * len(text)); err != nil {
 		return nil, err
 	}
-	return u.run(string(text)), nil
+	return escapeAsks.safe(c.rt, u.run(string(text))), nil
 }
 
 type urlizer struct {
