@@ -90,7 +90,7 @@ func loadAttributes(objs Objects, entries []entry) (*attributes, error) {
 	a := newAttributes()
 	for i := range entries {
 		e := &entries[i]
-		if !strings.HasSuffix(e.path, attributesFile) || path.Base(e.path) != attributesFile || !sameType(e.mode, modeFile) {
+		if !e.attrs || !sameType(e.mode, modeFile) {
 			continue
 		}
 		_, size, err := objs.Header(e.oid)
@@ -108,6 +108,11 @@ func loadAttributes(objs Objects, entries []entry) (*attributes, error) {
 	}
 	a.settle()
 	return a, nil
+}
+
+// isAttributes tells whether a path is that of a .gitattributes.
+func isAttributes(name string) bool {
+	return strings.HasSuffix(name, attributesFile) && path.Base(name) == attributesFile
 }
 
 func newAttributes() *attributes {

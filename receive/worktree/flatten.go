@@ -129,7 +129,7 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 			}
 			continue
 		}
-		out.entries = append(out.entries, entry{path: path + it.name, mode: it.mode, oid: it.oid})
+		out.entries = append(out.entries, entry{path: path + it.name, mode: it.mode, oid: it.oid, attrs: it.name == attributesFile})
 	}
 	out.tree.count = len(out.entries)
 	return out, nil

@@ -42,6 +42,8 @@ type entry struct {
 	st   stat
 	// maybe marks an entry of an interrupted checkout: the file is ours only if it has this content.
 	maybe bool
+	// attrs marks a .gitattributes, so that lists of them need not look at every path.
+	attrs bool
 	// was is one more than the entry's place in the index that was read; 0 for one that comes from a tree object.
 	was int32
 	// at is where the entry lies in that index, if its bytes there are what encode would write; else 0. Whoever changes

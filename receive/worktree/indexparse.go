@@ -107,6 +107,7 @@ func (r *entryRun) next() (e entry, again bool, err error) {
 	if r.conflict = stage != 0; r.conflict {
 		e.oid, e.st, e.at = plumbing.ZeroHash, stat{}, 0
 	}
+	e.attrs = isAttributes(e.path)
 	r.pos, r.prev, r.some = next, e.path, true
 	return e, false, nil
 }

@@ -305,7 +305,7 @@ func syncfs(fd int, need bool) error {
 func sameAttributes(a, b []entry) bool {
 	next := func(l []entry) ([]entry, *entry) {
 		for i := range l {
-			if strings.HasSuffix(l[i].path, attributesFile) {
+			if l[i].attrs {
 				return l[i+1:], &l[i]
 			}
 		}
