@@ -27,7 +27,8 @@
 // tree costs. Where somebody has just walked the tree, Request.Seen says what he saw, and stands for those looks. A folder that both commits have alike, whose files are as the index says and whose names are as they were (its time is older than the
 // last count of untracked names, which lies beside the index in .git/corpus-git.untracked) is not walked. Everything else is, through descriptors.
 // That file names the index it belongs to; where another program wrote the index, every folder is walked. What the new index has in common
-// with the old is copied from there. Stats.Untracked relies on the times of folders, nothing else does. See ADR 13.
+// with the old is copied from there. A large index is parsed in parts beside each other and beside its checksum, compared with Request.Seen while trees
+// are read, and written while its checksum is made. Stats.Untracked relies on the times of folders, nothing else does. See ADR 13.
 //
 // # .gitattributes
 //
