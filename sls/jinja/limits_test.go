@@ -10,6 +10,12 @@ import (
 
 // Each template tries to take all of the machine's time, memory or stack. TestHostileTemplates holds all to an error.
 var hostile = map[string]string{
+	"deep autoescape":      strings.Repeat("{% autoescape true %}", 100000),
+	"escaping grows":       "{% set n = namespace(s='&' * 1000) %}{% autoescape true %}{% for i in range(60) %}{% set n.s = n.s|forceescape %}{% endfor %}{% endautoescape %}{{ n.s }}{{ x.y }}",
+	"escaped and joined":   "{% set n = namespace(s='<' * 8) %}{% autoescape true %}{% for i in range(60) %}{% set n.s = n.s ~ ('<'|e) ~ n.s %}{% endfor %}{% endautoescape %}",
+	"escaping a tree":      "{% set n = namespace(s=['<']) %}{% autoescape true %}{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s }}{% endautoescape %}",
+	"fields of a format":   "{{ ('{0' ~ '.a' * 400000 ~ '}').format({}) }}{{ x.y }}",
+	"keys of a format":     "{% set x = [] %}{% do x.append(x) %}{% for i in range(9999) %}{% set y = ('{0' ~ '[0]' * 9999 ~ '}').format(x) %}{% endfor %}",
 	"loop without end":     "{% for i in range(99999) %}{% for j in range(99999) %}{% for k in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
 	"growing list":         "{% set x = [1] %}{% for i in x %}{% do x.append(i) %}{% endfor %}",
 	"doubling string":      "{% set n = namespace(s='xxxxxxxx') %}{% for i in range(60) %}{% set n.s = n.s ~ n.s %}{% endfor %}",
