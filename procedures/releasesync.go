@@ -61,6 +61,11 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		}
 		lines = append(lines, st.Notes...)
 	}
+	linked, err := env.linkModules()
+	if err != nil {
+		return err
+	}
+	parts = append(parts, linked...)
 	if len(parts) == 0 {
 		parts = []string{"nothing to change"}
 	}

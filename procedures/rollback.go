@@ -29,6 +29,9 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	lines := proofLines(got.Proof)
+	if _, err := env.linkModules(); err != nil {
+		lines = append(lines, err.Error())
+	}
 	if err := env.runHooks(ctx, hooks.Rollback, describe); err != nil {
 		lines = append(lines, err.Error())
 	}

@@ -78,14 +78,24 @@ func (e *Env) link() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := links.Modules(e.Deployment.Project.String())
+	modules, err := e.linkModules()
+	return append(did, modules...), err
+}
+
+// linkModules joins the project's own Salt modules to Salt's tree: as they are when a deployment begins, after what was pushed
+// replaced them, and after a rollback brought the old ones back.
+func (e *Env) linkModules() ([]string, error) {
+	if e.Unlinked {
+		return nil, nil
+	}
+	n, err := Links{FS: e.FS, Root: e.Root}.Modules(e.Deployment.Project.String())
 	if err != nil {
 		return nil, fault.New(fault.KindOf(err), "custom modules", "%w", err)
 	}
-	if n > 0 {
-		did = append(did, "linked "+event.Plural(n, "module"))
+	if n == 0 {
+		return nil, nil
 	}
-	return did, nil
+	return []string{"linked " + event.Plural(n, "module")}, nil
 }
 
 // pathsOf is the part of layout.Project that EnsureDirs needs.
