@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 
@@ -17,9 +18,10 @@ import (
 // directories.
 func OnDisk(in *Input, dir string) (*Input, error) {
 	out := *in
-	out.Roots = append(fileroot.Roots(nil), in.Roots...)
-	for i, r := range out.Roots {
+	out.Roots = nil
+	for i, r := range in.Roots {
 		if r.Dir != "" {
+			out.Roots = append(out.Roots, r)
 			continue
 		}
 		to := filepath.Join(dir, "trees", strconv.Itoa(i))
@@ -29,9 +31,37 @@ func OnDisk(in *Input, dir string) (*Input, error) {
 		if err := copyRoot(r.FS, to); err != nil {
 			return nil, fmt.Errorf("copy the file root %s: %w", r.Mount, err)
 		}
-		out.Roots[i].Dir = to
+		r.Dir = to
+		out.Roots = append(out.Roots, r)
+		own := to + "-modules"
+		if some, err := linkModules(to, own, path.Base(r.Mount)); err != nil {
+			return nil, fmt.Errorf("link the modules of %s: %w", r.Mount, err)
+		} else if some {
+			out.Roots = append(out.Roots, fileroot.OnDisk(own))
+		}
 	}
 	return &out, nil
+}
+
+// linkModules makes a file root of a recipe's own Salt modules, named as a deployment links them: mod.py and <name>_mod.py.
+// some is false where the recipe has none.
+func linkModules(recipe, to, name string) (some bool, err error) {
+	if err := os.RemoveAll(to); err != nil {
+		return false, err
+	}
+	modules, err := filepath.Glob(filepath.Join(recipe, "_*", "*.py"))
+	for _, m := range modules {
+		dir := filepath.Join(to, filepath.Base(filepath.Dir(m)))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return false, err
+		}
+		for _, n := range []string{filepath.Base(m), name + "_" + filepath.Base(m)} {
+			if err := os.Symlink(m, filepath.Join(dir, n)); err != nil {
+				return false, err
+			}
+		}
+	}
+	return len(modules) > 0, err
 }
 
 func copyRoot(from fs.FS, to string) error {
