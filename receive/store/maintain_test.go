@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -295,6 +296,28 @@ func TestMaintainStops(t *testing.T) {
 	require.Zero(t, m.After.Left)
 	git(t, db.Dir(), "fsck", "--strict")
 	same(t, db, src, all)
+}
+
+// However large the objects are, others may go first again and again while they are read and written.
+func TestMaintainPausesOften(t *testing.T) {
+	db := newDB(t)
+	const size = 1 << 20
+	noise := rand.New(rand.NewChaCha8([32]byte{1}))
+	for i := range 3 {
+		var p rawPack
+		data := make([]byte, size)
+		for n := range data {
+			data[n] = byte(noise.Uint32())
+		}
+		p.add(plumbing.BlobObject, data)
+		push(t, db, fmt.Sprint("p", i), p.bytes())
+	}
+	pauses := 0
+	m, err := db.Maintain(context.Background(), Repack{ID: "m", All: true, Pause: func(context.Context) error { pauses++; return nil }})
+	require.NoError(t, err)
+	require.Equal(t, 3, m.Consolidated)
+	require.Greater(t, m.Written, int64(3*size))
+	require.GreaterOrEqual(t, int64(pauses), m.Written/PauseEvery)
 }
 
 // A pack with .keep stays, and what it holds is not written twice.

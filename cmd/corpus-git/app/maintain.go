@@ -180,34 +180,46 @@ func (m *maintainer) idle(name project.Name) func(context.Context) error {
 	}
 }
 
-// pause keeps maintenance out of deployments' way: it ends with errDeploying where its own project is being deployed, waits
-// while others are, and never writes faster than the configuration says.
+// pause keeps the maintenance of a project out of deployments' way.
 func (m *maintainer) pause(name project.Name) func(context.Context) error {
-	waited := time.Duration(0)
-	return func(ctx context.Context) error {
-		rate := m.c.cfg.Load().Maintenance.Rate
-		rest := time.Duration(float64(time.Second) * store.PauseEvery / float64(rate))
-		for first := true; ; first = false {
-			q, err := m.c.pipeline.Queue(ctx, name)
-			if err != nil {
-				return err
-			}
-			if q.Running != nil {
-				return errDeploying
-			}
-			if !first && (m.c.pipeline.Busy() == 0 || waited >= othersWait) {
-				return nil
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(rest):
-			}
-			if !first {
-				waited += rest
-			}
-			rest = busyPoll
+	p := &pace{
+		own: m.idle(name), busy: m.c.pipeline.Busy, after: time.After,
+		rate: func() int64 { return int64(m.c.cfg.Load().Maintenance.Rate) },
+	}
+	return p.pause
+}
+
+// pace is that of one maintenance.
+type pace struct {
+	// own is an error while its own project is being deployed; busy counts the projects in which something is.
+	own  func(context.Context) error
+	busy func() int
+	// rate is how many bytes a second may be written.
+	rate   func() int64
+	after  func(time.Duration) <-chan time.Time
+	waited time.Duration // for others
+}
+
+// pause comes before each store.PauseEvery bytes: it ends with an error where its own project is being deployed, waits while others
+// are, othersWait in all, and never lets more be written than the rate allows.
+func (p *pace) pause(ctx context.Context) error {
+	rest := time.Duration(float64(time.Second) * store.PauseEvery / float64(p.rate()))
+	for first := true; ; first = false {
+		if err := p.own(ctx); err != nil {
+			return err
 		}
+		if !first && (p.busy() == 0 || p.waited >= othersWait) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.after(rest):
+		}
+		if !first {
+			p.waited += rest
+		}
+		rest = busyPoll
 	}
 }
 
