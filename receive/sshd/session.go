@@ -160,7 +160,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	}
 }
 
-// run calls the handler and ends the channel: all output, end of file, exit status, close. counted tells that the session is one that
+// run calls the handler and ends the channel: all output, exit status, end of file, close. counted tells that the session is one that
 // Shutdown waits for, until the client has seen its end.
 func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session) (counted bool) {
 	end := func(why string) {
@@ -199,9 +199,11 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	}
 	out.finish()
 	errw.finish()
-	// An unread byte of output before the status would be lost to a client that stops at the status; the order is RFC 4254's 6.10 and 5.3.
-	_ = ch.CloseWrite()
+	// All output, then the status, then the end of file (RFC 4254, 6.10 and 5.3). The end of file must be the last: a client that has
+	// ended its own side answers it by closing the channel (PuTTY does), and a status that comes after that is never sent. Such a client
+	// takes a session without a status for one that went well.
 	_, _ = ch.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(exit)))
+	_ = ch.CloseWrite()
 	_ = ch.Close()
 	return counted
 }

@@ -428,6 +428,34 @@ func TestSignalEndsTheContext(t *testing.T) {
 	require.Equal(t, 7, ee.ExitStatus())
 }
 
+// A client that closes the channel at the end of the output, as PuTTY's plink does once its own input has ended, has had the status by then.
+func TestStatusComesBeforeTheEndOfFile(t *testing.T) {
+	s := serve(t, sshd.Limits{}, func(_ context.Context, s *sshd.Session) int {
+		_, _ = io.Copy(io.Discard, s.Stdin)
+		_, _ = io.WriteString(s.Stdout, "out")
+		return 7
+	})
+	ch, reqs, err := s.dial(t).OpenChannel("session", nil)
+	require.NoError(t, err)
+	ok, err := ch.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{"x"}))
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, ch.CloseWrite())
+	out, err := io.ReadAll(ch)
+	require.NoError(t, err)
+	require.Equal(t, "out", string(out))
+	// What came before the end of file lies in the queue now; a status that is still to come doesn't.
+	select {
+	case req := <-reqs:
+		require.NotNil(t, req, "the channel was closed without a status")
+		require.Equal(t, "exit-status", req.Type)
+		require.Equal(t, []byte{0, 0, 0, 7}, req.Payload)
+	default:
+		t.Fatal("the output ended before its status")
+	}
+	_ = ch.Close()
+}
+
 // frozen is a network connection that stops giving what it reads, as a client that was stopped.
 type frozen struct {
 	net.Conn
