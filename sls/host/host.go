@@ -26,6 +26,8 @@ type Host struct {
 	EGID int
 	// AptDir is where apt keeps its sources and keys; "" is /etc/apt.
 	AptDir string
+	// EtcDir is where shadow and login.defs lie; "" is /etc.
+	EtcDir string
 }
 
 // Cred is an account to run as.
@@ -59,6 +61,8 @@ type User struct {
 	Gecos    string
 	Home     string
 	Shell    string
+	// Passwd is the second field, mostly x: the hash is elsewhere.
+	Passwd string
 }
 
 // Group is an entry of the group database.
@@ -66,6 +70,8 @@ type Group struct {
 	Name    string
 	GID     int
 	Members []string
+	// Passwd is the second field, mostly x.
+	Passwd string
 }
 
 // Users looks up accounts by name or number. Errors wrap ErrNoAccount where there is none.

@@ -26,7 +26,7 @@ func (f FileUsers) User(nameOrUID string) (User, error) {
 		if err1 != nil || err2 != nil {
 			return true
 		}
-		u := User{Name: p[0], UID: uid, GID: gid, Gecos: p[4], Home: p[5], Shell: p[6]}
+		u := User{Name: p[0], UID: uid, GID: gid, Gecos: p[4], Home: p[5], Shell: p[6], Passwd: p[1]}
 		if p[0] == nameOrUID {
 			found = &u
 			return false
@@ -105,7 +105,7 @@ func (f FileUsers) eachGroup(fn func(Group) bool) error {
 		if err != nil {
 			return true
 		}
-		g := Group{Name: p[0], GID: gid}
+		g := Group{Name: p[0], GID: gid, Passwd: p[1]}
 		if p[3] != "" {
 			g.Members = strings.Split(p[3], ",")
 		}

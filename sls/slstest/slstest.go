@@ -104,8 +104,9 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	if opts["root"] == "true" && os.Geteuid() != 0 {
 		t.Skip("this tree needs root")
 	}
-	if opts["apt"] == "true" {
-		p = aptPlace(t, o, p)
+	owned := ownPlaces(opts)
+	if len(owned) > 0 {
+		p = ownPlace(t, o, p)
 	}
 	if tool := opts["needs"]; tool != "" {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -125,14 +126,16 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	}
 	// Salt goes through sets of paths, and runs what SHELL names.
 	in.Host.Environ = append(in.Host.Environ, "PYTHONHASHSEED=0", "SHELL=/bin/sh")
-	apt := filepath.Join(base, "apt")
-	if opts["apt"] == "true" {
-		require.NoError(t, os.MkdirAll(filepath.Join(apt, "sources.list.d"), 0o755))
-		apt = ownApt(in.Host, runner, apt)
+	me := me(in.Host)
+	marks := []string{"@D@", work, "@B@", base}
+	seen := map[string]string{}
+	for _, dir := range owned {
+		seen[dir] = own(t, in.Host, runner, base, dir)
+		marks = append(marks, "@"+strings.ToUpper(dir)+"@", seen[dir])
 	}
 	var golden, builtin string
 	for _, f := range a.Files {
-		text := strings.NewReplacer("@D@", work, "@B@", base, "@APT@", apt).Replace(string(f.Data))
+		text := strings.NewReplacer(marks...).Replace(string(f.Data))
 		switch f.Name {
 		case "golden":
 			golden = string(f.Data)
@@ -158,10 +161,13 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 		}
 	}
 	res, err := runner.Apply(context.Background(), in, sls.Discard{})
-	got := strings.ReplaceAll(report(res, err, work), "owned by "+me(in.Host), "owned by @ME@")
+	got := strings.ReplaceAll(report(res, err, work), "owned by "+me, "owned by @ME@")
 	got += strings.ReplaceAll(files(t, in.Host, work, "files"), work, "@D@")
-	if opts["apt"] == "true" {
-		got = strings.ReplaceAll(got+files(t, in.Host, filepath.Join(base, "apt"), "apt"), apt, "@APT@")
+	for _, dir := range owned {
+		got += files(t, in.Host, filepath.Join(base, dir), dir)
+	}
+	if apt, ok := seen["apt"]; ok {
+		got = strings.ReplaceAll(got, apt, "@APT@")
 	}
 	got = strings.ReplaceAll(got, base, "@B@")
 	if o.Update != "" {

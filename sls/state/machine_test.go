@@ -31,6 +31,8 @@ type machine struct {
 	stdin []string
 	cache map[string]any
 	dir   string
+	// exit is the status of those that fail; 0 is 1.
+	exit int
 }
 
 func newMachine(t *testing.T, tools ...string) *machine {
@@ -69,7 +71,7 @@ func (m *machine) Run(_ context.Context, c execx.Cmd) (execx.Status, error) {
 	}
 	if msg, failed := strings.CutPrefix(text, "!"); failed {
 		_, _ = io.WriteString(c.Stderr, msg)
-		return execx.Status{Exit: 1}, nil
+		return execx.Status{Exit: max(m.exit, 1)}, nil
 	}
 	_, err := io.WriteString(c.Stdout, text)
 	return execx.Status{}, err
@@ -114,7 +116,7 @@ func (m *machine) call(test bool, fun, name string, args ...any) Return {
 	f, ok := NewTable().Lookup(fun)
 	require.True(m.t, ok, fun)
 	h := host.New(m)
-	h.Users, h.Environ = m, []string{"PATH=" + m.dir, "HOME=/"}
+	h.Users, h.Environ, h.EtcDir = m, []string{"PATH=" + m.dir, "HOME=/"}, m.dir
 	c := &Call{Env: &Env{Host: h, Cache: m.cache}, Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...), Test: test}
 	for _, k := range c.Args.Keys() {
 		require.True(m.t, f.Knows(k.(string)), "%s does not know %s", fun, k)
@@ -138,13 +140,15 @@ func (m *machine) is(r Return, want Tri, comment, changes string, ran ...string)
 }
 
 func TestGroupStates(t *testing.T) {
-	m := newMachine(t)
+	m := newMachine(t, "groupadd", "groupmod", "gpasswd", "groupdel")
 	m.on = func(line string) {
 		switch line {
 		case "groupadd -g 700 web":
-			m.groups["web"] = host.Group{Name: "web", GID: 700}
-		case "gpasswd -M ann,bob web":
-			m.groups["web"] = host.Group{Name: "web", GID: 700, Members: []string{"ann", "bob"}}
+			m.groups["web"] = host.Group{Name: "web", GID: 700, Passwd: "x"}
+		case "gpasswd --add bob web":
+			m.groups["web"] = host.Group{Name: "web", GID: 700, Members: []string{"bob"}}
+		case "gpasswd --add ann web":
+			m.groups["web"] = host.Group{Name: "web", GID: 700, Members: []string{"bob", "ann"}}
 		case "groupdel web":
 			delete(m.groups, "web")
 		}
@@ -154,7 +158,14 @@ func TestGroupStates(t *testing.T) {
 		`{"name": "web", "passwd": "x", "gid": 700, "members": []}`, "groupadd -g 700 web")
 	m.is(m.call(false, "group.present", "web", "gid", int64(700)), True, "Group web is present and up to date", "")
 	m.is(m.call(false, "group.present", "web", "addusers", py.NewList("bob", "ann")), True,
-		"The following group attributes are set to be changed:\nmembers: ['ann', 'bob']\n", `{"members": ["ann", "bob"]}`, "gpasswd -M ann,bob web")
+		"The following group attributes are set to be changed:\naddusers: ['bob', 'ann']\n", `{"Final": "All changes applied successfully"}`,
+		"gpasswd --add bob web", "gpasswd --add ann web")
+	m.is(m.call(false, "group.present", "web", "members", py.NewList("eve")), False,
+		"The following group attributes are set to be changed:\nmembers: ['eve']\nSome changes could not be applied", `{"Failed": {"members": ["eve"]}}`,
+		"gpasswd --members eve web")
+	m.is(m.call(false, "group.present", "web", "members", py.NewList(), "addusers", py.NewList("eve")), False,
+		`Error: Conflicting options "members" with "addusers" and/or "delusers" can not be used together. `, "")
+	m.is(m.call(false, "group.present", "web", "gid", "x"), False, "Invalid gid", "")
 	m.is(m.call(false, "group.present", "web", "addusers", py.NewList("bob"), "delusers", py.NewList("bob")), False,
 		"Error. Same user(s) can not be added and deleted simultaneously", "")
 	m.is(m.call(true, "group.absent", "web"), None, "Group web is set for removal", "")
@@ -163,23 +174,34 @@ func TestGroupStates(t *testing.T) {
 }
 
 func TestUserStates(t *testing.T) {
-	m := newMachine(t)
+	m := newMachine(t, "useradd", "usermod", "userdel")
 	m.groups["web"] = host.Group{Name: "web", GID: 700}
-	m.groups["adm"] = host.Group{Name: "adm", GID: 4, Members: []string{"ann"}}
+	m.groups["adm"] = host.Group{Name: "adm", GID: 4}
 	m.on = func(line string) {
-		if strings.HasPrefix(line, "useradd ") {
-			m.users["ann"] = host.User{Name: "ann", UID: 1500, GID: 700, Home: "/home/ann", Shell: "/bin/sh", Gecos: "Ann"}
-		}
-		if strings.HasPrefix(line, "userdel ") {
+		u := m.users["ann"]
+		switch {
+		case strings.HasPrefix(line, "useradd "):
+			u = host.User{Name: "ann", UID: 1500, GID: 700, Home: m.dir, Shell: "/bin/sh", Passwd: "x"}
+		case line == "usermod -c Ann ann":
+			u.Gecos = "Ann"
+		case line == "usermod -s /bin/bash ann":
+			u.Shell = "/bin/bash"
+		case line == "usermod -G adm ann":
+			m.groups["adm"] = host.Group{Name: "adm", GID: 4, Members: []string{"ann"}}
+		case strings.HasPrefix(line, "chpasswd "):
+			require.NoError(t, os.WriteFile(filepath.Join(m.dir, "shadow"), []byte("ann:$6$hash:19000:0:99999:7:::\n"), 0o600))
+		case strings.HasPrefix(line, "userdel "):
 			delete(m.users, "ann")
+			return
 		}
+		m.users["ann"] = u
 	}
 	args := []any{"uid", int64(1500), "gid", "web", "shell", "/bin/sh", "fullname", "Ann", "groups", py.NewList("adm")}
 	m.is(m.call(true, "user.present", "ann", args...), None, "User ann set to be added", "")
 	r := m.call(false, "user.present", "ann", append(args, "password", "$6$hash")...)
 	require.Equal(t, True, r.Result, r.Comment)
 	require.Equal(t, "New user ann created", r.Comment)
-	require.Equal(t, []string{"useradd -s /bin/sh -u 1500 -g 700 -c Ann -G adm -m ann", "chpasswd -e"}, m.ran)
+	require.Equal(t, []string{"useradd -s /bin/sh -u 1500 -g web -m ann", "usermod -G adm ann", "usermod -c Ann ann", "chpasswd -e"}, m.ran)
 	require.Equal(t, []string{"ann:$6$hash\n"}, m.stdin, "a hash is no argument: others can see those")
 	shown, err := py.ToJSON(r.Changes, py.JSONOptions{})
 	require.NoError(t, err)
@@ -187,15 +209,69 @@ func TestUserStates(t *testing.T) {
 	m.is(m.call(false, "user.present", "ann", args...), True, "User ann is present and up to date", "")
 	m.is(m.call(true, "user.present", "ann", "shell", "/bin/bash"), None,
 		"The following user attributes are set to be changed:\nshell: /bin/bash\n", "")
-	m.is(m.call(false, "user.present", "ann", "shell", "/bin/bash", "home", "/srv/ann"), True, "Updated user ann",
-		`{"home": "/srv/ann", "shell": "/bin/bash"}`, "usermod -d /srv/ann -s /bin/bash ann")
+	m.is(m.call(false, "user.present", "ann", "shell", "/bin/bash"), True, "Updated user ann", `{"shell": "/bin/bash"}`, "usermod -s /bin/bash ann")
 	m.is(m.call(false, "user.present", "ann", "groups", py.NewList("none")), False, "The following group(s) are not present: none", "")
 	r = m.call(false, "user.present", "ann", "uid", int64(7))
 	require.Equal(t, False, r.Result)
 	require.Contains(t, r.Comment, "allow_uid_change")
+	r = m.call(false, "user.present", "ann", "password", "$6$other")
+	require.Equal(t, False, r.Result)
+	require.NotContains(t, r.Comment, "$6$other", "not even where it could not be set")
+	m.is(m.call(false, "user.present", "ann", "mindays", int64(1)), False, "These values could not be changed: {'mindays': 1}", "", "chage -m 1 ann")
 	m.is(m.call(true, "user.absent", "ann"), None, "User ann set for removal", "")
 	m.is(m.call(false, "user.absent", "ann", "purge", true, "force", true), True, "Removed user ann", `{"ann": "removed"}`, "userdel -r -f ann")
 	m.is(m.call(false, "user.absent", "ann"), True, "User ann is not present", "")
+	m.is(m.call(false, "user.present", "ann", "local", true), False, "Command 'luseradd' cannot be found", "")
+}
+
+// With libuser there, local accounts are its tools' work, which know other flags.
+func TestLocalAccounts(t *testing.T) {
+	m := newMachine(t, "luseradd", "luserdel", "lgroupadd", "lgroupdel", "usermod")
+	m.on = func(line string) {
+		switch {
+		case strings.HasPrefix(line, "luseradd "):
+			m.users["ann"] = host.User{Name: "ann", UID: 1500, GID: 100, Home: m.dir}
+		case strings.HasPrefix(line, "lgroupadd "):
+			m.groups["web"] = host.Group{Name: "web", GID: 700}
+		case strings.HasPrefix(line, "luserdel "):
+			delete(m.users, "ann")
+		}
+	}
+	add := func(args ...any) []string {
+		delete(m.users, "ann")
+		r := m.call(false, "user.present", "ann", append(args, "local", true)...)
+		require.Equal(t, True, r.Result, r.Comment)
+		return m.ran
+	}
+	require.Equal(t, []string{"luseradd ann"}, add())
+	require.Equal(t, []string{"luseradd -n -M ann"}, add("usergroup", false, "createhome", false))
+	require.Equal(t, []string{"luseradd ann"}, add("usergroup", true))
+	r := m.call(false, "user.absent", "ann", "local", true, "force", true)
+	require.Equal(t, "Removed user ann", r.Comment)
+	require.Equal(t, []string{"luserdel ann"}, m.ran)
+	r = m.call(false, "group.present", "web", "local", true, "gid", int64(700), "non_unique", true)
+	require.Equal(t, "New group web created", r.Comment)
+	require.Equal(t, []string{"lgroupadd -g 700 web"}, m.ran)
+	m.is(m.call(false, "group.absent", "web", "local", true), True, "Removed group web", `{"web": ""}`, "lgroupdel web")
+}
+
+// userdel of Debian ends with an error where there never was mail; the account is gone all the same. A home that is missing
+// is made, as the user's own.
+func TestUserHomeAndMail(t *testing.T) {
+	m := newMachine(t, "userdel", "usermod")
+	home := filepath.Join(m.dir, "home/ann")
+	m.users["ann"] = host.User{Name: "ann", UID: os.Geteuid(), GID: os.Getegid(), Home: home}
+	m.is(m.call(true, "user.present", "ann"), None, "The following user attributes are set to be changed:\nhomeDoesNotExist: "+home+"\n", "")
+	require.NoDirExists(t, home)
+	m.is(m.call(false, "user.present", "ann"), True, "User ann is present and up to date", "")
+	st, err := os.Stat(home)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o755), st.Mode().Perm())
+	m.exit = 12
+	m.answers["userdel ann"] = "!userdel: ann mail spool (/var/mail/ann) not found"
+	require.Equal(t, "Removed user ann", m.call(false, "user.absent", "ann").Comment)
+	m.answers["userdel ann"] = "!userdel: cannot lock /etc/passwd"
+	require.Equal(t, "Failed to remove user ann", m.call(false, "user.absent", "ann").Comment)
 }
 
 func TestPkgStates(t *testing.T) {

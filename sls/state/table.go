@@ -38,7 +38,7 @@ func NewTable() *Table {
 		watch: map[string]func(c *Call, sfun string) Return{},
 		alias: map[string]string{},
 	}
-	for _, add := range []func(*Table){addCmd, addTest, addFile, addFileEdit, addFileCopy, addAccount, addPkg, addService, addGit,
+	for _, add := range []func(*Table){addCmd, addTest, addFile, addFileEdit, addFileCopy, addUser, addGroup, addPkg, addService, addGit,
 		addWebutil, addVenv, addArchive, addSSHAuth, addCron, addModule, addFileLine,
 		addSysctl, addAlternatives, addPkgrepo, addBuildout} {
 		add(t)
