@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -280,12 +282,13 @@ func TestPkgStates(t *testing.T) {
 	answer := func() {
 		text := ""
 		for n, v := range have {
-			text += "installed " + n + " " + v + "\n"
+			text += "install ok installed " + n + " " + v + " amd64\n"
 		}
-		m.answers["dpkg-query --showformat ${db:Status-Status} ${Package}"] = text
+		m.answers["dpkg-query --showformat ${Status} ${Package}"] = text
 		m.answers["dpkg-query --showformat ${db:Status-Status} ${Provides}"] = "installed mta, other (= 1)\ninstalled \n"
 	}
 	answer()
+	m.answers["dpkg --get-selections *"] = ""
 	m.answers["apt-cache -q policy curl"] = "curl:\n  Installed: 1.0\n  Candidate: 2.0\n"
 	const apt = "apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef "
 	m.on = func(line string) {
@@ -319,6 +322,50 @@ func TestPkgStates(t *testing.T) {
 	r := m.call(false, "pkg.installed", "broken", "refresh", false)
 	require.Equal(t, False, r.Result)
 	require.Contains(t, r.Comment, "Unable to locate package broken")
+}
+
+// Package files come from salt:// and http(s):// too, into a folder that is gone afterwards.
+func TestPkgFilesFromAfar(t *testing.T) {
+	m := newMachine(t, "apt-get", "dpkg-query", "dpkg")
+	m.answers["dpkg-query "], m.answers["dpkg --get-selections"] = "", ""
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/far.deb") {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, "a package")
+	}))
+	defer srv.Close()
+	file := ""
+	m.on = func(line string) {
+		if deb, ok := strings.CutPrefix(line, "dpkg -I "); ok {
+			b, err := os.ReadFile(deb)
+			require.NoError(t, err)
+			require.Equal(t, "a package", string(b))
+			file = deb
+		}
+		if strings.Contains(line, " install ") {
+			m.answers["dpkg-query "] = "install ok installed far 1-1 all\n"
+		}
+	}
+	m.answers["dpkg -I "] = " new Debian package\n Package: far\n Version: 1-1\n Architecture: all\n"
+	r := m.call(false, "pkg.installed", "x", "sources", py.NewList(py.NewDict("far", srv.URL+"/pool/far.deb?x=1")))
+	require.Equal(t, True, r.Result, r.Comment)
+	require.Equal(t, "The following packages were installed/updated: far", r.Comment)
+	require.Equal(t, "far.deb", filepath.Base(file))
+	require.NoFileExists(t, file)
+	require.Contains(t, m.ran[len(m.ran)-1], " install "+file)
+	r = m.call(false, "pkg.installed", "x", "sources", py.NewList(py.NewDict("gone", srv.URL+"/gone.deb")))
+	require.Equal(t, False, r.Result)
+	require.Contains(t, r.Comment, "An error was encountered while installing package(s): ")
+	require.Contains(t, r.Comment, "HTTP 404")
+	m.answers["dpkg -I "] = " Package: far\n"
+	r = m.call(false, "pkg.installed", "x", "reinstall", true, "sources", py.NewList(py.NewDict("far", srv.URL+"/far.deb")))
+	require.Equal(t, False, r.Result)
+	require.Contains(t, r.Comment, "Unable to get version, arch for ")
+	m.answers["dpkg -I "] = "!dpkg-deb: error: not a Debian format archive"
+	r = m.call(false, "pkg.installed", "x", "sources", py.NewList(py.NewDict("far", srv.URL+"/far.deb")))
+	require.Contains(t, r.Comment, "not a Debian format archive")
 }
 
 func TestServiceStates(t *testing.T) {

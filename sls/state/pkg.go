@@ -2,6 +2,7 @@ package state
 
 import (
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -10,15 +11,15 @@ import (
 	"corpus-git/sls/host"
 )
 
-// addPkg adds Salt's pkg module for machines with apt. What asks for more than apt-get and dpkg-query do is lacking:
-// packages from files, holds, and looking at what installed files became.
+// addPkg adds Salt's pkg module for machines with apt. Arguments that Salt takes and that change nothing with apt are taken:
+// hold beside pkg.installed, update_holds (a held package that is to be installed always is), ignore_epoch of pkg.latest.
 func addPkg(t *Table) {
-	const apt = "version refresh fromrepo skip_verify pkgs sources~ normalize~true ignore_epoch~ install_recommends force_yes " +
-		"cache_valid_time only_upgrade hold~ "
-	t.add("pkg.installed", apt+"skip_suggestions? allow_updates~ pkg_verify~ reinstall update_holds~", func(c *Call) Return { return c.install() })
-	t.add("pkg.latest", apt+"watch_flags?", func(c *Call) Return { return c.latest() })
-	t.add("pkg.removed", apt, func(c *Call) Return { return c.remove("remove") })
-	t.add("pkg.purged", apt, func(c *Call) Return { return c.remove("purge") })
+	const apt = "version refresh fromrepo skip_verify pkgs sources normalize install_recommends force_yes " +
+		"cache_valid_time only_upgrade "
+	t.add("pkg.installed", apt+"hold ignore_epoch skip_suggestions? allow_updates pkg_verify reinstall update_holds?", func(c *Call) Return { return c.install() })
+	t.add("pkg.latest", apt+"hold? ignore_epoch? watch_flags?", func(c *Call) Return { return c.latest() })
+	t.add("pkg.removed", apt+"hold? ignore_epoch", func(c *Call) Return { return c.remove("remove") })
+	t.add("pkg.purged", apt+"hold? ignore_epoch", func(c *Call) Return { return c.remove("purge") })
 	t.onWatch("pkg", func(c *Call, sfun string) Return {
 		switch sfun {
 		case "installed":
@@ -34,11 +35,14 @@ func addPkg(t *Table) {
 	})
 }
 
-// packages are the wanted packages and versions ("" for any), in order.
-func (c *Call) packages() (names []string, versions map[string]string) {
+// packages are the wanted packages and versions ("" for any), in order. plain takes the architecture of this machine off
+// their names.
+func (c *Call) packages(plain bool) (names []string, versions map[string]string) {
 	versions = map[string]string{}
 	add := func(n, v string) {
-		n = strings.TrimSpace(n)
+		if n = strings.TrimSpace(n); plain {
+			n = c.plainName(n)
+		}
 		if n == "" {
 			return
 		}
@@ -67,6 +71,27 @@ func (c *Call) packages() (names []string, versions map[string]string) {
 	return names, versions
 }
 
+// architecture is how dpkg calls that of this machine.
+func (c *Call) architecture() string {
+	if c.Grains == nil {
+		return ""
+	}
+	return text(c.Grains, "osarch")
+}
+
+// plainName is the name of a package without the architecture, where that is the one of this machine or none.
+func (c *Call) plainName(n string) string {
+	if i := strings.LastIndex(n, ":"); i >= 0 && slices.Contains([]string{c.architecture(), "all", "any"}, n[i+1:]) {
+		return n[:i]
+	}
+	return n
+}
+
+// pkgVersion is the version of a package in a list that dpkg made, "" where it is not in it.
+func (c *Call) pkgVersion(list map[string]string, name string) string {
+	return either(list[name], list[c.plainName(name)])
+}
+
 func (c *Call) apt() string {
 	if !c.installed("apt-get") || !c.installed("dpkg-query") {
 		return "pkg needs apt on this machine"
@@ -74,20 +99,28 @@ func (c *Call) apt() string {
 	return ""
 }
 
-// dpkg lists the installed packages and versions, and those of which only configuration files are left.
+// dpkg lists the installed packages and versions, and those of which only configuration files are left. Packages of
+// another architecture than the machine's have it behind their names.
 func (c *Call) dpkg() (installed, leftover map[string]string, err error) {
-	out, err := c.quiet("dpkg-query", "--showformat", "${db:Status-Status} ${Package} ${Version}\\n", "-W")
+	out, err := c.quiet("dpkg-query", "--showformat", "${Status} ${Package} ${Version} ${Architecture}\\n", "-W")
 	if err != nil {
 		return nil, nil, err
 	}
 	installed, leftover = map[string]string{}, map[string]string{}
 	for _, l := range strings.Split(out, "\n") {
 		f := strings.Fields(l)
+		if len(f) < 6 {
+			continue
+		}
+		name := f[3]
+		if own := c.architecture(); own == "amd64" && f[5] != "all" && f[5] != own {
+			name += ":" + f[5]
+		}
 		switch {
-		case len(f) == 3 && f[0] == "installed":
-			installed[f[1]] = f[2]
-		case len(f) == 3 && f[0] == "config-files":
-			leftover[f[1]] = f[2]
+		case strings.Contains(f[2], "installed") && f[0] != "deinstall":
+			installed[name] = f[4]
+		case f[0] == "deinstall":
+			leftover[name] = f[4]
 		}
 	}
 	return installed, leftover, nil
@@ -112,7 +145,7 @@ func (c *Call) aptInstall(more []string, packages ...string) error {
 			args = append(args, o[1])
 		}
 	}
-	if r := c.str("fromrepo", ""); r != "" {
+	if r := c.str("fromrepo", ""); r != "" && !c.has("sources") {
 		args = append(args, "-t", r)
 	}
 	return c.aptGet(append(args, packages...)...)

@@ -2,135 +2,179 @@ package state
 
 import (
 	"errors"
-	"path"
+	"fmt"
 	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
 )
 
-// conditions are what a version asks for: [operator, version] pairs, all of which must hold.
-// Source: Salt documentation, "salt.states.pkg.installed", version.
-func conditions(version string) (out [][2]string) {
-	for _, v := range strings.Split(version, ",") {
-		v = strings.TrimSpace(v)
-		op := "=="
-		for _, o := range []string{"==", "!=", "<>", "<=", ">=", "=", "<", ">"} {
-			if rest, ok := strings.CutPrefix(v, o); ok {
-				op, v = o, strings.TrimSpace(rest)
-				break
-			}
-		}
-		if v != "" {
-			out = append(out, [2]string{op, v})
-		}
-	}
-	return out
-}
-
-// fulfils tells whether a version is what is asked for.
-func (c *Call) fulfils(have, want string) bool {
-	verb := map[string]string{"==": "eq", "=": "eq", "!=": "ne", "<>": "ne", "<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
-	for _, cond := range conditions(want) {
-		op, v := verb[cond[0]], cond[1]
-		switch {
-		case strings.Contains(v, "*"):
-			ok, err := path.Match(v, have)
-			if err != nil || ok != (op == "eq") {
-				return false
-			}
-		case (op == "eq" || op == "ne") && have == v:
-			if op == "ne" {
-				return false
-			}
-		case !c.older(have, op, v):
-			return false
-		}
-	}
-	return true
-}
-
-// older compares two versions as dpkg does; op is an operator of dpkg --compare-versions.
-func (c *Call) older(a, op, b string) bool {
-	_, err := c.quiet("dpkg", "--compare-versions", a, op, b)
-	return err == nil
-}
-
 // install implements pkg.installed. Source: Salt documentation, pkg state, installed.
 func (c *Call) install() Return {
 	if fail := c.apt(); fail != "" {
 		return Failf("%s", fail)
 	}
+	if v, ok := c.val("pkg_verify"); ok {
+		if _, list := v.(*py.List); list || v == true {
+			return Failf("pkg.verify not implemented") // with apt it isn't in Salt either
+		}
+	}
 	if c.has("pkgs") && len(c.list("pkgs")) == 0 {
 		return OKf("No packages to install provided")
 	}
-	names, versions := c.packages()
-	before, _, err := c.dpkg()
+	p := &pkgPlan{Call: c}
+	dir, discard, err := c.newScratchDir("corpus-pkg-")
 	if err != nil {
 		return Failf("%s", err)
 	}
-	reinstall := c.boolean("reinstall", false)
-	var targets, again []string
-	versioned := false
-	for _, n := range names {
-		bare, _, _ := strings.Cut(n, ":")
-		have, there := before[bare]
-		want := versions[n]
-		if want == "latest" {
-			if want = c.candidate(n); want == "" {
-				want = have
-			}
-			versions[n] = want
-		}
-		switch {
-		case !there && (want != "" || !c.provided(bare)):
-			targets = append(targets, n)
-		case there && reinstall:
-			again = append(again, n)
-		case there && want != "":
-			versioned = true
-			if !c.fulfils(have, want) {
-				targets = append(targets, n)
-			}
-		}
+	defer discard()
+	p.dir = dir
+	if r, done := p.look(); done {
+		return r
 	}
-	desired := func(names []string) string {
-		out := make([]string, len(names))
-		for i, n := range names {
-			if out[i] = n; versions[n] != "" {
-				if cond := conditions(versions[n]); len(cond) > 0 && cond[0][0] == "==" && !strings.HasPrefix(versions[n], "=") {
-					out[i] += "="
-				}
-				out[i] += versions[n]
-			}
-		}
-		return strings.Join(out, ", ")
+	if c.Test {
+		return p.would()
 	}
-	switch {
-	case len(targets)+len(again) == 0 && versioned:
-		return OKf("All specified packages are already installed and are at the desired version")
-	case len(targets)+len(again) == 0:
-		return OKf("All specified packages are already installed")
-	case c.Test:
-		return c.wouldInstall(targets, again, versions, desired)
-	}
-	return c.installNow(targets, again, names, versions, before, desired)
+	return p.run()
 }
 
-func (c *Call) wouldInstall(targets, again []string, versions map[string]string, desired func([]string) string) Return {
+// pkgPlan is what pkg.installed finds out before it installs.
+type pkgPlan struct {
+	*Call
+	names    []string
+	versions map[string]string
+	sources  []pkgSource
+	before   map[string]string
+	// targets are to be installed, again to be installed anew.
+	targets, again []string
+	// dir holds copies of package files.
+	dir string
+}
+
+func (p *pkgPlan) desired() string {
+	var problem string
+	if v, ok := p.val("sources"); ok && py.Truth(v) {
+		if len(p.list("pkgs")) > 0 {
+			return `Only one of "pkgs" and "sources" is permitted.`
+		}
+		if p.sources, ok = p.pkgSources(); !ok {
+			return "Invalidly formatted 'sources' parameter. See minion log."
+		}
+		p.versions = map[string]string{}
+		for _, s := range p.sources {
+			if _, there := p.versions[s.name]; !there {
+				p.names = append(p.names, s.name)
+			}
+			p.versions[s.name] = s.from
+		}
+		return problem
+	}
+	p.names, p.versions = p.packages(false)
+	return problem
+}
+
+// look finds out what there is to do; done tells that there is nothing, or that it can't be told.
+func (p *pkgPlan) look() (r Return, done bool) {
+	if fail := p.desired(); fail != "" {
+		return Failf("%s", fail), true
+	}
+	var err error
+	if p.before, _, err = p.dpkg(); err != nil {
+		return Failf("%s", err), true
+	}
+	versioned, problems := false, []string{}
+	for _, n := range p.names {
+		have, want := p.pkgVersion(p.before, n), p.versions[n]
+		if want == "latest" {
+			want = either(p.candidate(n), have)
+			p.versions[n] = want
+		}
+		switch {
+		case have == "":
+			bare, _, _ := strings.Cut(n, ":")
+			if p.sources != nil || want != "" || !p.provided(bare) {
+				p.targets = append(p.targets, n)
+			}
+		case p.boolean("reinstall", false):
+			p.again = append(p.again, n)
+		case p.sources != nil:
+			i := slices.IndexFunc(p.sources, func(s pkgSource) bool { return s.name == n })
+			v, err := p.sourceVersion(p.sources[i], p.dir)
+			if err != nil {
+				problems = append(problems, err.Error())
+			} else if !p.fulfils(have, v, false) {
+				p.targets = append(p.targets, n)
+			}
+		case want != "":
+			versioned = true
+			if !p.fulfils(have, want, p.boolean("allow_updates", false)) {
+				p.targets = append(p.targets, n)
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return Failf("%s", strings.Join(problems, " ")), true
+	}
+	if len(p.targets)+len(p.again) > 0 {
+		return Return{}, false
+	}
+	r = OKf("All specified packages are already installed")
+	if versioned {
+		r.Comment += " and are at the desired version"
+	}
+	return p.withHolds(r, p.keys()), true
+}
+
+// keys are the names of the packages as the arguments have them.
+func (p *pkgPlan) keys() []string {
+	if p.sources == nil {
+		return p.names
+	}
+	var out []string
+	for _, s := range p.sources {
+		out = append(out, s.key)
+	}
+	return out
+}
+
+// shown is the name of a package, with the version that is asked for.
+func (p *pkgPlan) shown(n string) string {
+	v := p.versions[n]
+	switch {
+	case p.sources != nil || v == "":
+		return n
+	case strings.ContainsAny(v[:1], "<>="):
+		return n + v
+	}
+	return n + "=" + v
+}
+
+func (p *pkgPlan) shownAll(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = p.shown(n)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (p *pkgPlan) would() Return {
 	changes := py.NewDict()
 	var comment []string
-	for _, n := range targets {
-		changes.SetStr(n, py.NewDict("new", c.newest(n, versions[n]), "old", ""))
+	for _, n := range p.targets {
+		version := "installed"
+		if p.sources == nil {
+			version = p.newest(n, p.versions[n])
+		}
+		changes.SetStr(n, py.NewDict("new", version, "old", ""))
 	}
-	if len(targets) > 0 {
-		comment = append(comment, "The following packages would be installed/updated: "+strings.Join(targets, ", "))
+	if len(p.targets) > 0 {
+		comment = append(comment, "The following packages would be installed/updated: "+strings.Join(p.targets, ", "))
 	}
-	for _, n := range again {
-		changes.SetStr(n, py.NewDict("new", "installed", "old", ""))
+	for _, n := range p.again {
+		changes.SetStr(p.shown(n), py.NewDict("new", "installed", "old", ""))
 	}
-	if len(again) > 0 {
-		comment = append(comment, "The following packages would be reinstalled: "+desired(again))
+	if len(p.again) > 0 {
+		comment = append(comment, "The following packages would be reinstalled: "+p.shownAll(p.again))
 	}
 	return Would(changes, "%s", strings.Join(comment, "\n"))
 }
@@ -145,84 +189,219 @@ func (c *Call) newest(name, version string) string {
 	return "installed"
 }
 
-func (c *Call) installNow(targets, again, names []string, versions, before map[string]string, desired func([]string) string) Return {
-	if err := c.refresh(); err != nil {
-		return Failf("apt-get update failed: %s", err)
+func (p *pkgPlan) run() Return {
+	after, problems, err := p.installAll()
+	var bad *invocationError
+	switch {
+	case errors.As(err, &bad):
+		return Failf("%s", err)
+	case err != nil:
+		return Failf("An error was encountered while installing package(s): %s", err)
 	}
-	var problems, args, more []string
-	for _, n := range targets {
-		v := strings.TrimLeft(versions[n], "=")
+	ret := Return{Result: True, Changes: changed(p.before, after)}
+	for _, n := range p.again {
+		n = p.plainName(n)
+		if p.before[n] == after[n] {
+			ret.Set(n, py.NewDict("old", p.before[n], "new", after[n]))
+		}
+	}
+	if len(problems) > 0 {
+		ret.Result = False
+		ret.Comment = additional("Problem encountered installing package(s)", problems)
+		return ret
+	}
+	holds, err := p.holdAll(p.names)
+	if err != nil {
+		return Failf("%s", err)
+	}
+	return p.told(ret, after, holds)
+}
+
+// additional is how Salt shows the errors of programs.
+func additional(what string, problems []string) string {
+	out := what + ". Additional info follows:\n\nerrors:"
+	for _, e := range problems {
+		out += "\n    - " + strings.ReplaceAll(e, "\n", "\n      ")
+	}
+	return out
+}
+
+// installAll runs apt-get. Held packages that are to be installed are let go meanwhile.
+func (p *pkgPlan) installAll() (after map[string]string, problems []string, err error) {
+	var args, again, more []string
+	replaced := p.again
+	if p.sources != nil {
+		if args, again, replaced, err = p.files(); err != nil {
+			return nil, nil, err
+		}
+		if len(args)+len(again) == 0 { // a name that is only right with its architecture: Salt forgets where it comes from
+			p.sources = nil
+		}
+	} else {
+		args, more, problems = p.arguments()
+		again = p.again
+	}
+	if len(args)+len(again) > 0 {
+		if err := p.refresh(); err != nil {
+			return nil, nil, err
+		}
+		held, err := p.heldTargets(append(slices.Clone(args), replaced...))
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := p.selectAll(held, "install"); err != nil {
+			return nil, nil, err
+		}
+		if len(args) > 0 {
+			problems = append(problems, p.complaints(p.aptInstall(more, args...))...)
+		}
+		if len(again) > 0 {
+			reinstall := []string{"--reinstall"}
+			if p.sources != nil {
+				reinstall = nil
+			}
+			problems = append(problems, p.complaints(p.aptInstall(reinstall, again...))...)
+		}
+		if err := p.selectAll(held, "hold"); err != nil {
+			return nil, nil, err
+		}
+	}
+	after, _, err = p.dpkg()
+	return after, problems, err
+}
+
+func (c *Call) selectAll(names []string, state string) error {
+	for _, n := range names {
+		if err := c.selectPkg(n, state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// files are the package files to install, and those to install anew, with their packages' names.
+func (p *pkgPlan) files() (fresh, again, replaced []string, err error) {
+	in := func(names []string) (out []pkgSource) {
+		for _, s := range p.sources {
+			if slices.Contains(names, s.key) {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	if fresh, err = p.sourcePaths(in(p.targets), p.dir); err != nil {
+		return nil, nil, nil, err
+	}
+	paths, err := p.sourcePaths(in(p.again), p.dir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, path := range paths {
+		name, version, err := p.debInfo(path)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if p.before[name] == version {
+			again, replaced = append(again, path), append(replaced, name)
+		} else {
+			fresh = append(fresh, path)
+		}
+	}
+	return fresh, again, replaced, nil
+}
+
+// arguments are those of apt-get for the targets.
+func (p *pkgPlan) arguments() (args, more, problems []string) {
+	for _, n := range p.targets {
+		v := strings.TrimLeft(p.versions[n], "=")
 		if strings.HasPrefix(v, "<") || strings.HasPrefix(v, ">") {
-			cand := c.candidate(n)
-			if cand == "" || !c.fulfils(cand, v) {
+			cand := p.candidate(n)
+			if cand == "" || !p.fulfils(cand, v, false) {
 				problems = append(problems, "No version matching '"+n+v+"' could be found (available: "+either(cand, "None")+")")
 				continue
 			}
 			v = cand
 		}
 		if v != "" {
-			if have := before[n]; have != "" && !strings.Contains(v, "*") && c.older(v, "lt", have) {
+			if have := p.before[n]; have != "" && !strings.Contains(v, "*") && p.older(v, "lt", have) {
 				more = []string{"--allow-downgrades"}
 			}
 			n += "=" + v
 		}
 		args = append(args, n)
 	}
-	if len(args) > 0 {
-		problems = append(problems, c.complaints(c.aptInstall(more, args...))...)
-	}
-	if len(again) > 0 {
-		problems = append(problems, c.complaints(c.aptInstall([]string{"--reinstall"}, again...))...)
-	}
-	after, _, err := c.dpkg()
-	if err != nil {
-		return Failf("%s", err)
-	}
-	ret := Return{Result: True, Changes: changed(before, after)}
-	for _, n := range again {
-		if before[n] == after[n] {
-			ret.Set(n, py.NewDict("old", before[n], "new", after[n]))
-		}
-	}
-	if len(problems) > 0 {
-		ret.Result = False
-		ret.Comment = "Problem encountered installing package(s). Additional info follows:\n\nerrors:"
-		for _, p := range problems {
-			ret.Comment += "\n    - " + strings.ReplaceAll(p, "\n", "\n      ")
-		}
-		return ret
-	}
+	return args, more, problems
+}
+
+// told is the comment of what was done.
+func (p *pkgPlan) told(ret Return, after map[string]string, holds []held) Return {
 	var good, failed, right []string
-	for _, n := range names {
-		bare, _, _ := strings.Cut(n, ":")
-		v, there := after[bare]
-		ok := there && (versions[n] == "" || c.fulfils(v, versions[n])) || !there && versions[n] == "" && c.provided(bare)
-		targeted := slices.Contains(targets, n)
+	for _, n := range p.names {
+		targeted := slices.Contains(p.targets, n)
+		ok := p.arrived(n, after, ret.Changes)
 		switch {
 		case !ok && targeted:
 			failed = append(failed, n)
 		case ok && targeted:
 			good = append(good, n)
-		case ok && !slices.Contains(again, n):
+		case ok && !slices.Contains(p.again, n):
 			right = append(right, n)
 		}
 	}
 	var comment []string
-	if len(failed) > 0 {
+	tell := func(yes bool, format string, args ...any) {
+		if yes {
+			comment = append(comment, fmt.Sprintf(format, args...))
+		}
+	}
+	tell(len(failed) > 0, "The following packages failed to install/update: %s", p.shownAll(failed))
+	if summary := p.shownAll(good); len(summary) < 20 {
+		tell(len(good) > 0, "The following packages were installed/updated: %s", summary)
+	} else {
+		tell(len(good) == 1, "1 targeted package was installed/updated.")
+		tell(len(good) > 1, "%d targeted packages were installed/updated.", len(good))
+	}
+	for _, h := range holds {
+		if h.changed() {
+			comment = append(comment, h.comment)
+			if ret.Changes == nil {
+				ret.Changes = py.NewDict()
+			}
+			h.show(ret.Changes)
+		}
+	}
+	tell(len(right) > 0 && len(right) <= 20, "The following packages were already installed: %s", p.shownAll(right))
+	tell(len(right) > 20, "%d targeted packages were already installed", len(right))
+	for _, h := range holds {
+		tell(!h.changed() && h.result == True, "%s", h.comment)
+	}
+	unheld := false
+	for _, h := range holds {
+		unheld = unheld || h.result != True
+		tell(h.result != True, "%s", h.comment)
+	}
+	for _, n := range p.again {
+		tell(true, "Package %s was reinstalled.", p.shown(n))
+	}
+	if len(failed) > 0 || unheld {
 		ret.Result = False
-		comment = append(comment, "The following packages failed to install/update: "+desired(failed))
-	}
-	if len(good) > 0 {
-		comment = append(comment, "The following packages were installed/updated: "+desired(good))
-	}
-	if len(right) > 0 {
-		comment = append(comment, "The following packages were already installed: "+desired(right))
-	}
-	if len(again) > 0 {
-		comment = append(comment, "The following packages were reinstalled: "+desired(again))
 	}
 	ret.Comment = strings.Join(comment, "\n")
 	return ret
+}
+
+// arrived tells whether a package is what was asked for, after the installation.
+func (p *pkgPlan) arrived(n string, after map[string]string, changes *py.Dict) bool {
+	if p.sources != nil {
+		_, is := changes.GetStr(n)
+		return is || !slices.Contains(p.targets, n)
+	}
+	have, want := p.pkgVersion(after, n), p.versions[n]
+	if have == "" {
+		bare, _, _ := strings.Cut(n, ":")
+		return want == "" && p.provided(bare)
+	}
+	return want == "" || p.fulfils(have, want, false)
 }
 
 // complaints are what apt-get wrote as it failed.

@@ -13,10 +13,13 @@ func (c *Call) latest() Return {
 	if fail := c.apt(); fail != "" {
 		return Failf("%s", fail)
 	}
+	if v, ok := c.val("sources"); ok && py.Truth(v) {
+		return Failf(`The "sources" parameter is not supported.`)
+	}
 	if c.has("pkgs") && len(c.list("pkgs")) == 0 {
 		return OKf("No packages to install provided")
 	}
-	names, _ := c.packages()
+	names, _ := c.packages(c.has("pkgs"))
 	if !c.Test {
 		if err := c.refresh(); err != nil {
 			return Failf("An error was encountered while checking the newest available version of package(s): %s", err)
@@ -29,9 +32,7 @@ func (c *Call) latest() Return {
 	var targets, right, unknown []string
 	newest := map[string]string{}
 	for _, n := range names {
-		bare, _, _ := strings.Cut(n, ":")
-		have := before[bare]
-		cand := c.candidate(n)
+		have, cand := c.pkgVersion(before, n), c.candidate(n)
 		switch {
 		case cand == "" && have == "":
 			unknown = append(unknown, "No information found for '"+n+"'.")
@@ -65,7 +66,7 @@ func (c *Call) latest() Return {
 		}
 		return Would(changes, "%s", comment)
 	}
-	runErr := c.aptInstall(nil, targets...)
+	runErr := c.aptInstall(nil, c.forApt(targets)...)
 	after, _, err := c.dpkg()
 	if err != nil {
 		return Failf("%s", err)
@@ -78,7 +79,7 @@ func (c *Call) latest() Return {
 	}
 	var good, failed, comment []string
 	for _, n := range targets {
-		if bare, _, _ := strings.Cut(n, ":"); after[bare] == newest[n] {
+		if c.pkgVersion(after, n) == newest[n] {
 			good = append(good, n)
 		} else {
 			failed = append(failed, n)
@@ -98,33 +99,41 @@ func (c *Call) latest() Return {
 	return ret
 }
 
+// forApt are names of packages as apt-get gets them: without the architecture of this machine, where normalize does not
+// say otherwise.
+func (c *Call) forApt(names []string) (out []string) {
+	for _, n := range names {
+		if c.boolean("normalize", true) {
+			n = c.plainName(n)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
 // remove implements pkg.removed and pkg.purged. Source: Salt documentation, pkg state, removed and purged.
 func (c *Call) remove(how string) Return {
 	if fail := c.apt(); fail != "" {
 		return Failf("%s", fail)
 	}
-	names, versions := c.packages()
+	names, versions := c.packages(c.boolean("normalize", true) || !c.has("pkgs"))
 	before, left, err := c.dpkg()
 	if err != nil {
 		return Failf("%s", err)
 	}
-	var doomed, absent []string
+	var doomed []string
 	versioned := ""
 	for _, n := range names {
-		bare, _, _ := strings.Cut(n, ":")
-		have, there := before[bare]
+		have, there := before[n]
 		if there && versions[n] != "" {
 			versioned = " (matching specified versions)"
-			there = c.fulfils(have, versions[n])
+			there = c.fulfils(have, versions[n], false)
 		}
-		if _, conf := left[bare]; there || how == "purge" && conf {
+		if _, conf := left[n]; there || how == "purge" && conf {
 			doomed = append(doomed, n)
-		} else {
-			absent = append(absent, n)
 		}
 	}
 	sort.Strings(doomed)
-	sort.Strings(absent)
 	past := how + "d"
 	switch {
 	case len(doomed) == 0 && how == "purge":
@@ -147,20 +156,32 @@ func (c *Call) remove(how string) Return {
 	if how == "purge" {
 		ret.Changes = py.NewDict("removed", changed(left, stays), "installed", ret.Changes)
 	}
-	var failed []string
-	for _, n := range names {
-		bare, _, _ := strings.Cut(n, ":")
-		_, there := after[bare]
-		if _, conf := stays[bare]; (there || how == "purge" && conf) && slices.Contains(doomed, n) {
-			failed = append(failed, n)
+	// What sources names is looked for by its place, which is the name of no package.
+	params, _ := c.packages(c.boolean("normalize", true))
+	if v, ok := c.val("sources"); ok && py.Truth(v) {
+		list, _ := c.pkgSources()
+		params = nil
+		for _, s := range list {
+			params = append(params, s.from)
 		}
 	}
+	var failed, absent []string
+	for _, n := range params {
+		_, there := after[n]
+		if _, conf := stays[n]; there || how == "purge" && conf {
+			failed = append(failed, n)
+		}
+		if !slices.Contains(doomed, n) {
+			absent = append(absent, n)
+		}
+	}
+	sort.Strings(failed)
+	sort.Strings(absent)
 	switch {
-	case len(failed) > 0:
-		sort.Strings(failed)
-		ret.Result, ret.Comment = False, "The following packages failed to "+how+": "+strings.Join(failed, ", ")+"."
 	case runErr != nil:
-		ret.Result, ret.Comment = False, strings.Join(c.complaints(runErr), " ")
+		ret.Result, ret.Comment = False, additional("Problem encountered removing package(s)", c.complaints(runErr))
+	case len(failed) > 0:
+		ret.Result, ret.Comment = False, "The following packages failed to "+how+": "+strings.Join(failed, ", ")+"."
 	case len(absent) > 0:
 		ret.Comment = "The following packages were not installed: " + strings.Join(absent, ", ") + " The following packages were " +
 			past + ": " + strings.Join(doomed, ", ") + "."
