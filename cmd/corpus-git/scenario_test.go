@@ -8,12 +8,14 @@ import (
 	"crypto/sha256"
 	"encoding/pem"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,7 +39,11 @@ import (
 //
 // and those of interop_test.go.
 
+// The scenarios wait for processes and for the disk more than they compute; -parallel on the command line still has its say.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"corpus-git": crashable})
 }
 
