@@ -57,6 +57,14 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 		return out, err
 	}
 	defer w.end()
+	if all, err := s.List(); err != nil || len(all) == 0 {
+		return out, err
+	}
+	over, err := s.cfg.Begin()
+	if err != nil {
+		return out, explain(op, err)
+	}
+	defer over()
 	refused := map[string]bool{}
 	for {
 		a, ok, err := s.packable(refused)

@@ -299,6 +299,11 @@ func (s *Store) update(id, op string, change func(*Record) error) (Archive, erro
 	if err := change(&a.Record); err != nil {
 		return Archive{}, err
 	}
+	end, err := s.cfg.Begin()
+	if err != nil {
+		return Archive{}, explain(op, err)
+	}
+	defer end()
 	if err := s.write(a.Path, a.Record); err != nil {
 		return Archive{}, explain(op, err)
 	}

@@ -41,6 +41,9 @@ type Config struct {
 	NoSpare bool
 	// Background is the slot for background work, shared with the stores of other projects; nil is one of its own.
 	Background *Background
+	// Begin is called before Compact works, a record is changed or a removed tree deleted in the background, and what it returns when that has
+	// ended: a crash in it leaves something for Sweep. nil for nothing. Who calls the other methods that change something has seen to that.
+	Begin func() (end func(), err error)
 }
 
 // Reserve is the space an archive leaves free: the larger of a share and a number of bytes, never less than nothing.
@@ -77,7 +80,10 @@ func New(p layout.Project, cfg Config) *Store {
 	if cfg.Background == nil {
 		cfg.Background = NewBackground()
 	}
-	return &Store{fs: cfg.FS, project: p, cfg: cfg, reaper: &vfs.Reaper{FS: cfg.FS}, busy: map[string]bool{}}
+	if cfg.Begin == nil {
+		cfg.Begin = func() (func(), error) { return func() {}, nil }
+	}
+	return &Store{fs: cfg.FS, project: p, cfg: cfg, reaper: &vfs.Reaper{FS: cfg.FS, Begin: cfg.Begin}, busy: map[string]bool{}}
 }
 
 // Wait returns when every removal in the background is over, with the first error of one.

@@ -47,6 +47,9 @@ func (s State) SaltConfig(project, id string) string {
 	return filepath.Join(string(s), "salt", project, id)
 }
 
+// Underway is the folder of notes that say in which projects something is under way.
+func (s State) Underway() string { return filepath.Join(string(s), "underway") }
+
 // Processes is the book of commands that run.
 func (s State) Processes() string { return filepath.Join(string(s), "processes") }
 

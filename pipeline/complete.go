@@ -48,18 +48,6 @@ func (p *Pipeline) completeRecords(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sweepEvents removes the event logs of deployments that a crash kept from being recorded.
-func (p *Pipeline) sweepEvents(ctx context.Context) error {
-	dirs, err := filepath.Glob(p.cfg.State.Events("*"))
-	errs := []error{err}
-	for _, dir := range dirs {
-		if name, err := project.ParseName(filepath.Base(dir)); err == nil {
-			errs = append(errs, p.Sweep(ctx, name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Sweep removes what belongs to no project and no deployment any more: event logs without a record.
 func (p *Pipeline) Sweep(ctx context.Context, name project.Name) error {
 	dir := p.cfg.State.Events(name.String())

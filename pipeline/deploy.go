@@ -37,15 +37,27 @@ func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Res
 	case project.TriggerTask:
 		return p.task(ctx, r, env)
 	}
-	j, _, err := OpenJournal(p.cfg.State.Journal(d.Project.String()))
+	j, entries, err := OpenJournal(p.cfg.State.Journal(d.Project.String()))
 	if err != nil {
 		return p.refuse(r, err)
 	}
 	defer j.Close()
+	if isOpenEnded(entries) {
+		return p.refuse(r, p.recoverLate(ctx, d.Project))
+	}
 	if err := p.accept(ctx, r, d, j); err != nil {
 		return p.refuse(r, err)
 	}
 	return p.execute(ctx, r, env, j)
+}
+
+// recoverLate ends a deployment that a start should have ended: it could not, or its note was lost. The journal says so, and another Accepted
+// would bury it. What the deployment in hand is about may have changed by it: it is refused, and may come again.
+func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
+	if err := p.recoverProject(context.WithoutCancel(ctx), name); err != nil {
+		return fault.New(fault.Internal, "recover "+name.String(), "%w", err)
+	}
+	return fault.New(fault.Busy, "", "a deployment that the server had left unfinished was ended first").WithHint("try again")
 }
 
 // resolve fills in the commits that a deployment is about, now that nothing else runs.

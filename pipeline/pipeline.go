@@ -19,6 +19,7 @@ import (
 	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
+	"corpus-git/project/underway"
 )
 
 // Settings are what the server knows about a project before its configuration is read.
@@ -30,7 +31,7 @@ type Settings struct {
 	Unlinked bool
 }
 
-// Config is what a Pipeline works with. All fields but Boundary, OnEnd and Logger are needed.
+// Config is what a Pipeline works with. All fields but Underway, Boundary, OnEnd and Logger are needed.
 type Config struct {
 	Root  layout.Root
 	State layout.State
@@ -40,6 +41,8 @@ type Config struct {
 	// Settings finds a project; an unknown one is fault.Refused.
 	Settings func(ctx context.Context, name project.Name) (Settings, error)
 	Audit    *audit.Log
+	// Underway notes the projects in which a deployment is under way; nil notes none, and then Recover must look at all.
+	Underway *underway.Book
 	Now      func() time.Time
 	NewID    func() project.ID
 	// Deadline ends a deployment that takes longer; 0 means 5 hours.
@@ -102,6 +105,17 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	}
 	d.At = p.cfg.Now()
 	hide := p.liveRedactor(ctx, d, in)
+	// From here on a crash leaves something in this project, and the note says so.
+	over, err := p.cfg.Underway.Begin(d.Project)
+	if err != nil {
+		return "", fault.New(fault.Internal, "start a deployment", "%w", err)
+	}
+	started := false
+	defer func() {
+		if !started {
+			over()
+		}
+	}()
 	log, err := event.Create(p.cfg.State.EventLog(d.Project.String(), string(d.ID)), p.cfg.Now, hide)
 	if err != nil {
 		return "", fault.New(fault.Internal, "open event log", "%w", err)
@@ -149,8 +163,10 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 		cancel(errShutdown()) // Shutdown came while it was recorded
 	}
 	p.mu.Unlock()
+	started = true
 	go func() {
 		defer p.running.Done()
+		defer over()
 		defer cancel(nil)
 		p.drive(rctx, r, set)
 	}()

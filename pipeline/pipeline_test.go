@@ -46,6 +46,8 @@ type machine struct {
 	at   func(string)
 
 	deadline time.Duration
+	// lost: nothing says at the next start that something is to be recovered.
+	lost bool
 }
 
 func newMachine(t *testing.T) *machine {
@@ -102,7 +104,12 @@ func (m *machine) start() {
 		},
 	})
 	require.NoError(t, err)
-	require.NoError(t, m.p.Recover(t.Context()))
+	if m.lost {
+		return
+	}
+	bad, err := m.p.Recover(t.Context(), nil, true)
+	require.NoError(t, err)
+	require.Empty(t, bad)
 }
 
 // commit makes a commit of these files in one of the bare repositories, as if its objects had been pushed.
@@ -363,6 +370,68 @@ func TestRecoveryAtEveryBoundary(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The journal is the truth, whatever a start was told: the next deployment finds in it what was left open, and ends that.
+func TestAnUnendedJournalIsRecoveredBeforeTheNextDeployment(t *testing.T) {
+	m := newMachine(t)
+	files := map[string]string{"page": "one", ".salt/010_ok.sls": okStep}
+	one := m.commit(project.Code, "", files)
+	res, out := m.push(project.Code, "", one)
+	require.Equal(t, project.Live, res.State, out)
+	files["page"] = "two"
+	two := m.commit(project.Code, one, files)
+	dead := make(chan struct{})
+	m.at = func(point string) {
+		if point == "begin install" {
+			close(dead)
+			select {}
+		}
+	}
+	id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerPush, Repo: project.Code,
+		Change: project.Change{Ref: "refs/heads/master", Old: one, New: two}}, nil)
+	require.NoError(t, err)
+	<-dead
+	m.at = nil
+	m.lost = true
+	m.start()
+	require.Equal(t, "two", m.live("page"), "nobody has looked yet")
+	res, out = m.push(project.Code, one, two)
+	require.Equal(t, project.Refused, res.State, out)
+	require.Contains(t, res.Reason, "unfinished")
+	require.Equal(t, "one", m.live("page"), "the old tree came back")
+	rec, err := m.p.Find(t.Context(), "app", string(id))
+	require.NoError(t, err)
+	require.Equal(t, project.RolledBack, rec.State)
+	res, out = m.push(project.Code, one, two)
+	require.Equal(t, project.Live, res.State, out)
+	require.Equal(t, "two", m.live("page"))
+}
+
+// Only what was under way is looked at, and what the table of deployments has open.
+func TestRecoverLooksAtWhatIsNamed(t *testing.T) {
+	m := newMachine(t)
+	state := m.root.DefaultState()
+	leave := func(name string) string {
+		require.NoError(t, os.MkdirAll(state.Events(name), 0o700))
+		left := state.EventLog(name, string(project.NewID()))
+		require.NoError(t, os.WriteFile(left, nil, 0o600))
+		return left
+	}
+	a, b := leave("a"), leave("b")
+	bad, err := m.p.Recover(t.Context(), []project.Name{"a"}, false)
+	require.NoError(t, err)
+	require.Empty(t, bad)
+	require.NoFileExists(t, a)
+	require.FileExists(t, b)
+	require.NoFileExists(t, state.Journal("a"), "looking makes nothing")
+	// A project that can't be mended is told, and the others are mended all the same.
+	require.NoError(t, os.MkdirAll(state.Journals(), 0o700))
+	require.NoError(t, os.Mkdir(state.Journal("broken"), 0o700))
+	bad, err = m.p.Recover(t.Context(), nil, true)
+	require.Error(t, err)
+	require.Equal(t, map[project.Name]bool{"broken": true}, bad)
+	require.NoFileExists(t, b)
 }
 
 func TestDeadlineRollsBack(t *testing.T) {

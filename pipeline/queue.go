@@ -225,9 +225,14 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 // Exclusive keeps deployments of a project out until release is called: they wait in line. It is fault.Busy while one
 // runs or waits.
 func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, by project.Pusher) (release func(), err error) {
+	over, err := p.cfg.Underway.Begin(name)
+	if err != nil {
+		return nil, fault.New(fault.Internal, what, "%w", err)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if q := p.queues[name]; q != nil {
+		defer over()
 		rec := q.runs[0].record()
 		return nil, fault.New(fault.Busy, what, "deployment %s of %s is running", rec.ID.Short(), name).
 			WithHint("wait for it, or end it with  corpus-git cancel %s", name)
@@ -238,7 +243,10 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 		cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}),
 	}
 	p.enqueue(r)
-	return sync.OnceFunc(func() { p.leave(r) }), nil
+	return sync.OnceFunc(func() {
+		p.leave(r)
+		over()
+	}), nil
 }
 
 // Forget removes what is recorded of a project's deployments: records, event logs, journal. The caller holds it Exclusive.

@@ -40,3 +40,26 @@ func TestRecordsKeepTheOrderInWhichTheyCame(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, project.ID("c"), last.ID)
 }
+
+// What a dead server left open is found without a look at all that ever was.
+func TestUnfinishedRecordsHaveAnIndex(t *testing.T) {
+	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	r, err := openRecords(t.Context(), d)
+	require.NoError(t, err)
+	for i, state := range []project.State{project.Live, project.Waiting, project.Failed, project.Running, project.Refused} {
+		rec := project.Record{State: state}
+		rec.ID, rec.Project = project.ID(string(rune('a'+i))), "app"
+		require.NoError(t, r.put(t.Context(), rec))
+	}
+	open, err := r.unfinished(t.Context())
+	require.NoError(t, err)
+	require.Len(t, open, 2)
+	require.Equal(t, project.ID("b"), open[0].ID)
+	require.Equal(t, project.ID("d"), open[1].ID)
+	var id, parent, unused int
+	var plan string
+	require.NoError(t, d.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN `+recordColumns+`WHERE `+isOpen).Scan(&id, &parent, &unused, &plan))
+	require.Contains(t, plan, "deployments_open")
+}

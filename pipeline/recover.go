@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"corpus-git/internal/event"
@@ -17,37 +21,75 @@ import (
 
 // Recover finishes what a dead server left: processes of its steps are ended, each unfinished deployment is
 // rolled back or committed by what its journal says, deployments that waited are recorded as refused, leftovers
-// are swept. It runs before the first Start; a second call changes nothing. The error joins those of single
-// projects; the others are recovered all the same.
-func (p *Pipeline) Recover(ctx context.Context) error {
+// are swept. It runs before the first Start; a second call changes nothing. It looks at the projects that are named and at those that
+// have unfinished records, and at each one that has a journal or events where all is true. The error joins those of single
+// projects, which are in bad; the others are recovered all the same.
+func (p *Pipeline) Recover(ctx context.Context, names []project.Name, all bool) (bad map[project.Name]bool, err error) {
 	var errs []error
 	if n, err := execx.Reap("/proc", p.cfg.State.Processes()); err != nil {
 		errs = append(errs, fmt.Errorf("end left-over processes: %w", err))
 	} else if n > 0 {
 		p.cfg.Logger.Warn().Int("processes", n).Msg("ended processes of steps that outlived the server")
 	}
-	journals, err := filepath.Glob(filepath.Join(p.cfg.State.Journals(), "*.journal"))
+	look, err := p.left(ctx, names, all)
 	if err != nil {
-		return err
+		return nil, errors.Join(append(errs, err)...)
 	}
-	for _, path := range journals {
-		name, err := project.ParseName(strings.TrimSuffix(filepath.Base(path), ".journal"))
-		if err != nil {
-			continue
-		}
-		if err := p.recoverProject(ctx, name, path); err != nil {
+	bad = map[project.Name]bool{}
+	for _, name := range look {
+		if err := p.recoverProject(ctx, name); err != nil {
+			bad[name] = true
 			errs = append(errs, fmt.Errorf("recover %s: %w", name, err))
 		}
 	}
 	open, err := p.records.unfinished(ctx)
 	if err != nil {
-		return errors.Join(append(errs, err)...)
+		return bad, errors.Join(append(errs, err)...)
 	}
 	for _, rec := range open {
-		errs = append(errs, p.closeRecord(ctx, rec))
+		if err := p.closeRecord(ctx, rec); err != nil {
+			bad[rec.Project] = true
+			errs = append(errs, err)
+		}
 	}
-	return errors.Join(append(errs, p.completeRecords(ctx), p.sweepEvents(ctx))...)
+	errs = append(errs, p.completeRecords(ctx))
+	for _, name := range look {
+		errs = append(errs, p.Sweep(ctx, name))
+	}
+	return bad, errors.Join(errs...)
 }
+
+// left are the projects to look at, by name.
+func (p *Pipeline) left(ctx context.Context, names []project.Name, all bool) ([]project.Name, error) {
+	open, err := p.records.unfinished(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set := map[project.Name]bool{}
+	for _, name := range names {
+		set[name] = true
+	}
+	for _, rec := range open {
+		set[rec.Project] = true
+	}
+	if all {
+		for _, pattern := range []string{p.cfg.State.Journal("*"), p.cfg.State.Events("*")} {
+			found, err := filepath.Glob(pattern)
+			if err != nil {
+				return nil, err
+			}
+			for _, path := range found {
+				if name, err := project.ParseName(strings.TrimSuffix(filepath.Base(path), journalSuffix)); err == nil {
+					set[name] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(set)), nil
+}
+
+// journalSuffix ends the name of a journal; no project's name has a dot.
+const journalSuffix = ".journal"
 
 // closeRecord ends a deployment that never got as far as its journal.
 func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
@@ -84,12 +126,20 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*run, error)
 	return r, nil
 }
 
-func (p *Pipeline) recoverProject(ctx context.Context, name project.Name, path string) error {
-	j, entries, err := OpenJournal(path)
-	if err != nil {
+// recoverProject ends the deployment that a project's journal has open, and sweeps its archives and pins.
+func (p *Pipeline) recoverProject(ctx context.Context, name project.Name) error {
+	var j *Journal
+	var entries []Entry
+	path := p.cfg.State.Journal(name.String())
+	_, err := os.Lstat(path)
+	if err == nil {
+		if j, entries, err = OpenJournal(path); err == nil {
+			defer j.Close()
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer j.Close()
 	if err := p.cfg.Tools.Archives(name).Sweep(); err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("sweep archives")
 	}
@@ -224,6 +274,11 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 		}
 	}
 	return env, err
+}
+
+// isOpenEnded tells whether the deployment of these entries, the last one of a journal, has not come to its end.
+func isOpenEnded(entries []Entry) bool {
+	return len(entries) > 0 && entries[0].Facts != nil && entries[len(entries)-1].Kind != Ended
 }
 
 // place says where a deployment stopped; what recoveries began does not count.

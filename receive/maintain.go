@@ -66,7 +66,11 @@ const aloneWait = 5 * time.Second
 // fault.Busy. One Maintain of a repository at a time.
 func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo project.Repo, o Maintenance) (m Maintained, err error) {
 	now := r.now()
-	err = r.with(ctx, name, repo, func(g *repository) error {
+	change := r.change
+	if o.DryRun {
+		change = r.with
+	}
+	err = change(ctx, name, repo, func(g *repository) error {
 		what := o.repack()
 		mark := markOf(g.dir)
 		due, err := searchDue(mark, now, o)

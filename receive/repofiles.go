@@ -33,6 +33,11 @@ func (r *Repositories) Create(ctx context.Context, name project.Name, repo proje
 	if _, err := project.ParseName(string(name)); err != nil {
 		return false, err
 	}
+	over, err := r.Underway.Begin(name)
+	if err != nil {
+		return false, err
+	}
+	defer over()
 	dir := r.Dir(name, repo)
 	there, err := r.Exists(name, repo)
 	if err != nil {
@@ -108,7 +113,7 @@ func (r *Repositories) Tree(ctx context.Context, name project.Name, repo project
 // Re-runnable; durable on return.
 func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo project.Repo, want project.Checkout) (project.CheckoutStats, error) {
 	var out project.CheckoutStats
-	err := r.with(ctx, name, repo, func(o *repository) error {
+	err := r.change(ctx, name, repo, func(o *repository) error {
 		branch, err := o.refs.Head()
 		if err != nil {
 			return err

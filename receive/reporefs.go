@@ -23,7 +23,7 @@ func (r *Repositories) Get(ctx context.Context, name project.Name, repo project.
 // CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes. A ref that is elsewhere is
 // fault.Refused, one that somebody else is changing fault.Busy. Durable on return.
 func (r *Repositories) CompareAndSwap(ctx context.Context, name project.Name, repo project.Repo, c project.Change) error {
-	return r.with(ctx, name, repo, func(o *repository) error {
+	return r.change(ctx, name, repo, func(o *repository) error {
 		err := o.refs.CompareAndSwap(c.Ref, hashOf(c.Old), hashOf(c.New))
 		var moved *refs.ConflictError
 		var locked *refs.LockedError
@@ -60,7 +60,7 @@ func (o *repository) deployed() (string, error) {
 
 // SetDeployed makes ref the one that deploys: the repository's HEAD. Durable on return.
 func (r *Repositories) SetDeployed(ctx context.Context, name project.Name, repo project.Repo, ref string) error {
-	return r.with(ctx, name, repo, func(o *repository) error {
+	return r.change(ctx, name, repo, func(o *repository) error {
 		if head, err := o.refs.Head(); err == nil && head == ref {
 			return nil
 		}

@@ -20,6 +20,7 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
+	"corpus-git/project/underway"
 	"corpus-git/receive/refs"
 	"corpus-git/receive/store"
 )
@@ -38,7 +39,9 @@ type Repositories struct {
 	MaxFiles int
 	// Submodule is how submodules are fetched; nil fetches none from this server's projects and over ssh.
 	Submodule func() SubmoduleSettings
-	Log       zerolog.Logger
+	// Underway notes the projects in whose repositories something is being written; nil notes none.
+	Underway *underway.Book
+	Log      zerolog.Logger
 
 	mu   sync.Mutex
 	open map[key]*repository
@@ -130,12 +133,8 @@ func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repositor
 	o := &repository{key: k, dir: dir, inode: id, refs: &refs.Store{Dir: dir, FS: r.FS}}
 	stale := time.Duration(0) // the store's own default
 	if r.known[k] != id {
-		gone, err := o.refs.SweepLocks()
-		if err != nil {
+		if err := r.sweep(name, o.refs); err != nil {
 			return nil, err
-		}
-		for _, l := range gone {
-			r.Log.Warn().Str("project", string(name)).Str("lock", l).Msg("removed a lock that a crash left")
 		}
 		stale = -1
 	}
@@ -151,8 +150,20 @@ func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repositor
 	return o, nil
 }
 
-// Sweep removes what a crash left in a repository: quarantines and locks. The first use of each does so too; this is for what nobody
-// uses. It opens the repository only where there is something to remove. Call it before anything else uses Repositories.
+// sweep removes locks and half-written files that a crash left in a repository.
+func (r *Repositories) sweep(name project.Name, s *refs.Store) error {
+	gone, err := s.SweepLocks()
+	for _, l := range gone {
+		r.Log.Warn().Str("project", string(name)).Str("lock", l).Msg("removed a lock that a crash left")
+	}
+	if err == nil {
+		err = vfs.SweepTemps(r.fs(), s.Dir)
+	}
+	return err
+}
+
+// Sweep removes what a crash left in a repository: quarantines, locks and half-written files. The first use of each does so too; this is for
+// what nobody uses. It opens the repository only where there is something to remove. Call it before anything else uses Repositories.
 func (r *Repositories) Sweep(name project.Name, repo project.Repo) error {
 	dir := r.Dir(name, repo)
 	list, err := names(filepath.Join(dir, "objects"))
@@ -167,11 +178,19 @@ func (r *Repositories) Sweep(name project.Name, repo project.Repo) error {
 		r.release(o)
 		return nil
 	}
-	gone, err := (&refs.Store{Dir: dir, FS: r.FS}).SweepLocks()
-	for _, l := range gone {
-		r.Log.Warn().Str("project", string(name)).Str("lock", l).Msg("removed a lock that a crash left")
-	}
-	return err
+	return r.sweep(name, &refs.Store{Dir: dir, FS: r.FS})
+}
+
+// change opens a repository for one call that writes, which is noted: a crash in it leaves something.
+func (r *Repositories) change(ctx context.Context, name project.Name, repo project.Repo, f func(*repository) error) error {
+	return r.with(ctx, name, repo, func(o *repository) error {
+		over, err := r.Underway.Begin(name)
+		if err != nil {
+			return err
+		}
+		defer over()
+		return f(o)
+	})
 }
 
 // use counts a user in. r.mu is held.

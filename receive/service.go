@@ -188,6 +188,7 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 		DB:       o.db,
 		Refs:     o.refs,
 		Hold:     func() func() { return s.Repos.hold(o) },
+		Begin:    func() (func(), error) { return s.Repos.Underway.Begin(name) },
 		Deployer: s.Deployer, Find: s.Find,
 		Version: version, Agent: s.agent(), Colour: sess.Terminal.Colour,
 		Limits: s.Limits, PackLimits: s.PackLimits, Keepalive: s.Keepalive, Still: s.Still,

@@ -310,7 +310,15 @@ func (m *crashed) oneForm(a archive.Archive) {
 
 // leftovers are half made things anywhere below the root.
 func (m *crashed) leftovers() (left []string) {
-	err := filepath.WalkDir(m.root.Path(), func(path string, d fs.DirEntry, err error) error {
+	// At rest nothing is under way.
+	notes, err := os.ReadDir(m.state().Underway())
+	if err != nil {
+		left = append(left, err.Error())
+	}
+	for _, n := range notes {
+		left = append(left, "the note of "+n.Name())
+	}
+	err = filepath.WalkDir(m.root.Path(), func(path string, d fs.DirEntry, err error) error {
 		if os.IsNotExist(err) {
 			return nil // deleted meanwhile
 		}

@@ -15,6 +15,9 @@ const TrashPrefix = ".trash-"
 // is ready. Safe for many goroutines. A crash leaves folders that start with TrashPrefix: Sweep removes them.
 type Reaper struct {
 	FS FS
+	// Begin, if set, is called before something is deleted, and what it returns afterwards: what waits for that is left by a crash. Where it
+	// fails, Wait tells, and the tree is deleted all the same.
+	Begin func() (end func(), err error)
 
 	mu    sync.Mutex
 	wg    sync.WaitGroup
@@ -42,18 +45,29 @@ func (r *Reaper) Remove(path string) error {
 
 // Delete deletes a tree in the background, without the rename.
 func (r *Reaper) Delete(path string) {
+	end := func() {}
+	if r.Begin != nil {
+		over, err := r.Begin()
+		if r.fail(err); err == nil {
+			end = over
+		}
+	}
 	r.wg.Go(func() {
+		defer end()
 		r.turn.Lock()
 		err := RemoveAll(r.FS, path)
 		r.turn.Unlock()
-		if err != nil {
-			r.mu.Lock()
-			if r.first == nil {
-				r.first = err
-			}
-			r.mu.Unlock()
-		}
+		r.fail(err)
 	})
+}
+
+// fail keeps the first error.
+func (r *Reaper) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.first == nil {
+		r.first = err
+	}
 }
 
 // Sweep deletes, in the background, what an earlier process left in dir under TrashPrefix. A missing dir is no error.

@@ -31,6 +31,7 @@ type conversation struct {
 	items  []*Item
 	deploy *Item
 	in     *Incoming
+	end    func() // what Begin returned, nil before
 	unpack string
 	unread bool // the pack, or the rest of it, is still to come
 }
@@ -52,6 +53,9 @@ func (c *conversation) hold(ctx context.Context) int {
 		if err := c.in.release(); err != nil {
 			c.Log.Error().Err(err).Str("push", c.ID).Msg("removing a quarantine")
 		}
+	}
+	if c.end != nil {
+		c.end()
 	}
 	if gone != nil {
 		return 1
@@ -112,6 +116,12 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 	c.keepAtomic()
 	if len(c.todo()) == 0 {
 		return c.refuseAll()
+	}
+	if c.Begin != nil {
+		if c.end, err = c.Begin(); err != nil {
+			c.setAll(err)
+			return c.refuseAll()
+		}
 	}
 	if c.req.Pack() {
 		if err := c.ingest(ctx); err != nil {

@@ -36,6 +36,9 @@ type Push struct {
 	Refs   *refs.Store
 	// Hold keeps DB open until what it returns is called: a quarantine may outlive the session. nil where DB is never closed.
 	Hold func() (release func())
+	// Begin is called before anything is written, and what it returns when the session has put away what it leaves. nil for nothing. A deployment
+	// that goes on without the session notes that by itself.
+	Begin func() (end func(), err error)
 	// Deployer runs what deploys.
 	Deployer Deployer
 	// Find resolves the prefix of a deployment's ID, for refs/rollback.

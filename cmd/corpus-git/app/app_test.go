@@ -19,6 +19,7 @@ import (
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/config"
@@ -368,32 +369,110 @@ func TestLogLevelCanChange(t *testing.T) {
 	require.Contains(t, out.String(), "loud")
 }
 
-// A state that was left in order is not looked through again; one that was not is recovered, whoever opens it first.
-func TestCleanStateNeedsNoRecovery(t *testing.T) {
+// A state that was left in order is not looked through again; one that was not is recovered where something was under way, whoever opens it first.
+func TestRecoveryLooksWhereSomethingWasUnderWay(t *testing.T) {
 	root := t.TempDir()
 	state := layout.Root(root).DefaultState()
 	run := func(args ...string) {
+		t.Helper()
 		code, _, errs := program(t, env(root), "", args...)
 		require.Zero(t, code, errs)
 	}
-	run("project", "create", "app")
-	run("project", "create", "unused")
+	for _, name := range []string{"app", "unused", "pushed"} {
+		run("project", "create", name)
+	}
 	run("gc", "app") // which recovers, as every command that works on what deployments left
 	require.FileExists(t, cleanFile(state))
-	// What a crash leaves in a repository that nobody uses. The file says that there was none: nothing looks.
-	left := filepath.Join(root, "projects/unused/git/project.git/objects/incoming-x")
-	lock := filepath.Join(root, "projects/unused/git/pillar.git/refs/heads/master.lock")
-	require.NoError(t, os.Mkdir(left, 0o755))
-	require.NoError(t, os.WriteFile(lock, nil, 0o644))
+	// What a crash leaves in repositories.
+	type leftover struct{ quarantine, lock, temp, log string }
+	left := map[string]leftover{}
+	leave := func(name string) {
+		git := filepath.Join(root, "projects", name, "git")
+		l := leftover{git + "/project.git/objects/incoming-x", git + "/pillar.git/refs/heads/master.lock", vfs.TempName(git + "/pillar.git/config"), state.EventLog(name, string(project.NewID()))}
+		left[name] = l
+		require.NoError(t, os.Mkdir(l.quarantine, 0o755))
+		require.NoError(t, os.MkdirAll(filepath.Dir(l.log), 0o755))
+		for _, f := range []string{l.lock, l.temp, l.log} {
+			require.NoError(t, os.WriteFile(f, nil, 0o600))
+		}
+	}
+	untouched := func(name string) {
+		t.Helper()
+		l := left[name]
+		require.DirExists(t, l.quarantine)
+		require.FileExists(t, l.lock)
+		require.FileExists(t, l.temp)
+		require.FileExists(t, l.log)
+	}
+	swept := func(name string) {
+		t.Helper()
+		l := left[name]
+		require.NoDirExists(t, l.quarantine)
+		require.NoFileExists(t, l.lock)
+		require.NoFileExists(t, l.temp)
+	}
+	leave("unused")
+	leave("pushed")
+	// The file says that there was no crash: nothing looks.
 	run("gc", "app")
-	require.DirExists(t, left)
+	untouched("pushed")
+
 	require.NoError(t, os.Remove(cleanFile(state)))
+	note := filepath.Join(state.Underway(), "pushed")
+	require.NoError(t, os.WriteFile(note, nil, 0o600))
 	// A command that changes nothing does not recover, and so does not say that all is well.
 	run("key", "list")
 	require.NoFileExists(t, cleanFile(state))
-	require.DirExists(t, left)
+	require.FileExists(t, note)
+	untouched("pushed")
 	run("gc", "app")
-	require.NoDirExists(t, left)
-	require.NoFileExists(t, lock)
+	swept("pushed")
+	require.NoFileExists(t, left["pushed"].log)
+	require.NoFileExists(t, note)
 	require.FileExists(t, cleanFile(state))
+	untouched("unused") // nothing was under way there: nothing looked
+	run("gc", "unused") // but whoever uses it does
+	swept("unused")
+
+	// Without notes, as a version before them leaves it, everything is looked at, once.
+	leave("unused")
+	leave("pushed")
+	require.NoError(t, os.Remove(cleanFile(state)))
+	require.NoError(t, os.RemoveAll(state.Underway()))
+	run("gc", "app")
+	swept("unused")
+	swept("pushed")
+	require.NoFileExists(t, left["unused"].log)
+	leave("unused")
+	require.NoError(t, os.Remove(cleanFile(state)))
+	run("gc", "app")
+	untouched("unused")
+}
+
+// A project that can't be recovered keeps its note, and no other is looked at for it.
+func TestWhatCannotBeRecoveredIsTriedAgain(t *testing.T) {
+	root := t.TempDir()
+	state := layout.Root(root).DefaultState()
+	for _, name := range []string{"app", "broken"} {
+		code, _, errs := program(t, env(root), "", "project", "create", name)
+		require.Zero(t, code, errs)
+	}
+	// A folder where a journal should be.
+	require.NoError(t, os.MkdirAll(state.Journal("broken"), 0o700))
+	for _, first := range []bool{true, false} {
+		code, _, _ := program(t, env(root), "", "gc", "app")
+		require.NotZero(t, code)
+		require.NoFileExists(t, cleanFile(state), "first=%v", first)
+		left, err := os.ReadDir(state.Underway())
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		require.Equal(t, "broken", left[0].Name())
+	}
+	require.NoError(t, os.Remove(state.Journal("broken")))
+	code, _, errs := program(t, env(root), "", "gc", "app")
+	require.Zero(t, code, errs)
+	require.FileExists(t, cleanFile(state))
+	left, err := os.ReadDir(state.Underway())
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

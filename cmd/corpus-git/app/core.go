@@ -33,6 +33,7 @@ import (
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
+	"corpus-git/project/underway"
 	"corpus-git/receive"
 	"corpus-git/receive/access"
 	"corpus-git/sls"
@@ -48,6 +49,7 @@ type core struct {
 	lock  *stateLock
 	// clean tells that there is nothing to recover: the last owner of the state left it in order, or this one has recovered it.
 	clean    atomic.Bool
+	underway *underway.Book
 	db       *sql.DB
 	audit    *audit.Log
 	access   *access.Store
@@ -117,6 +119,9 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if err != nil {
 		return nil, stateError(c.state, err)
 	}
+	if c.underway, err = underway.Open(c.state.Underway(), vfs.OS{}); err != nil {
+		return nil, stateError(c.state, err)
+	}
 	if c.db, err = db.Open(ctx, c.state.Database()); err != nil {
 		return nil, stateError(c.state, err)
 	}
@@ -129,7 +134,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if c.registry, err = registry.Open(ctx, c.db, c.root, c.state, time.Now); err != nil {
 		return nil, err
 	}
-	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, MaxFiles: o.cfg.Limits.MaxFiles, Submodule: c.submodules, Log: o.log}
+	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, MaxFiles: o.cfg.Limits.MaxFiles, Submodule: c.submodules, Underway: c.underway, Log: o.log}
 	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
 	commander := execx.OS{Book: c.state.Processes()}
 	machine := host.New(commander)
@@ -155,7 +160,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Told: o.told, Log: o.log}
 	c.maintainer = newMaintainer(c)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
-		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, Audit: c.audit, Now: time.Now,
+		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, Boundary: o.boundary,
 	})
 	if err != nil {
@@ -208,49 +213,77 @@ func (c *core) close() error {
 // patience is how long the end waits for what is done in the background, and is safe to leave.
 const patience = 5 * time.Second
 
-// recover mends what a dead server left. After an orderly end there is nothing: a start costs the same for ten projects and ten thousand.
+// recover mends what a dead server left. It looks where something was under way, and nowhere else: a start costs the same for ten projects
+// and ten thousand, after an orderly end, which leaves nothing, and after a crash. Only where there are no notes of that, at the
+// first start of a version that keeps them, every project is looked at.
 func (c *core) recover(ctx context.Context) error {
 	if c.clean.Load() {
+		if _, full := c.underway.Left(); full {
+			c.underway.SettledAll() // the end was orderly, before there were notes
+		}
 		return nil
 	}
-	err := c.pipeline.Recover(ctx)
-	c.runner.sweep()
-	all, lerr := c.registry.List(ctx)
-	c.sweepTemps(all)
-	var sweeps sync.WaitGroup
-	slots := make(chan struct{}, 4)
-	for _, p := range all {
-		if p.RemoteLess || p.Missing {
-			continue
+	names, full := c.underway.Left()
+	if full {
+		all, err := c.registry.List(ctx)
+		if err != nil {
+			return err
 		}
-		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-			slots <- struct{}{}
-			sweeps.Go(func() {
-				defer func() { <-slots }()
-				if err := c.repos.Sweep(p.Name, repo); err != nil {
-					c.log.Warn().Err(err).Str("project", p.Name.String()).Str("repository", string(repo)).Msg("sweep")
-				}
-			})
+		for _, p := range all {
+			names = append(names, p.Name)
 		}
 	}
+	bad, err := c.pipeline.Recover(ctx, names, full)
+	if bad == nil {
+		return err
+	}
+	c.runner.sweep()
+	c.sweepTemps()
+	var sweeps sync.WaitGroup
+	slots := make(chan struct{}, 4)
+	for _, name := range names {
+		slots <- struct{}{}
+		sweeps.Go(func() {
+			defer func() { <-slots }()
+			c.sweep(name)
+			if !bad[name] {
+				c.underway.Settled(name)
+			}
+		})
+	}
 	sweeps.Wait()
-	err = errors.Join(err, lerr)
+	if full {
+		var errs []error
+		for name := range bad {
+			errs = append(errs, c.underway.Unsettled(name))
+		}
+		if errors.Join(errs...) == nil {
+			c.underway.SettledAll()
+		}
+		err = errors.Join(append(errs, err)...)
+	}
 	c.clean.Store(err == nil)
 	return err
 }
 
-// sweepTemps removes half-written files from the folders in which files are replaced. Trees and archives sweep themselves.
-func (c *core) sweepTemps(all []registry.Project) {
-	dirs := []string{c.state.Path(), c.state.Journals(), c.root.Salt(), c.root.Pillar()}
+// sweep removes what a crash left in the repositories of a project. What is not removed now is when a repository is first used.
+func (c *core) sweep(name project.Name) {
+	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+		if err := c.repos.Sweep(name, repo); err != nil {
+			c.log.Warn().Err(err).Str("project", name.String()).Str("repository", string(repo)).Msg("sweep")
+		}
+	}
+}
+
+// sweepTemps removes half-written files from the folders in which the files of all projects are replaced. Trees, archives and repositories
+// sweep themselves.
+func (c *core) sweepTemps() {
+	at := c.root.Project("any")
+	dirs := []string{
+		c.state.Path(), c.state.Journals(), c.root.Salt(), c.root.Pillar(), filepath.Dir(c.state.Passwords("any")), filepath.Dir(at.SaltLink()), filepath.Dir(at.PillarLink()),
+	}
 	for _, kind := range layout.ModuleDirs() {
 		dirs = append(dirs, c.root.Modules(kind))
-	}
-	for i, p := range all {
-		at := c.root.Project(p.Name.String())
-		if i == 0 { // these are the same for every project
-			dirs = append(dirs, filepath.Dir(c.state.Passwords(p.Name.String())), filepath.Dir(at.SaltLink()), filepath.Dir(at.PillarLink()))
-		}
-		dirs = append(dirs, at.ProjectGit(), at.PillarGit())
 	}
 	for _, dir := range dirs {
 		if err := vfs.SweepTemps(vfs.OS{}, dir); err != nil {
@@ -265,7 +298,8 @@ func (c *core) archive(name project.Name) *archive.Store {
 	defer c.archivesMu.Unlock()
 	a := c.archives[name]
 	if a == nil {
-		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load())})
+		a = archive.New(c.root.Project(string(name)), archive.Config{Background: c.background, Reserve: reserve(c.cfg.Load()),
+			Begin: func() (func(), error) { return c.underway.Begin(name) }})
 		c.archives[name] = a
 	}
 	return a
