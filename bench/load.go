@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"corpus-git/layout"
@@ -419,87 +418,6 @@ func treeMemory(root int) (sum, anon int64) {
 }
 
 func mib(n int64) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
-
-// manyProjects are the two numbers of projects that benchProjects compares; manyPushes is how often it pushes to each server.
-const (
-	fewProjects, manyProjects = 10, 10_000
-	manyPushes                = 15
-)
-
-// benchProjects compares a server of ten thousand projects with one of ten: how long it takes to start, and one push.
-func benchProjects(l *lab) error {
-	if err := l.buildWithKey(); err != nil {
-		return err
-	}
-	works, err := l.loadWorks(loadSize{projects: 1, pushes: 2*manyPushes + 4})
-	if err != nil {
-		return err
-	}
-	type machine struct {
-		*lab
-		n    int
-		url  string
-		pid  int
-		next int
-	}
-	var machines []*machine
-	for _, n := range []int{fewProjects, manyProjects} {
-		m := &machine{lab: &lab{dir: l.path(fmt.Sprint("m", n)), bin: l.bin}, n: n}
-		if err := os.MkdirAll(m.dir, 0o755); err != nil {
-			return err
-		}
-		for _, f := range []string{"key", "key.pub"} {
-			if err := os.Link(l.path(f), m.path(f)); err != nil {
-				return err
-			}
-		}
-		for p := range n {
-			for _, repo := range []string{"project.git", "pillar.git"} {
-				if err := bareRepository(m.path(fmt.Sprintf("srv/projects/p%d/git/%s", p, repo))); err != nil {
-					return err
-				}
-			}
-		}
-		if err := m.sh(m.dir, m.bin, "key", "add", "bench", "--admin", "--file", m.path("key.pub")); err != nil {
-			return err
-		}
-		// The first start adopts the folders; what is measured is a server that knows its projects.
-		for _, start := range []string{"first start", "start", "start", "start", "start after a kill"} {
-			began := time.Now()
-			base, pid, stop, err := m.serveBin()
-			if err != nil {
-				return err
-			}
-			took := time.Since(began)
-			memory, _ := treeMemory(pid)
-			fmt.Printf("%6d projects: %-18s %7.0f ms, memory %s\n", n, start, ms(took), mib(memory))
-			if start == "start after a kill" {
-				m.url, m.pid = base+"p5/project.git", pid
-				defer stop()
-				continue
-			}
-			if strings.HasPrefix(start, "start") {
-				if err := m.sh(works[0], "git", "push", "-q", base+"p5/project.git", fmt.Sprintf("refs/c/%d:refs/heads/master", m.next)); err != nil {
-					return err
-				}
-				m.next++
-			}
-			if m.next == 3 {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-			stop()
-		}
-		machines = append(machines, m)
-	}
-	push := func(m *machine) func() error {
-		return func() error {
-			m.next++
-			return m.sh(works[0], "git", "push", "-q", m.url, fmt.Sprintf("refs/c/%d:refs/heads/master", m.next-1))
-		}
-	}
-	_, err = compare(manyPushes, func(int) error { return nil }, "a push among 10,000 projects", push(machines[1]), "a push among 10", push(machines[0]))
-	return err
-}
 
 // bareRepository makes an empty one without starting a program.
 func bareRepository(dir string) error {

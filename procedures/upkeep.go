@@ -39,14 +39,19 @@ type Upkeep struct {
 	stop context.CancelFunc
 	due  map[project.Name]bool // true: once more
 	done sync.WaitGroup
+	// asking holds who asks for the retention of a project, which reads its configuration: at the start all projects are due at once.
+	asking chan struct{}
 }
+
+// atOnce is how many projects are asked at a time what they keep.
+const atOnce = 2
 
 // Start makes all projects due, and again and again. Call it once, after recovery.
 func (u *Upkeep) Start() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ctx, u.stop = context.WithCancel(context.Background())
-	u.due = map[project.Name]bool{}
+	u.due, u.asking = map[project.Name]bool{}, make(chan struct{}, atOnce)
 	ctx := u.ctx
 	if u.Told == nil {
 		u.Told = func(string) {}
@@ -135,7 +140,13 @@ func (u *Upkeep) Stop(patience time.Duration) bool {
 // look looks after one project once.
 func (u *Upkeep) look(ctx context.Context, name project.Name) {
 	log := u.Log.With().Str("project", name.String()).Logger()
+	select {
+	case u.asking <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
 	keep, err := u.Retention(ctx, name)
+	<-u.asking
 	if err != nil {
 		if ctx.Err() == nil {
 			log.Warn().Err(err).Msg("archives stay as they are: what to keep is not known")

@@ -71,6 +71,10 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 		change = r.with
 	}
 	err = change(ctx, name, repo, func(g *repository) error {
+		db, err := r.objects(g)
+		if err != nil {
+			return err
+		}
 		what := o.repack()
 		mark := markOf(g.dir)
 		due, err := searchDue(mark, now, o)
@@ -84,11 +88,11 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 				Alone: func(ctx context.Context, f func() error) error { return r.alone(ctx, g, o.idle(ctx, f)) },
 			}
 		}
-		if m.Maintained, err = g.db.Maintain(ctx, what); err != nil {
+		if m.Maintained, err = db.Maintain(ctx, what); err != nil {
 			return err
 		}
 		if m.Refs, err = g.refs.Pack(refs.Packing{More: o.PackRefs, Hidden: hiddenRefs, DryRun: o.DryRun, Peel: func(h plumbing.Hash) (plumbing.Hash, error) {
-			end, _, err := store.Peel(g.db, h)
+			end, _, err := store.Peel(db, h)
 			if end == h || errors.Is(err, store.ErrNotFound) {
 				end, err = plumbing.ZeroHash, nil // no tag, or a broken ref
 			}
@@ -101,7 +105,7 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 				return err
 			}
 		}
-		m.Submodules, err = r.maintainSubmodules(ctx, g, o, now)
+		m.Submodules, err = r.maintainSubmodules(ctx, g, db, o, now)
 		return err
 	})
 	m.Took = r.now().Sub(now)
@@ -130,7 +134,7 @@ func (o Maintenance) repack() store.Repack {
 }
 
 // maintainSubmodules does to the repositories of a repository's submodules what Maintain does. Who uses one of them uses g too.
-func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, o Maintenance, now time.Time) (submodule.Maintained, error) {
+func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, db *store.DB, o Maintenance, now time.Time) (submodule.Maintained, error) {
 	dir, _ := r.modulesDir(g.key.name, g.key.repo)
 	walked := map[plumbing.Hash]bool{}
 	m, err := submodule.Maintain(ctx, dir, submodule.Upkeep{
@@ -156,14 +160,14 @@ func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, o 
 						return err
 					}
 				}
-				id, t, err := store.Peel(g.db, h)
+				id, t, err := store.Peel(db, h)
 				if errors.Is(err, store.ErrNotFound) || err == nil && t != plumbing.CommitObject {
 					continue
 				}
 				if err != nil {
 					return err
 				}
-				if err := keep.Add(g.db, id); err != nil {
+				if err := keep.Add(db, id); err != nil {
 					return err
 				}
 			}

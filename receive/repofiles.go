@@ -73,16 +73,16 @@ func (r *Repositories) Create(ctx context.Context, name project.Name, repo proje
 }
 
 // reader sees the repository, and what in holds where it came to this one: a push of the pillar says nothing about the code.
-func (o *repository) reader(in project.Incoming) (store.Reader, error) {
+func (r *Repositories) reader(o *repository, in project.Incoming) (store.Reader, error) {
 	if in == nil {
-		return o.db, nil
+		return r.objects(o)
 	}
 	i, ok := in.(*session.Incoming)
 	if !ok {
 		return nil, fmt.Errorf("incoming objects of another make: %T", in)
 	}
 	if i.Dir() != o.dir {
-		return o.db, nil
+		return r.objects(o)
 	}
 	return i.Reader(), nil
 }
@@ -94,7 +94,7 @@ func (r *Repositories) Tree(ctx context.Context, name project.Name, repo project
 	if err != nil {
 		return nil, err
 	}
-	rd, err := o.reader(in)
+	rd, err := r.reader(o, in)
 	if err != nil {
 		r.release(o)
 		return nil, err
@@ -126,6 +126,10 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		for _, t := range list {
 			tags[t.Name] = t.Hash
 		}
+		db, err := r.objects(o)
+		if err != nil {
+			return err
+		}
 		abs, err := filepath.Abs(o.dir)
 		if err != nil {
 			return err
@@ -135,17 +139,17 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 			return err
 		}
 		req := worktree.Request{
-			Objects: o.db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now, Seen: want.Seen,
+			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now, Seen: want.Seen,
 		}
 		if want.Owner != nil {
 			req.Owner = &worktree.Owner{UID: want.Owner.UID, GID: want.Owner.GID}
 		}
 		if want.Submodules.Fetch {
-			id, _, err := peelCommit(o.db, hashOf(want.Commit))
+			id, _, err := peelCommit(db, hashOf(want.Commit))
 			if err != nil {
 				return err
 			}
-			set, err := o.modules(ctx, r, o.db, id)
+			set, err := o.modules(ctx, r, db, id)
 			if err != nil {
 				return err
 			}
@@ -201,7 +205,7 @@ const maxPaths = 20
 func (r *Repositories) Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error) {
 	var d project.Description
 	err := r.with(ctx, name, repo, func(o *repository) error {
-		rd, err := o.reader(in)
+		rd, err := r.reader(o, in)
 		if err != nil {
 			return err
 		}

@@ -45,8 +45,8 @@ type Repositories struct {
 
 	mu   sync.Mutex
 	open map[key]*repository
-	// known are the repositories that were swept in this process, by their folder's inode.
-	known map[key]inode
+	// known are the repositories whose refs were swept in this process, by their folder's inode; cleared those whose objects were too.
+	known, cleared map[key]inode
 	clock uint64
 }
 
@@ -62,8 +62,11 @@ type repository struct {
 	key   key
 	dir   string
 	inode inode
-	db    *store.DB
 	refs  *refs.Store
+
+	opening sync.Mutex
+	// db is open once somebody has asked for objects: most look at refs only.
+	db *store.DB
 
 	users int
 	used  uint64
@@ -131,23 +134,42 @@ func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repositor
 		r.drop(o) // the project was destroyed and made again
 	}
 	o := &repository{key: k, dir: dir, inode: id, refs: &refs.Store{Dir: dir, FS: r.FS}}
-	stale := time.Duration(0) // the store's own default
 	if r.known[k] != id {
 		if err := r.sweep(name, o.refs); err != nil {
 			return nil, err
 		}
-		stale = -1
-	}
-	if o.db, err = store.Open(dir, store.Options{StaleAfter: stale, Now: r.Now}); err != nil {
-		return nil, err
 	}
 	if r.open == nil {
-		r.open, r.known = map[key]*repository{}, map[key]inode{}
+		r.open, r.known, r.cleared = map[key]*repository{}, map[key]inode{}, map[key]inode{}
 	}
 	r.open[k], r.known[k] = o, id
 	r.use(o)
 	r.evict()
 	return o, nil
+}
+
+// objects opens the object database of a repository that is in use, or gives the open one.
+func (r *Repositories) objects(o *repository) (*store.DB, error) {
+	o.opening.Lock()
+	defer o.opening.Unlock()
+	if o.db != nil {
+		return o.db, nil
+	}
+	r.mu.Lock()
+	opt := store.Options{Now: r.Now} // with the store's own age for quarantines
+	if r.cleared[o.key] != o.inode {
+		opt.StaleAfter = -1
+	}
+	r.mu.Unlock()
+	db, err := store.Open(o.dir, opt)
+	if err != nil {
+		return nil, err
+	}
+	o.db = db
+	r.mu.Lock()
+	r.cleared[o.key] = o.inode
+	r.mu.Unlock()
+	return db, nil
 }
 
 // sweep removes locks and half-written files that a crash left in a repository.
@@ -171,12 +193,10 @@ func (r *Repositories) Sweep(name project.Name, repo project.Repo) error {
 		return err
 	}
 	if slices.ContainsFunc(list, func(n string) bool { return strings.HasPrefix(n, "incoming-") }) {
-		o, err := r.acquire(name, repo)
-		if err != nil {
+		return r.with(context.Background(), name, repo, func(o *repository) error {
+			_, err := r.objects(o)
 			return err
-		}
-		r.release(o)
-		return nil
+		})
 	}
 	return r.sweep(name, &refs.Store{Dir: dir, FS: r.FS})
 }
@@ -229,9 +249,19 @@ func (r *Repositories) drop(o *repository) {
 }
 
 func (r *Repositories) close(o *repository) {
-	if err := o.db.Close(); err != nil {
+	if err := o.end(); err != nil {
 		r.Log.Warn().Err(err).Str("dir", o.dir).Msg("closing a repository")
 	}
+}
+
+// end closes what is open of a repository that nobody uses.
+func (o *repository) end() error {
+	o.opening.Lock()
+	defer o.opening.Unlock()
+	if o.db == nil {
+		return nil
+	}
+	return o.db.Close()
 }
 
 // evict closes those that were not used for longest. r.mu is held.
@@ -267,6 +297,7 @@ func (r *Repositories) Forget(name project.Name) {
 	}
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
 		delete(r.known, key{name, repo})
+		delete(r.cleared, key{name, repo})
 	}
 }
 
@@ -277,7 +308,7 @@ func (r *Repositories) Close() error {
 	var errs []error
 	for k, o := range r.open {
 		delete(r.open, k)
-		errs = append(errs, o.db.Close())
+		errs = append(errs, o.end())
 	}
 	return errors.Join(errs...)
 }

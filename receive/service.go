@@ -174,9 +174,13 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 		return s.refuse(sess, err)
 	}
 	defer s.Repos.release(o)
+	db, err := s.Repos.objects(o)
+	if err != nil {
+		return s.refuse(sess, err)
+	}
 	version := upload.Version(sess.Env["GIT_PROTOCOL"])
 	if !push {
-		err := upload.Serve(ctx, upload.Request{Objects: o.db, Refs: o.refs, Version: version, Agent: s.agent(), Limits: s.UploadLimits}, sess.Stdin, sess.Stdout)
+		err := upload.Serve(ctx, upload.Request{Objects: db, Refs: o.refs, Version: version, Agent: s.agent(), Limits: s.UploadLimits}, sess.Stdin, sess.Stdout)
 		if err != nil && fault.KindOf(err) == fault.Internal {
 			s.Log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("fetch failed")
 		}
@@ -185,7 +189,7 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 	p := &session.Push{
 		Policy:   session.Policy{StoreOtherBranches: settings.StoreOtherBranches, Repo: repo, Project: name, Remote: "prod"},
 		Pusher:   project.Pusher{Key: sess.Identity.Name, Fingerprint: sess.Identity.Fingerprint, From: sess.Identity.From},
-		DB:       o.db,
+		DB:       db,
 		Refs:     o.refs,
 		Hold:     func() func() { return s.Repos.hold(o) },
 		Begin:    func() (func(), error) { return s.Repos.Underway.Begin(name) },

@@ -63,7 +63,7 @@ func (r *Repositories) Submodules(ctx context.Context, name project.Name, repo p
 			r.release(o)
 		}
 	}()
-	rd, err := o.reader(in)
+	rd, err := r.reader(o, in)
 	if err != nil {
 		return nil, err
 	}
@@ -156,9 +156,14 @@ func (r *Repositories) local(ctx context.Context, path string, who project.Pushe
 	if err != nil {
 		return nil, err
 	}
+	db, err := r.objects(o)
+	if err != nil {
+		r.release(o)
+		return nil, err
+	}
 	return &submodule.Project{
 		Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
-			return upload.Serve(ctx, upload.Request{Objects: o.db, Refs: o.refs, Version: 2, Agent: set.Agent}, in, out)
+			return upload.Serve(ctx, upload.Request{Objects: db, Refs: o.refs, Version: 2, Agent: set.Agent}, in, out)
 		},
 		Close: func() { r.release(o) },
 	}, nil
@@ -247,7 +252,7 @@ func describeLink(ctx context.Context, objs worktree.Objects, l worktree.LinkCha
 // RefuseLFS is fault.Refused where a file of a commit, or of its submodules that are here, is a pointer of git-lfs. Objects of in, which may be nil, are seen.
 func (r *Repositories) RefuseLFS(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) error {
 	return r.with(ctx, name, repo, func(o *repository) error {
-		rd, err := o.reader(in)
+		rd, err := r.reader(o, in)
 		if err != nil {
 			return err
 		}

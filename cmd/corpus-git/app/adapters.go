@@ -136,16 +136,30 @@ func (c *core) retention(ctx context.Context, name project.Name) (project.Retent
 	return c.choices.of(ctx, c, name).keep, nil
 }
 
-// withArchives are the projects that have archives, or may have.
+// withArchives are the projects that have archives.
 func (c *core) withArchives(ctx context.Context) ([]project.Name, error) {
 	all, err := c.registry.List(ctx)
 	var out []project.Name
 	for _, p := range all {
-		if !p.Missing {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if holdsSomething(c.root.Project(p.Name.String()).Archives()) {
 			out = append(out, p.Name)
 		}
 	}
 	return out, err
+}
+
+// holdsSomething tells whether a folder is there and not empty.
+func holdsSomething(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	return err == nil
 }
 
 func (l lookup) Create(ctx context.Context, _ access.Identity, name project.Name) error {
