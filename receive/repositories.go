@@ -47,7 +47,7 @@ type Repositories struct {
 	open map[key]*repository
 	// known are the repositories whose refs were swept in this process, by their folder's inode; cleared those whose objects were too.
 	known, cleared map[key]inode
-	clock uint64
+	clock          uint64
 }
 
 type key struct {
