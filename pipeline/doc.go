@@ -16,6 +16,10 @@
 // accepted), execute (the archive, the publication of what was pushed, the other
 // procedures), then commit or fail, both to the same end.
 //
+// A project in which a deployment is under way is noted (Config.Underway) before anything of it
+// is written; recovery looks where notes and open records say, and a deployment that finds its
+// project's journal open has that one ended first.
+//
 // After a crash: accepted without committing is rolled back; committing retries
 // the compare-and-swap; done is done; pins without a journal are swept. A second
 // recovery changes nothing.

@@ -25,6 +25,8 @@
 // repository is opened once and shared; it is closed when nobody has used it for a while. Objects are removed only in a
 // moment in which nobody uses the repository.
 //
-// A crash leaves quarantines (objects/incoming-*) and *.lock files, which are
-// swept when a repository is first opened: one process owns the state.
+// A crash leaves quarantines (objects/incoming-*), *.lock and half-written files, which are
+// swept when a repository is first opened: one process owns the state. Whatever
+// writes in a repository is noted first (Repositories.Underway), so that a start
+// after a crash sweeps those, and only those, at once.
 package receive

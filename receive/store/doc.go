@@ -35,7 +35,7 @@
 // Concurrency: every method of DB and Quarantine may be called by any goroutine, but a Quarantine's Ingest by one at a time. Readers never
 // wait for writers.
 //
-// A crash leaves folders objects/incoming-*, swept at Open, and tmp_obj_* files, which git's own prune knows. What Migrate
+// A crash leaves folders objects/incoming-*, swept at Open (where nobody opens the repository they stay), and tmp_obj_* files, which git's own prune knows. What Migrate
 // returned from is on the disk; a Migrate cut short is finished by calling it again (DB.Quarantine), or undone by Discard,
 // which leaves at most some packs that nothing refers to.
 package store
