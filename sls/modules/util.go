@@ -77,7 +77,7 @@ func addUtil(s *Set) {
 	s.add("slsutil.serialize", "serializer obj **", func(c *call) (any, error) {
 		switch f := c.str("serializer", ""); f {
 		case "json":
-			return py.ToJSON(c.val("obj"), py.JSONOptions{})
+			return py.ToJSON(c.val("obj"), py.JSONOptions{Unicode: true})
 		case "yaml":
 			return dumpYAML(c.val("obj"), false)
 		default:

@@ -168,7 +168,7 @@ func tests() map[string]jinja.TestFunc {
 }
 
 func jsonFilter(_ *jinja.Context, v any, args []any, kw *py.Dict) (any, error) {
-	opt := py.JSONOptions{SortKeys: py.Truth(kwOr(args, kw, 0, "sort_keys", true))}
+	opt := py.JSONOptions{SortKeys: py.Truth(kwOr(args, kw, 0, "sort_keys", true)), Unicode: true}
 	if ind := kwOr(args, kw, 1, "indent", nil); ind != nil {
 		opt.Pretty = true
 		opt.Indent = py.Str(ind)

@@ -34,8 +34,14 @@ func (f *Function) Cannot(args *py.Dict) string {
 			}
 		}
 	}
-	if e := strings.ToLower(text("encoding")); e != "" && !slices.Contains([]string{"utf-8", "utf8", "utf_8"}, e) {
+	if e := text("encoding"); e != "" && (codecOf(e) == nil || !f.Takes("encoding_errors") && codecOf(e).name != "") {
 		return say("the encoding %s", e)
+	}
+	if e := text("encoding_errors"); e == "namereplace" {
+		return say("the encoding_errors %s", e)
+	}
+	if e := text("sig_backend"); e != "" && e != "gpg" && (asks("signature") || asks("source_hash_sig")) {
+		return say("the sig_backend %s", e)
 	}
 	for _, key := range []string{"pattern", "regex", "insert_before_match", "insert_after_match"} {
 		if e := text(key); e != "" && module == "file" {

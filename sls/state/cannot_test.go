@@ -23,7 +23,13 @@ func TestCannotNamesWhatOnlySaltHas(t *testing.T) {
 		{"file.managed", "source", py.NewList("salt://a", "s3://b/c"), "a source of the kind s3:// of file.managed"},
 		{"file.managed", "source", "https://host/x", ""},
 		{"file.managed", "source_hash", "ftp://host/x.md5", "a source_hash of the kind ftp:// of file.managed"},
-		{"file.managed", "encoding", "latin-1", "the encoding latin-1 of file.managed"},
+		{"file.managed", "encoding", "cp1255", "the encoding cp1255 of file.managed"},
+		{"file.managed", "encoding", "latin-1", ""},
+		{"file.replace", "encoding", "latin-1", "the encoding latin-1 of file.replace"},
+		{"file.replace", "encoding", "UTF8", ""},
+		{"file.managed", "encoding_errors", "namereplace", "the encoding_errors namereplace of file.managed"},
+		{"file.managed", "encoding_errors", "ignore", ""},
+		{"file.managed", "sig_backend", "asymmetric", ""},
 		{"file.managed", "encoding", "UTF-8", ""},
 		{"file.managed", "attrs", "i", "the argument attrs of file.managed"},
 		{"file.managed", "attrs", "", ""},
@@ -51,7 +57,7 @@ func TestCannotNamesWhatOnlySaltHas(t *testing.T) {
 }
 
 func TestAnArgumentThatIsLackingIsAskedForByWhatDiffersFromItsDefault(t *testing.T) {
-	fn, _ := state.NewTable().Lookup("file.managed")
+	fn := &state.Function{Lacks: map[string]string{"verify_ssl": "true", "signature": "", "encoding_errors": "strict"}}
 	for _, c := range []struct {
 		key   string
 		val   any

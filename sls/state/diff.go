@@ -26,10 +26,27 @@ func diffText(old, new []byte) string {
 	case newBin:
 		return "Replace text file with binary file"
 	}
-	return strings.Join(unifiedDiff(splitKeep(string(old)), splitKeep(string(new)), "\n"), "")
+	return strings.Join(unifiedDiff(diffLines(old), diffLines(new), "\n"), "")
 }
 
-// isBinary guesses as Salt does: text has no NUL and is mostly printable, or is UTF-8.
+// diffLines are the lines of a text; one that is not UTF-8 counts as Latin-1.
+func diffLines(b []byte) []string {
+	lines := splitKeep(string(b))
+	for i, l := range lines {
+		if utf8.ValidString(l) {
+			continue
+		}
+		rs := make([]rune, len(l))
+		for j := range len(l) {
+			rs[j] = rune(l[j])
+		}
+		lines[i] = string(rs)
+	}
+	return lines
+}
+
+// isBinary guesses as Salt does: text has no NUL, and is UTF-8 or has few bytes beside printable ASCII.
+// Source: Salt, salt/utils/files.py, is_text.
 func isBinary(b []byte) bool {
 	if len(b) > 512 {
 		b = b[:512]
@@ -40,7 +57,16 @@ func isBinary(b []byte) bool {
 	if bytes.IndexByte(b, 0) >= 0 {
 		return true
 	}
-	return !utf8.Valid(b)
+	if utf8.Valid(b) {
+		return false
+	}
+	odd := 0
+	for _, x := range b {
+		if (x < 32 || x > 126) && !bytes.ContainsRune([]byte("\n\r\t\f\b"), rune(x)) {
+			odd++
+		}
+	}
+	return odd*10 > len(b)*3
 }
 
 // splitKeep splits after each line feed.

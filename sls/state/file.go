@@ -12,9 +12,9 @@ const windows = "win_owner? win_perms? win_deny_perms? win_inheritance? win_perm
 func addFile(t *Table) {
 	t.add("file.managed", "source source_hash source_hash_name keep_source? user group mode attrs template makedirs dir_mode "+
 		"context replace defaults backup show_changes create contents tmp_dir tmp_ext contents_pillar contents_grains "+
-		"contents_newline contents_delimiter encoding encoding_errors~strict allow_empty follow_symlinks check_cmd skip_verify "+
-		"verify_ssl~true use_etag? new_file_diff owner selinux~ ignore_ordering~ ignore_whitespace~ ignore_comment_characters~ "+
-		"signature~ source_hash_sig~ signed_by_any~ signed_by_all~ keyring~ gnupghome~ sig_backend~gpg "+windows, fileManaged)
+		"contents_newline contents_delimiter encoding encoding_errors allow_empty follow_symlinks check_cmd skip_verify "+
+		"verify_ssl use_etag? new_file_diff owner selinux ignore_ordering ignore_whitespace ignore_comment_characters "+
+		"signature source_hash_sig "+signatures+" "+windows, fileManaged)
 	t.add("file.directory", "user group recurse max_depth dir_mode file_mode mode makedirs clean exclude_pat "+
 		"follow_symlinks force backupname allow_symlink children_only "+windows, fileDirectory)
 	t.add("file.symlink", "target! force backupname makedirs user group mode atomic? disallow_copy_and_unlink? "+

@@ -23,6 +23,10 @@ type managed struct {
 	mode    *fs.FileMode
 	dirMode *fs.FileMode
 	follow  bool
+	label   label
+	ignore  ignoring
+	counts  bool // what changes is a change for requisites, whatever ignore leaves out
+	skip    bool // no change is one for requisites
 }
 
 // fileManaged implements file.managed. Source: Salt documentation, file state, managed.
@@ -39,8 +43,10 @@ func fileManaged(c *Call) Return {
 	if c.has("attrs") {
 		return Failf("The argument attrs is not supported")
 	}
-	if enc := c.str("encoding", ""); enc != "" && !strings.EqualFold(enc, "utf-8") && !strings.EqualFold(enc, "utf8") {
-		return Failf("The encoding %s is not supported, only utf-8", enc)
+	m.ignore = c.ignoring()
+	var wrong string
+	if m.label, wrong = c.wantedLabel(); wrong != "" {
+		return Failf("%s", wrong)
 	}
 	n := 0
 	for _, k := range []string{"contents", "contents_pillar", "contents_grains"} {
@@ -90,50 +96,117 @@ func fileManaged(c *Call) Return {
 			return Failf("%s", bad)
 		}
 		if err != nil {
-			return Failf("Unable to manage file: %s", err)
+			return Failf("%s", err)
 		}
 		if keepMode && mode != 0 {
 			k := mode & modeBits
 			m.mode = &k
 		}
 	}
-	if m.hasData && c.has("check_cmd") && !c.Test {
-		if ret, ok := c.checkCmd(m); !ok {
+	if c.Test {
+		return c.manageTest(m)
+	}
+	if hasSource && c.boolean("signature", false) && m.stale() {
+		sig, _ := c.val("signature")
+		err := c.checkSignature(m.data, sig)
+		if bad := refusedSignature(""); errors.As(err, &bad) {
+			return Failf("Failed checking new file's signature: %s", bad)
+		}
+		if err != nil {
+			return Failf("Unable to manage file: %s", err)
+		}
+	}
+	if m.isText && c.boolean("encoding", false) {
+		if ret, ok := c.encodeManaged(&m); !ok {
+			return ret
+		}
+	}
+	if m.hasData && c.has("check_cmd") {
+		if ret, ok := c.checkCmd(&m); !ok {
 			return ret
 		}
 	}
 	return c.manage(m)
 }
 
-// sourceData reads, verifies and renders the source.
+// stale tells whether the content would be written.
+func (m *managed) stale() bool {
+	old, err := os.ReadFile(m.path)
+	return err != nil || !bytes.Equal(old, m.data) || isLink(m.path) && !m.follow
+}
+
+// encodeManaged turns the text into the encoding that is asked for; ok is false where it can't be. As in Salt, a new file
+// is there by then.
+func (c *Call) encodeManaged(m *managed) (Return, bool) {
+	data, err := encodeText(string(m.data), c.str("encoding", ""), c.str("encoding_errors", "strict"))
+	if err == nil {
+		m.data = data
+		return Return{}, true
+	}
+	if c.has("check_cmd") {
+		return Failf("Unable to check_cmd file: %s", err), false
+	}
+	if !lexists(m.path) {
+		empty := *m
+		empty.data = nil
+		if m.mode != nil {
+			private := fs.FileMode(0o600)
+			empty.mode = &private
+		}
+		if fail := c.create(&empty, &Return{}); fail != "" {
+			return Failf("%s", fail), false
+		}
+	}
+	return Failf("Unable to manage file: %s", err), false
+}
+
+// sourceData reads, verifies and renders the source. An error is the whole comment; a test run says less.
 func (c *Call) sourceData(m *managed) (fs.FileMode, error) {
+	fail := func(err error) (fs.FileMode, error) {
+		if c.Test {
+			return 0, err
+		}
+		return 0, unmanaged(err)
+	}
 	src, sum, err := c.source()
 	if err != nil {
-		return 0, err
+		return 0, unmanaged(err)
 	}
 	verify := scheme(src) != "salt" && !c.boolean("skip_verify", false)
-	if s := scheme(src); verify && sum == "" && (s == "http" || s == "https") {
-		return 0, unverified(src, "")
+	s := scheme(src)
+	if verify && sum == "" && (s == "http" || s == "https") {
+		return fail(unverified(src, ""))
+	}
+	if p := strings.TrimPrefix(src, "file://"); verify && sum != "" && (s == "" || s == "file") && !exists(p) {
+		return fail(saltSays("Local file source %s does not exist", p))
+	}
+	var want sourceSum
+	if verify && sum != "" {
+		if want, err = c.sourceSum(src, sum); err != nil {
+			return fail(unmanaged(err))
+		}
 	}
 	data, mode, err := c.fetch(src)
 	if err != nil {
-		return 0, err
+		return fail(err)
 	}
 	if verify && sum != "" {
-		if err := c.verify(data, m.path, src, sum); err != nil {
+		if err := want.check(data, m.path); err != nil {
 			return 0, err
 		}
 	}
 	if c.has("template") {
 		text, err := c.renderFile(string(data), src)
 		if err != nil {
-			return 0, err
+			return fail(err)
 		}
 		data = []byte(text)
 	}
 	m.data, m.hasData = data, true
 	return mode, nil
 }
+
+func unmanaged(err error) error { return saltSays("Unable to manage file: %w", err) }
 
 // onlyPerms is file.managed where the content is not to be touched.
 func (c *Call) onlyPerms(m managed) Return {
@@ -142,10 +215,12 @@ func (c *Call) onlyPerms(m managed) Return {
 		return Failf("Failed to change owner or mode of %s: %s", m.path, why(err))
 	}
 	ret := Return{Result: True, Changes: changes}
+	remarks := c.relabel(m.path, m.label, &ret)
+	ret.Comment = strings.Join(remarks, "; ")
 	switch {
 	case c.Test:
 		ret.Comment = "File " + m.path + " not updated"
-		if changes.Len() > 0 {
+		if ret.Changed() {
 			ret.Result = None
 		}
 		if v, ok := changes.GetStr("mode"); ok {
@@ -155,17 +230,18 @@ func (c *Call) onlyPerms(m managed) Return {
 					" from its current state of " + octal(st.Mode())
 			}
 		}
-	case changes.Len() == 0:
+	case !ret.Changed() && ret.Result == True:
 		ret.Comment = "File " + m.path + " exists with proper permissions. No changes made."
 	}
 	return ret
 }
 
 // checkCmd runs check_cmd on the new content before it goes live; ok is false where it failed.
-func (c *Call) checkCmd(m managed) (Return, bool) {
+func (c *Call) checkCmd(m *managed) (Return, bool) {
 	if old, err := os.ReadFile(m.path); err == nil && bytes.Equal(old, m.data) {
 		return Return{}, true
 	}
+	m.skip = m.ignore.asked
 	tmp, err := c.newScratch(c.str("tmp_dir", ""), "corpus-check-", c.str("tmp_ext", ""))
 	if err != nil {
 		return Failf("Unable to check_cmd file: %s", why(err)), false
@@ -194,11 +270,9 @@ func (c *Call) checkCmd(m managed) (Return, bool) {
 
 // manage brings the file to its content, owner and mode.
 func (c *Call) manage(m managed) Return {
-	if c.Test {
-		return c.manageTest(m)
-	}
 	ret := Return{Result: True}
-	if isFile(m.path) || isLink(m.path) {
+	old := isFile(m.path) || isLink(m.path)
+	if old {
 		if err := c.update(&m, &ret); err != nil {
 			return Failf("Failed to commit change: %s", why(err))
 		}
@@ -214,13 +288,25 @@ func (c *Call) manage(m managed) Return {
 		ret.Comment = "Failed to change owner or mode: " + why(err)
 		return ret
 	}
-	if ret.Comment == "" {
-		ret.Comment = "File " + m.path + " is in the correct state"
-		if ret.Changed() {
-			ret.Comment = "File " + m.path + " updated"
+	if remarks := c.relabel(m.path, m.label, &ret); len(remarks) > 0 {
+		if ret.Comment != "" {
+			remarks = append([]string{ret.Comment}, remarks...)
 		}
+		ret.Comment = strings.Join(remarks, "; ")
 	}
+	switch {
+	case ret.Changed() && (old || ret.Comment == ""):
+		ret.Comment = "File " + m.path + " updated"
+	case !ret.Changed() && ret.Result == True:
+		ret.Comment = "File " + m.path + " is in the correct state"
+	}
+	ret.SkipReq = m.skipped(ret)
 	return ret
+}
+
+// skipped tells whether what changed is none of requisites' business.
+func (m *managed) skipped(ret Return) bool {
+	return m.skip || m.ignore.asked && ret.Changed() && !m.counts
 }
 
 func (c *Call) update(m *managed, ret *Return) error {
@@ -253,11 +339,17 @@ func (c *Call) update(m *managed, ret *Return) error {
 	if bytes.Equal(old, m.data) {
 		return nil
 	}
+	ret.Diff = diffText(old, m.data)
+	if ret.Diff == "" && m.isText { // the same text in UTF-8 and in Latin-1
+		return nil
+	}
+	m.counts = m.ignore.counts(old, m.data)
 	if err := c.backup(m.path); err != nil {
 		return err
 	}
-	ret.Diff = diffText(old, m.data)
-	ret.Set("diff", ret.Diff)
+	if ret.Diff != "" {
+		ret.Set("diff", ret.Diff)
+	}
 	if !c.boolean("show_changes", true) {
 		ret.Set("diff", "<show_changes=False>")
 		ret.Diff = ""
@@ -351,6 +443,7 @@ func (c *Call) manageTest(m managed) Return {
 	ret := Return{Result: True}
 	switch {
 	case !lexists(m.path):
+		m.counts = true
 		ret.Set("newfile", m.path)
 		if m.hasData && !isBinary(m.data) && c.boolean("show_changes", true) {
 			ret.Diff = diffText(nil, m.data)
@@ -362,9 +455,11 @@ func (c *Call) manageTest(m managed) Return {
 		if m.hasData {
 			old, err := os.ReadFile(m.path)
 			if err == nil && !bytes.Equal(old, m.data) {
-				ret.Diff = diffText(old, m.data)
-				ret.Set("diff", ret.Diff)
-				if !c.boolean("show_changes", true) {
+				m.counts = m.ignore.counts(old, m.data)
+				if ret.Diff = diffText(old, m.data); ret.Diff != "" || !m.isText {
+					ret.Set("diff", ret.Diff)
+				}
+				if ret.Diff != "" && !c.boolean("show_changes", true) {
 					ret.Set("diff", "<show_changes=False>")
 					ret.Diff = ""
 				}
@@ -377,7 +472,11 @@ func (c *Call) manageTest(m managed) Return {
 		for _, e := range changes.Items() {
 			ret.Set(py.Str(e.Key), e.Value)
 		}
+		if remarks := c.relabel(m.path, m.label, &ret); ret.Result == False {
+			return Failf("%s", strings.Join(remarks, "; "))
+		}
 	}
+	ret.SkipReq = m.skipped(ret)
 	if !ret.Changed() {
 		ret.Comment = "The file " + m.path + " is in the correct state"
 		return ret

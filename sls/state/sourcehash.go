@@ -13,6 +13,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"corpus-git/internal/py"
 )
 
 // sourceSum is what a source must hash to.
@@ -61,6 +63,11 @@ func (c *Call) verify(data []byte, path, source, text string) error {
 	if err != nil {
 		return err
 	}
+	return want.check(data, path)
+}
+
+// check holds data against the hash.
+func (want sourceSum) check(data []byte, path string) error {
 	if got := hashOf(want.kind, data); got != want.hex {
 		return checksumError(fmt.Sprintf("Specified %s checksum for %s (%s) does not match actual checksum (%s)", want.kind, path, want.hex, got))
 	}
@@ -81,6 +88,11 @@ func (c *Call) sourceSum(source, text string) (sourceSum, error) {
 		data, _, err := c.fetch(text)
 		if err != nil {
 			return sourceSum{}, err
+		}
+		if sig, ok := c.val("source_hash_sig"); ok && py.Truth(sig) {
+			if err := c.checkSignature(data, sig); err != nil {
+				return sourceSum{}, err
+			}
 		}
 		if s, ok := extractHash(string(data), c.str("source_hash_name", ""), c.Name, source); ok {
 			return s, nil
