@@ -1,10 +1,6 @@
 package py
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
 	"math"
 	"math/big"
 	"sort"
@@ -290,79 +286,4 @@ func (w *jsonWriter) str(s string) {
 		i += n
 	}
 	b.WriteByte('"')
-}
-
-// FromJSON is json.loads(s): objects keep the order of their keys, the last of two equal keys wins.
-func FromJSON(s string) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader([]byte(s)))
-	dec.UseNumber()
-	v, err := fromJSON(dec, 0)
-	if err == nil {
-		if _, err2 := dec.Token(); !errors.Is(err2, io.EOF) {
-			err = errors.New("extra data")
-		}
-	}
-	if err != nil {
-		return nil, jsonError(s, dec.InputOffset(), err)
-	}
-	return v, nil
-}
-
-func jsonError(s string, off int64, err error) error {
-	var se *json.SyntaxError
-	if errors.As(err, &se) && se.Offset > 0 {
-		off = se.Offset - 1
-	}
-	if off > int64(len(s)) {
-		off = int64(len(s))
-	}
-	line := strings.Count(s[:off], "\n") + 1
-	col := int(off) - strings.LastIndexByte(s[:off], '\n')
-	return Errorf(ValueError, "invalid JSON at line %d column %d", line, col)
-}
-
-func fromJSON(dec *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, errors.New("too deep")
-	}
-	t, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch x := t.(type) {
-	case json.Number:
-		return fromNumber(string(x)), nil
-	case json.Delim:
-		if x == '[' {
-			l := NewList()
-			for dec.More() {
-				v, err := fromJSON(dec, depth+1)
-				if err != nil {
-					return nil, err
-				}
-				l.Append(v)
-			}
-			_, err := dec.Token()
-			return l, err
-		}
-		d := &Dict{}
-		for dec.More() {
-			k, err := dec.Token()
-			if err != nil {
-				return nil, err
-			}
-			ks, ok := k.(string)
-			if !ok {
-				return nil, errors.New("key is not a string")
-			}
-			v, err := fromJSON(dec, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			d.SetStr(ks, v)
-		}
-		_, err := dec.Token()
-		return d, err
-	}
-	return t, nil
 }

@@ -36,6 +36,8 @@ type File struct {
 	Path string
 	// Rel is the path inside Root.FS.
 	Rel string
+	// Link is, in a walk, where a symbolic link leads whose target lies in its root; "" for all else.
+	Link string
 }
 
 // Display is how messages name the file: the root's label and the path below it, else the salt:// path.
@@ -167,42 +169,4 @@ func (r Roots) AllSLS() []string {
 	}
 	sort.Strings(out)
 	return out
-}
-
-// Walk calls fn for every file below a directory of salt://, over all roots that have it, each path once,
-// in the order of names; rel is relative to the directory.
-func (r Roots) Walk(dir string, fn func(rel string, f File, d fs.DirEntry) error) error {
-	c, ok := Clean(dir)
-	if !ok {
-		return fmt.Errorf("salt://%s leaves the file roots: %w", dir, fs.ErrInvalid)
-	}
-	found := false
-	seen := map[string]bool{}
-	for _, f := range r.candidates(c) {
-		if st, err := f.Stat(); err != nil || !st.IsDir() {
-			continue
-		}
-		found = true
-		err := fs.WalkDir(f.Root.FS, f.Rel, func(p string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			rel := strings.TrimPrefix(strings.TrimPrefix(p, f.Rel), "/")
-			if f.Rel == "." {
-				rel = p
-			}
-			if rel == "" || rel == "." || seen[rel] {
-				return nil
-			}
-			seen[rel] = true
-			return fn(rel, File{Root: f.Root, Path: path.Join(c, rel), Rel: p}, d)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if !found {
-		return fmt.Errorf("salt://%s: %w", c, fs.ErrNotExist)
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ import (
 func addFileLine(t *Table) {
 	t.add("file.line", "content match mode location before after show_changes backup quiet indent create user group file_mode", fileLine)
 	t.add("file.keyvalue", "key value key_values separator append_if_not_found prepend_if_not_found search_only show_changes "+
-		"ignore_if_missing count uncomment key_ignore_case value_ignore_case create_if_missing prune~", fileKeyValue)
+		"ignore_if_missing count uncomment key_ignore_case value_ignore_case create_if_missing prune", fileKeyValue)
 	t.add("file.hardlink", "target! force makedirs user group dir_mode", fileHardlink)
 }
 
@@ -129,89 +129,6 @@ func (c *Call) insertLine(lines []string, content, mode string, find func(string
 		return append(lines, content), ""
 	}
 	return lines, "On insert either \"location\" or \"before/after\" conditions are required."
-}
-
-// fileKeyValue implements file.keyvalue. Source: Salt documentation, file state, keyvalue.
-func fileKeyValue(c *Call) Return {
-	if !exists(c.expand(c.Name)) && c.boolean("create_if_missing", false) && !c.Test && filepath.IsAbs(c.expand(c.Name)) {
-		if err := c.writeNew(c.expand(c.Name), managed{}); err != nil {
-			return Failf("%s", why(err))
-		}
-	}
-	path, text, fail := c.editable()
-	if fail != nil {
-		if fail.Result == True || !exists(path) {
-			fail.Comment = "unable to open " + path
-		}
-		return *fail
-	}
-	want := c.dict("key_values")
-	if want == nil {
-		if !c.has("key") || !c.Args.Has("value") {
-			return Failf("file.keyvalue key and value not supplied and key_values is empty")
-		}
-		v, _ := c.Args.GetStr("value")
-		want = py.NewDict(c.str("key", ""), v)
-	}
-	sep := c.str("separator", "=")
-	uncomment := c.str("uncomment", "")
-	fold := func(s string, on bool) string {
-		if on {
-			return strings.ToLower(s)
-		}
-		return s
-	}
-	ikey, ival := c.boolean("key_ignore_case", false), c.boolean("value_ignore_case", false)
-	limit := int(c.integer("count", 1))
-	lines := splitKeep(text)
-	var missing []string
-	for _, e := range want.Items() {
-		key, val := py.Str(e.Key), py.Str(e.Value)
-		hits := 0
-		for i, l := range lines {
-			body := strings.TrimRight(l, "\r\n")
-			if uncomment != "" {
-				if t := strings.TrimLeft(body, " \t"); strings.HasPrefix(t, uncomment) {
-					body = strings.TrimLeft(strings.TrimPrefix(t, uncomment), " \t")
-				}
-			}
-			k, v, ok := strings.Cut(body, sep)
-			if !ok || fold(strings.TrimSpace(k), ikey) != fold(key, ikey) || limit > 0 && hits >= limit {
-				continue
-			}
-			hits++
-			plain := strings.TrimRight(l, "\r\n")
-			if fold(strings.TrimSpace(v), ival) == fold(strings.TrimSpace(val), ival) && body == plain {
-				continue
-			}
-			if fold(strings.TrimSpace(v), ival) != fold(strings.TrimSpace(val), ival) {
-				body = k + sep + val
-			}
-			lines[i] = body + l[len(plain):]
-		}
-		if hits == 0 {
-			missing = append(missing, key+sep+val+"\n")
-		}
-	}
-	switch {
-	case len(missing) == 0:
-	case c.boolean("append_if_not_found", false):
-		if n := len(lines); n > 0 && !strings.HasSuffix(lines[n-1], "\n") {
-			lines[n-1] += "\n"
-		}
-		lines = append(lines, missing...)
-	case c.boolean("prepend_if_not_found", false):
-		lines = append(missing, lines...)
-	}
-	out := strings.Join(lines, "")
-	if c.boolean("search_only", false) {
-		if out == text && len(missing) == 0 {
-			return OKf("All keys are already present with their values")
-		}
-		return Failf("Not all keys are present with their values")
-	}
-	c.Args.SetStr("backup", false)
-	return c.commit(path, text, out, "Changed the key values", "File "+path+" is set to be changed")
 }
 
 func fileHardlink(c *Call) Return {

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
@@ -23,13 +25,25 @@ func fileSerialize(c *Call) Return {
 		return Failf("Neither 'dataset' nor 'dataset_pillar' was defined")
 	}
 	format := strings.TrimSuffix(c.str("serializer", c.str("formatter", "yaml")), "ser")
-	opts := py.NewDict()
-	opts.Update(c.dict("serializer_opts"))
+	opts := c.options("serializer_opts")
 	name := c.expand(c.Name)
+	if !c.boolean("create", true) && !isFile(name) {
+		return OKf("File %s is not present and is not set for creation", name)
+	}
+	var changed *py.Dict // of two mappings, what differs
 	if c.boolean("merge_if_exists", false) && isFile(name) {
-		merged, fail := mergeExisting(name, format, data)
+		old, fail := c.deserialize(name, format)
 		if fail != "" {
 			return Failf("%s", fail)
+		}
+		merged := merge(old, data)
+		if old != nil && py.Equal(old, merged) {
+			return OKf("The file %s is in the correct state", name)
+		}
+		od, ok1 := old.(*py.Dict)
+		nd, ok2 := merged.(*py.Dict)
+		if ok1 && ok2 {
+			changed = dictDiff(od, nd)
 		}
 		data = merged
 	}
@@ -37,7 +51,7 @@ func fileSerialize(c *Call) Return {
 	var err error
 	switch format {
 	case "yaml":
-		text, err = saltyaml.Dump(data, saltyaml.DumpOptions{Flow: saltyaml.BlockStyle, ASCII: !boolOf(opts, "allow_unicode", true)})
+		text, err = saltyaml.Dump(data, saltyaml.DumpOptions{Flow: saltyaml.BlockStyle, ASCII: !boolOf(opts, "allow_unicode", c.boolean("encoding", false))})
 	case "json":
 		o := py.JSONOptions{Pretty: true, Indent: "  ", SortKeys: boolOf(opts, "sort_keys", true), Unicode: !boolOf(opts, "ensure_ascii", false)}
 		if v, has := opts.GetStr("indent"); has {
@@ -59,15 +73,38 @@ func fileSerialize(c *Call) Return {
 	}
 	sub := *c
 	sub.Args = c.Args.Copy()
-	for _, k := range []string{"dataset", "dataset_pillar", "serializer", "formatter"} {
+	for _, k := range []string{"dataset", "dataset_pillar", "serializer", "formatter", "serializer_opts", "deserializer_opts"} {
 		sub.Args.Delete(k)
 	}
 	sub.Args.SetStr("contents", text)
 	ret := guard(fileManaged)(&sub)
-	if ret.Result == None {
+	switch ret.Result {
+	case None:
 		ret.Comment = "Dataset will be serialized and stored into " + name
+	case False: // Salt does not catch the error of an encoding here
+		ret.Comment = strings.TrimPrefix(ret.Comment, "Unable to manage file: ")
+	case True:
+	}
+	if changed != nil && ret.Result != False {
+		ret.Set("diff", changed)
 	}
 	return ret
+}
+
+// options are the options of a serializer. Salt takes a list of them; to a mapping it says a word in its log and takes none.
+func (c *Call) options(name string) *py.Dict {
+	out := py.NewDict()
+	if v, _ := c.val(name); v != nil {
+		if l, ok := v.(*py.List); ok {
+			for _, it := range l.Items() {
+				if d, ok := it.(*py.Dict); !ok || d.Len() != 1 {
+					return py.NewDict()
+				}
+			}
+			out.Update(c.dict(name))
+		}
+	}
+	return out
 }
 
 func boolOf(d *py.Dict, key string, def bool) bool {
@@ -77,15 +114,35 @@ func boolOf(d *py.Dict, key string, def bool) bool {
 	return def
 }
 
-func mergeExisting(name, format string, data any) (any, string) {
+// deserialize reads what the file holds. The text is Salt's complaint.
+func (c *Call) deserialize(name, format string) (any, string) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil, why(err)
 	}
+	opts := c.options("deserializer_opts")
+	refused := ""
+	for _, e := range opts.Items() {
+		key := py.Str(e.Key)
+		switch {
+		case format == "yaml":
+			refused = "load() got an unexpected keyword argument '" + key + "'"
+		case key == "strict":
+		case slices.Contains([]string{"cls", "object_hook", "parse_float", "parse_int", "parse_constant", "object_pairs_hook"}, key):
+			if e.Value != nil { // a function, which no SLS file can name
+				refused = "'" + py.TypeName(e.Value) + "' object is not callable"
+			}
+		default:
+			refused = "JSONDecoder.__init__() got an unexpected keyword argument '" + key + "'"
+		}
+	}
+	if refused != "" {
+		return nil, "Failed to deserialize existing data: " + refused
+	}
 	var old any
 	switch format {
 	case "json":
-		old, err = py.FromJSON(string(b))
+		old, err = py.LoadJSON(string(b), boolOf(opts, "strict", true))
 	case "yaml":
 		var doc *saltyaml.Doc
 		if doc, err = saltyaml.Parse("", b, saltyaml.Options{Private: true}); err == nil {
@@ -95,18 +152,54 @@ func mergeExisting(name, format string, data any) (any, string) {
 		return nil, "merge_if_exists is not supported for the " + format + " serializer"
 	}
 	if err != nil {
-		return nil, "Failed to deserialize existing data"
+		msg := err.Error()
+		if e := (*py.Error)(nil); errors.As(err, &e) {
+			msg = e.Msg
+		}
+		return nil, "Failed to deserialize existing data: " + msg
 	}
-	if old == nil {
-		return data, ""
-	}
+	return old, ""
+}
+
+// merge is what was there with the new data over it.
+func merge(old, data any) any {
 	od, ok1 := old.(*py.Dict)
 	nd, ok2 := data.(*py.Dict)
 	if !ok1 || !ok2 {
-		return data, ""
+		return data
 	}
-	mergeInto(od, nd)
-	return od, ""
+	out := py.DeepCopy(od).(*py.Dict)
+	mergeInto(out, nd)
+	return out
+}
+
+// dictDiff tells what differs of two mappings. Source: Salt, salt/utils/dictdiffer.py, recursive_diff.
+func dictDiff(old, new *py.Dict) *py.Dict {
+	const null = "<_null_>"
+	out := py.NewDict()
+	for _, e := range new.Items() {
+		was, ok := old.Get(e.Key)
+		if !ok {
+			_ = out.Set(e.Key, py.NewDict("new", e.Value, "old", null))
+			continue
+		}
+		if py.Equal(was, e.Value) {
+			continue
+		}
+		od, ok1 := was.(*py.Dict)
+		nd, ok2 := e.Value.(*py.Dict)
+		if !ok1 || !ok2 {
+			_ = out.Set(e.Key, py.NewDict("new", e.Value, "old", was))
+		} else if sub := dictDiff(od, nd); sub.Len() > 0 {
+			_ = out.Set(e.Key, sub)
+		}
+	}
+	for _, e := range old.Items() {
+		if _, ok := new.Get(e.Key); !ok {
+			_ = out.Set(e.Key, py.NewDict("new", null, "old", e.Value))
+		}
+	}
+	return out
 }
 
 func mergeInto(dst, src *py.Dict) {
