@@ -89,7 +89,7 @@ func benchProjects(l *lab) error {
 		}
 		memory, anon := treeMemory(pid)
 		fmt.Printf("%6d projects: memory after one push %s, of it not pages of files %s\n", c.n, mib(memory), mib(anon))
-		for _, verb := range [][]string{{"project", "list"}, {"report", "p5"}, {"report"}} {
+		for _, verb := range [][]string{{"project", "list"}, {"report", "p5"}} {
 			t, err := timed(func() error { return c.sh(c.dir, c.bin, verb...) })
 			if err != nil {
 				return err
@@ -284,7 +284,7 @@ func (c *crowd) starts(way string) (time.Duration, error) {
 		}
 		stop()
 		for range cap(pushes) {
-			<-pushes // what became of it is not the question
+			_ = <-pushes // what became of it is not the question
 		}
 	}
 	all = all[1:] // before it the server had ended in another way
