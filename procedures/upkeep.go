@@ -24,7 +24,8 @@ type Upkeep struct {
 	Archives func(project.Name) *archive.Store
 	// Retention says what stays of a project now.
 	Retention func(ctx context.Context, name project.Name) (project.Retention, error)
-	// Projects are all that have archives; they are due at the start and each time Every has passed.
+	// Projects are all that have archives; they become due at the start and each time Every has passed, in their order: atOnce of them together, the
+	// others one by one, so that ten thousand do not keep the machine from those who deploy.
 	Projects func(ctx context.Context) ([]project.Name, error)
 	Every    time.Duration
 	// Removed is told after archives of a project were removed; it may be nil.
@@ -39,19 +40,20 @@ type Upkeep struct {
 	stop context.CancelFunc
 	due  map[project.Name]bool // true: once more
 	done sync.WaitGroup
-	// asking holds who asks for the retention of a project, which reads its configuration: at the start all projects are due at once.
-	asking chan struct{}
 }
 
-// atOnce is how many projects are asked at a time what they keep.
-const atOnce = 2
+const (
+	// atOnce is how many projects become due together, and between is the time that passes before each further one.
+	atOnce  = 16
+	between = 100 * time.Millisecond
+)
 
-// Start makes all projects due, and again and again. Call it once, after recovery.
+// Start makes all projects due, one after the other, and again and again. Call it once, after recovery.
 func (u *Upkeep) Start() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ctx, u.stop = context.WithCancel(context.Background())
-	u.due, u.asking = map[project.Name]bool{}, make(chan struct{}, atOnce)
+	u.due = map[project.Name]bool{}
 	ctx := u.ctx
 	if u.Told == nil {
 		u.Told = func(string) {}
@@ -65,7 +67,14 @@ func (u *Upkeep) Start() {
 			if err != nil && ctx.Err() == nil {
 				u.Log.Warn().Err(err).Msg("look for archives to pack")
 			}
-			for _, name := range all {
+			for i, name := range all {
+				if i >= atOnce {
+					select {
+					case <-time.After(between):
+					case <-ctx.Done():
+						return
+					}
+				}
 				u.Due(name)
 			}
 			told()
@@ -140,13 +149,7 @@ func (u *Upkeep) Stop(patience time.Duration) bool {
 // look looks after one project once.
 func (u *Upkeep) look(ctx context.Context, name project.Name) {
 	log := u.Log.With().Str("project", name.String()).Logger()
-	select {
-	case u.asking <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
 	keep, err := u.Retention(ctx, name)
-	<-u.asking
 	if err != nil {
 		if ctx.Err() == nil {
 			log.Warn().Err(err).Msg("archives stay as they are: what to keep is not known")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,7 +137,7 @@ func (c *core) retention(ctx context.Context, name project.Name) (project.Retent
 	return c.choices.of(ctx, c, name).keep, nil
 }
 
-// withArchives are the projects that have archives.
+// withArchives are the projects that have archives, those first in which the last server left something.
 func (c *core) withArchives(ctx context.Context) ([]project.Name, error) {
 	all, err := c.registry.List(ctx)
 	var out []project.Name
@@ -148,6 +149,15 @@ func (c *core) withArchives(ctx context.Context) ([]project.Name, error) {
 			out = append(out, p.Name)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b project.Name) int {
+		switch fa, fb := c.recovered[a], c.recovered[b]; {
+		case fa == fb:
+			return 0
+		case fa:
+			return -1
+		}
+		return 1
+	})
 	return out, err
 }
 

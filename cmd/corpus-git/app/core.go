@@ -50,16 +50,18 @@ type core struct {
 	// clean tells that there is nothing to recover: the last owner of the state left it in order, or this one has recovered it.
 	clean    atomic.Bool
 	underway *underway.Book
-	db       *sql.DB
-	audit    *audit.Log
-	access   *access.Store
-	registry *registry.Registry
-	repos    *receive.Repositories
-	pipeline *pipeline.Pipeline
-	tools    *procedures.Tools
-	runner   *runner
-	log      zerolog.Logger
-	env      []string
+	// recovered are the projects that recover looked at, where it did not look at all. It is written before the doors open.
+	recovered map[project.Name]bool
+	db        *sql.DB
+	audit     *audit.Log
+	access    *access.Store
+	registry  *registry.Registry
+	repos     *receive.Repositories
+	pipeline  *pipeline.Pipeline
+	tools     *procedures.Tools
+	runner    *runner
+	log       zerolog.Logger
+	env       []string
 	// port is that of the SSH server, 0 until it listens.
 	port  atomic.Int64
 	onEnd func(project.Record)
@@ -231,6 +233,12 @@ func (c *core) recover(ctx context.Context) error {
 		}
 		for _, p := range all {
 			names = append(names, p.Name)
+		}
+	}
+	if !full {
+		c.recovered = map[project.Name]bool{}
+		for _, name := range names {
+			c.recovered[name] = true
 		}
 	}
 	bad, err := c.pipeline.Recover(ctx, names, full)
