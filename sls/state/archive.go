@@ -1,350 +1,486 @@
 package state
 
 import (
-	"archive/tar"
-	"archive/zip"
-	"bytes"
-	"compress/bzip2"
-	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
-
 	"corpus-git/internal/py"
+	"corpus-git/sls/host"
 )
 
 // addArchive adds archive.extracted for tar (plain, gz, bz2, xz, zst) and zip.
 func addArchive(t *Table) {
-	t.add("archive.extracted", "source! source_hash source_hash_name source_hash_update~ skip_files_list_verify~ skip_verify password~ options "+
-		"list_options~ tar_options zip_options~ force overwrite clean clean_parent~ user group if_missing keep keep_source? trim_output? "+
-		"use_cmd_unzip? extract_perms~true enforce_toplevel enforce_ownership_on~ archive_format archive_user~ use_etag? "+
-		"signature~ source_hash_sig~ signed_by_any~ signed_by_all~ keyring~ gnupghome~ sig_backend~gpg", archiveExtracted)
+	t.add("archive.extracted", "source! source_hash source_hash_name source_hash_update skip_files_list_verify skip_verify password options "+
+		"list_options tar_options? zip_options force overwrite clean clean_parent user group if_missing keep? keep_source? trim_output "+
+		"use_cmd_unzip extract_perms enforce_toplevel enforce_ownership_on archive_format archive_user use_etag? "+
+		"signature source_hash_sig "+signatures, archiveExtracted)
 }
 
-// member is one entry of an archive.
-type member struct {
-	name string
-	mode fs.FileMode
-	link string // target of a symbolic link
-	hard string // target of a hard link
-	data []byte
+// extraction is one run of archive.extracted. Its steps are those of Salt's, in their order.
+// Source: Salt documentation, archive state, extracted; salt/states/archive.py.
+type extraction struct {
+	c      *Call
+	name   string // with a slash at its end
+	src    string
+	shown  string // the source without a password
+	local  bool
+	owner  owner
+	format string
+	strip  int
+	unzip  bool // by the program unzip
+
+	data    []byte
+	want    sourceSum
+	members []member
+	list    listing
+	ret     Return
+	missing bool // something of the archive is not there
+	updated bool // another archive than the last time
 }
 
-// archiveExtracted implements archive.extracted. Source: Salt documentation, archive state, extracted.
 func archiveExtracted(c *Call) Return {
-	name := strings.TrimSuffix(c.expand(c.Name), "/")
+	x := extraction{c: c, ret: Return{Result: False}}
+	for _, step := range []func() *Return{x.place, x.source, x.options, x.read, x.look, x.extract} {
+		if done := step(); done != nil {
+			return *done
+		}
+	}
+	return x.finish(true)
+}
+
+// fail ends the state, with the changes that were made.
+func (x *extraction) fail(format string, args ...any) *Return {
+	x.ret.Result, x.ret.Comment = False, fmt.Sprintf(format, args...)
+	return &x.ret
+}
+
+func (x *extraction) end(result Tri, format string, args ...any) *Return {
+	x.fail(format, args...)
+	x.ret.Result = result
+	return &x.ret
+}
+
+// place looks at where the archive goes.
+func (x *extraction) place() *Return {
+	c := x.c
+	if c.boolean("skip_files_list_verify", false) && c.boolean("skip_verify", false) {
+		return x.fail(`Only one of "skip_files_list_verify" and "skip_verify" can be set to True`)
+	}
+	name := c.Name
 	if !filepath.IsAbs(name) {
-		return Failf("%s is not an absolute path", name)
+		return x.fail("%s is not an absolute path", name)
+	}
+	name = strings.TrimRight(name, "/")
+	if isFile(name) {
+		return x.fail("%s exists and is not a directory", name)
+	}
+	x.name = name + "/"
+	missing, enforce := c.str("if_missing", ""), c.str("enforce_ownership_on", "")
+	switch {
+	case c.has("if_missing") && !filepath.IsAbs(missing):
+		return x.fail("Value for 'if_missing' is not an absolute path")
+	case c.has("enforce_ownership_on") && !filepath.IsAbs(enforce):
+		return x.fail("Value for 'enforce_ownership_on' is not an absolute path")
+	}
+	if enforce != "" {
+		if rel, err := filepath.Rel(x.name, enforce); err != nil || strings.HasPrefix(rel, "../") {
+			return x.fail("Value for 'enforce_ownership_on' must be within %s", x.name)
+		}
+	}
+	if missing != "" && exists(missing) {
+		return x.end(True, "Path %s exists", missing)
 	}
 	o, complaint := c.owner()
-	if complaint != "" {
-		return Failf("%s", complaint)
+	x.owner = o
+	switch {
+	case strings.HasPrefix(complaint, "User "):
+		return x.fail("User %s does not exist", o.userName)
+	case complaint != "":
+		return x.fail("Group %s does not exist", o.grpName)
 	}
-	if m := c.str("if_missing", ""); m != "" && exists(m) {
-		return OKf("Path %s exists", m)
+	return nil
+}
+
+// source finds the archive and what it is.
+func (x *extraction) source() *Return {
+	c := x.c
+	if (c.boolean("signature", false) || c.boolean("source_hash_sig", false)) && !c.installed("gpg") {
+		return x.fail("Cannot verify signatures because the gpg module was not loaded")
 	}
 	src, sum, err := c.source()
 	if err != nil {
-		return Failf("%s", err)
+		return x.fail("%s", err)
 	}
-	if p := strings.TrimPrefix(src, "file://"); filepath.IsAbs(p) && !exists(p) {
-		return Failf("Source file '%s' does not exist", p)
+	if src == "" {
+		v, _ := c.val("source")
+		return x.fail("Invalid source \"%s\"", py.Str(v))
 	}
-	verify := scheme(src) != "salt" && !c.boolean("skip_verify", false)
-	if s := scheme(src); verify && sum == "" && (s == "http" || s == "https") {
-		return Failf("%s", unverified(src, " or use_etag"))
-	}
-	var want sourceSum
-	if verify && sum != "" {
-		if want, err = c.sourceSum(src, sum); err != nil {
-			return Failf("%s", err)
+	if s := scheme(src); s == "" || s == "file" {
+		x.local = true
+		src = c.expand(strings.TrimPrefix(src, "file://"))
+		if real, err := filepath.EvalSymlinks(src); err == nil {
+			src = real
+		}
+		if !isFile(src) {
+			return x.fail("Source file '%s' does not exist", src)
 		}
 	}
-	data, _, err := c.fetch(src)
-	if err != nil {
-		return Failf("%s", err)
+	x.src, x.shown = src, redactURL(src)
+	x.format = strings.ToLower(c.str("archive_format", ""))
+	switch {
+	case x.format == "":
+		if x.format = archiveFormat(strings.TrimRight(x.shown, "/")); x.format == "" {
+			return x.fail("Could not guess archive_format from the value of the 'source' argument. Please set this archive_format to one of the following: tar, rar, zip")
+		}
+	case x.format != "tar" && x.format != "rar" && x.format != "zip":
+		return x.fail("Invalid archive_format '%s'. Either set it to a supported value (tar, rar, zip) or remove this argument and the archive format will be guessed based on file extension.", x.format)
 	}
-	if got := hashOf(want.kind, data); got != want.hex {
-		return Failf("The hash (%s) of %s does not match the specified hash (%s)", got, redactURL(src), want.hex)
+	verify := !c.boolean("skip_verify", false)
+	if s := scheme(src); verify && sum == "" && (s == "http" || s == "https") {
+		return x.fail("%s", unverified(src, " or use_etag"))
 	}
-	members, err := readArchive(data, src, c.str("archive_format", ""))
-	if err != nil {
-		return Failf("Failed to read the archive: %s", err)
+	if sum != "" {
+		if x.want, err = c.sourceSum(src, sum); err != nil {
+			return x.fail("%s", err)
+		}
 	}
-	return c.extract(name, src, members, o)
+	return nil
 }
 
-func (c *Call) extract(name, src string, members []member, o owner) Return {
-	top := map[string]bool{}
-	var missing []member
-	for _, m := range members {
-		first, _, nested := strings.Cut(m.name, "/")
-		if nested || m.mode.IsDir() {
-			top[first] = true
-		} else {
-			top[first] = top[first] || false
-			if !m.mode.IsDir() {
-				top["\x00file"] = true
+// options reads what goes to the programs tar and unzip.
+func (x *extraction) options() *Return {
+	c := x.c
+	opts, password := c.str("options", ""), c.str("password", "")
+	switch x.format {
+	case "tar":
+		re := regexp.MustCompile(`--strip(?:-components)?(?:\s+|=)["']?(\d+)["']?`)
+		if m := re.FindStringSubmatch(opts); m != nil {
+			x.strip, _ = strconv.Atoi(m[1])
+		}
+	case "zip":
+		x.unzip = c.boolean("use_cmd_unzip", opts != "")
+		switch {
+		case opts != "" && !x.unzip:
+			return x.fail("'use_cmd_unzip' cannot be set to False if CLI options are being specified (via the 'options' argument). Either remove 'use_cmd_unzip', or set it to True.")
+		case x.unzip && !c.installed("unzip"):
+			return x.fail("archive.cmd_unzip function not available, unzip might not be installed on minion")
+		}
+	default:
+		return x.fail("the archive format %s is not supported by the built-in runner", x.format)
+	}
+	if password != "" && x.format != "zip" {
+		return x.fail("The 'password' argument is only supported for zip archives")
+	}
+	if n := c.known(x.src); n != "" && c.boolean("skip_files_list_verify", false) && x.want.hex == n {
+		result := True
+		if c.Test {
+			result = None
+		}
+		return x.end(result, "Archive %s existing source sum is the same as the expected one and skip_files_list_verify argument was set to True. Extraction is not needed", x.shown)
+	}
+	if !x.local && c.Test {
+		return x.end(None, "Archive %s would be cached (if necessary) and checked to discover if extraction is needed", x.shown)
+	}
+	return nil
+}
+
+// read fetches, verifies and lists the archive.
+func (x *extraction) read() *Return {
+	c := x.c
+	var err error
+	if x.data, _, err = c.fetch(x.src); err != nil {
+		return x.fail("%s", err)
+	}
+	verify := !c.boolean("skip_verify", false)
+	if got := hashOf(x.want.kind, x.data); !x.local && scheme(x.src) != "salt" && verify && got != x.want.hex {
+		return x.fail("The hash (%s) of %s does not match the specified hash (%s)", got, x.shown, x.want.hex)
+	}
+	if sig, _ := c.val("signature"); py.Truth(sig) {
+		if _, yes := sig.(bool); yes {
+			return x.fail("'bool' object is not iterable")
+		}
+		if err := c.checkSignature(x.data, sig); err != nil {
+			if errors.As(err, new(refusedSignature)) {
+				return x.fail("Failed verifying the source file's signature: %s", err)
+			}
+			return x.fail("%s", err)
+		}
+	}
+	if c.boolean("source_hash_update", false) {
+		was := c.known(x.src)
+		if x.want.kind != "" && verify && !c.Test {
+			if err := c.remember(x.src, hashOf("sha256", x.data)); err != nil {
+				return x.fail("%s", why(err))
 			}
 		}
-		if !lexists(filepath.Join(name, m.name)) {
-			missing = append(missing, m)
+		x.updated = was != "" && x.want.kind != "" && verify && was != hashOf("sha256", x.data)
+	}
+	x.members, err = readArchive(x.data, x.format, c.str("password", ""))
+	if err != nil && x.format == "tar" && c.has("list_options") {
+		x.members, err = x.listThrough(c.str("list_options", ""))
+	}
+	if err != nil {
+		return x.unlisted(err)
+	}
+	if c.str("password", "") == "" && slices.ContainsFunc(x.members, func(m member) bool { return errors.Is(m.broken, errEncrypted) }) {
+		return x.fail("Archive %s is password-protected, but no password was specified. Please set the 'password' argument.", x.shown)
+	}
+	x.list = list(x.members, x.format == "zip", x.strip)
+	if c.boolean("enforce_toplevel", true) && (len(x.list.topDirs) > 1 || len(x.list.topFiles) > 0) {
+		return x.fail("Archive does not have a single top-level directory. To allow this archive to be extracted, set 'enforce_toplevel' to False. To avoid a '%s-bomb' it may also be advisable to set a top-level directory by adding it to the 'name' value (for example, setting 'name' to %ssome_dir instead of %s).",
+			x.format, x.name, x.name)
+	}
+	if c.boolean("clean", false) && c.boolean("clean_parent", false) {
+		return x.fail("Only one of 'clean' and 'clean_parent' can be set to True")
+	}
+	return nil
+}
+
+var errListOptions = saltSays("Invalid CLI options")
+
+// listThrough lists a tar archive that the program of list_options decompresses.
+func (x *extraction) listThrough(options string) ([]member, error) {
+	argv, err := shlexSplit(options)
+	if err != nil || len(argv) == 0 {
+		return nil, errListOptions
+	}
+	file, discard, err := x.onDisk()
+	if err != nil {
+		return nil, err
+	}
+	defer discard()
+	sh := host.Shell{Argv: append(argv, file), Dir: "/", Env: map[string]string{"PATH": x.c.path()}, KeepEnd: true}
+	dir, drop, err := x.c.newScratchDir("corpus-archive-")
+	if err != nil {
+		return nil, err
+	}
+	defer drop()
+	// The output of a program is kept in part only, so the archive goes through a file.
+	plain := filepath.Join(dir, "plain.tar")
+	sh.Argv = append([]string{"/bin/sh", "-c", `exec "$@" >"$0"`, plain}, sh.Argv...)
+	res, err := x.c.Host.RunShell(x.c.Ctx, sh)
+	if err != nil {
+		return nil, err
+	}
+	if res.Retcode != 0 {
+		return nil, decompressError(strings.TrimRight(res.Stderr, "\n"))
+	}
+	data, err := os.ReadFile(plain)
+	if err != nil {
+		return nil, err
+	}
+	return readTar(data)
+}
+
+// decompressError is what the program of list_options said when it failed.
+type decompressError string
+
+func (e decompressError) Error() string { return string(e) }
+
+// unlisted is Salt's advice where an archive can't be listed.
+func (x *extraction) unlisted(err error) *Return {
+	msg := "Unable to list contents of " + x.src + ". If this is an XZ-compressed tar archive, install XZ Utils to enable listing its contents. " +
+		"If it is compressed using something other than XZ, it may be necessary to specify CLI options to decompress the archive. See the documentation for details."
+	way := "The following workarounds must be used for this state to proceed"
+	if x.format == "zip" {
+		msg = x.src + " is not a ZIP file"
+	} else {
+		way = "If the source archive is a tar archive compressed using a compression type not natively supported by the tar command, then setting the 'list_options' argument may " +
+			"allow the contents to be listed. Otherwise, if Salt is unable to determine the files/directories in the archive, the following workaround(s) would need to be used for this state to proceed"
+	}
+	switch {
+	case errors.As(err, new(decompressError)):
+		msg = "Failed to decompress " + x.src
+	case errors.As(err, new(outsideError)), err == errListOptions:
+		msg = err.Error()
+	}
+	var advice []string
+	if !x.c.has("if_missing") {
+		advice = append(advice, "'if_missing' must be set")
+	}
+	if !x.c.has("enforce_ownership_on") && (x.owner.user != nil || x.owner.group != nil) {
+		advice = append(advice, "Ownership cannot be managed without setting 'enforce_ownership_on'.")
+	}
+	msg = strings.TrimSuffix(msg, ".") + ". Additional info follows:\n\narchive location:\n    " + x.src
+	if bad := decompressError(""); errors.As(err, &bad) {
+		msg += "\nerror:\n    " + strings.ReplaceAll(string(bad), "\n", "\n    ")
+	}
+	if len(advice) > 0 {
+		msg += "\n\n" + way + " (assuming the source file is a valid " + x.format + " archive):\n\n- " + strings.Join(advice, "\n- ")
+	}
+	return x.fail("%s", msg)
+}
+
+// onDisk is the archive as a file.
+func (x *extraction) onDisk() (path string, discard func(), err error) {
+	if x.local {
+		return x.src, func() {}, nil
+	}
+	dir, discard, err := x.c.newScratchDir("corpus-archive-")
+	if err != nil {
+		return "", nil, err
+	}
+	path = filepath.Join(dir, filepath.Base(x.shown))
+	if err = os.WriteFile(path, x.data, 0o600); err != nil {
+		discard()
+	}
+	return path, discard, err
+}
+
+// look compares the archive with what is there. Nothing to extract ends the state.
+func (x *extraction) look() *Return {
+	c := x.c
+	var wrong []string
+	for i, paths := range [][]string{x.list.dirs, x.list.files, x.list.links} {
+		for _, p := range paths {
+			st, err := os.Lstat(filepath.Join(x.name, p))
+			if err != nil {
+				x.missing = x.missing || errors.Is(err, fs.ErrNotExist)
+				continue
+			}
+			isLink := st.Mode()&fs.ModeSymlink != 0
+			if i == 0 && !st.IsDir() || i == 1 && (isLink || st.IsDir()) || i == 2 && !isLink {
+				wrong = append(wrong, p)
+			}
 		}
 	}
-	strip := strings.Contains(c.str("options", "")+c.str("tar_options", ""), "--strip")
-	if strip {
-		return Failf("the option --strip-components is not supported by the built-in runner")
-	}
-	if c.boolean("enforce_toplevel", true) && (len(top) != 1 || top["\x00file"]) {
-		return Failf("Archive does not have a single top-level directory. To allow this archive to be extracted, set 'enforce_toplevel' to False. To avoid a 'tar-bomb' it may also be advisable to set a top-level directory by adding it to the 'name' value (for example, setting 'name' to %s/some_dir instead of %s/).", name, name)
-	}
-	over := c.boolean("overwrite", false)
+	needed := c.boolean("overwrite", false) || x.missing
 	clean := c.boolean("clean", false)
-	if len(missing) == 0 && !over && !clean {
-		ret := Return{Result: True, Comment: "All files in archive are already present"}
-		return c.ownTree(name, members, o, ret)
+	if len(wrong) > 0 {
+		paths := "\n\n- " + strings.Join(wrong, "\n- ")
+		text := "The below paths (relative to " + x.name + ") exist, but are the incorrect type (file instead of directory, symlink instead of file, etc.)."
+		switch {
+		case c.Test && clean:
+			return x.end(None, "%s Since the 'clean' option is enabled, the destination paths would be cleared and the archive would be extracted.%s", text, paths)
+		case c.Test && c.boolean("clean_parent", false):
+			return x.end(None, "%s Since the 'clean_parent' option is enabled, the destination parent directory would be removed first and then re-created and the archive would be extracted", text)
+		case clean:
+		case !c.boolean("force", false):
+			return x.fail("%s To proceed with extraction, set 'force' to True. Note that this will remove these paths before extracting.%s", text, paths)
+		default:
+			if c.Test { // Salt would remove them in a test run
+				needed = true
+				break
+			}
+			removed := py.NewList()
+			for _, p := range wrong {
+				if err := os.RemoveAll(filepath.Join(x.name, p)); err != nil {
+					return x.fail("%s", why(err))
+				}
+				removed.Append(x.name + p)
+				x.ret.Set("removed", removed)
+				needed = true
+			}
+		}
 	}
+	if !needed && x.updated {
+		needed = true
+	} else {
+		x.updated = false
+	}
+	if !needed {
+		r := x.finish(false)
+		return &r
+	}
+	return nil
+}
+
+// why tells for what the archive is extracted.
+func (x *extraction) why() string {
+	switch {
+	case x.updated:
+		return ", due to source_hash update"
+	case x.missing:
+		return ", due to absence of one or more files/dirs"
+	}
+	return ""
+}
+
+// extract clears the way and unpacks.
+func (x *extraction) extract() *Return {
+	c := x.c
+	if got := hashOf(x.want.kind, x.data); x.local && !c.boolean("skip_verify", false) && got != x.want.hex {
+		return x.fail("%s does not match the desired source_hash %s", x.shown, x.want.hex)
+	}
+	clean := c.boolean("clean", false)
 	if c.Test {
-		return Would(nil, "Archive %s would be extracted to %s/, due to absence of one or more files/dirs", redactURL(src), name)
+		text := "Archive " + x.shown + " would be extracted to " + x.name
+		if clean {
+			text += ", after cleaning destination path(s)"
+		}
+		return x.end(None, "%s", text+x.why())
 	}
-	ret := Return{Result: True}
+	if c.boolean("clean_parent", false) {
+		if err := os.RemoveAll(strings.TrimRight(x.name, "/")); err != nil {
+			return x.fail("Unable to remove the directory %s. The following errors were observed:\n\n- %s", x.name, err)
+		}
+		if !x.ret.Changes.Has("removed") {
+			x.ret.Set("removed", "Directory "+x.name+" was removed prior to the extraction")
+		}
+	}
 	if clean {
 		removed := py.NewList()
-		for t := range top {
-			p := filepath.Join(name, t)
-			if lexists(p) {
-				if err := os.RemoveAll(p); err != nil {
-					return Failf("Failed to remove %s: %s", p, why(err))
-				}
-				removed.Append(p)
+		for _, p := range slices.Concat(x.list.topDirs, x.list.topFiles) {
+			at := filepath.Join(x.name, p)
+			if !lexists(at) {
+				continue
 			}
+			if err := os.RemoveAll(at); err != nil {
+				return x.fail("One or more paths could not be cleaned. The following errors were observed:\n\n- %s", err)
+			}
+			removed.Append(x.name + p)
+			x.ret.Set("removed", removed)
 		}
-		if removed.Len() > 0 {
-			ret.Set("removed", removed)
+	}
+	created := !isDir(x.name)
+	if created {
+		if err := c.makeDirs(strings.TrimRight(x.name, "/"), owner{user: x.owner.user, userName: x.owner.userName}, nil); err != nil {
+			return x.fail("Failed to create directory %s: %s", x.name, why(err))
 		}
 	}
-	if !isDir(name) {
-		ret.Set("directories_created", py.NewList(name+"/"))
+	files, done := x.unpack()
+	if done != nil {
+		return done
 	}
-	if err := c.makeDirs(name, o, nil); err != nil {
-		return Failf("Failed to create directory %s: %s", name, why(err))
+	if created {
+		x.ret.Set("directories_created", py.NewList(x.name))
 	}
-	extracted := py.NewList()
-	for _, m := range members {
-		if err := c.place(name, m); err != nil {
-			return Failf("Failed to extract %s: %s", m.name, why(err))
-		}
-		extracted.Append(m.name)
-	}
-	ret.Set("extracted_files", extracted)
-	ret.Comment = redactURL(src) + " extracted to " + name + "/, due to absence of one or more files/dirs"
-	return c.ownTree(name, members, o, ret)
+	x.ret.Set("extracted_files", files)
+	return nil
 }
 
-// place writes one member below dir. Links are never followed on the way: an archive cannot write outside.
-func (c *Call) place(dir string, m member) error {
-	root, err := os.OpenRoot(dir)
+// known and remember keep the hash that an archive had the last time, beside the backups; where there is no place for
+// those, for as long as the program runs.
+func (c *Call) known(source string) string {
+	if c.Backups == "" {
+		s, _ := c.Cache["archive hash "+source].(string)
+		return s
+	}
+	b, err := os.ReadFile(c.hashFile(source))
 	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (c *Call) remember(source, sum string) error {
+	if c.Backups == "" {
+		c.Cache["archive hash "+source] = sum
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(c.hashFile(source)), 0o700); err != nil {
 		return err
 	}
-	defer func() { _ = root.Close() }()
-	if parent := filepath.Dir(m.name); parent != "." {
-		if err := root.MkdirAll(parent, 0o755); err != nil {
-			return err
-		}
-	}
-	perm := m.mode.Perm()
-	switch {
-	case m.mode.IsDir():
-		if err := root.MkdirAll(m.name, 0o755); err != nil {
-			return err
-		}
-		return root.Chmod(m.name, perm|0o700)
-	case m.link != "":
-		_ = root.Remove(m.name)
-		return root.Symlink(m.link, m.name)
-	case m.hard != "":
-		_ = root.Remove(m.name)
-		return root.Link(m.hard, m.name)
-	}
-	_ = root.Remove(m.name)
-	f, err := root.OpenFile(m.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(m.data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	return root.Chmod(m.name, perm)
+	return c.replaceFile(c.hashFile(source), []byte(sum+"\n"), 0o600, -1, -1)
 }
 
-// ownTree gives the members their owner.
-func (c *Call) ownTree(name string, members []member, o owner, ret Return) Return {
-	if o.user == nil && o.group == nil || !isDir(name) {
-		return ret
-	}
-	var paths []string
-	for _, m := range members {
-		paths = append(paths, filepath.Join(name, m.name))
-	}
-	sort.Strings(paths)
-	changed := false
-	for _, p := range append([]string{name}, paths...) {
-		ch, err := c.enforce(p, o, nil, false)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Failf("Failed to change the owner of %s: %s", p, why(err))
-		}
-		changed = changed || ch.Len() > 0
-	}
-	if changed && !ret.Changes.Has("extracted_files") {
-		ret.Set("updated ownership", true)
-		if c.Test {
-			ret.Result = None
-		}
-	}
-	return ret
-}
-
-const (
-	maxArchive = 8 << 30
-	maxMembers = 500000
-)
-
-// readArchive reads all members into memory; names that leave the directory are an error.
-func readArchive(data []byte, src, format string) ([]member, error) {
-	if format == "" {
-		switch n := strings.ToLower(src); {
-		case strings.HasSuffix(n, ".zip"), strings.HasSuffix(n, ".jar"), strings.HasSuffix(n, ".war"):
-			format = "zip"
-		default:
-			format = "tar"
-		}
-	}
-	switch format {
-	case "tar":
-		return readTar(data)
-	case "zip":
-		return readZip(data)
-	}
-	return nil, fmt.Errorf("the archive format %s is not supported by the built-in runner", format)
-}
-
-func cleanMember(name string) (string, error) {
-	n := strings.TrimSuffix(strings.TrimPrefix(filepath.Clean(strings.TrimLeft(name, "/")), "./"), "/")
-	if n == "." {
-		return "", nil
-	}
-	if !filepath.IsLocal(n) {
-		return "", fmt.Errorf("the member %q would be written outside of the directory", name)
-	}
-	return n, nil
-}
-
-func readTar(data []byte) ([]member, error) {
-	r, err := decompress(data)
-	if err != nil {
-		return nil, err
-	}
-	tr := tar.NewReader(io.LimitReader(r, maxArchive))
-	var out []member
-	for {
-		h, err := tr.Next()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		name, err := cleanMember(h.Name)
-		if err != nil {
-			return nil, err
-		}
-		if name == "" {
-			continue
-		}
-		m := member{name: name, mode: h.FileInfo().Mode()}
-		switch h.Typeflag {
-		case tar.TypeReg:
-			if m.data, err = io.ReadAll(tr); err != nil {
-				return nil, err
-			}
-		case tar.TypeDir:
-		case tar.TypeSymlink:
-			m.link = h.Linkname
-		case tar.TypeLink:
-			if m.hard, err = cleanMember(h.Linkname); err != nil {
-				return nil, err
-			}
-		default:
-			continue
-		}
-		if out = append(out, m); len(out) > maxMembers {
-			return nil, errors.New("it holds too many files")
-		}
-	}
-}
-
-func decompress(data []byte) (io.Reader, error) {
-	b := bytes.NewReader(data)
-	switch {
-	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
-		return gzip.NewReader(b)
-	case bytes.HasPrefix(data, []byte("BZh")):
-		return bzip2.NewReader(b), nil
-	case bytes.HasPrefix(data, []byte{0xfd, '7', 'z', 'X', 'Z', 0}):
-		return xz.NewReader(b)
-	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return zstd.NewReader(b)
-	}
-	return b, nil
-}
-
-func readZip(data []byte) ([]member, error) {
-	zr, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return nil, err
-	}
-	var out []member
-	total := uint64(0)
-	for _, f := range zr.File {
-		name, err := cleanMember(f.Name)
-		if err != nil {
-			return nil, err
-		}
-		if name == "" {
-			continue
-		}
-		m := member{name: name, mode: f.Mode()}
-		if total += f.UncompressedSize64; total > maxArchive || len(out) > maxMembers {
-			return nil, errors.New("it is too large")
-		}
-		if !m.mode.IsDir() {
-			r, err := f.Open()
-			if err != nil {
-				return nil, err
-			}
-			m.data, err = io.ReadAll(r)
-			_ = r.Close()
-			if err != nil {
-				return nil, err
-			}
-			if m.mode&fs.ModeSymlink != 0 {
-				m.link, m.data = string(m.data), nil
-			}
-		}
-		out = append(out, m)
-	}
-	return out, nil
+func (c *Call) hashFile(source string) string {
+	return filepath.Join(c.Backups, "archive_hash", hashOf("sha256", []byte(source)))
 }

@@ -97,7 +97,7 @@ type Env struct {
 	Render func(ctx context.Context, t Template) (string, error)
 	// Modules calls an execution module (module.run, onlyif with fun); nil where there is none.
 	Modules func(ctx context.Context, name string, args []any, kw *py.Dict) (any, error)
-	// Backups is where file states with backup=minion keep old files.
+	// Backups is where file states with backup=minion keep old files, and archive.extracted the sums of archives.
 	Backups string
 	// Accumulated is the text of file.accumulated, by file and accumulator.
 	Accumulated map[string]*py.Dict

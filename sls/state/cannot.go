@@ -65,10 +65,8 @@ func (f *Function) Cannot(args *py.Dict) string {
 	switch {
 	case f.Name == "git.latest" && asks("bare"):
 		return say("the argument bare")
-	case module == "archive" && strings.Contains(text("options")+text("tar_options"), "--strip"):
-		return say("the option --strip-components")
-	case module == "archive" && text("archive_format") != "" && text("archive_format") != "tar" && text("archive_format") != "zip":
-		return say("the format %s", text("archive_format"))
+	case module == "archive" && strings.EqualFold(text("archive_format"), "rar"):
+		return say("the format rar")
 	case module == "cron":
 		for _, key := range []string{"minute", "hour", "daymonth", "month", "dayweek"} {
 			if text(key) == "random" {

@@ -40,7 +40,7 @@ func TestCannotNamesWhatOnlySaltHas(t *testing.T) {
 		{"file.recurse", "exclude_pat", "(?!x)", ""},
 		{"file.serialize", "serializer", "toml", "the serializer toml of file.serialize"},
 		{"file.serialize", "serializer", "yaml", ""},
-		{"archive.extracted", "options", "--strip-components=1", "the option --strip-components of archive.extracted"},
+		{"archive.extracted", "options", "--strip-components=1", ""},
 		{"archive.extracted", "archive_format", "rar", "the format rar of archive.extracted"},
 		{"cmd.run", "root", "/chroot", "the argument root of cmd.run"},
 		{"cron.present", "minute", "random", "a random minute of cron.present"},

@@ -95,7 +95,7 @@ func (c *Call) gpgVerify(data, detached []byte, isDetached bool) (*verification,
 			return nil, saltSays("Please pass keyring as a string. Multiple keyrings are not allowed")
 		}
 	}
-	if !isDir(home) {
+	if !isDir(home) && !c.Test {
 		if err := c.makeDirs(filepath.Dir(home), owner{}, nil); err != nil {
 			return nil, err
 		}

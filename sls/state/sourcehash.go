@@ -131,7 +131,7 @@ func (c *Call) sourceSum(source, text string) (sourceSum, error) {
 func badHash(text string) error {
 	return saltSays("Source hash %s format is invalid. The supported formats are: 1) a hash, 2) an expression in the format <hash_type>=<hash>, "+
 		"or 3) either a path to a local file containing hashes, or a URI of a remote hash file. Supported protocols for remote hash files are: "+
-		"salt, file, http, https. The hash may also not be of a valid length, the following are supported hash types and lengths: "+
+		"salt, file, http, https, ftp, swift, s3. The hash may also not be of a valid length, the following are supported hash types and lengths: "+
 		"md5 (32), sha1 (40), sha224 (56), sha256 (64), sha384 (96), sha512 (128).", redactURL(text))
 }
 

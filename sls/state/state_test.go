@@ -24,15 +24,23 @@ func do(t *testing.T, test bool, fun, name string, args ...any) Return {
 	t.Helper()
 	f, ok := NewTable().Lookup(fun)
 	require.True(t, ok, fun)
-	c := &Call{
-		Env: &Env{Host: host.New(execx.OS{}), Pillar: py.NewDict(), Grains: py.NewDict(), Cache: map[string]any{}, Accumulated: map[string]*py.Dict{}},
-		Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...), Test: test,
-	}
-	c.Args.SetStr("name", name)
+	c := callFor(t, "", fun, name, args...)
+	c.Test = test
 	for _, k := range c.Args.Keys() {
 		require.True(t, f.Knows(k.(string)), "%s does not know %s", fun, k)
 	}
 	return f.Run(c)
+}
+
+// callFor is a call on this machine; backups is where old files are kept.
+func callFor(t *testing.T, backups, fun, name string, args ...any) *Call {
+	t.Helper()
+	c := &Call{
+		Env: &Env{Host: host.New(execx.OS{}), Pillar: py.NewDict(), Grains: py.NewDict(), Cache: map[string]any{}, Accumulated: map[string]*py.Dict{}, Backups: backups},
+		Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...),
+	}
+	c.Args.SetStr("name", name)
+	return c
 }
 
 // The expected hashes are those of openssl passwd.
@@ -214,7 +222,7 @@ func TestWrongArgumentTypesFailTheState(t *testing.T) {
 func FuzzReadArchive(f *testing.F) {
 	f.Add([]byte("PK\x03\x04"), "zip")
 	f.Add([]byte{0x1f, 0x8b}, "tar")
-	f.Fuzz(func(_ *testing.T, data []byte, format string) { _, _ = readArchive(data, "x", format) })
+	f.Fuzz(func(_ *testing.T, data []byte, format string) { _, _ = readArchive(data, format, "x") })
 }
 
 func TestSSHAuth(t *testing.T) {
