@@ -336,8 +336,8 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	}
 	defer file.Close()
 	signals := make(chan os.Signal, 4)
+	// They are caught until the process is gone: a second one that comes at the very end must not turn an orderly end into a killed server.
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
 	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, c.Boundary)
 	if err != nil {
 		return err
