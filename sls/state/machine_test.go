@@ -444,9 +444,30 @@ func TestVirtualenvState(t *testing.T) {
 	m.is(m.call(true, "virtualenv.managed", venv), None, "Virtualenv "+venv+" is set to be created", "")
 	m.is(m.call(false, "virtualenv.managed", venv, "python", "python3", "system_site_packages", true, "requirements", "/r.txt", "pip_upgrade", true), True,
 		"Created new virtualenv", `{"new": "", "packages": {"new": ["flask==2"], "old": ""}}`,
-		"virtualenv --python=python3 --system-site-packages "+venv, python+" -m pip install --upgrade -r /r.txt")
+		"virtualenv --python=python3 --system-site-packages "+venv, python+" -m pip install --requirement /r.txt --upgrade")
 	m.is(m.call(false, "virtualenv.managed", venv), True, "virtualenv exists", "")
 	m.is(m.call(false, "virtualenv.managed", "relative"), False, "Specified path relative is not absolute", "")
+}
+
+// What virtualenv is told depends on its release. Source: release notes of virtualenv 1.10 and 14.
+func TestVirtualenvReleases(t *testing.T) {
+	for _, tt := range []struct {
+		version string
+		args    []any
+		want    string
+	}{
+		{"1.9.1", []any{"distribute", true, "never_download", true}, "virtualenv --distribute --never-download"},
+		{"1.10", []any{"distribute", true, "never_download", true}, "virtualenv"},
+		{"13.1.2", []any{"never_download", false}, "virtualenv"},
+		{"14.0.0", []any{"never_download", true}, "virtualenv --never-download"},
+		{"20.24.0", []any{"distribute", true, "never_download", false, "prompt", "me"}, "virtualenv --download --prompt='me'"},
+		{"20.0rc1", []any{"extra_search_dir", "/a, /b"}, "virtualenv --extra-search-dir=/a --extra-search-dir=/b"},
+	} {
+		m := newMachine(t, "virtualenv")
+		m.answers["virtualenv --version"] = "virtualenv " + tt.version + " from /usr/lib/python3/dist-packages/virtualenv/__init__.py\n"
+		m.call(false, "virtualenv.managed", "/none", tt.args...)
+		require.Equal(t, []string{tt.want + " /none"}, m.ran, tt.version)
+	}
 }
 
 func TestPipState(t *testing.T) {
@@ -464,8 +485,8 @@ func TestPipState(t *testing.T) {
 	m.is(m.call(true, "pip.installed", "flask==3.0"), None, "Python package flask==3.0 is set to be installed", "")
 	m.is(m.call(false, "pip.installed", "flask==3.0", "index_url", "https://example.org/simple", "no_deps", true), True,
 		"All packages were successfully installed", `{"flask==3.0": "Installed"}`,
-		"pip3 install --index-url https://example.org/simple --no-deps flask==3.0")
-	m.answers["pip3 install nothing"] = "!ERROR: No matching distribution found for nothing"
+		"pip3 install --index-url https://example.org/simple --disable-pip-version-check --no-deps flask==3.0")
+	m.answers["pip3 install --disable-pip-version-check nothing"] = "!ERROR: No matching distribution found for nothing"
 	r := m.call(false, "pip.installed", "nothing")
 	require.Equal(t, False, r.Result)
 	require.Contains(t, r.Comment, "No matching distribution")

@@ -1,49 +1,32 @@
 package state
 
 import (
+	"errors"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"corpus-git/internal/py"
 	"corpus-git/sls/host"
 )
 
-// addVenv adds virtualenv.managed and pip.installed, through the tools of the machine.
+// addVenv adds virtualenv.managed and pip.installed, through the tools of the machine. What old releases of Salt or pip had
+// and that Salt takes without doing anything is taken: no_chown, repo.
 func addVenv(t *Table) {
-	t.add("virtualenv.managed", "venv_bin requirements system_site_packages distribute~ use_wheel? clear python extra_search_dir~ never_download~ "+
-		"prompt user cwd index_url extra_index_url pre_releases no_deps pip_download~ pip_download_cache~ pip_exists_action "+
-		"pip_ignore_installed proxy use_vt env_vars no_use_wheel~ pip_upgrade pip_pkgs pip_no_cache_dir pip_cache_dir no_chown~ process_dependency_links~ no_binary", venvManaged)
+	t.add("virtualenv.managed", "venv_bin requirements system_site_packages distribute use_wheel clear python extra_search_dir never_download "+
+		"prompt user cwd index_url extra_index_url pre_releases no_deps pip_download pip_download_cache pip_exists_action "+
+		"pip_ignore_installed proxy use_vt env_vars no_use_wheel pip_upgrade pip_pkgs pip_no_cache_dir pip_cache_dir no_chown? process_dependency_links no_binary", venvManaged)
 	t.add("pip.installed", "pkgs pip_bin requirements bin_env user cwd upgrade force_reinstall ignore_installed index_url extra_index_url "+
 		"pre_releases no_deps use_vt env_vars proxy no_cache_dir editable find_links constraint extra_args timeout target "+
-		"use_wheel? no_use_wheel~ log~ repo~ no_index mirrors~ build~ download~ download_cache~ source~ exists_action no_install~ no_download~ "+
-		"install_options~ global_options~ cert allow_all_external~ allow_external~ allow_unverified~ process_dependency_links~ trusted_host "+
+		"use_wheel no_use_wheel log repo? no_index mirrors build download download_cache source exists_action no_install no_download "+
+		"install_options global_options cert allow_all_external allow_external allow_unverified process_dependency_links trusted_host "+
 		"cache_dir no_binary", pipInstalled)
 }
 
 func (c *Call) asUser(argv []string) (string, error) {
 	sh := host.Shell{Argv: argv, RunAs: c.str("user", c.RunAs), Dir: c.str("cwd", ""), Env: c.env("env_vars")}
 	return c.toolAs(sh)
-}
-
-// pipArgs are the options that both states hand to pip install.
-func (c *Call) pipArgs() []string {
-	var out []string
-	for _, o := range [][2]string{{"index_url", "--index-url"}, {"extra_index_url", "--extra-index-url"}, {"proxy", "--proxy"},
-		{"pip_exists_action", "--exists-action"}, {"pip_cache_dir", "--cache-dir"}, {"find_links", "--find-links"},
-		{"constraint", "--constraint"}, {"exists_action", "--exists-action"}, {"cert", "--cert"}, {"trusted_host", "--trusted-host"},
-		{"cache_dir", "--cache-dir"}, {"no_binary", "--no-binary"}, {"timeout", "--timeout"}, {"target", "--target"}} {
-		if v := c.str(o[0], ""); v != "" {
-			out = append(out, o[1], v)
-		}
-	}
-	for _, o := range [][2]string{{"pre_releases", "--pre"}, {"no_deps", "--no-deps"}, {"pip_ignore_installed", "--ignore-installed"},
-		{"ignore_installed", "--ignore-installed"}, {"force_reinstall", "--force-reinstall"}, {"pip_upgrade", "--upgrade"},
-		{"upgrade", "--upgrade"}, {"no_index", "--no-index"}, {"pip_no_cache_dir", "--no-cache-dir"}, {"no_cache_dir", "--no-cache-dir"}} {
-		if c.boolean(o[0], false) {
-			out = append(out, o[1])
-		}
-	}
-	return out
 }
 
 // freeze lists what pip has installed, "" where that cannot be asked.
@@ -129,6 +112,10 @@ func venvManaged(c *Call) Return {
 		ret.Set("new", noVersion)
 		ret.Comment = map[bool]string{true: "Cleared existing virtualenv", false: "Created new virtualenv"}[c.boolean("clear", false)]
 	}
+	if fail := c.wheels(pip); fail != "" {
+		ret.Result, ret.Comment = False, fail
+		return ret
+	}
 	pkgs := c.strs("pip_pkgs")
 	if reqs == "" && len(pkgs) == 0 {
 		return ret
@@ -138,11 +125,11 @@ func venvManaged(c *Call) Return {
 		ret.Result, ret.Comment = False, strings.Join(c.complaints(err), "")
 		return ret
 	}
-	args := append(append(append([]string{}, pip...), "install"), c.pipArgs()...)
-	if reqs != "" {
-		args = append(args, "-r", reqs)
-	}
-	if out, err := c.asUser(append(args, pkgs...)); err != nil {
+	if out, err := c.pipInstall(pip, reqs, pkgs, nil); err != nil {
+		var bad *invocationError
+		if errors.As(err, &bad) {
+			return Failf("%s", err)
+		}
 		ret.Result = False
 		ret.Comment += "\n" + out + "\n" + strings.Join(c.complaints(err), "")
 	}
@@ -187,207 +174,130 @@ func (c *Call) venvCommand(name string) ([]string, string) {
 		}
 	}
 	var argv []string
-	if bin == "venv" || bin == "pyvenv" {
-		py3 := c.str("python", "python3")
-		if !filepath.IsAbs(py3) && !c.installed(py3) {
-			return nil, "neither virtualenv nor python3 is installed on this machine"
-		}
-		argv = []string{py3, "-m", "venv"}
+	var fail string
+	if bin == "venv" || strings.Contains(bin, "venv") || pythonBinary(bin) {
+		argv, fail = c.venvModule(bin)
 	} else {
-		if !filepath.IsAbs(bin) && !c.installed(bin) {
-			return nil, bin + " is not installed on this machine"
-		}
-		argv = []string{bin}
-		if p := c.str("python", ""); p != "" {
-			argv = append(argv, "--python="+p)
-		}
+		argv, fail = c.virtualenvProgram(bin)
 	}
-	if c.boolean("system_site_packages", false) {
-		argv = append(argv, "--system-site-packages")
+	if fail != "" {
+		return nil, fail
 	}
 	if c.boolean("clear", false) {
 		argv = append(argv, "--clear")
 	}
-	if p := c.str("prompt", ""); p != "" {
-		argv = append(argv, "--prompt", p)
+	if c.boolean("system_site_packages", false) {
+		argv = append(argv, "--system-site-packages")
 	}
 	return append(argv, name), ""
 }
 
-// pipInstalled implements pip.installed. Source: Salt documentation, pip_state.
-func pipInstalled(c *Call) Return {
-	pip := []string{"pip3"}
-	if b := c.str("bin_env", c.str("pip_bin", "")); b != "" {
-		pip = []string{b}
-		if isDir(b) {
-			pip = []string{filepath.Join(b, "bin", "python"), "-m", "pip"}
-		}
+// pythonBinary tells whether a program is an interpreter by its name.
+func pythonBinary(bin string) bool {
+	name := strings.ToLower(filepath.Base(bin))
+	rest, ok := strings.CutPrefix(name, "python")
+	if !ok {
+		rest, ok = strings.CutPrefix(name, "pypy")
 	}
-	if !filepath.IsAbs(pip[0]) && !c.installed(pip[0]) {
-		if pip[0] != "pip3" || !c.installed("pip") {
-			return Failf("%s is not installed on this machine", pip[0])
-		}
-		pip[0] = "pip"
-	}
-	if b := c.str("bin_env", ""); b != "" && !exists(b) {
-		return Failf("Error installing '%s': Access denied to %s, could not find a pip binary", c.Name, b)
-	}
-	reqs, fail := c.requirements()
-	if fail != "" {
-		return Failf("%s", fail)
-	}
-	if editable := c.strs("editable"); reqs != "" || len(editable) > 0 {
-		return c.pipFiles(pip, reqs, editable)
-	}
-	return c.pipPackages(pip)
+	return ok && strings.Trim(rest, "0123456789.") == ""
 }
 
-// pipInstall runs pip install and gives what it printed.
-func (c *Call) pipInstall(pip []string, what ...string) (string, error) {
-	args := append(append(append([]string{}, pip...), "install"), c.pipArgs()...)
-	return c.asUser(append(append(args, c.strs("extra_args")...), what...))
-}
-
-// pipFiles installs what a requirements file names, and checkouts.
-func (c *Call) pipFiles(pip []string, reqs string, editable []string) Return {
-	file, all := c.str("requirements", ""), strings.Join(editable, ", ")
-	say := func(r, e string) string {
-		var out []string
-		if reqs != "" {
-			out = append(out, r)
-		}
-		if len(editable) > 0 {
-			out = append(out, e)
-		}
-		return strings.Join(out, " ")
+// venvModule is the command of Python's own module, or of a program like it.
+func (c *Call) venvModule(bin string) ([]string, string) {
+	py3 := strings.TrimSpace(c.str("python", ""))
+	unsupported := func(arg, flag string) string {
+		return "The `" + arg + "`(`" + flag + "`) option is not supported by '" + bin + "'"
 	}
-	if c.Test {
-		return Would(nil, "%s", say("Requirements file '"+file+"' will be processed.",
-			"Package will be installed in editable mode (i.e. setuptools \"develop mode\") from "+all+"."))
-	}
-	var what []string
-	if reqs != "" {
-		what = append(what, "-r", reqs)
-	}
-	for _, e := range editable {
-		what = append(what, "-e", e)
-	}
-	out, err := c.pipInstall(pip, what...)
-	if err != nil {
-		return Failf("%s Error: %s %s", say("Unable to process requirements file \""+file+"\"", "Unable to install from VCS checkout "+all+"."),
-			strings.TrimSpace(out), strings.Join(c.complaints(err), ""))
-	}
-	ret := Return{Result: True}
-	done := "Requirements were already installed."
-	if reqs != "" && !nothingNew(out) {
-		ret.Set("requirements", true)
-		done = "Successfully processed requirements file " + file + "."
-	}
-	if len(editable) > 0 {
-		ret.Set("editable", true)
-	}
-	ret.Comment = say(done, "Package successfully installed from VCS checkout "+all+".")
-	return ret
-}
-
-// nothingNew tells whether pip found all that it was asked for.
-func nothingNew(out string) bool {
-	for _, l := range strings.Split(strings.TrimSpace(out), "\n") {
-		known := false
-		for _, p := range []string{"Requirement already satisfied", "Requirement already up-to-date", "Requirement not upgraded", "Collecting",
-			"Cloning", "Cleaning up...", "Looking in indexes"} {
-			known = known || strings.HasPrefix(strings.TrimSpace(l), p)
-		}
-		if !known {
-			return false
-		}
-	}
-	return true
-}
-
-// pipPackages installs packages by their names.
-func (c *Call) pipPackages(pip []string) Return {
-	pkgs := c.strs("pkgs")
-	if len(pkgs) == 0 {
-		pkgs = []string{c.Name}
-	}
-	before, err := c.freeze(pip)
-	if err != nil {
-		return Failf("Error installing '%s': %s", c.Name, err)
-	}
-	anew := c.boolean("upgrade", false) || c.boolean("force_reinstall", false) || c.boolean("ignore_installed", false)
-	var targets, notes []string
-	for _, p := range pkgs {
-		if !anew && satisfied(p, before) {
-			notes = append(notes, "Python package "+p+" was already installed")
-		} else {
-			targets = append(targets, p)
-		}
-	}
-	with := func(last string) string { return strings.Join(append(notes[:len(notes):len(notes)], last), "\n") }
+	var argv []string
 	switch {
-	case len(targets) == 0:
-		return OKf("%s", with("All specified packages are already installed"))
-	case c.Test && len(pkgs) > 1:
-		return Would(nil, "Python package(s) set to be installed:\n%s", strings.Join(pkgs, "\n"))
-	case c.Test:
-		return Would(nil, "Python package %s is set to be installed", pkgs[0])
-	}
-	out, err := c.pipInstall(pip, targets...)
-	if err != nil {
-		return Failf("%s", with("Failed to install packages: "+strings.Join(targets, ", ")+". Error: "+strings.TrimSpace(out)+" "+
-			strings.Join(c.complaints(err), "")))
-	}
-	after, err := c.freeze(pip)
-	if err != nil {
-		return Failf("pip cannot be asked: %s", err)
-	}
-	there := map[string]bool{}
-	for _, l := range strings.Split(out, "\n") {
-		if rest, ok := strings.CutPrefix(l, "Requirement already satisfied: "); ok {
-			there[distName(rest)] = true
+	case bin == "venv":
+		py3 = either(py3, "python3")
+		if !c.runnable(py3) {
+			return nil, "Cannot find requested python (" + py3 + ")."
 		}
+		argv = []string{py3, "-m", "venv"}
+	case pythonBinary(bin) && py3 != "":
+		return nil, "Pass the target interpreter either as `venv_bin` or as `python`, not both."
+	case pythonBinary(bin) && !c.runnable(bin):
+		return nil, "Cannot find requested python (" + bin + ")."
+	case pythonBinary(bin):
+		argv = []string{bin, "-m", "venv"}
+	case py3 != "":
+		return nil, unsupported("python", "--python")
+	case !c.runnable(bin):
+		return nil, bin + " is not installed on this machine"
+	default:
+		argv = []string{bin}
 	}
-	ret := Return{Result: True, Comment: with("All packages were successfully installed")}
-	list := frozen(after)
-	for _, p := range targets {
-		name := distName(p)
-		switch v, ok := list[name]; {
-		case strings.Contains(p, "://"):
-			ret.Set(p+"==???", "Installed")
-		case ok && !there[name]:
-			ret.Set(name+"=="+v, "Installed")
-		}
+	if v, ok := c.val("extra_search_dir"); ok && strings.TrimSpace(py.Str(v)) != "" {
+		return nil, unsupported("extra_search_dir", "--extra-search-dir")
 	}
-	return ret
+	if c.has("never_download") {
+		return nil, unsupported("never_download", "--never-download")
+	}
+	if p := c.str("prompt", ""); strings.TrimSpace(p) != "" {
+		argv = append(argv, "--prompt", p)
+	}
+	return argv, ""
 }
 
-// distName is the name of a requirement as pip compares it. Source: PyPA specifications, "Names and normalization".
-func distName(requirement string) string {
-	if i := strings.IndexAny(requirement, "<>=!~[@ ;"); i >= 0 {
-		requirement = requirement[:i]
-	}
-	return strings.ToLower(strings.NewReplacer("_", "-", ".", "-").Replace(requirement))
+func (c *Call) runnable(bin string) bool {
+	return filepath.IsAbs(bin) && exists(bin) || c.installed(bin)
 }
 
-// frozen are the versions in a list of pip freeze.
-func frozen(list string) map[string]string {
-	have := map[string]string{}
-	for _, l := range strings.Split(list, "\n") {
-		if n, v, ok := strings.Cut(strings.TrimSpace(l), "=="); ok {
-			have[distName(n)] = v
+// virtualenvProgram is the command of virtualenv. What each of its releases is told is as in Salt: setuptools instead of
+// distribute before 1.10, and downloads, which were the rule once and the exception later.
+func (c *Call) virtualenvProgram(bin string) ([]string, string) {
+	if !c.runnable(bin) {
+		return nil, bin + " is not installed on this machine"
+	}
+	argv := []string{bin}
+	var version []int
+	never, said := c.val("never_download")
+	if c.boolean("distribute", false) || said {
+		out, err := c.quiet(bin, "--version")
+		if err != nil {
+			return nil, "Unable to get the version of " + bin + ": " + strings.Join(c.complaints(err), "")
+		}
+		for _, w := range strings.Fields(out) {
+			if w[0] >= '0' && w[0] <= '9' {
+				version = numbers(w)
+				break
+			}
 		}
 	}
-	return have
+	if c.boolean("distribute", false) && slices.Compare(version, []int{1, 10}) < 0 {
+		argv = append(argv, "--distribute")
+	}
+	if p := strings.TrimSpace(c.str("python", "")); p != "" {
+		if !c.runnable(p) {
+			return nil, "Cannot find requested python (" + p + ")."
+		}
+		argv = append(argv, "--python="+p)
+	}
+	for _, d := range c.commaList("extra_search_dir") {
+		argv = append(argv, "--extra-search-dir="+d)
+	}
+	switch {
+	case never == true && (slices.Compare(version, []int{1, 10}) < 0 || slices.Compare(version, []int{14, 0, 0}) >= 0):
+		argv = append(argv, "--never-download")
+	case never == false && slices.Compare(version, []int{20}) >= 0:
+		argv = append(argv, "--download")
+	}
+	if p := c.str("prompt", ""); strings.TrimSpace(p) != "" {
+		argv = append(argv, "--prompt='"+p+"'")
+	}
+	return argv, ""
 }
 
-// satisfied tells whether a package, pinned with == or without a version, is in a list of pip freeze. Other conditions
-// are for pip to decide.
-func satisfied(pkg, list string) bool {
-	name, version, pinned := strings.Cut(pkg, "==")
-	if strings.ContainsAny(name, "<>=!~[@ ") {
-		return false
+// numbers are those of a version, up to what is no number.
+func numbers(version string) (out []int) {
+	for _, p := range strings.Split(version, ".") {
+		n, err := strconv.Atoi(p)
+		if err != nil {
+			break
+		}
+		out = append(out, n)
 	}
-	v, ok := frozen(list)[distName(name)]
-	return ok && (!pinned || v == version)
+	return out
 }
