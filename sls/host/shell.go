@@ -44,6 +44,8 @@ type Shell struct {
 	OnLine func(stderr bool, line string)
 	// KeepEnd leaves white space at the end of the output.
 	KeepEnd bool
+	// Decode makes text of output that is in another encoding than UTF-8; nil leaves it as it is.
+	Decode func(string) string
 }
 
 // ShellResult is how a command line ended.
@@ -102,7 +104,11 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 		argv = []string{s.Path, "-c", s.Line}
 	}
 	out, serr := &execx.Tail{Max: MaxOutput}, &execx.Tail{Max: MaxOutput}
-	stdout, stderr := writer(out, s.OnLine, false), writer(serr, s.OnLine, true)
+	onLine := s.OnLine
+	if onLine != nil && s.Decode != nil {
+		onLine = func(stderr bool, line string) { s.OnLine(stderr, s.Decode(line)) }
+	}
+	stdout, stderr := writer(out, onLine, false), writer(serr, onLine, true)
 	cmd := execx.Cmd{
 		Argv:       argv,
 		Dir:        s.Dir,
@@ -126,6 +132,9 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	stdout.flush()
 	stderr.flush()
 	res.Retcode, res.Stdout, res.Stderr = st.Exit, out.String(), serr.String()
+	if s.Decode != nil {
+		res.Stdout, res.Stderr = s.Decode(res.Stdout), s.Decode(res.Stderr)
+	}
 	if !s.KeepEnd {
 		res.Stdout = strings.TrimRight(res.Stdout, " \t\r\n\v\f")
 		res.Stderr = strings.TrimRight(res.Stderr, " \t\r\n\v\f")

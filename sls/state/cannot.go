@@ -43,6 +43,16 @@ func (f *Function) Cannot(args *py.Dict) string {
 	if e := text("sig_backend"); e != "" && e != "gpg" && (asks("signature") || asks("source_hash_sig")) {
 		return say("the sig_backend %s", e)
 	}
+	if e := text("output_encoding"); e != "" {
+		if _, ok := decoder(e); !ok {
+			return say("the output encoding %s", e)
+		}
+	}
+	if e := text("sig"); e != "" {
+		if _, err := regexp.Compile(e); err != nil {
+			return say("the regular expression in sig, which has a look-around, a back reference or a mistake,")
+		}
+	}
 	for _, key := range []string{"pattern", "regex", "insert_before_match", "insert_after_match"} {
 		if e := text(key); e != "" && module == "file" {
 			if _, err := regexp.Compile(strings.TrimLeft(e, "^")); err != nil {

@@ -419,6 +419,18 @@ func TestServiceStates(t *testing.T) {
 	m.is(watch(false, "reload", true), True, "Service reloaded", `{"web": true}`, "systemctl reload web.service")
 	m.is(watch(true, "reload", true), None, "Service is set to be reloaded", "")
 
+	// Without systemd a service can be looked for among the processes.
+	m.cache["service-manager"], m.ran, m.on = "service", nil, nil
+	m.answers = map[string]string{"ps -efHww": "UID PID PPID\nroot 17 1 0 /usr/sbin/web -d\n", "service web status": "!dead"}
+	h := host.New(m)
+	h.Users, h.Environ = m, []string{"PATH=" + m.dir, "HOME=/"}
+	running := func(args ...any) bool {
+		c := &Call{Env: &Env{Host: h, Cache: m.cache}, Ctx: context.Background(), Name: "web", Args: py.NewDict(args...)}
+		return c.active()
+	}
+	require.True(t, running("sig", "bin/web .*-d"))
+	require.False(t, running("sig", "bin/other"))
+	require.False(t, running())
 	m.cache["service-manager"] = ""
 	r := m.call(false, "service.running", "web")
 	require.Equal(t, False, r.Result)

@@ -2,6 +2,10 @@ package state
 
 import (
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,7 +15,7 @@ import (
 // addService adds Salt's service module, through systemctl or service(8).
 func addService(t *Table) {
 	// no_block, unmask and unmask_runtime are systemd's; timeout is Windows'.
-	const common = "sig~ init_delay no_block unmask unmask_runtime timeout? "
+	const common = "sig init_delay no_block unmask unmask_runtime timeout? "
 	t.add("service.running", common+"enable reload full_restart? force", func(c *Call) Return { return c.service(true) })
 	t.add("service.dead", common+"enable", func(c *Call) Return { return c.service(false) })
 	t.add("service.enabled", common, func(c *Call) Return { return c.bootOnly(true) })
@@ -72,10 +76,34 @@ func (c *Call) active() bool {
 	var err error
 	if c.manager() == "systemctl" {
 		_, err = c.quiet("systemctl", "is-active", "--quiet", unit(c.Name))
+	} else if sig := c.str("sig", ""); sig != "" {
+		return c.inProcesses(sig)
 	} else {
 		_, err = c.quiet("service", c.Name, "status")
 	}
 	return err == nil
+}
+
+// inProcesses tells whether a process is listed in a line that matches. systemd knows by itself, and is not asked so.
+// Source: Salt documentation, service.running, sig; status.pid.
+func (c *Call) inProcesses(sig string) bool {
+	re, err := regexp.Compile(sig)
+	if err != nil {
+		badArg("The argument %q is no regular expression", "sig")
+	}
+	ps := ""
+	if c.Grains != nil {
+		ps = text(c.Grains, "ps")
+	}
+	out, err := c.quiet(strings.Fields(either(ps, "ps -efHww"))...)
+	if err != nil {
+		return false
+	}
+	self := strconv.Itoa(os.Getpid())
+	return slices.ContainsFunc(strings.Split(out, "\n"), func(l string) bool {
+		f := strings.Fields(l)
+		return len(f) > 1 && f[1] != self && re.MatchString(l)
+	})
 }
 
 // enabled tells whether the service starts at boot; known is false where that cannot be asked.
