@@ -4,7 +4,7 @@
 // from the real Salt: every state in order, its result, its changes and comment, and the files afterwards.
 //
 // A tree is a txtar archive. Its comment describes it; lines "key: value" in it set options: test: true runs it as a
-// test, root: true skips it for other users, needs: names a program that the machine must have, apt: true gives
+// test, root: true skips it for other users, needs: names a program that the machine must have, os: a distribution that it must be, apt: true gives
 // it apt's directory of its own (@APT@, its files are below apt/), etc: true files that stand in for those of /etc (@ETC@, they
 // are below etc/: passwd, group, shadow, login.defs).
 // Files below salt/ are the file roots, with @D@ standing for the working directory and @B@ for the directory that

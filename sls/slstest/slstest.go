@@ -119,6 +119,9 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	in := &sls.Input{SLS: "t", Roots: fileroot.Roots{fileroot.OnDisk(roots)}, Host: host.New(execx.OS{}),
 		Test: opts["test"] == "true", Grains: grains.Collect(grains.Source{ID: "corpus-test"}),
 		Pillar: py.NewDict(), Cfg: py.NewDict("name", "t", "data", py.NewDict("dir", work))}
+	if v, _ := in.Grains.GetStr("os"); opts["os"] != "" && v != opts["os"] {
+		t.Skip("this tree is for " + opts["os"])
+	}
 	for i, kv := range in.Host.Environ {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok { // tools of the tree stand before those of the machine
 			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":" + path

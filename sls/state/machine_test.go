@@ -34,7 +34,8 @@ type machine struct {
 	cache map[string]any
 	dir   string
 	// exit is the status of those that fail; 0 is 1.
-	exit int
+	exit   int
+	grains *py.Dict
 }
 
 func newMachine(t *testing.T, tools ...string) *machine {
@@ -118,8 +119,8 @@ func (m *machine) call(test bool, fun, name string, args ...any) Return {
 	f, ok := NewTable().Lookup(fun)
 	require.True(m.t, ok, fun)
 	h := host.New(m)
-	h.Users, h.Environ, h.EtcDir = m, []string{"PATH=" + m.dir, "HOME=/"}, m.dir
-	c := &Call{Env: &Env{Host: h, Cache: m.cache}, Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...), Test: test}
+	h.Users, h.Environ, h.EtcDir, h.AptDir = m, []string{"PATH=" + m.dir, "HOME=/"}, m.dir, m.dir
+	c := &Call{Env: &Env{Host: h, Cache: m.cache, Grains: m.grains}, Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...), Test: test}
 	for _, k := range c.Args.Keys() {
 		require.True(m.t, f.Knows(k.(string)), "%s does not know %s", fun, k)
 	}
@@ -366,6 +367,37 @@ func TestPkgFilesFromAfar(t *testing.T) {
 	m.answers["dpkg -I "] = "!dpkg-deb: error: not a Debian format archive"
 	r = m.call(false, "pkg.installed", "x", "sources", py.NewList(py.NewDict("far", srv.URL+"/far.deb")))
 	require.Contains(t, r.Comment, "not a Debian format archive")
+}
+
+// Only Ubuntu and what comes of it know archives of Launchpad's.
+func TestPPA(t *testing.T) {
+	m := newMachine(t, "apt-get", "apt-add-repository")
+	m.grains = py.NewDict("os", "Ubuntu", "oscodename", "jammy")
+	list := filepath.Join(m.dir, "sources.list")
+	const line = "deb http://ppa.launchpad.net/owner/name/ubuntu jammy main\n"
+	m.on = func(l string) {
+		if strings.HasPrefix(l, "apt-add-repository ") {
+			require.NoError(t, os.WriteFile(list, []byte(line+"deb-src"+line[3:]), 0o644))
+		}
+	}
+	ppa := []any{"ppa", "owner/name", "refresh", false}
+	r := m.call(false, "pkgrepo.managed", "x", ppa...)
+	require.Equal(t, True, r.Result, r.Comment)
+	require.Equal(t, []string{"apt-add-repository -y ppa:owner/name"}, m.ran)
+	m.is(m.call(true, "pkgrepo.absent", "x", ppa...), None, "Package repo 'ppa:owner/name' will be removed. This may cause pkg states to behave "+
+		"differently than stated if this action is repeated without test=True, due to the differences in the configured repositories.", "")
+	r = m.call(false, "pkgrepo.absent", "x", append(ppa, "keyid_ppa", true)...)
+	require.Equal(t, False, r.Result)
+	require.Contains(t, r.Comment, "Removed repo ppa:owner/name, but failed to remove key: ")
+	left, err := os.ReadFile(list)
+	require.NoError(t, err)
+	require.NotContains(t, string(left), "ppa.launchpad.net", "the entry for sources goes too")
+	r = m.call(false, "pkgrepo.managed", "x", append(ppa, "ppa_auth", "me:secret")...)
+	require.Equal(t, False, r.Result)
+	require.NotContains(t, r.Comment, "secret")
+	m.on, m.answers["apt-add-repository"] = nil, "!no such archive"
+	r = m.call(false, "pkgrepo.managed", "x", ppa...)
+	require.Equal(t, "Failed to configure repo 'x': Unable to add PPA 'owner/name': no such archive", r.Comment)
 }
 
 func TestServiceStates(t *testing.T) {

@@ -10,14 +10,13 @@ import (
 	"corpus-git/internal/py"
 )
 
-// addPkgrepo adds Salt's pkgrepo module for machines with apt. What asks Launchpad, and what rewrites all sources into
-// one file, is lacking. Source: Salt documentation, pkgrepo state and aptpkg execution module.
+// addPkgrepo adds Salt's pkgrepo module for machines with apt. Source: Salt documentation, pkgrepo state and aptpkg execution module.
 func addPkgrepo(t *Table) {
 	const elsewhere = " humanname? baseurl? mirrorlist? metalink? gpgkey? gpgcheck? gpgautoimport? copr?"
 	t.add("pkgrepo.managed", "disabled enabled architectures comps file dist uri uris suites types type? trusted signedby comments "+
 		"keyid keyserver key_url key_text clean_file refresh refresh_db aptkey allow_insecure_key "+
-		"consolidate~ ppa~ ppa_auth~"+elsewhere, pkgrepoManaged)
-	t.add("pkgrepo.absent", "keyid aptkey refresh? ppa~ ppa_auth~ keyid_ppa~"+elsewhere, pkgrepoAbsent)
+		"consolidate ppa ppa_auth"+elsewhere, pkgrepoManaged)
+	t.add("pkgrepo.absent", "keyid aptkey refresh? ppa ppa_auth keyid_ppa"+elsewhere, pkgrepoAbsent)
 }
 
 // aptArguments are those that change an entry, in no order of their own.
@@ -71,7 +70,7 @@ func pkgrepoManaged(c *Call) Return {
 	if fail = either(c.keyConflict(), fail); fail != "" {
 		return Failf("%s", fail)
 	}
-	want, fail := newAptLine(c.Name, "")
+	want, fail := newAptLine(c.repoLine(), "")
 	if fail != "" {
 		return Failf("%s", fail)
 	}
@@ -81,7 +80,7 @@ func pkgrepoManaged(c *Call) Return {
 	}
 	wanted := c.repoWanted(want, off)
 	var before *py.Dict
-	if r := list.find(want); r != nil {
+	if r := list.find(c.withAuth(want)); r != nil {
 		before = r.shown()
 		if !c.staleFile() {
 			before.Delete("file")
@@ -112,7 +111,7 @@ func pkgrepoManaged(c *Call) Return {
 		return Failf("Failed to confirm config of repo '%s': %s", c.Name, err)
 	}
 	after := py.NewDict()
-	if r := list.find(want); r != nil {
+	if r := list.find(c.withAuth(want)); r != nil {
 		after = r.shown()
 	}
 	ret.Changes = differences(wanted, before, after)
@@ -266,12 +265,17 @@ func (c *Call) repoWrite(want *aptLine, off bool, wanted, before *py.Dict) error
 			return saltSays("%s: %s", file, why(err))
 		}
 	}
-	if strings.HasPrefix(c.Name, "ppa:") {
-		return saltSays("cannot parse \"ppa:\" style repo definitions: %s", c.Name)
+	if name := c.repoName(); strings.HasPrefix(name, "ppa:") && (before == nil || !c.launchpadOS()) {
+		return c.addPPA(name)
 	}
 	list, err := c.readAptList()
 	if err != nil {
 		return err
+	}
+	if c.boolean("consolidate", false) {
+		if err := c.consolidate(list); err != nil {
+			return err
+		}
 	}
 	if !want.valid() {
 		return saltSays("Name %s is not valid. This must be the complete repo entry as seen in the sources file", c.Name)
@@ -348,7 +352,7 @@ func (c *Call) repoSet(e aptSource, want *aptLine, off bool, wanted, before *py.
 	}
 	l, isLine := e.(*aptLine)
 	if isLine {
-		l.line = c.Name + "\n"
+		l.line = c.repoLine() + "\n"
 	}
 	for _, a := range c.Args.Items() {
 		key := py.Str(a.Key)

@@ -2,6 +2,7 @@ package state
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func stripURI(repo string) string {
 }
 
 func pkgrepoAbsent(c *Call) Return {
-	name := stripURI(c.Name)
+	name := stripURI(c.repoLine())
 	want, fail := newAptLine(name, "")
 	if fail != "" {
 		return Failf("%s", fail)
@@ -29,22 +30,22 @@ func pkgrepoAbsent(c *Call) Return {
 	if err != nil {
 		return Failf("Failed to configure repo '%s': %s", c.Name, err)
 	}
-	have := list.find(want)
+	have, shown := list.find(c.withAuth(want)), c.repoName()
 	switch {
 	case have == nil || !sameItems(want.arch, have.source.archs()):
-		return OKf("Package repo %s is absent", c.Name)
+		return OKf("Package repo %s is absent", shown)
 	case c.Test:
 		return Would(nil, "Package repo '%s' will be removed. This may cause pkg states to behave differently than stated if this action is "+
-			"repeated without test=True, due to the differences in the configured repositories.", c.Name)
+			"repeated without test=True, due to the differences in the configured repositories.", shown)
 	}
 	if err := c.repoRemove(list, want); err != nil {
 		return Failf("%s", err)
 	}
-	ret := Return{Result: True, Changes: py.NewDict("repo", c.Name), Comment: "Removed repo " + c.Name}
-	if !c.has("keyid") {
+	ret := Return{Result: True, Changes: py.NewDict("repo", shown), Comment: "Removed repo " + shown}
+	if !c.has("keyid") && !c.has("keyid_ppa") {
 		return ret
 	}
-	removed, err := c.aptKeyRemove(c.str("keyid", ""))
+	removed, err := c.aptKeyGone(shown)
 	if err != nil {
 		ret.Result = False
 		ret.Comment += ", but failed to remove key: " + err.Error()
@@ -58,9 +59,9 @@ func pkgrepoAbsent(c *Call) Return {
 // repoRemove takes a repository out of the sources: its suite out of a paragraph, its components out of an entry that
 // has more, else the whole entry, and the file below sources.list.d that then holds none.
 func (c *Call) repoRemove(list *aptList, want *aptLine) error {
-	touched := map[string]bool{}
+	touched, ppa := map[string]bool{}, strings.HasPrefix(c.repoName(), "ppa:") // which come with an entry for sources
 	for _, e := range slices.Clone(list.entries) {
-		if !e.valid() || !slices.Contains(e.types(), want.typ) || !slices.Equal(e.archs(), want.arch) ||
+		if !e.valid() || !slices.Contains(e.types(), want.typ) && !(ppa && want.typ == "deb" && slices.Equal(e.types(), []string{"deb-src"})) || !slices.Equal(e.archs(), want.arch) ||
 			!slices.ContainsFunc(e.uris(), func(u string) bool { return sameURI(u, want.uri) }) || !slices.Contains(e.suites(), want.dist) {
 			continue
 		}
@@ -81,7 +82,7 @@ func (c *Call) repoRemove(list *aptList, want *aptLine) error {
 		touched[e.path()] = true
 	}
 	if len(touched) == 0 {
-		return saltSays("Repo %s doesn't exist in the sources.list(s)", stripURI(c.Name))
+		return saltSays("Repo %s doesn't exist in the sources.list(s)", stripURI(c.repoLine()))
 	}
 	if err := c.saveAptList(list); err != nil {
 		return err
@@ -95,4 +96,20 @@ func (c *Call) repoRemove(list *aptList, want *aptLine) error {
 		}
 	}
 	return c.aptUpdate()
+}
+
+// aptKeyGone removes the key that keyid names. That of a PPA is only known to Launchpad.
+func (c *Call) aptKeyGone(name string) (any, error) {
+	ppa := c.boolean("keyid_ppa", false)
+	switch {
+	case !c.boolean("aptkey", true) && !isDir(filepath.Join(c.aptDir(), "keyrings")):
+		return false, nil
+	case ppa && strings.HasPrefix(name, "ppa:"):
+		return nil, saltSays("only Salt itself asks Launchpad for the key of %s: name it with keyid", name)
+	case ppa:
+		return nil, saltSays("keyid_ppa requires that a PPA be passed")
+	case !c.has("keyid"):
+		return nil, saltSays("keyid or keyid_ppa and PPA name must be passed")
+	}
+	return c.aptKeyRemove(c.str("keyid", ""))
 }
