@@ -41,7 +41,7 @@ type Options struct {
 }
 
 // minTrees guards against a suite that runs nothing.
-const minTrees = 240
+const minTrees = 250
 
 // place is a runner with the directory in which it runs one tree after the other. That stays the same, so that a
 // runner that keeps a process sees the same file roots.

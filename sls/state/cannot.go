@@ -37,6 +37,9 @@ func (f *Function) Cannot(args *py.Dict) string {
 	if e := text("encoding"); e != "" && (codecOf(e) == nil || !f.Takes("encoding_errors") && codecOf(e).name != "") {
 		return say("the encoding %s", e)
 	}
+	if e := text("output_encoding"); e != "" && module == "git" && !decodable(e) {
+		return say("the output_encoding %s", e)
+	}
 	if e := text("encoding_errors"); e == "namereplace" {
 		return say("the encoding_errors %s", e)
 	}

@@ -15,6 +15,7 @@ import (
 type codec struct {
 	// name and why are how a UnicodeEncodeError names the encoding and what is wrong; "" where all text can be written.
 	name, why string
+	utf8      bool
 	// mark is written before the text.
 	mark string
 	// put appends a character; ok is false where the encoding has no place for it.
@@ -26,7 +27,7 @@ func codecOf(name string) *codec {
 	n := codecName(name)
 	switch n {
 	case "utf_8", "utf8", "u8", "utf", "cp65001", "utf8_ucs2", "utf8_ucs4":
-		return &codec{put: putUTF8}
+		return &codec{utf8: true, put: putUTF8}
 	case "utf_8_sig", "utf8_sig":
 		return &codec{mark: "\xef\xbb\xbf", put: putUTF8}
 	case "ascii", "us_ascii", "646", "us", "ibm367", "cp367":
@@ -205,4 +206,34 @@ func escapeRune(r rune) string {
 		return fmt.Sprintf(`\u%04x`, r)
 	}
 	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// decodable tells whether decodeText knows an encoding.
+func decodable(encoding string) bool {
+	c := codecOf(encoding)
+	return c != nil && (c.name != "" || c.utf8)
+}
+
+// decodeText is bytes.decode of an encoding with one byte for a character, or of UTF-8. What it has no character for
+// becomes U+FFFD.
+func decodeText(text, encoding string) string {
+	c := codecOf(encoding)
+	if c == nil || c.utf8 {
+		return strings.ToValidUTF8(text, "\ufffd")
+	}
+	chars := make(map[byte]rune, 256)
+	for r := rune(0); r < 0x10000; r++ {
+		if b, ok := c.put(nil, r); ok && len(b) == 1 {
+			chars[b[0]] = r
+		}
+	}
+	var out strings.Builder
+	for i := range len(text) {
+		r, ok := chars[text[i]]
+		if !ok {
+			r = unicode.ReplacementChar
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
 }
