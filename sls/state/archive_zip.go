@@ -77,7 +77,7 @@ func unlock(f *zip.File, password string) ([]byte, error) {
 	}
 	check := byte(f.CRC32 >> 24)
 	if f.Flags&8 != 0 {
-		check = byte(f.ModifiedTime >> 8) //nolint:staticcheck // the time as the archive has it
+		check = byte(f.ModifiedTime >> 8)
 	}
 	if len(b) < 12 || b[11] != check {
 		return nil, saltSays("Bad password for file %s", py.Repr(f.Name))

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -112,9 +114,10 @@ func TestSELinux(t *testing.T) {
 }
 
 func TestVerifySSL(t *testing.T) {
-	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x\n")) }))
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x\n")) }))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
 	defer srv.Close()
-	srv.Config.ErrorLog = nil
 	for _, tt := range []struct {
 		verify any
 		result Tri

@@ -169,6 +169,9 @@ func TestGitLatest(t *testing.T) {
 	require.Equal(t, "two", read())
 
 	r = run("rev", "v1")
+	require.Equal(t, False, r.Result, "Salt goes back only where force_reset says so")
+	require.Contains(t, r.Comment, "not a fast-forward merge")
+	r = run("rev", "v1", "force_reset", true)
 	require.Equal(t, True, r.Result, r.Comment)
 	require.Equal(t, "one", read())
 	r = run("rev", "master")
