@@ -263,13 +263,14 @@ func (c *crowd) starts(way string) (time.Duration, error) {
 			stop()
 			return 0, err
 		}
-		var pushes chan error
+		var pushes chan struct{}
 		if way == "a kill in four pushes" {
-			pushes = make(chan error, 4)
+			pushes = make(chan struct{}, 4)
 			for p := range 4 {
 				was := c.next[p]
 				go func() {
-					pushes <- c.sh(c.work, "git", "push", "-q", "-f", fmt.Sprintf("%sp%d/project.git", base, p), fmt.Sprintf("refs/c/%d:refs/heads/master", was))
+					_ = c.sh(c.work, "git", "push", "-q", "-f", fmt.Sprintf("%sp%d/project.git", base, p), fmt.Sprintf("refs/c/%d:refs/heads/master", was)) // what becomes of it is not the question
+					pushes <- struct{}{}
 				}()
 			}
 			if err := c.busy(4); err != nil {
@@ -284,7 +285,7 @@ func (c *crowd) starts(way string) (time.Duration, error) {
 		}
 		stop()
 		for range cap(pushes) {
-			_ = <-pushes // what became of it is not the question
+			<-pushes
 		}
 	}
 	all = all[1:] // before it the server had ended in another way
