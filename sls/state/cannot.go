@@ -34,6 +34,12 @@ func (f *Function) Cannot(args *py.Dict) string {
 			}
 		}
 	}
+	if kind := foreign(args, "name"); kind != "" && f.Name == "cron.file" { // its name is the source
+		return say("a source of the kind %s://", kind)
+	}
+	if kind := foreign(args, "source_hash"); kind != "" && f.Name == "cron.file" {
+		return say("a source_hash of the kind %s://", kind)
+	}
 	if e := text("encoding"); e != "" && (codecOf(e) == nil || !f.Takes("encoding_errors") && codecOf(e).name != "") {
 		return say("the encoding %s", e)
 	}

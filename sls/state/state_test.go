@@ -268,7 +268,7 @@ func TestSSHAuth(t *testing.T) {
 func TestCron(t *testing.T) {
 	dir := t.TempDir()
 	tab := filepath.Join(dir, "tab")
-	script := "#!/bin/sh\nif [ \"$3\" = -l ]; then cat " + tab + " 2>/dev/null || { echo no crontab for $2 >&2; exit 1; }; else cat > " + tab + "; fi\n"
+	script := "#!/bin/sh\ncase \" $* \" in *\" -l \"*) cat " + tab + " 2>/dev/null || { echo no crontab >&2; exit 1; } ;; *) cat > " + tab + " ;; esac\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "crontab"), []byte(script), 0o755))
 	run := func(fun, name string, args ...any) Return {
 		f, _ := NewTable().Lookup(fun)

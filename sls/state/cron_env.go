@@ -1,0 +1,198 @@
+package state
+
+import (
+	"slices"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// cronTab is a crontab as Salt reads it: the lines before its own mark as they are, then variables, entries, and entries
+// with a nickname such as @daily. It writes them in that order. Source: salt/modules/cron.py, list_tab and _render_tab.
+type cronTab struct {
+	before, env, entries, special []string
+}
+
+// cronOff goes before an entry that is commented out.
+const cronOff = "#DISABLED#"
+
+// readTab reads the crontab. What is below the mark and none of these is dropped, as Salt does.
+func (c *Call) readTab() (*cronTab, error) {
+	lines, err := c.crontab()
+	if err != nil {
+		return nil, err
+	}
+	t := &cronTab{before: lines}
+	at := slices.Index(lines, cronHead)
+	if at < 0 {
+		return t, nil
+	}
+	t.before = lines[:at]
+	var above cronRemark
+	for _, l := range lines[at+1:] {
+		rest, off := strings.CutPrefix(l, cronOff)
+		words := strings.Fields(rest)
+		equals, blank := strings.Index(rest, "="), strings.Index(rest, " ")
+		prefix := ""
+		if off {
+			prefix = cronOff
+		}
+		switch {
+		case l == cronHead:
+		case strings.HasPrefix(rest, "@"):
+			if len(words) > 1 {
+				above.text = strings.TrimRight(above.text, " \t\n")
+				t.special = append(append(t.special, above.take()...), prefix+strings.Join(words, " "))
+			}
+		case strings.HasPrefix(rest, "#"):
+			above.add(rest)
+		case equals > 0 && (blank < 0 || equals < blank):
+			t.env = append(t.env, rest)
+		case strings.Count(rest, " ") > 4:
+			t.entries = append(append(t.entries, above.take()...), prefix+rest)
+		}
+	}
+	return t, nil
+}
+
+// cronRemark is what the lines above an entry say of it.
+type cronRemark struct {
+	text, id string
+	there    bool
+}
+
+func (r *cronRemark) add(line string) {
+	mark := strings.TrimSuffix(cronMark, ":")
+	line = strings.TrimLeft(line, "# ")
+	if parts := strings.Split(line, mark); len(parts) > 1 {
+		line = strings.TrimRight(parts[0], " \t")
+		if len(parts[1]) > 1 {
+			r.id = parts[1][1:]
+		}
+	}
+	if r.there {
+		line = r.text + "\n" + line
+	}
+	r.text, r.there = line, true
+}
+
+// take gives the lines and forgets them.
+func (r *cronRemark) take() []string {
+	if !r.there {
+		return nil
+	}
+	line := "#"
+	if r.text != "" {
+		line += " " + strings.ReplaceAll(r.text, "\n", "\n# ")
+	}
+	if r.id != "" {
+		line += " " + cronMark + r.id
+	}
+	*r = cronRemark{}
+	return []string{line}
+}
+
+func (c *Call) writeTab(t *cronTab) error {
+	env := slices.Clone(t.env)
+	for i, l := range env {
+		if _, value, _ := strings.Cut(l, "="); value == "" {
+			env[i] += `""`
+		}
+	}
+	return c.writeCrontab(slices.Concat(t.before, []string{cronHead}, env, t.entries, t.special))
+}
+
+// isVariable tells whether a line sets the variable.
+func isVariable(name string) func(string) bool {
+	return func(l string) bool { n, _, _ := strings.Cut(l, "="); return n == name }
+}
+
+// value is that of a variable in the crontab; there is false where it is not set.
+func (t *cronTab) value(name string) (value string, there bool) {
+	i := slices.IndexFunc(t.env, isVariable(name))
+	if i < 0 {
+		return "", false
+	}
+	_, value, _ = strings.Cut(t.env[i], "=")
+	return value, true
+}
+
+// cronEnvPresent implements cron.env_present. Source: Salt documentation, cron state.
+func cronEnvPresent(c *Call) Return {
+	t, user, fail := c.cronTab("Cron env %s for user %s failed to commit with error \n%s", c.Name)
+	if fail != nil {
+		return *fail
+	}
+	want, said := c.val("value")
+	if !said && c.Test { // what no crontab holds otherwise: without a value the variable is always written anew
+		want = ""
+	}
+	was, there := t.value(c.Name)
+	switch {
+	case there && py.Equal(want, was):
+		return OKf("Cron env %s already present", c.Name)
+	case c.Test && there:
+		return Would(nil, "Cron env %s is set to be updated", c.Name)
+	case c.Test:
+		return Would(nil, "Cron env %s is set to be added", c.Name)
+	}
+	value := ""
+	if said {
+		value = py.Str(want)
+	}
+	t.env = append(slices.DeleteFunc(t.env, isVariable(c.Name)), c.Name+"="+value)
+	if err := c.writeTab(t); err != nil {
+		return Failf("Cron env %s for user %s failed to commit with error \n%s", c.Name, user, strings.Join(c.complaints(err), ""))
+	}
+	ret := Return{Result: True, Changes: py.NewDict(user, c.Name), Comment: "Cron env " + c.Name + " added to " + user + "'s crontab"}
+	if there {
+		ret.Comment = "Cron env " + c.Name + " updated"
+	}
+	return ret
+}
+
+// cronEnvAbsent implements cron.env_absent: of a variable that is set twice, the last line goes. As in Salt, the crontab
+// is written, in Salt's order, also where the variable is not there. Source: Salt documentation, cron state.
+func cronEnvAbsent(c *Call) Return {
+	const failed = "Cron env %s for user %s failed to commit with error %s"
+	name := strings.TrimSpace(c.Name)
+	t, user, fail := c.cronTab(failed, name)
+	if fail != nil {
+		return *fail
+	}
+	_, there := t.value(name)
+	switch {
+	case !there && c.Test:
+		return OKf("Cron env %s is absent", name)
+	case c.Test:
+		return Would(nil, "Cron env %s is set to be removed", name)
+	}
+	for i := len(t.env) - 1; there && i >= 0; i-- {
+		if isVariable(name)(t.env[i]) {
+			t.env = slices.Delete(t.env, i, i+1)
+			break
+		}
+	}
+	if err := c.writeTab(t); err != nil {
+		return Failf(failed, name, user, strings.Join(c.complaints(err), ""))
+	}
+	if !there {
+		return OKf("Cron env %s already absent", name)
+	}
+	return Return{Result: True, Changes: py.NewDict(user, name), Comment: "Cron env " + name + " removed from " + user + "'s crontab"}
+}
+
+// cronTab reads the user's crontab; a failure is put with failed, of the name, the user and the complaint.
+func (c *Call) cronTab(failed, name string) (t *cronTab, user string, fail *Return) {
+	user = c.str("user", "root")
+	if !c.installed("crontab") {
+		r := Failf("crontab is not installed on this machine")
+		return nil, user, &r
+	}
+	t, err := c.readTab()
+	if err != nil {
+		r := Failf(failed, name, user, strings.Join(c.complaints(err), ""))
+		return nil, user, &r
+	}
+	return t, user, nil
+}
