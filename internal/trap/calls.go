@@ -120,10 +120,12 @@ func (c *Call) at(dir, ptr uint64) string {
 	return filepath.Join(at, p)
 }
 
-// open is the path of a descriptor, empty for what is no file or folder with a name.
+// open is the path of a descriptor, empty for what is no file or folder with a name. Of /dev only the file system in memory counts, where
+// a test may have its folder.
 func (c *Call) open(fd uint64) string {
 	p, err := os.Readlink(c.proc("fd/" + strconv.Itoa(int(int32(fd)))))
-	if err != nil || !filepath.IsAbs(p) || strings.HasPrefix(p, "/dev/") || strings.HasPrefix(p, "/proc/") {
+	device := strings.HasPrefix(p, "/dev/") && !strings.HasPrefix(p, "/dev/shm/")
+	if err != nil || !filepath.IsAbs(p) || device || strings.HasPrefix(p, "/proc/") {
 		return ""
 	}
 	return strings.TrimSuffix(p, " (deleted)")
