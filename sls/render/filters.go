@@ -51,7 +51,7 @@ func filters() map[string]jinja.FilterFunc {
 		"to_bool":     simple(toBool),
 		"quote":       str(shellQuote),
 		"regex_escape": str(func(s string) string {
-			return pyEscape(s)
+			return py.ReEscape(s)
 		}),
 		"regex_search":  regexFilter(false),
 		"regex_match":   regexFilter(true),
@@ -250,18 +250,6 @@ func shellQuote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'"
-}
-
-// pyEscape is re.escape.
-func pyEscape(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune("()[]{}?*+-|^$\\.&~# \t\n\r\v\f", r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 type flags struct{ ignorecase, multiline bool }

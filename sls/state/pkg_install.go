@@ -51,8 +51,8 @@ type pkgPlan struct {
 	dir string
 }
 
-func (p *pkgPlan) desired() string {
-	var problem string
+// desired reads what the state asks for; the text says why that can't be told.
+func (p *pkgPlan) desired() (problem string) {
 	if v, ok := p.val("sources"); ok && py.Truth(v) {
 		if len(p.list("pkgs")) > 0 {
 			return `Only one of "pkgs" and "sources" is permitted.`
@@ -67,10 +67,10 @@ func (p *pkgPlan) desired() string {
 			}
 			p.versions[s.name] = s.from
 		}
-		return problem
+		return ""
 	}
 	p.names, p.versions = p.packages(false)
-	return problem
+	return ""
 }
 
 // look finds out what there is to do; done tells that there is nothing, or that it can't be told.

@@ -101,7 +101,7 @@ func (c *Call) relabel(path string, want label, ret *Return) (remarks []string) 
 // labelPolicy makes a context the one that a relabelling of the system gives the file, too.
 // Source: Salt, salt/modules/selinux.py, fcontext_add_policy; semanage-fcontext(8).
 func (c *Call) labelPolicy(path string, set label) error {
-	spec := pyEscape(path)
+	spec := py.ReEscape(path)
 	argv := []string{"semanage", "fcontext", "--add", "--type", set[2]}
 	if list, err := c.quiet("semanage", "fcontext", "--list"); err == nil {
 		for line := range strings.Lines(list) {
@@ -118,16 +118,4 @@ func (c *Call) labelPolicy(path string, set label) error {
 	}
 	_, err := c.toolAs(host.Shell{Argv: append(argv, spec)})
 	return err
-}
-
-// pyEscape is re.escape.
-func pyEscape(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune("()[]{}?*+-|^$\\.&~# \t\n\r\v\f", r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

@@ -85,7 +85,7 @@ func TestSELinux(t *testing.T) {
 			m := newMachine(t, "semanage", "chcon", "stat")
 			file := filepath.Join(t.TempDir(), "f.x")
 			require.NoError(t, os.WriteFile(file, []byte("x\n"), 0o600))
-			fill := strings.NewReplacer("@E", pyEscape(file), "@", file).Replace
+			fill := strings.NewReplacer("@E", py.ReEscape(file), "@", file).Replace
 			m.answers["stat -c %C"] = tt.now[0]
 			m.answers["semanage fcontext --list"] = fill(tt.list)
 			if tt.fails != "" {

@@ -234,8 +234,7 @@ func (c *core) recover(ctx context.Context) error {
 		for _, p := range all {
 			names = append(names, p.Name)
 		}
-	}
-	if !full {
+	} else {
 		c.recovered = map[project.Name]bool{}
 		for _, name := range names {
 			c.recovered[name] = true
