@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"syscall"
@@ -28,6 +29,16 @@ type Host struct {
 	AptDir string
 	// EtcDir is where shadow and login.defs lie; "" is /etc.
 	EtcDir string
+	// Random gives a whole number from 0 to n-1; nil draws one.
+	Random func(n int) int
+}
+
+// Draw is a number from 0 to n-1, for what shall differ from machine to machine; it is no secret.
+func (h *Host) Draw(n int) int {
+	if h.Random != nil {
+		return h.Random(n)
+	}
+	return rand.IntN(n)
 }
 
 // Cred is an account to run as.

@@ -95,7 +95,7 @@ func Markdown() (string, error) {
 		}
 	}
 
-	b.WriteString("\n## State functions\n\nThe arguments are those of the function itself, without `name`, the requisites and the global ones. An argument that is not\nknown is an error; one of Salt's that is lacking sends the file to `salt-call`, unless it asks for nothing (`false`, or Salt's default).\nSo does a value that only Salt can do: another template engine than Jinja, an encoding of East Asia, a source over another protocol than HTTP, a regular expression\nwith a look-around or a back reference, a rar archive, the serializers plist, python, configparser, toml and msgpack, a random time of cron.\nOf `attrs`, `hash_password`, `root`, `https_user`, `https_pass`, `mirror` and git.latest's `bare` nothing but the default is built in.\n" +
+	b.WriteString("\n## State functions\n\nThe arguments are those of the function itself, without `name`, the requisites and the global ones. An argument that is not\nknown is an error; one of Salt's that is lacking sends the file to `salt-call`, unless it asks for nothing (`false`, or Salt's default).\nSo does a value that only Salt can do: another template engine than Jinja, an encoding of East Asia, a source over another protocol than HTTP, a regular expression\nwith a look-around or a back reference, a rar archive, the serializers plist, python, configparser, toml and msgpack.\nOf `attrs`, `hash_password` and `root` nothing but the default is built in.\n" +
 		"Where a function changes the machine (packages, services, accounts), its trees bring the tools that it runs.\n\n" +
 		"| function | arguments | lacking | trees |\n| --- | --- | --- | --- |\n")
 	table := state.NewTable()

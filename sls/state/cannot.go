@@ -76,22 +76,14 @@ func (f *Function) Cannot(args *py.Dict) string {
 			}
 		}
 	}
-	for _, key := range []string{"attrs", "hash_password", "root", "https_user", "https_pass", "mirror"} {
+	for _, key := range []string{"attrs", "hash_password", "root"} {
 		if asks(key) {
 			return say("the argument %s", key)
 		}
 	}
 	switch {
-	case f.Name == "git.latest" && asks("bare"):
-		return say("the argument bare")
 	case module == "archive" && strings.EqualFold(text("archive_format"), "rar"):
 		return say("the format rar")
-	case module == "cron":
-		for _, key := range []string{"minute", "hour", "daymonth", "month", "dayweek"} {
-			if text(key) == "random" {
-				return say("a random %s", key)
-			}
-		}
 	case fun == "serialize":
 		format := strings.ToLower(text("serializer") + text("formatter"))
 		if slices.Contains([]string{"plist", "python", "configparser", "toml", "ini", "msgpack"}, format) {

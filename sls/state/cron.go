@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"corpus-git/internal/py"
@@ -60,139 +61,293 @@ func (c *Call) installCrontab(text string) error {
 	return err
 }
 
-func (c *Call) cronID() string {
-	if v, ok := c.Args.GetStr("identifier"); ok && v != false {
-		if v == nil {
-			return ""
-		}
-		return py.Str(v)
-	}
-	return c.Name
+// cronTimes are the arguments that say when an entry runs, in the order of a crontab.
+func cronTimes() []string { return []string{"minute", "hour", "daymonth", "month", "dayweek"} }
+
+// cronWish is what cron.present and cron.absent are asked for.
+type cronWish struct {
+	cmd  string
+	when [5]string
+	// id, note, off and spec are arguments as they came; nil is none.
+	id, note, off, spec any
 }
 
-// cronFind gives the index of an entry, and of the comment lines above that belong to it.
-func (c *Call) cronFind(lines []string) (from, at int) {
-	id := c.cronID()
-	for i, l := range lines {
-		entry := strings.TrimPrefix(l, "#DISABLED#")
-		byCommand := cronCommand(entry) == c.Name
-		byID := i > 0 && id != "" && strings.HasSuffix(lines[i-1], cronMark+id)
-		if !byCommand && !byID || strings.HasPrefix(entry, "#") {
+func (c *Call) cronWish() cronWish {
+	w := cronWish{cmd: strings.TrimSpace(c.Name), off: false}
+	for i, f := range cronTimes() {
+		w.when[i] = "*"
+		if v, ok := c.Args.GetStr(f); ok {
+			w.when[i] = strings.ToLower(py.Str(v))
+		}
+	}
+	w.id = w.cmd
+	if v, ok := c.Args.GetStr("identifier"); ok && v != false {
+		w.id = v
+	}
+	if v, ok := c.val("comment"); ok {
+		w.note = py.Str(v)
+	}
+	if v, ok := c.Args.GetStr("commented"); ok {
+		w.off = v
+	}
+	if v, ok := c.val("special"); ok {
+		w.spec = py.Str(v)
+	}
+	return w
+}
+
+// cronNoID stands for the identifier of an entry that has none.
+const cronNoID = "NO ID SET"
+
+// cronKey is how an entry is known.
+func cronKey(id any) string {
+	if !py.Truth(id) {
+		return cronNoID
+	}
+	return py.Str(id)
+}
+
+// is tells whether an entry is the one that is meant. Source: salt/modules/cron.py, _cron_matched.
+func (j cronJob) is(cmd string, id any) bool {
+	key, want := cronKey(j.id), cronKey(id)
+	if key == cronNoID { // one without an identifier is known by its command
+		return j.cmd == cmd
+	}
+	return key == want
+}
+
+// cronDiffers tells whether a value is to be changed: a random one stays what it once became.
+// Source: salt/modules/cron.py, _needs_change.
+func cronDiffers(old, want any) bool {
+	switch {
+	case py.Equal(old, want) || want == nil:
+		return false
+	case want == "random":
+		return old == "*"
+	}
+	return true
+}
+
+// differs tells whether the entry is to be changed into what is asked for.
+func (j cronJob) differs(w cronWish) bool {
+	id := j.id
+	if id == nil {
+		id = cronNoID
+	}
+	if cronDiffers(j.note, w.note) || cronDiffers(j.off, w.off) || cronDiffers(w.id, id) || cronDiffers(j.cmd, w.cmd) {
+		return true
+	}
+	if w.spec != nil {
+		return cronDiffers(j.spec, w.spec)
+	}
+	for i := range w.when {
+		if j.spec != nil || cronDiffers(j.when[i], w.when[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// over is what is asked for where it differs from the entry, and the entry's own beside. Source: salt/modules/cron.py, set_job.
+func (j cronJob) over(w cronWish) cronWish {
+	keep := func(old any, want *any) {
+		if !cronDiffers(old, *want) {
+			*want = old
+		}
+	}
+	if w.spec == nil && j.spec == nil { // what becomes of a nickname has no time to keep
+		for i := range w.when {
+			if !cronDiffers(j.when[i], w.when[i]) {
+				w.when[i] = j.when[i]
+			}
+		}
+	}
+	if w.spec != nil {
+		keep(j.spec, &w.spec)
+	}
+	keep(j.note, &w.note)
+	keep(j.off, &w.off)
+	var key any = cronKey(j.id)
+	if j.cmd == w.cmd && key == cronNoID {
+		if py.Truth(w.id) {
+			key = w.id
+		}
+		if key == cronNoID && j.id == nil {
+			key = nil
+		}
+	}
+	if !py.Truth(key) || !cronDiffers(key, w.id) {
+		w.id = key
+	}
+	return w
+}
+
+// remove takes the first entry out that is meant, of those with a nickname or of the others.
+func (t *cronTab) remove(special bool, is func(cronJob) bool) bool {
+	list := &t.jobs
+	if special {
+		list = &t.special
+	}
+	i := slices.IndexFunc(*list, is)
+	if i >= 0 {
+		*list = slices.Delete(*list, i, i+1)
+	}
+	return i >= 0
+}
+
+// set brings an entry into the crontab; said is present, updated or new, and changed whether the crontab is to be written.
+// An entry that changes goes to the end, as in Salt.
+func (t *cronTab) set(w cronWish, random func(n int) int) (said string, changed bool, err error) {
+	said = "new"
+	for {
+		all := slices.Concat(t.jobs, t.special)
+		i := slices.IndexFunc(all, func(j cronJob) bool { return j.is(w.cmd, w.id) })
+		if i < 0 {
+			break
+		}
+		j := all[i]
+		if !j.differs(w) {
+			return "present", said != "new", nil // also where another one was in the way
+		}
+		key := cronKey(j.id)
+		t.remove(j.spec != nil, func(o cronJob) bool { return o.is(w.cmd, key) })
+		w, said = j.over(w), "updated"
+	}
+	j := cronJob{cmd: w.cmd, id: w.id, note: w.note, off: w.off, spec: w.spec}
+	if w.spec == nil {
+		if j.when, err = cronTime(w.when, random); err != nil {
+			return "", false, err
+		}
+		t.jobs = append(t.jobs, j)
+		return said, true, nil
+	}
+	t.special = append(t.special, j)
+	return said, true, nil
+}
+
+// cronTime draws the random ones of the times: random, and a:b for one of a to b. The day of a month is one that each month
+// of its kind has. Source: salt/modules/cron.py, _get_cron_date_time.
+func cronTime(when [5]string, random func(n int) int) ([5]string, error) {
+	out := when
+	for i, r := range map[int][2]int{0: {0, 59}, 1: {0, 23}, 3: {1, 12}, 4: {0, 6}} {
+		ends := strings.Split(when[i], ":")
+		switch {
+		case when[i] == "random":
+		case len(ends) == 2:
+			slices.Sort(ends) // as text, which Salt does
+			for k := range ends {
+				n, err := strconv.Atoi(strings.TrimSpace(ends[k]))
+				if err != nil {
+					return out, saltSays("invalid literal for int() with base 10: '%s'", ends[k])
+				}
+				r[k] = n
+			}
+			if r[0] > r[1] {
+				return out, saltSays("empty range for randrange() (%d, %d, %d)", r[0], r[1]+1, r[1]+1-r[0])
+			}
+		default:
 			continue
 		}
-		from = i
-		for from > 0 && strings.HasPrefix(lines[from-1], "#") && strings.Contains(lines[from-1], cronMark) {
-			from--
-		}
-		return from, i
+		out[i] = strconv.Itoa(r[0] + random(r[1]-r[0]+1))
 	}
-	return -1, -1
+	if when[2] == "random" {
+		days := 28
+		switch out[3] {
+		case "1", "3", "5", "7", "8", "10", "12":
+			days = 31
+		case "4", "6", "9", "11":
+			days = 30
+		}
+		out[2] = strconv.Itoa(1 + random(days))
+	}
+	return out, nil
 }
 
-// cronCommand is the command of a line of a crontab.
-func cronCommand(l string) string {
-	n := 5
-	if strings.HasPrefix(l, "@") {
-		n = 1
-	}
-	for ; n > 0; n-- {
-		l = strings.TrimLeft(l, " \t")
-		i := strings.IndexAny(l, " \t")
-		if i < 0 {
-			return ""
-		}
-		l = l[i:]
-	}
-	return strings.TrimSpace(l)
-}
-
-// cronPresent implements cron.present. Source: Salt documentation, cron state.
+// cronPresent implements cron.present. Source: Salt documentation, cron state; salt/modules/cron.py, set_job and set_special.
 func cronPresent(c *Call) Return {
-	if !c.installed("crontab") {
-		return Failf("crontab is not installed on this machine")
+	w := c.cronWish()
+	const failed = "Cron %s for user %s failed to commit with error \n%s"
+	t, user, fail := c.cronTab(failed, w.cmd)
+	if fail != nil {
+		return *fail
 	}
-	when := c.str("special", "")
-	if when == "" {
-		for _, f := range []string{"minute", "hour", "daymonth", "month", "dayweek"} {
-			if v := c.str(f, "*"); v == "random" {
-				return Failf("random times are not supported: they would move at each deployment")
-			}
-			when += " " + c.str(f, "*")
-		}
+	if c.Test {
+		return t.would(w)
 	}
-	entry := strings.TrimSpace(when) + " " + c.Name
-	if c.boolean("commented", false) {
-		entry = "#DISABLED#" + entry
-	}
-	var block []string
-	note := ""
-	if s := c.str("comment", ""); s != "" {
-		note = strings.ReplaceAll(s, "\n", " ") + " "
-	}
-	if id := c.cronID(); id != "" {
-		block = append(block, "# "+note+cronMark+id)
-	}
-	block = append(block, entry)
-	lines, err := c.crontab()
+	said, changed, err := t.set(w, c.Host.Draw)
 	if err != nil {
 		return Failf("%s", err)
 	}
-	user := c.str("user", "root")
-	from, at := c.cronFind(lines)
-	if at > from && len(block) > 1 && note == "" { // the comment that is there stays
-		block[0] = lines[from]
-	}
-	if at >= 0 && strings.Join(lines[from:at+1], "\n") == strings.Join(block, "\n") {
-		return OKf("Cron %s already present", c.Name)
-	}
-	if c.Test {
-		verb := "added"
-		if at >= 0 {
-			verb = "updated"
-		}
-		return Would(nil, "Cron %s is set to be %s", c.Name, verb)
-	}
-	out := append([]string{}, lines...)
-	if !slices.Contains(out, cronHead) {
-		out = append(out, cronHead)
-		if at >= 0 { // it was there before Salt was
-			out, from, at = append([]string{cronHead}, lines...), from+1, at+1
-			lines = out
+	if changed {
+		if err := c.writeTab(t); err != nil {
+			return Failf(failed, w.cmd, user, strings.Join(c.complaints(err), ""))
 		}
 	}
-	if at >= 0 {
-		out = append(append(append([]string{}, lines[:from]...), block...), lines[at+1:]...)
-	} else {
-		out = append(out, block...)
+	if said == "present" {
+		return OKf("Cron %s already present", w.cmd)
 	}
-	if err := c.writeCrontab(out); err != nil {
-		return Failf("Cron %s for user %s failed to commit: %s", c.Name, user, err)
-	}
-	ret := Return{Result: True, Changes: py.NewDict(user, c.Name), Comment: "Cron " + c.Name + " added to " + user + "'s crontab"}
-	if at >= 0 {
-		ret.Comment = "Cron " + c.Name + " updated"
+	ret := Return{Result: True, Changes: py.NewDict(user, w.cmd), Comment: "Cron " + w.cmd + " added to " + user + "'s crontab"}
+	if said == "updated" {
+		ret.Comment = "Cron " + w.cmd + " updated"
 	}
 	return ret
 }
 
+// would is cron.present in a test run, which looks among the entries of the same kind only.
+func (t *cronTab) would(w cronWish) Return {
+	list := t.jobs
+	if w.spec != nil {
+		list = t.special
+	}
+	if w.id != nil {
+		w.id = py.Str(w.id)
+	}
+	w.off = w.off == true
+	i := slices.IndexFunc(list, func(j cronJob) bool { return j.is(w.cmd, w.id) })
+	if i < 0 {
+		return Would(nil, "Cron %s is set to be added", w.cmd)
+	}
+	j := list[i]
+	changes := cronDiffers(j.id, w.id) || cronDiffers(j.cmd, w.cmd) || cronDiffers(j.note, w.note) || cronDiffers(j.off, w.off) || cronDiffers(j.spec, w.spec)
+	for k := range w.when {
+		changes = changes || w.spec == nil && cronDiffers(j.when[k], w.when[k])
+	}
+	if changes {
+		return Would(nil, "Cron %s is set to be updated", w.cmd)
+	}
+	return OKf("Cron %s already present", w.cmd)
+}
+
+// cronAbsent implements cron.absent. In a test run Salt looks among the entries without a nickname only.
+// Source: Salt documentation, cron state; salt/modules/cron.py, rm_job and rm_special.
 func cronAbsent(c *Call) Return {
+	w := c.cronWish()
 	if !c.installed("crontab") {
-		return OKf("Cron %s already absent", c.Name)
+		return OKf("Cron %s already absent", w.cmd)
 	}
-	lines, err := c.crontab()
-	if err != nil {
-		return Failf("%s", err)
+	const failed = "Cron %s for user %s failed to commit with error %s"
+	t, user, fail := c.cronTab(failed, w.cmd)
+	if fail != nil && w.spec == nil { // a crontab that can't be read is none, and nothing is written
+		return OKf("Cron %s already absent", w.cmd)
 	}
-	from, at := c.cronFind(lines)
-	if at < 0 {
-		return OKf("Cron %s already absent", c.Name)
+	if fail != nil {
+		return *fail
 	}
+	is := func(j cronJob) bool { return j.is(w.cmd, w.id) && (w.spec == nil || j.spec == w.spec) }
 	if c.Test {
-		return Would(nil, "Cron %s is set to be removed", c.Name)
+		if slices.ContainsFunc(t.jobs, func(j cronJob) bool { return j.is(w.cmd, w.id) }) {
+			return Would(nil, "Cron %s is set to be removed", w.cmd)
+		}
+		return OKf("Cron %s is absent", w.cmd)
 	}
-	user := c.str("user", "root")
-	if err := c.writeCrontab(append(append([]string{}, lines[:from]...), lines[at+1:]...)); err != nil {
-		return Failf("Cron %s for user %s failed to commit: %s", c.Name, user, err)
+	removed := t.remove(w.spec != nil, is)
+	if removed || w.spec != nil {
+		if err := c.writeTab(t); err != nil {
+			return Failf(failed, w.cmd, user, strings.Join(c.complaints(err), ""))
+		}
 	}
-	return Return{Result: True, Changes: py.NewDict(user, c.Name), Comment: "Cron " + c.Name + " removed from " + user + "'s crontab"}
+	if !removed {
+		return OKf("Cron %s already absent", w.cmd)
+	}
+	return Return{Result: True, Changes: py.NewDict(user, w.cmd), Comment: "Cron " + w.cmd + " removed from " + user + "'s crontab"}
 }

@@ -10,7 +10,18 @@ import (
 // cronTab is a crontab as Salt reads it: the lines before its own mark as they are, then variables, entries, and entries
 // with a nickname such as @daily. It writes them in that order. Source: salt/modules/cron.py, list_tab and _render_tab.
 type cronTab struct {
-	before, env, entries, special []string
+	before, env   []string
+	jobs, special []cronJob
+}
+
+// cronJob is one entry.
+type cronJob struct {
+	cmd  string
+	when [5]string
+	// spec is the nickname instead of a time; id and note are of the remark above: nil is none.
+	spec, id, note any
+	// off is true where it is commented out; another value than true is as false, but for comparisons.
+	off any
 }
 
 // cronOff goes before an entry that is commented out.
@@ -31,35 +42,27 @@ func (c *Call) readTab() (*cronTab, error) {
 	var above cronRemark
 	for _, l := range lines[at+1:] {
 		rest, off := strings.CutPrefix(l, cronOff)
-		words := strings.Fields(rest)
+		words, cols := strings.Fields(rest), strings.Split(rest, " ")
 		equals, blank := strings.Index(rest, "="), strings.Index(rest, " ")
-		prefix := ""
-		if off {
-			prefix = cronOff
-		}
 		switch {
 		case l == cronHead:
 		case strings.HasPrefix(rest, "@"):
 			if len(words) > 1 {
-				above.text = strings.TrimRight(above.text, " \t\n")
-				t.special = append(append(t.special, above.take()...), prefix+strings.Join(words, " "))
+				t.special = append(t.special, above.of(cronJob{spec: words[0], cmd: strings.Join(words[1:], " "), off: off}))
 			}
 		case strings.HasPrefix(rest, "#"):
 			above.add(rest)
 		case equals > 0 && (blank < 0 || equals < blank):
 			t.env = append(t.env, rest)
-		case strings.Count(rest, " ") > 4:
-			t.entries = append(append(t.entries, above.take()...), prefix+rest)
+		case len(cols) > 5:
+			t.jobs = append(t.jobs, above.of(cronJob{when: [5]string(cols[:5]), cmd: strings.Join(cols[5:], " "), off: off}))
 		}
 	}
 	return t, nil
 }
 
 // cronRemark is what the lines above an entry say of it.
-type cronRemark struct {
-	text, id string
-	there    bool
-}
+type cronRemark struct{ note, id any }
 
 func (r *cronRemark) add(line string) {
 	mark := strings.TrimSuffix(cronMark, ":")
@@ -70,26 +73,43 @@ func (r *cronRemark) add(line string) {
 			r.id = parts[1][1:]
 		}
 	}
-	if r.there {
-		line = r.text + "\n" + line
+	if r.note != nil {
+		line = r.note.(string) + "\n" + line
 	}
-	r.text, r.there = line, true
+	r.note = line
 }
 
-// take gives the lines and forgets them.
-func (r *cronRemark) take() []string {
-	if !r.there {
-		return nil
-	}
-	line := "#"
-	if r.text != "" {
-		line += " " + strings.ReplaceAll(r.text, "\n", "\n# ")
-	}
-	if r.id != "" {
-		line += " " + cronMark + r.id
-	}
+// of gives the remark to an entry, and forgets it.
+func (r *cronRemark) of(j cronJob) cronJob {
+	j.note, j.id = r.note, r.id
 	*r = cronRemark{}
-	return []string{line}
+	return j
+}
+
+// lines are those of the crontab.
+func (j cronJob) lines() (out []string) {
+	if j.note != nil || j.id != nil {
+		line := "#"
+		if py.Truth(j.note) {
+			note := py.Str(j.note)
+			if j.spec != nil {
+				note = strings.TrimRight(note, " \t\n")
+			}
+			line += " " + strings.ReplaceAll(note, "\n", "\n# ")
+		}
+		if py.Truth(j.id) {
+			line += " " + cronMark + py.Str(j.id)
+		}
+		out = append(out, line)
+	}
+	when := strings.Join(j.when[:], " ")
+	if j.spec != nil {
+		when = py.Str(j.spec)
+	}
+	if j.off == true {
+		when = cronOff + when
+	}
+	return append(out, when+" "+j.cmd)
 }
 
 func (c *Call) writeTab(t *cronTab) error {
@@ -99,7 +119,11 @@ func (c *Call) writeTab(t *cronTab) error {
 			env[i] += `""`
 		}
 	}
-	return c.writeCrontab(slices.Concat(t.before, []string{cronHead}, env, t.entries, t.special))
+	lines := slices.Concat(t.before, []string{cronHead}, env)
+	for _, j := range slices.Concat(t.jobs, t.special) {
+		lines = append(lines, j.lines()...)
+	}
+	return c.writeCrontab(lines)
 }
 
 // isVariable tells whether a line sets the variable.

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,14 @@ func addGit(t *Table) {
 }
 
 // git runs git as the user of the state.
-func (c *Call) git(dir string, args ...string) (string, error) {
+func (c *Call) git(dir string, args ...string) (string, error) { return c.gitRun(dir, false, args) }
+
+// gitMerged is git with standard error in its output.
+func (c *Call) gitMerged(dir string, args ...string) (string, error) {
+	return c.gitRun(dir, true, args)
+}
+
+func (c *Call) gitRun(dir string, merge bool, args []string) (string, error) {
 	env := map[string]string{"GIT_TERMINAL_PROMPT": "0", "LANGUAGE": "C"}
 	if id := c.strs("identity"); len(id) > 0 {
 		var b strings.Builder
@@ -32,8 +40,13 @@ func (c *Call) git(dir string, args ...string) (string, error) {
 		}
 		env["GIT_SSH_COMMAND"] = b.String()
 	}
+	login, err := c.gitLogin()
+	if err != nil {
+		return "", err
+	}
+	maps.Copy(env, login)
 	user := c.str("user", c.str("runas", c.RunAs))
-	out, err := c.toolAs(host.Shell{Argv: append([]string{"git"}, args...), Dir: dir, RunAs: user, Env: env})
+	out, err := c.toolAs(host.Shell{Argv: append([]string{"git"}, args...), Dir: dir, RunAs: user, Env: env, Merge: merge})
 	if enc := c.str("output_encoding", ""); enc != "" {
 		out = decodeText(out, enc)
 		var failed *toolError
@@ -50,13 +63,6 @@ func (c *Call) gitQuiet(dir string, args ...string) (string, error) {
 	return q.git(dir, args...)
 }
 
-func isRepo(dir string) bool {
-	return lexists(filepath.Join(dir, ".git")) || isFile(filepath.Join(dir, "HEAD")) && isDir(filepath.Join(dir, "objects"))
-}
-
-// gitURL is the remote without a password in it.
-func (c *Call) gitURL() string { return redactURL(c.Name) }
-
 func (c *Call) gitReady(target string) string {
 	switch {
 	case !c.installed("git"):
@@ -65,10 +71,6 @@ func (c *Call) gitReady(target string) string {
 		return "'target' option is required"
 	case !filepath.IsAbs(target):
 		return "target '" + target + "' is not an absolute path"
-	case c.has("https_user") || c.has("https_pass"):
-		return "https_user and https_pass are not supported by the built-in runner: use a credential helper or ssh"
-	case c.boolean("bare", false) || c.boolean("mirror", false):
-		return "bare and mirror are not supported by the built-in runner"
 	}
 	return ""
 }
@@ -88,7 +90,16 @@ func gitLatest(c *Call) Return {
 			return Failf("'force_reset' must be one of True, False, or 'remote-changes'")
 		}
 	}
-	if isRepo(target) {
+	if _, err := c.gitLogin(); err != nil {
+		return Failf("%s", err)
+	}
+	if w.bare && w.rev != "HEAD" {
+		return Failf("'rev' is not compatible with the 'mirror' and 'bare' arguments")
+	}
+	switch there := isRepo(target, w.bare); {
+	case there && w.bare:
+		return w.bareUpdate()
+	case there:
 		return w.update()
 	}
 	return w.clone()
@@ -117,6 +128,9 @@ func gitCloned(c *Call) Return {
 	w.ret.Set("new", c.gitURL()+" => "+target)
 	if c.Test {
 		return w.would(c.gitURL() + " would be cloned to " + target + with)
+	}
+	if _, err := c.gitLogin(); err != nil {
+		return Failf("%s", err)
 	}
 	if fail := c.gitPlace(target); fail != "" {
 		return Failf("%s", fail)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -184,10 +185,10 @@ func (w *gitWork) setRemote(url string, there bool) *Return {
 		return &r
 	}
 	if there {
-		w.say("Remote '" + w.remote + "' changed from " + redactURL(url) + " to " + w.c.gitURL())
+		w.say("Remote '" + w.remote + "' changed from " + gitMarked(url) + " to " + w.c.gitWanted())
 		return nil
 	}
-	w.say("Remote '" + w.remote + "' set to " + w.c.gitURL())
+	w.say("Remote '" + w.remote + "' set to " + w.c.gitWanted())
 	w.ret.Set("new", w.c.gitURL()+" => "+w.remote)
 	return nil
 }
@@ -234,8 +235,12 @@ func (w *gitWork) tags() (differ bool) {
 	return fresh.Len()+len(gone) > 0
 }
 
-// fetch brings what refspec_branch and refspec_tag name.
-func (w *gitWork) fetch() *Return {
+// gitFetched matches a line of git fetch that tells of a change, but of a forced one.
+// Source: salt/modules/git.py, fetch.
+var gitFetched = regexp.MustCompile(`(?m)^[\s*]*(?:[0-9a-f]+\.\.[0-9a-f]+|\[(?:new (?:tag|branch)|tag update)\])\s+.+->`)
+
+// fetchRefs brings what refspec_branch and refspec_tag name, and tells whether that changed a ref. A result ends the state.
+func (w *gitWork) fetchRefs() (updated bool, done *Return) {
 	args := []string{"fetch"}
 	if w.c.boolean("force_fetch", false) {
 		args = append(args, "--force")
@@ -248,12 +253,21 @@ func (w *gitWork) fetch() *Return {
 		b, t := w.c.str("refspec_branch", "*"), w.c.str("refspec_tag", "*")
 		args = append(args, "refs/heads/"+b+":refs/remotes/"+w.remote+"/"+b, "+refs/tags/"+t+":refs/tags/"+t)
 	}
-	before, _ := w.ask("for-each-ref")
-	if err := w.git(args...); err != nil {
+	out, err := w.c.gitMerged(w.target, args...)
+	if err != nil {
 		r := w.fail("Fetch failed. Set 'force_fetch' to True to force the fetch if the failure was due to not being able to fast-forward. Output of the fetch command follows:\n\n" + gitSays(err))
-		return &r
+		return false, &r
 	}
-	if after, _ := w.ask("for-each-ref"); after != before {
+	return gitFetched.MatchString(out), nil
+}
+
+// fetch is fetchRefs for a work tree.
+func (w *gitWork) fetch() *Return {
+	updated, done := w.fetchRefs()
+	if done != nil {
+		return done
+	}
+	if updated {
 		w.say(w.c.gitURL() + " was fetched, resulting in updated refs")
 	}
 	if w.commit(w.sha) == "" {
@@ -369,9 +383,9 @@ func (w *gitWork) plan(s gitState, url string, there bool, upstream string, know
 	if !there || url != w.c.Name {
 		from := "None"
 		if there {
-			from = redactURL(url)
+			from = gitMarked(url)
 		}
-		say("Remote '" + w.remote + "' would be changed from " + from + " to " + w.c.gitURL())
+		say("Remote '" + w.remote + "' would be changed from " + from + " to " + w.c.gitWanted())
 		if !s.has {
 			say("Remote would be fetched")
 		}

@@ -23,11 +23,12 @@ type gitWork struct {
 	upstream string            // the branch of the remote that is to be followed
 	follow   bool              // that matters: rev is not HEAD
 	loc      string            // what is wanted, for people
+	bare     bool              // the repository is one, or a mirror
 }
 
 func (c *Call) gitWork(target string) *gitWork {
 	return &gitWork{c: c, target: target, remote: c.str("remote", c.str("remote_name", "origin")), rev: c.str("rev", "HEAD"),
-		branch: c.str("branch", ""), ret: Return{Result: True}}
+		branch: c.str("branch", ""), bare: c.boolean("bare", false) || c.boolean("mirror", false), ret: Return{Result: True}}
 }
 
 func (w *gitWork) say(comment string) { w.comments = append(w.comments, comment) }
@@ -104,6 +105,8 @@ func (w *gitWork) head() (sha, branch string) {
 	return w.commit("HEAD"), branch
 }
 
+const needsRev = "When 'depth' is used, 'rev' must be set to the name of a branch or tag on the remote repository"
+
 // ask the remote for its refs, and find in them what is wanted. The text is Salt's complaint.
 func (w *gitWork) resolve() (complaint string) {
 	out, err := w.c.gitQuiet("/", "ls-remote", "--", w.c.Name)
@@ -115,6 +118,12 @@ func (w *gitWork) resolve() (complaint string) {
 		if f := strings.Fields(line); len(f) == 2 {
 			w.refs[f[1]] = f[0]
 		}
+	}
+	if w.bare {
+		if w.c.has("depth") {
+			return needsRev
+		}
+		return ""
 	}
 	hex := len(w.rev) <= 40 && strings.Trim(w.rev, "0123456789abcdefABCDEF") == ""
 	w.follow = true
@@ -140,7 +149,7 @@ func (w *gitWork) resolve() (complaint string) {
 	}
 	switch {
 	case w.c.has("depth") && w.kind != "branch" && w.kind != "tag":
-		return "When 'depth' is used, 'rev' must be set to the name of a branch or tag on the remote repository"
+		return needsRev
 	case w.sha == "" && w.rev != "HEAD":
 		return "No revision matching '" + w.rev + "' exists in the remote repository"
 	}
@@ -237,6 +246,13 @@ func (w *gitWork) clone() Return {
 		return w.fail(fail)
 	}
 	var opts []string
+	as := ""
+	switch {
+	case c.boolean("mirror", false):
+		opts, as = []string{"--mirror"}, " as mirror"
+	case w.bare:
+		opts, as = []string{"--bare"}, " as bare repository"
+	}
 	if w.remote != "origin" {
 		opts = append(opts, "--origin", w.remote)
 	}
@@ -248,7 +264,7 @@ func (w *gitWork) clone() Return {
 		return w.fail("Clone failed: " + gitSays(err))
 	}
 	w.ret.Set("new", c.gitURL()+" => "+w.target)
-	w.say(c.gitURL() + " cloned to " + w.target)
+	w.say(c.gitURL() + " cloned to " + w.target + as)
 	if w.sha != "" {
 		if done := w.settle(); done != nil {
 			return *done
@@ -258,7 +274,11 @@ func (w *gitWork) clone() Return {
 		}
 	}
 	w.ret.Comment = joinComments(w.comments)
-	if sha := w.commit("HEAD"); sha != "" {
+	sha := ""
+	if sha = w.commit("HEAD"); w.bare {
+		sha = w.bareHead()
+	}
+	if sha != "" {
 		w.ret.Set("revision", py.NewDict("old", nil, "new", sha))
 	}
 	return w.ret

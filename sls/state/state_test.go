@@ -289,7 +289,8 @@ func TestCron(t *testing.T) {
 	require.True(t, run("cron.present", "/bin/new", "identifier", "A", "special", "@daily").Changed())
 	require.Equal(t, cronHead+"\n# why SALT_CRON_IDENTIFIER:A\n@daily /bin/new\n", read())
 	require.True(t, run("cron.present", "/bin/c").Changed())
-	require.True(t, run("cron.absent", "/bin/x", "identifier", "A").Changed())
+	require.False(t, run("cron.absent", "/bin/x", "identifier", "A").Changed()) // Salt looks among those with a time
+	require.True(t, run("cron.absent", "/bin/x", "identifier", "A", "special", "@daily").Changed())
 	require.Equal(t, cronHead+"\n# SALT_CRON_IDENTIFIER:/bin/c\n* * * * * /bin/c\n", read())
 	require.False(t, run("cron.absent", "/bin/zz").Changed())
 }
