@@ -95,7 +95,7 @@ func Markdown() (string, error) {
 		}
 	}
 
-	b.WriteString("\n## State functions\n\nThe arguments are those of the function itself, without `name`, the requisites and the global ones. An argument that is not\nknown is an error; one of Salt's that is lacking sends the file to `salt-call`, unless it asks for nothing (`false`, or Salt's default).\nSo does a value that only Salt can do: another template engine than Jinja, an encoding of East Asia, a source over another protocol than HTTP, a regular expression\nwith a look-around or a back reference, a rar archive, the serializers plist, python, configparser, toml and msgpack.\nOf `attrs`, `hash_password` and `root` nothing but the default is built in.\n" +
+	b.WriteString("\n## State functions\n\nThe arguments are those of the function itself, without `name`, the requisites and the global ones. An argument that is not\nknown is an error; one of Salt's that is lacking sends the file to `salt-call`, unless it asks for nothing (`false`, or Salt's default).\nSo does a value that only Salt can do: another template engine than Jinja, an encoding of East Asia, a source over another protocol than HTTP, a regular expression\nwith a look-around or a back reference, a rar archive, the serializer yamlex, and those that\nSalt 3008 carries no more (plist, python, keyvalue), options of the serializers configparser, toml and msgpack that are Python objects, merge_if_exists with toml.\nOf `attrs`, `hash_password` and `root` nothing but the default is built in.\n" +
 		"Where a function changes the machine (packages, services, accounts), its trees bring the tools that it runs.\n\n" +
 		"| function | arguments | lacking | trees |\n| --- | --- | --- | --- |\n")
 	table := state.NewTable()

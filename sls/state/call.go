@@ -131,6 +131,8 @@ type Call struct {
 	Requires []Requisite
 	// Declared are all states of the program, for those that act on others' files (file.directory clean).
 	Declared func() []Declared
+	// verbatim are the contents of file.managed, byte by byte; nil takes them from Args.
+	verbatim []byte
 	// Output takes a line of a command's output.
 	Output func(stderr bool, line string)
 }

@@ -85,9 +85,39 @@ func (f *Function) Cannot(args *py.Dict) string {
 	case module == "archive" && strings.EqualFold(text("archive_format"), "rar"):
 		return say("the format rar")
 	case fun == "serialize":
-		format := strings.ToLower(text("serializer") + text("formatter"))
-		if slices.Contains([]string{"plist", "python", "configparser", "toml", "ini", "msgpack"}, format) {
-			return say("the serializer %s", format)
+		return f.cannotSerialize(args, strings.ToLower(text("serializer")+text("formatter")), asks("merge_if_exists"))
+	}
+	return ""
+}
+
+// cannotSerialize is Cannot for the formats of file.serialize.
+func (f *Function) cannotSerialize(args *py.Dict, format string, merge bool) string {
+	if slices.Contains([]string{"keyvalue", "plist", "python", "yamlex"}, format) {
+		return "the serializer " + format + " of " + f.Name
+	}
+	if e, _ := args.GetStr("encoding"); format == "msgpack" && py.Truth(e) {
+		return "an encoding with the serializer msgpack of " + f.Name
+	}
+	if format == "toml" && merge {
+		return "merge_if_exists with the serializer toml of " + f.Name
+	}
+	known := map[string][]string{"configparser": iniOptions(), "msgpack": {}, "toml": {}}
+	for _, key := range []string{"serializer_opts", "deserializer_opts"} {
+		v, _ := args.GetStr(key)
+		l, _ := v.(*py.List)
+		if l == nil || known[format] == nil {
+			continue
+		}
+		for _, it := range l.Items() {
+			d, _ := it.(*py.Dict)
+			if d == nil {
+				continue
+			}
+			for _, e := range d.Items() {
+				if name := py.Str(e.Key); !slices.Contains(known[format], name) {
+					return "the option " + name + " of the serializer " + format + " of " + f.Name
+				}
+			}
 		}
 	}
 	return ""

@@ -8,6 +8,10 @@ import (
 
 // contents reads contents, contents_pillar or contents_grains. The text is Salt's complaint.
 func (c *Call) contents(m *managed) string {
+	if c.verbatim != nil {
+		m.data, m.hasData, m.isText = c.verbatim, true, true
+		return ""
+	}
 	var v any
 	what := "'contents'"
 	lookup := func(tree *py.Dict, kind, arg string) (any, string) {

@@ -10,7 +10,7 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// fileSerialize implements file.serialize for yaml and json. Source: Salt documentation, file state, serialize.
+// fileSerialize implements file.serialize for yaml, json, configparser, toml and msgpack. Source: Salt documentation, file state, serialize.
 func fileSerialize(c *Call) Return {
 	data, ok := c.val("dataset")
 	if key := c.str("dataset_pillar", ""); key != "" {
@@ -24,7 +24,10 @@ func fileSerialize(c *Call) Return {
 	if !ok {
 		return Failf("Neither 'dataset' nor 'dataset_pillar' was defined")
 	}
-	format := strings.TrimSuffix(c.str("serializer", c.str("formatter", "yaml")), "ser")
+	if c.boolean("serializer", false) && c.boolean("formatter", false) {
+		return Failf("Only one of serializer and formatter are allowed")
+	}
+	format := strings.ToLower(c.str("serializer", c.str("formatter", "yaml")))
 	opts := c.options("serializer_opts")
 	name := c.expand(c.Name)
 	if !c.boolean("create", true) && !isFile(name) {
@@ -47,36 +50,20 @@ func fileSerialize(c *Call) Return {
 		}
 		data = merged
 	}
-	var text string
-	var err error
-	switch format {
-	case "yaml":
-		text, err = saltyaml.Dump(data, saltyaml.DumpOptions{Flow: saltyaml.BlockStyle, ASCII: !boolOf(opts, "allow_unicode", c.boolean("encoding", false))})
-	case "json":
-		o := py.JSONOptions{Pretty: true, Indent: "  ", SortKeys: boolOf(opts, "sort_keys", true), Unicode: !boolOf(opts, "ensure_ascii", false)}
-		if v, has := opts.GetStr("indent"); has {
-			if n, isInt := v.(int64); isInt && n >= 0 && n < 64 {
-				o.Indent = strings.Repeat(" ", int(n))
-			}
-		}
-		text, err = py.ToJSON(data, o)
-	case "plist", "python", "configparser", "toml", "ini":
-		return Failf("The %s serializer is not supported by the built-in runner", format)
-	default:
+	text, err := c.serialized(format, data, opts)
+	if said := (*notAFormat)(nil); errors.As(err, &said) {
 		return Failf("The %s serializer could not be found. It either does not exist or its prerequisites are not installed.", format)
 	}
 	if err != nil {
-		return Failf("Failed to serialize the data: %s", py.TypeName(data))
-	}
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
+		return Failf("%s", err)
 	}
 	sub := *c
 	sub.Args = c.Args.Copy()
 	for _, k := range []string{"dataset", "dataset_pillar", "serializer", "formatter", "serializer_opts", "deserializer_opts"} {
 		sub.Args.Delete(k)
 	}
-	sub.Args.SetStr("contents", text)
+	sub.Args.SetStr("contents", "")
+	sub.verbatim = []byte(text)
 	ret := guard(fileManaged)(&sub)
 	switch ret.Result {
 	case None:
@@ -89,6 +76,48 @@ func fileSerialize(c *Call) Return {
 		ret.Set("diff", changed)
 	}
 	return ret
+}
+
+// notAFormat is a serializer that there is not.
+type notAFormat struct{}
+
+func (*notAFormat) Error() string { return "no such serializer" }
+
+// serialized is the text of the file. The error's text is Salt's.
+func (c *Call) serialized(format string, data any, opts *py.Dict) (text string, err error) {
+	switch format {
+	case "configparser":
+		var f iniFormat
+		if f, err = newIni(opts); err == nil {
+			text, err = f.write(data)
+		}
+		return text + "\n", err
+	case "toml":
+		text, err = tomlText(data)
+		return text + "\n", err
+	case "msgpack": // Salt adds no line to what is not text
+		b, err := msgpackBytes(nil, data)
+		return string(b), err
+	case "yaml":
+		text, err = saltyaml.Dump(data, saltyaml.DumpOptions{Flow: saltyaml.BlockStyle, ASCII: !boolOf(opts, "allow_unicode", c.boolean("encoding", false))})
+	case "json":
+		o := py.JSONOptions{Pretty: true, Indent: "  ", SortKeys: boolOf(opts, "sort_keys", true), Unicode: !boolOf(opts, "ensure_ascii", false)}
+		if v, has := opts.GetStr("indent"); has {
+			if n, isInt := v.(int64); isInt && n >= 0 && n < 64 {
+				o.Indent = strings.Repeat(" ", int(n))
+			}
+		}
+		text, err = py.ToJSON(data, o)
+	default:
+		return "", &notAFormat{}
+	}
+	if err != nil {
+		return "", saltSays("Failed to serialize the data: %s", py.TypeName(data))
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text, nil
 }
 
 // options are the options of a serializer. Salt takes a list of them; to a mapping it says a word in its log and takes none.
@@ -125,6 +154,7 @@ func (c *Call) deserialize(name, format string) (any, string) {
 	for _, e := range opts.Items() {
 		key := py.Str(e.Key)
 		switch {
+		case format == "configparser" || format == "msgpack":
 		case format == "yaml":
 			refused = "load() got an unexpected keyword argument '" + key + "'"
 		case key == "strict":
@@ -141,6 +171,15 @@ func (c *Call) deserialize(name, format string) (any, string) {
 	}
 	var old any
 	switch format {
+	case "configparser":
+		var f iniFormat
+		var d *py.Dict
+		if f, err = newIni(opts); err == nil {
+			d, err = f.read(name, string(b))
+		}
+		old = d
+	case "msgpack": // Salt opens the file as text
+		err = saltSays("a bytes-like object is required, not '_io.TextIOWrapper'")
 	case "json":
 		old, err = py.LoadJSON(string(b), boolOf(opts, "strict", true))
 	case "yaml":
