@@ -207,14 +207,14 @@ func (r *iniReader) lines(text string) error {
 		if m := iniHeader.FindStringSubmatch(value); m != nil {
 			sectionName, option = m[1], ""
 			switch {
-			case r.seen[[2]string{sectionName, ""}]:
+			case r.seen[[2]string{"", sectionName}]:
 				return at("section %s already exists", py.Repr(sectionName))
 			case sectionName == iniDefault:
 				section = r.defaults
 			default:
 				section = py.NewDict()
 				r.sections.SetStr(sectionName, section)
-				r.seen[[2]string{sectionName, ""}] = true
+				r.seen[[2]string{"", sectionName}] = true
 			}
 			continue
 		}
