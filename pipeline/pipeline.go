@@ -301,6 +301,16 @@ func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int
 	return list, err
 }
 
+// Last gives the newest deployment that has ended, of each of the projects that have one.
+func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
+	list, err := p.records.last(ctx, names)
+	out := make(map[project.Name]project.Record, len(list))
+	for _, rec := range list {
+		out[rec.Project] = rec
+	}
+	return out, err
+}
+
 // Find resolves an ID or the beginning of one; "" is the newest deployment.
 func (p *Pipeline) Find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
 	rec, err := p.records.find(ctx, name, prefix)

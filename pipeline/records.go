@@ -117,6 +117,21 @@ func (r *records) list(ctx context.Context, name project.Name, limit int) ([]pro
 	return r.query(ctx, `WHERE project = ? ORDER BY rowid DESC LIMIT ?`, name, limit)
 }
 
+const whereLast = `WHERE rowid IN (SELECT (SELECT d.rowid FROM deployments d WHERE d.project = n.value AND NOT d.` + isOpen + ` ORDER BY d.rowid DESC LIMIT 1)
+	FROM json_each(?) n)`
+
+// last are the newest final records of the projects that have one.
+func (r *records) last(ctx context.Context, names []project.Name) ([]project.Record, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	list, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	return r.query(ctx, whereLast, string(list))
+}
+
 func (r *records) forget(ctx context.Context, name project.Name) error {
 	_, err := r.db.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?`, name)
 	return err

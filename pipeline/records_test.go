@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +40,46 @@ func TestRecordsKeepTheOrderInWhichTheyCame(t *testing.T) {
 	last, err := r.find(t.Context(), "app", "")
 	require.NoError(t, err)
 	require.Equal(t, project.ID("c"), last.ID)
+}
+
+// The newest final records of many projects come with one query, which looks into the index for each project and nowhere else.
+func TestLastRecords(t *testing.T) {
+	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	r, err := openRecords(t.Context(), d)
+	require.NoError(t, err)
+	for i, x := range []struct {
+		name  project.Name
+		state project.State
+	}{{"a", project.Live}, {"b", project.Live}, {"a", project.RolledBack}, {"c", project.Live}, {"a", project.Running}, {"a", project.Waiting}, {"d", project.Running}, {"b", project.Refused}} {
+		rec := project.Record{State: x.state}
+		rec.ID, rec.Project = project.ID(string(rune('1'+i))), x.name
+		require.NoError(t, r.put(t.Context(), rec))
+	}
+	list, err := r.last(t.Context(), []project.Name{"b", "a", "d", "nobody"})
+	require.NoError(t, err)
+	got := map[project.Name]project.ID{}
+	for _, rec := range list {
+		got[rec.Project] = rec.ID
+	}
+	require.Equal(t, map[project.Name]project.ID{"a": "3", "b": "8"}, got)
+	list, err = r.last(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	rows, err := d.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+recordColumns+whereLast, `["a"]`)
+	require.NoError(t, err)
+	defer rows.Close()
+	var plan []string
+	for rows.Next() {
+		var id, parent, unused int
+		var line string
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &line))
+		plan = append(plan, line)
+	}
+	require.NoError(t, rows.Err())
+	require.Contains(t, plan, "SEARCH d USING INDEX deployments_order (project=?)")
+	require.NotContains(t, strings.Join(plan, "\n"), "SCAN d")
 }
 
 // What a dead server left open is found without a look at all that ever was.

@@ -161,7 +161,7 @@ func TestHostilePushes(t *testing.T) {
 		tree := w.path("live")
 		st, err := w.repos.Checkout(context.Background(), "app", project.Code, project.Checkout{Commit: project.Commit(tip), Dir: tree, Submodules: project.Submodules{Fetch: true}})
 		require.NoError(t, err)
-		require.Contains(t, strings.Join(st.Notes, "\n"), "submodule path not fetched: sub")
+		require.Contains(t, strings.Join(st.Notes, "\n"), "submodules left as empty folders: sub")
 		for name, text := range map[string]string{"NUL": "hello\n", "README": "upper\n", "readme": "hello\n", "con.txt": "hello\n"} {
 			got, err := os.ReadFile(filepath.Join(tree, name))
 			require.NoError(t, err)

@@ -46,6 +46,43 @@ func (r *Repositories) Deployed(ctx context.Context, name project.Name, repo pro
 	return ref, err
 }
 
+// Live is the ref that deploys and the commit it is at, "" and "" before the first deployment. It only reads two small files: it neither opens
+// the repository nor sweeps it, so that thousands can be listed.
+func (r *Repositories) Live(ctx context.Context, name project.Name, repo project.Repo) (ref string, c project.Commit, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", "", err
+	}
+	if _, err := project.ParseName(string(name)); err != nil {
+		return "", "", err
+	}
+	k := key{name, repo}
+	r.mu.Lock()
+	s := &refs.Store{Dir: r.Dir(name, repo), FS: r.FS}
+	if o := r.open[k]; o != nil && !o.stale {
+		s = o.refs // it may know packed-refs already
+	}
+	r.mu.Unlock()
+	ref, err = s.Head()
+	if err != nil {
+		if there, serr := r.Exists(name, repo); serr == nil && !there {
+			err = noRepository(name, repo)
+		}
+		return "", "", err
+	}
+	if ref == "" {
+		return "", "", nil
+	}
+	h, err := s.Get(ref)
+	if err != nil || h.IsZero() {
+		return "", "", err
+	}
+	return ref, commitOf(h), nil
+}
+
+func noRepository(name project.Name, repo project.Repo) error {
+	return fault.New(fault.Refused, "", "there is no repository %s.git of %s", repo, name).WithHint("corpus-git project create %s  makes what is missing", name)
+}
+
 func (o *repository) deployed() (string, error) {
 	head, err := o.refs.Head()
 	if err != nil || head == "" {

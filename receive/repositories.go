@@ -16,7 +16,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/rs/zerolog"
 
-	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
@@ -109,7 +108,7 @@ func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repositor
 	dir := r.Dir(name, repo)
 	st, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, fault.New(fault.Refused, "", "there is no repository %s.git of %s", repo, name).WithHint("corpus-git project create %s  makes what is missing", name)
+		return nil, noRepository(name, repo)
 	}
 	if err != nil {
 		return nil, err

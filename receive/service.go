@@ -53,7 +53,7 @@ type Projects interface {
 
 // Audit records who did what; audit.Log satisfies it.
 type Audit interface {
-	Record(ctx context.Context, e audit.Entry) error
+	RecordAll(ctx context.Context, all []audit.Entry) error
 }
 
 // Service serves what comes over ssh. It is an sshd.Handler. Fields are set before use.
@@ -197,7 +197,7 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 		Version: version, Agent: s.agent(), Colour: sess.Terminal.Colour,
 		Limits: s.Limits, PackLimits: s.PackLimits, Keepalive: s.Keepalive, Still: s.Still,
 		Now: s.Now, ID: s.newID(), Log: s.Log,
-		Audit: func(e audit.Entry) { s.write(ctx, e) },
+		Audit: func(all ...audit.Entry) { s.write(ctx, all...) },
 	}
 	if version == 2 {
 		p.Version = 0 // there is no push in protocol 2 (gitprotocol-v2(5)); git itself falls back to 0
@@ -292,9 +292,9 @@ func (s *Service) record(ctx context.Context, who access.Identity, action string
 	s.write(ctx, e)
 }
 
-func (s *Service) write(ctx context.Context, e audit.Entry) {
-	if err := s.Audit.Record(context.WithoutCancel(ctx), e); err != nil {
-		s.Log.Error().Err(err).Str("action", e.Action).Str("actor", e.Actor).Msg("audit log")
+func (s *Service) write(ctx context.Context, all ...audit.Entry) {
+	if err := s.Audit.RecordAll(context.WithoutCancel(ctx), all); err != nil {
+		s.Log.Error().Err(err).Int("entries", len(all)).Str("action", all[0].Action).Str("actor", all[0].Actor).Msg("audit log")
 	}
 }
 

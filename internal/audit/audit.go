@@ -45,13 +45,34 @@ func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Log, error) {
 }
 
 // Record adds e; Seq is ignored, and Time too where it is zero. Durable on return.
-func (l *Log) Record(ctx context.Context, e Entry) error {
+func (l *Log) Record(ctx context.Context, e Entry) error { return l.record(ctx, l.DB, e) }
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func (l *Log) record(ctx context.Context, d execer, e Entry) error {
 	if e.Time.IsZero() {
 		e.Time = l.Now()
 	}
-	_, err := l.DB.ExecContext(ctx, `INSERT INTO audit(time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment) VALUES (?,?,?,?,?,?,?,?,?,?)`,
+	_, err := d.ExecContext(ctx, `INSERT INTO audit(time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment) VALUES (?,?,?,?,?,?,?,?,?,?)`,
 		e.Time.UnixNano(), e.Actor, e.Fingerprint, e.From, e.Action, e.Project, e.Object, e.Outcome, e.Detail, e.Deployment)
 	return err
+}
+
+// RecordAll is Record for many at once: all are durable on return, or none.
+func (l *Log) RecordAll(ctx context.Context, all []Entry) error {
+	tx, err := l.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, e := range all {
+		if err := l.record(ctx, tx, e); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 // RecordOnce is Record, unless the deployment that e names has an entry for this action already.

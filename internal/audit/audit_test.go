@@ -1,7 +1,9 @@
 package audit_test
 
 import (
+	"context"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -22,9 +24,24 @@ func TestRecordAndList(t *testing.T) {
 	require.NoError(t, l.Record(t.Context(), e))
 	require.NoError(t, l.Record(t.Context(), audit.Entry{Action: "key add", Object: "ci", Outcome: "ok", Actor: "root", From: "local"}))
 
-	all, err := l.List(t.Context(), "", 10)
+	many := make([]audit.Entry, 1000)
+	for i := range many {
+		many[i] = audit.Entry{Action: "push", Project: "other", Object: strconv.Itoa(i), Outcome: "ok"}
+	}
+	require.NoError(t, l.RecordAll(t.Context(), many))
+	last, err := l.List(t.Context(), "other", 2000)
 	require.NoError(t, err)
-	require.Len(t, all, 2)
+	require.Len(t, last, 1000)
+	require.Equal(t, "999", last[0].Object, "in their order")
+	require.True(t, last[0].Time.Equal(at))
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	require.Error(t, l.RecordAll(stopped, many))
+
+	all, err := l.List(t.Context(), "", 2000)
+	require.NoError(t, err)
+	require.Len(t, all, 1002, "all or none")
+	all = all[1000:]
 	require.Equal(t, "key add", all[0].Action)
 	e.Seq, e.Time = 1, at
 	require.True(t, all[1].Time.Equal(at))

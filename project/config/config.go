@@ -95,6 +95,7 @@ type Limits struct {
 	MaxCommands    int   `key:"max_commands" default:"10000" min:"1" help:"The most refs that one push may update."`
 	MaxPushOptions int   `key:"max_push_options" default:"64" min:"0" help:"The most push options of one push."`
 	MaxOptionBytes int   `key:"max_push_option_bytes" default:"1024" min:"1" help:"The longest push option."`
+	MaxRefName     int   `key:"max_ref_name_bytes" default:"1024" min:"16" help:"The longest name of a ref in a push; never more than 2048."`
 	MaxShallow     int   `key:"max_shallow_roots" default:"10000" min:"1" help:"The most places where the history of a pushing clone may be cut."`
 	MaxFiles       int   `key:"max_files" default:"1048576" min:"1" restart:"yes" help:"The most files and folders of a commit that is deployed."`
 	MaxDrain       Size  `key:"max_drain_bytes" default:"256MiB" min:"1" help:"How much of a refused push is still read, so that the client comes to read why."`

@@ -15,11 +15,13 @@ const Version = 1
 type Project struct {
 	Name project.Name `json:"name"`
 	// Env is what the project was created with, "" where its configuration decides.
-	Env        string    `json:"env,omitempty"`
-	RemoteLess bool      `json:"remote_less"`
-	Linked     bool      `json:"linked"`
-	Missing    bool      `json:"missing,omitempty"`
-	Created    time.Time `json:"created"`
+	Env        string `json:"env,omitempty"`
+	RemoteLess bool   `json:"remote_less"`
+	Linked     bool   `json:"linked"`
+	Missing    bool   `json:"missing,omitempty"`
+	// Problem is why it cannot be told what is live: something is wrong with a repository. "" where nothing is.
+	Problem string    `json:"problem,omitempty"`
+	Created time.Time `json:"created"`
 	// Branch is the branch that deploys, Code and Pillar the commits that are live; "" before the first deployment.
 	Branch string         `json:"branch,omitempty"`
 	Code   project.Commit `json:"code,omitempty"`

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -27,14 +28,15 @@ type ProjectTable interface {
 type Runs interface {
 	// Deployments gives the newest first, at most limit.
 	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
+	// Last gives the newest deployment that has ended, of each of the projects that have one.
+	Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)
 }
 
 // Branches knows what is live; the ref store satisfies it.
 type Branches interface {
-	Get(ctx context.Context, name project.Name, repo project.Repo, ref string) (project.Commit, error)
-	// Deployed is the ref that deploys, "" before the first push.
-	Deployed(ctx context.Context, name project.Name, repo project.Repo) (ref string, err error)
+	// Live is the ref that deploys and the commit it is at, "" and "" before the first push.
+	Live(ctx context.Context, name project.Name, repo project.Repo) (ref string, c project.Commit, err error)
 }
 
 // ArchiveList lists archives, newest first.
@@ -71,7 +73,11 @@ func (s *Source) Project(ctx context.Context, name project.Name) (Project, error
 	if err != nil {
 		return Project{}, err
 	}
-	return s.describe(ctx, p)
+	all, err := s.Describe(ctx, []registry.Project{p})
+	if err != nil {
+		return Project{}, err
+	}
+	return all[0], nil
 }
 
 // All describes all projects, by name.
@@ -80,62 +86,67 @@ func (s *Source) All(ctx context.Context) ([]Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Project, 0, len(all))
-	for _, p := range all {
-		d, err := s.describe(ctx, p)
+	return s.Describe(ctx, all)
+}
+
+// readers is how many look at repositories at once.
+const readers = 8
+
+// Describe describes projects, in their order. Ten thousand take one look at the records and four small files each.
+func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]Project, error) {
+	out := make([]Project, len(projects))
+	names := make([]project.Name, len(projects))
+	for i, p := range projects {
+		out[i] = Project{Name: p.Name, Env: p.Env, RemoteLess: p.RemoteLess, Linked: p.Linked, Missing: p.Missing, Created: p.Created}
+		names[i] = p.Name
+	}
+	var wait sync.WaitGroup
+	for r := range min(readers, len(out)) {
+		wait.Go(func() {
+			for i := r; i < len(out) && ctx.Err() == nil; i += readers {
+				s.repositories(ctx, &out[i])
+			}
+		})
+	}
+	last, err := s.Runs.Last(ctx, names)
+	wait.Wait()
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		q, err := s.Runs.Queue(ctx, out[i].Name)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, d)
-	}
-	return out, nil
-}
-
-func (s *Source) describe(ctx context.Context, p registry.Project) (Project, error) {
-	out := Project{Name: p.Name, Env: p.Env, RemoteLess: p.RemoteLess, Linked: p.Linked, Missing: p.Missing, Created: p.Created}
-	if !p.RemoteLess {
-		if s.Remotes != nil {
-			r := s.Remotes(p.Name)
-			out.Remotes = &r
-		}
-		if !p.Missing {
-			ref, code, err := s.head(ctx, p.Name, project.Code)
-			if err != nil {
-				return Project{}, err
-			}
-			_, pillar, err := s.head(ctx, p.Name, project.PillarRepo)
-			if err != nil {
-				return Project{}, err
-			}
-			out.Branch, _ = project.Change{Ref: ref}.Branch()
-			out.Code, out.Pillar = code, pillar
-		}
-	}
-	q, err := s.Runs.Queue(ctx, p.Name)
-	if err != nil {
-		return Project{}, err
-	}
-	out.Running, out.Waiting = q.Running, len(q.Waiting)
-	last, err := s.Runs.Deployments(ctx, p.Name, 1+1+len(q.Waiting))
-	if err != nil {
-		return Project{}, err
-	}
-	for i := range last {
-		if last[i].State.Terminal() {
-			out.Last = &last[i]
-			break
+		out[i].Running, out[i].Waiting = q.Running, len(q.Waiting)
+		if l, ok := last[out[i].Name]; ok {
+			out[i].Last = &l
 		}
 	}
 	return out, nil
 }
 
-func (s *Source) head(ctx context.Context, name project.Name, repo project.Repo) (string, project.Commit, error) {
-	ref, err := s.Branches.Deployed(ctx, name, repo)
-	if err != nil || ref == "" {
-		return "", "", err
+// repositories fills in what the repositories of a project say. One that cannot be read must not hide all other projects: its own line says so.
+func (s *Source) repositories(ctx context.Context, p *Project) {
+	if p.RemoteLess {
+		return
 	}
-	c, err := s.Branches.Get(ctx, name, repo, ref)
-	return ref, c, err
+	if s.Remotes != nil {
+		r := s.Remotes(p.Name)
+		p.Remotes = &r
+	}
+	if p.Missing {
+		return
+	}
+	ref, code, err := s.Branches.Live(ctx, p.Name, project.Code)
+	if err == nil {
+		_, p.Pillar, err = s.Branches.Live(ctx, p.Name, project.PillarRepo)
+	}
+	if err != nil {
+		p.Problem = err.Error()
+	}
+	p.Branch, _ = project.Change{Ref: ref}.Branch()
+	p.Code = code
 }
 
 // Report describes one project in full, with its newest deployments, at most limit.

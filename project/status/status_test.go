@@ -2,6 +2,8 @@ package status_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -82,6 +84,10 @@ func (one) List(context.Context) ([]registry.Project, error) { return nil, nil }
 func (one) Deployments(context.Context, project.Name, int) ([]project.Record, error) {
 	return []project.Record{{State: project.Running}, {State: project.Waiting}, {State: project.Live, Deployment: project.Deployment{Task: "last"}}}, nil
 }
+func (o one) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
+	all, err := o.Deployments(ctx, "", 3)
+	return map[project.Name]project.Record{names[0]: all[2]}, err
+}
 func (one) Queue(context.Context, project.Name) (project.Queue, error) {
 	return project.Queue{Running: &project.Record{}, Waiting: []project.Record{{}}}, nil
 }
@@ -107,4 +113,62 @@ func TestReportRemembersTheDisk(t *testing.T) {
 	again, err = s.Report(t.Context(), "app", 5)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, again.Disk.Data, int64(1<<20))
+}
+
+// crowd is some projects of which one is broken; it counts the questions.
+type crowd struct {
+	one
+	asked *int
+}
+
+func (crowd) List(context.Context) ([]registry.Project, error) {
+	var all []registry.Project
+	for i := range 100 {
+		all = append(all, registry.Project{Name: project.Name(fmt.Sprintf("p%02d", i)), RemoteLess: i == 7, Missing: i == 8})
+	}
+	return all, nil
+}
+
+func (c crowd) Last(_ context.Context, names []project.Name) (map[project.Name]project.Record, error) {
+	*c.asked++
+	return map[project.Name]project.Record{names[3]: {State: project.Live}}, nil
+}
+
+func (crowd) Queue(context.Context, project.Name) (project.Queue, error) { return project.Queue{}, nil }
+
+func (crowd) Live(_ context.Context, name project.Name, repo project.Repo) (string, project.Commit, error) {
+	if name == "p05" && repo == project.PillarRepo {
+		return "", "", errors.New("it is broken")
+	}
+	return "refs/heads/main", project.Commit(string(name) + string(repo)), nil
+}
+
+// All projects are described with one question about records, and one that is broken hides none.
+func TestAll(t *testing.T) {
+	asked := 0
+	c := crowd{asked: &asked}
+	s := &status.Source{Projects: c, Runs: c, Branches: c}
+	all, err := s.All(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, asked)
+	require.Len(t, all, 100)
+	for i, p := range all {
+		require.Equal(t, fmt.Sprintf("p%02d", i), string(p.Name), "in their order")
+		require.Equal(t, i == 3, p.Last != nil)
+		switch i {
+		case 5:
+			require.Equal(t, "it is broken", p.Problem)
+		case 7, 8:
+			require.Empty(t, p.Code+p.Pillar)
+		default:
+			require.Equal(t, "main", p.Branch)
+			require.Equal(t, string(p.Name)+"project", string(p.Code))
+			require.Equal(t, string(p.Name)+"pillar", string(p.Pillar))
+			require.Empty(t, p.Problem)
+		}
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = s.All(stopped)
+	require.ErrorIs(t, err, context.Canceled)
 }

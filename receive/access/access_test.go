@@ -123,6 +123,9 @@ func TestGrants(t *testing.T) {
 	can := func(who access.Identity, name project.Name, want project.Right) bool {
 		ok, err := s.Can(ctx, who, name, want)
 		require.NoError(t, err)
+		all, err := s.Rights(ctx, who)
+		require.NoError(t, err)
+		require.Equal(t, ok, all.Can(name, want), "all rights at once say the same")
 		return ok
 	}
 	require.False(t, can(marie, "app", project.Read))

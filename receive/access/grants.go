@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"corpus-git/internal/fault"
@@ -135,6 +136,46 @@ func (s *Store) Can(ctx context.Context, who Identity, name project.Name, want p
 		can = can || admin || right.Valid && project.Right(right.String).Grants(want)
 	}
 	return can, rows.Err()
+}
+
+// Rights are those that an identity holds at one moment, on all projects.
+type Rights struct {
+	all bool
+	on  map[project.Name][]project.Right
+}
+
+// Can tells what Store.Can would have told at that moment.
+func (r Rights) Can(name project.Name, want project.Right) bool {
+	return want != "" && (r.all || slices.ContainsFunc(r.on[name], func(has project.Right) bool { return has.Grants(want) }))
+}
+
+// Rights looks all of an identity's rights up at once; see Can.
+func (s *Store) Rights(ctx context.Context, who Identity) (Rights, error) {
+	if who.Name == "" {
+		return Rights{}, nil
+	}
+	if who.Fingerprint == "" {
+		return Rights{all: who.Admin}, nil
+	}
+	rows, err := s.db.QueryContext(ctx, `SELECT k.admin, g.project, g.right FROM keys k LEFT JOIN grants g ON g.key = k.name
+		WHERE k.fingerprint = ? AND k.name = ?`, who.Fingerprint, who.Name)
+	if err != nil {
+		return Rights{}, err
+	}
+	defer rows.Close()
+	out := Rights{on: map[project.Name][]project.Right{}}
+	for rows.Next() {
+		var admin bool
+		var on, right sql.NullString
+		if err := rows.Scan(&admin, &on, &right); err != nil {
+			return Rights{}, err
+		}
+		out.all = out.all || admin
+		if on.Valid && right.Valid {
+			out.on[project.Name(on.String)] = append(out.on[project.Name(on.String)], project.Right(right.String))
+		}
+	}
+	return out, rows.Err()
 }
 
 // IsAdmin tells whether an identity is an admin now; see Can.

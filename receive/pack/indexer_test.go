@@ -328,7 +328,16 @@ func TestHostilePacks(t *testing.T) {
 func TestLimitMessages(t *testing.T) {
 	for _, n := range []string{"PackBytes", "Objects", "ObjectBytes", "DeltaBytes", "DeltaDepth", "Ratio", "TotalBytes"} {
 		s := (&LimitError{Name: n, Limit: 7, Got: 9, Offset: 12}).Error()
-		require.True(t, strings.Contains(s, "7") && strings.Contains(s, "(9)") && strings.Contains(s, "byte 12"), s)
+		require.True(t, strings.Contains(s, "7") && strings.Contains(s, "(9") && strings.Contains(s, "byte 12"), s)
+	}
+	for want, e := range map[string]*LimitError{
+		"object is larger than 2GiB (3.5GiB), at byte 212 of the pack": {Name: "ObjectBytes", Limit: 2 << 30, Got: 7 << 29, Offset: 212},
+		"pack is longer than 40KiB":                                    {Name: "PackBytes", Limit: 40 << 10},
+		"pack is longer than 1000 bytes":                               {Name: "PackBytes", Limit: 1000},
+		"pack is longer than 1.5KiB (1TiB)":                            {Name: "PackBytes", Limit: 1536, Got: 1 << 40},
+		"pack has more than 10 objects (4096)":                         {Name: "Objects", Limit: 10, Got: 4096},
+	} {
+		require.Equal(t, want, e.Error())
 	}
 }
 

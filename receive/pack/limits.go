@@ -3,6 +3,8 @@ package pack
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // Limits bounds what a pack may ask of the machine. A zero field means its default; a negative one means no bound.
@@ -68,22 +70,41 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	what := map[string]string{
-		"PackBytes":   "pack is longer than %d bytes",
-		"Objects":     "pack has more than %d objects",
-		"ObjectBytes": "object is larger than %d bytes",
-		"DeltaBytes":  "object stored as a delta is larger than %d bytes",
-		"DeltaDepth":  "chain of deltas is longer than %d",
-		"Ratio":       "object inflates to more than %d times its bytes",
-		"TotalBytes":  "objects are larger than %d bytes together",
+		"PackBytes":   "pack is longer than %s",
+		"Objects":     "pack has more than %s objects",
+		"ObjectBytes": "object is larger than %s",
+		"DeltaBytes":  "object stored as a delta is larger than %s",
+		"DeltaDepth":  "chain of deltas is longer than %s",
+		"Ratio":       "object inflates to more than %s times its bytes",
+		"TotalBytes":  "objects are larger than %s together",
 	}[e.Name]
-	s := fmt.Sprintf(what, e.Limit)
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	if strings.HasSuffix(e.Name, "Bytes") {
+		number = size
+	}
+	s := fmt.Sprintf(what, number(e.Limit))
 	if e.Got > 0 {
-		s += fmt.Sprintf(" (%d)", e.Got)
+		s += " (" + number(e.Got) + ")"
 	}
 	if e.Offset > 0 {
 		s += fmt.Sprintf(", at byte %d of the pack", e.Offset)
 	}
 	return s
+}
+
+// size is a number of bytes as the configuration has it where that is exact, 4GiB, and else rounded.
+func size(n int64) string {
+	f, unit := float64(n), ""
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if f < 1024 {
+			break
+		}
+		f, unit = f/1024, u
+	}
+	if unit == "" {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") + unit
 }
 
 // Is makes errors.Is(err, ErrLimit) true.

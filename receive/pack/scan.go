@@ -246,6 +246,10 @@ func (s *scanner) object() error {
 	if err == errShort {
 		err = io.ErrUnexpectedEOF
 	}
+	var limit *LimitError
+	if errors.As(err, &limit) && limit.Name == "PackBytes" {
+		return err // it is about the pack, and not this object's doing
+	}
 	if err != nil {
 		return fmt.Errorf("object at byte %d of the pack: %w", e.Offset, err)
 	}

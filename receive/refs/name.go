@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// MaxName is the length of the longest name that may be created, in bytes.
-	MaxName = 1024
+	// MaxName is the length of the longest name that may be created, in bytes: with the repository's own it must fit in a path of 4,095 (PATH_MAX).
+	MaxName = 2048
 	// maxPart leaves room for ".lock" in a file name of 255 bytes.
 	maxPart = 250
 )

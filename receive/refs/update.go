@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"corpus-git/internal/vfs"
@@ -100,14 +101,42 @@ func (s *Store) Update(changes []Change) (err error) {
 	if err := s.clashes(ups); err != nil {
 		return err
 	}
+	if err := write(ups); err != nil {
+		return err
+	}
+	return s.apply(ups)
+}
+
+// writers is how many locks are written at once where there are more: a disk takes as long to make one file durable as many at a time.
+const writers = 32
+
+// write makes the new values durable, each in its lock.
+func write(ups []*update) error {
+	var all []*update
 	for _, u := range ups {
 		if u.moves() && !u.New.IsZero() {
+			all = append(all, u)
+		}
+	}
+	if len(all) <= writers {
+		for _, u := range all {
 			if err := u.lock.write([]byte(u.New.String() + "\n")); err != nil {
 				return err
 			}
 		}
+		return nil
 	}
-	return s.apply(ups)
+	errs := make([]error, writers)
+	var wait sync.WaitGroup
+	for w := range writers {
+		wait.Go(func() {
+			for n := w; n < len(all) && errs[w] == nil; n += writers {
+				errs[w] = all[n].lock.write([]byte(all[n].New.String() + "\n"))
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
 }
 
 func (u *update) moves() bool { return u.New != u.have.Hash }

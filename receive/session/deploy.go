@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
@@ -179,14 +180,16 @@ func (c *conversation) apply(ctx context.Context) {
 	}
 	var changes []refs.Change
 	var moved []*Item
+	var absent []string
 	for _, i := range rest {
 		if i.Old == "" && i.New == "" {
-			c.show.say(c.wire, event.Event{Kind: event.Note, Text: printable(i.Ref) + " is not there: nothing to delete"})
+			absent = append(absent, printable(i.Ref)+" is")
 			continue
 		}
 		changes = append(changes, refs.Change{Name: i.Ref, Old: hash(i.Old), New: hash(i.New)})
 		moved = append(moved, i)
 	}
+	c.notes(absent, "ref", "refs", "not there: nothing to delete")
 	err := c.Refs.Update(changes)
 	if err != nil && len(changes) > 1 && !c.req.Caps.Has("atomic") {
 		for n, i := range moved {
@@ -202,17 +205,33 @@ func (c *conversation) apply(ctx context.Context) {
 		}
 		c.failed(moved[0])
 	}
+	var done []audit.Entry
+	var stored []string
 	for _, i := range moved {
 		if i.Err != nil {
 			continue
 		}
-		c.record("push", object(i.Change, c.Policy.Repo), "", nil)
+		done = append(done, c.entry("push", object(i.Change, c.Policy.Repo), "", nil))
 		if name, ok := i.Branch(); ok && i.Role == Store {
-			text := fmt.Sprintf("%s is stored, not deployed", printable(name))
-			if c.Policy.Deployed != "" {
-				text += fmt.Sprintf(": %s deploys", short(c.Policy.Deployed))
-			}
-			c.show.say(c.wire, event.Event{Kind: event.Note, Text: text})
+			stored = append(stored, printable(name)+" is")
 		}
+	}
+	text := "stored, not deployed"
+	if c.Policy.Deployed != "" {
+		text += fmt.Sprintf(": %s deploys", short(c.Policy.Deployed))
+	}
+	c.notes(stored, "branch", "branches", text)
+	if len(done) > 0 && c.Audit != nil {
+		c.Audit(done...)
+	}
+}
+
+// notes says one thing of each, "x is", and of many no more than their number.
+func (c *conversation) notes(each []string, one, many, text string) {
+	if n := len(each); n > maxExplained {
+		each = []string{event.Plural(n, one, many) + " are"}
+	}
+	for _, x := range each {
+		c.show.say(c.wire, event.Event{Kind: event.Note, Text: x + " " + text})
 	}
 }

@@ -36,9 +36,11 @@ func classify(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fault.New(fault.Busy, "", "the disk of the server is full: %w", syscall.ENOSPC).WithHint("whoever runs the server must free some space; then push again")
 	case errors.As(err, &shallow):
-		return fault.New(fault.Refused, "", "shallow update not allowed: %w", err).WithHint("your clone has only a part of the history; get the rest, then push again:  git fetch --unshallow")
+		return fault.New(fault.Refused, "", "%w", err).WithHint("your clone has only a part of the history; get the rest, then push again:  git fetch --unshallow")
 	case errors.As(err, &bad):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("git fsck  shows it in your clone too; the commit that brought it must be made again without it")
+	case errors.As(err, &limit) && limit.Name == "ObjectBytes":
+		return fault.New(fault.Refused, "", "%w", err).WithHint("git ls-tree -lr COMMIT  shows the sizes of files; an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &limit):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &base), errors.As(err, &missing):

@@ -57,8 +57,8 @@ type Push struct {
 	// ID names this push in the log, and its quarantine.
 	ID  string
 	Log zerolog.Logger
-	// Audit records what was stored, deleted and refused; nil drops it. What the Deployer took is the Deployer's to record.
-	Audit func(audit.Entry)
+	// Audit records what was stored, deleted and refused, one entry at least; nil drops it. What the Deployer took is the Deployer's to record.
+	Audit func(...audit.Entry)
 }
 
 func (p *Push) now() time.Time {
@@ -106,9 +106,13 @@ func (p *Push) early(errw io.Writer, err error) int {
 }
 
 func (p *Push) record(action, object string, id project.ID, err error) {
-	if p.Audit == nil {
-		return
+	if p.Audit != nil {
+		p.Audit(p.entry(action, object, id, err))
 	}
+}
+
+// entry is what the audit log is to say.
+func (p *Push) entry(action, object string, id project.ID, err error) audit.Entry {
 	e := audit.Entry{Actor: p.Pusher.Key, Fingerprint: p.Pusher.Fingerprint, From: p.Pusher.From, Action: action, Project: string(p.Policy.Project),
 		Object: object, Outcome: "ok", Deployment: string(id)}
 	if err != nil {
@@ -117,7 +121,7 @@ func (p *Push) record(action, object string, id project.ID, err error) {
 			e.Outcome = "failed"
 		}
 	}
-	p.Audit(e)
+	return e
 }
 
 // capabilities are what we say we can do. A client that asks for "quiet" gets no less: git does that whenever its standard

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 	"corpus-git/receive/pktline"
-	"corpus-git/receive/refs"
 )
 
 // Limits bounds what a push may ask for beside its pack. A zero field means its default, a negative one none at all.
@@ -24,6 +24,8 @@ type Limits struct {
 	Shallow int
 	// Options is how many push options one push may carry, OptionBytes how long each may be. Defaults 64 and 1024.
 	Options, OptionBytes int
+	// RefName is how long the name of a ref may be, in bytes. Default 1024; never more than refs.MaxName.
+	RefName int
 	// Files is how many files and folders the commit to deploy may have. Default 1,048,576.
 	Files int
 	// Drain is how many bytes of a refused push are read on, so that the client comes to read why. Default 256 MiB.
@@ -39,7 +41,7 @@ func (l Limits) WithDefaults() Limits {
 	for _, f := range []struct {
 		p *int
 		v int
-	}{{&l.Commands, 10_000}, {&l.Shallow, 10_000}, {&l.Options, 64}, {&l.OptionBytes, 1024}, {&l.Files, 1 << 20}} {
+	}{{&l.Commands, 10_000}, {&l.Shallow, 10_000}, {&l.Options, 64}, {&l.OptionBytes, 1024}, {&l.RefName, 1024}, {&l.Files, 1 << 20}} {
 		if *f.p == 0 {
 			*f.p = f.v
 		}
@@ -119,7 +121,7 @@ const readOn = 1000
 // that is cut off adds that the connection broke. Then the Request comes with the error, and holds all commands.
 func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	l = l.WithDefaults()
-	r.Reset(pktline.Limits{Lines: 2*(l.Commands+l.Shallow) + readOn, Bytes: int64(l.Commands+1)*(refs.MaxName+100) + int64(l.Shallow)*64 + pktline.MaxPayload})
+	r.Reset(pktline.Limits{Lines: 2*(l.Commands+l.Shallow) + readOn, Bytes: int64(l.Commands+1)*int64(l.RefName+100) + int64(l.Shallow)*64 + pktline.MaxPayload})
 	req := &Request{Caps: Caps{}}
 	seen := map[string]bool{}
 	var over error
@@ -174,6 +176,10 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(c.Ref) > l.RefName {
+			beyond(fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", l.RefName, printable(c.Ref)).
+				WithHint("push it under a shorter name, or have limits.max_ref_name_bytes raised"))
+		}
 		if seen[c.Ref] {
 			return nil, protocolError("%.100q is updated twice", c.Ref)
 		}
@@ -224,7 +230,8 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 func readError(err error) error {
 	switch {
 	case errors.Is(err, pktline.ErrTooMuch):
-		return fault.New(fault.Refused, "", "the push names too many refs: %w", err)
+		return fault.New(fault.Refused, "", "the push names too many refs: %w", err).
+			WithHint("push them in smaller groups; or have limits.max_commands, limits.max_ref_name_bytes or limits.max_shallow_roots raised")
 	case errors.Is(err, pktline.ErrSyntax):
 		return fault.New(fault.Usage, "git protocol", "%w", err)
 	case errors.Is(err, io.EOF):
@@ -244,9 +251,6 @@ func ParseCommand(line string) (project.Change, error) {
 		return project.Change{}, protocolError("%.120q is not a command", line)
 	}
 	ref := line[82:]
-	if len(ref) > refs.MaxName {
-		return project.Change{}, fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", refs.MaxName, printable(ref))
-	}
 	for i := range len(ref) {
 		if ref[i] < 0x20 || ref[i] == 0x7f {
 			return project.Change{}, protocolError("the name of a ref holds a control character: %.120q", ref)
@@ -340,7 +344,7 @@ func ParseOptions(list []string) (Options, error) {
 	return o, nil
 }
 
-// addNames adds the comma-separated names of an option's value.
+// addNames adds the comma-separated names of an option's value: steps, which only the commit knows, or procedures.
 func addNames(to *[]string, option, value string) error {
 	n := 0
 	for s := range strings.SplitSeq(value, ",") {
@@ -351,6 +355,9 @@ func addNames(to *[]string, option, value string) error {
 			if c != '-' && c != '_' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
 				return fault.New(fault.Usage, "", "push option %s: %.60q is no name", option, s)
 			}
+		}
+		if key := strings.ReplaceAll(strings.ToLower(s), "-", "_"); option != "only_steps" && !slices.Contains(project.Procedures(), key) {
+			return fault.New(fault.Usage, "", "push option %s: there is no procedure %.60s", option, s).WithHint("procedures are: %s", strings.Join(project.Procedures(), ", "))
 		}
 		*to = append(*to, s)
 		n++

@@ -131,10 +131,17 @@ func TestOptions(t *testing.T) {
 	require.False(t, *o.Colour)
 	require.Equal(t, project.Selection{Only: []string{"install", "sync"}, OnlySteps: []string{"0100_a"}, Skip: []string{"archive", "notify"}}, o.Select)
 	require.Contains(t, o.Notes[0], "x=y?")
-	for _, bad := range []string{"only=", "only=../x", "skip=a b", "verbose=maybe"} {
+	for _, bad := range []string{"only=", "only=../x", "only=archive,nonsense", "skip=a b", "skip=nonsense", "skip_nonsense", "verbose=maybe"} {
 		_, err := session.ParseOptions([]string{bad})
 		require.Equal(t, fault.Usage, fault.KindOf(err), bad)
+		if strings.Contains(bad, "nonsense") {
+			require.ErrorContains(t, err, "there is no procedure nonsense", bad)
+			require.Contains(t, fault.HintOf(err), "release_sync", bad)
+		}
 	}
+	o, err = session.ParseOptions([]string{"only=release-sync,Install", "skip_rotate_archives"})
+	require.NoError(t, err)
+	require.Equal(t, project.Selection{Only: []string{"release-sync", "Install"}, Skip: []string{"rotate-archives"}}, o.Select)
 }
 
 func TestClassify(t *testing.T) {

@@ -26,6 +26,7 @@ type conn struct {
 	sessions  atomic.Int32
 	keepalive sync.Once
 	busy      atomic.Bool // it has had a session
+	crowded   atomic.Bool // a session was refused because there are too many
 	closing   sync.Once
 	onClose   func()
 	ended     atomic.Pointer[string] // why we closed it

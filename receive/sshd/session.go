@@ -58,6 +58,9 @@ func AllowedEnv(name string) bool {
 	return false
 }
 
+// farewell is how long a client that is put out has to take the reason.
+const farewell = time.Second
+
 const (
 	maxCommand = 32 << 10
 	maxEnv     = 256
@@ -74,7 +77,11 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	c := st.conn
 	if c.sessions.Add(1) > int32(c.limits.Sessions) {
 		c.sessions.Add(-1)
-		_ = nch.Reject(gossh.ResourceShortage, fmt.Sprintf("more than %d sessions on one connection (limits.max_sessions_per_connection)", c.limits.Sessions))
+		why := fmt.Sprintf("more than %d sessions on one connection (limits.max_sessions_per_connection)", c.limits.Sessions)
+		if c.crowded.CompareAndSwap(false, true) { // once is enough for the log
+			s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", st.id.Name).Str("why", why).Msg("session refused")
+		}
+		_ = nch.Reject(gossh.ResourceShortage, why)
 		return
 	}
 	defer c.sessions.Add(-1)
@@ -88,9 +95,15 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String()}
 	done := make(chan bool, 1)
 	started := false
-	setup := time.AfterFunc(c.limits.Idle, func() { _ = ch.Close() })
+	ended := func(why string) {
+		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", st.id.Name).Str("why", why).Msg("session ended")
+		_ = ch.Close()
+	}
+	setup := time.AfterFunc(c.limits.Idle, func() { ended(fmt.Sprintf("no command within %s (limits.idle_timeout)", c.limits.Idle)) })
 	defer setup.Stop()
-	over := time.AfterFunc(time.Hour, func() { _ = c.Close() })
+	over := time.AfterFunc(time.Hour, func() {
+		c.end(fmt.Sprintf("a session was not closed within %s of its end (limits.idle_timeout)", c.limits.Idle))
+	})
 	over.Stop()
 	defer over.Stop()
 	for n := 0; ; n++ {
@@ -99,7 +112,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 			break
 		}
 		if n > maxSetup && !started {
-			_ = ch.Close()
+			ended(fmt.Sprintf("more than %d requests before a command", maxSetup))
 			break
 		}
 		ok := false
@@ -125,7 +138,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 				_ = req.Reply(true, nil)
 			}
 			go func() {
-				done <- s.run(ctx, cancel, c, ch, sess)
+				done <- s.run(ctx, cancel, c, ch, sess, ended)
 				// The client closes its side in turn, which ends the loop above; one that does not is put out.
 				over.Reset(c.limits.Idle)
 			}()
@@ -162,14 +175,16 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 
 // run calls the handler and ends the channel: all output, exit status, end of file, close. counted tells that the session is one that
 // Shutdown waits for, until the client has seen its end.
-func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session) (counted bool) {
-	end := func(why string) {
-		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", sess.Identity.Name).Str("why", why).Msg("session ended")
-		_ = ch.Close()
-	}
+func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session, end func(why string)) (counted bool) {
 	out := &timedWriter{w: ch, c: c, end: end, limit: c.limits.WriteIdle}
 	errw := &timedWriter{w: ch.Stderr(), c: c, end: end, limit: c.limits.WriteIdle}
-	in := &timedReader{r: ch, end: end, limit: c.limits.ReadIdle}
+	in := &timedReader{r: ch, limit: c.limits.ReadIdle, end: func(why string) {
+		// It may still listen: standard error goes straight to whoever typed the command. One that does not is not waited for.
+		deaf := time.AfterFunc(farewell, func() { _ = ch.Close() })
+		_, _ = fmt.Fprintf(ch.Stderr(), "error: %s\n", why)
+		deaf.Stop()
+		end(why)
+	}}
 	sess.Stdin, sess.Stdout, sess.Stderr = in, out, errw
 	sess.finishTerminal()
 	if sess.Terminal.Pty {

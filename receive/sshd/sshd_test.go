@@ -554,8 +554,34 @@ func TestSilentInputIsEnded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = sess.StdinPipe()
 	require.NoError(t, err)
+	var stderr lockedBuffer
+	sess.Stderr = &stderr
 	require.NoError(t, sess.Start("x"))
 	require.ErrorContains(t, <-ended, "no byte came")
+	require.Error(t, sess.Wait())
+	require.Equal(t, "error: no byte came for 100ms (limits.read_timeout)\n", stderr.String(), "who typed the command reads why it ended")
+}
+
+// A session in which no command comes is put out, and the log tells the limit; so it does of the first session too many on a connection.
+func TestSessionsWithoutACommandAreLogged(t *testing.T) {
+	var log lockedBuffer
+	s := serve(t, sshd.Limits{Idle: 100 * time.Millisecond, Sessions: 1}, hello, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
+	c := s.dial(t)
+	ch, reqs, err := c.OpenChannel("session", nil)
+	require.NoError(t, err)
+	for range 2 {
+		_, _, err = c.OpenChannel("session", nil)
+		if err != nil { // on a slow machine the first session has ended by now
+			require.ErrorContains(t, err, "limits.max_sessions_per_connection")
+			require.Equal(t, 1, strings.Count(log.String(), "limits.max_sessions_per_connection"), log.String())
+		}
+	}
+	for range reqs { //nolint:revive // until the server has closed it
+	}
+	_, err = ch.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.Contains(t, log.String(), "no command within 100ms (limits.idle_timeout)")
+	require.Contains(t, log.String(), `"key":"marie"`)
 }
 
 func TestTerminal(t *testing.T) {

@@ -92,7 +92,7 @@ func TestNotes(t *testing.T) {
 	one := plumbing.NewHash(git(t, r.src, "rev-parse", "HEAD"))
 	st := r.sync(one)
 	all := strings.Join(st.Notes, "\n")
-	require.Contains(t, all, "submodule path not fetched: vendor/lib")
+	require.Contains(t, all, "submodules left as empty folders: vendor/lib")
 	require.Contains(t, all, "1 file is a pointer of git-lfs, not its content: a.bin")
 	require.Contains(t, all, "filter in .gitattributes, which is not run: c.x")
 	require.Contains(t, all, "2 files have a working-tree-encoding that is not known here, and are written as UTF-8: f.asc, g.asc")

@@ -119,7 +119,7 @@ func TestSubmodule(t *testing.T) {
 
 	// Without it: an empty folder, and a note.
 	st = sync(two)
-	require.Contains(t, strings.Join(st.Notes, "\n"), "submodule path not fetched: vendor/lib")
+	require.Contains(t, strings.Join(st.Notes, "\n"), "submodules left as empty folders: vendor/lib")
 	list, err = os.ReadDir(at(""))
 	require.NoError(t, err)
 	require.Empty(t, list)

@@ -357,7 +357,7 @@ func notes(req *Request, entries []entry, a *attributes, pointers []string) []st
 		}
 	}
 	if len(subs) > 0 {
-		out = append(out, "submodule path not fetched: "+list(subs))
+		out = append(out, "submodules left as empty folders: "+list(subs)+" (no entry in .gitmodules, update = none there, or  submodules: empty  in the configuration)")
 	}
 	if n := lfsNote(req.Objects, lfs, pointers); n != "" {
 		out = append(out, n)

@@ -178,10 +178,12 @@ type counted struct {
 	counters *web.Metrics
 }
 
-// Record implements receive.Audit.
-func (a counted) Record(ctx context.Context, e audit.Entry) error {
-	a.counters.Audited(e)
-	return a.Log.Record(ctx, e)
+// RecordAll implements receive.Audit.
+func (a counted) RecordAll(ctx context.Context, all []audit.Entry) error {
+	for _, e := range all {
+		a.counters.Audited(e)
+	}
+	return a.Log.RecordAll(ctx, all)
 }
 
 func (s *server) openWeb(cfg *config.Config, m *web.Metrics) (err error) {
@@ -254,7 +256,7 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 		},
 		CreateOnPush: cfg.CreateOnPush, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
 		Limits: session.Limits{
-			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain), Unpack: l.UnpackLimit,
+			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, RefName: l.MaxRefName, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain), Unpack: l.UnpackLimit,
 		},
 		UploadLimits: upload.Limits{Wants: l.MaxWants, Haves: l.MaxHaves, Commands: l.MaxRequests},
 		PackLimits:   packLimits(l),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,18 @@ func (r *runs) Deployments(_ context.Context, name project.Name, limit int) ([]p
 	return all[:min(limit, len(all))], nil
 }
 
+func (r *runs) Last(_ context.Context, names []project.Name) (map[project.Name]project.Record, error) {
+	out := map[project.Name]project.Record{}
+	for _, name := range names {
+		for _, rec := range slices.Backward(r.records[name]) {
+			if rec.State.Terminal() {
+				out[name] = rec
+			}
+		}
+	}
+	return out, nil
+}
+
 func (r *runs) Find(_ context.Context, name project.Name, prefix string) (project.Record, error) {
 	var found []project.Record
 	for _, rec := range r.records[name] {
@@ -130,11 +143,12 @@ func (branches) Get(_ context.Context, name project.Name, repo project.Repo, _ s
 	return pillar, nil
 }
 
-func (branches) Deployed(_ context.Context, name project.Name, _ project.Repo) (string, error) {
+func (b branches) Live(ctx context.Context, name project.Name, repo project.Repo) (string, project.Commit, error) {
 	if name == "app" {
-		return "refs/heads/master", nil
+		c, err := b.Get(ctx, name, repo, "refs/heads/master")
+		return "refs/heads/master", c, err
 	}
-	return "", nil
+	return "", "", nil
 }
 
 func (branches) Create(context.Context, project.Name, project.Repo) (bool, error) { return true, nil }

@@ -81,17 +81,13 @@ func projectList(s *session) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use: "list", Short: "List the projects", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			mine, err := s.mine()
+			mine, _, err := s.mine()
 			if err != nil {
 				return err
 			}
-			doc := status.Projects{Version: status.Version, Projects: []status.Project{}}
-			for _, p := range mine {
-				d, err := s.b.Status.Project(s.ctx, p.Name)
-				if err != nil {
-					return err
-				}
-				doc.Projects = append(doc.Projects, d)
+			doc := status.Projects{Version: status.Version}
+			if doc.Projects, err = s.b.Status.Describe(s.ctx, mine); err != nil {
+				return err
 			}
 			if s.json {
 				return s.document(doc)
@@ -128,6 +124,8 @@ func nowOf(d status.Project) string {
 	switch {
 	case d.Missing:
 		return "folder is gone"
+	case d.Problem != "":
+		return d.Problem
 	case d.Running != nil && d.Waiting > 0:
 		return join("deploying,", d.Waiting, "waiting")
 	case d.Running != nil:
@@ -169,6 +167,9 @@ func (s *session) projectHead(p *printer, d status.Project) {
 	p.line("%s  %s", s.who.Term.paint(bold, string(d.Name)), join(env+",", "made", age(s.b.Now(), d.Created)))
 	if d.Missing {
 		p.line("  %s", s.who.Term.paint(red, "its folder is gone: restore it, or destroy the project"))
+	}
+	if d.Problem != "" {
+		p.line("  %s", s.who.Term.paint(red, d.Problem))
 	}
 	switch {
 	case d.Code != "":

@@ -8,6 +8,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 	"corpus-git/project/registry"
+	"corpus-git/receive/access"
 )
 
 // project resolves a project's name for a verb that needs a right on it.
@@ -70,32 +71,26 @@ func (s *session) admin(verb, object string) error {
 			WithHint("ask one for it; an admin key is added with  corpus-git key add NAME --admin"))
 }
 
-// mine lists the projects that the caller may know of.
-func (s *session) mine() ([]registry.Project, error) { return s.those(s.someRight) }
-
-// readable lists the projects that the caller may read.
-func (s *session) readable() ([]registry.Project, error) {
-	return s.those(func(name project.Name) (bool, error) {
-		return s.b.Access.Can(s.ctx, s.who.Identity, name, project.Read)
+// mine lists the projects that the caller may know of, and tells the caller's rights.
+func (s *session) mine() ([]registry.Project, access.Rights, error) {
+	return s.those(func(r access.Rights, name project.Name) bool {
+		return r.Can(name, project.Read) || r.Can(name, project.Configure)
 	})
 }
 
-func (s *session) those(may func(project.Name) (bool, error)) ([]registry.Project, error) {
-	all, err := s.b.Projects.List(s.ctx)
+// readable lists the projects that the caller may read.
+func (s *session) readable() ([]registry.Project, error) {
+	all, _, err := s.those(func(r access.Rights, name project.Name) bool { return r.Can(name, project.Read) })
+	return all, err
+}
+
+func (s *session) those(may func(access.Rights, project.Name) bool) ([]registry.Project, access.Rights, error) {
+	rights, err := s.b.Access.Rights(s.ctx, s.who.Identity)
 	if err != nil {
-		return nil, err
+		return nil, rights, err
 	}
-	out := all[:0:0]
-	for _, p := range all {
-		ok, err := may(p.Name)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			out = append(out, p)
-		}
-	}
-	return out, nil
+	all, err := s.b.Projects.List(s.ctx)
+	return slices.DeleteFunc(all, func(p registry.Project) bool { return !may(rights, p.Name) }), rights, err
 }
 
 // greet is what ssh says to who gives no command: who you are, what you may push, where.
@@ -107,7 +102,7 @@ func (s *session) greet() error {
 	p := s.printer()
 	p.line("Hello %s: this is corpus-git %s on %s.", s.who.Name, s.b.Build.Release, s.b.Host)
 	p.line("You logged in with %s%s.", s.who.Fingerprint, map[bool]string{true: ", an admin key"}[admin])
-	projects, err := s.mine()
+	projects, mine, err := s.mine()
 	if err != nil {
 		return err
 	}
@@ -122,10 +117,7 @@ func (s *session) greet() error {
 		return p.err
 	}
 	for _, pr := range projects {
-		rights, err := s.rightsOn(pr.Name)
-		if err != nil {
-			return err
-		}
+		rights := rightsOn(mine, pr.Name)
 		p.line("%s  (%s)", s.who.Term.paint(bold, string(pr.Name)), strings.Join(rights, ", "))
 		if pr.RemoteLess {
 			p.line("  has no remotes: it is deployed by hand")
@@ -146,16 +138,11 @@ func (s *session) greet() error {
 	return p.err
 }
 
-func (s *session) rightsOn(name project.Name) ([]string, error) {
-	var out []string
-	for _, r := range []project.Right{project.Read, project.Deploy, project.Configure, project.Admin} {
-		ok, err := s.b.Access.Can(s.ctx, s.who.Identity, name, r)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			out = append(out, string(r))
+func rightsOn(r access.Rights, name project.Name) (out []string) {
+	for _, right := range []project.Right{project.Read, project.Deploy, project.Configure, project.Admin} {
+		if r.Can(name, right) {
+			out = append(out, string(right))
 		}
 	}
-	return out, nil
+	return out
 }

@@ -68,6 +68,8 @@ type Access interface {
 	RevokeAll(ctx context.Context, by access.Identity, name project.Name) error
 	ListGrants(ctx context.Context, name project.Name) ([]access.Grant, error)
 	Can(ctx context.Context, who access.Identity, name project.Name, want project.Right) (bool, error)
+	// Rights are those of all projects, looked up at once.
+	Rights(ctx context.Context, who access.Identity) (access.Rights, error)
 	IsAdmin(ctx context.Context, who access.Identity) (bool, error)
 }
 
