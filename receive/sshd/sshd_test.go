@@ -576,7 +576,7 @@ func TestSessionsWithoutACommandAreLogged(t *testing.T) {
 			require.Equal(t, 1, strings.Count(log.String(), "limits.max_sessions_per_connection"), log.String())
 		}
 	}
-	for range reqs { //nolint:revive // until the server has closed it
+	for range reqs { // until the server has closed it
 	}
 	_, err = ch.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
