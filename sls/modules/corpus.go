@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"strings"
 
+	"corpus-git/internal/crypt3"
 	"corpus-git/internal/py"
 )
 
@@ -79,7 +80,11 @@ func addCorpus(s *Set) {
 	s.add("mc_utils.magicstring", "thestr", func(c *call) (any, error) { return c.str("thestr", ""), nil })
 	s.add("mc_utils.yencode", "string", func(c *call) (any, error) { return c.str("string", ""), nil })
 	s.add("mc_utils.unix_crypt", "passwd", func(c *call) (any, error) {
-		return sha512Crypt(c.str("passwd", ""), "SALTsalt"), nil
+		hash, ok := crypt3.Hash(c.str("passwd", ""), "$6$SALTsalt")
+		if !ok {
+			return nil, nil
+		}
+		return hash, nil
 	})
 	s.put("mc_utils.generate_stored_password", "key length? force? value?", false, storedPassword)
 	s.live("mc_utils.generate_password", "length?", func(c *call) (any, error) { return c.password() })

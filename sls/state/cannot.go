@@ -76,7 +76,7 @@ func (f *Function) Cannot(args *py.Dict) string {
 			}
 		}
 	}
-	for _, key := range []string{"attrs", "hash_password", "root"} {
+	for _, key := range []string{"root"} {
 		if asks(key) {
 			return say("the argument %s", key)
 		}

@@ -40,9 +40,6 @@ func fileManaged(c *Call) Return {
 		m.mode = c.mode("mode")
 	}
 	m.dirMode = c.mode("dir_mode")
-	if c.has("attrs") {
-		return Failf("The argument attrs is not supported")
-	}
 	m.ignore = c.ignoring()
 	var wrong string
 	if m.label, wrong = c.wantedLabel(); wrong != "" {
@@ -215,7 +212,11 @@ func (c *Call) onlyPerms(m managed) Return {
 		return Failf("Failed to change owner or mode of %s: %s", m.path, why(err))
 	}
 	ret := Return{Result: True, Changes: changes}
-	remarks := c.relabel(m.path, m.label, &ret)
+	remarks, err := c.attribute(m.path, m.follow, &ret)
+	if err != nil {
+		return Failf("%s", err)
+	}
+	remarks = append(remarks, c.relabel(m.path, m.label, &ret)...)
 	ret.Comment = strings.Join(remarks, "; ")
 	switch {
 	case c.Test:
@@ -288,7 +289,11 @@ func (c *Call) manage(m managed) Return {
 		ret.Comment = "Failed to change owner or mode: " + why(err)
 		return ret
 	}
-	if remarks := c.relabel(m.path, m.label, &ret); len(remarks) > 0 {
+	remarks, err := c.attribute(m.path, m.follow, &ret)
+	if err != nil {
+		return Failf("%s", err)
+	}
+	if remarks = append(remarks, c.relabel(m.path, m.label, &ret)...); len(remarks) > 0 {
 		if ret.Comment != "" {
 			remarks = append([]string{ret.Comment}, remarks...)
 		}
@@ -472,6 +477,7 @@ func (c *Call) manageTest(m managed) Return {
 		for _, e := range changes.Items() {
 			ret.Set(py.Str(e.Key), e.Value)
 		}
+		c.wouldAttribute(m.path, &ret)
 		if remarks := c.relabel(m.path, m.label, &ret); ret.Result == False {
 			return Failf("%s", strings.Join(remarks, "; "))
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"corpus-git/internal/crypt3"
 	"corpus-git/internal/py"
 	"corpus-git/sls/host"
 )
@@ -59,6 +60,20 @@ func (c *Call) shadowEntry() *py.Dict {
 		return out
 	}
 	return none
+}
+
+// hashed is the hash of a password: with the method and the salt of the one that the account has, so that it is found to be
+// the same; else SHA-512 with a salt that is drawn, as for one that has other parts than those two. Source: salt/states/user.py.
+func (c *Call) hashed(password string) string {
+	if has := text(c.shadowEntry(), "passwd"); strings.Count(has, "$") == 3 {
+		if _, setting, _ := strings.Cut(has, "$"); setting != "" {
+			if hash, ok := crypt3.Hash(password, "$"+setting); ok {
+				return hash
+			}
+		}
+	}
+	hash, _ := crypt3.Hash(password, "$6$"+cryptSalt(16))
+	return hash
 }
 
 // etcDir is where shadow and login.defs lie.

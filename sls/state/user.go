@@ -67,8 +67,8 @@ func (c *Call) wantedUser() (w wanted, fail string) {
 	} else if err != nil && c.boolean("gid_from_name", false) && !c.Test {
 		return w, "Default group with name \"" + c.Name + "\" is not present"
 	}
-	if c.boolean("hash_password", false) {
-		return w, "hash_password is not supported: give the hash itself"
+	if w.password != "" && c.boolean("hash_password", false) {
+		w.password = c.hashed(w.password)
 	}
 	return w, ""
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"crypto/md5"
 	"crypto/rand"
 	"crypto/sha1"
 	"encoding/base64"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"corpus-git/internal/crypt3"
 	"corpus-git/internal/py"
 )
 
@@ -120,14 +120,17 @@ func htpasswdHash(options, password string) (hash, fail string) {
 	case strings.ContainsRune(options, 'd'):
 		return "", "the option d (crypt) is not supported: use m or B"
 	}
-	salt := make([]byte, 8)
-	if _, err := rand.Read(salt); err != nil {
-		return "", err.Error()
-	}
+	return apr1(password, cryptSalt(8)), ""
+}
+
+// cryptSalt draws the salt of a hash.
+func cryptSalt(n int) string {
+	salt := make([]byte, n)
+	_, _ = rand.Read(salt) // never fails
 	for i := range salt {
 		salt[i] = cryptLetters[salt[i]&63]
 	}
-	return apr1(password, string(salt)), ""
+	return string(salt)
 }
 
 func htpasswdMatches(hash, password string) bool {
@@ -148,54 +151,5 @@ const cryptLetters = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 
 // apr1 is Apache's MD5 password hash. Source: Apache documentation, "Password Formats".
 func apr1(password, salt string) string {
-	p, s := []byte(password), []byte(salt)
-	const magic = "$apr1$"
-	bin := md5.Sum([]byte(password + salt + password))
-	h := md5.New()
-	h.Write(p)
-	h.Write([]byte(magic))
-	h.Write(s)
-	for n := len(p); n > 0; n -= 16 {
-		h.Write(bin[:min(16, n)])
-	}
-	for n := len(p); n > 0; n >>= 1 {
-		if n&1 != 0 {
-			h.Write([]byte{0})
-		} else {
-			h.Write(p[:1])
-		}
-	}
-	sum := h.Sum(nil)
-	for i := 0; i < 1000; i++ {
-		h = md5.New()
-		if i&1 != 0 {
-			h.Write(p)
-		} else {
-			h.Write(sum)
-		}
-		if i%3 != 0 {
-			h.Write(s)
-		}
-		if i%7 != 0 {
-			h.Write(p)
-		}
-		if i&1 != 0 {
-			h.Write(sum)
-		} else {
-			h.Write(p)
-		}
-		sum = h.Sum(nil)
-	}
-	var out strings.Builder
-	put := func(v uint, n int) {
-		for ; n > 0; n-- {
-			out.WriteByte(cryptLetters[v&63])
-			v >>= 6
-		}
-	}
-	for _, t := range [][3]int{{0, 6, 12}, {1, 7, 13}, {2, 8, 14}, {3, 9, 15}, {4, 10, 5}} {
-		put(uint(sum[t[0]])<<16|uint(sum[t[1]])<<8|uint(sum[t[2]]), 4)
-	}
-	put(uint(sum[11]), 2)
-	return magic + salt + "$" + out.String()
+	return "$apr1$" + salt + "$" + crypt3.MD5(password, salt, "$apr1$")
 }
