@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
@@ -28,6 +29,7 @@ const (
 	checkoutFiles  = 70_000
 	checkoutRounds = 3
 	changeRounds   = 11
+	toldRounds     = 21
 )
 
 // benchCheckout brings 70,000 files of a bare repository into a working copy, then one changed file, then nothing; beside git checkout with
@@ -135,13 +137,14 @@ func benchCheckout(l *lab) error {
 	}
 	told := func() error { return checkOut(commits[step%2], seen, false) }
 	plainCheckout := func() error { return git("checkout", "-q", "-f", commits[step%2]) }
-	if _, err := compare(changeRounds, walk, "corpus-git, told what the archive has seen", told, "git checkout -f", plainCheckout); err != nil {
-		return err
-	}
-	if _, err := compare(changeRounds, walk, "corpus-git, told what the archive has seen", told, "git reset --hard", func() error {
-		return git("reset", "-q", "--hard", commits[step%2])
-	}); err != nil {
-		return err
+	reset := func() error { return git("reset", "-q", "--hard", commits[step%2]) }
+	for _, peer := range []struct {
+		name string
+		run  func() error
+	}{{"git checkout -f", plainCheckout}, {"git reset --hard", reset}} {
+		if err := compareBusy(toldRounds, walk, settle, "corpus-git, told what the archive has seen", told, peer.name, peer.run); err != nil {
+			return err
+		}
 	}
 	if _, err := compare(changeRounds, next, "corpus-git, durable", one(true), "git checkout -f", plainCheckout); err != nil {
 		return err
@@ -159,6 +162,34 @@ func benchCheckout(l *lab) error {
 	}
 	_, err = compare(changeRounds, func(int) error { return settle() }, "corpus-git", one(false), "git status", func() error { return git("status", "--porcelain") })
 	return err
+}
+
+// compareBusy is compareApart, and prints the processor time of both sides, too: of this process, and of the programs that the peer runs. A host
+// that takes the processors away makes the one longer and not the other.
+func compareBusy(n int, before func(i int) error, between func() error, oursName string, ours func() error, peerName string, peer func() error) error {
+	var mine, theirs []float64
+	metered := func(who int, run func() error, out *[]float64) func() error {
+		return func() error {
+			var a, b unix.Rusage
+			err := errors.Join(unix.Getrusage(who, &a), run(), unix.Getrusage(who, &b))
+			*out = append(*out, float64(b.Utime.Nano()+b.Stime.Nano()-a.Utime.Nano()-a.Stime.Nano())/1e6)
+			return err
+		}
+	}
+	if _, err := compareApart(n, before, between, oursName, metered(unix.RUSAGE_SELF, ours, &mine), peerName, metered(unix.RUSAGE_CHILDREN, peer, &theirs)); err != nil {
+		return err
+	}
+	ratios := make([]float64, n)
+	for i := range ratios {
+		ratios[i] = mine[i+1] / theirs[i+1] // the first is not counted
+	}
+	mine, theirs = mine[1:], theirs[1:]
+	for _, l := range [][]float64{mine, theirs, ratios} {
+		slices.Sort(l)
+	}
+	fmt.Printf("processor time: %.1f ms (%.1f to %.1f) and %.1f ms (%.1f to %.1f), ratio %.3f\n",
+		mine[n/2], mine[0], mine[n-1], theirs[n/2], theirs[0], theirs[n-1], ratios[n/2])
+	return nil
 }
 
 // plantCommits makes a bare repository of one pack with two commits that differ in one file: 70,000 files of words, 2 kB on average, in

@@ -52,6 +52,7 @@ type trapped struct {
 	*repo
 	one, two plumbing.Hash
 	want     map[plumbing.Hash]string // the manifests
+	told     bool                     // whether the checkout before was told what a walk saw
 	base     string                   // a working copy of one
 }
 
@@ -119,6 +120,9 @@ func (x *trapped) complete(dir string, c plumbing.Hash, says string) {
 	x.t.Helper()
 	req := x.request(c)
 	req.Dir, req.NoSync = dir, true
+	if x.told = !x.told; x.told {
+		req.Seen = seeing(x.t, dir)
+	}
 	_, err := Sync(context.Background(), req)
 	require.NoError(x.t, err, says)
 	x.holds(dir, c, says)

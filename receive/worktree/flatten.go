@@ -41,12 +41,17 @@ type flat struct {
 	shared bool
 }
 
-// flatten lists the tree root with up to workers readers. old may be nil. More than limit entries are refused.
-func flatten(ctx context.Context, objs Objects, root plumbing.Hash, old *gitIndex, workers, limit int) (*gitIndex, error) {
+// newFlattener lists with up to workers readers. More than limit entries are refused.
+func newFlattener(ctx context.Context, objs Objects, workers, limit int) *flattener {
 	if limit <= 0 {
 		limit = defaultFiles
 	}
-	f := &flattener{ctx: ctx, objs: objs, limit: limit, trees: map[plumbing.Hash][]treeItem{}, sem: make(chan struct{}, max(workers-1, 0))}
+	return &flattener{ctx: ctx, objs: objs, limit: limit, trees: map[plumbing.Hash][]treeItem{}, sem: make(chan struct{}, max(workers-1, 0))}
+}
+
+// list lists the tree root. old may be nil. It may be called again, when the other call returned, and does not read twice.
+func (f *flattener) list(root plumbing.Hash, old *gitIndex) (*gitIndex, error) {
+	f.seen.Store(0)
 	var known []entry
 	var tree *cacheTree
 	if old != nil && old.tree != nil {
@@ -79,7 +84,7 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 	if cached != nil {
 		lo, hi := under(known, path)
 		known = known[lo:hi]
-		if cached.count >= 0 && cached.oid == h && cached.count == len(known) {
+		if cached.count >= 0 && cached.oid == h && cached.count == files(known) {
 			return flat{entries: known, tree: cached, shared: true}, nil
 		}
 	}
@@ -102,9 +107,8 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 		if it.mode != modeDir {
 			continue
 		}
-		one := func() {
-			parts[i], errs[i] = f.dir(it.oid, it.name, path+it.name+"/", cached.sub(it.name), known, depth+1)
-		}
+		sub := cached.sub(it.name)
+		one := func() { parts[i], errs[i] = f.dir(it.oid, it.name, path+it.name+"/", sub, known, depth+1) }
 		select {
 		case f.sem <- struct{}{}:
 			wg.Go(func() { one(); <-f.sem })
@@ -124,14 +128,15 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 	for i, it := range items {
 		if it.mode == modeDir {
 			out.entries = append(out.entries, parts[i].entries...)
+			out.tree.count += parts[i].tree.count
 			if parts[i].tree.count > 0 {
 				out.tree.subs = append(out.tree.subs, parts[i].tree)
 			}
 			continue
 		}
 		out.entries = append(out.entries, entry{path: path + it.name, mode: it.mode, oid: it.oid, attrs: it.name == attributesFile})
+		out.tree.count++
 	}
-	out.tree.count = len(out.entries)
 	return out, nil
 }
 
@@ -160,6 +165,17 @@ func under(list []entry, dir string) (lo, hi int) {
 	// '0' follows '/'.
 	end := dir[:len(dir)-1] + "0"
 	return lo, lo + sort.Search(len(list)-lo, func(i int) bool { return list[lo+i].path >= end })
+}
+
+// files is how many files a list is about, with those in its folded folders.
+func files(list []entry) int {
+	n := len(list)
+	for i := range list {
+		if list[i].files > 0 {
+			n += int(list[i].files) - 1
+		}
+	}
+	return n
 }
 
 func inFolder(path string, err error) error {

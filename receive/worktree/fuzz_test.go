@@ -25,7 +25,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x01" + strings.Repeat("\x00", 26) + "\x81\xa4" + strings.Repeat("\x00", 34) + "\x00\x01\x00a\x00"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sum := sha1.Sum(body)
-		x, err := parseIndex(append(append([]byte(nil), body...), sum[:]...))
+		x, err := parseIndex(append(append([]byte(nil), body...), sum[:]...), false)
 		if err != nil {
 			require.ErrorIs(t, err, errIndex)
 			return
@@ -38,7 +38,7 @@ func FuzzIndex(f *testing.F) {
 			require.False(t, path.IsAbs(e.path) || strings.HasPrefix(e.path, "../"))
 			require.NoError(t, checkPath(e.path))
 		}
-		again, err := parseIndex(x.encode())
+		again, err := parseIndex(x.encode(), false)
 		require.NoError(t, err)
 		for i := range x.entries {
 			require.Equal(t, i+1, int(x.entries[i].was))

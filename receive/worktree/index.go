@@ -5,9 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sort"
-	"strconv"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -49,26 +46,9 @@ type entry struct {
 	// at is where the entry lies in that index, if its bytes there are what encode would write; else 0. Whoever changes
 	// anything else of the entry sets it to 0.
 	at uint32
-}
-
-// cacheTree is a node of the index's TREE extension: count entries below it make up the tree oid; count -1 means unknown.
-type cacheTree struct {
-	name  string
-	count int
-	oid   plumbing.Hash
-	subs  []*cacheTree
-}
-
-func (c *cacheTree) sub(name string) *cacheTree {
-	if c == nil {
-		return nil
-	}
-	for _, s := range c.subs {
-		if s.name == name {
-			return s
-		}
-	}
-	return nil
+	// files and span are of a folded folder, of mode modeDir, and 0 for anything else: how many entries, of how many bytes from at on, it stands
+	// for. Its path ends in a slash and its oid is its tree. See fold.
+	files, span uint32
 }
 
 // gitIndex is a parsed index: stage 0 entries, sorted; entries in conflict appear once, with a zero oid.
@@ -77,8 +57,8 @@ type gitIndex struct {
 	tree    *cacheTree
 	// raw is the file that entry.at is about: what is the same is copied from there.
 	raw []byte
-	// sum is the file's checksum.
-	sum plumbing.Hash
+	// id is that of the file that write has made.
+	id indexID
 }
 
 const (
@@ -185,101 +165,10 @@ func (x *gitIndex) parseExtensions(b []byte, count int) error {
 		switch {
 		case name == "TREE":
 			// An unreadable cache of trees is only a lost short cut.
-			if root, rest, ok := parseCacheTree(data, 0); ok && len(rest) == 0 && root.fits(count) {
-				x.tree = root
-			}
+			x.tree = parseCacheTree(data, count)
 		case name[0] < 'A' || name[0] > 'Z':
 			return fmt.Errorf("%w: extension %q is not known", errIndex, name)
 		}
 	}
 	return nil
-}
-
-func parseCacheTree(b []byte, depth int) (*cacheTree, []byte, bool) {
-	nul := bytes.IndexByte(b, 0)
-	if nul < 0 || depth > maxDepth {
-		return nil, nil, false
-	}
-	c := &cacheTree{name: string(b[:nul])}
-	b = b[nul+1:]
-	lf := bytes.IndexByte(b, '\n')
-	if lf < 0 {
-		return nil, nil, false
-	}
-	first, second, ok := strings.Cut(string(b[:lf]), " ")
-	subs := 0
-	if ok {
-		var e1, e2 error
-		c.count, e1 = strconv.Atoi(first)
-		subs, e2 = strconv.Atoi(second)
-		ok = e1 == nil && e2 == nil && c.count >= -1 && subs >= 0 && subs <= len(b)
-	}
-	if !ok {
-		return nil, nil, false
-	}
-	b = b[lf+1:]
-	if c.count >= 0 {
-		if len(b) < len(c.oid) {
-			return nil, nil, false
-		}
-		copy(c.oid[:], b)
-		b = b[len(c.oid):]
-	}
-	for range subs {
-		var s *cacheTree
-		if s, b, ok = parseCacheTree(b, depth+1); !ok {
-			return nil, nil, false
-		}
-		c.subs = append(c.subs, s)
-	}
-	return c, b, true
-}
-
-// fits tells whether the counts of the nodes can be those of an index of n entries.
-func (c *cacheTree) fits(n int) bool {
-	if c.count > n {
-		return false
-	}
-	for _, s := range c.subs {
-		if !s.fits(n) {
-			return false
-		}
-	}
-	return true
-}
-
-// room is what the extension takes at most: with its name and length, and with counts of any size.
-func (c *cacheTree) room() int {
-	if c == nil {
-		return 8
-	}
-	n := len(c.name) + 1 + 2*len("-2147483648 ") + len(c.oid) + 8
-	for _, s := range c.subs {
-		n += s.room()
-	}
-	return n
-}
-
-func (c *cacheTree) append(b []byte) []byte {
-	b = append(b, c.name...)
-	b = append(b, 0)
-	b = strconv.AppendInt(b, int64(c.count), 10)
-	b = append(b, ' ')
-	b = strconv.AppendInt(b, int64(len(c.subs)), 10)
-	b = append(b, '\n')
-	if c.count >= 0 {
-		b = append(b, c.oid[:]...)
-	}
-	// git looks subtrees up by length, then bytes.
-	subs := append([]*cacheTree(nil), c.subs...)
-	sort.Slice(subs, func(i, j int) bool {
-		if len(subs[i].name) != len(subs[j].name) {
-			return len(subs[i].name) < len(subs[j].name)
-		}
-		return subs[i].name < subs[j].name
-	})
-	for _, s := range subs {
-		b = s.append(b)
-	}
-	return b
 }

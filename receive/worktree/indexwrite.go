@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/binary"
-	"hash"
 
 	"golang.org/x/sys/unix"
 )
 
-// size is the length of an entry in version 2.
-func (e *entry) size() uint32 { return uint32((entryFixed + len(e.path) + 8) &^ 7) }
+// size is the length of an entry in version 2, and of all that a folded folder stands for.
+func (e *entry) size() uint32 {
+	if e.span > 0 {
+		return e.span
+	}
+	return uint32((entryFixed + len(e.path) + 8) &^ 7)
+}
 
 // entryParts gives the bytes of a file of version 2 up to its extensions. What the entries share with raw are parts of raw, neighbours in one.
 func (x *gitIndex) entryParts() [][]byte {
@@ -24,7 +28,7 @@ func (x *gitIndex) entryParts() [][]byte {
 	be := binary.BigEndian
 	b = append(b, "DIRC"...)
 	b = be.AppendUint32(b, 2)
-	b = be.AppendUint32(b, uint32(len(x.entries)))
+	b = be.AppendUint32(b, uint32(files(x.entries)))
 	var parts [][]byte
 	done, from, to := 0, uint32(0), uint32(0) // of b, and the run of raw that is not in parts yet
 	flush := func() {
@@ -64,38 +68,27 @@ func (x *gitIndex) entryParts() [][]byte {
 	return parts
 }
 
-// treePart is the TREE extension, empty where nothing is known of trees.
-func (x *gitIndex) treePart() []byte {
-	if x.tree == nil {
-		return nil
-	}
-	b := append(make([]byte, 0, x.tree.room()), "TREE\x00\x00\x00\x00"...)
-	b = x.tree.append(b)
-	binary.BigEndian.PutUint32(b[4:], uint32(len(b)-8))
-	return b
-}
-
-// write gives a file of version 2 with a TREE extension to put, part by part, and sets sum. The checksum is made beside.
+// write gives a file of version 2 with a TREE extension to put, part by part, and sets id. The checksums are made beside.
 func (x *gitIndex) write(put func(parts [][]byte) error) error {
 	parts := x.entryParts()
 	tree := make(chan []byte, 1)
-	sum := make(chan hash.Hash, 1)
+	id := make(chan indexID, 1)
 	go func() {
-		h := sha1.New()
+		m := indexMaker{sha: sha1.New()}
 		for _, p := range parts {
-			h.Write(p)
+			m.add(p)
 		}
-		h.Write(<-tree)
-		sum <- h
+		m.add(<-tree)
+		id <- m.end()
 	}()
 	b := x.treePart()
 	tree <- b
 	err := put(append(parts[:len(parts):len(parts)], b))
-	(<-sum).Sum(x.sum[:0])
+	x.id = <-id
 	if err != nil {
 		return err
 	}
-	return put([][]byte{x.sum[:]})
+	return put([][]byte{x.id.sum[:]})
 }
 
 // encode is write to memory.

@@ -95,7 +95,7 @@ func findPointers(ctx context.Context, objs Objects, commit plumbing.Hash, modul
 	if err != nil {
 		return err
 	}
-	x, err := flatten(ctx, objs, c.tree, nil, 2, 0)
+	x, err := newFlattener(ctx, objs, 2, 0).list(c.tree, nil)
 	if err != nil {
 		return err
 	}

@@ -80,13 +80,14 @@ type planner struct {
 	cutEOL *attributes
 
 	// counted is what the last checkout knew of untracked names; nil if nothing is known.
-	counted *counted
+	counted *memo
 	// seen is what a walk has seen just now, nil where the disk is to be asked.
 	seen *project.Seen
-	// early, where it is not nil, is closed as soon as earlyDirty is what fromSeen gives.
-	early      chan struct{}
-	earlyDirty []int32
-	// settles says that settle looked at every old entry: dirty are the old ones that need a closer look, and fresh the new ones that
+	// told says that dirty is what seen tells, folded that old and new are folded as fold says.
+	told, folded bool
+	// seenDirty are the entries of the whole index that are dirty by what was seen.
+	seenDirty []int32
+	// settles says that every old entry was looked at: dirty are the old ones that need a closer look, and fresh the new ones that
 	// are not simply old ones, both in order.
 	settles      bool
 	dirty, fresh []int32
@@ -217,7 +218,7 @@ func (p *planner) count(fd int, path string, known int, res *plan) error {
 // sub plans the subfolder name, in a goroutine of its own where it is worth one. found tells that the name is there and is a folder.
 func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool, err error) {
 	if p.settled(s) {
-		res.unchanged += s.nHi - s.nLo
+		res.unchanged += files(p.new[s.nLo:s.nHi])
 		for _, f := range p.counted.below(path) {
 			res.untrackedIn(f)
 		}

@@ -1,62 +1,104 @@
 package worktree
 
 import (
+	"encoding/binary"
 	"slices"
+	"sort"
+	"strings"
+	"unsafe"
 
 	"corpus-git/project"
 )
 
+// plainIndex is an index of version 2 that a Sync wrote and of which nothing was parsed yet.
+type plainIndex struct {
+	body   []byte
+	text   string // the same
+	starts []uint32
+}
+
+// plain gives nil for an index that is not known to be whole and of our making.
+func (f *indexFile) plain() *plainIndex {
+	if f.memo == nil || len(f.data) < 12+len(f.id.sum) || string(f.data[:8]) != "DIRC\x00\x00\x00\x02" {
+		return nil
+	}
+	body := f.data[:len(f.data)-len(f.id.sum)]
+	count := int64(binary.BigEndian.Uint32(body[8:]))
+	if count > int64(len(body))/entryFixed {
+		return nil
+	}
+	starts := entryStarts(body, 2, int(count))
+	if starts == nil {
+		return nil
+	}
+	return &plainIndex{body: body, text: unsafe.String(unsafe.SliceData(body), len(body)), starts: starts}
+}
+
+func (x *plainIndex) count() int { return len(x.starts) - 1 }
+
+// path is that of an entry.
+func (x *plainIndex) path(i int) string {
+	at := x.starts[i] + entryFixed
+	return x.text[at:][:binary.BigEndian.Uint16(x.body[at-2:])&flagName]
+}
+
+// from is the first entry from lo up to hi that is not before a path, hi if there is none.
+func (x *plainIndex) from(path string, lo, hi int) int {
+	return lo + sort.Search(hi-lo, func(i int) bool { return x.path(lo+i) >= path })
+}
+
 // fromSeen is looker.look without the disk: what a walk has seen stands for each look. The walk went into folders only, so a file that it
-// saw has no link on its way.
-func (p *planner) fromSeen() (dirty []int32) {
-	next := 0 // the first old entry that is still to be met
-	p.seen.Each(func(path string, f project.FileFacts) bool {
-		for next < len(p.old) && p.old[next].path < path {
-			dirty = append(dirty, int32(next)) // not there
-			next++
+// saw has no link on its way. A .gitattributes counts as dirty, so that it is never folded.
+func (x *plainIndex) fromSeen(seen *project.Seen, since stamp, written *stat) (dirty []int32) {
+	next := 0 // the first entry that is still to be met
+	racy := pair(written.mtimeSec, written.mtimeNsec)
+	seen.Each(func(path string, f project.FileFacts) bool {
+		if f.Mode&modeType == modeDir {
+			// The first file of a folder that was touched is dirty.
+			if !since.after(newStamp(f.Mtime)) {
+				dir := path + "/"
+				if lo := x.from(dir, 0, x.count()); lo < x.count() && strings.HasPrefix(x.path(lo), dir) {
+					dirty = append(dirty, int32(lo))
+				}
+			}
+			return true
 		}
-		switch {
-		case f.Mode&modeType == modeDir:
-			if p.counted.at.after(newStamp(f.Mtime)) {
+		for ; next < x.count(); next++ {
+			is := x.path(next)
+			if is == path {
+				if !x.clean(next, &f, racy) || isAttributes(path) {
+					dirty = append(dirty, int32(next))
+				}
+				next++
 				break
 			}
-			// The first file of a folder that was touched is dirty.
-			if lo, hi := under(p.old, path+"/"); lo < hi {
-				dirty = append(dirty, int32(lo))
+			if is > path {
+				break
 			}
-		case next < len(p.old) && p.old[next].path == path && p.clean(next, f.Mode, seenStat(&f)):
-			next++
+			dirty = append(dirty, int32(next)) // not there
 		}
 		return true
 	})
-	for ; next < len(p.old); next++ {
+	for ; next < x.count(); next++ {
 		dirty = append(dirty, int32(next))
 	}
 	slices.Sort(dirty)
 	return slices.Compact(dirty)
 }
 
-// startSettling begins with what settle needs of seen, which is about old entries alone, beside what comes before that. wait waits for its
-// end, which p.early is then told by, too; it must be called before the caller returns, who may go on with other things than seen.
-func (p *planner) startSettling(plain bool) (wait func()) {
-	if p.seen == nil || p.counted == nil || !plain {
-		return func() {}
-	}
-	p.early = make(chan struct{})
-	go func() {
-		defer close(p.early)
-		p.earlyDirty = p.fromSeen()
-	}()
-	return func() { <-p.early }
-}
+func pair(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }
 
-// seenStat is newStat of what a walk has seen.
-func seenStat(f *project.FileFacts) stat {
+// clean is planner.clean from the bytes of an entry, whose first 40 are its facts and mode (gitformat-index(5)); those of racy and after
+// are as new as the index.
+func (x *plainIndex) clean(i int, f *project.FileFacts, racy uint64) bool {
+	b := x.body[x.starts[i]:][:entryFixed]
+	be := binary.BigEndian
 	c, m := newStamp(f.Ctime), newStamp(f.Mtime)
-	return stat{
-		ctimeSec: uint32(c.sec), ctimeNsec: uint32(c.nsec), mtimeSec: uint32(m.sec), mtimeNsec: uint32(m.nsec),
-		dev: uint32(f.Dev), ino: uint32(f.Ino), uid: f.UID, gid: f.GID, size: uint32(f.Size),
-	}
+	mtime := pair(uint32(m.sec), uint32(m.nsec))
+	mode := be.Uint32(b[24:])
+	return be.Uint64(b) == pair(uint32(c.sec), uint32(c.nsec)) && be.Uint64(b[8:]) == mtime && mtime < racy &&
+		be.Uint64(b[16:]) == pair(uint32(f.Dev), uint32(f.Ino)) && be.Uint64(b[28:]) == pair(f.UID, f.GID) && be.Uint32(b[36:]) == uint32(f.Size) &&
+		sameType(mode, f.Mode) && mode != modeGitlink && (mode != modeExec || f.Mode&0o100 != 0) && be.Uint16(b[60:])&flagStage == 0
 }
 
 // newStamp is a time given in nanoseconds since 1970, as struct timespec has it: nanoseconds from 0 up.
@@ -73,7 +115,7 @@ const seenSlack = 2
 
 // countedAt is the time that the counts of untracked names are of: when the walk that they rely on began, zero for now.
 func (p *planner) countedAt() stamp {
-	if p.seen == nil || !p.settles {
+	if !p.told || !p.settles {
 		return stamp{}
 	}
 	return stamp{p.seen.Begun.Unix() - seenSlack, int64(p.seen.Begun.Nanosecond())}

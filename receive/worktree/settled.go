@@ -93,16 +93,10 @@ func lstatAt(dir int, path string, st *unix.Stat_t) error {
 // settle finds what needs no walk: a folder that both commits have alike, whose files lie on the disk as the index says, and which has the
 // names that it had when its untracked ones were counted.
 func (p *planner) settle(root, workers int) error {
-	if p.counted == nil || p.cut != nil || p.oldEOL != p.newEOL && (p.oldEOL.changes() || p.newEOL.changes()) {
+	if !p.settling() {
 		return nil
 	}
-	switch {
-	case p.early != nil:
-		<-p.early
-		p.dirty = p.earlyDirty
-	case p.seen != nil:
-		p.dirty = p.fromSeen()
-	default:
+	if !p.told {
 		l := looker{root: root, entries: p.old, since: p.counted.at, see: func(i int, st *unix.Stat_t) bool { return p.clean(i, st.Mode, newStat(st)) }}
 		var err error
 		if p.dirty, err = l.look(p.ctx, workers); err != nil {
@@ -116,6 +110,11 @@ func (p *planner) settle(root, workers int) error {
 		}
 	}
 	return nil
+}
+
+// settling tells whether anything can be settled.
+func (p *planner) settling() bool {
+	return p.counted != nil && p.cut == nil && (p.oldEOL == p.newEOL || !p.oldEOL.changes() && !p.newEOL.changes())
 }
 
 // clean tells whether an old entry's file is as the index says, by its facts. Submodules are folders; what is in them is looked at each time.

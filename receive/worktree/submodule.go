@@ -161,10 +161,11 @@ func empty(ctx context.Context, dir int) (kept int, err error) {
 		return 0, ignore(err, fs.ErrNotExist)
 	}
 	g := &gitFolder{req: &Request{}, fd: git, lock: -1}
-	x, _, err := g.index()
+	f, err := g.readIndex()
 	if err != nil {
 		return 0, err
 	}
+	x := g.parse(f)
 	dirs := newFolders(dir, 0o755, nil)
 	defer dirs.close()
 	a := &applier{ctx: ctx, root: dir}

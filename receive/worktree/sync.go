@@ -184,11 +184,14 @@ func openRoot(dir string) (int, error) {
 // checkout is Sync with everything open and locked.
 func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats) error {
 	req := g.req
-	old, written, err := g.index()
-	if err == nil {
-		err = (&modules{ctx: ctx, root: root, g: g, st: st}).release(old)
-	}
+	in, err := g.readIndex()
 	if err != nil {
+		return err
+	}
+	p := &planner{ctx: ctx, objs: req.Objects, seen: req.Seen}
+	trees := newFlattener(ctx, req.Objects, req.Workers, req.MaxFiles)
+	old := p.begin(g, in, trees, c.tree)
+	if err := (&modules{ctx: ctx, root: root, g: g, st: st}).release(old); err != nil {
 		return err
 	}
 	if h, err := g.ref("HEAD"); err == nil {
@@ -197,25 +200,13 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 		}
 		st.Previous = plumbing.NewHash(h)
 	}
-	p := &planner{ctx: ctx, objs: req.Objects, written: written, counted: g.readCounted(old), seen: req.Seen}
-	if old != nil {
-		p.old = old.entries
+	next, err := p.lists(trees, old, c.tree)
+	if err == nil && p.folded && !p.mayFold() {
+		old = p.unfold(g, in)
+		next, err = p.lists(trees, old, c.tree)
 	}
-	defer p.startSettling(g.resumed == "")()
-	next, err := flatten(ctx, req.Objects, c.tree, old, req.Workers, req.MaxFiles)
 	if err != nil {
 		return err
-	}
-	p.new = next.entries
-	if p.newEOL, err = loadAttributes(req.Objects, next.entries); err != nil {
-		return err
-	}
-	if old != nil {
-		p.oldEOL = p.newEOL
-		if !sameAttributes(old.entries, next.entries) {
-			// An old file that is gone from the store only costs a comparison.
-			p.oldEOL, _ = loadAttributes(req.Objects, old.entries)
-		}
 	}
 	resume(ctx, g, p)
 	todo, err := p.makePlan(root, req.Workers)
@@ -241,7 +232,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	if err := a.write(todo); err != nil {
 		return err
 	}
-	st.Files, st.Written, st.Removed, st.Unchanged = len(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
+	st.Files, st.Written, st.Removed, st.Unchanged = files(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
 	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
 	st.LocalChanges, st.Overwritten = newPaths(todo.local), newPaths(todo.overwritten)
 	st.Notes = append(st.Notes, a.notes...)
@@ -264,12 +255,12 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 		}
 		p.counted = nil
 	} else {
-		next.sum = old.sum
+		next.id = in.id
 	}
 	// Which folders were read again is worth knowing, too: they need not be the next time.
 	if p.counted == nil || len(p.dirty) > 0 || !slices.Equal(p.counted.list, todo.counts) {
-		if err := g.writeCounted(&counted{at: p.countedAt(), list: todo.counts}, next); err != nil {
-			return fmt.Errorf("write %s: %w", countFile, err)
+		if err := g.writeMemo(&memo{at: p.countedAt(), list: todo.counts}, next.id); err != nil {
+			return fmt.Errorf("write %s: %w", memoFile, err)
 		}
 	}
 	return g.end()
@@ -285,7 +276,7 @@ func resume(ctx context.Context, g *gitFolder, p *planner) {
 	if err != nil {
 		return
 	}
-	x, err := flatten(ctx, p.objs, c.tree, nil, g.req.Workers, g.req.MaxFiles)
+	x, err := newFlattener(ctx, p.objs, g.req.Workers, g.req.MaxFiles).list(c.tree, nil)
 	if err != nil {
 		return
 	}
@@ -393,16 +384,19 @@ func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err er
 		return 0, err
 	}
 	defer g.close()
-	x, written, err := g.index()
-	if err != nil || x == nil {
+	in, err := g.readIndex()
+	if err != nil {
 		return 0, err
+	}
+	x := g.parse(in)
+	if x == nil {
+		return 0, nil
 	}
 	inner, err := refreshModules(ctx, root, x, dir)
 	if err != nil {
 		return inner, err
 	}
-	was := g.readCounted(x)
-	racy := (&planner{written: written}).racy
+	racy := (&planner{written: in.written}).racy
 	var n atomic.Int64
 	l := looker{root: root, entries: x.entries, see: func(i int, now *unix.Stat_t) bool {
 		e := &x.entries[i]
@@ -429,8 +423,8 @@ func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err er
 	if err := g.writeIndex(x); err != nil {
 		return inner, err
 	}
-	if was != nil {
-		err = g.writeCounted(was, x)
+	if in.memo != nil {
+		err = g.writeMemo(in.memo, x.id)
 	}
 	return int(n.Load()) + inner, err
 }

@@ -1,0 +1,162 @@
+package worktree
+
+import (
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
+)
+
+// memoFile keeps, beside the index, what the Sync that wrote the index knew of it: which bytes it has, so that their SHA-1 need not be made
+// again to tell that they are whole, and how many untracked names each folder has, so that only folders whose names changed since are read
+// again. Another program that writes the index makes it void: the index's checksum is verified then, and every folder is read.
+const (
+	memoFile = "corpus-git.memo"
+	memoHead = "corpus-git memo 1"
+	maxMemo  = 16 << 20
+	// oldCountFile is what it was called when it kept counts only.
+	oldCountFile = "corpus-git.untracked"
+)
+
+// indexID tells one index file from another: by its own checksum, which is what it ends in, its size, and a checksum of all its bytes that
+// takes a tenth of the time of SHA-1. It is about damage, as the index's own, and not about forgery.
+type indexID struct {
+	sum  plumbing.Hash
+	size int64
+	crc  uint32
+}
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// identify is the ID of an index file.
+func identify(data []byte) indexID {
+	id := indexID{size: int64(len(data)), crc: crc32.Checksum(data, castagnoli())}
+	copy(id.sum[:], data[max(0, len(data)-sha1.Size):])
+	return id
+}
+
+// indexMaker makes the ID of a file from the parts that are before its checksum.
+type indexMaker struct {
+	sha  hash.Hash
+	size int64
+	crc  uint32
+}
+
+// hashAtOnce is how much both checksums take at a time: what the one has read is still near for the other.
+const hashAtOnce = 64 << 10
+
+func (m *indexMaker) add(b []byte) {
+	m.size += int64(len(b))
+	for part := range slices.Chunk(b, hashAtOnce) {
+		m.sha.Write(part)
+		m.crc = crc32.Update(m.crc, castagnoli(), part)
+	}
+}
+
+func (m *indexMaker) end() (id indexID) {
+	m.sha.Sum(id.sum[:0])
+	id.size, id.crc = m.size+sha1.Size, crc32.Update(m.crc, castagnoli(), id.sum[:])
+	return id
+}
+
+// folderCount is a folder, with its slash ("" is the top), and how many untracked names are in it.
+type folderCount struct {
+	dir string
+	n   int
+}
+
+// memo is what is known of an index: list are the folders that have any untracked names, in order, as they were at a time of the file system.
+type memo struct {
+	at   stamp
+	list []folderCount
+}
+
+// below is the part of the list about dir, given with its slash, and what is in it.
+func (m *memo) below(dir string) []folderCount {
+	if m == nil {
+		return nil
+	}
+	cmp := func(f folderCount, d string) int { return strings.Compare(f.dir, d) }
+	lo, _ := slices.BinarySearchFunc(m.list, dir, cmp)
+	hi, _ := slices.BinarySearchFunc(m.list, dir[:len(dir)-1]+"0", cmp) // '0' follows '/'
+	return m.list[lo:hi]
+}
+
+func (m *memo) encode(of indexID) []byte {
+	b := fmt.Appendf(nil, "%s\n%s %d %08x\n%d %d\n", memoHead, of.sum, of.size, of.crc, m.at.sec, m.at.nsec)
+	for _, f := range m.list {
+		b = fmt.Appendf(b, "%d %q\n", f.n, f.dir)
+	}
+	return fmt.Appendf(b, "%08x\n", crc32.Checksum(b, castagnoli()))
+}
+
+// parseMemo gives nil for what is not about that index, or damaged: it is only a lost short cut.
+func parseMemo(data []byte, of indexID) *memo {
+	const end = 9 // eight digits, and the end of their line
+	if len(data) < end {
+		return nil
+	}
+	text, sum := data[:len(data)-end], data[len(data)-end:]
+	head := (&memo{}).encode(of)
+	head = head[:len(head)-end-len("0 0\n")]
+	rest, ok := strings.CutPrefix(string(text), string(head))
+	if !ok || !strings.HasSuffix(rest, "\n") || string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(text, castagnoli())) {
+		return nil
+	}
+	m := &memo{}
+	lines := strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
+	if _, err := fmt.Sscanf(lines[0], "%d %d", &m.at.sec, &m.at.nsec); err != nil {
+		return nil
+	}
+	for _, line := range lines[1:] {
+		num, quoted, _ := strings.Cut(line, " ")
+		count, err := strconv.Atoi(num)
+		dir, err2 := strconv.Unquote(quoted)
+		if err != nil || err2 != nil || count <= 0 || len(m.list) > 0 && dir <= m.list[len(m.list)-1].dir {
+			return nil
+		}
+		m.list = append(m.list, folderCount{dir, count})
+	}
+	return m
+}
+
+// readMemo reads what is known of an index.
+func (g *gitFolder) readMemo(of indexID) *memo {
+	data, _, err := readFileAt(g.fd, memoFile, maxMemo)
+	if err != nil {
+		return nil
+	}
+	return parseMemo(data, of)
+}
+
+// writeMemo keeps m beside the index. A time of the file system is put in where m has none: now.
+func (g *gitFolder) writeMemo(m *memo, of indexID) error {
+	tmp := tmpPrefix + memoFile
+	if m.at == (stamp{}) {
+		// A file that is made now tells what the file system takes for now.
+		if err := writeFileAt(g.fd, tmp, nil, false); err != nil {
+			return err
+		}
+		st, err := lstatat(g.fd, tmp)
+		if err != nil {
+			return err
+		}
+		m.at.sec, m.at.nsec = st.Mtim.Unix()
+	}
+	data := m.encode(of)
+	if len(data) > maxMemo {
+		data = nil
+	}
+	err := writeFileAt(g.fd, memoFile, data, false)
+	for _, name := range []string{tmp, oldCountFile} {
+		err = errors.Join(err, ignore(unix.Unlinkat(g.fd, name, 0), unix.ENOENT))
+	}
+	return err
+}
