@@ -32,135 +32,163 @@ const (
 	toldRounds     = 21
 )
 
+// checkoutBench is a bare repository of two commits, and two working copies: ours, and the peer's, a clone that borrows the same packs.
+type checkoutBench struct {
+	*lab
+	disk, bare, ours, peer string
+	first, second          string
+	db                     *store.DB
+}
+
 // benchCheckout brings 70,000 files of a bare repository into a working copy, then one changed file, then nothing; beside git checkout with
-// two workers and as shipped, git reset --hard and git status on a clone that borrows the same packs. Files are in the page cache; root measures on an
+// two workers and as shipped, git reset --hard and git status. Files are in the page cache; root measures on an
 // ext4 of its own. What is synced is measured apart: git syncs no file of a checkout. What making as many files costs by itself, and with inflating what
 // goes into them, is printed beside the first checkout.
 func benchCheckout(l *lab) error {
+	return l.withCheckouts(func(b *checkoutBench) error {
+		if err := b.firstCheckouts(); err != nil {
+			return err
+		}
+		return b.changes()
+	})
+}
+
+// benchOneFile is benchCheckout without the first checkouts, which are made and not measured.
+func benchOneFile(l *lab) error {
+	return l.withCheckouts(func(b *checkoutBench) error {
+		if err := errors.Join(b.fresh(0), b.checkOut(b.first, nil, false), b.git("checkout", "-q", "-f", b.first), b.settle()); err != nil {
+			return err
+		}
+		return b.changes()
+	})
+}
+
+func (l *lab) withCheckouts(run func(*checkoutBench) error) error {
 	disk, release, err := l.privateDisk()
 	if err != nil {
 		return err
 	}
 	defer release()
-	bare := filepath.Join(disk, "bare.git")
-	first, second, err := l.plantCommits(bare)
-	if err != nil {
+	b := &checkoutBench{lab: l, disk: disk, bare: filepath.Join(disk, "bare.git"), ours: filepath.Join(disk, "ours"), peer: filepath.Join(disk, "peer")}
+	if b.first, b.second, err = l.plantCommits(b.bare); err != nil {
 		return err
 	}
-	db, err := store.Open(bare, store.Options{})
-	if err != nil {
+	if b.db, err = store.Open(b.bare, store.Options{}); err != nil {
 		return err
 	}
-	defer db.Close()
+	defer b.db.Close()
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1) // as cmd/corpus-git does
 	}
-	if err := l.printGitSettings(bare); err != nil {
+	if err := l.printGitSettings(b.bare); err != nil {
 		return err
 	}
-	ours, peer := filepath.Join(disk, "ours"), filepath.Join(disk, "peer")
-	checkOut := func(c string, seen *project.Seen, durable bool) error {
-		_, err := worktree.Sync(context.Background(), worktree.Request{
-			Objects: db, Repo: bare, Commit: plumbing.NewHash(c), Dir: ours, Branch: "refs/heads/master", Workers: 2, NoSync: !durable, Seen: seen})
-		return err
-	}
-	git := func(args ...string) error { return l.sh(peer, "git", args...) }
-	settle := func() error { return syncFS(disk) }
+	return run(b)
+}
 
+func (b *checkoutBench) checkOut(c string, seen *project.Seen, durable bool) error {
+	_, err := worktree.Sync(context.Background(), worktree.Request{
+		Objects: b.db, Repo: b.bare, Commit: plumbing.NewHash(c), Dir: b.ours, Branch: "refs/heads/master", Workers: 2, NoSync: !durable, Seen: seen})
+	return err
+}
+
+func (b *checkoutBench) git(args ...string) error { return b.sh(b.peer, "git", args...) }
+func (b *checkoutBench) settle() error            { return syncFS(b.disk) }
+
+// fresh takes both working copies away, and clones the peer's.
+func (b *checkoutBench) fresh(int) error {
+	if err := errors.Join(os.RemoveAll(b.ours), os.RemoveAll(b.peer)); err != nil {
+		return err
+	}
+	if err := b.sh(b.disk, "git", "clone", "-q", "-s", "-n", b.bare, b.peer); err != nil {
+		return err
+	}
+	return b.settle()
+}
+
+func (b *checkoutBench) firstCheckouts() error {
 	fmt.Printf("-- first checkout of %d files, warm cache, load %s\n", checkoutFiles, load())
-	fresh := func(int) error {
-		if err := os.RemoveAll(ours); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(peer); err != nil {
-			return err
-		}
-		if err := l.sh(disk, "git", "clone", "-q", "-s", "-n", bare, peer); err != nil {
-			return err
-		}
-		return settle()
-	}
 	checkout := func() error {
-		return git("-c", "checkout.workers=2", "-c", "checkout.thresholdForParallelism=1", "checkout", "-q", "-f", first)
+		return b.git("-c", "checkout.workers=2", "-c", "checkout.thresholdForParallelism=1", "checkout", "-q", "-f", b.first)
 	}
-	if _, err := compareApart(checkoutRounds, fresh, settle, "corpus-git", func() error { return checkOut(first, nil, false) }, "git checkout, 2 workers", checkout); err != nil {
+	if _, err := compareApart(checkoutRounds, b.fresh, b.settle, "corpus-git", func() error { return b.checkOut(b.first, nil, false) }, "git checkout, 2 workers", checkout); err != nil {
 		return err
 	}
-	if err := sameTrees(ours, peer); err != nil {
+	if err := sameTrees(b.ours, b.peer); err != nil {
 		return err
 	}
-	files, err := l.storedFiles(bare, first, db)
+	files, err := b.storedFiles(b.bare, b.first, b.db)
 	if err != nil {
 		return err
 	}
-	if _, err := compareApart(1, fresh, settle, "only making such files, 2 threads", func() error { return makeFiles(ours, files, 2, false) },
+	if _, err := compareApart(1, b.fresh, b.settle, "only making such files, 2 threads", func() error { return makeFiles(b.ours, files, 2, false) },
 		"git checkout, 2 workers", checkout); err != nil {
 		return err
 	}
-	if _, err := compareApart(1, fresh, settle, "only inflating and making them, 2 threads", func() error { return makeFiles(ours, files, 2, true) },
+	if _, err := compareApart(1, b.fresh, b.settle, "only inflating and making them, 2 threads", func() error { return makeFiles(b.ours, files, 2, true) },
 		"git checkout, 2 workers", checkout); err != nil {
 		return err
 	}
-	if err := sameTrees(ours, peer); err != nil {
+	if err := sameTrees(b.ours, b.peer); err != nil {
 		return err
 	}
-	if _, err := compareApart(1, fresh, settle, "corpus-git", func() error { return checkOut(first, nil, false) }, "git checkout, as shipped (1 worker)", func() error {
-		return git("checkout", "-q", "-f", first)
+	if _, err := compareApart(1, b.fresh, b.settle, "corpus-git", func() error { return b.checkOut(b.first, nil, false) }, "git checkout, as shipped (1 worker)", func() error {
+		return b.git("checkout", "-q", "-f", b.first)
 	}); err != nil {
 		return err
 	}
-	if _, err := compareApart(1, fresh, settle, "corpus-git, durable", func() error { return checkOut(first, nil, true) }, "git checkout, 2 workers, and syncfs", func() error {
-		return errors.Join(checkout(), settle())
+	if _, err := compareApart(1, b.fresh, b.settle, "corpus-git, durable", func() error { return b.checkOut(b.first, nil, true) }, "git checkout, 2 workers, and syncfs", func() error {
+		return errors.Join(checkout(), b.settle())
 	}); err != nil {
 		return err
 	}
+	return nil
+}
 
+func (b *checkoutBench) changes() error {
 	fmt.Printf("-- one changed file of %d, load %s\n", checkoutFiles, load())
-	commits := []string{second, first}
+	commits := []string{b.second, b.first}
 	step := 0
-	next := func(i int) error { step = i; return settle() }
+	next := func(i int) error { step = i; return b.settle() }
 	one := func(durable bool) func() error {
-		return func() error { return checkOut(commits[step%2], nil, durable) }
-	}
-	if _, err := compare(changeRounds, next, "corpus-git", one(false), "git reset --hard", func() error {
-		return git("reset", "-q", "--hard", commits[step%2])
-	}); err != nil {
-		return err
+		return func() error { return b.checkOut(commits[step%2], nil, durable) }
 	}
 	var seen *project.Seen
 	walk := func(i int) (err error) {
 		if err = next(i); err == nil {
-			seen, err = walkTree(ours)
+			seen, err = walkTree(b.ours)
 		}
 		runtime.GC() // what this walk leaves to the collector is not the checkout's
 		return err
 	}
-	told := func() error { return checkOut(commits[step%2], seen, false) }
-	plainCheckout := func() error { return git("checkout", "-q", "-f", commits[step%2]) }
-	reset := func() error { return git("reset", "-q", "--hard", commits[step%2]) }
+	told := func() error { return b.checkOut(commits[step%2], seen, false) }
+	plainCheckout := func() error { return b.git("checkout", "-q", "-f", commits[step%2]) }
+	reset := func() error { return b.git("reset", "-q", "--hard", commits[step%2]) }
 	for _, peer := range []struct {
 		name string
 		run  func() error
 	}{{"git checkout -f", plainCheckout}, {"git reset --hard", reset}} {
-		if err := compareBusy(toldRounds, walk, settle, "corpus-git, told what the archive has seen", told, peer.name, peer.run); err != nil {
+		if err := compareBusy(toldRounds, walk, b.settle, "corpus-git, told what the archive has seen", told, peer.name, peer.run); err != nil {
 			return err
 		}
+	}
+	if _, err := compare(changeRounds, next, "corpus-git", one(false), "git reset --hard", reset); err != nil {
+		return err
 	}
 	if _, err := compare(changeRounds, next, "corpus-git, durable", one(true), "git checkout -f", plainCheckout); err != nil {
 		return err
 	}
-	if err := sameTrees(ours, peer); err != nil {
+	if err := sameTrees(b.ours, b.peer); err != nil {
 		return err
 	}
 
 	fmt.Printf("-- nothing changed, load %s\n", load())
-	_, err = compare(changeRounds, func(int) error { return settle() }, "corpus-git", one(false), "find -printf, which stats each file", func() error {
-		return exec.Command("find", ours, "-printf", "%T@").Run()
-	})
-	if err != nil {
+	if _, err := compare(changeRounds, func(int) error { return b.settle() }, "corpus-git", one(false), "find -printf, which stats each file", func() error {
+		return exec.Command("find", b.ours, "-printf", "%T@").Run()
+	}); err != nil {
 		return err
 	}
-	_, err = compare(changeRounds, func(int) error { return settle() }, "corpus-git", one(false), "git status", func() error { return git("status", "--porcelain") })
+	_, err := compare(changeRounds, func(int) error { return b.settle() }, "corpus-git", one(false), "git status", func() error { return b.git("status", "--porcelain") })
 	return err
 }
 
