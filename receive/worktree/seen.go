@@ -47,43 +47,90 @@ func (x *plainIndex) from(path string, lo, hi int) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return x.path(lo+i) >= path })
 }
 
+// seenFile is what a walk has seen of one name.
+type seenFile struct {
+	path string
+	f    project.FileFacts
+}
+
+// seenAtOnce is how many names are taken together: each path lies somewhere else in memory, and a processor that is asked for many waits for them
+// once instead of for each.
+const seenAtOnce = 32
+
 // fromSeen is looker.look without the disk: what a walk has seen stands for each look. The walk went into folders only, so a file that it
 // saw has no link on its way. A .gitattributes counts as dirty, so that it is never folded.
-func (x *plainIndex) fromSeen(seen *project.Seen, since stamp, written *stat) (dirty []int32) {
-	next := 0 // the first entry that is still to be met
-	racy := pair(written.mtimeSec, written.mtimeNsec)
+func (x *plainIndex) fromSeen(seen *project.Seen, since stamp, written *stat) []int32 {
+	c := comparison{x: x, since: since, racy: pair(written.mtimeSec, written.mtimeNsec)}
+	batch := make([]seenFile, 0, seenAtOnce)
 	seen.Each(func(path string, f project.FileFacts) bool {
-		if f.Mode&modeType == modeDir {
-			// The first file of a folder that was touched is dirty.
-			if !since.after(newStamp(f.Mtime)) {
-				dir := path + "/"
-				if lo := x.from(dir, 0, x.count()); lo < x.count() && strings.HasPrefix(x.path(lo), dir) {
-					dirty = append(dirty, int32(lo))
-				}
-			}
-			return true
-		}
-		for ; next < x.count(); next++ {
-			is := x.path(next)
-			if is == path {
-				if !x.clean(next, &f, racy) || isAttributes(path) {
-					dirty = append(dirty, int32(next))
-				}
-				next++
-				break
-			}
-			if is > path {
-				break
-			}
-			dirty = append(dirty, int32(next)) // not there
+		if batch = append(batch, seenFile{path, f}); len(batch) == seenAtOnce {
+			c.all(batch)
+			batch = batch[:0]
 		}
 		return true
 	})
-	for ; next < x.count(); next++ {
-		dirty = append(dirty, int32(next))
+	c.all(batch)
+	for ; c.next < x.count(); c.next++ {
+		c.dirty = append(c.dirty, int32(c.next))
 	}
-	slices.Sort(dirty)
-	return slices.Compact(dirty)
+	slices.Sort(c.dirty)
+	return slices.Compact(c.dirty)
+}
+
+// comparison goes through an index and what was seen, both in order of their paths.
+type comparison struct {
+	x     *plainIndex
+	since stamp
+	// racy is the time from which a file is as new as the index.
+	racy uint64
+	// next is the first entry that is still to be met.
+	next  int
+	dirty []int32
+	// near is made of what was fetched, or it would not be.
+	near byte
+}
+
+func (c *comparison) all(batch []seenFile) {
+	for i := range batch {
+		if p := batch[i].path; p != "" {
+			c.near ^= p[len(p)-1]
+		}
+	}
+	for i := range batch {
+		if s := &batch[i]; s.f.Mode&modeType == modeDir {
+			c.folder(s)
+		} else {
+			c.file(s)
+		}
+	}
+}
+
+func (c *comparison) file(s *seenFile) {
+	for ; c.next < c.x.count(); c.next++ {
+		is := c.x.path(c.next)
+		if is == s.path {
+			if !c.x.clean(c.next, &s.f, c.racy) || isAttributes(is) {
+				c.dirty = append(c.dirty, int32(c.next))
+			}
+			c.next++
+			return
+		}
+		if is > s.path {
+			return
+		}
+		c.dirty = append(c.dirty, int32(c.next)) // not there
+	}
+}
+
+// folder makes the first file of a folder that was touched dirty.
+func (c *comparison) folder(s *seenFile) {
+	if c.since.after(newStamp(s.f.Mtime)) {
+		return
+	}
+	dir := s.path + "/"
+	if lo := c.x.from(dir, 0, c.x.count()); lo < c.x.count() && strings.HasPrefix(c.x.path(lo), dir) {
+		c.dirty = append(c.dirty, int32(lo))
+	}
 }
 
 func pair(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }
