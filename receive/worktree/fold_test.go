@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"corpus-git/project"
 )
@@ -164,6 +165,52 @@ func TestNeverFolded(t *testing.T) {
 			require.Contains(t, listed(two), "link/module")
 		}
 	}
+}
+
+// Facts that are those of the index do not settle a file that is as new as the index, or that lost its executable bit.
+func TestSeenAndNotSettled(t *testing.T) {
+	r := newRepo(t)
+	for _, n := range []string{"top", "dir/a", "dir/run", "other/x"} {
+		r.write(n, n)
+	}
+	require.NoError(t, os.Chmod(filepath.Join(r.src, "dir/run"), 0o755))
+	one := r.commit("one")
+	r.write("top", "two")
+	two := r.commit("two")
+	r.sync(one)
+	r.age(one)
+	require.NoError(t, os.Chmod(filepath.Join(r.dir, "dir/run"), 0o644))
+	_, err := Refresh(context.Background(), r.dir)
+	require.NoError(t, err)
+	dirty := func() (paths []string) {
+		folded, whole, ok := r.sides(two, seeing(t, r.dir))
+		require.True(t, ok)
+		requireFolded(t, folded, whole)
+		for _, i := range whole.dirty {
+			paths = append(paths, whole.old[i].path)
+		}
+		return paths
+	}
+	require.Equal(t, []string{"dir/run"}, dirty())
+	fi, err := os.Lstat(filepath.Join(r.dir, "other/x"))
+	require.NoError(t, err)
+	// Of the same size and time, so that only the change time tells.
+	var before, after unix.Stat_t
+	require.NoError(t, unix.Lstat(filepath.Join(r.dir, "other/x"), &before))
+	for after = before; after.Ctim == before.Ctim; { // a file system's clock ticks
+		write(t, filepath.Join(r.dir, "other/x"), "OTHER/X")
+		require.NoError(t, os.Chtimes(filepath.Join(r.dir, "other/x"), fi.ModTime(), fi.ModTime()))
+		require.NoError(t, unix.Lstat(filepath.Join(r.dir, "other/x"), &after))
+	}
+	require.Equal(t, []string{"dir/run", "other/x"}, dirty())
+	require.NoError(t, os.Chtimes(filepath.Join(r.dir, gitDir, "index"), fi.ModTime(), fi.ModTime()))
+	require.Equal(t, []string{"dir/a", "dir/run", "other/x", "top"}, dirty())
+	req := r.request(two)
+	req.Seen = seeing(t, r.dir)
+	st, err := Sync(context.Background(), req)
+	require.NoError(t, err)
+	require.Equal(t, []string{"dir/run", "other/x"}, st.LocalChanges.First)
+	r.clean(two)
 }
 
 // A list that would be nearly whole is whole.
