@@ -24,11 +24,16 @@
 // commit has a file is refused before anything is written. Commits made in the working copy stay in its reflog.
 //
 // Every file is looked at (lstat) each time, from the index's list and by as many goroutines as Request.Workers; that is all that an unchanged
-// tree costs. Where somebody has just walked the tree, Request.Seen says what he saw, and stands for those looks. A folder that both commits have alike, whose files are as the index says and whose names are as they were (its time is older than the
-// last count of untracked names, which lies beside the index in .git/corpus-git.untracked) is not walked. Everything else is, through descriptors.
-// That file names the index it belongs to; where another program wrote the index, every folder is walked. What the new index has in common
-// with the old is copied from there. A large index is parsed in parts beside each other and beside its checksum, compared with Request.Seen while trees
-// are read, and written while its checksum is made. Stats.Untracked relies on the times of folders, nothing else does. See ADR 13.
+// tree costs. Where somebody has just walked the tree, Request.Seen says what he saw, and stands for those looks. A folder that both commits have alike, whose files
+// are as the index says and whose names are as they were (its time is older than the last count of untracked names) is not walked. Everything else is, through
+// descriptors. Stats.Untracked relies on the times of folders, nothing else does.
+//
+// Those counts lie beside the index in .git/corpus-git.memo, with the size and a CRC-32C of the index that they belong to. Where its bytes are not those, another
+// program wrote the index, or it is damaged: then its SHA-1 is verified, every entry parsed and every folder walked. Where they are and Request.Seen is given, the index
+// is compared with that byte by byte, and a folder of which nothing is to be said is folded: one entry in both lists, as in a sparse index of git's, whose
+// bytes are copied. Not folded is what has a submodule or a .gitattributes in it; and nothing is where line ends change or a note is about every file, where an
+// interrupted checkout is completed, and where the list would be nearly whole (fold). A large index that must be parsed is parsed in parts beside each other and
+// beside its checksum; each is written while its checksums are made. See ADR 13.
 //
 // # .gitattributes
 //
@@ -60,7 +65,7 @@
 //
 // # A crash
 //
-// It leaves some files new, some old, temporary files .corpus-git-tmp-*, the old index, an index.lock of ours, and .git/corpus-git.checkout,
-// which names the commit. The next Sync, to the same commit or another, sweeps, tells by that commit what the interrupted
+// It leaves some files new, some old, temporary files .corpus-git-tmp-*, the old index or the new one, a memo that is about it or not, an index.lock of ours, and
+// .git/corpus-git.checkout, which names the commit. The next Sync, to the same commit or another, sweeps, tells by that commit what the interrupted
 // one wrote, and completes.
 package worktree

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/crc32"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,4 +160,47 @@ func (g *gitFolder) writeMemo(m *memo, of indexID) error {
 		err = errors.Join(err, ignore(unix.Unlinkat(g.fd, name, 0), unix.ENOENT))
 	}
 	return err
+}
+
+// indexFile is the index as it lies there, data nil where there is none.
+type indexFile struct {
+	data []byte
+	id   indexID
+	// written is the file's own facts.
+	written stat
+	// memo is what is known of it, nil where nothing is: then these bytes are not proved to be what a Sync wrote.
+	memo *memo
+}
+
+func (g *gitFolder) readIndex() (*indexFile, error) {
+	data, st, err := readFileAt(g.fd, "index", maxIndexFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &indexFile{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read index: %w", err)
+	}
+	id := identify(data)
+	return &indexFile{data: data, id: id, written: newStat(st), memo: g.readMemo(id)}, nil
+}
+
+// parse gives nil for no index, and for one that is unusable: everything is then compared by content.
+func (g *gitFolder) parse(f *indexFile) *gitIndex {
+	if f.data == nil {
+		return nil
+	}
+	x, err := parseIndex(f.data, f.memo != nil)
+	if err != nil {
+		g.notes = append(g.notes, "the working copy's index was unusable; every file was compared")
+		f.written, f.memo = stat{}, nil
+		return nil
+	}
+	return x
+}
+
+// writeIndex puts the index in place, durably unless the request leaves that to the caller.
+func (g *gitFolder) writeIndex(x *gitIndex) error {
+	return writeFileWith(g.fd, "index", !g.req.NoSync, func(fd int) error {
+		return x.write(func(parts [][]byte) error { return writeParts(fd, parts) })
+	})
 }
