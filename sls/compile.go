@@ -284,6 +284,9 @@ func (c *compiler) document(ctx context.Context, f fileroot.File, src *source, r
 		pipeline = strings.Split(strings.TrimSpace(strings.TrimPrefix(line, "#!")), "|")
 		// The line stays, as a comment of YAML, so that line numbers stay right.
 	}
+	if line, text := render.OwnOptions(raw); line > 0 {
+		return nil, need(pos{src, 0}, Need{File: src.display, Line: line, Text: text, What: render.OwnOptionsName})
+	}
 	for i, step := range pipeline {
 		kind, _, _ := strings.Cut(strings.TrimSpace(step), " ")
 		switch {

@@ -6,6 +6,7 @@ import (
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
+	"corpus-git/sls/render"
 	"corpus-git/sls/state"
 )
 
@@ -67,6 +68,9 @@ func (c *compiler) checkTemplates(ctx context.Context, chunks []*chunk) error {
 				return fault.New(fault.Internal, compileOp+" "+src, "%w", err)
 			}
 			c.inputs = append(c.inputs, rendered{f, string(raw)})
+			if line, text := render.OwnOptions(string(raw)); line > 0 {
+				return need(pos{}, Need{File: f.Display(), Line: line, Text: text, What: render.OwnOptionsName})
+			}
 			if err := c.renderer.Parse(f.Display(), string(raw)); err != nil {
 				return c.jinjaError(ctx, err)
 			}

@@ -186,6 +186,7 @@ func TestCompileErrors(t *testing.T) {
 		{"integer ID", "12:\n  test.nop: []\n", "not formed as a string", "quote", "12:"},
 		{"parallel", "a:\n  test.nop:\n    - parallel: true\n", "parallel", "", "    - parallel: true"},
 		{"renderer", "#!py\ndef run(): pass\n", "the renderer py", "salt-call", "#!py"},
+		{"own options", "#!jinja|yaml\n#jinja2: {\"trim_blocks\": true}\na:\n  test.nop: []\n", "a template's own options (#jinja2:)", "salt-call", "#jinja2: {\"trim_blocks\": true}"},
 		{"missing parameter", "a:\n  file.symlink:\n    - name: /x\n", "Missing parameter target", "", "  file.symlink:"},
 	}
 	for _, tt := range tests {

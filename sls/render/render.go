@@ -184,6 +184,9 @@ func lastNewline(src string) string {
 // Text renders a template of a file state. name is how errors call it. As in Salt, such a template does not see
 // tpldir and its like.
 func (r *Renderer) Text(ctx context.Context, name, src string, vars *py.Dict) (string, error) {
+	if err := refuseOptions(name, src); err != nil {
+		return "", err
+	}
 	t, err := r.j.Parse(name, src)
 	if err != nil {
 		return "", err
