@@ -92,23 +92,30 @@ const columns = `name, env, remote_less, linked, created`
 
 type scanner interface{ Scan(...any) error }
 
-func (r *Registry) scan(s scanner) (Project, error) {
+func scan(s scanner) (Project, error) {
 	var p Project
 	var created int64
 	if err := s.Scan(&p.Name, &p.Env, &p.RemoteLess, &p.Linked, &created); err != nil {
 		return Project{}, err
 	}
 	p.Created = time.Unix(0, created)
+	return p, nil
+}
+
+// look tells whether a project's folder is there.
+func (r *Registry) look(p *Project) {
 	_, err := os.Stat(r.Root.Project(string(p.Name)).Dir())
 	p.Missing = errors.Is(err, os.ErrNotExist)
-	return p, nil
 }
 
 // Get is one project. An unknown one, and one that is being destroyed, is fault.Refused.
 func (r *Registry) Get(ctx context.Context, name project.Name) (Project, error) {
-	p, err := r.scan(r.db.QueryRowContext(ctx, `SELECT `+columns+` FROM projects WHERE name = ? AND destroying = 0`, string(name)))
+	p, err := scan(r.db.QueryRowContext(ctx, `SELECT `+columns+` FROM projects WHERE name = ? AND destroying = 0`, string(name)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Project{}, Unknown(name)
+	}
+	if err == nil {
+		r.look(&p)
 	}
 	return p, err
 }
@@ -127,6 +134,29 @@ func (r *Registry) Exists(ctx context.Context, name project.Name) (bool, error) 
 
 // List gives all projects by name.
 func (r *Registry) List(ctx context.Context) ([]Project, error) {
+	out, err := r.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// One look for all that are there.
+	entries, err := os.ReadDir(r.Root.Projects())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	there := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		there[e.Name()] = e.Type()&os.ModeSymlink == 0 // where a link leads, a look at it tells
+	}
+	for i := range out {
+		if !there[string(out[i].Name)] {
+			r.look(&out[i])
+		}
+	}
+	return out, nil
+}
+
+// rows are those of all projects; nobody has looked whether they are there.
+func (r *Registry) rows(ctx context.Context) ([]Project, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT `+columns+` FROM projects WHERE destroying = 0 ORDER BY name`)
 	if err != nil {
 		return nil, err
@@ -134,7 +164,7 @@ func (r *Registry) List(ctx context.Context) ([]Project, error) {
 	defer rows.Close()
 	out := []Project{}
 	for rows.Next() {
-		p, err := r.scan(rows)
+		p, err := scan(rows)
 		if err != nil {
 			return nil, err
 		}

@@ -241,4 +241,22 @@ func TestReconcileAdopts(t *testing.T) {
 	p, err := h.Get(t.Context(), "old")
 	require.NoError(t, err)
 	require.True(t, p.Missing)
+	all, err = h.List(t.Context())
+	require.NoError(t, err)
+	for _, x := range all {
+		require.Equal(t, x.Name == p.Name, x.Missing, x.Name)
+	}
+	// A folder that is elsewhere is there; one that leads nowhere is not.
+	elsewhere := t.TempDir()
+	require.NoError(t, os.Symlink(elsewhere, h.Root.Project(string(p.Name)).Dir()))
+	for _, gone := range []bool{false, true} {
+		if gone {
+			require.NoError(t, os.Remove(elsewhere))
+		}
+		all, err = h.List(t.Context())
+		require.NoError(t, err)
+		for _, x := range all {
+			require.Equal(t, gone && x.Name == p.Name, x.Missing, x.Name)
+		}
+	}
 }

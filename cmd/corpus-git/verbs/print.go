@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -113,6 +114,14 @@ func (t *table) print(p *printer, term Terminal) {
 		cut := min(total-width, w[c]-min(w[c], 8))
 		w[c], total = w[c]-cut, total-cut
 	}
+	// One write for all: each is a packet on its way to who asked.
+	var out bytes.Buffer
+	lines := &printer{w: &out}
+	defer func() {
+		if p.err == nil {
+			_, p.err = p.w.Write(out.Bytes())
+		}
+	}()
 	var heads []cell
 	for _, h := range t.heads {
 		heads = append(heads, painted(dim, h))
@@ -137,7 +146,7 @@ func (t *table) print(p *printer, term Terminal) {
 				b.WriteString(pad)
 			}
 		}
-		p.line("%s", b.String())
+		lines.line("%s", b.String())
 	}
 }
 
