@@ -2,7 +2,6 @@ package pack
 
 import (
 	"encoding/binary"
-	"hash/adler32"
 	"math/bits"
 )
 
@@ -14,6 +13,7 @@ type flate struct {
 	// The code of blocks with fixed Huffman codes, made when first needed.
 	fixedLit, fixedDist huffman
 	lens                [maxLit + maxDist]uint8
+	symbols             *symbols // made when first needed
 
 	// Where the stream is.
 	at   part
@@ -39,6 +39,7 @@ const (
 const (
 	maxLit  = 288
 	maxDist = 32
+	maxCode = 19 // of the code that the lengths of the others' codes are in
 	maxBits = 15
 
 	// An entry of a table is value<<16 | extra<<8 | kind | length of the code. 0 is no code.
@@ -154,7 +155,7 @@ func (z *flate) more(dst, src []byte) (int, error) {
 				err = errShort
 				break
 			}
-			if got, want := adler32.Checksum(dst), bits.ReverseBytes32(v); got != want {
+			if got, want := adler(dst), bits.ReverseBytes32(v); got != want {
 				return 0, corrupt("zlib stream: checksum is %08x and should be %08x", got, want)
 			}
 			return r.pos - int(r.n>>3), nil
@@ -170,7 +171,12 @@ func (z *flate) more(dst, src []byte) (int, error) {
 	}
 }
 
-var errMuch = corrupt("zlib stream gives more than its object's size")
+var (
+	errMuch       = corrupt("zlib stream gives more than its object's size")
+	errNoSymbol   = corrupt("zlib stream: a code that stands for nothing")
+	errNoDistance = corrupt("zlib stream: a distance that stands for nothing")
+	errBeyond     = corrupt("zlib stream: a distance beyond its beginning")
+)
 
 // head reads the beginning of a block. room is what may still come.
 func (z *flate) head(r *bitReader, room int) error {
@@ -179,6 +185,9 @@ func (z *flate) head(r *bitReader, room int) error {
 		return errShort
 	}
 	z.last = v&1 != 0
+	if z.symbols == nil {
+		z.symbols = newSymbols()
+	}
 	switch v >> 1 {
 	case 0:
 		r.align()
@@ -249,11 +258,11 @@ func (z *flate) fixed() {
 			lens[i] = 8
 		}
 	}
-	z.fixedLit.build(lens[:maxLit], 9, litSymbol, false)
+	z.fixedLit.build(lens[:maxLit], 9, z.symbols.lit[:], false)
 	for i := range maxDist {
 		lens[i] = 5
 	}
-	z.fixedDist.build(lens[:maxDist], 5, distSymbol, false)
+	z.fixedDist.build(lens[:maxDist], 5, z.symbols.dist[:], false)
 }
 
 // dynamic reads the codes of a block. left is the room for its result: for a small one small tables are made sooner than they pay.
@@ -267,7 +276,7 @@ func (z *flate) dynamic(r *bitReader, left int) error {
 		return corrupt("zlib stream: too many codes")
 	}
 	const order = "\x10\x11\x12\x00\x08\x07\x09\x06\x0a\x05\x0b\x04\x0c\x03\x0d\x02\x0e\x01\x0f"
-	var cl [19]uint8
+	var cl [maxCode]uint8
 	for i := range nlen {
 		if v, ok = r.take(3); !ok {
 			return errShort
@@ -275,7 +284,7 @@ func (z *flate) dynamic(r *bitReader, left int) error {
 		cl[order[i]] = uint8(v)
 	}
 	// The place of the table of distances serves for the code of the lengths before.
-	if !z.dist.build(cl[:], 7, codeSymbol, false) {
+	if !z.dist.build(cl[:], 7, z.symbols.code[:], false) {
 		return corrupt("zlib stream: bad code of lengths")
 	}
 	mask := uint64(1)<<z.dist.width - 1
@@ -336,7 +345,7 @@ func (z *flate) dynamic(r *bitReader, left int) error {
 	if left > 8<<10 {
 		lw, dw = 11, 9
 	}
-	if !z.lit.build(z.lens[:nlit], lw, litSymbol, true) || !z.dist.build(z.lens[nlit:nlit+ndist], dw, distSymbol, true) {
+	if !z.lit.build(z.lens[:nlit], lw, z.symbols.lit[:], true) || !z.dist.build(z.lens[nlit:nlit+ndist], dw, z.symbols.dist[:], true) {
 		return corrupt("zlib stream: bad code")
 	}
 	return nil

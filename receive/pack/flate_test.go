@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/hex"
+	"hash/adler32"
 	"io"
 	"math/rand"
 	"strings"
@@ -182,4 +183,17 @@ func BenchmarkInflate(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestAdler(t *testing.T) {
+	data := make([]byte, 3<<20)
+	rnd := rand.New(rand.NewSource(1))
+	rnd.Read(data)
+	for _, n := range []int{0, 1, 7, 8, 9, 15, 16, 17, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 9, len(data)} {
+		require.Equal(t, adler32.Checksum(data[:n]), adler(data[:n]), n)
+	}
+	for i := range data {
+		data[i] = 0xff
+	}
+	require.Equal(t, adler32.Checksum(data), adler(data))
 }

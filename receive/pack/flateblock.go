@@ -4,6 +4,13 @@ import "encoding/binary"
 
 // block decodes symbols up to the end of a block. Where src ends before, rd is left in front of the first symbol that is not there as a whole.
 func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) {
+	if len(rd.src)-rd.pos >= fastSrc && len(dst)-out >= fastDst {
+		var done bool
+		var err error
+		if out, done, err = blockFast(rd, dst, out, lit, dist); done || err != nil {
+			return out, err
+		}
+	}
 	r, begin := *rd, *rd
 	litTab, distTab := lit.tab, dist.tab
 	litMask, distMask := uint64(1)<<lit.width-1, uint64(1)<<dist.width-1
@@ -75,7 +82,7 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 			return out, nil
 		case kindLength:
 		default:
-			return 0, corrupt("zlib stream: a code that stands for nothing")
+			return 0, errNoSymbol
 		}
 		extra := uint(e >> 8 & 0xf)
 		if r.n < l+extra {
@@ -104,13 +111,13 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 			return out, errShort
 		}
 		if e&kindMask != kindLength {
-			return 0, corrupt("zlib stream: a distance that stands for nothing")
+			return 0, errNoDistance
 		}
 		d := int(e>>16) + int(r.b>>l&(1<<extra-1))
 		r.b >>= l + extra
 		r.n -= l + extra
 		if d > out {
-			return 0, corrupt("zlib stream: a distance beyond its beginning")
+			return 0, errBeyond
 		}
 		if n > len(dst)-out {
 			return 0, errMuch

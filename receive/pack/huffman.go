@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// symbol tables: what a code stands for.
+// litSymbol is what a symbol of the code of literals and lengths stands for. Source: RFC 1951, 3.2.5.
 func litSymbol(sym int) uint32 {
 	switch {
 	case sym < 256:
@@ -35,91 +35,112 @@ func distSymbol(sym int) uint32 {
 	}
 }
 
-func codeSymbol(sym int) uint32 { return uint32(sym)<<16 | kindLiteral }
+// symbols has what the symbols of the three alphabets stand for.
+type symbols struct {
+	lit  [maxLit]uint32
+	dist [maxDist]uint32
+	code [maxCode]uint32
+}
 
-// build makes the table of a canonical code. An incomplete code is taken only where it is none at all or a single one of one bit, as zlib does.
-func (h *huffman) build(lens []uint8, width uint, symbol func(int) uint32, single bool) bool {
-	var count [maxBits + 1]int
-	for _, l := range lens {
-		count[l]++
+func newSymbols() *symbols {
+	s := &symbols{}
+	for i := range s.lit {
+		s.lit[i] = litSymbol(i)
 	}
-	longest := maxBits
+	for i := range s.dist {
+		s.dist[i] = distSymbol(i)
+	}
+	for i := range s.code {
+		s.code[i] = uint32(i)<<16 | kindLiteral
+	}
+	return s
+}
+
+// build makes the table of a canonical code; symbols says what its symbols stand for. An incomplete code is taken only where it is none at all or a
+// single one of one bit, as zlib does.
+func (h *huffman) build(lens []uint8, width uint, symbols []uint32, single bool) bool {
+	var count [maxBits + 1]uint32
+	for _, l := range lens {
+		count[l&maxBits]++
+	}
+	longest := uint(maxBits)
 	for longest > 0 && count[longest] == 0 {
 		longest--
 	}
 	h.width = width
 	if longest == 0 {
 		h.reset(1 << width)
+		clear(h.tab)
 		return single
 	}
-	if uint(longest) < width {
-		width = uint(longest)
-		h.width = width
-	}
-	left := 1
-	var next [maxBits + 2]int // first the code, then the place in sorted
+	width = min(width, longest)
+	h.width = width
+	left := int32(1)
+	var place [maxBits + 1]uint32 // in sorted
 	for l := 1; l <= maxBits; l++ {
-		left = left<<1 - count[l]
-		if left < 0 {
+		place[l] = place[l-1] + count[l-1]
+		if left = left<<1 - int32(count[l]); left < 0 {
 			return false
 		}
 	}
 	if left > 0 && !(single && longest == 1) {
 		return false
 	}
-	for l := 1; l <= maxBits; l++ {
-		next[l+1] = (next[l] + count[l]) << 1
+	// In the order of their codes: by length, and of one length as they come.
+	var sorted [maxLit]uint16
+	for sym, l := range lens {
+		at := &place[l&maxBits]
+		sorted[*at] = uint16(sym)
+		*at++
 	}
 	h.reset(1 << width)
+	if left > 0 {
+		h.tab[0], h.tab[1] = symbols[sorted[count[0]]]|1, 0
+		return true
+	}
+	h.fill(sorted[count[0]:len(lens)], &count, width, symbols)
+	return true
+}
+
+// fill makes the table of a complete code from its symbols in order. A code stands in the table with its bits turned round, so the next one of the same length is
+// found by setting its highest clear bit and clearing those above. Where longer codes follow, what there is up to there is written once more behind itself.
+func (h *huffman) fill(sorted []uint16, count *[maxBits + 1]uint32, width uint, symbols []uint32) {
+	code, end := uint32(0), uint32(1) // end is 1 << l
+	sub, subBits, prefix := uint32(0), uint(0), ^uint32(0)
 	mask := uint32(1)<<width - 1
-	if uint(longest) > width {
-		// How long the codes behind each beginning are decides the size of its second table.
-		codes := next
-		for _, l := range lens {
-			if l == 0 {
-				continue
-			}
-			code := codes[l]
-			codes[l]++
-			if uint(l) > width {
-				p := uint32(bits.Reverse16(uint16(code))>>(16-l)) & mask
-				if e := h.tab[p]; uint32(l) > e {
-					h.tab[p] = uint32(l)
+	for l := uint(1); l <= maxBits; l++ {
+		if l <= width {
+			copy(h.tab[end:2*end], h.tab[:end])
+		}
+		end <<= 1
+		for n := count[l]; n > 0; n-- {
+			e := symbols[sorted[0]]
+			sorted = sorted[1:]
+			if l <= width {
+				h.tab[code] = e | uint32(l)
+			} else {
+				if code&mask != prefix {
+					// A second table takes all codes that begin so: as many lengths as they need to fill it.
+					prefix, sub = code&mask, uint32(len(h.tab))
+					subBits = l - width
+					for used := n; used < 1<<subBits; used = used<<1 + count[width+subBits] {
+						subBits++
+					}
+					h.grow(1 << subBits)
+					h.tab[prefix] = sub<<16 | uint32(subBits)<<8 | kindSub | uint32(width)
+				}
+				e |= uint32(l - width)
+				for at := code >> width; at < 1<<subBits; at += 1 << (l - width) {
+					h.tab[sub+at] = e
 				}
 			}
-		}
-		for p := range uint32(1) << width {
-			if l := h.tab[p]; l > 0 {
-				extra := l - uint32(width)
-				h.tab[p] = uint32(len(h.tab))<<16 | extra<<8 | kindSub | uint32(width)
-				n := len(h.tab)
-				h.grow(1 << extra)
-				clear(h.tab[n:])
+			if code == end-1 {
+				return // the last one
 			}
+			bit := uint32(1) << ((bits.Len32(code^(end-1)) - 1) & 31)
+			code = code&(bit-1) | bit
 		}
 	}
-	for sym, l := range lens {
-		if l == 0 {
-			continue
-		}
-		code := next[l]
-		next[l]++
-		e := symbol(sym)
-		rev := uint32(bits.Reverse16(uint16(code)) >> (16 - l))
-		if uint(l) <= width {
-			e |= uint32(l)
-			for at := rev; at <= mask; at += 1 << l {
-				h.tab[at] = e
-			}
-			continue
-		}
-		sub := h.tab[rev&mask]
-		e |= uint32(l) - uint32(width)
-		for at := rev >> width; at < 1<<(sub>>8&0xff); at += 1 << (uint(l) - width) {
-			h.tab[sub>>16+at] = e
-		}
-	}
-	return true
 }
 
 func (h *huffman) reset(n int) {
@@ -127,7 +148,6 @@ func (h *huffman) reset(n int) {
 		h.tab = make([]uint32, n, 2*n+512)
 	}
 	h.tab = h.tab[:n]
-	clear(h.tab)
 }
 
 func (h *huffman) grow(n int) {

@@ -185,6 +185,9 @@ func (a *applier) write(p *plan) error {
 	var made map[string]bool
 	folders := func() (err error) {
 		made, err = a.makeFolders(p, cache)
+		for _, c := range cache {
+			c.there = made
+		}
 		return err
 	}
 	return eachBlob(a.ctx, a.objs, hashes, a.workers, folders, func(w, i int, b blob) error {

@@ -118,8 +118,8 @@ type folders struct {
 	// mode is that of folders that get makes; owner is theirs.
 	mode  uint32
 	owner *Owner
-	// made has the folders that get made.
-	made map[string]bool
+	// made has the folders that get made, there those that others made.
+	made, there map[string]bool
 	// last is the folder that was asked for last: files come folder by folder.
 	last   string
 	lastFD int
@@ -158,7 +158,7 @@ func (f *folders) get(dir string, create bool) (fd int, err error) {
 	}
 	// There is nothing yet in a folder that was made just now.
 	err = fs.ErrNotExist
-	if !create || !f.made[up] {
+	if !create || !f.made[up] || f.made[dir] || f.there[dir] {
 		fd, err = opendir(parent, name)
 	}
 	if create && errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -78,14 +79,15 @@ type tree struct {
 	first int32
 }
 
+// place is where a pack has an object, and its index in hashes.
 type place struct {
-	p   *pack.Pack
 	off int64
 	i   int32
 }
 
 func (f *forest) build() error {
-	places := make([]place, 0, len(f.hashes))
+	var packs []*pack.Pack
+	places := map[*pack.Pack][]place{}
 	for i, h := range f.hashes {
 		if i%1024 == 0 && f.ctx.Err() != nil {
 			return f.ctx.Err()
@@ -98,23 +100,16 @@ func (f *forest) build() error {
 			f.loose = append(f.loose, i)
 			continue
 		}
-		places = append(places, place{p, off, int32(i)})
+		if places[p] == nil {
+			packs = append(packs, p)
+		}
+		places[p] = append(places[p], place{off, int32(i)})
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		if a.p != b.p {
-			return cmp.Compare(a.p.Path(), b.p.Path())
-		}
-		return cmp.Compare(a.off, b.off)
-	})
-	for len(places) > 0 {
-		n := 1
-		for n < len(places) && places[n].p == places[0].p {
-			n++
-		}
-		if err := f.grow(places[:n]); err != nil {
+	for _, p := range packs {
+		slices.SortFunc(places[p], func(a, b place) int { return cmp.Compare(a.off, b.off) })
+		if err := f.grow(p, places[p]); err != nil {
 			return err
 		}
-		places = places[n:]
 	}
 	for _, t := range f.roots {
 		t.first = t.least()
@@ -136,8 +131,7 @@ func (t *tree) least() int32 {
 }
 
 // grow makes the trees of one pack.
-func (f *forest) grow(places []place) error {
-	p := places[0].p
+func (f *forest) grow(p *pack.Pack, places []place) error {
 	nodes := make(map[int64]*tree, len(places))
 	var window pack.Window
 	first := len(f.roots)
@@ -189,6 +183,10 @@ func (f *forest) grow(places []place) error {
 // takeAtOnce is how many trees a worker takes: two that write into one folder wait for each other.
 const takeAtOnce = 32
 
+// yieldAfter is how many trees a worker writes between two calls of the scheduler. A goroutine that it has not seen for 10 ms is taken its
+// processor away in its next system call, however short that is, and for a while the scheduler looks every 20 µs whether to do so again.
+const yieldAfter = 8
+
 // take gives the next roots, or the next loose objects.
 func (f *forest) take() (roots []*tree, loose []int) {
 	f.mu.Lock()
@@ -224,7 +222,10 @@ func (f *forest) work(worker int) {
 		if len(roots)+len(loose) == 0 {
 			return
 		}
-		for _, t := range roots {
+		for i, t := range roots {
+			if i%yieldAfter == 0 {
+				runtime.Gosched()
+			}
 			if err := w.root(t); err != nil {
 				f.fail(err)
 				return
