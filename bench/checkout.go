@@ -37,10 +37,11 @@ type checkoutBench struct {
 	*lab
 	disk, bare, ours, peer string
 	first, second          string
+	files                  int
 	db                     *store.DB
 }
 
-// benchCheckout brings 70,000 files of a bare repository into a working copy, then one changed file, then nothing; beside git checkout with
+// benchCheckout brings 70,000 files of a bare repository, or those of the repositories that -packs names, into a working copy, then one changed file, then nothing; beside git checkout with
 // two workers and as shipped, git reset --hard and git status. Files are in the page cache; root measures on an
 // ext4 of its own. What is synced is measured apart: git syncs no file of a checkout. What making as many files costs by itself, and with inflating what
 // goes into them, is printed beside the first checkout.
@@ -70,7 +71,13 @@ func (l *lab) withCheckouts(run func(*checkoutBench) error) error {
 	}
 	defer release()
 	b := &checkoutBench{lab: l, disk: disk, bare: filepath.Join(disk, "bare.git"), ours: filepath.Join(disk, "ours"), peer: filepath.Join(disk, "peer")}
-	if b.first, b.second, err = l.plantCommits(b.bare); err != nil {
+	b.files = checkoutFiles
+	if l.packs != "" {
+		b.first, b.second, b.files, err = l.plantReal(b.bare, strings.Split(l.packs, ","))
+	} else {
+		b.first, b.second, err = l.plantCommits(b.bare)
+	}
+	if err != nil {
 		return err
 	}
 	if b.db, err = store.Open(b.bare, store.Options{}); err != nil {
@@ -107,16 +114,35 @@ func (b *checkoutBench) fresh(int) error {
 }
 
 func (b *checkoutBench) firstCheckouts() error {
-	fmt.Printf("-- first checkout of %d files, warm cache, load %s\n", checkoutFiles, load())
+	fmt.Printf("-- first checkout of %d files, warm cache, load %s\n", b.files, load())
 	checkout := func() error {
 		return b.git("-c", "checkout.workers=2", "-c", "checkout.thresholdForParallelism=1", "checkout", "-q", "-f", b.first)
 	}
-	if _, err := compareApart(checkoutRounds, b.fresh, b.settle, "corpus-git", func() error { return b.checkOut(b.first, nil, false) }, "git checkout, 2 workers", checkout); err != nil {
+	ours := func() error { return b.checkOut(b.first, nil, false) }
+	if err := compareBusy(checkoutRounds, b.fresh, b.settle, "corpus-git", ours, "git checkout, 2 workers", checkout); err != nil {
 		return err
 	}
 	if err := sameTrees(b.ours, b.peer); err != nil {
 		return err
 	}
+	if b.packs == "" { // whose files are all stored whole
+		if err := b.floor(checkout); err != nil {
+			return err
+		}
+	}
+	if err := compareBusy(checkoutRounds, b.fresh, b.settle, "corpus-git", ours, "git checkout, as shipped (1 worker)", func() error {
+		return b.git("checkout", "-q", "-f", b.first)
+	}); err != nil {
+		return err
+	}
+	_, err := compareApart(1, b.fresh, b.settle, "corpus-git, durable", func() error { return b.checkOut(b.first, nil, true) }, "git checkout, 2 workers, and syncfs", func() error {
+		return errors.Join(checkout(), b.settle())
+	})
+	return err
+}
+
+// floor measures what files cost by themselves, and with inflating what goes into them, beside the peer's checkout.
+func (b *checkoutBench) floor(checkout func() error) error {
 	files, err := b.storedFiles(b.bare, b.first, b.db)
 	if err != nil {
 		return err
@@ -129,24 +155,11 @@ func (b *checkoutBench) firstCheckouts() error {
 		"git checkout, 2 workers", checkout); err != nil {
 		return err
 	}
-	if err := sameTrees(b.ours, b.peer); err != nil {
-		return err
-	}
-	if _, err := compareApart(1, b.fresh, b.settle, "corpus-git", func() error { return b.checkOut(b.first, nil, false) }, "git checkout, as shipped (1 worker)", func() error {
-		return b.git("checkout", "-q", "-f", b.first)
-	}); err != nil {
-		return err
-	}
-	if _, err := compareApart(1, b.fresh, b.settle, "corpus-git, durable", func() error { return b.checkOut(b.first, nil, true) }, "git checkout, 2 workers, and syncfs", func() error {
-		return errors.Join(checkout(), b.settle())
-	}); err != nil {
-		return err
-	}
-	return nil
+	return sameTrees(b.ours, b.peer)
 }
 
 func (b *checkoutBench) changes() error {
-	fmt.Printf("-- one changed file of %d, load %s\n", checkoutFiles, load())
+	fmt.Printf("-- one changed file of %d, load %s\n", b.files, load())
 	commits := []string{b.second, b.first}
 	step := 0
 	next := func(i int) error { step = i; return b.settle() }

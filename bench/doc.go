@@ -10,6 +10,7 @@
 //	go run ./bench archive  archives, rollback, compaction and restore, beside rsync -Aa --delete
 //	go run ./bench fixperms permissions of a tree that is right, beside find -printf '%m %u %g' and the original's find -exec
 //	go run ./bench checkout  70,000 files, one of them, none, beside git checkout with two workers and as shipped, git reset and git status
+//	go run ./bench -packs a,b checkout   the newest trees of real repositories, from their packs
 //	go run ./bench packs    a push after 1, 100 and 365 daily ones, with and without maintenance, beside git receive-pack with and without gc
 //	go run ./bench -packs a,b pack   packs of real repositories, beside git index-pack, and the smallest push
 //

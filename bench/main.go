@@ -25,7 +25,7 @@ func main() {
 		"load": benchLoad, "onefile": benchOneFile, "pack": benchPack, "packs": benchPacks, "projects": benchProjects, "push": benchPush, "sls": benchSLS,
 	}
 	var l lab
-	flag.StringVar(&l.packs, "packs", "", "what the benchmark pack ingests: `names` of packs, or of repositories that have one pack, with commas between")
+	flag.StringVar(&l.packs, "packs", "", "what the benchmark pack ingests: `names` of packs, or of repositories that have one pack, with commas between; and of which repositories checkout and onefile check the newest trees out")
 	flag.StringVar(&l.profile, "profile", "", "write a CPU profile of the last ingestion to this `file`")
 	flag.BoolVar(&l.verify, "verify", false, "have git verify-pack and git fsck --strict check what the benchmark pack wrote, once for each pack")
 	flag.Parse()
@@ -53,7 +53,7 @@ func main() {
 type lab struct {
 	dir string
 	bin string
-	// packs, profile and verify are flags of the benchmark pack.
+	// packs, profile and verify are flags of the benchmark pack; packs, of checkout and onefile, too.
 	packs, profile string
 	verify         bool
 }

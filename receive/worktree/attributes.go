@@ -41,8 +41,10 @@ type attributes struct {
 	names map[string]int
 	// What a macro that is set stands for, by its number in names. The one that is defined last counts.
 	macros map[int][]assignment
-	// Whether any line can have the effect at all: most repositories have none, and pay nothing.
-	anyChange, anyNote bool
+	// Whether any line can change content at all: most repositories have none, and pay nothing.
+	anyChange bool
+	// What the paths begin with of which a line may say what a person should know.
+	noted []string
 }
 
 type attributesOf struct {
@@ -138,22 +140,41 @@ func (a *attributes) settle() {
 	sort.SliceStable(a.files, func(i, j int) bool { return a.files[i].dir < a.files[j].dir })
 	idle := func(s assignment) bool {
 		a.anyChange = a.anyChange || s.attr == attrEOL && s.is("crlf") || s.attr == attrIdent && s.state == attrSet || s.attr == attrEncoding && s.state == attrValue
-		a.anyNote = a.anyNote || s.attr == attrFilter || s.attr == attrEncoding
 		_, macro := a.macros[s.attr]
 		return s.attr > attrEncoding && !macro
 	}
+	notes := func(set []assignment) bool {
+		return slices.ContainsFunc(set, func(s assignment) bool { return s.attr == attrFilter || s.attr == attrEncoding })
+	}
 	for m := range a.macros {
+		if notes(a.macros[m]) {
+			a.noted = []string{""}
+		}
 		a.macros[m] = slices.DeleteFunc(a.macros[m], idle)
 	}
 	for i := range a.files {
 		lines := a.files[i].lines[:0]
 		for _, l := range a.files[i].lines {
+			if notes(l.set) {
+				begin := a.files[i].dir
+				if !l.base {
+					begin += l.pattern[:l.literal]
+				}
+				a.noted = append(a.noted, begin)
+			}
 			if l.set = slices.DeleteFunc(l.set, idle); len(l.set) > 0 {
 				lines = append(lines, l)
 			}
 		}
 		a.files[i].lines = lines
 	}
+}
+
+// mayNote tells whether a line may say what a person should know of a file, or of one in a folder (a path with a slash at its end).
+func (a *attributes) mayNote(path string) bool {
+	return a != nil && slices.ContainsFunc(a.noted, func(begin string) bool {
+		return strings.HasPrefix(path, begin) || strings.HasSuffix(path, "/") && strings.HasPrefix(begin, path)
+	})
 }
 
 const blanks = " \t\r"

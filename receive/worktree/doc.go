@@ -31,7 +31,7 @@
 // Those counts lie beside the index in .git/corpus-git.memo, with the size and a CRC-32C of the index that they belong to. Where its bytes are not those, another
 // program wrote the index, or it is damaged: then its SHA-1 is verified, every entry parsed and every folder walked. Where they are and Request.Seen is given, the index
 // is compared with that byte by byte, and a folder of which nothing is to be said is folded: one entry in both lists, as in a sparse index of git's, whose
-// bytes are copied. Not folded is what has a submodule or a .gitattributes in it; and nothing is where line ends change or a note is about every file, where an
+// bytes are copied. Not folded is what has a submodule or a .gitattributes in it; and nothing is where line ends change or a note may be about a file in a folder that would be, where an
 // interrupted checkout is completed, and where the list would be nearly whole (fold). A large index that must be parsed is parsed in parts beside each other and
 // beside its checksum; each is written while its checksums are made. See ADR 13.
 //

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -151,5 +152,7 @@ func (p *planner) lists(trees *flattener, old *gitIndex, root plumbing.Hash) (ne
 	return next, nil
 }
 
-// mayFold tells whether nothing has to be said of every file: no change of line ends, no note.
-func (p *planner) mayFold() bool { return p.settling() && (p.newEOL == nil || !p.newEOL.anyNote) }
+// mayFold tells whether nothing has to be said of files in what is folded: no change of line ends, no note.
+func (p *planner) mayFold() bool {
+	return p.settling() && !slices.ContainsFunc(p.new, func(e entry) bool { return e.mode == modeDir && p.newEOL.mayNote(e.path) })
+}

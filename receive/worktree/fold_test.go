@@ -133,6 +133,9 @@ func TestNeverFolded(t *testing.T) {
 	r.write("attr/.gitattributes", "* filter=lfs\n")
 	r.write(".gitattributes", "plain/** filter=other\n")
 	filtered := r.commit("filtered")
+	r.write(".gitattributes", "plain/sub/x* filter=other\n")
+	r.write("plain/other/xb", "b")
+	narrow := r.commit("narrow")
 
 	told, untold := *r, *r
 	told.dir, untold.dir = filepath.Join(t.TempDir(), "told"), filepath.Join(t.TempDir(), "untold")
@@ -150,7 +153,7 @@ func TestNeverFolded(t *testing.T) {
 		x.age(one)
 	}
 	require.Equal(t, []string{"attr/.gitattributes", "attr/a", "attr/deep/", "link/a", "plain/", "top"}, listed(linked))
-	for _, c := range []plumbing.Hash{linked, two, linked, crlf, crlf, two, filtered, filtered, one, filtered, crlf, one} {
+	for _, c := range []plumbing.Hash{linked, two, linked, crlf, crlf, two, filtered, filtered, one, filtered, narrow, narrow, filtered, crlf, one} {
 		req := told.request(c)
 		req.Seen = seeing(t, told.dir)
 		got, err := Sync(context.Background(), req)

@@ -328,7 +328,7 @@ func notes(req *Request, entries []entry, a *attributes, pointers []string) []st
 			}
 			continue
 		}
-		if a == nil || !a.anyNote || !sameType(e.mode, modeFile) {
+		if !sameType(e.mode, modeFile) || !a.mayNote(e.path) {
 			continue
 		}
 		at := a.of(e.path)
