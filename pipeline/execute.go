@@ -37,7 +37,7 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 			published = true
 		}
 		if why, skip := env.Prepared.Skips(name); skip {
-			env.Note("%s skipped: %s", name, why)
+			env.Note("%s skipped: %s%s", name, why, behind(name, d))
 			continue
 		}
 		if err := p.procedure(ctx, j, r, env, proc); err != nil {
@@ -48,6 +48,14 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 		}
 	}
 	return p.commit(ctx, r, env, j, res, archived)
+}
+
+// behind says what it means for what a deployment brings that a procedure is left out.
+func behind(procedure string, d project.Deployment) string {
+	if procedure != procedures.NameReleaseSync || d.Change.Ref == "" || d.Change.New == d.Change.Old {
+		return ""
+	}
+	return "; the branch moves all the same, and the tree stays behind it until the next deployment"
 }
 
 // publishing is where a deployment failed that could not publish what it brings: no procedure, and nothing was changed.
