@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-const letters = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+// Letters are what a salt is made of, and a hash: the digits of crypt(3), 64 of them.
+const Letters = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // Hash is the hash of a password with a setting such as $6$salt; what follows the salt is left out.
 // ok is false where the setting is none of the methods of this package, or says a number of rounds.
@@ -45,7 +46,7 @@ func Hash(password, setting string) (hashed string, ok bool) {
 // encode writes the bits of bytes, the lowest six first.
 func encode(out *strings.Builder, x, y, z byte, n int) {
 	for w := uint(x)<<16 | uint(y)<<8 | uint(z); n > 0; n-- {
-		out.WriteByte(letters[w&63])
+		out.WriteByte(Letters[w&63])
 		w >>= 6
 	}
 }

@@ -114,28 +114,8 @@ func (s *Store) grants(ctx context.Context, query, arg string) ([]Grant, error) 
 // implies it. A local identity (no fingerprint) is what it says; a key is looked up anew, so that one that was removed
 // or is no admin any more has nothing. It takes the same steps for projects that exist and those that do not.
 func (s *Store) Can(ctx context.Context, who Identity, name project.Name, want project.Right) (bool, error) {
-	if who.Name == "" || want == "" {
-		return false, nil
-	}
-	if who.Fingerprint == "" {
-		return who.Admin, nil
-	}
-	rows, err := s.db.QueryContext(ctx, `SELECT k.admin, g.right FROM keys k LEFT JOIN grants g ON g.key = k.name AND g.project = ?
-		WHERE k.fingerprint = ? AND k.name = ?`, string(name), who.Fingerprint, who.Name)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	can := false
-	for rows.Next() {
-		var admin bool
-		var right sql.NullString
-		if err := rows.Scan(&admin, &right); err != nil {
-			return false, err
-		}
-		can = can || admin || right.Valid && project.Right(right.String).Grants(want)
-	}
-	return can, rows.Err()
+	r, err := s.rights(ctx, who, `g.project = ?`, string(name))
+	return err == nil && r.Can(name, want), err
 }
 
 // Rights are those that an identity holds at one moment, on all projects.
@@ -151,14 +131,19 @@ func (r Rights) Can(name project.Name, want project.Right) bool {
 
 // Rights looks all of an identity's rights up at once; see Can.
 func (s *Store) Rights(ctx context.Context, who Identity) (Rights, error) {
+	return s.rights(ctx, who, `TRUE`)
+}
+
+// rights are those on the projects whose grants a condition chooses.
+func (s *Store) rights(ctx context.Context, who Identity, which string, args ...any) (Rights, error) {
 	if who.Name == "" {
 		return Rights{}, nil
 	}
 	if who.Fingerprint == "" {
 		return Rights{all: who.Admin}, nil
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT k.admin, g.project, g.right FROM keys k LEFT JOIN grants g ON g.key = k.name
-		WHERE k.fingerprint = ? AND k.name = ?`, who.Fingerprint, who.Name)
+	rows, err := s.db.QueryContext(ctx, `SELECT k.admin, g.project, g.right FROM keys k LEFT JOIN grants g ON g.key = k.name AND `+which+`
+		WHERE k.fingerprint = ? AND k.name = ?`, append(args, who.Fingerprint, who.Name)...)
 	if err != nil {
 		return Rights{}, err
 	}

@@ -143,11 +143,11 @@ func (a *attributes) settle() {
 		_, macro := a.macros[s.attr]
 		return s.attr > attrEncoding && !macro
 	}
-	notes := func(set []assignment) bool {
+	says := func(set []assignment) bool {
 		return slices.ContainsFunc(set, func(s assignment) bool { return s.attr == attrFilter || s.attr == attrEncoding })
 	}
 	for m := range a.macros {
-		if notes(a.macros[m]) {
+		if says(a.macros[m]) {
 			a.noted = []string{""}
 		}
 		a.macros[m] = slices.DeleteFunc(a.macros[m], idle)
@@ -155,7 +155,7 @@ func (a *attributes) settle() {
 	for i := range a.files {
 		lines := a.files[i].lines[:0]
 		for _, l := range a.files[i].lines {
-			if notes(l.set) {
+			if says(l.set) {
 				begin := a.files[i].dir
 				if !l.base {
 					begin += l.pattern[:l.literal]

@@ -19,14 +19,8 @@ import (
 // sides lists a working copy for a checkout of c in both ways, folded where that can be, and does nothing.
 func (r *repo) sides(c plumbing.Hash, seen *project.Seen) (folded, whole *planner, ok bool) {
 	r.t.Helper()
-	root, err := openRoot(r.dir)
-	require.NoError(r.t, err)
-	defer closeDir(root)
-	g, err := openGit(context.Background(), root, &Request{Dir: r.dir})
-	require.NoError(r.t, err)
-	defer g.close()
-	in, err := g.readIndex()
-	require.NoError(r.t, err)
+	_, g, in, end := r.open()
+	defer end()
 	to, err := readCommit(r.objs, c)
 	require.NoError(r.t, err)
 	encoded := func(fold bool) (*planner, []byte) {

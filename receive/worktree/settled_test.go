@@ -41,17 +41,23 @@ func cmpErr(err, other error) error {
 	return other
 }
 
-// unsettled gives the paths that need a closer look; ok is false where every folder is walked.
-func (r *repo) unsettled() (paths []string, ok bool) {
+// open opens the working copy as a Sync does, until end.
+func (r *repo) open() (root int, g *gitFolder, in *indexFile, end func()) {
 	r.t.Helper()
 	root, err := openRoot(r.dir)
 	require.NoError(r.t, err)
-	defer closeDir(root)
-	g, err := openGit(context.Background(), root, &Request{Dir: r.dir})
+	g, err = openGit(context.Background(), root, &Request{Dir: r.dir})
 	require.NoError(r.t, err)
-	defer g.close()
-	in, err := g.readIndex()
+	in, err = g.readIndex()
 	require.NoError(r.t, err)
+	return root, g, in, func() { g.close(); closeDir(root) }
+}
+
+// unsettled gives the paths that need a closer look; ok is false where every folder is walked.
+func (r *repo) unsettled() (paths []string, ok bool) {
+	r.t.Helper()
+	root, g, in, end := r.open()
+	defer end()
 	x := g.parse(in)
 	p := &planner{ctx: context.Background(), old: x.entries, written: in.written, counted: in.memo}
 	require.NoError(r.t, p.settle(root, 2))

@@ -12,6 +12,9 @@ import (
 // out, and its text; 0 where there is none. It is the first one, or the one below #!jinja|yaml, and holds a JSON object.
 // Source: salt/utils/templates.py, parse_jinja_file_opts.
 func OwnOptions(src string) (line int, text string) {
+	if !strings.Contains(src, "#jinja2:") { // hardly any has, and all are asked each time
+		return 0, ""
+	}
 	lines := py.SplitLines(src, true)
 	at := 0
 	if len(lines) > 0 && strings.HasPrefix(lines[0], "#!") && !strings.HasPrefix(lines[0], "#!/") {

@@ -14,16 +14,16 @@ import (
 // none. Source: salt/modules/file.py, lsattr.
 func (c *Call) attributes(path string) (has string, there bool) {
 	out, _ := c.quiet("lsattr", path)
-	letters := regexp.MustCompile(c.once("attributes", func() any {
+	other := c.once("attributes", func() any {
 		if c.oldChattr() {
-			return `[^acdijstuADST]`
+			return regexp.MustCompile(`[^acdijstuADST]`)
 		}
-		return `[^aAcCdDeijPsStTu]`
-	}).(string))
+		return regexp.MustCompile(`[^aAcCdDeijPsStTu]`)
+	}).(*regexp.Regexp)
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimRight(line, "\n"), " ", 2)
 		if len(f) == 2 && strings.TrimLeft(f[1], " ") == path {
-			return letters.ReplaceAllString(f[0], ""), true
+			return other.ReplaceAllString(f[0], ""), true
 		}
 	}
 	return "", false

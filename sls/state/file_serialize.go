@@ -51,7 +51,7 @@ func fileSerialize(c *Call) Return {
 		data = merged
 	}
 	text, err := c.serialized(format, data, opts)
-	if said := (*notAFormat)(nil); errors.As(err, &said) {
+	if errors.Is(err, errNoSerializer) {
 		return Failf("The %s serializer could not be found. It either does not exist or its prerequisites are not installed.", format)
 	}
 	if err != nil {
@@ -78,10 +78,7 @@ func fileSerialize(c *Call) Return {
 	return ret
 }
 
-// notAFormat is a serializer that there is not.
-type notAFormat struct{}
-
-func (*notAFormat) Error() string { return "no such serializer" }
+var errNoSerializer = errors.New("no such serializer")
 
 // serialized is the text of the file. The error's text is Salt's.
 func (c *Call) serialized(format string, data any, opts *py.Dict) (text string, err error) {
@@ -109,7 +106,7 @@ func (c *Call) serialized(format string, data any, opts *py.Dict) (text string, 
 		}
 		text, err = py.ToJSON(data, o)
 	default:
-		return "", &notAFormat{}
+		return "", errNoSerializer
 	}
 	if err != nil {
 		return "", saltSays("Failed to serialize the data: %s", py.TypeName(data))

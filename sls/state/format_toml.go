@@ -2,6 +2,7 @@ package state
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
@@ -105,12 +106,7 @@ func tomlNoTable(v any) error {
 }
 
 func holdsTable(l *py.List) bool {
-	for _, it := range l.Items() {
-		if _, ok := it.(*py.Dict); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Items(), func(it any) bool { _, ok := it.(*py.Dict); return ok })
 }
 
 // tomlArray writes one table of an array of tables.

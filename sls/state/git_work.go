@@ -275,8 +275,10 @@ func (w *gitWork) clone() Return {
 	}
 	w.ret.Comment = joinComments(w.comments)
 	sha := ""
-	if sha = w.commit("HEAD"); w.bare {
+	if w.bare {
 		sha = w.bareHead()
+	} else {
+		sha = w.commit("HEAD")
 	}
 	if sha != "" {
 		w.ret.Set("revision", py.NewDict("old", nil, "new", sha))

@@ -128,7 +128,7 @@ func cryptSalt(n int) string {
 	salt := make([]byte, n)
 	_, _ = rand.Read(salt) // never fails
 	for i := range salt {
-		salt[i] = cryptLetters[salt[i]&63]
+		salt[i] = crypt3.Letters[salt[i]&63]
 	}
 	return string(salt)
 }
@@ -146,8 +146,6 @@ func htpasswdMatches(hash, password string) bool {
 	}
 	return hash == password
 }
-
-const cryptLetters = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // apr1 is Apache's MD5 password hash. Source: Apache documentation, "Password Formats".
 func apr1(password, salt string) string {
