@@ -17,8 +17,9 @@ func sortEntries(es []Entry) {
 }
 
 // Restore puts a copy of an archive's trees in place of the live ones, which are deleted: the caller has made an archive
-// of them. The archive itself stays as it is. The copy is complete and durable before the exchange of names makes it
-// live. It may be run again after any crash or error.
+// of them. The archive itself stays as it is. The copy is complete, durable and compared with the manifest before the exchange
+// of names makes it live; an archive that differs from what was recorded, or whose known content does, is a DamageError, and
+// the live trees stay as they are. It may be run again after any crash or error.
 func (s *Store) Restore(ctx context.Context, id string, progress func(Progress)) (Restored, error) {
 	const op = "restore archive"
 	s.work.Lock()
@@ -33,7 +34,15 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(Progress))
 		return Restored{}, explain(op, err)
 	}
 	res := Restored{Method: methodExchange}
+	if a.Packed == nil {
+		if err := s.proveHeld(ctx, a, m, a.Trees, true); err != nil {
+			return Restored{}, explain(op, err)
+		}
+	}
 	entries, err := s.copyOut(ctx, a, m, tmp, progress)
+	if err == nil {
+		err = s.proveCopy(ctx, a, tmp, entries)
+	}
 	if err == nil {
 		for _, name := range trees() {
 			err = s.replace(tmp, name, m.find(name) != nil)

@@ -40,9 +40,12 @@ type Restored struct {
 // the archive. The archived tree itself goes live, by an exchange of names: live is never absent and never half of each.
 // Where names can't be exchanged (a mount point, another file system) what differs is copied back in place instead.
 //
+// The archived trees are compared with the manifest first: where they differ nothing is exchanged, and the error is a
+// DamageError. Proof is what the live trees are like afterwards. Differences there are no error: what was proved has been
+// written to since, by a program that still runs.
+//
 // It is durable when it returns nil. It may be run again after any crash or error, and goes on from there; once it is
-// done a further call is a no-op that says so. Differences that the proof finds are no error: a program that still runs
-// may have written meanwhile.
+// done a further call is a no-op that says so.
 func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	const op = "roll back"
 	s.work.Lock()
@@ -75,6 +78,13 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 		if m, err = s.manifest(a.Path); err != nil {
 			return Restored{}, fault.New(fault.Internal, op, "%w", err)
 		}
+	}
+	held, err := s.heldTrees(a, m)
+	if err == nil {
+		err = s.proveHeld(ctx, a, m, held, false)
+	}
+	if err != nil {
+		return Restored{}, explain(op, err)
 	}
 	if a.Rollback == nil {
 		now, err := s.noteRollback(a.ID, func(r *Record) { r.Rollback = &Rollback{Begun: begun} })

@@ -91,6 +91,12 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 	if err := p.procedure(ctx, j, r, env, procedures.Rollback{}); err != nil {
 		res.State = project.Failed
 		res.Reason += "; the rollback failed too"
+		if procedures.ArchiveDamaged(err) {
+			res.Reason += ": the archive is damaged, nothing of it went live"
+			res.Hint = fmt.Sprintf("see it whole with  corpus-git logs %[1]s %[2]s ; what is left is in %[3]s; bring the commit before again with  corpus-git deploy %[1]s",
+				env.Deployment.Project, env.Deployment.ID.Short(), env.ArchiveDir())
+			return
+		}
 		res.Hint = fmt.Sprintf("the tree before this deployment is in %s; put it back with  corpus-git rollback %s", env.ArchiveDir(), env.Deployment.Project)
 		return
 	}

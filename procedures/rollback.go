@@ -28,7 +28,7 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	lines := proofLines(got.Proof)
+	lines := laterLines(got.Proof)
 	if _, err := env.linkModules(); err != nil {
 		lines = append(lines, err.Error())
 	}
@@ -58,24 +58,30 @@ func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
 		if err == nil {
 			return got, nil
 		}
-		if try == rollbackTries {
+		if try == rollbackTries || ArchiveDamaged(err) {
 			return got, withDiskHint(fault.New(fault.Internal, NameRollback, "%w", err))
 		}
 		env.Note("rollback: %v; trying again", err)
 	}
 }
 
+// ArchiveDamaged reports whether a rollback failed because the archive does not hold what was archived. Nothing of it went live.
+func ArchiveDamaged(err error) bool { return errors.Is(err, archive.ErrNotWhole) }
+
+// proofText says what the tree that came back was compared with. It was verified before it went live.
 func proofText(p archive.Proof) string {
-	if p.Exact() {
-		return event.Plural(p.Entries, "file") + " verified"
+	text := event.Plural(p.Entries, "file") + " verified"
+	if !p.Exact() {
+		text += fmt.Sprintf(", %s changed since by running programs", event.Count(p.Different))
 	}
-	return fmt.Sprintf("%s of %s differ", event.Count(p.Different), event.Plural(p.Entries, "file"))
+	return text
 }
 
-func proofLines(p archive.Proof) []string {
+// laterLines name what was written to since the tree went live.
+func laterLines(p archive.Proof) []string {
 	var out []string
 	for _, d := range p.Differences {
-		out = append(out, fmt.Sprintf("%s: %s differs", d.Path, d.What))
+		out = append(out, "changed since: "+d.String())
 	}
 	return out
 }
@@ -95,14 +101,18 @@ func (Restore) Run(ctx context.Context, env *Env) error {
 	store := env.Archives(env.Deployment.Project)
 	got, err := store.Restore(ctx, string(env.Deployment.Restore), env.progress())
 	if err != nil {
-		if errors.Is(err, archive.ErrNotFound) {
+		switch {
+		case errors.Is(err, archive.ErrNotFound):
 			return fault.New(fault.Refused, "restore", "%w", err)
+		case ArchiveDamaged(err):
+			return fault.New(fault.Failed, "restore", "%w", err).
+				WithHint("nothing of it went live; corpus-git archives list %[1]s  shows the others, corpus-git rollback %[1]s DEPLOYMENT  takes one", env.Deployment.Project)
 		}
 		return err
 	}
 	if err := env.runHooks(ctx, hooks.Rollback, describe); err != nil {
 		return err
 	}
-	env.Summarize(proofLines(got.Proof), "tree of %s back, %s", env.Deployment.Code.Short(), proofText(got.Proof))
+	env.Summarize(laterLines(got.Proof), "tree of %s back, %s", env.Deployment.Code.Short(), proofText(got.Proof))
 	return nil
 }

@@ -1,0 +1,144 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"corpus-git/internal/vfs"
+)
+
+// DamageError says what of an archive is not as it was recorded. Nothing of such an archive goes live.
+type DamageError struct {
+	Archive string // the folder's name
+	Proof   Proof
+}
+
+// damageNames is how many paths the text of a DamageError names.
+const damageNames = 20
+
+// Error is one line that counts, and one line for each of the first paths.
+func (e *DamageError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d of %d entries of %s differ from what was archived", ErrNotWhole.Error(), e.Proof.Different, e.Proof.Entries, e.Archive)
+	for i, d := range e.Proof.Differences {
+		if i == damageNames {
+			fmt.Fprintf(&b, "\nand %d more", e.Proof.Different-damageNames)
+			break
+		}
+		b.WriteString("\n" + d.String())
+	}
+	return b.String()
+}
+
+// Unwrap makes it an ErrNotWhole.
+func (e *DamageError) Unwrap() error { return ErrNotWhole }
+
+func damaged(a Archive, p Proof) error {
+	if p.Exact() {
+		return nil
+	}
+	return &DamageError{Archive: filepath.Base(a.Path), Proof: p}
+}
+
+// proveHeld compares the plain trees named names that an archive holds with its manifest, before any of them goes live: every
+// entry is there, nothing else is, and all have their attributes. A file that was touched since it was archived must have
+// the content whose sum is known; where none is known its content can't be proved, and that is damage too. With all every
+// known sum is compared, else only those of files that were touched.
+func (s *Store) proveHeld(ctx context.Context, a Archive, m *Manifest, names []string, all bool) error {
+	got, err := Scan(ctx, s.fs, a.Path, false, names...)
+	if err != nil {
+		return err
+	}
+	want := &Manifest{}
+	for _, e := range m.Entries {
+		tree, _, _ := strings.Cut(e.Path, "/")
+		for _, n := range names {
+			if n == tree {
+				want.Entries = append(want.Entries, e)
+			}
+		}
+	}
+	p := Compare(want, got)
+	check := &Manifest{} // files whose content is compared
+	for _, e := range touched(want, got, all) {
+		if !e.Sum.Known() {
+			p.differ(e.Path, "content")
+			continue
+		}
+		check.Entries = append(check.Entries, e)
+	}
+	if err := s.proveContent(ctx, a, check, &p); err != nil {
+		return err
+	}
+	return damaged(a, p)
+}
+
+// heldTrees are the trees that the archive still holds, for a rollback to make live. Those that are live already, of a
+// rollback that was interrupted, were proved then. One that neither the archive holds nor is live is damage.
+func (s *Store) heldTrees(a Archive, m *Manifest) (names []string, err error) {
+	here, err := s.fs.Lstat(a.Path)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range trees() {
+		root := m.find(name)
+		if root == nil {
+			continue
+		}
+		is := func(st vfs.Stat, ok bool) bool { return ok && st.Ino == root.Copy.Ino && st.Dev == here.Dev }
+		lst, isLive, err := s.stat(filepath.Join(s.project.Dir(), name))
+		if err != nil {
+			return nil, err
+		}
+		hst, isHeld, err := s.stat(a.treePath(name))
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case is(hst, isHeld):
+			names = append(names, name)
+		case is(lst, isLive): // exchanged before
+		default:
+			return nil, fmt.Errorf("%w: %s is not the tree that its manifest describes", ErrNotWhole, a.treePath(name))
+		}
+	}
+	return names, nil
+}
+
+// untouched reports whether a file of an archive is the very one that was made there, not written to since. The number of
+// its device may be another one since the machine started.
+func untouched(e *Entry, now Ident) bool { return now.Ino == e.Copy.Ino && now.Ctime == e.Copy.Ctime }
+
+// touched gives the regular files of both lists, which agree in size and times, that are not untouched; with all those
+// whose sum is known too.
+func touched(want, got *Manifest, all bool) (out []Entry) {
+	j := 0
+	for i := range want.Entries {
+		w := &want.Entries[i]
+		for j < len(got.Entries) && got.Entries[j].Path < w.Path {
+			j++
+		}
+		if j == len(got.Entries) || got.Entries[j].Path != w.Path {
+			continue
+		}
+		g := &got.Entries[j]
+		if !w.IsRegular() || !g.IsRegular() || w.Size != g.Size || w.Mtime != g.Mtime || w.Flags&FlagSkipped != 0 {
+			continue
+		}
+		if !untouched(w, g.Live) || all && w.Sum.Known() {
+			out = append(out, *w)
+		}
+	}
+	return out
+}
+
+// proveCopy compares what was copied out of an archive with its entries, before it goes live.
+func (s *Store) proveCopy(ctx context.Context, a Archive, dir string, entries []Entry) error {
+	got, err := Scan(ctx, s.fs, dir, false, a.Trees...)
+	if err != nil {
+		return err
+	}
+	return damaged(a, Compare(&Manifest{Entries: entries}, got))
+}
