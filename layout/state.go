@@ -20,6 +20,9 @@ func (s State) Lock() string { return filepath.Join(string(s), "lock") }
 // HostKey is the server's ed25519 host key.
 func (s State) HostKey() string { return filepath.Join(string(s), "ssh_host_ed25519_key") }
 
+// HostKeyECDSA is the server's ECDSA host key, for clients that don't know ed25519.
+func (s State) HostKeyECDSA() string { return filepath.Join(string(s), "ssh_host_ecdsa_key") }
+
 // ServerLog is the log of the server process, JSON lines.
 func (s State) ServerLog() string { return filepath.Join(string(s), "server.log") }
 

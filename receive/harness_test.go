@@ -280,9 +280,9 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	w.deployer = &deployer{dir: filepath.Join(dir, "events"), repos: repos, runs: map[project.ID]*fakeRun{}, script: live}
 	w.service = &receive.Service{Root: root, Repos: repos, Access: keys, Projects: w.projects, Deployer: w.deployer, Commands: echo{}, Audit: log, Version: "test", Log: zerolog.New(w.log)}
 	w.service.Limits.DrainIdle = 200 * time.Millisecond
-	w.hostKey, _, err = sshd.HostKey(vfs.OS{}, root.DefaultState().HostKey(), rand.Reader)
+	w.hostKey, _, err = sshd.HostKey(vfs.OS{}, root.DefaultState().HostKey(), ssh.KeyAlgoED25519, rand.Reader)
 	require.NoError(t, err)
-	w.server = &sshd.Server{HostKey: w.hostKey, Keys: keys, Handler: w.service, Version: "test", RefusedLogin: w.service.RefusedLogin, LoggedIn: w.service.LoggedIn}
+	w.server = &sshd.Server{HostKeys: []ssh.Signer{w.hostKey}, Keys: keys, Handler: w.service, Version: "test", RefusedLogin: w.service.RefusedLogin, LoggedIn: w.service.LoggedIn}
 	for _, c := range change {
 		c(w)
 	}

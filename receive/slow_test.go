@@ -190,7 +190,7 @@ func TestManyIdleConnections(t *testing.T) {
 	files.Cur = max(files.Cur, 2*many+500)
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &files))
 	w := newWorld(t, func(w *world) {
-		w.server.Limits = sshd.Limits{Connections: 2 * many, PerSource: 2 * many, Unauthenticated: many + 40, UnauthenticatedPerSource: many, LoginGrace: time.Minute}
+		w.server.Limits = sshd.Limits{Connections: 2 * many, PerSource: 2 * many, Unauthenticated: many + 40, UnauthenticatedPerSource: many, LoginGrace: time.Minute, KeyExchange: time.Minute}
 		w.server.Log = zerolog.New(w.log)
 	})
 	dir := w.clone("a", "app/project.git")

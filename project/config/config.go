@@ -106,11 +106,12 @@ type Limits struct {
 
 	MaxConnections          int           `key:"max_connections" default:"1024" min:"1" help:"The most connections at a time."`
 	MaxConnectionsPerSource int           `key:"max_connections_per_source" default:"512" min:"1" help:"The most connections at a time from one IPv4 address or IPv6 /64."`
-	MaxUnauthenticated      int           `key:"max_unauthenticated" default:"256" min:"1" help:"The most connections at a time that have not logged in yet."`
+	MaxUnauthenticated      int           `key:"max_unauthenticated" default:"256" min:"1" help:"The most connections at a time that have not logged in yet. One more takes the place of the oldest one of the source that has most of them."`
 	MaxUnauthPerSource      int           `key:"max_unauthenticated_per_source" default:"128" min:"1" help:"The same, from one source."`
 	MaxSessions             int           `key:"max_sessions_per_connection" default:"10" min:"1" help:"The most sessions at a time on one connection."`
 	AuthTries               int           `key:"auth_tries" default:"6" min:"1" help:"How many keys a client may offer."`
 	AuthTimeout             time.Duration `key:"auth_timeout" default:"30s" min:"1" help:"The time to log in."`
+	KexTimeout              time.Duration `key:"kex_timeout" default:"10s" min:"1" help:"The part of auth_timeout in which a client must have begun the key exchange."`
 	MaxLoginFailures        int           `key:"max_login_failures" default:"30" min:"1" help:"How many connections from one source may fail to log in within login_penalty; more are turned away for as long."`
 	LoginPenalty            time.Duration `key:"login_penalty" default:"1m" min:"1" help:"How long failed logins count."`
 	KeepaliveInterval       time.Duration `key:"keepalive_interval" default:"15s" min:"1" help:"How often a client is asked whether it is still there."`

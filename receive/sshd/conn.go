@@ -19,11 +19,13 @@ type conn struct {
 	limits Limits
 	source string
 
+	kex           atomic.Bool // the peer took part in the key exchange
 	authenticated atomic.Bool
 	offered       atomic.Int32 // keys that were offered
 	lastOffer     atomic.Pointer[string]
 
-	sessions  atomic.Int32
+	sessions  atomic.Int32 // that are open
+	running   atomic.Int32 // those of them whose end we have not sent
 	keepalive sync.Once
 	busy      atomic.Bool // it has had a session
 	crowded   atomic.Bool // a session was refused because there are too many
@@ -45,6 +47,8 @@ func (c *conn) why() string {
 		return *p
 	}
 	switch age := time.Since(c.begun); {
+	case !c.kex.Load() && age >= c.limits.KeyExchange:
+		return fmt.Sprintf("no key exchange within %s (limits.kex_timeout)", c.limits.KeyExchange)
 	case !c.authenticated.Load() && age >= c.limits.LoginGrace:
 		return fmt.Sprintf("not logged in within %s (limits.auth_timeout)", c.limits.LoginGrace)
 	case !c.authenticated.Load() && int(c.offered.Load()) >= c.limits.AuthTries:
@@ -64,8 +68,18 @@ func (c *conn) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline does nothing; see conn.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
-// start sets the one deadline that holds until the peer has logged in.
-func (c *conn) start() error { return c.Conn.SetDeadline(time.Now().Add(c.limits.LoginGrace)) }
+// start sets the deadline until which the peer must have begun the key exchange.
+func (c *conn) start() error {
+	return c.Conn.SetDeadline(c.begun.Add(min(c.limits.KeyExchange, c.limits.LoginGrace)))
+}
+
+// exchanged lifts it: the peer's part of the key exchange is here. Now the one deadline holds that ends when the peer has logged in. A person
+// who is asked whether the host key is right takes longer than the exchange does.
+func (c *conn) exchanged() {
+	if c.kex.CompareAndSwap(false, true) {
+		_ = c.Conn.SetDeadline(c.begun.Add(c.limits.LoginGrace))
+	}
+}
 
 // loggedIn lifts it: from here on a first session must come within Idle. It tells whether this is the first time.
 func (c *conn) loggedIn() bool {
@@ -100,6 +114,30 @@ func (c *conn) Close() error {
 		}
 	})
 	return err
+}
+
+// linger waits for a client to close a session that has ended here. One that does not keeps a place for nothing, and is put out; but not
+// while another session runs on the same connection: a multiplexing client (ssh_config(5), ControlMaster) closes a session only when
+// whoever started it has read all of its output.
+func (c *conn) linger(closed <-chan struct{}) {
+	tick := time.NewTicker(c.limits.Idle)
+	defer tick.Stop()
+	for {
+		select {
+		case <-closed:
+			return
+		case <-tick.C:
+		}
+		select {
+		case <-closed:
+			return
+		default:
+		}
+		if c.running.Load() == 0 {
+			c.end(fmt.Sprintf("a session was not closed within %s of its end (limits.idle_timeout)", c.limits.Idle))
+			return
+		}
+	}
 }
 
 // watch asks the client every Keepalive whether it is there (OpenSSH, PROTOCOL, "keepalive@openssh.com"), and closes the

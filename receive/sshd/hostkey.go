@@ -1,9 +1,13 @@
 package sshd
 
 import (
+	"crypto"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -15,13 +19,14 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// HostKey reads the server's ed25519 host key from path, and makes it if nothing is there; the public half goes beside
-// it, to path.pub, for known_hosts files. A new key is durable when HostKey returns. What is there and is not a usable
-// key, or may be read by others, is an error: a host key is never replaced, because every client would then refuse us.
-func HostKey(f vfs.FS, path string, random io.Reader) (signer ssh.Signer, made bool, err error) {
+// HostKey reads a host key of the server from path, and makes it if nothing is there; the public half goes beside
+// it, to path.pub, for known_hosts files. kind is ssh.KeyAlgoED25519, or ssh.KeyAlgoECDSA256 for clients that don't know that one. A new key is
+// durable when HostKey returns. What is there and is not a usable key of that kind, or may be read by others, is an error: a host key is never
+// replaced, because every client would then refuse us.
+func HostKey(f vfs.FS, path, kind string, random io.Reader) (signer ssh.Signer, made bool, err error) {
 	st, err := f.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeHostKey(f, path, random); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := makeHostKey(f, path, kind, random); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, false, fault.New(fault.Internal, "host key", "%w", err)
 		}
 		made = true
@@ -44,7 +49,7 @@ func HostKey(f vfs.FS, path string, random io.Reader) (signer ssh.Signer, made b
 	if len(text) == 0 {
 		return nil, false, bad("it is empty").WithHint(keep)
 	}
-	raw, err := ssh.ParseRawPrivateKey(text)
+	signer, err = ssh.ParsePrivateKey(text)
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
@@ -52,16 +57,26 @@ func HostKey(f vfs.FS, path string, random io.Reader) (signer ssh.Signer, made b
 	case err != nil:
 		return nil, false, bad("it is not a private key that can be read").WithHint(keep)
 	}
-	key, ok := raw.(*ed25519.PrivateKey)
-	if !ok {
-		return nil, false, bad("it is not an ed25519 key").WithHint(keep)
+	if got := signer.PublicKey().Type(); got != kind {
+		return nil, false, bad("it is a key of the kind %s, not %s", got, kind).WithHint(keep)
 	}
-	signer, err = ssh.NewSignerFromKey(*key)
-	return signer, made, err
+	return signer, made, nil
 }
 
-func makeHostKey(f vfs.FS, path string, random io.Reader) (err error) {
-	pub, priv, err := ed25519.GenerateKey(random)
+// newKey makes a private key.
+func newKey(kind string, random io.Reader) (crypto.Signer, error) {
+	switch kind {
+	case ssh.KeyAlgoED25519:
+		_, key, err := ed25519.GenerateKey(random)
+		return key, err
+	case ssh.KeyAlgoECDSA256:
+		return ecdsa.GenerateKey(elliptic.P256(), random)
+	}
+	return nil, fmt.Errorf("no host keys of the kind %s are made here", kind)
+}
+
+func makeHostKey(f vfs.FS, path, kind string, random io.Reader) (err error) {
+	priv, err := newKey(kind, random)
 	if err != nil {
 		return err
 	}
@@ -69,7 +84,7 @@ func makeHostKey(f vfs.FS, path string, random io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
-	spub, err := ssh.NewPublicKey(pub)
+	spub, err := ssh.NewPublicKey(priv.Public())
 	if err != nil {
 		return err
 	}

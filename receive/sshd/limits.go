@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -22,8 +23,9 @@ type Limits struct {
 	// Defaults 30 and 1 minute.
 	Failures int
 	Penalty  time.Duration
-	// LoginGrace is the time to log in. Default 30 s.
-	LoginGrace time.Duration
+	// LoginGrace is the time to log in, and KeyExchange the part of it in which a client must have begun the key exchange. Defaults 30 s
+	// and 10 s.
+	LoginGrace, KeyExchange time.Duration
 	// Idle is how long a connection may last that logged in and never opened a session. Default 1 minute.
 	Idle time.Duration
 	// Keepalive is the time between questions to the client, and Answer how long one may stay without its answer. Defaults 15 s and 60 s.
@@ -55,6 +57,7 @@ func (l Limits) WithDefaults() Limits {
 	n(&l.Failures, 30)
 	d(&l.Penalty, time.Minute)
 	d(&l.LoginGrace, 30*time.Second)
+	d(&l.KeyExchange, 10*time.Second)
 	d(&l.Idle, time.Minute)
 	d(&l.Keepalive, 15*time.Second)
 	d(&l.Answer, time.Minute)
@@ -87,6 +90,8 @@ type door struct {
 	all     count
 	sources map[string]*count
 	swept   time.Time
+	// waiting are the connections of each source that have not logged in, the oldest first. Those that are being put out are not among them.
+	waiting map[string][]*conn
 }
 
 type count struct {
@@ -98,28 +103,66 @@ type count struct {
 	silent        int       // how many were turned away since
 }
 
-// enter counts a new connection in; why says what is too much, and the key of the configuration that says how much that is.
-func (d *door) enter(src string) (why string) {
+// enter counts a new connection in; why says what is too much, and the key of the configuration that says how much that is. Where there
+// are too many that have not logged in, out is one that has to go in its place: few sources that say nothing must not lock everybody out.
+func (d *door) enter(nc *conn) (why string, out *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	src := nc.source
 	c := d.of(src)
 	switch l := d.limits; {
 	case c.failures >= l.Failures:
-		return fmt.Sprintf("too many failed logins from your address: %d within %s (limits.max_login_failures, limits.login_penalty)", c.failures, l.Penalty)
+		return fmt.Sprintf("too many failed logins from your address: %d within %s (limits.max_login_failures, limits.login_penalty)", c.failures, l.Penalty), nil
 	case d.all.conns >= l.Connections:
-		return fmt.Sprintf("too many connections: %d (limits.max_connections)", l.Connections)
+		return fmt.Sprintf("too many connections: %d (limits.max_connections)", l.Connections), nil
 	case c.conns >= l.PerSource:
-		return fmt.Sprintf("too many connections from your address: %d (limits.max_connections_per_source)", l.PerSource)
-	case d.all.unauth >= l.Unauthenticated:
-		return fmt.Sprintf("too many connections that have not logged in: %d (limits.max_unauthenticated)", l.Unauthenticated)
+		return fmt.Sprintf("too many connections from your address: %d (limits.max_connections_per_source)", l.PerSource), nil
 	case c.unauth >= l.UnauthenticatedPerSource:
-		return fmt.Sprintf("too many connections from your address that have not logged in: %d (limits.max_unauthenticated_per_source)", l.UnauthenticatedPerSource)
+		return fmt.Sprintf("too many connections from your address that have not logged in: %d (limits.max_unauthenticated_per_source)", l.UnauthenticatedPerSource), nil
+	case d.all.unauth >= l.Unauthenticated:
+		if out = d.crowding(src); out == nil {
+			return fmt.Sprintf("too many connections that have not logged in: %d (limits.max_unauthenticated)", l.Unauthenticated), nil
+		}
 	}
 	d.all.conns++
 	d.all.unauth++
 	c.conns++
 	c.unauth++
-	return ""
+	if d.waiting == nil {
+		d.waiting = map[string][]*conn{}
+	}
+	d.waiting[src] = append(d.waiting[src], nc)
+	return "", out
+}
+
+// crowding takes the oldest waiting connection of the source that has most of them out of the list; of several such sources, the one whose
+// oldest is older. It gives nil where src would have more than any other with one more. d.mu is held.
+func (d *door) crowding(src string) *conn {
+	var most []*conn
+	for s, w := range d.waiting {
+		if s != src && (len(w) > len(most) || len(w) == len(most) && w[0].begun.Before(most[0].begun)) {
+			most = w
+		}
+	}
+	if len(most) == 0 || len(d.waiting[src])+1 > len(most) {
+		return nil
+	}
+	oldest := most[0]
+	d.waitsNoMore(oldest)
+	return oldest
+}
+
+// waitsNoMore takes a connection out of the list. d.mu is held.
+func (d *door) waitsNoMore(c *conn) {
+	w := d.waiting[c.source]
+	if i := slices.Index(w, c); i >= 0 {
+		w = slices.Delete(w, i, i+1)
+	}
+	if len(w) == 0 {
+		delete(d.waiting, c.source)
+	} else {
+		d.waiting[c.source] = w
+	}
 }
 
 // turnedAway tells whether a refusal is worth a line: the first of a source within a penalty is. The number is of those that had none.
@@ -142,24 +185,26 @@ func (d *door) set(l Limits) {
 	d.mu.Unlock()
 }
 
-func (d *door) authenticated(src string) {
+func (d *door) authenticated(nc *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all.unauth--
-	d.of(src).unauth--
+	d.of(nc.source).unauth--
+	d.waitsNoMore(nc)
 }
 
 // leave counts a connection out. failed says that it tried to log in and could not; report tells whether that is worth a
 // line: the first of a source within a penalty is.
-func (d *door) leave(src string, authenticated, failed bool) (report bool) {
+func (d *door) leave(nc *conn, authenticated, failed bool) (report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := d.of(src)
+	c := d.of(nc.source)
 	d.all.conns--
 	c.conns--
 	if !authenticated {
 		d.all.unauth--
 		c.unauth--
+		d.waitsNoMore(nc)
 	}
 	if failed {
 		if c.failures == 0 {

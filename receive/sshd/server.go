@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -29,10 +30,10 @@ type Handler interface {
 
 // Server is the SSH server. All exported fields are set before Serve and not changed after.
 type Server struct {
-	// HostKey, Keys and Handler are needed.
-	HostKey gossh.Signer
-	Keys    Keys
-	Handler Handler
+	// HostKeys, Keys and Handler are needed. Of HostKeys a client takes the first that it knows the kind of.
+	HostKeys []gossh.Signer
+	Keys     Keys
+	Handler  Handler
 	// Version is shown in the protocol's first line, "SSH-2.0-corpus-git_<Version>".
 	Version string
 	// Limits are those of the beginning; SetLimits changes them.
@@ -88,7 +89,7 @@ func (s *Server) SetLimits(l Limits) {
 func (s *Server) Serve(l net.Listener) error {
 	s.init()
 	defer l.Close()
-	if s.HostKey == nil || s.Keys == nil || s.Handler == nil {
+	if len(s.HostKeys) == 0 || s.Keys == nil || s.Handler == nil {
 		return errors.New("ssh server without a host key, keys or a handler")
 	}
 	s.mu.Lock()
@@ -130,7 +131,11 @@ func (s *Server) Serve(l net.Listener) error {
 // serve takes one connection from its first byte to its last.
 func (s *Server) serve(nc net.Conn) {
 	c := &conn{Conn: nc, limits: *s.limits.Load(), source: source(nc.RemoteAddr()), begun: time.Now()}
-	if why := s.door.enter(c.source); why != "" {
+	why, out := s.door.enter(c)
+	if out != nil {
+		out.end("it made room for another one: too many connections that have not logged in, and most of them from its address (limits.max_unauthenticated)")
+	}
+	if why != "" {
 		// A source that tries again and again is worth a line within the penalty, not one for each try.
 		level := zerolog.DebugLevel
 		silent, report := s.door.turnedAway(c.source)
@@ -171,7 +176,7 @@ func (s *Server) left(c *conn) {
 		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("why", why).Msg("connection ended")
 	}
 	failed := !in && c.offered.Load() > 0
-	if report := s.door.leave(c.source, in, failed); !report {
+	if report := s.door.leave(c, in, failed); !report {
 		return
 	}
 	user, fp := "", ""
@@ -197,7 +202,7 @@ type state struct {
 func (s *Server) library(c *conn) *gliderssh.Server {
 	return &gliderssh.Server{
 		Version:     "corpus-git_" + s.Version,
-		HostSigners: []gliderssh.Signer{s.HostKey},
+		HostSigners: s.hostSigners(c),
 		// This one must be set, or the library turns NoClientAuth on. It only says whether a signature by the key is
 		// worth asking for; who it is, is decided in VerifiedPublicKeyCallback.
 		PublicKeyHandler: func(ctx gliderssh.Context, key gliderssh.PublicKey) bool {
@@ -221,7 +226,7 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 					if !c.loggedIn() {
 						return nil, errors.New("logged in already")
 					}
-					s.door.authenticated(c.source)
+					s.door.authenticated(c)
 					id := access.Identity{Name: k.Name, Fingerprint: k.Fingerprint, Admin: k.Admin, From: c.RemoteAddr().String()}
 					return &gossh.Permissions{ExtraData: map[any]any{stateKey{}: &state{id: id, conn: c}}}, nil
 				},
@@ -242,6 +247,35 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 		RequestHandlers:   map[string]gliderssh.RequestHandler{},
 		SubsystemHandlers: map[string]gliderssh.SubsystemHandler{},
 	}
+}
+
+// hostSigners are the host keys for one connection, which hears when one signs: that is once the client has sent its part of the key exchange.
+func (s *Server) hostSigners(c *conn) []gliderssh.Signer {
+	out := make([]gliderssh.Signer, len(s.HostKeys))
+	for i, k := range s.HostKeys {
+		out[i] = k
+		if m, ok := k.(gossh.MultiAlgorithmSigner); ok {
+			out[i] = hostSigner{m, c.exchanged}
+		}
+	}
+	return out
+}
+
+type hostSigner struct {
+	gossh.MultiAlgorithmSigner
+	used func()
+}
+
+// Sign implements gossh.Signer.
+func (h hostSigner) Sign(rand io.Reader, data []byte) (*gossh.Signature, error) {
+	h.used()
+	return h.MultiAlgorithmSigner.Sign(rand, data)
+}
+
+// SignWithAlgorithm implements gossh.AlgorithmSigner.
+func (h hostSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*gossh.Signature, error) {
+	h.used()
+	return h.MultiAlgorithmSigner.SignWithAlgorithm(rand, data, algorithm)
 }
 
 func cutOffer(s string) (fp, user string, ok bool) {

@@ -95,17 +95,22 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	sess := &Session{Identity: st.id, User: sc.User(), Env: map[string]string{}, Local: sc.LocalAddr().String()}
 	done := make(chan bool, 1)
 	started := false
+	closed := make(chan struct{}) // by the client
+	// over is called when our side has ended; the client closes its side in turn.
+	over := sync.OnceFunc(func() {
+		c.running.Add(-1)
+		go c.linger(closed)
+	})
+	c.running.Add(1)
+	defer over()
+	defer close(closed)
 	ended := func(why string) {
 		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", st.id.Name).Str("why", why).Msg("session ended")
 		_ = ch.Close()
+		over()
 	}
 	setup := time.AfterFunc(c.limits.Idle, func() { ended(fmt.Sprintf("no command within %s (limits.idle_timeout)", c.limits.Idle)) })
 	defer setup.Stop()
-	over := time.AfterFunc(time.Hour, func() {
-		c.end(fmt.Sprintf("a session was not closed within %s of its end (limits.idle_timeout)", c.limits.Idle))
-	})
-	over.Stop()
-	defer over.Stop()
 	for n := 0; ; n++ {
 		req, open := <-reqs
 		if !open {
@@ -138,9 +143,9 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 				_ = req.Reply(true, nil)
 			}
 			go func() {
-				done <- s.run(ctx, cancel, c, ch, sess, ended)
-				// The client closes its side in turn, which ends the loop above; one that does not is put out.
-				over.Reset(c.limits.Idle)
+				counted := s.run(ctx, cancel, c, ch, sess, ended)
+				over()
+				done <- counted
 			}()
 			continue
 		case "env":
@@ -176,8 +181,8 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 // run calls the handler and ends the channel: all output, exit status, end of file, close. counted tells that the session is one that
 // Shutdown waits for, until the client has seen its end.
 func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session, end func(why string)) (counted bool) {
-	out := &timedWriter{w: ch, c: c, end: end, limit: c.limits.WriteIdle}
-	errw := &timedWriter{w: ch.Stderr(), c: c, end: end, limit: c.limits.WriteIdle}
+	out := &timedWriter{w: ch, end: end, limit: c.limits.WriteIdle}
+	errw := &timedWriter{w: ch.Stderr(), end: end, limit: c.limits.WriteIdle}
 	in := &timedReader{r: ch, limit: c.limits.ReadIdle, end: func(why string) {
 		// It may still listen: standard error goes straight to whoever typed the command. One that does not is not waited for.
 		deaf := time.AfterFunc(farewell, func() { _ = ch.Close() })
@@ -280,12 +285,10 @@ func payloadString(b []byte) (string, bool) {
 	return p.Value, true
 }
 
-// timedWriter ends the session when one write waits too long, and the connection when even that does not help: a full
-// window blocks a write for ever.
+// timedWriter ends the session when one write waits too long: a full window blocks a write for ever.
 type timedWriter struct {
 	mu     sync.Mutex
 	w      io.Writer
-	c      *conn
 	end    func(why string) // ends the session
 	limit  time.Duration
 	closed bool
@@ -298,11 +301,9 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	}
 	why := fmt.Sprintf("what it asked for was not read within %s (limits.write_timeout)", t.limit)
-	soon := time.AfterFunc(t.limit, func() { t.end(why) })
-	late := time.AfterFunc(t.limit+t.limit/4, func() { t.c.end(why) })
+	timer := time.AfterFunc(t.limit, func() { t.end(why) })
 	n, err := t.w.Write(p)
-	late.Stop()
-	if !soon.Stop() && err == nil {
+	if !timer.Stop() && err == nil {
 		err = io.ErrClosedPipe
 	}
 	t.closed = err != nil

@@ -43,24 +43,32 @@ func (h handler) Serve(ctx context.Context, s *sshd.Session) int { return h(ctx,
 
 func newSigner(t *testing.T) ssh.Signer {
 	t.Helper()
+	s, _ := newKey(t)
+	return s
+}
+
+func newKey(t *testing.T) (ssh.Signer, ed25519.PrivateKey) {
+	t.Helper()
 	_, priv, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	s, err := ssh.NewSignerFromKey(priv)
 	require.NoError(t, err)
-	return s
+	return s, priv
 }
 
 type server struct {
 	*sshd.Server
-	addr string
-	key  ssh.Signer
+	addr    string
+	key     ssh.Signer
+	private ed25519.PrivateKey // key's
 }
 
 func serve(t *testing.T, l sshd.Limits, h handler, change ...func(*sshd.Server)) *server {
 	t.Helper()
-	s := &server{key: newSigner(t)}
+	s := &server{}
+	s.key, s.private = newKey(t)
 	fp := ssh.FingerprintSHA256(s.key.PublicKey())
-	s.Server = &sshd.Server{HostKey: newSigner(t), Keys: keyring{fp: {Name: "marie", Fingerprint: fp}}, Handler: h, Version: "test", Limits: l}
+	s.Server = &sshd.Server{HostKeys: []ssh.Signer{newSigner(t)}, Keys: keyring{fp: {Name: "marie", Fingerprint: fp}}, Handler: h, Version: "test", Limits: l}
 	for _, c := range change {
 		c(s.Server)
 	}
@@ -77,7 +85,7 @@ func serve(t *testing.T, l sshd.Limits, h handler, change ...func(*sshd.Server))
 }
 
 func (s *server) config(auth ...ssh.AuthMethod) *ssh.ClientConfig {
-	return &ssh.ClientConfig{User: "deploy", Auth: auth, HostKeyCallback: ssh.FixedHostKey(s.HostKey.PublicKey())}
+	return &ssh.ClientConfig{User: "deploy", Auth: auth, HostKeyCallback: ssh.FixedHostKey(s.HostKeys[0].PublicKey())}
 }
 
 func (s *server) dial(t *testing.T) *ssh.Client {
@@ -680,10 +688,10 @@ func TestShutdownRefusesNewSessions(t *testing.T) {
 func TestHostKey(t *testing.T) {
 	f := vfs.OS{}
 	path := filepath.Join(t.TempDir(), "state", "key")
-	k, made, err := sshd.HostKey(f, path, rand.Reader)
+	k, made, err := sshd.HostKey(f, path, ssh.KeyAlgoED25519, rand.Reader)
 	require.NoError(t, err)
 	require.True(t, made)
-	again, made, err := sshd.HostKey(f, path, rand.Reader)
+	again, made, err := sshd.HostKey(f, path, ssh.KeyAlgoED25519, rand.Reader)
 	require.NoError(t, err)
 	require.False(t, made)
 	require.Equal(t, k.PublicKey().Marshal(), again.PublicKey().Marshal())
@@ -697,6 +705,17 @@ func TestHostKey(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, left, 2, "no temporary file stays")
+
+	other := filepath.Join(filepath.Dir(path), "ecdsa")
+	e, made, err := sshd.HostKey(f, other, ssh.KeyAlgoECDSA256, rand.Reader)
+	require.NoError(t, err)
+	require.True(t, made)
+	require.Equal(t, ssh.KeyAlgoECDSA256, e.PublicKey().Type())
+	same, _, err := sshd.HostKey(f, other, ssh.KeyAlgoECDSA256, rand.Reader)
+	require.NoError(t, err)
+	require.Equal(t, e.PublicKey().Marshal(), same.PublicKey().Marshal())
+	_, _, err = sshd.HostKey(f, other, ssh.KeyAlgoED25519, rand.Reader)
+	require.ErrorContains(t, err, "a key of the kind ecdsa-sha2-nistp256, not ssh-ed25519")
 
 	rk, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -713,19 +732,38 @@ func TestHostKey(t *testing.T) {
 	}{
 		"empty":  {"", 0o600, "it is empty"},
 		"torn":   {"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA", 0o600, "not a private key"},
-		"rsa":    {string(pem.EncodeToMemory(rblock)), 0o600, "not an ed25519 key"},
+		"rsa":    {string(pem.EncodeToMemory(rblock)), 0o600, "a key of the kind ssh-rsa, not ssh-ed25519"},
 		"locked": {string(pem.EncodeToMemory(lblock)), 0o600, "passphrase"},
 		"open":   {"x", 0o644, "others may read it"},
 	} {
 		p := filepath.Join(t.TempDir(), "key")
 		require.NoError(t, os.WriteFile(p, []byte(c.text), c.mode))
 		require.NoError(t, os.Chmod(p, c.mode))
-		_, _, err := sshd.HostKey(f, p, rand.Reader)
+		_, _, err := sshd.HostKey(f, p, ssh.KeyAlgoED25519, rand.Reader)
 		require.ErrorContains(t, err, c.want, name)
 		require.NotEmpty(t, fault.HintOf(err))
 		after, err := os.ReadFile(p)
 		require.NoError(t, err)
 		require.Equal(t, c.text, string(after), "never replaced")
+	}
+}
+
+// A client without ed25519 (JGit without BouncyCastle) finds a key that it knows, and each client takes the one that it has been told.
+func TestEveryHostKeyServes(t *testing.T) {
+	dir := t.TempDir()
+	var keys []ssh.Signer
+	for _, kind := range []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256} {
+		k, _, err := sshd.HostKey(vfs.OS{}, filepath.Join(dir, kind), kind, rand.Reader)
+		require.NoError(t, err)
+		keys = append(keys, k)
+	}
+	s := serve(t, sshd.Limits{}, hello, func(s *sshd.Server) { s.HostKeys = keys })
+	for _, k := range keys {
+		conf := s.config(ssh.PublicKeys(s.key))
+		conf.HostKeyCallback, conf.HostKeyAlgorithms = ssh.FixedHostKey(k.PublicKey()), []string{k.PublicKey().Type()}
+		c, err := ssh.Dial("tcp", s.addr, conf)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
 	}
 }
 
@@ -735,7 +773,7 @@ func TestHostKeyRace(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range keys {
 		wg.Go(func() {
-			k, _, err := sshd.HostKey(vfs.OS{}, path, rand.Reader)
+			k, _, err := sshd.HostKey(vfs.OS{}, path, ssh.KeyAlgoED25519, rand.Reader)
 			if err == nil {
 				keys[i] = k.PublicKey().Marshal()
 			}

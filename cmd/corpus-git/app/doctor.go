@@ -35,7 +35,7 @@ func (d doctor) run(ctx context.Context) []status.Check {
 	d.directory(add, "state", state.Path(), 0o077)
 	d.space(add, root.Path(), state.Path())
 	d.server(add, state)
-	d.hostKey(add, state)
+	d.hostKeys(add, state)
 	d.database(ctx, add, state)
 	d.programs(add)
 	if d.cfg.Accounts == "off" {
@@ -111,17 +111,19 @@ func (d doctor) server(add adder, state layout.State) {
 	}
 }
 
-func (d doctor) hostKey(add adder, state layout.State) {
-	fi, err := os.Stat(state.HostKey())
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		add("host key", "ok", "", "not made yet; the first start makes it")
-	case err != nil:
-		add("host key", "failed", "", "%v", err)
-	case fi.Mode().Perm()&0o077 != 0:
-		add("host key", "failed", "chmod 600 "+state.HostKey(), "others can read it: the server will not start with it")
-	default:
-		add("host key", "ok", "", "%s", state.HostKey())
+func (d doctor) hostKeys(add adder, state layout.State) {
+	for _, path := range []string{state.HostKey(), state.HostKeyECDSA()} {
+		fi, err := os.Stat(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			add("host key", "ok", "", "%s: not made yet; the next start makes it", path)
+		case err != nil:
+			add("host key", "failed", "", "%v", err)
+		case fi.Mode().Perm()&0o077 != 0:
+			add("host key", "failed", "chmod 600 "+path, "others can read it: the server will not start with it")
+		default:
+			add("host key", "ok", "", "%s", path)
+		}
 	}
 }
 

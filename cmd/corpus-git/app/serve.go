@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/crypto/ssh"
 
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/verbs"
@@ -97,20 +99,18 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	}
 	c.serves = true
 	s = &server{core: c, load: load, level: level, counters: counters}
+	begun := s
 	defer func() {
 		if err != nil {
-			s.abandon()
+			begun.abandon() // s is nil by now
 		}
 	}()
 	for _, w := range cfg.Warnings {
 		log.Warn().Msg(w)
 	}
-	key, made, err := sshd.HostKey(vfs.OS{}, c.state.HostKey(), rand.Reader)
+	keys, err := hostKeys(c.state, log)
 	if err != nil {
 		return nil, err
-	}
-	if made {
-		log.Info().Str("file", c.state.HostKey()).Msg("made the host key")
 	}
 	if err := c.syncAdmins(ctx, cfg.AdminKeys); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	}
 	s.service.Store(s.newService(cfg))
 	s.ssh = &sshd.Server{
-		HostKey: key, Keys: c.access, Handler: s, Version: Build().Release, Log: log.With().Str("part", "ssh").Logger(),
+		HostKeys: keys, Keys: c.access, Handler: s, Version: Build().Release, Log: log.With().Str("part", "ssh").Logger(),
 		Limits: sshLimits(cfg.Limits),
 		RefusedLogin: func(from, user, fp string) {
 			counters.RefusedLogin()
@@ -162,13 +162,29 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	return s, nil
 }
 
+// hostKeys reads the server's host keys, and makes those that are missing.
+func hostKeys(state layout.State, log zerolog.Logger) ([]ssh.Signer, error) {
+	var keys []ssh.Signer
+	for _, k := range []struct{ path, kind string }{{state.HostKey(), ssh.KeyAlgoED25519}, {state.HostKeyECDSA(), ssh.KeyAlgoECDSA256}} {
+		key, made, err := sshd.HostKey(vfs.OS{}, k.path, k.kind, rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		if made {
+			log.Info().Str("file", k.path).Msg("made a host key")
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
 // sshLimits are the limits of connections.
 func sshLimits(l config.Limits) sshd.Limits {
 	return sshd.Limits{
 		Connections: l.MaxConnections, PerSource: l.MaxConnectionsPerSource, Unauthenticated: l.MaxUnauthenticated,
 		UnauthenticatedPerSource: l.MaxUnauthPerSource, Sessions: l.MaxSessions, AuthTries: l.AuthTries,
 		Failures: l.MaxLoginFailures, Penalty: l.LoginPenalty, Keepalive: l.KeepaliveInterval, Answer: l.KeepaliveTimeout,
-		LoginGrace: l.AuthTimeout, Idle: l.IdleTimeout, ReadIdle: l.ReadTimeout, WriteIdle: l.WriteTimeout,
+		LoginGrace: l.AuthTimeout, KeyExchange: l.KexTimeout, Idle: l.IdleTimeout, ReadIdle: l.ReadTimeout, WriteIdle: l.WriteTimeout,
 	}
 }
 
@@ -204,7 +220,15 @@ func (s *server) openWeb(cfg *config.Config, m *web.Metrics) (err error) {
 }
 
 func listenError(key, addr string, err error) error {
-	return fault.New(fault.Refused, key, "%w", err).WithHint("choose another address with  %s ; 127.0.0.1:0 takes any free port", key)
+	hint := fmt.Sprintf("choose another address with  %s ; 127.0.0.1:0 takes any free port", key)
+	_, port, _ := net.SplitHostPort(addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		hint = fmt.Sprintf("see which program has it with  ss -ltnp 'sport = :%s' , or %s", port, hint)
+	case errors.Is(err, syscall.EACCES):
+		hint = fmt.Sprintf("a port below 1024 takes root, or the capability CAP_NET_BIND_SERVICE (systemd.exec(5), AmbientCapabilities); or %s", hint)
+	}
+	return fault.New(fault.Refused, key, "%w", err).WithHint("%s", hint)
 }
 
 // open starts to answer.
