@@ -8,7 +8,7 @@ export CGO_ENABLED = 0
 .PHONY: build demo test race salt lint vuln fuzz bench crash docs clean
 
 build: ## a static binary in bin/
-	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/corpus-git
+	$(GO) build -trimpath -ldflags "-s -w -X corpus-git/cmd/corpus-git/app.release=$(VERSION)" -o $(BIN) ./cmd/corpus-git
 
 demo: build ## serve, create a project, push a sample, leave it running
 	$(BIN) demo

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -272,10 +273,31 @@ func TestEveryVerbIsAdopted(t *testing.T) {
 	}
 }
 
-// The demo is the whole road with a real git and a real ssh: live, pillar, rolled back. It may be run again where it was run before.
+// The demo is the whole road with a real git and a real ssh: live, pillar, rolled back. It may be run again where it was run before, and what
+// its user did meanwhile in the working copy that it told him to change is still there.
 func TestDemo(t *testing.T) {
 	root := t.TempDir()
-	for range 2 {
+	work := filepath.Join(root, "demo", "sample")
+	git := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", work, "-c", "user.name=me", "-c", "user.email=me@localhost"}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return strings.TrimSpace(string(out))
+	}
+	for i := range 3 {
+		switch i {
+		case 1: // work of the user's that is not pushed, committed and not
+			require.NoError(t, os.WriteFile(filepath.Join(work, "src", "40_mine.css"), []byte("p { color: blue; }\n"), 0o644))
+			git("add", "-A")
+			git("commit", "-qm", "Mine")
+			require.NoError(t, os.WriteFile(filepath.Join(work, "notes.txt"), []byte("to do\n"), 0o644))
+		case 2:
+			require.Equal(t, "Mine", git("log", "-1", "--format=%s"))
+			require.FileExists(t, filepath.Join(work, "src", "40_mine.css"))
+			require.Equal(t, "?? notes.txt", git("status", "--short"))
+			require.NotEqual(t, "Mine", git("log", "-1", "--format=%s", "prod/master"))
+		}
 		code, out, errs := program(t, env(t.TempDir()), "", "demo", "--exit", "--root", root)
 		require.Equal(t, 0, code, out+errs)
 		require.Contains(t, out, "=====> live in")
@@ -284,6 +306,24 @@ func TestDemo(t *testing.T) {
 		require.Contains(t, out, "| The pillar said this")
 		require.Contains(t, out, "everything worked")
 	}
+}
+
+// The version that make gives reaches the program: the linker says nothing of a variable that does not exist.
+func TestMakeBuildsItsVersionIn(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "corpus-git")
+	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "build", "VERSION=9.8.7-test", "BIN="+bin)
+	cmd.Dir = filepath.Join("..", "..", "..")
+	line, err := cmd.Output()
+	require.NoError(t, err)
+	// Without -trimpath the packages are those that this test was built from.
+	build := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(string(line), "-trimpath ", ""))
+	build.Dir = cmd.Dir
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	said, err := exec.CommandContext(t.Context(), bin, "version").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(said), "corpus-git 9.8.7-test")
 }
 
 func TestCompletionOffersProjects(t *testing.T) {

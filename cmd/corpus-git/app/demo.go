@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -128,7 +129,11 @@ func (c *command) demo(exit bool) (err error) {
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Stdout, format+"\n", args...) }
 
+// clone is the working copy that the demo leaves to its user. It is made once, and then the user's own.
 func (d *demo) clone() string { return filepath.Join(d.dir, "sample") }
+
+// shown is a working copy that the demo works in, made anew each time.
+func (d *demo) shown(name string) string { return filepath.Join(d.dir, "shown", name) }
 
 // title starts a part.
 func (d *demo) title(text string) {
@@ -142,13 +147,14 @@ func (d *demo) show(ctx context.Context) error {
 		return err
 	}
 	remotes := d.server.remotes(demoProject)
+	code := d.shown("sample")
 	page := filepath.Join(d.server.root.Project(string(demoProject)).Live(), "public", "index.html")
 
 	d.title("a push that goes live")
-	if err := d.repository(ctx, d.clone(), remotes.Project, copyFS(repos.Sample())); err != nil {
+	if err := d.repository(ctx, code, remotes.Project, ifNew(copyFS(repos.Sample()))); err != nil {
 		return err
 	}
-	if _, err := d.push(ctx, d.clone(), "HEAD:master", true); err != nil {
+	if _, err := d.push(ctx, code, "HEAD:master", true); err != nil {
 		return err
 	}
 	first, err := d.page(page)
@@ -157,7 +163,7 @@ func (d *demo) show(ctx context.Context) error {
 	}
 
 	d.title("a push to the pillar: the same code, other values")
-	pillar := filepath.Join(d.dir, "pillar")
+	pillar := d.shown("pillar")
 	// Other words in each demo: the page of the one before may still be live.
 	greeting := "The pillar said this at " + time.Now().Format("15:04:05.000") + ", and nobody touched the code."
 	init := fmt.Sprintf("makina-projects.%s:\n  data:\n    greeting: %s\n", demoProject, greeting)
@@ -172,18 +178,19 @@ func (d *demo) show(ctx context.Context) error {
 		return err
 	}
 	if second == first || !strings.Contains(second, greeting) {
-		return fault.New(fault.Failed, "demo", "the page does not show the pillar's value")
+		return fault.New(fault.Failed, "demo", "the page does not show the pillar's value").
+			WithHint("what you pushed yourself may leave it out; a demo from the beginning:  corpus-git demo --root DIR , with a new DIR")
 	}
 
 	d.title("a push that fails, and is rolled back")
 	broken := "sample-breaks:\n  cmd.run:\n    - name: echo 'no such service' >&2; exit 3\n"
-	if err := d.commit(ctx, d.clone(), "Break the deployment", writeFile(".salt/050_break.sls", broken)); err != nil {
+	if err := d.commit(ctx, code, "Break the deployment", writeFile(".salt/050_break.sls", broken)); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(d.clone(), "src", "30_never.css"), []byte("p { color: red; }\n"), 0o644); err != nil { //nolint:gosec // a page's style
+	if err := os.WriteFile(filepath.Join(code, "src", "30_never.css"), []byte("p { color: red; }\n"), 0o644); err != nil { //nolint:gosec // a page's style
 		return err
 	}
-	out, err := d.push(ctx, d.clone(), "HEAD:master", false)
+	out, err := d.push(ctx, code, "HEAD:master", false)
 	if err != nil {
 		return err
 	}
@@ -197,19 +204,19 @@ func (d *demo) show(ctx context.Context) error {
 	if third != second {
 		return fault.New(fault.Failed, "demo", "the page is not what it was before the failed push")
 	}
-	if err := os.Remove(filepath.Join(d.clone(), "src", "30_never.css")); err != nil {
+	if err := os.Remove(filepath.Join(code, "src", "30_never.css")); err != nil {
 		return err
 	}
-	if err := d.commit(ctx, d.clone(), "Take the break out again", removeFile(".salt/050_break.sls")); err != nil {
+	if err := d.commit(ctx, code, "Take the break out again", removeFile(".salt/050_break.sls")); err != nil {
 		return err
 	}
 
 	d.title("corpus-git deployments " + string(demoProject))
-	code := verbs.Run(ctx, d.server.backend(true), d.caller(), []string{"deployments", string(demoProject)}, strings.NewReader(""), d.Stdout, d.Stderr)
-	if code != 0 {
-		return fault.New(fault.Failed, "demo", "deployments ended with status %d", code)
+	exit := verbs.Run(ctx, d.server.backend(true), d.caller(), []string{"deployments", string(demoProject)}, strings.NewReader(""), d.Stdout, d.Stderr)
+	if exit != 0 {
+		return fault.New(fault.Failed, "demo", "deployments ended with status %d", exit)
 	}
-	return nil
+	return d.handOver(ctx)
 }
 
 // prepare makes the key, lets it in, and makes the project.
@@ -318,7 +325,18 @@ func removeFile(name string) edit {
 	return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
 }
 
-// repository makes a working copy with a first commit, or brings the one of an earlier demo back to it.
+// ifNew is change, but where a demo was run before: what was pushed since stays.
+func ifNew(change edit) edit {
+	return func(dir string) error {
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) > 1 { // .git is one
+			return err
+		}
+		return change(dir)
+	}
+}
+
+// repository makes a working copy with one more commit.
 func (d *demo) repository(ctx context.Context, dir, remote string, first edit) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -332,16 +350,45 @@ func (d *demo) repository(ctx context.Context, dir, remote string, first edit) e
 	if err := d.quiet(ctx, dir, "remote", "add", "prod", remote); err != nil {
 		return err
 	}
-	// A demo that was run before has history there: go on from it, so that the push is no forced one.
+	// A demo that was run before has history there, and so may its user: go on from it, so that nothing is lost.
 	if err := d.quiet(ctx, dir, "fetch", "-q", "prod"); err != nil {
 		return err
 	}
 	if d.quiet(ctx, dir, "rev-parse", "-q", "--verify", "prod/master") == nil {
-		if err := d.quiet(ctx, dir, "reset", "-q", "--soft", "prod/master"); err != nil {
+		if err := d.quiet(ctx, dir, "reset", "-q", "--hard", "prod/master"); err != nil {
 			return err
 		}
 	}
 	return d.commit(ctx, dir, "A page, and how it is deployed", first)
+}
+
+// handOver makes the working copies for the user, or brings those of an earlier demo up to date as far as that changes nothing of his.
+func (d *demo) handOver(ctx context.Context) error {
+	remotes := d.server.remotes(demoProject)
+	for _, c := range []struct{ dir, remote string }{{d.clone(), remotes.Project}, {filepath.Join(d.dir, "pillar"), remotes.Pillar}} {
+		if _, err := os.Lstat(c.dir); errors.Is(err, fs.ErrNotExist) {
+			if err := d.quiet(ctx, d.dir, "clone", "-q", "-o", "prod", "-b", "master", c.remote, c.dir); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(c.dir, ".git")); err != nil {
+			d.say("%s is left as it is: it is no working copy any more", c.dir)
+			continue
+		}
+		// The port is another one each time.
+		err := d.quiet(ctx, c.dir, "remote", "set-url", "prod", c.remote)
+		if err == nil {
+			err = d.quiet(ctx, c.dir, "fetch", "-q", "prod")
+		}
+		if err == nil {
+			err = d.quiet(ctx, c.dir, "merge", "-q", "--ff-only", "prod/master")
+		}
+		if err != nil {
+			d.say("%s is left as it is, with your changes; to go on from what is deployed now:  git pull --rebase prod master", c.dir)
+		}
+	}
+	return nil
 }
 
 func (d *demo) commit(ctx context.Context, dir, message string, change edit) error {
