@@ -57,9 +57,10 @@ func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChan
 		old, new project.Commit
 	}{{project.Code, d.LiveCode, d.Code}, {project.PillarRepo, d.LivePillar, d.Pillar}} {
 		if x.old == x.new {
-			continue // a tree from before the first pillar has none: then its branch goes
+			continue
 		}
-		ref, err := p.cfg.Repos.Deployed(ctx, d.Project, x.repo)
+		// A tree from before the first pillar has none: then its branch goes. HEAD still names it, for when it comes back.
+		ref, err := p.cfg.Repos.Head(ctx, d.Project, x.repo)
 		if err != nil {
 			return nil, err
 		}

@@ -85,6 +85,9 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 		}
 		d.Restore = a.ID
 		d.Code, d.Pillar = a.Code, a.Pillar
+		if err := p.mayMove(ctx, d); err != nil {
+			return d, err
+		}
 	case d.Change.Ref != "" && d.Repo == project.PillarRepo:
 		d.Pillar = d.Change.New
 	case d.Change.Ref != "":

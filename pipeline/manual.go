@@ -97,3 +97,34 @@ func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (proce
 	return procedures.Held{}, fault.New(fault.Refused, "rollback", "the archive with the tree of deployment %s is gone", rec.ID.Short()).
 		WithHint("push its commit again:  git push -f prod %s:master", rec.Code.Short())
 }
+
+// mayMove refuses a rollback to who has no right on a repository whose branch would move: the pillar takes configure, the
+// code deploy, as pushing to them does.
+func (p *Pipeline) mayMove(ctx context.Context, d project.Deployment) error {
+	for _, x := range []struct {
+		old, new project.Commit
+		want     project.Right
+		what     string
+	}{{d.LiveCode, d.Code, project.Deploy, "code"}, {d.LivePillar, d.Pillar, project.Configure, "pillar"}} {
+		if x.old == x.new {
+			continue
+		}
+		ok, err := p.cfg.May(ctx, d.Pusher, d.Project, x.want)
+		if err != nil {
+			return err
+		}
+		if ok {
+			continue
+		}
+		to := "to " + x.new.Short()
+		if x.new == "" {
+			to = "to where there was none"
+		}
+		refused := fault.New(fault.Refused, "rollback", "%s may not: the %s would go back too, from %s %s, and that takes the right %s", d.Pusher.Key, x.what, x.old.Short(), to, x.want)
+		if x.want == project.Configure && d.Code != d.LiveCode {
+			return refused.WithHint("to take back the code alone:  git push -f prod %s:master", d.Code.Short())
+		}
+		return refused.WithHint("ask somebody who has it, or  corpus-git access grant %s %s %s", d.Project, d.Pusher.Key, x.want)
+	}
+	return nil
+}

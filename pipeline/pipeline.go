@@ -40,7 +40,10 @@ type Config struct {
 	Tools *procedures.Tools
 	// Settings finds a project; an unknown one is fault.Refused.
 	Settings func(ctx context.Context, name project.Name) (Settings, error)
-	Audit    *audit.Log
+	// May reports whether somebody has a right on a project now. A rollback moves both branches, whichever repository it was
+	// asked for at.
+	May   func(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error)
+	Audit *audit.Log
 	// Underway notes the projects in which a deployment is under way; nil notes none, and then Recover must look at all.
 	Underway *underway.Book
 	Now      func() time.Time

@@ -97,6 +97,9 @@ func (m *machine) start() {
 		Settings: func(context.Context, project.Name) (pipeline.Settings, error) {
 			return pipeline.Settings{Environment: m.env}, nil
 		},
+		May: func(_ context.Context, who project.Pusher, _ project.Name, want project.Right) (bool, error) {
+			return who.Key != "deployer" || want == project.Deploy, nil
+		},
 		Boundary: func(s string) {
 			if m.at != nil {
 				m.at(s)
@@ -147,9 +150,14 @@ func (m *machine) commit(repo project.Repo, parent project.Commit, files map[str
 // push deploys a commit and waits; it returns the result and what the pusher would have read.
 func (m *machine) push(repo project.Repo, old, new project.Commit) (project.Result, string) {
 	m.t.Helper()
+	return m.pushTo(repo, "refs/heads/master", old, new)
+}
+
+func (m *machine) pushTo(repo project.Repo, ref string, old, new project.Commit) (project.Result, string) {
+	m.t.Helper()
 	id, err := m.p.Start(m.t.Context(), project.Deployment{
 		Project: "app", Trigger: project.TriggerPush, Repo: repo, Pusher: project.Pusher{Key: "marie"},
-		Change: project.Change{Ref: "refs/heads/master", Old: old, New: new},
+		Change: project.Change{Ref: ref, Old: old, New: new},
 	}, nil)
 	require.NoError(m.t, err)
 	return m.follow(id)
@@ -261,6 +269,45 @@ func TestRollbackRestoresAnEarlierTreeAndMovesTheBranchBack(t *testing.T) {
 	require.Equal(t, project.Live, res.State, out)
 	require.Equal(t, "one", m.live("page"))
 	require.Equal(t, one, m.branch(project.Code))
+}
+
+// A rollback to before the first pillar takes its branch away, the next one brings it back under its old name, and so on; who
+// may not push the pillar can do neither.
+func TestRollbackTakesThePillarAwayAndBringsItBack(t *testing.T) {
+	for _, branch := range []string{"refs/heads/master", "refs/heads/main"} {
+		m := newMachine(t)
+		back := func(who string) (project.Result, string) {
+			id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerRollback, Pusher: project.Pusher{Key: who}}, nil)
+			require.NoError(t, err)
+			return m.follow(id)
+		}
+		code := m.commit(project.Code, "", map[string]string{"page": "one"})
+		res, out := m.push(project.Code, "", code)
+		require.Equal(t, project.Live, res.State, out)
+		pillar := m.commit(project.PillarRepo, "", map[string]string{"init.sls": "a: 1\n"})
+		res, out = m.pushTo(project.PillarRepo, branch, "", pillar)
+		require.Equal(t, project.Live, res.State, out)
+		for range 3 {
+			res, out = back("deployer")
+			require.Equal(t, project.Refused, res.State, out)
+			require.Contains(t, out, "the pillar would go back too")
+			res, out = back("ops")
+			require.Equal(t, project.Live, res.State, out)
+			got, err := m.rep.Get(t.Context(), "app", project.PillarRepo, branch)
+			require.NoError(t, err)
+			require.Empty(t, got)
+			require.NoFileExists(t, filepath.Join(m.root.Project("app").Pillar(), "init.sls"))
+
+			res, out = back("deployer")
+			require.Equal(t, project.Refused, res.State, out)
+			res, out = back("ops")
+			require.Equal(t, project.Live, res.State, out)
+			got, err = m.rep.Get(t.Context(), "app", project.PillarRepo, branch)
+			require.NoError(t, err)
+			require.Equal(t, pillar, got)
+			require.FileExists(t, filepath.Join(m.root.Project("app").Pillar(), "init.sls"))
+		}
+	}
 }
 
 // History is replaced by force, again and again, and what nothing refers to is removed at once: what an archive holds is there to go back

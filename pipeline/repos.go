@@ -16,6 +16,9 @@ type Refs interface {
 	CompareAndSwap(ctx context.Context, name project.Name, repo project.Repo, c project.Change) error
 	// Deployed is the ref that deploys: refs/heads/master or refs/heads/main, "" before the first push.
 	Deployed(ctx context.Context, name project.Name, repo project.Repo) (ref string, err error)
+	// Head is the ref that deploys, or that will: refs/heads/master before the first push, and the one that did deploy where
+	// a rollback went to before it was.
+	Head(ctx context.Context, name project.Name, repo project.Repo) (ref string, err error)
 	// SetDeployed makes ref the one that deploys (the repository's HEAD). Durable on return.
 	SetDeployed(ctx context.Context, name project.Name, repo project.Repo, ref string) error
 	// List gives the refs below prefix, hidden ones included.

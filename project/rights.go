@@ -9,7 +9,8 @@ type Right string
 const (
 	// Read is to clone and fetch the code, and read its records and logs.
 	Read Right = "read"
-	// Deploy is to push the code, redeploy, roll back, run tasks, cancel. Implies Read.
+	// Deploy is to push the code, redeploy, roll back, run tasks, cancel. Implies Read. A rollback that moves the pillar
+	// takes Configure too.
 	Deploy Right = "deploy"
 	// Configure is to read and push the pillar, read cfg.
 	Configure Right = "configure"

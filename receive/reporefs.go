@@ -46,6 +46,17 @@ func (r *Repositories) Deployed(ctx context.Context, name project.Name, repo pro
 	return ref, err
 }
 
+// Head is the ref that HEAD names, whether it exists or not; refs/heads/master where it names none.
+func (r *Repositories) Head(ctx context.Context, name project.Name, repo project.Repo) (ref string, err error) {
+	err = r.with(ctx, name, repo, func(o *repository) (err error) {
+		if ref, err = o.refs.Head(); err == nil && ref == "" {
+			ref = "refs/heads/master"
+		}
+		return err
+	})
+	return ref, err
+}
+
 // Live is the ref that deploys and the commit it is at, "" and "" before the first deployment. It only reads two small files: it neither opens
 // the repository nor sweeps it, so that thousands can be listed.
 func (r *Repositories) Live(ctx context.Context, name project.Name, repo project.Repo) (ref string, c project.Commit, err error) {

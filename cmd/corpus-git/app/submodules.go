@@ -26,6 +26,11 @@ func (c *core) mayRead(ctx context.Context, who project.Pusher, name project.Nam
 	if repo == project.PillarRepo {
 		want = project.Configure
 	}
+	return c.may(ctx, who, name, want)
+}
+
+// may tells whether a pusher has a right now: a local user has all, a key those that it was given.
+func (c *core) may(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error) {
 	id := access.Identity{Name: who.Key, Fingerprint: who.Fingerprint, From: who.From}
 	id.Admin = who.Fingerprint == "" && who.From == "local"
 	return c.access.Can(ctx, id, name, want)
