@@ -22,6 +22,7 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 	}
 	env.Brings = desc
 	r.log.Append(headline(d, desc, r.redact.String))
+	r.saySettings()
 	for _, n := range env.Prepared.Notes {
 		r.log.Append(event.Event{Kind: event.Note, Text: n})
 	}

@@ -25,6 +25,7 @@ func (p *Pipeline) plan(ctx context.Context, r *run, env *procedures.Env) projec
 	} else {
 		r.log.Append(headline(d, nil, r.redact.String))
 	}
+	r.saySettings()
 	n, err := procedures.Plan(ctx, env, desc)
 	if err != nil {
 		return p.refuse(r, err)
@@ -42,6 +43,7 @@ func (p *Pipeline) task(ctx context.Context, r *run, env *procedures.Env) projec
 		return p.refuse(r, fault.New(fault.Internal, "record task", "%w", err))
 	}
 	r.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  task %s  by %s", d.Project, d.Task, d.Pusher.Key)})
+	r.saySettings()
 	err := env.Task(ctx, env.Prepared.Steps[0])
 	res.Timings = env.Timings
 	if err == nil {

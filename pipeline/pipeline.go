@@ -108,6 +108,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	}
 	d.At = p.cfg.Now()
 	hide := p.liveRedactor(ctx, d, in)
+	d.Set = p.settings(ctx, d, in, set, hide)
 	// From here on a crash leaves something in this project, and the note says so.
 	over, err := p.cfg.Underway.Begin(d.Project)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 
 	"corpus-git/internal/event"
@@ -153,7 +154,7 @@ func (p *Pipeline) joinable(d project.Deployment) *run {
 	}
 	for _, r := range q.runs {
 		x := r.record().Deployment
-		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) {
+		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) {
 			return r
 		}
 	}

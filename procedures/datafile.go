@@ -73,11 +73,16 @@ func templateFault(err error, display string, src []byte, private bool) error {
 	return fault.New(fault.Failed, "", "%s", je.Msg).WithPos(pos).WithHint("see the Jinja template documentation; the line is counted in the file as it is stored")
 }
 
+// ReadPillar gives the values of a pillar.
+func ReadPillar(ctx context.Context, t *Tools, name project.Name, pillar fs.FS) (*py.Dict, error) {
+	d := &dataFiles{tools: t, name: name, grains: t.Grains()}
+	return d.read(ctx, pillar, layout.PillarFile, "pillar "+layout.PillarFile, true)
+}
+
 // PillarSecrets are the values of a pillar that must not be shown. Of a pillar that can't be read, everything that
 // looks like a value is one.
 func PillarSecrets(ctx context.Context, t *Tools, name project.Name, pillar fs.FS, code []string) []redact.Secret {
-	d := &dataFiles{tools: t, name: name, grains: t.Grains()}
-	v, err := d.read(ctx, pillar, layout.PillarFile, "pillar "+layout.PillarFile, true)
+	v, err := ReadPillar(ctx, t, name, pillar)
 	if err == nil {
 		return redact.Secrets(v, code)
 	}

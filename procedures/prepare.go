@@ -17,6 +17,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
+	"corpus-git/sls/jinja"
 )
 
 // Sources are what a deployment is made from, before any of it is on disk.
@@ -61,6 +62,7 @@ type Prepared struct {
 	recipe         fs.FS
 	roots          fileroot.Roots
 	passwords      *passwords
+	checking       *stepCfg
 }
 
 // Environment is dev, staging or prod.
@@ -237,7 +239,15 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 }
 
 func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment, s Step) (*sls.Checked, error) {
-	c, err := s.Runner(t).Check(ctx, p.inputFor(t, d, s, sls.Static))
+	if p.checking == nil {
+		p.checking = &stepCfg{value: p.Cfg.Dict()}
+	}
+	c, err := s.Runner(t).Check(ctx, p.inputFor(t, d, s, sls.Static, p.checking))
+	if before := p.checking.unsure; before != "" && jinja.IsUndefined(err) {
+		at, _ := fault.PosOf(err)
+		c, err = &sls.Checked{SLS: s.SLS(d.Project), File: at.File, Deferred: &sls.Deferred{File: at.File, Line: at.Line,
+			Why: fmt.Sprintf("%s, and %s before it may still set that", Cause(err), before)}}, nil
+	}
 	if err != nil {
 		var f *fault.Error
 		if !errors.As(err, &f) {
@@ -249,6 +259,7 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 		return nil, err
 	}
 	if c.Deferred != nil {
+		p.checking.mayChange(p.recipe, s)
 		p.Notes = append(p.Notes, fmt.Sprintf("%s is compiled when its turn comes: %s (%s:%d)", s.Name, c.Deferred.Why, c.Deferred.File, c.Deferred.Line))
 	}
 	if len(c.Needs) > 0 {
@@ -276,16 +287,16 @@ func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) err
 
 // input is what a step is rendered with while the deployment runs.
 func (p *Prepared) input(e *Env, s Step, mode sls.Mode) *sls.Input {
-	in := p.inputFor(e.Tools, e.Deployment, s, mode)
+	in := p.inputFor(e.Tools, e.Deployment, s, mode, e.stepCfg())
 	if s.Script {
 		in.Env = e.describe(NameInstall).Env()
 	}
 	return in
 }
 
-func (p *Prepared) inputFor(t *Tools, d project.Deployment, s Step, mode sls.Mode) *sls.Input {
+func (p *Prepared) inputFor(t *Tools, d project.Deployment, s Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
 	in := &sls.Input{
-		SLS: s.SLS(d.Project), Roots: p.roots, Cfg: p.Cfg.Dict(), Pillar: p.pillar, Grains: p.grains,
+		SLS: s.SLS(d.Project), Roots: p.roots, Cfg: cfg.value, Changed: cfg.changed, Pillar: p.pillar, Grains: p.grains,
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: t.Host, Mode: mode, Passwords: p.passwords,
 		Locations: py.NewDict("resetperms", t.State.ResetPerms()),
 	}

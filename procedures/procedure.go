@@ -126,7 +126,8 @@ type Env struct {
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 
-	full bool // the disk was full when the deployment failed
+	cfg  *stepCfg // of the steps that ran
+	full bool     // the disk was full when the deployment failed
 	// seen is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
 	seen    *archive.Look
 	summary string

@@ -80,8 +80,6 @@ type CfgInputs struct {
 	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil where there is no such file. Their errors
 	// are handed on.
 	Sample, Pillar func(ctx context.Context) (*py.Dict, error)
-	// Set is key=value of the command line; a key that cfg does not have goes into data, and a:b sets b in a.
-	Set *py.Dict
 }
 
 // Cfg is a project's configuration: what SLS files read as opts.ms_project and cfg. It is read only, and safe to
@@ -159,7 +157,11 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	}
 	m.merge(without(pillar, "env_defaults", "os_defaults", "redact_show"), LayerPillar)
 	m.merge(py.NewDict("default_env", env.value), env.layer)
-	m.merge(commandLine(in, c.root), LayerCommand)
+	typed, err := commandLine(in, c.root)
+	if err != nil {
+		return nil, err
+	}
+	m.merge(typed, LayerCommand)
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -253,6 +255,13 @@ func environment(in CfgInputs, sample, pillar *py.Dict) (sourced, error) {
 	if in.Env != "" {
 		out = sourced{in.Env, LayerCommand}
 	}
+	if in.Deployment != nil {
+		for _, s := range in.Deployment.Set {
+			if s.Key == "default_env" {
+				out = sourced{s.Typed(), LayerCommand}
+			}
+		}
+	}
 	s, ok := out.value.(string)
 	if !ok || !slices.Contains([]string{"dev", "staging", "prod"}, s) {
 		return out, cfgError(out.layer, "default_env", "must be dev, staging or prod").WithHint("in %s: default_env: dev", out.layer)
@@ -313,35 +322,40 @@ func pillarShow(doc, section *py.Dict) any {
 }
 
 // commandLine is the selection and the settings that were typed.
-func commandLine(in CfgInputs, root *tree) *py.Dict {
-	out := py.NewDict()
+func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
+	t := newTree()
+	m := merger{root: t}
 	if in.RemoteLess {
-		out.SetStr("remote_less", true)
+		m.merge(py.NewDict("remote_less", true), LayerCommand)
 	}
-	in.Set.Range(func(k, v any) bool {
-		path := strings.Split(py.Str(k), ":")
+	d := in.Deployment
+	if d == nil {
+		return t.dict(), nil
+	}
+	own := facts(in)
+	for _, s := range d.Set {
+		path := strings.Split(s.Key, ".")
+		if own.Has(path[0]) || path[0] == "remote_less" {
+			return nil, cfgError(LayerCommand, path[0], "the deployment itself says this; it cannot be set")
+		}
+		if s.forgotten() {
+			continue
+		}
 		if root.get(path[:1]) == nil {
 			path = append([]string{"data"}, path...)
 		}
-		t := newTree()
-		m := merger{root: t}
-		m.merge(out, LayerCommand)
-		m.merge(nested(path, v), LayerCommand)
-		out = t.dict()
-		return true
-	})
-	if d := in.Deployment; d != nil {
-		if len(d.Select.Only) > 0 {
-			out.SetStr("only", strList(d.Select.Only))
-		}
-		if len(d.Select.OnlySteps) > 0 {
-			out.SetStr("only_steps", strList(d.Select.OnlySteps))
-		}
-		for _, p := range d.Select.Skip {
-			out.SetStr("skip_"+procedureKey(p), true)
-		}
+		m.merge(nested(path, s.Typed()), LayerCommand)
 	}
-	return out
+	if len(d.Select.Only) > 0 {
+		m.merge(py.NewDict("only", strList(d.Select.Only)), LayerCommand)
+	}
+	if len(d.Select.OnlySteps) > 0 {
+		m.merge(py.NewDict("only_steps", strList(d.Select.OnlySteps)), LayerCommand)
+	}
+	for _, p := range d.Select.Skip {
+		m.merge(py.NewDict("skip_"+procedureKey(p), true), LayerCommand)
+	}
+	return t.dict(), m.err
 }
 
 func strList(s []string) *py.List {

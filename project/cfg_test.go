@@ -165,8 +165,10 @@ func TestCfgNothingOverridesFacts(t *testing.T) {
 func TestCfgCommandLine(t *testing.T) {
 	in := inputs(t, samplePillar, "makina-projects.app: {skip_archive: true, skip_notify: true, data: {port: 81}}")
 	in.Env, in.RemoteLess = "staging", true
-	in.Set = py.NewDict("port", int64(8080), "nested:a", int64(7), "keep_archives", "9", "nested:c:d", "deep")
-	in.Deployment = &project.Deployment{Select: project.Selection{Only: []string{"archive", "release-sync"}, OnlySteps: []string{"000_a.sls", "0_1"}, Skip: []string{"release-sync"}}}
+	var sel project.Selection
+	set, err := project.ParseSettings([]string{"port=8080", "nested:a=7", "keep_archives='9'", "data.nested.c.d=deep"}, &sel)
+	require.NoError(t, err)
+	in.Deployment = &project.Deployment{Set: set, Select: project.Selection{Only: []string{"archive", "release-sync"}, OnlySteps: []string{"000_a.sls", "0_1"}, Skip: []string{"release-sync"}}}
 	c := build(t, in)
 	require.Equal(t, "staging", c.Env())
 	require.True(t, c.RemoteLess())

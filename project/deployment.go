@@ -53,6 +53,8 @@ type Deployment struct {
 	Change Change    `json:"change,omitzero"`
 	Forced bool      `json:"forced,omitempty"`
 	Select Selection `json:"select,omitzero"`
+	// Set is what was set on the command line, above the pillar.
+	Set []Setting `json:"set,omitempty"`
 	// Task is the task's name for TriggerTask.
 	Task string `json:"task,omitempty"`
 	// Restore says what a rollback brings back: a deployment, for what it had brought live, or the folder name of an

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
 )
 
 // Builtin is the runner that needs no Salt.
@@ -25,6 +26,11 @@ func (b *Builtin) Check(ctx context.Context, in *Input) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Deferred == nil {
+		if err := in.changed(p.in.Cfg); err != nil {
+			return nil, err
+		}
+	}
 	return &Checked{SLS: in.SLS, File: p.File, Runner: b.Name(), States: len(p.States()), Deferred: p.Deferred}, nil
 }
 
@@ -44,5 +50,16 @@ func (b *Builtin) Apply(ctx context.Context, in *Input, sink Sink) (*StepResult,
 	res.Warnings = p.Warnings
 	res.States, err = p.Run(ctx, sink, b.Backups)
 	res.Duration = in.Host.Now().Sub(res.Started)
+	if cerr := in.changed(p.in.Cfg); err == nil {
+		err = cerr
+	}
 	return res, err
+}
+
+// changed tells what the templates made of cfg.
+func (in *Input) changed(cfg *py.Dict) error {
+	if in.Changed == nil || cfg == nil {
+		return nil
+	}
+	return in.Changed(cfg)
 }

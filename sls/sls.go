@@ -19,7 +19,7 @@ const (
 	Live
 )
 
-// Input is everything that one SLS file is rendered and run with. Nothing in it is written to.
+// Input is everything that one SLS file is rendered and run with. Nothing in it is written to: templates work on copies.
 type Input struct {
 	// SLS is the dotted name: makina-projects.app.0100_build.
 	SLS string
@@ -27,6 +27,10 @@ type Input struct {
 	Roots fileroot.Roots
 	// Cfg is the project configuration: opts.ms_project and cfg; nil is none.
 	Cfg *py.Dict
+	// Changed is given cfg as the templates left it, once: after a Check that rendered the file, and at the end of an Apply. It is
+	// how a change reaches the steps that follow; what it returns is the step's error. Only the built-in runner calls it: what a
+	// template changes inside Salt ends with Salt's own process. nil drops it.
+	Changed func(cfg *py.Dict) error
 	// Pillar and Grains are what templates see; nil is empty.
 	Pillar, Grains *py.Dict
 	// Opts are further keys of opts (id, root_dir, …); nil is none.

@@ -33,11 +33,47 @@ func Secrets(pillar *py.Dict, code []string) []Secret {
 	return w.out
 }
 
+// Hides tells whether a pillar holds a secret under a key of a project's configuration: a text of any length that
+// redact_show does not name, at the key, below it or above it. path is as a person types it: "db.password" may mean data's, and what
+// env_defaults and os_defaults hold counts.
+func Hides(pillar *py.Dict, name, path string) bool {
+	w := walker{every: true, seen: map[any]bool{}}
+	w.readShow(pillar)
+	section := sectionPrefix + name
+	if v, _ := pillar.GetStr(section); v != nil {
+		if d, ok := v.(*py.Dict); ok {
+			w.readShow(d)
+		}
+	}
+	w.walk("", pillar, 0)
+	for _, s := range w.out {
+		at, ok := strings.CutPrefix(s.Label, section+".")
+		if !ok {
+			continue
+		}
+		switch of, rest, _ := strings.Cut(at, "."); of {
+		case "env_defaults":
+			_, rest, _ = strings.Cut(rest, ".")
+			at = "data." + rest
+		case "os_defaults":
+			_, at, _ = strings.Cut(rest, ".")
+		}
+		for _, key := range []string{path, "data." + path} {
+			if under(at, key) || under(key, at) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 type walker struct {
 	code []string
-	show []string
-	out  []Secret
-	seen map[any]bool
+	// every takes values of any length, and those that stand in code.
+	every bool
+	show  []string
+	out   []Secret
+	seen  map[any]bool
 }
 
 func (w *walker) readShow(d *py.Dict) {
@@ -97,6 +133,10 @@ func (w *walker) walk(path string, v any, depth int) {
 }
 
 func (w *walker) leaf(path, v string) {
+	if w.every {
+		w.out = append(w.out, Secret{Label: path, Value: v})
+		return
+	}
 	if len(v) < MinBytes {
 		return
 	}

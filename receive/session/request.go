@@ -276,16 +276,19 @@ type Options struct {
 	// Colour is nil where nothing was said.
 	Colour *bool
 	Select project.Selection
+	// Set is what set=key=value said.
+	Set []project.Setting
 	// Notes are lines for the pusher about options that mean nothing.
 	Notes []string
 }
 
 // KnownOptions lists what ParseOptions understands, for messages.
-const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES"
+const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES, set=KEY=VALUE"
 
 // ParseOptions understands push options. An unknown one is a note; a known one with a value that cannot be is fault.Usage.
 func ParseOptions(list []string) (Options, error) {
 	var o Options
+	var set []string
 	unknown := map[string]bool{}
 	for _, s := range list {
 		name, value, has := strings.Cut(s, "=")
@@ -321,6 +324,8 @@ func ParseOptions(list []string) (Options, error) {
 			err = addNames(&o.Select.OnlySteps, name, value)
 		case "skip":
 			err = addNames(&o.Select.Skip, name, value)
+		case "set":
+			set = append(set, value)
 		default:
 			if p, ok := strings.CutPrefix(name, "skip_"); ok && (!has || value == "1" || strings.EqualFold(value, "true")) {
 				err = addNames(&o.Select.Skip, "skip", strings.ReplaceAll(p, "_", "-"))
@@ -332,6 +337,10 @@ func ParseOptions(list []string) (Options, error) {
 			return Options{}, err
 		}
 	}
+	var err error
+	if o.Set, err = settings(set, &o.Select); err != nil {
+		return Options{}, err
+	}
 	if len(unknown) > 0 {
 		var names []string
 		for n := range unknown {
@@ -342,6 +351,27 @@ func ParseOptions(list []string) (Options, error) {
 		o.Notes = append(o.Notes, "push option not understood and not used: "+strings.Join(names, ", "), "known ones: "+KnownOptions)
 	}
 	return o, nil
+}
+
+// settings reads what set= was given. What selects procedures or steps is checked as the options of that name are.
+func settings(texts []string, sel *project.Selection) ([]project.Setting, error) {
+	var picked project.Selection
+	set, err := project.ParseSettings(texts, &picked)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range []struct {
+		to     *[]string
+		option string
+		names  []string
+	}{{&sel.Only, "only", picked.Only}, {&sel.OnlySteps, "only_steps", picked.OnlySteps}, {&sel.Skip, "skip", picked.Skip}} {
+		for _, name := range x.names {
+			if err := addNames(x.to, x.option, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return set, nil
 }
 
 // addNames adds the comma-separated names of an option's value: steps, which only the commit knows, or procedures.

@@ -59,6 +59,17 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// undefinedText is the text of an error of ClassUndefined.
+type undefinedText string
+
+func (u undefinedText) Error() string { return string(u) }
+
+// IsUndefined tells whether a fault that Error.Fault made is of ClassUndefined.
+func IsUndefined(err error) bool {
+	var u undefinedText
+	return errors.As(err, &u)
+}
+
 // Fault gives the error as the project's own kind: the template is what its author wrote, so it is Failed; op is what
 // was being done.
 func (e *Error) Fault(op string) *fault.Error {
@@ -74,6 +85,7 @@ func (e *Error) Fault(op string) *fault.Error {
 	case ClassLimit:
 		out.Hint = "the template does too much work; render less in one file"
 	case ClassUndefined:
+		out.Err = undefinedText(msg)
 		out.Hint = "test with `is defined`, or give a value with the default filter"
 	}
 	return out

@@ -15,18 +15,9 @@ func addCorpus(s *Set) {
 	cfg := func(c *call) (any, error) { return c.project() }
 	s.add("mc_project.get_configuration", "name * **", cfg)
 	s.add("mc_project_2.get_configuration", "name * **", cfg)
-	s.add("mc_project.get_configuration_item", "project item? **", func(c *call) (any, error) {
-		c.args["name"] = c.args["project"]
-		v, err := c.project()
-		if err != nil {
-			return nil, err
-		}
-		out, ok := v.(*py.Dict).GetStr(c.str("item", ""))
-		if !ok {
-			return nil, py.Errorf(py.KeyError, "%s", py.Repr(c.str("item", "")))
-		}
-		return out, nil
-	})
+	for _, m := range []string{"mc_project", "mc_project_2"} {
+		s.add(m+".get_configuration_item", "project item? **", configurationItem)
+	}
 	s.add("mc_locations.settings", "**", func(c *call) (any, error) { return c.locations(), nil })
 	// Source: makina-states, mc_states/modules/mc_usergroup.py, get_default_groups.
 	s.add("mc_usergroup.settings", "**", func(c *call) (any, error) {
@@ -104,13 +95,39 @@ func jsonDump(v any, pretty bool) (any, error) {
 	return strings.ReplaceAll(s, "\n", jsonNewline), nil
 }
 
-// project is the configuration of the project itself; that of another one is not known here.
+// project is the configuration of the project itself, as a reference: what a template changes in it stays changed. That of
+// another one is not known here.
 func (c *call) project() (any, error) {
 	name, _ := c.Cfg.GetStr("name")
 	if c.Cfg == nil || py.Str(name) != c.str("name", "") {
 		return nil, py.Errorf(py.RuntimeError, "%s: the configuration of another project cannot be read", c.name)
 	}
-	return py.DeepCopy(c.Cfg), nil
+	return c.Cfg, nil
+}
+
+// configurationItem is one key of cfg, else of its data, None where neither has it; without a key all of cfg.
+// Source: makina-states, mc_states/modules/mc_project_2.py, get_configuration_item.
+func configurationItem(c *call) (any, error) {
+	c.args["name"] = c.args["project"]
+	v, err := c.project()
+	if err != nil {
+		return nil, err
+	}
+	cfg := v.(*py.Dict)
+	if !c.given("item") {
+		return py.NewDict("item", cfg, "cfg", cfg, "key", "cfg"), nil
+	}
+	key := c.val("item")
+	item, ok, err := cfg.Lookup(key)
+	if data, _ := cfg.GetStr("data"); err == nil && !ok {
+		if d, isDict := data.(*py.Dict); isDict {
+			item, _, err = d.Lookup(key)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return py.NewDict("item", item, "cfg", cfg, "key", key), nil
 }
 
 // locations are makina-states' paths, so far as they mean something without it.

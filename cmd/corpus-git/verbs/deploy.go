@@ -18,22 +18,26 @@ func deployCommand(s *session) *cobra.Command {
 	var sel project.Selection
 	var verbose bool
 	c := &cobra.Command{
-		Use: "deploy PROJECT", Short: "Deploy what is live once more",
+		Use: "deploy PROJECT [KEY=VALUE...]", Short: "Deploy what is live once more",
 		Long: "Runs a deployment of the commits that both branches hold now, and follows it. The exit status is\n" +
-			"the verdict's. A project without repositories is deployed from its working copy.",
-		Example: "  corpus-git deploy app\n  corpus-git deploy app --only install --only-steps 0100_build,100_reload",
-		Args:    exactly("PROJECT"),
+			"the verdict's. A project without repositories is deployed from its working copy." + aboutSettings,
+		Example: "  corpus-git deploy app\n  corpus-git deploy app --only install --only-steps 0100_build,100_reload\n  corpus-git deploy app debug=true db.port=5433",
+		Args:    andSettings("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			set, err := project.ParseSettings(args[1:], &sel)
+			if err != nil {
+				return err
+			}
 			name, err := s.project("deploy", args[0], project.Deploy)
 			if err != nil {
 				return err
 			}
 			for _, p := range slices.Concat(sel.Only, sel.Skip) {
-				if !slices.Contains(procedureNames, p) {
+				if !slices.Contains(project.Procedures(), strings.ReplaceAll(strings.ToLower(p), "-", "_")) {
 					return usage("%q is no procedure", p).WithHint("the procedures are: %s", strings.Join(procedureNames, ", "))
 				}
 			}
-			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel}, verbose)
+			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel, Set: set}, verbose)
 		},
 	}
 	c.Flags().StringSliceVar(&sel.Only, "only", nil, "only these procedures, separated by commas")
@@ -50,13 +54,19 @@ func verboseFlag(c *cobra.Command, v *bool) {
 func planCommand(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
-		Use: "plan PROJECT", Short: "Show what a deployment would change, and change nothing", Args: exactly("PROJECT"),
+		Use: "plan PROJECT [KEY=VALUE...]", Short: "Show what a deployment would change, and change nothing", Args: andSettings("PROJECT"),
+		Long: "Shows what a deployment of the commits that both branches hold now would change." + aboutSettings,
 		RunE: func(_ *cobra.Command, args []string) error {
+			var sel project.Selection
+			set, err := project.ParseSettings(args[1:], &sel)
+			if err != nil {
+				return err
+			}
 			name, err := s.project("plan", args[0], project.Deploy)
 			if err != nil {
 				return err
 			}
-			return s.deploy("plan", project.Deployment{Project: name, Trigger: project.TriggerPlan}, verbose)
+			return s.deploy("plan", project.Deployment{Project: name, Trigger: project.TriggerPlan, Select: sel, Set: set}, verbose)
 		},
 	}
 	verboseFlag(c, &verbose)
@@ -93,9 +103,16 @@ func rollbackCommand(s *session) *cobra.Command {
 func taskCommand(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
-		Use: "task PROJECT TASK", Short: "Run one task: .salt/task_TASK.sls",
-		Args: exactly("PROJECT", "TASK"),
+		Use: "task PROJECT TASK [KEY=VALUE...]", Short: "Run one task: .salt/task_TASK.sls",
+		Long:    "Runs .salt/task_TASK.sls of what is live." + aboutSettings,
+		Example: "  corpus-git task app backup\n  corpus-git task app hello who=bob",
+		Args:    andSettings("PROJECT", "TASK"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			var sel project.Selection
+			set, err := project.ParseSettings(args[2:], &sel)
+			if err != nil {
+				return err
+			}
 			name, err := s.project("task", args[0], project.Deploy)
 			if err != nil {
 				return err
@@ -104,7 +121,7 @@ func taskCommand(s *session) *cobra.Command {
 			if task == "" || strings.ContainsAny(task, "/\x00") || strings.HasPrefix(task, ".") {
 				return usage("%q is no name of a task", args[1]).WithHint("the task in .salt/task_backup.sls is called backup")
 			}
-			return s.deploy("task", project.Deployment{Project: name, Trigger: project.TriggerTask, Task: task}, verbose)
+			return s.deploy("task", project.Deployment{Project: name, Trigger: project.TriggerTask, Task: task, Select: sel, Set: set}, verbose)
 		},
 	}
 	verboseFlag(c, &verbose)
@@ -140,6 +157,12 @@ func cancelCommand(s *session) *cobra.Command {
 		},
 	}
 }
+
+// aboutSettings is what help says of KEY=VALUE.
+const aboutSettings = "\n\nEach KEY=VALUE stands in the configuration above the pillar, for this run only. A VALUE is a YAML value as on\n" +
+	"Salt's command line, a dot in KEY leads into a mapping, and a KEY that the configuration does not have goes\n" +
+	"into data: port=1 and data.port=1 are the same. The run's record keeps them, without the values of keys\n" +
+	"that are secret in the pillar."
 
 // deploy starts d, follows it and ends with its verdict.
 func (s *session) deploy(verb string, d project.Deployment, verbose bool) error {

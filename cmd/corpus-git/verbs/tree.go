@@ -87,6 +87,14 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// andSettings wants the named arguments, and takes key=value after them.
+func andSettings(names ...string) cobra.PositionalArgs {
+	named := exactly(names...)
+	return func(c *cobra.Command, args []string) error {
+		return named(c, args[:min(len(args), len(names))])
+	}
+}
+
 // group is a command that only holds others.
 func group(s *session, use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{

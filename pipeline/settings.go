@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"context"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/redact"
+	"corpus-git/layout"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// settings tells which settings of the command line are secret, and hides their values from here on: those whose key holds a secret in the
+// pillar that is live or in the one that comes, and those whose value is one. Of a pillar that can't be read every key may be secret.
+func (p *Pipeline) settings(ctx context.Context, d project.Deployment, in project.Incoming, set Settings, hide *redact.Redactor) []project.Setting {
+	if len(d.Set) == 0 {
+		return nil
+	}
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	out := slices.Clone(d.Set)
+	for _, tree := range p.pillars(ctx, d, in, set) {
+		pillar, err := procedures.ReadPillar(ctx, p.cfg.Tools, d.Project, tree)
+		known := redact.New(redact.Secrets(pillar, nil))
+		for i, s := range out {
+			if err != nil || redact.Hides(pillar, d.Project.String(), s.Key) || known.String(s.Value) != s.Value {
+				out[i].Secret = true
+			}
+		}
+	}
+	var secrets []redact.Secret
+	for _, s := range out {
+		if s.Secret {
+			secrets = append(secrets, s.Secrets()...)
+		}
+	}
+	hide.Extend(secrets)
+	return out
+}
+
+// pillars are the pillar that is live, and the one that a push brings.
+func (p *Pipeline) pillars(ctx context.Context, d project.Deployment, in project.Incoming, set Settings) []fs.FS {
+	if set.RemoteLess {
+		if tree := dirWith(p.cfg.Root.Project(d.Project.String()).Pillar(), layout.PillarFile); tree != nil {
+			return []fs.FS{tree}
+		}
+		return nil
+	}
+	var out []fs.FS
+	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {
+		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, live, nil); err == nil {
+			out = append(out, tree)
+		}
+	}
+	if d.Repo == project.PillarRepo && d.Change.New != "" {
+		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, d.Change.New, in); err == nil {
+			out = append(out, tree)
+		}
+	}
+	return out
+}
+
+// saySettings tells the pusher what was set. The values are redacted as all texts are.
+func (r *run) saySettings() {
+	d := r.record().Deployment
+	if len(d.Set) == 0 {
+		return
+	}
+	var parts []string
+	for _, s := range d.Set {
+		v := s.Value
+		if s.Secret {
+			v = "[pillar:" + s.Key + "]"
+		}
+		parts = append(parts, s.Key+"="+v)
+	}
+	r.log.Append(event.Event{Kind: event.Note, Text: "set on the command line: " + strings.Join(parts, " ")})
+}
