@@ -9,6 +9,7 @@ import (
 	"corpus-git/archive"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/project"
 )
@@ -53,7 +54,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			parts = append(parts, s)
 		}
 		if st.LocalCount > 0 {
-			line := fmt.Sprintf("overwrote %s changed on this machine: %s", event.Plural(st.LocalCount, "file"), strings.Join(st.Local, ", "))
+			line := fmt.Sprintf("overwrote %s changed on this machine: %s", event.Plural(st.LocalCount, "file"), strings.Join(printable.Lines(st.Local), ", "))
 			if st.LocalCount > len(st.Local) {
 				line += ", …"
 			}

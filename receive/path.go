@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/project"
 )
@@ -52,16 +53,5 @@ func ParsePath(root layout.Root, s string) (project.Name, project.Repo, error) {
 	return n, which, nil
 }
 
-// quotedPath shows a path from outside, without its control characters and not at length.
-func quotedPath(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
-			return '?'
-		}
-		return r
-	}, s)
-	if r := []rune(s); len(r) > 100 {
-		s = string(r[:100]) + "…"
-	}
-	return "'" + s + "'"
-}
+// quotedPath shows a path from outside, and not at length.
+func quotedPath(s string) string { return "'" + printable.Clip(s, 100) + "'" }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/internal/event"
+	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
 	"corpus-git/receive/session"
@@ -191,7 +192,7 @@ func (r *Repositories) Refresh(ctx context.Context, name project.Name, repo proj
 
 func overwritten(p worktree.Paths) string {
 	first := p.First[:min(len(p.First), 3)]
-	text := fmt.Sprintf("%s that git did not track lay in the way of pushed ones, and went: %s", event.Plural(p.Count, "file"), strings.Join(first, ", "))
+	text := fmt.Sprintf("%s that git did not track lay in the way of pushed ones, and went: %s", event.Plural(p.Count, "file"), strings.Join(printable.Lines(first), ", "))
 	if p.Count > len(first) {
 		text += ", …"
 	}
@@ -235,7 +236,7 @@ func (r *Repositories) Describe(ctx context.Context, name project.Name, repo pro
 			Commits: adv.Commits, CommitsMore: adv.More, Files: diff.Files(), Bytes: diff.Bytes, Forced: old != "" && (from.IsZero() || !adv.FastForward),
 		}
 		for _, p := range diff.Paths {
-			d.Paths = append(d.Paths, p.Path)
+			d.Paths = append(d.Paths, printable.Line(p.Path))
 			d.Kinds += string(rune(p.Status))
 		}
 		return o.describeLinks(ctx, r, diff.Links, &d)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/receive/pack"
 	"corpus-git/receive/submodule"
@@ -202,8 +203,8 @@ func describeLinks(ctx context.Context, dir string, links []worktree.LinkChange,
 	for _, l := range links {
 		at := prefix + l.Path
 		for i, p := range d.Paths {
-			if p == at {
-				d.Paths[i] = fmt.Sprintf("%s (submodule, %s to %s)", at, show(l.Old), show(l.New))
+			if p == printable.Line(at) {
+				d.Paths[i] = fmt.Sprintf("%s (submodule, %s to %s)", p, show(l.Old), show(l.New))
 			}
 		}
 		if l.New.IsZero() {
@@ -243,7 +244,7 @@ func describeLink(ctx context.Context, objs worktree.Objects, l worktree.LinkCha
 	d.Bytes += diff.Bytes
 	for _, p := range diff.Paths {
 		if len(d.Paths) < maxPaths {
-			d.Paths = append(d.Paths, at+"/"+p.Path)
+			d.Paths = append(d.Paths, printable.Line(at+"/"+p.Path))
 		}
 	}
 	return diff.Links, nil

@@ -3,6 +3,8 @@ package event
 import (
 	"strings"
 	"unicode/utf8"
+
+	"corpus-git/internal/printable"
 )
 
 // MaxLine is the longest line kept, in bytes; what is beyond is replaced by an ellipsis.
@@ -13,7 +15,8 @@ const MaxLines = 2000
 
 // Clean makes a line safe to show in anybody's terminal and in a JSON document: escape
 // sequences go (ECMA-48: CSI, OSC, DCS and the like), but SGR, the colours; other control bytes
-// but tab go; what a carriage return had overwritten goes; invalid UTF-8 becomes U+FFFD.
+// but tab go; what a carriage return had overwritten goes; invalid UTF-8 becomes U+FFFD; what turns
+// the direction of a line (U+202E and the like), or ends it in some programs (U+2028), is written as an escape.
 // A line that was coloured ends with a reset.
 func Clean(s string) string {
 	if plain(s) && len(s) <= MaxLine {
@@ -46,7 +49,11 @@ func Clean(s string) string {
 				i += n
 				continue
 			}
-			b.WriteRune(r)
+			if printable.Turns(r) || r == 0x2028 || r == 0x2029 {
+				b.WriteString(printable.Rune(r))
+			} else {
+				b.WriteRune(r)
+			}
 			i += n
 		}
 		if b.Len() > MaxLine {

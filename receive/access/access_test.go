@@ -182,7 +182,7 @@ func TestParsePublicKey(t *testing.T) {
 	line := string(bytes.TrimSpace(good))
 	_, comment, err := access.ParsePublicKey([]byte("# mine\n\n  " + line + "  a b\x1b[2J \n"))
 	require.NoError(t, err)
-	require.Equal(t, "a b?[2J", comment)
+	require.Equal(t, "a b\\x1b[2J", comment)
 
 	short := authorized(t, 1024)
 	long := authorized(t, 2048)

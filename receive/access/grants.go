@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
@@ -24,7 +25,7 @@ type Grant struct {
 // Whether the project exists is the caller's matter.
 func (s *Store) Grant(ctx context.Context, by Identity, name project.Name, key string, right project.Right) error {
 	err := s.grant(ctx, by, name, key, right)
-	return s.record(ctx, by, "access grant", string(name), printable(key)+" "+string(right), err)
+	return s.record(ctx, by, "access grant", string(name), printable.Clip(key, 200)+" "+string(right), err)
 }
 
 func (s *Store) grant(ctx context.Context, by Identity, name project.Name, key string, right project.Right) error {
@@ -50,7 +51,7 @@ func checkGrant(name project.Name, right project.Right) error {
 // Revoke takes a right away again. A right that was not granted is fault.Refused.
 func (s *Store) Revoke(ctx context.Context, by Identity, name project.Name, key string, right project.Right) error {
 	err := s.revoke(ctx, name, key, right)
-	return s.record(ctx, by, "access revoke", string(name), printable(key)+" "+string(right), err)
+	return s.record(ctx, by, "access revoke", string(name), printable.Clip(key, 200)+" "+string(right), err)
 }
 
 func (s *Store) revoke(ctx context.Context, name project.Name, key string, right project.Right) error {

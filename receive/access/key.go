@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 )
 
 // Key is a public key that may log in.
@@ -95,12 +96,12 @@ func ParsePublicKey(text []byte) (key ssh.PublicKey, comment string, err error) 
 	}
 	if len(options) > 0 {
 		name, _, _ := strings.Cut(options[0], "=")
-		return nil, "", bad("options in front of a key are not supported (%.40s)", printable(name)).WithHint("leave them out: what a key may do is said by  corpus-git access grant PROJECT KEY RIGHT")
+		return nil, "", bad("options in front of a key are not supported (%.40s)", printable.Clip(name, 200)).WithHint("leave them out: what a key may do is said by  corpus-git access grant PROJECT KEY RIGHT")
 	}
 	if err := checkKey(key); err != nil {
 		return nil, "", err
 	}
-	return key, printable(strings.TrimSpace(comment)), nil
+	return key, printable.Clip(strings.TrimSpace(comment), 200), nil
 }
 
 // checkKey refuses kinds of keys that must not log in.
@@ -130,22 +131,8 @@ func checkKey(key ssh.PublicKey) error {
 	case "ssh-dss": // RFC 4253, section 6.6
 		return bad("DSA keys are not accepted: they are no longer safe")
 	default:
-		return bad("keys of type %s are not supported", printable(key.Type()))
+		return bad("keys of type %s are not supported", printable.Clip(key.Type(), 200))
 	}
-}
-
-// printable makes a text from outside safe to show on one line.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
-			return '?'
-		}
-		return r
-	}, s)
-	if len(s) > 200 {
-		s = s[:200]
-	}
-	return strings.ToValidUTF8(s, "?")
 }
 
 // Identity is who makes a request: the key that authenticated, or a local user. The zero value is nobody.

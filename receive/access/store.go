@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/db"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 )
 
 // Store is the keys and grants in the state database.
@@ -55,7 +56,7 @@ func (s *Store) record(ctx context.Context, by Identity, action, project, object
 // there already is fault.Refused. It gives no right on any project, but to an admin key every right on all of them.
 func (s *Store) AddKey(ctx context.Context, by Identity, name string, text []byte, admin bool) (Key, error) {
 	k, err := s.addKey(ctx, by, name, text, admin)
-	object := printable(name)
+	object := printable.Clip(name, 200)
 	if k.Fingerprint != "" {
 		object += " " + k.Fingerprint
 	}
@@ -106,11 +107,11 @@ func (s *Store) RemoveKey(ctx context.Context, by Identity, name string) error {
 			err = noKey(name)
 		}
 	}
-	return s.record(ctx, by, "key remove", "", printable(name), err)
+	return s.record(ctx, by, "key remove", "", printable.Clip(name, 200), err)
 }
 
 func noKey(name string) error {
-	return fault.New(fault.Refused, "key", "there is no key named %q", printable(name)).WithHint("see them with  corpus-git key list")
+	return fault.New(fault.Refused, "key", "there is no key named \"%s\"", printable.Clip(name, 200)).WithHint("see them with  corpus-git key list")
 }
 
 const keyColumns = `name, fingerprint, type, comment, admin, added, added_by, last_used`

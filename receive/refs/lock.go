@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 )
 
@@ -17,13 +18,16 @@ import (
 type LockedError struct{ Name string }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s is being changed by somebody else (%s.lock is there)", e.Name, e.Name)
+	name := printable.Line(e.Name)
+	return fmt.Sprintf("%s is being changed by somebody else (%s.lock is there)", name, name)
 }
 
 // ClashError says that a ref would be a folder of another one's name: refs/heads/a and refs/heads/a/b.
 type ClashError struct{ Name, With string }
 
-func (e *ClashError) Error() string { return fmt.Sprintf("%s cannot be beside %s", e.Name, e.With) }
+func (e *ClashError) Error() string {
+	return fmt.Sprintf("%s cannot be beside %s", printable.Line(e.Name), printable.Line(e.With))
+}
 
 // lockFile is <name>.lock, which holds the new content until it becomes the file.
 type lockFile struct {

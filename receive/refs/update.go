@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -34,13 +35,14 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
+	name := printable.Line(e.Name)
 	switch {
 	case e.Want.IsZero():
-		return fmt.Sprintf("%s exists already, at %s", e.Name, e.Have)
+		return fmt.Sprintf("%s exists already, at %s", name, e.Have)
 	case e.Have.IsZero():
-		return fmt.Sprintf("%s does not exist, and was expected at %s", e.Name, e.Want)
+		return fmt.Sprintf("%s does not exist, and was expected at %s", name, e.Want)
 	default:
-		return fmt.Sprintf("%s is at %s, and was expected at %s", e.Name, e.Have, e.Want)
+		return fmt.Sprintf("%s is at %s, and was expected at %s", name, e.Have, e.Want)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/receive/pktline"
 	"corpus-git/receive/refs"
@@ -204,7 +205,7 @@ func (c *conversation) keepAtomic() {
 	}
 	for _, i := range c.items {
 		if i.Err == nil {
-			i.refuse(refused("atomic push: %s was refused", printable(first.Ref)))
+			i.refuse(refused("atomic push: %s was refused", printable.Line(first.Ref)))
 			i.reason = "atomic push failed"
 		}
 	}
@@ -254,7 +255,7 @@ func (c *conversation) failed(i *Item) {
 
 // object names a change in the audit log.
 func object(ch project.Change, repo project.Repo) string {
-	return fmt.Sprintf("%s.git %s %s..%s", repo, printable(ch.Ref), ch.Old.Short(), ch.New.Short())
+	return fmt.Sprintf("%s.git %s %s..%s", repo, printable.Line(ch.Ref), ch.Old.Short(), ch.New.Short())
 }
 
 func hash(c project.Commit) plumbing.Hash { return plumbing.NewHash(string(c)) }
@@ -388,7 +389,7 @@ func (c *conversation) checkType(i *Item) error {
 	r := c.in.Reader()
 	h, t, err := store.Peel(r, hash(i.New))
 	if errors.Is(err, store.ErrNotFound) {
-		return refused("%s: the push does not bring %s", printable(i.Ref), i.New.Short()).WithHint("git fsck  tells whether your clone is whole")
+		return refused("%s: the push does not bring %s", printable.Line(i.Ref), i.New.Short()).WithHint("git fsck  tells whether your clone is whole")
 	}
 	if err != nil {
 		return err
@@ -398,11 +399,11 @@ func (c *conversation) checkType(i *Item) error {
 		return nil
 	}
 	if t != plumbing.CommitObject || branch && h != hash(i.New) {
-		err := refused("%s: %s is no commit, but a %s", printable(i.Ref), i.New.Short(), t)
+		err := refused("%s: %s is no commit, but a %s", printable.Line(i.Ref), i.New.Short(), t)
 		if t == plumbing.CommitObject {
-			err = refused("%s: %s is no commit, but a tag of one", printable(i.Ref), i.New.Short())
+			err = refused("%s: %s is no commit, but a tag of one", printable.Line(i.Ref), i.New.Short())
 		}
-		return err.WithHint("push a commit, or the one that a tag is of:  git push %s TAG^{commit}:%s", c.Policy.Remote, printable(i.Ref))
+		return err.WithHint("push a commit, or the one that a tag is of:  git push %s %s", c.Policy.Remote, printable.Word("TAG^{commit}:"+i.Ref))
 	}
 	i.New = project.Commit(h.String())
 	return nil

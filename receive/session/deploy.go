@@ -8,6 +8,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/receive/refs"
 	"corpus-git/receive/worktree"
@@ -183,7 +184,7 @@ func (c *conversation) apply(ctx context.Context) {
 	var absent []string
 	for _, i := range rest {
 		if i.Old == "" && i.New == "" {
-			absent = append(absent, printable(i.Ref)+" is")
+			absent = append(absent, printable.Line(i.Ref)+" is")
 			continue
 		}
 		changes = append(changes, refs.Change{Name: i.Ref, Old: hash(i.Old), New: hash(i.New)})
@@ -213,7 +214,7 @@ func (c *conversation) apply(ctx context.Context) {
 		}
 		done = append(done, c.entry("push", object(i.Change, c.Policy.Repo), "", nil))
 		if name, ok := i.Branch(); ok && i.Role == Store {
-			stored = append(stored, printable(name)+" is")
+			stored = append(stored, printable.Line(name)+" is")
 		}
 	}
 	text := "stored, not deployed"

@@ -8,6 +8,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/receive/fsck"
 	"corpus-git/receive/pack"
 	"corpus-git/receive/refs"
@@ -138,7 +139,7 @@ func oneLine(err error) string {
 const maxReason = 160
 
 func reasonText(s string) string {
-	s = printable(event.StripColour(strings.Join(strings.Fields(s), " ")))
+	s = printable.Line(event.StripColour(strings.Join(strings.Fields(s), " ")))
 	if r := []rune(s); len(r) > maxReason {
 		s = string(r[:maxReason-1]) + "…"
 	}

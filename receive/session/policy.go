@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/receive/refs"
 )
@@ -90,7 +91,7 @@ func (p Policy) Classify(cmds []project.Change) (items []*Item, deploying *Item)
 		for _, i := range all {
 			names = append(names, i.Ref)
 		}
-		err := fault.New(fault.Refused, "", "one push deploys once, and this one asks for it %d times: %s", len(all), printable(strings.Join(names, ", "))).
+		err := fault.New(fault.Refused, "", "one push deploys once, and this one asks for it %d times: %s", len(all), printable.Line(strings.Join(names, ", "))).
 			WithHint("push them one after the other")
 		for _, i := range all {
 			i.refuse(err)
@@ -109,7 +110,7 @@ func refused(format string, args ...any) *fault.Error {
 
 func (p Policy) classify(i *Item, becomes string) {
 	if strings.HasPrefix(i.Ref, HiddenPrefix) || i.Ref == strings.TrimSuffix(HiddenPrefix, "/") {
-		i.refuse(refused("%s is a ref of the server's own", printable(i.Ref)))
+		i.refuse(refused("%s is a ref of the server's own", printable.Line(i.Ref)))
 		return
 	}
 	if err := refs.CheckName(i.Ref); err != nil {
@@ -134,18 +135,18 @@ func (p Policy) classify(i *Item, becomes string) {
 		case p.StoreOtherBranches:
 			i.Role = Store
 		default:
-			i.refuse(refused("%s: only branches, tags and notes are stored here", printable(i.Ref)))
+			i.refuse(refused("%s: only branches, tags and notes are stored here", printable.Line(i.Ref)))
 		}
 	}
 }
 
 func (p Policy) virtual(i *Item, kind, rest string) {
 	if i.New == "" {
-		i.refuse(refused("%s is never stored: there is nothing to delete", printable(i.Ref)))
+		i.refuse(refused("%s is never stored: there is nothing to delete", printable.Line(i.Ref)))
 		return
 	}
 	if i.Old != "" {
-		i.refuse(refused("%s is never stored, so it cannot be at %s", printable(i.Ref), i.Old.Short()))
+		i.refuse(refused("%s is never stored, so it cannot be at %s", printable.Line(i.Ref), i.Old.Short()))
 		return
 	}
 	switch kind {
@@ -163,7 +164,7 @@ func (p Policy) virtual(i *Item, kind, rest string) {
 			return
 		}
 		if _, err := project.ParseIDPrefix(rest); err != nil {
-			i.refuse(refused("%q is not the ID of a deployment", printable(rest)).
+			i.refuse(refused("%q is not the ID of a deployment", rest).
 				WithHint("git push %s HEAD:refs/rollback/ID , with the whole ID or its first 4 or more digits as deployments prints it; or  refs/rollback/last", p.Remote))
 		}
 	}
@@ -182,12 +183,14 @@ func (p Policy) branch(i *Item, becomes string) {
 		i.Role = Store
 	case becomes == "":
 		i.refuse(refused("%s does not deploy: the first push of master or main decides which of the two does", short(i.Ref)).
-			WithHint("to deploy it, type  git push %s %s:master", p.Remote, short(i.Ref)))
+			WithHint("to deploy it, type  git push %s %s", p.Remote, printable.Word(branchName(i.Ref)+":master")))
 	default:
 		i.refuse(refused("%s does not deploy: %s does, and other branches are not stored here", short(i.Ref), short(becomes)).
-			WithHint("to deploy it, type  git push %s %s:%s", p.Remote, short(i.Ref), short(becomes)))
+			WithHint("to deploy it, type  git push %s %s", p.Remote, printable.Word(branchName(i.Ref)+":"+branchName(becomes))))
 	}
 }
 
 // short is a branch without refs/heads/, safe to print.
-func short(ref string) string { return printable(strings.TrimPrefix(ref, "refs/heads/")) }
+func short(ref string) string { return printable.Line(branchName(ref)) }
+
+func branchName(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/receive/pktline"
 )
@@ -177,7 +178,7 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 			return nil, err
 		}
 		if len(c.Ref) > l.RefName {
-			beyond(fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", l.RefName, printable(c.Ref)).
+			beyond(fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", l.RefName, printable.Line(c.Ref)).
 				WithHint("push it under a shorter name, or have limits.max_ref_name_bytes raised"))
 		}
 		if seen[c.Ref] {
@@ -219,7 +220,7 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 			continue
 		}
 		if len(line) > l.OptionBytes {
-			beyond(fault.New(fault.Refused, "", "a push option is longer than %d bytes: %.40s…", l.OptionBytes, printable(line)).
+			beyond(fault.New(fault.Refused, "", "a push option is longer than %d bytes: %.40s…", l.OptionBytes, printable.Line(line)).
 				WithHint("an administrator can raise  limits.max_push_option_bytes  in the server's configuration"))
 			continue
 		}
@@ -257,16 +258,6 @@ func ParseCommand(line string) (project.Change, error) {
 		}
 	}
 	return project.Change{Ref: ref, Old: old, New: new}, nil
-}
-
-// printable makes a text from a client safe to print on one line.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
-			return '?'
-		}
-		return r
-	}, s)
 }
 
 // Options are the push options that mean something (git push -o).
@@ -331,7 +322,7 @@ func ParseOptions(list []string) (Options, error) {
 				err = addNames(&o.Select.Skip, "skip", strings.ReplaceAll(p, "_", "-"))
 				break
 			}
-			unknown[printable(s)] = true
+			unknown[printable.Line(s)] = true
 		}
 		if err != nil {
 			return Options{}, err

@@ -130,7 +130,7 @@ func TestOptions(t *testing.T) {
 	require.NotNil(t, o.Colour)
 	require.False(t, *o.Colour)
 	require.Equal(t, project.Selection{Only: []string{"install", "sync"}, OnlySteps: []string{"0100_a"}, Skip: []string{"archive", "notify"}}, o.Select)
-	require.Contains(t, o.Notes[0], "x=y?")
+	require.Contains(t, o.Notes[0], "x=y\\x1b")
 	for _, bad := range []string{"only=", "only=../x", "only=archive,nonsense", "skip=a b", "skip=nonsense", "skip_nonsense", "verbose=maybe"} {
 		_, err := session.ParseOptions([]string{bad})
 		require.Equal(t, fault.Usage, fault.KindOf(err), bad)

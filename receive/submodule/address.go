@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 )
 
 // Kind is how an address is reached.
@@ -178,7 +179,7 @@ func (a Address) Join(rel Address) (Address, error) {
 		case rest == "..", strings.HasPrefix(rest, "../"):
 			i := strings.LastIndexByte(base, '/')
 			if base == "" || base == "/" {
-				return Address{}, fault.New(fault.Refused, "", "its URL %s leads above %s", printable(rel.path), a)
+				return Address{}, fault.New(fault.Refused, "", "its URL %s leads above %s", printable.Clip(rel.path, 200), a)
 			}
 			base = base[:max(i, 0)]
 			rest = strings.TrimLeft(strings.TrimPrefix(rest, ".."), "/")
@@ -186,7 +187,7 @@ func (a Address) Join(rel Address) (Address, error) {
 			rest = strings.TrimLeft(strings.TrimPrefix(rest, "."), "/")
 		default:
 			if path.Clean("/"+rest) != "/"+strings.TrimRight(rest, "/") {
-				return Address{}, fault.New(fault.Refused, "", "its URL %s is no plain path", printable(rel.path))
+				return Address{}, fault.New(fault.Refused, "", "its URL %s is no plain path", printable.Clip(rel.path, 200))
 			}
 			if base != "" || strings.HasPrefix(a.path, "/") {
 				base += "/"
@@ -198,7 +199,7 @@ func (a Address) Join(rel Address) (Address, error) {
 	out := a
 	out.path, out.query = strings.TrimRight(base, "/"), ""
 	if out.path == "" {
-		return Address{}, fault.New(fault.Refused, "", "its URL %s names no repository", printable(rel.path))
+		return Address{}, fault.New(fault.Refused, "", "its URL %s names no repository", printable.Clip(rel.path, 200))
 	}
 	return out, nil
 }
@@ -207,9 +208,9 @@ func (a Address) Join(rel Address) (Address, error) {
 func (a Address) String() string {
 	switch a.Kind {
 	case Relative:
-		return printable(a.path)
+		return printable.Clip(a.path, 200)
 	case Local:
-		return printable(strings.TrimPrefix(a.path, "/")) + " of this server"
+		return printable.Clip(strings.TrimPrefix(a.path, "/"), 200) + " of this server"
 	}
 	var b strings.Builder
 	if a.scheme != "" {
@@ -232,7 +233,7 @@ func (a Address) String() string {
 	if a.query != "" {
 		b.WriteString("?…")
 	}
-	return printable(b.String())
+	return printable.Clip(b.String(), 200)
 }
 
 // Secrets are the parts of the address that must not be shown: passwords, the user name of a web address (which may be a token), the values of its query.
@@ -281,18 +282,4 @@ func (a Address) key() string {
 		name = name[:40]
 	}
 	return strings.TrimLeft(name+"-"+hex.EncodeToString(sum[:8]), "-") + ".git"
-}
-
-// printable makes a text from outside safe to show on one line.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if control(r) || r == '\uFFFD' {
-			return '?'
-		}
-		return r
-	}, s)
-	if r := []rune(s); len(r) > 200 {
-		s = string(r[:200]) + "…"
-	}
-	return s
 }

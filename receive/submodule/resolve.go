@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/receive/fsck"
 	"corpus-git/receive/pack"
 	"corpus-git/receive/store"
@@ -198,7 +199,7 @@ func (w *walker) fail(at string, h plumbing.Hash, from string, err error) error 
 	if hint != "" {
 		hint += "; "
 	}
-	return fault.New(kind, "", "submodule %s (commit %s%s): %w", printable(at), h.String()[:7], from, err).WithHint("%s%s", hint, emptyHint)
+	return fault.New(kind, "", "submodule %s (commit %s%s): %w", printable.Clip(at, 200), h.String()[:7], from, err).WithHint("%s%s", hint, emptyHint)
 }
 
 // module finds one submodule and what is in it. ok is false where it is not here and nothing may be fetched.
@@ -212,7 +213,7 @@ func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Addres
 		}
 		shown = " of " + from[0].String()
 		if len(from) > 1 {
-			shown = " of " + printable(e.URL)
+			shown = " of " + printable.Clip(e.URL, 200)
 		}
 	}
 	if len(above) >= maxNesting {
@@ -432,7 +433,7 @@ func (w *walker) allowed(host string) error {
 	if len(w.Hosts) == 0 {
 		return nil
 	}
-	return fault.New(fault.Refused, "", "this server fetches no submodules from %s", printable(host)).
+	return fault.New(fault.Refused, "", "this server fetches no submodules from %s", printable.Clip(host, 200)).
 		WithHint("an administrator can add it to  submodules.hosts  in the server's configuration")
 }
 
@@ -450,7 +451,7 @@ func (w *walker) fetch(at string, a Address, h plumbing.Hash, dial func(context.
 		return nil, err
 	}
 	if w.Say != nil {
-		w.Say(fmt.Sprintf("submodule %s: fetching %s (%s)", printable(at), a, h.String()[:7]))
+		w.Say(fmt.Sprintf("submodule %s: fetching %s (%s)", printable.Clip(at, 200), a, h.String()[:7]))
 	}
 	timeout := w.Timeout
 	if timeout <= 0 {
@@ -487,7 +488,7 @@ func (w *walker) plain(err error, a Address) error {
 	if errors.As(err, &ne) && ne.Timeout() {
 		text = "it does not answer: " + text
 	}
-	return errors.New(printable(text))
+	return errors.New(printable.Clip(text, 200))
 }
 
 // lateError says that a fetch took longer than Resolver.Timeout.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/receive/pktline"
 )
 
@@ -87,7 +88,7 @@ func (s *sshStream) open(ctx context.Context) (*bufio.Reader, error) {
 	if err == nil {
 		if _, perr := r.Peek(1); perr != nil {
 			if text := s.said.text(); text != "" {
-				err = fmt.Errorf("the server says: %s", printable(text))
+				err = fmt.Errorf("the server says: %s", printable.Clip(text, 200))
 			} else {
 				err = cut(perr)
 			}
@@ -180,15 +181,15 @@ func knownKeys(a Address, home string) (ssh.HostKeyCallback, []string, error) {
 
 func unknownHost(a Address, home string) error {
 	host, port, _ := net.SplitHostPort(a.HostPort())
-	return fault.New(fault.Refused, "", "the key of the host %s is not known here", printable(a.HostPort())).
-		WithHint("on the server:  ssh-keyscan -p %s %s >> %s , after comparing it with what that host's owner says", port, printable(host), filepath.Join(home, ".ssh", "known_hosts"))
+	return fault.New(fault.Refused, "", "the key of the host %s is not known here", printable.Clip(a.HostPort(), 200)).
+		WithHint("on the server:  ssh-keyscan -p %s %s >> %s , after comparing it with what that host's owner says", port, printable.Clip(host, 200), filepath.Join(home, ".ssh", "known_hosts"))
 }
 
 func sshError(err error, a Address, home string) error {
 	var ke *knownhosts.KeyError
 	switch {
 	case errors.As(err, &ke) && len(ke.Want) > 0:
-		return fault.New(fault.Refused, "", "the host %s has another key than is known here", printable(a.HostPort())).
+		return fault.New(fault.Refused, "", "the host %s has another key than is known here", printable.Clip(a.HostPort(), 200)).
 			WithHint("somebody may be in between, or the host was made anew: ask its owner, then mend  %s", filepath.Join(home, ".ssh", "known_hosts"))
 	case errors.As(err, &ke):
 		return unknownHost(a, home)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 )
 
 // Owner is who a written file or folder is given to; -1 leaves user or group as they come.
@@ -80,7 +81,7 @@ func (a *applier) clear(p *plan, leftovers []string) error {
 		err := unlink(dirs, name, unix.AT_REMOVEDIR)
 		switch {
 		case notEmpty(err):
-			a.notes = append(a.notes, "kept the files of the removed submodule "+name)
+			a.notes = append(a.notes, "kept the files of the removed submodule "+printable.Line(name))
 		case err != nil:
 			return err
 		}
@@ -98,7 +99,7 @@ func (a *applier) clear(p *plan, leftovers []string) error {
 			err = removeHollow(dir, base, 0)
 		}
 		if err != nil && !notThere(err) {
-			return fault.New(fault.Failed, "checkout", "%s: somebody put files in the way while it was being replaced: %w", name, err)
+			return fault.New(fault.Failed, "checkout", "%s: somebody put files in the way while it was being replaced: %w", printable.Line(name), err)
 		}
 	}
 	return nil
@@ -364,19 +365,19 @@ func (w fdWriter) Write(b []byte) (int, error) {
 func (a *applier) link(dir int, name, tmp string, e *entry, b blob) error {
 	to := b.data
 	if b.stream != nil || len(to) == 0 || len(to) > maxPath || strings.IndexByte(string(to), 0) >= 0 {
-		return fault.New(fault.Refused, "checkout", "%s: a symbolic link to %d bytes that are no path", e.path, b.size)
+		return fault.New(fault.Refused, "checkout", "%s: a symbolic link to %d bytes that are no path", printable.Line(e.path), b.size)
 	}
 	_ = unix.Unlinkat(dir, tmp, 0)
 	if err := unix.Symlinkat(string(to), dir, tmp); err != nil {
-		return &fs.PathError{Op: "symlink", Path: e.path, Err: err}
+		return rename(&fs.PathError{Op: "symlink", Err: err}, e.path)
 	}
 	if o := a.owner; o != nil {
 		if err := unix.Fchownat(dir, tmp, o.UID, o.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return errors.Join(&fs.PathError{Op: "chown", Path: e.path, Err: err}, unix.Unlinkat(dir, tmp, 0))
+			return errors.Join(rename(&fs.PathError{Op: "chown", Err: err}, e.path), unix.Unlinkat(dir, tmp, 0))
 		}
 	}
 	if err := unix.Renameat(dir, tmp, dir, name); err != nil {
-		return errors.Join(&fs.PathError{Op: "rename", Path: e.path, Err: err}, unix.Unlinkat(dir, tmp, 0))
+		return errors.Join(rename(&fs.PathError{Op: "rename", Err: err}, e.path), unix.Unlinkat(dir, tmp, 0))
 	}
 	st, err := lstatat(dir, name)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/printable"
 )
 
 // Every file below a working copy is reached through descriptors of its folders, opened one name at a time with
@@ -187,6 +189,7 @@ func (f *folders) get(dir string, create bool) (fd int, err error) {
 
 // rename puts a whole path into an error that names only its last element.
 func rename(err error, path string) error {
+	path = printable.Line(path)
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}

@@ -10,6 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/internal/fault"
+
+	"corpus-git/internal/printable"
 )
 
 // Limits of gitattributes(5): git ignores longer lines and files.
@@ -101,7 +103,7 @@ func loadAttributes(objs Objects, entries []entry) (*attributes, error) {
 		}
 		data, err := get(objs, e.oid, plumbing.BlobObject)
 		if err != nil {
-			return nil, fault.New(fault.KindOf(err), e.path, "%w", err)
+			return nil, fault.New(fault.KindOf(err), printable.Line(e.path), "%w", err)
 		}
 		a.parse(strings.TrimSuffix(e.path, attributesFile), data)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/internal/fault"
+
+	"corpus-git/internal/printable"
 )
 
 const (
@@ -182,5 +184,5 @@ func inFolder(path string, err error) error {
 	if path == "" {
 		return err
 	}
-	return fault.New(fault.KindOf(err), "folder "+path, "%w", err)
+	return fault.New(fault.KindOf(err), "folder "+printable.Line(path), "%w", err)
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/receive/pack"
 	"corpus-git/receive/store"
 )
@@ -240,7 +241,7 @@ func (m *modules) populate() error {
 	for i := range req.Modules {
 		mod := &req.Modules[i]
 		if err := m.one(dirs, mod); err != nil {
-			return fault.New(fault.KindOf(err), "submodule "+mod.Path, "%w", err).WithHint("%s", fault.HintOf(err))
+			return fault.New(fault.KindOf(err), "submodule "+printable.Line(mod.Path), "%w", err).WithHint("%s", fault.HintOf(err))
 		}
 	}
 	return nil

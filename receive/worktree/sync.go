@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
@@ -94,10 +95,11 @@ func newPaths(all []string) Paths {
 
 // list is for one line of an error.
 func list(all []string) string {
+	shown := printable.Lines(all[:min(len(all), 3)])
 	if len(all) > 3 {
-		return strings.Join(all[:3], ", ") + " and others"
+		return strings.Join(shown, ", ") + " and others"
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(shown, ", ")
 }
 
 // Stats is what a Sync did.
