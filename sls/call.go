@@ -35,7 +35,12 @@ func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 	if skip {
 		ret = state.Return{Result: state.True, Comment: comment, SkipWatch: true}
 	} else {
-		ret = c.fn.Run(r.newCall(ctx, c, reqs, test))
+		call := r.newCall(ctx, c, reqs, test)
+		if err := r.slots(ctx, call.Args); err != nil {
+			ret = state.Failf("%s", err)
+		} else {
+			ret = c.fn.Run(call)
+		}
 	}
 	if err := context.Cause(ctx); err != nil {
 		return ret, err
@@ -59,7 +64,13 @@ func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (stat
 	if fn == nil {
 		return state.Failf("State '%s.mod_watch' was not found", c.module), nil
 	}
-	ret := fn(r.newCall(ctx, c, reqs, false), c.fun)
+	call := r.newCall(ctx, c, reqs, false)
+	var ret state.Return
+	if err := r.slots(ctx, call.Args); err != nil {
+		ret = state.Failf("%s", err)
+	} else {
+		ret = fn(call, c.fun)
+	}
 	return ret, context.Cause(ctx)
 }
 
@@ -74,6 +85,11 @@ func (r *run) newCall(ctx context.Context, c *chunk, reqs []state.Requisite, tes
 			}
 			r.sink.Output(c.id, s, line)
 		},
+	}
+	for _, key := range []string{"require_in", "watch_in"} {
+		if v, ok := c.global.GetStr(key); ok {
+			out.RequiredIn = append(out.RequiredIn, items(v)...)
+		}
 	}
 	if v, ok := c.global.GetStr("runas"); ok && v != nil {
 		out.RunAs = py.Str(v)
@@ -206,7 +222,8 @@ func (r *run) conditions(ctx context.Context, c *chunk) (skip bool, comment stri
 	return skip, strings.Join(comments, "\n"), nil
 }
 
-// condition runs one entry of onlyif or unless: a command, or a function with its arguments.
+// condition runs one entry of onlyif or unless: a command, or a function with its arguments. Anything else, a truth among
+// it, is no condition: valid is false.
 func (r *run) condition(ctx context.Context, c *chunk, entry any, onStartFailure bool) (ok, valid bool, err error) {
 	switch x := entry.(type) {
 	case string:
@@ -241,8 +258,6 @@ func (r *run) condition(ctx context.Context, c *chunk, entry any, onStartFailure
 			v, _ = py.Traverse(v, py.Str(path), ":")
 		}
 		return py.Truth(v), true, nil
-	case bool: // onlyif: true, as a template may leave it
-		return x, true, nil
 	}
 	return false, false, nil
 }
@@ -272,7 +287,10 @@ func (r *run) unless(ctx context.Context, c *chunk, v any) (skip bool, comment s
 			return false, "", err
 		}
 		if !valid {
-			comment = "unless condition is false, bad type passed"
+			skip, comment = false, "unless condition is false, bad type passed"
+			if _, isDict := e.(*py.Dict); isDict {
+				return skip, comment, nil
+			}
 			continue
 		}
 		if !ok {

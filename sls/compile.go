@@ -115,6 +115,7 @@ func compile(ctx context.Context, in *Input, log func(line string)) (*Program, e
 	if err := h.requisiteIn(); err != nil {
 		return nil, withOp(err, in.SLS)
 	}
+	p.Warnings = append(p.Warnings, h.warnings...)
 	h.exclude(part.excludes)
 	chunks, err := h.chunks(c.table)
 	if err != nil {

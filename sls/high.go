@@ -13,6 +13,8 @@ import (
 type high struct {
 	ids   map[string]*decl
 	order []string
+	// warnings are remarks on what Salt ignores.
+	warnings []string
 }
 
 // decl is one ID declaration.

@@ -10,7 +10,7 @@ import (
 	"corpus-git/sls/state"
 )
 
-// checkModules looks at the execution functions that states name: module.run, and fun in onlyif and unless.
+// checkModules looks at the execution functions that states name: module.run, slots, and fun in onlyif and unless.
 func (c *compiler) checkModules(chunks []*chunk) error {
 	known := func(x *chunk, at pos, name string) error {
 		if c.renderer.Modules().Has(name) {
@@ -27,6 +27,11 @@ func (c *compiler) checkModules(chunks []*chunk) error {
 				if err := known(x, x.at, fun); err != nil {
 					return err
 				}
+			}
+		}
+		for _, fun := range slotFunctions(x.args) {
+			if err := known(x, x.at, fun); err != nil {
+				return err
 			}
 		}
 		for _, key := range []string{"onlyif", "unless"} {

@@ -34,7 +34,7 @@ func (p *Program) Run(ctx context.Context, sink Sink, backups string) ([]StateRe
 	r := &run{p: p, sink: sink, running: map[string]*outcome{}, pre: map[string]*outcome{}}
 	r.env = &state.Env{
 		Host: p.in.Host, Roots: p.in.Roots, Pillar: orEmpty(p.in.Pillar), Grains: orEmpty(p.in.Grains), Backups: backups,
-		Accumulated: map[string]*py.Dict{}, Cache: map[string]any{},
+		Accumulated: map[string]*state.Accumulator{}, Cache: map[string]any{},
 		Render: func(ctx context.Context, t state.Template) (string, error) {
 			return p.renderer.Text(ctx, t.Name, t.Source, t.Vars)
 		},

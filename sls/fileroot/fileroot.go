@@ -62,16 +62,33 @@ func (f File) Read() ([]byte, error) { return fs.ReadFile(f.Root.FS, f.Rel) }
 // Stat describes the file.
 func (f File) Stat() (fs.FileInfo, error) { return fs.Stat(f.Root.FS, f.Rel) }
 
-// Clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is
-// false where it leaves the root.
+// Clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is false where it leaves the
+// root. What follows a question mark is no part of it, but after salt://| .
+// Source: Salt, utils/url.py, parse and escape.
 func Clean(p string) (string, bool) {
-	p = strings.TrimPrefix(p, "salt://")
-	p = strings.TrimLeft(p, "/")
-	if i := strings.IndexByte(p, '?'); i >= 0 { // ?saltenv=base
-		p = p[:i]
+	c, _, ok := clean(p, false)
+	return c, ok
+}
+
+// clean is Clean; env is the environment that the address names, "base" where it names none. A directory keeps what follows a
+// question mark, unless that is an environment.
+func clean(p string, dir bool) (c, env string, ok bool) {
+	c, isURL := strings.CutPrefix(p, "salt://")
+	env = "base"
+	switch escaped, is := strings.CutPrefix(c, "|"); {
+	case is && isURL:
+		c = escaped
+	case isURL || strings.Contains(c, "?"):
+		if before, named, found := strings.Cut(c, "?saltenv="); found {
+			c, env = before, named
+		} else if before, _, found := strings.Cut(c, "?env="); found {
+			c = before
+		} else if at := strings.IndexByte(c, '?'); at >= 0 && !dir {
+			c = c[:at]
+		}
 	}
-	p = path.Clean(p)
-	return p, fs.ValidPath(p)
+	c = path.Clean(strings.TrimLeft(c, "/"))
+	return c, env, fs.ValidPath(c)
 }
 
 func (r Root) rel(p string) (string, bool) {
@@ -113,9 +130,12 @@ func (r Roots) Find(p string) (File, error) { return r.find(p, false) }
 func (r Roots) FindDir(p string) (File, error) { return r.find(p, true) }
 
 func (r Roots) find(p string, dir bool) (File, error) {
-	c, ok := Clean(p)
+	c, env, ok := clean(p, dir)
 	if !ok {
 		return File{}, fmt.Errorf("salt://%s leaves the file roots: %w", p, fs.ErrInvalid)
+	}
+	if env != "base" { // there is one environment
+		return File{}, fmt.Errorf("salt://%s in the environment %s: %w", c, env, fs.ErrNotExist)
 	}
 	for _, f := range r.candidates(c) {
 		st, err := f.Stat()

@@ -14,7 +14,7 @@ import (
 // of names; rel is relative to the directory. Symbolic links are followed, as Salt's fileserver_followsymlinks does: d
 // describes what they lead to. One that leads to a directory above itself is not entered.
 func (r Roots) Walk(dir string, fn func(rel string, f File, d fs.DirEntry) error) error {
-	c, ok := Clean(dir)
+	c, _, ok := clean(dir, true)
 	if !ok {
 		return fmt.Errorf("salt://%s leaves the file roots: %w", dir, fs.ErrInvalid)
 	}

@@ -99,8 +99,8 @@ type Env struct {
 	Modules func(ctx context.Context, name string, args []any, kw *py.Dict) (any, error)
 	// Backups is where file states with backup=minion keep old files, and archive.extracted the sums of archives.
 	Backups string
-	// Accumulated is the text of file.accumulated, by file and accumulator.
-	Accumulated map[string]*py.Dict
+	// Accumulated is what file.accumulated collected, by file.
+	Accumulated map[string]*Accumulator
 	// Cache memorises what is slow to ask the machine, for one program.
 	Cache map[string]any
 }
@@ -129,6 +129,8 @@ type Call struct {
 	Test     bool
 	// Requires are the requisites that this state declares on states that have run (file.directory clean).
 	Requires []Requisite
+	// RequiredIn are the entries of the state's require_in and watch_in, as they are written (file.accumulated).
+	RequiredIn []any
 	// Declared are all states of the program, for those that act on others' files (file.directory clean).
 	Declared func() []Declared
 	// verbatim are the contents of file.managed, byte by byte; nil takes them from Args.

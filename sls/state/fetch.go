@@ -196,8 +196,8 @@ func (c *Call) render(t Template) (string, error) {
 		t.Vars.SetStr(k, v)
 	}
 	t.Vars.Update(c.vars())
-	if d := c.Accumulated[c.expand(c.Name)]; d != nil {
-		t.Vars.SetStr("accumulator", d)
+	if a := c.Accumulated[c.expand(c.Name)]; a != nil {
+		t.Vars.SetStr("accumulator", a.Texts)
 	}
 	return c.Render(c.Ctx, t)
 }

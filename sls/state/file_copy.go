@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,8 +40,8 @@ func (c *Call) copyFile(src, dst string) error {
 	return c.replaceFile(dst, data, st.Mode()&modeBits, uid, gid)
 }
 
-// copyTree copies a directory, links as links.
-func (c *Call) copyTree(src, dst string) error {
+// copyTree copies a directory, links as links; what is in it gets the owner.
+func (c *Call) copyTree(src, dst string, uid, gid int) error {
 	return filepath.WalkDir(src, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -59,18 +60,54 @@ func (c *Call) copyTree(src, dst string) error {
 			if err := os.MkdirAll(to, 0o700); err != nil {
 				return err
 			}
+			if rel != "." && (uid >= 0 || gid >= 0) {
+				if err := os.Chown(to, uid, gid); err != nil {
+					return err
+				}
+			}
 			return os.Chmod(to, st.Mode()&modeBits)
 		case st.Mode()&fs.ModeSymlink != 0:
 			target, err := os.Readlink(p)
+			if err == nil {
+				err = os.Symlink(target, to)
+			}
+			if err == nil && (uid >= 0 || gid >= 0) {
+				err = os.Lchown(to, uid, gid)
+			}
+			return err
+		case st.Mode().IsRegular():
+			data, err := os.ReadFile(p)
 			if err != nil {
 				return err
 			}
-			return os.Symlink(target, to)
-		case st.Mode().IsRegular():
-			return c.copyFile(p, to)
+			return c.replaceFile(to, data, st.Mode()&modeBits, uid, gid)
 		}
 		return nil
 	})
+}
+
+// copyOwner is the owner of a copy by file.copy: whoever runs Salt where no user is given, and the user's own group where no
+// group is.
+func (c *Call) copyOwner() (owner, string) {
+	o, complaint := c.owner()
+	if complaint != "" {
+		return o, complaint
+	}
+	if o.user == nil {
+		uid := c.Host.EUID
+		o.user, o.userName = &uid, c.userName(uid)
+	}
+	if o.group == nil {
+		gid := c.Host.EGID
+		if *o.user != c.Host.EUID {
+			gid = 0
+			if u, err := c.Host.Users.User(o.userName); err == nil && !isNumber(o.userName) { // Salt asks for names only
+				gid = u.GID
+			}
+		}
+		o.group, o.grpName = &gid, c.groupName(gid)
+	}
+	return o, ""
 }
 
 // fileCopy implements file.copy. Source: Salt documentation, file state, copy.
@@ -79,41 +116,39 @@ func fileCopy(c *Call) Return {
 	if !filepath.IsAbs(name) {
 		return Failf("Specified file %s is not an absolute path", name)
 	}
-	if !exists(src) {
+	st, err := os.Stat(src)
+	if err != nil {
 		return Failf("Source file \"%s\" is not present", src)
-	}
-	o, complaint := c.owner()
-	if complaint != "" {
-		return Failf("%s", complaint)
 	}
 	mode := c.mode("mode")
 	preserve, force := c.boolean("preserve", false), c.boolean("force", false)
-	into := name // as Salt names it
+	var o owner
+	if !preserve {
+		var complaint string
+		if o, complaint = c.copyOwner(); complaint != "" {
+			return Failf("%s", complaint)
+		}
+	}
+	if mode == nil || preserve {
+		m := st.Mode() & modeBits
+		mode = &m
+	}
+	ret := Return{Result: True, Comment: "Copied \"" + src + "\" to \"" + name + "\""}
 	if isDir(name) && c.boolean("subdir", false) {
 		name = filepath.Join(name, filepath.Base(src))
 	}
 	if lexists(name) && !force {
-		if !preserve && (o.user != nil || o.group != nil || mode != nil) && !isDir(name) {
-			ch, err := c.enforce(name, o, mode, true)
-			if err != nil {
-				return Failf("%s", why(err))
-			}
-			if ch.Len() > 0 {
-				ret := Return{Result: True, Changes: ch, Comment: "The target file \"" + name + "\" exists and will not be overwritten"}
-				if c.Test {
-					ret.Result = None
-				}
-				return ret
-			}
-		}
 		return OKf("The target file \"%s\" exists and will not be overwritten", name)
 	}
 	if c.Test {
 		return Would(nil, "File \"%s\" is set to be copied to \"%s\"", src, name)
 	}
 	if lexists(name) {
+		if sameContent(name, src) {
+			ret.Comment += " - files are identical but force flag is set"
+		}
 		if err := os.RemoveAll(name); err != nil {
-			return Failf("Failed to delete \"%s\" in preparation for forced copy: %s", name, why(err))
+			return Failf("Failed to delete \"%s\" in preparation for forced move", name)
 		}
 	}
 	if dir := filepath.Dir(name); !isDir(dir) {
@@ -124,26 +159,27 @@ func fileCopy(c *Call) Return {
 			return Failf("%s", why(err))
 		}
 	}
-	var err error
-	if isDir(src) {
-		err = c.copyTree(src, name)
+	if st.IsDir() {
+		uid, gid := -1, -1
+		if c.Host.EUID == 0 && o.user != nil {
+			uid, gid = *o.user, *o.group
+		} else if c.Host.EUID == 0 {
+			sys := st.Sys().(*syscall.Stat_t)
+			uid, gid = int(sys.Uid), int(sys.Gid)
+		}
+		err = c.copyTree(src, name, uid, gid)
 	} else {
-		err = c.copyFile(src, name)
+		var data []byte
+		if data, err = os.ReadFile(src); err == nil {
+			err = c.replaceFile(name, data, st.Mode()&modeBits, -1, -1)
+		}
 	}
 	if err != nil {
 		return Failf("Failed to copy \"%s\" to \"%s\": %s", src, name, why(err))
 	}
-	ret := Return{Result: True, Comment: "Copied \"" + src + "\" to \"" + into + "\"", Changes: py.NewDict(name, src)}
+	ret.Set(name, src)
 	if preserve {
 		return ret
-	}
-	if o.user == nil && c.Host.EUID == 0 {
-		uid := c.Host.EUID
-		o.user, o.userName = &uid, c.userName(uid)
-	}
-	if o.group == nil && c.Host.EUID == 0 {
-		gid := c.Host.EGID
-		o.group, o.grpName = &gid, c.groupName(gid)
 	}
 	ch, err := c.enforce(name, o, mode, true)
 	if err != nil {
@@ -153,6 +189,19 @@ func fileCopy(c *Call) Return {
 		ret.Set(py.Str(e.Key), e.Value)
 	}
 	return ret
+}
+
+// sameContent tells whether two regular files hold the same.
+func sameContent(a, b string) bool {
+	if !isFile(a) || !isFile(b) {
+		return false
+	}
+	x, err := os.ReadFile(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.ReadFile(b)
+	return err == nil && bytes.Equal(x, y)
 }
 
 func fileRename(c *Call) Return {

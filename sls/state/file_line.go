@@ -3,7 +3,6 @@ package state
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +22,6 @@ func fileLine(c *Call) Return {
 	if !c.has("mode") {
 		return Failf("Mode was not defined. How to process the file?")
 	}
-	mode := c.str("mode", "")
 	path := c.expand(c.Name)
 	if !exists(path) && c.boolean("create", false) && filepath.IsAbs(path) {
 		if c.Test {
@@ -37,98 +35,219 @@ func fileLine(c *Call) Return {
 	if fail != nil {
 		return *fail
 	}
-	content := strings.TrimRight(c.str("content", ""), "\r\n")
-	match := c.str("match", content)
-	if mode != "delete" && content == "" {
+	l := lineEdit{mode: strings.ToLower(c.str("mode", "")), location: c.str("location", ""), content: c.str("content", ""),
+		indent: c.boolean("indent", true), lines: splitKeep(text)}
+	if l.mode != "delete" && !c.has("content") {
 		return Failf("Content can only be empty if mode is \"delete\"")
 	}
-	lines := pySplitLines(text)
-	find := func(p string) int {
-		if p == "" {
-			return -1
-		}
-		re, err := regexp.Compile(p)
-		return slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, p) || err == nil && re.MatchString(l) })
+	if n := len(l.lines); n > 0 && lineEnd(l.lines[n-1]) != "" {
+		l.lines = append(l.lines, "") // what comes after the last line end
 	}
-	like := func(at int) string {
-		if at >= 0 && at < len(lines) && c.boolean("indent", true) {
-			bare := strings.TrimLeft(lines[at], " \t")
-			return lines[at][:len(lines[at])-len(bare)] + strings.TrimLeft(content, " \t")
-		}
-		return content
+	match := c.str("match", "")
+	if match == "" && !c.has("before") && !c.has("after") {
+		match = l.content
 	}
-	var bad string
-	switch mode {
-	case "delete":
-		lines = slices.DeleteFunc(lines, func(l string) bool {
-			re, err := regexp.Compile(match)
-			return strings.Contains(l, match) || err == nil && re.MatchString(l)
-		})
-	case "replace":
-		if at := find(match); at >= 0 {
-			lines[at] = like(at)
+	for _, p := range []struct {
+		to   *[]string
+		expr string
+	}{{&l.match, match}, {&l.before, c.str("before", "")}, {&l.after, c.str("after", "")}} {
+		var bad string
+		if *p.to, bad = l.matching(p.expr); bad != "" {
+			return Failf("%s", bad)
 		}
-	case "insert", "ensure":
-		lines, bad = c.insertLine(lines, content, mode, find, like)
-	default:
-		return Failf("Unknown mode: \"%s\"", mode)
 	}
-	if bad != "" {
+	if bad := l.edit(); bad != "" {
 		return Failf("%s", bad)
-	}
-	out := strings.Join(lines, "\n")
-	if len(lines) > 0 {
-		out += "\n"
 	}
 	if !c.Args.Has("backup") {
 		c.Args.SetStr("backup", false)
 	}
-	return c.commit(path, text, out, "Changes were made", "Changes would be made")
+	return c.commit(path, text, l.text(), "Changes were made", "Changes would be made")
 }
 
-func (c *Call) insertLine(lines []string, content, mode string, find func(string) int, like func(int) string) ([]string, string) {
-	bare := func(l string) string { return strings.TrimSpace(l) }
-	before, after := find(c.str("before", "")), find(c.str("after", ""))
-	if c.has("before") && before < 0 || c.has("after") && after < 0 {
-		return lines, "Neither before or after was found in file."
+// lineEdit is one edit by file.line, of lines with their ends. It follows Salt, modules/file.py, _set_line.
+type lineEdit struct {
+	mode, location, content string
+	indent                  bool
+	lines                   []string
+	match, before, after    []string // the lines that an expression means
+}
+
+// matching are the lines that hold a text or match it as a regular expression.
+func (l *lineEdit) matching(expr string) ([]string, string) {
+	if expr == "" || len(l.lines) == 0 {
+		return nil, ""
 	}
-	switch loc := c.str("location", ""); {
-	case c.has("before") && c.has("after"):
-		if after > before {
-			return lines, "The line of after stands below that of before"
-		}
-		if mode == "ensure" && before-after == 2 {
-			lines[after+1] = like(after)
-			return lines, ""
-		}
-		if mode == "ensure" && before-after > 2 {
-			return lines, "Found more than one line between boundaries \"before\" and \"after\"."
-		}
-		return slices.Insert(lines, before, like(after)), ""
-	case c.has("before"):
-		if before > 0 && bare(lines[before-1]) == bare(content) {
-			return lines, ""
-		}
-		return slices.Insert(lines, before, like(before)), ""
-	case c.has("after"):
-		if after+1 < len(lines) && bare(lines[after+1]) == bare(content) {
-			return lines, ""
-		}
-		return slices.Insert(lines, after+1, like(after)), ""
-	case mode == "ensure":
-		return lines, "Wrong conditions? Unable to ensure line without knowing where to put it before and/or after."
-	case loc == "start":
-		if len(lines) > 0 && bare(lines[0]) == bare(content) {
-			return lines, ""
-		}
-		return slices.Insert(lines, 0, content), ""
-	case loc == "end":
-		if n := len(lines); n > 0 && bare(lines[n-1]) == bare(content) {
-			return lines, ""
-		}
-		return append(lines, content), ""
+	re, bad := pyRegex(expr, "s")
+	if bad != "" {
+		return nil, bad
 	}
-	return lines, "On insert either \"location\" or \"before/after\" conditions are required."
+	var out []string
+	for _, line := range l.lines {
+		// In Python $ stands before the last line end, too.
+		if re.MatchString(line) || re.MatchString(strings.TrimSuffix(line, "\n")) || strings.Contains(line, expr) {
+			out = append(out, line)
+		}
+	}
+	return out, ""
+}
+
+// like is the content with the indentation of a line.
+func (l *lineEdit) like(at int) string {
+	if !l.indent {
+		return l.content
+	}
+	line := l.lines[(at+len(l.lines))%len(l.lines)] // before the first one is the last
+	bare := strings.TrimLeft(line, " \t")
+	return line[:len(line)-len(bare)] + strings.TrimLeftFunc(l.content, pySpace)
+}
+
+func (l *lineEdit) insert(at int, line string) { l.lines = slices.Insert(l.lines, at, line) }
+
+// same tells whether a line is the content, line ends apart.
+func (l *lineEdit) same(at int) bool {
+	return at >= 0 && at < len(l.lines) && strings.TrimRight(l.lines[at], "\r\n") == strings.TrimRight(l.content, "\r\n")
+}
+
+// edit changes the lines; the text is Salt's complaint.
+func (l *lineEdit) edit() string {
+	switch l.mode {
+	case "insert", "ensure":
+		return l.place()
+	case "delete":
+		if len(l.match) > 0 {
+			l.lines = slices.DeleteFunc(l.lines, func(line string) bool { return line == l.match[0] })
+		}
+	case "replace":
+		if len(l.match) > 0 {
+			at := slices.Index(l.lines, l.match[0])
+			l.lines[at] = l.like(at)
+		}
+	default:
+		return "Unknown mode: \"" + l.mode + "\""
+	}
+	return ""
+}
+
+// place is insert and ensure.
+func (l *lineEdit) place() string {
+	if l.mode == "insert" && l.location != "" {
+		l.atEdge()
+		return ""
+	}
+	for _, p := range []struct {
+		name  string
+		found []string
+	}{{"after", l.after}, {"before", l.before}} {
+		if len(p.found) > 1 {
+			return "Found more than expected occurrences in \"" + p.name + "\" expression"
+		}
+	}
+	first, last := -1, -1
+	if len(l.after) > 0 {
+		first = slices.Index(l.lines, l.after[0])
+	}
+	if len(l.before) > 0 {
+		last = slices.Index(l.lines, l.before[0])
+	}
+	switch {
+	case first >= 0 && last >= 0 && l.mode == "insert":
+		l.insert(last, l.like(last))
+	case first >= 0 && last >= 0:
+		return l.between(first, last)
+	case first >= 0:
+		if !l.same(first + 1) {
+			l.insert(first+1, l.like(first))
+		}
+	case last >= 0 && l.mode == "insert":
+		if !l.same((last - 1 + len(l.lines)) % len(l.lines)) { // Salt looks at the last line where there is none before
+			l.insert(last, l.like(last))
+		}
+	case last >= 0:
+		if last == 0 || !l.same(last-1) {
+			l.insert(last, l.like(last-1))
+		}
+	case l.mode == "insert":
+		return "On insert either \"location\" or \"before/after\" conditions are required."
+	default:
+		return "Wrong conditions? Unable to ensure line without knowing where to put it before and/or after."
+	}
+	return ""
+}
+
+// between is ensure with both neighbours.
+func (l *lineEdit) between(first, last int) string {
+	if slices.ContainsFunc(l.lines, func(line string) bool { return strings.TrimLeftFunc(line, pySpace) == l.content }) {
+		return ""
+	}
+	switch last - first {
+	case 1:
+		l.insert(first+1, l.like(first))
+	case 2:
+		l.lines[first+1] = l.like(first)
+	default:
+		return "Found more than one line between boundaries \"before\" and \"after\"."
+	}
+	return ""
+}
+
+// atEdge inserts at the start or the end. A line that is there already is not put there again, and the last line ends as the
+// others do: in both this differs from Salt.
+func (l *lineEdit) atEdge() {
+	bare := func(at int) bool { return strings.TrimSpace(l.lines[at]) == strings.TrimSpace(l.content) }
+	n := len(l.lines)
+	if n > 1 && l.lines[n-1] == "" {
+		n--
+	}
+	switch {
+	case n == 0:
+		l.lines = []string{l.content + "\n"}
+	case l.location == "end" && !bare(n-1):
+		end := lineEnd(l.lines[n-1])
+		if end == "" {
+			end = "\n"
+			l.lines[n-1] += end
+		}
+		l.insert(n, strings.TrimRight(l.like(n-1), "\r\n")+end)
+	case l.location == "start" && !bare(0):
+		l.insert(0, withLineEnd(l.lines[0], l.content))
+	}
+}
+
+// text is the lines as one. A line without an end gets that of a line nearby.
+func (l *lineEdit) text() string {
+	for i, line := range l.lines {
+		if lineEnd(line) == "" && i+1 < len(l.lines) {
+			near := i - 1
+			if i < 2 { // as Salt looks for it
+				near = 1
+			}
+			l.lines[i] = withLineEnd(l.lines[near], line)
+		}
+	}
+	return strings.Join(l.lines, "")
+}
+
+// lineEnd is the line end of a line, "" where it has none.
+func lineEnd(line string) string {
+	switch {
+	case strings.HasSuffix(line, "\r\n"):
+		return "\r\n"
+	case strings.HasSuffix(line, "\n"):
+		return "\n"
+	case strings.HasSuffix(line, "\r"):
+		return "\r"
+	}
+	return ""
+}
+
+// withLineEnd is a line with the line end of another one.
+func withLineEnd(like, line string) string {
+	end := lineEnd(like)
+	if end == "" {
+		end = "\n"
+	}
+	return strings.TrimRightFunc(line, pySpace) + end
 }
 
 func fileHardlink(c *Call) Return {

@@ -193,6 +193,9 @@ func (c *Call) sourceData(m *managed) (fs.FileMode, error) {
 		}
 	}
 	if c.has("template") {
+		if s == "" && src == m.path || s == "file" && strings.TrimPrefix(src, "file://") == m.path {
+			return fail(saltSays("Source file cannot be the same as destination"))
+		}
 		text, err := c.renderFile(string(data), src)
 		if err != nil {
 			return fail(err)

@@ -77,13 +77,13 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// mode reads a mode: 644, "0644" and 0644 (which YAML makes 644) are the same. nil leaves it as it is.
+// mode reads a mode: 644, "0644", 0644 (which YAML makes 644) and "0o644" are the same. nil leaves it as it is.
 func (c *Call) mode(name string) *fs.FileMode {
 	v, ok := c.val(name)
 	if !ok {
 		return nil
 	}
-	s := strings.Trim(py.Str(v), `"'`)
+	s := strings.ReplaceAll(strings.Trim(py.Str(v), `"'`), "0o", "0")
 	if s == "" {
 		return nil
 	}

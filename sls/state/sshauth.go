@@ -1,7 +1,7 @@
 package state
 
 import (
-	"errors"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +25,29 @@ func (k authKey) line() string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// in is the last line that has the key, -1 where none has; same tells that it says the same of it.
+func (k authKey) in(lines []string) (at int, same bool) {
+	at = -1
+	for i, l := range lines {
+		if old, ok := parseAuthKey(l); ok && old.key == k.key {
+			at, same = i, old == k
+		}
+	}
+	return at, same
+}
+
+// decodes tells whether the key is one in base64. Python leaves out what is no letter of it.
+func (k authKey) decodes() bool {
+	letters := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+/=", r)) {
+			return r
+		}
+		return -1
+	}, k.key)
+	_, err := base64.StdEncoding.DecodeString(letters)
+	return err == nil
 }
 
 func isKeyType(s string) bool {
@@ -70,12 +93,15 @@ func (c *Call) wantedKeys() ([]authKey, error) {
 		}
 		var out []authKey
 		for _, l := range strings.Split(string(data), "\n") {
-			if k, ok := parseAuthKey(l); ok {
+			if k, ok := parseAuthKey(l); ok && k.decodes() {
+				if o := c.strs("options"); len(o) > 0 && !c.Test {
+					k.options = strings.Join(o, ",")
+				}
 				out = append(out, k)
 			}
 		}
 		if len(out) == 0 {
-			return nil, errors.New("the source holds no key")
+			return nil, saltSays("No keys detected in %s. Is file properly formatted?", src)
 		}
 		return out, nil
 	}
@@ -90,10 +116,10 @@ func (c *Call) wantedKeys() ([]authKey, error) {
 		}
 		k = authKey{enc: enc, key: strings.TrimSpace(c.Name)}
 	}
-	if v := c.str("comment", ""); v != "" {
+	if v := c.str("comment", ""); v != "" && k.comment == "" {
 		k.comment = v
 	}
-	if o := c.strs("options"); len(o) > 0 {
+	if o := c.strs("options"); len(o) > 0 && k.options == "" {
 		k.options = strings.Join(o, ",")
 	}
 	return []authKey{k}, nil
@@ -106,10 +132,7 @@ func (c *Call) authorize(want bool) Return {
 		return Failf("the argument user is required")
 	}
 	u, err := c.Host.Users.User(name)
-	if err != nil {
-		if c.Test {
-			return Would(nil, "Key is set to be changed for user %s, who does not exist yet", name)
-		}
+	if err != nil && !c.Test { // an earlier state may make the account
 		return Failf("User %s is not available", name)
 	}
 	config := c.str("config", ".ssh/authorized_keys")
@@ -118,28 +141,27 @@ func (c *Call) authorize(want bool) Return {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(u.Home, config)
 	}
-	keys, err := c.wantedKeys()
-	if err != nil {
-		return Failf("%s", err)
+	keys, kerr := c.wantedKeys()
+	if kerr != nil {
+		return Failf("%s", kerr)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil && !os.IsNotExist(err) {
-		return Failf("%s", why(err))
+	var b []byte
+	if err == nil {
+		if b, err = os.ReadFile(path); err != nil && !os.IsNotExist(err) {
+			return Failf("%s", why(err))
+		}
 	}
 	lines := pySplitLines(string(b))
+	if c.Test {
+		return c.wouldAuthorize(want, keys, lines)
+	}
 	ret, did := Return{Result: True}, "added"
 	for _, k := range keys {
-		at := -1
-		for i, l := range lines {
-			if old, ok := parseAuthKey(l); ok && old.key == k.key {
-				at = i
-			}
-		}
-		switch {
+		switch at, same := k.in(lines); {
 		case want && at < 0:
 			lines = append(lines, k.line())
 			ret.Set(k.key, "New")
-		case want && lines[at] != k.line() && (k.options != "" || k.comment != ""):
+		case want && !same:
 			lines[at] = k.line()
 			ret.Set(k.key, "Updated")
 			did = "updated"
@@ -153,9 +175,6 @@ func (c *Call) authorize(want bool) Return {
 			return OKf("The authorized host key %s is already present for user %s", keys[0].key, name)
 		}
 		return OKf("Key not present")
-	}
-	if c.Test {
-		return Would(ret.Changes, "The authorized keys of user %s are set to be changed", name)
 	}
 	uid, gid := u.UID, u.GID
 	o := owner{user: &uid, group: &gid, userName: name, grpName: c.groupName(gid)}
@@ -186,4 +205,39 @@ func (c *Call) authorize(want bool) Return {
 		ret.Comment = "Key removed"
 	}
 	return ret
+}
+
+// wouldAuthorize is ssh_auth in a test run.
+func (c *Call) wouldAuthorize(want bool, keys []authKey, lines []string) Return {
+	user, source := c.str("user", ""), c.str("source", "")
+	todo := ""
+	for _, k := range keys {
+		at, same := k.in(lines)
+		status := "add"
+		switch {
+		case at >= 0 && same:
+			status = "exists"
+		case at >= 0:
+			status = "update"
+		}
+		switch {
+		case source != "" && want && status != "exists":
+			todo += "Set to " + status + ": " + k.key + "\n"
+		case source != "" && !want && status != "add":
+			todo += "Set to remove: " + k.key + "\n"
+		case source != "":
+		case want && status == "exists":
+			return OKf("The authorized host key %s is already present for user %s", k.key, user)
+		case want:
+			return Would(nil, "Key %s for user %s is set to be %s", k.key, user, map[string]string{"add": "added", "update": "updated"}[status])
+		case status == "add":
+			return OKf("Key is already absent")
+		default:
+			return Would(nil, "Key %s for user %s is set for removal", k.key, user)
+		}
+	}
+	if todo != "" {
+		return Would(nil, "%s", todo)
+	}
+	return OKf("All host keys in file %s are already %s", source, map[bool]string{true: "present", false: "absent"}[want])
 }

@@ -36,7 +36,7 @@ func do(t *testing.T, test bool, fun, name string, args ...any) Return {
 func callFor(t *testing.T, backups, fun, name string, args ...any) *Call {
 	t.Helper()
 	c := &Call{
-		Env: &Env{Host: host.New(execx.OS{}), Pillar: py.NewDict(), Grains: py.NewDict(), Cache: map[string]any{}, Accumulated: map[string]*py.Dict{}, Backups: backups},
+		Env: &Env{Host: host.New(execx.OS{}), Pillar: py.NewDict(), Grains: py.NewDict(), Cache: map[string]any{}, Accumulated: map[string]*Accumulator{}, Backups: backups},
 		Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...),
 	}
 	c.Args.SetStr("name", name)
