@@ -2,11 +2,11 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -21,6 +21,7 @@ func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Res
 		return p.refuse(r, err)
 	}
 	r.update(func(rec *project.Record) { rec.Deployment = d })
+	defer p.dropRecipes(d.ID)
 	tools, end := p.cfg.Tools.Open()
 	defer func() {
 		if err := end(); err != nil {
@@ -108,6 +109,7 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 	if err != nil {
 		return nil, err
 	}
+	src.Private = p.cfg.State.Recipe(string(d.ID), brought)
 	prep, err := procedures.Prepare(ctx, tools, d, src, r.redact)
 	if err != nil {
 		return nil, err
@@ -117,18 +119,52 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 			return nil, err
 		}
 	}
-	return &procedures.Env{
+	env := &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now}, Prepared: prep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
-	}, nil
+	}
+	if !set.RemoteLess && d.LiveCode != d.Code {
+		env.LiveTree = func(ctx context.Context) (fs.FS, error) { return p.liveTree(ctx, r, tools, d) }
+	}
+	return env, nil
+}
+
+// brought names the private copy of the recipe that a deployment brings.
+const brought = "brought"
+
+// liveTree are the files of the commit that was live before the deployment, with those of its submodules.
+func (p *Pipeline) liveTree(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment) (fs.FS, error) {
+	if d.LiveCode == "" {
+		return nil, nil
+	}
+	tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.Code, d.LiveCode, nil)
+	if err != nil {
+		return nil, err
+	}
+	old := d
+	old.Code, old.Pillar, old.Trigger = d.LiveCode, "", project.TriggerRollback // nothing is fetched: it was when it went live
+	src := procedures.Sources{Code: tree}
+	if err := p.submodules(ctx, r, tools, old, &src); err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("submodules of what is live")
+	}
+	return src.Code, nil
+}
+
+func (p *Pipeline) dropRecipes(id project.ID) {
+	if err := procedures.DropRecipes(p.cfg.State, id); err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("deployment", string(id)).Msg("remove the private copies of recipes; the next start does")
+	}
 }
 
 func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settings, in project.Incoming) (procedures.Sources, error) {
 	src := procedures.Sources{Environment: set.Environment, RemoteLess: set.RemoteLess}
-	paths := p.cfg.Root.Project(d.Project.String())
-	if set.RemoteLess || d.Trigger == project.TriggerTask {
-		src.Code, src.Pillar = dirWith(paths.Live(), ""), dirWith(paths.Pillar(), layout.PillarFile)
-		return src, nil
+	if set.RemoteLess {
+		paths := p.cfg.Root.Project(d.Project.String())
+		var err error
+		if src.Code, err = treeWith(paths.Live(), "."); err == nil {
+			src.Pillar, err = treeWith(paths.Pillar(), layout.PillarFile)
+		}
+		return src, err
 	}
 	of := func(repo project.Repo) project.Incoming { return incomingOf(d, in, repo) }
 	var err error
@@ -153,12 +189,19 @@ func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) pr
 	return nil
 }
 
-// dirWith is a folder as a file system, nil where it, or the file in it that is wanted, is missing.
-func dirWith(path, file string) fs.FS {
-	if _, err := os.Stat(filepath.Join(path, file)); err != nil {
-		return nil
+// treeWith is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
+func treeWith(dir, file string) (fs.FS, error) {
+	tree, err := vfs.Beneath(dir)
+	if err == nil {
+		_, err = fs.Stat(tree, file)
 	}
-	return os.DirFS(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.New(fault.Internal, "read the working copy", "%w", err)
+	}
+	return tree, nil
 }
 
 // accept pins what is live, which the archive will hold, and opens the journal: from here on a crash is recovered from.

@@ -101,6 +101,9 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 		return
 	}
 	res.State = project.RolledBack
+	for _, file := range env.OwnFailed {
+		res.Reason += "; the project's own " + file + " failed after the tree was back"
+	}
 	if _, skip := env.Prepared.Skips(procedures.NameFixperms); !skip {
 		if err := p.procedure(ctx, j, r, env, procedures.Fixperms{Early: true}); err != nil {
 			r.log.Append(event.Event{Kind: event.Note, Text: "the tree is back, but its permissions could not all be mended"})

@@ -155,6 +155,7 @@ func (p *Pipeline) recoverProject(ctx context.Context, name project.Name) error 
 		p.sweepPins(ctx, name, "") // a push that was pinned, but not yet accepted
 		return nil
 	}
+	defer p.dropRecipes(facts.ID)
 	r, err := p.reopen(ctx, project.Record{Deployment: facts, State: project.Running})
 	if err != nil {
 		return err
@@ -172,6 +173,7 @@ func (p *Pipeline) finishRecorded(ctx context.Context, d project.Deployment, e E
 	if err != nil && fault.KindOf(err) != fault.Usage {
 		return err
 	}
+	defer p.dropRecipes(d.ID)
 	r, err := p.reopen(ctx, project.Record{Deployment: d, State: project.Running})
 	if err != nil {
 		return err
@@ -264,6 +266,7 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 		old.Code, old.Pillar, old.Change = code, pillar, project.Change{}
 		var src procedures.Sources
 		if src, err = p.sources(ctx, old, set, nil); err == nil {
+			src.Private = p.cfg.State.Recipe(string(d.ID), brought)
 			env.Prepared, err = procedures.PrepareRollback(ctx, p.cfg.Tools, old, src, r.redact)
 		}
 	}

@@ -28,6 +28,7 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
+	env.back = true
 	lines := laterLines(got.Proof)
 	if _, err := env.linkModules(); err != nil {
 		lines = append(lines, err.Error())
@@ -86,11 +87,14 @@ func laterLines(p archive.Proof) []string {
 	return out
 }
 
+// nameRestore is the rollback by hand, as events have it.
+const nameRestore = "restore"
+
 // Restore puts the tree of an earlier deployment's archive back; the archive stays.
 type Restore struct{}
 
 // Name implements Procedure.
-func (Restore) Name() string { return "restore" }
+func (Restore) Name() string { return nameRestore }
 
 // Run implements Procedure.
 func (Restore) Run(ctx context.Context, env *Env) error {
