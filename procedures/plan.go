@@ -63,7 +63,7 @@ func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
 		return 1, nil
 	}
 	in := e.Prepared.input(e, e.Prepared.Recipe, s, sls.Static)
-	in.Test = true
+	in.Test, in.Plan = true, true
 	res, err := s.Runner(e.Tools).Apply(ctx, in, sls.Discard{})
 	if err != nil {
 		return 0, err
