@@ -134,20 +134,15 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	}
 	if recipe != nil && has(recipe, layout.PillarSample) {
 		in.Sample = func(ctx context.Context) (*py.Dict, error) {
-			return data.read(ctx, recipe, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample), false)
+			return data.sample(ctx, recipe, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample))
 		}
 	}
-	if src.Pillar != nil && has(src.Pillar, layout.PillarFile) {
-		in.Pillar = func(ctx context.Context) (*py.Dict, error) {
-			v, err := data.read(ctx, src.Pillar, layout.PillarFile, "pillar "+layout.PillarFile, true)
-			if err == nil {
-				p.pillar = v
-			}
-			return v, err
+	in.Pillar = func(ctx context.Context) (*py.Dict, error) {
+		v, err := data.pillar(ctx, src.Pillar)
+		if err == nil {
+			p.pillar = v
 		}
-	} else if src.Pillar != nil {
-		return nil, fault.New(fault.Failed, "read the pillar", "there is no %s", layout.PillarFile).
-			WithHint("the pillar repository holds the configuration in a file  %s  at its top", layout.PillarFile)
+		return v, err
 	}
 	if p.Cfg, err = project.BuildCfg(ctx, in); err != nil {
 		return nil, located(err, src)
@@ -317,7 +312,7 @@ func (p *Prepared) input(e *Env, r *Recipe, s Step, mode sls.Mode) *sls.Input {
 
 func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *Recipe, s Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
 	in := &sls.Input{
-		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r), Cfg: cfg.value, Changed: cfg.changed, Pillar: p.pillar, Grains: p.grains,
+		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: t.Host, Mode: mode, Passwords: p.passwords,
 		Locations: py.NewDict("resetperms", t.State.ResetPerms()),
 	}

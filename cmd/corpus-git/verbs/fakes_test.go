@@ -201,8 +201,8 @@ func (cfg) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
 
 type linker struct{}
 
-func (linker) Link(context.Context, project.Name) error   { return nil }
-func (linker) Unlink(context.Context, project.Name) error { return nil }
+func (linker) Link(context.Context, project.Name) ([]string, error)   { return nil, nil }
+func (linker) Unlink(context.Context, project.Name) ([]string, error) { return nil, nil }
 
 // Public keys made for these tests; nobody has the private ones.
 const (
