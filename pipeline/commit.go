@@ -117,6 +117,7 @@ func (p *Pipeline) end(r *run, env *procedures.Env, j *Journal, res *project.Res
 
 // conclude does what is left when the journal has ended a deployment. A crash before its record is final does it again.
 func (p *Pipeline) conclude(ctx context.Context, r *run, env *procedures.Env, res *project.Result) {
+	r.ending()
 	env.Result = *res
 	if err := env.Retain(res.State); err != nil {
 		r.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(p.explain(env.Deployment, err), " ")})
@@ -126,6 +127,8 @@ func (p *Pipeline) conclude(ctx context.Context, r *run, env *procedures.Env, re
 		if err := env.Override(ctx, procedures.Notify{}); err != nil {
 			env.Note("notify: %s", strings.Join(p.explain(env.Deployment, err), " "))
 		}
-		env.TakeSummary()
+		if _, lines := env.TakeSummary(); len(lines) > 0 {
+			env.Note("notify: %s", strings.Join(lines, " "))
+		}
 	}
 }

@@ -122,6 +122,7 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 	env := &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now}, Prepared: prep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
+		Hurry: r.hurry, Said: r.toldSoFar,
 	}
 	if !set.RemoteLess && d.LiveCode != d.Code {
 		env.LiveTree = func(ctx context.Context) (fs.FS, error) { return p.liveTree(ctx, r, tools, d) }

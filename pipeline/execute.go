@@ -160,5 +160,6 @@ func (t *tracker) Append(e event.Event) uint64 {
 	if e.Kind == event.StepStart {
 		t.r.update(func(rec *project.Record) { rec.Step, rec.Since = e.Step, t.now() })
 	}
+	t.r.tell(e)
 	return t.r.log.Append(e)
 }

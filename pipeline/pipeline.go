@@ -50,6 +50,8 @@ type Config struct {
 	NewID    func() project.ID
 	// Deadline ends a deployment that takes longer; 0 means 5 hours.
 	Deadline time.Duration
+	// Patience is how long, once the server must stop, what projects bring for a rollback may take; 0 means 30 seconds.
+	Patience time.Duration
 	Logger   zerolog.Logger
 	// OnEnd is told every ended deployment.
 	OnEnd func(project.Record)
@@ -59,6 +61,9 @@ type Config struct {
 
 // DefaultDeadline is how long a deployment may take where nothing else is configured.
 const DefaultDeadline = 5 * time.Hour
+
+// DefaultPatience is Config.Patience where nothing else is said.
+const DefaultPatience = 30 * time.Second
 
 // Pipeline runs the deployments of all projects. All methods are safe for concurrent use.
 type Pipeline struct {
@@ -77,6 +82,9 @@ type Pipeline struct {
 func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if cfg.Deadline == 0 {
 		cfg.Deadline = DefaultDeadline
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = DefaultPatience
 	}
 	if cfg.OnEnd == nil {
 		cfg.OnEnd = func(project.Record) {}
@@ -128,7 +136,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	rctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &run{
 		rec: project.Record{Deployment: d, State: project.Waiting}, in: in, log: log, redact: hide,
-		cancel: cancel, ended: make(chan struct{}), turn: make(chan struct{}),
+		cancel: cancel, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}),
 	}
 	// The record is written with mu open, which every project needs all the time. Of one project one deployment at a time comes
 	// so far: their records are in the order of the queue, and two pushes of the same change find each other.
@@ -333,7 +341,7 @@ func (p *Pipeline) freshen(rec *project.Record) {
 }
 
 // Shutdown refuses new deployments and ends those that wait, with "try again". What runs may finish until ctx ends;
-// then it is ended and rolled back. It returns when nothing runs any more.
+// then it is ended and rolled back. Hooks and files that projects bring for a rollback, or for after the end, have Config.Patience from then on. It returns when nothing runs any more.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopping = true
@@ -356,6 +364,17 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
 	for _, r := range p.byID {
 		r.cancel(&ended{why: "the server was stopped before it finished"})
+	}
+	p.mu.Unlock()
+	select {
+	case <-done:
+		return context.Cause(ctx)
+	case <-time.After(p.cfg.Patience):
+	}
+	// The tree comes back whatever it takes; what projects bring for that has had its time.
+	p.mu.Lock()
+	for _, r := range p.byID {
+		r.rush()
 	}
 	p.mu.Unlock()
 	<-done

@@ -118,7 +118,7 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*run, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{rec: rec, log: log, redact: hide, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{})}
+	r := &run{rec: rec, log: log, redact: hide, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{})}
 	p.mu.Lock()
 	p.byID[rec.ID] = r
 	p.enqueue(r)
@@ -258,6 +258,7 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 	env := &procedures.Env{
 		Tools: p.cfg.Tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now},
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project),
+		Hurry: r.hurry, Said: r.toldSoFar,
 	}
 	set, err := p.cfg.Settings(ctx, d.Project)
 	if err == nil {

@@ -70,8 +70,9 @@ func (e *Env) Override(ctx context.Context, proc Procedure) error {
 		}
 		return proc.Run(ctx, e)
 	}
-	if err := proc.Run(ctx, e); err != nil {
-		return err
+	native := proc.Run(ctx, e)
+	if native != nil && name != NameNotify { // one who tells does not silence the other
+		return native
 	}
 	text, lines := e.TakeSummary()
 	r, s, own, err := e.ownProcedure(ctx, name)
@@ -95,7 +96,7 @@ func (e *Env) Override(ctx context.Context, proc Procedure) error {
 		text = said
 	}
 	e.Summarize(lines, "%s", text)
-	return nil
+	return native
 }
 
 // ownName is the procedure whose file a project brings: a rollback by hand has that of every rollback.
@@ -172,6 +173,12 @@ func ownIn(recipe fs.FS) ([]ownStep, error) {
 // runOwn applies the project's own file for a procedure.
 func (e *Env) runOwn(ctx context.Context, procedure string, r *Recipe, s Step) error {
 	e.seen = nil // whatever it does may change the tree
+	switch procedure {
+	case NameRollback, nameRestore, NameNotify:
+		e.tellVerdict(procedure)
+	}
+	ctx, end := e.ownContext(ctx, procedure)
+	defer end()
 	sink := &stepSink{outputs: e.outputs(procedure)}
 	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, r, s, sls.Live), sink)
 	sink.close()

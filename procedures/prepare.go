@@ -237,7 +237,7 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 			}
 			continue // checked with the steps
 		}
-		if _, err := p.checkStep(ctx, t, d, s.Step); err != nil {
+		if err := p.checkOwn(ctx, t, d, s); err != nil {
 			return err
 		}
 		p.Notes = append(p.Notes, s.note())
@@ -252,6 +252,18 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 		}
 	}
 	return nil
+}
+
+// checkOwn compiles a project's own file for a procedure; one that is told how the deployment ended as if it had.
+func (p *Prepared) checkOwn(ctx context.Context, t *Tools, d project.Deployment, s ownStep) error {
+	if s.procedure == NameRollback || s.procedure == NameNotify {
+		of := p.checking
+		defer func() { p.checking = of }()
+		p.checking = &stepCfg{value: p.Cfg.Dict()}
+		setVerdict(p.checking.value, d, s.procedure == NameRollback, s.procedure != NameRollback, "")
+	}
+	_, err := p.checkStep(ctx, t, d, s.Step)
+	return err
 }
 
 func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment, s Step) (*sls.Checked, error) {

@@ -133,6 +133,11 @@ type Env struct {
 
 	live       *Recipe // of LiveTree, once something asked for it
 	liveLoaded bool
+	// Hurry, where it is not nil, is closed when what runs beside a rollback, and after the end, shall end at once.
+	Hurry <-chan struct{}
+	// Said is what the deployment has told so far, redacted; nil is nothing.
+	Said func() string
+
 	// back tells that what was live before is live again.
 	back bool
 	// OwnFailed are the project's own files that failed after a procedure that cannot be undone.
@@ -188,6 +193,13 @@ func (e *Env) describe(p hooks.Point) hooks.Description {
 		Point: p, Deployment: e.Deployment, Environment: e.Prepared.Environment(),
 		ProjectDir: e.Paths.Dir(), ProjectRoot: e.Paths.Live(), PillarRoot: e.Paths.Pillar(), DataRoot: e.Paths.Data(), ArchiveDir: e.ArchiveDir(),
 	}
+}
+
+// runAside is runHooks for hooks that nothing waits for: they have a limit, and end when somebody is in a hurry.
+func (e *Env) runAside(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {
+	ctx, end := e.aside(ctx, asideLimit)
+	defer end()
+	return e.runHooks(ctx, p, more)
 }
 
 // runHooks runs the hooks of one point; their output goes to the log.

@@ -21,7 +21,7 @@ func (Rollback) Name() string { return NameRollback }
 // Run implements Procedure.
 func (Rollback) Run(ctx context.Context, env *Env) error {
 	describe := func(d *hooks.Description) { d.Result = &env.Result }
-	if err := env.runHooks(ctx, hooks.PreRollback, describe); err != nil {
+	if err := env.runAside(ctx, hooks.PreRollback, describe); err != nil {
 		env.Note("%v; the rollback goes on", err)
 	}
 	got, err := rollBack(ctx, env)
@@ -33,7 +33,7 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	if _, err := env.linkModules(); err != nil {
 		lines = append(lines, err.Error())
 	}
-	if err := env.runHooks(ctx, hooks.Rollback, describe); err != nil {
+	if err := env.runAside(ctx, hooks.Rollback, describe); err != nil {
 		lines = append(lines, err.Error())
 	}
 	text := fmt.Sprintf("tree of %s back", env.Deployment.LiveCode.Short())
