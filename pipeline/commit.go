@@ -53,18 +53,25 @@ func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChan
 	}
 	var out []RefChange
 	for _, x := range []struct {
-		repo     project.Repo
-		old, new project.Commit
-	}{{project.Code, d.LiveCode, d.Code}, {project.PillarRepo, d.LivePillar, d.Pillar}} {
-		if x.old == x.new {
-			continue
-		}
+		repo project.Repo
+		new  project.Commit
+	}{{project.Code, d.Code}, {project.PillarRepo, d.Pillar}} {
 		// A tree from before the first pillar has none: then its branch goes. HEAD still names it, for when it comes back.
 		ref, err := p.cfg.Repos.Head(ctx, d.Project, x.repo)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: ref, Old: x.old, New: x.new}})
+		var old project.Commit
+		if ref != "" {
+			// Not what was live: somebody may have moved it beside the server, and it comes back from there.
+			if old, err = p.cfg.Repos.Get(ctx, d.Project, x.repo, ref); err != nil {
+				return nil, err
+			}
+		}
+		if old == x.new {
+			continue
+		}
+		out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: ref, Old: old, New: x.new}})
 	}
 	return out, nil
 }

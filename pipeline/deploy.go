@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -16,7 +17,10 @@ import (
 func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Result {
 	// What is done to archives in the background waits: the disk is the deployment's, and so are the archives it finds.
 	defer p.cfg.Tools.Archives(r.record().Project).Pause()()
-	d, err := p.resolve(ctx, r.record().Deployment, set)
+	d, notes, err := p.resolve(ctx, r.record().Deployment, set)
+	for _, n := range notes {
+		r.log.Append(n)
+	}
 	if err != nil {
 		return p.refuse(r, err)
 	}
@@ -62,42 +66,49 @@ func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
 }
 
 // resolve fills in the commits that a deployment is about, now that nothing else runs.
-func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settings) (project.Deployment, error) {
+func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settings) (_ project.Deployment, notes []event.Event, err error) {
 	if set.RemoteLess {
 		if d.Change.Ref != "" {
-			return d, fault.New(fault.Refused, "push", "%s is remote-less: it has no repositories to push to", d.Project).
+			return d, nil, fault.New(fault.Refused, "push", "%s is remote-less: it has no repositories to push to", d.Project).
 				WithHint("deploy it on its machine:  corpus-git deploy %s", d.Project)
 		}
-		return d, nil
+		return d, nil, nil
 	}
 	if d.Change.Ref != "" {
 		if err := p.compare(ctx, d); err != nil {
-			return d, err
+			return d, nil, err
 		}
 	}
-	d.LiveCode = p.commitOf(ctx, d.Project, project.Code)
-	d.LivePillar = p.commitOf(ctx, d.Project, project.PillarRepo)
+	at, notes, err := p.live(ctx, &d)
+	if err != nil {
+		return d, nil, err
+	}
 	d.Code, d.Pillar = d.LiveCode, d.LivePillar
 	switch {
 	case d.Trigger == project.TriggerRollback:
 		a, err := p.findArchive(ctx, d)
 		if err != nil {
-			return d, err
+			return d, notes, err
 		}
 		d.Restore = a.ID
 		d.Code, d.Pillar = a.Code, a.Pillar
 		if err := p.mayMove(ctx, d); err != nil {
-			return d, err
+			return d, notes, err
 		}
 	case d.Change.Ref != "" && d.Repo == project.PillarRepo:
 		d.Pillar = d.Change.New
 	case d.Change.Ref != "":
 		d.Code = d.Change.New
+	case d.Trigger != project.TriggerTask:
+		d.Code, d.Pillar = at.code, at.pillar // who deploys what is pushed already means the branches
+	}
+	if hint := hintMoved(d, at); hint != "" && d.Code != at.code {
+		notes = append(notes, event.Event{Kind: event.Note, Text: hint})
 	}
 	if d.Code == "" && d.Pillar == "" {
-		return d, fault.New(fault.Refused, string(d.Trigger), "%s has no code yet", d.Project).WithHint("push a branch  master  or  main  first")
+		return d, notes, fault.New(fault.Refused, string(d.Trigger), "%s has no code yet", d.Project).WithHint("push a branch  master  or  main  first")
 	}
-	return d, nil
+	return d, notes, nil
 }
 
 // prepare builds the environment of the procedures and checks everything that can be checked now.

@@ -316,11 +316,7 @@ func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int
 // Last gives the newest deployment that has ended, of each of the projects that have one.
 func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
 	list, err := p.records.last(ctx, names)
-	out := make(map[project.Name]project.Record, len(list))
-	for _, rec := range list {
-		out[rec.Project] = rec
-	}
-	return out, err
+	return byProject(list), err
 }
 
 // Find resolves an ID or the beginning of one; "" is the newest deployment.

@@ -151,6 +151,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.tools.Accounts = o.cfg.Accounts != "off"
 	program, err := os.Executable()
 	if err == nil {
+		c.repos.HandOver = receive.HandOver{Program: program, Socket: c.state.Socket()}
 		err = procedures.WriteResetPerms(c.state, program)
 	}
 	if err != nil {
