@@ -125,6 +125,9 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 	if err != nil {
 		return nil, err
 	}
+	if err := p.guard(ctx, r, tools, d, src); err != nil {
+		return nil, err
+	}
 	if d.Code != "" && prep.Cfg.RefusesLFS() && !set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy) {
 		if err := p.cfg.Repos.RefuseLFS(ctx, d.Project, project.Code, d.Code, incomingOf(d, r.in, project.Code)); err != nil {
 			return nil, err

@@ -225,7 +225,7 @@ func (p *Pipeline) joinable(d project.Deployment) *run {
 	}
 	for _, r := range q.runs {
 		x := r.record().Deployment
-		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) {
+		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty {
 			return r
 		}
 	}
