@@ -25,6 +25,9 @@ type Input struct {
 	SLS string
 	// Roots are the file roots of salt://.
 	Roots fileroot.Roots
+	// Projects is the folder of all projects: Salt loads no module from below it, as the owners of working copies could change them; those
+	// of the project itself come with its recipe. "" is none.
+	Projects string
 	// Cfg is the project configuration: opts.ms_project and cfg; nil is none.
 	Cfg *py.Dict
 	// Changed is given cfg as the templates left it, once: after a Check that rendered the file, and at the end of an Apply. It is
