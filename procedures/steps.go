@@ -40,10 +40,11 @@ func (s Step) SLS(name project.Name) string {
 
 // special are the files that are procedures and no steps.
 func special(file string) bool {
-	if file == ".sls" {
+	switch file {
+	case "archive.sls", "fixperms.sls", "rollback.sls", "notify.sls", ".sls":
 		return true
 	}
-	return slices.ContainsFunc(Names(), func(procedure string) bool { return slices.Contains(ownFiles(procedure), file) })
+	return false
 }
 
 const taskPrefix = "task_"

@@ -28,8 +28,7 @@ func (r *run) call(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 
 func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) (state.Return, error) {
 	var ret state.Return
-	p := r.planned()
-	skip, comment, err := r.conditions(ctx, c, p)
+	skip, comment, err := r.conditions(ctx, c)
 	if err != nil {
 		return ret, err
 	}
@@ -46,17 +45,15 @@ func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 	if err := context.Cause(ctx); err != nil {
 		return ret, err
 	}
-	p.commands(skip)
-	if cmds, ok := c.global.GetStr("check_cmd"); ok && !p.leaves("check_cmd", !c.fn.Takes("check_cmd")) {
-		ret, err = r.checkCmd(ctx, c, cmds, ret)
+	if cmds, ok := c.global.GetStr("check_cmd"); ok {
+		return r.checkCmd(ctx, c, cmds, ret)
 	}
-	return p.settle(ret), err
+	return ret, nil
 }
 
 // watch runs mod_watch of the state's module.
 func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (state.Return, error) {
-	p := r.planned()
-	skip, comment, err := r.conditions(ctx, c, p)
+	skip, comment, err := r.conditions(ctx, c)
 	if err != nil {
 		return state.Return{}, err
 	}
@@ -74,8 +71,7 @@ func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (stat
 	} else {
 		ret = fn(call, c.fun)
 	}
-	p.commands(false)
-	return p.settle(ret), context.Cause(ctx)
+	return ret, context.Cause(ctx)
 }
 
 func (r *run) newCall(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) *state.Call {
@@ -200,22 +196,20 @@ func items(v any) []any {
 
 // conditions are onlyif, unless and creates; skip tells that the state does not run.
 // Source: Salt documentation, "Requisites", "Altering States".
-func (r *run) conditions(ctx context.Context, c *chunk, p *planned) (skip bool, comment string, err error) {
+func (r *run) conditions(ctx context.Context, c *chunk) (skip bool, comment string, err error) {
 	var comments []string
-	for _, cond := range []struct {
-		name string
-		ask  func(ctx context.Context, c *chunk, v any) (bool, string, error)
-	}{{"onlyif", r.onlyif}, {"unless", r.unless}} {
-		v, ok := c.global.GetStr(cond.name)
-		if !ok || p.leaves(cond.name, runsCommand(v)) {
-			continue
-		}
-		s, cm, err := cond.ask(ctx, c, v)
+	if v, ok := c.global.GetStr("onlyif"); ok {
+		s, cm, err := r.onlyif(ctx, c, v)
 		if err != nil {
 			return false, "", err
 		}
-		if p.leaves(cond.name, p.refused()) {
-			continue
+		skip = s
+		comments = append(comments, cm)
+	}
+	if v, ok := c.global.GetStr("unless"); ok {
+		s, cm, err := r.unless(ctx, c, v)
+		if err != nil {
+			return false, "", err
 		}
 		skip = skip || s
 		comments = append(comments, cm)

@@ -156,10 +156,7 @@ func (h *high) exclude(ex []exclusion) {
 	}
 }
 
-// Glob is fnmatch: * and ? also match dots and slashes.
-func Glob(pattern, s string) bool { return glob(pattern, s) }
-
-// glob is Glob.
+// glob is fnmatch: * and ? also match dots and slashes.
 func glob(pattern, s string) bool {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return pattern == s

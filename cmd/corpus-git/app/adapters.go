@@ -2,11 +2,11 @@ package app
 
 import (
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +15,6 @@ import (
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/redact"
-	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -28,12 +27,14 @@ import (
 // linker gives registry the procedures' links.
 type linker struct{ links procedures.Links }
 
-func (l linker) Link(_ context.Context, name project.Name) ([]string, error) {
-	return l.links.Link(string(name))
+func (l linker) Link(_ context.Context, name project.Name) error {
+	_, err := l.links.Link(string(name))
+	return err
 }
 
-func (l linker) Unlink(_ context.Context, name project.Name) ([]string, error) {
-	return l.links.Unlink(string(name))
+func (l linker) Unlink(_ context.Context, name project.Name) error {
+	_, err := l.links.Unlink(string(name))
+	return err
 }
 
 // projects is the registry as the verbs see it: it closes the repositories of what is destroyed.
@@ -304,11 +305,9 @@ func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) 
 	d := project.Deployment{Project: name, Trigger: project.TriggerRedeploy}
 	if p.RemoteLess {
 		l := a.c.root.Project(string(name))
-		if src.Code, err = beneath(l.Live(), "."); err != nil {
-			return nil, err
-		}
-		if src.Pillar, err = beneath(l.Pillar(), layout.PillarFile); err != nil {
-			return nil, err
+		src.Code = dirFS(l.Live())
+		if _, err := os.Stat(filepath.Join(l.Pillar(), layout.PillarFile)); err == nil {
+			src.Pillar = dirFS(l.Pillar())
 		}
 	} else {
 		if src.Code, d.Code, err = a.tree(ctx, name, project.Code); err != nil {
@@ -358,16 +357,11 @@ func (a cfgs) submodules(ctx context.Context, name project.Name, d project.Deplo
 	return more, nil
 }
 
-// beneath is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
-func beneath(dir, file string) (fs.FS, error) {
-	tree, err := vfs.Beneath(dir)
-	if err == nil {
-		_, err = fs.Stat(tree, file)
+func dirFS(path string) fs.FS {
+	if _, err := os.Stat(path); err != nil {
+		return nil
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return tree, err
+	return os.DirFS(path)
 }
 
 func (a cfgs) tree(ctx context.Context, name project.Name, repo project.Repo) (fs.FS, project.Commit, error) {
