@@ -1,8 +1,8 @@
 // Package hooks runs what somebody outside corpus-git wants to run at a moment
 // of a deployment, and tells others how it ended.
 //
-// It owns two things: lifecycle hooks, executables in <recipe>/hooks/<point>.d/
-// and in the server's own <state>/hooks/<point>.d/, and notifications, JSON
+// It owns two things: lifecycle hooks, executables in the server's own <state>/hooks/<point>.d/
+// and those that the caller names, which are in its private copy of a recipe, and notifications, JSON
 // documents posted to web addresses. The deployment is described on standard
 // input (JSON, schema version 1) and in the environment (CORPUS_*).
 //

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"sort"
 
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
 )
@@ -84,34 +85,45 @@ type Runner struct {
 	Environ []string
 }
 
-// Hook is one executable.
+// Hook is one executable. File is what messages call it.
 type Hook struct {
-	Name string
-	Path string
+	Name, Path, File string
 }
 
-// List finds the hooks of a point: the server's and the project's, in the byte order of their names;
-// of two with one name the server's comes first. recipe is the .salt folder that is live. Files that are
-// not executable, and hidden ones, are no hooks.
-func (r *Runner) List(recipe string, point Point) ([]Hook, error) {
-	var out []Hook
-	for _, dir := range []string{r.State.Hooks(string(point)), filepath.Join(recipe, layout.HooksDir, string(point)+".d")} {
-		entries, err := os.ReadDir(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			p := filepath.Join(dir, e.Name())
-			fi, err := os.Stat(p)
-			if err != nil || !fi.Mode().IsRegular() || fi.Mode()&0o111 == 0 || e.Name()[0] == '.' {
-				continue
-			}
-			out = append(out, Hook{Name: e.Name(), Path: p})
+// Executables are the names of a folder's hooks in byte order: regular files that are executable, and not hidden. A folder that is not
+// there has none.
+func Executables(files fs.FS, dir string) ([]string, error) {
+	entries, err := fs.ReadDir(files, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		fi, err := fs.Stat(files, path.Join(dir, e.Name())) // a link to one is one
+		if err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 && e.Name()[0] != '.' {
+			out = append(out, e.Name())
 		}
 	}
+	return out, nil
+}
+
+// List joins the server's hooks of a point with the project's own, in the byte order of their names; of two with one name the
+// server's comes first.
+func (r *Runner) List(point Point, own []Hook) ([]Hook, error) {
+	dir := r.State.Hooks(string(point))
+	names, err := Executables(vfs.Files(dir), ".")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Hook, 0, len(names)+len(own))
+	for _, name := range names {
+		at := filepath.Join(dir, name)
+		out = append(out, Hook{Name: name, Path: at, File: at})
+	}
+	out = append(out, own...)
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out, nil
 }
@@ -119,10 +131,10 @@ func (r *Runner) List(recipe string, point Point) ([]Hook, error) {
 // Output is told every line that a hook prints, without its end.
 type Output func(hook, stream, line string)
 
-// Run runs all hooks of d.Point, and stops at the first that fails; the error names it and its exit
+// Run runs all hooks of d.Point, the server's and the project's own, and stops at the first that fails; the error names it and its exit
 // status. It returns how many ran. When ctx ends, the running hook's process group is ended.
-func (r *Runner) Run(ctx context.Context, recipe string, d Description, out Output) (int, error) {
-	list, err := r.List(recipe, d.Point)
+func (r *Runner) Run(ctx context.Context, own []Hook, d Description, out Output) (int, error) {
+	list, err := r.List(d.Point, own)
 	if err != nil {
 		return 0, fault.New(fault.Internal, string(d.Point)+" hooks", "%w", err)
 	}
@@ -148,7 +160,7 @@ func (r *Runner) Run(ctx context.Context, recipe string, d Description, out Outp
 		}
 		if st.Exit != 0 {
 			return i, fault.New(fault.Failed, fmt.Sprintf("%s hook %s", d.Point, h.Name), "exit status %d", st.Exit).
-				WithHint("the hook is %s; its output is in the deployment's log", h.Path)
+				WithHint("the hook is %s; its output is in the deployment's log", h.File)
 		}
 	}
 	return len(list), nil

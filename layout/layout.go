@@ -28,7 +28,7 @@ func (r Root) PillarTop() string { return filepath.Join(r.Pillar(), "top.sls") }
 // each is linked into the folder of the same name under Salt().
 // Source: Salt documentation, "Dynamic Module Distribution".
 func ModuleDirs() []string {
-	return []string{"_modules", "_states", "_grains", "_renderers", "_returners", "_runners", "_utils", "_sdb", "_pillar", "_outputters"}
+	return []string{"_modules", "_states", "_grains", "_renderers", "_returners", "_runners", "_utils", "_sdb", "_pillar", "_pillars", "_outputters"}
 }
 
 // Modules is the folder of Salt's own root that collects modules of one kind.

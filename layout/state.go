@@ -50,6 +50,15 @@ func (s State) SaltConfig(project, id string) string {
 	return filepath.Join(string(s), "salt", project, id)
 }
 
+// Recipes is the folder of the private copies of recipes that run.
+func (s State) Recipes() string { return filepath.Join(string(s), "recipes") }
+
+// RecipesOf is the folder of one deployment's private copies.
+func (s State) RecipesOf(id string) string { return filepath.Join(s.Recipes(), id) }
+
+// Recipe is one private copy of a deployment: of the commit that it brings, or of the one that was live before.
+func (s State) Recipe(id, which string) string { return filepath.Join(s.RecipesOf(id), which) }
+
 // Underway is the folder of notes that say in which projects something is under way.
 func (s State) Underway() string { return filepath.Join(string(s), "underway") }
 

@@ -53,18 +53,25 @@ func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChan
 	}
 	var out []RefChange
 	for _, x := range []struct {
-		repo     project.Repo
-		old, new project.Commit
-	}{{project.Code, d.LiveCode, d.Code}, {project.PillarRepo, d.LivePillar, d.Pillar}} {
-		if x.old == x.new {
-			continue
-		}
+		repo project.Repo
+		new  project.Commit
+	}{{project.Code, d.Code}, {project.PillarRepo, d.Pillar}} {
 		// A tree from before the first pillar has none: then its branch goes. HEAD still names it, for when it comes back.
 		ref, err := p.cfg.Repos.Head(ctx, d.Project, x.repo)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: ref, Old: x.old, New: x.new}})
+		var old project.Commit
+		if ref != "" {
+			// Not what was live: somebody may have moved it beside the server, and it comes back from there.
+			if old, err = p.cfg.Repos.Get(ctx, d.Project, x.repo, ref); err != nil {
+				return nil, err
+			}
+		}
+		if old == x.new {
+			continue
+		}
+		out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: ref, Old: old, New: x.new}})
 	}
 	return out, nil
 }
@@ -117,6 +124,7 @@ func (p *Pipeline) end(r *run, env *procedures.Env, j *Journal, res *project.Res
 
 // conclude does what is left when the journal has ended a deployment. A crash before its record is final does it again.
 func (p *Pipeline) conclude(ctx context.Context, r *run, env *procedures.Env, res *project.Result) {
+	r.ending()
 	env.Result = *res
 	if err := env.Retain(res.State); err != nil {
 		r.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(p.explain(env.Deployment, err), " ")})
@@ -126,6 +134,8 @@ func (p *Pipeline) conclude(ctx context.Context, r *run, env *procedures.Env, re
 		if err := env.Override(ctx, procedures.Notify{}); err != nil {
 			env.Note("notify: %s", strings.Join(p.explain(env.Deployment, err), " "))
 		}
-		env.TakeSummary()
+		if _, lines := env.TakeSummary(); len(lines) > 0 {
+			env.Note("notify: %s", strings.Join(lines, " "))
+		}
 	}
 }

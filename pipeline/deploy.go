@@ -2,11 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 
+	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -16,12 +17,15 @@ import (
 func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Result {
 	// What is done to archives in the background waits: the disk is the deployment's, and so are the archives it finds.
 	defer p.cfg.Tools.Archives(r.record().Project).Pause()()
-	d, err := p.resolve(ctx, r.record().Deployment, set)
+	d, notes, err := p.resolve(ctx, r.record().Deployment, set)
+	for _, n := range notes {
+		r.log.Append(n)
+	}
 	if err != nil {
 		return p.refuse(r, err)
 	}
 	r.update(func(rec *project.Record) { rec.Deployment = d })
-	p.recall(ctx, d, r.in, r.redact)
+	defer p.dropRecipes(d.ID)
 	tools, end := p.cfg.Tools.Open()
 	defer func() {
 		if err := end(); err != nil {
@@ -62,42 +66,49 @@ func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
 }
 
 // resolve fills in the commits that a deployment is about, now that nothing else runs.
-func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settings) (project.Deployment, error) {
+func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settings) (_ project.Deployment, notes []event.Event, err error) {
 	if set.RemoteLess {
 		if d.Change.Ref != "" {
-			return d, fault.New(fault.Refused, "push", "%s is remote-less: it has no repositories to push to", d.Project).
+			return d, nil, fault.New(fault.Refused, "push", "%s is remote-less: it has no repositories to push to", d.Project).
 				WithHint("deploy it on its machine:  corpus-git deploy %s", d.Project)
 		}
-		return d, nil
+		return d, nil, nil
 	}
 	if d.Change.Ref != "" {
 		if err := p.compare(ctx, d); err != nil {
-			return d, err
+			return d, nil, err
 		}
 	}
-	d.LiveCode = p.commitOf(ctx, d.Project, project.Code)
-	d.LivePillar = p.commitOf(ctx, d.Project, project.PillarRepo)
+	at, notes, err := p.live(ctx, &d)
+	if err != nil {
+		return d, nil, err
+	}
 	d.Code, d.Pillar = d.LiveCode, d.LivePillar
 	switch {
 	case d.Trigger == project.TriggerRollback:
 		a, err := p.findArchive(ctx, d)
 		if err != nil {
-			return d, err
+			return d, notes, err
 		}
 		d.Restore = a.ID
 		d.Code, d.Pillar = a.Code, a.Pillar
 		if err := p.mayMove(ctx, d); err != nil {
-			return d, err
+			return d, notes, err
 		}
 	case d.Change.Ref != "" && d.Repo == project.PillarRepo:
 		d.Pillar = d.Change.New
 	case d.Change.Ref != "":
 		d.Code = d.Change.New
+	case d.Trigger != project.TriggerTask:
+		d.Code, d.Pillar = at.code, at.pillar // who deploys what is pushed already means the branches
+	}
+	if hint := hintMoved(d, at); hint != "" && d.Code != at.code {
+		notes = append(notes, event.Event{Kind: event.Note, Text: hint})
 	}
 	if d.Code == "" && d.Pillar == "" {
-		return d, fault.New(fault.Refused, string(d.Trigger), "%s has no code yet", d.Project).WithHint("push a branch  master  or  main  first")
+		return d, notes, fault.New(fault.Refused, string(d.Trigger), "%s has no code yet", d.Project).WithHint("push a branch  master  or  main  first")
 	}
-	return d, nil
+	return d, notes, nil
 }
 
 // prepare builds the environment of the procedures and checks everything that can be checked now.
@@ -109,8 +120,12 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 	if err != nil {
 		return nil, err
 	}
+	src.Private = p.cfg.State.Recipe(string(d.ID), brought)
 	prep, err := procedures.Prepare(ctx, tools, d, src, r.redact)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.guard(ctx, r, tools, d, src); err != nil {
 		return nil, err
 	}
 	if d.Code != "" && prep.Cfg.RefusesLFS() && !set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy) {
@@ -118,18 +133,53 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 			return nil, err
 		}
 	}
-	return &procedures.Env{
+	env := &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now}, Prepared: prep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
-	}, nil
+		Hurry: r.hurry, Said: r.toldSoFar,
+	}
+	if !set.RemoteLess && d.LiveCode != d.Code {
+		env.LiveTree = func(ctx context.Context) (fs.FS, error) { return p.liveTree(ctx, r, tools, d) }
+	}
+	return env, nil
+}
+
+// brought names the private copy of the recipe that a deployment brings.
+const brought = "brought"
+
+// liveTree are the files of the commit that was live before the deployment, with those of its submodules.
+func (p *Pipeline) liveTree(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment) (fs.FS, error) {
+	if d.LiveCode == "" {
+		return nil, nil
+	}
+	tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.Code, d.LiveCode, nil)
+	if err != nil {
+		return nil, err
+	}
+	old := d
+	old.Code, old.Pillar, old.Trigger = d.LiveCode, "", project.TriggerRollback // nothing is fetched: it was when it went live
+	src := procedures.Sources{Code: tree}
+	if err := p.submodules(ctx, r, tools, old, &src); err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("submodules of what is live")
+	}
+	return src.Code, nil
+}
+
+func (p *Pipeline) dropRecipes(id project.ID) {
+	if err := procedures.DropRecipes(p.cfg.State, id); err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("deployment", string(id)).Msg("remove the private copies of recipes; the next start does")
+	}
 }
 
 func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settings, in project.Incoming) (procedures.Sources, error) {
 	src := procedures.Sources{Environment: set.Environment, RemoteLess: set.RemoteLess}
-	paths := p.cfg.Root.Project(d.Project.String())
-	if set.RemoteLess || d.Trigger == project.TriggerTask {
-		src.Code, src.Pillar = dirWith(paths.Live(), ""), dirWith(paths.Pillar(), layout.PillarFile)
-		return src, nil
+	if set.RemoteLess {
+		paths := p.cfg.Root.Project(d.Project.String())
+		var err error
+		if src.Code, err = treeWith(paths.Live(), "."); err == nil {
+			src.Pillar, err = treeWith(paths.Pillar(), layout.PillarFile)
+		}
+		return src, err
 	}
 	of := func(repo project.Repo) project.Incoming { return incomingOf(d, in, repo) }
 	var err error
@@ -154,12 +204,19 @@ func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) pr
 	return nil
 }
 
-// dirWith is a folder as a file system, nil where it, or the file in it that is wanted, is missing.
-func dirWith(path, file string) fs.FS {
-	if _, err := os.Stat(filepath.Join(path, file)); err != nil {
-		return nil
+// treeWith is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
+func treeWith(dir, file string) (fs.FS, error) {
+	tree, err := vfs.Beneath(dir)
+	if err == nil {
+		_, err = fs.Stat(tree, file)
 	}
-	return os.DirFS(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.New(fault.Internal, "read the working copy", "%w", err)
+	}
+	return tree, nil
 }
 
 // accept pins what is live, which the archive will hold, and opens the journal: from here on a crash is recovered from.

@@ -15,6 +15,7 @@ import (
 // fail ends a deployment that did not succeed: rolled back, or as it fell where its environment is dev.
 func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Journal, res project.Result, name string, cause error, archived bool) project.Result {
 	ctx = context.WithoutCancel(ctx)
+	r.ending()
 	cause = fullDisk(cause)
 	p.blame(&res, env, name, cause)
 	d := env.Deployment
@@ -101,6 +102,11 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 		return
 	}
 	res.State = project.RolledBack
+	for _, file := range env.OwnFailed {
+		failed := "the project's own " + file + " failed after the tree was back"
+		res.Reason += "; " + failed
+		res.Hint = failed + ": what it mends may not be mended; " + res.Hint
+	}
 	if _, skip := env.Prepared.Skips(procedures.NameFixperms); !skip {
 		if err := p.procedure(ctx, j, r, env, procedures.Fixperms{Early: true}); err != nil {
 			r.log.Append(event.Event{Kind: event.Note, Text: "the tree is back, but its permissions could not all be mended"})

@@ -31,7 +31,7 @@ type Settings struct {
 	Unlinked bool
 }
 
-// Config is what a Pipeline works with. All fields but Underway, Boundary, OnEnd, MaxLogBytes, Secrets and Logger are needed.
+// Config is what a Pipeline works with. All fields but Underway, Boundary, OnEnd and Logger are needed.
 type Config struct {
 	Root  layout.Root
 	State layout.State
@@ -50,11 +50,9 @@ type Config struct {
 	NewID    func() project.ID
 	// Deadline ends a deployment that takes longer; 0 means 5 hours.
 	Deadline time.Duration
-	// MaxLogBytes bounds the event log of a deployment that begins (event.Log.Limit); nil sets no bound.
-	MaxLogBytes func() int64
-	// Secrets are the server's own, such as the address of notifications; nil is none.
-	Secrets func() []redact.Secret
-	Logger  zerolog.Logger
+	// Patience is how long, once the server must stop, what projects bring for a rollback may take; 0 means 30 seconds.
+	Patience time.Duration
+	Logger   zerolog.Logger
 	// OnEnd is told every ended deployment.
 	OnEnd func(project.Record)
 	// Boundary is called with a name right after each journal entry; crash tests end the process there.
@@ -63,6 +61,9 @@ type Config struct {
 
 // DefaultDeadline is how long a deployment may take where nothing else is configured.
 const DefaultDeadline = 5 * time.Hour
+
+// DefaultPatience is Config.Patience where nothing else is said.
+const DefaultPatience = 30 * time.Second
 
 // Pipeline runs the deployments of all projects. All methods are safe for concurrent use.
 type Pipeline struct {
@@ -74,7 +75,6 @@ type Pipeline struct {
 	queues   map[project.Name]*queue
 	byID     map[project.ID]*run
 	stopping bool
-	known    knownSecrets
 	running  sync.WaitGroup
 }
 
@@ -83,17 +83,14 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if cfg.Deadline == 0 {
 		cfg.Deadline = DefaultDeadline
 	}
+	if cfg.Patience == 0 {
+		cfg.Patience = DefaultPatience
+	}
 	if cfg.OnEnd == nil {
 		cfg.OnEnd = func(project.Record) {}
 	}
 	if cfg.Boundary == nil {
 		cfg.Boundary = func(string) {}
-	}
-	if cfg.MaxLogBytes == nil {
-		cfg.MaxLogBytes = func() int64 { return 0 }
-	}
-	if cfg.Secrets == nil {
-		cfg.Secrets = func() []redact.Secret { return nil }
 	}
 	recs, err := openRecords(ctx, cfg.DB)
 	if err != nil {
@@ -131,7 +128,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 			over()
 		}
 	}()
-	log, err := p.openLog(d, hide)
+	log, err := event.Create(p.cfg.State.EventLog(d.Project.String(), string(d.ID)), p.cfg.Now, hide)
 	if err != nil {
 		return "", fault.New(fault.Internal, "open event log", "%w", err)
 	}
@@ -139,7 +136,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	rctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &run{
 		rec: project.Record{Deployment: d, State: project.Waiting}, in: in, log: log, redact: hide,
-		cancel: cancel, ended: make(chan struct{}), turn: make(chan struct{}),
+		cancel: cancel, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}),
 	}
 	// The record is written with mu open, which every project needs all the time. Of one project one deployment at a time comes
 	// so far: their records are in the order of the queue, and two pushes of the same change find each other.
@@ -218,13 +215,42 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 	return nil
 }
 
-// openLog opens the event log of a deployment.
-func (p *Pipeline) openLog(d project.Deployment, hide *redact.Redactor) (*event.Log, error) {
-	log, err := event.Create(p.cfg.State.EventLog(d.Project.String(), string(d.ID)), p.cfg.Now, hide)
-	if err == nil {
-		log.Limit(p.cfg.MaxLogBytes())
+// liveRedactor hides what the pillar holds now, and what in brings, until Prepare has read it properly.
+func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in project.Incoming) *redact.Redactor {
+	// The trees are read here and now; they keep their repository in use until this context ends.
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	var secrets []redact.Secret
+	code := p.codeTexts(ctx, d, in)
+	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {
+		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, live, nil); err == nil {
+			secrets = append(secrets, procedures.PillarSecrets(ctx, p.cfg.Tools, d.Project, tree, code)...)
+		}
 	}
-	return log, err
+	if d.Repo == project.PillarRepo && d.Change.New != "" {
+		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, d.Change.New, in); err == nil {
+			secrets = append(secrets, procedures.PillarSecrets(ctx, p.cfg.Tools, d.Project, tree, code)...)
+		}
+	}
+	return redact.New(secrets)
+}
+
+// codeTexts are the texts of the recipe that the deployment brings, or that is live: what stands in them is no secret.
+func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in project.Incoming) []string {
+	c := p.commitOf(ctx, d.Project, project.Code)
+	if d.Repo != project.Code {
+		in = nil
+	} else if d.Change.New != "" {
+		c = d.Change.New
+	}
+	if c == "" {
+		return nil
+	}
+	tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.Code, c, in)
+	if err != nil {
+		return nil
+	}
+	return procedures.RecipeTexts(tree)
 }
 
 // commitOf is the commit of the deployed branch, "" where there is none or it can't be read.
@@ -290,11 +316,7 @@ func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int
 // Last gives the newest deployment that has ended, of each of the projects that have one.
 func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
 	list, err := p.records.last(ctx, names)
-	out := make(map[project.Name]project.Record, len(list))
-	for _, rec := range list {
-		out[rec.Project] = rec
-	}
-	return out, err
+	return byProject(list), err
 }
 
 // Find resolves an ID or the beginning of one; "" is the newest deployment.
@@ -315,7 +337,7 @@ func (p *Pipeline) freshen(rec *project.Record) {
 }
 
 // Shutdown refuses new deployments and ends those that wait, with "try again". What runs may finish until ctx ends;
-// then it is ended and rolled back. It returns when nothing runs any more.
+// then it is ended and rolled back. Hooks and files that projects bring for a rollback, or for after the end, have Config.Patience from then on. It returns when nothing runs any more.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopping = true
@@ -338,6 +360,17 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
 	for _, r := range p.byID {
 		r.cancel(&ended{why: "the server was stopped before it finished"})
+	}
+	p.mu.Unlock()
+	select {
+	case <-done:
+		return context.Cause(ctx)
+	case <-time.After(p.cfg.Patience):
+	}
+	// The tree comes back whatever it takes; what projects bring for that has had its time.
+	p.mu.Lock()
+	for _, r := range p.byID {
+		r.rush()
 	}
 	p.mu.Unlock()
 	<-done

@@ -46,6 +46,7 @@ type machine struct {
 	at   func(string)
 
 	deadline time.Duration
+	patience time.Duration
 	// lost: nothing says at the next start that something is to be recovered.
 	lost bool
 }
@@ -93,7 +94,7 @@ func (m *machine) start() {
 		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) },
 	}
 	m.p, err = pipeline.New(t.Context(), pipeline.Config{
-		Root: m.root, State: state, DB: d, Repos: m.rep, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, Logger: zerolog.New(zerolog.NewTestWriter(t)),
+		Root: m.root, State: state, DB: d, Repos: m.rep, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, Patience: m.patience, Logger: zerolog.New(zerolog.NewTestWriter(t)),
 		Settings: func(context.Context, project.Name) (pipeline.Settings, error) {
 			return pipeline.Settings{Environment: m.env}, nil
 		},

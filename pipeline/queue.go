@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"corpus-git/internal/event"
@@ -24,7 +26,12 @@ type run struct {
 	ended  chan struct{}
 	last   project.Result
 	turn   chan struct{} // closed when the queue lets it run
-	place  int
+	// hurry is closed when what runs beside a rollback, and after the end, shall end at once; see ending.
+	hurry   chan struct{}
+	hurried sync.Once
+	past    bool   // it can no longer be cancelled: it fails, or has ended
+	said    []byte // the end of what it told, as deploy_ret.comment has it
+	place   int
 }
 
 func (r *run) record() project.Record {
@@ -43,11 +50,72 @@ func (r *run) update(f func(*project.Record)) project.Record {
 // hide redacts the texts of a result, before it is written anywhere.
 func (r *run) hide(res *project.Result) {
 	for _, s := range []*string{&res.Reason, &res.Hint, &res.Step, &res.StateID} {
-		*s = r.redact.String(event.Scrub(*s))
+		*s = r.redact.String(*s)
 	}
-	for i := range res.Timings { // they name states
-		res.Timings[i].Name = r.redact.String(event.Scrub(res.Timings[i].Name))
+}
+
+// ending notes that the deployment can no longer be cancelled.
+func (r *run) ending() {
+	r.mu.Lock()
+	r.past = true
+	r.mu.Unlock()
+}
+
+// end cancels the deployment. One that can no longer be cancelled ends sooner: what runs beside its rollback, and
+// after its end, is ended.
+func (r *run) end(why *ended) {
+	r.mu.Lock()
+	past := r.past
+	r.past = true
+	r.mu.Unlock()
+	r.cancel(why)
+	if past {
+		r.rush()
 	}
+}
+
+func (r *run) rush() { r.hurried.Do(func() { close(r.hurry) }) }
+
+// maxSaid bounds what a run keeps of what it told, in bytes.
+const maxSaid = 64 << 10
+
+// tell keeps the text of an event for the project's own rollback and notify.
+func (r *run) tell(e event.Event) {
+	switch e.Kind {
+	case event.ProcedureDone, event.StepDone, event.Failure, event.Note:
+	default:
+		return
+	}
+	text := e.Text
+	if e.Kind != event.Note && e.Kind != event.Failure {
+		name := e.Step
+		if name == "" {
+			name = e.Procedure
+		}
+		text = name + ": " + text
+	}
+	for _, l := range e.Lines {
+		text += "\n  " + l
+	}
+	text = r.redact.String(text) + "\n"
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.said = append(r.said, text...); len(r.said) > maxSaid {
+		r.said = bytes.Clone(r.said[len(r.said)-maxSaid:])
+	}
+}
+
+// toldSoFar is what tell kept, whole lines of it.
+func (r *run) toldSoFar() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := r.said
+	if len(text) == maxSaid {
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			text = text[i+1:]
+		}
+	}
+	return strings.TrimRight(string(text), "\n")
 }
 
 // queue is the line of one project: the first element runs, the others wait in the order they came.
@@ -157,7 +225,7 @@ func (p *Pipeline) joinable(d project.Deployment) *run {
 	}
 	for _, r := range q.runs {
 		x := r.record().Deployment
-		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) {
+		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty {
 			return r
 		}
 	}
@@ -206,7 +274,8 @@ func (p *Pipeline) Busy() int {
 	return len(p.queues)
 }
 
-// Cancel ends the running deployment of a project, or the one that waits under id; it is rolled back. It
+// Cancel ends the running deployment of a project, or the one that waits under id; it is rolled back. Of one that is being rolled back
+// already, or was cancelled before, it ends what the project brings for that: hooks, and its own files. It
 // returns the deployment's ID at once; Wait tells when it has ended.
 func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error) {
 	p.mu.Lock()
@@ -222,7 +291,7 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 			return "", fault.New(fault.Refused, "cancel", "deployment %s of %s is not running", id.Short(), name)
 		}
 	}
-	r.cancel(&ended{why: "cancelled by " + by.Key})
+	r.end(&ended{why: "cancelled by " + by.Key})
 	return r.rec.ID, nil
 }
 
@@ -244,7 +313,7 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 	id := p.cfg.NewID()
 	r := &run{
 		rec:    project.Record{Deployment: project.Deployment{ID: id, Project: name, Pusher: by, At: p.cfg.Now()}, State: project.Running, Procedure: what},
-		cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}),
+		cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}),
 	}
 	p.enqueue(r)
 	return sync.OnceFunc(func() {
@@ -255,7 +324,6 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 
 // Forget removes what is recorded of a project's deployments: records, event logs, journal. The caller holds it Exclusive.
 func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
-	p.known.forget(name)
 	if err := p.records.forget(ctx, name); err != nil {
 		return err
 	}

@@ -120,8 +120,22 @@ func (r *records) list(ctx context.Context, name project.Name, limit int) ([]pro
 const whereLast = `WHERE rowid IN (SELECT (SELECT d.rowid FROM deployments d WHERE d.project = n.value AND NOT d.` + isOpen + ` ORDER BY d.rowid DESC LIMIT 1)
 	FROM json_each(?) n)`
 
+// whereLive finds the newest record of each of a list of projects that went live.
+const whereLive = `WHERE rowid IN (SELECT (SELECT d.rowid FROM deployments d WHERE d.project = n.value AND d.state = 'live' ORDER BY d.rowid DESC LIMIT 1)
+	FROM json_each(?) n)`
+
 // last are the newest final records of the projects that have one.
 func (r *records) last(ctx context.Context, names []project.Name) ([]project.Record, error) {
+	return r.each(ctx, whereLast, names)
+}
+
+// live are the newest records of the projects that went live.
+func (r *records) live(ctx context.Context, names []project.Name) ([]project.Record, error) {
+	return r.each(ctx, whereLive, names)
+}
+
+// each runs a query over a list of projects.
+func (r *records) each(ctx context.Context, where string, names []project.Name) ([]project.Record, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -129,7 +143,7 @@ func (r *records) last(ctx context.Context, names []project.Name) ([]project.Rec
 	if err != nil {
 		return nil, err
 	}
-	return r.query(ctx, whereLast, string(list))
+	return r.query(ctx, where, string(list))
 }
 
 func (r *records) forget(ctx context.Context, name project.Name) error {

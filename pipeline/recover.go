@@ -114,12 +114,11 @@ func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
 // reopen makes a run of a recorded deployment, to end it.
 func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*run, error) {
 	hide := p.liveRedactor(ctx, rec.Deployment, nil)
-	p.recall(ctx, rec.Deployment, nil, hide)
-	log, err := p.openLog(rec.Deployment, hide)
+	log, err := event.Create(p.cfg.State.EventLog(rec.Project.String(), string(rec.ID)), p.cfg.Now, hide)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{rec: rec, log: log, redact: hide, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{})}
+	r := &run{rec: rec, log: log, redact: hide, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{})}
 	p.mu.Lock()
 	p.byID[rec.ID] = r
 	p.enqueue(r)
@@ -156,6 +155,7 @@ func (p *Pipeline) recoverProject(ctx context.Context, name project.Name) error 
 		p.sweepPins(ctx, name, "") // a push that was pinned, but not yet accepted
 		return nil
 	}
+	defer p.dropRecipes(facts.ID)
 	r, err := p.reopen(ctx, project.Record{Deployment: facts, State: project.Running})
 	if err != nil {
 		return err
@@ -173,6 +173,7 @@ func (p *Pipeline) finishRecorded(ctx context.Context, d project.Deployment, e E
 	if err != nil && fault.KindOf(err) != fault.Usage {
 		return err
 	}
+	defer p.dropRecipes(d.ID)
 	r, err := p.reopen(ctx, project.Record{Deployment: d, State: project.Running})
 	if err != nil {
 		return err
@@ -257,6 +258,7 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 	env := &procedures.Env{
 		Tools: p.cfg.Tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now},
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project),
+		Hurry: r.hurry, Said: r.toldSoFar,
 	}
 	set, err := p.cfg.Settings(ctx, d.Project)
 	if err == nil {
@@ -265,6 +267,7 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 		old.Code, old.Pillar, old.Change = code, pillar, project.Change{}
 		var src procedures.Sources
 		if src, err = p.sources(ctx, old, set, nil); err == nil {
+			src.Private = p.cfg.State.Recipe(string(d.ID), brought)
 			env.Prepared, err = procedures.PrepareRollback(ctx, p.cfg.Tools, old, src, r.redact)
 		}
 	}

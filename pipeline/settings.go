@@ -38,14 +38,13 @@ func (p *Pipeline) settings(ctx context.Context, d project.Deployment, in projec
 		}
 	}
 	hide.Extend(secrets)
-	p.known.project(d.Project).remember(d.ID, secrets)
 	return out
 }
 
 // pillars are the pillar that is live, and the one that a push brings.
 func (p *Pipeline) pillars(ctx context.Context, d project.Deployment, in project.Incoming, set Settings) []fs.FS {
 	if set.RemoteLess {
-		if tree := dirWith(p.cfg.Root.Project(d.Project.String()).Pillar(), layout.PillarFile); tree != nil {
+		if tree, err := treeWith(p.cfg.Root.Project(d.Project.String()).Pillar(), layout.PillarFile); err == nil && tree != nil {
 			return []fs.FS{tree}
 		}
 		return nil

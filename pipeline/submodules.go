@@ -17,7 +17,7 @@ const modulesFile = ".gitmodules"
 // submodules brings what the commits' gitlinks name, before anything runs, and puts their files in their places in src. What a
 // project wants done about them stands in its configuration, which is read without them first: only what a step needs may lie in one.
 func (p *Pipeline) submodules(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, src *procedures.Sources) error {
-	if src.RemoteLess || d.Trigger == project.TriggerTask {
+	if src.RemoteLess {
 		return nil
 	}
 	code, err := hasModules(src.Code)
@@ -33,7 +33,7 @@ func (p *Pipeline) submodules(ctx context.Context, r *run, tools *procedures.Too
 		return err
 	}
 	want := project.SubmoduleRequest{
-		Submodules: prep.Cfg.Submodules(), Offline: d.Trigger == project.TriggerRollback, Pusher: d.Pusher,
+		Submodules: prep.Cfg.Submodules(), Offline: d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask, Pusher: d.Pusher,
 		Say: func(line string) { r.log.Append(event.Event{Kind: event.Note, Text: line}) },
 		Hide: func(secrets []string) {
 			for _, s := range secrets {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"corpus-git/internal/redact"
 	"corpus-git/internal/saltyaml"
 	"corpus-git/internal/vfs"
-	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/jinja"
@@ -30,19 +28,39 @@ type dataFiles struct {
 	passwords modules.Passwords
 }
 
-// read gives the mapping in a file. Of a private file no line is ever quoted.
-func (d *dataFiles) read(ctx context.Context, dir fs.FS, file, display string, private bool) (*py.Dict, error) {
+// sample gives the mapping in PILLAR.sample.
+func (d *dataFiles) sample(ctx context.Context, dir fs.FS, file, display string) (*py.Dict, error) {
+	dir = vfs.Bounded{FS: dir, Max: maxPillarFile}
 	src, err := fs.ReadFile(dir, file)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "read "+display, "%w", err)
 	}
-	roots := fileroot.Roots{{FS: dir}}
-	r := render.New(&modules.Env{Host: d.tools.Host, Roots: roots, Grains: d.grains, Pillar: py.NewDict(), Opts: py.NewDict(), Static: true, Passwords: d.passwords})
-	text, err := r.Text(ctx, display, string(src), render.Vars(file, ""))
-	if err != nil {
-		return nil, templateFault(err, display, src, private)
+	return d.parse(ctx, dataFile{display: display, src: src, roots: fileroot.Roots{{FS: dir}}, vars: render.Vars(file, ""), jinja: true})
+}
+
+// dataFile is one file of values.
+type dataFile struct {
+	display string
+	src     []byte
+	// roots are where its templates find what they import, vars what they see.
+	roots fileroot.Roots
+	vars  *py.Dict
+	jinja bool
+	// private: no line of it is ever quoted.
+	private bool
+}
+
+// parse renders a file and reads its mapping.
+func (d *dataFiles) parse(ctx context.Context, f dataFile) (*py.Dict, error) {
+	text := string(f.src)
+	if f.jinja {
+		r := render.New(&modules.Env{Host: d.tools.Host, Roots: f.roots, Grains: d.grains, Pillar: py.NewDict(), Opts: py.NewDict(), Static: true, Passwords: d.passwords})
+		var err error
+		if text, err = r.Text(ctx, f.display, text, f.vars); err != nil {
+			return nil, templateFault(err, f.display, f.src, f.private)
+		}
 	}
-	doc, err := saltyaml.Parse(display, []byte(text), saltyaml.Options{Private: private})
+	doc, err := saltyaml.Parse(f.display, []byte(text), saltyaml.Options{Private: f.private})
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +68,10 @@ func (d *dataFiles) read(ctx context.Context, dir fs.FS, file, display string, p
 	case nil:
 		return py.NewDict(), nil
 	case *py.Dict:
-		if _, ok := v.GetStr("include"); ok && private {
-			return nil, fault.New(fault.Refused, "read "+display, "include is not supported in a project's pillar").
-				WithPos(fault.Pos{File: display}).WithHint("put everything into %s", layout.PillarFile)
-		}
 		return v, nil
 	}
-	return nil, fault.New(fault.Failed, "read "+display, "the file is not a mapping").
-		WithPos(fault.Pos{File: display, Line: 1}).WithHint("it begins with  makina-projects.%s:", d.name)
+	return nil, fault.New(fault.Failed, "read "+f.display, "the file is not a mapping").
+		WithPos(fault.Pos{File: f.display, Line: 1}).WithHint("it begins with  makina-projects.%s:", d.name)
 }
 
 // templateFault gives a template's error its place.
@@ -71,33 +85,6 @@ func templateFault(err error, display string, src []byte, private bool) error {
 		pos.Text = lines[je.Line-1]
 	}
 	return fault.New(fault.Failed, "", "%s", je.Msg).WithPos(pos).WithHint("see the Jinja template documentation; the line is counted in the file as it is stored")
-}
-
-// ReadPillar gives the values of a pillar.
-func ReadPillar(ctx context.Context, t *Tools, name project.Name, pillar fs.FS) (*py.Dict, error) {
-	d := &dataFiles{tools: t, name: name, grains: t.Grains()}
-	return d.read(ctx, pillar, layout.PillarFile, "pillar "+layout.PillarFile, true)
-}
-
-// PillarSecrets are the values of a pillar that must not be shown, but where they stand in code (redact.NotIn), and those that
-// it says may be. Of a pillar that can't be read, everything that looks like a value is a secret.
-func PillarSecrets(ctx context.Context, t *Tools, name project.Name, pillar fs.FS) (secrets []redact.Secret, shown map[string]bool) {
-	d := &dataFiles{tools: t, name: name, grains: t.Grains()}
-	v, err := d.read(ctx, pillar, layout.PillarFile, "pillar "+layout.PillarFile, true)
-	if err == nil {
-		return redact.Secrets(v, nil), redact.Shown(v)
-	}
-	src, err := fs.ReadFile(pillar, layout.PillarFile)
-	if err != nil {
-		return nil, nil
-	}
-	loose := py.NewDict()
-	for i, line := range strings.Split(string(src), "\n") {
-		for j, tok := range valuesIn(line) {
-			loose.SetStr(fmt.Sprintf("line %d value %d", i+1, j+1), tok)
-		}
-	}
-	return redact.Secrets(loose, nil), nil
 }
 
 // valuesIn picks what may be values out of a line of broken YAML.

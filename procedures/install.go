@@ -73,7 +73,7 @@ func (e *Env) step(ctx context.Context, procedure string, s Step, n, of int, res
 	sink := &stepSink{outputs: e.outputs(procedure)}
 	sink.step = s.Name
 	begun := e.Now()
-	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, s, sls.Live), sink)
+	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink)
 	sink.close()
 	took := e.Now().Sub(begun)
 	e.Timings = append(e.Timings, project.Timing{Name: timingName(s.Name, ""), Duration: took})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -107,8 +108,8 @@ func (l Links) modules(p layout.Project, keep func(string) bool) (changed int, e
 		}
 		want := map[string]string{}
 		names, err := l.FS.ReadDir(from)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return changed, err
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
+			return changed, err // what is no folder has no modules
 		}
 		for _, n := range names {
 			if strings.HasSuffix(n, ".py") && keep(n) {

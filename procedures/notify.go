@@ -18,8 +18,8 @@ const notifyTimeout = 30 * time.Second
 
 // Run implements Procedure.
 func (Notify) Run(ctx context.Context, env *Env) error {
-	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
-	defer cancel()
+	ctx, end := env.aside(ctx, notifyTimeout)
+	defer end()
 	err := env.runHooks(ctx, hooks.Notify, func(d *hooks.Description) { d.Result = &env.Result })
 	for _, w := range env.Webhooks {
 		if werr := w.Post(ctx, hooks.Notification{Deployment: env.Deployment, Result: env.Result}); werr != nil {

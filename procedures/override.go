@@ -3,9 +3,9 @@ package procedures
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"strings"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
@@ -13,82 +13,174 @@ import (
 	"corpus-git/sls"
 )
 
-// Override runs a procedure: the project's own .salt/<procedure>.sls where there is one that differs from the stock
-// files, the native one otherwise. Two things hold whatever the project says. The native archive is always made, before
-// the project's own runs, so a tree is never lost. When the project's own rollback fails, the native one does it.
-func (e *Env) Override(ctx context.Context, proc Procedure) error {
-	s, own, err := e.ownProcedure(proc.Name())
-	if err != nil {
-		return err
+// place says what a project's own file for a procedure is to the native one.
+type place int
+
+const (
+	// instead: the native procedure does not run.
+	instead place = iota
+	// after: the native procedure runs first, whatever the file says, and a file that fails fails the procedure.
+	after
+	// beside: as after, but a file that fails is told of and changes nothing else: what it follows cannot be undone.
+	beside
+)
+
+// placeOf says which procedures a project may replace. What keeps a guarantee always runs: the archive, the rollback, the checkout and
+// what is around it, and the notifications of the server's operator. See ADR 6.
+func placeOf(procedure string) place {
+	switch procedure {
+	case NameFixperms, NameInstall:
+		return instead
+	case NameRollback, nameRestore, NameNotify:
+		return beside
 	}
-	if !own {
+	return after
+}
+
+// ownStep is a project's own file for a procedure.
+type ownStep struct {
+	Step
+	procedure string
+}
+
+// note tells the pusher of it.
+func (s ownStep) note() string {
+	file := layout.SaltDir + "/" + s.File
+	if placeOf(s.procedure) == instead {
+		return fmt.Sprintf("%s by the project's own %s", s.procedure, file)
+	}
+	return fmt.Sprintf("%s, then the project's own %s", s.procedure, file)
+}
+
+// Override runs a procedure, and the project's own .salt/<procedure>.sls where there is one that differs from the stock files: instead
+// of the native one, after it or beside it, as placeOf says.
+func (e *Env) Override(ctx context.Context, proc Procedure) error {
+	name := proc.Name()
+	how := placeOf(name)
+	if name == NameInstall {
+		return proc.Run(ctx, e) // Prepare has made the project's own file its only step
+	}
+	if how == instead {
+		r, s, own, err := e.ownProcedure(ctx, name)
+		if err != nil {
+			return err
+		}
+		if own {
+			return e.runOwn(ctx, name, r, s)
+		}
 		return proc.Run(ctx, e)
 	}
-	switch proc.Name() {
-	case NameArchive:
-		if err := proc.Run(ctx, e); err != nil {
-			return err
-		}
-		text, lines := e.TakeSummary()
-		if err := e.runOwn(ctx, proc.Name(), s); err != nil {
-			return err
-		}
-		own, _ := e.TakeSummary()
-		e.Summarize(lines, "%s; %s", text, own)
-		return nil
-	case NameRollback:
-		if err := e.runOwn(ctx, proc.Name(), s); err != nil {
-			e.Note("%v; rolling back natively", err)
-			return proc.Run(ctx, e)
-		}
-		return nil
+	native := proc.Run(ctx, e)
+	if native != nil && name != NameNotify { // one who tells does not silence the other
+		return native
 	}
-	return e.runOwn(ctx, proc.Name(), s)
+	text, lines := e.TakeSummary()
+	r, s, own, err := e.ownProcedure(ctx, name)
+	if err == nil && own {
+		err = e.runOwn(ctx, name, r, s)
+	}
+	said, _ := e.TakeSummary()
+	switch {
+	case err != nil && how == beside:
+		file := layout.SaltDir + "/" + ownName(name) + ".sls"
+		if s.File != "" {
+			file = layout.SaltDir + "/" + s.File
+		}
+		lines = append(lines, fmt.Sprintf("the project's own %s failed: %s", file, Cause(err)))
+		e.OwnFailed = append(e.OwnFailed, file)
+	case err != nil:
+		return err
+	case own && text != "":
+		text += "; " + said
+	case own:
+		text = said
+	}
+	e.Summarize(lines, "%s", text)
+	return native
 }
 
-// ownProcedure finds the project's own file for a procedure in the live recipe.
-func (e *Env) ownProcedure(name string) (s Step, own bool, err error) {
-	file := name + ".sls"
-	if !special(file) {
-		return s, false, nil
+// ownName is the procedure whose file a project brings: a rollback by hand has that of every rollback.
+func ownName(procedure string) string {
+	if procedure == nameRestore {
+		return NameRollback
 	}
-	data, err := os.ReadFile(filepath.Join(e.Paths.Salt(), file))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, false, nil
+	return procedure
+}
+
+// ownProcedure finds the project's own file for a procedure: in the recipe that is live while it runs around the archive and after a
+// rollback, in the one that the deployment brings otherwise.
+func (e *Env) ownProcedure(ctx context.Context, name string) (*Recipe, Step, bool, error) {
+	r := e.Prepared.Recipe
+	if name == NameArchive || name == NameRollback || e.back {
+		var err error
+		if r, err = e.liveRecipe(ctx); err != nil {
+			return nil, Step{}, false, err
+		}
 	}
+	s, own, err := r.own(ownName(name))
 	if err != nil {
-		return s, false, fault.New(fault.Internal, name, "%w", err)
+		return nil, s, false, fault.New(fault.KindOf(err), name, "%w", err)
 	}
-	return Step{Name: name, File: file}, !isStock(name, string(data)), nil
+	return r, s, own, nil
 }
 
-// ownIn tells which procedures a recipe has its own files for.
-func ownIn(recipe fs.FS) ([]Step, error) {
-	var out []Step
-	for _, name := range Names() {
-		file := name + ".sls"
-		if !special(file) {
-			continue
-		}
+// ownFiles are the names that a procedure's own file may have.
+func ownFiles(procedure string) []string {
+	names := []string{procedure + ".sls"}
+	if other := strings.ReplaceAll(procedure, "-", "_"); other != procedure {
+		names = append(names, other+".sls")
+	}
+	return names
+}
+
+// ownFile finds a recipe's own file for a procedure; a stock one is none.
+func ownFile(recipe fs.FS, procedure string) (s Step, own bool, err error) {
+	for _, file := range ownFiles(procedure) {
 		data, err := fs.ReadFile(recipe, file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, fault.New(fault.Internal, "read "+layout.SaltDir+"/"+file, "%w", err)
+			return s, false, fault.New(fault.KindOf(err), "read "+layout.SaltDir+"/"+file, "%w", err)
 		}
-		if !isStock(name, string(data)) {
-			out = append(out, Step{Name: name, File: file})
+		if isStock(procedure, string(data)) {
+			continue
+		}
+		if own {
+			return s, false, fault.New(fault.Failed, "read "+layout.SaltDir, "%s and %s are the same procedure", s.File, file).
+				WithPos(fault.Pos{File: layout.SaltDir + "/" + file}).WithHint("keep one of them")
+		}
+		s, own = Step{Name: strings.TrimSuffix(file, ".sls"), File: file}, true
+	}
+	return s, own, nil
+}
+
+// ownIn tells which procedures a recipe has its own files for.
+func ownIn(recipe fs.FS) ([]ownStep, error) {
+	var out []ownStep
+	for _, name := range Names() {
+		s, own, err := ownFile(recipe, name)
+		if err != nil {
+			return nil, err
+		}
+		if own {
+			out = append(out, ownStep{s, name})
 		}
 	}
 	return out, nil
 }
 
 // runOwn applies the project's own file for a procedure.
-func (e *Env) runOwn(ctx context.Context, procedure string, s Step) error {
+func (e *Env) runOwn(ctx context.Context, procedure string, r *Recipe, s Step) error {
 	e.seen = nil // whatever it does may change the tree
+	switch procedure {
+	case NameRollback, nameRestore, NameNotify:
+		e.tellVerdict(procedure)
+	}
+	ctx, end := e.ownContext(ctx, procedure)
+	defer end()
 	sink := &stepSink{outputs: e.outputs(procedure)}
-	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, s, sls.Live), sink)
+	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, r, s, sls.Live), sink)
 	sink.close()
 	file := layout.SaltDir + "/" + s.File
 	if err != nil {

@@ -62,8 +62,8 @@ func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
 		say(event.Changed, nil, "decided when its turn comes: %s (%s:%d)", c.Deferred.Why, c.Deferred.File, c.Deferred.Line)
 		return 1, nil
 	}
-	in := e.Prepared.input(e, s, sls.Static)
-	in.Test = true
+	in := e.Prepared.input(e, e.Prepared.Recipe, s, sls.Static)
+	in.Test, in.Plan = true, true
 	res, err := s.Runner(e.Tools).Apply(ctx, in, sls.Discard{})
 	if err != nil {
 		return 0, err

@@ -47,6 +47,9 @@ func (e *Env) planState(st sls.StateResult) []string {
 		return nil
 	}
 	out := planTitle(mark+st.ID+"  "+st.Function, hide(planSubject(st)))
+	for _, what := range st.Unevaluated {
+		out = append(out, indented([]string{what + " not evaluated in a plan"})...)
+	}
 	if mark == "! " {
 		return append(out, indented(textLines(hide(st.Comment)))...)
 	}

@@ -27,6 +27,8 @@ type Sources struct {
 	// Environment is the operator's choice for the project.
 	Environment string
 	RemoteLess  bool
+	// Private is where the private copy of the recipe is made, of which everything runs; "" makes none, and nothing can run.
+	Private string
 }
 
 // recipe is the folder .salt of the code, nil where there is none.
@@ -55,12 +57,13 @@ type Prepared struct {
 	// Steps are those that will run, in order; Checked tells what was found of each, nil for executables.
 	Steps   []Step
 	Checked []*sls.Checked
+	// Recipe is the private copy of the recipe; nil where nothing of it can run.
+	Recipe *Recipe
 	// Notes are lines for the pusher: what could not be checked, what goes to salt-call.
 	Notes []string
 
 	pillar, grains *py.Dict
 	recipe         fs.FS
-	roots          fileroot.Roots
 	passwords      *passwords
 	checking       *stepCfg
 }
@@ -111,9 +114,19 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	if err != nil {
 		return nil, err
 	}
-	p := &Prepared{Redactor: hide, grains: t.Grains(), recipe: recipe, pillar: py.NewDict()}
+	p := &Prepared{Redactor: hide, grains: t.Grains(), pillar: py.NewDict()}
+	if src.Private != "" {
+		if p.Recipe, err = copyRecipe(ctx, recipe, src.Private, t.Root.Project(d.Project.String()).Salt()); err != nil {
+			return nil, err
+		}
+	}
+	if p.Recipe != nil {
+		if recipe, err = p.Recipe.fs(); err != nil { // what is checked is what runs
+			return nil, fault.New(fault.Internal, "read the copy of "+layout.SaltDir, "%w", err)
+		}
+	}
+	p.recipe = recipe
 	p.passwords = &passwords{fs: t.FS, path: t.State.Passwords(d.Project.String()), hide: hide}
-	p.roots = t.roots(d.Project, fileroot.Root{FS: recipe})
 	data := &dataFiles{tools: t, name: d.Project, grains: p.grains, passwords: p.passwords}
 	in := project.CfgInputs{
 		Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
@@ -121,20 +134,15 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	}
 	if recipe != nil && has(recipe, layout.PillarSample) {
 		in.Sample = func(ctx context.Context) (*py.Dict, error) {
-			return data.read(ctx, recipe, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample), false)
+			return data.sample(ctx, recipe, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample))
 		}
 	}
-	if src.Pillar != nil && has(src.Pillar, layout.PillarFile) {
-		in.Pillar = func(ctx context.Context) (*py.Dict, error) {
-			v, err := data.read(ctx, src.Pillar, layout.PillarFile, "pillar "+layout.PillarFile, true)
-			if err == nil {
-				p.pillar = v
-			}
-			return v, err
+	in.Pillar = func(ctx context.Context) (*py.Dict, error) {
+		v, err := data.pillar(ctx, src.Pillar)
+		if err == nil {
+			p.pillar = v
 		}
-	} else if src.Pillar != nil {
-		return nil, fault.New(fault.Failed, "read the pillar", "there is no %s", layout.PillarFile).
-			WithHint("the pillar repository holds the configuration in a file  %s  at its top", layout.PillarFile)
+		return v, err
 	}
 	if p.Cfg, err = project.BuildCfg(ctx, in); err != nil {
 		return nil, located(err, src)
@@ -213,7 +221,8 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 	if p.Steps, err = choose(all, p.Cfg.OnlySteps()); err != nil {
 		return err
 	}
-	if _, skip := p.Skips(NameInstall); skip {
+	_, skipsInstall := p.Skips(NameInstall)
+	if skipsInstall {
 		p.Steps = nil
 	}
 	own, err := ownIn(p.recipe)
@@ -221,10 +230,17 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 		return err
 	}
 	for _, s := range own {
-		if _, err := p.checkStep(ctx, t, d, s); err != nil {
+		if s.procedure == NameInstall {
+			if len(p.Cfg.OnlySteps()) == 0 && !skipsInstall { // only_steps names steps
+				p.Steps = []Step{s.Step}
+				p.Notes = append(p.Notes, s.note())
+			}
+			continue // checked with the steps
+		}
+		if err := p.checkOwn(ctx, t, d, s); err != nil {
 			return err
 		}
-		p.Notes = append(p.Notes, fmt.Sprintf("%s by the project's own %s/%s", s.Name, layout.SaltDir, s.File))
+		p.Notes = append(p.Notes, s.note())
 	}
 	p.Checked = make([]*sls.Checked, len(p.Steps))
 	for i, s := range p.Steps {
@@ -238,11 +254,23 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 	return nil
 }
 
+// checkOwn compiles a project's own file for a procedure; one that is told how the deployment ended as if it had.
+func (p *Prepared) checkOwn(ctx context.Context, t *Tools, d project.Deployment, s ownStep) error {
+	if s.procedure == NameRollback || s.procedure == NameNotify {
+		of := p.checking
+		defer func() { p.checking = of }()
+		p.checking = &stepCfg{value: p.Cfg.Dict()}
+		setVerdict(p.checking.value, d, s.procedure == NameRollback, s.procedure != NameRollback, "")
+	}
+	_, err := p.checkStep(ctx, t, d, s.Step)
+	return err
+}
+
 func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment, s Step) (*sls.Checked, error) {
 	if p.checking == nil {
 		p.checking = &stepCfg{value: p.Cfg.Dict()}
 	}
-	c, err := s.Runner(t).Check(ctx, p.inputFor(t, d, s, sls.Static, p.checking))
+	c, err := s.Runner(t).Check(ctx, p.inputFor(t, d, p.Recipe, s, sls.Static, p.checking))
 	if before := p.checking.unsure; before != "" && jinja.IsUndefined(err) {
 		at, _ := fault.PosOf(err)
 		c, err = &sls.Checked{SLS: s.SLS(d.Project), File: at.File, Deferred: &sls.Deferred{File: at.File, Line: at.Line,
@@ -285,45 +313,51 @@ func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) err
 	return err
 }
 
-// input is what a step is rendered with while the deployment runs.
-func (p *Prepared) input(e *Env, s Step, mode sls.Mode) *sls.Input {
-	in := p.inputFor(e.Tools, e.Deployment, s, mode, e.stepCfg())
+// input is what a step of a recipe is rendered with while the deployment runs.
+func (p *Prepared) input(e *Env, r *Recipe, s Step, mode sls.Mode) *sls.Input {
+	in := p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
 	if s.Script {
 		in.Env = e.describe(NameInstall).Env()
 	}
 	return in
 }
 
-func (p *Prepared) inputFor(t *Tools, d project.Deployment, s Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
+func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *Recipe, s Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
 	in := &sls.Input{
-		SLS: s.SLS(d.Project), Roots: p.roots, Cfg: cfg.value, Changed: cfg.changed, Pillar: p.pillar, Grains: p.grains,
+		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: t.Host, Mode: mode, Passwords: p.passwords,
 		Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
 	}
-	if mode == sls.Live {
-		salt := t.Root.Project(d.Project.String()).Salt()
-		in.Roots = t.roots(d.Project, fileroot.OnDisk(salt))
-		if s.Script {
-			in.Script = path.Join(salt, s.File)
-		}
+	if s.Script && r != nil {
+		in.Script, in.ScriptFile = r.script(s.File), path.Join(layout.SaltDir, s.File)
 	}
 	return in
 }
 
-// roots are the file roots of salt://: the project's recipe in its place, then what is on disk.
-func (t *Tools) roots(name project.Name, recipe fileroot.Root) fileroot.Roots {
-	var out fileroot.Roots
-	if recipe.FS != nil {
-		recipe.Mount = layout.ProjectsNamespace + "/" + name.String()
-		recipe.Label = layout.SaltDir
-		out = append(out, recipe)
+// roots are the file roots of salt://: the private copy of the project's recipe in its place, where the permanent link would lead into
+// the working copy, then what is on disk.
+func (t *Tools) roots(name project.Name, r *Recipe) fileroot.Roots {
+	mount := fileroot.Root{FS: nothing{}}
+	if r != nil {
+		mount = r.root()
 	}
+	mount.Mount = layout.ProjectsNamespace + "/" + name.String()
+	mount.Label = layout.SaltDir
+	out := fileroot.Roots{mount}
 	for _, dir := range append([]string{t.Root.Salt()}, t.FileRoots...) {
 		if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
 			out = append(out, fileroot.OnDisk(dir))
 		}
 	}
 	return out
+}
+
+// nothing is a file system without files.
+type nothing struct{}
+
+// Open implements fs.FS.
+func (nothing) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
 func (t *Tools) facts(name project.Name, grains *py.Dict) project.Facts {

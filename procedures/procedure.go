@@ -10,6 +10,7 @@ import (
 	"corpus-git/hooks"
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -126,6 +127,22 @@ type Env struct {
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 
+	// LiveTree gives the files of the commit that was live before, nil where there is none; where it is nil itself, what is brought is
+	// what was live.
+	LiveTree func(context.Context) (fs.FS, error)
+
+	live       *Recipe // of LiveTree, once something asked for it
+	liveLoaded bool
+	// Hurry, where it is not nil, is closed when what runs beside a rollback, and after the end, shall end at once.
+	Hurry <-chan struct{}
+	// Said is what the deployment has told so far, redacted; nil is nothing.
+	Said func() string
+
+	// back tells that what was live before is live again.
+	back bool
+	// OwnFailed are the project's own files that failed after a procedure that cannot be undone.
+	OwnFailed []string
+
 	cfg  *stepCfg // of the steps that ran
 	full bool     // the disk was full when the deployment failed
 	// seen is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
@@ -178,14 +195,29 @@ func (e *Env) describe(p hooks.Point) hooks.Description {
 	}
 }
 
+// runAside is runHooks for hooks that nothing waits for: they have a limit, and end when somebody is in a hurry.
+func (e *Env) runAside(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {
+	ctx, end := e.aside(ctx, asideLimit)
+	defer end()
+	return e.runHooks(ctx, p, more)
+}
+
 // runHooks runs the hooks of one point; their output goes to the log.
 func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {
 	d := e.describe(p)
 	if more != nil {
 		more(&d)
 	}
+	recipe, err := e.recipeAt(ctx, p)
+	var own []hooks.Hook
+	if err == nil {
+		own, err = recipe.hooks(p)
+	}
+	if err != nil {
+		return fault.New(fault.KindOf(err), string(p)+" hooks", "%w", err)
+	}
 	out := e.outputs(string(p))
-	n, err := e.Hooks.Run(ctx, e.Paths.Salt(), d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
+	n, err := e.Hooks.Run(ctx, own, d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
 	out.close()
 	if n > 0 || err != nil {
 		e.seen = nil

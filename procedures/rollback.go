@@ -21,18 +21,19 @@ func (Rollback) Name() string { return NameRollback }
 // Run implements Procedure.
 func (Rollback) Run(ctx context.Context, env *Env) error {
 	describe := func(d *hooks.Description) { d.Result = &env.Result }
-	if err := env.runHooks(ctx, hooks.PreRollback, describe); err != nil {
+	if err := env.runAside(ctx, hooks.PreRollback, describe); err != nil {
 		env.Note("%v; the rollback goes on", err)
 	}
 	got, err := rollBack(ctx, env)
 	if err != nil {
 		return err
 	}
+	env.back = true
 	lines := laterLines(got.Proof)
 	if _, err := env.linkModules(); err != nil {
 		lines = append(lines, err.Error())
 	}
-	if err := env.runHooks(ctx, hooks.Rollback, describe); err != nil {
+	if err := env.runAside(ctx, hooks.Rollback, describe); err != nil {
 		lines = append(lines, err.Error())
 	}
 	text := fmt.Sprintf("tree of %s back", env.Deployment.LiveCode.Short())
@@ -86,11 +87,14 @@ func laterLines(p archive.Proof) []string {
 	return out
 }
 
+// nameRestore is the rollback by hand, as events have it.
+const nameRestore = "restore"
+
 // Restore puts the tree of an earlier deployment's archive back; the archive stays.
 type Restore struct{}
 
 // Name implements Procedure.
-func (Restore) Name() string { return "restore" }
+func (Restore) Name() string { return nameRestore }
 
 // Run implements Procedure.
 func (Restore) Run(ctx context.Context, env *Env) error {

@@ -8,6 +8,7 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/sls"
+	"corpus-git/sls/modules"
 )
 
 // stepCfg is cfg as the steps of one deployment see it, one after the other: what a template changes in it, the templates of the steps that
@@ -29,6 +30,20 @@ func (e *Env) stepCfg() *stepCfg {
 		e.cfg = &stepCfg{value: e.Prepared.Cfg.Dict(), note: e.Note}
 	}
 	return e.cfg
+}
+
+// over is the pillar as a step gets it: above the values of PILLAR.sample, which cfg holds as sls_default_pillar.
+//
+// Source: makina-states, mc_states/modules/mc_project_2.py, _sls_exec.
+func (c *stepCfg) over(pillar *py.Dict) *py.Dict {
+	v, _ := c.value.GetStr("sls_default_pillar")
+	below, ok := v.(*py.Dict)
+	if !ok || below.Len() == 0 {
+		return pillar
+	}
+	out := py.DeepCopy(below).(*py.Dict)
+	modules.Merge(out, py.DeepCopy(pillar).(*py.Dict), false)
+	return out
 }
 
 // changed takes cfg as the templates of a step left it.

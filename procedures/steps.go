@@ -40,11 +40,10 @@ func (s Step) SLS(name project.Name) string {
 
 // special are the files that are procedures and no steps.
 func special(file string) bool {
-	switch file {
-	case "archive.sls", "fixperms.sls", "rollback.sls", "notify.sls", ".sls":
+	if file == ".sls" {
 		return true
 	}
-	return false
+	return slices.ContainsFunc(Names(), func(procedure string) bool { return slices.Contains(ownFiles(procedure), file) })
 }
 
 const taskPrefix = "task_"

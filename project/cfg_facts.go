@@ -17,7 +17,7 @@ func defaults(in CfgInputs) *py.Dict {
 		"submodules", nil, "submodules_base", nil, "lfs", nil,
 		"permissions", nil,
 		"keep_failed_archives", nil, "archives_max_bytes", nil, "archives_max_age", nil, "failed_archives_max_age", nil,
-		"rollback", false, "deploy_summary", nil,
+		"rollback", false, "deploy_summary", nil, "deploy_ret", py.NewDict(),
 		"push_salt_url", in.Facts.PushSaltURL, "push_pillar_url", in.Facts.PushPillarURL,
 		"this_host", in.Facts.FQDN, "remote_host", in.Facts.FQDN,
 	)

@@ -141,7 +141,7 @@ func TestCfgHasEveryKeyOfTheContract(t *testing.T) {
 	d := build(t, in).Dict()
 	for key := range strings.FieldsSeq(`name user group groups data default_env project_dir project_root salt_root pillar_root
 		data_root archives_root current_archive_dir git_root project_git_root pillar_git_root keep_archives
-		remote_less fqdn minion_id rollback deploy_summary push_pillar_url push_salt_url sls_default_pillar
+		remote_less fqdn minion_id rollback deploy_summary deploy_ret push_pillar_url push_salt_url sls_default_pillar
 		only only_steps api_version installer chrono skip_archive skip_sync skip_release_sync skip_fixperms skip_install skip_rollback skip_notify`) {
 		require.True(t, d.Has(key), key)
 	}

@@ -55,6 +55,8 @@ type Deployment struct {
 	Select Selection `json:"select,omitzero"`
 	// Set is what was set on the command line, above the pillar.
 	Set []Setting `json:"set,omitempty"`
+	// AllowEmpty lets a push take the folder .salt, or the last step in it, away.
+	AllowEmpty bool `json:"allow_empty,omitempty"`
 	// Task is the task's name for TriggerTask.
 	Task string `json:"task,omitempty"`
 	// Restore says what a rollback brings back: a deployment, for what it had brought live, or the folder name of an

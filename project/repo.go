@@ -1,6 +1,9 @@
 package project
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Repo names one of a project's two repositories.
 type Repo string
@@ -54,3 +57,15 @@ type Change struct {
 
 // Branch is the short name of a branch ref; ok is false for any other ref.
 func (c Change) Branch() (name string, ok bool) { return strings.CutPrefix(c.Ref, "refs/heads/") }
+
+// MovedBeside says that the branch of a repository is at a commit that no deployment brought there.
+func MovedBeside(repo Repo, branch, live Commit) string {
+	at, is := "is at "+branch.Short()+", which was not deployed", live.Short()+" is live"
+	if branch == "" {
+		at = "is gone"
+	}
+	if live == "" {
+		is = "nothing of it is live"
+	}
+	return fmt.Sprintf("the branch of %s.git %s: it was moved beside the server; %s", repo, at, is)
+}

@@ -11,6 +11,7 @@
 //	pktline   framing
 //	pack, store, fsck, refs   objects and refs on disk
 //	submodule fetching the submodules of what was pushed
+//	handover  pushes that came to git itself, by the path of a repository
 //	worktree  checkouts, and commits as file systems
 //
 // It never deploys: what a push asks for goes to a Deployer, and this package

@@ -59,7 +59,10 @@ func (r *Repositories) Create(ctx context.Context, name project.Name, repo proje
 		if err := store.Init(dir); err != nil {
 			return false, err
 		}
-		return true, vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(config), 0o644)
+		if err := vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(config), 0o644); err != nil {
+			return true, err
+		}
+		return true, r.handOver(name, dir)
 	}
 	for _, sub := range []string{"objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags"} {
 		if err := f.Mkdir(filepath.Join(dir, sub), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -69,6 +72,9 @@ func (r *Repositories) Create(ctx context.Context, name project.Name, repo proje
 	_, err = os.Stat(filepath.Join(dir, "config"))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(config), 0o644)
+	}
+	if err == nil {
+		err = r.handOver(name, dir)
 	}
 	return false, err
 }

@@ -40,6 +40,8 @@ type Repositories struct {
 	Submodule func() SubmoduleSettings
 	// Underway notes the projects in whose repositories something is being written; nil notes none.
 	Underway *underway.Book
+	// HandOver makes git itself hand pushes over.
+	HandOver HandOver
 	Log      zerolog.Logger
 
 	mu   sync.Mutex
@@ -135,6 +137,9 @@ func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repositor
 	o := &repository{key: k, dir: dir, inode: id, refs: &refs.Store{Dir: dir, FS: r.FS}}
 	if r.known[k] != id {
 		if err := r.sweep(name, o.refs); err != nil {
+			return nil, err
+		}
+		if err := r.handOver(name, dir); err != nil {
 			return nil, err
 		}
 	}

@@ -169,40 +169,60 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 		s.record(ctx, sess.Identity, action, name, string(repo)+".git", err)
 		return s.refuse(sess, err)
 	}
-	o, err := s.Repos.acquire(name, repo)
-	if err != nil {
-		return s.refuse(sess, err)
-	}
-	defer s.Repos.release(o)
-	db, err := s.Repos.objects(o)
-	if err != nil {
-		return s.refuse(sess, err)
-	}
 	version := upload.Version(sess.Env["GIT_PROTOCOL"])
 	if !push {
-		err := upload.Serve(ctx, upload.Request{Objects: db, Refs: o.refs, Version: version, Agent: s.agent(), Limits: s.UploadLimits}, sess.Stdin, sess.Stdout)
+		o, err := s.Repos.acquire(name, repo)
+		if err != nil {
+			return s.refuse(sess, err)
+		}
+		defer s.Repos.release(o)
+		db, err := s.Repos.objects(o)
+		if err != nil {
+			return s.refuse(sess, err)
+		}
+		err = upload.Serve(ctx, upload.Request{Objects: db, Refs: o.refs, Version: version, Agent: s.agent(), Limits: s.UploadLimits}, sess.Stdin, sess.Stdout)
 		if err != nil && fault.KindOf(err) == fault.Internal {
 			s.Log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("fetch failed")
 		}
 		return fault.ExitCode(err)
 	}
-	p := &session.Push{
+	p, done, err := s.push(ctx, sess.Identity, name, repo, settings)
+	if err != nil {
+		return s.refuse(sess, err)
+	}
+	defer done()
+	p.Colour = sess.Terminal.Colour
+	if version != 2 { // there is no push in protocol 2 (gitprotocol-v2(5)); git itself falls back to 0
+		p.Version = version
+	}
+	return p.Serve(ctx, sess.Stdin, sess.Stdout, sess.Stderr)
+}
+
+// push prepares a push to a repository, which stays open until done is called.
+func (s *Service) push(ctx context.Context, who access.Identity, name project.Name, repo project.Repo, settings Settings) (p *session.Push, done func(), err error) {
+	o, err := s.Repos.acquire(name, repo)
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() { s.Repos.release(o) }
+	db, err := s.Repos.objects(o)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return &session.Push{
 		Policy:   session.Policy{StoreOtherBranches: settings.StoreOtherBranches, Repo: repo, Project: name, Remote: "prod"},
-		Pusher:   project.Pusher{Key: sess.Identity.Name, Fingerprint: sess.Identity.Fingerprint, From: sess.Identity.From},
+		Pusher:   project.Pusher{Key: who.Name, Fingerprint: who.Fingerprint, From: who.From},
 		DB:       db,
 		Refs:     o.refs,
 		Hold:     func() func() { return s.Repos.hold(o) },
 		Begin:    func() (func(), error) { return s.Repos.Underway.Begin(name) },
 		Deployer: s.Deployer, Find: s.Find,
-		Version: version, Agent: s.agent(), Colour: sess.Terminal.Colour,
+		Agent:  s.agent(),
 		Limits: s.Limits, PackLimits: s.PackLimits, Keepalive: s.Keepalive, Still: s.Still,
 		Now: s.Now, ID: s.newID(), Log: s.Log,
 		Audit: func(all ...audit.Entry) { s.write(ctx, all...) },
-	}
-	if version == 2 {
-		p.Version = 0 // there is no push in protocol 2 (gitprotocol-v2(5)); git itself falls back to 0
-	}
-	return p.Serve(ctx, sess.Stdin, sess.Stdout, sess.Stderr)
+	}, done, nil
 }
 
 func (s *Service) agent() string { return "corpus-git/" + strings.ReplaceAll(s.Version, " ", "-") }

@@ -28,7 +28,8 @@ func (r *run) call(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 
 func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) (state.Return, error) {
 	var ret state.Return
-	skip, comment, err := r.conditions(ctx, c)
+	p := r.planned()
+	skip, comment, err := r.conditions(ctx, c, p)
 	if err != nil {
 		return ret, err
 	}
@@ -45,15 +46,17 @@ func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 	if err := context.Cause(ctx); err != nil {
 		return ret, err
 	}
-	if cmds, ok := c.global.GetStr("check_cmd"); ok {
-		return r.checkCmd(ctx, c, cmds, ret)
+	p.commands(skip)
+	if cmds, ok := c.global.GetStr("check_cmd"); ok && !p.leaves("check_cmd", !c.fn.Takes("check_cmd")) {
+		ret, err = r.checkCmd(ctx, c, cmds, ret)
 	}
-	return ret, nil
+	return p.settle(ret), err
 }
 
 // watch runs mod_watch of the state's module.
 func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (state.Return, error) {
-	skip, comment, err := r.conditions(ctx, c)
+	p := r.planned()
+	skip, comment, err := r.conditions(ctx, c, p)
 	if err != nil {
 		return state.Return{}, err
 	}
@@ -71,7 +74,8 @@ func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (stat
 	} else {
 		ret = fn(call, c.fun)
 	}
-	return ret, context.Cause(ctx)
+	p.commands(false)
+	return p.settle(ret), context.Cause(ctx)
 }
 
 func (r *run) newCall(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) *state.Call {
@@ -196,20 +200,22 @@ func items(v any) []any {
 
 // conditions are onlyif, unless and creates; skip tells that the state does not run.
 // Source: Salt documentation, "Requisites", "Altering States".
-func (r *run) conditions(ctx context.Context, c *chunk) (skip bool, comment string, err error) {
+func (r *run) conditions(ctx context.Context, c *chunk, p *planned) (skip bool, comment string, err error) {
 	var comments []string
-	if v, ok := c.global.GetStr("onlyif"); ok {
-		s, cm, err := r.onlyif(ctx, c, v)
+	for _, cond := range []struct {
+		name string
+		ask  func(ctx context.Context, c *chunk, v any) (bool, string, error)
+	}{{"onlyif", r.onlyif}, {"unless", r.unless}} {
+		v, ok := c.global.GetStr(cond.name)
+		if !ok || p.leaves(cond.name, runsCommand(v)) {
+			continue
+		}
+		s, cm, err := cond.ask(ctx, c, v)
 		if err != nil {
 			return false, "", err
 		}
-		skip = s
-		comments = append(comments, cm)
-	}
-	if v, ok := c.global.GetStr("unless"); ok {
-		s, cm, err := r.unless(ctx, c, v)
-		if err != nil {
-			return false, "", err
+		if p.leaves(cond.name, p.refused()) {
+			continue
 		}
 		skip = skip || s
 		comments = append(comments, cm)

@@ -84,6 +84,11 @@ func own(in *Input) *Input {
 			*d = py.DeepCopy(*d).(*py.Dict)
 		}
 	}
+	if in.Plan {
+		h := *in.Host
+		h.Refused = new(int)
+		out.Host = &h
+	}
 	return &out
 }
 

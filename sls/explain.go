@@ -43,6 +43,11 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	}
 	f := je.Fault("")
 	f.At = c.place(je.Template, je.Line)
+	var l *jinja.LackError
+	if errors.As(err, &l) {
+		return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: f.At.File, Line: f.At.Line, Text: f.At.Text, What: l.What}}).
+			WithPos(f.At).WithHint("%s", needHint(""))
+	}
 	var u *modules.UnknownError
 	if errors.As(err, &u) {
 		return c.unknownModule(u.Function, f.At)

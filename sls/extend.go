@@ -156,7 +156,10 @@ func (h *high) exclude(ex []exclusion) {
 	}
 }
 
-// glob is fnmatch: * and ? also match dots and slashes.
+// Glob is fnmatch: * and ? also match dots and slashes.
+func Glob(pattern, s string) bool { return glob(pattern, s) }
+
+// glob is Glob.
 func glob(pattern, s string) bool {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return pattern == s

@@ -42,9 +42,11 @@ type StateResult struct {
 	Changes json.RawMessage `json:"changes,omitempty"`
 	Comment string          `json:"comment,omitempty"`
 	// Skipped is true where onlyif, unless, onchanges or a failed requisite kept it from running.
-	Skipped  bool          `json:"skipped,omitempty"`
-	Started  time.Time     `json:"started"`
-	Duration time.Duration `json:"duration_ns"`
+	Skipped bool `json:"skipped,omitempty"`
+	// Unevaluated is what a plan did not look at, as it would run a command: onlyif, unless, check_cmd, a template.
+	Unevaluated []string      `json:"unevaluated,omitempty"`
+	Started     time.Time     `json:"started"`
+	Duration    time.Duration `json:"duration_ns"`
 	// Diff is the unified diff of a text file that was or would be changed, "" otherwise. It can hold secrets.
 	Diff string `json:"diff,omitempty"`
 	// Command is set where the state ran one.

@@ -159,6 +159,7 @@ func (r *run) done(c *chunk, o *outcome, began time.Time, num int) {
 	res := StateResult{
 		StateRef: ref, Changed: o.ret.Changed(), Changes: o.ret.JSON(), Comment: o.ret.Comment,
 		Skipped: !o.ran, Started: began, Duration: r.p.in.Host.Now().Sub(began), Diff: o.ret.Diff,
+		Unevaluated: o.ret.Unevaluated,
 	}
 	switch o.ret.Result {
 	case state.True:

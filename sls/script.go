@@ -31,13 +31,20 @@ func (s Script) Check(_ context.Context, in *Input) (*Checked, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.Internal, "check "+in.SLS, "%w", err)
 	}
-	return &Checked{SLS: in.SLS, File: in.Script, Runner: s.Name(), States: 1}, nil
+	return &Checked{SLS: in.SLS, File: shownScript(in), Runner: s.Name(), States: 1}, nil
+}
+
+func shownScript(in *Input) string {
+	if in.ScriptFile != "" {
+		return in.ScriptFile
+	}
+	return in.Script
 }
 
 func executable(in *Input, st fs.FileInfo) error {
 	if !st.Mode().IsRegular() || st.Mode()&0o111 == 0 {
 		return fault.New(fault.Failed, "check "+in.SLS, "the step is not an executable file").
-			WithPos(fault.Pos{File: in.Script}).WithHint("chmod +x it, and commit that")
+			WithPos(fault.Pos{File: shownScript(in)}).WithHint("chmod +x it, and commit that")
 	}
 	return nil
 }
@@ -57,9 +64,10 @@ func (s Script) Apply(ctx context.Context, in *Input, sink Sink) (*StepResult, e
 	}
 	began := in.Host.Now()
 	id := filepath.Base(in.Script)
-	ref := StateRef{ID: id, Name: in.Script, Function: "script.run", SLS: in.SLS, File: in.Script, Num: 1, Of: 1}
+	shown := shownScript(in)
+	ref := StateRef{ID: id, Name: shown, Function: "script.run", SLS: in.SLS, File: shown, Num: 1, Of: 1}
 	sink.StateStart(ref)
-	res := &StepResult{SLS: in.SLS, File: in.Script, Runner: s.Name(), Started: began}
+	res := &StepResult{SLS: in.SLS, File: shown, Runner: s.Name(), Started: began}
 	state := StateResult{StateRef: ref, Started: began, Outcome: Succeeded, Changed: !in.Test}
 	if in.Test {
 		state.Outcome, state.Changed = WouldChange, true
@@ -97,7 +105,7 @@ func (s Script) run(ctx context.Context, in *Input, sink Sink, id, stdin string,
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	state.Command = &CommandResult{Line: in.Script, Dir: dir, ExitStatus: st.Exit, StderrTail: lastLines(tail.String(), 40)}
+	state.Command = &CommandResult{Line: shownScript(in), Dir: dir, ExitStatus: st.Exit, StderrTail: lastLines(tail.String(), 40)}
 	switch {
 	case err != nil:
 		state.Outcome, state.Changed, state.Command.ExitStatus = FailedState, false, -1

@@ -44,10 +44,13 @@ type Input struct {
 	Mode Mode
 	// Test runs no change: states tell what they would do (Salt's test=True).
 	Test bool
-	// Script is the path of the executable, for the script runner, and Env its environment on top of
-	// Host.Environ: the CORPUS_* variables.
-	Script string
-	Env    []string
+	// Plan is a test run of files that are not deployed: no command that they name is run, be it a condition, a test of a
+	// stateful command, or what a template or a slot asks. States tell what was left out (StateResult.Unevaluated).
+	Plan bool
+	// Script is the path of the executable, for the script runner, ScriptFile what messages call it ("" is the path), and Env its
+	// environment on top of Host.Environ: the CORPUS_* variables.
+	Script, ScriptFile string
+	Env                []string
 	// Locations override keys of salt['mc_locations.settings']; nil is none.
 	Locations *py.Dict
 	// Passwords keeps what salt['mc_utils.generate_stored_password'] made; nil lets such a template fail.

@@ -55,6 +55,15 @@ func (o *Ops) slowStep() error {
 	return nil
 }
 
+// stepNanos is about what a step takes.
+const stepNanos = 100
+
+// Work charges work that takes about so many nanoseconds.
+func (o *Ops) Work(nanos int) error { return o.Step(nanos / stepNanos) }
+
+// Touch charges reading n bytes of a value, about one in a nanosecond.
+func (o *Ops) Touch(n int) error { return o.Step(n / stepNanos) }
+
 // Alloc charges n bytes of memory, before they are allocated.
 func (o *Ops) Alloc(n int) error {
 	if o == nil {

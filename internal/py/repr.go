@@ -62,10 +62,49 @@ func (o *Ops) Repr(v any) (string, error) {
 	return r.b.String(), nil
 }
 
+// Printable is str(v) of a container whose dicts write a text by themselves where text gives ok, as Salt's PrintableDict
+// does; a dict that holds a value writes that by its str(), not its repr().
+func (o *Ops) Printable(v any, text func(s string) (string, bool)) (string, error) {
+	r := reprer{ops: o, text: text}
+	_, r.plain = v.(*Dict)
+	if err := r.write(v); err != nil {
+		return "", err
+	}
+	return r.b.String(), nil
+}
+
 type reprer struct {
 	ops   *Ops
 	b     strings.Builder
 	stack []any // containers being written, against cycles
+	// Of Printable: how a dict writes a text, and whether no list is around it.
+	text  func(s string) (string, bool)
+	plain bool
+}
+
+// value writes a value of a dict.
+func (r *reprer) value(v any) error {
+	if r.text == nil {
+		return r.write(v)
+	}
+	switch x := v.(type) {
+	case string:
+		if s, ok := r.text(x); ok {
+			r.b.WriteString(s)
+			return r.ops.Alloc(2 * len(s))
+		}
+	case *Dict, StrLike:
+	case Stringer:
+		if r.plain {
+			s, err := x.Str()
+			r.b.WriteString(s)
+			return err
+		}
+	default:
+		defer func(old bool) { r.plain = old }(r.plain)
+		r.plain = false
+	}
+	return r.write(v)
 }
 
 func (r *reprer) charge(from int) error {
@@ -158,6 +197,12 @@ func (r *reprer) write(v any) error {
 		}
 		r.leave()
 		return nil
+	case *Set:
+		if x.members.Len() == 0 {
+			r.b.WriteString("set()")
+			break
+		}
+		return r.seq('{', x.Items(), '}')
 	case dictView:
 		r.b.WriteString(x.TypeName() + "(")
 		if err := r.write(ListOf(x.values())); err != nil {
@@ -213,7 +258,7 @@ func (r *reprer) dict(d *Dict) error {
 			return err
 		}
 		r.b.WriteString(": ")
-		if err := r.write(e.val); err != nil {
+		if err := r.value(e.val); err != nil {
 			return err
 		}
 	}

@@ -390,3 +390,31 @@ func (e *emitter) doubleQuoted(s string, allowBreaks bool) {
 	e.indicator(`"`, false, false, false)
 	e.whitespace, e.indention = false, false
 }
+
+// DoubleQuoted and SingleQuoted write a text as a quoted scalar, never broken into lines of a width; ascii escapes all
+// other characters. Source: PyYAML, emitter.write_double_quoted and write_single_quoted.
+func DoubleQuoted(s string, ascii bool) string {
+	e := emitter{opts: DumpOptions{Indent: 2, Width: 1 << 60, ASCII: ascii}, whitespace: true}
+	e.doubleQuoted(s, false)
+	return e.out.String()
+}
+
+// SingleQuoted is described at DoubleQuoted.
+func SingleQuoted(s string) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	breaks := false
+	for _, r := range s {
+		is := r == '\n' || r == 0x85 || r == 0x2028 || r == 0x2029
+		if is && !breaks && r == '\n' {
+			b.WriteByte('\n')
+		}
+		if r == '\'' {
+			b.WriteByte('\'')
+		}
+		b.WriteRune(r)
+		breaks = is
+	}
+	b.WriteByte('\'')
+	return b.String()
+}

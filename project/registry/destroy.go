@@ -18,6 +18,8 @@ type Destroyed struct {
 	Kept string
 	// Trash is where the rest lies until EmptyTrash.
 	Trash string
+	// Unlinked says how Salt's trees forgot it.
+	Unlinked []string
 }
 
 // Destroy takes a project away: from the first moment on it is unknown, then Salt's trees forget it,
@@ -47,10 +49,12 @@ func (r *Registry) Destroy(ctx context.Context, name project.Name, data bool) (D
 		return Destroyed{}, err
 	}
 	defer release()
-	if err := r.Linker.Unlink(ctx, name); err != nil {
+	unlinked, err := r.Linker.Unlink(ctx, name)
+	if err != nil {
 		return Destroyed{}, err
 	}
 	out, err := r.discard(name, data)
+	out.Unlinked = unlinked
 	if err != nil {
 		return out, cannot("project destroy", err)
 	}

@@ -43,10 +43,11 @@ type Repos interface {
 	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
 }
 
-// Linker makes and removes the two links and the entry of the top file; procedures satisfies it. Both are idempotent.
+// Linker makes and removes the two links and the entry of the top file; procedures satisfies it. Both are idempotent, and
+// tell what they changed.
 type Linker interface {
-	Link(ctx context.Context, name project.Name) error
-	Unlink(ctx context.Context, name project.Name) error
+	Link(ctx context.Context, name project.Name) (did []string, err error)
+	Unlink(ctx context.Context, name project.Name) (did []string, err error)
 }
 
 // Runs keeps deployments out, and forgets those of a project that is gone; pipeline satisfies it.
@@ -181,11 +182,13 @@ type Created struct {
 	Repos []project.Repo
 	// Changed names the settings that an existing project changed.
 	Changed []string
+	// Linked says how Salt's trees came to know the project.
+	Linked []string
 }
 
 // Create makes a project, completes a half made one, adopts a folder that lies there already, and
-// changes the environment of an existing project where s names another. The directories, the
-// repositories and the row are durable on return.
+// changes the environment of an existing project where s names another. Salt's trees get to know it, unless it was unlinked.
+// The directories, the repositories and the row are durable on return.
 func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (Created, error) {
 	if _, err := project.ParseName(string(name)); err != nil {
 		return Created{}, err
@@ -233,6 +236,11 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 			if made {
 				out.Repos = append(out.Repos, repo)
 			}
+		}
+	}
+	if p.Linked {
+		if out.Linked, err = r.Linker.Link(ctx, name); err != nil {
+			return Created{}, cannot("project create", err)
 		}
 	}
 	if err := r.put(ctx, p); err != nil {
@@ -345,9 +353,11 @@ func (r *Registry) setLinked(ctx context.Context, name project.Name, linked bool
 		return false, err
 	}
 	if linked {
-		return changed, r.Linker.Link(ctx, name)
+		_, err = r.Linker.Link(ctx, name)
+	} else {
+		_, err = r.Linker.Unlink(ctx, name)
 	}
-	return changed, r.Linker.Unlink(ctx, name)
+	return changed, err
 }
 
 // Reconcile takes up the projects that lie on disk and are not in the table (restored from a backup,

@@ -39,8 +39,15 @@ func (b *bare) Create(_ context.Context, name project.Name, repo project.Repo) (
 
 type links map[project.Name]bool
 
-func (l links) Link(_ context.Context, n project.Name) error   { l[n] = true; return nil }
-func (l links) Unlink(_ context.Context, n project.Name) error { delete(l, n); return nil }
+func (l links) Link(_ context.Context, n project.Name) ([]string, error) {
+	l[n] = true
+	return []string{"linked"}, nil
+}
+
+func (l links) Unlink(_ context.Context, n project.Name) ([]string, error) {
+	delete(l, n)
+	return []string{"unlinked"}, nil
+}
 
 type queue struct {
 	forgot []project.Name
@@ -91,6 +98,8 @@ func TestCreateIsIdempotent(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, c.New)
 	require.Equal(t, []project.Repo{project.Code, project.PillarRepo}, c.Repos)
+	require.Equal(t, []string{"linked"}, c.Linked)
+	require.True(t, h.links["app"])
 	l := h.Root.Project("app")
 	for _, d := range []string{l.Live(), l.Pillar(), l.Data(), l.Archives(), l.ProjectGit(), l.PillarGit()} {
 		require.DirExists(t, d)

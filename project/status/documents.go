@@ -19,7 +19,7 @@ type Project struct {
 	RemoteLess bool   `json:"remote_less"`
 	Linked     bool   `json:"linked"`
 	Missing    bool   `json:"missing,omitempty"`
-	// Problem is why it cannot be told what is live: something is wrong with a repository. "" where nothing is.
+	// Problem is why it cannot be told what is live, or that a branch is elsewhere: something is wrong with a repository. "" where nothing is.
 	Problem string    `json:"problem,omitempty"`
 	Created time.Time `json:"created"`
 	// Branch is the branch that deploys, Code and Pillar the commits that are live; "" before the first deployment.

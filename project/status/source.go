@@ -30,6 +30,8 @@ type Runs interface {
 	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
 	// Last gives the newest deployment that has ended, of each of the projects that have one.
 	Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
+	// LastLive gives the newest deployment that went live, of each of the projects that have one.
+	LastLive(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error)
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)
 }
 
@@ -109,8 +111,9 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 		})
 	}
 	last, err := s.Runs.Last(ctx, names)
+	live, lerr := s.Runs.LastLive(ctx, names)
 	wait.Wait()
-	if err = cmp.Or(err, ctx.Err()); err != nil {
+	if err = cmp.Or(err, lerr, ctx.Err()); err != nil {
 		return nil, err
 	}
 	for i := range out {
@@ -122,8 +125,53 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 		if l, ok := last[out[i].Name]; ok {
 			out[i].Last = &l
 		}
+		if l, ok := live[out[i].Name]; ok && moved(out[i], l) != "" {
+			if err := s.lookAgain(ctx, &out[i]); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return out, nil
+}
+
+// moved says where the branches of a project are elsewhere than its last deployment that went live left them, "" where they are not.
+func moved(p Project, live project.Record) string {
+	switch {
+	case p.RemoteLess || p.Missing || p.Problem != "" || p.Running != nil || live.Result == nil:
+		return ""
+	case p.Code != live.Result.Code:
+		return project.MovedBeside(project.Code, p.Code, live.Result.Code)
+	case p.Pillar != live.Result.Pillar:
+		return project.MovedBeside(project.PillarRepo, p.Pillar, live.Result.Pillar)
+	}
+	return ""
+}
+
+// lookAgain says that a branch was moved beside the server, unless a deployment that ended while we looked explains it.
+func (s *Source) lookAgain(ctx context.Context, p *Project) error {
+	names := []project.Name{p.Name}
+	before, err := s.Runs.LastLive(ctx, names)
+	if err != nil {
+		return err
+	}
+	now := *p
+	s.repositories(ctx, &now)
+	q, err := s.Runs.Queue(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	now.Running = q.Running
+	after, err := s.Runs.LastLive(ctx, names)
+	if err != nil {
+		return err
+	}
+	if before[p.Name].ID == after[p.Name].ID {
+		p.Code, p.Pillar, p.Branch, p.Problem = now.Code, now.Pillar, now.Branch, now.Problem
+		if why := moved(now, after[p.Name]); why != "" {
+			p.Code, p.Pillar, p.Problem = after[p.Name].Result.Code, after[p.Name].Result.Pillar, why
+		}
+	}
+	return nil
 }
 
 // repositories fills in what the repositories of a project say. One that cannot be read must not hide all other projects: its own line says so.

@@ -84,6 +84,10 @@ func (one) List(context.Context) ([]registry.Project, error) { return nil, nil }
 func (one) Deployments(context.Context, project.Name, int) ([]project.Record, error) {
 	return []project.Record{{State: project.Running}, {State: project.Waiting}, {State: project.Live, Deployment: project.Deployment{Task: "last"}}}, nil
 }
+func (o one) LastLive(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
+	return map[project.Name]project.Record{}, nil
+}
+
 func (o one) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
 	all, err := o.Deployments(ctx, "", 3)
 	return map[project.Name]project.Record{names[0]: all[2]}, err
@@ -127,6 +131,10 @@ func (crowd) List(context.Context) ([]registry.Project, error) {
 		all = append(all, registry.Project{Name: project.Name(fmt.Sprintf("p%02d", i)), RemoteLess: i == 7, Missing: i == 8})
 	}
 	return all, nil
+}
+
+func (c crowd) LastLive(context.Context, []project.Name) (map[project.Name]project.Record, error) {
+	return nil, nil
 }
 
 func (c crowd) Last(_ context.Context, names []project.Name) (map[project.Name]project.Record, error) {

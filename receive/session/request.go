@@ -269,12 +269,14 @@ type Options struct {
 	Select project.Selection
 	// Set is what set=key=value said.
 	Set []project.Setting
+	// AllowEmpty lets the push take the steps away.
+	AllowEmpty bool
 	// Notes are lines for the pusher about options that mean nothing.
 	Notes []string
 }
 
 // KnownOptions lists what ParseOptions understands, for messages.
-const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES, set=KEY=VALUE"
+const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES, set=KEY=VALUE, allow-empty"
 
 // ParseOptions understands push options. An unknown one is a note; a known one with a value that cannot be is fault.Usage.
 func ParseOptions(list []string) (Options, error) {
@@ -315,6 +317,8 @@ func ParseOptions(list []string) (Options, error) {
 			err = addNames(&o.Select.OnlySteps, name, value)
 		case "skip":
 			err = addNames(&o.Select.Skip, name, value)
+		case "allow_empty":
+			o.AllowEmpty, err = flag()
 		case "set":
 			set = append(set, value)
 		default:

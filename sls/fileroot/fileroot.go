@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"corpus-git/internal/vfs"
 )
 
 // Root is one source of salt:// files.
@@ -19,12 +20,15 @@ type Root struct {
 	Dir string
 	// Mount is the folder of salt:// below which FS appears, "" for the top.
 	Mount string
+	// Public is where users who cannot read Dir find the same files, "" where they read Dir. Nothing is run from it with the rights of
+	// this process: somebody else can write it.
+	Public string
 	// Label stands for Dir in messages about files, e.g. ".salt"; "" leaves the salt:// path.
 	Label string
 }
 
 // OnDisk is a root that is a directory of the machine.
-func OnDisk(dir string) Root { return Root{FS: os.DirFS(dir), Dir: dir} }
+func OnDisk(dir string) Root { return Root{FS: vfs.Files(dir), Dir: dir} }
 
 // Roots are searched in order; mounts hide what lies below their folder in all others.
 type Roots []Root
@@ -48,12 +52,22 @@ func (f File) Display() string {
 	return f.Path
 }
 
-// Disk is the file's path on disk, "" where its root is not there.
-func (f File) Disk() string {
-	if f.Root.Dir == "" {
+// Disk is the file's path on disk for a program that runs as this process, "" where its root is not there.
+func (f File) Disk() string { return f.below(f.Root.Dir) }
+
+// DiskFor is the file's path on disk for a program that runs as another user.
+func (f File) DiskFor() string {
+	if f.Root.Public != "" {
+		return f.below(f.Root.Public)
+	}
+	return f.Disk()
+}
+
+func (f File) below(dir string) string {
+	if dir == "" {
 		return ""
 	}
-	return filepath.Join(f.Root.Dir, filepath.FromSlash(f.Rel))
+	return filepath.Join(dir, filepath.FromSlash(f.Rel))
 }
 
 // Read is the content of the file.

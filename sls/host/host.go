@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,6 +32,21 @@ type Host struct {
 	EtcDir string
 	// Random gives a whole number from 0 to n-1; nil draws one.
 	Random func(n int) int
+	// Refused, where not nil, counts what RunShell was asked to run and did not: command lines, and programs that are named
+	// by their path or looked for elsewhere than in PATH. Only the machine's own tools are run then. It serves plans.
+	Refused *int
+}
+
+// ErrRefused is what RunShell answers where Refused is counted.
+var ErrRefused = errors.New("commands are not run in a plan")
+
+// refuses tells whether a command is one that a plan leaves alone.
+func (h *Host) refuses(s Shell) bool {
+	if h.Refused == nil || s.Prepend == "" && len(s.Argv) > 0 && !strings.Contains(s.Argv[0], "/") {
+		return false
+	}
+	*h.Refused++
+	return true
 }
 
 // Draw is a number from 0 to n-1, for what shall differ from machine to machine; it is no secret.

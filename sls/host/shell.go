@@ -69,6 +69,9 @@ var errTimeout = errors.New("timed out")
 // Salt has one. When ctx ends the error is ctx's.
 func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	res := ShellResult{}
+	if h.refuses(s) {
+		return res, ErrRefused
+	}
 	cred, err := h.CredFor(s.RunAs)
 	if err != nil {
 		if errors.Is(err, ErrNoAccount) {

@@ -198,6 +198,9 @@ func (c *compiler) filterChain(n node, s *scope) func(f *frame, v any) (any, err
 func (c *compiler) applyFilter(x *filterNode, s *scope) func(f *frame, v any) (any, error) {
 	fn := c.env.filters[x.name]
 	if fn == nil {
+		if err := c.env.lack("filter", x.name, x.pos(), nil); err != nil {
+			panic(parseError{err})
+		}
 		if !s.soft {
 			c.fail(x.pos(), "No filter named %s.", quote(x.name))
 		}
@@ -221,6 +224,9 @@ func (c *compiler) applyFilter(x *filterNode, s *scope) func(f *frame, v any) (a
 func (c *compiler) test(x *testNode, s *scope) expr {
 	fn := c.env.tests[x.name]
 	if fn == nil {
+		if err := c.env.lack("test", x.name, x.pos(), nil); err != nil {
+			panic(parseError{err})
+		}
 		if !s.soft {
 			c.fail(x.pos(), "No test named %s.", quote(x.name))
 		}

@@ -131,7 +131,7 @@ func (c *compiler) output(x *outputNode, s *scope) stmt {
 			}
 			str, ok := v.(string)
 			if !ok {
-				if str, err = f.rt.ops.Str(v); err != nil {
+				if str, err = f.rt.print(v); err != nil {
 					return err
 				}
 			}

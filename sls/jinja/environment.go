@@ -3,6 +3,8 @@ package jinja
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -71,6 +73,12 @@ type Options struct {
 	// ContextIsGlobal makes the variables of a render visible in templates imported without context, as Salt does.
 	ContextIsGlobal bool
 
+	// Print, where not nil, is how a list, tuple, set or dict is printed; else it is its str().
+	Print func(o *py.Ops, v any) (string, error)
+	// Lacking are what the language of these templates has and this environment has not, as "filter xml" or
+	// "test x": using one is a *LackError.
+	Lacking map[string]bool
+
 	TrimBlocks, LstripBlocks bool
 	KeepTrailingNewline      bool
 	// Delimiters, where not empty: {% %} {{ }} {# #}.
@@ -117,6 +125,8 @@ type Environment struct {
 	strict          bool
 	contextIsGlobal bool
 	find            func(name string, global func(variable string) any) (string, *py.Dict, error)
+	print           func(o *py.Ops, v any) (string, error)
+	lacking         map[string]bool
 	syntax          syntax
 	limits          Limits
 
@@ -128,6 +138,7 @@ type Environment struct {
 func New(o Options) *Environment {
 	e := &Environment{
 		loader: o.Loader, find: o.Find, loaders: o.DataLoaders, strict: o.StrictUndefined, contextIsGlobal: o.ContextIsGlobal,
+		print: o.Print, lacking: o.Lacking,
 		limits: o.Limits, cache: map[string]*Template{},
 		filters: map[string]FilterFunc{}, tests: map[string]TestFunc{}, globals: map[string]any{},
 	}
@@ -173,6 +184,26 @@ func loadFilter(load DataLoader) FilterFunc {
 		}
 		return load(c, s)
 	}
+}
+
+// FilterNames, TestNames and GlobalNames are what templates see, in order.
+func (e *Environment) FilterNames() []string { return slices.Sorted(maps.Keys(e.filters)) }
+
+// TestNames is described at FilterNames.
+func (e *Environment) TestNames() []string { return slices.Sorted(maps.Keys(e.tests)) }
+
+// GlobalNames is described at FilterNames.
+func (e *Environment) GlobalNames() []string { return slices.Sorted(maps.Keys(e.globals)) }
+
+// print is the text of a value that a tag prints.
+func (rt *render) print(v any) (string, error) {
+	if rt.env.print != nil {
+		switch v.(type) {
+		case *py.Dict, *py.List, py.Tuple, *py.Set:
+			return rt.env.print(rt.ops, v)
+		}
+	}
+	return rt.ops.Str(v)
 }
 
 // Template is a compiled template. It holds no state of a render but the size of the last output, as a hint.

@@ -91,6 +91,27 @@ func (e *Error) Fault(op string) *fault.Error {
 	return out
 }
 
+// LackError is the use of something that the language of the templates has and the environment lacks.
+type LackError struct{ What string }
+
+// Error implements error.
+func (e *LackError) Error() string { return e.What + " is not built in" }
+
+// lack is the error of a filter or test that is missing; other where the language has none such either.
+func (e *Environment) lack(what, name string, line int, other error) error {
+	if !e.lacking[what+" "+name] {
+		return other
+	}
+	l := &LackError{"the " + what + " " + quote(name)}
+	return &raised{class: ClassUnsupported, msg: l.Error(), line: line, err: l}
+}
+
+// Lack is the error of a filter or function, called with what it has in Salt and not here.
+func Lack(what string) error {
+	l := &LackError{what}
+	return &raised{class: ClassUnsupported, msg: l.Error(), err: l}
+}
+
 // raised is an error of the engine that does not know its template yet.
 type raised struct {
 	class string

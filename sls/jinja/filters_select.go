@@ -40,6 +40,9 @@ func missingCallable(c *Context, what string, name any) error {
 	case *undefined:
 		return raise(ClassRuntime, "No %s named Undefined. (%s; did you forget to quote the callable name?)", what, x.message())
 	case string:
+		if err := c.rt.env.lack(what, x, 0, nil); err != nil {
+			return err
+		}
 		if c.inSource(x) {
 			return raise(ClassRuntime, "No %s named %s.", what, quote(x))
 		}

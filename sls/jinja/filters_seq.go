@@ -95,6 +95,9 @@ func truthArg(v any, dflt bool) (bool, error) { return py.TruthOf(or(v, dflt)) }
 // generator wraps a function that makes values when they are first asked for, as Python's generators do.
 func generator(next func() (any, bool, error)) any { return py.IterFunc(next) }
 
+// Generator is a generator for filters of other packages; held are the values that next works on.
+func Generator(next func() (any, bool, error), held ...any) any { return generator(next) }
+
 // lazy is a generator over a slice that is computed at the first Next.
 func lazy(compute func() ([]any, error)) any {
 	var it py.Iterator

@@ -27,7 +27,7 @@ func builtinGlobals(e *Environment) {
 		}
 		return r, nil
 	})
-	see("dict", func(c *Context, args []any, kw *py.Dict) (any, error) { return makeDict(c, "dict", args, kw) })
+	see("dict", MakeDict)
 	see("namespace", func(c *Context, args []any, kw *py.Dict) (any, error) {
 		d, err := makeDict(c, "namespace", args, kw)
 		if err != nil {
@@ -36,7 +36,7 @@ func builtinGlobals(e *Environment) {
 		return &namespace{d}, nil
 	})
 	see("lipsum", func(*Context, []any, *py.Dict) (any, error) {
-		return nil, raise(ClassUnsupported, "lipsum is not supported: its text is random")
+		return nil, Lack("the function lipsum")
 	})
 	e.globals["cycler"] = py.NewFunc("cycler", func(_ context.Context, args []any, kw *py.Dict) (any, error) {
 		if kw.Len() > 0 {
@@ -58,6 +58,9 @@ func builtinGlobals(e *Environment) {
 		return &joiner{sep: a[0]}, nil
 	})
 }
+
+// MakeDict is the global dict: a dict of a mapping or pairs, and of keywords.
+func MakeDict(c *Context, args []any, kw *py.Dict) (any, error) { return makeDict(c, "dict", args, kw) }
 
 func makeDict(c *Context, fn string, args []any, kw *py.Dict) (*py.Dict, error) {
 	if len(args) > 1 {

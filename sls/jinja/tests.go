@@ -30,8 +30,8 @@ func builtinTests(m map[string]TestFunc) {
 		}
 		return c.rt.ops.Equal(r, want)
 	}
-	m["odd"] = func(c *Context, v any, _ []any, _ *py.Dict) (bool, error) { return remainder(c, v, int64(2), 1) }
-	m["even"] = func(c *Context, v any, _ []any, _ *py.Dict) (bool, error) { return remainder(c, v, int64(2), 0) }
+	m["odd"] = alone(func(c *Context, v any) (bool, error) { return remainder(c, v, int64(2), 1) })
+	m["even"] = alone(func(c *Context, v any) (bool, error) { return remainder(c, v, int64(2), 0) })
 	m["divisibleby"] = func(c *Context, v any, args []any, kw *py.Dict) (bool, error) {
 		a, err := py.Bind("divisibleby", args, kw, 1, "num")
 		if err != nil {
@@ -68,14 +68,14 @@ func builtinTests(m map[string]TestFunc) {
 	m["test"] = nameTest(func(e *Environment, n string) bool { return e.tests[n] != nil })
 	m["lower"] = caseTest(py.IsLower)
 	m["upper"] = caseTest(py.IsUpper)
-	m["sequence"] = func(c *Context, v any, _ []any, _ *py.Dict) (bool, error) { return isSequence(c, v), nil }
-	m["iterable"] = func(c *Context, v any, _ []any, _ *py.Dict) (bool, error) {
+	m["sequence"] = alone(func(c *Context, v any) (bool, error) { return isSequence(c, v), nil })
+	m["iterable"] = alone(func(c *Context, v any) (bool, error) {
 		_, err := c.rt.ops.Iter(v)
 		if py.IsErr(err, py.TypeError) {
 			return false, nil
 		}
 		return err == nil, err
-	}
+	})
 	m["sameas"] = one(func(_ *Context, v, arg any) (bool, error) { return py.Same(v, arg), nil })
 	m["in"] = one(func(c *Context, v, arg any) (bool, error) { return c.rt.ops.Contains(arg, v) })
 	for op, names := range map[string][]string{
@@ -92,21 +92,31 @@ func builtinTests(m map[string]TestFunc) {
 	}
 }
 
+// alone is a test without arguments.
+func alone(fn func(c *Context, v any) (bool, error)) TestFunc {
+	return func(c *Context, v any, args []any, kw *py.Dict) (bool, error) {
+		if _, err := py.Bind("test", args, kw, 0); err != nil {
+			return false, err
+		}
+		return fn(c, v)
+	}
+}
+
 func nameTest(has func(e *Environment, name string) bool) TestFunc {
-	return func(c *Context, v any, _ []any, _ *py.Dict) (bool, error) {
+	return alone(func(c *Context, v any) (bool, error) {
 		if err := py.Hashable(v); err != nil {
 			return false, err
 		}
 		s, ok := v.(string)
 		return ok && has(c.rt.env, s), nil
-	}
+	})
 }
 
 func caseTest(is func(string) bool) TestFunc {
-	return func(c *Context, v any, _ []any, _ *py.Dict) (bool, error) {
+	return alone(func(c *Context, v any) (bool, error) {
 		s, err := c.rt.ops.Str(v)
 		return err == nil && is(s), err
-	}
+	})
 }
 
 func isString(v any) bool {

@@ -1,6 +1,8 @@
 package jinja
 
 import (
+	"strings"
+
 	"corpus-git/internal/py"
 )
 
@@ -128,6 +130,60 @@ func objectType(v any) string {
 	default:
 		return py.TypeName(x) + " object"
 	}
+}
+
+// JoinUndefined gives one undefined value for all those in v, itself included, and in the lists, tuples and dicts that it
+// holds; ok is false where there is none.
+func JoinUndefined(c *Context, v any) (u any, ok bool, err error) {
+	var found []*undefined
+	seen := map[any]bool{}
+	var walk func(v any, depth int) error
+	walk = func(v any, depth int) error {
+		if err := c.rt.ops.Step(1); err != nil || depth > c.rt.env.limits.Depth {
+			return err
+		}
+		switch x := v.(type) {
+		case *undefined:
+			if x.strict {
+				found = append(found, x)
+			}
+		case *py.Dict:
+			if seen[x] {
+				return nil
+			}
+			seen[x] = true
+			for _, e := range x.Items() {
+				if err := walk(e.Value, depth+1); err != nil {
+					return err
+				}
+			}
+		case *py.List:
+			if seen[x] {
+				return nil
+			}
+			seen[x] = true
+			for _, e := range x.Items() {
+				if err := walk(e, depth+1); err != nil {
+					return err
+				}
+			}
+		case py.Tuple:
+			for _, e := range x {
+				if err := walk(e, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := walk(v, 0); err != nil || len(found) == 0 {
+		return nil, false, err
+	}
+	hints := make([]string, len(found))
+	for i, f := range found {
+		hints[i] = f.message()
+	}
+	return &undefined{hint: strings.Join(hints, "\n"), strict: true}, true, nil
 }
 
 func isUndefined(v any) bool {

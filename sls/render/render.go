@@ -41,8 +41,10 @@ func New(env *modules.Env) *Renderer {
 		Filters:         filters(),
 		Tests:           tests(),
 		Globals:         r.globals(),
-		ContextFuncs:    map[string]jinja.ContextFunc{"show_full_context": showFullContext},
+		ContextFuncs:    map[string]jinja.ContextFunc{"show_full_context": showFullContext, "odict": jinja.MakeDict, "ifelse": ifElse},
 		DataLoaders:     map[string]jinja.DataLoader{"yaml": loadYAML, "json": loadJSON, "text": loadText},
+		Print:           printed,
+		Lacking:         lacking(),
 		StrictUndefined: true,
 		ContextIsGlobal: true,
 	})
@@ -78,6 +80,28 @@ func (r *Renderer) globals() map[string]any {
 
 func showFullContext(*jinja.Context, []any, *py.Dict) (any, error) {
 	return nil, errors.New("show_full_context is refused: it would show the pillar")
+}
+
+// ifElse gives the value behind the first condition that is true, or the last argument. Salt also takes targets for
+// conditions, and merges values.
+func ifElse(_ *jinja.Context, args []any, kw *py.Dict) (any, error) {
+	if kw.Len() > 0 {
+		return nil, jinja.Lack("a keyword argument of ifelse")
+	}
+	if len(args)%2 == 0 {
+		return nil, py.Errorf(py.TypeError, "The ifelse function must have an odd number of arguments!")
+	}
+	out := args[len(args)-1]
+	for i := 0; i+1 < len(args); i += 2 {
+		on, ok := args[i].(bool)
+		if !ok {
+			return nil, jinja.Lack("a target as a condition of ifelse")
+		}
+		if on { // Salt makes a dict of the pairs: of those that are true the last one counts
+			out = args[i+1]
+		}
+	}
+	return out, nil
 }
 
 // findTemplate resolves ./ and ../ against tpldir. Where a template is imported or included without context, it and
@@ -267,4 +291,12 @@ func (r *Renderer) Inspect(ctx context.Context, f fileroot.File, src string) (us
 		return nil
 	}
 	return uses, visit(t, f.Display())
+}
+
+// Names are the names of what templates can use.
+type Names struct{ Filters, Tests, Globals []string }
+
+// Names gives them in order.
+func (r *Renderer) Names() Names {
+	return Names{r.j.FilterNames(), r.j.TestNames(), r.j.GlobalNames()}
 }

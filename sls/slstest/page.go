@@ -14,6 +14,7 @@ import (
 
 	"corpus-git/sls"
 	"corpus-git/sls/modules"
+	"corpus-git/sls/render"
 	"corpus-git/sls/state"
 )
 
@@ -135,6 +136,16 @@ func Markdown() (string, error) {
 	for _, m := range mods {
 		fmt.Fprintf(&b, "| `%s` | `%s` |\n", m, strings.Join(by[m], "` `"))
 	}
+	names := render.New(&modules.Env{}).Names()
+	b.WriteString("\n## Filters, tests and functions of templates\n\nThose of Jinja, and those of Salt. Each was held against Salt with values of every type, undefined ones too.\n\n| what | names |\n| --- | --- |\n")
+	for _, row := range []struct {
+		what  string
+		names []string
+	}{{"filters", names.Filters}, {"tests", names.Tests}, {"functions and variables", names.Globals}} {
+		fmt.Fprintf(&b, "| %s | `%s` |\n", row.what, cell(strings.Join(row.names, "` `")))
+	}
+	fmt.Fprintf(&b, "| filters that only Salt has | `%s` |\n", strings.Join(render.Lacking(), "` `"))
+	b.WriteString("\nA file with one of the last row goes to `salt-call`, as one does with the function `lipsum`, targets as conditions\nof `ifelse`, or a seed for `random_sample` and `random_shuffle`.\n")
 	return b.String(), nil
 }
 

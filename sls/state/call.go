@@ -48,6 +48,8 @@ type Return struct {
 	SkipReq bool
 	// Warnings are remarks for the log.
 	Warnings []string
+	// Unevaluated is what a plan did not look at.
+	Unevaluated []string
 }
 
 // Changed tells whether there are changes.

@@ -159,7 +159,11 @@ func (c *Call) requirements() (path, fail string) {
 	if err != nil {
 		return "", "pip requirements file '" + reqs + "' not found"
 	}
-	if path = f.Disk(); !filepath.IsAbs(path) {
+	path = f.Disk()
+	if cred, err := c.Host.CredFor(c.runAs()); err == nil && cred != nil {
+		path = f.DiskFor() // the private copy is closed to them
+	}
+	if !filepath.IsAbs(path) {
 		return "", "pip requirements file '" + reqs + "' is not on disk"
 	}
 	return path, ""

@@ -2,11 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/redact"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -27,14 +28,12 @@ import (
 // linker gives registry the procedures' links.
 type linker struct{ links procedures.Links }
 
-func (l linker) Link(_ context.Context, name project.Name) error {
-	_, err := l.links.Link(string(name))
-	return err
+func (l linker) Link(_ context.Context, name project.Name) ([]string, error) {
+	return l.links.Link(string(name))
 }
 
-func (l linker) Unlink(_ context.Context, name project.Name) error {
-	_, err := l.links.Unlink(string(name))
-	return err
+func (l linker) Unlink(_ context.Context, name project.Name) ([]string, error) {
+	return l.links.Unlink(string(name))
 }
 
 // projects is the registry as the verbs see it: it closes the repositories of what is destroyed.
@@ -305,9 +304,11 @@ func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) 
 	d := project.Deployment{Project: name, Trigger: project.TriggerRedeploy}
 	if p.RemoteLess {
 		l := a.c.root.Project(string(name))
-		src.Code = dirFS(l.Live())
-		if _, err := os.Stat(filepath.Join(l.Pillar(), layout.PillarFile)); err == nil {
-			src.Pillar = dirFS(l.Pillar())
+		if src.Code, err = beneath(l.Live(), "."); err != nil {
+			return nil, err
+		}
+		if src.Pillar, err = beneath(l.Pillar(), layout.PillarFile); err != nil {
+			return nil, err
 		}
 	} else {
 		if src.Code, d.Code, err = a.tree(ctx, name, project.Code); err != nil {
@@ -357,11 +358,16 @@ func (a cfgs) submodules(ctx context.Context, name project.Name, d project.Deplo
 	return more, nil
 }
 
-func dirFS(path string) fs.FS {
-	if _, err := os.Stat(path); err != nil {
-		return nil
+// beneath is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
+func beneath(dir, file string) (fs.FS, error) {
+	tree, err := vfs.Beneath(dir)
+	if err == nil {
+		_, err = fs.Stat(tree, file)
 	}
-	return os.DirFS(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return tree, err
 }
 
 func (a cfgs) tree(ctx context.Context, name project.Name, repo project.Repo) (fs.FS, project.Commit, error) {

@@ -1,10 +1,13 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -200,6 +203,9 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 		add("leftovers", "ok", "", "none that need attention")
 	}
 	if d.core == nil {
+		if serving {
+			d.problems(ctx, add, state)
+		}
 		return
 	}
 	all, err := d.core.registry.List(ctx)
@@ -216,6 +222,11 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 		add("project", "warning", "finish it:  corpus-git project destroy "+string(n)+" --yes", "%s is half destroyed", n)
 	}
 	missing := 0
+	described, err := d.core.status().Describe(ctx, all)
+	if err != nil {
+		add("projects", "failed", "", "%v", err)
+	}
+	tellProblems(add, described)
 	for _, p := range all {
 		if p.Missing {
 			missing++
@@ -223,4 +234,33 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 		}
 	}
 	add("projects", "ok", "", "%s", event.Plural(len(all)-missing, "project"))
+}
+
+// problems are what the running server sees of the projects' repositories.
+func (d doctor) problems(ctx context.Context, add adder, state layout.State) {
+	server, err := control.Dial(state.Socket())
+	if err != nil {
+		return // it has just ended, or is not ours: said above
+	}
+	defer server.Close()
+	var out bytes.Buffer
+	if code, err := server.Do(ctx, control.Request{Argv: []string{"project", "list", "--json"}}, nil, &out, io.Discard); err != nil || code != 0 {
+		add("projects", "warning", "", "the server does not list them")
+		return
+	}
+	var doc status.Projects
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+		add("projects", "failed", "", "%v", err)
+		return
+	}
+	tellProblems(add, doc.Projects)
+}
+
+// tellProblems adds what is wrong with projects.
+func tellProblems(add adder, projects []status.Project) {
+	for _, p := range projects {
+		if p.Problem != "" {
+			add("project", "warning", "corpus-git report "+string(p.Name), "%s: %s", p.Name, p.Problem)
+		}
+	}
 }

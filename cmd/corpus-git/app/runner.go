@@ -113,10 +113,12 @@ func (pick picking) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*s
 	return p.Apply(ctx, in, sink)
 }
 
-// sweep removes the configuration folders of salt-call that a crash left.
+// sweep removes the configuration folders of salt-call and the private copies of recipes that a crash left.
 func (r *runner) sweep() {
-	if err := os.RemoveAll(filepath.Dir(r.c.state.SaltConfig("x", "y"))); err != nil {
-		r.c.log.Warn().Err(err).Msg("remove left-over folders of salt-call")
+	for _, dir := range []string{filepath.Dir(r.c.state.SaltConfig("x", "y")), r.c.state.Recipes()} {
+		if err := os.RemoveAll(dir); err != nil {
+			r.c.log.Warn().Err(err).Str("folder", dir).Msg("remove what deployments left")
+		}
 	}
 }
 

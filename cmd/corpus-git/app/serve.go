@@ -82,6 +82,9 @@ func (s *server) Run(ctx context.Context, who access.Identity, argv []string, st
 
 // request serves one request over the socket: the verbs, for a user of this machine.
 func (s *server) request(ctx context.Context, p control.Peer, q control.Request, stdin io.Reader, stdout, stderr io.Writer) int {
+	if q.Receive != "" {
+		return s.service.Load().ReceiveAt(ctx, access.Local(p.User), q.Receive, q.Check, stdin, stdout, stderr)
+	}
 	return verbs.Run(ctx, s.backend(true), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}}, q.Argv, stdin, stdout, stderr)
 }
 

@@ -131,7 +131,7 @@ func taskCommand(s *session) *cobra.Command {
 func cancelCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel PROJECT [DEPLOYMENT]", Short: "End the running deployment and roll it back",
-		Long: "Ends the processes of the running step and rolls back. With a DEPLOYMENT that waits in line, takes\nit out of the line.",
+		Long: "Ends the processes of the running step and rolls back. With a DEPLOYMENT that waits in line, takes\nit out of the line. A second time, ends the hooks of a rollback that hang: the tree comes back all the same.",
 		Args: exactly("PROJECT", "[DEPLOYMENT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("cancel", args[0], project.Deploy)

@@ -93,6 +93,10 @@ func (r *runs) Deployments(_ context.Context, name project.Name, limit int) ([]p
 	return all[:min(limit, len(all))], nil
 }
 
+func (r *runs) LastLive(context.Context, []project.Name) (map[project.Name]project.Record, error) {
+	return nil, nil
+}
+
 func (r *runs) Last(_ context.Context, names []project.Name) (map[project.Name]project.Record, error) {
 	out := map[project.Name]project.Record{}
 	for _, name := range names {
@@ -201,8 +205,8 @@ func (cfg) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
 
 type linker struct{}
 
-func (linker) Link(context.Context, project.Name) error   { return nil }
-func (linker) Unlink(context.Context, project.Name) error { return nil }
+func (linker) Link(context.Context, project.Name) ([]string, error)   { return nil, nil }
+func (linker) Unlink(context.Context, project.Name) ([]string, error) { return nil, nil }
 
 // Public keys made for these tests; nobody has the private ones.
 const (

@@ -23,7 +23,8 @@ func projectCreate(s *session) *cobra.Command {
 	var set registry.Settings
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Make a project and print the two remotes to push to",
-		Long: "Makes the directories and the two bare repositories. Harmless for a project that exists: what is\n" +
+		Long: "Makes the directories, the two bare repositories, and the links by which Salt's trees know the\n" +
+			"project, with its line in the pillar's top file. Harmless for a project that exists: what is\n" +
 			"missing is made again, and --env is changed.",
 		Args: exactly("NAME"), Annotations: map[string]string{Creates: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -55,6 +56,9 @@ func projectCreate(s *session) *cobra.Command {
 				p.line("%s was there already; %s made again", name, event.Plural(len(made.Repos), "repository", "repositories"))
 			default:
 				p.line("%s was there already, and is in order", name)
+			}
+			if len(made.Linked) > 0 {
+				p.line("  %s", strings.Join(made.Linked, ", "))
 			}
 			s.howToPush(p, name, made.Project.RemoteLess)
 			return p.err
@@ -230,6 +234,9 @@ func projectDestroy(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			p.line("destroyed %s", name)
+			if len(gone.Unlinked) > 0 {
+				p.line("  %s", strings.Join(gone.Unlinked, ", "))
+			}
 			if gone.Kept != "" {
 				p.line("  its data stays in %s", gone.Kept)
 			}

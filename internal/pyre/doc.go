@@ -1,0 +1,14 @@
+// Package pyre matches regular expressions as Python's re module does.
+//
+// An expression that a finite automaton can decide is run by Go's engine, in time that grows with the text; only one with a
+// look-around, a back reference, a condition or an atomic group is run by a backtracking engine, whose text and time are
+// limited. Which engine runs is not to be seen in the result.
+//
+// Invariants: a match of Python's is a match here, with the same groups; what Python refuses is refused. Concurrency: a
+// Regexp may be used by many goroutines.
+//
+// Two things differ: a group that is repeated and matched nothing at last, as in (a*)*, holds what it matched before; and
+// a look-behind may have any width.
+//
+// Source: Python documentation, re; the behaviour of CPython 3.11.
+package pyre

@@ -1,0 +1,493 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/internal/redact"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/sls"
+	"corpus-git/sls/fileroot"
+	"corpus-git/sls/modules"
+	"corpus-git/sls/render"
+)
+
+const (
+	// maxPillarFile, maxPillarFiles and maxPillarBytes bound what a pillar is made from.
+	maxPillarFile  = 8 << 20
+	maxPillarFiles = 1000
+	maxPillarBytes = 64 << 20
+	// maxIncludes bounds the entries of all include lists.
+	maxIncludes = 10_000
+)
+
+// pillarTree compiles the pillar of a project: the files that <root>/pillar/top.sls names for this machine, with the project's own pillar
+// in its place below makina-projects, and what they include. Other projects' pillars are not part of it.
+//
+// Source: Salt documentation, "The Top File" and "Pillar", and salt.pillar of release 3008.
+type pillarTree struct {
+	data *dataFiles
+	// own and machine are the project's pillar and <root>/pillar; nil where there is none.
+	own, machine fs.FS
+	slses        fileroot.Roots // where SLS names are looked up
+	templates    fileroot.Roots // where templates find what they import
+	done         map[string]*py.Dict
+	bytes        int
+	includes     int
+}
+
+// ReadPillar gives the values of a project's pillar; pillar are the files of its repository, nil for none.
+func ReadPillar(ctx context.Context, t *Tools, name project.Name, pillar fs.FS) (*py.Dict, error) {
+	return (&dataFiles{tools: t, name: name, grains: t.Grains()}).pillar(ctx, pillar)
+}
+
+func (d *dataFiles) pillarTree(own fs.FS) (*pillarTree, error) {
+	t := &pillarTree{data: d, done: map[string]*py.Dict{}}
+	if own != nil {
+		t.own = vfs.Bounded{FS: own, Max: maxPillarFile}
+		t.slses = append(t.slses, fileroot.Root{FS: t.own, Mount: layout.ProjectsNamespace + "/" + d.name.String()})
+	}
+	dir := d.tools.Root.Pillar()
+	if machine, err := vfs.Beneath(dir); err == nil {
+		t.machine = vfs.Bounded{FS: machine, Max: maxPillarFile}
+		t.slses = append(t.slses, fileroot.Root{FS: t.machine, Label: dir})
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.Internal, "read "+dir, "%w", err)
+	}
+	t.templates = t.slses
+	if t.own != nil { // as before there was a tree: paths from the top of the repository
+		t.templates = append(slices.Clone(t.slses), fileroot.Root{FS: t.own})
+	}
+	return t, nil
+}
+
+// pillar compiles the pillar.
+func (d *dataFiles) pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
+	self := topEntry(d.name.String())
+	t, err := d.pillarTree(own)
+	if err != nil {
+		return nil, err
+	}
+	names, err := t.top(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if own != nil && !slices.Contains(names, self) {
+		names = append(names, self) // a project that is not linked has its pillar all the same
+	}
+	out := py.NewDict()
+	for _, name := range names {
+		if name == self && own == nil {
+			continue
+		}
+		v, err := t.sls(ctx, name, "", nil)
+		if err != nil {
+			return nil, err
+		}
+		modules.Merge(out, py.DeepCopy(v).(*py.Dict), false)
+	}
+	return out, nil
+}
+
+// foreign tells whether an SLS belongs to another project.
+func (t *pillarTree) foreign(sls string) bool {
+	self := topEntry(t.data.name.String())
+	return (sls == layout.ProjectsNamespace || strings.HasPrefix(sls, layout.ProjectsNamespace+".")) && sls != self && !strings.HasPrefix(sls, self+".")
+}
+
+// topFile is the name of the top file as an SLS.
+const topFile = "top"
+
+// top are the SLS files that the top file names for this machine, in order.
+func (t *pillarTree) top(ctx context.Context) ([]string, error) {
+	display := t.data.tools.Root.PillarTop()
+	if t.machine == nil {
+		return nil, nil
+	}
+	if _, err := fs.Stat(t.machine, topFile+".sls"); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	doc, err := t.file(ctx, fileroot.File{Root: fileroot.Root{FS: t.machine}, Path: topFile + ".sls", Rel: topFile + ".sls"}, topFile, display, nil)
+	if err != nil {
+		return nil, err
+	}
+	bad := func(format string, args ...any) error {
+		return fault.New(fault.Refused, "read "+display, format, args...).WithPos(fault.Pos{File: display}).
+			WithHint("whoever runs the server must change that file")
+	}
+	var names []string
+	for _, e := range doc.Items() {
+		env := py.Str(e.Key)
+		targets, ok := e.Value.(*py.Dict)
+		if env == "include" {
+			return nil, bad("a top file that includes others is not supported")
+		}
+		if !ok {
+			return nil, bad("the environment %s must be a mapping of targets", env)
+		}
+		for _, target := range targets.Items() {
+			list, ok := target.Value.(*py.List)
+			if !ok {
+				return nil, bad("a target of the environment %s must have a list of files", env)
+			}
+			match, err := t.targets(py.Str(target.Key), list)
+			switch {
+			case err != nil:
+				return nil, bad("%s", err)
+			case !match:
+				continue
+			case env != "base":
+				return nil, bad("there is no pillar environment %s, only base", env)
+			}
+			for _, item := range list.Items() {
+				switch x := item.(type) {
+				case string:
+					more, err := t.named(x)
+					if err != nil {
+						return nil, bad("%s", err)
+					}
+					for _, m := range more {
+						if !slices.Contains(names, m) {
+							names = append(names, m)
+						}
+					}
+				case *py.Dict:
+					for _, k := range x.Keys() {
+						if k != "match" {
+							return nil, bad("%s of a target is not supported", py.Str(k))
+						}
+					}
+				default:
+					return nil, bad("a target's list holds something that is no name")
+				}
+			}
+		}
+	}
+	return names, nil
+}
+
+// named are the SLS files that a name or a pattern of the top file means, but those of other projects.
+func (t *pillarTree) named(pattern string) ([]string, error) {
+	if !strings.ContainsAny(pattern, "*?[") {
+		if t.foreign(pattern) {
+			return nil, nil
+		}
+		return []string{pattern}, nil
+	}
+	var out []string
+	for _, name := range t.slses.AllSLS() {
+		if sls.Glob(pattern, name) && !t.foreign(name) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// targets tells whether a target of the top file is this machine: a glob or a list of IDs, a grain, or a compound of those.
+func (t *pillarTree) targets(target string, list *py.List) (bool, error) {
+	how := "compound"
+	for _, item := range list.Items() {
+		if d, ok := item.(*py.Dict); ok {
+			if v, ok := d.GetStr("match"); ok {
+				how = py.Str(v)
+			}
+		}
+	}
+	id, _ := t.data.grains.GetStr("id")
+	switch how {
+	case "glob":
+		return sls.Glob(target, py.Str(id)), nil
+	case "list":
+		return slices.Contains(strings.Split(target, ","), py.Str(id)), nil
+	case "grain":
+		return t.word("G@"+target, py.Str(id))
+	case "compound":
+		return t.compound(target, py.Str(id))
+	}
+	return false, fmt.Errorf("the match type %q is not supported", how)
+}
+
+// compound is words joined by and, or and not, of which "and" binds closer; no parentheses.
+func (t *pillarTree) compound(target, id string) (bool, error) {
+	words := strings.Fields(target)
+	any, all, not, open := false, true, false, true // open: a word is expected
+	for _, w := range words {
+		switch {
+		case w == "not" && open && !not:
+			not = true
+		case (w == "and" || w == "or") && !open:
+			if open = true; w == "or" {
+				any, all = any || all, true
+			}
+		case w == "and", w == "or", w == "not", !open, strings.ContainsAny(w, "()"):
+			return false, fmt.Errorf("the target %q is not supported", target)
+		default:
+			ok, err := t.word(w, id)
+			if err != nil {
+				return false, err
+			}
+			all = all && ok != not
+			not, open = false, false
+		}
+	}
+	if open {
+		return false, fmt.Errorf("the target %q is not supported", target)
+	}
+	return any || all, nil
+}
+
+func (t *pillarTree) word(w, id string) (bool, error) {
+	engine, of, ok := strings.Cut(w, "@")
+	switch {
+	case !ok:
+		return sls.Glob(w, id), nil
+	case engine == "L":
+		return slices.Contains(strings.Split(of, ","), id), nil
+	case engine == "G" && !strings.Contains(of, "*:"):
+		return grainMatches(t.data.grains, of), nil
+	}
+	return false, fmt.Errorf("the target %q is not supported", w)
+}
+
+// grainMatches is Salt's match of "key:pattern", where the key may lead through mappings. Case does not count.
+// Source: salt.utils.data, subdict_match.
+func grainMatches(grains *py.Dict, expr string) bool {
+	is := func(pattern string, v any) bool {
+		return sls.Glob(strings.ToLower(pattern), strings.ToLower(py.Str(v)))
+	}
+	parts := strings.Split(expr, ":")
+	for i := len(parts) - 1; i > 0; i-- {
+		v, ok := py.Traverse(grains, strings.Join(parts[:i], ":"), ":")
+		if !ok {
+			continue
+		}
+		pattern := strings.Join(parts[i:], ":")
+		switch x := v.(type) {
+		case *py.List:
+			if slices.ContainsFunc(x.Items(), func(v any) bool { return is(pattern, v) }) {
+				return true
+			}
+		case *py.Dict:
+			if slices.ContainsFunc(x.Keys(), func(v any) bool { return is(pattern, v) }) {
+				return true
+			}
+		default:
+			if is(pattern, v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sls gives the values of one SLS file and of what it includes. by is the file that includes it, vars what that gives it.
+func (t *pillarTree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dict, error) {
+	refuse := func(format string, args ...any) *fault.Error {
+		e := fault.New(fault.Failed, "read the pillar", format, args...)
+		if by == "" {
+			return e.WithPos(fault.Pos{File: t.data.tools.Root.PillarTop()})
+		}
+		return e.WithPos(fault.Pos{File: by})
+	}
+	if t.foreign(name) {
+		return nil, refuse("%s is the pillar of another project", name)
+	}
+	f, err := t.slses.SLS(name)
+	if err != nil && name == topEntry(t.data.name.String()) {
+		return nil, fault.New(fault.Failed, "read the pillar", "there is no %s", layout.PillarFile).
+			WithHint("the pillar repository holds the configuration in a file  %s  at its top", layout.PillarFile)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+		return nil, refuse("%s is not there: neither in the project's pillar nor in %s", name, t.data.tools.Root.Pillar()).
+			WithHint("a file of the project's own pillar is included as  .NAME")
+	}
+	if err != nil {
+		return nil, refuse("%s cannot be read: %v", name, err)
+	}
+	display := t.display(f)
+	doc, err := t.file(ctx, f, name, display, vars)
+	if err != nil {
+		return nil, err
+	}
+	include, has := doc.Pop("include")
+	t.done[name] = doc
+	if !has {
+		return doc, nil
+	}
+	list, ok := include.(*py.List)
+	if !ok {
+		return nil, fault.New(fault.Failed, "read "+display, "include must be a list").WithPos(fault.Pos{File: display})
+	}
+	if t.includes += list.Len(); t.includes > maxIncludes {
+		return nil, fault.New(fault.Failed, "read "+display, "more than %d files are included", maxIncludes).WithPos(fault.Pos{File: display})
+	}
+	out := py.NewDict()
+	for _, item := range list.Items() {
+		inc, err := t.include(item, name, f, display)
+		if err != nil {
+			return nil, err
+		}
+		for _, sub := range inc.names {
+			v := t.done[sub]
+			if v == nil {
+				if v, err = t.sls(ctx, sub, display, inc.vars); err != nil {
+					return nil, err
+				}
+			}
+			v = py.DeepCopy(v).(*py.Dict)
+			if inc.key != "" {
+				for _, k := range slices.Backward(strings.Split(inc.key, ":")) {
+					v = py.NewDict(k, v)
+				}
+			}
+			modules.Merge(out, v, false)
+		}
+	}
+	// The file's own values are the authoritative ones.
+	modules.Merge(out, py.DeepCopy(doc).(*py.Dict), false)
+	return out, nil
+}
+
+type pillarInclude struct {
+	names []string
+	key   string
+	vars  *py.Dict
+}
+
+// include reads one entry of an include list: a name, or a name with defaults and key.
+func (t *pillarTree) include(item any, by string, f fileroot.File, display string) (pillarInclude, error) {
+	var out pillarInclude
+	bad := fault.New(fault.Failed, "read "+display, "an entry of include must be a name, or a name with defaults and key").WithPos(fault.Pos{File: display})
+	name, ok := item.(string)
+	if d, isDict := item.(*py.Dict); isDict && d.Len() == 1 {
+		e := d.Items()[0]
+		name, ok = e.Key.(string)
+		if opts, isDict := e.Value.(*py.Dict); isDict {
+			if v, has := opts.GetStr("defaults"); has {
+				if out.vars, isDict = v.(*py.Dict); !isDict {
+					return out, bad
+				}
+			}
+			if v, has := opts.GetStr("key"); has && v != nil {
+				out.key = py.Str(v)
+			}
+		}
+	}
+	if !ok || name == "" {
+		return out, bad
+	}
+	if rel, isRel := strings.CutPrefix(name, "."); isRel {
+		dir := strings.Split(by, ".")
+		if !strings.HasSuffix(f.Path, "/init.sls") {
+			dir = dir[:len(dir)-1]
+		}
+		name = strings.Join(append(dir, rel), ".")
+	} else {
+		name = strings.ReplaceAll(name, "/", ".")
+	}
+	out.names = []string{name}
+	if strings.ContainsAny(name, "*?[") {
+		var err error
+		if out.names, err = t.named(name); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// display is how messages name a file: the project's own by the path in its repository.
+func (t *pillarTree) display(f fileroot.File) string {
+	if f.Root.Mount != "" {
+		return "pillar " + f.Rel
+	}
+	return filepath.Join(t.data.tools.Root.Pillar(), filepath.FromSlash(f.Rel))
+}
+
+// file renders and reads one file. No line of it is ever quoted.
+func (t *pillarTree) file(ctx context.Context, f fileroot.File, name, display string, vars *py.Dict) (*py.Dict, error) {
+	src, err := f.Read()
+	if err != nil {
+		return nil, fault.New(fault.Failed, "read "+display, "%w", err).WithPos(fault.Pos{File: display})
+	}
+	if t.bytes += len(src); t.bytes > maxPillarBytes || len(t.done) > maxPillarFiles {
+		return nil, fault.New(fault.Failed, "read "+display, "the pillar is larger than %d files or %d MiB", maxPillarFiles, maxPillarBytes>>20).WithPos(fault.Pos{File: display})
+	}
+	jinja := true
+	if line, _, _ := strings.Cut(string(src), "\n"); strings.HasPrefix(line, "#!") {
+		switch strings.ReplaceAll(strings.TrimSpace(line[2:]), " ", "") {
+		case "jinja|yaml":
+		case "yaml":
+			jinja = false
+		default:
+			return nil, fault.New(fault.Refused, "read "+display, "only jinja|yaml and yaml are rendered in a pillar").WithPos(fault.Pos{File: display, Line: 1})
+		}
+	}
+	v := render.Vars(f.Path, name)
+	v.Update(vars)
+	return t.data.parse(ctx, dataFile{display: display, src: src, roots: t.templates, vars: v, jinja: jinja, private: true})
+}
+
+// included is a line of an include list: the name of a file.
+var included = regexp.MustCompile(`^\s*-\s+[\w./*-]+:?\s*$`)
+
+// PillarSecrets are the values of a pillar that must not be shown. Of a pillar that can't be read, everything that
+// looks like a value is one, in all of its files.
+func PillarSecrets(ctx context.Context, t *Tools, name project.Name, pillar fs.FS, code []string) []redact.Secret {
+	d := &dataFiles{tools: t, name: name, grains: t.Grains()}
+	v, err := d.pillar(ctx, pillar)
+	if err == nil {
+		return redact.Secrets(v, code)
+	}
+	loose := py.NewDict()
+	tree, err := d.pillarTree(pillar)
+	if err != nil {
+		tree = &pillarTree{own: vfs.Bounded{FS: pillar, Max: maxPillarFile}}
+	}
+	left := maxPillarFiles
+	for _, files := range []fs.FS{tree.own, tree.machine} {
+		if files == nil {
+			continue
+		}
+		_ = fs.WalkDir(files, ".", func(p string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil || left <= 0:
+				return fs.SkipDir
+			case e.IsDir():
+				if e.Name() == ".git" {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			src, err := fs.ReadFile(files, p)
+			if err != nil || tree.bytes+len(src) > maxPillarBytes {
+				return nil
+			}
+			left, tree.bytes = left-1, tree.bytes+len(src)
+			if p == topFile+".sls" {
+				return nil // names of files and machines
+			}
+			including := false
+			for i, line := range strings.Split(string(src), "\n") {
+				if including = strings.TrimSpace(line) == "include:" || including && included.MatchString(line); including {
+					continue
+				}
+				for j, tok := range valuesIn(line) {
+					loose.SetStr(fmt.Sprintf("%s line %d value %d", path.Base(p), i+1, j+1), tok)
+				}
+			}
+			return nil
+		})
+	}
+	return redact.Secrets(loose, code)
+}

@@ -1,0 +1,286 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"corpus-git/hooks"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/sls/fileroot"
+)
+
+// Recipe is the .salt of one commit as it runs: a private copy below the state folder, which nobody but the server's user can write.
+// The working copy belongs to the project's user, so nothing in it is run with the server's rights. A nil Recipe has nothing.
+type Recipe struct {
+	// dir holds the copy, live is the folder of the working copy that it stands for.
+	dir, live string
+}
+
+// maxRecipe and maxRecipeFiles bound what one private copy takes.
+const (
+	maxRecipe      = 4 << 30
+	maxRecipeFiles = 200_000
+)
+
+// copyRecipe makes the private copy of a recipe. A recipe of which nothing can run is not copied: nil. Links inside of the recipe stay
+// links; what others lead to inside of the commit is copied in their place; those that leave the commit keep what they lead to
+// from the working copy. The copy is not durable: it ends with its deployment.
+func copyRecipe(ctx context.Context, from fs.FS, to, live string) (*Recipe, error) {
+	if from == nil {
+		return nil, nil
+	}
+	entries, err := fs.ReadDir(from, ".")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.KindOf(err), "read "+layout.SaltDir, "%w", err)
+	}
+	if len(entries) == 0 || len(entries) == 1 && entries[0].Name() == layout.PillarSample {
+		return nil, nil
+	}
+	c := copier{ctx: ctx, from: from, to: to, live: live}
+	err = os.RemoveAll(to)
+	if err == nil {
+		err = os.MkdirAll(to, 0o700)
+	}
+	if err == nil {
+		err = c.entries(".", ".", entries, 0)
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		} else if fault.KindOf(err) == fault.Internal {
+			err = fault.New(fault.Internal, "copy "+layout.SaltDir, "%w", err)
+		}
+		return nil, errors.Join(err, os.RemoveAll(to))
+	}
+	return &Recipe{dir: to, live: live}, nil
+}
+
+// copier copies a recipe.
+type copier struct {
+	ctx      context.Context
+	from     fs.FS
+	to, live string
+	files    int
+	bytes    int64
+}
+
+// maxFollowed is how many links on the way to a file a copy follows.
+const maxFollowed = 8
+
+// folder copies the folder from of the recipe into the folder to of the copy.
+func (c *copier) folder(from, to string, followed int) error {
+	entries, err := fs.ReadDir(c.from, from)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(c.to, to), 0o755); err != nil {
+		return err
+	}
+	return c.entries(from, to, entries, followed)
+}
+
+func (c *copier) entries(from, to string, entries []fs.DirEntry, followed int) error {
+	for _, e := range entries {
+		if err := context.Cause(c.ctx); err != nil {
+			return err
+		}
+		if c.files++; c.files > maxRecipeFiles {
+			return fault.New(fault.Refused, "copy "+layout.SaltDir, "it has more than %d files", maxRecipeFiles).
+				WithHint("%s holds what deploys the project; keep its data elsewhere", layout.SaltDir)
+		}
+		if err := c.entry(path.Join(from, e.Name()), path.Join(to, e.Name()), e.Type(), followed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) entry(from, to string, kind fs.FileMode, followed int) error {
+	switch {
+	case kind.IsDir():
+		return c.folder(from, to, followed)
+	case kind&fs.ModeSymlink != 0:
+		return c.link(from, to, followed)
+	case kind.IsRegular():
+		return c.file(from, to)
+	}
+	return nil // a fifo, socket or device of a remote-less project
+}
+
+func (c *copier) link(from, to string, followed int) error {
+	target, err := fs.ReadLink(c.from, from)
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(c.to, to)
+	if !path.IsAbs(target) && fs.ValidPath(path.Join(path.Dir(from), target)) && followed == 0 {
+		return os.Symlink(target, at)
+	}
+	st, err := fs.Stat(c.from, from)
+	switch {
+	case err != nil, above(path.Join(path.Dir(from), target)):
+		// It leaves the commit, leads nowhere, or to a folder that holds the recipe itself.
+		if !path.IsAbs(target) {
+			target = filepath.Join(c.live, path.Dir(from), target)
+		}
+		return os.Symlink(target, at)
+	case followed == maxFollowed:
+		return nil // a circle, most likely
+	}
+	return c.entry(from, to, st.Mode().Type(), followed+1)
+}
+
+// above tells whether a path from the recipe is one of the folders that it lies in.
+func above(p string) bool { return strings.Trim(p, "./") == "" }
+
+func (c *copier) file(from, to string) (err error) {
+	r, err := c.from.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	st, err := r.Stat()
+	if err != nil {
+		return err
+	}
+	if c.bytes += st.Size(); c.bytes > maxRecipe {
+		return fault.New(fault.Refused, "copy "+layout.SaltDir, "it is larger than %d GiB", maxRecipe>>30).
+			WithPos(fault.Pos{File: path.Join(layout.SaltDir, from)}).WithHint("%s holds what deploys the project; keep its data elsewhere", layout.SaltDir)
+	}
+	mode := fs.FileMode(0o644)
+	if st.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	w, err := os.OpenFile(filepath.Join(c.to, to), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	n, err := io.Copy(w, io.LimitReader(r, st.Size()+1))
+	if err == nil && n > st.Size() {
+		err = fmt.Errorf("%s grew while it was copied", from)
+	}
+	if err != nil {
+		return err
+	}
+	return w.Chmod(mode) // whatever the umask is
+}
+
+// fs is the copy as a file system; nil where there is none. What a link leads to outside of it is not seen.
+func (r *Recipe) fs() (fs.FS, error) {
+	if r == nil {
+		return nil, nil
+	}
+	return vfs.Beneath(r.dir)
+}
+
+// root is the copy as the file root that stands in the place of the working copy's recipe.
+func (r *Recipe) root() fileroot.Root {
+	root := fileroot.OnDisk(r.dir)
+	root.Public = r.live
+	return root
+}
+
+// script is where an executable of the recipe is run.
+func (r *Recipe) script(file string) string { return filepath.Join(r.dir, filepath.FromSlash(file)) }
+
+// own finds the project's own file for a procedure.
+func (r *Recipe) own(procedure string) (s Step, own bool, err error) {
+	files, err := r.fs()
+	if err != nil || files == nil {
+		return s, false, err
+	}
+	return ownFile(files, procedure)
+}
+
+// hooks are the recipe's executables for a point.
+func (r *Recipe) hooks(p hooks.Point) ([]hooks.Hook, error) {
+	files, err := r.fs()
+	if err != nil || files == nil {
+		return nil, err
+	}
+	dir := path.Join(layout.HooksDir, string(p)+".d")
+	names, err := hooks.Executables(files, dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []hooks.Hook
+	for _, name := range names {
+		file := path.Join(dir, name)
+		out = append(out, hooks.Hook{Name: name, Path: r.script(file), File: path.Join(layout.SaltDir, file)})
+	}
+	return out, nil
+}
+
+// Recipes of a deployment: that of the commit that it brings is Prepared.Recipe; this one is of the commit that was live before it, and
+// is copied when something asks for it that has something in it.
+func (e *Env) liveRecipe(ctx context.Context) (*Recipe, error) {
+	if e.LiveTree == nil {
+		return e.Prepared.Recipe, nil
+	}
+	if e.liveLoaded {
+		return e.live, nil
+	}
+	// The tree is read here and now; it keeps its repository in use until this context ends.
+	tctx, done := context.WithCancel(ctx)
+	defer done()
+	code, err := e.LiveTree(tctx)
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "read commit "+e.Deployment.LiveCode.Short(), "%w", err)
+	}
+	files, err := Sources{Code: code}.recipe()
+	if err != nil {
+		return nil, err
+	}
+	runs, err := runsAround(files)
+	if err != nil {
+		return nil, err
+	}
+	if runs {
+		if e.live, err = copyRecipe(ctx, files, e.State.Recipe(string(e.Deployment.ID), "live"), e.Paths.Salt()); err != nil {
+			return nil, err
+		}
+	}
+	e.liveLoaded = true
+	return e.live, nil
+}
+
+// runsAround tells whether a recipe has anything that runs while it is replaced: hooks, or procedures of its own.
+func runsAround(files fs.FS) (bool, error) {
+	if files == nil {
+		return false, nil
+	}
+	if has(files, layout.HooksDir) {
+		return true, nil
+	}
+	own, err := ownIn(files)
+	return len(own) > 0, err
+}
+
+// recipeAt is the recipe whose hooks run at a point. What stands around the archive, the beginning and the rollback of a deployment
+// belongs to the commit that is live then; what comes at its end to the one that it brings.
+func (e *Env) recipeAt(ctx context.Context, p hooks.Point) (*Recipe, error) {
+	switch {
+	case p == hooks.PostDeploy, p == hooks.Notify, p == hooks.Rollback && e.Deployment.Trigger == project.TriggerRollback:
+		return e.Prepared.Recipe, nil
+	}
+	return e.liveRecipe(ctx)
+}
+
+// DropRecipes removes the private copies of a deployment that has ended.
+func DropRecipes(s layout.State, id project.ID) error {
+	if id == "" || strings.ContainsAny(string(id), "/.") {
+		return nil
+	}
+	return os.RemoveAll(s.RecipesOf(string(id)))
+}

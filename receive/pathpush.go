@@ -1,0 +1,137 @@
+package receive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/project"
+	"corpus-git/receive/access"
+)
+
+// HandOver is how git itself, when it gets a push by the path of a repository, gives it to the server; see package handover. The zero value
+// writes no hooks.
+type HandOver struct {
+	// Program is ours, Socket the server's; both absolute.
+	Program, Socket string
+}
+
+// hookMark is in every hook of ours, and tells it from somebody else's.
+const hookMark = "# Written by corpus-git, and again where it differs: a push that comes to git itself is for the server to take."
+
+// procReceive makes git's receive-pack run the hook proc-receive in place of moving refs, and take push options: git-config(1).
+const procReceive = `[receive]
+	procReceiveRefs = refs
+	advertisePushOptions = true
+`
+
+// handOver writes the hooks of a repository, and the part of its configuration that makes git run them. Idempotent.
+func (r *Repositories) handOver(name project.Name, dir string) error {
+	if r.HandOver.Program == "" {
+		return nil
+	}
+	f := r.fs()
+	hooks := filepath.Join(dir, "hooks")
+	if err := f.Mkdir(hooks, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, hook := range []string{"pre-receive", "proc-receive"} {
+		text := fmt.Sprintf("#!/bin/sh\n%s\nexec %s hook %s --socket %s\n", hookMark, shellWord(r.HandOver.Program), hook, shellWord(r.HandOver.Socket))
+		path := filepath.Join(hooks, hook)
+		old, err := os.ReadFile(path)
+		switch {
+		case err == nil && string(old) == text:
+			continue
+		case err == nil && !bytes.Contains(old, []byte(hookMark)):
+			r.Log.Warn().Str("project", string(name)).Str("hook", path).Msg("somebody else's hook is left as it is: pushes by path may not be deployed")
+			continue
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if err := vfs.WriteFileAtomic(f, path, []byte(text), 0o755); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(dir, "config")
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if bytes.Contains(bytes.ToLower(old), []byte("procreceiverefs")) {
+		return nil
+	}
+	if len(old) > 0 && old[len(old)-1] != '\n' {
+		old = append(old, '\n')
+	}
+	return vfs.WriteFileAtomic(f, path, append(old, procReceive...), 0o644)
+}
+
+// shellWord quotes a text for a shell: POSIX Shell Command Language, 2.2.2.
+func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// ReceiveAt takes a push that came to git itself, in the repository at dir, from who may speak to the server on this machine. With check it only tells
+// whether there is such a repository that takes pushes. What goes wrong before the conversation stands on errw; the result is the exit status.
+func (s *Service) ReceiveAt(ctx context.Context, who access.Identity, dir string, check bool, in io.Reader, out, errw io.Writer) int {
+	fail := func(name project.Name, err error) int {
+		s.record(ctx, who, "push", name, quotedPath(dir), err)
+		if fault.KindOf(err) == fault.Internal {
+			s.Log.Error().Err(err).Str("dir", dir).Msg("push by path failed")
+			err = &fault.Error{Kind: fault.Internal, Err: errors.New("the server failed at this; its log has the details")}
+		}
+		fmt.Fprintf(errw, "error: %s\n", err)
+		if h := fault.HintOf(err); h != "" {
+			fmt.Fprintf(errw, "hint: %s\n", h)
+		}
+		return fault.ExitCode(err)
+	}
+	name, repo, err := s.repositoryAt(dir)
+	if err != nil {
+		return fail("", err)
+	}
+	settings, ok, err := s.Projects.Lookup(ctx, name)
+	if err == nil && !ok {
+		err = fault.New(fault.Refused, "", "there is no project %s", name).WithHint("make it with  corpus-git project create %s", name)
+	}
+	if err == nil {
+		err = s.ready(ctx, name, repo, settings)
+	}
+	if err != nil {
+		return fail(name, err)
+	}
+	if check {
+		return 0
+	}
+	p, done, err := s.push(ctx, who, name, repo, settings)
+	if err != nil {
+		return fail(name, err)
+	}
+	defer done()
+	return p.Serve(ctx, in, out, errw)
+}
+
+// repositoryAt tells which repository of ours a folder is.
+func (s *Service) repositoryAt(dir string) (project.Name, project.Repo, error) {
+	unknown := fault.New(fault.Refused, "", "%s is no repository of this server", quotedPath(dir)).WithHint("it serves those below  %s", s.Root.Projects())
+	here, err := os.Stat(dir)
+	if err != nil {
+		return "", "", unknown
+	}
+	name, err := project.ParseName(filepath.Base(filepath.Dir(filepath.Dir(dir))))
+	if err != nil {
+		return "", "", unknown
+	}
+	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+		if there, err := os.Stat(s.Repos.Dir(name, repo)); err == nil && os.SameFile(here, there) {
+			return name, repo, nil
+		}
+	}
+	return "", "", unknown
+}
