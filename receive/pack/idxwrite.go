@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"encoding/binary"
 	"hash"
@@ -17,8 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// sort makes the order of names, and refuses a pack that holds an object twice, as git does (index-pack --strict).
-func (g *run) sort() error {
+// sort makes the order of names, of one name the order of the pack, and sets g.twice where one is there more than once.
+func (g *run) sort() {
 	g.inOrder = offheap.Make[int32](g.recs.n)
 	g.order = g.inOrder.Slice()
 	// Names are spread evenly, whoever made them: by their first byte they fall into parts, which are sorted one by one.
@@ -42,29 +43,27 @@ func (g *run) sort() error {
 		workers = 1
 	}
 	var next atomic.Int32
-	errs := make([]error, workers)
+	var twice atomic.Bool
 	var wg sync.WaitGroup
-	for w := range workers {
+	for range workers {
 		wg.Go(func() {
-			for k := next.Add(1) - 1; k < 256 && errs[w] == nil; k = next.Add(1) - 1 {
+			for k := next.Add(1) - 1; k < 256; k = next.Add(1) - 1 {
 				begin := uint32(0)
 				if k > 0 {
 					begin = g.fan[k-1]
 				}
-				errs[w] = g.sortPart(g.order[begin:g.fan[k]])
+				if g.sortPart(g.order[begin:g.fan[k]]) {
+					twice.Store(true)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	g.twice = twice.Load()
 }
 
-func (g *run) sortPart(part []int32) error {
+// sortPart reports whether a name is there twice.
+func (g *run) sortPart(part []int32) (twice bool) {
 	slices.SortFunc(part, func(a, b int32) int {
 		x, y := &g.recs.at(a).hash, &g.recs.at(b).hash
 		u, v := binary.BigEndian.Uint64(x[:]), binary.BigEndian.Uint64(y[:])
@@ -74,16 +73,15 @@ func (g *run) sortPart(part []int32) error {
 		case u > v:
 			return 1
 		}
-		return bytes.Compare(x[8:], y[8:])
+		return cmp.Or(bytes.Compare(x[8:], y[8:]), cmp.Compare(a, b))
 	})
-	for i := 1; i < len(part); i++ {
-		if h := g.recs.at(part[i]).hash; h == g.recs.at(part[i-1]).hash {
-			return corrupt("pack holds object %s twice", h)
-		}
+	for i := 1; i < len(part) && !twice; i++ {
+		twice = g.recs.at(part[i]).hash == g.recs.at(part[i-1]).hash
 	}
-	return nil
+	return twice
 }
 
+// findSorted gives the first record of that name that came.
 func (g *run) findSorted(h plumbing.Hash) (int32, bool) {
 	defer runtime.KeepAlive(g)
 	lo := uint32(0)

@@ -45,7 +45,7 @@ type Indexer struct {
 	Limits Limits
 	// Workers is the number of goroutines; 0 means the number of CPUs, at most 4.
 	Workers int
-	// Visit, if set, sees each object once, in no particular order, from several goroutines. Its error ends the ingestion and is
+	// Visit, if set, sees each object once for each time that it came, in no particular order, from several goroutines. Its error ends the ingestion and is
 	// returned as it is, wrapped at most.
 	Visit func(*Object) error
 	// Note, if set, makes the Note of an object that Visit has seen and that is read a second time.
@@ -59,11 +59,12 @@ type Indexer struct {
 // Result describes an ingested pack. Nothing is synced to the disk yet.
 type Result struct {
 	// ID is the pack's trailer, which is in the files' names: <Dir>/pack-<ID>.pack, .idx, .rev. It differs from the trailer that came
-	// where the pack was thin.
+	// where the pack was thin, or held an object twice.
 	ID plumbing.Hash
 	// Pack, Idx and Rev are the files' paths. They are empty for a pack of no objects, for which no file is left. Rev is empty with NoRev.
 	Pack, Idx, Rev string
-	// Objects counts what the pack holds now, Added those of them that completed it, Deltas those stored as deltas.
+	// Objects counts what the pack holds now, Added those of them that completed it, Deltas those stored as deltas. An object that came more than
+	// once counts once, and is in the files once.
 	Objects, Added, Deltas int
 	// Bytes is the length of the pack on the wire.
 	Bytes int64
@@ -132,10 +133,13 @@ func (x *Indexer) Index(ctx context.Context, r *bufio.Reader) (_ *Result, err er
 	if err := g.resolve(); err != nil {
 		return nil, err
 	}
-	res := &Result{ID: g.trailer, Objects: g.recs.n, Added: g.added, Deltas: g.deltas, Bytes: g.wire, run: g}
-	if err := g.sort(); err != nil {
-		return nil, err
+	g.sort()
+	if g.twice {
+		if err := g.unique(); err != nil {
+			return nil, err
+		}
 	}
+	res := &Result{ID: g.trailer, Objects: g.recs.n, Added: g.added, Deltas: g.deltas, Bytes: g.wire, run: g}
 	if g.recs.n == 0 {
 		return res, os.Remove(f.Name())
 	}
@@ -158,7 +162,7 @@ func (x *Indexer) Index(ctx context.Context, r *bufio.Reader) (_ *Result, err er
 		return nil, err
 	}
 	res.Pack, res.Idx = base+".pack", base+".idx"
-	g.file, g.refs = nil, nil
+	g.file, g.refs, g.taken = nil, nil, nil
 	return res, nil
 }
 
@@ -260,9 +264,11 @@ type run struct {
 
 	first, next []int32 // children of each record: the first, and a child's next sibling; -1 ends
 	refs        []refDelta
-	order       []int32 // records in the order of names
+	taken       []atomic.Bool // by place in refs of the first delta on a base: an object of that name has them
+	order       []int32       // records in the order of names
 	inOrder     *offheap.Block[int32]
 	fan         [256]uint32 // where in order the names of each first byte end
+	twice       bool        // some object is there more than once
 
 	progress sync.Mutex
 	done     int

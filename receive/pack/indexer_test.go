@@ -272,8 +272,6 @@ func TestHostilePacks(t *testing.T) {
 		"a count of 19 million, and no objects":   {appendHeader(nil, 19_000_000), Limits{}, cut},
 		"a count of more than may come":           {appendHeader(nil, 1000), Limits{PackBytes: 5000}, limit("PackBytes")},
 		"one object less than promised":           {sealed(append(appendHeader(nil, 3), good[headerLen:len(good)-20]...))[:len(good)-20], Limits{}, cut},
-		"the same object twice":                   {newBuilder().object(plumbing.BlobObject, blob("a")).object(plumbing.BlobObject, blob("a")).done(), Limits{}, bad("twice")},
-		"the same object twice, once as a delta":  {newBuilder().object(plumbing.BlobObject, blob("a")).object(plumbing.BlobObject, blob("ab")).ofs(0, appendText(1, "b")).done(), Limits{}, bad("twice")},
 		"type 0":                                  {newBuilder().raw([]byte{0x01}, deflate(blob("a"))).done(), Limits{}, bad("unknown type 0")},
 		"type 5":                                  {newBuilder().raw([]byte{0x51}, deflate(blob("a"))).done(), Limits{}, bad("unknown type 5")},
 		"a size of 2^70":                          {newBuilder().raw(cat([]byte{0xbf}, bytes.Repeat([]byte{0xff}, 9), []byte{1}), deflate(blob("a"))).done(), Limits{}, bad("size")},

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"corpus-git/internal/offheap"
 
@@ -78,23 +79,26 @@ func (g *run) link() {
 	slices.SortFunc(g.refs, func(a, b refDelta) int {
 		return cmp.Or(bytes.Compare(a.base[:], b.base[:]), cmp.Compare(a.rec, b.rec))
 	})
+	g.taken = make([]atomic.Bool, len(g.refs))
 }
 
-// refChildren is where the deltas that name h as their base begin in g.refs, -1 if there are none.
-func (g *run) refChildren(h plumbing.Hash) int32 {
+// takeRefs is where the deltas that name h as their base begin in g.refs, -1 if there are none, or an object of that name has taken them before: a
+// pack may hold an object twice, and one of the two may be made from the other. So no delta is made for two bases, and a pass over the deltas
+// of a pack makes each of them once, whatever they name.
+func (g *run) takeRefs(h plumbing.Hash) int32 {
 	if len(g.refs) == 0 {
 		return -1
 	}
 	i, ok := slices.BinarySearchFunc(g.refs, h, func(d refDelta, h plumbing.Hash) int { return bytes.Compare(d.base[:], h[:]) })
-	if !ok {
+	if !ok || g.taken[i].Swap(true) {
 		return -1
 	}
 	return int32(i)
 }
 
-// newNode is nil where nothing builds on the record.
+// newNode is nil where nothing builds on the record. It is called once for each record.
 func (g *run) newNode(i int32, rec *record, parent *node) *node {
-	ofs, ref := int32(-1), g.refChildren(rec.hash)
+	ofs, ref := int32(-1), g.takeRefs(rec.hash)
 	if int(i) < len(g.first) {
 		ofs = g.first[i]
 	}
