@@ -194,6 +194,48 @@ func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, db
 	return m, err
 }
 
+// BrokenRef is a ref that what it needs is not there for.
+type BrokenRef struct {
+	Name string
+	// Err says which object is missing, or is another than it is named as.
+	Err error
+}
+
+// BrokenRefs lists the refs of the repository at dir, hidden ones included, whose objects are not all there. It reads all of history once, and no files'
+// contents. It changes nothing, and may run beside the process that owns the repository.
+func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
+	db, err := store.Open(dir, store.Options{KeepQuarantine: func(string) bool { return true }})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	list, err := (&refs.Store{Dir: dir}).List("refs/")
+	if err != nil {
+		return nil, err
+	}
+	var tips []plumbing.Hash
+	for _, ref := range list {
+		tips = append(tips, ref.Hash)
+	}
+	if err := store.Connected(ctx, db, store.Connect{Tips: tips}); err == nil || ctx.Err() != nil {
+		return nil, err
+	}
+	// Which of them it is: what one that is whole reaches is not read again for the next.
+	var whole []plumbing.Hash
+	for _, ref := range list {
+		err := store.Connected(ctx, db, store.Connect{Tips: []plumbing.Hash{ref.Hash}, Refs: whole})
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			out = append(out, BrokenRef{ref.Name, err})
+		default:
+			whole = append(whole, ref.Hash)
+		}
+	}
+	return out, nil
+}
+
 // tips is what refs, a detached HEAD, and the working copy refer to: in dev the tree of a failed deployment stays, which no branch holds.
 func (r *Repositories) tips(g *repository) ([]plumbing.Hash, error) {
 	list, err := g.refs.List("refs/")

@@ -88,7 +88,10 @@ func newReach(ctx context.Context, r Reader, tips []plumbing.Hash) *reach {
 // has tells whether a commit or tag can be reached. Where it cannot, all of history was walked.
 func (v *reach) has(h plumbing.Hash) (bool, error) {
 	if _, ok := v.seen[h]; ok {
-		return true, nil
+		if v.started {
+			return true, nil
+		}
+		return v.r.Has(h) // a ref may be broken
 	}
 	if !v.started {
 		v.started = true

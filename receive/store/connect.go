@@ -85,6 +85,12 @@ func (q *Quarantine) Connected(ctx context.Context, c Connect) error {
 	return k.walk(c.Tips)
 }
 
+// use is an object as something names it: one that is good as a blob is not good as a tree.
+type use struct {
+	hash plumbing.Hash
+	typ  plumbing.ObjectType
+}
+
 // checker is one check.
 type checker struct {
 	ctx     context.Context
@@ -93,14 +99,14 @@ type checker struct {
 	reach   *reach
 	shallow map[plumbing.Hash]bool
 	cut     map[plumbing.Hash]bool
-	seen    map[plumbing.Hash]struct{}
+	seen    map[use]struct{}
 	todo    []plumbing.Hash // commits
 	roots   []plumbing.Hash // shallow ones
 	steps   int
 }
 
 func newChecker(ctx context.Context, r Reader, in *Ingested, c Connect) *checker {
-	k := &checker{ctx: ctx, r: r, in: in, reach: newReach(ctx, r, c.Refs), shallow: map[plumbing.Hash]bool{}, cut: map[plumbing.Hash]bool{}, seen: map[plumbing.Hash]struct{}{}}
+	k := &checker{ctx: ctx, r: r, in: in, reach: newReach(ctx, r, c.Refs), shallow: map[plumbing.Hash]bool{}, cut: map[plumbing.Hash]bool{}, seen: map[use]struct{}{}}
 	for _, h := range c.Shallow {
 		k.shallow[h] = true
 	}
@@ -126,12 +132,13 @@ func (k *checker) step() error {
 	return nil
 }
 
-// mark tells whether h is new.
-func (k *checker) mark(h plumbing.Hash) bool {
-	if _, ok := k.seen[h]; ok {
+// mark tells whether h is new as a t.
+func (k *checker) mark(h plumbing.Hash, t plumbing.ObjectType) bool {
+	u := use{h, t}
+	if _, ok := k.seen[u]; ok {
 		return false
 	}
-	k.seen[h] = struct{}{}
+	k.seen[u] = struct{}{}
 	return true
 }
 
@@ -161,11 +168,6 @@ func (k *checker) walk(tips []plumbing.Hash) error {
 // tip follows what a ref will point to, or a tag names. want is InvalidObject where any type will do.
 func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Hash) error {
 	for range maxPeel {
-		if _, ok := k.came(h); !ok {
-			if ok, err := k.reach.has(h); ok || err != nil {
-				return err
-			}
-		}
 		t, _, err := k.r.Header(h)
 		if errors.Is(err, ErrNotFound) {
 			return &MissingError{Hash: h, Type: want, By: by}
@@ -176,15 +178,21 @@ func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Has
 		if want != plumbing.InvalidObject && t != want {
 			return &WrongTypeError{h, t, want}
 		}
-		if !k.mark(h) {
+		if _, ok := k.came(h); !ok {
+			if ok, err := k.reach.has(h); ok || err != nil {
+				return err
+			}
+		}
+		if t == plumbing.TreeObject {
+			return k.tree(h, nil, plumbing.ZeroHash, "", 0) // which marks it
+		}
+		if !k.mark(h, t) {
 			return nil
 		}
 		switch t {
 		case plumbing.CommitObject:
 			k.todo = append(k.todo, h)
 			return nil
-		case plumbing.TreeObject:
-			return k.tree(h, nil, plumbing.ZeroHash, "", 0)
 		case plumbing.TagObject:
 			tag, err := GetTag(k.r, h)
 			if err != nil {
@@ -220,7 +228,7 @@ func (k *checker) commit(h plumbing.Hash) error {
 			}
 			came = ok
 			if ok {
-				k.mark(p)
+				k.mark(p, plumbing.CommitObject)
 			}
 		}
 		if !came {
@@ -234,7 +242,7 @@ func (k *checker) commit(h plumbing.Hash) error {
 				return &MissingError{Hash: p, Type: plumbing.CommitObject, By: h}
 			}
 		}
-		if k.mark(p) {
+		if k.mark(p, plumbing.CommitObject) {
 			k.todo = append(k.todo, p)
 		}
 		pc, err := readCommit(k.r, p)
@@ -257,7 +265,7 @@ func (k *checker) tree(h plumbing.Hash, before []plumbing.Hash, commit plumbing.
 			return nil
 		}
 	}
-	if !k.mark(h) {
+	if !k.mark(h, plumbing.TreeObject) {
 		return nil
 	}
 	if err := k.step(); err != nil {
@@ -320,7 +328,7 @@ func join(path string, name []byte) string {
 }
 
 func (k *checker) blob(e *fsck.Entry, commit plumbing.Hash, path string) error {
-	if !k.mark(e.Hash) {
+	if !k.mark(e.Hash, plumbing.BlobObject) {
 		return nil
 	}
 	t, ok := k.came(e.Hash)

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -138,4 +139,69 @@ func TestShallowPush(t *testing.T) {
 	require.NoError(t, q.Migrate())
 	q, _ = ingest(t, db, "s", data)
 	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}, Refs: []plumbing.Hash{head(t, src, "master")}, Shallow: []plumbing.Hash{root}}))
+}
+
+// A tag of a tree was taken although objects of the tree were missing, and clones failed from then on: the tree counted as seen before it was looked at.
+// The same for what is named as another type than it is.
+func TestTipsThatAreNotWhole(t *testing.T) {
+	db := newDB(t)
+	put := func(typ plumbing.ObjectType, data string) plumbing.Hash {
+		h, err := db.Put(typ, []byte(data))
+		require.NoError(t, err)
+		return h
+	}
+	entry := func(mode, name string, h plumbing.Hash) string { return mode + " " + name + "\x00" + string(h[:]) }
+	const who = "A <a@example.org> 1700000000 +0000\n"
+	tag := func(typ plumbing.ObjectType, h plumbing.Hash) plumbing.Hash {
+		return put(plumbing.TagObject, "object "+h.String()+"\ntype "+typ.String()+"\ntag t\ntagger "+who+"\nt\n")
+	}
+	commit := func(tree plumbing.Hash) plumbing.Hash {
+		return put(plumbing.CommitObject, "tree "+tree.String()+"\nauthor "+who+"committer "+who+"\nc\n")
+	}
+	gone := plumbing.NewHash(strings.Repeat("12", 20))
+	blob := put(plumbing.BlobObject, "here")
+	whole := put(plumbing.TreeObject, entry("100644", "a", blob))
+	lacks := put(plumbing.TreeObject, entry("100644", "a", gone))
+	deep := put(plumbing.TreeObject, entry("40000", "d", lacks))
+	lacksTree := put(plumbing.TreeObject, entry("40000", "d", gone))
+	asTree := put(plumbing.TreeObject, entry("40000", "d", blob))
+	asBlob := put(plumbing.TreeObject, entry("100644", "a", whole))
+	both := put(plumbing.TreeObject, entry("100644", "a", blob)+entry("40000", "d", asTree))
+	good := commit(whole)
+	goodTag := tag(plumbing.CommitObject, good)
+	for story, tip := range map[string]plumbing.Hash{
+		"a tree":                                  lacks,
+		"a tree with a tree":                      deep,
+		"a tree whose tree is missing":            lacksTree,
+		"a tag of a tree":                         tag(plumbing.TreeObject, lacks),
+		"a tag of a deep tree":                    tag(plumbing.TreeObject, deep),
+		"a tag of a tag of a tree":                tag(plumbing.TagObject, tag(plumbing.TreeObject, deep)),
+		"a tag of a blob that is missing":         tag(plumbing.BlobObject, gone),
+		"a commit":                                commit(lacks),
+		"a ref that is broken":                    gone,
+		"a tree that has a blob for a tree":       asTree,
+		"a tree that has a tree for a file":       asBlob,
+		"a blob as a file and as a tree":          both,
+		"a commit of that":                        commit(both),
+		"a commit of a blob":                      commit(blob),
+		"a tag that takes a tree for a commit":    tag(plumbing.CommitObject, whole),
+		"a tag that takes a commit for a tree":    tag(plumbing.TreeObject, good),
+		"a tag that takes a commit for a blob":    tag(plumbing.BlobObject, good),
+		"a tag that takes a tag for a commit":     tag(plumbing.CommitObject, goodTag),
+		"a tag of a tag, which is taken for less": tag(plumbing.TagObject, tag(plumbing.TreeObject, blob)),
+	} {
+		t.Run(story, func(t *testing.T) {
+			for _, refs := range [][]plumbing.Hash{nil, {good}, {goodTag, good}, {gone, good}} {
+				err := Connected(t.Context(), db, Connect{Tips: []plumbing.Hash{tip}, Refs: refs})
+				require.Error(t, err)
+				var missing *MissingError
+				var wrong *WrongTypeError
+				require.True(t, errors.As(err, &missing) || errors.As(err, &wrong), "%v", err)
+			}
+		})
+	}
+	for _, tip := range []plumbing.Hash{whole, good, goodTag, tag(plumbing.TreeObject, whole), tag(plumbing.BlobObject, blob), blob} {
+		require.NoError(t, Connected(t.Context(), db, Connect{Tips: []plumbing.Hash{tip}}))
+		require.NoError(t, Connected(t.Context(), db, Connect{Tips: []plumbing.Hash{tip, tip}, Refs: []plumbing.Hash{good}}))
+	}
 }

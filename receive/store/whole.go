@@ -20,13 +20,16 @@ func (k *checker) whole(tips []plumbing.Hash) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	want := map[plumbing.Hash]struct{}{}
+	want := map[use]struct{}{}
 	var trees []plumbing.Hash
 	for _, l := range out {
 		switch plumbing.ObjectType(l.typ) {
 		case plumbing.CommitObject, plumbing.TagObject:
 			ok, err := k.reach.has(l.hash)
 			if !ok || err != nil {
+				return false, err
+			}
+			if t, _, err := k.r.Header(l.hash); err != nil || t != plumbing.ObjectType(l.typ) {
 				return false, err
 			}
 			if plumbing.ObjectType(l.typ) == plumbing.CommitObject {
@@ -37,7 +40,7 @@ func (k *checker) whole(tips []plumbing.Hash) (bool, error) {
 				trees = append(trees, c.tree)
 			}
 		default:
-			want[l.hash] = struct{}{}
+			want[use{l.hash, plumbing.ObjectType(l.typ)}] = struct{}{}
 		}
 	}
 	seen := map[plumbing.Hash]struct{}{}
@@ -48,7 +51,7 @@ func (k *checker) whole(tips []plumbing.Hash) (bool, error) {
 			continue
 		}
 		seen[h] = struct{}{}
-		delete(want, h)
+		delete(want, use{h, plumbing.TreeObject})
 		if err := k.step(); err != nil {
 			return false, err
 		}
@@ -60,7 +63,7 @@ func (k *checker) whole(tips []plumbing.Hash) (bool, error) {
 			if e.IsTree() {
 				trees = append(trees, e.Hash)
 			} else {
-				delete(want, e.Hash)
+				delete(want, use{e.Hash, e.Type()})
 			}
 		}
 	}

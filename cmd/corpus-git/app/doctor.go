@@ -48,6 +48,7 @@ func (d doctor) run(ctx context.Context) []status.Check {
 	} else {
 		add("user", "skipped", "run as root for that", "not root: projects' users and groups are not made, owners are left as they are, steps run as you")
 	}
+	d.refs(ctx, add, root)
 	d.leftovers(ctx, add, root, state)
 	return out
 }

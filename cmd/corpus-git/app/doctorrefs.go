@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/printable"
+	"corpus-git/layout"
+	"corpus-git/receive"
+)
+
+// refs names the refs whose objects are not all there: clones of their repository fail.
+func (d doctor) refs(ctx context.Context, add adder, root layout.Root) {
+	dirs, _ := filepath.Glob(filepath.Join(root.Projects(), "*", "git", "*.git"))
+	bad := 0
+	for _, dir := range dirs {
+		broken, err := receive.BrokenRefs(ctx, dir)
+		if err != nil {
+			bad++
+			add("refs", "failed", "", "%s: %v", dir, err)
+		}
+		bad += len(broken)
+		for _, b := range broken {
+			hint := "push it again from a clone that is whole, or delete it:  git push REMOTE --delete " + printable.Word(b.Name)
+			if strings.HasPrefix(b.Name, "refs/corpus/") {
+				hint = "push what it holds again from a clone that is whole, or restore the repository from a backup"
+			}
+			add("refs", "failed", hint, "%s, %s: %v", dir, printable.Line(b.Name), b.Err)
+		}
+	}
+	if bad == 0 {
+		add("refs", "ok", "", "what they need is there, in %s", event.Plural(len(dirs), "repository", "repositories"))
+	}
+}
