@@ -82,4 +82,7 @@ func wellFormed(name string) bool {
 	return strings.HasPrefix(name, "refs/") && checkFormat(name, func(string, ...any) error { return errName }) == nil
 }
 
+// folderFormed tells names that a folder of refs may have.
+func folderFormed(name string) bool { return wellFormed(name + "/x") }
+
 var errName = fmt.Errorf("no valid name")

@@ -197,7 +197,7 @@ func TestCheckNameAgreesWithGit(t *testing.T) {
 		"refs/heads/a", "refs/heads/a.b", "refs/heads/é", "refs/heads/a@b", "refs/heads/@", "refs/heads/-a", "refs/heads/a-", "refs/heads/{a}",
 		"refs/heads/.a", "refs/heads/a..b", "refs/heads/a.lock", "refs/heads/a.lock/b", "refs/heads/a b", "refs/heads/a~b", "refs/heads/a^", "refs/heads/a:b",
 		"refs/heads/a?", "refs/heads/*", "refs/heads/[a", "refs/heads/a\\b", "refs/heads/a@{b", "refs/heads/a.", "refs/heads//a", "refs/heads/a/", "refs/heads/\x01", "refs/heads/\x7f",
-		"refs/heads/a./b", "refs/heads/a/.b", "refs/heads/LOCK", "refs/heads/a.Lock", "refs/heads/",
+		"refs/heads/a./b", "refs/tags/@", "refs/tags/a/@", "refs/tags/-x", "refs/tags/-", "refs/tags/@/@", "refs/tags/a.lock./b", "refs/heads/a/.b", "refs/heads/LOCK", "refs/heads/a.Lock", "refs/heads/",
 	} {
 		want := exec.Command("git", "check-ref-format", name).Run() == nil
 		require.Equal(t, want, CheckName(name) == nil, "%q: %v", name, CheckName(name))
@@ -205,6 +205,28 @@ func TestCheckNameAgreesWithGit(t *testing.T) {
 	for _, name := range []string{"", "HEAD", "heads/a", "refs/a", "refs/", "../x", "/refs/heads/a", "refs/heads/" + strings.Repeat("a", 251), strings.Repeat("refs/heads/", 200) + "a"} {
 		require.Error(t, CheckName(name), name)
 	}
+}
+
+// A folder of refs may have a name that no ref has.
+func TestFoldersWithADotAtTheirEnd(t *testing.T) {
+	s, a, b, _ := repo(t)
+	for _, name := range []string{"refs/tags/a./b", "refs/tags/a./c./d", "refs/tags/@/x", "refs/tags/-"} {
+		require.NoError(t, s.CompareAndSwap(name, zero, a))
+		agree(t, s)
+	}
+	list, err := s.List("refs/tags/a./c./")
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	_, err = s.Pack(Packing{Peel: func(h plumbing.Hash) (plumbing.Hash, error) { return plumbing.ZeroHash, nil }})
+	require.NoError(t, err)
+	agree(t, s)
+	require.NoError(t, s.CompareAndSwap("refs/tags/a./b", a, b))
+	var clash *ClashError
+	require.ErrorAs(t, s.CompareAndSwap("refs/tags/a./b/c", zero, a), &clash)
+	require.NoError(t, s.CompareAndSwap("refs/tags/a./b", b, zero))
+	require.NoError(t, s.CompareAndSwap("refs/tags/a./c./d", a, zero))
+	require.NoError(t, s.CompareAndSwap("refs/tags/a", zero, a))
+	agree(t, s)
 }
 
 func TestOneOfManyWins(t *testing.T) {

@@ -168,7 +168,7 @@ func (s *Store) List(prefix string) ([]Ref, error) {
 func (s *Store) walk(prefix string) ([]Ref, error) {
 	dir := "refs"
 	if i := strings.LastIndexByte(prefix, '/'); i > 0 {
-		if dir = prefix[:i]; dir != "refs" && !wellFormed(dir) {
+		if dir = prefix[:i]; dir != "refs" && !folderFormed(dir) {
 			return nil, CheckName(dir)
 		}
 	}
@@ -189,7 +189,7 @@ func (s *Store) walk(prefix string) ([]Ref, error) {
 		}
 		for _, n := range names {
 			name := dir + "/" + n
-			if !wellFormed(name) || !strings.HasPrefix(name, prefix) && !strings.HasPrefix(prefix, name+"/") {
+			if !folderFormed(name) || !strings.HasPrefix(name, prefix) && !strings.HasPrefix(prefix, name+"/") {
 				continue // locks, temporary files, what is not asked for
 			}
 			st, err := s.fs().Lstat(s.path(name))
@@ -201,6 +201,9 @@ func (s *Store) walk(prefix string) ([]Ref, error) {
 			}
 			if st.IsDir() {
 				todo = append(todo, name)
+				continue
+			}
+			if !wellFormed(name) {
 				continue
 			}
 			r, ok, err := s.loose(name)

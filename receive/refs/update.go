@@ -192,8 +192,8 @@ func (s *Store) clashes(ups []*update) error {
 			if made[above] {
 				return &ClashError{u.Name, above}
 			}
-			if gone[above] {
-				continue
+			if gone[above] || !wellFormed(above) {
+				continue // a folder may have a name that no ref has: refs/tags/a./b
 			}
 			if _, ok, err := s.read(above); err != nil {
 				return err

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/receive/refs"
 )
 
 const (
@@ -339,7 +341,7 @@ func (g *gitFolder) head() error {
 		return err
 	}
 	old = strings.TrimSpace(old)
-	if to, ok := strings.CutPrefix(old, "ref: "); ok && plumbing.ReferenceName(to).Validate() == nil {
+	if to, ok := strings.CutPrefix(old, "ref: "); ok && refs.CheckName(to) == nil {
 		if before, err = g.ref(to); err != nil {
 			return err
 		}
@@ -425,28 +427,30 @@ func (g *gitFolder) tags() error {
 	if err != nil {
 		return err
 	}
-	refs := map[string]string{}
+	all := map[string]string{}
 	for line := range strings.Lines(have) {
 		hash, name, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if ok && plumbing.IsHash(hash) {
-			refs[name] = hash
+			all[name] = hash
 		}
 	}
 	for name, hash := range g.req.Tags {
-		if err := plumbing.ReferenceName(name).Validate(); err != nil || !strings.HasPrefix(name, "refs/tags/") {
-			return fault.New(fault.Usage, "checkout", "%q is no name of a tag", name)
+		// What the store of refs took is good here. A name that it would not take came there by other hands, and stops no checkout.
+		if err := refs.CheckName(name); err != nil || !strings.HasPrefix(name, "refs/tags/") {
+			g.notes = append(g.notes, "left out of the working copy: the tag "+printable.Line(name)+", whose name git does not take")
+			continue
 		}
-		refs[name] = hash.String()
+		all[name] = hash.String()
 	}
 	var names []string
-	for name := range refs {
+	for name := range all {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	var b strings.Builder
 	b.WriteString("# pack-refs with: sorted \n")
 	for _, name := range names {
-		fmt.Fprintf(&b, "%s %s\n", refs[name], name)
+		fmt.Fprintf(&b, "%s %s\n", all[name], name)
 	}
 	return g.put("packed-refs", b.String())
 }

@@ -16,6 +16,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
+	"corpus-git/receive/refs"
 )
 
 // Request says what to bring where.
@@ -72,7 +73,7 @@ func (r *Request) check() error {
 		return usage("a request needs objects and a commit")
 	case !filepath.IsAbs(r.Dir) || !filepath.IsAbs(r.Repo) || strings.ContainsAny(r.Repo, "\n"):
 		return usage("%q and %q must be absolute paths", r.Dir, r.Repo)
-	case r.Branch != "" && (!strings.HasPrefix(r.Branch, "refs/heads/") || plumbing.ReferenceName(r.Branch).Validate() != nil):
+	case r.Branch != "" && (!strings.HasPrefix(r.Branch, "refs/heads/") || refs.CheckName(r.Branch) != nil):
 		return usage("%q is no name of a branch", r.Branch)
 	}
 	if r.Workers <= 0 {
@@ -197,7 +198,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 		return err
 	}
 	if h, err := g.ref("HEAD"); err == nil {
-		if to, ok := strings.CutPrefix(h, "ref: "); ok && plumbing.ReferenceName(to).Validate() == nil {
+		if to, ok := strings.CutPrefix(h, "ref: "); ok && refs.CheckName(to) == nil {
 			h, _ = g.ref(to)
 		}
 		st.Previous = plumbing.NewHash(h)
