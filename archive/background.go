@@ -30,6 +30,7 @@ func (s *Store) Pause() (resume func()) {
 	}
 	g.shut++
 	g.mu.Unlock()
+	s.interruptSparing()
 	// What is publishing or removing right now holds the lock, and looks at the gate before.
 	s.work.Lock()
 	s.work.Unlock() //nolint:staticcheck // to have waited is all

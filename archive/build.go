@@ -47,6 +47,10 @@ type builder struct {
 	syncBusy  bool
 	syncErr   error
 
+	// made notes which entries were made by one, for leaveHalf; nil where nobody asks. haveDirs: all folders are there.
+	made     []bool
+	haveDirs bool
+
 	mu      sync.Mutex
 	notes   Notes
 	done    Progress
@@ -88,6 +92,7 @@ func (b *builder) run(ctx context.Context) error {
 	if err := b.mkdirs(ctx); err != nil {
 		return err
 	}
+	b.haveDirs = true
 	if err := b.files(ctx); err != nil {
 		return err
 	}
@@ -104,6 +109,27 @@ func (b *builder) run(ctx context.Context) error {
 		b.entries = kept
 	}
 	return ctx.Err()
+}
+
+// leaveHalf makes of entries what a run that was interrupted, with all folders made, has left at the destination. What is not there, or not whole,
+// or a folder whose attributes may still be to set, gets version 0, which is no version: a plan makes it anew. Names stay, so that a plan removes what
+// is no longer wanted.
+func (b *builder) leaveHalf() {
+	kept := b.entries[:0]
+	for i := range b.entries {
+		if b.dropped[i] {
+			continue
+		}
+		e := b.entries[i]
+		switch {
+		case e.IsDir():
+			e.Version = 0
+		case b.acts[i] != actKeep && !b.made[i]:
+			e.Version, e.Copy, e.Blocks = 0, Ident{}, 0
+		}
+		kept = append(kept, e)
+	}
+	b.entries = kept
 }
 
 // dirty gives the indexes of folders whose content or attributes are about to change, from the top.

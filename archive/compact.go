@@ -36,10 +36,10 @@ type Refusal struct {
 }
 
 // Compact does what need not be done while somebody waits: it packs every archive but the newest whole one into
-// <tree>.tar.zst, keeps the limits of the policy, sees to it that there is a spare tree for the next Make, measures
+// <tree>.tar.zst, keeps the limits of the policy, sees to it that there is a spare tree for the next Make (as Prepare does sooner), measures
 // failed trees, and notes the content of the newest archive.
 //
-// It is meant for a goroutine of its own after each deployment. It may run beside everything else of the store: it takes
+// It is meant for a goroutine of its own when deployments have come to rest. It may run beside everything else of the store: it takes
 // one slot for all projects (Config.Background), stands still while the store is paused (Pause), and ends soon after ctx
 // does. A packed archive is durable, was read back from the disk, and agrees with its manifest in every entry and every
 // byte of content before its folder is touched. A crash leaves the folder or the files, whichever the record names; Sweep
@@ -104,23 +104,27 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	if err != nil {
 		return out, err
 	}
+	if out.Spared, err = w.spare(p); err != nil {
+		return out, w.failed(op, err)
+	}
 	newest, err := s.newest()
 	if err != nil || newest == nil {
 		return out, err
 	}
-	if out.Spared, err = w.spare(*newest, p); err == nil {
-		out.Sealed, err = w.seal(*newest)
-	}
-	if err != nil {
-		err = s.moved(*newest, err)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return out, ctx.Err()
-	case err != nil && !errors.Is(err, errMoved):
-		return out, explain(op, err)
+	if out.Sealed, err = w.seal(*newest); err != nil {
+		if err = s.moved(*newest, err); !errors.Is(err, errMoved) {
+			return out, w.failed(op, err)
+		}
 	}
 	return out, nil
+}
+
+// failed is the error of a compaction: the context's, where that has ended.
+func (w *shift) failed(op string, err error) error {
+	if w.ctx.Err() != nil {
+		return w.ctx.Err()
+	}
+	return explain(op, err)
 }
 
 // errMoved tells that an archive is no longer what it was when the work began.
@@ -158,94 +162,6 @@ func (s *Store) packable(refused map[string]bool) (Archive, bool, error) {
 	}
 	return Archive{}, false, nil
 }
-
-// spare copies the newest archive where there is no spare tree, so that the next archive need not be a full copy. It is
-// given up when a deployment wants the disk.
-func (w *shift) spare(a Archive, p Policy) (bool, error) {
-	s := w.s
-	if s.cfg.NoSpare || s.loadSpare() != nil {
-		return false, nil
-	}
-	if p.MaxBytes > 0 {
-		all, err := s.List()
-		if err != nil {
-			return false, err
-		}
-		total := a.Sizes.Disk
-		for _, x := range all {
-			total += x.Own
-		}
-		if total > p.MaxBytes {
-			return false, nil
-		}
-	}
-	m, err := s.manifest(a.Path)
-	if err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithCancel(w.ctx)
-	defer cancel()
-	tmp := filepath.Join(s.dir(), tmpPrefix+"next-spare")
-	defer s.use(tmp)()
-	if err := s.reaper.Remove(tmp); err != nil {
-		return false, err
-	}
-	made, err := func() (bool, error) {
-		pl := &planned{acts: make([]action, len(m.Entries)), version: newVersions()}
-		pl.tally(m.Entries, nil)
-		if err := s.checkSpace(pl); err != nil {
-			return false, nil //nolint:nilerr // a spare tree is a luxury
-		}
-		if err := s.fs.Mkdir(tmp, 0o700); err != nil {
-			return false, err
-		}
-		dst, err := s.fs.OpenDir(tmp)
-		if err != nil {
-			return false, err
-		}
-		defer func() { _ = dst.Close() }()
-		paused := false
-		m.Entries, err = s.copyTrees(ctx, a.Path, m.Entries, dst, backgroundWorkers, func(Progress) {
-			if s.gate.waiting() != nil {
-				paused = true
-				cancel()
-			}
-		})
-		if paused {
-			return false, w.breath()
-		}
-		if err == nil {
-			err = writePlain(dst, manifestFile, m.Encode())
-		}
-		if err == nil {
-			err = dst.SyncFS(".")
-		}
-		if err != nil {
-			return false, err
-		}
-		unlock, err := w.lock()
-		if err != nil {
-			return false, err
-		}
-		defer unlock()
-		if now, err := s.read(a.Path); err != nil || !now.Whole || s.loadSpare() != nil {
-			return false, errMoved
-		}
-		return true, s.putSpare(tmp)
-	}()
-	if err != nil || !made {
-		if rerr := s.reaper.Remove(tmp); err == nil {
-			err = rerr
-		}
-		if full(err) {
-			return false, nil
-		}
-	}
-	return made, err
-}
-
-// backgroundWorkers copy a spare tree: few, since nobody waits for it.
-const backgroundWorkers = 2
 
 // unpackHeld makes folders of the trees of a packed archive, for a rollback that exchanges them with the live ones.
 func (s *Store) unpackHeld(ctx context.Context, a Archive, m *Manifest) (Archive, *Manifest, error) {

@@ -31,8 +31,9 @@
 //     change might not show ("racy") never is;
 //   - a file of the spare tree is taken over when its own manifest gives it the same version.
 //
-// Where there is none (after the first archive, after a rollback) Compact makes one in the background, by a copy of the
-// newest archive.
+// Where there is none (after the first deployment, after a rollback, when pushes follow each other at once) Compact makes one in the background: a copy
+// of the live tree, whose own manifest proves as well what has not changed since. Pause interrupts the copying after the files in hand, and a Make
+// takes over what is there: version 0 marks what is not. Such a half is known in memory only; for a start it is a leftover.
 //
 // After a rollback the live files are the copies: the reference knows those identities too. The spare tree is one more
 // tree on the disk; Config.NoSpare and Policy.Squeeze do without.

@@ -300,11 +300,12 @@ func (exactTar) Match(name string, r io.Reader) (archiver.MatchResult, error) {
 func (exactTar) Archive(ctx context.Context, w io.Writer, files []archiver.File) error {
 	buffered := bufio.NewWriterSize(w, 256<<10)
 	tw := tar.NewWriter(buffered)
+	buf := make([]byte, 64<<10)
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := writeEntry(tw, f); err != nil {
+		if err := writeEntry(tw, f, buf); err != nil {
 			return fmt.Errorf("%q: %w", f.NameInArchive, err)
 		}
 	}
@@ -314,7 +315,7 @@ func (exactTar) Archive(ctx context.Context, w io.Writer, files []archiver.File)
 	return buffered.Flush()
 }
 
-func writeEntry(tw *tar.Writer, f archiver.File) error {
+func writeEntry(tw *tar.Writer, f archiver.File, buf []byte) error {
 	h, ok := f.Header.(*tar.Header)
 	if !ok {
 		return fmt.Errorf("%w: no header", fs.ErrInvalid)
@@ -329,7 +330,7 @@ func writeEntry(tw *tar.Writer, f archiver.File) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(struct{ io.Writer }{tw}, r) // to the end: an error may stand in its place
+	_, err = io.CopyBuffer(struct{ io.Writer }{tw}, r, buf) // to the end: an error may stand in its place
 	if cerr := r.Close(); err == nil {
 		err = cerr
 	}

@@ -143,12 +143,15 @@ func (m *making) build(ctx context.Context) error {
 	}
 	defer func() { _ = src.Close() }()
 	var ref *reference
-	var spare *Manifest
+	var from base
+	var taken, release func()
 	var loading sync.WaitGroup
 	loading.Go(func() { ref = s.reference() })
-	loading.Go(func() { spare = s.loadSpare() })
+	loading.Go(func() { from, taken, release = s.lockBase() })
 	t, err := scan(ctx, src, trees(), s.cfg.Workers)
 	loading.Wait()
+	defer release()
+	spare := from.m
 	if err != nil {
 		return err
 	}
@@ -158,7 +161,9 @@ func (m *making) build(ctx context.Context) error {
 		return err
 	}
 	if spare != nil {
-		err = s.fs.Rename(s.sparePath(), m.tmp)
+		if err = s.fs.Rename(from.path, m.tmp); err == nil {
+			taken()
+		}
 	} else {
 		err = s.fs.Mkdir(m.tmp, 0o700)
 	}

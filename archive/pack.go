@@ -99,11 +99,11 @@ func (w *shift) publishPacked(a Archive, m *Manifest, half Archive, packed *Pack
 	if _, err := s.update(a.ID, "pack archive", func(r *Record) error { r.Packed = packed; return nil }); err != nil {
 		return a, err
 	}
-	recycle := !s.cfg.NoSpare
-	if old := s.loadSpare(); old != nil && old.Scanned > m.Scanned {
-		recycle = false
+	newest := a.Sizes
+	if n, err := s.newest(); err == nil && n != nil {
+		newest = n.Sizes
 	}
-	if !recycle || s.makeSpare(a.Trees, a.Path, m.Encode()) != nil {
+	if !s.recyclable(a.Sizes, m.Scanned, newest) || s.makeSpare(a.Trees, a.Path, m.Encode()) != nil {
 		// Recycling only saves work: where it does not succeed the trees are deleted.
 		for _, p := range a.treePaths() {
 			if err := s.reaper.Remove(p); err != nil {

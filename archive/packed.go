@@ -316,7 +316,7 @@ func (s *Store) reexport(ctx context.Context, a Archive, m *Manifest, record []b
 	err := compressed(out, 0, a.Sizes.tar(), func(enc io.Writer) error {
 		tw := tar.NewWriter(enc)
 		rec := (&exporter{}).record(record, a.At)
-		if err := writeEntry(tw, rec); err != nil {
+		if err := writeEntry(tw, rec, make([]byte, 64<<10)); err != nil {
 			return err
 		}
 		seen, err := s.eachPacked(a, m, ctx.Err, nil, func(i int, h *tar.Header, r io.Reader) error {

@@ -59,6 +59,9 @@ func (b *builder) one(i int, src, dst *cursor) (ok bool, err error) {
 		}
 		e.Copy = ident(st)
 	}
+	if b.made != nil {
+		b.made[i] = true
+	}
 	return true, nil
 }
 

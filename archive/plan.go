@@ -62,7 +62,7 @@ func (s *Store) reference() *reference {
 
 // match is w, the recorded state of a live file, or nil when that may have changed.
 func (r *reference) match(e, w *Entry) *Entry {
-	if w == nil || w.Flags&FlagUnstable != 0 || w.Mode != e.Mode || w.Size != e.Size || w.Mtime != e.Mtime || w.Target != e.Target {
+	if w == nil || w.Version == 0 || w.Flags&FlagUnstable != 0 || w.Mode != e.Mode || w.Size != e.Size || w.Mtime != e.Mtime || w.Target != e.Target {
 		return nil
 	}
 	if w.Live == e.Live && w.Flags&FlagRacy == 0 && w.UID == e.UID && w.GID == e.GID {
@@ -97,8 +97,8 @@ type planned struct {
 	changed int64
 }
 
-// plan decides entry by entry what can be taken over from the spare tree: what the reference proves unchanged in the live
-// tree, and of which the spare tree has the same version. When in doubt it is copied.
+// plan decides entry by entry what can be taken over from the spare tree: what the reference, or the spare tree's own manifest, proves
+// unchanged in the live tree, and of which the spare tree has the same version. When in doubt it is copied.
 func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *planned {
 	p := &planned{acts: make([]action, len(entries)), version: newVersions()}
 	if ref == nil {
@@ -109,6 +109,7 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 	if ref != nil {
 		was = ref.m.walk()
 	}
+	own := &reference{m: spare}
 	gone := was.files()
 	for i := range entries {
 		e := &entries[i]
@@ -116,15 +117,21 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 		if w != nil && !w.IsDir() && !e.IsDir() {
 			gone--
 		}
+		b := base.at(e.Path)
 		if w := ref.match(e, w); w != nil {
 			e.Version, e.Xattrs, e.Sum = w.Version, w.Xattrs, w.Sum
 		} else {
-			e.Version = p.version.Add(1)
 			if ref != nil && !e.IsDir() {
 				p.changed++
 			}
+			// A spare tree that was copied from the live one after the reference was made knows what changed in between.
+			if w := own.match(e, b); w != nil {
+				e.Version, e.Xattrs, e.Sum = w.Version, w.Xattrs, w.Sum
+			} else {
+				e.Version = p.version.Add(1)
+			}
 		}
-		if b := base.at(e.Path); b != nil && b.Version == e.Version && b.Flags&(FlagSkipped|FlagUnstable) == 0 && (b.Link == 0) == (e.Link == 0) {
+		if b != nil && b.Version == e.Version && b.Flags&(FlagSkipped|FlagUnstable) == 0 && (b.Link == 0) == (e.Link == 0) {
 			p.acts[i] = actKeep
 			e.Copy, e.Xattrs = b.Copy, b.Xattrs
 			if !e.Sum.Known() {

@@ -182,6 +182,8 @@ func (s *Store) Sweep() error {
 		p := filepath.Join(s.dir(), n)
 		switch {
 		case s.inUse(p):
+		case n == nextSpare:
+			err = s.sweepNext()
 		case strings.HasPrefix(n, tmpPrefix):
 			err = s.reaper.Remove(p)
 		case strings.HasPrefix(n, vfs.TrashPrefix):

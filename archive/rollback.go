@@ -154,10 +154,13 @@ func (s *Store) madeRoom(err error) bool {
 	if !full(err) && !errors.As(err, &short) {
 		return false
 	}
-	if ok, err := vfs.Exists(s.fs, s.sparePath()); err != nil || !ok {
-		return false
+	there := false
+	for _, p := range []string{s.sparePath(), s.nextPath()} {
+		if ok, err := vfs.Exists(s.fs, p); err == nil && ok {
+			there = true
+		}
 	}
-	return s.reaper.Remove(s.sparePath()) == nil && s.reaper.Wait() == nil
+	return there && s.dropSpare() == nil && s.reaper.Wait() == nil
 }
 
 // proveLive compares the live trees with a manifest.

@@ -130,17 +130,12 @@ func (s *Store) rotate(p Policy) (Rotation, error) {
 	r.Kept = len(c.kept)
 	expired := c.expired
 	if p.noSpare {
-		if err := s.reaper.Remove(s.sparePath()); err != nil {
-			return r, explain("rotate archives", err)
-		}
-	}
-	if p.Squeeze {
-		if err := s.reaper.Remove(s.sparePath()); err != nil {
+		if err := s.dropSpare(); err != nil {
 			return r, explain("rotate archives", err)
 		}
 	}
 	for _, a := range expired {
-		recycled, err := s.expire(a, !p.Squeeze && !p.noSpare && p.MaxBytes == 0 && !r.Recycled)
+		recycled, err := s.expire(a, all[0].Sizes, !p.noSpare && p.MaxBytes == 0 && !r.Recycled)
 		if err != nil {
 			return r, explain("rotate archives", err)
 		}
@@ -173,8 +168,8 @@ func (p Policy) normal() Policy {
 
 func (p Policy) protects(a Archive) bool { return p.Protect != nil && p.Protect(a) }
 
-// expire takes an archive off the list and deletes it, or keeps its tree for the next archive to be built from.
-func (s *Store) expire(a Archive, recycle bool) (recycled bool, err error) {
+// expire takes an archive off the list and deletes it, or keeps its tree for the next archive to be built from. newest are the sizes of the newest one.
+func (s *Store) expire(a Archive, newest Sizes, recycle bool) (recycled bool, err error) {
 	trash := filepath.Join(s.dir(), vfs.TrashPrefix+filepath.Base(a.Path))
 	if err := vfs.RenameDurable(s.fs, a.Path, trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
@@ -182,7 +177,10 @@ func (s *Store) expire(a Archive, recycle bool) (recycled bool, err error) {
 	if recycle && a.Whole && a.Packed == nil && !s.cfg.NoSpare && len(a.Trees) > 0 {
 		// Recycling only saves work: where it does not succeed the tree is deleted with the rest.
 		b, err := vfs.ReadFile(s.fs, filepath.Join(trash, manifestFile))
-		recycled = err == nil && s.makeSpare(a.Trees, trash, b) == nil
+		if err == nil {
+			m, derr := DecodeManifest(b)
+			recycled = derr == nil && s.recyclable(a.Sizes, m.Scanned, newest) && s.makeSpare(a.Trees, trash, b) == nil
+		}
 	}
 	s.reaper.Delete(trash)
 	return recycled, nil

@@ -1,7 +1,9 @@
 package archive
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"corpus-git/internal/vfs"
@@ -21,8 +23,12 @@ type Store struct {
 	work       sync.Mutex
 	compacting sync.Mutex // one Compact of this store at a time
 	gate       gate
-	busyMu     sync.Mutex
-	busy       map[string]bool // temporary names that Compact writes to: no leftovers
+	// sparing is held while a spare tree is copied, and by who builds from one; after work. next is guarded by it.
+	sparing     sync.Mutex
+	next        *next
+	stopSparing atomic.Pointer[context.CancelFunc] // interrupts the copying under way
+	busyMu      sync.Mutex
+	busy        map[string]bool // temporary names that Compact writes to: no leftovers
 }
 
 // Config is what a Store needs of the outside. The zero value of each field has a meaning.

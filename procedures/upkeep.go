@@ -28,6 +28,9 @@ type Upkeep struct {
 	// others one by one, so that ten thousand do not keep the machine from those who deploy.
 	Projects func(ctx context.Context) ([]project.Name, error)
 	Every    time.Duration
+	// Quiet is how long a project must have been left alone before its archives are packed: deployments that follow each other at once need the processors more. What
+	// the next deployment waits for otherwise, the tree to build its archive from, is seen to at once.
+	Quiet time.Duration
 	// Removed is told after archives of a project were removed; it may be nil.
 	Removed func(ctx context.Context, name project.Name)
 	// Told is told "upkeep due NAME" when a project becomes due, "upkeep idle NAME" when that has been seen to, and "upkeep all
@@ -38,8 +41,14 @@ type Upkeep struct {
 	mu   sync.Mutex
 	ctx  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
 	stop context.CancelFunc
-	due  map[project.Name]bool // true: once more
+	due  map[project.Name]*dueness
 	done sync.WaitGroup
+}
+
+// dueness is that of one project while its goroutine lives.
+type dueness struct {
+	again bool
+	more  chan struct{} // takes one: it has become due again
 }
 
 const (
@@ -53,7 +62,7 @@ func (u *Upkeep) Start() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ctx, u.stop = context.WithCancel(context.Background())
-	u.due = map[project.Name]bool{}
+	u.due = map[project.Name]*dueness{}
 	ctx := u.ctx
 	if u.Told == nil {
 		u.Told = func(string) {}
@@ -96,24 +105,62 @@ func (u *Upkeep) Due(name project.Name) {
 		return
 	}
 	u.Told("upkeep due " + name.String())
-	if _, runs := u.due[name]; runs {
-		u.due[name] = true
+	if d := u.due[name]; d != nil {
+		d.again = true
+		select {
+		case d.more <- struct{}{}:
+		default:
+		}
 		return
 	}
-	u.due[name] = false
+	d := &dueness{more: make(chan struct{}, 1)}
+	u.due[name] = d
 	ctx := u.ctx
 	u.done.Go(func() {
 		for again := true; again; again = u.again(name) {
+			u.prepare(ctx, name)
+			u.rest(ctx, name, d.more)
 			u.look(ctx, name)
 		}
 	})
 }
 
+// rest waits until a project has been left alone for Quiet, and prepares its next archive each time that it was not.
+func (u *Upkeep) rest(ctx context.Context, name project.Name, more <-chan struct{}) {
+	if u.Quiet <= 0 {
+		return
+	}
+	t := time.NewTimer(u.Quiet)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-more:
+			u.prepare(ctx, name)
+			t.Reset(u.Quiet)
+		}
+	}
+}
+
+// prepare has the next archive of a project prepared.
+func (u *Upkeep) prepare(ctx context.Context, name project.Name) {
+	keep, err := u.Retention(ctx, name)
+	if err == nil {
+		_, err = u.Archives(name).Prepare(ctx, RetentionPolicy(keep))
+	}
+	if err != nil && ctx.Err() == nil {
+		u.Log.Warn().Err(err).Str("project", name.String()).Msg("prepare the next archive")
+	}
+}
+
 func (u *Upkeep) again(name project.Name) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.due[name] && u.ctx.Err() == nil {
-		u.due[name] = false
+	if d := u.due[name]; d.again && u.ctx.Err() == nil {
+		d.again = false
 		return true
 	}
 	delete(u.due, name)

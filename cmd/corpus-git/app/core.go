@@ -82,6 +82,17 @@ type core struct {
 // upkeepEvery is how often archives are looked after where nothing is deployed: failures expire by themselves.
 const upkeepEvery = time.Hour
 
+// upkeepQuiet is how long a project is left alone before its archives are packed.
+const upkeepQuiet = 2 * time.Second
+
+// upkeepQuiet is that, and nothing where tests stop the process at boundaries: packing is always due there.
+func (o options) upkeepQuiet() time.Duration {
+	if o.boundary != nil {
+		return 0
+	}
+	return upkeepQuiet
+}
+
 // options of openCore.
 type options struct {
 	cfg   *config.Config
@@ -160,7 +171,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if o.cfg.Notify.URL != "" {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}
-	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Told: o.told, Log: o.log}
+	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Told: o.told, Log: o.log}
 	c.maintainer = newMaintainer(c)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,

@@ -1,0 +1,285 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"corpus-git/internal/vfs"
+)
+
+// nextSpare is where a spare tree is made. A crash leaves nothing of it that is used: Sweep removes it.
+const nextSpare = tmpPrefix + "next-spare"
+
+// next is a spare tree that is being made, or was interrupted by a Make: part of it is there already. It lives in memory only.
+type next struct {
+	// m describes what nextSpare holds: an entry of version 0 is not there, or not whole; a folder is there.
+	m *Manifest
+}
+
+// base is the tree that an archive is built from: its manifest, nil for none, and its path.
+type base struct {
+	m    *Manifest
+	path string
+}
+
+// lockBase gives the tree to build from and keeps the background from it until release is called; taken is called when the caller has
+// moved the tree away. It waits for the copying of a spare tree to stop, which a paused store does after one file.
+func (s *Store) lockBase() (b base, taken, release func()) {
+	s.sparing.Lock()
+	if s.next != nil {
+		if ok, err := vfs.Exists(s.fs, s.nextPath()); err == nil && ok {
+			return base{s.next.m, s.nextPath()}, func() { s.next = nil }, s.sparing.Unlock
+		}
+		s.next = nil
+	}
+	return base{s.loadSpare(), s.sparePath()}, func() {}, s.sparing.Unlock
+}
+
+func (s *Store) nextPath() string { return filepath.Join(s.dir(), nextSpare) }
+
+// dropSpare removes the spare tree, and one that is being made.
+func (s *Store) dropSpare() error {
+	s.interruptSparing()
+	s.sparing.Lock()
+	s.next = nil
+	err := s.reaper.Remove(s.nextPath())
+	s.sparing.Unlock()
+	if serr := s.reaper.Remove(s.sparePath()); err == nil {
+		err = serr
+	}
+	return err
+}
+
+// sweepNext removes what an earlier process left of a spare tree.
+func (s *Store) sweepNext() error {
+	s.sparing.Lock()
+	defer s.sparing.Unlock()
+	if s.next != nil {
+		return nil
+	}
+	return s.reaper.Remove(s.nextPath())
+}
+
+// interruptSparing has the copying of a spare tree stop after the files in hand.
+func (s *Store) interruptSparing() {
+	if stop := s.stopSparing.Load(); stop != nil {
+		(*stop)()
+	}
+}
+
+// recyclable tells whether the tree of an archive is worth more as the spare one than what is there: it is newer, and not one from
+// before there was anything much to keep.
+func (s *Store) recyclable(sizes Sizes, scanned int64, newest Sizes) bool {
+	if s.cfg.NoSpare || sizes.Files*2 < newest.Files {
+		return false
+	}
+	old := s.loadSpare()
+	return old == nil || old.Scanned <= scanned
+}
+
+// Prepare sees to it that the next Make need not be a full copy, soon after a deployment: where there is no spare tree, the oldest archive that holds
+// about as much as the newest is packed, whose tree becomes the spare one, which takes less than a copy; where there is none the live tree is copied. What
+// holds for Compact holds here; one of the two of a store runs at a time, and the other does nothing. made tells that there is a spare tree now that was not there.
+func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
+	const op = "prepare the next archive"
+	if s.cfg.NoSpare || s.loadSpare() != nil || !s.compacting.TryLock() {
+		return false, nil
+	}
+	defer s.compacting.Unlock()
+	w := &shift{s: s, ctx: ctx}
+	if err := w.begin(); err != nil {
+		return false, err
+	}
+	defer w.end()
+	if all, err := s.List(); err != nil || len(all) == 0 {
+		return false, err
+	}
+	over, err := s.cfg.Begin()
+	if err != nil {
+		return false, explain(op, err)
+	}
+	defer over()
+	if made, err = w.prepare(p); err != nil {
+		return made, w.failed(op, err)
+	}
+	return made, nil
+}
+
+func (w *shift) prepare(p Policy) (bool, error) {
+	s := w.s
+	if s.cfg.NoSpare || s.loadSpare() != nil {
+		return false, nil
+	}
+	all, err := s.plainOnes()
+	if err != nil {
+		return false, err
+	}
+	for i := len(all) - 1; i > 0; i-- {
+		a := all[i]
+		if a.Verdict == Pending || a.Sizes.Files == 0 || a.Sizes.Files*2 < all[0].Sizes.Files {
+			continue
+		}
+		if _, err := w.pack(a); err == nil {
+			return s.loadSpare() != nil, nil
+		} else if w.ctx.Err() != nil {
+			return false, err
+		}
+		break // Compact tells why it can't be packed
+	}
+	return w.spare(p)
+}
+
+// spare makes a spare tree of what is live where there is none, so that the next archive need not be a full copy. It stops as soon as a deployment
+// wants the disk, whose archive takes over what is there; otherwise the next call goes on with that.
+func (w *shift) spare(p Policy) (made bool, err error) {
+	s := w.s
+	if s.cfg.NoSpare || s.loadSpare() != nil {
+		return false, nil
+	}
+	if p.MaxBytes > 0 {
+		all, err := s.List()
+		if err != nil || len(all) == 0 {
+			return false, err
+		}
+		total := all[0].Sizes.Disk
+		for _, x := range all {
+			total += x.Own
+		}
+		if total > p.MaxBytes {
+			return false, nil
+		}
+	}
+	defer s.use(s.nextPath())()
+	for {
+		m, err := w.copyLive()
+		switch {
+		case full(err):
+			return false, s.dropSpare() // a spare tree is a luxury
+		case err != nil:
+			return false, err
+		case m != nil:
+			return w.publishSpare(m)
+		case s.gate.waiting() == nil:
+			return false, nil // there is no room, or somebody wanted it for something better
+		}
+		// A deployment has the disk. Where it did not take over what is there, that is gone on with.
+		if err := w.breath(); err != nil {
+			return false, err
+		}
+		if s.loadSpare() != nil {
+			return false, nil
+		}
+	}
+}
+
+// copyLive goes on with the next spare tree. It gives its manifest when it is whole, and nil when it was interrupted or there is no room.
+func (w *shift) copyLive() (whole *Manifest, err error) {
+	s := w.s
+	s.sparing.Lock()
+	defer s.sparing.Unlock()
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	s.stopSparing.Store(&stop)
+	defer s.stopSparing.Store(nil)
+	if s.gate.waiting() != nil {
+		return nil, nil
+	}
+	begun := s.cfg.Now()
+	src, err := s.fs.OpenDir(s.project.Dir())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = src.Close() }()
+	t, err := scan(ctx, src, trees(), backgroundWorkers)
+	if ctx.Err() != nil {
+		return nil, w.ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	groupLinks(t.entries)
+	var have *Manifest
+	if s.next != nil {
+		have = s.next.m
+	}
+	pl := plan(t.entries, s.reference(), have, begun)
+	if err := s.checkSpace(pl); err != nil {
+		return nil, nil //nolint:nilerr // a spare tree is a luxury
+	}
+	s.next = nil
+	if have == nil {
+		if err := s.reaper.Remove(s.nextPath()); err != nil {
+			return nil, err
+		}
+		if err := s.fs.Mkdir(s.nextPath(), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	dst, err := s.fs.OpenDir(s.nextPath())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dst.Close() }()
+	b := &builder{
+		src: src, dst: dst, entries: t.entries, acts: pl.acts, remove: pl.remove, workers: backgroundWorkers, cold: t.cold, version: pl.version,
+		made: make([]bool, len(t.entries)),
+	}
+	err = b.run(ctx)
+	if err != nil && ctx.Err() != nil {
+		if b.haveDirs {
+			b.leaveHalf()
+			markRacy(b.entries, begun)
+			s.next = &next{&Manifest{Scanned: begun.UnixNano(), Entries: b.entries}}
+		}
+		return nil, w.ctx.Err()
+	}
+	if err == nil {
+		err = refreshRoots(dst, b.entries)
+	}
+	if err != nil {
+		return nil, err
+	}
+	markRacy(b.entries, begun)
+	whole = &Manifest{Scanned: begun.UnixNano(), Entries: b.entries}
+	if err := writePlain(dst, manifestFile, whole.Encode()); err != nil {
+		return nil, err
+	}
+	s.next = &next{whole}
+	return whole, nil
+}
+
+// publishSpare makes a tree that was copied the spare one, unless a deployment has taken it meanwhile.
+func (w *shift) publishSpare(m *Manifest) (bool, error) {
+	s := w.s
+	dst, err := s.fs.OpenDir(s.nextPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = dst.SyncFS(".")
+	if cerr := dst.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return false, err
+	}
+	unlock, err := w.lock()
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	s.sparing.Lock()
+	defer s.sparing.Unlock()
+	if s.next == nil || s.next.m != m {
+		return false, nil
+	}
+	s.next = nil
+	return true, s.putSpare(s.nextPath())
+}
+
+// backgroundWorkers copy a spare tree: few, since nobody waits for it.
+const backgroundWorkers = 2

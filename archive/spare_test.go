@@ -1,0 +1,135 @@
+package archive_test
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/archive"
+	"corpus-git/internal/vfs"
+	"corpus-git/internal/vfs/vfstest"
+)
+
+// The archive of the first deployment holds nothing. What that deployment made live must not be copied while the second one waits.
+func TestCompactSparesWhatIsLiveAfterAFirstDeployment(t *testing.T) {
+	s := newSite(t)
+	first := s.make()
+	exotic(t, s.live(""))
+	settle()
+	require.NoError(t, s.s.SetVerdict(first.ID, archive.Good))
+	c := s.compact(archive.Policy{Keep: 3})
+	require.True(t, c.Spared)
+	b := s.make()
+	s.requireExact(b)
+	require.Zero(t, b.Made.Copied)
+	require.NoError(t, s.s.SetVerdict(b.ID, archive.Good))
+	s.requireNoLeftovers()
+}
+
+// The empty tree of a first archive is no spare tree: it would keep a copy of what is live from being made.
+func TestAnEmptyTreeIsNotRecycled(t *testing.T) {
+	s := newSite(t)
+	s.good()
+	s.write("a", "1")
+	settle()
+	s.good()
+	r, err := s.s.Rotate(archive.Policy{Keep: 1})
+	require.NoError(t, err)
+	require.NoError(t, s.s.Wait())
+	require.Len(t, r.Removed, 1)
+	require.False(t, r.Recycled)
+	require.True(t, s.compact(archive.Policy{Keep: 1}).Spared)
+	b := s.make()
+	s.requireExact(b)
+	require.Zero(t, b.Made.Copied)
+}
+
+// A deployment interrupts the copying of a spare tree at any call, and takes over what is there: its archive is exact, whatever changed meanwhile.
+func TestAnInterruptedSpareTreeIsTakenOver(t *testing.T) {
+	took := 0
+	for k := 1; ; k += 37 {
+		s := newSite(t)
+		s.good()
+		exotic(t, s.live(""))
+		for _, n := range []string{"x/1", "x/2", "x/3", "y/1", "y/2"} {
+			s.write(n, "content of "+n)
+		}
+		settle()
+		var armed atomic.Bool
+		var calls atomic.Int64
+		paused := make(chan func(), 1)
+		f := vfstest.New(vfs.OS{}, func(int, vfstest.Op) error {
+			if armed.Load() && calls.Add(1) == int64(k) {
+				done := make(chan struct{})
+				go func() {
+					paused <- s.s.Pause()
+					close(done)
+				}()
+				select {
+				case <-done:
+				case <-time.After(50 * time.Millisecond): // what publishes holds a lock that Pause waits for
+				}
+			}
+			return nil
+		})
+		s.use(archive.Config{FS: f, Reserve: noReserve})
+		armed.Store(true)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.s.Compact(context.Background(), archive.Policy{Keep: 3})
+			ended <- err
+		}()
+		var resume func()
+		select {
+		case resume = <-paused:
+		case err := <-ended:
+			require.NoError(t, err)
+			require.Greater(t, took, 3, "the copying was interrupted in the middle")
+			return
+		}
+		armed.Store(false)
+		s.write("x/2", "changed")
+		s.write("z/new", "new")
+		require.NoError(t, os.Remove(s.live("y/1")))
+		b := s.make()
+		s.requireExact(b)
+		t.Logf("call %d of %d: %d kept, %d copied", k, calls.Load(), b.Made.Kept, b.Made.Copied)
+		if b.Made.Kept > 0 {
+			took++
+		}
+		require.NoError(t, s.s.SetVerdict(b.ID, archive.Good))
+		resume()
+		require.NoError(t, <-ended)
+		require.NoError(t, s.s.Sweep())
+		require.NoError(t, s.s.Wait())
+		s.requireNoLeftovers()
+		s.requireExact(s.make())
+	}
+}
+
+// Packing an archive that is like the newest gives a spare tree, and takes less than a copy.
+func TestPreparePacksBeforeItCopies(t *testing.T) {
+	s := newSite(t)
+	empty := s.good()
+	s.write("a", "1")
+	s.write("b", "2")
+	settle()
+	a := s.good()
+	s.good()
+	made, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 3})
+	require.NoError(t, err)
+	require.True(t, made)
+	require.Nil(t, s.show(empty.ID).Packed)
+	require.NotNil(t, s.show(a.ID).Packed)
+	made, err = s.s.Prepare(context.Background(), archive.Policy{Keep: 3})
+	require.NoError(t, err)
+	require.False(t, made, "there is one")
+	b := s.good()
+	s.requireExact(b)
+	require.Zero(t, b.Made.Copied)
+	s.requireNoLeftovers()
+}
