@@ -68,7 +68,7 @@ func (p *Pipeline) order(d project.Deployment) []procedures.Procedure {
 		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}, procedures.Fixperms{}}
 	}
 	return []procedures.Procedure{
-		procedures.Archive{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{Early: true},
+		procedures.Archive{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{Early: true, Synced: true},
 		procedures.Install{}, procedures.Fixperms{}, procedures.PostDeploy(),
 	}
 }

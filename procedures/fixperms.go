@@ -31,6 +31,8 @@ type Fixperms struct {
 	// Early is true where steps are still to run, or have been undone: an account that a rule names may be missing then.
 	// Its part of the rule is left out, and said so.
 	Early bool
+	// Synced is true right after release-sync: what it told of the trees is believed for as long as the checkout believes the archive's walk.
+	Synced bool
 }
 
 // Name implements Procedure.
@@ -38,6 +40,10 @@ func (Fixperms) Name() string { return NameFixperms }
 
 // Run implements Procedure.
 func (f Fixperms) Run(ctx context.Context, env *Env) error {
+	known := env.takeSynced()
+	if !f.Synced {
+		known = nil
+	}
 	look := permAccounts{users: env.Host.Users}
 	var kept []string
 	if f.Early {
@@ -53,11 +59,12 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 	}
 	var right, mended int64
 	for _, t := range trees {
-		w, err := t.walk(ctx, env, false)
+		part, seen := known.partOf(t)
+		w, err := t.walk(ctx, env, part, false)
 		if err != nil {
 			return err
 		}
-		right += w.right.Load()
+		right += seen + w.right.Load()
 		mended += w.mended.Load()
 		if t.repo != "" && w.mended.Load() > 0 && !env.RemoteLess {
 			if err := env.Repos.Refresh(ctx, env.Deployment.Project, t.repo, t.dir); err != nil {
@@ -134,9 +141,9 @@ func (e *Env) owner() (o project.Owner, err error) {
 	return project.Owner{UID: u.UID, GID: g.GID}, nil
 }
 
-// walk applies the rules of a tree, or, dry, only tells what differs. A tree that is not there is right.
-func (t permTree) walk(ctx context.Context, env *Env, dry bool) (*permWalk, error) {
-	w := &permWalk{dir: t.dir, rules: t.rules, fs: env.FS, dry: dry}
+// walk applies the rules of a tree, or of the part of it that is not nil, or, dry, only tells what differs. A tree that is not there is right.
+func (t permTree) walk(ctx context.Context, env *Env, part *permPart, dry bool) (*permWalk, error) {
+	w := &permWalk{dir: t.dir, rules: t.rules, fs: env.FS, part: part, dry: dry}
 	err := w.run(ctx)
 	if err == nil {
 		return w, nil
@@ -159,6 +166,7 @@ type permWalk struct {
 	dir   string
 	rules *permNode
 	fs    vfs.FS
+	part  *permPart // nil is all
 	dry   bool
 
 	right, mended atomic.Int64
@@ -207,7 +215,7 @@ func (w *permWalk) run(ctx context.Context) error {
 		_ = top.Close()
 		return err
 	}
-	w.walk(ctx, top, "", w.rules, w.rules.rule)
+	w.walk(ctx, top, "", w.rules, w.rules.rule, w.part)
 	w.wg.Wait()
 	if w.err != nil {
 		return w.err
@@ -230,9 +238,9 @@ func (w *permWalk) failed() bool {
 }
 
 // walk mends everything in d, whose path below the tree is rel, and closes it.
-func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string, node *permNode, rule *permRule) {
+func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string, node *permNode, rule *permRule, part *permPart) {
 	defer d.Close()
-	names, err := d.ReadDir(".")
+	names, err := part.names(d)
 	if errors.Is(err, fs.ErrNotExist) {
 		return // a running program removed it
 	}
@@ -248,7 +256,7 @@ func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string, node *permNo
 		return
 	}
 	for _, n := range names {
-		if err := w.one(ctx, d, n, rel, node, rule); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.one(ctx, d, n, rel, node, rule, part.at(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			w.fail(err)
 			return
 		}
@@ -256,7 +264,7 @@ func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string, node *permNo
 }
 
 // one mends one name in d, and all below it. What a running program removes meanwhile is fs.ErrNotExist.
-func (w *permWalk) one(ctx context.Context, d vfs.Dir, n, rel string, node *permNode, rule *permRule) error {
+func (w *permWalk) one(ctx context.Context, d vfs.Dir, n, rel string, node *permNode, rule *permRule, part *permPart) error {
 	st, err := d.Lstat(n)
 	if err != nil {
 		return fmt.Errorf("%s: %w", rel, err)
@@ -283,11 +291,11 @@ func (w *permWalk) one(ctx context.Context, d vfs.Dir, n, rel string, node *perm
 	select {
 	case w.free <- struct{}{}:
 		w.wg.Go(func() {
-			w.walk(ctx, in, path, sub, rule)
+			w.walk(ctx, in, path, sub, rule, part)
 			<-w.free
 		})
 	default:
-		w.walk(ctx, in, path, sub, rule)
+		w.walk(ctx, in, path, sub, rule, part)
 	}
 	return nil
 }
@@ -455,7 +463,7 @@ func (e *Env) planFixperms(ctx context.Context) (int, error) {
 	missing := len(lines)
 	var right, n int64
 	for _, t := range trees {
-		w, err := t.walk(ctx, e, true)
+		w, err := t.walk(ctx, e, nil, true)
 		if err != nil {
 			return 0, err
 		}

@@ -146,7 +146,9 @@ type Env struct {
 	cfg  *stepCfg // of the steps that ran
 	full bool     // the disk was full when the deployment failed
 	// seen is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
-	seen    *archive.Look
+	seen *archive.Look
+	// synced is what release-sync left for the permissions that come right after it.
+	synced  *synced
 	summary string
 	lines   []string
 }
@@ -220,7 +222,7 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 	n, err := e.Hooks.Run(ctx, own, d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
 	out.close()
 	if n > 0 || err != nil {
-		e.seen = nil
+		e.seen, e.synced = nil, nil
 	}
 	if n > 0 && err == nil {
 		e.Note("%s: %s ran", p, event.Plural(n, "hook"))

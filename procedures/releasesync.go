@@ -28,6 +28,8 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 	}
 	var parts, lines []string
 	seen := env.takeSeen()
+	env.synced = nil
+	left := &synced{look: seen, touched: map[string][]string{}}
 	for _, c := range []struct {
 		repo   project.Repo
 		commit project.Commit
@@ -39,6 +41,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		{project.PillarRepo, env.Deployment.Pillar, env.Paths.Pillar(), layout.ArchivedPillar, nil},
 	} {
 		if c.commit == "" {
+			left.touched[c.tree] = nil
 			continue
 		}
 		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, project.Checkout{
@@ -46,6 +49,9 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		})
 		if err != nil {
 			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
+		}
+		if st.Touched != nil {
+			left.touched[c.tree] = st.Touched
 		}
 		if s := checkoutSummary(st); s != "" {
 			if c.repo == project.PillarRepo {
@@ -67,6 +73,9 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	parts = append(parts, linked...)
+	if seen != nil {
+		env.synced = left
+	}
 	if len(parts) == 0 {
 		parts = []string{"nothing to change"}
 	}
@@ -109,13 +118,15 @@ const seenFor = 2 * time.Second
 func (e *Env) takeSeen() *archive.Look {
 	s := e.seen
 	e.seen = nil // from here on the trees are others
-	if s == nil {
-		return nil
-	}
-	if age := e.Now().Sub(s.Begun); age < 0 || age > seenFor {
+	if s == nil || !e.fresh(s) {
 		return nil
 	}
 	return s
+}
+
+func (e *Env) fresh(s *archive.Look) bool {
+	age := e.Now().Sub(s.Begun)
+	return age >= 0 && age <= seenFor
 }
 
 // seenOf is what the walk saw of one tree, nil for none.

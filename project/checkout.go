@@ -48,6 +48,9 @@ type CheckoutStats struct {
 	Local      []string
 	LocalCount int
 	Bytes      int64
+	// Touched are the paths of all files that were written, outside of .git; nil where they are not told, which is so when there are many
+	// or the commit has submodules.
+	Touched []string
 	// Notes are lines for the pusher: submodules that were not fetched, attributes that are not honoured.
 	Notes []string
 }

@@ -169,7 +169,7 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		}
 		out = project.CheckoutStats{
 			Written: st.Written, Removed: st.Removed, Unchanged: st.Unchanged, Untracked: st.Untracked,
-			Local: st.LocalChanges.First, LocalCount: st.LocalChanges.Count, Bytes: st.Bytes, Notes: st.Notes,
+			Local: st.LocalChanges.First, LocalCount: st.LocalChanges.Count, Bytes: st.Bytes, Touched: st.Touched, Notes: st.Notes,
 		}
 		if st.Overwritten.Count > 0 {
 			out.Notes = append(out.Notes, overwritten(st.Overwritten))

@@ -49,6 +49,21 @@ func (p *plan) add(q *plan) {
 	p.counts = append(p.counts, q.counts...)
 }
 
+// maxTouched is how many written paths are told one by one.
+const maxTouched = 1000
+
+// touched are the paths of what is written, nil where they are too many to tell.
+func (p *plan) touched(list []entry) []string {
+	if len(p.writes) > maxTouched {
+		return nil
+	}
+	out := make([]string, len(p.writes))
+	for i, n := range p.writes {
+		out[i] = strings.TrimSuffix(list[n].path, "/")
+	}
+	return out
+}
+
 // untrackedIn adds the untracked names of a folder.
 func (p *plan) untrackedIn(f folderCount) {
 	if f.n > 0 {

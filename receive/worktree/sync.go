@@ -121,6 +121,8 @@ type Stats struct {
 	LocalChanges Paths `json:"local_changes"`
 	// Overwritten are untracked files that were in the way of tracked ones, and are gone.
 	Overwritten Paths `json:"overwritten"`
+	// Touched are the paths that were written, unless there were more than maxTouched, or the commit has submodules.
+	Touched []string `json:"-"`
 	// Notes are sentences that a person should read: submodules, LFS, attributes that are not honoured.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -166,6 +168,9 @@ func syncAt(ctx context.Context, root int, req *Request, c *commit, st *Stats) e
 	st.Notes = append(st.Notes, g.notes...)
 	if err == nil {
 		err = (&modules{ctx: ctx, root: root, g: g, st: st}).populate()
+	}
+	if len(req.Modules) > 0 {
+		st.Touched = nil
 	}
 	return err
 }
@@ -238,6 +243,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	st.Files, st.Written, st.Removed, st.Unchanged = files(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
 	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
 	st.LocalChanges, st.Overwritten = newPaths(todo.local), newPaths(todo.overwritten)
+	st.Touched = todo.touched(next.entries)
 	st.Notes = append(st.Notes, a.notes...)
 	st.Notes = append(st.Notes, notes(req, next.entries, p.newEOL, a.lfs.paths)...)
 	if g.resumed != "" {

@@ -25,7 +25,7 @@ func TestFirstAndSecondCheckout(t *testing.T) {
 	r.write("deep/er/and/deeper/x", "x")
 	one := r.commit("first")
 	st := r.sync(one)
-	require.Equal(t, Stats{Commit: one, Files: 4, Written: 4, Bytes: 4 + 10 + 4 + 1}, st)
+	require.Equal(t, Stats{Commit: one, Files: 4, Written: 4, Bytes: 4 + 10 + 4 + 1, Touched: []string{"a", "bin/link", "bin/run", "deep/er/and/deeper/x"}}, st)
 	r.clean(one)
 	require.Equal(t, "master", git(t, r.dir, "symbolic-ref", "--short", "HEAD"))
 	require.Equal(t, "first", git(t, r.dir, "log", "--format=%s"))
@@ -40,7 +40,7 @@ func TestFirstAndSecondCheckout(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(r.src, "deep/er/and")))
 	two := r.commit("second")
 	st = r.sync(two)
-	require.Equal(t, Stats{Commit: two, Previous: one, Files: 4, Written: 2, Removed: 1, Unchanged: 2, Untracked: 2, Bytes: 5}, st)
+	require.Equal(t, Stats{Commit: two, Previous: one, Files: 4, Written: 2, Removed: 1, Unchanged: 2, Untracked: 2, Bytes: 5, Touched: []string{"a", "new/file"}}, st)
 	require.NoDirExists(t, filepath.Join(r.dir, "deep/er/and"))
 	require.FileExists(t, filepath.Join(r.dir, "deep/er/built.css"))
 	require.FileExists(t, filepath.Join(r.dir, "venv/bin/python"))
@@ -54,7 +54,7 @@ func TestFirstAndSecondCheckout(t *testing.T) {
 	require.Equal(t, 2, st.Written)
 	require.Equal(t, 1, st.Removed)
 	r.clean(one)
-	require.Equal(t, Stats{Commit: one, Previous: one, Files: 4, Unchanged: 4}, r.sync(one))
+	require.Equal(t, Stats{Commit: one, Previous: one, Files: 4, Unchanged: 4, Touched: []string{}}, r.sync(one))
 }
 
 // Random histories with every change of type, against git's own checkout.
