@@ -26,6 +26,7 @@ func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Res
 	}
 	r.update(func(rec *project.Record) { rec.Deployment = d })
 	defer p.dropRecipes(d.ID)
+	p.recall(ctx, d, r.in, r.redact)
 	tools, end := p.cfg.Tools.Open()
 	defer func() {
 		if err := end(); err != nil {

@@ -18,7 +18,7 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 	begun := p.cfg.Now()
 	desc, err := p.describe(ctx, d, r.in)
 	if err != nil {
-		p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("describe")
+		p.cfg.Logger.Warn().Err(r.redact.Error(err)).Str("deployment", string(d.ID)).Msg("describe")
 	}
 	env.Brings = desc
 	r.log.Append(headline(d, desc, r.redact.String))
@@ -129,9 +129,20 @@ func (p *Pipeline) explain(d project.Deployment, err error) []string {
 		return []string{e.why}
 	}
 	if fault.KindOf(err) == fault.Internal {
-		p.cfg.Logger.Error().Err(err).Str("project", d.Project.String()).Str("deployment", string(d.ID)).Msg("deployment failed by the server's fault")
+		p.cfg.Logger.Error().Err(p.hidden(d.ID, err)).Str("project", d.Project.String()).Str("deployment", string(d.ID)).Msg("deployment failed by the server's fault")
 	}
 	return procedures.ErrorLines(err)
+}
+
+// hidden is an error without the secrets of the deployment that it is of, for the server's own log.
+func (p *Pipeline) hidden(id project.ID, err error) error {
+	p.mu.Lock()
+	r := p.byID[id]
+	p.mu.Unlock()
+	if r == nil {
+		return errors.New("what it was stands in no log: the deployment has ended")
+	}
+	return r.redact.Error(err)
 }
 
 func (p *Pipeline) describe(ctx context.Context, d project.Deployment, in project.Incoming) (*project.Description, error) {

@@ -31,7 +31,7 @@ type Settings struct {
 	Unlinked bool
 }
 
-// Config is what a Pipeline works with. All fields but Underway, Boundary, OnEnd and Logger are needed.
+// Config is what a Pipeline works with. All fields but Underway, Boundary, OnEnd, MaxLogBytes, Secrets and Logger are needed.
 type Config struct {
 	Root  layout.Root
 	State layout.State
@@ -52,7 +52,11 @@ type Config struct {
 	Deadline time.Duration
 	// Patience is how long, once the server must stop, what projects bring for a rollback may take; 0 means 30 seconds.
 	Patience time.Duration
-	Logger   zerolog.Logger
+	// MaxLogBytes bounds the event log of a deployment that begins (event.Log.Limit); nil sets no bound.
+	MaxLogBytes func() int64
+	// Secrets are the server's own, such as the address of notifications; nil is none.
+	Secrets func() []redact.Secret
+	Logger  zerolog.Logger
 	// OnEnd is told every ended deployment.
 	OnEnd func(project.Record)
 	// Boundary is called with a name right after each journal entry; crash tests end the process there.
@@ -75,6 +79,7 @@ type Pipeline struct {
 	queues   map[project.Name]*queue
 	byID     map[project.ID]*run
 	stopping bool
+	known    knownSecrets
 	running  sync.WaitGroup
 }
 
@@ -91,6 +96,12 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	}
 	if cfg.Boundary == nil {
 		cfg.Boundary = func(string) {}
+	}
+	if cfg.MaxLogBytes == nil {
+		cfg.MaxLogBytes = func() int64 { return 0 }
+	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = func() []redact.Secret { return nil }
 	}
 	recs, err := openRecords(ctx, cfg.DB)
 	if err != nil {
@@ -128,7 +139,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 			over()
 		}
 	}()
-	log, err := event.Create(p.cfg.State.EventLog(d.Project.String(), string(d.ID)), p.cfg.Now, hide)
+	log, err := p.openLog(d, hide)
 	if err != nil {
 		return "", fault.New(fault.Internal, "open event log", "%w", err)
 	}
@@ -215,42 +226,13 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 	return nil
 }
 
-// liveRedactor hides what the pillar holds now, and what in brings, until Prepare has read it properly.
-func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in project.Incoming) *redact.Redactor {
-	// The trees are read here and now; they keep their repository in use until this context ends.
-	ctx, done := context.WithCancel(ctx)
-	defer done()
-	var secrets []redact.Secret
-	code := p.codeTexts(ctx, d, in)
-	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {
-		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, live, nil); err == nil {
-			secrets = append(secrets, procedures.PillarSecrets(ctx, p.cfg.Tools, d.Project, tree, code)...)
-		}
+// openLog opens the event log of a deployment.
+func (p *Pipeline) openLog(d project.Deployment, hide *redact.Redactor) (*event.Log, error) {
+	log, err := event.Create(p.cfg.State.EventLog(d.Project.String(), string(d.ID)), p.cfg.Now, hide)
+	if err == nil {
+		log.Limit(p.cfg.MaxLogBytes())
 	}
-	if d.Repo == project.PillarRepo && d.Change.New != "" {
-		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, d.Change.New, in); err == nil {
-			secrets = append(secrets, procedures.PillarSecrets(ctx, p.cfg.Tools, d.Project, tree, code)...)
-		}
-	}
-	return redact.New(secrets)
-}
-
-// codeTexts are the texts of the recipe that the deployment brings, or that is live: what stands in them is no secret.
-func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in project.Incoming) []string {
-	c := p.commitOf(ctx, d.Project, project.Code)
-	if d.Repo != project.Code {
-		in = nil
-	} else if d.Change.New != "" {
-		c = d.Change.New
-	}
-	if c == "" {
-		return nil
-	}
-	tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.Code, c, in)
-	if err != nil {
-		return nil
-	}
-	return procedures.RecipeTexts(tree)
+	return log, err
 }
 
 // commitOf is the commit of the deployed branch, "" where there is none or it can't be read.

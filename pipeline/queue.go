@@ -50,7 +50,10 @@ func (r *run) update(f func(*project.Record)) project.Record {
 // hide redacts the texts of a result, before it is written anywhere.
 func (r *run) hide(res *project.Result) {
 	for _, s := range []*string{&res.Reason, &res.Hint, &res.Step, &res.StateID} {
-		*s = r.redact.String(*s)
+		*s = r.redact.String(event.Scrub(*s))
+	}
+	for i := range res.Timings { // they name states
+		res.Timings[i].Name = r.redact.String(event.Scrub(res.Timings[i].Name))
 	}
 }
 
@@ -324,6 +327,7 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 
 // Forget removes what is recorded of a project's deployments: records, event logs, journal. The caller holds it Exclusive.
 func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
+	p.known.forget(name)
 	if err := p.records.forget(ctx, name); err != nil {
 		return err
 	}

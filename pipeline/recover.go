@@ -114,7 +114,8 @@ func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
 // reopen makes a run of a recorded deployment, to end it.
 func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*run, error) {
 	hide := p.liveRedactor(ctx, rec.Deployment, nil)
-	log, err := event.Create(p.cfg.State.EventLog(rec.Project.String(), string(rec.ID)), p.cfg.Now, hide)
+	p.recall(ctx, rec.Deployment, nil, hide)
+	log, err := p.openLog(rec.Deployment, hide)
 	if err != nil {
 		return nil, err
 	}

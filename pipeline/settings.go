@@ -38,6 +38,7 @@ func (p *Pipeline) settings(ctx context.Context, d project.Deployment, in projec
 		}
 	}
 	hide.Extend(secrets)
+	p.known.project(d.Project).remember(d.ID, secrets)
 	return out
 }
 

@@ -14,8 +14,8 @@ import (
 	"corpus-git/sls"
 )
 
-// outputs turns what commands print into Output events. Each stream goes through the redactor as the bytes
-// it was, because a secret may run over the end of a line. It belongs to one goroutine.
+// outputs turns what commands print into Output events. Each stream goes through the redactor as a whole, because a secret
+// may run over the end of a line, and without what is not seen (event.Scrub), because a secret may lie around that. It belongs to one goroutine.
 type outputs struct {
 	env       *Env
 	procedure string
@@ -42,7 +42,7 @@ func (o *outputs) write(state, stream, text string) {
 		s = &outStream{lines: lines, redact: o.env.Prepared.Redactor.Writer(lines)}
 		o.open[key] = s
 	}
-	_, _ = s.redact.Write([]byte(text + "\n"))
+	_, _ = s.redact.Write([]byte(event.Scrub(text) + "\n"))
 }
 
 // line takes one line of a hook.
@@ -128,11 +128,20 @@ func (e *Env) stateText(res sls.StateResult) string {
 	if res.Command != nil {
 		what = res.Command.Line
 	}
-	what, _, more := strings.Cut(strings.TrimSpace(e.Prepared.Redactor.String(what)), "\n")
+	what, _, more := strings.Cut(strings.TrimSpace(e.hide(what)), "\n")
 	if more {
 		what += " …"
 	}
 	return res.Function + ": " + clip(what, 60)
+}
+
+// hide redacts a text of several lines, as they are seen.
+func (e *Env) hide(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = event.Scrub(l)
+	}
+	return e.Prepared.Redactor.String(strings.Join(lines, "\n"))
 }
 
 func clip(s string, n int) string {
@@ -152,7 +161,7 @@ func diffLines(d string) []string {
 // failureLines describe a failed state whole. Its texts are redacted before they get prefixes: a secret that runs over a
 // line's end would not be found behind one.
 func (e *Env) failureLines(res sls.StateResult) []string {
-	hide := e.Prepared.Redactor.String
+	hide := e.hide
 	res.Comment, res.Diff = hide(res.Comment), hide(res.Diff)
 	if res.Command != nil {
 		c := *res.Command

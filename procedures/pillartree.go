@@ -441,13 +441,13 @@ func (t *pillarTree) file(ctx context.Context, f fileroot.File, name, display st
 // included is a line of an include list: the name of a file.
 var included = regexp.MustCompile(`^\s*-\s+[\w./*-]+:?\s*$`)
 
-// PillarSecrets are the values of a pillar that must not be shown. Of a pillar that can't be read, everything that
-// looks like a value is one, in all of its files.
-func PillarSecrets(ctx context.Context, t *Tools, name project.Name, pillar fs.FS, code []string) []redact.Secret {
+// PillarSecrets are the values of a pillar that must not be shown, but where they stand in code (redact.NotIn), and those that
+// it says may be. Of a pillar that can't be read, everything that looks like a value is a secret, in all of its files.
+func PillarSecrets(ctx context.Context, t *Tools, name project.Name, pillar fs.FS) (secrets []redact.Secret, shown map[string]bool) {
 	d := &dataFiles{tools: t, name: name, grains: t.Grains()}
 	v, err := d.pillar(ctx, pillar)
 	if err == nil {
-		return redact.Secrets(v, code)
+		return redact.Secrets(v, nil), redact.Shown(v)
 	}
 	loose := py.NewDict()
 	tree, err := d.pillarTree(pillar)
@@ -489,5 +489,5 @@ func PillarSecrets(ctx context.Context, t *Tools, name project.Name, pillar fs.F
 			return nil
 		})
 	}
-	return redact.Secrets(loose, code)
+	return redact.Secrets(loose, nil), nil
 }

@@ -13,42 +13,77 @@ const MaxLine = 8 << 10
 // MaxLines is how many lines may stand under one event.
 const MaxLines = 2000
 
-// Clean makes a line safe to show in anybody's terminal and in a JSON document: escape
-// sequences go (ECMA-48: CSI, OSC, DCS and the like), but SGR, the colours; other control bytes
-// but tab go; what a carriage return had overwritten goes; invalid UTF-8 becomes U+FFFD; what turns
-// the direction of a line (U+202E and the like), or ends it in some programs (U+2028), is written as an escape.
-// A line that was coloured ends with a reset.
-func Clean(s string) string {
-	if plain(s) && len(s) <= MaxLine {
+// Clean makes a line safe to show in anybody's terminal and in a JSON document: what Scrub does, and what turns
+// the direction of a line (U+202E and the like), or ends it in some programs (U+2028), is written as an escape; a line
+// that is longer than MaxLine is cut, and one that was coloured ends with a reset.
+func Clean(s string) string { return finish(Scrub(s)) }
+
+// Scrub takes out of a line what a terminal obeys and does not show: escape sequences (ECMA-48: CSI, OSC, DCS and the
+// like), but SGR, the colours; control bytes but tab; what a carriage return or a backspace had overwritten. Invalid UTF-8
+// becomes U+FFFD. Secrets are looked for in what it leaves: what is seen.
+func Scrub(s string) string {
+	if plain(s) {
 		return s
 	}
 	s = strings.TrimRight(s, "\r\n")
 	if i := strings.LastIndexByte(s, '\r'); i >= 0 {
 		s = s[i+1:]
 	}
-	var b strings.Builder
-	coloured := false
+	out := make([]byte, 0, len(s))
+	var shown []int // where each character stands in out, for backspaces to take; nil where there are none
+	back := strings.IndexByte(s, '\b') >= 0
 	for i := 0; i < len(s); {
 		c := s[i]
 		switch {
 		case c == 0x1b:
 			seq, sgr := escape(s[i:])
 			if sgr {
+				out = append(out, s[i:i+seq]...)
+			}
+			i += seq
+			continue
+		case c == '\b':
+			if n := len(shown) - 1; n >= 0 {
+				_, w := utf8.DecodeRune(out[shown[n]:])
+				out = append(out[:shown[n]], out[shown[n]+w:]...)
+				shown = shown[:n]
+			}
+			i++
+			continue
+		case c < 0x20 && c != '\t', c == 0x7f:
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		i += n
+		if r >= 0x80 && r < 0xa0 { // C1 controls, 8-bit CSI among them
+			continue
+		}
+		if back {
+			shown = append(shown, len(out))
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return string(out)
+}
+
+// finish makes one line of what Scrub left, or of what was made of that.
+func finish(s string) string {
+	if plain(s) && len(s) <= MaxLine {
+		return s
+	}
+	var b strings.Builder
+	coloured := false
+	for i := 0; i < len(s); {
+		if s[i] == 0x1b {
+			seq, sgr := escape(s[i:])
+			if sgr {
 				b.WriteString(s[i : i+seq])
 				coloured = s[i:i+seq] != "\x1b[0m" && s[i:i+seq] != "\x1b[m"
 			}
 			i += seq
-		case c < 0x20 && c != '\t', c == 0x7f:
-			i++
-		case c < utf8.RuneSelf:
-			b.WriteByte(c)
-			i++
-		default:
+		} else {
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if r >= 0x80 && r < 0xa0 { // C1 controls, 8-bit CSI among them
-				i += n
-				continue
-			}
 			if printable.Turns(r) || r == 0x2028 || r == 0x2029 {
 				b.WriteString(printable.Rune(r))
 			} else {

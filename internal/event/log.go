@@ -34,6 +34,7 @@ type Log struct {
 	closed bool
 	grown  chan struct{} // closed and replaced whenever size or closed changes
 	err    error
+	bound  bound
 }
 
 // Create opens path for appending; a torn last line, left by a crash, is cut off, and numbering
@@ -93,8 +94,9 @@ func (l *Log) SetRedactor(r Redactor) {
 }
 
 // Append cleans, redacts, numbers and writes e, and wakes the followers. It returns the event's
-// number. A write error is kept and returned by Sync and Close; it never stops a deployment.
-// The event survives a crash of this process, and a crash of the machine after the next Sync.
+// number, 0 where the log is so long that e waits among the last ones (see Limit). A write error is kept and returned by
+// Sync and Close; it never stops a deployment. The event survives a crash of this process, and a crash of the machine
+// after the next Sync.
 func (l *Log) Append(e Event) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +105,23 @@ func (l *Log) Append(e Event) uint64 {
 	}
 	e.Lines = l.cleanLines(e.Lines)
 	for _, s := range []*string{&e.Text, &e.State, &e.Step} {
-		*s = Clean(l.redact.String(*s))
+		*s = finish(l.redact.String(Scrub(*s)))
 	}
+	if e.Time.IsZero() {
+		e.Time = l.now()
+	}
+	if l.bound.holds(l.size, e) {
+		if say, ok := l.bound.add(e); ok {
+			l.write(say)
+		}
+		return 0
+	}
+	l.release()
+	return l.write(e)
+}
+
+// write numbers an event and writes it.
+func (l *Log) write(e Event) uint64 {
 	e.Seq = l.seq + 1
 	if e.Time.IsZero() {
 		e.Time = l.now()
@@ -126,17 +143,36 @@ func (l *Log) Append(e Event) uint64 {
 	return e.Seq
 }
 
-// cleanLines redacts the lines as one text, because a secret may span several, and cleans each.
+// release writes the last ones of what was held back.
+func (l *Log) release() {
+	for _, e := range l.bound.take() {
+		l.write(e)
+	}
+}
+
+// maxLinesBytes is how many bytes may stand under one event.
+const maxLinesBytes = 1 << 20
+
+// cleanLines redacts the lines as one text, because a secret may span several, and cleans each. Of many the last ones stay.
 func (l *Log) cleanLines(lines []string) []string {
 	if len(lines) == 0 {
 		return nil
 	}
-	var out []string
-	if cut := len(lines) - MaxLines; cut > 0 {
-		out, lines = append(out, fmt.Sprintf("(%d lines left out)", cut)), lines[cut:]
+	from, size := len(lines), 0
+	for from > 0 && len(lines)-from < MaxLines && size+min(len(lines[from-1]), MaxLine) <= maxLinesBytes {
+		from--
+		size += min(len(lines[from]), MaxLine)
 	}
-	for s := range strings.SplitSeq(l.redact.String(strings.Join(lines, "\n")), "\n") {
-		out = append(out, Clean(s))
+	var out []string
+	if from > 0 {
+		out, lines = append(out, fmt.Sprintf("(%d lines left out)", from)), lines[from:]
+	}
+	scrubbed := make([]string, len(lines))
+	for i, s := range lines {
+		scrubbed[i] = Scrub(s)
+	}
+	for s := range strings.SplitSeq(l.redact.String(strings.Join(scrubbed, "\n")), "\n") {
+		out = append(out, finish(s))
 	}
 	return out
 }
@@ -163,6 +199,7 @@ func (l *Log) Close() error {
 	if l.closed {
 		return l.err
 	}
+	l.release()
 	l.err = errors.Join(l.err, l.file.Sync(), l.file.Close())
 	l.closed = true
 	l.wake()

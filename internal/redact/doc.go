@@ -1,7 +1,7 @@
 // Package redact hides the values of a pillar in everything that a deployment prints, logs or records.
 //
 // It owns: which values of a pillar are secret, the forms in which a value may appear (as it is, wrapped over
-// lines, escaped, URL-encoded, base64, hexadecimal), and finding them in texts and in streams.
+// lines, escaped, URL-encoded, base64, hexadecimal, in UTF-16), and finding them in texts and in streams.
 //
 // It never touches: files, the network, the pillar itself. It knows no project and no deployment.
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"corpus-git/internal/saltyaml"
@@ -24,6 +25,7 @@ func forms(v string) []string {
 			out = append(out, quoted(line)...)
 		}
 	}
+	out = append(out, bytesOf(v)...)
 	if len(v) >= encodedBytes {
 		out = append(out, encoded(v)...)
 		if t := strings.TrimSpace(v); t != v && len(t) >= encodedBytes {
@@ -158,19 +160,63 @@ func urlForms(v string) []string {
 	return out
 }
 
+// bytesOf are the bytes of a value beyond ASCII in other encodings than UTF-8. In ASCII they are those of UTF-8 with NULs between,
+// which are not significant.
+func bytesOf(v string) []string {
+	ascii := true
+	for i := range len(v) {
+		ascii = ascii && v[i] < utf8.RuneSelf
+	}
+	if ascii || !utf8.ValidString(v) {
+		return nil
+	}
+	var little, big, latin []byte
+	for _, u := range utf16.Encode([]rune(v)) {
+		little = append(little, byte(u), byte(u>>8))
+		big = append(big, byte(u>>8), byte(u))
+		if latin = append(latin, byte(u)); u > 0xff {
+			latin = append(latin, '?')
+		}
+	}
+	out := []string{string(little), string(big), string(latin)}
+	var octal, hexa strings.Builder // as git and printf %q, and as Python write bytes
+	for i := range len(v) {
+		if c := v[i]; c < utf8.RuneSelf {
+			octal.WriteByte(c)
+			hexa.WriteByte(c)
+		} else {
+			fmt.Fprintf(&octal, `\%03o`, c)
+			fmt.Fprintf(&hexa, `\x%02x`, c)
+		}
+	}
+	return append(out, octal.String(), hexa.String())
+}
+
 // encoded are the base64 forms of a value that stands anywhere inside what was encoded, and the hexadecimal ones.
 func encoded(v string) []string {
 	lower := hex.EncodeToString([]byte(v))
 	out := []string{lower, strings.ToUpper(lower)}
-	var spaced, escaped strings.Builder // as xxd -g1 and printf '\x41' write bytes
+	var spaced, escaped, colons strings.Builder // as xxd -g1, printf '\x41' and openssl write bytes
 	for i := range len(v) {
 		if i > 0 {
 			spaced.WriteByte(' ')
+			colons.WriteByte(':')
 		}
+		colons.WriteString(lower[2*i : 2*i+2])
 		spaced.WriteString(lower[2*i : 2*i+2])
 		escaped.WriteString(`\x` + lower[2*i:2*i+2])
 	}
-	out = append(out, spaced.String(), escaped.String())
+	out = append(out, spaced.String(), escaped.String(), colons.String(), strings.ToUpper(spaced.String()), strings.ToUpper(colons.String()))
+	for from := range 2 { // as xxd writes them, in pairs
+		var pairs strings.Builder
+		for i := range len(v) {
+			if i > 0 && i%2 == from {
+				pairs.WriteByte(' ')
+			}
+			pairs.WriteString(lower[2*i : 2*i+2])
+		}
+		out = append(out, pairs.String())
+	}
 	out = append(out, base64Forms(v)...)
 	if q := strconv.QuoteToASCII(v); q[1:len(q)-1] != v {
 		out = append(out, q[1:len(q)-1])

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"sort"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A text is matched without its blanks: the significant bytes of a pattern are compared with those of the text, and
@@ -66,19 +68,24 @@ func (g *gate) add(key uint32) {
 	g.bits[w] |= 1 << b
 }
 
-func newMatcher(secrets []Secret) *matcher {
+// newMatcher looks for secrets. Patterns are kept in known by value, and taken from there: making them is most of the work.
+func newMatcher(secrets []Secret, known map[string][]pattern) *matcher {
 	m := &matcher{buckets: map[uint32][]int32{}}
 	for i := range m.short {
 		m.short[i] = map[uint32]bool{}
 	}
 	seen := map[string]bool{}
+	var t text
 	for _, s := range secrets {
-		m.labels = append(m.labels, label(s.Label, secrets))
-		for _, form := range forms(s.Value) {
-			for _, p := range cut(form) {
-				p.label = len(m.labels) - 1
-				m.add(p, seen)
-			}
+		m.labels = append(m.labels, label(s, secrets))
+		all, ok := known[s.Value]
+		if !ok {
+			all = t.patterns(s.Value)
+			known[s.Value] = all
+		}
+		for _, p := range all {
+			p.label = len(m.labels) - 1
+			m.add(p, seen)
 		}
 	}
 	m.gate = newGate(len(m.buckets))
@@ -87,6 +94,18 @@ func newMatcher(secrets []Secret) *matcher {
 		sort.SliceStable(b, func(i, j int) bool { return len(m.patterns[b[i]].sig) > len(m.patterns[b[j]].sig) })
 	}
 	return m
+}
+
+// patterns are those of all forms of a value.
+func (t *text) patterns(v string) (out []pattern) {
+	had := map[string]bool{}
+	for _, form := range forms(v) {
+		if !had[form] {
+			had[form] = true
+			out = t.cut(out, form)
+		}
+	}
+	return out
 }
 
 func (m *matcher) add(p pattern, seen map[string]bool) {
@@ -118,14 +137,18 @@ func (m *matcher) add(p pattern, seen map[string]bool) {
 }
 
 // label is what is shown in a secret's place. Keys are not secret, but one may hold another key's value.
-func label(path string, secrets []Secret) string {
+func label(of Secret, secrets []Secret) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return '?'
 		}
 		return r
-	}, path)
-	for _, l := range []string{"[pillar:" + clean + "]", Closed} {
+	}, of.Label)
+	whose := of.Whose
+	if whose == "" {
+		whose = "pillar"
+	}
+	for _, l := range []string{"[" + whose + ":" + clean + "]", Closed} {
 		ok := true
 		for _, s := range secrets {
 			if strings.Contains(l, strings.Trim(s.Value, " \t\r\n")) && strings.Trim(s.Value, " \t\r\n") != "" {
@@ -140,30 +163,27 @@ func label(path string, secrets []Secret) string {
 	return "[***]" // shorter than any secret
 }
 
-func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
-
-// cut turns a form of a secret into patterns of bounded length that cover it.
-func cut(form string) []pattern {
-	var sig []byte
+// cut turns a form of a secret into patterns of bounded length that cover it. What is not significant in a text is not in them.
+func (t *text) cut(out []pattern, form string) []pattern {
+	t.strip(form)
+	sig := string(t.sig)
 	var gaps []bool
-	any, pending := false, false
-	for i := range len(form) {
-		if blank(form[i]) {
-			pending = len(sig) > 0
-			continue
+	for i := 1; i < len(sig); i++ {
+		if t.gap[i] != noGap {
+			if gaps == nil {
+				gaps = make([]bool, len(sig))
+			}
+			gaps[i] = true
 		}
-		sig, gaps = append(sig, form[i]), append(gaps, pending)
-		any, pending = any || pending, false
 	}
-	var out []pattern
 	for start := 0; start < len(sig); {
 		end := start + maxPattern
 		if rest := len(sig) - end; rest < maxPattern/2 && rest > 0 {
 			end = start + (len(sig)-start)/2 // no short remainder
 		}
 		end = min(end, len(sig))
-		p := pattern{sig: string(sig[start:end])}
-		if any {
+		p := pattern{sig: sig[start:end]}
+		if gaps != nil {
 			p.gap = gaps[start:end]
 		}
 		out = append(out, p)
@@ -179,6 +199,8 @@ type text struct {
 	gap []byte  // what stands before it
 	// ended: the blanks at the end are too many for a match to go on after them
 	ended bool
+	// inside: what stands in escape sequences is text
+	inside bool
 }
 
 const (
@@ -193,63 +215,109 @@ const (
 	significant = iota
 	space
 	newline
-	esc
+	escBegins // of an escape sequence
+	control   // a control byte
+	wide      // begins, or is in, a character of several bytes that may be one that nobody sees, or no character
 )
 
-var class = [256]byte{' ': space, '\t': space, '\n': newline, '\r': newline, 0x1b: esc}
+var class = func() (c [256]byte) {
+	for i := range c {
+		switch {
+		case i < ' ' || i == 0x7f:
+			c[i] = control
+		case i >= utf8.RuneSelf:
+			c[i] = wide
+		}
+	}
+	c[' '], c['\t'], c['\n'], c['\r'], c[0x1b] = space, space, newline, newline, escBegins
+	return c
+}()
 
-// strip fills t from raw. Blanks and terminal colour sequences are not significant.
+// strip fills t from raw. Not significant are blanks, and all that a reader does not see: control bytes (the NULs of UTF-16
+// among them), escape sequences, format characters, and bytes that are no UTF-8.
 func (t *text) strip(raw string) {
 	if cap(t.sig) < len(raw) {
-		n := max(len(raw), chunk+8*maxPattern)
+		n := maxPattern // most texts are short
+		if len(raw) > n {
+			n = max(len(raw), chunk+8*maxPattern)
+		}
 		t.sig, t.off, t.gap = make([]byte, n), make([]int32, n), make([]byte, n)
 	}
 	sig, off, gaps := t.sig[:cap(t.sig)], t.off[:cap(t.sig)], t.gap[:cap(t.sig)]
 	n, since, gap := 0, 0, byte(noGap)
-	for i := 0; i < len(raw); i++ {
+	for i := 0; i < len(raw); {
 		c := raw[i]
-		if k := class[c]; k != significant {
-			switch k {
-			case newline:
-				gap = breakGap
-				continue
-			case space:
-				gap = max(gap, blankGap)
+		size := 1
+		switch class[c] {
+		case newline:
+			gap = breakGap
+			i++
+			continue
+		case space:
+			gap = max(gap, blankGap)
+			i++
+			continue
+		case control:
+			i++
+			continue
+		case escBegins:
+			if n := escape(raw[i:]); n > 0 && !t.inside {
+				i += n
+			} else {
+				i++
+			}
+			continue
+		case wide:
+			r, w := utf8.DecodeRuneInString(raw[i:])
+			if unseen(r) {
+				i += w
 				continue
 			}
-			if skip := escape(raw[i:]); skip > 0 {
-				i += skip - 1
-				continue
-			}
+			size = w
 		}
 		if i-since > maxGap {
 			gap = wideGap
 		}
-		sig[n], off[n], gaps[n] = c, int32(i), gap
-		n, gap, since = n+1, noGap, i
+		for range size {
+			sig[n], off[n], gaps[n] = raw[i], int32(i), gap
+			n, gap = n+1, noGap
+			i++
+		}
+		since = i - 1
 	}
 	t.sig, t.off, t.gap = sig[:n], off[:n], gaps[:n]
 	t.ended = len(raw)-since > maxGap
 }
 
-// maxParams is the longest parameter text of a colour sequence: shorter than any secret that could stand in it.
-const maxParams = MinBytes - 1
+// unseen reports whether a character beyond ASCII shows nothing, or stands for bytes that are no character.
+func unseen(r rune) bool {
+	switch {
+	case r == utf8.RuneError, r < 0xa0, r == 0xad, r == 0x34f, r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef:
+		return true
+	case r < 0x600:
+		return false
+	}
+	return unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029
+}
 
-// escape is the length of a colour sequence at the start of s (ESC [ digits and ; then m or K), 0 for none.
+// escape is the length of the control sequence at the start of s (ECMA-48: ESC [ parameters, a final byte), 0 for none.
 func escape(s string) int {
 	if len(s) < 3 || s[1] != '[' {
 		return 0
 	}
 	for i := 2; i < len(s) && i <= 2+maxParams; i++ {
 		switch c := s[i]; {
-		case c == 'm' || c == 'K':
+		case c >= 0x40 && c <= 0x7e:
 			return i + 1
-		case c != ';' && (c < '0' || c > '9'):
+		case c < 0x20 || c > 0x3f:
 			return 0
 		}
 	}
 	return 0
 }
+
+// maxParams is the longest parameter text of a control sequence that is skipped.
+const maxParams = 32
 
 // compare matches a pattern at significant byte p of a text: how many bytes agree, and whether that is all of the
 // pattern, or all of the text.

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,17 +21,37 @@ const sectionPrefix = "makina-projects."
 // makina-projects.app's data.domain.
 func Secrets(pillar *py.Dict, code []string) []Secret {
 	w := walker{code: code, seen: map[any]bool{}}
-	w.readShow(pillar)
-	pillar.Range(func(k, v any) bool {
-		if s, ok := k.(string); ok && strings.HasPrefix(s, sectionPrefix) {
-			if d, ok := v.(*py.Dict); ok {
-				w.readShow(d)
-			}
-		}
-		return true
-	})
+	w.readAllShow(pillar)
 	w.walk("", pillar, 0)
 	return w.out
+}
+
+// Shown are the values that redact_show of a pillar names.
+func Shown(pillar *py.Dict) map[string]bool {
+	w := walker{seen: map[any]bool{}}
+	w.readAllShow(pillar)
+	secret := walker{seen: map[any]bool{}, show: w.show}
+	secret.walk("", pillar, 0)
+	w.show = nil
+	w.walk("", pillar, 0)
+	hidden := map[string]bool{}
+	for _, s := range secret.out {
+		hidden[s.Value] = true
+	}
+	out := map[string]bool{}
+	for _, s := range w.out {
+		if !hidden[s.Value] {
+			out[s.Value] = true
+		}
+	}
+	return out
+}
+
+// NotIn leaves out the secrets of a pillar that stand in one of the texts of code; see Secrets.
+func NotIn(secrets []Secret, code []string) []Secret {
+	return slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool {
+		return s.Whose == "" && slices.ContainsFunc(code, func(c string) bool { return strings.Contains(c, s.Value) })
+	})
 }
 
 // Hides tells whether a pillar holds a secret under a key of a project's configuration: a text of any length that
@@ -74,6 +95,19 @@ type walker struct {
 	show  []string
 	out   []Secret
 	seen  map[any]bool
+}
+
+// readAllShow reads redact_show of a pillar's top and of its projects' sections.
+func (w *walker) readAllShow(pillar *py.Dict) {
+	w.readShow(pillar)
+	pillar.Range(func(k, v any) bool {
+		if s, ok := k.(string); ok && strings.HasPrefix(s, sectionPrefix) {
+			if d, ok := v.(*py.Dict); ok {
+				w.readShow(d)
+			}
+		}
+		return true
+	})
 }
 
 func (w *walker) readShow(d *py.Dict) {

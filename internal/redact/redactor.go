@@ -3,6 +3,7 @@ package redact
 import (
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -20,12 +21,15 @@ type Secret struct {
 	// Label is the path of the value's key, such as "data.db.password"; it is shown as [pillar:data.db.password].
 	Label string
 	Value string
+	// Whose says where it is from, in place of "pillar": a word of ours, never of the pillar's.
+	Whose string
 }
 
 // Redactor replaces secrets in texts. The zero value, and a nil one, hides whole texts.
 type Redactor struct {
 	mu      sync.Mutex // guards secrets, held while a new matcher is built
 	secrets []Secret
+	known   map[string][]pattern // of the secrets, by value
 	match   atomic.Pointer[matcher]
 }
 
@@ -58,7 +62,10 @@ func (r *Redactor) Extend(secrets []Secret) {
 	if len(r.secrets) == known && r.match.Load() != nil {
 		return
 	}
-	r.match.Store(newMatcher(r.secrets))
+	if r.known == nil {
+		r.known = map[string][]pattern{}
+	}
+	r.match.Store(newMatcher(r.secrets, r.known))
 }
 
 // matcher is nil for a closed Redactor.
@@ -83,8 +90,13 @@ func (r *Redactor) String(s string) string {
 		return s
 	}
 	var st stream
-	out := st.run(m, nil, s, true)
-	return string(out)
+	out := string(st.run(m, nil, s, true))
+	if strings.IndexByte(out, 0x1b) >= 0 {
+		// What stands inside an escape sequence, a window's title say, is read by somebody too.
+		st = stream{t: text{inside: true}}
+		out = string(st.run(m, nil, out, true))
+	}
+	return out
 }
 
 // Contains tells whether a text holds a secret; a closed Redactor says yes to every text but the empty one.

@@ -1,5 +1,7 @@
 package redact
 
+import "unicode/utf8"
+
 // stream is the state of one text that comes in pieces. What it writes does not depend on how the text is cut.
 type stream struct {
 	buf   string // undecided text
@@ -67,7 +69,7 @@ func (st *stream) run(m *matcher, out []byte, more string, end bool) []byte {
 	return out
 }
 
-// escapeStart is where an unfinished colour sequence begins at the end of raw, else its length: half a sequence must
+// escapeStart is where an unfinished control sequence or character begins at the end of raw, else its length: half of one must
 // not be taken for text.
 func escapeStart(raw string) int {
 	for i := len(raw) - 1; i >= 0 && i >= len(raw)-2-maxParams; i-- {
@@ -78,22 +80,27 @@ func escapeStart(raw string) int {
 			break
 		}
 	}
+	for i := len(raw) - 1; i >= 0 && i > len(raw)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(raw[i]) {
+			if !utf8.FullRuneInString(raw[i:]) {
+				return i
+			}
+			break
+		}
+	}
 	return len(raw)
 }
 
-// unfinished tells whether s can still become what follows ESC in a colour sequence.
+// unfinished tells whether s can still become what follows ESC in a control sequence.
 func unfinished(s string) bool {
 	if s == "" {
 		return true
 	}
-	if s[0] != '[' {
-		return false
-	}
-	if len(s) > 1+maxParams {
+	if s[0] != '[' || len(s) > 1+maxParams {
 		return false
 	}
 	for i := 1; i < len(s); i++ {
-		if c := s[i]; c != ';' && (c < '0' || c > '9') {
+		if s[i] < 0x20 || s[i] > 0x3f {
 			return false
 		}
 	}

@@ -99,6 +99,7 @@ type Limits struct {
 	MaxShallow     int   `key:"max_shallow_roots" default:"10000" min:"1" help:"The most places where the history of a pushing clone may be cut."`
 	MaxFiles       int   `key:"max_files" default:"1048576" min:"1" restart:"yes" help:"The most files and folders of a commit that is deployed."`
 	MaxDrain       Size  `key:"max_drain_bytes" default:"256MiB" min:"1" help:"How much of a refused push is still read, so that the client comes to read why."`
+	MaxLog         Size  `key:"max_log_bytes" default:"64MiB" min:"0" help:"About the most that the event log of one deployment takes. Of what commands print beyond half of it only the last lines are kept, and the log says what was left out. 0 sets no bound."`
 	UnpackLimit    int   `key:"unpack_limit" default:"0" min:"0" help:"The number of objects up to which a push is stored as loose objects, as git's transfer.unpackLimit; 0 keeps every push as a pack, which is faster and keeps its deltas."`
 	MaxWants       int   `key:"max_wants" default:"100000" min:"1" help:"The most objects that one fetch may ask for by name."`
 	MaxHaves       int   `key:"max_haves" default:"1000000" min:"1" help:"The most objects that the client of one fetch may say it has."`

@@ -2,10 +2,14 @@ package config
 
 import (
 	"fmt"
+	"net/url"
+	"path"
 	"reflect"
 	"strings"
 
+	"corpus-git/internal/redact"
 	"corpus-git/internal/saltyaml"
+	"corpus-git/project"
 )
 
 // Origin is where a key's value came from; the zero Origin is no such key.
@@ -51,6 +55,45 @@ func (c *Config) Print() string {
 		}
 	}
 	return b.String()
+}
+
+// Secrets are the values that are secret, and of addresses among them what gives access by itself: the password, the path and
+// each value of the query.
+func (c *Config) Secrets() []redact.Secret {
+	var out []redact.Secret
+	v := reflect.ValueOf(c).Elem()
+	for _, f := range fields() {
+		if f.typ != secretType {
+			continue
+		}
+		add := func(value string) {
+			if value != "" {
+				out = append(out, redact.Secret{Label: f.key, Value: value, Whose: "server"})
+			}
+		}
+		secret, _ := v.FieldByIndex(f.index).Interface().(project.Secret)
+		value := string(secret)
+		add(value)
+		u, err := url.Parse(value)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		if pw, ok := u.User.Password(); ok {
+			add(pw)
+		}
+		if len(u.Path) > len("/webhooks/") {
+			add(u.EscapedPath())
+			if last := path.Base(u.Path); len(last) >= 16 {
+				add(last)
+			}
+		}
+		for _, values := range u.Query() {
+			for _, value := range values {
+				add(value)
+			}
+		}
+	}
+	return out
 }
 
 func yamlText(s string) string {

@@ -25,6 +25,7 @@ import (
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
+	"corpus-git/internal/redact"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/pipeline"
@@ -176,6 +177,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, Boundary: o.boundary,
+		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})
 	if err != nil {
 		return nil, err

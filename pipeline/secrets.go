@@ -1,0 +1,196 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"corpus-git/internal/redact"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// recentPillars is how many commits of a pillar, and recentDeployments how many deployments back, their values are secrets: a file on the machine may
+// hold a value until something writes it anew, and what a difference takes away is shown with what it brings.
+const recentPillars, recentDeployments = 20, 50
+
+// mostSecrets is up to how many secrets a commit keeps those that it had when it was read before.
+const mostSecrets = 2000
+
+// knownSecrets knows the secrets of the recent commits of each project's pillar.
+type knownSecrets struct {
+	mu sync.Mutex
+	of map[project.Name]*recentSecrets
+}
+
+// recentSecrets are those of one project.
+type recentSecrets struct {
+	mu      sync.Mutex
+	loaded  bool
+	commits []project.Commit // the newest last
+	of      map[project.Commit]pillarValues
+}
+
+// pillarValues are the secrets of one commit, and the values that it says may be shown.
+type pillarValues struct {
+	secrets []redact.Secret
+	shown   map[string]bool
+}
+
+func (k *knownSecrets) project(name project.Name) *recentSecrets {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of == nil {
+		k.of = map[project.Name]*recentSecrets{}
+	}
+	r := k.of[name]
+	if r == nil {
+		r = &recentSecrets{of: map[project.Commit]pillarValues{}}
+		k.of[name] = r
+	}
+	return r
+}
+
+// forget drops what is known of a project that is gone.
+func (k *knownSecrets) forget(name project.Name) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.of, name)
+}
+
+// add makes a commit the newest one, and forgets the oldest of too many.
+func (r *recentSecrets) add(c project.Commit, v pillarValues) {
+	r.commits = append(slices.DeleteFunc(r.commits, func(x project.Commit) bool { return x == c }), c)
+	r.of[c] = v
+	for len(r.commits) > recentPillars {
+		delete(r.of, r.commits[0])
+		r.commits = r.commits[1:]
+	}
+}
+
+// remember keeps secrets that no pillar has, of the command line of one deployment, as if a pillar had had them.
+func (r *recentSecrets) remember(id project.ID, secrets []redact.Secret) {
+	if len(secrets) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(project.Commit("settings of "+id), pillarValues{secrets: secrets})
+}
+
+// liveRedactor hides what the pillar holds now, what in brings, what is known of recent ones, and the server's own secrets, until
+// recall has looked for the recent ones and Prepare has read the pillar properly.
+func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in project.Incoming) *redact.Redactor {
+	known := p.known.project(d.Project)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	return redact.New(p.secrets(ctx, known, d, in))
+}
+
+// recall hides what the pillars of recent deployments and of archives held, too. The first time it reads the records.
+func (p *Pipeline) recall(ctx context.Context, d project.Deployment, in project.Incoming, hide *redact.Redactor) {
+	known := p.known.project(d.Project)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if known.loaded {
+		return // they were in liveRedactor
+	}
+	known.loaded = true
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	for _, c := range p.recentPillars(ctx, d.Project) {
+		p.learn(ctx, known, d.Project, c, nil)
+	}
+	hide.Extend(p.secrets(ctx, known, d, in))
+}
+
+// secrets are all that is known of a project, the newest labels first. Called with known.mu held.
+func (p *Pipeline) secrets(ctx context.Context, known *recentSecrets, d project.Deployment, in project.Incoming) []redact.Secret {
+	// The trees are read here and now; they keep their repository in use until this context ends.
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	shown := map[string]bool{}
+	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {
+		shown = p.learn(ctx, known, d.Project, live, nil)
+	}
+	if d.Repo == project.PillarRepo && d.Change.New != "" {
+		shown = p.learn(ctx, known, d.Project, d.Change.New, in)
+	}
+	secrets := p.cfg.Secrets()
+	had := map[string]bool{}
+	for _, c := range slices.Backward(known.commits) {
+		for _, s := range known.of[c].secrets {
+			// What the newest pillar says may be shown is, though an older one did not.
+			if !had[s.Value] && !shown[s.Value] {
+				had[s.Value] = true
+				secrets = append(secrets, s)
+			}
+		}
+	}
+	return redact.NotIn(secrets, p.codeTexts(ctx, d, in))
+}
+
+// learn reads the secrets of one commit, and gives the values that it says may be shown. They are read again each time, because
+// the machine's own pillar files are in them; what they were before stays secret. A commit that is gone, or that was
+// refused, is passed over: nothing was made of it.
+func (p *Pipeline) learn(ctx context.Context, known *recentSecrets, name project.Name, c project.Commit, in project.Incoming) (shown map[string]bool) {
+	tree, err := p.cfg.Repos.Tree(ctx, name, project.PillarRepo, c, in)
+	if err != nil {
+		return nil
+	}
+	v := pillarValues{}
+	v.secrets, v.shown = procedures.PillarSecrets(ctx, p.cfg.Tools, name, tree)
+	had := map[string]bool{}
+	for _, s := range v.secrets {
+		had[s.Value] = true
+	}
+	for _, s := range known.of[c].secrets {
+		if len(v.secrets) < mostSecrets && !had[s.Value] {
+			v.secrets = append(v.secrets, s)
+		}
+	}
+	known.add(c, v)
+	return v.shown
+}
+
+// recentPillars are the commits of the pillar that recent deployments were about and that archives hold, the oldest first.
+func (p *Pipeline) recentPillars(ctx context.Context, name project.Name) (out []project.Commit) {
+	recs, err := p.records.list(ctx, name, recentDeployments)
+	if err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("look for recent pillars")
+	}
+	add := func(c project.Commit) {
+		if c != "" && !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	for _, rec := range recs {
+		add(rec.Pillar)
+		add(rec.LivePillar)
+	}
+	if refs, err := p.cfg.Repos.List(ctx, name, project.PillarRepo, archivePins); err == nil {
+		for _, c := range refs {
+			add(c)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// codeTexts are the texts of the recipe that the deployment brings, or that is live: what stands in them is no secret.
+func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in project.Incoming) []string {
+	c := p.commitOf(ctx, d.Project, project.Code)
+	if d.Repo != project.Code {
+		in = nil
+	} else if d.Change.New != "" {
+		c = d.Change.New
+	}
+	if c == "" {
+		return nil
+	}
+	tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.Code, c, in)
+	if err != nil {
+		return nil
+	}
+	return procedures.RecipeTexts(tree)
+}
