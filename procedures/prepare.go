@@ -17,7 +17,6 @@ import (
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
-	"corpus-git/sls/jinja"
 )
 
 // Sources are what a deployment is made from, before any of it is on disk.
@@ -271,7 +270,7 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 		p.checking = &stepCfg{value: p.Cfg.Dict()}
 	}
 	c, err := s.Runner(t).Check(ctx, p.inputFor(t, d, p.Recipe, s, sls.Static, p.checking))
-	if before := p.checking.unsure; before != "" && jinja.IsUndefined(err) {
+	if before := p.checking.unsure; before != "" && sls.IsUndefined(err) {
 		at, _ := fault.PosOf(err)
 		c, err = &sls.Checked{SLS: s.SLS(d.Project), File: at.File, Deferred: &sls.Deferred{File: at.File, Line: at.Line,
 			Why: fmt.Sprintf("%s, and %s before it may still set that", Cause(err), before)}}, nil

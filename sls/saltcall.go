@@ -15,6 +15,7 @@ import (
 
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
+	"corpus-git/sls/jinja"
 )
 
 // SaltCall runs SLS files through `salt-call --local`, with a configuration directory of its own.
@@ -77,6 +78,9 @@ func (s *SaltCall) Apply(ctx context.Context, in *Input, sink Sink) (*StepResult
 	if err != nil {
 		return nil, notFound(pos{}, in.SLS, err)
 	}
+	if in.Plan {
+		return unplanned(in, f.Display(), s.Name()), nil
+	}
 	in, err = OnDisk(in, s.Dir)
 	if err == nil {
 		err = s.configure(in)
@@ -108,6 +112,31 @@ func (s *SaltCall) Apply(ctx context.Context, in *Input, sink Sink) (*StepResult
 		sink.StateDone(res.States[i])
 	}
 	return res, nil
+}
+
+// unplanned is the plan of a step for a salt-call of its own, which can't be kept from running what the files name.
+func unplanned(in *Input, file, runner string) *StepResult {
+	now := in.Host.Now()
+	return &StepResult{SLS: in.SLS, File: file, Runner: runner, Started: now, States: []StateResult{{
+		StateRef: StateRef{ID: in.SLS, Name: in.SLS, Function: "state.sls", SLS: in.SLS, File: file, Num: 1, Of: 1},
+		Outcome:  WouldChange, Started: now, Unevaluated: []string{"the step"},
+	}}}
+}
+
+// UndefinedError is an error of Salt's about an undefined variable of a template.
+type UndefinedError struct{ Text string }
+
+func (e *UndefinedError) Error() string { return e.Text }
+
+// IsUndefined tells whether a template failed for an undefined variable, whichever runner says so.
+func IsUndefined(err error) bool {
+	var u *UndefinedError
+	return jinja.IsUndefined(err) || errors.As(err, &u)
+}
+
+// Refusal is the error for what Salt says of a file that it cannot compile.
+func Refusal(in *Input, problems []string) error {
+	return saltProblem(in, strings.Join(problems, "\n"))
 }
 
 // hasModules tells whether the file roots hold custom modules that Salt must sync first.
@@ -200,6 +229,8 @@ type saltState struct {
 	Ran      *bool           `json:"__state_ran__"`
 	Start    string          `json:"start_time"`
 	Duration json.RawMessage `json:"duration"`
+	// Unevaluated is what the driver of a plan left out.
+	Unevaluated []string `json:"__unevaluated__"`
 }
 
 // parse turns Salt's result into ours.
@@ -276,6 +307,7 @@ func saltResult(in *Input, tag []string, st saltState, began time.Time) StateRes
 	}
 	r.Comment = comment
 	r.Skipped = st.Ran != nil && !*st.Ran
+	r.Unevaluated = st.Unevaluated
 	var ms float64
 	if json.Unmarshal(st.Duration, &ms) != nil {
 		var s string
@@ -339,6 +371,10 @@ func saltProblem(in *Input, text string) error {
 			at.Line, _ = strconv.Atoi(m[1])
 		}
 	}
-	return (&fault.Error{Op: compileOp + " " + in.SLS, Kind: fault.Failed, Err: errors.New(strings.TrimSpace(first))}).
+	err := errors.New(strings.TrimSpace(first))
+	if strings.Contains(first, "is undefined") {
+		err = &UndefinedError{strings.TrimSpace(first)}
+	}
+	return (&fault.Error{Op: compileOp + " " + in.SLS, Kind: fault.Failed, Err: err}).
 		WithPos(at).WithHint("this is Salt's own message; the file was given to salt-call")
 }

@@ -258,6 +258,156 @@ class Watch:
                     say("out", id=str(low.get("__id__")), stream=which, line=line)
 
 
+# What a look before anything runs, and a plan, leave alone.
+
+
+class Guard:
+    """Keeps templates from running commands while they render, and, in a plan, everything else that the files name."""
+
+    # What these modules tell hangs on nothing that an earlier step may change.
+    pure = ("config", "defaults", "grains", "hashutil", "log", "match", "pillar", "slsutil", "test")
+    tools = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.rendering = 0
+        # The command that was refused, and the function that a template asked of the machine.
+        self.refused = self.asked = ""
+        self.left = []
+
+    def install(self):
+        import subprocess
+
+        import salt.loader.lazy
+        import salt.state
+        import salt.template
+        import salt.utils.templates
+        import salt.utils.vt
+
+        guard = self
+        system = os.system
+        for owner in (subprocess.Popen, salt.utils.vt.Terminal):
+            self.refuse(owner)
+
+        def watched_system(command):
+            guard.check(command, True)
+            return system(command)
+
+        os.system = watched_system
+        salt.template.compile_template = salt.state.compile_template = self.render(salt.template.compile_template)
+        registry = salt.utils.templates.TEMPLATE_REGISTRY
+        for name in list(registry):
+            registry[name] = self.render(registry[name])
+        loaded = salt.loader.lazy.LoadedFunc.__call__
+
+        def watched_loaded(self, *args, **kwargs):
+            module = self.name.partition(".")[0]
+            if guard.rendering and not guard.asked and self.loader.tag == "module" and module not in guard.pure:
+                guard.asked = self.name
+            return loaded(self, *args, **kwargs)
+
+        salt.loader.lazy.LoadedFunc.__call__ = watched_loaded
+        if self.plan:
+            self.defer(salt.state.State)
+
+    def check(self, args, shell):
+        """Refuses a command while a template renders, and in a plan all but the tools of the machine."""
+        program = args if isinstance(args, str) else str(args[0]) if args else ""
+        if self.rendering or self.plan and (shell or "/" in program and os.path.dirname(program) not in self.tools):
+            import salt.exceptions
+
+            self.refused = program
+            raise salt.exceptions.CommandExecutionError("commands are not run in a plan")
+
+    def refuse(self, owner):
+        guard, begin = self, owner.__init__
+
+        def watched(self, args=None, *more, **kwargs):
+            guard.check(args, kwargs.get("shell"))
+            begin(self, args, *more, **kwargs)
+
+        owner.__init__ = watched
+
+    def render(self, function):
+        def rendered(*args, **kwargs):
+            self.rendering += 1
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.rendering -= 1
+
+        return rendered
+
+    def defer(self, state):
+        """Takes conditions that run commands out of a plan, and says so in the result of the state."""
+        guard, call = self, state.call
+
+        def condition(name):
+            ask = getattr(state, "_run_check_" + name)
+
+            def asked(self, low, *args):
+                out = {"result": False, "comment": name + " not evaluated in a plan"}
+                for key in ("__sls__", "__id__", "name"):
+                    out[key] = low.get(key)
+                entries = low[name] if isinstance(low[name], list) else [low[name]]
+                if not any(isinstance(e, str) for e in entries):
+                    guard.rendering, guard.refused = guard.rendering + 1, ""
+                    try:
+                        ret = ask(self, low, *args)
+                    except Exception:  # pylint: disable=broad-except
+                        if not guard.refused:
+                            raise
+                    finally:
+                        guard.rendering -= 1
+                    if not guard.refused:
+                        return ret
+                    guard.refused = ""
+                guard.left.append(name)
+                return out
+
+            setattr(state, "_run_check_" + name, asked)
+
+        def check_cmd(self, low):
+            guard.left.append("check_cmd")
+            return {}
+
+        def called(self, low, *args, **kwargs):
+            before = guard.left, guard.refused
+            guard.left, guard.refused = [], ""
+            try:
+                ret = call(self, low, *args, **kwargs)
+                if guard.refused:
+                    guard.left.append("a needed command")
+                if guard.left and isinstance(ret, dict):
+                    ret["__unevaluated__"] = list(dict.fromkeys(guard.left))
+                    if guard.refused or ret.get("result") is False:
+                        ret["result"] = None
+                return ret
+            finally:
+                guard.left, guard.refused = before
+
+        condition("onlyif")
+        condition("unless")
+        state._run_check_cmd, state.call = check_cmd, called
+
+
+def compile_only():
+    """Lets state.sls do everything but run the states; gives the list that their number is put in."""
+    import salt.state
+
+    seen = []
+
+    def call_chunks(self, chunks, *args, **kwargs):
+        seen.append(len(chunks))
+        return {}
+
+    salt.state.State.call_chunks = call_chunks
+    for name in ("call_listen", "call_beacons"):
+        if hasattr(salt.state.State, name):
+            setattr(salt.state.State, name, lambda self, chunks, running: running)
+    return seen
+
+
 # Serving.
 
 
@@ -289,8 +439,16 @@ def step(caller, request, first):
             watch.install()
         except (ImportError, AttributeError) as err:
             sys.stderr.write("[WARNING ] this Salt does not tell its progress: %s\n" % err)
+        guard, seen = None, None
+        if request.get("check") or request.get("plan"):
+            # Without it nothing is promised, so what goes wrong here is not caught.
+            guard = Guard(bool(request.get("plan")))
+            guard.install()
+        if request.get("check"):
+            seen = compile_only()
         out = caller.call()
-        say("result", retcode=out.get("retcode", 0), ret={"local": out.get("return", {})})
+        found = {} if seen is None else {"of": sum(seen), "refused": guard.refused, "asked": guard.asked}
+        say("result", retcode=out.get("retcode", 0), ret={"local": out.get("return", {})}, **found)
         status = 0
     except SystemExit as err:
         if isinstance(err.code, int):

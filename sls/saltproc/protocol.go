@@ -10,6 +10,10 @@ import (
 type request struct {
 	SLS  string `json:"sls"`
 	Test bool   `json:"test,omitempty"`
+	// Check compiles the step and runs none of it.
+	Check bool `json:"check,omitempty"`
+	// Plan runs no command that the files name.
+	Plan bool `json:"plan,omitempty"`
 	// Mark ends what the step wrote to standard error.
 	Mark string `json:"mark"`
 	// Anyway runs the step in a process that knows it is stale.
@@ -51,6 +55,9 @@ type answer struct {
 
 	// result
 	Retcode int `json:"retcode"`
+	// result of a check: the command that a template would have run, and the function that it asked of the machine.
+	Refused string `json:"refused"`
+	Asked   string `json:"asked"`
 
 	// end
 	Status int `json:"status"`

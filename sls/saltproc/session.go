@@ -41,9 +41,51 @@ var _ sls.Runner = (*Session)(nil)
 // Name implements sls.Runner.
 func (*Session) Name() string { return "salt-call" }
 
-// Check implements sls.Runner. It starts no Salt: Salt has no compilation that looks at nothing.
+// Check implements sls.Runner. What the built-in runner cannot compile is compiled by Salt, which runs no state then, and no
+// command of a template: a file whose templates run one is deferred.
 func (s *Session) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
-	return s.salt().Check(ctx, in)
+	c, err := s.salt().Check(ctx, in)
+	if err != nil || c.Deferred != nil {
+		return c, err
+	}
+	var end *answer
+	work := func(st *stepping, again bool) (err error) {
+		end, err = st.compile(ctx, s.proc, again)
+		return err
+	}
+	if _, perStep, err := s.with(ctx, in, sls.Discard{}, work); err != nil || perStep {
+		return c, err
+	}
+	return c, found(in, c, end)
+}
+
+// found adds to c what Salt found.
+func found(in *sls.Input, c *sls.Checked, a *answer) error {
+	var doc struct {
+		Local json.RawMessage `json:"local"`
+	}
+	if err := json.Unmarshal(a.Ret, &doc); err != nil {
+		return fault.New(fault.Internal, "check "+in.SLS, "%w", err)
+	}
+	var problems []string
+	var text string
+	if json.Unmarshal(doc.Local, &text) == nil && text != "" {
+		problems = []string{text}
+	} else if json.Unmarshal(doc.Local, &problems) != nil {
+		problems = nil
+	}
+	at := func(why string) *sls.Deferred { return &sls.Deferred{File: c.File, Line: 1, Why: why} }
+	switch {
+	case a.Refused != "":
+		c.Deferred = at(a.Refused + " is run while the template renders")
+	case len(problems) > 0 && a.Asked != "": // what it asked may be otherwise when its turn comes
+		c.Deferred = at(a.Asked + " is called while the template renders, which fails as things are now")
+	case len(problems) > 0:
+		return sls.Refusal(in, problems)
+	default:
+		c.States = a.Of
+	}
+	return nil
 }
 
 func (s *Session) salt() *sls.SaltCall { return &sls.SaltCall{Bin: s.Bin, Dir: s.Dir} }
@@ -53,38 +95,55 @@ var errClosed = errors.New("the session with Salt is closed")
 
 // Apply implements sls.Runner. When ctx ends, Salt and all its commands are killed; a later Apply starts Salt again.
 func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
-	if err := s.turn.take(ctx); err != nil {
-		return nil, err
-	}
-	defer s.turn.give()
-	op := "run " + in.SLS
-	if s.closed {
-		return nil, fault.New(fault.Internal, op, "%w", errClosed)
-	}
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
 	f, err := in.Roots.SLS(in.SLS)
 	if err != nil {
 		return s.salt().Apply(ctx, in, sink) // says what is not there, and runs nothing
 	}
-	if in, err = sls.OnDisk(in, s.Dir); err != nil {
-		return nil, fault.New(fault.Internal, op, "%w", err)
+	res := &sls.StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}
+	disk, perStep, err := s.with(ctx, in, sink, func(st *stepping, again bool) (err error) {
+		res.States, err = st.run(ctx, s.proc, again)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if perStep {
+		return s.salt().Apply(ctx, disk, sink)
+	}
+	res.Duration = in.Host.Now().Sub(res.Started)
+	return res, nil
+}
+
+// with has work done by a process that fits the input, whose file roots disk has on disk. perStep tells that there is none:
+// each step gets a salt-call of its own.
+func (s *Session) with(ctx context.Context, in *sls.Input, sink sls.Sink, work func(st *stepping, again bool) error) (disk *sls.Input, perStep bool, err error) {
+	if err := s.turn.take(ctx); err != nil {
+		return nil, false, err
+	}
+	defer s.turn.give()
+	op := "run " + in.SLS
+	if s.closed {
+		return nil, false, fault.New(fault.Internal, op, "%w", errClosed)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, false, err
+	}
+	if disk, err = sls.OnDisk(in, s.Dir); err != nil {
+		return nil, false, fault.New(fault.Internal, op, "%w", err)
 	}
 	if s.perStep != "" {
-		return s.salt().Apply(ctx, in, sink)
+		return disk, true, nil
 	}
-	res := &sls.StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}
-	st := &stepping{in: in, sink: sink, salt: s.salt(), told: map[string]bool{}}
+	st := &stepping{in: disk, sink: sink, salt: s.salt(), told: map[string]bool{}}
 	for again := false; ; again = true {
 		if err := s.ensure(ctx, st); err != nil {
-			return nil, err
+			return disk, false, err
 		}
 		if s.perStep != "" {
 			sink.Output("", sls.Log, "one salt-call for each step: "+s.perStep)
-			return s.salt().Apply(ctx, in, sink)
+			return disk, true, nil
 		}
-		res.States, err = st.run(ctx, s.proc, again)
+		err := work(st, again)
 		if !s.proc.alive() {
 			s.proc = nil
 		}
@@ -92,13 +151,8 @@ func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 			s.end()
 			continue
 		}
-		break
+		return disk, false, err
 	}
-	res.Duration = in.Host.Now().Sub(res.Started)
-	if err != nil {
-		return nil, err
-	}
-	return res, nil
 }
 
 // ensure makes s.proc a process that was made from what a fresh one would be made from, or sets perStep.
@@ -213,15 +267,37 @@ var errStale = errors.New("the Salt process is stale")
 
 func key(function, id, name string) string { return function + "\x00" + id + "\x00" + name }
 
+// compile has the step compiled only; the answer is that of kind result.
+func (st *stepping) compile(ctx context.Context, p *process, anyway bool) (*answer, error) {
+	return st.ask(ctx, p, request{SLS: st.in.SLS, Check: true, Anyway: anyway})
+}
+
 // run sends the step and tells the sink what the answers say, until all of it is there.
 func (st *stepping) run(ctx context.Context, p *process, anyway bool) ([]sls.StateResult, error) {
-	req := request{SLS: st.in.SLS, Test: st.in.Test, Mark: fmt.Sprintf("end of step %d", p.steps), Anyway: anyway}
+	a, err := st.ask(ctx, p, request{SLS: st.in.SLS, Test: st.in.Test, Plan: st.in.Plan, Anyway: anyway})
+	if err != nil {
+		return nil, err
+	}
+	states, err := st.salt.Results(st.in, a.Ret)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range states {
+		if k := key(r.Function, r.ID, r.Name); !st.told[k] {
+			st.tell(r)
+		}
+	}
+	return states, nil
+}
+
+// ask sends a request and tells the sink what the answers say, until there is a result and all that came before it.
+func (st *stepping) ask(ctx context.Context, p *process, req request) (*answer, error) {
+	req.Mark = fmt.Sprintf("end of step %d", p.steps)
 	op := "run " + st.in.SLS
 	if err := p.ask(req); err != nil {
 		return nil, p.died(op, "the Salt process took no step")
 	}
-	var doc json.RawMessage
-	var end *answer
+	var doc, end *answer
 	for marked := false; end == nil || !marked; {
 		a, ok, err := p.next(ctx)
 		if err != nil {
@@ -240,7 +316,7 @@ func (st *stepping) run(ctx context.Context, p *process, anyway bool) ([]sls.Sta
 		case output:
 			st.sink.Output(a.ID, stream(a.Stream), a.Line)
 		case result:
-			doc = a.Ret
+			doc = &a
 		case ended:
 			end = &a
 		case logged:
@@ -260,16 +336,7 @@ func (st *stepping) run(ctx context.Context, p *process, anyway bool) ([]sls.Sta
 		}
 		return nil, fault.New(fault.Internal, op, "%s%s and no result%s", how, st.during(), p.logged())
 	}
-	states, err := st.salt.Results(st.in, doc)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range states {
-		if k := key(r.Function, r.ID, r.Name); !st.told[k] {
-			st.tell(r)
-		}
-	}
-	return states, nil
+	return doc, nil
 }
 
 // during names the state that ran, in the middle of a sentence.
