@@ -26,7 +26,6 @@ type ResetPerms struct {
 	Paths             []string
 	Excludes          []*regexp.Regexp // matched anywhere in the path
 	OneLevel          bool             // the paths themselves and nothing below them
-	FS                vfs.FS
 	// Changed is the number of changed paths, after Run.
 	Changed int
 }
@@ -35,7 +34,7 @@ type ResetPerms struct {
 func (r *ResetPerms) Run(ctx context.Context) error {
 	for _, p := range r.Paths {
 		p = filepath.Clean(p)
-		dir, err := r.FS.OpenDir(filepath.Dir(p))
+		dir, err := openParent(p)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -47,6 +46,15 @@ func (r *ResetPerms) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// openParent opens the folder that holds a path. Who runs this has more rights than the owners of the folders on the way.
+func openParent(path string) (vfs.Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return vfs.OpenTrusted(filepath.Dir(path))
 }
 
 func (r *ResetPerms) one(ctx context.Context, d vfs.Dir, name, path string) error {

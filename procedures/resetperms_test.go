@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 )
 
@@ -27,7 +26,7 @@ func TestResetPerms(t *testing.T) {
 		require.NoError(t, err)
 		return st.Mode().Perm()
 	}
-	r := &ResetPerms{UID: os.Geteuid(), GID: os.Getegid(), DirMode: 0o750, FileMode: 0o640, FS: vfs.OS{},
+	r := &ResetPerms{UID: os.Geteuid(), GID: os.Getegid(), DirMode: 0o750, FileMode: 0o640,
 		Paths: []string{top, filepath.Join(dir, "nowhere", "x"), filepath.Join(dir, "no")}, Excludes: []*regexp.Regexp{regexp.MustCompile("sk.p")}}
 	require.NoError(t, r.Run(context.Background()))
 	require.Equal(t, 4, r.Changed)

@@ -8,9 +8,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/crypto/ssh"
 
@@ -49,7 +51,7 @@ func accounts(ctx context.Context, env *Env) ([]string, error) {
 	if err := joinGroups(ctx, env, u, append([]string{group}, cfg.Groups()...), &did); err != nil {
 		return did, err
 	}
-	made, err := sshKey(env, u)
+	made, err := sshKey(u)
 	if made {
 		did = append(did, "ssh key of "+user)
 	}
@@ -100,29 +102,27 @@ func (e *Env) admin(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// sshKey makes ~/.ssh/id_ed25519 if the user has no key of that kind. It never copies anybody else's.
-func sshKey(env *Env, u host.User) (made bool, err error) {
-	if u.Home == "" || u.UID == 0 || !exists(u.Home) {
+// sshKey makes ~/.ssh/id_ed25519 if the user has no key of that kind. It never copies anybody else's. The user owns the folders: they are
+// used by their descriptors, so that nothing he puts in their place meanwhile is written to.
+func sshKey(u host.User) (made bool, err error) {
+	if !filepath.IsAbs(u.Home) || u.UID == 0 {
 		return false, nil
 	}
-	dir := filepath.Join(u.Home, ".ssh")
-	path := filepath.Join(dir, "id_ed25519")
-	st, err := env.FS.Lstat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if err := env.FS.Mkdir(dir, 0o700); err != nil {
-			return false, err
-		}
-		if err := env.FS.Lchown(dir, u.UID, u.GID); err != nil {
-			return false, err
-		}
-	case err != nil:
+	home, err := vfs.OpenTrusted(u.Home)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, vfs.ErrUntrusted) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
-	case !st.IsDir():
-		return false, nil // a link to elsewhere is not ours to write through
 	}
-	if exists(path) {
-		return false, nil
+	defer home.Close()
+	dir, err := sshDir(home, u)
+	if err != nil || dir == nil {
+		return false, err
+	}
+	defer dir.Close()
+	if there, err := vfs.Exists(dir, "id_ed25519"); err != nil || there {
+		return false, err
 	}
 	pub, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -138,16 +138,53 @@ func sshKey(env *Env, u host.User) (made bool, err error) {
 	}
 	line := append(bytes.TrimSpace(ssh.MarshalAuthorizedKey(spub)), []byte(" "+u.Name+"\n")...)
 	for _, f := range []struct {
-		path string
+		name string
 		data []byte
 		mode uint32
-	}{{path + ".pub", line, 0o644}, {path, pem.EncodeToMemory(block), 0o600}} {
-		if err := vfs.WriteFileAtomic(env.FS, f.path, f.data, f.mode); err != nil {
-			return false, err
-		}
-		if err := env.FS.Lchown(f.path, u.UID, u.GID); err != nil {
+	}{{"id_ed25519.pub", line, 0o644}, {"id_ed25519", pem.EncodeToMemory(block), 0o600}} {
+		err := vfs.WriteAtomic(dir, f.name, f.mode, func(w io.Writer) error {
+			// It is the user's before it has its name: what has that name afterwards may be anything.
+			if h, ok := w.(vfs.File); ok {
+				if err := h.Chown(u.UID, u.GID); err != nil {
+					return err
+				}
+			}
+			_, err := w.Write(f.data)
+			return err
+		})
+		if err != nil {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// sshDir opens a home's .ssh, and makes it where it is missing; nil where it is no folder of the user's: a link to elsewhere is not ours to
+// write through.
+func sshDir(home vfs.Dir, u host.User) (vfs.Dir, error) {
+	err := home.Mkdir(".ssh", 0o700)
+	ours := err == nil
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	dir, err := home.OpenDir(".ssh")
+	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	st, err := dir.Lstat(".")
+	if err == nil && ours && int(st.UID) != u.UID {
+		var names []string
+		if names, err = dir.ReadDir("."); err == nil && len(names) == 0 { // the one that we made
+			if err = dir.Lchown(".", u.UID, u.GID); err == nil {
+				return dir, nil
+			}
+		}
+	}
+	if err == nil && int(st.UID) == u.UID {
+		return dir, nil
+	}
+	return nil, errors.Join(err, dir.Close())
 }
