@@ -165,12 +165,15 @@ type projects struct {
 	repos *receive.Repositories
 	mu    sync.Mutex
 	all   map[project.Name]receive.Settings
+	// looked are the names that were looked up.
+	looked []project.Name
 }
 
 func (p *projects) Lookup(_ context.Context, name project.Name) (receive.Settings, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.all[name]
+	p.looked = append(p.looked, name)
 	return s, ok, nil
 }
 

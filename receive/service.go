@@ -235,7 +235,7 @@ func (s *Service) newID() string {
 }
 
 // allowed decides whether an identity may push to, or fetch from, a repository. Whoever has no right on a project gets one answer,
-// whether it exists or not, after the same look-ups.
+// whether it exists or not, and nothing is looked up to give it: how long it takes tells no more than the words.
 func (s *Service) allowed(ctx context.Context, who access.Identity, name project.Name, repo project.Repo, push bool) (Settings, error) {
 	want := project.Read
 	switch {
@@ -244,10 +244,7 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 	case push:
 		want = project.Deploy
 	}
-	settings, exists, err := s.Projects.Lookup(ctx, name)
-	if err != nil {
-		return settings, err
-	}
+	var settings Settings
 	can, err := s.Access.Can(ctx, who, name, want)
 	if err != nil {
 		return settings, err
@@ -261,6 +258,14 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 		knows = knows || ok
 	}
 	admin, err := s.Access.IsAdmin(ctx, who)
+	if err != nil {
+		return settings, err
+	}
+	if !knows && !admin {
+		return settings, fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).
+			WithHint("ssh without a command tells which projects you may push; an administrator can add to them")
+	}
+	settings, exists, err := s.Projects.Lookup(ctx, name)
 	if err != nil {
 		return settings, err
 	}

@@ -37,6 +37,10 @@ func TestNoRightNoKnowledge(t *testing.T) {
 		}
 	}
 	require.Len(t, texts, 1, "one answer for all")
+	// The time that an answer takes told an unknown project from a forbidden one, whose settings were read: neither is looked up.
+	w.projects.mu.Lock()
+	require.Empty(t, w.projects.looked)
+	w.projects.mu.Unlock()
 	es, err := w.audit.List(context.Background(), "secret", 10)
 	require.NoError(t, err)
 	require.Len(t, es, 4)

@@ -41,9 +41,12 @@ type Server struct {
 	Status  Status
 	Runs    Runs
 	Metrics *Metrics
-	// Token must come with every request, as a bearer token or as the password of HTTP basic authentication. "" is for
-	// addresses that only this machine reaches.
+	// Token lets programs in, as a bearer token or as the password of HTTP basic authentication; "" lets nobody in.
 	Token string
+	// Sessions let browsers in; nil lets none in.
+	Sessions *Sessions
+	// OpenMetrics lets everybody read /metrics.
+	OpenMetrics bool
 	// Host is this machine's name, Release our version, for the pages.
 	Host, Release string
 	Now           func() time.Time
@@ -113,6 +116,10 @@ func (s *Server) Handler() http.Handler {
 			_, _ = w.Write([]byte("ok\n"))
 			return
 		}
+		if r.URL.Path == "/login" {
+			s.login(w, r)
+			return
+		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "nothing can be changed here", http.StatusMethodNotAllowed)
@@ -134,15 +141,11 @@ func headers(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// guard lets in who carries the token; without one, who calls us by a name of this machine.
+// guard lets in who carries the token, or a session's cookie. It does so on every address: another account of the same machine reaches 127.0.0.1, too.
 func (s *Server) guard(next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(s.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.Token == "" {
-			if !loopback(r.Host) {
-				http.Error(w, "this server answers to localhost only", http.StatusMisdirectedRequest)
-				return
-			}
+		if r.URL.Path == "/metrics" && s.OpenMetrics {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -151,21 +154,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			_, got, ok = r.BasicAuth()
 		}
 		have := sha256.Sum256([]byte(got))
-		if !ok || subtle.ConstantTimeCompare(have[:], want[:]) != 1 {
-			w.Header().Add("WWW-Authenticate", `Bearer realm="corpus-git"`)
-			w.Header().Add("WWW-Authenticate", `Basic realm="corpus-git: any user, the token as password", charset="UTF-8"`)
-			http.Error(w, "a token is needed", http.StatusUnauthorized)
+		if ok && s.Token != "" && subtle.ConstantTimeCompare(have[:], want[:]) == 1 || s.loggedIn(r) {
+			next.ServeHTTP(w, r)
 			return
 		}
-		next.ServeHTTP(w, r)
+		s.unauthorized(w)
 	})
-}
-
-func loopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -13,12 +13,13 @@ type Size int64
 // it), default, help (the text of the documentation), oneof (the words allowed), min (the least number), form (addr for
 // host:port), restart (a change takes effect only after a restart).
 type Config struct {
-	Root      string   `key:"root" restart:"yes" help:"Directory that holds projects/, salt/ and pillar/. The default is /srv for root, ./srv for others."`
-	StateDir  string   `key:"state_dir" restart:"yes" help:"Directory of the database, host key, journals, event logs and control socket. The default is .corpus-git under root."`
-	Listen    string   `key:"listen" default:":2222" form:"addr" restart:"yes" help:"Address of the SSH server."`
-	HTTP      string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off."`
-	Public    string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; it stands in the remotes that are printed. Empty means the machine's own name and the port of listen."`
-	AdminKeys []string `key:"admin_keys" help:"Public keys, in the form of authorized_keys, that are administrators besides those in the database."`
+	Root        string   `key:"root" restart:"yes" help:"Directory that holds projects/, salt/ and pillar/. The default is /srv for root, ./srv for others."`
+	StateDir    string   `key:"state_dir" restart:"yes" help:"Directory of the database, host key, journals, event logs and control socket. The default is .corpus-git under root."`
+	Listen      string   `key:"listen" default:":2222" form:"addr" restart:"yes" help:"Address of the SSH server."`
+	HTTP        string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off. Who wants them logs in with the link of corpus-git web login, or sends the token of the file http_token in state_dir."`
+	OpenMetrics bool     `key:"http_open_metrics" default:"false" restart:"yes" help:"Whether everybody who reaches http_listen may read /metrics without logging in."`
+	Public      string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; it stands in the remotes that are printed. Empty means the machine's own name and the port of listen."`
+	AdminKeys   []string `key:"admin_keys" help:"Public keys, in the form of authorized_keys, that are administrators besides those in the database."`
 
 	Runner    string   `key:"runner" default:"auto" oneof:"auto,builtin,salt-call" help:"What runs SLS files: the built-in runner, salt-call, or for each file the one that can."`
 	SaltCall  string   `key:"salt_call" default:"salt-call" help:"The salt-call program: a path, or a name to look up in PATH."`

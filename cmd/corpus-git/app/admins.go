@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,12 +75,8 @@ func adminName(comment string, i int) string {
 // tokenFile holds the token of the pages, where they are reachable from elsewhere.
 const tokenFile = "http_token"
 
-// webToken is "" for an address that only this machine reaches. For others it is read from the state directory, and made
-// once.
-func (c *core) webToken(a net.Addr) (string, error) {
-	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsLoopback() {
-		return "", nil
-	}
+// webToken is read from the state directory, and made once.
+func (c *core) webToken() (string, error) {
 	path := filepath.Join(c.state.Path(), tokenFile)
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -101,6 +96,6 @@ func (c *core) webToken(a net.Addr) (string, error) {
 	if err := vfs.WriteFileAtomic(vfs.OS{}, path, []byte(token+"\n"), 0o600); err != nil {
 		return "", err
 	}
-	c.log.Info().Str("file", path).Msg("made the token that HTTP clients must send, as they reach us from elsewhere")
+	c.log.Info().Str("file", path).Msg("made the token that HTTP clients must send")
 	return token, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -128,7 +127,12 @@ func TestServerOwnsTheState(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, fi.Mode().Perm()&0o077, f)
 	}
-	res, err := http.Get("http://" + a.HTTP + "/api/v1/projects")
+	token, err := s.webToken()
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTP+"/api/v1/projects", nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
@@ -339,16 +343,13 @@ func TestCompletionOffersProjects(t *testing.T) {
 	require.NotContains(t, out, "shop")
 }
 
-// What others can reach must ask for a token, which only the owner of the state can read.
+// The token is made once, and only the owner of the state can read it.
 func TestWebToken(t *testing.T) {
 	c := &core{state: layout.State(t.TempDir()), log: zerolog.Nop()}
-	token, err := c.webToken(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	require.NoError(t, err)
-	require.Empty(t, token)
-	token, err = c.webToken(&net.TCPAddr{IP: net.IPv4zero})
+	token, err := c.webToken()
 	require.NoError(t, err)
 	require.Len(t, token, 48)
-	again, err := c.webToken(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")})
+	again, err := c.webToken()
 	require.NoError(t, err)
 	require.Equal(t, token, again)
 	file := filepath.Join(c.state.Path(), tokenFile)
@@ -356,7 +357,7 @@ func TestWebToken(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), fi.Mode().Perm())
 	require.NoError(t, os.WriteFile(file, []byte("short\n"), 0o600))
-	_, err = c.webToken(&net.TCPAddr{IP: net.IPv4zero})
+	_, err = c.webToken()
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 }
 

@@ -120,7 +120,12 @@ func (c *command) demo(exit bool) (err error) {
 	d.say("")
 	d.say("  cd %s && GIT_SSH_COMMAND='%s' git push prod HEAD:master", d.clone(), d.git)
 	d.say("")
-	d.say("See it:  http://%s/   and  corpus-git --root %s report", d.server.webAddr.Addr(), root)
+	link, err := d.server.webLogin(ctx, d.caller().Name)
+	if err != nil {
+		return err
+	}
+	d.say("See it:  %s   (once; another link:  corpus-git --root %s web login )", link, root)
+	d.say("   and:  corpus-git --root %s report", root)
 	d.say("Serving until Ctrl-C.")
 	<-ctx.Done()
 	d.say("stopping")
@@ -212,7 +217,7 @@ func (d *demo) show(ctx context.Context) error {
 	}
 
 	d.title("corpus-git deployments " + string(demoProject))
-	exit := verbs.Run(ctx, d.server.backend(true), d.caller(), []string{"deployments", string(demoProject)}, strings.NewReader(""), d.Stdout, d.Stderr)
+	exit := verbs.Run(ctx, d.server.backend(), d.caller(), []string{"deployments", string(demoProject)}, strings.NewReader(""), d.Stdout, d.Stderr)
 	if exit != 0 {
 		return fault.New(fault.Failed, "demo", "deployments ended with status %d", exit)
 	}

@@ -77,7 +77,7 @@ func (s *server) Serve(ctx context.Context, sess *sshd.Session) int {
 
 // Run implements receive.Commands: the verbs, for a key.
 func (s *server) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
-	return verbs.Run(ctx, s.backend(true), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}}, argv, stdin, stdout, stderr)
+	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}}, argv, stdin, stdout, stderr)
 }
 
 // request serves one request over the socket: the verbs, for a user of this machine.
@@ -85,7 +85,7 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 	if q.Receive != "" {
 		return s.service.Load().ReceiveAt(ctx, access.Local(p.User), q.Receive, q.Check, stdin, stdout, stderr)
 	}
-	return verbs.Run(ctx, s.backend(true), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}}, q.Argv, stdin, stdout, stderr)
+	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}}, q.Argv, stdin, stdout, stderr)
 }
 
 // start brings a server up: state, recovery, then the doors. After an error nothing is left running.
@@ -209,17 +209,46 @@ func (s *server) openWeb(cfg *config.Config, m *web.Metrics) (err error) {
 	if s.webAddr, err = net.Listen("tcp", cfg.HTTP); err != nil {
 		return listenError("http_listen", cfg.HTTP, err)
 	}
-	token, err := s.webToken(s.webAddr.Addr())
+	token, err := s.webToken()
+	if err != nil {
+		return err
+	}
+	sessions, err := web.OpenSessions(context.Background(), s.db, time.Now)
 	if err != nil {
 		return err
 	}
 	source := s.status()
 	source.Remember, source.Now = 30*time.Second, time.Now
 	s.web = &web.Server{
-		Status: source, Runs: s.pipeline, Metrics: m, Token: token, Host: s.hostName(), Release: Build().Release, Now: time.Now,
+		Status: source, Runs: s.pipeline, Metrics: m, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Host: s.hostName(), Release: Build().Release, Now: time.Now,
 		Log: s.log.With().Str("part", "http").Logger(),
 	}
 	return nil
+}
+
+// webLogin makes a link that lets a browser in, once.
+func (s *server) webLogin(ctx context.Context, who string) (string, error) {
+	if s.web == nil {
+		return "", fault.New(fault.Refused, "web login", "the server shows no pages").WithHint("set  http_listen: 127.0.0.1:8080  in its configuration, and start it again")
+	}
+	ticket, err := s.web.Sessions.Ticket(ctx, who)
+	return "http://" + s.webHost() + "/login?ticket=" + ticket, err
+}
+
+// webHost is the address of the pages, as a browser reaches it.
+func (s *server) webHost() string {
+	a, ok := s.webAddr.Addr().(*net.TCPAddr)
+	if ok && a.IP.IsUnspecified() {
+		return net.JoinHostPort(s.hostName(), fmt.Sprint(a.Port))
+	}
+	return s.webAddr.Addr().String()
+}
+
+// backend is core's, with what only a server can do.
+func (s *server) backend() *verbs.Backend {
+	b := s.core.backend(true)
+	b.WebLogin = s.webLogin
+	return b
 }
 
 func listenError(key, addr string, err error) error {

@@ -21,31 +21,33 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	if err != nil {
 		return "", err
 	}
+	some, err := s.someRight(name)
+	if err != nil {
+		return "", err
+	}
+	admin, err := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
+	if err != nil {
+		return "", err
+	}
+	// Who may know nothing of a project costs the same whether it exists or not: how long an answer takes must not tell.
+	unknown := fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, s.who.Name).
+		WithHint("see what you may use with  corpus-git project list")
+	if !can && !some && !admin {
+		return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, unknown)
+	}
 	_, err = s.b.Projects.Get(s.ctx, name)
 	switch {
 	case err == nil && can:
 		return name, nil
 	case err != nil && fault.KindOf(err) != fault.Refused:
 		return "", err
-	}
-	some, aerr := s.someRight(name)
-	if aerr != nil {
-		return "", aerr
-	}
-	admin, aerr := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
-	if aerr != nil {
-		return "", aerr
-	}
-	switch {
 	case admin && err != nil:
 		return "", err // the registry's own words: it does not exist
 	case err == nil && some:
 		err = fault.New(fault.Refused, "", "%s may not use %q on %s: it takes the right %s", s.who.Name, verb, name, want).
 			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, s.who.Name, want)
 	default:
-		// An unknown project and a forbidden one answer alike.
-		err = fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, s.who.Name).
-			WithHint("see what you may use with  corpus-git project list")
+		err = unknown // an unknown project and a forbidden one answer alike
 	}
 	return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, err)
 }

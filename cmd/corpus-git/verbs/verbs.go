@@ -123,6 +123,8 @@ type Backend struct {
 	Prepare func(ctx context.Context) error
 	// Discard empties the trash after a project was destroyed, in the background or not, as the process lives. It may be nil.
 	Discard func(ctx context.Context)
+	// WebLogin makes a link that lets a browser see the pages, once; nil where no server runs.
+	WebLogin func(ctx context.Context, who string) (string, error)
 	// Maintainer maintains repositories.
 	Maintainer Maintainer
 	// Host is the name of this machine for people, Build what runs.

@@ -1,0 +1,131 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"time"
+
+	"corpus-git/internal/db"
+)
+
+const (
+	// ticketLife is how long a login link is good for, and sessionLife how long the session lasts that it begins.
+	ticketLife  = 5 * time.Minute
+	sessionLife = 12 * time.Hour
+	// cookieName names the cookie that carries a session.
+	cookieName = "corpus-git"
+)
+
+// Sessions are the browsers that are logged in, and the links that let one in. The database holds hashes only: who reads it cannot log in with it.
+type Sessions struct {
+	db  *sql.DB
+	now func() time.Time
+}
+
+// OpenSessions brings the tables up to date. It does not close the database.
+func OpenSessions(ctx context.Context, d *sql.DB, now func() time.Time) (*Sessions, error) {
+	err := db.Migrate(ctx, d, "web", []string{`CREATE TABLE web_logins (hash TEXT PRIMARY KEY, ticket INTEGER NOT NULL, who TEXT NOT NULL, ends INTEGER NOT NULL)`})
+	if err != nil {
+		return nil, err
+	}
+	return &Sessions{db: d, now: now}, nil
+}
+
+// Ticket makes what a login link carries, for one login within five minutes. who stands for the person in the database.
+func (s *Sessions) Ticket(ctx context.Context, who string) (string, error) {
+	if _, err := s.db.ExecContext(ctx, `DELETE FROM web_logins WHERE ends <= ?`, s.now().Unix()); err != nil {
+		return "", err
+	}
+	return s.add(ctx, s.db, who, true, ticketLife)
+}
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func (s *Sessions) add(ctx context.Context, to execer, who string, ticket bool, life time.Duration) (string, error) {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand
+	text := hex.EncodeToString(b[:])
+	_, err := to.ExecContext(ctx, `INSERT INTO web_logins(hash, ticket, who, ends) VALUES(?, ?, ?, ?)`, hashed(text), ticket, who, s.now().Add(life).Unix())
+	return text, err
+}
+
+// redeem gives a session for a ticket, once. ok is false where it is unknown, was used or is too old.
+func (s *Sessions) redeem(ctx context.Context, ticket string) (session string, ok bool, err error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return "", false, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	var who string
+	err = tx.QueryRowContext(ctx, `DELETE FROM web_logins WHERE hash = ? AND ticket = 1 AND ends > ? RETURNING who`, hashed(ticket), s.now().Unix()).Scan(&who)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	if err == nil {
+		session, err = s.add(ctx, tx, who, false, sessionLife)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	return session, err == nil, err
+}
+
+// valid reports whether a session lasts.
+func (s *Sessions) valid(ctx context.Context, session string) (bool, error) {
+	var n int
+	err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM web_logins WHERE hash = ? AND ticket = 0 AND ends > ?`, hashed(session), s.now().Unix()).Scan(&n)
+	return n == 1, err
+}
+
+// hashed is what the database knows of a secret: it is random and long, so a plain hash tells nothing.
+func hashed(secret string) string {
+	h := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(h[:])
+}
+
+// login begins a session with a link that  corpus-git web login  printed.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || s.Sessions == nil {
+		s.unauthorized(w)
+		return
+	}
+	session, ok, err := s.Sessions.redeem(r.Context(), r.URL.Query().Get("ticket"))
+	switch {
+	case err != nil:
+		c, text := s.fail(r, err)
+		http.Error(w, text, c)
+	case !ok:
+		http.Error(w, "this link was used, or is too old; another one:  corpus-git web login", http.StatusUnauthorized)
+	default:
+		http.SetCookie(w, &http.Cookie{
+			Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		})
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	}
+}
+
+// loggedIn reports whether a request carries a session.
+func (s *Server) loggedIn(r *http.Request) bool {
+	c, err := r.Cookie(cookieName)
+	if err != nil || s.Sessions == nil {
+		return false
+	}
+	ok, err := s.Sessions.valid(r.Context(), c.Value)
+	if err != nil && r.Context().Err() == nil {
+		s.Log.Error().Err(err).Msg("looking a session up")
+	}
+	return ok && err == nil
+}
+
+func (s *Server) unauthorized(w http.ResponseWriter) {
+	w.Header().Add("WWW-Authenticate", `Bearer realm="corpus-git"`)
+	w.Header().Add("WWW-Authenticate", `Basic realm="corpus-git: any user, the token as password", charset="UTF-8"`)
+	http.Error(w, "log in with the link that  corpus-git web login  prints, or send the token of <state_dir>/http_token", http.StatusUnauthorized)
+}
