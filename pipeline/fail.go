@@ -19,7 +19,7 @@ func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Jou
 	cause = fullDisk(cause)
 	p.blame(&res, env, name, cause)
 	d := env.Deployment
-	keep := env.Prepared.Environment() == "dev"
+	keep := env.Prepared.Dev()
 	_, skipped := env.Prepared.Skips(procedures.NameRollback)
 	if name == procedures.NameArchive || name == publishing {
 		// Nothing has changed yet: there is nothing to roll back.
@@ -38,7 +38,7 @@ func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Jou
 	switch {
 	case keep:
 		res.State = project.Failed
-		r.log.Append(event.Event{Kind: event.Note, Text: "environment dev: the tree stays as it fell"})
+		r.log.Append(event.Event{Kind: event.Note, Text: "environment " + env.Prepared.Environment() + ": the tree stays as it fell"})
 	case skipped:
 		res.State = project.Failed
 		r.log.Append(event.Event{Kind: event.Note, Text: "rollback was skipped: the tree stays as it fell"})

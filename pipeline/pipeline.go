@@ -24,7 +24,7 @@ import (
 
 // Settings are what the server knows about a project before its configuration is read.
 type Settings struct {
-	// Environment is dev, staging or prod, unless the pillar says otherwise.
+	// Environment is the name of the environment, "" where the project's configuration says.
 	Environment string
 	RemoteLess  bool
 	// Unlinked: the operator took the project out of the Salt and pillar trees; sync leaves it out.

@@ -235,7 +235,7 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 		p.end(r, env, j, &res)
 		return res
 	}
-	if keepsFailure(entries) || env.Prepared.Environment() == "dev" {
+	if keepsFailure(entries) || env.Prepared.Dev() {
 		res.State = project.Failed
 		r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; the tree stays as it fell"})
 		p.end(r, env, j, &res)

@@ -67,8 +67,11 @@ type Prepared struct {
 	checking       *stepCfg
 }
 
-// Environment is dev, staging or prod.
+// Environment is the name of the environment.
 func (p *Prepared) Environment() string { return p.Cfg.Env() }
+
+// Dev tells whether the environment is of the class dev: a failed tree stays as it fell.
+func (p *Prepared) Dev() bool { return p.Cfg.EnvClass() == project.ClassDev }
 
 // Skips tells whether a procedure is left out, and by what.
 func (p *Prepared) Skips(name string) (why string, skip bool) {
@@ -129,7 +132,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	data := &dataFiles{tools: t, name: d.Project, grains: p.grains, passwords: p.passwords}
 	in := project.CfgInputs{
 		Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
-		Env: src.Environment, RemoteLess: src.RemoteLess, Retention: t.retention(),
+		Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(),
 	}
 	if recipe != nil && has(recipe, layout.PillarSample) {
 		in.Sample = func(ctx context.Context) (*py.Dict, error) {

@@ -84,8 +84,17 @@ type Tools struct {
 	Accounts bool
 	// Retention is which archives stay where a project does not say; nil is project.DefaultRetention.
 	Retention func() project.Retention
+	// Environments are those that the server knows; nil is dev, staging and prod.
+	Environments func() project.Environments
 	// Remotes are the two addresses to push to, for the sync procedure and cfg.
 	Remotes func(project.Name) (code, pillar string)
+}
+
+func (t *Tools) environments() project.Environments {
+	if t.Environments == nil {
+		return project.Environments{}
+	}
+	return t.Environments()
 }
 
 func (t *Tools) retention() project.Retention {

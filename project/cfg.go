@@ -3,7 +3,6 @@ package project
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -75,6 +74,8 @@ type CfgInputs struct {
 	Env string
 	// RemoteLess is the operator's choice; false leaves it to the configuration.
 	RemoteLess bool
+	// Environments are the server's.
+	Environments Environments
 	// Retention is the server's; the zero value is DefaultRetention.
 	Retention Retention
 	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil where there is no such file. Their errors
@@ -92,6 +93,7 @@ type Cfg struct {
 
 	retention Retention
 	perms     []Permission
+	class     string
 }
 
 // BuildCfg merges the layers, resolves {key} references and validates. Errors are fault.Error of kind Failed that name
@@ -133,7 +135,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		return nil, err
 	}
 
-	c := &Cfg{name: in.Name, root: newTree()}
+	c := &Cfg{name: in.Name, root: newTree(), class: env.class}
 	m := merger{root: c.root}
 	m.merge(defaults(in), LayerDefault)
 	m.merge(without(sample, "env_defaults", "os_defaults"), LayerSample)
@@ -142,10 +144,14 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		section *py.Dict
 		env, os Layer
 	}{{sample, LayerSampleEnv, LayerSampleOS}, {pillar, LayerPillarEnv, LayerPillarOS}} {
-		if d, err := subDict(l.section, "env_defaults", env, l.env); err != nil {
-			return nil, err
-		} else if d.Len() > 0 {
-			m.merge(py.NewDict("data", d), l.env)
+		for _, name := range unique(env.name, env.class) {
+			d, err := subDict(l.section, "env_defaults", name, l.env)
+			if err != nil {
+				return nil, err
+			}
+			if d.Len() > 0 {
+				m.merge(py.NewDict("data", d), l.env)
+			}
 		}
 		for _, os := range unique(in.Facts.OS, in.Facts.OSFamily) {
 			d, err := subDict(l.section, "os_defaults", os, l.os)
@@ -156,7 +162,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		}
 	}
 	m.merge(without(pillar, "env_defaults", "os_defaults", "redact_show"), LayerPillar)
-	m.merge(py.NewDict("default_env", env.value), env.layer)
+	m.merge(py.NewDict("default_env", env.name), env.layer)
 	typed, err := commandLine(in, c.root)
 	if err != nil {
 		return nil, err
@@ -169,6 +175,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		return nil, err
 	}
 	m.merge(facts(in), LayerFacts)
+	m.merge(py.NewDict("env_class", env.class), LayerFacts)
 	if err := newResolver(c.root).all(); err != nil {
 		return nil, err
 	}
@@ -236,44 +243,49 @@ func nested(path []string, v any) *py.Dict {
 	return py.NewDict(path[0], v)
 }
 
-type sourced struct {
-	value any
-	layer Layer
+// chosen is the environment of a deployment, and the layer that says so.
+type chosen struct {
+	name, class string
+	layer       Layer
 }
 
 // environment finds default_env before the layers that depend on it are merged.
-func environment(in CfgInputs, sample, pillar *py.Dict) (sourced, error) {
-	out := sourced{DefaultEnv, LayerDefault}
+func environment(in CfgInputs, sample, pillar *py.Dict) (chosen, error) {
+	var value any = in.Environments.def()
+	out := chosen{layer: LayerDefault}
 	for _, l := range []struct {
 		d     *py.Dict
 		layer Layer
 	}{{sample, LayerSample}, {pillar, LayerPillar}} {
 		if v, ok := l.d.GetStr("default_env"); ok && v != nil {
-			out = sourced{v, l.layer}
+			value, out.layer = v, l.layer
 		}
 	}
 	if in.Env != "" {
-		out = sourced{in.Env, LayerCommand}
+		value, out.layer = in.Env, LayerCommand
 	}
 	if in.Deployment != nil {
 		for _, s := range in.Deployment.Set {
 			if s.Key == "default_env" {
-				out = sourced{s.Typed(), LayerCommand}
+				value, out.layer = s.Typed(), LayerCommand
 			}
 		}
 	}
-	s, ok := out.value.(string)
-	if !ok || !slices.Contains([]string{"dev", "staging", "prod"}, s) {
-		return out, cfgError(out.layer, "default_env", "must be dev, staging or prod").WithHint("in %s: default_env: dev", out.layer)
+	name, ok := value.(string)
+	if !ok {
+		return out, cfgError(out.layer, "default_env", "must be the name of an environment: %s", strings.Join(in.Environments.Names(), ", "))
 	}
+	class, err := in.Environments.Class(name)
+	if err != nil {
+		return out, cfgError(out.layer, "default_env", "must be one of: %s", strings.Join(in.Environments.Names(), ", ")).
+			WithHint("another name gets its class, dev, staging or prod, in the server's configuration:  environments: [NAME=staging]")
+	}
+	out.name, out.class = name, class
 	return out, nil
 }
 
 // subDict is section[key][name], empty where there is none.
-func subDict(section *py.Dict, key string, name any, layer Layer) (*py.Dict, error) {
-	if e, ok := name.(sourced); ok {
-		name = e.value
-	}
+func subDict(section *py.Dict, key, name string, layer Layer) (*py.Dict, error) {
 	v, _ := section.GetStr(key)
 	if v == nil {
 		return nil, nil
@@ -282,12 +294,12 @@ func subDict(section *py.Dict, key string, name any, layer Layer) (*py.Dict, err
 	if !ok {
 		return nil, cfgError(layer, key, "must be a mapping, not %s", py.TypeName(v))
 	}
-	v, _ = d.Get(name)
+	v, _ = d.GetStr(name)
 	if v == nil {
 		return nil, nil
 	}
 	if d, ok = v.(*py.Dict); !ok {
-		return nil, cfgError(layer, key+":"+py.Str(name), "must be a mapping, not %s", py.TypeName(v))
+		return nil, cfgError(layer, key+":"+name, "must be a mapping, not %s", py.TypeName(v))
 	}
 	return d, nil
 }
@@ -300,12 +312,12 @@ func without(d *py.Dict, keys ...string) *py.Dict {
 	return out
 }
 
-// unique keeps the family first, so that the more specific name of an operating system wins.
-func unique(os, family string) []string {
-	if os == family || family == "" {
-		return []string{os}
+// unique keeps the family first, so that the more specific name, of an operating system or an environment, wins.
+func unique(name, family string) []string {
+	if name == family || family == "" {
+		return []string{name}
 	}
-	return []string{family, os}
+	return []string{family, name}
 }
 
 func pillarShow(doc, section *py.Dict) any {
@@ -335,7 +347,7 @@ func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 	own := facts(in)
 	for _, s := range d.Set {
 		path := strings.Split(s.Key, ".")
-		if own.Has(path[0]) || path[0] == "remote_less" {
+		if own.Has(path[0]) || path[0] == "remote_less" || path[0] == "env_class" {
 			return nil, cfgError(LayerCommand, path[0], "the deployment itself says this; it cannot be set")
 		}
 		if s.forgotten() {
@@ -443,8 +455,11 @@ func (c *Cfg) flag(key string) bool {
 	return b
 }
 
-// Env is dev, staging or prod.
+// Env is the name of the environment.
 func (c *Cfg) Env() string { return c.str("default_env") }
+
+// EnvClass is the class of the environment: dev, staging or prod.
+func (c *Cfg) EnvClass() string { return c.class }
 
 // Retention says which archives of the project stay: the server's choices, with the project's own over them.
 func (c *Cfg) Retention() Retention { return c.retention }

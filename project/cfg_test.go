@@ -221,8 +221,8 @@ func TestCfgReferenceBomb(t *testing.T) {
 
 func TestCfgValidation(t *testing.T) {
 	for _, c := range []struct{ sample, pillar, msg, file string }{
-		{"makina-projects.x: {default_env: production}", "", "default_env: must be dev, staging or prod", ".salt/PILLAR.sample"},
-		{"", "makina-projects.app: {default_env: [s3cret]}", "default_env: must be dev, staging or prod", "pillar/init.sls"},
+		{"makina-projects.x: {default_env: production}", "", "default_env: must be one of: dev, staging, prod", ".salt/PILLAR.sample"},
+		{"", "makina-projects.app: {default_env: [s3cret]}", "default_env: must be the name of an environment: dev, staging, prod", "pillar/init.sls"},
 		{"", "makina-projects.app: {keep_archives: many-s3cret}", "keep_archives: must be an integer from 1", "pillar/init.sls"},
 		{"", "makina-projects.app: {keep_archives: 0}", "keep_archives: must be an integer", "pillar/init.sls"},
 		{"makina-projects.x: {keep_archives: {a: 1}}", "", "keep_archives: must be an integer", ".salt/PILLAR.sample"},

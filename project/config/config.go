@@ -27,6 +27,9 @@ type Config struct {
 
 	Accounts string `key:"accounts" default:"auto" oneof:"auto,off" help:"Whether each project gets a system user and group that own its files. auto: where the server runs as root; off: never."`
 
+	DefaultEnv   string   `key:"default_env" default:"prod" help:"The environment of a project that names none: dev, staging, prod, or a name of environments."`
+	Environments []string `key:"environments" help:"Further environments, each as name=class: preprod=staging, qa=dev. A class is dev (a failed tree stays), staging or prod (both roll back)."`
+
 	KeepArchives int           `key:"keep_archives" default:"3" min:"1" help:"How many archives of a project are kept where its own configuration does not say."`
 	KeepFailed   int           `key:"keep_failed_archives" default:"1" min:"0" help:"How many archives of failed deployments are kept, each with the tree that failed."`
 	MaxBytes     Size          `key:"archives_max_bytes" default:"0" min:"0" help:"What all archives of one project may take on disk; 0 sets no bound. Failed ones go first, then the oldest; pinned ones and the newest good one stay."`
@@ -126,4 +129,9 @@ type Limits struct {
 // Retention is which archives stay where a project's own configuration does not say.
 func (c *Config) Retention() project.Retention {
 	return project.Retention{Keep: c.KeepArchives, KeepFailed: c.KeepFailed, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, FailedMaxAge: c.FailedMaxAge}
+}
+
+// Envs are the environments that projects may have.
+func (c *Config) Envs() (project.Environments, error) {
+	return project.ParseEnvironments(c.Environments, c.DefaultEnv)
 }

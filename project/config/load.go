@@ -123,6 +123,13 @@ func (c *Config) settle() error {
 	} else if c.StateDir, err = filepath.Abs(c.StateDir); err != nil {
 		return fault.New(fault.Internal, opLoad, "state_dir: %w", err)
 	}
+	if _, err := c.Envs(); err != nil {
+		at := "environments"
+		if len(c.Environments) == 0 {
+			at = "default_env"
+		}
+		return fault.New(fault.Usage, opLoad, "%s: %w", c.origins[at], err).WithHint("%s", fault.HintOf(err))
+	}
 	for i, dir := range c.FileRoots {
 		if !filepath.IsAbs(dir) {
 			return fault.New(fault.Usage, opLoad, "%s: file_roots: item %d must be an absolute path", c.origins["file_roots"], i+1)

@@ -19,7 +19,7 @@ import (
 // Project is one project and its settings.
 type Project struct {
 	Name project.Name `json:"name"`
-	// Env is dev, staging or prod; "" leaves it to the project's own configuration.
+	// Env is the name of an environment; "" leaves it to the project's own configuration.
 	Env string `json:"env,omitempty"`
 	// RemoteLess projects have no repositories and are deployed by hand.
 	RemoteLess bool `json:"remote_less"`
@@ -32,7 +32,7 @@ type Project struct {
 
 // Settings are what Create is asked for.
 type Settings struct {
-	// Env is dev, staging, prod, or "" to keep what is.
+	// Env is the name of an environment, or "" to keep what is.
 	Env        string
 	RemoteLess bool
 }
@@ -65,6 +65,8 @@ type Registry struct {
 	Repos  Repos
 	Linker Linker
 	Runs   Runs
+	// Environments are those of the server; nil is dev, staging and prod.
+	Environments func() project.Environments
 
 	db  *sql.DB
 	now func() time.Time
@@ -80,13 +82,17 @@ func Open(ctx context.Context, d *sql.DB, root layout.Root, state layout.State, 
 	return &Registry{Root: root, State: state, db: d, now: now}, err
 }
 
-// ParseEnv validates an environment; "" is allowed and means "not said".
-func ParseEnv(s string) (string, error) {
-	switch s {
-	case "", "dev", "staging", "prod":
-		return s, nil
+// checkEnv validates an environment; "" is allowed and means "not said".
+func (r *Registry) checkEnv(s string) error {
+	if s == "" {
+		return nil
 	}
-	return "", fault.New(fault.Usage, "environment", "%q is not an environment", s).WithHint("an environment is one of: dev, staging, prod")
+	var envs project.Environments
+	if r.Environments != nil {
+		envs = r.Environments()
+	}
+	_, err := envs.Class(s)
+	return err
 }
 
 const columns = `name, env, remote_less, linked, created`
@@ -193,7 +199,7 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 	if _, err := project.ParseName(string(name)); err != nil {
 		return Created{}, err
 	}
-	if _, err := ParseEnv(s.Env); err != nil {
+	if err := r.checkEnv(s.Env); err != nil {
 		return Created{}, err
 	}
 	r.mu.Lock()

@@ -40,7 +40,11 @@ func phpRelease(os, release string) string {
 
 func (c *call) phpSettings() *py.Dict {
 	d := phpDefaults()
-	if env, _ := c.Cfg.GetStr("default_env"); env == "prod" {
+	env, ok := c.Cfg.GetStr("env_class")
+	if !ok {
+		env, _ = c.Cfg.GetStr("default_env")
+	}
+	if env == "prod" {
 		d.Update(phpProduction())
 	}
 	d.SetStr("php_ver", phpRelease(c.grain("os", ""), c.grain("osrelease", "")))

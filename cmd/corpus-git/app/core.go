@@ -160,6 +160,8 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
+	c.tools.Environments = c.environments
+	c.registry.Environments = c.environments
 	c.tools.Accounts = o.cfg.Accounts != "off"
 	program, err := os.Executable()
 	if err == nil {
@@ -332,6 +334,15 @@ func reserve(cfg *config.Config) archive.Reserve {
 		return archive.Reserve{Percent: -1} // nothing, where zero is the default
 	}
 	return archive.Reserve{Percent: cfg.DiskPercent, Bytes: uint64(cfg.DiskReserve)}
+}
+
+// environments are those of the configuration, which was checked when it was read.
+func (c *core) environments() project.Environments {
+	envs, err := c.cfg.Load().Envs()
+	if err != nil {
+		c.log.Error().Err(err).Msg("environments")
+	}
+	return envs
 }
 
 // settings are pipeline's view of a project.

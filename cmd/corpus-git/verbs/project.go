@@ -64,7 +64,7 @@ func projectCreate(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().StringVar(&set.Env, "env", "", "environment: dev, staging or prod (default: the project's own configuration)")
+	c.Flags().StringVar(&set.Env, "env", "", "environment: dev, staging, prod, or a name of the server's configuration (default: the project's own configuration)")
 	c.Flags().BoolVar(&set.RemoteLess, "remote-less", false, "no repositories: deployed by hand from the working copy")
 	return s.jsonFlag(c)
 }

@@ -1,0 +1,83 @@
+package project
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+)
+
+// The classes of environments say how deployments behave: in dev a failed tree stays as it fell, staging and prod roll back.
+const (
+	ClassDev     = "dev"
+	ClassStaging = "staging"
+	ClassProd    = "prod"
+)
+
+// Classes are the classes of environments, each of which is an environment, too.
+func Classes() []string { return []string{ClassDev, ClassStaging, ClassProd} }
+
+// Environments are those that a server knows. The zero value knows dev, staging and prod, and prod is the default.
+type Environments struct {
+	// Default is the environment of a project that names none.
+	Default string
+	// classes are those of further names.
+	classes map[string]string
+	names   []string
+}
+
+var envForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+
+// ParseEnvironments reads a server's list of name=class, and its default. Errors are fault.Usage.
+func ParseEnvironments(list []string, def string) (Environments, error) {
+	e := Environments{Default: def, classes: map[string]string{}}
+	for _, item := range list {
+		name, class, _ := strings.Cut(item, "=")
+		name, class = strings.TrimSpace(name), strings.TrimSpace(class)
+		switch {
+		case !envForm.MatchString(name):
+			return e, fault.New(fault.Usage, "environments", "%.40q is no name=class: a name has a-z 0-9 _ - and begins with a letter", item).WithHint("as in  environments: [preprod=staging, qa=dev]")
+		case slices.Contains(Classes(), name):
+			return e, fault.New(fault.Usage, "environments", "%s is a class itself", name)
+		case !slices.Contains(Classes(), class):
+			return e, fault.New(fault.Usage, "environments", "the class of %s must be one of: %s", name, strings.Join(Classes(), ", "))
+		case e.classes[name] != "":
+			return e, fault.New(fault.Usage, "environments", "%s stands there twice", name)
+		}
+		e.classes[name] = class
+		e.names = append(e.names, name)
+	}
+	if def != "" {
+		if _, err := e.Class(def); err != nil {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+// Names are the environments, the classes first.
+func (e Environments) Names() []string { return append(Classes(), e.names...) }
+
+// Class is the class of an environment; fault.Usage where the server does not know the name.
+func (e Environments) Class(name string) (string, error) {
+	if slices.Contains(Classes(), name) {
+		return name, nil
+	}
+	if c := e.classes[name]; c != "" {
+		return c, nil
+	}
+	err := fault.New(fault.Usage, "environment", "this server has no environment %.40q", name)
+	if !envForm.MatchString(name) {
+		return "", err.WithHint("an environment is one of: %s", strings.Join(e.Names(), ", "))
+	}
+	return "", err.WithHint("an environment is one of: %s; another one gets its class in the server's configuration:  environments: [%s=staging]", strings.Join(e.Names(), ", "), name)
+}
+
+// def is the default.
+func (e Environments) def() string {
+	if e.Default == "" {
+		return DefaultEnv
+	}
+	return e.Default
+}
