@@ -126,7 +126,7 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 	if err != nil {
 		return nil, err
 	}
-	if err := p.guard(ctx, r, tools, d, src); err != nil {
+	if err := p.guard(ctx, r, tools, d, src, prep); err != nil {
 		return nil, err
 	}
 	if d.Code != "" && prep.Cfg.RefusesLFS() && !set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy) {

@@ -7,9 +7,28 @@ import (
 	"corpus-git/project"
 )
 
-// guard refuses, before anything runs, what is more likely a mistake than a wish: a push that leaves nothing to deploy.
-func (p *Pipeline) guard(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, src procedures.Sources) error {
-	if d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || src.RemoteLess || d.AllowEmpty || d.LiveCode == "" || d.LiveCode == d.Code {
+// guard refuses, before anything runs, what is more likely a mistake than a wish: a push that leaves nothing to deploy, or, in dev, one that changes files which
+// somebody changed on the machine.
+func (p *Pipeline) guard(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, src procedures.Sources, prep *procedures.Prepared) error {
+	if d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || src.RemoteLess {
+		return nil
+	}
+	if _, skip := prep.Skips(procedures.NameReleaseSync); !skip && prep.KeepsEdits(d) {
+		paths := p.cfg.Root.Project(d.Project.String())
+		for _, x := range []struct {
+			repo   project.Repo
+			commit project.Commit
+			dir    string
+		}{{project.Code, d.Code, paths.Live()}, {project.PillarRepo, d.Pillar, paths.Pillar()}} {
+			if x.commit == "" {
+				continue
+			}
+			if err := p.cfg.Repos.LookAt(ctx, d.Project, x.repo, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, r.in, x.repo)); err != nil {
+				return err
+			}
+		}
+	}
+	if d.AllowEmpty || d.LiveCode == "" || d.LiveCode == d.Code {
 		return nil
 	}
 	live, err := p.liveTree(ctx, r, tools, d)

@@ -228,7 +228,7 @@ func (p *Pipeline) joinable(d project.Deployment) *run {
 	}
 	for _, r := range q.runs {
 		x := r.record().Deployment
-		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty {
+		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty && x.Overwrite == d.Overwrite {
 			return r
 		}
 	}

@@ -38,6 +38,8 @@ type Repos interface {
 	RefuseLFS(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) error
 	// Checkout brings a published commit into a working copy; see project.CheckoutStats. Re-runnable; durable on return.
 	Checkout(ctx context.Context, name project.Name, repo project.Repo, req project.Checkout) (project.CheckoutStats, error)
+	// LookAt is the error that Checkout would give for what was changed in the working copy, and writes nothing.
+	LookAt(ctx context.Context, name project.Name, repo project.Repo, req project.Checkout, in project.Incoming) error
 	// Describe compares two commits; old may be "".
 	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
 }

@@ -73,6 +73,11 @@ func (p *Prepared) Environment() string { return p.Cfg.Env() }
 // Dev tells whether the environment is of the class dev: a failed tree stays as it fell.
 func (p *Prepared) Dev() bool { return p.Cfg.EnvClass() == project.ClassDev }
 
+// KeepsEdits tells whether files that somebody changed on the machine stay: in environments of the class dev, unless that is forced.
+func (p *Prepared) KeepsEdits(d project.Deployment) bool {
+	return p.Dev() && !d.Forced && !d.Overwrite
+}
+
 // Skips tells whether a procedure is left out, and by what.
 func (p *Prepared) Skips(name string) (why string, skip bool) {
 	if !p.Cfg.Skip(name) {

@@ -45,7 +45,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			continue
 		}
 		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, project.Checkout{
-			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Seen: seenOf(seen, c.tree),
+			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Seen: seenOf(seen, c.tree), Keep: env.Prepared.KeepsEdits(env.Deployment),
 		})
 		if err != nil {
 			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
@@ -65,6 +65,13 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 				line += ", …"
 			}
 			lines = append(lines, line)
+		}
+		if st.KeptCount > 0 {
+			line := fmt.Sprintf("kept %s changed on this machine: %s", event.Plural(st.KeptCount, "file"), strings.Join(printable.Lines(st.Kept), ", "))
+			if st.KeptCount > len(st.Kept) {
+				line += ", …"
+			}
+			lines = append(lines, line+" (-o force overwrites)")
 		}
 		lines = append(lines, st.Notes...)
 	}

@@ -15,6 +15,8 @@ type Checkout struct {
 	Submodules Submodules
 	// Owner is given to what is written; nil leaves it to the process.
 	Owner *Owner
+	// Keep leaves files that were changed on the machine, and refuses a commit that has other versions of them.
+	Keep bool
 	// Seen is what a walk of Dir saw a moment ago, and spares looking at each file again; nil where nobody did.
 	Seen *Seen
 }
@@ -47,7 +49,10 @@ type CheckoutStats struct {
 	// Local are tracked files that were changed on the machine and were overwritten (the first few; LocalCount is all).
 	Local      []string
 	LocalCount int
-	Bytes      int64
+	// Kept are tracked files that were changed on the machine and stayed so.
+	Kept      []string
+	KeptCount int
+	Bytes     int64
 	// Touched are the paths of all files that were written, outside of .git; nil where they are not told, which is so when there are many
 	// or the commit has submodules.
 	Touched []string

@@ -55,6 +55,8 @@ type Deployment struct {
 	Select Selection `json:"select,omitzero"`
 	// Set is what was set on the command line, above the pillar.
 	Set []Setting `json:"set,omitempty"`
+	// Overwrite makes a deployment in dev overwrite what was changed by hand on the machine, as a push that replaces history does.
+	Overwrite bool `json:"overwrite,omitempty"`
 	// AllowEmpty lets a push take the folder .salt, or the last step in it, away.
 	AllowEmpty bool `json:"allow_empty,omitempty"`
 	// Task is the task's name for TriggerTask.

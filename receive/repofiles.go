@@ -147,6 +147,7 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		}
 		req := worktree.Request{
 			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now, Seen: want.Seen,
+			Keep: want.Keep,
 		}
 		if want.Owner != nil {
 			req.Owner = &worktree.Owner{UID: want.Owner.UID, GID: want.Owner.GID}
@@ -169,7 +170,8 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		}
 		out = project.CheckoutStats{
 			Written: st.Written, Removed: st.Removed, Unchanged: st.Unchanged, Untracked: st.Untracked,
-			Local: st.LocalChanges.First, LocalCount: st.LocalChanges.Count, Bytes: st.Bytes, Touched: st.Touched, Notes: st.Notes,
+			Local: st.LocalChanges.First, LocalCount: st.LocalChanges.Count, Kept: st.Kept.First, KeptCount: st.Kept.Count,
+			Bytes: st.Bytes, Touched: st.Touched, Notes: st.Notes,
 		}
 		if st.Overwritten.Count > 0 {
 			out.Notes = append(out.Notes, overwritten(st.Overwritten))
@@ -177,6 +179,32 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		return nil
 	})
 	return out, err
+}
+
+// LookAt is the error that Checkout would give for what was changed in the working copy, before anything runs. It writes nothing; objects of in (which may
+// be nil) are seen. A folder that is no checkout is left alone.
+func (r *Repositories) LookAt(ctx context.Context, name project.Name, repo project.Repo, want project.Checkout, in project.Incoming) error {
+	dir, err := filepath.Abs(want.Dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, ".git", "index")); err != nil {
+		return nil //nolint:nilerr // no checkout of ours
+	}
+	return r.with(ctx, name, repo, func(o *repository) error {
+		rd, err := r.reader(o, in)
+		if err != nil {
+			return err
+		}
+		abs, err := filepath.Abs(o.dir)
+		if err != nil {
+			return err
+		}
+		_, err = worktree.Look(ctx, worktree.Request{
+			Objects: rd, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, MaxFiles: r.MaxFiles, Now: r.Now, Keep: want.Keep,
+		})
+		return err
+	})
 }
 
 // Refresh tells the working copy dir that owners and modes in it were changed by the deployment itself: the next Checkout,

@@ -28,7 +28,7 @@ type Config struct {
 	Accounts string `key:"accounts" default:"auto" oneof:"auto,off" help:"Whether each project gets a system user and group that own its files. auto: where the server runs as root; off: never."`
 
 	DefaultEnv   string   `key:"default_env" default:"prod" help:"The environment of a project that names none: dev, staging, prod, or a name of environments."`
-	Environments []string `key:"environments" help:"Further environments, each as name=class: preprod=staging, qa=dev. A class is dev (a failed tree stays), staging or prod (both roll back)."`
+	Environments []string `key:"environments" help:"Further environments, each as name=class: preprod=staging, qa=dev. A class is dev (a failed tree stays, hand edits are kept), staging or prod (both roll back)."`
 
 	KeepArchives int           `key:"keep_archives" default:"3" min:"1" help:"How many archives of a project are kept where its own configuration does not say."`
 	KeepFailed   int           `key:"keep_failed_archives" default:"1" min:"0" help:"How many archives of failed deployments are kept, each with the tree that failed."`

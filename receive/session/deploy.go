@@ -87,7 +87,7 @@ func (c *conversation) verdict() {
 
 // deployment is what the deploying item asks for.
 func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deployment, error) {
-	d := project.Deployment{Project: c.Policy.Project, Pusher: c.Pusher, Repo: c.Policy.Repo, Select: c.opts.Select, Set: c.opts.Set, AllowEmpty: c.opts.AllowEmpty}
+	d := project.Deployment{Project: c.Policy.Project, Pusher: c.Pusher, Repo: c.Policy.Repo, Select: c.opts.Select, Set: c.opts.Set, AllowEmpty: c.opts.AllowEmpty, Overwrite: c.opts.Force}
 	change := func(old project.Commit, ref string) error {
 		d.Change = project.Change{Ref: ref, Old: old, New: i.New}
 		if c.Policy.Repo == project.PillarRepo {

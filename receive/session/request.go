@@ -269,6 +269,8 @@ type Options struct {
 	Select project.Selection
 	// Set is what set=key=value said.
 	Set []project.Setting
+	// Force overwrites what was changed by hand.
+	Force bool
 	// AllowEmpty lets the push take the steps away.
 	AllowEmpty bool
 	// Notes are lines for the pusher about options that mean nothing.
@@ -276,7 +278,7 @@ type Options struct {
 }
 
 // KnownOptions lists what ParseOptions understands, for messages.
-const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES, set=KEY=VALUE, allow-empty"
+const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES, set=KEY=VALUE, allow-empty, force"
 
 // ParseOptions understands push options. An unknown one is a note; a known one with a value that cannot be is fault.Usage.
 func ParseOptions(list []string) (Options, error) {
@@ -317,6 +319,8 @@ func ParseOptions(list []string) (Options, error) {
 			err = addNames(&o.Select.OnlySteps, name, value)
 		case "skip":
 			err = addNames(&o.Select.Skip, name, value)
+		case "force":
+			o.Force, err = flag()
 		case "allow_empty":
 			o.AllowEmpty, err = flag()
 		case "set":

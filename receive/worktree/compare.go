@@ -21,6 +21,16 @@ func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want 
 		p.keep(want, st, at, old, res)
 		return true, nil
 	}
+	if is == isOther && p.keepLocal && old != nil && !old.maybe {
+		if !same {
+			res.clash = append(res.clash, path)
+			return true, nil
+		}
+		// The index says nothing of the file, so that the next look finds the change again.
+		want.st, want.at = stat{}, 0
+		res.kept = append(res.kept, path)
+		return true, nil
+	}
 	switch {
 	case want != nil && want.mode == modeGitlink:
 		res.obstacles = append(res.obstacles, path)

@@ -26,6 +26,8 @@ type plan struct {
 	litter    []string // temporary files of an interrupted checkout
 
 	local       []string // tracked files that were changed on the machine
+	kept        []string // those of them that stay as they are
+	clash       []string // those that the commit has otherwise, or not at all, and that must not be overwritten
 	overwritten []string // untracked files in the way
 	refreshed   int      // files whose content had to be read, and is right
 	unchanged   int
@@ -42,6 +44,8 @@ func (p *plan) add(q *plan) {
 	p.gone = append(p.gone, q.gone...)
 	p.litter = append(p.litter, q.litter...)
 	p.local = append(p.local, q.local...)
+	p.kept = append(p.kept, q.kept...)
+	p.clash = append(p.clash, q.clash...)
 	p.overwritten = append(p.overwritten, q.overwritten...)
 	p.refreshed += q.refreshed
 	p.unchanged += q.unchanged
@@ -74,7 +78,7 @@ func (p *plan) untrackedIn(f folderCount) {
 
 func (p *plan) sort() {
 	sort.Ints(p.writes)
-	for _, l := range [][]string{p.removes, p.obstacles, p.hollow, p.blocked, p.gone, p.litter, p.local, p.overwritten} {
+	for _, l := range [][]string{p.removes, p.obstacles, p.hollow, p.blocked, p.gone, p.litter, p.local, p.kept, p.clash, p.overwritten} {
 		sort.Strings(l)
 	}
 	slices.SortFunc(p.counts, func(a, b folderCount) int { return strings.Compare(a.dir, b.dir) })
@@ -94,6 +98,8 @@ type planner struct {
 	cut    []entry
 	cutEOL *attributes
 
+	// keepLocal is Request.Keep.
+	keepLocal bool
 	// counted is what the last checkout knew of untracked names; nil if nothing is known.
 	counted *memo
 	// seen is what a walk has seen just now, nil where the disk is to be asked.
@@ -444,6 +450,10 @@ func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) erro
 
 // refuse is the error of a plan that cannot be carried out.
 func (p *plan) refuse() error {
+	if len(p.clash) > 0 {
+		return fault.New(fault.Refused, "checkout", "the commit changes what was changed on this machine, too: %s", list(p.clash)).
+			WithHint("bring the changes into a commit, or overwrite them:  git push -o force …")
+	}
 	if len(p.blocked) == 0 {
 		return nil
 	}

@@ -52,8 +52,13 @@ type Request struct {
 	// Where something is written or removed the disk is asked all the same; a file that changes after the walk and that both
 	// commits have alike stays as it is, until the next Sync finds it. Submodules are always looked at.
 	Seen *project.Seen
+	// Keep leaves files that were changed on the machine as they are, where Commit has them as the last checkout had; where it has them otherwise, Sync is
+	// refused. Files that were deleted come back, and submodules are not asked.
+	Keep bool
 	// Now is the clock of the reflog; nil is time.Now.
 	Now func() time.Time
+
+	look bool // plan, and write nothing
 }
 
 func (r *Request) now() time.Time {
@@ -119,6 +124,8 @@ type Stats struct {
 	Bytes int64 `json:"bytes"`
 	// LocalChanges are tracked files that were changed or deleted on the machine, and are as the commit has them now.
 	LocalChanges Paths `json:"local_changes"`
+	// Kept are files that were changed on the machine and stayed so.
+	Kept Paths `json:"kept"`
 	// Overwritten are untracked files that were in the way of tracked ones, and are gone.
 	Overwritten Paths `json:"overwritten"`
 	// Touched are the paths that were written, unless there were more than maxTouched, or the commit has submodules.
@@ -157,6 +164,12 @@ func Sync(ctx context.Context, req Request) (Stats, error) {
 	return st, err
 }
 
+// Look tells what Sync would do to a working copy that is there, and writes nothing; where Sync would be refused it gives the same error.
+func Look(ctx context.Context, req Request) (Stats, error) {
+	req.look = true
+	return Sync(ctx, req)
+}
+
 // syncAt is Sync of the folder that is open as root.
 func syncAt(ctx context.Context, root int, req *Request, c *commit, st *Stats) error {
 	g, err := openGit(ctx, root, req)
@@ -166,7 +179,7 @@ func syncAt(ctx context.Context, root int, req *Request, c *commit, st *Stats) e
 	defer g.close()
 	err = checkout(ctx, root, g, c, st)
 	st.Notes = append(st.Notes, g.notes...)
-	if err == nil {
+	if err == nil && !req.look {
 		err = (&modules{ctx: ctx, root: root, g: g, st: st}).populate()
 	}
 	if len(req.Modules) > 0 {
@@ -196,11 +209,13 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	if err != nil {
 		return err
 	}
-	p := &planner{ctx: ctx, objs: req.Objects, seen: req.Seen}
+	p := &planner{ctx: ctx, objs: req.Objects, seen: req.Seen, keepLocal: req.Keep}
 	trees := newFlattener(ctx, req.Objects, req.Workers, req.MaxFiles)
 	old := p.begin(g, in, trees, c.tree)
-	if err := (&modules{ctx: ctx, root: root, g: g, st: st}).release(old); err != nil {
-		return err
+	if !req.look {
+		if err := (&modules{ctx: ctx, root: root, g: g, st: st}).release(old); err != nil {
+			return err
+		}
 	}
 	if h, err := g.ref("HEAD"); err == nil {
 		if to, ok := strings.CutPrefix(h, "ref: "); ok && refs.CheckName(to) == nil {
@@ -224,6 +239,10 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	if err := todo.refuse(); err != nil {
 		return err
 	}
+	if req.look {
+		st.LocalChanges, st.Kept = newPaths(todo.local), newPaths(todo.kept)
+		return nil
+	}
 	if err := g.setup(); err != nil {
 		return err
 	}
@@ -242,7 +261,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	}
 	st.Files, st.Written, st.Removed, st.Unchanged = files(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
 	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
-	st.LocalChanges, st.Overwritten = newPaths(todo.local), newPaths(todo.overwritten)
+	st.LocalChanges, st.Overwritten, st.Kept = newPaths(todo.local), newPaths(todo.overwritten), newPaths(todo.kept)
 	st.Touched = todo.touched(next.entries)
 	st.Notes = append(st.Notes, a.notes...)
 	st.Notes = append(st.Notes, notes(req, next.entries, p.newEOL, a.lfs.paths)...)

@@ -16,7 +16,7 @@ var procedureNames = []string{"archive", "sync", "release-sync", "fixperms", "in
 
 func deployCommand(s *session) *cobra.Command {
 	var sel project.Selection
-	var verbose bool
+	var verbose, force bool
 	c := &cobra.Command{
 		Use: "deploy PROJECT [KEY=VALUE...]", Short: "Deploy what is live once more",
 		Long: "Runs a deployment of the commits that both branches hold now, and follows it. The exit status is\n" +
@@ -37,9 +37,10 @@ func deployCommand(s *session) *cobra.Command {
 					return usage("%q is no procedure", p).WithHint("the procedures are: %s", strings.Join(procedureNames, ", "))
 				}
 			}
-			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel, Set: set}, verbose)
+			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel, Set: set, Overwrite: force}, verbose)
 		},
 	}
+	c.Flags().BoolVar(&force, "force", false, "in dev: overwrite files that were changed by hand on the machine")
 	c.Flags().StringSliceVar(&sel.Only, "only", nil, "only these procedures, separated by commas")
 	c.Flags().StringSliceVar(&sel.OnlySteps, "only-steps", nil, "only these steps of install")
 	c.Flags().StringSliceVar(&sel.Skip, "skip", nil, "all procedures but these")
