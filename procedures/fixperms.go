@@ -21,8 +21,9 @@ import (
 
 // Fixperms enforces owner, group and modes, and changes only what differs:
 //
-//	project/ data/   <user>:<group>, folders set-group-ID
-//	pillar/          root:<group>, nothing for others
+//	project/   <user>:<group>, folders set-group-ID
+//	data/      the same of what belongs to root or to the project; what other accounts own stays, and pid files of root
+//	pillar/    root:<group>, nothing for others
 //
 // and what the project's own `permissions` say of paths below (project.Permission). As an ordinary user owners stay, and
 // the pillar is closed to everybody else. Symbolic links are neither followed nor changed; a file with a further name
@@ -111,7 +112,7 @@ func permTrees(env *Env, look permAccounts) ([]permTree, error) {
 	}
 	trees := []permTree{
 		{"project", env.Paths.Live(), project.Code, &permNode{rule: &permRule{uid: uid, gid: gid, setgid: owns}}},
-		{"data", env.Paths.Data(), "", &permNode{rule: &permRule{uid: uid, gid: gid, setgid: owns}}},
+		{"data", env.Paths.Data(), "", &permNode{rule: &permRule{uid: uid, gid: gid, setgid: owns, others: owns}}},
 		{"pillar", env.Paths.Pillar(), project.PillarRepo, &permNode{rule: &pillar}},
 	}
 	for _, p := range env.Prepared.Cfg.Permissions() { // folders come before what lies in them
@@ -280,6 +281,10 @@ func (w *permWalk) one(ctx context.Context, d vfs.Dir, n, rel string, node *perm
 	if !st.IsDir() {
 		return nil
 	}
+	if !rule.all && rule.leaves(n, st) {
+		below := *rule
+		below.all, rule = true, &below
+	}
 	in, err := d.OpenDir(n)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
 		return nil // no longer a folder
@@ -305,7 +310,7 @@ func (w *permWalk) mend(d vfs.Dir, name, rel string, st vfs.Stat, rule *permRule
 	if !st.IsDir() && !st.IsRegular() {
 		return nil
 	}
-	want, err := rule.want(st, func() ([]vfs.Xattr, error) { return d.Xattrs(name) })
+	want, err := rule.want(name, st, func() ([]vfs.Xattr, error) { return d.Xattrs(name) })
 	if err == nil {
 		if want.nothing() {
 			w.right.Add(1)
@@ -432,7 +437,7 @@ func (w *permWalk) mendShared() error {
 		slices.SortFunc(s.seen, func(a, b sharedName) int { return strings.Compare(a.path, b.path) })
 		first := s.seen[0] // of names under different rules the first decides
 		if uint64(len(s.seen)) < s.nlink {
-			if want, err := first.rule.want(s.st, func() ([]vfs.Xattr, error) { return top.Xattrs(first.path) }); err == nil && want.nothing() {
+			if want, err := first.rule.want(filepath.Base(first.path), s.st, func() ([]vfs.Xattr, error) { return top.Xattrs(first.path) }); err == nil && want.nothing() {
 				w.right.Add(1)
 				continue
 			}

@@ -189,6 +189,57 @@ func TestFixpermsByDefaultAndByRule(t *testing.T) {
 	}
 }
 
+// A daemon of root lost its pid file to the project's user, and the second deployment could not restart it: in data/ daemons keep
+// what they own, unless a rule names an owner.
+func TestDataKeepsWhatDaemonsOwn(t *testing.T) {
+	for says, c := range map[string]struct {
+		rules *py.Dict
+		want  map[string]string
+	}{
+		"by default": {nil, map[string]string{
+			"data": "2755 1000:1000", "data/run/daemon.pid": "0644 0:0", "data/run/notes": "0644 1000:1000", "data/run/sock": "0666 0:0", "data/run/fifo": "0600 5:5",
+			"data/pg": "0700 33:33", "data/pg/base": "0600 33:33", "data/pg/conf": "0640 0:33", "data/pg/sub": "0755 0:0", "data/pg/sub/deep": "0644 0:0", "data/mine": "0600 1000:1000",
+		}},
+		"by rules": {py.NewDict("data/pg", py.NewDict("user", "www", "group", "www", "dirs", "0750", "files", "0640"), "data/run", py.NewDict("user", "keep")), map[string]string{
+			"data/pg": "0750 33:33", "data/pg/conf": "0640 33:33", "data/pg/sub": "0750 33:33", "data/pg/sub/deep": "0640 33:33", "data/run/daemon.pid": "0644 0:1000", "data/run/sock": "0666 0:0",
+		}},
+		"a mode alone": {py.NewDict("data/pg", py.NewDict("files", "0400")), map[string]string{"data/pg": "0700 33:33", "data/pg/base": "0400 33:33", "data/pg/conf": "0400 0:33"}},
+	} {
+		t.Run(says, func(t *testing.T) {
+			m := permWorld(t)
+			f, data := m.FS(), layout.Root("/srv").Project("app").Data()
+			file := func(name string, mode uint32, uid, gid int) {
+				t.Helper()
+				require.NoError(t, vfs.WriteFileAtomic(f, data+"/"+name, []byte("x"), mode))
+				require.NoError(t, f.Lchown(data+"/"+name, uid, gid))
+			}
+			for name, owner := range map[string]int{"run": 0, "pg": 33} {
+				require.NoError(t, vfs.MkdirAll(f, data+"/"+name, 0o755))
+				require.NoError(t, f.Lchown(data+"/"+name, owner, owner))
+			}
+			require.NoError(t, f.Chmod(data+"/pg", 0o700))
+			require.NoError(t, vfs.MkdirAll(f, data+"/pg/sub", 0o755))
+			file("run/daemon.pid", 0o644, 0, 0)
+			file("run/notes", 0o644, 0, 0)
+			file("pg/base", 0o600, 33, 33)
+			file("pg/conf", 0o640, 0, 33)
+			file("pg/sub/deep", 0o644, 0, 0)
+			file("mine", 0o600, 1000, 0)
+			require.NoError(t, f.Mknod(data+"/run/sock", syscall.S_IFSOCK|0o666, 0))
+			require.NoError(t, f.Mknod(data+"/run/fifo", syscall.S_IFIFO|0o600, 0))
+			require.NoError(t, f.Lchown(data+"/run/fifo", 5, 5))
+			env := permEnv(t, f, "/srv", c.rules, true)
+			for range 2 {
+				require.NoError(t, procedures.Fixperms{}.Run(t.Context(), env))
+				got := perms(t, f, permRoot)
+				for p, w := range c.want {
+					require.Equal(t, w, got[p], p)
+				}
+			}
+		})
+	}
+}
+
 func TestFixpermsAccountsThatAreMissing(t *testing.T) {
 	m := permWorld(t)
 	env := permEnv(t, m.FS(), "/srv", py.NewDict("project/var", py.NewDict("user", "nginx")), true)

@@ -28,6 +28,20 @@ type permRule struct {
 	keepDirs, keepFiles bool
 	// acl is nil where access control lists are left alone.
 	acl *permACL
+	// others leaves what belongs to another account than uid and root, and pid files of root: daemons need them as they made
+	// them. all leaves everything: what lies in a folder of such an account. A rule that names an owner has neither.
+	others, all bool
+}
+
+// leaves reports whether the owners of an entry are left alone, and its mode where no rule asks for one.
+func (r *permRule) leaves(name string, st vfs.Stat) bool {
+	switch {
+	case !r.others || name == ".":
+		return false
+	case r.all, st.UID != 0 && (r.uid < 0 || st.UID != uint32(r.uid)):
+		return true
+	}
+	return st.UID == 0 && st.IsRegular() && (name == "pid" || strings.HasSuffix(name, ".pid"))
 }
 
 // permACL are the named entries of an access control list.
@@ -101,6 +115,7 @@ func (n *permNode) place(p project.Permission, owns bool, look permAccounts) err
 }
 
 func (r *permRule) owners(p project.Permission, look permAccounts) error {
+	r.others = r.others && p.User == "" && p.Group == ""
 	for _, o := range []struct {
 		name  string
 		group bool
@@ -258,8 +273,8 @@ type wanted struct {
 
 func (w wanted) nothing() bool { return w.uid < 0 && w.gid < 0 && !w.chmod && len(w.xattrs) == 0 }
 
-// want compares an entry with the rule. xattrs reads its extended attributes, and is called only where the rule names any.
-func (r *permRule) want(st vfs.Stat, xattrs func() ([]vfs.Xattr, error)) (wanted, error) {
+// want compares an entry with the rule; name is its last one, "." for the root of a tree. xattrs reads its extended attributes, and is called only where the rule names any.
+func (r *permRule) want(name string, st vfs.Stat, xattrs func() ([]vfs.Xattr, error)) (wanted, error) {
 	w := wanted{uid: r.uid, gid: r.gid}
 	if w.uid < 0 || uint32(w.uid) == st.UID {
 		w.uid = -1
@@ -279,6 +294,12 @@ func (r *permRule) want(st vfs.Stat, xattrs func() ([]vfs.Xattr, error)) (wanted
 		}
 	}
 	perm := r.perm(st.IsDir(), old)
+	if r.leaves(name, st) {
+		w.uid, w.gid = -1, -1
+		if st.IsDir() && r.dirs == nil || !st.IsDir() && r.files == nil {
+			perm = old
+		}
+	}
 	if r.acl != nil {
 		x := st.IsDir() || perm&0o111 != 0
 		value, mask := encodeACL(perm, r.acl.access, x)

@@ -57,7 +57,7 @@ func (s *synced) partOf(t permTree) (part *permPart, right int64) {
 				node, rule = node.at(el, rule)
 			}
 		}
-		want, err := rule.want(vfs.Stat{Mode: e.Mode, UID: e.UID, GID: e.GID}, func() ([]vfs.Xattr, error) { return nil, errAsk })
+		want, err := rule.want(path[strings.LastIndexByte(path, '/')+1:], vfs.Stat{Mode: e.Mode, UID: e.UID, GID: e.GID}, func() ([]vfs.Xattr, error) { return nil, errAsk })
 		if err != nil || !want.nothing() {
 			return nil, 0
 		}
