@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -42,10 +43,14 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 		l.depths = map[plumbing.Hash]int{}
 	}
 	var tips, roots []plumbing.Hash
+	named := hashSet{}
 	for _, w := range wants {
 		t, id, err := l.tags(w)
 		if err != nil {
 			return nil, nil, err
+		}
+		if id == w {
+			named.add(id)
 		}
 		if t == plumbing.CommitObject {
 			tips = append(tips, id)
@@ -69,19 +74,19 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 	} else {
 		// What is named itself is sent whatever the filter says.
 		for _, c := range tips {
-			if n := h.nodes[c]; n.marks&had == 0 && l.seen.add(c) {
+			if n := h.nodes[c]; named.has(c) && n.marks&had == 0 && l.seen.add(c) {
 				l.out = append(l.out, c)
 			}
 		}
 	}
 	common = hashSet{}
 	var edges []plumbing.Hash
-	if f.takes(plumbing.TreeObject) || f.takes(plumbing.BlobObject) {
+	if f.takes(plumbing.TreeObject) || f.takes(plumbing.BlobObject) || slices.ContainsFunc(roots, named.has) {
 		if edges, err = l.boundary(h, commits, b.cut, common); err != nil {
 			return nil, nil, err
 		}
 		before := len(l.out)
-		if err := l.trees(commits, roots); err != nil {
+		if err := l.trees(commits, roots, named); err != nil {
 			return nil, nil, err
 		}
 		if len(edges) > 0 && len(l.out)-before > reuseFrom {
@@ -176,8 +181,8 @@ func (l *lister) compare(old, next plumbing.Hash, common hashSet, depth int) err
 	})
 }
 
-// trees lists the trees of commits, and roots, which are wanted by name.
-func (l *lister) trees(commits []*node, roots []plumbing.Hash) error {
+// trees lists the trees of commits, and roots. Those of them that are wanted by name are sent whatever the filter says, those that a tag stands for are not.
+func (l *lister) trees(commits []*node, roots []plumbing.Hash, named hashSet) error {
 	for _, c := range commits {
 		if err := l.tree(c.tree, 0); err != nil {
 			return err
@@ -187,6 +192,17 @@ func (l *lister) trees(commits []*node, roots []plumbing.Hash) error {
 		t, _, err := l.objs.Header(id)
 		if err != nil {
 			return err
+		}
+		if !named.has(id) && l.f.active() {
+			if t == plumbing.TreeObject {
+				err = l.tree(id, 0)
+			} else {
+				err = l.blob(id, 0)
+			}
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		// A root by name is sent although the boundary may have it: the client asks for what it lacks.
 		l.out = append(l.out, id)

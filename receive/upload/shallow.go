@@ -67,8 +67,12 @@ func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) 
 	case d.depth > 0:
 		depth := d.depth
 		if d.relative {
-			// The distance counts from the client's boundary, as far as the wants lead to it.
-			if tips, err = h.reachable(tips, theirs); err != nil {
+			// The distance counts from the client's boundary, all of it that some ref leads to, wanted or not (upload-pack.c, get_reachable_list).
+			seen, err := h.commits(visible)
+			if err != nil {
+				return nil, err
+			}
+			if tips, err = h.reachable(seen, theirs); err != nil {
 				return nil, err
 			}
 			depth++

@@ -14,7 +14,7 @@ import (
 // serve2 speaks protocol 2: an advertisement, then one command after the other. Source: gitprotocol-v2(5).
 func (s *session) serve2() error {
 	if !s.req.Stateless {
-		for _, line := range []string{"version 2", "agent=" + s.req.Agent, "ls-refs=unborn", "fetch=shallow wait-for-done filter", "object-format=sha1"} {
+		for _, line := range []string{"version 2", "agent=" + s.req.Agent, "ls-refs=unborn", "fetch=shallow wait-for-done filter", "server-option", "object-format=sha1"} {
 			if err := s.w.Linef("%s", line); err != nil {
 				return err
 			}
@@ -94,6 +94,7 @@ func (s *session) command(over bool) (more bool, err error) {
 			name = value
 		case key == "command":
 			return false, refused("two commands in one request")
+		case key == "server-option": // there is none here that means anything: git-upload-pack takes all, too
 		case key == "object-format" && value != "sha1":
 			return false, refused("object format %q is not the repository's, which is sha1", clip(value))
 		}
@@ -274,15 +275,15 @@ func (s *session) acknowledge(h *history, f *fetch) (ready bool, err error) {
 	return true, s.w.Linef("ready")
 }
 
-// shallowInfo tells the client its new boundary.
+// shallowInfo tells the client its new boundary, in lines without a line feed, as git's: libgit2 1.9 takes one for a part of the name.
 func (s *session) shallowInfo(b *boundary) error {
 	for _, id := range b.shallow {
-		if err := s.w.Linef("shallow %s", id); err != nil {
+		if err := s.w.Data([]byte("shallow " + id.String())); err != nil {
 			return err
 		}
 	}
 	for _, id := range b.unshallow {
-		if err := s.w.Linef("unshallow %s", id); err != nil {
+		if err := s.w.Data([]byte("unshallow " + id.String())); err != nil {
 			return err
 		}
 	}
