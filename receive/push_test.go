@@ -3,6 +3,7 @@ package receive_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -193,6 +194,72 @@ func TestAtomic(t *testing.T) {
 	o = w.push("marie", dir, "--atomic", "prod", "main", "v1")
 	require.Zero(t, o.exit, o.all())
 	require.Len(t, w.remoteRefs(dir), 3)
+}
+
+// With --atomic a branch was deployed although another ref could not be stored, which was seen afterwards. All of them are checked and locked before anything
+// runs.
+func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	w.git(dir, "tag", "d")
+	require.Zero(t, w.push("marie", dir, "prod", "main", "d").exit)
+	was := w.git(dir, "rev-parse", "HEAD")
+	next := w.commit(dir, "README", "two\n")
+	runs := len(w.deployer.started())
+	for story, refs := range map[string][]string{
+		"a folder in the place of a tag":       {"HEAD:refs/tags/d/x"},
+		"a ref below the one that deploys":     {"HEAD:refs/notes/main", "HEAD:refs/tags/d/x"},
+		"one that is good, and one that isn't": {"HEAD:refs/tags/good", "HEAD:refs/tags/d/x"},
+	} {
+		o := w.push("marie", dir, append([]string{"--atomic", "prod", "main"}, refs...)...)
+		require.Equal(t, 1, o.exit, story)
+		require.Contains(t, o.err, "refs/tags/d/x cannot be beside refs/tags/d", story)
+		require.Contains(t, o.err, "nothing was changed", story)
+		require.Len(t, w.deployer.started(), runs, story)
+		require.Equal(t, map[string]string{"HEAD": was, "refs/heads/main": was, "refs/tags/d": was}, w.remoteRefs(dir), story)
+	}
+	// A ref that somebody else is changing.
+	lock := filepath.Join(w.repos.Dir("app", project.Code), "refs", "tags", "late.lock")
+	require.NoError(t, os.WriteFile(lock, nil, 0o644))
+	o := w.push("marie", dir, "--atomic", "prod", "main", "HEAD:refs/tags/late")
+	require.Equal(t, 1, o.exit)
+	require.Len(t, w.deployer.started(), runs)
+	require.NoError(t, os.Remove(lock))
+
+	// While it is deployed, nobody takes the tag's name.
+	var during error
+	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
+		during = w.repos.CompareAndSwap(context.Background(), "app", project.Code, project.Change{Ref: "refs/tags/late", New: project.Commit(was)})
+		return live(d, log)
+	})
+	o = w.push("marie", dir, "--atomic", "prod", "main", "HEAD:refs/tags/late")
+	require.Zero(t, o.exit, o.all())
+	require.ErrorContains(t, during, "being changed by somebody else")
+	require.Equal(t, next, w.remoteRefs(dir)["refs/tags/late"])
+
+	// A deployment that fails stores nothing beside it, and leaves no lock.
+	failed := w.commit(dir, "README", "three\n")
+	w.deployer.set(broken)
+	o = w.push("marie", dir, "--atomic", "prod", "main", "HEAD:refs/tags/later")
+	require.Equal(t, 1, o.exit)
+	require.Contains(t, o.err, "main was rejected")
+	require.NotContains(t, w.remoteRefs(dir), "refs/tags/later")
+	require.NoError(t, w.repos.CompareAndSwap(context.Background(), "app", project.Code, project.Change{Ref: "refs/tags/later", New: project.Commit(next)}))
+	require.NotEqual(t, failed, w.remoteRefs(dir)["refs/heads/main"])
+}
+
+// libgit2 sends what a branch is at already as a command from a commit to itself: there is nothing to do, as in git.
+func TestPushOfWhatIsThere(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
+	live := w.git(dir, "rev-parse", "HEAD")
+	empty := append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x00"), 0x02, 0x9d, 0x08, 0x82, 0x3b, 0xd8, 0xa8, 0xea, 0xb5, 0x10, 0xad, 0x6a, 0xc7, 0x5c, 0x82, 0x3c, 0xfd, 0x3e, 0xd3, 0x1e)
+	o := w.send(live, live, empty)
+	require.Contains(t, o.out, "ok refs/heads/main", o.all())
+	require.Contains(t, o.err, "nothing to do")
+	require.Contains(t, o.err, "refs/deploy/now")
+	require.Len(t, w.deployer.started(), 1)
 }
 
 func TestRedeploy(t *testing.T) {

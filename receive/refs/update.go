@@ -62,51 +62,82 @@ type update struct {
 // Update makes all of the changes or none: it takes all locks, compares all old values, writes all new ones down, and only
 // then puts them in force. It is durable when Update returns nil. On an error after the first ref moved (a disk that fails) some may
 // have moved; the error says so.
-func (s *Store) Update(changes []Change) (err error) {
-	ups := make([]*update, len(changes))
+func (s *Store) Update(changes []Change) error {
+	p, err := s.Prepare(changes)
+	if err != nil {
+		return err
+	}
+	return p.Commit()
+}
+
+// Prepared is changes that are checked, locked and written down, and wait to be put in force. Until Commit or Abort, which is called once, nobody
+// else changes these refs: whoever tries hears of the lock.
+type Prepared struct {
+	s   *Store
+	ups []*update
+}
+
+// Prepare is the first part of Update: all that may refuse the changes. beside are refs that somebody else is about to make: the changes may not stand in
+// their way. A crash leaves locks, see SweepLocks.
+func (s *Store) Prepare(changes []Change, beside ...string) (_ *Prepared, err error) {
+	p := &Prepared{s, make([]*update, len(changes))}
+	ups := p.ups
 	for i, c := range changes {
 		if err := CheckName(c.Name); err != nil && !(c.New.IsZero() && wellFormed(c.Name)) {
-			return err
+			return nil, err
 		}
 		ups[i] = &update{Change: c}
 	}
 	slices.SortFunc(ups, func(a, b *update) int { return cmp.Compare(a.Name, b.Name) })
 	for i := 1; i < len(ups); i++ {
 		if ups[i].Name == ups[i-1].Name {
-			return fmt.Errorf("%s is changed twice in one update", ups[i].Name)
+			return nil, fmt.Errorf("%s is changed twice in one update", ups[i].Name)
 		}
 	}
 	defer func() {
-		for _, u := range ups {
-			if u.lock != nil {
-				u.lock.unlock()
-			}
-			if u.New.IsZero() || err != nil {
-				s.prune(u.Name)
-			}
+		if err != nil {
+			p.Abort()
 		}
 	}()
-	if err := s.clashes(ups); err != nil {
-		return err
+	if err := s.clashes(ups, beside); err != nil {
+		return nil, err
 	}
 	for _, u := range ups {
 		if u.lock, err = s.lock(u.Name); err != nil {
-			return s.lockError(ups, u, err)
+			return nil, s.lockError(ups, u, err)
 		}
 	}
 	for _, u := range ups {
 		if err := s.verify(u); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// Again under the locks: a ref may have come between.
-	if err := s.clashes(ups); err != nil {
-		return err
+	if err := s.clashes(ups, beside); err != nil {
+		return nil, err
 	}
-	if err := write(ups); err != nil {
-		return err
+	return p, write(ups)
+}
+
+// Commit puts the changes in force. They are durable when it returns nil; see Update for an error.
+func (p *Prepared) Commit() error {
+	err := p.s.apply(p.ups)
+	p.end(err != nil)
+	return err
+}
+
+// Abort gives the locks back, and changes nothing.
+func (p *Prepared) Abort() { p.end(true) }
+
+func (p *Prepared) end(all bool) {
+	for _, u := range p.ups {
+		if u.lock != nil {
+			u.lock.unlock()
+		}
+		if u.New.IsZero() || all {
+			p.s.prune(u.Name)
+		}
 	}
-	return s.apply(ups)
 }
 
 // writers is how many locks are written at once where there are more: a disk takes as long to make one file durable as many at a time.
@@ -172,9 +203,12 @@ func (s *Store) verify(u *update) error {
 	return nil
 }
 
-// clashes finds refs that would be a folder of another's name, among the changes and what is there.
-func (s *Store) clashes(ups []*update) error {
+// clashes finds refs that would be a folder of another's name, among the changes, what is there, and what is about to be.
+func (s *Store) clashes(ups []*update, beside []string) error {
 	made := map[string]bool{}
+	for _, name := range beside {
+		made[name] = true
+	}
 	gone := map[string]bool{}
 	for _, u := range ups {
 		if u.New.IsZero() {
@@ -199,6 +233,11 @@ func (s *Store) clashes(ups []*update) error {
 				return err
 			} else if ok {
 				return &ClashError{u.Name, above}
+			}
+		}
+		for _, name := range beside {
+			if strings.HasPrefix(name, u.Name+"/") {
+				return &ClashError{u.Name, name}
 			}
 		}
 		below, err := s.List(u.Name + "/")

@@ -31,6 +31,7 @@ type conversation struct {
 	opts   Options
 	items  []*Item
 	deploy *Item
+	held   *refs.Prepared // what an atomic push stores beside its deployment, locked
 	in     *Incoming
 	end    func() // what Begin returned, nil before
 	unpack string
@@ -114,6 +115,7 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 		c.show.say(c.wire, event.Event{Kind: event.Note, Text: n})
 	}
 	c.compareOld()
+	c.stays()
 	c.keepAtomic()
 	if len(c.todo()) == 0 {
 		return c.refuseAll()
@@ -144,6 +146,8 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 		}
 		c.keepAtomic()
 	}
+	c.lockAtomic()
+	defer c.unlock()
 	c.explain()
 	if c.deploy != nil && c.deploy.Err == nil {
 		if err := c.run(ctx); err != nil {
@@ -209,6 +213,69 @@ func (c *conversation) keepAtomic() {
 			i.reason = "atomic push failed"
 		}
 	}
+}
+
+// lockAtomic checks and locks the other refs of an atomic push that deploys, before anything runs: once it runs, nothing but a disk that fails keeps them from
+// being stored, and nobody else changes them. What deploys is the Deployer's to compare and to move.
+func (c *conversation) lockAtomic() {
+	rest := c.rest()
+	if !c.req.Caps.Has("atomic") || c.deploy == nil || c.deploy.Err != nil || len(rest) == 0 {
+		return
+	}
+	var beside []string
+	if c.deploy.Role == Deploy {
+		beside = append(beside, c.deploy.Ref)
+	}
+	changes, moved, _ := changesOf(rest)
+	held, err := c.Refs.Prepare(changes, beside...)
+	if err == nil {
+		c.held = held
+		return
+	}
+	// Which of them it is: the others are refused for its sake.
+	for n, i := range moved {
+		one, err := c.Refs.Prepare(changes[n:n+1], beside...)
+		if err != nil {
+			i.refuse(classify(err))
+			continue
+		}
+		one.Abort()
+	}
+	if len(c.rest()) == len(rest) { // each is good by itself
+		moved[0].refuse(classify(err))
+	}
+	c.keepAtomic()
+}
+
+// unlock gives back what was locked and not stored.
+func (c *conversation) unlock() {
+	if c.held != nil {
+		c.held.Abort()
+		c.held = nil
+	}
+}
+
+// rest lists what is stored or deleted, and does not deploy.
+func (c *conversation) rest() (out []*Item) {
+	for _, i := range c.todo() {
+		if i.Role == Store || i.Role == Delete {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// changesOf gives what is to become of refs, the items of each, and those that are to be deleted and are not there.
+func changesOf(items []*Item) (changes []refs.Change, moved, absent []*Item) {
+	for _, i := range items {
+		if i.Old == "" && i.New == "" {
+			absent = append(absent, i)
+			continue
+		}
+		changes = append(changes, refs.Change{Name: i.Ref, Old: hash(i.Old), New: hash(i.New)})
+		moved = append(moved, i)
+	}
+	return changes, moved, absent
 }
 
 // refuseAll explains. The pack that follows is not read, but drained.
@@ -279,6 +346,18 @@ func (c *conversation) compareOld() {
 			i.reason = "fetch first"
 		}
 	}
+}
+
+// stays takes a push of what the deployed branch is at already for what it is: nothing to do. git itself never sends one; libgit2 does.
+func (c *conversation) stays() {
+	i := c.deploy
+	if i == nil || i.Err != nil || i.Role != Deploy || i.Old == "" || i.Old != i.New {
+		return
+	}
+	i.Role, c.deploy = Store, nil
+	c.show.say(c.wire,
+		event.Event{Kind: event.Note, Text: fmt.Sprintf("%s is at %s already: nothing to do", short(i.Ref), i.New.Short())},
+		event.Event{Kind: event.Hint, Text: fmt.Sprintf("to deploy it again:  git push %s HEAD:refs/deploy/now", c.Policy.Remote)})
 }
 
 // ingest takes the pack into a quarantine.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"corpus-git/internal/audit"
@@ -10,7 +11,6 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
-	"corpus-git/receive/refs"
 	"corpus-git/receive/worktree"
 )
 
@@ -155,12 +155,7 @@ func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deploym
 
 // apply stores and deletes what does not deploy, when what deploys went well.
 func (c *conversation) apply(ctx context.Context) {
-	var rest []*Item
-	for _, i := range c.todo() {
-		if i.Role == Store || i.Role == Delete {
-			rest = append(rest, i)
-		}
-	}
+	rest := c.rest()
 	if len(rest) == 0 {
 		return
 	}
@@ -179,19 +174,18 @@ func (c *conversation) apply(ctx context.Context) {
 			return
 		}
 	}
-	var changes []refs.Change
-	var moved []*Item
+	changes, moved, gone := changesOf(rest)
 	var absent []string
-	for _, i := range rest {
-		if i.Old == "" && i.New == "" {
-			absent = append(absent, printable.Line(i.Ref)+" is")
-			continue
-		}
-		changes = append(changes, refs.Change{Name: i.Ref, Old: hash(i.Old), New: hash(i.New)})
-		moved = append(moved, i)
+	for _, i := range gone {
+		absent = append(absent, printable.Line(i.Ref)+" is")
 	}
 	c.notes(absent, "ref", "refs", "not there: nothing to delete")
-	err := c.Refs.Update(changes)
+	var err error
+	if c.held != nil {
+		err, c.held = c.held.Commit(), nil
+	} else {
+		err = c.Refs.Update(changes)
+	}
 	if err != nil && len(changes) > 1 && !c.req.Caps.Has("atomic") {
 		for n, i := range moved {
 			if i.Err = classify(c.Refs.Update(changes[n : n+1])); i.Err != nil {
@@ -209,13 +203,16 @@ func (c *conversation) apply(ctx context.Context) {
 	var done []audit.Entry
 	var stored []string
 	for _, i := range moved {
-		if i.Err != nil {
+		if i.Err != nil || i.Old == i.New {
 			continue
 		}
 		done = append(done, c.entry("push", object(i.Change, c.Policy.Repo), "", nil))
 		if name, ok := i.Branch(); ok && i.Role == Store {
 			stored = append(stored, printable.Line(name)+" is")
 		}
+	}
+	if c.deploy != nil && len(done) < len(moved) && !c.settled(moved) {
+		c.show.say(c.wire, event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was deployed, and stays so; what is rejected above was not stored", short(c.deploy.Ref))})
 	}
 	text := "stored, not deployed"
 	if c.Policy.Deployed != "" {
@@ -225,6 +222,11 @@ func (c *conversation) apply(ctx context.Context) {
 	if len(done) > 0 && c.Audit != nil {
 		c.Audit(done...)
 	}
+}
+
+// settled reports whether all went well.
+func (c *conversation) settled(items []*Item) bool {
+	return !slices.ContainsFunc(items, func(i *Item) bool { return i.Err != nil })
 }
 
 // notes says one thing of each, "x is", and of many no more than their number.

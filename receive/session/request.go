@@ -182,7 +182,7 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 				WithHint("push it under a shorter name, or have limits.max_ref_name_bytes raised"))
 		}
 		if seen[c.Ref] {
-			return nil, protocolError("%.100q is updated twice", c.Ref)
+			beyond(fault.New(fault.Refused, "", "%.100s is updated twice in one push", printable.Line(c.Ref)).WithHint("name it once:  git push %s", "REMOTE SOURCE:DESTINATION"))
 		}
 		seen[c.Ref] = true
 		req.Commands = append(req.Commands, c)

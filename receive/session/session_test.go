@@ -68,7 +68,7 @@ func TestReadRequest(t *testing.T) {
 		"no hash":        {lines(t, "nonsense", "0000"), "is not a command", fault.Usage},
 		"upper case":     {lines(t, strings.Repeat("A", 40)+" "+b+" refs/heads/x", "0000"), "is not a command", fault.Usage},
 		"cut":            {lines(t, z+" "+b+" refs/heads/main"), "unexpected EOF", fault.Usage},
-		"twice":          {lines(t, z+" "+b+" refs/heads/x", z+" "+a+" refs/heads/x", "0000"), "updated twice", fault.Usage},
+		"twice":          {lines(t, z+" "+b+" refs/heads/x", z+" "+a+" refs/heads/x", "0000"), "updated twice", fault.Refused},
 		"control":        {lines(t, z+" "+b+" refs/heads/\x1b[2J", "0000"), "control character", fault.Usage},
 		"bad shallow":    {lines(t, "shallow x", "0000"), "not a shallow line", fault.Usage},
 		"signed":         {lines(t, "push-cert\x00report-status", "0000"), "signed pushes", fault.Refused},
@@ -107,7 +107,7 @@ func TestReadRequestBeyondLimits(t *testing.T) {
 		"options, cut":       {[]string{four[0], "0000", "1", "2", "3"}, "more than 2 push options", 0},
 		"options, no end":    {append([]string{four[0], "0000"}, endless...), "more than 2 push options", 0},
 		"shallow, no end":    {slices.Repeat([]string{"shallow " + a}, 3000), "more than 2 shallow roots", 0},
-		"twice, beyond them": {[]string{four[0], four[1], four[2], four[3], four[3]}, "updated twice", 0},
+		"twice, beyond them": {[]string{four[0], four[1], four[2], four[3], four[3], "0000", "0000"}, "more than 3 refs", 5},
 	} {
 		req, err := read(lines(t, c.lines...), l)
 		require.ErrorContains(t, err, c.want, name)
