@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 
 	"corpus-git/internal/execx"
@@ -81,8 +82,6 @@ func (d Description) Env() []string {
 type Runner struct {
 	Exec  execx.Commander
 	State layout.State
-	// Environ is what hooks inherit before the description's own variables.
-	Environ []string
 }
 
 // Hook is one executable. File is what messages call it.
@@ -131,9 +130,9 @@ func (r *Runner) List(point Point, own []Hook) ([]Hook, error) {
 // Output is told every line that a hook prints, without its end.
 type Output func(hook, stream, line string)
 
-// Run runs all hooks of d.Point, the server's and the project's own, and stops at the first that fails; the error names it and its exit
+// Run runs all hooks of d.Point, the server's and the project's own, in the environment env and the description's variables, and stops at the first that fails; the error names it and its exit
 // status. It returns how many ran. When ctx ends, the running hook's process group is ended.
-func (r *Runner) Run(ctx context.Context, own []Hook, d Description, out Output) (int, error) {
+func (r *Runner) Run(ctx context.Context, own []Hook, env []string, d Description, out Output) (int, error) {
 	list, err := r.List(d.Point, own)
 	if err != nil {
 		return 0, fault.New(fault.Internal, string(d.Point)+" hooks", "%w", err)
@@ -150,7 +149,7 @@ func (r *Runner) Run(ctx context.Context, own []Hook, d Description, out Output)
 		stdout := execx.NewLines(func(s string) { out(h.Name, "stdout", s) })
 		stderr := execx.NewLines(func(s string) { out(h.Name, "stderr", s) })
 		st, err := r.Exec.Run(ctx, execx.Cmd{
-			Argv: []string{h.Path}, Dir: d.ProjectDir, Env: append(append([]string{}, r.Environ...), d.Env()...),
+			Argv: []string{h.Path}, Dir: d.ProjectDir, Env: append(slices.Clone(env), d.Env()...),
 			Stdin: bytes.NewReader(doc), Stdout: stdout, Stderr: stderr,
 		})
 		_ = stdout.Close()

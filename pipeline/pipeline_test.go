@@ -90,7 +90,7 @@ func (m *machine) start() {
 			}
 			return stores[n]
 		},
-		Hooks: &hooks.Runner{Exec: run, State: state, Environ: []string{"PATH=/usr/bin:/bin"}}, FS: vfs.OS{}, Exec: run, Now: time.Now,
+		Hooks: &hooks.Runner{Exec: run, State: state}, FS: vfs.OS{}, Exec: run, Now: time.Now,
 		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) },
 	}
 	m.p, err = pipeline.New(t.Context(), pipeline.Config{

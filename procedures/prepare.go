@@ -17,6 +17,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
+	"corpus-git/sls/host"
 )
 
 // Sources are what a deployment is made from, before any of it is on disk.
@@ -322,17 +323,21 @@ func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) err
 
 // input is what a step of a recipe is rendered with while the deployment runs.
 func (p *Prepared) input(e *Env, r *Recipe, s Step, mode sls.Mode) *sls.Input {
-	in := p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
-	if s.Script {
-		in.Env = e.describe(NameInstall).Env()
-	}
-	return in
+	return p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
+}
+
+// host is the machine with the environment of the deployment's commands: the clean one, the project's key env, the CORPUS_* variables.
+func (p *Prepared) host(t *Tools, d project.Deployment) *host.Host {
+	out := *t.Host
+	told := describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameInstall)
+	out.Environ = slices.Concat(t.Host.Environ, p.Cfg.Environ(), told.Env())
+	return &out
 }
 
 func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *Recipe, s Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
 	in := &sls.Input{
 		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
-		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: t.Host, Mode: mode, Passwords: p.passwords,
+		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords,
 		Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
 	}
 	if s.Script && r != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"corpus-git/archive"
@@ -198,12 +199,22 @@ func (e *Env) leftOwners() string {
 	return "owners skipped (not root)"
 }
 
-// describe is the deployment as hooks and executable steps are told it.
+// describe is the deployment as hooks and steps are told it.
 func (e *Env) describe(p hooks.Point) hooks.Description {
-	return hooks.Description{
-		Point: p, Deployment: e.Deployment, Environment: e.Prepared.Environment(),
-		ProjectDir: e.Paths.Dir(), ProjectRoot: e.Paths.Live(), PillarRoot: e.Paths.Pillar(), DataRoot: e.Paths.Data(), ArchiveDir: e.ArchiveDir(),
+	d := describe(e.Deployment, e.Paths, e.Prepared.Environment(), p)
+	d.ArchiveDir = e.ArchiveDir()
+	return d
+}
+
+func describe(d project.Deployment, at layout.Project, environment string, p hooks.Point) hooks.Description {
+	out := hooks.Description{
+		Point: p, Deployment: d, Environment: environment,
+		ProjectDir: at.Dir(), ProjectRoot: at.Live(), PillarRoot: at.Pillar(), DataRoot: at.Data(),
 	}
+	if d.ID != "" {
+		out.ArchiveDir = at.Archive(d.At, string(d.ID))
+	}
+	return out
 }
 
 // runAside is runHooks for hooks that nothing waits for: they have a limit, and end when somebody is in a hurry.
@@ -228,7 +239,7 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 		return fault.New(fault.KindOf(err), string(p)+" hooks", "%w", err)
 	}
 	out := e.outputs(string(p))
-	n, err := e.Hooks.Run(ctx, own, d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
+	n, err := e.Hooks.Run(ctx, own, slices.Concat(e.Host.Environ, e.Prepared.Cfg.Environ()), d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
 	out.close()
 	if n > 0 || err != nil {
 		e.seen, e.synced = nil, nil

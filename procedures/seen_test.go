@@ -16,6 +16,7 @@ import (
 	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
+	"corpus-git/sls/host"
 )
 
 // asked remembers what checkouts were asked for.
@@ -42,7 +43,7 @@ func archiveEnv(t *testing.T, f vfs.FS, clock func() time.Time) *procedures.Env 
 	return &procedures.Env{
 		Tools: &procedures.Tools{
 			Root: root, State: state, Archives: func(project.Name) *archive.Store { return store }, FS: vfs.OS{}, Now: clock,
-			Hooks: &hooks.Runner{Exec: execx.OS{}, State: state, Environ: []string{"PATH=/usr/bin:/bin"}},
+			Hooks: &hooks.Runner{Exec: execx.OS{}, State: state}, Host: host.New(execx.OS{}),
 		},
 		Paths: paths, Prepared: &procedures.Prepared{Cfg: cfg}, Report: &heard{},
 		Deployment: project.Deployment{ID: project.NewID(), Project: "app", At: clock(), Code: commit, Pillar: commit},

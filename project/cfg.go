@@ -182,6 +182,9 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	if err := c.accounts(); err != nil {
 		return nil, err
 	}
+	if err := c.validateEnv(); err != nil {
+		return nil, err
+	}
 	if err := c.permissions(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -82,7 +83,10 @@ func TestScript(t *testing.T) {
 		require.NoError(t, os.Chmod(script, mode))
 	}
 	in := input(t, nil)
-	in.Script, in.Env, in.Cfg = script, []string{"CORPUS_PROJECT=app"}, py.NewDict("name", "app", "project_root", dir)
+	machine := *in.Host
+	machine.Environ = append(slices.Clone(machine.Environ), "CORPUS_PROJECT=app")
+	in.Host = &machine
+	in.Script, in.Cfg = script, py.NewDict("name", "app", "project_root", dir)
 
 	write("#!/bin/sh\necho \"$CORPUS_PROJECT $(cat) $(pwd)\"\necho oops >&2\n", 0o700)
 	c, err := Script{}.Check(context.Background(), in)

@@ -14,7 +14,7 @@ import (
 )
 
 // Script is the runner of steps that are executables: Input.Script is run in its place, with the cfg as one
-// JSON document on standard input, and Input.Env in its environment. It runs in the project's directory.
+// JSON document on standard input. It runs in the project's directory.
 type Script struct{}
 
 var _ Runner = Script{}
@@ -98,7 +98,7 @@ func (s Script) run(ctx context.Context, in *Input, sink Sink, id, stdin string,
 		sink.Output(id, Stderr, l)
 	})
 	st, err := in.Host.Exec.Run(ctx, execx.Cmd{
-		Argv: []string{in.Script}, Dir: dir, Env: append(append([]string{}, in.Host.Environ...), in.Env...),
+		Argv: []string{in.Script}, Dir: dir, Env: in.Host.Environ,
 		Stdin: strings.NewReader(stdin), Stdout: out, Stderr: serr,
 	})
 	_, _ = out.Close(), serr.Close()

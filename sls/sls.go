@@ -47,10 +47,8 @@ type Input struct {
 	// Plan is a test run of files that are not deployed: no command that they name is run, be it a condition, a test of a
 	// stateful command, or what a template or a slot asks. States tell what was left out (StateResult.Unevaluated).
 	Plan bool
-	// Script is the path of the executable, for the script runner, ScriptFile what messages call it ("" is the path), and Env its
-	// environment on top of Host.Environ: the CORPUS_* variables.
+	// Script is the path of the executable, for the script runner, and ScriptFile what messages call it ("" is the path).
 	Script, ScriptFile string
-	Env                []string
 	// Locations override keys of salt['mc_locations.settings']; nil is none.
 	Locations *py.Dict
 	// Passwords keeps what salt['mc_utils.generate_stored_password'] made; nil lets such a template fail.

@@ -246,6 +246,9 @@ func environ(ts *testscript.TestScript) []string {
 	for _, k := range []string{"HOME", "ROOT", "CORPUS_GIT_ROOT", "PATH", "TZ", "WORK", "TMPDIR", "CORPUS_GIT_ACCOUNTS"} {
 		env = append(env, k+"="+ts.Getenv(k))
 	}
+	if url := ts.Getenv("CORPUS_GIT_NOTIFY_URL"); url != "" {
+		env = append(env, "CORPUS_GIT_NOTIFY_URL="+url)
+	}
 	return env
 }
 

@@ -237,7 +237,8 @@ func (h *Host) environ(s Shell, home string) []string {
 		env[k] = v
 	}
 	if s.Prepend != "" {
-		env["PATH"] = s.Prepend + ":" + env["PATH"]
+		// Without a PATH an empty element would stand for the working directory.
+		env["PATH"] = strings.TrimSuffix(s.Prepend+":"+env["PATH"], ":")
 	}
 	out := make([]string, 0, len(env))
 	for k, v := range env {

@@ -152,11 +152,11 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
 	commander := execx.OS{Book: c.state.Processes()}
 	machine := host.New(commander)
-	machine.Environ = o.env
+	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
 	c.runner = newRunner(c)
 	c.tools = &procedures.Tools{
 		Root: c.root, State: c.state, Repos: c.repos, Archives: c.archive, Steps: c.runner, Scripts: sls.Script{}, Host: machine,
-		Hooks: &hooks.Runner{Exec: commander, State: c.state, Environ: o.env}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
+		Hooks: &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
 		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
