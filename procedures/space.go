@@ -12,6 +12,7 @@ import (
 
 	"corpus-git/archive"
 	"corpus-git/hooks"
+	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
@@ -112,7 +113,7 @@ func (e *Env) refused(err error) error {
 // ShortOfSpace tells that err is a disk without room, before or while something was written.
 func ShortOfSpace(err error) bool {
 	var short *archive.SpaceError
-	return errors.As(err, &short) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return errors.As(err, &short) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || db.IsFull(err)
 }
 
 // enough is what must be free for records, journals and renames: less is a full disk.

@@ -20,6 +20,9 @@ func ParsePath(root layout.Root, s string) (project.Name, project.Repo, error) {
 	if len(s) > 4096 || strings.ContainsAny(s, "\x00\n\r\\") {
 		return "", "", bad()
 	}
+	if strings.HasPrefix(s, "//") {
+		s = "/" + strings.TrimLeft(s, "/") // ssh://host//NAME
+	}
 	rest := s
 	if prefix := strings.TrimSuffix(root.Projects(), "/") + "/"; strings.HasPrefix(s, prefix) {
 		rest = strings.TrimPrefix(s, prefix)

@@ -23,7 +23,7 @@ func TestParsePath(t *testing.T) {
 		require.NoError(t, err, in)
 		require.Equal(t, want, string(n)+" "+string(r))
 	}
-	for _, bad := range []string{"", "/", "//app", "app//project.git", "../app", "app/../b", "app/x.git", "app/project.git/x", "App", "~/app", "a b", "app\x00", "app\n",
+	for _, bad := range []string{"", "/", "app//project.git", "../app", "app/../b", "app/x.git", "app/project.git/x", "App", "~/app", "a b", "app\x00", "app\n",
 		"/srv/projects/app", "/srv/projects/app/git/x.git", "/srv/projects/../git/project.git", "/srv/projects//git/project.git", "./app", "app/.", strings.Repeat("a", 5000)} {
 		_, _, err := receive.ParsePath("/srv", bad)
 		require.Equal(t, fault.Usage, fault.KindOf(err), bad)
@@ -52,6 +52,18 @@ func TestWords(t *testing.T) {
 		_, err := receive.Words(bad)
 		require.Equal(t, fault.Usage, fault.KindOf(err), "%q", bad)
 	}
+}
+
+// ssh://host//NAME/project.git comes with two slashes; git's own server takes it for the same.
+func TestSlashesBeforeAName(t *testing.T) {
+	for _, in := range []string{"//app/project.git", "///app", "//srv/projects/app/git/project.git"} {
+		n, r, err := receive.ParsePath("/srv", in)
+		require.NoError(t, err, in)
+		require.Equal(t, project.Name("app"), n)
+		require.Equal(t, project.Code, r)
+	}
+	_, _, err := receive.ParsePath("/srv", "//")
+	require.Error(t, err)
 }
 
 func FuzzParsePath(f *testing.F) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/receive/access"
@@ -95,6 +97,17 @@ func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 	if err != nil {
 		return s.say(sess, err)
 	}
+	if len(argv) > 0 && strings.Contains(argv[0], "/") {
+		// --upload-pack=/usr/bin/git-upload-pack, and sh by its path: there are no programs here, so what counts is the name.
+		switch base := path.Base(argv[0]); base {
+		case "git", "git-receive-pack", "git-upload-pack", "git-upload-archive", "scp", "rsync", "sftp-server":
+			argv[0] = base
+		default:
+			if isShell(base) {
+				argv[0] = base
+			}
+		}
+	}
 	if len(argv) > 1 && argv[0] == "git" && (argv[1] == "receive-pack" || argv[1] == "upload-pack") {
 		argv = append([]string{"git-" + argv[1]}, argv[2:]...)
 	}
@@ -111,10 +124,23 @@ func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 			return s.say(sess, fault.New(fault.Refused, "", "%s is not supported here", argv[0]).WithHint("clone, fetch and push are; and so are the commands that  help  lists"))
 		}
 	}
+	if len(argv) > 0 && isShell(argv[0]) {
+		return s.say(sess, fault.New(fault.Refused, "", "there is no shell here: %s is not run", printable.Clip(sess.Command, 100)).
+			WithHint("git and the commands that  help  lists are all there is; on the machine itself, log in to its own ssh server"))
+	}
 	if s.Commands == nil {
 		return s.say(sess, fault.New(fault.Usage, "", "this server has no commands but git's"))
 	}
 	return s.Commands.Run(ctx, sess.Identity, argv, sess.Stdin, sess.Stdout, sess.Stderr, sess.Terminal)
+}
+
+// isShell reports whether a word is the name of a shell, or of a program that runs another one.
+func isShell(word string) bool {
+	switch word {
+	case "sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "fish", "sudo", "su", "env", "exec":
+		return true
+	}
+	return false
 }
 
 // say explains an error on standard error and gives its exit status.

@@ -136,6 +136,25 @@ func TestCommands(t *testing.T) {
 	require.Equal(t, "Hello marie pty=true term=xterm\r\n", o.out)
 }
 
+// Some clients are told the path of git's programs on the server, as sshd needs it, and some people look for a shell.
+func TestProgramsByTheirPath(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	o := finish(t, w.gitCmd("marie", dir, "push", "--receive-pack=/usr/lib/git-core/git-receive-pack", "prod", "main"))
+	require.Zero(t, o.exit, o.all())
+	for _, program := range []string{"/usr/bin/git-upload-pack", "/opt/git/bin/git upload-pack"} {
+		o = finish(t, w.gitCmd("marie", dir, "ls-remote", "--upload-pack="+program, "prod"))
+		require.Zero(t, o.exit, o.all())
+		require.Contains(t, o.out, "refs/heads/main")
+	}
+	for _, command := range []string{"sh -c id", "/bin/bash -l", "sudo id"} {
+		o = finish(t, w.ssh("marie", command))
+		require.Equal(t, 3, o.exit, command)
+		require.Equal(t, "error: there is no shell here: "+command+" is not run\n"+
+			"hint: git and the commands that  help  lists are all there is; on the machine itself, log in to its own ssh server\n", o.err)
+	}
+}
+
 func TestNothingElse(t *testing.T) {
 	w := newWorld(t)
 	cmd := w.ssh("marie", "sftp")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
 )
 
 func TestMigrateAppliesOnceAndRefusesNewer(t *testing.T) {
@@ -67,4 +68,22 @@ func TestCallersStandInLine(t *testing.T) {
 	var n int
 	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM t`).Scan(&n))
 	require.Equal(t, writers+1, n)
+}
+
+// A disk that is full is told from what the server did wrong.
+func TestIsFull(t *testing.T) {
+	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.Exec(`CREATE TABLE t (a BLOB)`)
+	require.NoError(t, err)
+	_, err = d.Exec(`PRAGMA max_page_count = 5`) // as a disk that takes no more
+	require.NoError(t, err)
+	_, err = d.Exec(`INSERT INTO t VALUES (zeroblob(1000000))`)
+	require.Error(t, err)
+	require.True(t, db.IsFull(fault.New(fault.Internal, "record", "%w", err)), err)
+	_, err = d.Exec(`nonsense`)
+	require.Error(t, err)
+	require.False(t, db.IsFull(err))
+	require.False(t, db.IsFull(nil))
 }

@@ -99,6 +99,8 @@ type Disk struct {
 	Archives int64 `json:"archives"`
 	// Free is what is left on the file system for an ordinary user.
 	Free int64 `json:"free"`
+	// Incomplete is why not everything could be measured, "" where it was.
+	Incomplete string `json:"incomplete,omitempty"`
 }
 
 // Projects is printed by  project list --json.

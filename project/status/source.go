@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/registry"
@@ -210,11 +211,19 @@ func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Repo
 	if out.Deployments, err = s.Runs.Deployments(ctx, name, limit); err != nil {
 		return Report{}, err
 	}
-	if out.Archives, err = s.Archives.List(ctx, name); err != nil {
-		return Report{}, err
+	if out.Archives, err = s.Archives.List(ctx, name); err != nil && ctx.Err() == nil && p.Problem == "" {
+		out.Project.Problem = "archives: " + err.Error()
 	}
 	out.Disk, err = s.disk(ctx, name)
 	return out, err
+}
+
+// maxIncomplete bounds what is said of a path that could not be measured.
+const maxIncomplete = 300
+
+// Trouble is the report of a project that cannot be reported: it stands among the others, which are not hidden by it.
+func Trouble(name project.Name, err error) Report {
+	return Report{Project: Project{Name: name, Problem: err.Error()}}
 }
 
 // ArchivesOf lists a project's archives, newest first. An unknown project is fault.Refused.
@@ -260,14 +269,15 @@ func Usage(ctx context.Context, l layout.Project) (Disk, error) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err != nil {
-				if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-					return nil
-				}
-				return err
+			var fi fs.FileInfo
+			if err == nil {
+				fi, err = e.Info()
 			}
-			fi, err := e.Info()
 			if err != nil {
+				// A path that is too long for the kernel, a disk that cannot be read: the rest is measured all the same.
+				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && d.Incomplete == "" {
+					d.Incomplete = printable.Clip(err.Error(), maxIncomplete)
+				}
 				return nil
 			}
 			st, ok := fi.Sys().(*syscall.Stat_t)

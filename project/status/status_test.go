@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/registry"
@@ -179,4 +180,27 @@ func TestAll(t *testing.T) {
 	stop()
 	_, err = s.All(stopped)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// One project has a file whose path is longer than the kernel takes: the measure says so, and is one of all the rest.
+func TestUsageOfAPathThatIsTooLong(t *testing.T) {
+	l := layout.Root(t.TempDir()).Project("app")
+	require.NoError(t, os.MkdirAll(l.Live(), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(l.Live(), "page"), make([]byte, 100_000), 0o644))
+	d, err := vfs.OS{}.OpenDir(l.Live())
+	require.NoError(t, err)
+	for range 20 {
+		name := strings.Repeat("x", 250)
+		require.NoError(t, d.Mkdir(name, 0o755))
+		sub, err := d.OpenDir(name)
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+		d = sub
+	}
+	require.NoError(t, d.Close())
+	got, err := status.Usage(t.Context(), l)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, got.Live, int64(100_000))
+	require.Contains(t, got.Incomplete, "file name too long")
+	require.LessOrEqual(t, len([]rune(got.Incomplete)), 301)
 }

@@ -373,7 +373,7 @@ func (c *conversation) ingest(ctx context.Context) error {
 	c.in = NewIncoming(c.DB, q, ended)
 	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits, Unpack: c.Limits.Unpack})
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fault.New(fault.Refused, "", "the pack did not come whole: %w", err).WithHint("the connection or the client ended early; push again")
+		err = fault.New(fault.Refused, "", "the client ended the transfer: the pack did not come whole").WithHint("push again; where it was not you, the connection broke")
 	}
 	if err == nil {
 		c.body = nil // nothing more comes, and a deployment may take long: its buffer is most of what a session holds

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -34,7 +35,7 @@ func classify(err error) error {
 		wrong    *store.WrongTypeError
 	)
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), db.IsFull(err):
 		return fault.New(fault.Busy, "", "the disk of the server is full: %w", syscall.ENOSPC).WithHint("whoever runs the server must free some space; then push again")
 	case errors.As(err, &shallow):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("your clone has only a part of the history; get the rest, then push again:  git fetch --unshallow")

@@ -19,6 +19,7 @@ import (
 
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/receive/handover"
 )
 
@@ -111,7 +112,7 @@ func (h hook) gitKnowsProcReceive(ctx context.Context) error {
 	said, err = exec.CommandContext(ctx, "git", "config", "--get-all", "receive.procReceiveRefs").Output()
 	if err != nil || !strings.Contains("\n"+string(said), "\nrefs\n") {
 		return fault.New(fault.Refused, "", "the configuration of %s would let git move the branch without a deployment", h.dir).
-			WithHint("git -C %s config receive.procReceiveRefs refs", h.dir)
+			WithHint("git -C %s config receive.procReceiveRefs refs", printable.Word(h.dir))
 	}
 	return nil
 }

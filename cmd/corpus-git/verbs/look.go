@@ -99,8 +99,11 @@ func reportCommand(s *session) *cobra.Command {
 			doc := status.Reports{Version: status.Version, Reports: []status.Report{}}
 			for _, n := range names {
 				r, err := s.b.Status.Report(s.ctx, n, 5)
-				if err != nil {
+				if err != nil && (len(args) == 1 || s.ctx.Err() != nil) {
 					return err
+				}
+				if err != nil {
+					r = status.Trouble(n, err)
 				}
 				doc.Reports = append(doc.Reports, r)
 			}
@@ -127,6 +130,9 @@ func (s *session) report(p *printer, r status.Report) {
 	s.projectHead(p, r.Project)
 	p.line("  disk      live %s, data %s, git %s, archives %s; %s free", event.Bytes(r.Disk.Live), event.Bytes(r.Disk.Data),
 		event.Bytes(r.Disk.Git), event.Bytes(r.Disk.Archives), event.Bytes(r.Disk.Free))
+	if r.Disk.Incomplete != "" {
+		p.line("  %s", s.who.Term.paint(yellow, "not all of it was measured: "+r.Disk.Incomplete))
+	}
 	for i, w := range r.Queue.Waiting {
 		p.line("  waiting   %d. %s %s by %s, since %s", i+1, w.ID.Short(), what(w), w.Pusher.Key, age(s.b.Now(), w.At))
 	}
