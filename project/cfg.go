@@ -140,26 +140,8 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	m.merge(defaults(in), LayerDefault)
 	m.merge(without(sample, "env_defaults", "os_defaults"), LayerSample)
 	m.merge(py.NewDict("sls_default_pillar", sampleDoc), LayerSample)
-	for _, l := range []struct {
-		section *py.Dict
-		env, os Layer
-	}{{sample, LayerSampleEnv, LayerSampleOS}, {pillar, LayerPillarEnv, LayerPillarOS}} {
-		for _, name := range unique(env.name, env.class) {
-			d, err := subDict(l.section, "env_defaults", name, l.env)
-			if err != nil {
-				return nil, err
-			}
-			if d.Len() > 0 {
-				m.merge(py.NewDict("data", d), l.env)
-			}
-		}
-		for _, os := range unique(in.Facts.OS, in.Facts.OSFamily) {
-			d, err := subDict(l.section, "os_defaults", os, l.os)
-			if err != nil {
-				return nil, err
-			}
-			m.merge(d, l.os)
-		}
+	if err := m.defaultsOf(in, env, sample, pillar); err != nil {
+		return nil, err
 	}
 	m.merge(without(pillar, "env_defaults", "os_defaults", "redact_show"), LayerPillar)
 	m.merge(py.NewDict("default_env", env.name), env.layer)
@@ -191,6 +173,32 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	c.show = pillarShow(pillarDoc, pillar)
 	c.value = c.root.dict()
 	return c, nil
+}
+
+// defaultsOf lays env_defaults and os_defaults of the sample over the sample, then those of the pillar.
+func (m *merger) defaultsOf(in CfgInputs, env chosen, sample, pillar *py.Dict) error {
+	for _, l := range []struct {
+		section *py.Dict
+		env, os Layer
+	}{{sample, LayerSampleEnv, LayerSampleOS}, {pillar, LayerPillarEnv, LayerPillarOS}} {
+		for _, name := range unique(env.name, env.class) {
+			d, err := subDict(l.section, "env_defaults", name, l.env)
+			if err != nil {
+				return err
+			}
+			if d.Len() > 0 {
+				m.merge(py.NewDict("data", d), l.env)
+			}
+		}
+		for _, os := range unique(in.Facts.OS, in.Facts.OSFamily) {
+			d, err := subDict(l.section, "os_defaults", os, l.os)
+			if err != nil {
+				return err
+			}
+			m.merge(d, l.os)
+		}
+	}
+	return nil
 }
 
 // sampleSection merges the sections makina-projects.* of a sample, in their order; the old prefix makina-states. counts
