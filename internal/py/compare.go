@@ -12,6 +12,9 @@ func Equal(a, b any) bool {
 	return err == nil && eq
 }
 
+// compared are the bytes of two texts that a comparison reads in the time of a step.
+const compared = 1024
+
 // Equal is a == b.
 func (o *Ops) Equal(a, b any) (bool, error) { return o.equal(a, b, 0) }
 
@@ -19,6 +22,9 @@ func (o *Ops) equal(a, b any, depth int) (bool, error) {
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok {
+			if len(x) == len(y) && len(x) >= compared {
+				return x == y, o.Step(len(x) / compared)
+			}
 			return x == y, nil
 		}
 	case nil:
@@ -67,6 +73,11 @@ func (o *Ops) equalSeq(a, b []any, depth int) (bool, error) {
 		}
 		if err := o.enter(depth); err != nil {
 			return false, err
+		}
+		if x, ok := a[i].(string); ok && len(x) >= compared {
+			if err := o.Step(len(x) / compared); err != nil {
+				return false, err
+			}
 		}
 		if Same(a[i], b[i]) {
 			continue
@@ -172,6 +183,9 @@ func (o *Ops) compare(a, b any, op string, depth int) (int, error) {
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok {
+			if n := min(len(x), len(y)); n >= compared {
+				return strings.Compare(x, y), o.Step(n / compared)
+			}
 			return strings.Compare(x, y), nil
 		}
 	case *List:
@@ -252,7 +266,7 @@ func (o *Ops) Contains(c, v any) (bool, error) {
 			}
 			return false, err
 		}
-		return strings.Contains(x, s), o.Step(len(x) >> 7)
+		return strings.Contains(x, s), o.Touch(len(x))
 	case *Dict:
 		_, ok, err := x.Lookup(v)
 		return ok, err
@@ -291,7 +305,13 @@ func (o *Ops) seqContains(items []any, v any) (bool, error) {
 	if err := o.Step(len(items) >> 1); err != nil {
 		return false, err
 	}
+	long, _ := v.(string)
 	for _, e := range items {
+		if len(long) >= compared {
+			if err := o.Step(len(long) / compared); err != nil {
+				return false, err
+			}
+		}
 		if Same(e, v) {
 			return true, nil
 		}

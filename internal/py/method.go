@@ -37,6 +37,9 @@ func (o *Ops) CallMethod(v any, name string, argv []any, kw *Dict) (any, error) 
 	if m == nil {
 		return nil, Errorf(AttributeError, "'%s' object has no attribute", TypeName(v))
 	}
+	if err := o.Called(v, argv); err != nil {
+		return nil, err
+	}
 	return m(o, v, args{name, argv, kw})
 }
 
@@ -86,6 +89,14 @@ type boundMethod struct {
 	fn   method
 }
 
+// Method is a method of one of Python's own types as a value.
+type Method interface {
+	Callable
+	method()
+}
+
+func (b *boundMethod) method() {}
+
 // TypeName implements Typed.
 func (b *boundMethod) TypeName() string { return "builtin_function_or_method" }
 
@@ -96,6 +107,9 @@ func (b *boundMethod) Repr() (string, error) {
 
 // Call implements Callable.
 func (b *boundMethod) Call(_ context.Context, argv []any, kw *Dict) (any, error) {
+	if err := b.ops.Called(b.self, argv); err != nil {
+		return nil, err
+	}
 	return b.fn(b.ops, b.self, args{b.name, argv, kw})
 }
 

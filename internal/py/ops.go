@@ -1,16 +1,28 @@
 package py
 
-import "context"
+import (
+	"context"
+	"runtime"
+	"runtime/metrics"
+	"time"
+)
 
 // Ops performs Python's operations within a budget. A nil *Ops has no limits. An Ops is for one goroutine.
 //
-// The budget is cumulative: what was once charged is not given back when a value is dropped, so the budget
-// bounds the memory that can be alive at any time from above.
+// Memory is charged when it is asked for. Where what was asked for in all comes to the limit, the garbage collector says
+// what of it is still in use, and the rest is given back; what the whole program has grown by since the beginning counts, so
+// that the limit holds whatever else it does.
 type Ops struct {
 	ctx   context.Context
 	fuel  int64
-	bytes int64
+	bytes int64 // left to charge
+	most  int64 // the limit of bytes
+	base  int64 // bytes that the program had in use at the beginning
 	tick  int64
+	// The time that the work may take: since began, but for what was waited for elsewhere.
+	began  time.Time
+	limit  time.Duration
+	waited time.Duration
 	// Missing, where not nil, is what a field of str.format() is that the value has not; without it that is an error.
 	Missing func(v, key any) any
 }
@@ -23,7 +35,20 @@ const maxBits = 1 << 17
 
 // NewOps makes a budget of fuel (steps of work) and bytes (memory of new values); ctx ends it early.
 func NewOps(ctx context.Context, fuel, bytes int64) *Ops {
-	return &Ops{ctx: ctx, fuel: fuel, bytes: bytes, tick: tickEvery}
+	return &Ops{ctx: ctx, fuel: fuel, bytes: bytes, most: bytes, base: inUse(), tick: tickEvery}
+}
+
+// SetTime makes the work end with an error after that long, from now on. What Wait waits for does not count.
+func (o *Ops) SetTime(limit time.Duration) { o.began, o.limit = time.Now(), limit }
+
+// Wait calls a function whose time is not that of the work, such as one that runs a program.
+func (o *Ops) Wait(fn func() (any, error)) (any, error) {
+	if o == nil || o.limit == 0 {
+		return fn()
+	}
+	start := time.Now()
+	defer func() { o.waited += time.Since(start) }()
+	return fn()
 }
 
 // tickEvery is the number of steps between two looks at the context.
@@ -49,6 +74,9 @@ func (o *Ops) slowStep() error {
 			return err
 		}
 	}
+	if o.limit > 0 && time.Since(o.began)-o.waited > o.limit {
+		return Errorf(LimitError, "evaluation took longer than %v", o.limit)
+	}
 	if o.fuel < 0 {
 		return Errorf(LimitError, "too many evaluation steps")
 	}
@@ -61,8 +89,45 @@ const stepNanos = 100
 // Work charges work that takes about so many nanoseconds.
 func (o *Ops) Work(nanos int) error { return o.Step(nanos / stepNanos) }
 
-// Touch charges reading n bytes of a value, about one in a nanosecond.
-func (o *Ops) Touch(n int) error { return o.Step(n / stepNanos) }
+// Touch charges reading n bytes of a value.
+func (o *Ops) Touch(n int) error { return o.Step(n / touched) }
+
+// touched are the bytes of a text that an operation on it reads in the time of a step.
+const touched = 32
+
+// Called charges a step, and reading the value and the arguments that a filter, a test or a method is given.
+func (o *Ops) Called(v any, args []any) error {
+	if err := o.Step(1); err != nil {
+		return err
+	}
+	if err := o.Read(v); err != nil || len(args) == 0 {
+		return err
+	}
+	return o.Read(args...)
+}
+
+// Read charges what reading the texts among the values takes, as an operation, a filter or a method does that is given
+// them: its price is their size. What takes much longer for each byte charges that itself.
+func (o *Ops) Read(values ...any) error {
+	if o == nil {
+		return nil
+	}
+	n := 0
+	for _, v := range values {
+		switch x := v.(type) {
+		case string:
+			n += len(x)
+		case StrLike:
+			n += len(x.PyStr())
+		case Bytes:
+			n += len(x)
+		}
+	}
+	if n < touched {
+		return nil
+	}
+	return o.Touch(n)
+}
 
 // Alloc charges n bytes of memory, before they are allocated.
 func (o *Ops) Alloc(n int) error {
@@ -70,14 +135,49 @@ func (o *Ops) Alloc(n int) error {
 		return nil
 	}
 	if n < 0 || int64(n) > o.bytes {
-		o.bytes = 0
-		return Errorf(LimitError, "too much memory for values")
+		if err := o.reclaim(n); err != nil {
+			return err
+		}
 	}
 	o.bytes -= int64(n)
 	if n > 4096 {
-		return o.Step(n >> 6)
+		return o.Step(n / copied)
 	}
 	return nil
+}
+
+// copied are the bytes that are written to new memory in the time of a step, collected the steps that a collection takes.
+const (
+	copied    = 512
+	collected = 20_000
+)
+
+// reclaim gives back what was charged and is not in use any more, so that n bytes can be charged.
+func (o *Ops) reclaim(n int) error {
+	if n >= 0 && int64(n) <= o.most {
+		if err := o.Step(collected); err != nil {
+			return err
+		}
+		runtime.GC()
+		left := o.most - max(inUse()-o.base, 0)
+		// With little left, the next collection would come at once.
+		if left >= int64(n) && left >= o.most/8 {
+			o.bytes = left
+			return nil
+		}
+	}
+	o.bytes = 0
+	return o.tooMuch()
+}
+
+// inUse is how many bytes of values the last collection found in use.
+func inUse() int64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return int64(sample[0].Value.Uint64())
 }
 
 // Context is the context the budget ends with; Background for a nil Ops.

@@ -53,6 +53,9 @@ func (f *formatter) run(s string, depth int) (string, error) {
 		if err := f.ops.Alloc(len(out) + i); err != nil {
 			return "", err
 		}
+		if err := f.ops.Work(40 * n); err != nil {
+			return "", err
+		}
 		b.WriteString(out)
 		s = s[n:]
 	}

@@ -78,11 +78,14 @@ func strMethod(name string) method {
 			if err := o.Alloc(len(s)); err != nil {
 				return nil, err
 			}
+			if err := o.Work(20 * len(s)); err != nil {
+				return nil, err
+			}
 			return fn(s), nil
 		})
 	}
 	if fn := strIs(name); fn != nil {
-		return strM(0, 0, func(o *Ops, s string, _ []any) (any, error) { return fn(s), o.Step(len(s) >> 6) })
+		return strM(0, 0, func(o *Ops, s string, _ []any) (any, error) { return fn(s), o.Work(10 * len(s)) })
 	}
 	return nil
 }

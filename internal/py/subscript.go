@@ -62,6 +62,16 @@ func runeOffset(s string, i int) int {
 // Item is v[key]. ok is false for a missing key of a dict or an index out of range; a key of the wrong type, or a
 // value without items, is a TypeError.
 func (o *Ops) Item(v, key any) (item any, ok bool, err error) {
+	if x, ok := v.(string); ok && len(x) >= touched {
+		if err := o.Touch(len(x)); err != nil {
+			return nil, false, err
+		}
+	}
+	if k, ok := key.(string); ok && len(k) >= compared {
+		if err := o.Step(len(k) / compared); err != nil {
+			return nil, false, err
+		}
+	}
 	switch x := v.(type) {
 	case *Dict:
 		return x.Lookup(key)
@@ -178,6 +188,9 @@ func sliceBounds(start, stop, step any, n int) (from, to, by int, err error) {
 
 // SliceOf is v[start:stop:step]; nil stands for a bound that was left out.
 func (o *Ops) SliceOf(v, start, stop, step any) (any, error) {
+	if err := o.Read(v); err != nil {
+		return nil, err
+	}
 	pick := func(items []any) ([]any, error) {
 		from, to, by, err := sliceBounds(start, stop, step, len(items))
 		if err != nil {

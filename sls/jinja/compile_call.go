@@ -160,8 +160,10 @@ func (f *frame) call(v any, args []any, kw *py.Dict) (any, error) {
 		return x.fn(f.ctx, args, kw)
 	case *undefined:
 		return nil, x.Fail()
+	case *macro, *blockRef, *loopContext, py.Method:
+		return x.(py.Callable).Call(rt.ctx, args, kw)
 	case py.Callable:
-		return x.Call(rt.ctx, args, kw)
+		return rt.ops.Wait(func() (any, error) { return x.Call(rt.ctx, args, kw) })
 	}
 	return nil, py.Errorf(py.TypeError, "'%s' object is not callable", py.TypeName(v))
 }
@@ -214,7 +216,7 @@ func (c *compiler) applyFilter(x *filterNode, s *scope) func(f *frame, v any) (a
 		if err != nil {
 			return nil, err
 		}
-		if err := f.rt.ops.Step(1); err != nil {
+		if err := f.rt.ops.Called(v, a); err != nil {
 			return nil, err
 		}
 		return fn(f.ctx, v, a, kw)
@@ -243,6 +245,9 @@ func (c *compiler) test(x *testNode, s *scope) expr {
 		}
 		a, kw, err := args.eval(f)
 		if err != nil {
+			return nil, err
+		}
+		if err := f.rt.ops.Called(v, a); err != nil {
 			return nil, err
 		}
 		return fn(f.ctx, v, a, kw)

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"corpus-git/internal/py"
 )
@@ -89,12 +90,15 @@ type Options struct {
 
 // Limits bound one render; a zero field means its default.
 type Limits struct {
-	Source int   // bytes of one template; default 1 MiB
-	Fuel   int64 // steps of evaluation; default 5 million
-	Memory int64 // bytes of values made, and never given back; default 24 MiB
+	Source int   // bytes of one template; default 4 MiB
+	Fuel   int64 // steps of evaluation, of about 100 ns; default 10 million
+	Memory int64 // bytes of values that are in use at one time; default 24 MiB
 	Output int   // bytes of output; default 8 MiB
-	Depth  int   // nested calls of macros, includes, imports; default 250
-	Range  int   // items of range(); default 100000, as in Jinja2's sandbox
+	// Time is how long a render may work, without what its functions of other packages take; default a minute. It is the
+	// last resort: Fuel ends what does too much in about a second.
+	Time  time.Duration
+	Depth int // nested calls of macros, includes, imports; default 250
+	Range int // items of range(); default 100000, as in Jinja2's sandbox
 }
 
 func (l *Limits) defaults() {
@@ -103,12 +107,15 @@ func (l *Limits) defaults() {
 			*v = d
 		}
 	}
-	set(&l.Source, 1<<20)
+	set(&l.Source, 4<<20)
 	set(&l.Output, 8<<20)
 	set(&l.Depth, 250)
 	set(&l.Range, 100000)
+	if l.Time == 0 {
+		l.Time = time.Minute
+	}
 	if l.Fuel == 0 {
-		l.Fuel = 5e6
+		l.Fuel = 10e6
 	}
 	if l.Memory == 0 {
 		l.Memory = 24 << 20
@@ -300,6 +307,7 @@ func (t *Template) newRender(ctx context.Context, vars *py.Dict) (*render, *name
 	e := t.env
 	rt := &render{env: e, ctx: ctx, modules: map[*Template]*module{}, globals: &names{own: e.globals}}
 	rt.ops = py.NewOps(ctx, e.limits.Fuel, e.limits.Memory)
+	rt.ops.SetTime(e.limits.Time)
 	rt.ops.Missing = func(v, key any) any { // an attribute may be an item, as in the template
 		if w, ok, err := rt.ops.Item(v, key); ok && err == nil {
 			return w

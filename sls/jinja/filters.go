@@ -93,6 +93,9 @@ func textFilter(fn func(string) string) FilterFunc {
 		if err := c.rt.ops.Alloc(len(s)); err != nil {
 			return nil, err
 		}
+		if err := c.rt.ops.Work(20 * len(s)); err != nil {
+			return nil, err
+		}
 		return like(v, fn(s)), nil
 	}
 }
@@ -153,6 +156,9 @@ func stringFilters(m map[string]FilterFunc) {
 		if err != nil {
 			return nil, err
 		}
+		if err := c.rt.ops.Work(20 * len(s)); err != nil {
+			return nil, err
+		}
 		n := int64(0)
 		for s != "" {
 			if w := nameLen(s); w > 0 {
@@ -162,7 +168,7 @@ func stringFilters(m map[string]FilterFunc) {
 			}
 			s = s[1:]
 		}
-		return n, c.rt.ops.Step(int(n) >> 3)
+		return n, nil
 	}
 	m["join"] = filterJoin
 }
@@ -350,6 +356,7 @@ func filterJoin(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 		return nil, err
 	}
 	parts := make([]string, len(items))
+	size := 0
 	for i, e := range items {
 		if e, err = get(e); err != nil {
 			return nil, err
@@ -357,9 +364,10 @@ func filterJoin(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 		if parts[i], err = ops.Str(e); err != nil {
 			return nil, err
 		}
-		if err := ops.Alloc(len(parts[i]) + len(sep)); err != nil {
-			return nil, err
-		}
+		size += len(parts[i]) + len(sep)
+	}
+	if err := ops.Alloc(size); err != nil { // at once: what is charged must be in use when the next charge looks
+		return nil, err
 	}
 	return strings.Join(parts, sep), nil
 }

@@ -49,6 +49,9 @@ func filterInt(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 		base = -1
 	}
 	v = plain(v)
+	if err := numberWork(c, v); err != nil {
+		return nil, err
+	}
 	n, err := py.ToInt(v, int(base))
 	if err == nil || !softFail(err) {
 		return n, err
@@ -65,9 +68,18 @@ func filterInt(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	return nil, err
 }
 
+// numberWork charges reading a text as a number, which goes over it several times.
+func numberWork(c *Context, v any) error {
+	s, _ := v.(string)
+	return c.rt.ops.Work(60 * len(s))
+}
+
 func filterFloat(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	a, err := params("float", args, kw, 0, "default")
 	if err != nil {
+		return nil, err
+	}
+	if err := numberWork(c, plain(v)); err != nil {
 		return nil, err
 	}
 	f, err := py.ToFloat(plain(v))

@@ -102,7 +102,12 @@ func filterMap(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 		if fn == nil {
 			return missingCallable(c, "filter", args[0])
 		}
-		apply = func(e any) (any, error) { return fn(c, e, args[1:], kw) }
+		apply = func(e any) (any, error) {
+			if err := c.rt.ops.Called(e, args[1:]); err != nil {
+				return nil, err
+			}
+			return fn(c, e, args[1:], kw)
+		}
 		return nil
 	}
 	next := itemsOf(c, v, prepare)
@@ -139,7 +144,12 @@ func selectItems(c *Context, v any, args []any, kw *py.Dict, keep, byAttr bool) 
 		if fn == nil {
 			return missingCallable(c, "test", rest[0])
 		}
-		is = func(v any) (bool, error) { return fn(c, v, rest[1:], kw) }
+		is = func(v any) (bool, error) {
+			if err := c.rt.ops.Called(v, rest[1:]); err != nil {
+				return false, err
+			}
+			return fn(c, v, rest[1:], kw)
+		}
 		return nil
 	}
 	next := itemsOf(c, v, prepare)

@@ -46,6 +46,9 @@ func attrGetter(c *Context, attr, dflt any, fold bool) (getter, error) {
 			}
 		}
 		if fold {
+			if err := c.rt.ops.Read(v); err != nil {
+				return nil, err
+			}
 			return foldCase(v), nil
 		}
 		return v, nil

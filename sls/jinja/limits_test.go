@@ -81,7 +81,7 @@ var hostile = map[string]string{
 	"much captured output": "{% set x %}{% for i in range(99999) %}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{% endfor %}{% endset %}",
 	"wordwrap":             "{{ ('x ' * 1000000)|wordwrap(1) }}",
 	"urlize":               "{{ ('http://a.b ' * 1000000)|urlize }}",
-	"striptags":            "{{ ('<' * 3000000)|striptags|striptags|striptags|striptags }}",
+	"striptags":            "{% for i in range(9999) %}{% set x = ('<' * 3000000)|striptags|striptags|striptags|striptags %}{% endfor %}",
 	"sort":                 "{% for i in range(10000) %}{% set x = range(99999)|sort(reverse=true) %}{% endfor %}",
 	"contains":             "{% set x = range(99999)|list %}{% for i in range(99999) %}{{ -1 in x }}{% endfor %}",
 	"list index":           "{% set x = range(99999)|list %}{% for i in range(99999) %}{% set y = x.index(99998) %}{% endfor %}",
@@ -95,6 +95,36 @@ var hostile = map[string]string{
 	"big literal":          "{{ " + strings.Repeat("9", 5000) + " }}",
 	"unpack":               "{% for a, b in [range(99999)] %}{% endfor %}",
 	"lipsum":               "{{ lipsum(1000000) }}",
+	"wordcount of a text":  "{% set s = 'a ' * 750000 %}{% for i in range(99999) %}{% set x = s|wordcount %}{% endfor %}",
+	"length of a text":     "{% set s = 'é' * 750000 %}{% for i in range(99999) %}{% set x = s|length %}{% endfor %}",
+	"int of a text":        "{% set s = 'a' * 3000000 %}{% for i in range(99999) %}{% set x = s|int %}{% endfor %}",
+	"startswith":           "{% set s = 'é' * 1500000 %}{% for i in range(99999) %}{% set x = s.startswith('x') %}{% endfor %}",
+	"mapped startswith":    "{% set s = ['é' * 1500000] * 99999 %}{% set x = s|map('length')|list %}",
+	"a text is upper":      "{% set s = 'A' * 1500000 %}{% for i in range(99999) %}{% set x = s is upper %}{% endfor %}",
+	"texts are equal":      "{% set s = 'A' * 1500000 %}{% set t = 'A' * 1500000 %}{% for i in range(99999) %}{% for j in range(999) %}{% set x = s == t %}{% endfor %}{% endfor %}",
+	"sorting of a text":    "{% set s = 'A' * 1500000 %}{% for i in range(99999) %}{% set x = [s]|sort %}{% endfor %}",
+}
+
+// What an honest template may need, and what it used to fail for: memory counts while it is in use.
+func TestHonestTemplatesPass(t *testing.T) {
+	for name, src := range map[string]string{
+		"a list that grows":  "{% set ns = namespace(l=[]) %}{% for i in range(3000) %}{% set ns.l = ns.l + [i] %}{% endfor %}{{ ns.l|length }}",
+		"a text that grows":  "{% set ns = namespace(s='') %}{% for i in range(10000) %}{% set ns.s = ns.s ~ 'abcdefghij' %}{% endfor %}{{ ns.s|length }}",
+		"many texts dropped": "{% for i in range(2000) %}{% set x = 'x' * 50000 %}{% endfor %}1",
+		"a large template":   strings.Repeat("line of a file that is a template\n", 65000),
+	} {
+		tmpl, err := New(Options{}).Parse("x", src)
+		require.NoError(t, err, name)
+		_, err = tmpl.Render(t.Context(), nil)
+		require.NoError(t, err, name)
+	}
+}
+
+func TestTimeStopsARender(t *testing.T) {
+	tmpl, err := New(Options{Limits: Limits{Fuel: 1e15, Time: 1}}).Parse("x", hostile["loop without end"])
+	require.NoError(t, err)
+	_, err = tmpl.Render(t.Context(), nil)
+	require.ErrorContains(t, err, "evaluation took longer than 1ns")
 }
 
 func TestDeadlineStopsARender(t *testing.T) {
