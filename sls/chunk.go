@@ -6,6 +6,7 @@ import (
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
+	"corpus-git/sls/saltnames"
 	"corpus-git/sls/state"
 )
 
@@ -208,7 +209,7 @@ func knownArgs(fn *state.Function) []string {
 
 // unknownFunction tells a typo, which has a near neighbour, from a function that Salt may have.
 func unknownFunction(c *chunk, table *state.Table) *fault.Error {
-	if near := closestFunction(c.function(), table.Names()); near != "" {
+	if near := closestFunction(c.function(), table.Names()); near != "" && !saltnames.State(c.function()) {
 		return failf(c.at, "State '%s' was not found", c.function()).WithHint("did you mean %s?", near)
 	}
 	return lacking(c.at, "the state function "+c.function(), c.function())
@@ -265,8 +266,7 @@ func (c *chunk) take(a argument) error {
 		return nil
 	case "parallel":
 		if py.Truth(a.val) {
-			return failf(a.at, "parallel: true is not supported by the built-in runner").
-				WithHint("remove it: states run one after the other")
+			return lacking(a.at, "the argument parallel", c.function())
 		}
 		return nil
 	case "umask":

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/saltyaml"
 	"corpus-git/sls/jinja"
 	"corpus-git/sls/modules"
 	"corpus-git/sls/render"
+	"corpus-git/sls/saltnames"
 )
 
 // yamlError moves an error from the rendered text to the file, and drops the rendered line, which can hold a secret.
@@ -17,6 +20,10 @@ func (c *compiler) yamlError(src *source, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		return err
+	}
+	var tag *saltyaml.TagError
+	if errors.As(err, &tag) {
+		return lacking(pos{src, f.At.Line}, "the YAML tag "+tag.Tag, "")
 	}
 	out := *f
 	at := pos{src, f.At.Line}.at()
@@ -43,9 +50,8 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	}
 	f := je.Fault("")
 	f.At = c.place(je.Template, je.Line)
-	var l *jinja.LackError
-	if errors.As(err, &l) {
-		return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: f.At.File, Line: f.At.Line, Text: f.At.Text, What: l.What}}).
+	if what := lacks(err, je); what != "" {
+		return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: f.At.File, Line: f.At.Line, Text: f.At.Text, What: what}}).
 			WithPos(f.At).WithHint("%s", needHint(""))
 	}
 	var u *modules.UnknownError
@@ -69,6 +75,26 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	return f
 }
 
+// lacks is what a template asked for that Salt has and is not built in, "" where it did not.
+func lacks(err error, je *jinja.Error) string {
+	var l *jinja.LackError
+	var m *modules.LackError
+	switch {
+	case errors.As(err, &l):
+		return l.What
+	case errors.As(err, &m):
+		return m.What
+	case je.Class == jinja.ClassUndefined:
+		if q := missingAttribute.FindStringSubmatch(je.Msg); q != nil && saltnames.Grain(q[1]) {
+			return "the grain " + q[1]
+		}
+	}
+	return ""
+}
+
+// missingAttribute is how a template says that a mapping has no such key.
+var missingAttribute = regexp.MustCompile(`has no attribute '(\w+)'`)
+
 const makinaHint = "it belongs to makina-states: put that tree on the file roots, and install salt-call to run it"
 
 // needHint is what helps where a state function or a function of salt is not built in.
@@ -82,7 +108,7 @@ func needHint(function string) string {
 
 // unknownModule tells a typo from a function of salt that Salt itself may have.
 func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
-	if near := closestFunction(name, c.renderer.Modules().Names()); near != "" {
+	if near := closestFunction(name, c.renderer.Modules().Names()); near != "" && !saltnames.Function(name) {
 		return fault.New(fault.Failed, "", "salt has no function '%s'", name).WithPos(at).WithHint("did you mean salt['%s']?", near)
 	}
 	return fault.New(fault.Failed, "", "%w", &NeedError{Need{File: at.File, Line: at.Line, Text: at.Text, What: "salt['" + name + "']"}}).

@@ -36,6 +36,12 @@ func newBuilder(src source, opts Options, size int, nonSpecific map[*yaml.Node]b
 	}
 }
 
+// TagError is a tag that PyYAML knows and this package does not.
+type TagError struct{ Tag string }
+
+// Error implements error.
+func (e *TagError) Error() string { return e.Tag + " is not supported" }
+
 func (b *builder) fail(n *yaml.Node, format string, args ...any) *fault.Error {
 	return fault.New(fault.Failed, op, format, args...).WithPos(b.src.pos(n.Line, n.Column))
 }
@@ -146,7 +152,7 @@ func (b *builder) construct(n *yaml.Node, depth int) (*Node, error) {
 	case tagPairs:
 		return out, b.pairs(out, n, depth)
 	case tagSet, tagBinary:
-		return nil, b.fail(n, "%s is not supported", shortTag(tag)).WithHint("write a list, or a string")
+		return nil, b.fail(n, "%w", &TagError{shortTag(tag)}).WithHint("write a list, or a string")
 	case tagStr, tagInt, tagFloat, tagBool, tagNull, tagTimestamp, tagUnicode:
 		if n.Kind != yaml.ScalarNode {
 			return nil, b.fail(n, "expected a scalar node, but found %s", kindName(n))

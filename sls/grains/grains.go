@@ -42,6 +42,8 @@ func Collect(s Source) *py.Dict {
 	s.names(g)
 	s.network(g)
 	s.software(g)
+	s.devices(g)
+	s.links(g)
 	return g
 }
 
@@ -321,6 +323,7 @@ func (s Source) names(g *py.Dict) {
 		id = fqdn
 	}
 	g.SetStr("id", id)
+	g.SetStr("server_id", serverID(id))
 }
 
 // fqdn is the full name of the host: as it is, or the first name with a dot on its line of /etc/hosts.
@@ -438,18 +441,13 @@ func (s Source) software(g *py.Dict) {
 	g.SetStr("saltversion", saltRelease)
 	g.SetStr("saltversioninfo", py.NewList(int64(3008), int64(3)))
 	g.SetStr("master", "")
-	if tz := s.read("/etc/timezone"); tz != "" {
-		g.SetStr("timezone", tz)
-	}
-	d := py.NewDict("features", "", "version", "")
-	if init, _ := g.GetStr("init"); init == "systemd" {
-		g.SetStr("systemd", d)
-	}
-	if u := os.Getenv("USER"); u != "" {
+	if u := s.account("/etc/passwd", strconv.Itoa(os.Geteuid())); u != "" {
 		g.SetStr("username", u)
 	}
+	if n := s.account("/etc/group", strconv.Itoa(os.Getegid())); n != "" {
+		g.SetStr("groupname", n)
+	}
 	g.SetStr("locale_info", py.NewDict("defaultlanguage", "en_US", "defaultencoding", "UTF-8", "detectedencoding", "utf-8"))
-	g.SetStr("disks", py.NewList())
 }
 
 func list(l []string) *py.List {

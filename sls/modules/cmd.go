@@ -20,7 +20,7 @@ func pathMatch(pattern, s string) (bool, error) {
 func addCmd(s *Set) {
 	const spec = "cmd cwd? stdin? runas? group? shell? python_shell? env? clean_env? template? rstrip? umask? output_encoding? " +
 		"output_loglevel? log_callback? hide_output? timeout? reset_system_locale? ignore_retcode? saltenv? use_vt? " +
-		"redirect_stderr? bg? password? encoded_cmd? raise_err? prepend_path? success_retcodes? **"
+		"redirect_stderr? bg~ password? encoded_cmd? raise_err? prepend_path? success_retcodes? **"
 	run := func(pick func(host.ShellResult) any, merge bool) func(*call) (any, error) {
 		return func(c *call) (any, error) {
 			res, err := c.shell(merge)

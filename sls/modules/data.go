@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/sls/saltnames"
 )
 
 func addData(s *Set) {
@@ -12,7 +13,7 @@ func addData(s *Set) {
 	})
 	s.add("pillar.fetch", "key default? merge? merge_nested_lists? delimiter?", func(c *call) (any, error) { return c.lookup(c.Pillar) })
 	s.add("pillar.items", "* **", func(c *call) (any, error) { return orEmpty(c.Pillar), nil })
-	s.add("pillar.raw", "key?", func(c *call) (any, error) {
+	s.add("pillar.raw", "key? unmask?", func(c *call) (any, error) {
 		if k := c.str("key", ""); k != "" {
 			v, _ := c.Pillar.GetStr(k)
 			return v, nil
@@ -20,19 +21,37 @@ func addData(s *Set) {
 		return orEmpty(c.Pillar), nil
 	})
 	s.add("pillar.item", "* **", func(c *call) (any, error) { return c.pick(c.Pillar), nil })
-	s.add("pillar.keys", "key delimiter?", func(c *call) (any, error) {
+	s.add("pillar.keys", "key delimiter? unmask?", func(c *call) (any, error) {
 		v, _ := py.Traverse(c.Pillar, c.str("key", ""), c.str("delimiter", ":"))
 		d, _ := v.(*py.Dict)
 		return py.NewList(d.Keys()...), nil
 	})
-	s.add("grains.get", "key default? delimiter? ordered?", func(c *call) (any, error) { return c.lookup(c.Grains) })
-	s.add("grains.item", "* **", func(c *call) (any, error) { return c.pick(c.Grains), nil })
+	s.add("grains.get", "key default? delimiter? ordered?", func(c *call) (any, error) {
+		if err := c.lacksGrain(c.str("key", ""), c.str("delimiter", ":")); err != nil {
+			return nil, err
+		}
+		return c.lookup(c.Grains)
+	})
+	s.add("grains.item", "* **", func(c *call) (any, error) {
+		for _, k := range c.rest {
+			if err := c.lacksGrain(py.Str(k), ":"); err != nil {
+				return nil, err
+			}
+		}
+		return c.pick(c.Grains), nil
+	})
 	s.add("grains.items", "sanitize?", func(c *call) (any, error) { return orEmpty(c.Grains), nil })
 	s.add("grains.has_value", "key", func(c *call) (any, error) {
+		if err := c.lacksGrain(c.str("key", ""), ":"); err != nil {
+			return nil, err
+		}
 		v, ok := py.Traverse(c.Grains, c.str("key", ""), ":")
 		return ok && py.Truth(v), nil
 	})
 	s.add("grains.filter_by", "lookup_dict grain? merge? default? base?", func(c *call) (any, error) {
+		if err := c.lacksGrain(c.str("grain", "os_family"), ":"); err != nil {
+			return nil, err
+		}
 		g, _ := py.Traverse(c.Grains, c.str("grain", "os_family"), ":")
 		return c.filterBy(g)
 	})
@@ -77,6 +96,15 @@ func addData(s *Set) {
 		return d, nil
 	})
 	s.add("defaults.deepcopy", "source", func(c *call) (any, error) { return py.DeepCopy(c.val("source")), nil })
+}
+
+// lacksGrain is the error for a grain that Salt can tell and this program can't, unless the grains hold it.
+func (c *call) lacksGrain(key, delimiter string) error {
+	top, _, _ := strings.Cut(key, delimiter)
+	if _, ok := c.Grains.GetStr(top); ok || !saltnames.Grain(top) {
+		return nil
+	}
+	return &LackError{What: "the grain " + top}
 }
 
 func orEmpty(d *py.Dict) *py.Dict {

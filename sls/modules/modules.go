@@ -3,6 +3,7 @@ package modules
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -43,6 +44,11 @@ type UnknownError struct{ Function, Near string }
 
 func (e *UnknownError) Error() string { return "salt has no function '" + e.Function + "'" }
 
+// LackError is something that Salt's function does and the one here does not.
+type LackError struct{ What string }
+
+func (e *LackError) Error() string { return e.What + " is not built in" }
+
 // call is one call: bound arguments and the environment.
 type call struct {
 	*Env
@@ -56,6 +62,7 @@ type call struct {
 type function struct {
 	name   string
 	params []string // names; "?" after one marks it as optional
+	lacks  []string // names of Salt's that may only ask for nothing
 	varArg bool     // * : more positional arguments
 	varKw  bool     // ** : more keyword arguments
 	live   bool     // must not run in a Static set
@@ -78,7 +85,7 @@ func New(env *Env) *Set {
 }
 
 // add registers a function that only looks at what cannot change before the step runs. spec is a list of
-// parameter names; an optional one ends in ?, * takes more positional and ** more keyword arguments.
+// parameter names; an optional one ends in ?, one that is lacking in ~, * takes more positional and ** more keyword arguments.
 func (s *Set) add(name, spec string, run func(c *call) (any, error)) { s.put(name, spec, false, run) }
 
 // live registers a function that runs only when the step runs.
@@ -93,6 +100,10 @@ func (s *Set) put(name, spec string, live bool, run func(c *call) (any, error)) 
 		case "**":
 			f.varKw = true
 		default:
+			if l, ok := strings.CutSuffix(p, "~"); ok {
+				f.lacks = append(f.lacks, l)
+				continue
+			}
 			f.params = append(f.params, p)
 		}
 	}
@@ -145,6 +156,10 @@ func (f *function) call(ctx context.Context, env *Env, args []any, kw *py.Dict) 
 			}
 		}
 		switch {
+		case slices.Contains(f.lacks, k):
+			if py.Truth(e.Value) {
+				return nil, &LackError{What: "the argument " + k + " of " + f.name}
+			}
 		case known:
 			c.args[k] = e.Value
 		case f.varKw:

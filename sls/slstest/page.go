@@ -13,8 +13,10 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"corpus-git/sls"
+	"corpus-git/sls/grains"
 	"corpus-git/sls/modules"
 	"corpus-git/sls/render"
+	"corpus-git/sls/saltnames"
 	"corpus-git/sls/state"
 )
 
@@ -136,6 +138,7 @@ func Markdown() (string, error) {
 	for _, m := range mods {
 		fmt.Fprintf(&b, "| `%s` | `%s` |\n", m, strings.Join(by[m], "` `"))
 	}
+	grainsMarkdown(&b)
 	names := render.New(&modules.Env{}).Names()
 	b.WriteString("\n## Filters, tests and functions of templates\n\nThose of Jinja, and those of Salt. Each was held against Salt with values of every type, undefined ones too.\n\n| what | names |\n| --- | --- |\n")
 	for _, row := range []struct {
@@ -147,6 +150,12 @@ func Markdown() (string, error) {
 	fmt.Fprintf(&b, "| filters that only Salt has | `%s` |\n", strings.Join(render.Lacking(), "` `"))
 	b.WriteString("\nA file with one of the last row goes to `salt-call`, as one does with the function `lipsum`, targets as conditions\nof `ifelse`, or a seed for `random_sample` and `random_shuffle`.\n")
 	return b.String(), nil
+}
+
+// grainsMarkdown lists the grains that templates read.
+func grainsMarkdown(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## Grains\n\nThose that templates find, where the machine has what they tell of: `%s`.\n\n"+
+		"Salt alone can tell these; a file that asks for one goes to `salt-call`: `%s`.\n", strings.Join(grains.Names(), "` `"), strings.Join(saltnames.Grains(), "` `"))
 }
 
 // Release is the release of Salt that the trees were recorded with.

@@ -16,7 +16,7 @@ import (
 func addCmd(t *Table) {
 	const common = "cwd root runas user group password shell env prepend_path stateful output_loglevel hide_output timeout " +
 		"ignore_timeout use_vt success_retcodes success_stdout success_stderr stdin clean_env template context defaults rstrip " +
-		"output_encoding log_callback? reset_system_locale ignore_retcode? python_shell?"
+		"output_encoding log_callback? reset_system_locale ignore_retcode? python_shell? bg~ quiet~"
 	t.add("cmd.run", common, cmdRun)
 	t.add("cmd.wait", common, func(*Call) Return { return Return{Result: True} })
 	t.add("cmd.script", common+" source args", cmdScript)
