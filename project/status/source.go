@@ -276,7 +276,7 @@ func Usage(ctx context.Context, l layout.Project) (Disk, error) {
 			if err != nil {
 				// A path that is too long for the kernel, a disk that cannot be read: the rest is measured all the same.
 				if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && d.Incomplete == "" {
-					d.Incomplete = printable.Clip(err.Error(), maxIncomplete)
+					d.Incomplete = unmeasured(err)
 				}
 				return nil
 			}
@@ -301,6 +301,15 @@ func Usage(ctx context.Context, l layout.Project) (Disk, error) {
 	free, err := Free(l.Dir())
 	d.Free = free
 	return d, err
+}
+
+// unmeasured is why a path could not be measured: the cause first, as the path may be as long as it likes.
+func unmeasured(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error() + ": " + printable.Clip(p.Path, maxIncomplete)
+	}
+	return printable.Clip(err.Error(), maxIncomplete)
 }
 
 // Free is the space left for an ordinary user on dir's file system, in bytes (statvfs(3), f_bavail); 0
