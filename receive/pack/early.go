@@ -81,6 +81,9 @@ func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 	if e == nil {
 		return false, nil
 	}
+	if _, size, _, err := DeltaSizes(delta); err == nil && size > earlyMemory/4 {
+		return false, nil // large ones are made one by one
+	}
 	w.order.MoveToFront(e)
 	b := e.Value.(*base)
 	if b.note == nil && b.depth == 0 && w.g.x.Note != nil {
@@ -125,6 +128,9 @@ func (g *run) makeDelta(h *objectHash, rec *record, depth int, t plumbing.Object
 	}
 	if lim := min(g.lim.DeltaBytes, g.lim.ObjectBytes); size > lim {
 		return nil, nil, &LimitError{Name: "DeltaBytes", Limit: lim, Got: size, Offset: rec.off}
+	}
+	if err := g.checked(t, size, rec.off); err != nil {
+		return nil, nil, err
 	}
 	if err := g.grown(size); err != nil {
 		return nil, nil, err

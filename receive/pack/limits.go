@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // Limits bounds what a pack may ask of the machine. A zero field means its default; a negative one means no bound.
@@ -57,6 +59,29 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
+// Commits, tags and trees are held in memory to be checked, several at a time: what is larger than this is no honest one.
+const (
+	maxCommit = 16 << 20 // and tags
+	maxTree   = 64 << 20 // a folder of a million files
+)
+
+// checked refuses an object that would have to be held whole and is larger than any honest one of its type.
+func (g *run) checked(t plumbing.ObjectType, size, offset int64) error {
+	var most int64
+	switch t {
+	case plumbing.CommitObject, plumbing.TagObject:
+		most = min(maxCommit, g.lim.DeltaBytes)
+	case plumbing.TreeObject:
+		most = min(maxTree, g.lim.DeltaBytes)
+	default:
+		return nil
+	}
+	if size > most {
+		return &LimitError{Name: "Checked", Limit: most, Got: size, Offset: offset}
+	}
+	return nil
+}
+
 // ErrLimit is in the chain of every *LimitError.
 var ErrLimit = errors.New("over a limit")
 
@@ -74,12 +99,13 @@ func (e *LimitError) Error() string {
 		"Objects":     "pack has more than %s objects",
 		"ObjectBytes": "object is larger than %s",
 		"DeltaBytes":  "object stored as a delta is larger than %s",
+		"Checked":     "a commit, tag or tree is larger than %s",
 		"DeltaDepth":  "chain of deltas is longer than %s",
 		"Ratio":       "object inflates to more than %s times its bytes",
 		"TotalBytes":  "objects are larger than %s together",
 	}[e.Name]
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	if strings.HasSuffix(e.Name, "Bytes") {
+	if strings.HasSuffix(e.Name, "Bytes") || e.Name == "Checked" {
 		number = size
 	}
 	s := fmt.Sprintf(what, number(e.Limit))

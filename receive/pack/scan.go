@@ -283,9 +283,8 @@ func (s *scanner) head() (Entry, error) {
 
 // whole inflates an object that is held into the current batch.
 func (s *scanner) whole(e Entry, rec *record) error {
-	if e.Size > s.g.lim.StreamBytes && e.Size > s.g.lim.DeltaBytes {
-		// Commits, trees and tags are held to be checked; one of this size is no honest one.
-		return &LimitError{Name: "DeltaBytes", Limit: s.g.lim.DeltaBytes, Got: e.Size}
+	if err := s.g.checked(e.Type, e.Size, e.Offset); err != nil {
+		return err
 	}
 	rec.held = len(s.full) == 0
 	return s.hand(e, rec)

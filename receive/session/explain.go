@@ -43,6 +43,8 @@ func classify(err error) error {
 		return fault.New(fault.Refused, "", "%w", err).WithHint("git fsck  shows it in your clone too; the commit that brought it must be made again without it")
 	case errors.As(err, &limit) && limit.Name == "ObjectBytes":
 		return fault.New(fault.Refused, "", "%w", err).WithHint("git ls-tree -lr COMMIT  shows the sizes of files; an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
+	case errors.As(err, &limit) && limit.Name == "Checked":
+		return fault.New(fault.Refused, "", "%w", err).WithHint("git cat-file -s COMMIT  tells a commit's size; it must be made again with less in it")
 	case errors.As(err, &limit):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &base), errors.As(err, &missing):

@@ -1,11 +1,14 @@
 package worktree
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 )
 
 // Fits tells whether a commit can be checked out where old, which may be zero, is: it finds what Sync would refuse of the commit's
@@ -19,7 +22,7 @@ func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles in
 	if err != nil {
 		return err
 	}
-	f := &fitter{ctx: ctx, objs: objs, limit: int64(maxFiles), known: map[plumbing.Hash]extent{}}
+	f := &fitter{ctx: ctx, objs: objs, limit: int64(maxFiles), known: map[plumbing.Hash]extent{}, links: map[plumbing.Hash]bool{}}
 	before := plumbing.ZeroHash
 	if !old.IsZero() {
 		// What is live was checked out, so it fits. A commit that is gone is as good as none.
@@ -34,6 +37,10 @@ func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles in
 	return f.check(x)
 }
 
+// maxCommitPath is the longest path of a commit that is taken: with that of the folder of a working copy or an archive in front of it, programs that name files
+// by their whole path can still do so (PATH_MAX).
+const maxCommitPath = maxPath - 255
+
 // extent is what a folder takes, wherever it lies: files and folders below it, and the length of its longest path.
 type extent struct {
 	files int64
@@ -45,6 +52,7 @@ type fitter struct {
 	objs  Objects
 	limit int64
 	known map[plumbing.Hash]extent
+	links map[plumbing.Hash]bool // good ones
 }
 
 func (f *fitter) check(x extent) error {
@@ -52,10 +60,46 @@ func (f *fitter) check(x extent) error {
 	case x.files > f.limit:
 		return fault.New(fault.Refused, "", "the commit has more than %d files and folders", f.limit).
 			WithHint("an administrator can raise  limits.max_files  in the server's configuration")
-	case x.path > maxPath:
-		return fault.New(fault.Refused, "", "the commit has a path longer than %d bytes", maxPath)
+	case x.path > maxCommitPath:
+		return fault.New(fault.Refused, "", "the commit has a path longer than %d bytes", maxCommitPath).
+			WithHint("git ls-tree -r -t --name-only COMMIT | awk 'length > %d'  shows it; the commit that brought it must be made again without it", maxCommitPath)
 	}
 	return nil
+}
+
+// link refuses a symbolic link that no disk takes: to nothing, to more than a path may have, or to a name with a NUL (symlink(2)).
+func (f *fitter) link(it treeItem) error {
+	if !sameType(it.mode, modeSymlink) || f.links[it.oid] {
+		return nil
+	}
+	t, size, err := f.objs.Header(it.oid)
+	if err != nil {
+		return err
+	}
+	var to []byte
+	if t == plumbing.BlobObject && size > 0 && size <= maxPath {
+		if to, err = get(f.objs, it.oid, plumbing.BlobObject); err != nil {
+			return err
+		}
+	}
+	if why := noTarget(size, to); why != "" {
+		return fault.New(fault.Refused, "", "the commit has a symbolic link that cannot be made: %s points to %s", printable.Line(it.name), why)
+	}
+	f.links[it.oid] = true
+	return nil
+}
+
+// noTarget says why size bytes, which are to where they are not too many, are nothing that a symbolic link can point to, and "" where they are.
+func noTarget(size int64, to []byte) string {
+	switch {
+	case size == 0:
+		return "nothing"
+	case size > maxPath:
+		return fmt.Sprintf("a name of %d bytes, and a path has at most %d", size, maxPath)
+	case bytes.IndexByte(to, 0) >= 0:
+		return "a name with a NUL in it"
+	}
+	return ""
 }
 
 // dir gives the extent of the folder b, of which what is the same in a counts nothing. It is at depth, and its own path
@@ -96,6 +140,9 @@ func (f *fitter) dir(a, b plumbing.Hash, depth, length int) (extent, error) {
 	for _, it := range items {
 		if it.mode != modeDir {
 			x.path = max(x.path, len(it.name))
+			if err := f.link(it); err != nil {
+				return x, err
+			}
 			continue
 		}
 		sub, err := f.dir(before[it.name], it.oid, depth+1, length+len(it.name)+1)

@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,9 +39,9 @@ func TestFits(t *testing.T) {
 	require.Contains(t, fault.HintOf(err), "limits.max_files")
 	require.NoError(t, fits(plumbing.NewHash(strings.Repeat("ab", 20)), two, 43), "a commit that is gone is none")
 
-	// A path of 4,095 bytes is the longest that Linux takes: forty folders and a file.
-	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("d", 99)+"/", 40), "/")
-	for length, ok := range map[int]bool{maxPath: true, maxPath + 1: false} {
+	// A path of 4,095 bytes is the longest that Linux takes, the folder that the working copy lies in with it: 38 folders and a file.
+	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("d", 99)+"/", 38), "/")
+	for length, ok := range map[int]bool{maxCommitPath: true, maxCommitPath + 1: false} {
 		name := long + "/" + strings.Repeat("f", length-len(long)-1)
 		git(t, r.src, "read-tree", "--empty")
 		blob := strings.TrimSpace(git(t, r.src, "hash-object", "-w", filepath.Join(r.src, "a")))
@@ -49,6 +50,27 @@ func TestFits(t *testing.T) {
 		c := plumbing.NewHash(strings.TrimSpace(git(t, r.src, "commit-tree", "-m", "x", tree)))
 		err := Fits(ctx, r.request(c).Objects, one, c, 0)
 		require.Equal(t, ok, err == nil, "%d: %v", length, err)
+	}
+	// Symbolic links that no disk takes.
+	for to, why := range map[string]string{
+		"a": "", "../../nowhere": "", strings.Repeat("a", 4095): "", strings.Repeat("a", 4096): "4096 bytes", strings.Repeat("a", 1<<20): "bytes", "": "nothing", "a\x00b": "NUL",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(r.src, "target"), []byte(to), 0o644))
+		blob := strings.TrimSpace(git(t, r.src, "hash-object", "-w", filepath.Join(r.src, "target")))
+		git(t, r.src, "read-tree", "--empty")
+		git(t, r.src, "update-index", "--add", "--cacheinfo", "120000,"+blob+",dir/link")
+		tree := strings.TrimSpace(git(t, r.src, "write-tree"))
+		c := plumbing.NewHash(strings.TrimSpace(git(t, r.src, "commit-tree", "-m", "x", tree)))
+		for _, old := range []plumbing.Hash{plumbing.ZeroHash, one} {
+			err := Fits(ctx, r.request(c).Objects, old, c, 0)
+			if why == "" {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorContains(t, err, "symbolic link that cannot be made: link points to")
+			require.ErrorContains(t, err, why)
+			require.Equal(t, fault.Refused, fault.KindOf(err))
+		}
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
