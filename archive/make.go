@@ -207,7 +207,11 @@ func (m *making) build(ctx context.Context) error {
 	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
 		return err
 	}
-	if err := s.write(m.tmp, rec); err != nil {
+	text, err := rec.encode()
+	if err != nil {
+		return err
+	}
+	if err := writePlain(dst, recordFile, text); err != nil {
 		return err
 	}
 	m.rec, m.seen = rec, &Look{Begun: m.begun, entries: man.Entries}

@@ -281,11 +281,17 @@ func (s *Store) look(a Archive) (Archive, error) {
 
 // write makes a record durable.
 func (s *Store) write(path string, r Record) error {
-	b, err := json.MarshalIndent(r, "", "  ")
+	b, err := r.encode()
 	if err != nil {
 		return err
 	}
-	return vfs.WriteFileAtomic(s.fs, filepath.Join(path, recordFile), append(b, '\n'), 0o600)
+	return vfs.WriteFileAtomic(s.fs, filepath.Join(path, recordFile), b, 0o600)
+}
+
+// encode is what stands in deployment.json.
+func (r Record) encode() ([]byte, error) {
+	b, err := json.MarshalIndent(r, "", "  ")
+	return append(b, '\n'), err
 }
 
 // update changes one record durably.

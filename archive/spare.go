@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"corpus-git/internal/vfs"
 )
@@ -79,9 +80,13 @@ func (s *Store) recyclable(sizes Sizes, scanned int64, newest Sizes) bool {
 	return old == nil || old.Scanned <= scanned
 }
 
-// Prepare sees to it that the next Make need not be a full copy, soon after a deployment: where there is no spare tree, the oldest archive that holds
-// about as much as the newest is packed, whose tree becomes the spare one, which takes less than a copy; where there is none the live tree is copied. What
-// holds for Compact holds here; one of the two of a store runs at a time, and the other does nothing. made tells that there is a spare tree now that was not there.
+// burst is how soon after one another deployments come whose next one may not wait for packing.
+const burst = 10 * time.Second
+
+// Prepare sees to it that the next Make need not be a full copy, soon after a deployment, where there is no spare tree. The oldest archive that holds
+// about as much as the newest is packed, whose tree becomes the spare one, which takes less than a copy. Where there is none, or the newest archive came within
+// ten seconds of the one before, the live tree is copied: of a copy that is interrupted nothing is lost. What holds for Compact holds here; one of the two of a
+// store runs at a time, and the other does nothing. made tells that there is a spare tree now that was not there.
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	const op = "prepare the next archive"
 	if s.cfg.NoSpare || s.loadSpare() != nil || !s.compacting.TryLock() {
@@ -116,7 +121,7 @@ func (w *shift) prepare(p Policy) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for i := len(all) - 1; i > 0; i-- {
+	for i := len(all) - 1; i > 0 && all[0].At.Sub(all[1].At) >= burst; i-- {
 		a := all[i]
 		if a.Verdict == Pending || a.Sizes.Files == 0 || a.Sizes.Files*2 < all[0].Sizes.Files {
 			continue

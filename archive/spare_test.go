@@ -119,6 +119,7 @@ func TestPreparePacksBeforeItCopies(t *testing.T) {
 	s.write("b", "2")
 	settle()
 	a := s.good()
+	s.n += 20 // seconds
 	s.good()
 	made, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 3})
 	require.NoError(t, err)
@@ -132,4 +133,20 @@ func TestPreparePacksBeforeItCopies(t *testing.T) {
 	s.requireExact(b)
 	require.Zero(t, b.Made.Copied)
 	s.requireNoLeftovers()
+}
+
+// When deployments follow each other at once there is no time for packing, of which nothing would be there before it is done.
+func TestPrepareCopiesInABurst(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	settle()
+	a := s.good()
+	s.good()
+	made, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 3})
+	require.NoError(t, err)
+	require.True(t, made)
+	require.Nil(t, s.show(a.ID).Packed)
+	b := s.good()
+	s.requireExact(b)
+	require.Zero(t, b.Made.Copied)
 }

@@ -21,7 +21,7 @@ func main() {
 		return
 	}
 	all := map[string]func(*lab) error{
-		"archive": benchArchive, "checkout": benchCheckout, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja,
+		"archive": benchArchive, "burst": benchBurst, "checkout": benchCheckout, "files": benchFiles, "fixperms": benchFixperms, "idle": benchIdle, "jinja": benchJinja,
 		"load": benchLoad, "onefile": benchOneFile, "pack": benchPack, "packs": benchPacks, "projects": benchProjects, "push": benchPush, "sls": benchSLS,
 	}
 	var l lab

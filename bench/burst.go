@@ -1,0 +1,227 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"corpus-git/internal/event"
+	"corpus-git/layout"
+	"corpus-git/pipeline"
+	"corpus-git/procedures"
+)
+
+// burstSize is how large the project is and how many pushes come at once: CORPUS_GIT_BENCH_BURST=<files>x<pushes>.
+const burstSize = "5000x10"
+
+// benchBurst pushes a project for the first time and then changes of one file of it, back to back: each push begins when the one before has its answer. First all of them to
+// corpus-git, then all of them to OpenSSH sshd with git receive-pack and a post-receive script (as in benchPush), and, where SALT_CALL names one, to the same sshd with a script that
+// does what the original does: an archive by rsync, a checkout, permissions by find, and one salt-call for each step. CORPUS_GIT_BENCH_BURST_ORIGINAL is how many pushes that one gets (3).
+func benchBurst(l *lab) error {
+	var files, pushes int
+	size := cmp.Or(os.Getenv("CORPUS_GIT_BENCH_BURST"), burstSize)
+	if n, err := fmt.Sscanf(size, "%dx%d", &files, &pushes); n != 2 || err != nil || files < 100 || pushes < 2 {
+		return fmt.Errorf("CORPUS_GIT_BENCH_BURST=%s is not <files>x<pushes>, such as %s", size, burstSize)
+	}
+	if err := l.buildWithKey(); err != nil {
+		return err
+	}
+	work := l.path("work")
+	if err := makeProject(work, files); err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"init", "-q", "-b", "master"}, {"add", "-A"}, {"commit", "-qm", "first"}, {"repack", "-qad"}, {"update-ref", "refs/c/1", "HEAD"}} {
+		if err := l.sh(work, "git", args...); err != nil {
+			return err
+		}
+	}
+	for i := 2; i <= pushes; i++ {
+		if err := writeFile(filepath.Join(work, "index.html"), fmt.Sprintf("<h1>version %d</h1>\n", i), 0o644); err != nil {
+			return err
+		}
+		if err := errors.Join(l.sh(work, "git", "commit", "-qam", "change"), l.sh(work, "git", "update-ref", fmt.Sprintf("refs/c/%d", i), "HEAD")); err != nil {
+			return err
+		}
+	}
+	ours, stop, err := l.serveCorpus()
+	if err != nil {
+		return err
+	}
+	mine, err := l.burst(work, ours, l.path("srv/projects/app/project"), pushes)
+	stop()
+	if err != nil {
+		return fmt.Errorf("corpus-git: %w", err)
+	}
+	peer, stopPeer, err := l.servePeer()
+	if err != nil {
+		return err
+	}
+	defer stopPeer()
+	theirs, err := l.burst(work, peer, l.path("peer/project"), pushes)
+	if err != nil {
+		return fmt.Errorf("sshd: %w", err)
+	}
+	sayBurst("sshd + git receive-pack + post-receive", mine, theirs)
+	if err := l.sayPhases("app"); err != nil {
+		return err
+	}
+	salt := os.Getenv("SALT_CALL")
+	if salt == "" {
+		fmt.Println("SALT_CALL is not set: the original's stack is left out")
+		return nil
+	}
+	few := 3
+	if v := os.Getenv("CORPUS_GIT_BENCH_BURST_ORIGINAL"); v != "" {
+		if n, err := fmt.Sscanf(v, "%d", &few); n != 1 || err != nil || few < 2 {
+			return fmt.Errorf("CORPUS_GIT_BENCH_BURST_ORIGINAL=%s is not a number, 2 at least", v)
+		}
+	}
+	few = min(few, pushes)
+	dir := l.path("original")
+	if err := l.createOriginal(dir, salt); err != nil {
+		return err
+	}
+	base, _, stopOriginal, err := l.serveSSHD(dir)
+	if err != nil {
+		return err
+	}
+	defer stopOriginal()
+	saltTimes, err := l.burst(work, base+dir+"/app.git", dir+"/project", few)
+	if err != nil {
+		return fmt.Errorf("original: %w", err)
+	}
+	sayBurst("sshd + git + rsync + one salt-call a step", mine[:few], saltTimes)
+	slices.Sort(mine[1:])
+	slices.Sort(saltTimes[1:])
+	fmt.Printf("median of the pushes after the first: %.0f times faster than the original's stack\n", median(saltTimes[1:]).Seconds()/median(mine[1:]).Seconds())
+	return nil
+}
+
+// burst pushes all commits in turn and gives the time of each.
+func (l *lab) burst(work, url, live string, pushes int) ([]time.Duration, error) {
+	if err := syncFS(l.dir); err != nil {
+		return nil, err
+	}
+	var out []time.Duration
+	for i := 1; i <= pushes; i++ {
+		t, err := timed(func() error {
+			return l.sh(work, "git", "push", "-q", url, fmt.Sprintf("refs/c/%d:refs/heads/master", i))
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	got, err := os.ReadFile(filepath.Join(live, "index.html"))
+	if err != nil || string(got) != fmt.Sprintf("<h1>version %d</h1>\n", pushes) {
+		return nil, fmt.Errorf("%s is not what was pushed last: %q (%w)", live, got, err)
+	}
+	return out, nil
+}
+
+func median(d []time.Duration) time.Duration { return d[len(d)/2] }
+
+func sayBurst(peer string, ours, theirs []time.Duration) {
+	var ratios []float64
+	for i := range theirs {
+		r := ours[i].Seconds() / theirs[i].Seconds()
+		fmt.Printf("push %2d   corpus-git %8.1f ms   %s %8.1f ms   ratio %.3f\n", i+1, ms(ours[i]), peer, ms(theirs[i]), r)
+		if i > 0 {
+			ratios = append(ratios, r)
+		}
+	}
+	slices.Sort(ratios)
+	fmt.Printf("after the first: median ratio %.3f, at most %.3f (load %s)\n", ratios[len(ratios)/2], ratios[len(ratios)-1], load())
+}
+
+// createOriginal makes a repository in dir that deploys as the original does.
+func (l *lab) createOriginal(dir, salt string) error {
+	bare := filepath.Join(dir, "app.git")
+	if err := l.sh(l.dir, "git", "init", "-q", "--bare", "-b", "master", bare); err != nil {
+		return err
+	}
+	if _, err := exec.LookPath(salt); err != nil {
+		return err
+	}
+	for _, d := range []string{"conf", "roots/makina-projects", "cache", "pki", "log"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(dir+"/project/.salt", dir+"/roots/makina-projects/app"); err != nil {
+		return err
+	}
+	minion := fmt.Sprintf("root_dir: %[1]s\nfile_client: local\nfile_roots:\n  base:\n    - %[1]s/roots\nlog_level: error\nlog_level_logfile: quiet\nms_project:\n  name: app\n  project_root: %[1]s/project\n", dir)
+	if err := writeFile(dir+"/conf/minion", minion, 0o644); err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString(deployScript(bare, dir, nil))
+	for i := range steps() {
+		fmt.Fprintf(&b, "%s --local -c %s/conf --retcode-passthrough --out=quiet state.sls makina-projects.app.%d00_step\n", salt, dir, i+1)
+	}
+	return writeFile(bare+"/hooks/post-receive", b.String(), 0o755)
+}
+
+// sayPhases prints where the server's time of each deployment went, from its journal and its event logs: medians of all but the first. The time before the first phase, in
+// which the pack is read and checked, is not in them.
+func (l *lab) sayPhases(name string) error {
+	state := layout.Root(l.path("srv")).DefaultState()
+	text, err := os.ReadFile(state.Journal(name))
+	if err != nil {
+		return err
+	}
+	took := map[string][]time.Duration{}
+	order := []string{}
+	add := func(phase string, d time.Duration) {
+		if took[phase] == nil {
+			order = append(order, phase)
+		}
+		took[phase] = append(took[phase], d)
+	}
+	n, fixed := 0, false
+	var began, last time.Time
+	for line := range strings.Lines(string(text)) {
+		var e pipeline.Entry
+		if err := json.Unmarshal([]byte(line[min(9, len(line)):]), &e); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		if e.Kind == pipeline.Accepted {
+			n++
+			began, last, fixed = e.Facts.At, e.Facts.At, false
+		}
+		if n < 2 {
+			continue
+		}
+		switch e.Kind {
+		case pipeline.Accepted:
+			add("prepare", e.Time.Sub(last))
+		case pipeline.Begin:
+			add("before "+e.Procedure+map[bool]string{true: " again"}[fixed && e.Procedure == procedures.NameFixperms], e.Time.Sub(last))
+			fixed = fixed || e.Procedure == procedures.NameFixperms
+		case pipeline.Committing:
+			add("settle", e.Time.Sub(last))
+		case pipeline.Ended:
+			add("move the branch", e.Time.Sub(last))
+			verdict, ok, err := event.Last(state.EventLog(name, string(e.Deployment)))
+			if err != nil || !ok {
+				return fmt.Errorf("event log of %s: %w", e.Deployment, err)
+			}
+			add("rotate, record, verdict", verdict.Time.Sub(e.Time))
+			add("all, from the deployment's place in line to its verdict", verdict.Time.Sub(began))
+		}
+		last = e.Time
+	}
+	for _, p := range order {
+		slices.Sort(took[p])
+		fmt.Printf("%-56s least %6.1f ms   median %6.1f ms\n", p, ms(took[p][0]), ms(median(took[p])))
+	}
+	return nil
+}
