@@ -170,7 +170,7 @@ func (l *lab) createOriginal(dir, salt string) error {
 	return writeFile(bare+"/hooks/post-receive", b.String(), 0o755)
 }
 
-// sayPhases prints where the server's time of each deployment went, from its journal and its event logs: medians of all but the first. The time before the first phase, in
+// sayPhases prints where the server's time of each deployment went, from its journal and its event logs, of all but the first; a phase lasts until the next one's journal entry. The time before the first phase, in
 // which the pack is read and checked, is not in them.
 func (l *lab) sayPhases(name string) error {
 	state := layout.Root(l.path("srv")).DefaultState()
@@ -186,7 +186,7 @@ func (l *lab) sayPhases(name string) error {
 		}
 		took[phase] = append(took[phase], d)
 	}
-	n, fixed := 0, false
+	n, phase := 0, ""
 	var began, last time.Time
 	for line := range strings.Lines(string(text)) {
 		var e pipeline.Entry
@@ -195,33 +195,40 @@ func (l *lab) sayPhases(name string) error {
 		}
 		if e.Kind == pipeline.Accepted {
 			n++
-			began, last, fixed = e.Facts.At, e.Facts.At, false
+			began, last, phase = e.Facts.At, e.Facts.At, "read and compile"
 		}
-		if n < 2 {
-			continue
+		if n > 1 {
+			add(phase, e.Time.Sub(last))
 		}
+		last = e.Time
 		switch e.Kind {
 		case pipeline.Accepted:
-			add("prepare", e.Time.Sub(last))
+			phase = "record"
 		case pipeline.Begin:
-			add("before "+e.Procedure+map[bool]string{true: " again"}[fixed && e.Procedure == procedures.NameFixperms], e.Time.Sub(last))
-			fixed = fixed || e.Procedure == procedures.NameFixperms
+			installed := phase == procedures.NameInstall
+			phase = e.Procedure
+			switch {
+			case installed:
+				phase += ", after the steps"
+			case phase == procedures.NameArchive:
+				phase += ", publish what was pushed"
+			}
 		case pipeline.Committing:
-			add("settle", e.Time.Sub(last))
+			phase = "move the branch"
 		case pipeline.Ended:
-			add("move the branch", e.Time.Sub(last))
 			verdict, ok, err := event.Last(state.EventLog(name, string(e.Deployment)))
 			if err != nil || !ok {
 				return fmt.Errorf("event log of %s: %w", e.Deployment, err)
 			}
-			add("rotate, record, verdict", verdict.Time.Sub(e.Time))
-			add("all, from the deployment's place in line to its verdict", verdict.Time.Sub(began))
+			if n > 1 {
+				add("rotate, record, verdict", verdict.Time.Sub(e.Time))
+				add("all, from the place in line to the verdict", verdict.Time.Sub(began))
+			}
 		}
-		last = e.Time
 	}
 	for _, p := range order {
 		slices.Sort(took[p])
-		fmt.Printf("%-56s least %6.1f ms   median %6.1f ms\n", p, ms(took[p][0]), ms(median(took[p])))
+		fmt.Printf("%-44s least %6.1f ms   median %6.1f ms\n", p, ms(took[p][0]), ms(median(took[p])))
 	}
 	return nil
 }
