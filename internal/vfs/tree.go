@@ -60,7 +60,7 @@ func ReadRegular(path string, limit int64) ([]byte, error) {
 func ReadFollowed(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, regularOnly, 0)
 	if err == nil {
-		f, err = regular(f, path, false)
+		f, err = regular(f, path, true)
 	}
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 	"corpus-git/sls/host"
 )
 
@@ -56,7 +57,7 @@ func addFiles(s *Set) {
 	s.live("file.is_link", "path", is(link, false))
 	s.live("file.lexists", "path", is(any_, false))
 	s.live("file.read", "path binary?", func(c *call) (any, error) {
-		b, err := os.ReadFile(c.str("path", ""))
+		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +115,7 @@ func addFiles(s *Set) {
 		})
 	}
 	s.live("file.contains", "path text", func(c *call) (any, error) {
-		b, err := os.ReadFile(c.str("path", ""))
+		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
 		return err == nil && strings.Contains(string(b), strings.TrimSpace(c.str("text", ""))), nil
 	})
 	s.live("file.contains_regex", "path regex lchar?", func(c *call) (any, error) {
@@ -122,7 +123,7 @@ func addFiles(s *Set) {
 		if err != nil {
 			return nil, py.Errorf(py.ValueError, "the regular expression is not supported")
 		}
-		b, err := os.ReadFile(c.str("path", ""))
+		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
 		return err == nil && re.Match(b), nil
 	})
 	s.live("pkg.version", "*", func(c *call) (any, error) {
@@ -143,14 +144,14 @@ func addFiles(s *Set) {
 		return out, nil
 	})
 	s.live("file.get_hash", "path form? chunk_size?", func(c *call) (any, error) {
-		b, err := os.ReadFile(c.str("path", ""))
+		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
 		if err != nil {
 			return nil, err
 		}
 		return hashHex(c.str("form", "sha256"), b)
 	})
 	s.live("file.get_sum", "path form?", func(c *call) (any, error) {
-		b, err := os.ReadFile(c.str("path", ""))
+		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
 		if err != nil {
 			return "File not found", nil
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // aptList is all that apt's sources hold, in the order of the files.
@@ -36,7 +37,7 @@ func (c *Call) readAptList() (*aptList, error) {
 		if !isFile(f) {
 			continue
 		}
-		raw, err := os.ReadFile(f)
+		raw, err := vfs.ReadFollowed(f, vfs.MaxRead)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +109,7 @@ func (c *Call) saveAptList(l *aptList) error {
 		text[f] = noSources
 	}
 	for _, f := range files {
-		old, err := os.ReadFile(f)
+		old, err := vfs.ReadFollowed(f, vfs.MaxRead)
 		switch {
 		case err == nil && string(old) == text[f]:
 			continue

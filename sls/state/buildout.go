@@ -2,11 +2,11 @@ package state
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 	"corpus-git/sls/host"
 )
 
@@ -70,7 +70,7 @@ func (b *buildout) bootstrap() (commands [][]string, fail string) {
 			python = "python"
 		}
 	}
-	script, err := os.ReadFile(filepath.Join(b.dir, "bootstrap.py"))
+	script, err := vfs.ReadFollowed(filepath.Join(b.dir, "bootstrap.py"), vfs.MaxRead)
 	if err == nil {
 		return [][]string{append([]string{python, "bootstrap.py"}, b.bootstrapOptions(string(script))...)}, ""
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // maxDownload bounds what an http source may hold.
@@ -45,7 +46,7 @@ func (c *Call) fetch(source string) (data []byte, mode fs.FileMode, err error) {
 		if err != nil {
 			return nil, 0, saltSays("Local file source %s does not exist", p)
 		}
-		data, err = os.ReadFile(p)
+		data, err = vfs.ReadFollowed(p, maxDownload)
 		return data, st.Mode(), err
 	}
 	return nil, 0, fmt.Errorf("sources of the kind %s:// are not supported", scheme(source))

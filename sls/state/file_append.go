@@ -1,13 +1,13 @@
 package state
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // texts are the pieces that file.append and file.prepend add: text, or the rendered sources.
@@ -112,7 +112,7 @@ func (c *Call) addText(merge func(have, add []string) []string, verb string) Ret
 	var old []byte
 	if !fresh {
 		var err error
-		if old, err = os.ReadFile(name); err != nil {
+		if old, err = vfs.ReadFollowed(name, vfs.MaxRead); err != nil {
 			return Failf("%s", why(err))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 func addFileCopy(t *Table) {
@@ -24,7 +25,7 @@ func addFileCopy(t *Table) {
 
 // copyFile copies a regular file with its mode, and as root its owner.
 func (c *Call) copyFile(src, dst string) error {
-	data, err := os.ReadFile(src)
+	data, err := vfs.ReadFollowed(src, vfs.MaxRead)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (c *Call) copyTree(src, dst string, uid, gid int) error {
 			}
 			return err
 		case st.Mode().IsRegular():
-			data, err := os.ReadFile(p)
+			data, err := vfs.ReadFollowed(p, vfs.MaxRead)
 			if err != nil {
 				return err
 			}
@@ -170,7 +171,7 @@ func fileCopy(c *Call) Return {
 		err = c.copyTree(src, name, uid, gid)
 	} else {
 		var data []byte
-		if data, err = os.ReadFile(src); err == nil {
+		if data, err = vfs.ReadFollowed(src, vfs.MaxRead); err == nil {
 			err = c.replaceFile(name, data, st.Mode()&modeBits, -1, -1)
 		}
 	}
@@ -196,11 +197,11 @@ func sameContent(a, b string) bool {
 	if !isFile(a) || !isFile(b) {
 		return false
 	}
-	x, err := os.ReadFile(a)
+	x, err := vfs.ReadFollowed(a, vfs.MaxRead)
 	if err != nil {
 		return false
 	}
-	y, err := os.ReadFile(b)
+	y, err := vfs.ReadFollowed(b, vfs.MaxRead)
 	return err == nil && bytes.Equal(x, y)
 }
 

@@ -1,13 +1,13 @@
 package state
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 func addFileEdit(t *Table) {
@@ -37,7 +37,7 @@ func (c *Call) editable() (path string, text string, fail *Return) {
 		}
 		return path, "", stop(Failf("%s: file not found", path))
 	}
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFollowed(path, vfs.MaxRead)
 	if err != nil {
 		return path, "", stop(Failf("%s", why(err)))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // fileKeyValue implements file.keyvalue: lines of keys and values, one by one.
@@ -25,7 +26,7 @@ func fileKeyValue(c *Call) Return {
 	for _, e := range want.Items() {
 		w.left[py.Str(e.Key)] = c.integer("count", 1)
 	}
-	old, err := os.ReadFile(path)
+	old, err := vfs.ReadFollowed(path, vfs.MaxRead)
 	missing := os.IsNotExist(err)
 	if err != nil && !(missing && c.boolean("create_if_missing", false)) {
 		r := Failf("unable to open %s", path)

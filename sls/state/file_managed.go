@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 	"corpus-git/sls/host"
 )
 
@@ -128,7 +129,7 @@ func fileManaged(c *Call) Return {
 
 // stale tells whether the content would be written.
 func (m *managed) stale() bool {
-	old, err := os.ReadFile(m.path)
+	old, err := vfs.ReadFollowed(m.path, vfs.MaxRead)
 	return err != nil || !bytes.Equal(old, m.data) || isLink(m.path) && !m.follow
 }
 
@@ -242,7 +243,7 @@ func (c *Call) onlyPerms(m managed) Return {
 
 // checkCmd runs check_cmd on the new content before it goes live; ok is false where it failed.
 func (c *Call) checkCmd(m *managed) (Return, bool) {
-	if old, err := os.ReadFile(m.path); err == nil && bytes.Equal(old, m.data) {
+	if old, err := vfs.ReadFollowed(m.path, vfs.MaxRead); err == nil && bytes.Equal(old, m.data) {
 		return Return{}, true
 	}
 	m.skip = m.ignore.asked
@@ -334,13 +335,13 @@ func (c *Call) update(m *managed, ret *Return) error {
 			return c.writeNew(target, *m)
 		}
 		ret.Set("diff", "Replace symbolic link with regular file")
-		if old, err := os.ReadFile(m.path); err == nil && m.isText {
+		if old, err := vfs.ReadFollowed(m.path, vfs.MaxRead); err == nil && m.isText {
 			ret.Diff = diffText(old, m.data)
 			ret.Set("diff", ret.Diff)
 		}
 		return c.writeNew(m.path, *m)
 	}
-	old, err := os.ReadFile(m.path)
+	old, err := vfs.ReadFollowed(m.path, vfs.MaxRead)
 	if err != nil {
 		return err
 	}
@@ -461,7 +462,7 @@ func (c *Call) manageTest(m managed) Return {
 		}
 	default:
 		if m.hasData {
-			old, err := os.ReadFile(m.path)
+			old, err := vfs.ReadFollowed(m.path, vfs.MaxRead)
 			if err == nil && !bytes.Equal(old, m.data) {
 				m.counts = m.ignore.counts(old, m.data)
 				if ret.Diff = diffText(old, m.data); ret.Diff != "" || !m.isText {

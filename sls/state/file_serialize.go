@@ -2,12 +2,12 @@ package state
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
 	"corpus-git/internal/saltyaml"
+	"corpus-git/internal/vfs"
 )
 
 // fileSerialize implements file.serialize for yaml, json, configparser, toml and msgpack. Source: Salt documentation, file state, serialize.
@@ -142,7 +142,7 @@ func boolOf(d *py.Dict, key string, def bool) bool {
 
 // deserialize reads what the file holds. The text is Salt's complaint.
 func (c *Call) deserialize(name, format string) (any, string) {
-	b, err := os.ReadFile(name)
+	b, err := vfs.ReadFollowed(name, vfs.MaxRead)
 	if err != nil {
 		return nil, why(err)
 	}

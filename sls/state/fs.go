@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // owner is a wanted user and group; nil leaves it as it is.
@@ -324,7 +325,7 @@ func (c *Call) backup(path string) error {
 	if c.Backups == "" || !isFile(path) {
 		return nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := vfs.ReadFollowed(path, vfs.MaxRead)
 	if err != nil {
 		return err
 	}

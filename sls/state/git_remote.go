@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // isRepo tells whether git.latest updates what is at the path, or clones. Source: salt/states/git.py, latest; a directory
@@ -23,7 +23,7 @@ func isRepo(dir string, bare bool) bool {
 		return false
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		if b, err := os.ReadFile(filepath.Join(at, ".git")); err == nil {
+		if b, err := vfs.ReadFollowed(filepath.Join(at, ".git"), vfs.MaxRead); err == nil {
 			f := strings.Fields(string(b))
 			return len(f) > 1 && f[0] == "gitdir:" && filepath.IsAbs(f[1])
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // addPkgrepo adds Salt's pkgrepo module for machines with apt. Source: Salt documentation, pkgrepo state and aptpkg execution module.
@@ -244,7 +245,7 @@ func (c *Call) staleFile() bool {
 	if !c.boolean("clean_file", false) || file == "" || !isFile(file) {
 		return false
 	}
-	raw, err := os.ReadFile(file)
+	raw, err := vfs.ReadFollowed(file, vfs.MaxRead)
 	if err != nil {
 		return false
 	}

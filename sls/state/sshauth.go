@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"corpus-git/internal/vfs"
 )
 
 // addSSHAuth adds Salt's ssh_auth module: lines of a user's authorized_keys.
@@ -147,7 +149,7 @@ func (c *Call) authorize(want bool) Return {
 	}
 	var b []byte
 	if err == nil {
-		if b, err = os.ReadFile(path); err != nil && !os.IsNotExist(err) {
+		if b, err = vfs.ReadFollowed(path, vfs.MaxRead); err != nil && !os.IsNotExist(err) {
 			return Failf("%s", why(err))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // addSysctl adds sysctl.present. Source: Salt documentation, sysctl state.
@@ -41,7 +42,7 @@ func sysctlPresent(c *Call) Return {
 	}
 	v, _ := c.Args.GetStr("value")
 	value, file := py.Str(v), c.sysctlFile()
-	raw, err := os.ReadFile(file)
+	raw, err := vfs.ReadFollowed(file, vfs.MaxRead)
 	if err != nil && !os.IsNotExist(err) {
 		return Failf("Failed to set %s to %s: Could not read from file: %s", c.Name, value, file)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"corpus-git/internal/crypt3"
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 )
 
 // addWebutil adds webutil.user_exists and user_absent: lines of an Apache password file.
@@ -27,7 +28,7 @@ func (c *Call) htpasswd() (path string, lines []string, at int, fail string) {
 		return path, nil, -1, "htpasswd_file must be an absolute path"
 	}
 	at = -1
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFollowed(path, vfs.MaxRead)
 	if err != nil && !os.IsNotExist(err) {
 		return path, nil, -1, why(err)
 	}
