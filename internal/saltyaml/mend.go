@@ -128,8 +128,23 @@ func (s *inspector) walk(n *yaml.Node, flow bool) error {
 
 // followed tells whether an indicator of a flow collection follows a plain scalar at once.
 func (s *inspector) followed(n *yaml.Node) bool {
-	rest, ok := strings.CutPrefix(afterAnchor(s.from(n)), n.Value)
+	rest, ok := afterPlain(afterAnchor(s.from(n)), n.Value)
 	return ok && rest != "" && strings.IndexByte(",[]{}", rest[0]) >= 0
+}
+
+// afterPlain is what follows a plain scalar that t begins with; a blank of its value may be a line break with blanks
+// around it in t.
+func afterPlain(t, value string) (rest string, ok bool) {
+	words := strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\n' })
+	for i, w := range words {
+		if i > 0 {
+			t = strings.TrimLeft(t, " \t\r\n")
+		}
+		if t, ok = strings.CutPrefix(t, w); !ok {
+			return "", false
+		}
+	}
+	return t, len(words) > 0
 }
 
 // afterAnchor drops an anchor at the start of t.

@@ -98,7 +98,10 @@ func (s source) fail(off int, format string, args ...any) *fault.Error {
 
 // compose gives the root node of the only document, nil for none.
 func compose(s source) (*yaml.Node, error) {
-	s.text = yaml12.ReplaceAllString(s.text, "${1}1")
+	s.text = marks.ReplaceAllString(yaml12.ReplaceAllString(s.text, "${1}1"), "${1} ")
+	if err := checkMarks(s); err != nil {
+		return nil, err
+	}
 	doc, more, err := decode(strings.NewReader(s.text))
 	if err != nil && mendable(err) {
 		if text, stand, ok := substitute(s.text); ok {
@@ -122,8 +125,21 @@ func compose(s source) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// yaml12 finds a version directive that libyaml accepts and the parser here does not; the rules stay those of 1.1.
-var yaml12 = regexp.MustCompile(`(?m)^(%YAML[ \t]+1\.)2\b`)
+// yaml12 finds a version directive that libyaml accepts and the parser here does not; the rules stay those of 1.1. Behind
+// anything but directives, comments and blank lines it is text.
+var yaml12 = regexp.MustCompile(`\A((?:\x{feff})?(?:(?:[ \t]*(?:#[^\n]*)?|%[^\n]*)\n)*%YAML[ \t]+1\.)2\b`)
+
+// marks are byte order marks that begin a line behind nothing but comments and blank lines: libyaml passes over them there,
+// though not over the column.
+var marks = regexp.MustCompile(`\A((?:\x{feff})?(?:[ \t]*(?:#[^\n]*)?\n)+)\x{feff}`)
+
+// checkMarks refuses a byte order mark that begins another line: libyaml ends a text there, and the parser here does not.
+func checkMarks(s source) error {
+	if i := strings.Index(s.text, "\n\ufeff"); i >= 0 {
+		return s.fail(i+1, "a byte order mark begins the line").WithHint("save the file without byte order marks (U+FEFF)")
+	}
+	return nil
+}
 
 // decode reads the first document and, where there is one, the second.
 func decode(r io.Reader) (doc, more *yaml.Node, err error) {

@@ -67,6 +67,8 @@ DOCS = [
 FOUND = [
     "a: !\n", "! '12'\n", "! ''\n", "! \"\"\n", "!\n", "a: &x ! '12'\nb: *x\n", "- ! 'yes'\n- !\n", "\"\\'\"\n", "\"a\\\\'b\"\n", "!!str \"\\'\"\n", "&x \"'\\'\"\n",
     "[a?, b]\n", "[a?,b]\n", "{p? : 1}\n", "{p?: 1, q: 2?}\n", "[http://a/?b=c&d=e, {u: 'x?y'}]\n", "a: [b?c]\n? d\n: [e?]\n", "[\"?\\/\", a\\/b?, '\\/']\n", "# \\/ ?\n[\"\\/\", x?y]\n", "{\"a\": \"b\\/c\"}\n", "a: \\/b\nb: \"\\/\"\n", "a: \"\\\\/\"\n", "[d?>\n ]\n",
+    "text\n%YAML 1.2\n", "a: \"\n%YAML 1.2\n\"\n", "# c\n%YAML 1.2\n---\na: 1\n", "# c\n\ufeffa: 1\n", "\ufeff# c\n\ufeffa: 1\n", "# c\n\ufeffa: 1\nb: 2\n", "a: 1\n\ufeffb: 2\n", "a: x\ufeffy\n", "a: \ufeffb\n",
+    "[ key\n :]\n", "[ a\n  b:]\n", "[ a\n  b: c]\n", "{ a b:}\n", "{ a\n  b:, c}\n",
     "[a:]\n", "{a:}\n", "{a: 1, b:}\n", "{a: 1, p:: 2}\n", "[a::, b]\n", "[a: , b]\n", "a: [\n  b:,\n  c\n]\n", "&x [&y a:, b]\n",
 ]
 
