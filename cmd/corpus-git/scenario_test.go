@@ -41,6 +41,7 @@ import (
 
 // The scenarios wait for processes and for the disk more than they compute; -parallel on the command line still has its say.
 func TestMain(m *testing.M) {
+	syscall.Umask(0o022)
 	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
@@ -112,7 +113,11 @@ func setupScenario(env *testscript.Env) error {
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitconfig), 0o600); err != nil {
 		return err
 	}
+	// What testscript put in front, and the system's: a person's own folders change what is found, and what a shell says where one cannot be read.
+	bin, _, _ := strings.Cut(env.Getenv("PATH"), ":")
 	for k, v := range map[string]string{
+		"PATH":                bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"LC_ALL":              "C.UTF-8",
 		"HOME":                home,
 		"ROOT":                filepath.Join(env.WorkDir, "srv"),
 		"GIT_SSH_COMMAND":     sshLine("dev"),

@@ -123,8 +123,10 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 		t.Skip("this tree is for " + opts["os"])
 	}
 	for i, kv := range in.Host.Environ {
-		if path, ok := strings.CutPrefix(kv, "PATH="); ok { // tools of the tree stand before those of the machine
-			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":" + path
+		// Tools of the tree stand before those of the machine. Where a person's own folders stand in PATH, one that he can't read changes what a shell
+		// says of a command that is not there.
+		if strings.HasPrefix(kv, "PATH=") {
+			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 		}
 	}
 	// Salt goes through sets of paths, and runs what SHELL names.

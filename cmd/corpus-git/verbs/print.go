@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,7 +13,7 @@ import (
 	"corpus-git/project"
 )
 
-// MaxWidth is how wide a table gets, in columns.
+// MaxWidth is how wide a table gets on a terminal, in columns. What goes to no terminal is never cut: a program reads it.
 const MaxWidth = 100
 
 type colour string
@@ -92,9 +93,9 @@ func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
 const gap = "  "
 
 func (t *table) print(p *printer, term Terminal) {
-	width := MaxWidth
+	width := math.MaxInt
 	if term.Width > 0 {
-		width = min(width, max(term.Width, 40))
+		width = min(MaxWidth, max(term.Width, 40))
 	}
 	w := make([]int, len(t.heads))
 	for i, h := range t.heads {

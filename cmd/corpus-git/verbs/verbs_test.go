@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func (h *house) run(t *testing.T, who, stdin string, argv ...string) (code int, out, errs string) {
 	t.Helper()
-	return h.runIn(t.Context(), who, stdin, verbs.Terminal{}, argv...)
+	return h.runIn(t.Context(), who, stdin, verbs.Terminal{Width: verbs.MaxWidth}, argv...)
 }
 
 func (h *house) runIn(ctx context.Context, who, stdin string, term verbs.Terminal, argv ...string) (int, string, string) {
@@ -212,6 +212,16 @@ func TestJSONDocumentsCarryTheirVersion(t *testing.T) {
 		n++
 	}
 	require.Equal(t, 4, n)
+}
+
+// What goes to no terminal is whole: a user whose name had eight letters read "pinned, pack…" in a pipe, and a program would have, too.
+func TestOnlyTerminalsAreCutFor(t *testing.T) {
+	h := build(t)
+	const long = "npm ci exited with status 1 after a very long explanation"
+	_, out, _ := h.runIn(t.Context(), "local", "", verbs.Terminal{}, "deployments", "app")
+	require.Contains(t, out, long)
+	_, out, _ = h.runIn(t.Context(), "local", "", verbs.Terminal{Width: 200}, "deployments", "app")
+	require.NotContains(t, out, long)
 }
 
 func TestColourOnlyOnATerminalThatWantsIt(t *testing.T) {
