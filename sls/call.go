@@ -2,6 +2,7 @@ package sls
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -30,6 +31,9 @@ func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 	var ret state.Return
 	p := r.planned()
 	skip, comment, err := r.conditions(ctx, c, p)
+	if raised := (*conditionError)(nil); errors.As(err, &raised) {
+		return p.settle(state.Failf("%s", raised)), nil
+	}
 	if err != nil {
 		return ret, err
 	}
@@ -57,6 +61,9 @@ func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (state.Return, error) {
 	p := r.planned()
 	skip, comment, err := r.conditions(ctx, c, p)
+	if raised := (*conditionError)(nil); errors.As(err, &raised) {
+		return p.settle(state.Failf("%s", raised)), nil
+	}
 	if err != nil {
 		return state.Return{}, err
 	}
@@ -211,11 +218,11 @@ func (r *run) conditions(ctx context.Context, c *chunk, p *planned) (skip bool, 
 			continue
 		}
 		s, cm, err := cond.ask(ctx, c, v)
-		if err != nil {
-			return false, "", err
-		}
 		if p.leaves(cond.name, p.refused()) {
 			continue
+		}
+		if err != nil {
+			return false, "", err
 		}
 		skip = skip || s
 		comments = append(comments, cm)
@@ -227,6 +234,9 @@ func (r *run) conditions(ctx context.Context, c *chunk, p *planned) (skip bool, 
 	}
 	return skip, strings.Join(comments, "\n"), nil
 }
+
+// conditionError is what a function of a condition raised: the state fails, as it does in Salt.
+type conditionError struct{ error }
 
 // condition runs one entry of onlyif or unless: a command, or a function with its arguments. Anything else, a truth among
 // it, is no condition: valid is false.
@@ -252,13 +262,20 @@ func (r *run) condition(ctx context.Context, c *chunk, entry any, onStartFailure
 			args = items(a)
 		}
 		path, _ := kw.Pop("get_return")
+		asked := py.NewDict("args", py.NewList(args...), "kw", kw)
+		if err := r.slots(ctx, asked); err != nil {
+			return false, false, &conditionError{err}
+		}
+		l, _ := asked.GetStr("args")
+		args = l.(*py.List).Items()
+		d, _ := asked.GetStr("kw")
+		kw = d.(*py.Dict)
 		v, err := r.env.Modules(ctx, py.Str(fun), args, kw)
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
 				return false, false, cause
 			}
-			r.sink.Output(c.id, Log, fmt.Sprintf("%s: %s", py.Str(fun), err))
-			return false, true, nil
+			return false, false, &conditionError{err}
 		}
 		if path != nil {
 			v, _ = py.Traverse(v, py.Str(path), ":")
