@@ -95,6 +95,7 @@ type Limits struct {
 	MaxObjects     int64 `key:"max_objects" default:"20000000" min:"1" help:"The most objects in one pack."`
 	MaxDeltaDepth  int   `key:"max_delta_depth" default:"4095" min:"1" help:"The longest chain of deltas."`
 	BaseMemory     Size  `key:"base_memory" default:"64MiB" min:"1" help:"Memory for bases of deltas while a pack is indexed; what does not fit is made again when needed."`
+	DeltaMemory    Size  `key:"max_delta_memory" default:"0" min:"0" restart:"yes" help:"Memory for large objects that all pushes together are making from deltas; a push waits until there is enough. 0 is a quarter of the machine's, or of the cgroup's limit."`
 	MaxRatio       int64 `key:"max_inflate_ratio" default:"0" min:"0" help:"The most bytes that one byte on the wire may inflate to, for objects over 1 MiB; 0 sets no bound but deflate's own, 1032."`
 	MaxCommands    int   `key:"max_commands" default:"10000" min:"1" help:"The most refs that one push may update."`
 	MaxPushOptions int   `key:"max_push_options" default:"64" min:"0" help:"The most push options of one push."`

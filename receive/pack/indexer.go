@@ -262,13 +262,14 @@ type run struct {
 	total   atomic.Int64 // inflated bytes
 	early   atomic.Int64 // deltas that were resolved while the pack came
 
-	first, next []int32 // children of each record: the first, and a child's next sibling; -1 ends
-	refs        []refDelta
-	taken       []atomic.Bool // by place in refs of the first delta on a base: an object of that name has them
-	order       []int32       // records in the order of names
-	inOrder     *offheap.Block[int32]
-	fan         [256]uint32 // where in order the names of each first byte end
-	twice       bool        // some object is there more than once
+	first, next       []int32 // children of each record: the first, and a child's next sibling; -1 ends
+	refs              []refDelta
+	taken             []atomic.Bool // by place in refs of the first delta on a base: an object of that name has them
+	large, largeDelta int64         // sizes of the largest object that is a delta or the base of one, as deltas say it, and of the largest delta
+	order             []int32       // records in the order of names
+	inOrder           *offheap.Block[int32]
+	fan               [256]uint32 // where in order the names of each first byte end
+	twice             bool        // some object is there more than once
 
 	progress sync.Mutex
 	done     int

@@ -30,6 +30,8 @@ type Limits struct {
 	TotalBytes int64
 	// StreamBytes is the size from which a blob that is no delta is hashed as it comes and never held. Default 8 MiB. It is no refusal.
 	StreamBytes int64
+	// Memory is shared with other ingestions: what a pack with deltas of large objects needs is taken of it. nil has no bound.
+	Memory *Memory
 	// BaseMemory is the memory for bases of deltas; what does not fit is made anew when needed. Default 64 MiB. It is no refusal.
 	BaseMemory int64
 }
@@ -100,12 +102,13 @@ func (e *LimitError) Error() string {
 		"ObjectBytes": "object is larger than %s",
 		"DeltaBytes":  "object stored as a delta is larger than %s",
 		"Checked":     "a commit, tag or tree is larger than %s",
+		"Memory":      "its deltas are of objects too large for the memory of %s that pushes may use",
 		"DeltaDepth":  "chain of deltas is longer than %s",
 		"Ratio":       "object inflates to more than %s times its bytes",
 		"TotalBytes":  "objects are larger than %s together",
 	}[e.Name]
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	if strings.HasSuffix(e.Name, "Bytes") || e.Name == "Checked" {
+	if strings.HasSuffix(e.Name, "Bytes") || e.Name == "Checked" || e.Name == "Memory" {
 		number = size
 	}
 	s := fmt.Sprintf(what, number(e.Limit))

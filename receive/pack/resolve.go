@@ -16,9 +16,10 @@ import (
 // the work child by child, so that one big family keeps all of them busy. An object that has deltas is held until the last of
 // them is made, or until memory is short; then it is dropped, and made anew for the next one.
 type resolver struct {
-	g    *run
-	mu   sync.Mutex
-	cond *sync.Cond
+	workers int
+	g       *run
+	mu      sync.Mutex
+	cond    *sync.Cond
 	// stack has the objects with deltas that nobody has taken yet, the youngest last: depth first keeps few of them.
 	stack []*node
 	root  int32 // the next record to look at for being a root
@@ -47,6 +48,16 @@ func (g *run) resolve() error {
 	if g.deltas == int(g.early.Load()) {
 		return nil
 	}
+	workers := g.workers
+	// What one goroutine holds of large objects at a time: a base and what is made of it, and once more while a base is read from the repository.
+	if need := 3*g.large + 2*g.largeDelta; need > smallDeltas {
+		workers = 1
+		release, err := g.lim.Memory.take(g.ctx, need)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	first, next := offheap.Make[int32](g.recs.n), offheap.Make[int32](g.recs.n)
 	defer func() {
 		g.first, g.next = nil, nil
@@ -55,7 +66,7 @@ func (g *run) resolve() error {
 	}()
 	g.first, g.next = first.Slice(), next.Slice()
 	g.link()
-	r := &resolver{g: g, spare: spares{most: maxSpare}}
+	r := &resolver{g: g, workers: workers, spare: spares{most: maxSpare}}
 	defer r.spare.close()
 	r.cond = sync.NewCond(&r.mu)
 	if err := r.run(); err != nil {
@@ -131,7 +142,7 @@ func (r *resolver) child(n *node) int32 {
 // run resolves what can be reached from the roots.
 func (r *resolver) run() error {
 	var wg sync.WaitGroup
-	for range r.g.workers {
+	for range r.workers {
 		wg.Go(r.work)
 	}
 	wg.Wait()
@@ -259,6 +270,9 @@ func (r *resolver) shrink() {
 		}
 	}
 }
+
+// smallDeltas is the memory for objects below which a pack's deltas are made by several goroutines, and without asking: about what those keep anyway.
+const smallDeltas = 24 << 20
 
 // maxSpare bounds the bytes of spare buffers.
 const maxSpare = 2 << 20

@@ -325,13 +325,59 @@ func (s *scanner) delta(e Entry, rec *record) error {
 	}
 	if rec.base >= 0 && s.g.recs.at(rec.base).held && e.Size <= batchBytes && len(s.full) < eager {
 		rec.held = true
-		return s.hand(e, rec)
+		if err := s.hand(e, rec); err != nil {
+			return err
+		}
+		s.sizes(s.cur.data[len(s.cur.data)-int(e.Size):], e.Size)
+		return nil
+	}
+	if e.Size > maxKept {
+		return s.skim(e.Size)
 	}
 	junk, err := s.into(s.junk[:0], e.Size)
 	if cap(junk) <= maxKept {
 		s.junk = junk
 	}
+	if err == nil {
+		s.sizes(junk, e.Size)
+	}
 	return err
+}
+
+// sizes notes what a delta of size bytes, which begins with head, says of its objects. What it says wrong is found when it is made; what is over a
+// limit is refused then too, and takes no memory.
+func (s *scanner) sizes(head []byte, size int64) {
+	g := s.g
+	g.largeDelta = max(g.largeDelta, size)
+	if base, result, _, err := DeltaSizes(head); err == nil && max(base, result) <= g.lim.DeltaBytes {
+		g.large = max(g.large, base, result)
+	}
+}
+
+// skim inflates a large delta and keeps nothing but its sizes.
+func (s *scanner) skim(size int64) error {
+	in := &feed{s: s}
+	if err := s.z.reset(in); err != nil {
+		return in.error(err)
+	}
+	if cap(s.junk) < 64<<10 {
+		s.junk = make([]byte, 64<<10)
+	}
+	buf := s.junk[:64<<10]
+	for left := size; left > 0; {
+		n, err := io.ReadFull(s.z.zr, buf[:min(left, int64(len(buf)))])
+		if err != nil {
+			return in.error(err)
+		}
+		if left == size {
+			s.sizes(buf[:n], size)
+		}
+		left -= int64(n)
+	}
+	if err := s.z.end(); err != nil {
+		return in.error(err)
+	}
+	return in.flush()
 }
 
 // into appends the size bytes that the stream inflates to, and takes its bytes.

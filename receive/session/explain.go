@@ -76,6 +76,8 @@ func limitKey(name string) string {
 		return "max_delta_depth"
 	case "Ratio":
 		return "max_inflate_ratio"
+	case "Memory":
+		return "max_delta_memory"
 	case "TotalBytes":
 		return "max_total_bytes"
 	}

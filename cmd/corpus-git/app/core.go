@@ -37,6 +37,7 @@ import (
 	"corpus-git/project/underway"
 	"corpus-git/receive"
 	"corpus-git/receive/access"
+	"corpus-git/receive/pack"
 	"corpus-git/sls"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
@@ -58,6 +59,7 @@ type core struct {
 	access    *access.Store
 	registry  *registry.Registry
 	repos     *receive.Repositories
+	memory    *pack.Memory // for deltas of all pushes
 	pipeline  *pipeline.Pipeline
 	tools     *procedures.Tools
 	runner    *runner
@@ -148,6 +150,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if c.registry, err = registry.Open(ctx, c.db, c.root, c.state, time.Now); err != nil {
 		return nil, err
 	}
+	c.memory = pack.NewMemory(int64(o.cfg.Limits.DeltaMemory))
 	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, MaxFiles: o.cfg.Limits.MaxFiles, Submodule: c.submodules, Underway: c.underway, Log: o.log}
 	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
 	commander := execx.OS{Book: c.state.Processes()}

@@ -315,15 +315,15 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, RefName: l.MaxRefName, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain), Unpack: l.UnpackLimit,
 		},
 		UploadLimits: upload.Limits{Wants: l.MaxWants, Haves: l.MaxHaves, Commands: l.MaxRequests},
-		PackLimits:   packLimits(l),
+		PackLimits:   packLimits(l, s.memory),
 	}
 }
 
 // packLimits bound what comes in one pack, of a push or of a submodule.
-func packLimits(l config.Limits) pack.Limits {
+func packLimits(l config.Limits, memory *pack.Memory) pack.Limits {
 	return pack.Limits{
 		PackBytes: int64(l.MaxPackBytes), Objects: l.MaxObjects, ObjectBytes: int64(l.MaxObjectBytes), DeltaBytes: int64(l.MaxDeltaBytes),
-		DeltaDepth: l.MaxDeltaDepth, TotalBytes: int64(l.MaxTotalBytes), BaseMemory: int64(l.BaseMemory), Ratio: l.MaxRatio,
+		DeltaDepth: l.MaxDeltaDepth, TotalBytes: int64(l.MaxTotalBytes), BaseMemory: int64(l.BaseMemory), Ratio: l.MaxRatio, Memory: memory,
 	}
 }
 

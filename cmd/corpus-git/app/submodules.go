@@ -15,7 +15,7 @@ import (
 func (c *core) submodules() receive.SubmoduleSettings {
 	cfg := c.cfg.Load()
 	return receive.SubmoduleSettings{
-		Hosts: cfg.Submodules.Hosts, Timeout: cfg.Submodules.Timeout, Limits: packLimits(cfg.Limits), HTTP: http.Client{Transport: http.DefaultTransport},
+		Hosts: cfg.Submodules.Hosts, Timeout: cfg.Submodules.Timeout, Limits: packLimits(cfg.Limits, c.memory), HTTP: http.Client{Transport: http.DefaultTransport},
 		Agent: "corpus-git/" + strings.ReplaceAll(Build().Release, " ", "-"), MayRead: c.mayRead, Home: c.homeOf, Here: c.isHere,
 	}
 }

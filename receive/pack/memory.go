@@ -1,0 +1,113 @@
+package pack
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Memory is what all ingestions together may hold of large objects while they make them from deltas. Who finds too little of it free waits, first come, first
+// served. Safe for concurrent use; nil has no bound.
+type Memory struct {
+	limit int64
+
+	mu      sync.Mutex
+	used    int64
+	waiting []*claim // the one that came first in front
+}
+
+type claim struct {
+	bytes int64
+	ready chan struct{} // closed when it was given
+}
+
+// NewMemory has limit bytes to give; 0 is a quarter of what the machine has, or the group of processes may use (cgroup v2, memory.max).
+func NewMemory(limit int64) *Memory {
+	if limit <= 0 {
+		limit = machineMemory() / 4
+	}
+	return &Memory{limit: limit}
+}
+
+// take waits for n bytes. It is a *LimitError where n is more than there ever is. Whoever has some may not take more: two could wait for each other.
+func (m *Memory) take(ctx context.Context, n int64) (release func(), err error) {
+	if m == nil {
+		return func() {}, nil
+	}
+	if n > m.limit {
+		return nil, &LimitError{Name: "Memory", Limit: m.limit, Got: n}
+	}
+	c := &claim{n, make(chan struct{})}
+	m.mu.Lock()
+	m.waiting = append(m.waiting, c)
+	m.serve()
+	m.mu.Unlock()
+	var once sync.Once
+	release = func() {
+		once.Do(func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for i, w := range m.waiting {
+				if w == c { // it was never given
+					m.waiting = append(m.waiting[:i:i], m.waiting[i+1:]...)
+					m.serve()
+					return
+				}
+			}
+			m.used -= n
+			m.serve()
+		})
+	}
+	select {
+	case <-c.ready:
+		return release, nil
+	case <-ctx.Done():
+		release()
+		return nil, ctx.Err()
+	}
+}
+
+// serve gives what is free to those who came first. m.mu is held.
+func (m *Memory) serve() {
+	for len(m.waiting) > 0 && m.used+m.waiting[0].bytes <= m.limit {
+		c := m.waiting[0]
+		m.waiting = m.waiting[1:]
+		m.used += c.bytes
+		close(c.ready)
+	}
+}
+
+// machineMemory is what the machine has, or less where the group of processes that this one is in may use less: 4 GiB where neither tells.
+func machineMemory() int64 {
+	most := int64(0)
+	if data, err := os.ReadFile("/proc/meminfo"); err == nil { // proc_meminfo(5)
+		for line := range strings.Lines(string(data)) {
+			if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
+				if kib, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+					most = kib << 10
+				}
+			}
+		}
+	}
+	if most == 0 {
+		most = 4 << 30
+	}
+	data, err := os.ReadFile("/proc/self/cgroup") // cgroups(7): the line of version 2 is 0::/path
+	if err != nil {
+		return most
+	}
+	for line := range strings.Lines(string(data)) {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		for ok && strings.HasPrefix(path, "/") {
+			if text, err := os.ReadFile("/sys/fs/cgroup" + path + "/memory.max"); err == nil {
+				if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+					most = min(most, n)
+				}
+			}
+			path = path[:strings.LastIndexByte(path, '/')]
+		}
+	}
+	return most
+}
