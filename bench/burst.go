@@ -27,7 +27,7 @@ const burstSize = "5000x10"
 func benchBurst(l *lab) error {
 	var files, pushes int
 	size := cmp.Or(os.Getenv("CORPUS_GIT_BENCH_BURST"), burstSize)
-	if n, err := fmt.Sscanf(size, "%dx%d", &files, &pushes); n != 2 || err != nil || files < 100 || pushes < 2 {
+	if n, err := fmt.Sscanf(size, "%dx%d", &files, &pushes); n != 2 || err != nil || files < 2 || pushes < 2 {
 		return fmt.Errorf("CORPUS_GIT_BENCH_BURST=%s is not <files>x<pushes>, such as %s", size, burstSize)
 	}
 	if err := l.buildWithKey(); err != nil {

@@ -1,7 +1,7 @@
 // Command bench measures corpus-git beside a named peer, in the same run and on the same machine.
 //
 //	go run ./bench push     one-file push, beside OpenSSH sshd + git receive-pack + a post-receive script
-//	go run ./bench burst    pushes back to back, beside the same and, with SALT_CALL, the original's stack; and where the server's time goes
+//	go run ./bench burst    pushes back to back, beside the same and, with SALT_CALL, the original's stack; and where the server's time goes; CORPUS_GIT_BENCH_BURST=20x10 is a small project
 //	go run ./bench load     100 projects pushed at once, 20 pushes each, beside the same; CORPUS_GIT_BENCH_LOAD=10x5 is less
 //	go run ./bench projects a server of 10,000 projects beside one of ten: start, and one push
 //	go run ./bench idle     1,000 connections that do nothing: memory, and a push beside one without them
