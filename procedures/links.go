@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -268,10 +267,4 @@ func removeTop(lines []string, entry string) []string {
 		return nil // a target without entries is an error to Salt
 	}
 	return out
-}
-
-// exists tells whether path is there, links not followed.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -193,13 +193,13 @@ func loadFilter(load DataLoader) FilterFunc {
 	}
 }
 
-// FilterNames, TestNames and GlobalNames are what templates see, in order.
+// FilterNames are the names of the filters that templates see, sorted.
 func (e *Environment) FilterNames() []string { return slices.Sorted(maps.Keys(e.filters)) }
 
-// TestNames is described at FilterNames.
+// TestNames are the names of the tests, sorted.
 func (e *Environment) TestNames() []string { return slices.Sorted(maps.Keys(e.tests)) }
 
-// GlobalNames is described at FilterNames.
+// GlobalNames are the names of the globals, sorted.
 func (e *Environment) GlobalNames() []string { return slices.Sorted(maps.Keys(e.globals)) }
 
 // print is the text of a value that a tag prints.

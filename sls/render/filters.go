@@ -50,8 +50,8 @@ func typeError(want string, v any) error {
 type rule uint8
 
 const (
-	// refuses: an undefined value or argument is an error.
-	refuses rule = iota
+	// The zero rule refuses: an undefined value or argument is an error.
+	_ rule = iota
 	// passes: a value that is undefined, or holds something that is, makes the result undefined.
 	passes
 	// sees: the filter itself decides.

@@ -281,7 +281,6 @@ func strftime(c call) (any, error) {
 		if n, ok := py.Digits(s); ok {
 			v = n
 		} else if v, err = py.ToFloat(s); err != nil {
-			v = nil
 			return nil, py.Errorf(py.RuntimeError, "the date cannot be read: Salt reads seconds alone without timelib")
 		}
 	}
