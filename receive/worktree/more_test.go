@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -382,7 +383,6 @@ func TestRequestIsChecked(t *testing.T) {
 		"relative":    func(q *Request) { q.Dir = "x" },
 		"branch":      func(q *Request) { q.Branch = "master" },
 		"odd branch":  func(q *Request) { q.Branch = "refs/heads/../../x" },
-		"odd tag":     func(q *Request) { q.Tags = map[string]plumbing.Hash{"refs/heads/x": one} },
 		"line in dir": func(q *Request) { q.Repo = "/a\nb" },
 	} {
 		q := r.request(one)
@@ -393,6 +393,24 @@ func TestRequestIsChecked(t *testing.T) {
 	q := r.request(plumbing.NewHash(git(t, r.src, "rev-parse", one.String()+"^{tree}")))
 	_, err := Sync(context.Background(), q)
 	require.Error(t, err)
+}
+
+// A name that is no tag's came there by other hands: it is left out and named, and stops no checkout.
+func TestOddTagIsLeftOut(t *testing.T) {
+	r := newRepo(t)
+	r.write("a", "a")
+	one := r.commit("one")
+	for _, odd := range []string{"refs/heads/x", "refs/tags/../x", "refs/tags/a.lock", "refs/tags/a b", "refs/tags/"} {
+		q := r.request(one)
+		q.Tags = map[string]plumbing.Hash{odd: one, "refs/tags/@": one, "refs/tags/-x": one}
+		st, err := Sync(context.Background(), q)
+		require.NoError(t, err, odd)
+		require.Equal(t, []string{"left out of the working copy: the tag " + odd + ", whose name git does not take"}, st.Notes, odd)
+		require.Equal(t, "-x\n@", git(t, r.dir, "tag"))
+		require.Equal(t, one.String(), git(t, r.dir, "rev-parse", "refs/tags/@"))
+		require.NoError(t, exec.Command("git", "-C", r.dir, "status").Run())
+		require.Error(t, exec.Command("git", "-C", r.dir, "rev-parse", "--verify", "-q", "refs/heads/x").Run())
+	}
 }
 
 // Big files are streamed, and come out whole.
