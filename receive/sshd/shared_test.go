@@ -45,7 +45,9 @@ func held(goOn chan struct{}) handler {
 // left running by one that was closed, or it cuts the long one.
 func TestSharedConnectionIsNotCut(t *testing.T) {
 	goOn := make(chan struct{})
-	s := serve(t, sshd.Limits{Idle: 50 * time.Millisecond}, held(goOn))
+	// Longer than a busy machine keeps a client from closing its session, which it would be cut for.
+	const idle = 3 * time.Second
+	s := serve(t, sshd.Limits{Idle: idle}, held(goOn))
 	c := s.dial(t)
 	long, err := c.NewSession()
 	require.NoError(t, err)
@@ -75,6 +77,8 @@ func TestSharedConnectionIsNotCut(t *testing.T) {
 		})
 	}
 	all.Wait()
+	// A timer that was left running by the last of them has run out by then.
+	time.Sleep(idle + idle/3)
 	close(goOn)
 	require.NoError(t, long.Wait())
 	require.Equal(t, "hello marie", out.String())
