@@ -338,7 +338,7 @@ func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *Recipe, s Step, m
 	in := &sls.Input{
 		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords,
-		Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
+		Plan: d.Trigger == project.TriggerPlan, Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
 	}
 	if s.Script && r != nil {
 		in.Script, in.ScriptFile = r.script(s.File), path.Join(layout.SaltDir, s.File)

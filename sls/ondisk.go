@@ -160,7 +160,7 @@ func linkModules(recipe, to, name string) (some bool, err error) {
 	if err := os.RemoveAll(to); err != nil {
 		return false, err
 	}
-	modules, err := filepath.Glob(filepath.Join(recipe, "_*", "*.py"))
+	modules, err := filepath.Glob(filepath.Join(recipe, filepath.FromSlash(ownModules)))
 	for _, m := range modules {
 		dir := filepath.Join(to, filepath.Base(filepath.Dir(m)))
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -138,6 +139,22 @@ func IsUndefined(err error) bool {
 func Refusal(in *Input, problems []string) error {
 	return saltProblem(in, strings.Join(problems, "\n"))
 }
+
+// OwnModules tells whether a recipe among the mounts brings Python modules of its own, which Salt would load with its own rights.
+func OwnModules(in *Input) bool {
+	for _, r := range in.Roots {
+		if r.Mount == "" {
+			continue
+		}
+		if found, err := fs.Glob(r.FS, ownModules); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ownModules is where a recipe has them.
+const ownModules = "_*/*.py"
 
 // hasModules tells whether the file roots hold custom modules that Salt must sync first.
 func hasModules(in *Input) bool {

@@ -45,7 +45,8 @@ type Input struct {
 	// Test runs no change: states tell what they would do (Salt's test=True).
 	Test bool
 	// Plan is a test run of files that are not deployed: no command that they name is run, be it a condition, a test of a
-	// stateful command, or what a template or a slot asks. States tell what was left out (StateResult.Unevaluated).
+	// stateful command, or what a template or a slot asks, and no Python. States tell what was left out (StateResult.Unevaluated).
+	// A Check with Plan is the one before such a run.
 	Plan bool
 	// Script is the path of the executable, for the script runner, and ScriptFile what messages call it ("" is the path).
 	Script, ScriptFile string

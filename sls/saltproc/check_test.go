@@ -66,9 +66,50 @@ func TestPlanRunsNothing(t *testing.T) {
 	require.Equal(t, []string{
 		"onlyif would-change onlyif", "unless would-change unless", "fun would-change onlyif", "true_fun would-change", "false_fun succeeded",
 		"check_cmd would-change check_cmd", "template would-change a needed command", "slot would-change a needed command",
-		"stateful would-change a needed command", "right succeeded unless",
+		"stateful would-change a needed command", "python would-change a needed command", "writes would-change a needed command",
+		"asks would-change onlyif", "right succeeded unless",
 	}, got)
 	entries, err := os.ReadDir(d.work)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+}
+
+// TestPlanRunsNoPython: a commit that nobody keeps brings Python as a renderer, as a function that writes, and as modules of its own, which Salt
+// loads as root before it looks at any state.
+func TestPlanRunsNoPython(t *testing.T) {
+	d := unpack(t, "check.txtar")
+	check := func(step, why string) {
+		t.Helper()
+		in := d.input(step)
+		in.Mode, in.Plan = sls.Static, true
+		got, err := d.session(t).Check(context.Background(), in)
+		require.NoError(t, err, step)
+		require.NotNil(t, got.Deferred, step)
+		require.Contains(t, got.Deferred.Why, why, step)
+		require.NoFileExists(t, filepath.Join(d.work, "ran"), step)
+	}
+	check("90_python", "the renderer py, which is not run in a plan")
+	check("91_includes", "the renderer py, which is not run in a plan")
+	check("92_writes", "file.touch is run while the template renders")
+	check("93_renderer", "the renderer py, which is not run in a plan")
+
+	recipe := d.roots[0].Dir
+	run := `open("` + filepath.Join(d.work, "ran") + `", "w").close()` + "\n"
+	for _, kind := range []string{"_modules", "_states", "_grains", "_renderers", "_utils"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(recipe, kind), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(recipe, kind, "own.py"), []byte(run), 0o644))
+	}
+	check("10_good", "the recipe's own Salt modules are not loaded in a plan")
+	in := d.input("10_good")
+	in.Test, in.Plan = true, true
+	res, err := d.session(t).Apply(context.Background(), in, sls.Discard{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"the step"}, res.States[0].Unevaluated)
+	require.NoFileExists(t, filepath.Join(d.work, "ran"))
+
+	in = d.input("10_good") // a deployment loads them
+	in.Mode = sls.Static
+	_, err = d.session(t).Check(context.Background(), in)
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(d.work, "ran"))
 }

@@ -266,6 +266,13 @@ class Guard:
 
     # What these modules tell hangs on nothing that an earlier step may change.
     pure = ("config", "defaults", "grains", "hashutil", "log", "match", "pillar", "slsutil", "test")
+    # Renderers of a plan: all others can run what the file says.
+    renderers = ("jinja", "yaml", "yamlex", "json", "json5", "hjson", "toml", "msgpack")
+    # Functions that templates, slots and conditions of a plan may call, of other modules: those that only read, by their names.
+    reading = (
+        "basename", "contains", "dirname", "directory_exists", "exist", "file_exists", "fqdn", "get", "has", "info", "ip_", "is_", "items", "join",
+        "latest", "list", "lookup", "ls", "path_exists", "read", "search", "seek_read", "show", "stats", "status", "version", "which",
+    )
     tools = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
 
     def __init__(self, plan):
@@ -297,18 +304,50 @@ class Guard:
         salt.template.compile_template = salt.state.compile_template = self.render(salt.template.compile_template)
         registry = salt.utils.templates.TEMPLATE_REGISTRY
         for name in list(registry):
-            registry[name] = self.render(registry[name])
+            if self.plan and name != "jinja":
+                registry[name] = self.never(name)
+            else:
+                registry[name] = self.render(registry[name])
         loaded = salt.loader.lazy.LoadedFunc.__call__
 
         def watched_loaded(self, *args, **kwargs):
             module = self.name.partition(".")[0]
+            if guard.plan and guard.rendering and self.loader.tag == "module" and module not in guard.pure and not guard.reads(self.name):
+                guard.never(self.name)()
             if guard.rendering and not guard.asked and self.loader.tag == "module" and module not in guard.pure:
                 guard.asked = self.name
             return loaded(self, *args, **kwargs)
 
         salt.loader.lazy.LoadedFunc.__call__ = watched_loaded
         if self.plan:
+            pipes = salt.template.check_render_pipe_str
+
+            def watched_pipes(pipestr, *args, **kwargs):
+                for part in (pipestr or "jinja").split("|"):
+                    name = (part.split() or [""])[0]
+                    if name not in guard.renderers:
+                        guard.never("#!" + name)()
+                return pipes(pipestr, *args, **kwargs)
+
+            salt.template.check_render_pipe_str = watched_pipes
+            slots = salt.state.State.format_slots
+            salt.state.State.format_slots = self.render(slots)
             self.defer(salt.state.State)
+
+    def reads(self, function):
+        module, _, name = function.partition(".")
+        return name.startswith(self.reading) and (module != "cp" or name == "get_file_str")  # cp.get_file writes
+
+    def never(self, what):
+        """A function that refuses what a plan does not run."""
+
+        def refused(*args, **kwargs):
+            import salt.exceptions
+
+            self.refused = what
+            raise salt.exceptions.CommandExecutionError(what + " is not run in a plan")
+
+        return refused
 
     def check(self, args, shell):
         """Refuses a command while a template renders, and in a plan all but the tools of the machine."""

@@ -12,7 +12,7 @@ type request struct {
 	Test bool   `json:"test,omitempty"`
 	// Check compiles the step and runs none of it.
 	Check bool `json:"check,omitempty"`
-	// Plan runs no command that the files name.
+	// Plan runs no command and no Python that the files name.
 	Plan bool `json:"plan,omitempty"`
 	// Mark ends what the step wrote to standard error.
 	Mark string `json:"mark"`

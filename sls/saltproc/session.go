@@ -48,6 +48,10 @@ func (s *Session) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error
 	if err != nil || c.Deferred != nil {
 		return c, err
 	}
+	if in.Plan && sls.OwnModules(in) {
+		c.Deferred = deferred(c, "the recipe's own Salt modules are not loaded in a plan")
+		return c, nil
+	}
 	var end *answer
 	work := func(st *stepping, again bool) (err error) {
 		end, err = st.compile(ctx, s.proc, again)
@@ -74,8 +78,10 @@ func found(in *sls.Input, c *sls.Checked, a *answer) error {
 	} else if json.Unmarshal(doc.Local, &problems) != nil {
 		problems = nil
 	}
-	at := func(why string) *sls.Deferred { return &sls.Deferred{File: c.File, Line: 1, Why: why} }
+	at := func(why string) *sls.Deferred { return deferred(c, why) }
 	switch {
+	case strings.HasPrefix(a.Refused, "#!"):
+		c.Deferred = at("it is written for the renderer " + a.Refused[len("#!"):] + ", which is not run in a plan")
 	case a.Refused != "":
 		c.Deferred = at(a.Refused + " is run while the template renders")
 	case len(problems) > 0 && a.Asked != "": // what it asked may be otherwise when its turn comes
@@ -88,6 +94,10 @@ func found(in *sls.Input, c *sls.Checked, a *answer) error {
 	return nil
 }
 
+func deferred(c *sls.Checked, why string) *sls.Deferred {
+	return &sls.Deferred{File: c.File, Line: 1, Why: why}
+}
+
 func (s *Session) salt() *sls.SaltCall { return &sls.SaltCall{Bin: s.Bin, Dir: s.Dir} }
 
 // errClosed is a step after Close.
@@ -96,8 +106,8 @@ var errClosed = errors.New("the session with Salt is closed")
 // Apply implements sls.Runner. When ctx ends, Salt and all its commands are killed; a later Apply starts Salt again.
 func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
 	f, err := in.Roots.SLS(in.SLS)
-	if err != nil {
-		return s.salt().Apply(ctx, in, sink) // says what is not there, and runs nothing
+	if err != nil || in.Plan && sls.OwnModules(in) {
+		return s.salt().Apply(ctx, in, sink) // says what is not there or left out, and runs nothing
 	}
 	res := &sls.StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}
 	disk, perStep, err := s.with(ctx, in, sink, func(st *stepping, again bool) (err error) {
@@ -269,7 +279,7 @@ func key(function, id, name string) string { return function + "\x00" + id + "\x
 
 // compile has the step compiled only; the answer is that of kind result.
 func (st *stepping) compile(ctx context.Context, p *process, anyway bool) (*answer, error) {
-	return st.ask(ctx, p, request{SLS: st.in.SLS, Check: true, Anyway: anyway})
+	return st.ask(ctx, p, request{SLS: st.in.SLS, Check: true, Plan: st.in.Plan, Anyway: anyway})
 }
 
 // run sends the step and tells the sink what the answers say, until all of it is there.
