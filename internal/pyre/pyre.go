@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -22,41 +23,63 @@ const (
 	MultiLine
 )
 
-// Limits of the backtracking engine: the bytes of a text, and the time of one match.
-const (
-	maxBacktrackText = 256 << 10
-	maxBacktrackTime = 500 * time.Millisecond
-)
+// Limits bound the backtracking engine.
+type Limits struct {
+	Text int           // bytes of a text
+	Time time.Duration // of one Find or FindAll
+}
+
+// Templates are the limits of Compile, for expressions in templates.
+func Templates() Limits { return Limits{Text: 256 << 10, Time: 500 * time.Millisecond} }
 
 // ErrLimit is the error of a text that is too long to backtrack in, and of a match that takes too long.
 var ErrLimit = errors.New("the regular expression takes too long on this text")
 
 // Regexp is a compiled expression.
 type Regexp struct {
-	expr  string
-	flags Flags
-	info  *translator
-	fast  *regexp.Regexp // nil where only the other engine can run it
-	cost  int            // instructions of fast
-	empty bool           // may match nothing
-	names map[string]int
+	expr   string
+	flags  Flags
+	info   *translator
+	fast   *regexp.Regexp // nil where only the other engine can run it
+	cost   int            // instructions of fast
+	empty  bool           // may match nothing
+	names  map[string]int
+	limits Limits
+	spare  sync.Pool // of *backtracker
 }
 
-// Compile reads an expression of Python. An error is a *SyntaxError.
+// backtracker is the expression for the engine that backtracks. One search uses it at a time.
+type backtracker struct {
+	re     *regexp2.Regexp
+	longer *regexp2.Regexp // matches only where a search begins, and not the empty text there
+}
+
+// Compile reads an expression of Python, with the limits of Templates. An error is a *SyntaxError.
 func Compile(expr string, flags Flags) (*Regexp, error) {
+	return CompileLimits(expr, flags, Templates())
+}
+
+// CompileLimits is Compile with other limits.
+func CompileLimits(expr string, flags Flags, limits Limits) (*Regexp, error) {
 	t := &translator{engine: automaton, src: expr}
 	if err := t.translate(flags); err != nil {
 		return nil, err
 	}
-	r := &Regexp{expr: expr, flags: flags, info: t, names: t.names}
+	r := &Regexp{expr: expr, flags: flags, info: t, names: t.names, limits: limits}
+	slow := func() (*Regexp, error) {
+		b, err := r.backtracker()
+		if err != nil {
+			return nil, err
+		}
+		r.spare.Put(b)
+		return r, nil
+	}
 	if t.backtracks {
-		_, err := r.slow(false)
-		return r, err
+		return slow()
 	}
 	tree, err := syntax.Parse(t.out.String(), syntax.Perl)
 	if err != nil {
-		_, err := r.slow(false) // larger than the automaton may be
-		return r, err
+		return slow() // larger than the automaton may be
 	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
@@ -84,8 +107,20 @@ func (r *Regexp) slow(nonEmpty bool) (*regexp2.Regexp, error) {
 	if err != nil {
 		return nil, &SyntaxError{Msg: err.Error()}
 	}
-	re.MatchTimeout = maxBacktrackTime
 	return re, nil
+}
+
+// backtracker gives one that no other search uses.
+func (r *Regexp) backtracker() (*backtracker, error) {
+	if b, ok := r.spare.Get().(*backtracker); ok {
+		return b, nil
+	}
+	re, err := r.slow(false)
+	if err != nil {
+		return nil, err
+	}
+	longer, err := r.slow(true)
+	return &backtracker{re, longer}, err
 }
 
 // Groups is the number of groups.
@@ -142,18 +177,15 @@ func (r *Regexp) all(text string, atStart bool, most int) ([]Match, error) {
 	if !r.backtracks(text) && (most == 1 || !r.empty) {
 		return r.automaton(text, atStart, most), nil
 	}
-	if len(text) > maxBacktrackText {
+	if len(text) > r.limits.Text {
 		return nil, ErrLimit
 	}
-	re, err := r.slow(false)
+	b, err := r.backtracker()
 	if err != nil {
 		return nil, err
 	}
-	longer, err := r.slow(true)
-	if err != nil {
-		return nil, err
-	}
-	end := time.Now().Add(maxBacktrackTime)
+	defer r.spare.Put(b)
+	end := time.Now().Add(r.limits.Time)
 	runes := []rune(text)
 	offsets := make([]int, 0, len(runes)+1)
 	for i := range text {
@@ -174,12 +206,12 @@ func (r *Regexp) all(text string, atStart bool, most int) ([]Match, error) {
 	for from, after := 0, false; from <= len(runes) && (most < 0 || len(out) < most); {
 		var m *regexp2.Match
 		if after { // an empty match: a longer one at the same place comes next
-			if m, err = find(longer, from); m == nil && err == nil {
+			if m, err = find(b.longer, from); m == nil && err == nil {
 				from, after = from+1, false
 				continue
 			}
 		} else {
-			m, err = find(re, from)
+			m, err = find(b.re, from)
 		}
 		if err != nil {
 			return nil, err

@@ -97,7 +97,7 @@ func TestBacktrackingEnds(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.Find(strings.Repeat("a", 40)+"!", false)
 	require.ErrorIs(t, err, ErrLimit)
-	_, err = r.Find(strings.Repeat("b", maxBacktrackText+1), false)
+	_, err = r.Find(strings.Repeat("b", Templates().Text+1), false)
 	require.ErrorIs(t, err, ErrLimit)
 	r, err = Compile(`(a+)+$`, 0)
 	require.NoError(t, err)

@@ -10,12 +10,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"sort"
 	"strings"
 	"syscall"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/pyre"
 	"corpus-git/internal/vfs"
 	"corpus-git/sls/host"
 )
@@ -119,12 +119,25 @@ func addFiles(s *Set) {
 		return err == nil && strings.Contains(string(b), strings.TrimSpace(c.str("text", ""))), nil
 	})
 	s.live("file.contains_regex", "path regex lchar?", func(c *call) (any, error) {
-		re, err := regexp.Compile("(?m)" + c.str("regex", ""))
+		re, err := pyre.Compile(c.str("regex", ""), 0)
 		if err != nil {
-			return nil, py.Errorf(py.ValueError, "the regular expression is not supported")
+			return nil, py.Errorf(py.ValueError, "the regular expression is wrong: %s", err.Error())
 		}
 		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
-		return err == nil && re.Match(b), nil
+		if err != nil {
+			return false, nil
+		}
+		lines, lead := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(b)), c.str("lchar", "")
+		for line := range strings.Lines(lines) {
+			m, err := re.Find(strings.TrimLeft(line, lead), false)
+			if err != nil {
+				return nil, py.Errorf(py.LimitError, "%s", err.Error())
+			}
+			if m != nil {
+				return true, nil
+			}
+		}
+		return false, nil
 	})
 	s.live("pkg.version", "*", func(c *call) (any, error) {
 		get := func(name string) string {

@@ -2,11 +2,11 @@ package state
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/pyre"
 )
 
 // Cannot tells which value of an argument asks for something that Salt has and this package has not, as a clause such as
@@ -57,24 +57,8 @@ func (f *Function) Cannot(args *py.Dict) string {
 			return say("the output encoding %s", e)
 		}
 	}
-	if e := text("sig"); e != "" {
-		if _, err := regexp.Compile(e); err != nil {
-			return say("the regular expression in sig, which has a look-around, a back reference or a mistake,")
-		}
-	}
-	for _, key := range []string{"pattern", "regex", "insert_before_match", "insert_after_match"} {
-		if e := text(key); e != "" && module == "file" {
-			if _, err := regexp.Compile(strings.TrimLeft(e, "^")); err != nil {
-				return say("the regular expression in %s, which has a look-around, a back reference or a mistake,", key)
-			}
-		}
-	}
-	for _, key := range []string{"include_pat", "exclude_pat"} {
-		if e, ok := strings.CutPrefix(text(key), "E@"); ok {
-			if _, err := regexp.Compile(e); err != nil {
-				return say("the regular expression in %s, which has a look-around, a back reference or a mistake,", key)
-			}
-		}
+	if what := f.cannotMatch(text); what != "" {
+		return say("%s", what)
 	}
 	for _, key := range []string{"root"} {
 		if asks(key) {
@@ -86,6 +70,30 @@ func (f *Function) Cannot(args *py.Dict) string {
 		return say("the format rar")
 	case fun == "serialize":
 		return f.cannotSerialize(args, strings.ToLower(text("serializer")+text("formatter")), asks("merge_if_exists"))
+	}
+	return ""
+}
+
+// cannotMatch is Cannot for regular expressions: one that is wrong is Salt's to complain of.
+func (f *Function) cannotMatch(text func(key string) string) string {
+	file := strings.HasPrefix(f.Name, "file.")
+	for _, key := range []string{"sig", "pattern", "regex", "insert_before_match", "insert_after_match", "include_pat", "exclude_pat"} {
+		e := text(key)
+		switch key {
+		case "sig":
+		case "include_pat", "exclude_pat":
+			var ok bool
+			if e, ok = strings.CutPrefix(e, "E@"); !ok {
+				continue
+			}
+		default:
+			if !file {
+				continue
+			}
+		}
+		if _, err := pyre.Compile(e, 0); err != nil {
+			return fmt.Sprintf("the regular expression in %s, which is wrong (%s),", key, err.Error())
+		}
 	}
 	return ""
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -56,22 +55,21 @@ func (c *Call) texts() ([]string, string) {
 	return out, ""
 }
 
-// contains tells whether a file holds a piece, white space counting as one gap where it is ignored.
-// Source: Salt documentation, file.append, ignore_whitespace.
+// contains reports whether a file holds a piece: with more or less white space, or, where that is not ignored, as a regular
+// expression. Source: Salt, states/file.py, append.
 func contains(content, piece string, ignoreSpace bool) bool {
-	expr := regexp.QuoteMeta(piece)
 	if ignoreSpace {
-		words := strings.Fields(piece)
-		for i, w := range words {
-			words[i] = regexp.QuoteMeta(w)
+		re, bad := whitespaceRegex(piece)
+		if bad != "" {
+			badArg("%s", bad)
 		}
-		expr = `(?m)^\s*` + strings.Join(words, `\s+`) + `\s*$`
-		if len(words) == 0 {
-			expr = `(?m)^\s*$`
-		}
+		return re.MatchString(content)
 	}
-	re, err := regexp.Compile(expr)
-	return err == nil && re.MatchString(content)
+	re, bad := byteRegex(piece, "m")
+	if bad != "" {
+		badArg("%s", bad)
+	}
+	return re.matches(content, false)
 }
 
 // fileAppend implements file.append. Source: Salt documentation, file state, append.

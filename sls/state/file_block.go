@@ -60,11 +60,11 @@ func fileBlock(c *Call) Return {
 			}
 			out = append(out, whole...)
 		case before != "" || after != "":
-			re, bad := pyRegex(before+after, "")
+			re, bad := textRegex(before+after, "")
 			if bad != "" {
 				return Failf("%s", bad)
 			}
-			at := slices.IndexFunc(out, re.MatchString)
+			at := slices.IndexFunc(out, func(l string) bool { return re.matches(l, false) })
 			if at < 0 {
 				return Failf("Encountered error managing block: Cannot edit marked block. Markers were not found in file.. See the log for details.")
 			}

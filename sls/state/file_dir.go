@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
@@ -431,8 +430,11 @@ func (w *dirWork) cleanUp() ([]string, error) {
 // matchesPattern is Salt's pattern: a glob over the whole relative path, or E@ and a regular expression.
 func matchesPattern(pattern, rel string) bool {
 	if re, ok := strings.CutPrefix(pattern, "E@"); ok {
-		x, err := regexp.Compile(re)
-		return err == nil && x.MatchString(rel)
+		x, bad := textRegex(re, "")
+		if bad != "" {
+			badArg("The pattern %q: %s", pattern, bad)
+		}
+		return x.matches(rel, false)
 	}
 	swap := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
 	ok, err := filepath.Match(swap(pattern), swap(rel))

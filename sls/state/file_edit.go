@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
@@ -80,79 +81,6 @@ func (c *Call) commit(path, old, text, done, would string) Return {
 	return ret
 }
 
-// pyRegex compiles a Python regular expression; what Go's cannot say is an error.
-func pyRegex(expr, flags string) (*regexp.Regexp, string) {
-	if flags != "" {
-		expr = "(?" + flags + ")" + expr
-	}
-	re, err := regexp.Compile(expr)
-	if err != nil {
-		return nil, "the regular expression is not supported by the built-in runner (look-around and back references are not)"
-	}
-	return re, ""
-}
-
-// regexFlags reads flags: a number as Python's re has it, a name, or a list of names.
-func (c *Call) regexFlags() string {
-	v, ok := c.val("flags")
-	if !ok {
-		return "m"
-	}
-	out := ""
-	if n, isInt := v.(int64); isInt {
-		for _, f := range []struct {
-			bit int64
-			ch  string
-		}{{2, "i"}, {8, "m"}, {16, "s"}} {
-			if n&f.bit != 0 {
-				out += f.ch
-			}
-		}
-		return out
-	}
-	for _, s := range c.strs("flags") {
-		switch strings.ToUpper(s) {
-		case "I", "IGNORECASE":
-			out += "i"
-		case "M", "MULTILINE":
-			out += "m"
-		case "S", "DOTALL":
-			out += "s"
-		}
-	}
-	return out
-}
-
-var pyGroup = regexp.MustCompile(`\\(\d+)|\\g<(\w+)>`)
-
-// pyTemplate turns the replacement of re.sub into Go's: \1 and \g<name>, with \n and \t.
-func pyTemplate(s string) string {
-	s = strings.ReplaceAll(s, "$", "$$")
-	s = pyGroup.ReplaceAllString(s, "$${$1$2}")
-	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t").Replace(s)
-}
-
-// subn is re.subn: it replaces the first count matches (0: all).
-func subn(re *regexp.Regexp, text, repl string, literal bool, count int) (string, int) {
-	var b strings.Builder
-	last, n := 0, 0
-	for _, m := range re.FindAllStringSubmatchIndex(text, -1) {
-		if count > 0 && n == count {
-			break
-		}
-		b.WriteString(text[last:m[0]])
-		if literal {
-			b.WriteString(repl)
-		} else {
-			b.Write(re.ExpandString(nil, pyTemplate(repl), text, m))
-		}
-		last = m[1]
-		n++
-	}
-	b.WriteString(text[last:])
-	return b.String(), n
-}
-
 // fileReplace implements file.replace. Source: Salt documentation, file execution module, replace.
 func fileReplace(c *Call) Return {
 	path, text, fail := c.editable()
@@ -164,19 +92,26 @@ func fileReplace(c *Call) Return {
 		return Failf("Only one of append and prepend_if_not_found is permitted")
 	}
 	flags := c.regexFlags()
-	re, bad := pyRegex(c.str("pattern", ""), flags)
+	compile := byteRegex
+	if c.Args.Has("encoding") {
+		compile = textRegex
+	}
+	re, bad := compile(c.str("pattern", ""), flags)
 	if bad != "" {
 		return Failf("%s", bad)
 	}
 	repl := c.str("repl", "")
-	out, n := subn(re, text, repl, c.boolean("backslash_literal", false), int(c.integer("count", 0)))
+	out, n := re.subn(text, repl, c.boolean("backslash_literal", false), int(c.integer("count", 0)))
+	if utf8.ValidString(text) && !utf8.ValidString(out) {
+		return Failf("The replacement cuts a character of %s in two: the expression is held against bytes", path)
+	}
 	if n == 0 && (app || pre) {
 		content := c.str("not_found_content", repl)
-		there, bad := pyRegex("(?m)^"+regexp.QuoteMeta(content)+"\r?$", flags)
+		there, bad := compile("^"+py.ReEscape(either(content, repl))+`($|(?=\r\n))`, flags)
 		if bad != "" {
 			return Failf("%s", bad)
 		}
-		if !there.MatchString(text) {
+		if !there.matches(text, false) {
 			if pre {
 				out = content + "\n" + out
 			} else {
@@ -210,15 +145,18 @@ func (c *Call) toggle(comment bool) Return {
 	}
 	core := "(" + strings.TrimRight(bare, "$") + ")" + tail
 	plain := anchored.ReplaceAllString(regex, "$2")
-	todo, done, line, after := `^\s*`+plain, ch+plain, "^"+core, ch+plain
+	todo, done, line, after := `^(?!\s*`+ch+`)\s*`+plain, ch+plain, "^"+core, ch+plain
 	if !comment {
-		todo, done, line = ch+`[ \t]*`+bare, `^[ \t]*`+bare, `^`+ch+`\s*`+core
+		todo, done, line = ch+"[ \t]*"+bare, "^[ \t]*"+bare, `^`+ch+`\s*`+core
 		after = done
 	}
-	var re [5]*regexp.Regexp
-	for i, expr := range []string{"(?m)" + todo, "(?m)" + done, line, "(?m)" + after, `^\s*` + ch} {
-		var bad string
-		if re[i], bad = pyRegex(expr, ""); bad != "" {
+	edits, bad := textRegex(line, "")
+	if bad != "" {
+		return Failf("%s", bad)
+	}
+	var re [3]*pattern
+	for i, expr := range []string{todo, done, after} {
+		if re[i], bad = byteRegex(expr, "m"); bad != "" {
 			return Failf("%s", bad)
 		}
 	}
@@ -226,9 +164,9 @@ func (c *Call) toggle(comment bool) Return {
 	if !comment {
 		word, name = "Uncommented", regex
 	}
-	if !c.somewhere(re[0], re[4], text, comment) {
+	if !re[0].matches(text, false) {
 		switch {
-		case re[1].MatchString(text):
+		case re[1].matches(text, false):
 			return OKf("Pattern already %s", strings.ToLower(word))
 		case comment && c.boolean("ignore_missing", false):
 			return OKf("Pattern not found and ignore_missing set to True")
@@ -240,7 +178,7 @@ func (c *Call) toggle(comment bool) Return {
 	}
 	var lines []string
 	for _, l := range splitKeep(text) {
-		if re[2].MatchString(strings.TrimSuffix(l, "\n")) {
+		if edits.matches(l, true) {
 			if comment {
 				l = ch + l
 			} else {
@@ -257,23 +195,10 @@ func (c *Call) toggle(comment bool) Return {
 		}
 	}
 	ret.Comment = word + " lines successfully"
-	if !re[3].MatchString(edited) {
+	if !re[2].matches(edited, false) {
 		ret.Result, ret.Comment = False, "Expected "+strings.ToLower(word)+" lines not found"
 	}
 	return ret
-}
-
-// somewhere tells whether an expression is found in the text; to comment, in a line that is no comment yet.
-func (c *Call) somewhere(re, isComment *regexp.Regexp, text string, comment bool) bool {
-	if !comment {
-		return re.MatchString(text)
-	}
-	for _, m := range re.FindAllStringIndex(text, -1) {
-		if !isComment.MatchString(text[m[0]:]) {
-			return true
-		}
-	}
-	return false
 }
 
 func filePrepend(c *Call) Return {

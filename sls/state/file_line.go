@@ -78,14 +78,13 @@ func (l *lineEdit) matching(expr string) ([]string, string) {
 	if expr == "" || len(l.lines) == 0 {
 		return nil, ""
 	}
-	re, bad := pyRegex(expr, "s")
+	re, bad := textRegex(expr, "s")
 	if bad != "" {
 		return nil, bad
 	}
 	var out []string
 	for _, line := range l.lines {
-		// In Python $ stands before the last line end, too.
-		if re.MatchString(line) || re.MatchString(strings.TrimSuffix(line, "\n")) || strings.Contains(line, expr) {
+		if re.matches(line, false) || strings.Contains(line, expr) {
 			out = append(out, line)
 		}
 	}

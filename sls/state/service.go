@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,9 +86,9 @@ func (c *Call) active() bool {
 // inProcesses tells whether a process is listed in a line that matches. systemd knows by itself, and is not asked so.
 // Source: Salt documentation, service.running, sig; status.pid.
 func (c *Call) inProcesses(sig string) bool {
-	re, err := regexp.Compile(sig)
-	if err != nil {
-		badArg("The argument %q is no regular expression", "sig")
+	re, bad := textRegex(sig, "")
+	if bad != "" {
+		badArg("The argument %q: %s", "sig", bad)
 	}
 	ps := ""
 	if c.Grains != nil {
@@ -102,7 +101,7 @@ func (c *Call) inProcesses(sig string) bool {
 	self := strconv.Itoa(os.Getpid())
 	return slices.ContainsFunc(strings.Split(out, "\n"), func(l string) bool {
 		f := strings.Fields(l)
-		return len(f) > 1 && f[1] != self && re.MatchString(l)
+		return len(f) > 1 && f[1] != self && re.matches(l, false)
 	})
 }
 
