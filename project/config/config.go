@@ -91,6 +91,7 @@ type Limits struct {
 	MaxPackBytes   Size  `key:"max_pack_bytes" default:"4GiB" min:"1" help:"The largest pack of a push, in bytes on the wire."`
 	MaxObjectBytes Size  `key:"max_object_bytes" default:"2GiB" min:"1" help:"The largest object in a pack, inflated."`
 	MaxTotalBytes  Size  `key:"max_total_bytes" default:"1TiB" min:"1" help:"The sum of all objects of a pack, inflated, deltas resolved."`
+	MaxDeltaTotal  Size  `key:"max_delta_total" default:"4GiB" min:"1" help:"The sum of the objects that a pack's deltas make, beyond 1,000 bytes for each byte of the pack: it bounds the time that a small pack can ask for."`
 	MaxDeltaBytes  Size  `key:"max_delta_bytes" default:"512MiB" min:"1" help:"The largest object that may be stored as a delta, or be the base of one: it lies in memory as a whole."`
 	MaxObjects     int64 `key:"max_objects" default:"20000000" min:"1" help:"The most objects in one pack."`
 	MaxDeltaDepth  int   `key:"max_delta_depth" default:"4095" min:"1" help:"The longest chain of deltas."`

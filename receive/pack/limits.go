@@ -28,6 +28,9 @@ type Limits struct {
 	// TotalBytes is the sum of the inflated sizes of all objects, deltas resolved. It stops a pack of many bombs, each below the
 	// other limits. Default 1 TiB.
 	TotalBytes int64
+	// DeltaTotal is the sum of the objects that are made from deltas, beyond deltaRatio bytes for each byte of the pack. It bounds the time that a small
+	// pack can ask for; as much again may be made anew, where bases did not fit into BaseMemory. Default 4 GiB.
+	DeltaTotal int64
 	// StreamBytes is the size from which a blob that is no delta is hashed as it comes and never held. Default 8 MiB. It is no refusal.
 	StreamBytes int64
 	// Memory is shared with other ingestions: what a pack with deltas of large objects needs is taken of it. nil has no bound.
@@ -51,6 +54,7 @@ func (l Limits) WithDefaults() Limits {
 	def(&l.DeltaBytes, 512<<20)
 	def(&l.Ratio, 1<<63-1)
 	def(&l.TotalBytes, 1<<40)
+	def(&l.DeltaTotal, 4<<30)
 	def(&l.StreamBytes, 8<<20)
 	def(&l.BaseMemory, 64<<20)
 	if l.DeltaDepth == 0 {
@@ -66,6 +70,34 @@ const (
 	maxCommit = 16 << 20 // and tags
 	maxTree   = 64 << 20 // a folder of a million files
 )
+
+// deltaRatio is what a pack's deltas may make of each of its bytes without being counted. Repositories of source come to 50 or less, those of generated
+// files that change often to some hundreds.
+const deltaRatio = 1000
+
+// promised counts what a delta makes, as it says, when off bytes of the pack have come.
+func (g *run) promised(size, off int64) error {
+	if g.makes = added(g.makes, size); g.makes > added(g.lim.DeltaTotal, deltaRatio*off) {
+		return &LimitError{Name: "DeltaTotal", Limit: g.lim.DeltaTotal, Got: g.makes}
+	}
+	return nil
+}
+
+// again counts an object that is made, or inflated, once more.
+func (g *run) again(size int64) error {
+	if n := g.remade.Add(size); n > added(g.lim.DeltaTotal, deltaRatio*g.wire) {
+		return &LimitError{Name: "DeltaTotal", Limit: g.lim.DeltaTotal, Got: n}
+	}
+	return nil
+}
+
+// added is the sum of two sizes, or the largest that there is.
+func added(a, b int64) int64 {
+	if a > 1<<63-1-b {
+		return 1<<63 - 1
+	}
+	return a + b
+}
 
 // checked refuses an object that would have to be held whole and is larger than any honest one of its type.
 func (g *run) checked(t plumbing.ObjectType, size, offset int64) error {
@@ -103,12 +135,13 @@ func (e *LimitError) Error() string {
 		"DeltaBytes":  "object stored as a delta is larger than %s",
 		"Checked":     "a commit, tag or tree is larger than %s",
 		"Memory":      "its deltas are of objects too large for the memory of %s that pushes may use",
+		"DeltaTotal":  "its deltas make too much of few bytes: more than %s",
 		"DeltaDepth":  "chain of deltas is longer than %s",
 		"Ratio":       "object inflates to more than %s times its bytes",
 		"TotalBytes":  "objects are larger than %s together",
 	}[e.Name]
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	if strings.HasSuffix(e.Name, "Bytes") || e.Name == "Checked" || e.Name == "Memory" {
+	if strings.HasSuffix(e.Name, "Bytes") || e.Name == "Checked" || e.Name == "Memory" || e.Name == "DeltaTotal" {
 		number = size
 	}
 	s := fmt.Sprintf(what, number(e.Limit))

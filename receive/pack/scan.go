@@ -247,7 +247,7 @@ func (s *scanner) object() error {
 		err = io.ErrUnexpectedEOF
 	}
 	var limit *LimitError
-	if errors.As(err, &limit) && limit.Name == "PackBytes" {
+	if errors.As(err, &limit) && (limit.Name == "PackBytes" || limit.Name == "DeltaTotal") {
 		return err // it is about the pack, and not this object's doing
 	}
 	if err != nil {
@@ -328,8 +328,7 @@ func (s *scanner) delta(e Entry, rec *record) error {
 		if err := s.hand(e, rec); err != nil {
 			return err
 		}
-		s.sizes(s.cur.data[len(s.cur.data)-int(e.Size):], e.Size)
-		return nil
+		return s.sizes(s.cur.data[len(s.cur.data)-int(e.Size):], e.Size)
 	}
 	if e.Size > maxKept {
 		return s.skim(e.Size)
@@ -338,20 +337,23 @@ func (s *scanner) delta(e Entry, rec *record) error {
 	if cap(junk) <= maxKept {
 		s.junk = junk
 	}
-	if err == nil {
-		s.sizes(junk, e.Size)
+	if err != nil {
+		return err
 	}
-	return err
+	return s.sizes(junk, e.Size)
 }
 
 // sizes notes what a delta of size bytes, which begins with head, says of its objects. What it says wrong is found when it is made; what is over a
 // limit is refused then too, and takes no memory.
-func (s *scanner) sizes(head []byte, size int64) {
+func (s *scanner) sizes(head []byte, size int64) error {
 	g := s.g
 	g.largeDelta = max(g.largeDelta, size)
-	if base, result, _, err := DeltaSizes(head); err == nil && max(base, result) <= g.lim.DeltaBytes {
-		g.large = max(g.large, base, result)
+	base, result, _, err := DeltaSizes(head)
+	if err != nil || max(base, result) > g.lim.DeltaBytes {
+		return nil
 	}
+	g.large = max(g.large, base, result)
+	return g.promised(result, s.off)
 }
 
 // skim inflates a large delta and keeps nothing but its sizes.
@@ -370,7 +372,9 @@ func (s *scanner) skim(size int64) error {
 			return in.error(err)
 		}
 		if left == size {
-			s.sizes(buf[:n], size)
+			if err := s.sizes(buf[:n], size); err != nil {
+				return err
+			}
 		}
 		left -= int64(n)
 	}

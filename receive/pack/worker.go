@@ -51,6 +51,11 @@ func (w *worker) load(n *node) (data []byte, own bool, err error) {
 		if e.Size > w.r.g.lim.DeltaBytes {
 			return nil, false, &LimitError{Name: "DeltaBytes", Limit: w.r.g.lim.DeltaBytes, Got: e.Size, Offset: e.Offset}
 		}
+		if len(chain) > 1 {
+			if err := w.r.g.again(e.Size); err != nil {
+				return nil, false, err
+			}
+		}
 		data = w.r.spare.buffer(int(e.Size))[:e.Size]
 		if err := w.inflate(e, data); err != nil {
 			return nil, false, err
@@ -110,6 +115,9 @@ func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out
 func (w *worker) apply(base []byte) ([]byte, error) {
 	_, size, _, err := DeltaSizes(w.delta)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.r.g.again(size); err != nil {
 		return nil, err
 	}
 	var dst []byte

@@ -78,6 +78,8 @@ func limitKey(name string) string {
 		return "max_inflate_ratio"
 	case "Memory":
 		return "max_delta_memory"
+	case "DeltaTotal":
+		return "max_delta_total"
 	case "TotalBytes":
 		return "max_total_bytes"
 	}

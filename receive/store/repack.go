@@ -239,7 +239,7 @@ func (db *DB) write(ctx context.Context, o Repack, c *choice, from []storedPack,
 	}()
 	x := &pack.Indexer{
 		Dir: filepath.Join(q.dir, "pack"), Workers: 1, Bases: nil,
-		Limits: pack.Limits{PackBytes: -1, Objects: -1, ObjectBytes: -1, DeltaBytes: -1, DeltaDepth: -1, TotalBytes: -1, BaseMemory: 32 << 20},
+		Limits: pack.Limits{PackBytes: -1, Objects: -1, ObjectBytes: -1, DeltaBytes: -1, DeltaDepth: -1, TotalBytes: -1, DeltaTotal: -1, BaseMemory: 32 << 20},
 	}
 	res, err := x.Index(ctx, bufio.NewReaderSize(&paced{ctx: ctx, r: r, pause: o.Pause}, 256<<10))
 	_ = r.CloseWithError(errors.Join(err, io.ErrClosedPipe))

@@ -323,7 +323,8 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 func packLimits(l config.Limits, memory *pack.Memory) pack.Limits {
 	return pack.Limits{
 		PackBytes: int64(l.MaxPackBytes), Objects: l.MaxObjects, ObjectBytes: int64(l.MaxObjectBytes), DeltaBytes: int64(l.MaxDeltaBytes),
-		DeltaDepth: l.MaxDeltaDepth, TotalBytes: int64(l.MaxTotalBytes), BaseMemory: int64(l.BaseMemory), Ratio: l.MaxRatio, Memory: memory,
+		DeltaDepth: l.MaxDeltaDepth, TotalBytes: int64(l.MaxTotalBytes), DeltaTotal: int64(l.MaxDeltaTotal),
+		BaseMemory: int64(l.BaseMemory), Ratio: l.MaxRatio, Memory: memory,
 	}
 }
 
