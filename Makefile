@@ -3,6 +3,8 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BIN     := bin/corpus-git
 FUZZTIME ?= 10s
+PACKAGES ?= ./...
+TESTFLAGS ?=
 export CGO_ENABLED = 0
 
 .PHONY: build demo test race salt lint vuln fuzz bench crash docs clean
@@ -13,8 +15,8 @@ build: ## a static binary in bin/
 demo: build ## serve, create a project, push a sample, leave it running
 	$(BIN) demo
 
-test: ## everything that can be tested as this user
-	$(GO) test -timeout 20m ./...
+test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for a part
+	$(GO) test -timeout 20m $(TESTFLAGS) $(PACKAGES)
 
 race: ## the same with the race detector, which needs a C compiler; but for the crash test, which starts hundreds of servers
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^TestCrash$$' ./...

@@ -119,6 +119,8 @@ func setupScenario(env *testscript.Env) error {
 		"PATH":                bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"LC_ALL":              "C.UTF-8",
 		"HOME":                home,
+		"USER":                "marie",
+		"LOGNAME":             "marie",
 		"ROOT":                filepath.Join(env.WorkDir, "srv"),
 		"GIT_SSH_COMMAND":     sshLine("dev"),
 		"SSH_CI":              sshLine("ci"),
