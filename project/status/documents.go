@@ -39,6 +39,16 @@ type Remotes struct {
 	Pillar  string `json:"pillar"`
 }
 
+// Server is where a project's server is reached.
+type Server struct {
+	// SSH is host:port, or a host alone where the port is 22.
+	SSH string `json:"ssh"`
+	// HTTP is the URL of the project's page, "" where http_listen is off.
+	HTTP string `json:"http,omitempty"`
+	// SSHConfig is a block for ~/.ssh/config (ssh_config(5)), with the fingerprints of the host keys in comments.
+	SSHConfig string `json:"ssh_config"`
+}
+
 // Archive is one archive of a project.
 type Archive struct {
 	// ID is the deployment before which the archive was made; Name is the folder's name.
@@ -157,6 +167,8 @@ type Report struct {
 	Deployments []project.Record `json:"deployments"`
 	Archives    []Archive        `json:"archives"`
 	Disk        Disk             `json:"disk"`
+	// Server is nil for a project that could not be reported.
+	Server *Server `json:"server,omitempty"`
 }
 
 // Reports is printed by  report --json.

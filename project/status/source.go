@@ -56,6 +56,8 @@ type Source struct {
 	Archives ArchiveList
 	// Remotes gives the addresses to push to.
 	Remotes func(project.Name) Remotes
+	// Server, where it is not nil, says where the server and a project's page are.
+	Server func(project.Name) Server
 	// Remember is how long a measure of the disk is good enough; 0 measures each time. Measuring walks all of a project's files.
 	Remember time.Duration
 	// Now is needed where Remember is set.
@@ -205,6 +207,10 @@ func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Repo
 		return Report{}, err
 	}
 	out := Report{Project: p}
+	if s.Server != nil {
+		at := s.Server(name)
+		out.Server = &at
+	}
 	if out.Queue, err = s.Runs.Queue(ctx, name); err != nil {
 		return Report{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -248,6 +249,24 @@ func TestRemotes(t *testing.T) {
 		co := &core{state: layout.State(t.TempDir())}
 		co.cfg.Store(&config.Config{Listen: c.listen, Public: c.public})
 		require.Equal(t, c.want, co.remotes(project.Name("app")).Project)
+	}
+}
+
+func TestReach(t *testing.T) {
+	co := &core{state: layout.State(t.TempDir())}
+	_, err := hostKeys(co.state, zerolog.Nop())
+	require.NoError(t, err)
+	for _, c := range []struct{ listen, public, http, ssh, host, port, page string }{
+		{"127.0.0.1:2222", "", "", "127.0.0.1:2222", "127.0.0.1", "2222", ""},
+		{":2222", "git.example.org:22", "127.0.0.1:8080", "git.example.org", "git.example.org", "22", "http://127.0.0.1:8080/projects/app"},
+		{"[::1]:22", "", "[::1]:8080", "[::1]", "::1", "22", "http://[::1]:8080/projects/app"},
+		{"[::1]:2022", "", "", "[::1]:2022", "::1", "2022", ""},
+	} {
+		co.cfg.Store(&config.Config{Listen: c.listen, Public: c.public, HTTP: c.http})
+		at := co.reach("app")
+		require.Equal(t, c.ssh, at.SSH)
+		require.Equal(t, c.page, at.HTTP)
+		require.Regexp(t, `^Host app\n    HostName `+regexp.QuoteMeta(c.host)+`\n    Port `+c.port+`\n    User deploy\n    # host key ssh-ed25519 SHA256:\S{43}\n    # host key ecdsa-sha2-nistp256 SHA256:\S{43}\n$`, at.SSHConfig)
 	}
 }
 

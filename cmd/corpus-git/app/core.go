@@ -438,5 +438,5 @@ func (c *core) emptyTrash(ctx context.Context) {
 }
 
 func (c *core) status() *status.Source {
-	return &status.Source{Root: c.root, Projects: c.registry, Runs: c.pipeline, Branches: c.repos, Archives: archives{c}, Remotes: c.remotes}
+	return &status.Source{Root: c.root, Projects: c.registry, Runs: c.pipeline, Branches: c.repos, Archives: archives{c}, Remotes: c.remotes, Server: c.reach}
 }

@@ -237,11 +237,7 @@ func (s *server) webLogin(ctx context.Context, who string) (string, error) {
 
 // webHost is the address of the pages, as a browser reaches it.
 func (s *server) webHost() string {
-	a, ok := s.webAddr.Addr().(*net.TCPAddr)
-	if ok && a.IP.IsUnspecified() {
-		return net.JoinHostPort(s.hostName(), fmt.Sprint(a.Port))
-	}
-	return s.webAddr.Addr().String()
+	return s.browsable(s.webAddr.Addr().String())
 }
 
 // backend is core's, with what only a server can do.

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -121,6 +122,9 @@ func reportCommand(s *session) *cobra.Command {
 				s.interrupted(r.Deployments)
 				s.report(p, r)
 			}
+			if len(args) == 1 && doc.Reports[0].Server != nil {
+				s.reached(p, *doc.Reports[0].Server)
+			}
 			return p.err
 		},
 	})
@@ -143,6 +147,18 @@ func (s *session) report(p *printer, r status.Report) {
 	if len(r.Archives) > 0 {
 		p.line("")
 		s.archiveTable(p, r.Archives, "  ")
+	}
+}
+
+// reached prints where the server is, and what to copy for it. A report of all projects leaves it out: it is the same for each but for the page.
+func (s *session) reached(p *printer, at status.Server) {
+	p.line("")
+	p.line("  ssh       %s", at.SSH)
+	p.line("  page      %s", cmp.Or(at.HTTP, "none: http_listen is off"))
+	p.line("")
+	p.line("  for ~/.ssh/config:")
+	for line := range strings.Lines(at.SSHConfig) {
+		p.line("    %s", strings.TrimSuffix(line, "\n"))
 	}
 }
 

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/project"
+	"corpus-git/project/status"
+	"corpus-git/receive/access"
+)
+
+// reach says where people find the server and the page of a project.
+func (c *core) reach(name project.Name) status.Server {
+	at := status.Server{SSH: c.address()}
+	if listen := c.cfg.Load().HTTP; listen != "" {
+		if a, err := readAddresses(c.state); err == nil && a.HTTP != "" {
+			listen = a.HTTP
+		}
+		at.HTTP = "http://" + c.browsable(listen) + "/projects/" + string(name)
+	}
+	host, port, err := net.SplitHostPort(at.SSH)
+	if err != nil {
+		host, port = strings.Trim(at.SSH, "[]"), "22"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Host %s\n    HostName %s\n    Port %s\n    User deploy\n", name, host, port)
+	for _, path := range []string{c.state.HostKey(), c.state.HostKeyECDSA()} {
+		text, err := os.ReadFile(path + ".pub")
+		if err != nil {
+			continue // the first start makes it
+		}
+		if key, _, _, _, err := ssh.ParseAuthorizedKey(text); err == nil {
+			fmt.Fprintf(&b, "    # host key %s %s\n", key.Type(), access.Fingerprint(key))
+		}
+	}
+	at.SSHConfig = b.String()
+	return at
+}
+
+// browsable is a listening address as a browser reaches it.
+func (c *core) browsable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort(c.hostName(), port)
+	}
+	return listen
+}
