@@ -102,6 +102,9 @@ func compose(s source) (*yaml.Node, error) {
 	if err := checkMarks(s); err != nil {
 		return nil, err
 	}
+	if err := checkTabs(s); err != nil {
+		return nil, err
+	}
 	doc, more, err := decode(strings.NewReader(s.text))
 	if err != nil && mendable(err) {
 		if text, stand, ok := substitute(s.text); ok {
@@ -212,6 +215,7 @@ func (s source) syntaxError(err error) error {
 		msg = msg[len(m[0]):]
 		opened, _ = strconv.Atoi(m[1])
 	}
+	raw := msg
 	d := &dribble{text: s.text}
 	_, _, _ = decode(d)
 	off := d.n
@@ -232,7 +236,19 @@ func (s source) syntaxError(err error) error {
 	if strings.Contains(msg, "found a tab") {
 		off = max(strings.LastIndexByte(s.text[:d.n], '\t'), 0)
 	}
+	if strings.Contains(msg, "could not find expected ':'") {
+		// At the end of a text the parser can not look further: more line feeds tell where it stands.
+		d := &dribble{text: s.text + "\n\n\n\n\n"}
+		_, _, _ = decode(d)
+		off = min(max(d.n-lookahead, 0), len(s.text))
+	}
 	line, _ := s.place(off)
+	if again, at := s.earlier(line); again != "" {
+		msg, raw, line = again, again, at
+	}
+	if tokenErrors.MatchString(raw) {
+		line = s.firstBadLine(raw, line)
+	}
 	e := fault.New(fault.Failed, op, "%s", msg).WithPos(s.pos(line, 0))
 	hint := ""
 	for _, h := range hints {
@@ -248,6 +264,102 @@ func (s source) syntaxError(err error) error {
 		e = e.WithHint("%s", hint)
 	}
 	return e
+}
+
+// tokenErrors are complaints of a token that stands where none of its kind may. The scanner may have looked at lines behind
+// it, for whether a text is a key.
+var tokenErrors = regexp.MustCompile(`^did not find expected (?:key|<document start>|'-' indicator|node content)|^unknown anchor`)
+
+// misplaced are those that no cut of the text causes.
+var misplaced = regexp.MustCompile(`^did not find expected (?:key|<document start>|'-' indicator)`)
+
+// earlier is the error of a token on one of the lines before, which the scanner went beyond; msg is "" where there is none.
+func (s source) earlier(line int) (msg string, at int) {
+	if len(s.text) > maxSearching {
+		return "", 0
+	}
+	lines := strings.SplitAfter(s.text, "\n")
+	for at = min(line-1, len(lines)); at >= max(line-3, 1); at-- {
+		if endsOpen(lines[at-1]) {
+			continue
+		}
+		_, _, err := decode(strings.NewReader(strings.Join(lines[:at], "")))
+		if err == nil {
+			break
+		}
+		if m := reportedLine.ReplaceAllString(err.Error(), ""); misplaced.MatchString(m) {
+			return m, at
+		}
+	}
+	return "", 0
+}
+
+// How many lines firstBadLine looks at before and behind the one that it is given, and in texts of which size.
+const (
+	linesBefore  = 8
+	linesBehind  = 2
+	maxSearching = 1 << 20
+)
+
+// firstBadLine is the line near another one that the text cannot be read beyond: cut behind it, the text has the same
+// error, and cut before it, not.
+func (s source) firstBadLine(msg string, line int) int {
+	if len(s.text) > maxSearching {
+		return line
+	}
+	lines := strings.SplitAfter(s.text, "\n")
+	fails := func(n int) bool {
+		if n < 1 || n > len(lines) || strings.ContainsAny(lines[n-1], "\r\u0085\u2028\u2029") {
+			return false
+		}
+		_, _, err := decode(strings.NewReader(strings.Join(lines[:n], "")))
+		return err != nil && strings.HasSuffix(err.Error(), msg)
+	}
+	for range linesBehind {
+		if fails(line) || !fails(line+1) && !fails(line+2) {
+			break
+		}
+		line++
+	}
+	for range linesBefore {
+		// A collection that is cut behind one of these lacks something, whatever follows.
+		if line < 2 || endsOpen(lines[line-2]) || !fails(line-1) {
+			break
+		}
+		line--
+	}
+	return line
+}
+
+// endsOpen reports whether a text that is cut behind the line lacks something: the line is a directive, or in a flow collection.
+func endsOpen(line string) bool {
+	if strings.HasPrefix(line, "%") {
+		return true
+	}
+	line = strings.TrimRight(line, " \t\r\n")
+	return line != "" && strings.IndexByte(",[{", line[len(line)-1]) >= 0
+}
+
+// tabComment finds comments behind a tab, and the line of the tab, where only comments and blank lines stand above. libyaml
+// does not take such a tab where a key or an item may begin, and the parser here does.
+var tabComment = regexp.MustCompile(`(?m)^[ ]*#[^\n]*\n(?:[ \t]*\n)*( *\t[ \t]*)#[^\n]*`)
+
+// checkTabs refuses a comment behind a tab where libyaml does: the tab alone tells, which the parser here does not take.
+func checkTabs(s source) error {
+	for n, at := 0, 0; n < linesBefore && len(s.text) <= maxSearching; n++ {
+		m := tabComment.FindStringSubmatchIndex(s.text[at:])
+		if m == nil {
+			return nil
+		}
+		tab, end := at+m[2], at+m[1]
+		_, _, err := decode(strings.NewReader(s.text[:at+m[3]] + "\n"))
+		_, _, whole := decode(strings.NewReader(s.text[:at+m[3]] + s.text[end:]))
+		if err != nil && whole != nil && strings.Contains(err.Error(), "cannot start any token") && strings.Contains(whole.Error(), "cannot start any token") {
+			return s.fail(tab, `found character '\t' that cannot start any token`).WithHint("indent with spaces")
+		}
+		at = at + m[3]
+	}
+	return nil
 }
 
 // badStart finds the character that no token can begin with, among the last ones that the scanner looked at.

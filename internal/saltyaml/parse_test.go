@@ -34,8 +34,7 @@ func loadCases(t testing.TB) []loaderCase {
 // differences are the cases that go.yaml.in reads in another way than libyaml. Each must still differ: a line that
 // no longer does is removed.
 var differences = map[string]string{
-	"[!!str, 1]\n":       "a comma belongs to the tag",
-	"# c\n\t# d\na: 1\n": "a tab before a comment is accepted",
+	"[!!str, 1]\n": "a comma belongs to the tag",
 }
 
 // TestAgainstSalt compares every case with what PyYAML makes of it under Salt's rules.
@@ -74,6 +73,7 @@ func TestAgainstSalt(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d error lines as in PyYAML", right, lines)
+	require.GreaterOrEqual(t, 100*right, 95*lines)
 }
 
 func TestPositions(t *testing.T) {

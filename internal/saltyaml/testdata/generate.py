@@ -70,6 +70,11 @@ FOUND = [
     "text\n%YAML 1.2\n", "a: \"\n%YAML 1.2\n\"\n", "# c\n%YAML 1.2\n---\na: 1\n", "# c\n\ufeffa: 1\n", "\ufeff# c\n\ufeffa: 1\n", "# c\n\ufeffa: 1\nb: 2\n", "a: 1\n\ufeffb: 2\n", "a: x\ufeffy\n", "a: \ufeffb\n",
     "[ key\n :]\n", "[ a\n  b:]\n", "[ a\n  b: c]\n", "{ a b:}\n", "{ a\n  b:, c}\n",
     "[a:]\n", "{a:}\n", "{a: 1, b:}\n", "{a: 1, p:: 2}\n", "[a::, b]\n", "[a: , b]\n", "a: [\n  b:,\n  c\n]\n", "&x [&y a:, b]\n",
+    # lines of errors: the scanner goes beyond the token that is wrong; a tab where a key may begin
+    "a: |\n   ] \n  b\nc:\n  d: 1\n", "a: |\n    b\n  c\nd:\n  e: 1\n", "a:\n  - name: |\n      %b\n    ,  echo a\n  - c: d\n", "a:\n  - b: 1\n { - c:\n    - d: b\n", "a\n:\n  b:\n  - c: x\n", "a\n\nb\na...\n:\n  c: 1\n", "%YAML 1.1\n--\na: 1\n", " a: 1\n--&x -\nb: 2\n",
+    "a:\n  - b: >-\n ---\n      x\n    - c: d\n", ": >\n  b\n\n  c\n  ", ": |\n  b\n ...\na:\n  b: 1\n", "a: ]\nb:\n  c: []\n", "a: [\n  b,\n:  c\nb: c\n]\n", "a:\n  b: ,c\n  d:\n    - e\n", "a: |\n\\    \n  b\n", "a: [b,\nc]\nd 1\n", "a: >\n  b\n    c\n  \nd\n", "  a: |+\n  b\n\n",
+    "|\na\nb", "|\nb\n", "[a\n--\nb]\n{", "a: >\n#  b\n    c\n  d\ne:\n  f: 1\n", "- a\n- *x\n- *y\nb: c\n", "a: &x---\n {p: 1}\nb:\n  <<: *x\n  p: 2\n",
+    "# c\n\t\nkey: v\n", "# c\n\t# d\nkey: v\n", "a:\n  b: 1\n  # c\n\t\n  d: 2\n", "- a\n# c\n\t\n- b\n", "[a, # c\n\t\n b]\n", "{a: 1, # c\n\t\n b: 2}\n", "a: # c\n\t\n  b\n", "a: # c\n\t\n  b: 1\n", "? # c\n\t\n  a\n", "- # c\n\t\n  a\n", "# c\n\n\t\nkey: v\n", "a: 'x'\n# c\n\t\nb: 2\n", "a: |\n  # c\n  \t# d\nb: 1\n", "[a\n# c\n\t# d\n, b]\n", "# c\n\t",
 ]
 
 
