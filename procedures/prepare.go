@@ -64,6 +64,7 @@ type Prepared struct {
 
 	pillar, grains *py.Dict
 	recipe         fs.FS
+	others         fileroot.Roots
 	passwords      *passwords
 	checking       *stepCfg
 }
@@ -125,6 +126,9 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	p := &Prepared{Redactor: hide, grains: t.Grains(), pillar: py.NewDict()}
 	if src.Private != "" {
 		if p.Recipe, err = copyRecipe(ctx, recipe, src.Private, t.Root.Project(d.Project.String()).Salt()); err != nil {
+			return nil, err
+		}
+		if p.others, err = t.others(ctx, d.Project, src.Private+"-others"); err != nil {
 			return nil, err
 		}
 	}
@@ -336,7 +340,7 @@ func (p *Prepared) host(t *Tools, d project.Deployment) *host.Host {
 
 func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *Recipe, s Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
 	in := &sls.Input{
-		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
+		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r, p.others), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords,
 		Plan: d.Trigger == project.TriggerPlan, Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
 	}
@@ -347,15 +351,15 @@ func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *Recipe, s Step, m
 }
 
 // roots are the file roots of salt://: the private copy of the project's recipe in its place, where the permanent link would lead into
-// the working copy, then what is on disk.
-func (t *Tools) roots(name project.Name, r *Recipe) fileroot.Roots {
+// the working copy, those of the other projects likewise, then what is on disk.
+func (t *Tools) roots(name project.Name, r *Recipe, others fileroot.Roots) fileroot.Roots {
 	mount := fileroot.Root{FS: nothing{}}
 	if r != nil {
 		mount = r.root()
 	}
 	mount.Mount = layout.ProjectsNamespace + "/" + name.String()
 	mount.Label = layout.SaltDir
-	out := fileroot.Roots{mount}
+	out := append(fileroot.Roots{mount}, others...)
 	for _, dir := range append([]string{t.Root.Salt()}, t.FileRoots...) {
 		if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
 			out = append(out, fileroot.OnDisk(dir))

@@ -89,6 +89,8 @@ type Tools struct {
 	Environments func() project.Environments
 	// Remotes are the two addresses to push to, for the sync procedure and cfg.
 	Remotes func(project.Name) (code, pillar string)
+	// Live is the commit of the newest deployment of a project that went live, "" where there is none or the project has no commits.
+	Live func(context.Context, project.Name) (project.Commit, error)
 }
 
 func (t *Tools) environments() project.Environments {

@@ -45,16 +45,29 @@ func OnDisk(in *Input, dir string) (*Input, error) {
 			out.Roots = append(out.Roots, r)
 			continue
 		}
+		if _, err := os.Stat(to); err == nil && r.Foreign {
+			r.Dir = to
+			out.Roots = append(out.Roots, r)
+			continue
+		}
 		if r.Dir == "" {
 			if err := os.RemoveAll(to); err != nil {
 				return nil, err
 			}
-			if err := copyRoot(r.FS, to); err != nil {
+			switch err := copyRoot(r.FS, to); {
+			case err != nil && r.Foreign: // no project keeps another one from being deployed: nothing of it is there
+				if err := errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o700)); err != nil {
+					return nil, err
+				}
+			case err != nil:
 				return nil, fmt.Errorf("copy the file root %s: %w", r.Mount, err)
 			}
 			r.Dir = to
 		}
 		out.Roots = append(out.Roots, r)
+		if r.Foreign {
+			continue
+		}
 		own := to + "-modules"
 		if some, err := linkModules(r.Dir, own, path.Base(r.Mount)); err != nil {
 			return nil, fmt.Errorf("link the modules of %s: %w", r.Mount, err)
@@ -181,8 +194,8 @@ func copyRoot(from fs.FS, to string) error {
 			return err
 		}
 		st, err := fs.Stat(from, p) // follows links
-		if errors.Is(err, fs.ErrNotExist) && p != "." {
-			return nil // a link to nowhere: Salt does not see it either
+		if err != nil && d.Type()&fs.ModeSymlink != 0 || errors.Is(err, fs.ErrNotExist) && p != "." {
+			return nil // a link to nowhere, or out of the root: Salt does not see it either
 		}
 		if err != nil {
 			return err

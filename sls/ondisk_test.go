@@ -101,3 +101,26 @@ func TestOnDiskHidesWhatOthersOwn(t *testing.T) {
 		"top/file": "a file", "makina-projects/other/010.sls": "their step", "makina-projects/other/_modules/theirs.py": "another's",
 	}, texts)
 }
+
+// Files of another project's recipe can be included, its modules are not loaded; one that can't be read keeps nobody from being deployed.
+func TestOnDiskOfOtherProjects(t *testing.T) {
+	dir := t.TempDir()
+	in := &sls.Input{Roots: fileroot.Roots{
+		{FS: fstest.MapFS{"a.sls": {Data: []byte("{}")}}, Mount: "makina-projects/app"},
+		{FS: fstest.MapFS{"b.sls": {Data: []byte("{}")}, "_modules/b.py": {Data: []byte("b = 1")}}, Mount: "makina-projects/lib", Foreign: true},
+		{FS: os.DirFS(filepath.Join(dir, "nowhere")), Mount: "makina-projects/none", Foreign: true},
+	}}
+	require.False(t, sls.OwnModules(in))
+	for range 2 {
+		got, err := sls.OnDisk(in, dir)
+		require.NoError(t, err)
+		require.Len(t, got.Roots, 3)
+		f, err := got.Roots.Find("salt://makina-projects/lib/b.sls")
+		require.NoError(t, err)
+		require.FileExists(t, f.Disk())
+		_, err = got.Roots.FindDir("_modules")
+		require.ErrorIs(t, err, os.ErrNotExist)
+		_, err = got.Roots.Find("salt://makina-projects/none/x")
+		require.ErrorIs(t, err, os.ErrNotExist)
+	}
+}

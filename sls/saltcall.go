@@ -143,7 +143,7 @@ func Refusal(in *Input, problems []string) error {
 // OwnModules tells whether a recipe among the mounts brings Python modules of its own, which Salt would load with its own rights.
 func OwnModules(in *Input) bool {
 	for _, r := range in.Roots {
-		if r.Mount == "" {
+		if r.Mount == "" || r.Foreign {
 			continue
 		}
 		if found, err := fs.Glob(r.FS, ownModules); err == nil && len(found) > 0 {

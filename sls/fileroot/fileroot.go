@@ -23,6 +23,8 @@ type Root struct {
 	// Public is where users who cannot read Dir find the same files, "" where they read Dir. Nothing is run from it with the rights of
 	// this process: somebody else can write it.
 	Public string
+	// Foreign marks the recipe of another project: its files can be included, its Salt modules are not loaded. It stays the same for a deployment.
+	Foreign bool
 	// Label stands for Dir in messages about files, e.g. ".salt"; "" leaves the salt:// path.
 	Label string
 }

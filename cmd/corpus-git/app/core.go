@@ -163,6 +163,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
+	c.tools.Live = c.liveCommit
 	c.tools.Environments = c.environments
 	c.registry.Environments = c.environments
 	c.tools.Accounts = o.cfg.Accounts != "off"
@@ -352,6 +353,12 @@ func (c *core) environments() project.Environments {
 func (c *core) settings(ctx context.Context, name project.Name) (pipeline.Settings, error) {
 	p, err := c.registry.Get(ctx, name)
 	return pipeline.Settings{Environment: p.Env, RemoteLess: p.RemoteLess, Unlinked: !p.Linked}, err
+}
+
+// liveCommit is the commit of the newest deployment that went live, by the server's own records.
+func (c *core) liveCommit(ctx context.Context, name project.Name) (project.Commit, error) {
+	last, err := c.pipeline.LastLive(ctx, []project.Name{name})
+	return last[name].Code, err
 }
 
 // remotes are the addresses to push to.
