@@ -248,6 +248,36 @@ func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 	require.NotEqual(t, failed, w.remoteRefs(dir)["refs/heads/main"])
 }
 
+// Without --atomic a ref may be refused after the deployment, for somebody took its name meanwhile: what is live stays, and the push says so.
+func TestRefusedBesideWhatWasDeployed(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
+	was := w.git(dir, "rev-parse", "HEAD")
+	next := w.commit(dir, "README", "two\n")
+	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
+		require.NoError(t, w.repos.CompareAndSwap(context.Background(), "app", project.Code, project.Change{Ref: "refs/tags/late", New: project.Commit(was)}))
+		return live(d, log)
+	})
+	o := w.push("marie", dir, "prod", "main", "HEAD:refs/tags/late", "HEAD:refs/tags/good")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Contains(t, o.err, "main was deployed, and stays so; what is rejected above was not stored")
+	require.Equal(t, map[string]string{"HEAD": next, "refs/heads/main": next, "refs/tags/late": was, "refs/tags/good": next}, w.remoteRefs(dir))
+}
+
+// git push prod main main:main names a branch twice: refused by ref, as git does, and nothing runs.
+func TestBranchNamedTwice(t *testing.T) {
+	w := newWorld(t)
+	dir := w.clone("a", "app/project.git")
+	o := w.push("marie", dir, "prod", "main", "main:main")
+	require.Equal(t, 1, o.exit, o.all())
+	require.Contains(t, o.err, "[remote rejected] main -> main (refs/heads/main is updated twice in one push)")
+	require.NotContains(t, o.err, "hung up")
+	require.NotContains(t, o.err, "unexpected disconnect")
+	require.Empty(t, w.deployer.started())
+	require.Empty(t, w.remoteRefs(dir))
+}
+
 // libgit2 sends what a branch is at already as a command from a commit to itself: there is nothing to do, as in git.
 func TestPushOfWhatIsThere(t *testing.T) {
 	w := newWorld(t)

@@ -171,6 +171,20 @@ func TestPartialClone(t *testing.T) {
 	})
 }
 
+// Nothing but commits and tags comes where only commits are asked for, whatever tags stand for.
+func TestFilterOfCommits(t *testing.T) {
+	each(t, func(t *testing.T, p *peer) {
+		p.git(p.src, "tag", "-a", "-m", "a tag of a blob", "blob", "HEAD:a")
+		p.git(p.src, "tag", "-a", "-m", "a tag of a tree", "tree", "HEAD^{tree}")
+		dir := filepath.Join(t.TempDir(), "commits")
+		p.git(p.src, "clone", "-q", "--bare", "--filter=object:type=commit", p.url(), dir)
+		objects := p.git(dir, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
+		require.Equal(t, strings.Count(p.git(p.src, "rev-list", "--all"), "\n")+1, strings.Count(objects, "commit"))
+		require.NotContains(t, objects, "tree")
+		require.NotContains(t, objects, "blob")
+	})
+}
+
 // What lies in the store and belongs to no visible ref is nobody's to fetch: pins of deployments, failed pushes.
 func TestHiddenIsNotServed(t *testing.T) {
 	each(t, func(t *testing.T, p *peer) {

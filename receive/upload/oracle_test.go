@@ -112,3 +112,53 @@ func TestAnswersAgreeWithGit(t *testing.T) {
 		compare(2, append(append([]string{"command=ls-refs", "0001"}, ls...), "0000", "0000"))
 	}
 }
+
+// boundaryLines are the packets about the client's boundary, byte for byte, with their lengths.
+func boundaryLines(t *testing.T, out []byte) (found []string) {
+	t.Helper()
+	for len(out) >= 4 && string(out[:4]) != "PACK" {
+		n, err := strconv.ParseUint(string(out[:4]), 16, 16)
+		require.NoError(t, err)
+		n = max(n, 4)
+		if p := string(out[:n]); strings.HasPrefix(p[4:], "shallow ") || strings.HasPrefix(p[4:], "unshallow ") {
+			found = append(found, p)
+		}
+		out = out[n:]
+	}
+	slices.Sort(found)
+	return found
+}
+
+// libgit2 1.9 takes a line feed behind a commit of the boundary for a part of its name, and clones no shallow history: git itself sends none.
+func TestBoundaryIsGitsToTheByte(t *testing.T) {
+	p := sample(t, 0)
+	rev := func(s string) string { return p.git(p.src, "rev-parse", s) }
+	tip, old := rev("main"), rev("main~4")
+	v2 := []string{"command=fetch", "object-format=sha1", "0001", "no-progress"}
+	for version, scripts := range map[int][][]string{
+		0: {
+			{"want " + tip, "deepen 1", "0000", "done"},
+			{"want " + tip, "shallow " + old, "deepen 2147483647", "0000", "have " + old, "0000", "done"},
+			{"want " + tip, "shallow " + tip, "deepen 2", "0000", "have " + tip, "0000", "done"},
+		},
+		2: {
+			append(slices.Clone(v2), "want "+tip, "deepen 1", "done", "0000"),
+			append(slices.Clone(v2), "want "+tip, "shallow "+old, "deepen 2147483647", "have "+old, "done", "0000"),
+			append(slices.Clone(v2), "want "+tip, "shallow "+tip, "deepen 2", "have "+tip, "done", "0000"),
+		},
+	} {
+		for _, lines := range scripts {
+			in := script(lines...)
+			cmd := exec.Command("git", "upload-pack", "--strict", p.bare())
+			cmd.Stdin = bytes.NewReader(in)
+			cmd.Env = append(cmd.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_PROTOCOL=version="+strconv.Itoa(version))
+			want, _ := cmd.Output()
+			req := p.open()
+			req.Version = version
+			var got bytes.Buffer
+			_ = Serve(context.Background(), req, bytes.NewReader(in), &got)
+			require.NotEmpty(t, boundaryLines(t, want), lines)
+			require.Equal(t, boundaryLines(t, want), boundaryLines(t, got.Bytes()), lines)
+		}
+	}
+}
