@@ -14,6 +14,8 @@ import pygit2
 url, key, top = sys.argv[1:4]
 who = pygit2.Signature("Marie", "marie@example.org", 1767323045, 0)
 
+COMMIT = getattr(pygit2, "GIT_OBJECT_COMMIT", None) or pygit2.GIT_OBJ_COMMIT  # its name before pygit2 1.15
+
 
 class Callbacks(pygit2.RemoteCallbacks):
     """Logs in with the key and keeps what the server says."""
@@ -62,7 +64,7 @@ assert "live" in cb.text, cb.text
 print("pushed")
 
 two = commit(a, "Two", {"dir/file%d" % i: "line\n" * i for i in range(50)})
-a.create_tag("v1", two, pygit2.GIT_OBJ_COMMIT, who, "A tag")
+a.create_tag("v1", two, COMMIT, who, "A tag")
 a.create_reference("refs/tags/light", two)
 cb = push(a, "refs/heads/master", "refs/tags/v1", "refs/tags/light")
 assert not cb.rejected, cb.rejected
@@ -79,12 +81,28 @@ cb = push(a, "refs/heads/master:refs/deploy/now")
 assert not cb.rejected and "live" in cb.text, (cb.rejected, cb.text)
 print("redeployed")
 
-names = [r["name"] for r in a.remotes["prod"].ls_remotes(callbacks=Callbacks())]
+prod = a.remotes["prod"]
+if hasattr(prod, "list_heads"):  # since pygit2 1.19
+    names = [r.name for r in prod.list_heads(callbacks=Callbacks())]
+else:
+    names = [r["name"] for r in prod.ls_remotes(callbacks=Callbacks())]
 assert "refs/tags/v1" in names and "refs/tags/light" not in names, names
 
 b = pygit2.clone_repository(url, os.path.join(top, "b"), callbacks=Callbacks())
 assert b.head.target == two, b.head.target
 print("cloned")
+
+cb = push(a, "refs/heads/master")
+assert not cb.rejected and "nothing to do" in cb.text and "live" not in cb.text, (cb.rejected, cb.text)
+print("pushed what is there")
+
+if tuple(int(n) for n in pygit2.LIBGIT2_VERSION.split(".")[:2]) >= (1, 7):  # the first that clones shallow
+    c = pygit2.clone_repository(url, os.path.join(top, "c"), callbacks=Callbacks(), depth=1)
+    assert c.is_shallow and c.head.target == two, c.head.target
+    with open(os.path.join(c.path, "shallow")) as f:
+        assert f.read().split() == [str(two)]
+    assert len(list(c.walk(c.head.target))) == 1
+    print("cloned shallow")
 
 three = commit(a, "Three", {"dir/file1": "changed\n"})
 assert not push(a, "refs/heads/master").rejected
