@@ -19,10 +19,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
+	"corpus-git/git/store"
+	"corpus-git/git/worktree"
 	"corpus-git/internal/vfs"
-	"corpus-git/project"
-	"corpus-git/receive/store"
-	"corpus-git/receive/worktree"
 )
 
 const (
@@ -93,7 +92,7 @@ func (l *lab) withCheckouts(run func(*checkoutBench) error) error {
 	return run(b)
 }
 
-func (b *checkoutBench) checkOut(c string, seen *project.Seen, durable bool) error {
+func (b *checkoutBench) checkOut(c string, seen *vfs.Snapshot, durable bool) error {
 	_, err := worktree.Sync(context.Background(), worktree.Request{
 		Objects: b.db, Repo: b.bare, Commit: plumbing.NewHash(c), Dir: b.ours, Branch: "refs/heads/master", Workers: 2, NoSync: !durable, Seen: seen})
 	return err
@@ -166,7 +165,7 @@ func (b *checkoutBench) changes() error {
 	one := func(durable bool) func() error {
 		return func() error { return b.checkOut(commits[step%2], nil, durable) }
 	}
-	var seen *project.Seen
+	var seen *vfs.Snapshot
 	walk := func(i int) (err error) {
 		if err = next(i); err == nil {
 			seen, err = walkTree(b.ours)
@@ -287,10 +286,10 @@ func (l *lab) plantCommits(bare string) (first, second string, err error) {
 }
 
 // walkTree sees what an archive does, of a tree that nobody else uses.
-func walkTree(dir string) (*project.Seen, error) {
+func walkTree(dir string) (*vfs.Snapshot, error) {
 	type name struct {
 		path string
-		f    project.FileFacts
+		f    vfs.FileFacts
 	}
 	var all []name
 	begun := time.Now()
@@ -299,13 +298,13 @@ func walkTree(dir string) (*project.Seen, error) {
 			return err
 		}
 		st, err := vfs.OS{}.Lstat(p)
-		all = append(all, name{p[len(dir)+1:], project.FileFacts{
+		all = append(all, name{p[len(dir)+1:], vfs.FileFacts{
 			Mode: st.Mode, UID: st.UID, GID: st.GID, Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mtime: st.Mtime, Ctime: st.Ctime,
 		}})
 		return err
 	})
 	slices.SortFunc(all, func(a, b name) int { return strings.Compare(a.path, b.path) })
-	return &project.Seen{Begun: begun, Each: func(yield func(string, project.FileFacts) bool) {
+	return &vfs.Snapshot{Begun: begun, Each: func(yield func(string, vfs.FileFacts) bool) {
 		for i := range all {
 			if !yield(all[i].path, all[i].f) {
 				return

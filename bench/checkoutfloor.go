@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
-	"corpus-git/receive/pack"
-	"corpus-git/receive/store"
+	"corpus-git/git/pack"
+	"corpus-git/git/store"
 )
 
 // printGitSettings prints the version of git and those of its settings that a checkout's time depends on.

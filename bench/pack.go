@@ -23,9 +23,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"corpus-git/receive/pack"
-	"corpus-git/receive/pktline"
-	"corpus-git/receive/store"
+	"corpus-git/git/pack"
+	"corpus-git/git/pktline"
+	"corpus-git/git/store"
 )
 
 const (

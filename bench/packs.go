@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"corpus-git/receive/store"
+	"corpus-git/git/store"
 )
 
 // packsRounds is how many pairs of pushes benchPacks measures in each state.

@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
 )
@@ -137,13 +138,13 @@ func (e *Env) fresh(s *archive.Look) bool {
 }
 
 // seenOf is what the walk saw of one tree, nil for none.
-func seenOf(s *archive.Look, tree string) *project.Seen {
+func seenOf(s *archive.Look, tree string) *vfs.Snapshot {
 	if s == nil {
 		return nil
 	}
-	return &project.Seen{Begun: s.Begun, Each: func(yield func(string, project.FileFacts) bool) {
+	return &vfs.Snapshot{Begun: s.Begun, Each: func(yield func(string, vfs.FileFacts) bool) {
 		for path, e := range s.Tree(tree) {
-			f := project.FileFacts{
+			f := vfs.FileFacts{
 				Mode: e.Mode, UID: e.UID, GID: e.GID, Dev: e.Live.Dev, Ino: e.Live.Ino, Size: e.Size, Mtime: e.Mtime, Ctime: e.Live.Ctime,
 			}
 			if !yield(path, f) {

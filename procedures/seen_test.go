@@ -97,7 +97,7 @@ func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 				if st.IsDir() {
 					f.Size = st.Size
 				}
-				require.Equal(t, project.FileFacts{Mode: st.Mode, UID: st.UID, GID: st.GID, Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mtime: st.Mtime, Ctime: st.Ctime}, f)
+				require.Equal(t, vfs.FileFacts{Mode: st.Mode, UID: st.UID, GID: st.GID, Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mtime: st.Mtime, Ctime: st.Ctime}, f)
 			}
 			require.Equal(t, []string{"dir", "dir-b", "dir/file", "dir/link"}, names)
 			for range repos.of[1].Seen.Each {

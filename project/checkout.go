@@ -1,8 +1,9 @@
 package project
 
 import (
-	"iter"
 	"time"
+
+	"corpus-git/internal/vfs"
 )
 
 // Checkout says what to bring into a working copy.
@@ -18,28 +19,11 @@ type Checkout struct {
 	// Keep leaves files that were changed on the machine, and refuses a commit that has other versions of them.
 	Keep bool
 	// Seen is what a walk of Dir saw a moment ago, and spares looking at each file again; nil where nobody did.
-	Seen *Seen
+	Seen *vfs.Snapshot
 }
 
 // Owner is a user and a group by number; -1 leaves one as it comes.
 type Owner struct{ UID, GID int }
-
-// Seen is what one walk of a tree saw.
-type Seen struct {
-	// Begun is when the walk began, by the machine's clock.
-	Begun time.Time
-	// Each gives every name below the tree once, folders too, in byte order of paths; these are relative to the tree. What it gives was
-	// so at a moment after Begun, and no link was followed on the way to it.
-	Each iter.Seq2[string, FileFacts]
-}
-
-// FileFacts are what lstat(2) tells of an inode. Times are nanoseconds since 1970.
-type FileFacts struct {
-	Mode, UID, GID uint32
-	Dev, Ino       uint64
-	Size           int64
-	Mtime, Ctime   int64
-}
 
 // CheckoutStats counts what a checkout did.
 type CheckoutStats struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/git/pack"
 	"corpus-git/project"
-	"corpus-git/receive/pack"
 )
 
 // forge makes packs that no git would.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/refs"
+	"corpus-git/git/store"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
-	"corpus-git/receive/refs"
-	"corpus-git/receive/store"
 	"corpus-git/receive/submodule"
 )
 

@@ -11,13 +11,13 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/store"
+	"corpus-git/git/worktree"
 	"corpus-git/internal/event"
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
 	"corpus-git/receive/session"
-	"corpus-git/receive/store"
-	"corpus-git/receive/worktree"
 )
 
 // config is that of a repository that is pushed to.

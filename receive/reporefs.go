@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strings"
 
+	"corpus-git/git/refs"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
-	"corpus-git/receive/refs"
 )
 
 // Get is the commit a ref points to, "" where it does not exist.

@@ -16,12 +16,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/rs/zerolog"
 
+	"corpus-git/git/refs"
+	"corpus-git/git/store"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/underway"
-	"corpus-git/receive/refs"
-	"corpus-git/receive/store"
 )
 
 // Repositories is the bare repositories of all projects. Its exported fields are set before use. One process owns them at a time:

@@ -11,17 +11,17 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"corpus-git/git/pack"
+	"corpus-git/git/pktline"
+	"corpus-git/git/upload"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/receive/access"
-	"corpus-git/receive/pack"
-	"corpus-git/receive/pktline"
 	"corpus-git/receive/session"
 	"corpus-git/receive/sshd"
-	"corpus-git/receive/upload"
 )
 
 // Commands runs what a client types that is not git's: the verbs of the command line. argv is empty for a client that gave no

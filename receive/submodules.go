@@ -12,13 +12,13 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/pack"
+	"corpus-git/git/upload"
+	"corpus-git/git/worktree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
-	"corpus-git/receive/pack"
 	"corpus-git/receive/submodule"
-	"corpus-git/receive/upload"
-	"corpus-git/receive/worktree"
 )
 
 // SubmoduleSettings is what fetching submodules needs to know of the server.

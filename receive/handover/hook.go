@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 
+	"corpus-git/git/pktline"
 	"corpus-git/project"
-	"corpus-git/receive/pktline"
 )
 
 // Server holds one conversation with the server, as a client of git-receive-pack: it reads from in and writes to out until the server has ended, and

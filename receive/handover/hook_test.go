@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/git/pktline"
 	"corpus-git/project"
 	"corpus-git/receive/handover"
-	"corpus-git/receive/pktline"
 )
 
 // asked is what git's receive-pack sends.

@@ -10,14 +10,14 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/pktline"
+	"corpus-git/git/refs"
+	"corpus-git/git/store"
+	"corpus-git/git/worktree"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
-	"corpus-git/receive/pktline"
-	"corpus-git/receive/refs"
-	"corpus-git/receive/store"
-	"corpus-git/receive/worktree"
 )
 
 // conversation is a Push after the client has spoken.

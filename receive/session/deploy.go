@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"corpus-git/git/worktree"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
-	"corpus-git/receive/worktree"
 )
 
 // run deploys and follows. Its error is a client that is gone.

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"syscall"
 
+	"corpus-git/git/fsck"
+	"corpus-git/git/pack"
+	"corpus-git/git/refs"
+	"corpus-git/git/store"
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
-	"corpus-git/receive/fsck"
-	"corpus-git/receive/pack"
-	"corpus-git/receive/refs"
-	"corpus-git/receive/store"
 )
 
 // classify gives the errors of the rooms below their kind and their hint. What is not known stays the server's own fault.

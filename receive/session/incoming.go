@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"corpus-git/receive/store"
+	"corpus-git/git/store"
 )
 
 // Incoming is a quarantine that two own: the session, which may store tags out of it when the deployment went well, and the

@@ -3,10 +3,10 @@ package session
 import (
 	"strings"
 
+	"corpus-git/git/refs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
-	"corpus-git/receive/refs"
 )
 
 // HiddenPrefix is the namespace of our own refs: never shown to a client, never taken from one.

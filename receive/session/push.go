@@ -11,14 +11,14 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"corpus-git/git/pack"
+	"corpus-git/git/pktline"
+	"corpus-git/git/refs"
+	"corpus-git/git/store"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
-	"corpus-git/receive/pack"
-	"corpus-git/receive/pktline"
-	"corpus-git/receive/refs"
-	"corpus-git/receive/store"
 )
 
 // Deployer runs deployments. It is receive.Deployer.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/pktline"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
-	"corpus-git/receive/pktline"
 )
 
 // Limits bounds what a push may ask for beside its pack. A zero field means its default, a negative one none at all.

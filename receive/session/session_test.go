@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/git/pktline"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
-	"corpus-git/receive/pktline"
 	"corpus-git/receive/session"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"corpus-git/receive/pktline"
+	"corpus-git/git/pktline"
 )
 
 // wire is everything that goes to the client after the advertisement: progress and report, on a side-band where the client can, else

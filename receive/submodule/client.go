@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"corpus-git/receive/pktline"
+	"corpus-git/git/pktline"
 )
 
 // transport is one way to a server's git-upload-pack.

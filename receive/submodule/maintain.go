@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/store"
+	"corpus-git/git/worktree"
 	"corpus-git/internal/fault"
-	"corpus-git/receive/store"
-	"corpus-git/receive/worktree"
 )
 
 // Upkeep says what Maintain may do.

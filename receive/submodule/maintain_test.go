@@ -12,7 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
-	"corpus-git/receive/store"
+	"corpus-git/git/store"
 	"corpus-git/receive/submodule"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 
+	"corpus-git/git/worktree"
 	"corpus-git/internal/fault"
-	"corpus-git/receive/worktree"
 )
 
 // File is the name of the file that says where submodules come from.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/pack"
+	"corpus-git/git/refs"
+	"corpus-git/git/store"
 	"corpus-git/internal/vfs"
-	"corpus-git/receive/pack"
-	"corpus-git/receive/refs"
-	"corpus-git/receive/store"
 )
 
 // commitRefs begins the refs that say which commits are here with all of their trees.

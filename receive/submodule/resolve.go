@@ -16,12 +16,12 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/fsck"
+	"corpus-git/git/pack"
+	"corpus-git/git/store"
+	"corpus-git/git/worktree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
-	"corpus-git/receive/fsck"
-	"corpus-git/receive/pack"
-	"corpus-git/receive/store"
-	"corpus-git/receive/worktree"
 )
 
 // Project is a repository of this server as the source of a submodule.

@@ -26,8 +26,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"corpus-git/git/store"
 	"corpus-git/internal/fault"
-	"corpus-git/receive/store"
 	"corpus-git/receive/submodule"
 )
 

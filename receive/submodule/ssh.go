@@ -15,9 +15,9 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"corpus-git/git/pktline"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
-	"corpus-git/receive/pktline"
 )
 
 // systemHosts is where a machine's administrator names the keys of hosts: ssh(1), FILES.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
+	"corpus-git/git/pktline"
 	"corpus-git/internal/fault"
-	"corpus-git/receive/pktline"
 )
 
 // stream is a connection that stays: requests go in, answers come out.

@@ -18,6 +18,7 @@ import (
 
 	"corpus-git/archive"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/git/pack"
 	"corpus-git/hooks"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/db"
@@ -37,7 +38,6 @@ import (
 	"corpus-git/project/underway"
 	"corpus-git/receive"
 	"corpus-git/receive/access"
-	"corpus-git/receive/pack"
 	"corpus-git/sls"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/git/store"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
 	"corpus-git/receive"
-	"corpus-git/receive/store"
 )
 
 const (

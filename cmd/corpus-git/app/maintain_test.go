@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"corpus-git/receive/store"
+	"corpus-git/git/store"
 )
 
 // still is a pace whose time stands still but for its own waits, which it notes.

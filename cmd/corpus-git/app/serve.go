@@ -20,6 +20,8 @@ import (
 
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/git/pack"
+	"corpus-git/git/upload"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -28,10 +30,8 @@ import (
 	"corpus-git/project/config"
 	"corpus-git/receive"
 	"corpus-git/receive/access"
-	"corpus-git/receive/pack"
 	"corpus-git/receive/session"
 	"corpus-git/receive/sshd"
-	"corpus-git/receive/upload"
 	"corpus-git/web"
 )
 

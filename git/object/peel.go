@@ -1,0 +1,68 @@
+package object
+
+import (
+	"fmt"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Reader gives objects by name. The bytes of Get may be shared: they must not be changed.
+type Reader interface {
+	// Header gives type and size.
+	Header(plumbing.Hash) (plumbing.ObjectType, int64, error)
+	// Get gives the whole object.
+	Get(plumbing.Hash) (plumbing.ObjectType, []byte, error)
+}
+
+// MaxPeel is the longest chain of tags that is followed.
+const MaxPeel = 64
+
+// Peel follows annotated tags from h to what they name, and gives its name and type. What is not a tag is returned as it
+// is. A chain longer than MaxPeel is an error.
+func Peel(r Reader, h plumbing.Hash) (plumbing.Hash, plumbing.ObjectType, error) {
+	for range MaxPeel {
+		t, _, err := r.Header(h)
+		if err != nil || t != plumbing.TagObject {
+			return h, t, err
+		}
+		_, data, err := r.Get(h)
+		if err != nil {
+			return h, t, err
+		}
+		if h, err = TagTarget(h, data); err != nil {
+			return h, t, err
+		}
+	}
+	return h, 0, fmt.Errorf("object %s: more than %d tags of tags", h, MaxPeel)
+}
+
+// WrongTypeError says that an object is of another type than it is used as.
+type WrongTypeError struct {
+	Hash      plumbing.Hash
+	Got, Want plumbing.ObjectType
+}
+
+func (e *WrongTypeError) Error() string {
+	return fmt.Sprintf("object %s is a %s, not a %s", e.Hash, e.Got, e.Want)
+}
+
+// Get gives the bytes of an object of type want, and a *WrongTypeError where it is of another.
+func Get(r Reader, h plumbing.Hash, want plumbing.ObjectType) ([]byte, error) {
+	t, data, err := r.Get(h)
+	if err != nil {
+		return nil, err
+	}
+	if t != want {
+		return nil, &WrongTypeError{h, t, want}
+	}
+	return data, nil
+}
+
+// ReadHead reads what a walk needs of commit h.
+func ReadHead(r Reader, h plumbing.Hash) (Head, error) {
+	data, err := Get(r, h, plumbing.CommitObject)
+	if err != nil {
+		return Head{}, err
+	}
+	return ParseHead(h, data)
+}

@@ -1,0 +1,50 @@
+package pack
+
+import (
+	"strconv"
+
+	"corpus-git/git/pack/sha1dc"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// objectHash names objects, and detects collisions (https://shattered.io).
+type objectHash struct {
+	h   *sha1dc.Hash
+	buf []byte
+}
+
+func newObjectHash() *objectHash {
+	return &objectHash{h: sha1dc.New()}
+}
+
+func (o *objectHash) start(t plumbing.ObjectType, size int64) {
+	o.h.Reset()
+	o.buf = append(o.buf[:0], t.String()...)
+	o.buf = append(o.buf, ' ')
+	o.buf = strconv.AppendInt(o.buf, size, 10)
+	o.buf = append(o.buf, 0)
+	o.write(o.buf)
+}
+
+func (o *objectHash) write(b []byte) { _, _ = o.h.Write(b) }
+
+func (o *objectHash) finish() (plumbing.Hash, error) {
+	sum, attacked := o.h.Finish()
+	h := plumbing.Hash(sum)
+	if attacked {
+		return h, corrupt("object %s is part of a SHA-1 collision attack", h)
+	}
+	return h, nil
+}
+
+func (o *objectHash) sum(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+	o.start(t, int64(len(data)))
+	o.write(data)
+	return o.finish()
+}
+
+// HashObject names an object, and refuses one that is made for a collision.
+func HashObject(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+	return newObjectHash().sum(t, data)
+}

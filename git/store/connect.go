@@ -1,0 +1,373 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"corpus-git/git/fsck"
+	"corpus-git/git/pack"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Connect asks whether a push is complete.
+type Connect struct {
+	// Tips are the new values of refs. Zero hashes are passed over.
+	Tips []plumbing.Hash
+	// Refs is what all refs point to now, hidden ones included: what they reach is complete.
+	Refs []plumbing.Hash
+	// Shallow are the commits that the client said it has without their parents.
+	Shallow []plumbing.Hash
+	// Cut are commits that were asked for without their parents, and end history.
+	Cut []plumbing.Hash
+}
+
+// MissingError says that a pushed object needs one that is nowhere.
+type MissingError struct {
+	Hash plumbing.Hash
+	Type plumbing.ObjectType
+	// By is the object that needs it, zero where a ref would point to it. Commit is the commit whose tree holds it, Path the place there, where
+	// they are known.
+	By, Commit plumbing.Hash
+	Path       string
+}
+
+func (e *MissingError) Error() string {
+	s := fmt.Sprintf("%s %s is missing", e.Type, e.Hash)
+	if e.Type == plumbing.InvalidObject {
+		s = fmt.Sprintf("object %s is missing", e.Hash)
+	}
+	switch {
+	case e.Path != "":
+		return fmt.Sprintf("%s: %q of commit %s", s, e.Path, e.Commit)
+	case !e.By.IsZero():
+		return fmt.Sprintf("%s: %s needs it", s, e.By)
+	}
+	return s
+}
+
+// ShallowError says that a push comes from a shallow clone, and needs history that neither side has.
+type ShallowError struct {
+	// Roots are the commits whose parents are missing.
+	Roots []plumbing.Hash
+}
+
+func (e *ShallowError) Error() string {
+	return fmt.Sprintf("shallow update not allowed: the parents of %s are missing", e.Roots[0])
+}
+
+// maxTreeDepth is the deepest nesting of trees, git's core.maxTreeDepth.
+const maxTreeDepth = 2048
+
+// Connected tells whether all that the tips need is there: what was pushed, up to what the refs reach. That an object is there is not enough: what
+// is there and not reached from a ref is followed as if it had been pushed. Errors: *MissingError, *ShallowError, *WrongTypeError, pack.ErrCorrupt.
+func Connected(ctx context.Context, r Reader, c Connect) error {
+	return newChecker(ctx, r, nil, c).walk(c.Tips)
+}
+
+// fewObjects is the size of a push up to which walking it is as good as anything.
+const fewObjects = 2000
+
+// Connected is the function Connected for what the quarantine took in. Where all that the pack's objects need is in the pack, or in
+// the trees of the commits that they continue, nothing is read again.
+func (q *Quarantine) Connected(ctx context.Context, c Connect) error {
+	q.mu.Lock()
+	in := q.ingested
+	q.mu.Unlock()
+	k := newChecker(ctx, q, in, c)
+	if in != nil && in.Objects > fewObjects {
+		ok, err := k.whole(c.Tips)
+		if ok || err != nil {
+			return err
+		}
+	}
+	return k.walk(c.Tips)
+}
+
+// use is an object as something names it: one that is good as a blob is not good as a tree.
+type use struct {
+	hash plumbing.Hash
+	typ  plumbing.ObjectType
+}
+
+// checker is one check.
+type checker struct {
+	ctx     context.Context
+	r       Reader
+	in      *Ingested
+	reach   *reach
+	shallow map[plumbing.Hash]bool
+	cut     map[plumbing.Hash]bool
+	seen    map[use]struct{}
+	todo    []plumbing.Hash // commits
+	roots   []plumbing.Hash // shallow ones
+	steps   int
+}
+
+func newChecker(ctx context.Context, r Reader, in *Ingested, c Connect) *checker {
+	k := &checker{ctx: ctx, r: r, in: in, reach: newReach(ctx, r, c.Refs), shallow: map[plumbing.Hash]bool{}, cut: map[plumbing.Hash]bool{}, seen: map[use]struct{}{}}
+	for _, h := range c.Shallow {
+		k.shallow[h] = true
+	}
+	for _, h := range c.Cut {
+		k.cut[h] = true
+	}
+	return k
+}
+
+// came is the type of an object of the pack.
+func (k *checker) came(h plumbing.Hash) (plumbing.ObjectType, bool) {
+	if k.in == nil {
+		return 0, false
+	}
+	return k.in.Came(h)
+}
+
+// step notices a cancelled context.
+func (k *checker) step() error {
+	if k.steps++; k.steps%256 == 0 {
+		return k.ctx.Err()
+	}
+	return nil
+}
+
+// mark tells whether h is new as a t.
+func (k *checker) mark(h plumbing.Hash, t plumbing.ObjectType) bool {
+	u := use{h, t}
+	if _, ok := k.seen[u]; ok {
+		return false
+	}
+	k.seen[u] = struct{}{}
+	return true
+}
+
+// walk follows the tips.
+func (k *checker) walk(tips []plumbing.Hash) error {
+	for _, h := range tips {
+		if h.IsZero() {
+			continue
+		}
+		if err := k.tip(h, plumbing.InvalidObject, plumbing.ZeroHash); err != nil {
+			return err
+		}
+	}
+	for len(k.todo) > 0 {
+		h := k.todo[len(k.todo)-1]
+		k.todo = k.todo[:len(k.todo)-1]
+		if err := k.commit(h); err != nil {
+			return err
+		}
+	}
+	if len(k.roots) > 0 {
+		return &ShallowError{k.roots}
+	}
+	return nil
+}
+
+// tip follows what a ref will point to, or a tag names. want is InvalidObject where any type will do.
+func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Hash) error {
+	for range maxPeel {
+		t, _, err := k.r.Header(h)
+		if errors.Is(err, ErrNotFound) {
+			return &MissingError{Hash: h, Type: want, By: by}
+		}
+		if err != nil {
+			return err
+		}
+		if want != plumbing.InvalidObject && t != want {
+			return &WrongTypeError{h, t, want}
+		}
+		if _, ok := k.came(h); !ok {
+			if ok, err := k.reach.has(h); ok || err != nil {
+				return err
+			}
+		}
+		if t == plumbing.TreeObject {
+			return k.tree(h, nil, plumbing.ZeroHash, "", 0) // which marks it
+		}
+		if !k.mark(h, t) {
+			return nil
+		}
+		switch t {
+		case plumbing.CommitObject:
+			k.todo = append(k.todo, h)
+			return nil
+		case plumbing.TagObject:
+			tag, err := GetTag(k.r, h)
+			if err != nil {
+				return err
+			}
+			h, want, by = tag.Target, tag.TargetType, h
+		default:
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: tag %s: more than %d tags of tags", pack.ErrCorrupt, h, maxPeel)
+}
+
+// commit follows a commit that is not reached from a ref.
+func (k *checker) commit(h plumbing.Hash) error {
+	if err := k.step(); err != nil {
+		return err
+	}
+	c, err := readCommit(k.r, h)
+	if err != nil {
+		return err
+	}
+	var before []plumbing.Hash
+	if k.cut[h] {
+		c.parents = nil
+	}
+	for _, p := range c.parents {
+		_, came := k.came(p)
+		if !came {
+			ok, err := k.reach.has(p)
+			if err != nil {
+				return err
+			}
+			came = ok
+			if ok {
+				k.mark(p, plumbing.CommitObject)
+			}
+		}
+		if !came {
+			if ok, err := k.r.Has(p); err != nil {
+				return err
+			} else if !ok {
+				if k.shallow[h] {
+					k.roots = append(k.roots, h)
+					continue
+				}
+				return &MissingError{Hash: p, Type: plumbing.CommitObject, By: h}
+			}
+		}
+		if k.mark(p, plumbing.CommitObject) {
+			k.todo = append(k.todo, p)
+		}
+		pc, err := readCommit(k.r, p)
+		if err != nil {
+			return err
+		}
+		before = append(before, pc.tree)
+	}
+	return k.tree(c.tree, before, h, "", 0)
+}
+
+// tree follows a tree. What stands at the same place in one of the trees before, which are complete or are walked themselves,
+// needs no look.
+func (k *checker) tree(h plumbing.Hash, before []plumbing.Hash, commit plumbing.Hash, path string, depth int) error {
+	if depth > maxTreeDepth {
+		return fmt.Errorf("%w: trees of commit %s are nested deeper than %d", pack.ErrCorrupt, commit, maxTreeDepth)
+	}
+	for _, b := range before {
+		if b == h {
+			return nil
+		}
+	}
+	if !k.mark(h, plumbing.TreeObject) {
+		return nil
+	}
+	if err := k.step(); err != nil {
+		return err
+	}
+	t, data, err := k.r.Get(h)
+	if errors.Is(err, ErrNotFound) {
+		return &MissingError{Hash: h, Type: plumbing.TreeObject, By: commit, Commit: commit, Path: path}
+	}
+	if err != nil {
+		return err
+	}
+	if t != plumbing.TreeObject {
+		return &WrongTypeError{h, t, plumbing.TreeObject}
+	}
+	old := make([]cursor, 0, len(before))
+	for _, b := range before {
+		if t, data, err := k.r.Get(b); err == nil && t == plumbing.TreeObject {
+			old = append(old, cursor{rest: data})
+		}
+	}
+	var below []plumbing.Hash
+	for {
+		e, rest, ok := fsck.NextEntry(data)
+		if !ok {
+			if len(rest) > 0 {
+				return fmt.Errorf("%w: tree %s cannot be read", pack.ErrCorrupt, h)
+			}
+			return nil
+		}
+		data = rest
+		same := false
+		below = below[:0]
+		for i := range old {
+			if o := old[i].at(&e); o != nil {
+				same = same || o.Hash == e.Hash && o.Type() == e.Type()
+				if o.IsTree() {
+					below = append(below, o.Hash)
+				}
+			}
+		}
+		switch {
+		case same || e.IsGitlink():
+		case e.IsTree():
+			err = k.tree(e.Hash, append([]plumbing.Hash(nil), below...), commit, join(path, e.Name), depth+1)
+		default:
+			err = k.blob(&e, commit, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func join(path string, name []byte) string {
+	if path == "" {
+		return string(name)
+	}
+	return path + "/" + string(name)
+}
+
+func (k *checker) blob(e *fsck.Entry, commit plumbing.Hash, path string) error {
+	if !k.mark(e.Hash, plumbing.BlobObject) {
+		return nil
+	}
+	t, ok := k.came(e.Hash)
+	if !ok {
+		var err error
+		t, _, err = k.r.Header(e.Hash)
+		if errors.Is(err, ErrNotFound) {
+			return &MissingError{Hash: e.Hash, Type: plumbing.BlobObject, By: commit, Commit: commit, Path: join(path, e.Name)}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if t != plumbing.BlobObject {
+		return &WrongTypeError{e.Hash, t, plumbing.BlobObject}
+	}
+	return nil
+}
+
+// cursor goes through a tree beside another one.
+type cursor struct {
+	cur  fsck.Entry
+	ok   bool
+	rest []byte
+}
+
+// at is the entry of e's name and kind, nil where there is none. The names asked for rise.
+func (c *cursor) at(e *fsck.Entry) *fsck.Entry {
+	for {
+		if c.ok {
+			switch d := fsck.Compare(&c.cur, e); {
+			case d == 0:
+				return &c.cur
+			case d > 0:
+				return nil
+			}
+		}
+		if c.cur, c.rest, c.ok = fsck.NextEntry(c.rest); !c.ok {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"corpus-git/git/fsck"
+	"corpus-git/git/pack"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/stretchr/testify/require"
+)
+
+func TestInitIsARepository(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r.git")
+	require.NoError(t, Init(dir))
+	require.NoError(t, Init(dir), "again")
+	require.Equal(t, "true\n", git(t, dir, "rev-parse", "--is-bare-repository"))
+	require.Equal(t, "refs/heads/master\n", git(t, dir, "symbolic-ref", "HEAD"))
+	require.Empty(t, git(t, dir, "count-objects", "--human-readable", "-v")[:0])
+	src := history(t, 2)
+	git(t, src, "push", "-q", dir, "master")
+	git(t, dir, "fsck", "--strict")
+	// Cut short before its HEAD, it is finished by the next call.
+	require.NoError(t, os.Remove(filepath.Join(dir, "HEAD")))
+	require.NoError(t, Init(dir))
+	git(t, dir, "fsck", "--strict")
+	_, err := Open(filepath.Join(dir, "none"), Options{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// What git wrote, loose, packed, and beside in an alternate.
+func TestReadsRepositoriesOfGit(t *testing.T) {
+	src := history(t, 8)
+	bare := filepath.Join(t.TempDir(), "b.git")
+	git(t, src, "clone", "-q", "--bare", "--shared", src, bare)
+	db, err := Open(bare, Options{})
+	require.NoError(t, err)
+	defer db.Close()
+	all := objectsOf(t, src, "master")
+	same(t, db, src, all)
+	big := bytes.Repeat([]byte("0123456789abcdef"), 200_000)
+	require.NoError(t, os.WriteFile(filepath.Join(src, "big"), big, 0o644))
+	h := plumbing.NewHash(strings.TrimSpace(git(t, src, "hash-object", "-w", "big")))
+	obj, err := db.Stream(h)
+	require.NoError(t, err)
+	require.EqualValues(t, len(big), obj.Size)
+	got, err := io.ReadAll(obj)
+	require.NoError(t, err)
+	require.NoError(t, obj.Close())
+	require.True(t, bytes.Equal(big, got))
+
+	found, err := db.Abbreviated(h.String()[:8], 10)
+	require.NoError(t, err)
+	require.Equal(t, []plumbing.Hash{h}, found)
+	_, err = db.Abbreviated("ab", 10)
+	require.Error(t, err)
+
+	// git packs all of it while the handle is open.
+	git(t, src, "add", "big")
+	git(t, src, "commit", "-q", "-m", "big")
+	git(t, src, "gc", "-q", "--prune=now")
+	same(t, db, src, append(all, h))
+	list, err := db.Abbreviated(h.String()[:4], 10)
+	require.NoError(t, err)
+	require.Contains(t, list, h)
+	_, _, ok, err := db.Locate(h)
+	require.NoError(t, err)
+	require.True(t, ok)
+}
+
+func TestPut(t *testing.T) {
+	db := newDB(t)
+	for _, data := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("y"), 100_000)} {
+		h, err := db.Put(plumbing.BlobObject, data)
+		require.NoError(t, err)
+		again, err := db.Put(plumbing.BlobObject, data)
+		require.NoError(t, err)
+		require.Equal(t, h, again)
+		require.Equal(t, string(data), git(t, db.Dir(), "cat-file", "blob", h.String()))
+		typ, size, err := db.Header(h)
+		require.NoError(t, err)
+		require.Equal(t, plumbing.BlobObject, typ)
+		require.EqualValues(t, len(data), size)
+		_, _, ok, err := db.Locate(h)
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	git(t, db.Dir(), "fsck", "--strict")
+}
+
+func TestBrokenLooseObjects(t *testing.T) {
+	db := newDB(t)
+	h, err := db.Put(plumbing.BlobObject, bytes.Repeat([]byte("some text "), 1000))
+	require.NoError(t, err)
+	name := db.main.loosePath(h)
+	good, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(name, 0o644))
+	for n := range len(good) {
+		require.NoError(t, os.WriteFile(name, good[:n], 0o644))
+		_, _, err := db.Get(h)
+		require.ErrorIs(t, err, pack.ErrCorrupt, "cut after %d bytes", n)
+	}
+	bad := bytes.Clone(good)
+	bad[len(bad)-1] ^= 1
+	require.NoError(t, os.WriteFile(name, bad, 0o644))
+	_, _, err = db.Get(h)
+	require.ErrorIs(t, err, pack.ErrCorrupt)
+}
+
+func TestQuarantineNamesAndSweep(t *testing.T) {
+	db := newDB(t)
+	for _, id := range []string{"", "..", "a/b", "a b", ".x", strings.Repeat("a", 65)} {
+		_, err := db.NewQuarantine(id)
+		require.Error(t, err, id)
+	}
+	q, err := db.NewQuarantine("one")
+	require.NoError(t, err)
+	_, err = db.NewQuarantine("one")
+	require.ErrorIs(t, err, fs.ErrExist)
+	_, err = db.NewQuarantine("two")
+	require.NoError(t, err)
+	there := func() (n int) {
+		for _, id := range []string{"one", "two"} {
+			if _, err := os.Stat(filepath.Join(db.main.dir, "incoming-"+id)); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	open := func(o Options) {
+		again, err := Open(db.Dir(), o)
+		require.NoError(t, err)
+		require.NoError(t, again.Close())
+	}
+	open(Options{})
+	require.Equal(t, 2, there(), "young ones stay")
+	open(Options{Now: func() time.Time { return time.Now().Add(25 * time.Hour) }, KeepQuarantine: func(id string) bool { return id == "one" }})
+	require.Equal(t, 1, there())
+	open(Options{StaleAfter: -1})
+	require.Equal(t, 0, there())
+	require.NoError(t, q.Discard())
+	_, err = db.Quarantine("one")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// A migration cut short anywhere is finished by another call; a discard before that leaves the repository whole.
+func TestMigrateIsIdempotent(t *testing.T) {
+	src := history(t, 5)
+	data := packOf(t, src, []string{"master"})
+	all := objectsOf(t, src, "master")
+	for cut, ext := range []string{"", ".pack", ".rev", ".idx"} {
+		for _, finish := range []bool{true, false} {
+			db := newDB(t)
+			_, in := ingest(t, db, "m", data)
+			for _, name := range []string{in.Pack, in.Rev, in.Idx}[:cut] {
+				require.NoError(t, os.Rename(name, filepath.Join(db.main.dir, "pack", filepath.Base(name))))
+			}
+			again, err := Open(db.Dir(), Options{})
+			require.NoError(t, err)
+			q, err := again.Quarantine("m")
+			require.NoError(t, err)
+			if finish {
+				require.NoError(t, q.Migrate(), ext)
+				same(t, q, src, all)
+				same(t, again, src, all)
+			} else {
+				require.NoError(t, q.Discard())
+				require.NoError(t, q.Discard())
+				require.NoError(t, q.Migrate(), "nothing")
+			}
+			require.NoDirExists(t, q.dir)
+			require.NoError(t, again.Close())
+			// The same push comes again.
+			again, err = Open(db.Dir(), Options{})
+			require.NoError(t, err)
+			q, _ = ingest(t, again, "m", data)
+			require.NoError(t, q.Migrate())
+			same(t, again, src, all)
+			git(t, db.Dir(), "fsck", "--full", "--strict", "--no-dangling")
+			require.NoError(t, again.Close())
+		}
+	}
+}
+
+// Readers go on while pushes come, are published and are repacked away.
+// Another reader may be the one that notices that packs came or went: a look-up that had begun before starts again.
+func TestLookUpStartsAgainWhoeverNoticed(t *testing.T) {
+	src := history(t, 3)
+	db := newDB(t)
+	for name, p := range map[string][]string{"one": {"master~2"}, "two": {"master~1", "^master~2"}, "three": {"master", "^master~1"}} {
+		q, _ := ingest(t, db, name, packOf(t, src, p))
+		require.NoError(t, q.Migrate())
+	}
+	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
+	calls := 0
+	ok, err := db.try(func(*source) (bool, error) {
+		if calls++; calls > 1 {
+			return true, nil
+		}
+		git(t, db.Dir(), "repack", "-adq")
+		require.NoError(t, db.Rescan()) // the other reader's
+		return false, pack.ErrClosed
+	})
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, 2, calls)
+}
+
+func TestReadersAndWriters(t *testing.T) {
+	src := history(t, 12)
+	db := newDB(t)
+	q, _ := ingest(t, db, "first", packOf(t, src, []string{"master~8"}))
+	require.NoError(t, q.Migrate())
+	old := objectsOf(t, src, "master~8")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for {
+				for _, h := range old {
+					typ, data, err := db.Get(h)
+					if err != nil || plumbing.ComputeHash(typ, data) != h {
+						t.Errorf("%s: %v", h, err)
+						return
+					}
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for _, rev := range []string{"master~6", "master~4", "master~2", "master"} {
+		q, _ := ingest(t, db, strings.ReplaceAll(rev, "~", "-"), packOf(t, src, []string{rev, "^" + rev + "~2"}, "--thin"))
+		require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{head(t, src, rev)}, Refs: []plumbing.Hash{head(t, src, rev+"~2")}}))
+		require.NoError(t, q.Migrate())
+	}
+	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
+	git(t, db.Dir(), "repack", "-adq")
+	require.NoError(t, db.Rescan())
+	same(t, db, src, objectsOf(t, src, "master"))
+	close(stop)
+	wg.Wait()
+}
+
+func TestRefusedObjects(t *testing.T) {
+	src := history(t, 1)
+	for story, c := range map[string]struct{ rule, file, text string }{
+		"a submodule's URL that is an option": {"gitmodulesUrl", ".gitmodules", "[submodule \"a\"]\n\tpath = a\n\turl = -u./payload\n"},
+		"a submodule's name that climbs out":  {"gitmodulesName", ".gitmodules", "[submodule \"../../x\"]\n\tpath = a\n\turl = https://example.org/a\n"},
+	} {
+		write(t, src, c.file, c.text)
+		git(t, src, "add", "-A")
+		git(t, src, "commit", "-q", "-m", story)
+		db := newDB(t)
+		q, err := db.NewQuarantine("x")
+		require.NoError(t, err)
+		_, err = q.Ingest(t.Context(), bufio.NewReader(bytes.NewReader(packOf(t, src, []string{"master", "^master~1"}))), IngestOptions{})
+		var e *fsck.Error
+		require.True(t, errors.As(err, &e), "%s: %v", story, err)
+		require.Equal(t, c.rule, e.Rule)
+		_, err = q.Ingest(t.Context(), bufio.NewReader(bytes.NewReader(nil)), IngestOptions{})
+		require.Error(t, err)
+		require.NoError(t, q.Discard())
+	}
+	blob := strings.TrimSpace(string(gitIn(t, src, []byte("x"), "hash-object", "-w", "--stdin")))
+	for rule, tree := range map[string]string{
+		"hasDotgit":         "100644 .GIT\x00",
+		"gitmodulesSymlink": "120000 .gitmodules\x00",
+		"hasDotdot":         "100644 ..\x00",
+	} {
+		raw := plumbing.NewHash(blob)
+		h := strings.TrimSpace(string(gitIn(t, src, append([]byte(tree), raw[:]...), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")))
+		c := strings.TrimSpace(git(t, src, "commit-tree", "-m", rule, h))
+		db := newDB(t)
+		q, err := db.NewQuarantine("x")
+		require.NoError(t, err)
+		_, err = q.Ingest(t.Context(), bufio.NewReader(bytes.NewReader(packOf(t, src, []string{c}))), IngestOptions{})
+		var e *fsck.Error
+		require.True(t, errors.As(err, &e), "%s: %v", rule, err)
+		require.Equal(t, rule, e.Rule)
+		require.Equal(t, h, e.Hash.String())
+		require.NoError(t, q.Discard())
+	}
+}

@@ -1,0 +1,275 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"corpus-git/git/fsck"
+	"corpus-git/git/pack"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// quarantinePrefix is the name that git gives such folders too; its prune removes those that stay behind.
+const quarantinePrefix = "incoming-"
+
+// Quarantine holds incoming objects, invisible to everybody else until Migrate. It reads them, and all that the repository has.
+type Quarantine struct {
+	db  *DB
+	id  string
+	dir string
+	src *source
+	view
+
+	mu       sync.Mutex
+	ended    bool
+	ingested *Ingested
+	unpack   bool // the pack is small enough to become loose objects
+}
+
+// NewQuarantine makes the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It is an error
+// where the folder exists.
+func (db *DB) NewQuarantine(id string) (*Quarantine, error) {
+	q, err := db.quarantine(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(q.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(filepath.Join(q.dir, "pack"), 0o777); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(q.dir))
+	}
+	return q, nil
+}
+
+// Quarantine opens one that exists, to migrate or discard it after a crash. The error is fs.ErrNotExist where it was
+// migrated or discarded to the end.
+func (db *DB) Quarantine(id string) (*Quarantine, error) {
+	q, err := db.quarantine(id)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(q.dir); err != nil {
+		return nil, err
+	}
+	return q, q.src.rescan()
+}
+
+func (db *DB) quarantine(id string) (*Quarantine, error) {
+	ok := id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	})
+	if !ok {
+		return nil, fmt.Errorf("%q is no name for a quarantine", id)
+	}
+	dir := filepath.Join(db.main.dir, quarantinePrefix+id)
+	src := &source{dir: dir, cache: db.main.cache}
+	src.packs.Store(&[]*pack.Pack{})
+	return &Quarantine{db: db, id: id, dir: dir, src: src, view: append(view{src}, db.view...)}, nil
+}
+
+// sweep removes stale quarantines.
+func (db *DB) sweep() error {
+	list, err := os.ReadDir(db.main.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		id, ok := strings.CutPrefix(e.Name(), quarantinePrefix)
+		if !ok || !e.IsDir() || db.opt.KeepQuarantine != nil && db.opt.KeepQuarantine(id) {
+			continue
+		}
+		st, err := e.Info()
+		if err != nil {
+			continue
+		}
+		if db.opt.StaleAfter > 0 && db.opt.Now().Sub(st.ModTime()) < db.opt.StaleAfter {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(db.main.dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ID is the name given to NewQuarantine.
+func (q *Quarantine) ID() string { return q.id }
+
+// IngestOptions of Ingest. The zero value is good.
+type IngestOptions struct {
+	Limits pack.Limits
+	// Workers as pack.Indexer's.
+	Workers int
+	// Progress as pack.Indexer's.
+	Progress func(done, total int)
+	// Unpack is the number of objects up to which Migrate makes loose objects of the pack, as git's transfer.unpackLimit does; 0 keeps every
+	// pack.
+	Unpack int
+}
+
+// Ingested describes what came.
+type Ingested struct {
+	*pack.Result
+	links *links
+}
+
+// Ingest takes one pack from r (see pack.Indexer.Index for its errors and for what stays in r), completes a thin one, and checks every
+// object (*fsck.Error). A quarantine takes one pack; after an error it is good for Discard only.
+func (q *Quarantine) Ingest(ctx context.Context, r *bufio.Reader, o IngestOptions) (*Ingested, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || q.ingested != nil {
+		return nil, errors.New("quarantine is used up")
+	}
+	in := &Ingested{links: newLinks()}
+	x := &pack.Indexer{
+		Dir: filepath.Join(q.dir, "pack"), Bases: q.db, Limits: o.Limits, Workers: o.Workers, Progress: o.Progress,
+		Visit: in.visit,
+		Note: func(t plumbing.ObjectType, data []byte) any {
+			if t != plumbing.TreeObject {
+				return nil
+			}
+			return fsck.TreeBounds(data)
+		},
+	}
+	res, err := x.Index(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	in.Result = res
+	if err := q.src.rescan(); err != nil {
+		return nil, err
+	}
+	if err := q.checkModules(in.links); err != nil {
+		return nil, err
+	}
+	if err := in.links.clash(); err != nil {
+		return nil, err
+	}
+	q.ingested, q.unpack = in, res.Objects <= o.Unpack
+	return in, nil
+}
+
+// visit checks an object that came, and notes what it needs.
+func (in *Ingested) visit(o *pack.Object) error {
+	if o.Added {
+		return nil // it was checked when it came; whether what it needs is there is asked where it is used
+	}
+	seen := fsck.Seen{Link: in.links.add, Modules: in.links.module}
+	if o.Type != plumbing.TreeObject || o.Base == nil {
+		return fsck.Check(o.Type, o.Hash, o.Data, seen)
+	}
+	// Trees are many and much alike: most of them are checked where they differ.
+	before, _ := o.BaseNote.(fsck.Bounds)
+	bounds, err := fsck.CheckTree(o.Hash, o.Data, o.Base, before, seen)
+	o.Note = bounds
+	return err
+}
+
+// checkModules looks at the blobs that are some tree's .gitmodules.
+func (q *Quarantine) checkModules(l *links) error {
+	for h := range l.modules {
+		t, size, err := q.Header(h)
+		if errors.Is(err, ErrNotFound) {
+			continue // connectivity will say so
+		}
+		if err != nil {
+			return err
+		}
+		if t != plumbing.BlobObject {
+			continue
+		}
+		var data []byte
+		if size <= 10<<20 {
+			if _, data, err = q.Get(h); err != nil {
+				return err
+			}
+		}
+		if err := fsck.Modules(h, size, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Migrate publishes what the quarantine holds: it is durable, and visible in the DB, when Migrate returns. Cut short at any
+// point, calling it again finishes it. After it the quarantine still reads. A second call does nothing, nor does one after Discard.
+func (q *Quarantine) Migrate() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended {
+		return nil
+	}
+	if q.unpack {
+		if err := q.db.main.putAll(q.src); err != nil {
+			return err
+		}
+		q.ended = true
+		q.src.close()
+		return os.RemoveAll(q.dir)
+	}
+	from, to := filepath.Join(q.dir, "pack"), filepath.Join(q.db.main.dir, "pack")
+	list, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		list, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	// The .idx goes last: it makes the pack visible.
+	rank := func(name string) int { return slices.Index([]string{".pack", ".rev", ".idx"}, filepath.Ext(name)) }
+	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return rank(e.Name()) < 0 })
+	slices.SortStableFunc(list, func(a, b fs.DirEntry) int { return rank(a.Name()) - rank(b.Name()) })
+	for _, e := range list {
+		if err := syncFile(filepath.Join(from, e.Name())); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(to, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, e := range list {
+		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+		if filepath.Ext(e.Name()) == ".pack" {
+			// Should the machine stop here, no index may be there without its pack.
+			if err := syncDir(to); err != nil {
+				return err
+			}
+		}
+	}
+	if len(list) > 0 {
+		if err := syncDir(to); err != nil {
+			return err
+		}
+	}
+	if err := q.db.main.rescan(); err != nil {
+		return err
+	}
+	q.ended = true
+	q.src.close()
+	return os.RemoveAll(q.dir)
+}
+
+// Discard removes the quarantine and what it holds. After Migrate, and a second time, it does nothing.
+func (q *Quarantine) Discard() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended {
+		return nil
+	}
+	q.ended = true
+	q.src.close()
+	return os.RemoveAll(q.dir)
+}

@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+	"io"
+
+	"corpus-git/git/pack"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// PackOptions of WritePack.
+type PackOptions struct {
+	// OfsDelta, Has and Progress as pack.Writer's.
+	OfsDelta bool
+	Has      func(plumbing.Hash) bool
+	Progress func(done, total int)
+}
+
+// WritePack writes a pack of the objects to w, and returns its trailer. See pack.Writer for what it reuses.
+func WritePack(ctx context.Context, w io.Writer, r Reader, objects []plumbing.Hash, o PackOptions) (plumbing.Hash, error) {
+	pw := &pack.Writer{Source: packSource{r}, OfsDelta: o.OfsDelta, Has: o.Has, Progress: o.Progress}
+	return pw.Write(ctx, w, objects)
+}
+
+// packSource is a Reader as package pack wants it.
+type packSource struct{ Reader }
+
+func (s packSource) Open(h plumbing.Hash) (plumbing.ObjectType, int64, io.ReadCloser, error) {
+	o, err := s.Stream(h)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	return o.Type, o.Size, o.ReadCloser, nil
+}

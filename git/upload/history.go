@@ -1,0 +1,254 @@
+package upload
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/store"
+)
+
+// mark is a set of colours of a commit in a walk.
+type mark uint8
+
+const (
+	wanted   mark = 1 << iota // reachable from a want
+	had                       // the client has it
+	queued                    // in the walk's queue
+	theyHave                  // the client named it
+)
+
+// node is a commit as walks see it.
+type node struct {
+	id, tree plumbing.Hash
+	parents  []plumbing.Hash
+	date     int64
+	marks    mark
+}
+
+// history reads commits, each once.
+type history struct {
+	ctx   context.Context
+	objs  store.Reader
+	nodes map[plumbing.Hash]*node
+}
+
+func newHistory(ctx context.Context, objs store.Reader) *history {
+	return &history{ctx: ctx, objs: objs, nodes: map[plumbing.Hash]*node{}}
+}
+
+// commit reads one commit.
+func (h *history) commit(id plumbing.Hash) (*node, error) {
+	if n := h.nodes[id]; n != nil {
+		return n, nil
+	}
+	if err := h.ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, data, err := h.objs.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	if t != plumbing.CommitObject {
+		return nil, &store.WrongTypeError{Hash: id, Got: t, Want: plumbing.CommitObject}
+	}
+	n, err := parseCommit(id, data)
+	if err != nil {
+		return nil, err
+	}
+	h.nodes[id] = n
+	return n, nil
+}
+
+func parseCommit(id plumbing.Hash, data []byte) (*node, error) {
+	n := &node{id: id}
+	ok := false
+	if n.tree, data, ok = headerHash(data, "tree "); !ok {
+		return nil, fmt.Errorf("commit %s: no tree", id)
+	}
+	for {
+		var p plumbing.Hash
+		if p, data, ok = headerHash(data, "parent "); !ok {
+			break
+		}
+		n.parents = append(n.parents, p)
+	}
+	for len(data) > 0 && data[0] != '\n' {
+		line, rest, _ := bytes.Cut(data, []byte{'\n'})
+		data = rest
+		if bytes.HasPrefix(line, []byte("committer ")) {
+			if i := bytes.LastIndexByte(line, '>'); i >= 0 {
+				if f := bytes.Fields(line[i+1:]); len(f) > 0 {
+					// A date that is none is the year 1970, as in git.
+					n.date, _ = strconv.ParseInt(string(f[0]), 10, 64)
+				}
+			}
+			break
+		}
+	}
+	return n, nil
+}
+
+// headerHash takes a line "<key><object name>" off data.
+func headerHash(data []byte, key string) (h plumbing.Hash, rest []byte, ok bool) {
+	n := len(key) + 40
+	if len(data) <= n || string(data[:len(key)]) != key || data[n] != '\n' {
+		return h, data, false
+	}
+	s := string(data[len(key):n])
+	if !plumbing.IsHash(s) {
+		return h, data, false
+	}
+	return plumbing.NewHash(s), data[n+1:], true
+}
+
+// clear takes colours off all commits.
+func (h *history) clear(m mark) {
+	for _, n := range h.nodes {
+		n.marks &^= m
+	}
+}
+
+// newest is a queue of commits, the newest first.
+type newest []*node
+
+func (q newest) Len() int           { return len(q) }
+func (q newest) Less(i, j int) bool { return q[i].date > q[j].date }
+func (q newest) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push is heap.Interface's.
+func (q *newest) Push(x any) { *q = append(*q, x.(*node)) }
+
+// Pop is heap.Interface's.
+func (q *newest) Pop() any {
+	old := *q
+	x := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return x
+}
+
+// hashSet is a set of object names.
+type hashSet map[plumbing.Hash]struct{}
+
+func (s hashSet) has(h plumbing.Hash) bool { _, ok := s[h]; return ok }
+
+// add tells whether h is new.
+func (s hashSet) add(h plumbing.Hash) bool {
+	if s.has(h) {
+		return false
+	}
+	s[h] = struct{}{}
+	return true
+}
+
+// between lists the commits that are reachable from wants and not from haves, newest first, with the marks wanted and
+// had left on every commit seen. The wanted side ends at the commits of cut (the client's shallow boundary from now on),
+// the other at those of theirs (the boundary that the client has now). A commit too many may come where the dates of
+// commits run backwards; never one too few.
+func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]*node, error) {
+	h.clear(wanted | had | queued)
+	var q newest
+	open := 0 // queued commits that are wanted and not had
+	add := func(id plumbing.Hash, m mark) error {
+		n, err := h.commit(id)
+		if err != nil {
+			return err
+		}
+		if n.marks&m == m {
+			return nil
+		}
+		if n.marks&queued != 0 && n.marks&had == 0 {
+			open--
+		}
+		n.marks |= m
+		if n.marks&had == 0 {
+			open++
+		}
+		if n.marks&queued == 0 {
+			n.marks |= queued
+			heap.Push(&q, n)
+		}
+		return nil
+	}
+	for _, id := range haves {
+		if err := add(id, had); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range wants {
+		if err := add(id, wanted); err != nil {
+			return nil, err
+		}
+	}
+	var out []*node
+	for open > 0 {
+		n := heap.Pop(&q).(*node)
+		n.marks &^= queued
+		if n.marks&had == 0 {
+			open--
+			out = append(out, n)
+		}
+		for _, p := range n.parents {
+			if n.marks&had != 0 && !theirs.has(n.id) {
+				if err := add(p, had); err != nil {
+					return nil, err
+				}
+			}
+			if n.marks&wanted != 0 && !cut.has(n.id) {
+				if err := add(p, wanted); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	// Some got their second colour after they were listed, or were listed twice.
+	kept := out[:0]
+	seen := make(hashSet, len(out))
+	for _, n := range out {
+		if n.marks&had == 0 && seen.add(n.id) {
+			kept = append(kept, n)
+		}
+	}
+	return kept, nil
+}
+
+// reaches tells whether every one of wants has an ancestor, or is one, that the client named (theyHave). Nothing older
+// than oldest is looked at: it can lead to none of them.
+func (h *history) reaches(wants []plumbing.Hash, oldest int64) (bool, error) {
+	seen := hashSet{}
+	for _, w := range wants {
+		id, t, err := store.Peel(h.objs, w)
+		if err != nil {
+			return false, err
+		}
+		if t != plumbing.CommitObject {
+			continue
+		}
+		found := false
+		todo := []plumbing.Hash{id}
+		// What an earlier want saw is seen again for this one, for it may be what leads to a common commit.
+		clear(seen)
+		for len(todo) > 0 && !found {
+			id := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if !seen.add(id) {
+				continue
+			}
+			n, err := h.commit(id)
+			if err != nil {
+				return false, err
+			}
+			if found = n.marks&theyHave != 0; !found && n.date >= oldest {
+				todo = append(todo, n.parents...)
+			}
+		}
+		if !found {
+			return false, nil
+		}
+	}
+	return true, nil
+}
