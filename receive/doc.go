@@ -2,17 +2,14 @@
 //
 // It owns the repositories of every project (Repositories), and what a command
 // over ssh may reach (Service): it resolves paths, checks rights, and starts
-// the conversation of a push or a fetch. Below it lie the parts:
+// the conversation of a push or a fetch. Objects, refs, checkouts and the wire format are
+// package git's. Below it lie the parts:
 //
 //	sshd      connections, identity, sessions
 //	access    keys and rights
 //	session   the push protocol
-//	upload    the fetch protocol
-//	pktline   framing
-//	pack, store, fsck, refs   objects and refs on disk
 //	submodule fetching the submodules of what was pushed
 //	handover  pushes that came to git itself, by the path of a repository
-//	worktree  checkouts, and commits as file systems
 //
 // It never deploys: what a push asks for goes to a Deployer, and this package
 // follows. It moves every ref but the one that deploys, which the Deployer

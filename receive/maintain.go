@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/git/refs"
 	"corpus-git/git/store"
 	"corpus-git/internal/fault"
@@ -92,7 +93,7 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 			return err
 		}
 		if m.Refs, err = g.refs.Pack(refs.Packing{More: o.PackRefs, Hidden: hiddenRefs, DryRun: o.DryRun, Peel: func(h plumbing.Hash) (plumbing.Hash, error) {
-			end, _, err := store.Peel(db, h)
+			end, _, err := object.Peel(db, h)
 			if end == h || errors.Is(err, store.ErrNotFound) {
 				end, err = plumbing.ZeroHash, nil // no tag, or a broken ref
 			}
@@ -160,7 +161,7 @@ func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, db
 						return err
 					}
 				}
-				id, t, err := store.Peel(db, h)
+				id, t, err := object.Peel(db, h)
 				if errors.Is(err, store.ErrNotFound) || err == nil && t != plumbing.CommitObject {
 					continue
 				}

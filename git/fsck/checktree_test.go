@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
+
+	"corpus-git/git/object"
 )
 
 // alike compares the check of a tree by its difference from another with the check of all of it.
@@ -59,7 +61,7 @@ func TestCheckTreeSeesWhatCheckSees(t *testing.T) {
 		}
 		order := func(list []named) {
 			slices.SortFunc(list, func(a, b named) int {
-				return Compare(&Entry{Mode: modeOf(a.mode), Name: []byte(a.name)}, &Entry{Mode: modeOf(b.mode), Name: []byte(b.name)})
+				return object.Compare(&object.Entry{Mode: modeOf(a.mode), Name: []byte(a.name)}, &object.Entry{Mode: modeOf(b.mode), Name: []byte(b.name)})
 			})
 		}
 		order(list)

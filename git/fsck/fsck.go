@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
 )
 
 // Error says that an object breaks a rule.
@@ -59,7 +61,7 @@ func TreeBounds(data []byte) Bounds {
 	for rest := data; len(rest) > 0 && len(data) <= math.MaxInt32; {
 		at := len(data) - len(rest)
 		var ok bool
-		if _, rest, ok = NextEntry(rest); !ok {
+		if _, rest, ok = object.NextEntry(rest); !ok {
 			return nil
 		}
 		b = append(b, uint32(at))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
+
+	"corpus-git/git/object"
 )
 
 var someHash = plumbing.NewHash(strings.Repeat("1f", 20))
@@ -217,7 +219,7 @@ func FuzzTree(f *testing.F) {
 			return
 		}
 		names := map[string]bool{}
-		for e, rest, ok := NextEntry(data); ok; e, rest, ok = NextEntry(rest) {
+		for e, rest, ok := object.NextEntry(data); ok; e, rest, ok = object.NextEntry(rest) {
 			name := string(e.Name)
 			require.False(t, names[name], "twice")
 			names[name] = true

@@ -5,67 +5,9 @@ import (
 	"sort"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
 )
-
-// Modes of tree entries; the low bits of a file's are its permissions.
-const (
-	modeType    = 0o170000
-	modeTree    = 0o040000
-	modeFile    = 0o100000
-	modeSymlink = 0o120000
-	modeGitlink = 0o160000
-)
-
-// Entry is one line of a tree. Name and Hash point into the tree's bytes.
-type Entry struct {
-	Mode uint32
-	Name []byte
-	Hash plumbing.Hash
-}
-
-// IsTree and the others look at the type bits of the mode.
-func (e *Entry) IsTree() bool { return e.Mode&modeType == modeTree }
-
-// IsSymlink tells a symbolic link.
-func (e *Entry) IsSymlink() bool { return e.Mode&modeType == modeSymlink }
-
-// IsGitlink tells a submodule's commit, which is no object of this repository.
-func (e *Entry) IsGitlink() bool { return e.Mode&modeType == modeGitlink }
-
-// Type is the type of the object that the entry names.
-func (e *Entry) Type() plumbing.ObjectType {
-	switch e.Mode & modeType {
-	case modeTree:
-		return plumbing.TreeObject
-	case modeGitlink:
-		return plumbing.CommitObject
-	default:
-		return plumbing.BlobObject
-	}
-}
-
-// NextEntry takes the first entry off a tree's bytes. It checks that it is decodable, and nothing else; ok is false at
-// the end and where it is not, which leaves rest not empty.
-func NextEntry(data []byte) (e Entry, rest []byte, ok bool) {
-	i := 0
-	for ; i < len(data) && i < 8 && data[i] != ' '; i++ {
-		c := data[i] - '0'
-		if c > 7 {
-			return e, data, false
-		}
-		e.Mode = e.Mode<<3 | uint32(c)
-	}
-	if i == 0 || i >= len(data) || data[i] != ' ' {
-		return e, data, false
-	}
-	n := bytes.IndexByte(data[i+1:], 0)
-	if n < 0 || len(data) < i+1+n+1+20 {
-		return e, data, false
-	}
-	e.Name = data[i+1 : i+1+n]
-	copy(e.Hash[:], data[i+1+n+1:])
-	return e, data[i+1+n+1+20:], true
-}
 
 // tree checks a tree. Where base is given, bounds are its entries', and what data has in common with it at its beginning and its end is passed
 // over. Where out is not nil, the bounds of data are appended to it.
@@ -102,14 +44,14 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 				continue
 			}
 		}
-		e, rest, ok := NextEntry(data[at:])
+		e, rest, ok := object.NextEntry(data[at:])
 		if !ok {
 			return out, broken("badTree", "an entry cannot be read, %d bytes before the end", len(data)-at)
 		}
 		found := same
 		for !same && old < len(bounds) {
-			o, _, _ := NextEntry(base[bounds[old]:])
-			c := Compare(&o, &e)
+			o, _, _ := object.NextEntry(base[bounds[old]:])
+			c := object.Compare(&o, &e)
 			if c > 0 {
 				break
 			}
@@ -126,7 +68,7 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 			}
 		}
 		if len(out) > 0 {
-			prev, _, _ := NextEntry(data[out[len(out)-1]:])
+			prev, _, _ := object.NextEntry(data[out[len(out)-1]:])
 			if err := order(&prev, &e); err != nil {
 				return out, err
 			}
@@ -154,7 +96,7 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 	}
 	for _, i := range near {
 		if twin(data, out, i) {
-			e, _, _ := NextEntry(data[out[i]:])
+			e, _, _ := object.NextEntry(data[out[i]:])
 			return out, duplicate(&e)
 		}
 	}
@@ -165,13 +107,13 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 // stands between them, and nothing does that has not "a" for its beginning: over all entries of a tree that looks at no more of them than the
 // tree has bytes.
 func twin(data []byte, all Bounds, i int) bool {
-	e, _, _ := NextEntry(data[all[i]:])
+	e, _, _ := object.NextEntry(data[all[i]:])
 	step := 1
 	if e.IsTree() {
 		step = -1
 	}
 	for j := i + step; j >= 0 && j < len(all); j += step {
-		o, _, _ := NextEntry(data[all[j]:])
+		o, _, _ := object.NextEntry(data[all[j]:])
 		if !bytes.HasPrefix(o.Name, e.Name) {
 			return false
 		}
@@ -210,8 +152,8 @@ func commonSuffix(a, b []byte) int {
 	return n - i
 }
 
-func order(prev, e *Entry) *Error {
-	if c := Compare(prev, e); c > 0 {
+func order(prev, e *object.Entry) *Error {
+	if c := object.Compare(prev, e); c > 0 {
 		return &Error{Rule: "treeNotSorted", Detail: "the entries are not in order", Path: string(e.Name)}
 	} else if c == 0 || bytes.Equal(prev.Name, e.Name) {
 		return duplicate(e)
@@ -220,11 +162,11 @@ func order(prev, e *Entry) *Error {
 }
 
 func wholeTree(data []byte, out Bounds, seen Seen) (Bounds, *Error) {
-	var prev Entry
+	var prev object.Entry
 	var files [][]byte // entries that are no trees, each a prefix of the next and of what follows
 	size := len(data)
 	for first := true; len(data) > 0; first = false {
-		e, rest, ok := NextEntry(data)
+		e, rest, ok := object.NextEntry(data)
 		if !ok {
 			return out, broken("badTree", "an entry cannot be read, %d bytes before the end", len(data))
 		}
@@ -262,38 +204,19 @@ func wholeTree(data []byte, out Bounds, seen Seen) (Bounds, *Error) {
 	return out, nil
 }
 
-func duplicate(e *Entry) *Error {
+func duplicate(e *object.Entry) *Error {
 	return &Error{Rule: "duplicateEntries", Detail: "two entries have one name", Path: string(e.Name)}
 }
 
-// Compare orders entries as git does: a tree's name as if it ended in a slash.
-func Compare(a, b *Entry) int {
-	n := min(len(a.Name), len(b.Name))
-	if c := bytes.Compare(a.Name[:n], b.Name[:n]); c != 0 {
-		return c
-	}
-	end := func(e *Entry) int {
-		switch {
-		case len(e.Name) > n:
-			return int(e.Name[n])
-		case e.IsTree():
-			return '/'
-		default:
-			return 0
-		}
-	}
-	return end(a) - end(b)
-}
-
-func entry(e *Entry, seen Seen) *Error {
+func entry(e *object.Entry, seen Seen) *Error {
 	if len(e.Name) == 0 {
 		return broken("emptyName", "an entry has no name")
 	}
 	if bytes.IndexByte(e.Name, '/') >= 0 {
 		return broken("fullPathname", "a name holds a slash")
 	}
-	switch e.Mode & modeType {
-	case modeTree, modeFile, modeSymlink, modeGitlink:
+	switch e.Mode & object.ModeType {
+	case object.ModeTree, object.ModeRegular, object.ModeSymlink, object.ModeGitlink:
 	default:
 		return broken("badFilemode", "unknown type of file %06o", e.Mode)
 	}

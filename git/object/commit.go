@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// ErrSyntax is wrapped by the errors of bytes that are not the object that they should be.
-var ErrSyntax = errors.New("object is damaged")
+// ErrCorrupt is wrapped by the errors of bytes that are not the object that they should be.
+var ErrCorrupt = errors.New("corrupt object")
 
 // Head is what a walk through history needs of a commit.
 type Head struct {
@@ -44,7 +44,7 @@ func ParseHead(id plumbing.Hash, data []byte) (Head, error) {
 // parseLinks reads the lines tree and parent, which come first, and returns what follows.
 func parseLinks(id plumbing.Hash, data []byte) (c Head, rest []byte, err error) {
 	bad := func(what string) (Head, []byte, error) {
-		return c, nil, fmt.Errorf("%w: commit %s: %s", ErrSyntax, id, what)
+		return c, nil, fmt.Errorf("%w: commit %s: %s", ErrCorrupt, id, what)
 	}
 	line, rest, _ := bytes.Cut(data, []byte{'\n'})
 	v, ok := bytes.CutPrefix(line, []byte("tree "))
@@ -156,12 +156,27 @@ func parseSignature(s string) (sig Signature) {
 	return sig
 }
 
-// TagTarget reads which object an annotated tag names. id names the tag in errors.
-func TagTarget(id plumbing.Hash, data []byte) (plumbing.Hash, error) {
-	line, _, _ := bytes.Cut(data, []byte{'\n'})
+// Tag is what an annotated tag names.
+type Tag struct {
+	Target plumbing.Hash
+	Type   plumbing.ObjectType
+}
+
+// ParseTag reads what an annotated tag names. id names the tag in errors.
+func ParseTag(id plumbing.Hash, data []byte) (t Tag, err error) {
+	line, rest, _ := bytes.Cut(data, []byte{'\n'})
 	v, ok := bytes.CutPrefix(line, []byte("object "))
 	if !ok || !plumbing.IsHash(string(v)) {
-		return plumbing.ZeroHash, fmt.Errorf("%w: tag %s: no object", ErrSyntax, id)
+		return t, fmt.Errorf("%w: tag %s: no object", ErrCorrupt, id)
 	}
-	return plumbing.NewHash(string(v)), nil
+	t.Target = plumbing.NewHash(string(v))
+	line, _, _ = bytes.Cut(rest, []byte{'\n'})
+	v, ok = bytes.CutPrefix(line, []byte("type "))
+	if ok {
+		t.Type, err = plumbing.ParseObjectType(string(v))
+	}
+	if !ok || err != nil {
+		return t, fmt.Errorf("%w: tag %s: no type of what it names", ErrCorrupt, id)
+	}
+	return t, nil
 }

@@ -39,9 +39,9 @@ func TestDamagedCommits(t *testing.T) {
 		"tree without end": "tree " + one[:39],
 	} {
 		_, err := ParseCommit(plumbing.ZeroHash, []byte(data))
-		require.ErrorIs(t, err, ErrSyntax, name)
+		require.ErrorIs(t, err, ErrCorrupt, name)
 		_, err = ParseHead(plumbing.ZeroHash, []byte(data))
-		require.ErrorIs(t, err, ErrSyntax, name)
+		require.ErrorIs(t, err, ErrCorrupt, name)
 	}
 	for _, ident := range []string{"", "nobody", "a <b>", "a <b> x +0000", "a <b> 99999999999999999999 +0000", "<", "> 5"} {
 		data := []byte("tree " + one + "\ncommitter " + ident + "\n\nx")
@@ -69,6 +69,8 @@ func TestEntries(t *testing.T) {
 		require.Len(t, rest, len(bad))
 	}
 	require.Negative(t, Compare(&Entry{Mode: ModeFile, Name: []byte("a-b")}, &Entry{Mode: ModeTree, Name: []byte("a")}))
+	require.Negative(t, CompareNames("a-b", ModeFile, "a", ModeTree))
+	require.Zero(t, CompareNames("a", ModeFile, "a", ModeExecutable))
 	require.Positive(t, Compare(&Entry{Mode: ModeTree, Name: []byte("a")}, &Entry{Mode: ModeFile, Name: []byte("a")}))
 }
 
@@ -120,7 +122,7 @@ func TestPeel(t *testing.T) {
 	o[a] = struct {
 		t    plumbing.ObjectType
 		data string
-	}{plumbing.TagObject, "object " + one + "\n"}
+	}{plumbing.TagObject, "object " + one + "\ntype tag\n"}
 	_, _, err = Peel(o, a)
 	require.ErrorContains(t, err, "more than 64 tags", "a tag of itself ends")
 	o[a] = struct {
@@ -128,7 +130,7 @@ func TestPeel(t *testing.T) {
 		data string
 	}{plumbing.TagObject, "type commit\n"}
 	_, _, err = Peel(o, a)
-	require.ErrorIs(t, err, ErrSyntax)
+	require.ErrorIs(t, err, ErrCorrupt)
 	_, err = ReadHead(o, a)
 	var wrong *WrongTypeError
 	require.ErrorAs(t, err, &wrong)

@@ -29,11 +29,13 @@ func Peel(r Reader, h plumbing.Hash) (plumbing.Hash, plumbing.ObjectType, error)
 		if err != nil {
 			return h, t, err
 		}
-		if h, err = TagTarget(h, data); err != nil {
+		tag, err := ParseTag(h, data)
+		if err != nil {
 			return h, t, err
 		}
+		h = tag.Target
 	}
-	return h, 0, fmt.Errorf("object %s: more than %d tags of tags", h, MaxPeel)
+	return h, 0, fmt.Errorf("%w: tag %s: more than %d tags of tags", ErrCorrupt, h, MaxPeel)
 }
 
 // WrongTypeError says that an object is of another type than it is used as.
@@ -65,4 +67,13 @@ func ReadHead(r Reader, h plumbing.Hash) (Head, error) {
 		return Head{}, err
 	}
 	return ParseHead(h, data)
+}
+
+// ReadTag reads what tag h names.
+func ReadTag(r Reader, h plumbing.Hash) (Tag, error) {
+	data, err := Get(r, h, plumbing.TagObject)
+	if err != nil {
+		return Tag{}, err
+	}
+	return ParseTag(h, data)
 }

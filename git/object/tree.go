@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -63,15 +64,26 @@ func Compare(a, b *Entry) int {
 	if c := bytes.Compare(a.Name[:n], b.Name[:n]); c != 0 {
 		return c
 	}
-	end := func(e *Entry) int {
-		switch {
-		case len(e.Name) > n:
-			return int(e.Name[n])
-		case e.IsTree():
-			return '/'
-		default:
-			return 0
-		}
+	return after(a.Name, n, a.Mode) - after(b.Name, n, b.Mode)
+}
+
+// CompareNames is Compare for names and modes alone.
+func CompareNames(a string, aMode uint32, b string, bMode uint32) int {
+	n := min(len(a), len(b))
+	if c := strings.Compare(a[:n], b[:n]); c != 0 {
+		return c
 	}
-	return end(a) - end(b)
+	return after(a, n, aMode) - after(b, n, bMode)
+}
+
+// after is what stands at n in a name, or behind it: nothing, or a tree's slash.
+func after[T string | []byte](name T, n int, mode uint32) int {
+	switch {
+	case len(name) > n:
+		return int(name[n])
+	case mode&ModeType == ModeTree:
+		return '/'
+	default:
+		return 0
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
 )
 
 const (
@@ -17,7 +19,15 @@ const (
 )
 
 // ErrCorrupt is in the chain of every error that says that a pack, an index or a delta is not what the format demands.
-var ErrCorrupt = errors.New("corrupt pack")
+// It is an object.ErrCorrupt, too.
+var ErrCorrupt error = corruptPack{}
+
+type corruptPack struct{}
+
+func (corruptPack) Error() string { return "corrupt pack" }
+
+// Is makes errors.Is(err, object.ErrCorrupt) true.
+func (corruptPack) Is(target error) bool { return target == object.ErrCorrupt }
 
 // ErrClosed is the error of a look-up in a closed Pack.
 var ErrClosed = errors.New("pack is closed")

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"corpus-git/git/fsck"
-	"corpus-git/git/pack"
-
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
+	"corpus-git/git/pack"
 )
 
 // Connect asks whether a push is complete.
@@ -61,7 +61,7 @@ func (e *ShallowError) Error() string {
 const maxTreeDepth = 2048
 
 // Connected tells whether all that the tips need is there: what was pushed, up to what the refs reach. That an object is there is not enough: what
-// is there and not reached from a ref is followed as if it had been pushed. Errors: *MissingError, *ShallowError, *WrongTypeError, pack.ErrCorrupt.
+// is there and not reached from a ref is followed as if it had been pushed. Errors: *MissingError, *ShallowError, *object.WrongTypeError, pack.ErrCorrupt.
 func Connected(ctx context.Context, r Reader, c Connect) error {
 	return newChecker(ctx, r, nil, c).walk(c.Tips)
 }
@@ -167,7 +167,7 @@ func (k *checker) walk(tips []plumbing.Hash) error {
 
 // tip follows what a ref will point to, or a tag names. want is InvalidObject where any type will do.
 func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Hash) error {
-	for range maxPeel {
+	for range object.MaxPeel {
 		t, _, err := k.r.Header(h)
 		if errors.Is(err, ErrNotFound) {
 			return &MissingError{Hash: h, Type: want, By: by}
@@ -176,7 +176,7 @@ func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Has
 			return err
 		}
 		if want != plumbing.InvalidObject && t != want {
-			return &WrongTypeError{h, t, want}
+			return &object.WrongTypeError{Hash: h, Got: t, Want: want}
 		}
 		if _, ok := k.came(h); !ok {
 			if ok, err := k.reach.has(h); ok || err != nil {
@@ -194,16 +194,16 @@ func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Has
 			k.todo = append(k.todo, h)
 			return nil
 		case plumbing.TagObject:
-			tag, err := GetTag(k.r, h)
+			tag, err := object.ReadTag(k.r, h)
 			if err != nil {
 				return err
 			}
-			h, want, by = tag.Target, tag.TargetType, h
+			h, want, by = tag.Target, tag.Type, h
 		default:
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: tag %s: more than %d tags of tags", pack.ErrCorrupt, h, maxPeel)
+	return fmt.Errorf("%w: tag %s: more than %d tags of tags", pack.ErrCorrupt, h, object.MaxPeel)
 }
 
 // commit follows a commit that is not reached from a ref.
@@ -211,15 +211,15 @@ func (k *checker) commit(h plumbing.Hash) error {
 	if err := k.step(); err != nil {
 		return err
 	}
-	c, err := readCommit(k.r, h)
+	c, err := object.ReadHead(k.r, h)
 	if err != nil {
 		return err
 	}
 	var before []plumbing.Hash
 	if k.cut[h] {
-		c.parents = nil
+		c.Parents = nil
 	}
-	for _, p := range c.parents {
+	for _, p := range c.Parents {
 		_, came := k.came(p)
 		if !came {
 			ok, err := k.reach.has(p)
@@ -245,13 +245,13 @@ func (k *checker) commit(h plumbing.Hash) error {
 		if k.mark(p, plumbing.CommitObject) {
 			k.todo = append(k.todo, p)
 		}
-		pc, err := readCommit(k.r, p)
+		pc, err := object.ReadHead(k.r, p)
 		if err != nil {
 			return err
 		}
-		before = append(before, pc.tree)
+		before = append(before, pc.Tree)
 	}
-	return k.tree(c.tree, before, h, "", 0)
+	return k.tree(c.Tree, before, h, "", 0)
 }
 
 // tree follows a tree. What stands at the same place in one of the trees before, which are complete or are walked themselves,
@@ -279,7 +279,7 @@ func (k *checker) tree(h plumbing.Hash, before []plumbing.Hash, commit plumbing.
 		return err
 	}
 	if t != plumbing.TreeObject {
-		return &WrongTypeError{h, t, plumbing.TreeObject}
+		return &object.WrongTypeError{Hash: h, Got: t, Want: plumbing.TreeObject}
 	}
 	old := make([]cursor, 0, len(before))
 	for _, b := range before {
@@ -289,7 +289,7 @@ func (k *checker) tree(h plumbing.Hash, before []plumbing.Hash, commit plumbing.
 	}
 	var below []plumbing.Hash
 	for {
-		e, rest, ok := fsck.NextEntry(data)
+		e, rest, ok := object.NextEntry(data)
 		if !ok {
 			if len(rest) > 0 {
 				return fmt.Errorf("%w: tree %s cannot be read", pack.ErrCorrupt, h)
@@ -327,7 +327,7 @@ func join(path string, name []byte) string {
 	return path + "/" + string(name)
 }
 
-func (k *checker) blob(e *fsck.Entry, commit plumbing.Hash, path string) error {
+func (k *checker) blob(e *object.Entry, commit plumbing.Hash, path string) error {
 	if !k.mark(e.Hash, plumbing.BlobObject) {
 		return nil
 	}
@@ -343,30 +343,30 @@ func (k *checker) blob(e *fsck.Entry, commit plumbing.Hash, path string) error {
 		}
 	}
 	if t != plumbing.BlobObject {
-		return &WrongTypeError{e.Hash, t, plumbing.BlobObject}
+		return &object.WrongTypeError{Hash: e.Hash, Got: t, Want: plumbing.BlobObject}
 	}
 	return nil
 }
 
 // cursor goes through a tree beside another one.
 type cursor struct {
-	cur  fsck.Entry
+	cur  object.Entry
 	ok   bool
 	rest []byte
 }
 
 // at is the entry of e's name and kind, nil where there is none. The names asked for rise.
-func (c *cursor) at(e *fsck.Entry) *fsck.Entry {
+func (c *cursor) at(e *object.Entry) *object.Entry {
 	for {
 		if c.ok {
-			switch d := fsck.Compare(&c.cur, e); {
+			switch d := object.Compare(&c.cur, e); {
 			case d == 0:
 				return &c.cur
 			case d > 0:
 				return nil
 			}
 		}
-		if c.cur, c.rest, c.ok = fsck.NextEntry(c.rest); !c.ok {
+		if c.cur, c.rest, c.ok = object.NextEntry(c.rest); !c.ok {
 			return nil
 		}
 	}

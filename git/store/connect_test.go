@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
+
+	"corpus-git/git/object"
 )
 
 func TestConnected(t *testing.T) {
@@ -195,7 +197,7 @@ func TestTipsThatAreNotWhole(t *testing.T) {
 				err := Connected(t.Context(), db, Connect{Tips: []plumbing.Hash{tip}, Refs: refs})
 				require.Error(t, err)
 				var missing *MissingError
-				var wrong *WrongTypeError
+				var wrong *object.WrongTypeError
 				require.True(t, errors.As(err, &missing) || errors.As(err, &wrong), "%v", err)
 			}
 		})

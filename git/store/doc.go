@@ -12,7 +12,7 @@
 //	typ, data, err := db.Get(hash)                // store.ErrNotFound where it is nowhere
 //	typ, size, err := db.Header(hash)
 //	obj, err := db.Stream(hash)                   // large blobs; obj.Close()
-//	commit, err := store.GetCommit(db, hash)      // parsed; GetTree, Peel likewise
+//	commit, err := object.ReadHead(db, hash)      // parsed; Get, ReadTag, Peel likewise
 //
 //	q, err := db.NewQuarantine(id)                // a push: objects/incoming-<id>
 //	defer q.Discard()                             // does nothing after Migrate

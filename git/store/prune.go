@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"corpus-git/git/fsck"
-	"corpus-git/git/pack"
-
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
+	"corpus-git/git/pack"
 )
 
 // pruneShare is the share of dead objects, one in so many, from which a pack is written anew for their sake.
@@ -178,26 +178,26 @@ func (w *walk) step(h plumbing.Hash) error {
 	}
 	switch t {
 	case plumbing.CommitObject:
-		c, err := parseCommit(h, data)
+		c, err := object.ParseHead(h, data)
 		if err != nil {
 			return err
 		}
-		w.add(c.tree)
+		w.add(c.Tree)
 		if w.cut[h] {
-			c.parents = nil
+			c.Parents = nil
 		}
-		for _, p := range c.parents {
+		for _, p := range c.Parents {
 			w.add(p)
 		}
 	case plumbing.TagObject:
-		tag, err := GetTag(w.db, h)
+		tag, err := object.ParseTag(h, data)
 		if err != nil {
 			return err
 		}
 		w.add(tag.Target)
 	case plumbing.TreeObject:
 		for len(data) > 0 {
-			e, rest, ok := fsck.NextEntry(data)
+			e, rest, ok := object.NextEntry(data)
 			if !ok {
 				return fmt.Errorf("%w: tree %s", pack.ErrCorrupt, h)
 			}

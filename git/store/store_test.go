@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
+
+	"corpus-git/git/object"
 )
 
 func TestIngestAndMigrate(t *testing.T) {
@@ -36,14 +38,14 @@ func TestIngestAndMigrate(t *testing.T) {
 	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
 	git(t, db.Dir(), "fsck", "--strict", "--full", "--no-dangling")
 
-	c, err := GetCommit(db, head(t, src, "master"))
+	tip = head(t, src, "master")
+	c, err := object.ReadHead(db, tip)
 	require.NoError(t, err)
-	require.Equal(t, "commit 11\n", c.Message)
-	tr, err := GetTree(db, c.TreeHash)
+	data, err := object.Get(db, c.Tree, plumbing.TreeObject)
 	require.NoError(t, err)
-	require.NotEmpty(t, tr.Entries)
-	_, err = GetTree(db, c.Hash)
-	require.ErrorAs(t, err, new(*WrongTypeError))
+	require.NotEmpty(t, data)
+	_, err = object.ReadHead(db, c.Tree)
+	require.ErrorAs(t, err, new(*object.WrongTypeError))
 	_, _, err = db.Get(plumbing.NewHash("1234567890123456789012345678901234567890"))
 	require.ErrorIs(t, err, ErrNotFound)
 }

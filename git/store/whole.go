@@ -1,9 +1,9 @@
 package store
 
 import (
-	"corpus-git/git/fsck"
-
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
 )
 
 // whole tries to show that every object of the pack has what it needs. false proves nothing.
@@ -33,11 +33,11 @@ func (k *checker) whole(tips []plumbing.Hash) (bool, error) {
 				return false, err
 			}
 			if plumbing.ObjectType(l.typ) == plumbing.CommitObject {
-				c, err := readCommit(k.r, l.hash)
+				c, err := object.ReadHead(k.r, l.hash)
 				if err != nil {
 					return false, err
 				}
-				trees = append(trees, c.tree)
+				trees = append(trees, c.Tree)
 			}
 		default:
 			want[use{l.hash, plumbing.ObjectType(l.typ)}] = struct{}{}
@@ -59,7 +59,7 @@ func (k *checker) whole(tips []plumbing.Hash) (bool, error) {
 		if err != nil || t != plumbing.TreeObject {
 			return false, err
 		}
-		for e, rest, ok := fsck.NextEntry(data); ok; e, rest, ok = fsck.NextEntry(rest) {
+		for e, rest, ok := object.NextEntry(data); ok; e, rest, ok = object.NextEntry(rest) {
 			if e.IsTree() {
 				trees = append(trees, e.Hash)
 			} else {

@@ -1,14 +1,11 @@
 package upload
 
 import (
-	"bytes"
-	"container/heap"
 	"context"
-	"fmt"
-	"strconv"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/git/store"
 )
 
@@ -49,61 +46,13 @@ func (h *history) commit(id plumbing.Hash) (*node, error) {
 	if err := h.ctx.Err(); err != nil {
 		return nil, err
 	}
-	t, data, err := h.objs.Get(id)
+	c, err := object.ReadHead(h.objs, id)
 	if err != nil {
 		return nil, err
 	}
-	if t != plumbing.CommitObject {
-		return nil, &store.WrongTypeError{Hash: id, Got: t, Want: plumbing.CommitObject}
-	}
-	n, err := parseCommit(id, data)
-	if err != nil {
-		return nil, err
-	}
+	n := &node{id: id, tree: c.Tree, parents: c.Parents, date: c.Date}
 	h.nodes[id] = n
 	return n, nil
-}
-
-func parseCommit(id plumbing.Hash, data []byte) (*node, error) {
-	n := &node{id: id}
-	ok := false
-	if n.tree, data, ok = headerHash(data, "tree "); !ok {
-		return nil, fmt.Errorf("commit %s: no tree", id)
-	}
-	for {
-		var p plumbing.Hash
-		if p, data, ok = headerHash(data, "parent "); !ok {
-			break
-		}
-		n.parents = append(n.parents, p)
-	}
-	for len(data) > 0 && data[0] != '\n' {
-		line, rest, _ := bytes.Cut(data, []byte{'\n'})
-		data = rest
-		if bytes.HasPrefix(line, []byte("committer ")) {
-			if i := bytes.LastIndexByte(line, '>'); i >= 0 {
-				if f := bytes.Fields(line[i+1:]); len(f) > 0 {
-					// A date that is none is the year 1970, as in git.
-					n.date, _ = strconv.ParseInt(string(f[0]), 10, 64)
-				}
-			}
-			break
-		}
-	}
-	return n, nil
-}
-
-// headerHash takes a line "<key><object name>" off data.
-func headerHash(data []byte, key string) (h plumbing.Hash, rest []byte, ok bool) {
-	n := len(key) + 40
-	if len(data) <= n || string(data[:len(key)]) != key || data[n] != '\n' {
-		return h, data, false
-	}
-	s := string(data[len(key):n])
-	if !plumbing.IsHash(s) {
-		return h, data, false
-	}
-	return plumbing.NewHash(s), data[n+1:], true
 }
 
 // clear takes colours off all commits.
@@ -111,24 +60,6 @@ func (h *history) clear(m mark) {
 	for _, n := range h.nodes {
 		n.marks &^= m
 	}
-}
-
-// newest is a queue of commits, the newest first.
-type newest []*node
-
-func (q newest) Len() int           { return len(q) }
-func (q newest) Less(i, j int) bool { return q[i].date > q[j].date }
-func (q newest) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-
-// Push is heap.Interface's.
-func (q *newest) Push(x any) { *q = append(*q, x.(*node)) }
-
-// Pop is heap.Interface's.
-func (q *newest) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return x
 }
 
 // hashSet is a set of object names.
@@ -151,7 +82,7 @@ func (s hashSet) add(h plumbing.Hash) bool {
 // commits run backwards; never one too few.
 func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]*node, error) {
 	h.clear(wanted | had | queued)
-	var q newest
+	var q object.Queue[*node]
 	open := 0 // queued commits that are wanted and not had
 	add := func(id plumbing.Hash, m mark) error {
 		n, err := h.commit(id)
@@ -170,7 +101,7 @@ func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]
 		}
 		if n.marks&queued == 0 {
 			n.marks |= queued
-			heap.Push(&q, n)
+			q.Push(n.date, n)
 		}
 		return nil
 	}
@@ -186,7 +117,7 @@ func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]
 	}
 	var out []*node
 	for open > 0 {
-		n := heap.Pop(&q).(*node)
+		n := q.Pop()
 		n.marks &^= queued
 		if n.marks&had == 0 {
 			open--
@@ -221,7 +152,7 @@ func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]
 func (h *history) reaches(wants []plumbing.Hash, oldest int64) (bool, error) {
 	seen := hashSet{}
 	for _, w := range wants {
-		id, t, err := store.Peel(h.objs, w)
+		id, t, err := object.Peel(h.objs, w)
 		if err != nil {
 			return false, err
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"corpus-git/git/fsck"
+	"corpus-git/git/object"
 	"corpus-git/git/store"
 )
 
@@ -108,7 +108,7 @@ func (l *lister) tags(w plumbing.Hash) (plumbing.ObjectType, plumbing.Hash, erro
 		if l.seen.add(w) {
 			l.out = append(l.out, w)
 		}
-		tag, err := store.GetTag(l.objs, w)
+		tag, err := object.ReadTag(l.objs, w)
 		if err != nil {
 			return 0, w, err
 		}
@@ -159,7 +159,7 @@ func (l *lister) compare(old, next plumbing.Hash, common hashSet, depth int) err
 		return err
 	}
 	theirs := map[string]plumbing.Hash{}
-	err = entries(old, was, func(e *fsck.Entry) error {
+	err = entries(old, was, func(e *object.Entry) error {
 		if e.Type() == plumbing.CommitObject {
 			return nil
 		}
@@ -173,7 +173,7 @@ func (l *lister) compare(old, next plumbing.Hash, common hashSet, depth int) err
 	if err != nil {
 		return err
 	}
-	return entries(next, now, func(e *fsck.Entry) error {
+	return entries(next, now, func(e *object.Entry) error {
 		if t, ok := theirs[string(e.Name)]; ok && e.Type() == plumbing.TreeObject && t != e.Hash {
 			return l.compare(t, e.Hash, common, depth+1)
 		}
@@ -249,7 +249,7 @@ func (l *lister) below(id plumbing.Hash, depth int) error {
 	if err != nil {
 		return err
 	}
-	return entries(id, data, func(e *fsck.Entry) error {
+	return entries(id, data, func(e *object.Entry) error {
 		switch e.Type() {
 		case plumbing.TreeObject:
 			return l.tree(e.Hash, depth+1)
@@ -305,17 +305,17 @@ func (l *lister) read(id plumbing.Hash) ([]byte, error) {
 	}
 	t, data, err := l.objs.Get(id)
 	if err == nil && t != plumbing.TreeObject {
-		err = &store.WrongTypeError{Hash: id, Got: t, Want: plumbing.TreeObject}
+		err = &object.WrongTypeError{Hash: id, Got: t, Want: plumbing.TreeObject}
 	}
 	return data, err
 }
 
 // entries calls fn for every entry of a tree; the entry is good until fn returns.
-func entries(id plumbing.Hash, data []byte, fn func(*fsck.Entry) error) error {
-	var e fsck.Entry
+func entries(id plumbing.Hash, data []byte, fn func(*object.Entry) error) error {
+	var e object.Entry
 	var ok bool
 	for len(data) > 0 {
-		if e, data, ok = fsck.NextEntry(data); !ok {
+		if e, data, ok = object.NextEntry(data); !ok {
 			return fmt.Errorf("tree %s cannot be read", id)
 		}
 		if err := fn(&e); err != nil {

@@ -1,11 +1,9 @@
 package upload
 
 import (
-	"container/heap"
-
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"corpus-git/git/fsck"
+	"corpus-git/git/object"
 )
 
 // unreachable gives one of ids that no tip leads to, or ok false. Objects of hidden refs and of failed pushes lie in the same store:
@@ -34,14 +32,14 @@ func (h *history) unreachable(ids, tips []plumbing.Hash) (one plumbing.Hash, bad
 		}
 		trees = trees || t != plumbing.CommitObject
 	}
-	var q newest
+	var q object.Queue[*node]
 	push := func(id plumbing.Hash) error {
 		if !s.seen.add(id) {
 			return nil
 		}
 		n, err := h.commit(id)
 		if err == nil {
-			heap.Push(&q, n)
+			q.Push(n.date, n)
 		}
 		return err
 	}
@@ -65,8 +63,8 @@ func (h *history) unreachable(ids, tips []plumbing.Hash) (one plumbing.Hash, bad
 	for _, id := range s.out {
 		delete(left, id)
 	}
-	for len(q) > 0 && len(left) > 0 {
-		n := heap.Pop(&q).(*node)
+	for q.Len() > 0 && len(left) > 0 {
+		n := q.Pop()
 		delete(left, n.id)
 		if trees {
 			if err := s.tree(n.tree, 0); err != nil {
@@ -100,7 +98,7 @@ func (s *searcher) tree(id plumbing.Hash, depth int) error {
 	if err != nil {
 		return err
 	}
-	return entries(id, data, func(e *fsck.Entry) error {
+	return entries(id, data, func(e *object.Entry) error {
 		switch e.Type() {
 		case plumbing.TreeObject:
 			return s.tree(e.Hash, depth+1)

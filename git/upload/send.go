@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/git/pktline"
 	"corpus-git/git/store"
 )
@@ -116,7 +117,7 @@ func (s *session) withTags(hashes []plumbing.Hash) ([]plumbing.Hash, error) {
 		}
 		for id := r.Hash; id != p && sent.add(id); {
 			hashes = append(hashes, id)
-			tag, err := store.GetTag(s.req.Objects, id)
+			tag, err := object.ReadTag(s.req.Objects, id)
 			if err != nil {
 				return nil, err
 			}

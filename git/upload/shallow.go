@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"corpus-git/git/store"
+	"corpus-git/git/object"
 )
 
 // infinite is the depth that git fetch --unshallow asks for.
@@ -116,7 +116,7 @@ func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) 
 func (h *history) commits(ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var out []plumbing.Hash
 	for _, id := range ids {
-		c, t, err := store.Peel(h.objs, id)
+		c, t, err := object.Peel(h.objs, id)
 		if err != nil {
 			return nil, err
 		}

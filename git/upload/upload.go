@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/git/pktline"
 	"corpus-git/git/refs"
 	"corpus-git/git/store"
@@ -214,7 +215,7 @@ func (s *session) peeled(r *refs.Ref) (plumbing.Hash, error) {
 	if strings.HasPrefix(r.Name, "refs/heads/") {
 		return plumbing.ZeroHash, nil // a branch is a commit
 	}
-	h, _, err := store.Peel(s.req.Objects, r.Hash)
+	h, _, err := object.Peel(s.req.Objects, r.Hash)
 	if err != nil {
 		return h, fmt.Errorf("%s: %w", r.Name, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 )
@@ -170,7 +171,7 @@ func removeHollow(dir int, name string, depth int) error {
 func (a *applier) write(p *plan) error {
 	hashes, at := make([]plumbing.Hash, 0, len(p.writes)), make([]int, 0, len(p.writes))
 	for _, i := range p.writes {
-		if e := &a.new[i]; e.mode != modeGitlink {
+		if e := &a.new[i]; e.mode != object.ModeGitlink {
 			hashes, at = append(hashes, e.oid), append(at, i)
 		}
 	}
@@ -217,7 +218,7 @@ func (a *applier) makeFolders(p *plan, dirs []*folders) (map[string]bool, error)
 	for _, i := range p.writes {
 		e := &a.new[i]
 		dir, _ := split(e.path)
-		if e.mode == modeGitlink {
+		if e.mode == object.ModeGitlink {
 			dir = e.path
 		}
 		if dir != "" && (len(all) == 0 || all[len(all)-1] != dir) {
@@ -266,11 +267,11 @@ func inTheWay(err error) error {
 // the new one. In a folder that this checkout made (fresh) nobody looks yet, and it is made in place.
 func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err error) {
 	tmp := tmpPrefix + strconv.FormatInt(a.names.Add(1), 36)
-	if e.mode == modeSymlink {
+	if e.mode == object.ModeSymlink {
 		return a.link(dir, name, tmp, e, b)
 	}
 	mode := uint32(0o644)
-	if e.mode == modeExec {
+	if e.mode == object.ModeExecutable {
 		mode = 0o755
 	}
 	if fresh {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/fault"
-
 	"corpus-git/internal/printable"
 )
 
@@ -94,7 +94,7 @@ func loadAttributes(objs Objects, entries []entry) (*attributes, error) {
 	a := newAttributes()
 	for i := range entries {
 		e := &entries[i]
-		if !e.attrs || !sameType(e.mode, modeFile) {
+		if !e.attrs || !sameType(e.mode, object.ModeFile) {
 			continue
 		}
 		_, size, err := objs.Header(e.oid)

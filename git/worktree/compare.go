@@ -1,6 +1,10 @@
 package worktree
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"corpus-git/git/object"
+)
 
 // compare plans a path where something that is no folder lies.
 func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want *entry, at int, res *plan) (found bool, err error) {
@@ -32,7 +36,7 @@ func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want 
 		return true, nil
 	}
 	switch {
-	case want != nil && want.mode == modeGitlink:
+	case want != nil && want.mode == object.ModeGitlink:
 		res.obstacles = append(res.obstacles, path)
 		res.writes = append(res.writes, at)
 	case want != nil:
@@ -58,15 +62,15 @@ func (p *planner) keep(want *entry, st *unix.Stat_t, at int, old *entry, res *pl
 	if is := newStat(st); want.st != is {
 		want.st, want.at = is, 0
 	}
-	if want.mode == modeExec && st.Mode&0o100 == 0 {
+	if want.mode == object.ModeExecutable && st.Mode&0o100 == 0 {
 		res.writes = append(res.writes, at)
-		if old != nil && old.mode == modeExec {
+		if old != nil && old.mode == object.ModeExecutable {
 			res.local = append(res.local, want.path)
 		}
 		return
 	}
 	// A bit that the old commit gave and the new one does not is taken back.
-	if want.mode == modeFile && old != nil && old.mode == modeExec && st.Mode&0o100 != 0 {
+	if want.mode == object.ModeFile && old != nil && old.mode == object.ModeExecutable && st.Mode&0o100 != 0 {
 		res.writes = append(res.writes, at)
 		return
 	}
@@ -82,7 +86,7 @@ func (p *planner) sameEOL(path string) bool {
 }
 
 // sameType compares the kinds of two modes; whether a file is executable is no kind.
-func sameType(a, b uint32) bool { return a&modeType == b&modeType }
+func sameType(a, b uint32) bool { return a&object.ModeType == b&object.ModeType }
 
 // finding tells what content a path has.
 type finding uint8

@@ -1,12 +1,11 @@
 package worktree
 
 import (
-	"container/heap"
 	"context"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/fault"
 )
 
@@ -52,7 +51,7 @@ func Diff(ctx context.Context, objs Objects, old, next plumbing.Hash, limit int)
 		if err != nil {
 			return h, err
 		}
-		return c.tree, nil
+		return c.Tree, nil
 	}
 	a, err := tree(old)
 	if err != nil {
@@ -101,7 +100,7 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 	for len(x) > 0 || len(y) > 0 {
 		var old, next treeItem
 		switch {
-		case len(x) > 0 && len(y) > 0 && x[0].name == y[0].name && (x[0].mode == modeDir) == (y[0].mode == modeDir):
+		case len(x) > 0 && len(y) > 0 && x[0].name == y[0].name && (x[0].mode == object.ModeTree) == (y[0].mode == object.ModeTree):
 			old, next, x, y = x[0], y[0], x[1:], y[1:]
 		case len(y) == 0 || len(x) > 0 && before(&x[0], &y[0]):
 			old, x = x[0], x[1:]
@@ -112,7 +111,7 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 		if old.name == "" {
 			name = path + next.name
 		}
-		if old.mode == modeDir || next.mode == modeDir {
+		if old.mode == object.ModeTree || next.mode == object.ModeTree {
 			if err := d.dir(old.oid, next.oid, name+"/", depth+1); err != nil {
 				return err
 			}
@@ -142,7 +141,7 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 
 // link is the commit that a gitlink names, zero for anything else.
 func link(it *treeItem) plumbing.Hash {
-	if it.mode != modeGitlink {
+	if it.mode != object.ModeGitlink {
 		return plumbing.ZeroHash
 	}
 	return it.oid
@@ -150,7 +149,7 @@ func link(it *treeItem) plumbing.Hash {
 
 // weigh counts what a file will take.
 func (d *differ) weigh(it *treeItem) error {
-	if it.mode != modeFile && it.mode != modeExec {
+	if it.mode != object.ModeFile && it.mode != object.ModeExecutable {
 		return nil // a link lies in its inode, a submodule is not fetched
 	}
 	_, size, err := d.objs.Header(it.oid)
@@ -180,7 +179,7 @@ type Facts struct {
 	Commit            plumbing.Hash
 	Tree              plumbing.Hash
 	Parents           []plumbing.Hash
-	Author, Committer Signature
+	Author, Committer object.Signature
 	// Subject is the first paragraph of the message on one line, as pushed: any bytes.
 	Subject string
 }
@@ -195,7 +194,7 @@ func Describe(objs Objects, commit plumbing.Hash) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	return Facts{Commit: id, Tree: c.tree, Parents: c.parents, Author: c.author, Committer: c.committer, Subject: c.subject}, nil
+	return Facts{Commit: id, Tree: c.Tree, Parents: c.Parents, Author: c.Author, Committer: c.Committer, Subject: c.Subject}, nil
 }
 
 // Advance says how a branch moves from one commit to another.
@@ -233,7 +232,7 @@ func Compare(ctx context.Context, objs Objects, old, next plumbing.Hash) (Advanc
 			adv.More = true
 			break
 		}
-		c := heap.Pop(&w.queue).(*walked)
+		c := w.queue.Pop()
 		c.queued = false
 		if c.colour != both {
 			w.pending--
@@ -264,7 +263,7 @@ func Compare(ctx context.Context, objs Objects, old, next plumbing.Hash) (Advanc
 
 type walked struct {
 	parents []plumbing.Hash
-	when    time.Time
+	date    int64
 	colour  uint8
 	queued  bool
 	missing bool
@@ -274,7 +273,7 @@ type walk struct {
 	ctx     context.Context
 	objs    Objects
 	seen    map[plumbing.Hash]*walked
-	queue   dated
+	queue   object.Queue[*walked]
 	pending int // queued commits of one colour
 }
 
@@ -298,7 +297,7 @@ func (w *walk) add(h plumbing.Hash, colour uint8, tip bool) error {
 			if err != nil {
 				return err
 			}
-			c = &walked{parents: parsed.parents, when: parsed.committer.When}
+			c = &walked{parents: parsed.Parents, date: parsed.Date}
 			w.seen[id] = c
 		}
 	}
@@ -314,25 +313,7 @@ func (w *walk) add(h plumbing.Hash, colour uint8, tip bool) error {
 	}
 	if !c.queued {
 		c.queued = true
-		heap.Push(&w.queue, c)
+		w.queue.Push(c.date, c)
 	}
 	return nil
-}
-
-// dated is a heap, the newest commit first.
-type dated []*walked
-
-func (d dated) Len() int           { return len(d) }
-func (d dated) Less(i, j int) bool { return d[i].when.After(d[j].when) }
-func (d dated) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-
-// Push is heap.Interface's.
-func (d *dated) Push(x any) { *d = append(*d, x.(*walked)) }
-
-// Pop is heap.Interface's.
-func (d *dated) Pop() any {
-	old := *d
-	x := old[len(old)-1]
-	*d = old[:len(old)-1]
-	return x
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 )
@@ -27,10 +28,10 @@ func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles in
 	if !old.IsZero() {
 		// What is live was checked out, so it fits. A commit that is gone is as good as none.
 		if o, err := readCommit(objs, old); err == nil {
-			before = o.tree
+			before = o.Tree
 		}
 	}
-	x, err := f.dir(before, c.tree, 0, 0)
+	x, err := f.dir(before, c.Tree, 0, 0)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (f *fitter) check(x extent) error {
 
 // link refuses a symbolic link that no disk takes: to nothing, to more than a path may have, or to a name with a NUL (symlink(2)).
 func (f *fitter) link(it treeItem) error {
-	if !sameType(it.mode, modeSymlink) || f.links[it.oid] {
+	if !sameType(it.mode, object.ModeSymlink) || f.links[it.oid] {
 		return nil
 	}
 	t, size, err := f.objs.Header(it.oid)
@@ -132,13 +133,13 @@ func (f *fitter) dir(a, b plumbing.Hash, depth, length int) (extent, error) {
 	}
 	before := make(map[string]plumbing.Hash, len(was))
 	for _, it := range was {
-		if it.mode == modeDir {
+		if it.mode == object.ModeTree {
 			before[it.name] = it.oid
 		}
 	}
 	x.files = int64(max(0, len(items)-len(was)))
 	for _, it := range items {
-		if it.mode != modeDir {
+		if it.mode != object.ModeTree {
 			x.path = max(x.path, len(it.name))
 			if err := f.link(it); err != nil {
 				return x, err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/fault"
-
 	"corpus-git/internal/printable"
 )
 
@@ -106,7 +106,7 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 	errs := make([]error, len(items))
 	var wg sync.WaitGroup
 	for i, it := range items {
-		if it.mode != modeDir {
+		if it.mode != object.ModeTree {
 			continue
 		}
 		sub := cached.sub(it.name)
@@ -128,7 +128,7 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *cacheTree, k
 	}
 	out := flat{entries: make([]entry, 0, n), tree: &cacheTree{name: name, oid: h}}
 	for i, it := range items {
-		if it.mode == modeDir {
+		if it.mode == object.ModeTree {
 			out.entries = append(out.entries, parts[i].entries...)
 			out.tree.count += parts[i].tree.count
 			if parts[i].tree.count > 0 {

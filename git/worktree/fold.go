@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
 )
 
 // A folder of the old index that is to have the tree that it has, and whose files all lie on the disk as the index says, needs no list of
@@ -58,7 +60,7 @@ func (f *folder) dir(path string, node *cacheTree, to plumbing.Hash, lo, hi int)
 		}
 		trees = make(map[string]plumbing.Hash, len(items))
 		for _, it := range items {
-			if it.mode == modeDir {
+			if it.mode == object.ModeTree {
 				trees[it.name] = it.oid
 			}
 		}
@@ -85,7 +87,7 @@ func (f *folder) dir(path string, node *cacheTree, to plumbing.Hash, lo, hi int)
 		}
 		if sub.makes(to, end-i) && !anyIn(f.dirty, i, end) {
 			at := f.from.starts[i]
-			f.out = append(f.out, entry{path: below, mode: modeDir, oid: to, was: int32(i + 1), at: at, files: uint32(end - i), span: f.from.starts[end] - at})
+			f.out = append(f.out, entry{path: below, mode: object.ModeTree, oid: to, was: int32(i + 1), at: at, files: uint32(end - i), span: f.from.starts[end] - at})
 		} else if !f.dir(below, sub, to, i, end) {
 			return false
 		}
@@ -154,5 +156,5 @@ func (p *planner) lists(trees *flattener, old *gitIndex, root plumbing.Hash) (ne
 
 // mayFold tells whether nothing has to be said of files in what is folded: no change of line ends, no note.
 func (p *planner) mayFold() bool {
-	return p.settling() && !slices.ContainsFunc(p.new, func(e entry) bool { return e.mode == modeDir && p.newEOL.mayNote(e.path) })
+	return p.settling() && !slices.ContainsFunc(p.new, func(e entry) bool { return e.mode == object.ModeTree && p.newEOL.mayNote(e.path) })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/vfs"
 )
 
@@ -26,13 +27,13 @@ func (r *repo) sides(c plumbing.Hash, seen *vfs.Snapshot) (folded, whole *planne
 	encoded := func(fold bool) (*planner, []byte) {
 		p := &planner{ctx: context.Background(), objs: r.objs, seen: seen}
 		trees := newFlattener(context.Background(), r.objs, 2, 0)
-		old := p.begin(g, in, trees, to.tree)
+		old := p.begin(g, in, trees, to.Tree)
 		if !fold {
 			old = p.unfold(g, in)
 		}
-		next, err := p.lists(trees, old, to.tree)
+		next, err := p.lists(trees, old, to.Tree)
 		require.NoError(r.t, err)
-		require.Equal(r.t, to.tree, next.tree.oid)
+		require.Equal(r.t, to.Tree, next.tree.oid)
 		require.Equal(r.t, next.tree.count, files(next.entries))
 		return p, next.encode()
 	}
@@ -56,7 +57,7 @@ func requireFolded(t *testing.T, folded, whole *planner) (folders int) {
 			folders++
 			for _, in := range rest[:e.files] {
 				require.True(t, strings.HasPrefix(in.path, e.path))
-				require.NotEqual(t, modeGitlink, in.mode)
+				require.NotEqual(t, object.ModeGitlink, in.mode)
 				require.False(t, in.attrs)
 			}
 			require.False(t, anyIn(whole.dirty, int(e.was)-1, int(e.was)-1+int(e.files)))

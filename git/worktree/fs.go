@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
 )
 
 // Tree shows the folder sub ("" or "." for all) of a commit as a read-only file system, straight from objects: before anything
@@ -34,7 +36,7 @@ func treeWith(ctx context.Context, objs Objects, commit plumbing.Hash, sub strin
 	if err != nil {
 		return nil, err
 	}
-	t := &treeFS{ctx: ctx, objs: objs, root: c.tree, when: c.committer.When, links: links}
+	t := &treeFS{ctx: ctx, objs: objs, root: c.Tree, when: c.Committer.When, links: links}
 	sub = path.Clean(sub)
 	if !fs.ValidPath(sub) {
 		return nil, &fs.PathError{Op: "open", Path: sub, Err: fs.ErrInvalid}
@@ -43,7 +45,7 @@ func treeWith(ctx context.Context, objs Objects, commit plumbing.Hash, sub strin
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: sub, Err: err}
 	}
-	if n.mode != modeDir {
+	if n.mode != object.ModeTree {
 		return nil, &fs.PathError{Op: "open", Path: sub, Err: errors.New("not a directory")}
 	}
 	t.sub = at
@@ -64,8 +66,8 @@ type treeFS struct {
 func (t *treeFS) items(h plumbing.Hash) ([]treeItem, error) {
 	items, err := readTree(t.objs, h)
 	for i := range items {
-		if to, ok := t.links[items[i].oid]; ok && items[i].mode == modeGitlink {
-			items[i].mode, items[i].oid = modeDir, to
+		if to, ok := t.links[items[i].oid]; ok && items[i].mode == object.ModeGitlink {
+			items[i].mode, items[i].oid = object.ModeTree, to
 		}
 	}
 	return items, err
@@ -85,7 +87,7 @@ var errLinks = errors.New("too many levels of symbolic links")
 // walk finds a path from the top, through links; the last element is followed only if follow says so. It returns the
 // entry and its path without links.
 func (t *treeFS) walk(name string, follow bool) (treeItem, string, error) {
-	top := treeItem{name: ".", mode: modeDir, oid: t.root}
+	top := treeItem{name: ".", mode: object.ModeTree, oid: t.root}
 	// stack has the entries from the top to where the walk is.
 	stack := []treeItem{top}
 	rest := strings.Split(name, "/")
@@ -106,7 +108,7 @@ func (t *treeFS) walk(name string, follow bool) (treeItem, string, error) {
 			continue
 		}
 		here := stack[len(stack)-1]
-		if here.mode != modeDir {
+		if here.mode != object.ModeTree {
 			return top, "", fs.ErrNotExist
 		}
 		items, err := t.items(here.oid)
@@ -120,7 +122,7 @@ func (t *treeFS) walk(name string, follow bool) (treeItem, string, error) {
 		if i == len(items) {
 			return top, "", fs.ErrNotExist
 		}
-		if items[i].mode != modeSymlink || len(rest) == 0 && !follow {
+		if items[i].mode != object.ModeSymlink || len(rest) == 0 && !follow {
 			stack = append(stack, items[i])
 			continue
 		}
@@ -174,12 +176,12 @@ func (t *treeFS) find(op, name string, follow bool) (treeItem, error) {
 func (t *treeFS) info(n treeItem) (fs.FileInfo, error) {
 	i := &treeInfo{name: n.name, when: t.when, mode: 0o644}
 	switch n.mode {
-	case modeDir, modeGitlink:
+	case object.ModeTree, object.ModeGitlink:
 		i.mode = fs.ModeDir | 0o755
 		return i, nil
-	case modeSymlink:
+	case object.ModeSymlink:
 		i.mode = fs.ModeSymlink | 0o777
-	case modeExec:
+	case object.ModeExecutable:
 		i.mode = 0o755
 	}
 	_, size, err := t.objs.Header(n.oid)
@@ -211,7 +213,7 @@ func (t *treeFS) ReadLink(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if n.mode != modeSymlink {
+	if n.mode != object.ModeSymlink {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
 	}
 	return t.target(n.oid)
@@ -223,7 +225,7 @@ func (t *treeFS) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.mode == modeDir || n.mode == modeGitlink {
+	if n.mode == object.ModeTree || n.mode == object.ModeGitlink {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("is a directory")}
 	}
 	data, err := get(t.objs, n.oid, plumbing.BlobObject)
@@ -236,10 +238,10 @@ func (t *treeFS) ReadFile(name string) ([]byte, error) {
 // ReadDir lists a folder by name.
 func (t *treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	n, err := t.find("open", name, true)
-	if err == nil && n.mode != modeDir && n.mode != modeGitlink {
+	if err == nil && n.mode != object.ModeTree && n.mode != object.ModeGitlink {
 		err = &fs.PathError{Op: "readdir", Path: name, Err: errors.New("not a directory")}
 	}
-	if err != nil || n.mode == modeGitlink {
+	if err != nil || n.mode == object.ModeGitlink {
 		return nil, err
 	}
 	items, err := t.items(n.oid)
@@ -299,9 +301,9 @@ func (e treeEntry) Name() string { return e.it.name }
 func (e treeEntry) IsDir() bool  { return e.Type().IsDir() }
 func (e treeEntry) Type() fs.FileMode {
 	switch e.it.mode {
-	case modeDir, modeGitlink:
+	case object.ModeTree, object.ModeGitlink:
 		return fs.ModeDir
-	case modeSymlink:
+	case object.ModeSymlink:
 		return fs.ModeSymlink
 	default:
 		return 0

@@ -11,13 +11,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/fault"
 )
 
 // Whatever an index holds, its paths stay inside the tree, and what is written is read back.
 func FuzzIndex(f *testing.F) {
 	good := &gitIndex{
-		entries: []entry{{path: "a", mode: modeFile}, {path: "b/c", mode: modeExec, st: stat{size: 3}}, {path: "b/d", mode: modeSymlink}},
+		entries: []entry{{path: "a", mode: object.ModeFile}, {path: "b/c", mode: object.ModeExecutable, st: stat{size: 3}}, {path: "b/d", mode: object.ModeSymlink}},
 		tree:    &cacheTree{count: 3, subs: []*cacheTree{{name: "b", count: 2}}},
 	}
 	f.Add(good.encode()[:len(good.encode())-sha1.Size])

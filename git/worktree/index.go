@@ -12,16 +12,6 @@ import (
 // errIndex marks an index that cannot be used; Sync then compares every file's content instead.
 var errIndex = errors.New("index cannot be used")
 
-// Modes of tree and index entries.
-const (
-	modeFile    uint32 = 0o100644
-	modeExec    uint32 = 0o100755
-	modeSymlink uint32 = 0o120000
-	modeDir     uint32 = 0o040000
-	modeGitlink uint32 = 0o160000
-	modeType    uint32 = 0o170000
-)
-
 // stat is what the index keeps of a file's inode, each field cut to 32 bits as gitformat-index(5) says.
 type stat struct {
 	ctimeSec, ctimeNsec uint32
@@ -46,7 +36,7 @@ type entry struct {
 	// at is where the entry lies in that index, if its bytes there are what encode would write; else 0. Whoever changes
 	// anything else of the entry sets it to 0.
 	at uint32
-	// files and span are of a folded folder, of mode modeDir, and 0 for anything else: how many entries, of how many bytes from at on, it stands
+	// files and span are of a folded folder, of mode object.ModeTree, and 0 for anything else: how many entries, of how many bytes from at on, it stands
 	// for. Its path ends in a slash and its oid is its tree. See fold.
 	files, span uint32
 }

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/object"
 )
 
 // parseIndex reads versions 2, 3 and 4 (gitformat-index(5)). It verifies every path, and the checksum unless the bytes are known to be what
@@ -101,7 +103,7 @@ func (r *entryRun) next() (e entry, again bool, err error) {
 	case r.some && e.path == r.prev:
 		r.pos = next
 		return e, true, nil
-	case e.path == "" || !validMode(e.mode) || checkPath(e.path[sharedDir(r.prev, e.path):]) != nil:
+	case e.path == "" || !object.IsBlobMode(e.mode) || checkPath(e.path[sharedDir(r.prev, e.path):]) != nil:
 		return e, false, fmt.Errorf("%w: entry %q", errIndex, e.path)
 	}
 	if r.conflict = stage != 0; r.conflict {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/fault"
 )
 
@@ -95,7 +96,7 @@ func findPointers(ctx context.Context, objs Objects, commit plumbing.Hash, modul
 	if err != nil {
 		return err
 	}
-	x, err := newFlattener(ctx, objs, 2, 0).list(c.tree, nil)
+	x, err := newFlattener(ctx, objs, 2, 0).list(c.Tree, nil)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func findPointers(ctx context.Context, objs Objects, commit plumbing.Hash, modul
 		if i%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if e.mode == modeGitlink || !sameType(e.mode, modeFile) {
+		if e.mode == object.ModeGitlink || !sameType(e.mode, object.ModeFile) {
 			continue
 		}
 		is, err := isPointer(objs, e.oid)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -367,7 +368,7 @@ func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan)
 		if want != nil {
 			// A checkout that was interrupted may have removed it.
 			removed := p.cut != nil && find(p.cut, path) == nil
-			if old != nil && !old.maybe && !removed && old.mode != modeGitlink {
+			if old != nil && !old.maybe && !removed && old.mode != object.ModeGitlink {
 				res.local = append(res.local, path)
 			}
 			res.writes = append(res.writes, at)
@@ -382,16 +383,16 @@ func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan)
 // folder plans a path where a folder lies.
 func (p *planner) folder(fd int, name, path string, old *entry, at int, res *plan) (found bool, err error) {
 	switch {
-	case at >= 0 && p.new[at].mode == modeGitlink:
+	case at >= 0 && p.new[at].mode == object.ModeGitlink:
 		res.unchanged++
 		return true, nil
-	case at < 0 && old.mode == modeGitlink:
+	case at < 0 && old.mode == object.ModeGitlink:
 		res.gone = append(res.gone, path)
 		return true, nil
 	case at < 0:
 		// Somebody made a folder of a tracked file; the file is gone and the folder stays, untracked.
 		return false, nil
-	case old != nil && !old.maybe && old.mode != modeGitlink:
+	case old != nil && !old.maybe && old.mode != object.ModeGitlink:
 		res.local = append(res.local, path)
 	}
 	n := len(res.blocked)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"corpus-git/git/object"
 	"corpus-git/internal/vfs"
 )
 
@@ -97,7 +98,7 @@ func (c *comparison) all(batch []seenFile) {
 		}
 	}
 	for i := range batch {
-		if s := &batch[i]; s.f.Mode&modeType == modeDir {
+		if s := &batch[i]; s.f.Mode&object.ModeType == object.ModeTree {
 			c.folder(s)
 		} else {
 			c.file(s)
@@ -145,7 +146,7 @@ func (x *plainIndex) clean(i int, f *vfs.FileFacts, racy uint64) bool {
 	mode := be.Uint32(b[24:])
 	return be.Uint64(b) == pair(uint32(c.sec), uint32(c.nsec)) && be.Uint64(b[8:]) == mtime && mtime < racy &&
 		be.Uint64(b[16:]) == pair(uint32(f.Dev), uint32(f.Ino)) && be.Uint64(b[28:]) == pair(f.UID, f.GID) && be.Uint32(b[36:]) == uint32(f.Size) &&
-		sameType(mode, f.Mode) && mode != modeGitlink && (mode != modeExec || f.Mode&0o100 != 0) && be.Uint16(b[60:])&flagStage == 0
+		sameType(mode, f.Mode) && mode != object.ModeGitlink && (mode != object.ModeExecutable || f.Mode&0o100 != 0) && be.Uint16(b[60:])&flagStage == 0
 }
 
 // newStamp is a time given in nanoseconds since 1970, as struct timespec has it: nanoseconds from 0 up.

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"corpus-git/git/object"
 )
 
 // looker asks for the inode facts of every file of a list, in parallel: the price of telling that nothing changed. It opens no folder,
@@ -120,7 +122,7 @@ func (p *planner) settling() bool {
 // clean tells whether an old entry's file is as the index says, by its facts. Submodules are folders; what is in them is looked at each time.
 func (p *planner) clean(i int, mode uint32, st stat) bool {
 	e := &p.old[i]
-	return e.mode != modeGitlink && sameType(e.mode, mode) && e.st == st && !p.racy(&e.st) && (e.mode != modeExec || mode&0o100 != 0)
+	return e.mode != object.ModeGitlink && sameType(e.mode, mode) && e.st == st && !p.racy(&e.st) && (e.mode != object.ModeExecutable || mode&0o100 != 0)
 }
 
 // anyIn tells whether a sorted list has a number from lo up to hi, hi excluded.

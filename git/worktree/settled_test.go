@@ -17,6 +17,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"corpus-git/git/object"
 )
 
 // age gives everything in a working copy a time in the past and lets a checkout learn it: what is settled is settled then, however coarse
@@ -332,7 +334,7 @@ func (r *repo) unsettledIfAny() (paths []string, ok bool) {
 func TestIndexIsPatched(t *testing.T) {
 	x := &gitIndex{}
 	for i := range 300 {
-		x.entries = append(x.entries, entry{path: fmt.Sprintf("d%02d/%03d%s", i/10, i, strings.Repeat("x", i%9)), mode: modeFile, oid: plumbing.Hash{byte(i)}, st: stat{size: uint32(i)}})
+		x.entries = append(x.entries, entry{path: fmt.Sprintf("d%02d/%03d%s", i/10, i, strings.Repeat("x", i%9)), mode: object.ModeFile, oid: plumbing.Hash{byte(i)}, st: stat{size: uint32(i)}})
 	}
 	old, err := parseIndex(x.encode(), false)
 	require.NoError(t, err)
@@ -347,7 +349,7 @@ func TestIndexIsPatched(t *testing.T) {
 			case 1:
 				e.st.size, e.at = rnd.Uint32(), 0
 			case 2:
-				e.mode, e.at = modeExec, 0
+				e.mode, e.at = object.ModeExecutable, 0
 			}
 			next.entries = append(next.entries, e)
 			e.at = 0
@@ -363,7 +365,7 @@ func TestIndexInParts(t *testing.T) {
 	const n = parseAtOnce + 3
 	x := &gitIndex{tree: &cacheTree{count: n, oid: plumbing.Hash{1}}}
 	for i := range n {
-		x.entries = append(x.entries, entry{path: fmt.Sprintf("d%02d/%05d%s", i/100, i, strings.Repeat("x", i%9)), mode: modeFile, oid: plumbing.Hash{byte(i)}})
+		x.entries = append(x.entries, entry{path: fmt.Sprintf("d%02d/%05d%s", i/100, i, strings.Repeat("x", i%9)), mode: object.ModeFile, oid: plumbing.Hash{byte(i)}})
 	}
 	good := x.encode()
 	rnd := rand.New(rand.NewSource(1))

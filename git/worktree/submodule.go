@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 	"golang.org/x/sys/unix"
 
+	"corpus-git/git/object"
 	"corpus-git/git/pack"
 	"corpus-git/git/store"
 	"corpus-git/internal/fault"
@@ -40,9 +41,9 @@ func findEntry(objs Objects, commit plumbing.Hash, name string) (treeItem, bool,
 	if err != nil {
 		return treeItem{}, false, err
 	}
-	at := treeItem{mode: modeDir, oid: c.tree}
+	at := treeItem{mode: object.ModeTree, oid: c.Tree}
 	for elem := range strings.SplitSeq(name, "/") {
-		if at.mode != modeDir {
+		if at.mode != object.ModeTree {
 			return treeItem{}, false, nil
 		}
 		items, err := readTree(objs, at.oid)
@@ -66,7 +67,7 @@ func findEntry(objs Objects, commit plumbing.Hash, name string) (treeItem, bool,
 // File is a regular file of a commit, nil where there is none of the name. One over 10 MiB is fault.Refused.
 func File(objs Objects, commit plumbing.Hash, name string) ([]byte, error) {
 	it, ok, err := findEntry(objs, commit, path.Clean(name))
-	if err != nil || !ok || !sameType(it.mode, modeFile) {
+	if err != nil || !ok || !sameType(it.mode, object.ModeFile) {
 		return nil, err
 	}
 	if _, size, err := objs.Header(it.oid); err != nil {
@@ -80,7 +81,7 @@ func File(objs Objects, commit plumbing.Hash, name string) ([]byte, error) {
 // Gitlink is the commit that a commit names at a path, zero where no gitlink is there.
 func Gitlink(objs Objects, commit plumbing.Hash, name string) (plumbing.Hash, error) {
 	it, ok, err := findEntry(objs, commit, path.Clean(name))
-	if err != nil || !ok || it.mode != modeGitlink {
+	if err != nil || !ok || it.mode != object.ModeGitlink {
 		return plumbing.ZeroHash, err
 	}
 	return it.oid, nil
@@ -93,7 +94,7 @@ func Files(ctx context.Context, objs Objects, commit plumbing.Hash, length, maxF
 		return 0, err
 	}
 	f := &fitter{ctx: ctx, objs: objs, limit: int64(maxFiles), known: map[plumbing.Hash]extent{}}
-	x, err := f.dir(plumbing.ZeroHash, c.tree, 0, length)
+	x, err := f.dir(plumbing.ZeroHash, c.Tree, 0, length)
 	if err == nil {
 		err = f.check(extent{x.files, length + x.path})
 	}
@@ -126,7 +127,7 @@ func (m *modules) release(old *gitIndex) error {
 	defer dirs.close()
 	for i := range indexEntries(old) {
 		e := &old.entries[i]
-		if e.mode != modeGitlink || m.g.req.module(e.path) != nil {
+		if e.mode != object.ModeGitlink || m.g.req.module(e.path) != nil {
 			continue
 		}
 		fd, err := dirs.get(e.path, false)
@@ -176,7 +177,7 @@ func empty(ctx context.Context, dir int) (kept int, err error) {
 			return 0, err
 		}
 		flags := 0
-		if e.mode == modeGitlink {
+		if e.mode == object.ModeGitlink {
 			if fd, err := dirs.get(e.path, false); err == nil {
 				if _, err := empty(ctx, fd); err != nil {
 					return 0, err
@@ -379,7 +380,7 @@ func (u *union) add(modules []Module, links map[plumbing.Hash]plumbing.Hash) err
 		if err != nil {
 			return err
 		}
-		links[m.Commit] = c.tree
+		links[m.Commit] = c.Tree
 		if !slices.Contains(u.more, m.Objects) {
 			u.more = append(u.more, m.Objects)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
+	"corpus-git/git/object"
 	"corpus-git/git/refs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -171,7 +172,7 @@ func Look(ctx context.Context, req Request) (Stats, error) {
 }
 
 // syncAt is Sync of the folder that is open as root.
-func syncAt(ctx context.Context, root int, req *Request, c *commit, st *Stats) error {
+func syncAt(ctx context.Context, root int, req *Request, c *object.Commit, st *Stats) error {
 	g, err := openGit(ctx, root, req)
 	if err != nil {
 		return err
@@ -203,7 +204,7 @@ func openRoot(dir string) (int, error) {
 }
 
 // checkout is Sync with everything open and locked.
-func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats) error {
+func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st *Stats) error {
 	req := g.req
 	in, err := g.readIndex()
 	if err != nil {
@@ -211,7 +212,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 	}
 	p := &planner{ctx: ctx, objs: req.Objects, seen: req.Seen, keepLocal: req.Keep}
 	trees := newFlattener(ctx, req.Objects, req.Workers, req.MaxFiles)
-	old := p.begin(g, in, trees, c.tree)
+	old := p.begin(g, in, trees, c.Tree)
 	if !req.look {
 		if err := (&modules{ctx: ctx, root: root, g: g, st: st}).release(old); err != nil {
 			return err
@@ -223,10 +224,10 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *commit, st *Stats)
 		}
 		st.Previous = plumbing.NewHash(h)
 	}
-	next, err := p.lists(trees, old, c.tree)
+	next, err := p.lists(trees, old, c.Tree)
 	if err == nil && p.folded && !p.mayFold() {
 		old = p.unfold(g, in)
-		next, err = p.lists(trees, old, c.tree)
+		next, err = p.lists(trees, old, c.Tree)
 	}
 	if err != nil {
 		return err
@@ -304,7 +305,7 @@ func resume(ctx context.Context, g *gitFolder, p *planner) {
 	if err != nil {
 		return
 	}
-	x, err := newFlattener(ctx, p.objs, g.req.Workers, g.req.MaxFiles).list(c.tree, nil)
+	x, err := newFlattener(ctx, p.objs, g.req.Workers, g.req.MaxFiles).list(c.Tree, nil)
 	if err != nil {
 		return
 	}
@@ -350,13 +351,13 @@ func notes(req *Request, entries []entry, a *attributes, pointers []string) []st
 	var lfs []*entry
 	for i := range entries {
 		e := &entries[i]
-		if e.mode == modeGitlink {
+		if e.mode == object.ModeGitlink {
 			if req.module(e.path) == nil {
 				subs = append(subs, e.path)
 			}
 			continue
 		}
-		if !sameType(e.mode, modeFile) || !a.mayNote(e.path) {
+		if !sameType(e.mode, object.ModeFile) || !a.mayNote(e.path) {
 			continue
 		}
 		at := a.of(e.path)
@@ -462,7 +463,7 @@ func refreshModules(ctx context.Context, root int, x *gitIndex, dir string) (ref
 	dirs := newFolders(root, 0o755, nil)
 	defer dirs.close()
 	for i := range x.entries {
-		if e := &x.entries[i]; e.mode == modeGitlink {
+		if e := &x.entries[i]; e.mode == object.ModeGitlink {
 			n, err := refreshModule(ctx, dirs, e.path, dir)
 			if refreshed += n; err != nil {
 				return refreshed, err

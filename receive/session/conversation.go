@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/git/pktline"
 	"corpus-git/git/refs"
 	"corpus-git/git/store"
@@ -316,12 +317,12 @@ func (c *conversation) failed(i *Item) {
 	if fault.KindOf(i.Err) == fault.Internal {
 		c.Log.Error().Err(i.Err).Str("push", c.ID).Str("project", string(c.Policy.Project)).Str("ref", i.Ref).Msg("push failed")
 	}
-	c.record("push", object(i.Change, c.Policy.Repo), "", i.Err)
+	c.record("push", auditTarget(i.Change, c.Policy.Repo), "", i.Err)
 	c.show.say(c.wire, Explain(i.Err, c.ID)...)
 }
 
-// object names a change in the audit log.
-func object(ch project.Change, repo project.Repo) string {
+// auditTarget names a change in the audit log.
+func auditTarget(ch project.Change, repo project.Repo) string {
 	return fmt.Sprintf("%s.git %s %s..%s", repo, printable.Line(ch.Ref), ch.Old.Short(), ch.New.Short())
 }
 
@@ -466,7 +467,7 @@ func (c *conversation) fits(ctx context.Context) error {
 // checkType demands a commit for a branch, and for what deploys a commit or a tag of one, which is followed.
 func (c *conversation) checkType(i *Item) error {
 	r := c.in.Reader()
-	h, t, err := store.Peel(r, hash(i.New))
+	h, t, err := object.Peel(r, hash(i.New))
 	if errors.Is(err, store.ErrNotFound) {
 		return refused("%s: the push does not bring %s", printable.Line(i.Ref), i.New.Short()).WithHint("git fsck  tells whether your clone is whole")
 	}

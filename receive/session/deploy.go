@@ -206,7 +206,7 @@ func (c *conversation) apply(ctx context.Context) {
 		if i.Err != nil || i.Old == i.New {
 			continue
 		}
-		done = append(done, c.entry("push", object(i.Change, c.Policy.Repo), "", nil))
+		done = append(done, c.entry("push", auditTarget(i.Change, c.Policy.Repo), "", nil))
 		if name, ok := i.Branch(); ok && i.Role == Store {
 			stored = append(stored, printable.Line(name)+" is")
 		}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"corpus-git/git/fsck"
+	"corpus-git/git/object"
 	"corpus-git/git/pack"
 	"corpus-git/git/refs"
 	"corpus-git/git/store"
@@ -32,7 +33,7 @@ func classify(err error) error {
 		clash    *refs.ClashError
 		locked   *refs.LockedError
 		name     *refs.NameError
-		wrong    *store.WrongTypeError
+		wrong    *object.WrongTypeError
 	)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), db.IsFull(err):
@@ -49,7 +50,7 @@ func classify(err error) error {
 		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &base), errors.As(err, &missing):
 		return fault.New(fault.Refused, "", "the push is not complete: %w", err).WithHint("git fsck  tells whether your clone is; if it is, push with  --no-thin")
-	case errors.Is(err, pack.ErrCorrupt):
+	case errors.Is(err, object.ErrCorrupt):
 		return fault.New(fault.Refused, "", "the pack is damaged: %w", err).WithHint("push again; if it stays,  git fsck  tells whether your clone is damaged")
 	case errors.As(err, &conflict):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("somebody else moved it:  git fetch  first, look, and push again")

@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/git/fsck"
+	"corpus-git/git/object"
 	"corpus-git/git/pack"
 	"corpus-git/git/store"
 	"corpus-git/git/worktree"
@@ -186,7 +187,7 @@ func (w *walker) fail(at string, h plumbing.Hash, from string, err error) error 
 	hint := fault.HintOf(err)
 	switch {
 	case kind != fault.Internal:
-	case errors.As(err, &bad), errors.As(err, &limit), errors.Is(err, pack.ErrCorrupt):
+	case errors.As(err, &bad), errors.As(err, &limit), errors.Is(err, object.ErrCorrupt):
 		kind = fault.Refused
 	case errors.Is(err, errNoCommit), errors.Is(err, errNoRefs):
 		kind, hint = fault.Refused, "push that commit to the submodule's own repository first"
@@ -472,7 +473,7 @@ func (w *walker) plain(err error, a Address) error {
 	var limit *pack.LimitError
 	var bad *fsck.Error
 	switch {
-	case err == nil, errors.As(err, &fe), errors.As(err, &limit), errors.As(err, &bad), errors.Is(err, pack.ErrCorrupt),
+	case err == nil, errors.As(err, &fe), errors.As(err, &limit), errors.As(err, &bad), errors.Is(err, object.ErrCorrupt),
 		errors.Is(err, errNoCommit), errors.Is(err, errNoRefs), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
