@@ -68,7 +68,7 @@ func TestEveryCallMayFail(t *testing.T) {
 	}
 }
 
-// failsAt runs the operation in a copy of a world with one failing call. It tells whether there was such a call.
+// failsAt runs the operation in a copy of a world with one failing call. It reports whether there was such a call.
 func (o operation) failsAt(base *world, n int, errno syscall.Errno, failed *int) bool {
 	w := base.clone()
 	t := w.t
@@ -126,7 +126,7 @@ func TestThePowerMayFailAnywhere(t *testing.T) {
 }
 
 // powerFails runs the operation in a copy of a world whose power fails after n calls. draw chooses what is left of what was not
-// synced, nil for nothing. It tells whether the operation was through by then.
+// synced, nil for nothing. It reports whether the operation was through by then.
 func (o operation) powerFails(base *world, n int, draw *rand.Rand) bool {
 	w := base.clone()
 	t := w.t

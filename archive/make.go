@@ -114,7 +114,7 @@ func explain(op string, err error) error {
 	case full(err):
 		return fault.New(fault.Failed, op, "%w", err).WithHint("the disk is full, or a quota of it: corpus-git archives prune, or free some space")
 	case errors.Is(err, syscall.EROFS):
-		return fault.New(fault.Internal, op, "%w", err).WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, mend and remount it, and push again")
+		return fault.New(fault.Internal, op, "%w", err).WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, fix and remount it, and push again")
 	case errors.Is(err, syscall.EIO):
 		return fault.New(fault.Internal, op, "%w", err).WithHint("the disk failed: see the kernel's log")
 	case errors.Is(err, fs.ErrPermission):

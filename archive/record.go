@@ -127,7 +127,7 @@ type Rollback struct {
 	// Method is "exchange" (the archived tree itself went live) or "in place" (what differed was copied back).
 	Method string `json:"method,omitempty"`
 	Proof  Proof  `json:"proof,omitzero"`
-	// FailedKept tells whether the failed tree lies beside this record.
+	// FailedKept reports whether the failed tree lies beside this record.
 	FailedKept bool `json:"failed_kept,omitempty"`
 }
 

@@ -29,7 +29,7 @@ type Restored struct {
 	Method string `json:"method"`
 	// Proof compares the live tree, as it is now, with the manifest.
 	Proof Proof `json:"proof"`
-	// FailedKept tells whether the tree that was live is kept in the archive, as project.failed.
+	// FailedKept reports whether the tree that was live is kept in the archive, as project.failed.
 	FailedKept bool `json:"failed_kept,omitempty"`
 	// Back is how long it took until the trees were live again, durably; Took has the proof in it.
 	Back time.Duration `json:"back_ns"`
@@ -147,7 +147,7 @@ func (s *Store) noteRollback(id string, change func(*Record)) (Archive, error) {
 	return a, err
 }
 
-// madeRoom gives up the spare tree where an error says that the disk is full: it is a luxury. It tells whether another
+// madeRoom gives up the spare tree where an error says that the disk is full: it is a luxury. It reports whether another
 // try may go better.
 func (s *Store) madeRoom(err error) bool {
 	var short *SpaceError

@@ -70,7 +70,7 @@ func (s *Store) interruptSparing() {
 	}
 }
 
-// recyclable tells whether the tree of an archive is worth more as the spare one than what is there: it is newer, and not one from
+// recyclable reports whether the tree of an archive is worth more as the spare one than what is there: it is newer, and not one from
 // before there was anything much to keep.
 func (s *Store) recyclable(sizes Sizes, scanned int64, newest Sizes) bool {
 	if s.cfg.NoSpare || sizes.Files*2 < newest.Files {

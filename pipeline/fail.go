@@ -38,13 +38,13 @@ func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Jou
 	switch {
 	case keep:
 		res.State = project.Failed
-		r.log.Append(event.Event{Kind: event.Note, Text: "environment " + env.Prepared.Environment() + ": the tree stays as it fell"})
+		r.log.Append(event.Event{Kind: event.Note, Text: "environment " + env.Prepared.Environment() + ": the failed tree stays in place"})
 	case skipped:
 		res.State = project.Failed
-		r.log.Append(event.Event{Kind: event.Note, Text: "rollback was skipped: the tree stays as it fell"})
+		r.log.Append(event.Event{Kind: event.Note, Text: "rollback was skipped: the failed tree stays in place"})
 	case !archived:
 		res.State = project.Failed
-		r.log.Append(event.Event{Kind: event.Note, Text: "archive was skipped: there is nothing to roll back to, the tree stays as it fell"})
+		r.log.Append(event.Event{Kind: event.Note, Text: "archive was skipped: there is nothing to roll back to, the failed tree stays in place"})
 	default:
 		p.rollback(ctx, r, env, j, &res)
 	}
@@ -79,11 +79,11 @@ func (p *Pipeline) blame(res *project.Result, env *procedures.Env, name string, 
 		if env.Deployment.Trigger == project.TriggerPush {
 			again = " ; push the same commit again to try again"
 		}
-		res.Hint = fmt.Sprintf("see it whole with  corpus-git logs %s %s%s", env.Deployment.Project, env.Deployment.ID.Short(), again)
+		res.Hint = fmt.Sprintf("full log:  corpus-git logs %s %s%s", env.Deployment.Project, env.Deployment.ID.Short(), again)
 	}
 }
 
-// rollback brings the archived tree back, and mends its permissions.
+// rollback brings the archived tree back, and fixes its permissions.
 func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j *Journal, res *project.Result) {
 	env.Result = *res
 	if err := p.journal(j, Entry{Kind: RollingBack, Deployment: env.Deployment.ID, Archive: env.ArchiveName}); err != nil {
@@ -94,7 +94,7 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 		res.Reason += "; the rollback failed too"
 		if procedures.ArchiveDamaged(err) {
 			res.Reason += ": the archive is damaged, nothing of it went live"
-			res.Hint = fmt.Sprintf("see it whole with  corpus-git logs %[1]s %[2]s ; what is left is in %[3]s; bring the commit before again with  corpus-git deploy %[1]s",
+			res.Hint = fmt.Sprintf("full log:  corpus-git logs %[1]s %[2]s ; what is left is in %[3]s; bring the commit before again with  corpus-git deploy %[1]s",
 				env.Deployment.Project, env.Deployment.ID.Short(), env.ArchiveDir())
 			return
 		}
@@ -105,11 +105,11 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 	for _, file := range env.OwnFailed {
 		failed := "the project's own " + file + " failed after the tree was back"
 		res.Reason += "; " + failed
-		res.Hint = failed + ": what it mends may not be mended; " + res.Hint
+		res.Hint = failed + ": what it would have repaired may be left undone; " + res.Hint
 	}
 	if _, skip := env.Prepared.Skips(procedures.NameFixperms); !skip {
 		if err := p.procedure(ctx, j, r, env, procedures.Fixperms{Early: true}); err != nil {
-			r.log.Append(event.Event{Kind: event.Note, Text: "the tree is back, but its permissions could not all be mended"})
+			r.log.Append(event.Event{Kind: event.Note, Text: "the tree is restored, but not all of its permissions could be fixed"})
 		}
 	}
 }

@@ -46,7 +46,7 @@ type Entry struct {
 	Procedure string `json:"procedure,omitempty"`
 	// Archive is the archive's folder name, once it is known.
 	Archive string `json:"archive,omitempty"`
-	// Keep is true where a failure stays as it fell.
+	// Keep is true where a failure stays in place.
 	Keep bool `json:"keep,omitempty"`
 	// Changes are the refs that Committing moves.
 	Changes []RefChange `json:"changes,omitempty"`
@@ -146,7 +146,7 @@ func readJournal(r io.Reader) (entries []Entry, size int64, err error) {
 	}
 }
 
-// hasEntry tells whether a whole entry begins anywhere in b: then what stands before it was not a torn tail.
+// hasEntry reports whether a whole entry begins anywhere in b: then what stands before it was not a torn tail.
 func hasEntry(b []byte) bool {
 	for line := range bytes.SplitAfterSeq(b, []byte("\n")) {
 		for i := 0; i+10 < len(line); i++ {

@@ -122,7 +122,7 @@ func (p *Pipeline) mayMove(ctx context.Context, d project.Deployment) error {
 		if x.new == "" {
 			to = "to where there was none"
 		}
-		refused := fault.New(fault.Refused, "rollback", "%s may not: the %s would go back too, from %s %s, and that takes the right %s", d.Pusher.Key, x.what, x.old.Short(), to, x.want)
+		refused := fault.New(fault.Refused, "rollback", "%s may not: the %s would go back too, from %s %s, which requires %s permission", d.Pusher.Key, x.what, x.old.Short(), to, x.want)
 		if x.want == project.Configure && d.Code != d.LiveCode {
 			return refused.WithHint("to take back the code alone:  git push -f prod %s:master", d.Code.Short())
 		}

@@ -361,7 +361,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 
 // drive takes one deployment from the line to its end.
 func (p *Pipeline) drive(ctx context.Context, r *run, set Settings) {
-	ctx, stop := context.WithTimeoutCause(ctx, p.cfg.Deadline, &ended{why: fmt.Sprintf("its deadline of %s has passed", p.cfg.Deadline)})
+	ctx, stop := context.WithTimeoutCause(ctx, p.cfg.Deadline, &ended{why: fmt.Sprintf("deadline of %s exceeded", p.cfg.Deadline)})
 	defer stop()
 	var res project.Result
 	if err := r.await(ctx); err != nil {

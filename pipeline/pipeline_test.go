@@ -473,7 +473,7 @@ func TestRecoverLooksAtWhatIsNamed(t *testing.T) {
 	require.NoFileExists(t, a)
 	require.FileExists(t, b)
 	require.NoFileExists(t, state.Journal("a"), "looking makes nothing")
-	// A project that can't be mended is told, and the others are mended all the same.
+	// A project that can't be fixed is told, and the others are fixed all the same.
 	require.NoError(t, os.MkdirAll(state.Journals(), 0o700))
 	require.NoError(t, os.Mkdir(state.Journal("broken"), 0o700))
 	bad, err = m.p.Recover(t.Context(), nil, true)
@@ -492,7 +492,7 @@ func TestDeadlineRollsBack(t *testing.T) {
 	two := m.commit(project.Code, one, map[string]string{"page": "two", ".salt/010_wait.sls": "wait:\n  cmd.run:\n    - name: sleep 600\n"})
 	res, out = m.push(project.Code, one, two)
 	require.Equal(t, project.RolledBack, res.State, out)
-	require.Equal(t, "its deadline of 500ms has passed", res.Reason)
+	require.Equal(t, "deadline of 500ms exceeded", res.Reason)
 	require.Equal(t, "one", m.live("page"))
 }
 

@@ -205,7 +205,7 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 		return res
 	}
 	if err != nil {
-		// Without its old configuration the permissions can't be mended, but the tree can come back.
+		// Without its old configuration the permissions can't be fixed, but the tree can come back.
 		r.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + code.Short() + " can't be read: " + shortReason(err)})
 	}
 	if last.Kind == Committing {
@@ -237,7 +237,7 @@ func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []En
 	}
 	if keepsFailure(entries) || env.Prepared.Dev() {
 		res.State = project.Failed
-		r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; the tree stays as it fell"})
+		r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; the failed tree stays in place"})
 		p.end(r, env, j, &res)
 		return res
 	}
@@ -281,7 +281,7 @@ func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment
 	return env, err
 }
 
-// isOpenEnded tells whether the deployment of these entries, the last one of a journal, has not come to its end.
+// isOpenEnded reports whether the deployment of these entries, the last one of a journal, has not come to its end.
 func isOpenEnded(entries []Entry) bool {
 	return len(entries) > 0 && entries[0].Facts != nil && entries[len(entries)-1].Kind != Ended
 }
@@ -307,7 +307,7 @@ func place(entries []Entry) string {
 	return "before it began"
 }
 
-// changed tells whether a procedure began that changes what is live.
+// changed reports whether a procedure began that changes what is live.
 func changed(entries []Entry) bool {
 	for _, e := range entries {
 		if e.Kind == Begin && e.Procedure != procedures.NameArchive {

@@ -28,7 +28,7 @@ type Refs interface {
 // Repos is what the pipeline needs of the repositories; receive satisfies it.
 type Repos interface {
 	Refs
-	// Create makes the bare repository if it is missing, and mends what is. Idempotent. It says whether it made one.
+	// Create makes the bare repository if it is missing, and fixes what is. Idempotent. It says whether it made one.
 	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
 	// Tree is a commit's files; objects of in (which may be nil) are seen.
 	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)

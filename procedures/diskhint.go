@@ -16,7 +16,7 @@ func withDiskHint(f *fault.Error) *fault.Error {
 	case errors.Is(f, syscall.ENOSPC), errors.Is(f, syscall.EDQUOT):
 		return f.WithHint("the disk is full, or a quota of it: corpus-git archives prune, or free some space")
 	case errors.Is(f, syscall.EROFS):
-		return f.WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, mend and remount it")
+		return f.WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, fix and remount it")
 	case errors.Is(f, syscall.EBUSY):
 		return f.WithHint("something is mounted there, or in use: umount it, or keep it out of the working copy")
 	case errors.Is(f, syscall.EOPNOTSUPP):

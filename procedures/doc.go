@@ -11,6 +11,6 @@
 //
 // Invariants: every procedure can be run again after a crash at any point of it
 // and ends in the same state; none follows a symbolic link out of the project;
-// data/ is never written, only its owner and modes are mended. As an ordinary
+// data/ is never written, only its owner and modes are fixed. As an ordinary
 // user everything works but users and ownership, and the summary says so.
 package procedures

@@ -58,7 +58,7 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 	if !env.ownsFiles() {
 		tail = ", " + env.leftOwners()
 	}
-	var right, mended int64
+	var right, fixed int64
 	for _, t := range trees {
 		part, seen := known.partOf(t)
 		w, err := t.walk(ctx, env, part, false)
@@ -66,8 +66,8 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 			return err
 		}
 		right += seen + w.right.Load()
-		mended += w.mended.Load()
-		if t.repo != "" && w.mended.Load() > 0 && !env.RemoteLess {
+		fixed += w.fixed.Load()
+		if t.repo != "" && w.fixed.Load() > 0 && !env.RemoteLess {
 			if err := env.Repos.Refresh(ctx, env.Deployment.Project, t.repo, t.dir); err != nil {
 				return fault.New(fault.Internal, NameFixperms, "refresh the index of %s: %w", t.dir, err)
 			}
@@ -77,12 +77,12 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 		}
 	}
 	switch {
-	case mended == 0:
-		env.Summarize(kept, "%s right%s", event.Count(right), tail)
+	case fixed == 0:
+		env.Summarize(kept, "%s unchanged%s", event.Count(right), tail)
 	case right == 0:
-		env.Summarize(kept, "%s mended%s", event.Count(mended), tail)
+		env.Summarize(kept, "%s fixed%s", event.Count(fixed), tail)
 	default:
-		env.Summarize(kept, "%s right, %s mended%s", event.Count(right), event.Count(mended), tail)
+		env.Summarize(kept, "%s unchanged, %s fixed%s", event.Count(right), event.Count(fixed), tail)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ type permWalk struct {
 	part  *permPart // nil is all
 	dry   bool
 
-	right, mended atomic.Int64
+	right, fixed atomic.Int64
 
 	wg   sync.WaitGroup
 	free chan struct{}
@@ -210,7 +210,7 @@ func (w *permWalk) run(ctx context.Context) error {
 	}
 	st, err := top.Lstat(".")
 	if err == nil {
-		err = w.mend(top, ".", ".", st, w.rules.rule)
+		err = w.fix(top, ".", ".", st, w.rules.rule)
 	}
 	if err != nil {
 		_ = top.Close()
@@ -238,7 +238,7 @@ func (w *permWalk) failed() bool {
 	return w.err != nil
 }
 
-// walk mends everything in d, whose path below the tree is rel, and closes it.
+// walk fixes everything in d, whose path below the tree is rel, and closes it.
 func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string, node *permNode, rule *permRule, part *permPart) {
 	defer d.Close()
 	names, err := part.names(d)
@@ -264,7 +264,7 @@ func (w *permWalk) walk(ctx context.Context, d vfs.Dir, rel string, node *permNo
 	}
 }
 
-// one mends one name in d, and all below it. What a running program removes meanwhile is fs.ErrNotExist.
+// one fixes one name in d, and all below it. What a running program removes meanwhile is fs.ErrNotExist.
 func (w *permWalk) one(ctx context.Context, d vfs.Dir, n, rel string, node *permNode, rule *permRule, part *permPart) error {
 	st, err := d.Lstat(n)
 	if err != nil {
@@ -275,7 +275,7 @@ func (w *permWalk) one(ctx context.Context, d vfs.Dir, n, rel string, node *perm
 		w.share(filepath.Join(rel, n), st, rule)
 		return nil
 	}
-	if err := w.mend(d, n, rel, st, rule); err != nil {
+	if err := w.fix(d, n, rel, st, rule); err != nil {
 		return err
 	}
 	if !st.IsDir() {
@@ -305,8 +305,8 @@ func (w *permWalk) one(ctx context.Context, d vfs.Dir, n, rel string, node *perm
 	return nil
 }
 
-// mend makes one entry, name in d, what its rule says; rel is the path of d.
-func (w *permWalk) mend(d vfs.Dir, name, rel string, st vfs.Stat, rule *permRule) error {
+// fix makes one entry, name in d, what its rule says; rel is the path of d.
+func (w *permWalk) fix(d vfs.Dir, name, rel string, st vfs.Stat, rule *permRule) error {
 	if !st.IsDir() && !st.IsRegular() {
 		return nil
 	}
@@ -317,7 +317,7 @@ func (w *permWalk) mend(d vfs.Dir, name, rel string, st vfs.Stat, rule *permRule
 			return nil
 		}
 		if w.dry {
-			w.mended.Add(1)
+			w.fixed.Add(1)
 			w.show(filepath.Join(rel, name), st, want)
 			return nil
 		}
@@ -326,7 +326,7 @@ func (w *permWalk) mend(d vfs.Dir, name, rel string, st vfs.Stat, rule *permRule
 	if err != nil {
 		return fmt.Errorf("%s: %w", rel, err)
 	}
-	w.mended.Add(1)
+	w.fixed.Add(1)
 	return nil
 }
 
@@ -446,7 +446,7 @@ func (w *permWalk) mendShared() error {
 			}
 			continue
 		}
-		if err := w.mend(top, first.path, ".", s.st, first.rule); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.fix(top, first.path, ".", s.st, first.rule); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -472,14 +472,14 @@ func (e *Env) planFixperms(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		right, n = right+w.right.Load(), n+w.mended.Load()
+		right, n = right+w.right.Load(), n+w.fixed.Load()
 		slices.Sort(w.differ)
 		for _, l := range w.differ {
 			lines = append(lines, "~ "+filepath.Join(t.name, l))
 		}
 	}
 	if n == 0 {
-		say(event.OK, lines, "%s right", event.Count(right))
+		say(event.OK, lines, "%s unchanged", event.Count(right))
 		return 0, nil
 	}
 	if more := n - int64(len(lines)-missing); more > 0 {

@@ -175,11 +175,11 @@ func TestFixpermsByDefaultAndByRule(t *testing.T) {
 				require.Equal(t, w, got[p], p)
 			}
 			first, _ := env.TakeSummary()
-			require.Contains(t, first, "mended")
+			require.Contains(t, first, "fixed")
 			before := m.Now()
 			require.NoError(t, procedures.Fixperms{}.Run(t.Context(), env))
 			again, lines := env.TakeSummary()
-			require.NotContains(t, again, "mended", "a second run finds nothing")
+			require.NotContains(t, again, "fixed", "a second run finds nothing")
 			require.Equal(t, before, m.Now(), "and writes nothing")
 			require.Equal(t, got, perms(t, m.FS(), permRoot))
 			if c.root {
@@ -400,7 +400,7 @@ func TestFixpermsSetsRealACLs(t *testing.T) {
 	env.TakeSummary()
 	require.NoError(t, procedures.Fixperms{}.Run(t.Context(), env))
 	s, _ := env.TakeSummary()
-	require.NotContains(t, s, "mended")
+	require.NotContains(t, s, "fixed")
 
 	// A rule with no entries takes the lists away, and the mode is what the rule says again.
 	rules = py.NewDict("project/up", py.NewDict("dirs", "0750", "files", "0640", "acl", py.NewList()))

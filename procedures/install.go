@@ -145,7 +145,7 @@ func countText(res *sls.StepResult, s Step) string {
 	text := event.Plural(len(res.States), "state")
 	var parts []string
 	if right > 0 {
-		parts = append(parts, fmt.Sprintf("%d right", right))
+		parts = append(parts, fmt.Sprintf("%d unchanged", right))
 	}
 	if changed > 0 {
 		parts = append(parts, fmt.Sprintf("%d changed", changed))

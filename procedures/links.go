@@ -20,7 +20,7 @@ type Links struct {
 	Root layout.Root
 }
 
-// Link makes or mends both links and the top file's entry. Idempotent. It returns what it changed, one phrase each.
+// Link makes or fixes both links and the top file's entry. Idempotent. It returns what it changed, one phrase each.
 func (l Links) Link(name string) ([]string, error) {
 	p := l.Root.Project(name)
 	var did []string
@@ -81,7 +81,7 @@ func (l Links) Unlink(name string) ([]string, error) {
 	return did, err
 }
 
-// Linked tells whether both links are there.
+// Linked reports whether both links are there.
 func (l Links) Linked(name string) bool {
 	p := l.Root.Project(name)
 	for _, link := range []string{p.SaltLink(), p.PillarLink()} {

@@ -85,7 +85,7 @@ func (p *permPart) add(path string) {
 	p.all = true
 }
 
-// has tells whether a path is walked with the part.
+// has reports whether a path is walked with the part.
 func (p *permPart) has(path string) bool {
 	for el := range strings.SplitSeq(path, "/") {
 		if p.all {

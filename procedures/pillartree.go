@@ -100,7 +100,7 @@ func (d *dataFiles) pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
 	return out, nil
 }
 
-// foreign tells whether an SLS belongs to another project.
+// foreign reports whether an SLS belongs to another project.
 func (t *pillarTree) foreign(sls string) bool {
 	self := topEntry(t.data.name.String())
 	return (sls == layout.ProjectsNamespace || strings.HasPrefix(sls, layout.ProjectsNamespace+".")) && sls != self && !strings.HasPrefix(sls, self+".")
@@ -194,7 +194,7 @@ func (t *pillarTree) named(pattern string) ([]string, error) {
 	return out, nil
 }
 
-// targets tells whether a target of the top file is this machine: a glob or a list of IDs, a grain, or a compound of those.
+// targets reports whether a target of the top file is this machine: a glob or a list of IDs, a grain, or a compound of those.
 func (t *pillarTree) targets(target string, list *py.List) (bool, error) {
 	how := "compound"
 	for _, item := range list.Items() {

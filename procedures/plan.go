@@ -80,7 +80,7 @@ func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
 		lines = append(lines, e.planState(st)...)
 	}
 	if changed == 0 && len(lines) == 0 {
-		say(event.OK, nil, "%s right", event.Plural(len(res.States), "state"))
+		say(event.OK, nil, "%s unchanged", event.Plural(len(res.States), "state"))
 		return 0, nil
 	}
 	status, and := event.Changed, ""

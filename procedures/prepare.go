@@ -72,15 +72,15 @@ type Prepared struct {
 // Environment is the name of the environment.
 func (p *Prepared) Environment() string { return p.Cfg.Env() }
 
-// Dev tells whether the environment is of the class dev: a failed tree stays as it fell.
+// Dev reports whether the environment is of the class dev: a failed tree stays in place.
 func (p *Prepared) Dev() bool { return p.Cfg.EnvClass() == project.ClassDev }
 
-// KeepsEdits tells whether files that somebody changed on the machine stay: in environments of the class dev, unless that is forced.
+// KeepsEdits reports whether files that somebody changed on the machine stay: in environments of the class dev, unless that is forced.
 func (p *Prepared) KeepsEdits(d project.Deployment) bool {
 	return p.Dev() && !d.Forced && !d.Overwrite
 }
 
-// Skips tells whether a procedure is left out, and by what.
+// Skips reports whether a procedure is left out, and by what.
 func (p *Prepared) Skips(name string) (why string, skip bool) {
 	if !p.Cfg.Skip(name) {
 		return "", false
@@ -201,7 +201,7 @@ func located(err error, src Sources) error {
 	return err
 }
 
-// namesKey tells whether a line of YAML has a key, at its start or in a flow mapping.
+// namesKey reports whether a line of YAML has a key, at its start or in a flow mapping.
 func namesKey(line, key string) bool {
 	for rest := line; ; {
 		i := strings.Index(rest, key)
@@ -294,7 +294,7 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 			err = fault.New(fault.Internal, "check "+s.Name, "%w", err)
 		}
 		if fault.HintOf(err) == "" && fault.KindOf(err) == fault.Failed {
-			err = f.WithHint("nothing has run: mend %s/%s, commit, push again", layout.SaltDir, s.File)
+			err = f.WithHint("nothing has run: fix %s/%s, commit, push again", layout.SaltDir, s.File)
 		}
 		return nil, err
 	}

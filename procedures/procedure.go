@@ -190,7 +190,7 @@ func (e *Env) ArchiveDir() string {
 	return e.Paths.Archives() + "/" + e.ArchiveName
 }
 
-// ownsFiles tells whether users and ownership are ours to change.
+// ownsFiles reports whether users and ownership are ours to change.
 func (e *Env) ownsFiles() bool { return e.Accounts && e.Host.EUID == 0 }
 
 // leftOwners says why they are not.

@@ -140,7 +140,7 @@ func (c *copier) link(from, to string, followed int) error {
 	return c.entry(from, to, st.Mode().Type(), followed+1)
 }
 
-// above tells whether a path from the recipe is one of the folders that it lies in.
+// above reports whether a path from the recipe is one of the folders that it lies in.
 func above(p string) bool { return strings.Trim(p, "./") == "" }
 
 func (c *copier) file(from, to string) (err error) {
@@ -255,7 +255,7 @@ func (e *Env) liveRecipe(ctx context.Context) (*Recipe, error) {
 	return e.live, nil
 }
 
-// runsAround tells whether a recipe has anything that runs while it is replaced: hooks, or procedures of its own.
+// runsAround reports whether a recipe has anything that runs while it is replaced: hooks, or procedures of its own.
 func runsAround(files fs.FS) (bool, error) {
 	if files == nil {
 		return false, nil

@@ -107,7 +107,7 @@ func checkoutSummary(st project.CheckoutStats) string {
 }
 
 // treeOwner is who the project's tree belongs to, as fixperms has it; nil where that is not ours to say, or not known yet: fixperms tells. What is written with its
-// owner needs no mending, and an index without mended files need not be written again.
+// owner needs no fixing, and an index without fixed files need not be written again.
 func (e *Env) treeOwner() *project.Owner {
 	if !e.ownsFiles() {
 		return nil

@@ -30,7 +30,7 @@ type ResetPerms struct {
 	Changed int
 }
 
-// Run mends what differs. A path that is not there is left out; the error tells the first that could not be changed.
+// Run fixes what differs. A path that is not there is left out; the error tells the first that could not be changed.
 func (r *ResetPerms) Run(ctx context.Context) error {
 	for _, p := range r.Paths {
 		p = filepath.Clean(p)

@@ -36,7 +36,7 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	if err := env.runAside(ctx, hooks.Rollback, describe); err != nil {
 		lines = append(lines, err.Error())
 	}
-	text := fmt.Sprintf("tree of %s back", env.Deployment.LiveCode.Short())
+	text := fmt.Sprintf("restored files of %s", env.Deployment.LiveCode.Short())
 	if env.Deployment.LiveCode == "" {
 		text = "empty again, as it was before the first deployment"
 	}
@@ -117,6 +117,6 @@ func (Restore) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.Rollback, describe); err != nil {
 		return err
 	}
-	env.Summarize(laterLines(got.Proof), "tree of %s back, %s", env.Deployment.Code.Short(), proofText(got.Proof))
+	env.Summarize(laterLines(got.Proof), "restored files of %s, %s", env.Deployment.Code.Short(), proofText(got.Proof))
 	return nil
 }

@@ -25,7 +25,7 @@ func stockSum(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isStock tells whether a project's procedure file is one of the versions that makina-states wrote into every new
+// isStock reports whether a project's procedure file is one of the versions that makina-states wrote into every new
 // project (files/projects of its repository, all of its history): it says what the native procedure does.
 func isStock(procedure, text string) bool {
 	sum := stockSum(text)

@@ -16,7 +16,7 @@ import (
 )
 
 // The attack: the working copy belongs to the project's user, and root walks it. He swaps a folder for a symbolic link to one
-// that is not his, back and forth, while permissions are mended and archives are made and brought back, and hopes that root follows it: a
+// that is not his, back and forth, while permissions are fixed and archives are made and brought back, and hopes that root follows it: a
 // mode changed there, a file written or removed there, a secret of there copied into what he may read.
 func TestSwappedFoldersLeadNowhere(t *testing.T) {
 	env := archiveEnv(t, vfs.OS{}, time.Now)

@@ -13,7 +13,7 @@ import (
 	"corpus-git/project"
 )
 
-// Sync creates or mends everything that a project needs around its working copy: user, group, ssh key,
+// Sync creates or fixes everything that a project needs around its working copy: user, group, ssh key,
 // bare repositories, folders, the two links, the top file, custom modules. It changes only what is
 // missing or wrong.
 type Sync struct{}
@@ -49,7 +49,7 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 		return fault.New(fault.Internal, NameSync, "%w", err)
 	}
 	if made = append(made, dirs...); len(made) > 0 {
-		did = append(did, "made "+strings.Join(made, ", "))
+		did = append(did, "created "+strings.Join(made, ", "))
 	}
 	linked, err := env.link()
 	if err != nil {
@@ -57,7 +57,7 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 	}
 	did = append(did, linked...)
 	if len(did) == 0 {
-		env.Summarize(nil, "in order")
+		env.Summarize(nil, "up to date")
 		return nil
 	}
 	if env.Remotes != nil && !env.RemoteLess {

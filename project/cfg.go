@@ -28,7 +28,7 @@ const (
 	LayerFacts Layer = "deployment"
 )
 
-// FromPillar tells whether values of the layer are secret.
+// FromPillar reports whether values of the layer are secret.
 func (l Layer) FromPillar() bool {
 	return l == LayerPillar || l == LayerPillarEnv || l == LayerPillarOS
 }
@@ -515,10 +515,10 @@ func (c *Cfg) Submodules() Submodules {
 	return Submodules{Fetch: c.str("submodules") != SubmodulesEmpty, Base: c.str("submodules_base"), User: c.User()}
 }
 
-// RefusesLFS tells whether a push is refused whose files are pointers of git-lfs.
+// RefusesLFS reports whether a push is refused whose files are pointers of git-lfs.
 func (c *Cfg) RefusesLFS() bool { return c.str("lfs") == LFSRefuse }
 
-// Skip tells whether a procedure is left out, by skip_<procedure> or by Only. Names may be written with - or _.
+// Skip reports whether a procedure is left out, by skip_<procedure> or by Only. Names may be written with - or _.
 func (c *Cfg) Skip(procedure string) bool { return c.flag("skip_" + procedureKey(procedure)) }
 
 // ArchiveDir is the folder of this deployment's archive, "" outside of a deployment.

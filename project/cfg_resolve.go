@@ -159,7 +159,7 @@ func (r *resolver) spend(n int) {
 	}
 }
 
-// hasSecret tells whether the pillar had a part in the value.
+// hasSecret reports whether the pillar had a part in the value.
 func (l *leaf) hasSecret() bool {
 	if l.secret || l.sub == nil {
 		return l.secret

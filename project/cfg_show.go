@@ -18,7 +18,7 @@ func (c *Cfg) Origin(path string) Layer {
 	return ""
 }
 
-// IsSecret tells whether the pillar had a part in a path's value: the value itself, what {key} references put into it,
+// IsSecret reports whether the pillar had a part in a path's value: the value itself, what {key} references put into it,
 // or, for a mapping, anything below.
 func (c *Cfg) IsSecret(path string) bool {
 	parts := strings.Split(path, ":")

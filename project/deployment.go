@@ -78,7 +78,7 @@ const (
 	Live State = "live"
 	// RolledBack is failure with the old tree back in place.
 	RolledBack State = "rolled back"
-	// Failed is failure that stays as it fell: in dev, or when the rollback failed too.
+	// Failed is failure that stays in place: in dev, or when the rollback failed too.
 	Failed State = "failed"
 	// Refused ended before anything ran.
 	Refused State = "refused"
@@ -86,10 +86,10 @@ const (
 	Done State = "done"
 )
 
-// Terminal tells whether the state is final.
+// Terminal reports whether the state is final.
 func (s State) Terminal() bool { return s != "" && s != Waiting && s != Running }
 
-// Good tells whether the state is a success.
+// Good reports whether the state is a success.
 func (s State) Good() bool { return s == Live || s == Done }
 
 // Timing is how long one procedure or step took.

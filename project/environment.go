@@ -8,7 +8,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// The classes of environments say how deployments behave: in dev a failed tree stays as it fell, staging and prod roll back.
+// The classes of environments say how deployments behave: in dev a failed tree stays in place, staging and prod roll back.
 const (
 	ClassDev     = "dev"
 	ClassStaging = "staging"

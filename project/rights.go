@@ -27,7 +27,7 @@ func ParseRight(s string) (Right, error) {
 	return "", fault.New(fault.Usage, "right", "%q is not a right", s).WithHint("a right is one of: read, deploy, configure, admin")
 }
 
-// Grants tells whether holding r allows want.
+// Grants reports whether holding r allows want.
 func (r Right) Grants(want Right) bool {
 	switch r {
 	case Admin:

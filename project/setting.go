@@ -74,7 +74,7 @@ func ParseSettings(texts []string, sel *Selection) ([]Setting, error) {
 	return out, nil
 }
 
-// take puts a setting that selects procedures or steps in its place, and tells whether it was one.
+// take puts a setting that selects procedures or steps in its place, and reports whether it was one.
 func (sel *Selection) take(s Setting) (bool, error) {
 	if p, ok := strings.CutPrefix(s.Key, "skip_"); ok {
 		if v, _ := s.Typed().(bool); !v {

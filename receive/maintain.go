@@ -50,7 +50,7 @@ type Maintained struct {
 	Took       time.Duration
 }
 
-// Changed tells whether anything was done, or would be.
+// Changed reports whether anything was done, or would be.
 func (m Maintained) Changed() bool {
 	return m.Maintained.Changed() || m.Refs > 0 || m.Submodules.Changed()
 }
@@ -263,7 +263,7 @@ func (r *Repositories) tips(g *repository) ([]plumbing.Hash, error) {
 
 func markOf(dir string) string { return filepath.Join(dir, "objects", "info", prunedMark) }
 
-// searchDue tells whether it is time to look for objects that nothing refers to. A repository that was never searched is new, or new to
+// searchDue reports whether it is time to look for objects that nothing refers to. A repository that was never searched is new, or new to
 // us: its time begins now.
 func searchDue(mark string, now time.Time, o Maintenance) (bool, error) {
 	if o.Grace <= 0 || o.Every == 0 {

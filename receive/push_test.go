@@ -84,7 +84,7 @@ func TestPillar(t *testing.T) {
 	dir := w.clone("p", "app/pillar.git")
 	o := w.push("marie", dir, "prod", "main")
 	require.NotZero(t, o.exit)
-	require.Contains(t, o.err, `marie may not push to pillar.git of app: that takes the right "configure"`)
+	require.Contains(t, o.err, `marie may not push to pillar.git of app: it requires configure permission`)
 	require.NoError(t, w.keys.Grant(context.Background(), access.Local("root"), "app", "marie", project.Configure))
 	o = w.push("marie", dir, "prod", "main")
 	require.Zero(t, o.exit, o.all())

@@ -226,7 +226,7 @@ func (r *Repositories) Refresh(ctx context.Context, name project.Name, repo proj
 
 func overwritten(p worktree.Paths) string {
 	first := p.First[:min(len(p.First), 3)]
-	text := fmt.Sprintf("%s that git did not track lay in the way of pushed ones, and went: %s", event.Plural(p.Count, "file"), strings.Join(printable.Lines(first), ", "))
+	text := fmt.Sprintf("overwrote %s that git did not track: %s", event.Plural(p.Count, "file"), strings.Join(printable.Lines(first), ", "))
 	if p.Count > len(first) {
 		text += ", …"
 	}

@@ -92,7 +92,7 @@ func (r *Repositories) Dir(name project.Name, repo project.Repo) string {
 	return p.ProjectGit()
 }
 
-// Exists tells whether there is such a repository.
+// Exists reports whether there is such a repository.
 func (r *Repositories) Exists(name project.Name, repo project.Repo) (bool, error) {
 	_, err := os.Stat(filepath.Join(r.Dir(name, repo), "HEAD"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

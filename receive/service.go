@@ -312,7 +312,7 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 		if push {
 			what = "push to"
 		}
-		return settings, fault.New(fault.Refused, "", "%s may not %s %s.git of %s: that takes the right %q", who.Name, what, repo, name, want).
+		return settings, fault.New(fault.Refused, "", "%s may not %s %s.git of %s: it requires %s permission", who.Name, what, repo, name, want).
 			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, who.Name, want)
 	}
 	return settings, fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).

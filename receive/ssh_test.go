@@ -58,7 +58,7 @@ func TestRights(t *testing.T) {
 	w.commit(dir, "README", "two\n")
 	o := w.push("reader", dir, "prod", "main")
 	require.NotZero(t, o.exit)
-	require.Contains(t, o.err, `reader may not push to project.git of app: that takes the right "deploy"`)
+	require.Contains(t, o.err, `reader may not push to project.git of app: it requires deploy permission`)
 	o = finish(t, w.gitCmd("reader", dir, "ls-remote", w.url("app/pillar.git")))
 	require.NotZero(t, o.exit, "reading the code is not reading the pillar")
 	o = finish(t, w.gitCmd("marie", dir, "ls-remote", w.url("../../etc")))
@@ -208,7 +208,7 @@ func TestClientKilled(t *testing.T) {
 	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL))
 	_ = cmd.Wait()
 	// The session notices; the deployment does not.
-	require.Eventually(t, func() bool { return strings.Contains(w.log.String(), "the client left") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(w.log.String(), "the client disconnected") }, 20*time.Second, 10*time.Millisecond)
 	letGo()
 	require.Eventually(t, func() bool { return w.remoteRefs(dir)["refs/heads/main"] == head }, 20*time.Second, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return len(w.quarantines("app", project.Code)) == 0 }, 20*time.Second, 10*time.Millisecond)
@@ -242,7 +242,7 @@ func TestMultiplexedClientInterrupted(t *testing.T) {
 	<-began
 	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
 	_ = cmd.Wait()
-	require.Eventually(t, func() bool { return strings.Contains(w.log.String(), "the client left") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(w.log.String(), "the client disconnected") }, 20*time.Second, 10*time.Millisecond)
 	again := w.ssh("marie", "echo", "still here")
 	again.Args = append(append([]string{"ssh"}, control...), again.Args[1:]...)
 	require.Contains(t, finish(t, again).out, `["still" "here"]`, "the master lives on")

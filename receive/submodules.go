@@ -32,11 +32,11 @@ type SubmoduleSettings struct {
 	HTTP http.Client
 	// Agent is our name and version.
 	Agent string
-	// MayRead tells whether a pusher may read a repository of this server. nil lets nobody.
+	// MayRead reports whether a pusher may read a repository of this server. nil lets nobody.
 	MayRead func(ctx context.Context, who project.Pusher, name project.Name, repo project.Repo) (bool, error)
 	// Home is the home folder of a system user, where the ssh key for other servers is; "" where there is none. nil has none.
 	Home func(user string) string
-	// Here tells whether host:port is this server's own address. nil knows none.
+	// Here reports whether host:port is this server's own address. nil knows none.
 	Here func(hostport string) bool
 }
 

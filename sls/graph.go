@@ -168,7 +168,7 @@ func (g *graph) connect() error {
 	return nil
 }
 
-// listens tells whether the target of a listen is there. Unlike the other requisites, listen knows a state by its ID or name only.
+// listens reports whether the target of a listen is there. Unlike the other requisites, listen knows a state by its ID or name only.
 func (g *graph) listens(c *chunk, req string, r reqRef) error {
 	if r.module == "sls" || strings.ContainsAny(r.target, "*?[") && len(g.lookup[[2]string{r.module, r.target}]) == 0 {
 		at := r.at

@@ -140,7 +140,7 @@ func (v view) modules(from, to string) error {
 	return err
 }
 
-// foreign tells whether a link leads below the projects' folder, at its first step or at its end: what lies there is its owner's to change.
+// foreign reports whether a link leads below the projects' folder, at its first step or at its end: what lies there is its owner's to change.
 func (v view) foreign(p string) bool {
 	if v.projects == "" {
 		return false

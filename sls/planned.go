@@ -21,7 +21,7 @@ func (r *run) planned() *planned {
 	return &planned{count: r.p.in.Host.Refused, was: *r.p.in.Host.Refused}
 }
 
-// refused tells whether a command was refused since it was last asked.
+// refused reports whether a command was refused since it was last asked.
 func (p *planned) refused() bool {
 	if p == nil || *p.count == p.was {
 		return false
@@ -30,7 +30,7 @@ func (p *planned) refused() bool {
 	return true
 }
 
-// leaves notes that the plan leaves something out, where it would run a command, and tells whether it does.
+// leaves notes that the plan leaves something out, where it would run a command, and reports whether it does.
 func (p *planned) leaves(what string, runs bool) bool {
 	if p == nil || !runs {
 		return false
@@ -61,7 +61,7 @@ func (p *planned) settle(ret state.Return) state.Return {
 	return ret
 }
 
-// runsCommand tells whether a condition runs a command line.
+// runsCommand reports whether a condition runs a command line.
 func runsCommand(v any) bool {
 	return slices.ContainsFunc(items(v), func(e any) bool { _, ok := e.(string); return ok })
 }

@@ -129,7 +129,7 @@ type UndefinedError struct{ Text string }
 
 func (e *UndefinedError) Error() string { return e.Text }
 
-// IsUndefined tells whether a template failed for an undefined variable, whichever runner says so.
+// IsUndefined reports whether a template failed for an undefined variable, whichever runner says so.
 func IsUndefined(err error) bool {
 	var u *UndefinedError
 	return jinja.IsUndefined(err) || errors.As(err, &u)
@@ -140,7 +140,7 @@ func Refusal(in *Input, problems []string) error {
 	return saltProblem(in, strings.Join(problems, "\n"))
 }
 
-// OwnModules tells whether a recipe among the mounts brings Python modules of its own, which Salt would load with its own rights.
+// OwnModules reports whether a recipe among the mounts brings Python modules of its own, which Salt would load with its own rights.
 func OwnModules(in *Input) bool {
 	for _, r := range in.Roots {
 		if r.Mount == "" || r.Foreign {
@@ -156,7 +156,7 @@ func OwnModules(in *Input) bool {
 // ownModules is where a recipe has them.
 const ownModules = "_*/*.py"
 
-// hasModules tells whether the file roots hold custom modules that Salt must sync first.
+// hasModules reports whether the file roots hold custom modules that Salt must sync first.
 func hasModules(in *Input) bool {
 	for _, d := range []string{"_modules", "_states", "_grains", "_renderers", "_utils", "_sdb", "_returners", "_outputters"} {
 		if _, err := in.Roots.FindDir(d); err == nil {

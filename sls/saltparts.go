@@ -10,7 +10,7 @@ func (s *SaltCall) Configure(in *Input) error { return s.configure(in) }
 // Salt could not compile is the error, with Salt's own message and without its excerpts.
 func (s *SaltCall) Results(in *Input, out []byte) ([]StateResult, error) { return s.parse(in, out) }
 
-// HasModules tells whether the file roots hold custom modules, which Salt must sync before it can use them.
+// HasModules reports whether the file roots hold custom modules, which Salt must sync before it can use them.
 func HasModules(in *Input) bool { return hasModules(in) }
 
 // SaltLogLine is what a reader of a push wants of one line of Salt's log, "" where that is nothing.

@@ -213,7 +213,7 @@ func (f *flow) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// wantsJSON tells whether the client reads JSON rather than pages.
+// wantsJSON reports whether the client reads JSON rather than pages.
 func wantsJSON(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.Header.Get("Accept"), "application/json")
 }

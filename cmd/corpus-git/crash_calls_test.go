@@ -71,7 +71,7 @@ func (w *watcher) fell() string {
 	return w.last
 }
 
-// drawn tells whether a step is among the share.
+// drawn reports whether a step is among the share.
 func (w *watcher) drawn(step string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(step)) // never fails
@@ -218,7 +218,7 @@ func atEveryCall(m *crashed, k work, each int, sum *tally) {
 			sum.old.Add(1)
 		}
 		if !k.quiet {
-			m.mend()
+			m.fix()
 		}
 	}
 	seen, died := m.watch.steps()

@@ -380,7 +380,7 @@ func (m *crashed) settled() {
 	m.fail("the archives do not come to rest")
 }
 
-// atRest tells whether nothing goes on in the background: all projects were due at the start, each deployment that has ended
+// atRest reports whether nothing goes on in the background: all projects were due at the start, each deployment that has ended
 // was told to what packs and removes archives, that was seen to, nothing waits to be deleted, and all archives but the newest are packed.
 func (m *crashed) atRest() bool {
 	m.t.Helper()

@@ -131,7 +131,7 @@ func (m *crashed) must(args ...string) string {
 	return out
 }
 
-// begin starts the server; up tells whether it came up, or ended before it did.
+// begin starts the server; up reports whether it came up, or ended before it did.
 func (m *crashed) begin() {
 	m.t.Helper()
 	m.stderr.Reset()

@@ -262,7 +262,7 @@ func atEveryBoundary(m *crashed, prepare func(*crashed) action, deep bool, sum *
 				m.fail("the record says %q, not %q", got, why)
 			}
 		}
-		m.mend()
+		m.fix()
 	}
 }
 
@@ -280,8 +280,8 @@ func reason(points []string) string {
 	return "the server stopped before it began"
 }
 
-// mend is the next push: it works and goes live.
-func (m *crashed) mend() {
+// fix is the next push: it works and goes live.
+func (m *crashed) fix() {
 	m.t.Helper()
 	if m.branch("pillar") != "" && m.git("pillar", "rev-parse", "HEAD") != m.branch("pillar") {
 		m.goLive("pillar")
@@ -369,7 +369,7 @@ func atRandomMoments(m *crashed, n int, sum *tally) {
 		} else {
 			sum.old.Add(1)
 		}
-		m.mend()
+		m.fix()
 		if back != m.project {
 			m.must("project", "destroy", m.project, "--yes")
 			m.use(back)

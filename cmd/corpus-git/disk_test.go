@@ -31,7 +31,7 @@ func cmdSmallDisk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = exec.Command("umount", "-l", dir).Run() })
 }
 
-// loopMounts tells whether small-disk can work here.
+// loopMounts reports whether small-disk can work here.
 func loopMounts() bool {
 	_, err := os.Stat("/dev/loop-control")
 	return err == nil && os.Geteuid() == 0

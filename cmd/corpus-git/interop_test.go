@@ -25,7 +25,7 @@ import (
 // CORPUS_GIT_PYTHON names another python than those of PATH. JGit comes from the local Maven repository: nothing is downloaded
 // by a test; testdata/interop/jgit/pom.xml says how to fill it.
 
-// interopCondition tells whether a client is installed: [python:MODULE], [jgit], [client:PROGRAM]. A missing one is an error
+// interopCondition reports whether a client is installed: [python:MODULE], [jgit], [client:PROGRAM]. A missing one is an error
 // where nothing may be skipped.
 func interopCondition(cond string) (holds, known bool, err error) {
 	if module, ok := strings.CutPrefix(cond, "python:"); ok {

@@ -68,7 +68,7 @@ func foldPrefix(name []byte, prefix string) bool {
 	return true
 }
 
-// dropped tells whether NTFS drops the rest of a name: spaces and dots, or a stream behind a colon.
+// dropped reports whether NTFS drops the rest of a name: spaces and dots, or a stream behind a colon.
 func dropped(rest []byte) bool {
 	for _, c := range rest {
 		switch c {

@@ -103,7 +103,7 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 	return out, nil
 }
 
-// twin tells whether entry i has the name of another one of another kind. A file "a" and a tree "a" are apart in the order where "a-b"
+// twin reports whether entry i has the name of another one of another kind. A file "a" and a tree "a" are apart in the order where "a-b"
 // stands between them, and nothing does that has not "a" for its beginning: over all entries of a tree that looks at no more of them than the
 // tree has bytes.
 func twin(data []byte, all Bounds, i int) bool {

@@ -75,7 +75,7 @@ func (w *early) whole(it batchItem, data []byte) error {
 	return nil
 }
 
-// delta tells whether it made the object.
+// delta reports whether it made the object.
 func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 	e := w.bases[it.rec.base]
 	if e == nil {

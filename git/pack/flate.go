@@ -173,8 +173,8 @@ func (z *flate) more(dst, src []byte) (int, error) {
 
 var (
 	errMuch       = corrupt("zlib stream gives more than its object's size")
-	errNoSymbol   = corrupt("zlib stream: a code that stands for nothing")
-	errNoDistance = corrupt("zlib stream: a distance that stands for nothing")
+	errNoSymbol   = corrupt("zlib stream: invalid code")
+	errNoDistance = corrupt("zlib stream: invalid distance")
 	errBeyond     = corrupt("zlib stream: a distance beyond its beginning")
 )
 

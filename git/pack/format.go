@@ -49,7 +49,7 @@ type Entry struct {
 	BaseHash   plumbing.Hash
 }
 
-// Delta tells whether the entry holds a delta.
+// Delta reports whether the entry holds a delta.
 func (e Entry) Delta() bool {
 	return e.Type == plumbing.OFSDeltaObject || e.Type == plumbing.REFDeltaObject
 }

@@ -185,7 +185,7 @@ func PrefixFloor(digits string) (h plumbing.Hash, ok bool) {
 	return h, true
 }
 
-// HasPrefix tells whether h in hexadecimal begins with the digits.
+// HasPrefix reports whether h in hexadecimal begins with the digits.
 func HasPrefix(h plumbing.Hash, digits string) bool {
 	p, ok := PrefixFloor(digits)
 	if !ok {

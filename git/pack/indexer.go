@@ -72,7 +72,7 @@ type Result struct {
 	run *run
 }
 
-// Has tells whether the pack holds h.
+// Has reports whether the pack holds h.
 func (r *Result) Has(h plumbing.Hash) bool {
 	_, ok := r.Type(h)
 	return ok

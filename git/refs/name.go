@@ -26,7 +26,7 @@ func clip(s string) string {
 	return s
 }
 
-// CheckName tells whether a ref of this name may be made: "refs/", two parts more at least, and the rules of
+// CheckName reports whether a ref of this name may be made: "refs/", two parts more at least, and the rules of
 // git-check-ref-format(1). The error is a *NameError.
 func CheckName(name string) error {
 	bad := func(format string, args ...any) error { return &NameError{name, fmt.Sprintf(format, args...)} }

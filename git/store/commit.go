@@ -27,7 +27,7 @@ func newReach(ctx context.Context, r Reader, tips []plumbing.Hash) *reach {
 	return v
 }
 
-// has tells whether a commit or tag can be reached. Where it cannot, all of history was walked.
+// has reports whether a commit or tag can be reached. Where it cannot, all of history was walked.
 func (v *reach) has(h plumbing.Hash) (bool, error) {
 	if _, ok := v.seen[h]; ok {
 		if v.started {

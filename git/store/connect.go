@@ -60,7 +60,7 @@ func (e *ShallowError) Error() string {
 // maxTreeDepth is the deepest nesting of trees, git's core.maxTreeDepth.
 const maxTreeDepth = 2048
 
-// Connected tells whether all that the tips need is there: what was pushed, up to what the refs reach. That an object is there is not enough: what
+// Connected reports whether all that the tips need is there: what was pushed, up to what the refs reach. That an object is there is not enough: what
 // is there and not reached from a ref is followed as if it had been pushed. Errors: *MissingError, *ShallowError, *object.WrongTypeError, pack.ErrCorrupt.
 func Connected(ctx context.Context, r Reader, c Connect) error {
 	return newChecker(ctx, r, nil, c).walk(c.Tips)
@@ -132,7 +132,7 @@ func (k *checker) step() error {
 	return nil
 }
 
-// mark tells whether h is new as a t.
+// mark reports whether h is new as a t.
 func (k *checker) mark(h plumbing.Hash, t plumbing.ObjectType) bool {
 	u := use{h, t}
 	if _, ok := k.seen[u]; ok {

@@ -97,7 +97,7 @@ func keys(m map[plumbing.Hash]struct{}) func(func(plumbing.Hash) bool) {
 // errMoved says that refs came while the objects were looked through.
 var errMoved = errors.New("refs came or moved meanwhile; nothing was removed")
 
-// unmoved tells whether all refs of now were walked: then nothing of what is to go has come to life since. An object that is pushed may
+// unmoved reports whether all refs of now were walked: then nothing of what is to go has come to life since. An object that is pushed may
 // build only on what refs reach (Connected), so nothing else brings one back.
 func (d *dead) unmoved(tips func() ([]plumbing.Hash, error)) error {
 	now, err := tips()

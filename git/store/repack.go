@@ -59,7 +59,7 @@ type Maintained struct {
 	Left int
 }
 
-// Changed tells whether anything was done, or would be.
+// Changed reports whether anything was done, or would be.
 func (m Maintained) Changed() bool { return m.Consolidated+m.Packed+m.Pruned+m.Left > 0 }
 
 // Add adds what was done to another repository.
@@ -153,7 +153,7 @@ func (o Repack) plan(v *survey, gone *dead) (from []storedPack, loose []plumbing
 	return from, loose
 }
 
-// in tells whether a pack holds a dead object.
+// in reports whether a pack holds a dead object.
 func (d *dead) in(p storedPack) bool {
 	err := p.Each(func(h plumbing.Hash, _ int64) error {
 		if d.has(h) {

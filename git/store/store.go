@@ -21,7 +21,7 @@ var ErrNotFound = plumbing.ErrObjectNotFound
 
 // Reader reads objects. *DB and *Quarantine are Readers.
 type Reader interface {
-	// Has tells whether the object is there.
+	// Has reports whether the object is there.
 	Has(plumbing.Hash) (bool, error)
 	// Header gives type and size.
 	Header(plumbing.Hash) (plumbing.ObjectType, int64, error)

@@ -24,7 +24,7 @@ func noFilter() filter {
 	return filter{blobLimit: math.MaxInt64, depth: math.MaxInt, only: plumbing.AnyObject}
 }
 
-// active tells whether anything may be left out.
+// active reports whether anything may be left out.
 func (f filter) active() bool { return f != noFilter() }
 
 func (f *filter) parse(spec string) error {
@@ -104,7 +104,7 @@ func size(s string) (int64, error) {
 	return n * unit, nil
 }
 
-// takes tells whether objects of a type may be sent at all.
+// takes reports whether objects of a type may be sent at all.
 func (f filter) takes(t plumbing.ObjectType) bool {
 	return f.only == plumbing.AnyObject || f.only == t
 }

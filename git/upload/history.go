@@ -67,7 +67,7 @@ type hashSet map[plumbing.Hash]struct{}
 
 func (s hashSet) has(h plumbing.Hash) bool { _, ok := s[h]; return ok }
 
-// add tells whether h is new.
+// add reports whether h is new.
 func (s hashSet) add(h plumbing.Hash) bool {
 	if s.has(h) {
 		return false
@@ -147,7 +147,7 @@ func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]
 	return kept, nil
 }
 
-// reaches tells whether every one of wants has an ancestor, or is one, that the client named (theyHave). Nothing older
+// reaches reports whether every one of wants has an ancestor, or is one, that the client named (theyHave). Nothing older
 // than oldest is looked at: it can lead to none of them.
 func (h *history) reaches(wants []plumbing.Hash, oldest int64) (bool, error) {
 	seen := hashSet{}

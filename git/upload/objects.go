@@ -36,7 +36,7 @@ const reuseFrom = 500
 const maxEdges = 8
 
 // list gives every object that is reachable from wants and not known to be the client's. more are wanted besides; haves, cut and theirs
-// are those of history.between. common tells whether an object is known to be with the client: a base for thin packs.
+// are those of history.between. common reports whether an object is known to be with the client: a base for thin packs.
 func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet, f filter) (out []plumbing.Hash, common hashSet, err error) {
 	l := &lister{ctx: h.ctx, objs: h.objs, f: f}
 	if f.depth < math.MaxInt {

@@ -32,7 +32,7 @@ func (s *seenSet) has(h plumbing.Hash) bool {
 	return s.n > 0 && !s.slot(&h).IsZero()
 }
 
-// add tells whether h is new.
+// add reports whether h is new.
 func (s *seenSet) add(h plumbing.Hash) bool {
 	if s.n*2 >= len(s.slots) {
 		old := s.slots

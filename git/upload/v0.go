@@ -310,7 +310,7 @@ func (f *fetch) want(s string, limit int) error {
 	return nil
 }
 
-// have notes what the client has; ours tells whether we have it too.
+// have notes what the client has; ours reports whether we have it too.
 func (f *fetch) have(h *history, s string, limit int) (id plumbing.Hash, ours bool, err error) {
 	if id, err = parseHash(s); err != nil {
 		return id, false, err
@@ -342,7 +342,7 @@ func (f *fetch) have(h *history, s string, limit int) (id plumbing.Hash, ours bo
 	return id, true, nil
 }
 
-// enough tells whether more haves would not help: every want leads to something that the client has.
+// enough reports whether more haves would not help: every want leads to something that the client has.
 func (f *fetch) enough(h *history) (bool, error) {
 	if len(f.haves) == 0 || f.reached || f.known == len(f.haves) {
 		return f.reached, nil

@@ -79,7 +79,7 @@ type value struct {
 	text  string // behind the "="
 }
 
-// is tells whether an attribute has a text for its value.
+// is reports whether an attribute has a text for its value.
 func (v value) is(text string) bool { return v.state == attrValue && v.text == text }
 
 // assignment gives an attribute a value.
@@ -114,7 +114,7 @@ func loadAttributes(objs Objects, entries []entry) (*attributes, error) {
 	return a, nil
 }
 
-// isAttributes tells whether a path is that of a .gitattributes.
+// isAttributes reports whether a path is that of a .gitattributes.
 func isAttributes(name string) bool {
 	return strings.HasSuffix(name, attributesFile) && path.Base(name) == attributesFile
 }
@@ -172,7 +172,7 @@ func (a *attributes) settle() {
 	}
 }
 
-// mayNote tells whether a line may say what a person should know of a file, or of one in a folder (a path with a slash at its end).
+// mayNote reports whether a line may say what a person should know of a file, or of one in a folder (a path with a slash at its end).
 func (a *attributes) mayNote(path string) bool {
 	return a != nil && slices.ContainsFunc(a.noted, func(begin string) bool {
 		return strings.HasPrefix(path, begin) || strings.HasSuffix(path, "/") && strings.HasPrefix(begin, path)
@@ -239,7 +239,7 @@ func newLine(pattern string, set []assignment) attributesLine {
 	return l
 }
 
-// matches tells whether a line is about a file: rest is its path below the line's folder, base its name.
+// matches reports whether a line is about a file: rest is its path below the line's folder, base its name.
 func (l *attributesLine) matches(rest, base string) bool {
 	name := rest
 	if l.base {
@@ -278,7 +278,7 @@ func (a *attributes) assignments(words []string) (set []assignment, ok bool) {
 	return set, true
 }
 
-// validAttribute tells whether git takes a name for an attribute's.
+// validAttribute reports whether git takes a name for an attribute's.
 func validAttribute(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -331,7 +331,7 @@ func (a *attributes) fill(out found, set []assignment) {
 	}
 }
 
-// changes tells whether the content of any file may be changed.
+// changes reports whether the content of any file may be changed.
 func (a *attributes) changes() bool { return a != nil && a.anyChange }
 
 // conversion tells how a path is written on Linux, where the native end of lines is LF: only eol=crlf, ident

@@ -56,7 +56,7 @@ func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want 
 	return true, nil
 }
 
-// keep accepts what is on the disk. A missing executable bit is mended, by writing the file anew: it may have other names
+// keep accepts what is on the disk. A missing executable bit is fixed, by writing the file anew: it may have other names
 // (hard links). One too many is fixperms' matter, which is why the working copy has core.fileMode off.
 func (p *planner) keep(want *entry, st *unix.Stat_t, at int, old *entry, res *plan) {
 	if is := newStat(st); want.st != is {

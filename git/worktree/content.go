@@ -34,7 +34,7 @@ func readContent(dir int, name string, st *unix.Stat_t, whole bool) (c content, 
 	return c, err
 }
 
-// is tells whether a checkout of the blob oid that is converted leaves these bytes.
+// is reports whether a checkout of the blob oid that is converted leaves these bytes.
 func (c content) is(oid plumbing.Hash, how conversion) bool {
 	if how == asIs || c.data == nil {
 		return c.raw == oid

@@ -50,7 +50,7 @@ func (c conversion) lineEnds(data []byte) []byte {
 	return out
 }
 
-// isFrom tells whether a checkout of the blob oid leaves data. Any step of a conversion may have found nothing to do, or nothing that it could.
+// isFrom reports whether a checkout of the blob oid leaves data. Any step of a conversion may have found nothing to do, or nothing that it could.
 func (c conversion) isFrom(oid plumbing.Hash, data []byte) bool {
 	for _, text := range [][]byte{c.encoding().decode(data), data} {
 		if c&(withIdent|autoIdent) != 0 {

@@ -201,7 +201,7 @@ func TestEveryCallMayFail(t *testing.T) {
 	}
 }
 
-// failsAt checks commit two out with one failing call. It tells whether there was such a call.
+// failsAt checks commit two out with one failing call. It reports whether there was such a call.
 func (x *trapped) failsAt(n int, errno syscall.Errno, failed *int) bool {
 	t := x.t
 	x.reset()

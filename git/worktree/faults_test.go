@@ -30,14 +30,14 @@ func mountAt(t *testing.T, dir, options string) {
 func TestRealFaults(t *testing.T) {
 	for _, c := range []struct {
 		name, options string
-		breakIt, mend func(t *testing.T, dir string)
+		breakIt, fix  func(t *testing.T, dir string)
 		errno         unix.Errno
 		says          string
 	}{
 		{
 			name: "no bytes", options: "size=1m", errno: unix.ENOSPC, says: "no space left on device",
 			breakIt: func(*testing.T, string) {},
-			mend: func(t *testing.T, dir string) {
+			fix: func(t *testing.T, dir string) {
 				require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT, "size=64m"))
 			},
 		},
@@ -51,19 +51,19 @@ func TestRealFaults(t *testing.T) {
 					}
 				}
 			},
-			mend: func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "data"))) },
+			fix: func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "data"))) },
 		},
 		{
 			name: "read-only", options: "size=64m", errno: unix.EROFS, says: "read-only file system",
 			breakIt: func(t *testing.T, dir string) {
 				require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 			},
-			mend: func(t *testing.T, dir string) { require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT, "")) },
+			fix: func(t *testing.T, dir string) { require.NoError(t, unix.Mount("", dir, "", unix.MS_REMOUNT, "")) },
 		},
 		{
 			name: "a mount in the way", options: "size=64m", errno: unix.EBUSY, says: "busy",
 			breakIt: func(t *testing.T, dir string) { mountAt(t, filepath.Join(dir, "cache"), "size=1m") },
-			mend:    func(t *testing.T, dir string) { require.NoError(t, unix.Unmount(filepath.Join(dir, "cache"), 0)) },
+			fix:     func(t *testing.T, dir string) { require.NoError(t, unix.Unmount(filepath.Join(dir, "cache"), 0)) },
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestRealFaults(t *testing.T) {
 			require.ErrorIs(t, err, c.errno)
 			require.ErrorContains(t, err, c.says)
 			requireEither(t, r.dir)
-			c.mend(t, mounted(c.name, r.dir))
+			c.fix(t, mounted(c.name, r.dir))
 			r.sync(two)
 			require.NoError(t, os.Remove(filepath.Join(r.dir, "upload")))
 			r.clean(two)

@@ -12,7 +12,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Fits tells whether a commit can be checked out where old, which may be zero, is: it finds what Sync would refuse of the commit's
+// Fits reports whether a commit can be checked out where old, which may be zero, is: it finds what Sync would refuse of the commit's
 // tree alone, before anything was stopped for it. Only folders that differ from old's are read, each once, however often
 // the tree holds it. maxFiles is Request.MaxFiles; it counts what is new. Errors are fault.Refused.
 func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles int) error {
@@ -63,7 +63,7 @@ func (f *fitter) check(x extent) error {
 			WithHint("an administrator can raise  limits.max_files  in the server's configuration")
 	case x.path > maxCommitPath:
 		return fault.New(fault.Refused, "", "the commit has a path longer than %d bytes", maxCommitPath).
-			WithHint("git ls-tree -r -t --name-only COMMIT | awk 'length > %d'  shows it; the commit that brought it must be made again without it", maxCommitPath)
+			WithHint("git ls-tree -r -t --name-only COMMIT | awk 'length > %d'  shows it; rewrite the commit that added it (git rebase), then push again", maxCommitPath)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (f *folder) file(i int) bool {
 	return true
 }
 
-// makes tells whether a node is known to be the tree to, of count entries.
+// makes reports whether a node is known to be the tree to, of count entries.
 func (c *cacheTree) makes(to plumbing.Hash, count int) bool {
 	return c != nil && c.count == count && c.oid == to && !to.IsZero()
 }
@@ -154,7 +154,7 @@ func (p *planner) lists(trees *flattener, old *gitIndex, root plumbing.Hash) (ne
 	return next, nil
 }
 
-// mayFold tells whether nothing has to be said of files in what is folded: no change of line ends, no note.
+// mayFold reports whether nothing has to be said of files in what is folded: no change of line ends, no note.
 func (p *planner) mayFold() bool {
 	return p.settling() && !slices.ContainsFunc(p.new, func(e entry) bool { return e.mode == object.ModeTree && p.newEOL.mayNote(e.path) })
 }

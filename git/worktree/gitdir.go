@@ -48,7 +48,7 @@ type gitFolder struct {
 	notes   []string
 }
 
-// openGit opens, makes or mends the .git of the working copy at root, and locks it.
+// openGit opens, makes or fixes the .git of the working copy at root, and locks it.
 func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 	if err := unix.Mkdirat(root, gitDir, 0o755); err != nil && err != unix.EEXIST {
 		return nil, &fs.PathError{Op: "mkdir", Path: gitDir, Err: err}

@@ -90,7 +90,7 @@ func streamIdent(oid plumbing.Hash, data []byte) []byte {
 	return append(out, data[done:]...)
 }
 
-// foreign tells whether "$Id: …$" is of another version control system: it has a space that is not the last character.
+// foreign reports whether "$Id: …$" is of another version control system: it has a space that is not the last character.
 func foreign(keyword []byte) bool {
 	rest, ok := bytes.CutPrefix(keyword, []byte("$Id: "))
 	if !ok {

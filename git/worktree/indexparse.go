@@ -153,7 +153,7 @@ func entryStarts(body []byte, version uint32, count int) []uint32 {
 // partStart is the number of the first entry of a part; that of the part behind the last is their number.
 func partStart(part, count int) int { return count * part / parseParts }
 
-// parseParts fills x in from entries that begin at starts, and tells whether all was plain: each entry by itself in its place.
+// parseParts fills x in from entries that begin at starts, and reports whether all was plain: each entry by itself in its place.
 func (x *gitIndex) parseParts(body []byte, text string, version uint32, starts []uint32) bool {
 	count := len(starts) - 1
 	x.entries = make([]entry, count)

@@ -18,7 +18,7 @@ import (
 // maxPointer is the size below which every pointer of git-lfs is: git-lfs, docs/spec.md.
 const maxPointer = 1024
 
-// isLFS tells whether a file is a pointer of git-lfs: lines "key value", the version first, then in order, among them oid and size.
+// isLFS reports whether a file is a pointer of git-lfs: lines "key value", the version first, then in order, among them oid and size.
 // Source: git-lfs, docs/spec.md, "The Pointer".
 func isLFS(data []byte) bool {
 	if len(data) >= maxPointer || !bytes.HasPrefix(data, []byte("version ")) {
@@ -72,7 +72,7 @@ func pointerText(p Paths) string {
 	return fmt.Sprintf("%d %s: %s", p.Count, is, list(p.First))
 }
 
-// isPointer tells whether a blob is a pointer of git-lfs; only small ones are read.
+// isPointer reports whether a blob is a pointer of git-lfs; only small ones are read.
 func isPointer(objs Objects, h plumbing.Hash) (bool, error) {
 	if _, size, err := objs.Header(h); err != nil || size >= maxPointer {
 		return false, err

@@ -327,13 +327,13 @@ func find(list []entry, path string) *entry {
 	return nil
 }
 
-// tracked tells whether the old index has path as a file.
+// tracked reports whether the old index has path as a file.
 func (p *planner) tracked(path string) bool {
 	e := find(p.old, path)
 	return e != nil && !e.maybe
 }
 
-// ours tells whether the file path, name in the folder fd, is one that goes anyway: a tracked one, or one that an
+// ours reports whether the file path, name in the folder fd, is one that goes anyway: a tracked one, or one that an
 // interrupted checkout wrote.
 func (p *planner) ours(fd int, name, path string) (bool, error) {
 	e := find(p.old, path)

@@ -93,7 +93,7 @@ func TestChangesAfterTheWalk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "not to be touched", string(untouched))
 
-	// Nothing takes the edited files for what the commit has: git tells, and the next checkout mends them.
+	// Nothing takes the edited files for what the commit has: git tells, and the next checkout fixes them.
 	require.Equal(t, " M next/b\n M same/a", git(t, r.dir, "status", "--porcelain", "--untracked-files=no"))
 	req = r.request(two)
 	req.Seen = seeing(t, r.dir)

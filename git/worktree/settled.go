@@ -23,7 +23,7 @@ type looker struct {
 	entries []entry
 	// since is the time from which a folder counts as touched.
 	since stamp
-	// see gets each file's place in entries and facts, and tells whether no closer look is needed.
+	// see gets each file's place in entries and facts, and reports whether no closer look is needed.
 	see func(i int, st *unix.Stat_t) bool
 }
 
@@ -114,24 +114,24 @@ func (p *planner) settle(root, workers int) error {
 	return nil
 }
 
-// settling tells whether anything can be settled.
+// settling reports whether anything can be settled.
 func (p *planner) settling() bool {
 	return p.counted != nil && p.cut == nil && (p.oldEOL == p.newEOL || !p.oldEOL.changes() && !p.newEOL.changes())
 }
 
-// clean tells whether an old entry's file is as the index says, by its facts. Submodules are folders; what is in them is looked at each time.
+// clean reports whether an old entry's file is as the index says, by its facts. Submodules are folders; what is in them is looked at each time.
 func (p *planner) clean(i int, mode uint32, st stat) bool {
 	e := &p.old[i]
 	return e.mode != object.ModeGitlink && sameType(e.mode, mode) && e.st == st && !p.racy(&e.st) && (e.mode != object.ModeExecutable || mode&0o100 != 0)
 }
 
-// anyIn tells whether a sorted list has a number from lo up to hi, hi excluded.
+// anyIn reports whether a sorted list has a number from lo up to hi, hi excluded.
 func anyIn(list []int32, lo, hi int) bool {
 	i, _ := slices.BinarySearch(list, int32(lo))
 	return i < len(list) && int(list[i]) < hi
 }
 
-// settled tells whether nothing is to be done in a folder, of which s is all. Where no new entry is fresh, each is an old one, so
+// settled reports whether nothing is to be done in a folder, of which s is all. Where no new entry is fresh, each is an old one, so
 // that as many new ones as old ones are the same ones.
 func (p *planner) settled(s span) bool {
 	n := s.oHi - s.oLo

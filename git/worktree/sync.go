@@ -267,7 +267,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 	st.Notes = append(st.Notes, a.notes...)
 	st.Notes = append(st.Notes, notes(req, next.entries, p.newEOL, a.lfs.paths)...)
 	if g.resumed != "" {
-		st.Notes = append(st.Notes, fmt.Sprintf("mended a checkout of %.12s that was interrupted", g.resumed))
+		st.Notes = append(st.Notes, fmt.Sprintf("completed a checkout of %.12s that was interrupted", g.resumed))
 	}
 	if err := g.head(); err != nil {
 		return err
@@ -321,7 +321,7 @@ func syncfs(fd int, need bool) error {
 	return unix.Syncfs(fd)
 }
 
-// sameAttributes tells whether two lists have the same .gitattributes.
+// sameAttributes reports whether two lists have the same .gitattributes.
 func sameAttributes(a, b []entry) bool {
 	next := func(l []entry) ([]entry, *entry) {
 		for i := range l {

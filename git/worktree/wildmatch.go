@@ -16,7 +16,7 @@ type matcher struct {
 	stars         int
 }
 
-// match tells whether the pattern from p on matches the name from n on.
+// match reports whether the pattern from p on matches the name from n on.
 func (m *matcher) match(p, n int) bool {
 	for ; p < len(m.pattern); p++ {
 		c := m.pattern[p]
@@ -81,7 +81,7 @@ func (m *matcher) star(p, n int) bool {
 	return false
 }
 
-// known tells whether this star was tried at this place of the name, and notes that it is now.
+// known reports whether this star was tried at this place of the name, and notes that it is now.
 func (m *matcher) known(p, n int) bool {
 	if m.stars++; m.stars == 1 {
 		return false
@@ -96,7 +96,7 @@ func (m *matcher) known(p, n int) bool {
 	return was
 }
 
-// class tells whether the bracket expression at p of a pattern has ch, and where it ends. One without an end has nothing.
+// class reports whether the bracket expression at p of a pattern has ch, and where it ends. One without an end has nothing.
 func class(pattern string, p int, ch byte) (end int, in bool) {
 	at := func(i int) byte {
 		if i < len(pattern) {
@@ -156,7 +156,7 @@ func class(pattern string, p int, ch byte) (end int, in bool) {
 	return p, in != not
 }
 
-// named tells whether a character is of a POSIX class, in the C locale.
+// named reports whether a character is of a POSIX class, in the C locale.
 func named(name string, c byte) (has, known bool) {
 	lower, upper, digit := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9'
 	graph := ' ' < c && c < 0x7f

@@ -111,7 +111,7 @@ func plain(s string) bool {
 	return true
 }
 
-// escape measures the escape sequence that s begins with, and tells whether it is SGR.
+// escape measures the escape sequence that s begins with, and reports whether it is SGR.
 func escape(s string) (n int, sgr bool) {
 	if len(s) < 2 {
 		return len(s), false

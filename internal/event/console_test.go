@@ -16,7 +16,7 @@ var good = []event.Event{
 	{Kind: event.ProcedureDone, Procedure: "archive", Duration: 40 * time.Millisecond, Text: "5,003 files, 22 MB"},
 	{Kind: event.ProcedureStart, Procedure: "install", Text: "2 steps, about 2s by past deployments", Lines: []string{"000_dirs", "0100_build_assets"}},
 	{Kind: event.StepStart, Step: "000_dirs", N: 1, Of: 2},
-	{Kind: event.StepDone, Step: "000_dirs", N: 1, Of: 2, Text: "3 states: 2 right, 1 changed"},
+	{Kind: event.StepDone, Step: "000_dirs", N: 1, Of: 2, Text: "3 states: 2 unchanged, 1 changed"},
 	{Kind: event.StepStart, Step: "0100_build_assets", N: 2, Of: 2},
 	{Kind: event.StateStart, Step: "0100_build_assets", State: "npm"},
 	{Kind: event.Output, Text: "added 3 packages", Stream: "stdout"},
@@ -38,7 +38,7 @@ func TestConsole(t *testing.T) {
 	require.Equal(t, `-----> app  91bd0e2..3f2a9c1  "Fix the header"  by marie, 1 commit, 3 files
 -----> archive         0.04s  5,003 files, 22 MB
 -----> install        2 steps, about 2s by past deployments
-       1/2 000_dirs             0.00s  3 states: 2 right, 1 changed
+       1/2 000_dirs             0.00s  3 states: 2 unchanged, 1 changed
        2/2 0100_build_assets    1.31s  1 state: 1 changed
            npm           1.29s  cmd.run: npm ci
 =====> live in 1.6s: app is 3f2a9c1

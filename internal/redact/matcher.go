@@ -354,7 +354,7 @@ func (t *text) key(p int) uint32 {
 	return uint32(s[0])<<24 | uint32(s[1])<<16 | uint32(s[2])<<8 | uint32(s[3])
 }
 
-// holds tells whether a secret can begin where the key stands, which has at least keyLen significant bytes.
+// holds reports whether a secret can begin where the key stands, which has at least keyLen significant bytes.
 func (g *gate) holds(key uint32) bool {
 	if len(g.bits) == 0 {
 		return false

@@ -54,7 +54,7 @@ func NotIn(secrets []Secret, code []string) []Secret {
 	})
 }
 
-// Hides tells whether a pillar holds a secret under a key of a project's configuration: a text of any length that
+// Hides reports whether a pillar holds a secret under a key of a project's configuration: a text of any length that
 // redact_show does not name, at the key, below it or above it. path is as a person types it: "db.password" may mean data's, and what
 // env_defaults and os_defaults hold counts.
 func Hides(pillar *py.Dict, name, path string) bool {

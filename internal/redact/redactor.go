@@ -99,7 +99,7 @@ func (r *Redactor) String(s string) string {
 	return out
 }
 
-// Contains tells whether a text holds a secret; a closed Redactor says yes to every text but the empty one.
+// Contains reports whether a text holds a secret; a closed Redactor says yes to every text but the empty one.
 func (r *Redactor) Contains(s string) bool { return r.String(s) != s }
 
 // Error gives err with every text redacted: operation, cause, place and hint. The kind stays; the chain of causes does

@@ -91,7 +91,7 @@ func escapeStart(raw string) int {
 	return len(raw)
 }
 
-// unfinished tells whether s can still become what follows ESC in a control sequence.
+// unfinished reports whether s can still become what follows ESC in a control sequence.
 func unfinished(s string) bool {
 	if s == "" {
 		return true

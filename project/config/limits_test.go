@@ -31,7 +31,7 @@ func TestEveryLimitIsToldAndTested(t *testing.T) {
 	docs, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
 	require.NoError(t, err)
 	var said, looked strings.Builder
-	for _, dir := range []string{"receive", filepath.Join("cmd", "corpus-git"), filepath.Join("internal", "event")} {
+	for _, dir := range []string{"git", "receive", filepath.Join("cmd", "corpus-git"), filepath.Join("internal", "event")} {
 		require.NoError(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

@@ -23,7 +23,7 @@ type Project struct {
 	Env string `json:"env,omitempty"`
 	// RemoteLess projects have no repositories and are deployed by hand.
 	RemoteLess bool `json:"remote_less"`
-	// Linked tells whether Salt's trees are to know the project.
+	// Linked reports whether Salt's trees are to know the project.
 	Linked  bool      `json:"linked"`
 	Created time.Time `json:"created"`
 	// Missing tells that the folder of a known project is gone.
@@ -109,7 +109,7 @@ func scan(s scanner) (Project, error) {
 	return p, nil
 }
 
-// look tells whether a project's folder is there.
+// look reports whether a project's folder is there.
 func (r *Registry) look(p *Project) {
 	_, err := os.Stat(r.Root.Project(string(p.Name)).Dir())
 	p.Missing = errors.Is(err, os.ErrNotExist)
@@ -132,7 +132,7 @@ func Unknown(name project.Name) error {
 	return fault.New(fault.Refused, "", "no project %s", name).WithHint("make it with  corpus-git project create %s", name)
 }
 
-// Exists tells whether name is a project.
+// Exists reports whether name is a project.
 func (r *Registry) Exists(ctx context.Context, name project.Name) (bool, error) {
 	var n int
 	err := r.db.QueryRowContext(ctx, `SELECT count(*) FROM projects WHERE name = ? AND destroying = 0`, string(name)).Scan(&n)
@@ -312,7 +312,7 @@ func (r *Registry) directories(p Project) error {
 	return syncDir(l.Dir(), r.Root.Projects())
 }
 
-// cannot explains an error of the file system that the person at the machine can mend.
+// cannot explains an error of the file system that the person at the machine can fix.
 func cannot(op string, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fault.New(fault.Refused, op, "%w", err).WithHint("run as the user who owns the root, or choose another with --root")

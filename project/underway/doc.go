@@ -3,7 +3,7 @@
 //
 // It owns the folder of notes in the state directory: an empty file for each project in which something goes on that a
 // crash would leave half done, named after the project. Who is about to do such a thing calls Begin first. It never looks
-// into a project and decides nothing about one: what has to be mended there is said by the journal and by what lies there.
+// into a project and decides nothing about one: what has to be fixed there is said by the journal and by what lies there.
 //
 // Invariants: a note is durable before what it announces begins, and goes after that has ended; it may go late, or come
 // back after a power cut, since its removal is not synced: then something is looked at that needs nothing. A note that the last

@@ -111,7 +111,7 @@ func (s *Store) grants(ctx context.Context, query, arg string) ([]Grant, error) 
 	return out, rows.Err()
 }
 
-// Can tells whether an identity holds a right on a project, now: an admin key, or a grant of that right or of one that
+// Can reports whether an identity holds a right on a project, now: an admin key, or a grant of that right or of one that
 // implies it. A local identity (no fingerprint) is what it says; a key is looked up anew, so that one that was removed
 // or is no admin any more has nothing. It takes the same steps for projects that exist and those that do not.
 func (s *Store) Can(ctx context.Context, who Identity, name project.Name, want project.Right) (bool, error) {
@@ -164,7 +164,7 @@ func (s *Store) rights(ctx context.Context, who Identity, which string, args ...
 	return out, rows.Err()
 }
 
-// IsAdmin tells whether an identity is an admin now; see Can.
+// IsAdmin reports whether an identity is an admin now; see Can.
 func (s *Store) IsAdmin(ctx context.Context, who Identity) (bool, error) {
 	if who.Name == "" {
 		return false, nil

@@ -457,7 +457,7 @@ func (c *conversation) fits(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if fault.KindOf(err) == fault.Refused && fault.HintOf(err) == "" {
-			err = refused("%w", err).WithHint("no disk takes that; the commit that brought it must be made again without it")
+			err = refused("%w", err).WithHint("no file system can hold it: rewrite the commit that added it (git rebase), then push again")
 		}
 		i.refuse(classify(err))
 	}
@@ -469,7 +469,7 @@ func (c *conversation) checkType(i *Item) error {
 	r := c.in.Reader()
 	h, t, err := object.Peel(r, hash(i.New))
 	if errors.Is(err, store.ErrNotFound) {
-		return refused("%s: the push does not bring %s", printable.Line(i.Ref), i.New.Short()).WithHint("git fsck  tells whether your clone is whole")
+		return refused("%s: the push does not bring %s", printable.Line(i.Ref), i.New.Short()).WithHint("git fsck  reports whether your clone is whole")
 	}
 	if err != nil {
 		return err

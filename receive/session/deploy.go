@@ -50,7 +50,7 @@ func (c *conversation) run(ctx context.Context) error {
 	}
 	res, err := c.Deployer.Wait(ctx, id)
 	if err != nil {
-		c.Log.Info().Str("push", c.ID).Str("deployment", string(id)).Msg("the client left, the deployment goes on")
+		c.Log.Info().Str("push", c.ID).Str("deployment", string(id)).Msg("the client disconnected, the deployment continues")
 		return err
 	}
 	if !res.State.Good() {

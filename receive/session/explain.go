@@ -41,7 +41,7 @@ func classify(err error) error {
 	case errors.As(err, &shallow):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("your clone has only a part of the history; get the rest, then push again:  git fetch --unshallow")
 	case errors.As(err, &bad):
-		return fault.New(fault.Refused, "", "%w", err).WithHint("git fsck  shows it in your clone too; the commit that brought it must be made again without it")
+		return fault.New(fault.Refused, "", "%w", err).WithHint("git fsck  shows it in your clone too; rewrite the commit that added it (git rebase), then push again")
 	case errors.As(err, &limit) && limit.Name == "ObjectBytes":
 		return fault.New(fault.Refused, "", "%w", err).WithHint("git ls-tree -lr COMMIT  shows the sizes of files; an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &limit) && limit.Name == "Checked":
@@ -49,9 +49,9 @@ func classify(err error) error {
 	case errors.As(err, &limit):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &base), errors.As(err, &missing):
-		return fault.New(fault.Refused, "", "the push is not complete: %w", err).WithHint("git fsck  tells whether your clone is; if it is, push with  --no-thin")
+		return fault.New(fault.Refused, "", "the push is not complete: %w", err).WithHint("git fsck  reports whether your clone is; if it is, push with  --no-thin")
 	case errors.Is(err, object.ErrCorrupt):
-		return fault.New(fault.Refused, "", "the pack is damaged: %w", err).WithHint("push again; if it stays,  git fsck  tells whether your clone is damaged")
+		return fault.New(fault.Refused, "", "the pack is damaged: %w", err).WithHint("push again; if it stays,  git fsck  reports whether your clone is damaged")
 	case errors.As(err, &conflict):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("somebody else moved it:  git fetch  first, look, and push again")
 	case errors.As(err, &locked):

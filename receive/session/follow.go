@@ -16,7 +16,7 @@ type show struct {
 	quiet bool
 }
 
-// visible tells whether an event is for a client that asked for quiet: what failed, and the verdict.
+// visible reports whether an event is for a client that asked for quiet: what failed, and the verdict.
 func (s show) visible(e event.Event, failed bool) bool {
 	if !s.quiet {
 		return true
@@ -132,7 +132,7 @@ func Reason(r project.Result) string {
 	case project.RolledBack:
 		b.WriteString("; rolled back")
 	default:
-		b.WriteString("; left as it fell")
+		b.WriteString("; failed tree left in place")
 	}
 	return reasonText(b.String())
 }

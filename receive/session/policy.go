@@ -32,7 +32,7 @@ const (
 	Rollback
 )
 
-// Deploys tells whether a role runs the pipeline.
+// Deploys reports whether a role runs the pipeline.
 func (r Role) Deploys() bool { return r >= Deploy }
 
 // Item is one command and what becomes of it.

@@ -67,7 +67,7 @@ type Request struct {
 	Options []string
 }
 
-// Pack tells whether a pack follows: any command but a deletion brings one (gitprotocol-pack(5), "Reference Update Request").
+// Pack reports whether a pack follows: any command but a deletion brings one (gitprotocol-pack(5), "Reference Update Request").
 func (r *Request) Pack() bool {
 	for _, c := range r.Commands {
 		if c.New != "" {
@@ -80,7 +80,7 @@ func (r *Request) Pack() bool {
 // Caps are capabilities by name; the value is "" for those that have none.
 type Caps map[string]string
 
-// Has tells whether the client asked for one.
+// Has reports whether the client asked for one.
 func (c Caps) Has(name string) bool { _, ok := c[name]; return ok }
 
 // maxCaps bounds the capabilities of one line.

@@ -208,10 +208,10 @@ func TestReason(t *testing.T) {
 		{project.Result{State: project.RolledBack, Procedure: "install", Step: "0100_build", StateID: "npm-install"}, "failed in 0100_build, state npm-install; rolled back"},
 		{project.Result{State: project.RolledBack, Procedure: "fixperms"}, "failed in fixperms; rolled back"},
 		{project.Result{State: project.RolledBack, Reason: "cancelled by boss"}, "cancelled by boss; rolled back"},
-		{project.Result{State: project.Failed, Step: "a"}, "failed in a; left as it fell"},
+		{project.Result{State: project.Failed, Step: "a"}, "failed in a; failed tree left in place"},
 		{project.Result{State: project.Refused, Reason: ".salt/020_x.sls:12: unknown\nfunction"}, "refused: .salt/020_x.sls:12: unknown function"},
 		{project.Result{State: project.Refused}, "refused"},
-		{project.Result{}, "failed; left as it fell"},
+		{project.Result{}, "failed; failed tree left in place"},
 	} {
 		require.Equal(t, c.want, session.Reason(c.r))
 	}

@@ -81,7 +81,7 @@ func (c *conn) exchanged() {
 	}
 }
 
-// loggedIn lifts it: from here on a first session must come within Idle. It tells whether this is the first time.
+// loggedIn lifts it: from here on a first session must come within Idle. It reports whether this is the first time.
 func (c *conn) loggedIn() bool {
 	if !c.authenticated.CompareAndSwap(false, true) {
 		return false

@@ -165,7 +165,7 @@ func (d *door) waitsNoMore(c *conn) {
 	}
 }
 
-// turnedAway tells whether a refusal is worth a line: the first of a source within a penalty is. The number is of those that had none.
+// turnedAway reports whether a refusal is worth a line: the first of a source within a penalty is. The number is of those that had none.
 func (d *door) turnedAway(src string) (silent int, report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,7 +193,7 @@ func (d *door) authenticated(nc *conn) {
 	d.waitsNoMore(nc)
 }
 
-// leave counts a connection out. failed says that it tried to log in and could not; report tells whether that is worth a
+// leave counts a connection out. failed says that it tried to log in and could not; report reports whether that is worth a
 // line: the first of a source within a penalty is.
 func (d *door) leave(nc *conn, authenticated, failed bool) (report bool) {
 	d.mu.Lock()

@@ -25,7 +25,7 @@ type Terminal struct {
 	Term string
 	// Columns is its width; 0 where nobody said.
 	Columns int
-	// Colour tells whether SGR sequences are wanted: CORPUS_COLOR says so, or there is a terminal and NO_COLOR is not set.
+	// Colour reports whether SGR sequences are wanted: CORPUS_COLOR says so, or there is a terminal and NO_COLOR is not set.
 	Colour bool
 }
 
@@ -49,7 +49,7 @@ type Session struct {
 	Local string
 }
 
-// AllowedEnv tells whether a client may set a variable.
+// AllowedEnv reports whether a client may set a variable.
 func AllowedEnv(name string) bool {
 	switch name {
 	case "GIT_PROTOCOL", "CORPUS_COLOR", "NO_COLOR", "TERM", "COLUMNS", "LANG":

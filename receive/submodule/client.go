@@ -120,7 +120,7 @@ func (c *client) ref(line string) {
 
 func (c *client) can(key string) bool { _, ok := c.caps[key]; return ok }
 
-// feature tells whether protocol 2's fetch has one.
+// feature reports whether protocol 2's fetch has one.
 func (c *client) feature(name string) bool {
 	for f := range strings.FieldsSeq(c.caps["fetch"]) {
 		if f == name {

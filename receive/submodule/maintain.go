@@ -23,7 +23,7 @@ type Upkeep struct {
 	Repack store.Repack
 	// Grace is how old an object that nothing needs must be, and how long ago a commit must have been fetched or deployed last; 0 removes none.
 	Grace time.Duration
-	// Search tells whether it is time to look for such objects in a repository, and is told (done) when that was done. nil searches always.
+	// Search reports whether it is time to look for such objects in a repository, and is told (done) when that was done. nil searches always.
 	Search func(dir string, done bool) (bool, error)
 	// Needed adds to keep what the superproject needs of submodules, with Need. It is called once, and only where there is something to look for.
 	Needed func(ctx context.Context, keep *Needs) error
@@ -42,7 +42,7 @@ type Maintained struct {
 	Repositories, Expired, Searched int
 }
 
-// Changed tells whether anything was done, or would be.
+// Changed reports whether anything was done, or would be.
 func (m Maintained) Changed() bool { return m.Maintained.Changed() || m.Expired > 0 }
 
 // expireAtOnce is how many refs go in one moment in which nobody may use the repositories: each is synced.

@@ -57,7 +57,7 @@ func Parse(data []byte) ([]Module, error) {
 	return out, nil
 }
 
-// treePath tells whether a path can be one of a tree's.
+// treePath reports whether a path can be one of a tree's.
 func treePath(p string) bool {
 	if p == "" || path.Clean(p) != p || path.IsAbs(p) || len(p) > 4095 {
 		return false

@@ -77,7 +77,7 @@ func makeRepository(dir string, mode uint32, now func() time.Time) (*repository,
 	return openRepository(dir, true, now)
 }
 
-// has tells whether the commit is here with all of its tree.
+// has reports whether the commit is here with all of its tree.
 func (r *repository) has(commit plumbing.Hash) (bool, error) {
 	h, err := r.refs.Get(commitRefs + commit.String())
 	return err == nil && h == commit, err

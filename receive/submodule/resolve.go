@@ -48,7 +48,7 @@ type Resolver struct {
 	Offline bool
 	// Local opens a repository of this server by its path; the error is fault.Refused where there is none, or the pusher may not read it. nil has none.
 	Local func(ctx context.Context, path string) (*Project, error)
-	// Here tells whether host:port is this server's own SSH address. nil knows none.
+	// Here reports whether host:port is this server's own SSH address. nil knows none.
 	Here func(hostport string) bool
 	// Home is the folder whose .ssh has the key and the known hosts for ssh; "" has none.
 	Home string
@@ -151,7 +151,7 @@ func (w *walker) modules(objs worktree.Objects, commit plumbing.Hash, prefix str
 		if w.Offline {
 			return nil, nil
 		}
-		return nil, fault.New(fault.Refused, "", "%s%w", prefix, err).WithHint("mend the file and push again; %s", emptyHint)
+		return nil, fault.New(fault.Refused, "", "%s%w", prefix, err).WithHint("fix the file and push again; %s", emptyHint)
 	}
 	slices.SortFunc(entries, func(a, b Module) int { return strings.Compare(a.Path, b.Path) })
 	var out []worktree.Module
@@ -424,7 +424,7 @@ func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error
 	return dial, []Address{a}, func() {}, nil
 }
 
-// allowed tells whether a host may be asked.
+// allowed reports whether a host may be asked.
 func (w *walker) allowed(host string) error {
 	for _, h := range w.Hosts {
 		if strings.EqualFold(h, host) || strings.HasPrefix(h, "*.") && strings.HasSuffix(strings.ToLower(host), strings.ToLower(h[1:])) {

@@ -190,7 +190,7 @@ func sshError(err error, a Address, home string) error {
 	switch {
 	case errors.As(err, &ke) && len(ke.Want) > 0:
 		return fault.New(fault.Refused, "", "the host %s has another key than is known here", printable.Clip(a.HostPort(), 200)).
-			WithHint("somebody may be in between, or the host was made anew: ask its owner, then mend  %s", filepath.Join(home, ".ssh", "known_hosts"))
+			WithHint("the connection may be intercepted, or the host was reinstalled: compare the key with its owner, then correct  %s", filepath.Join(home, ".ssh", "known_hosts"))
 	case errors.As(err, &ke):
 		return unknownHost(a, home)
 	case strings.Contains(err.Error(), "unable to authenticate"):

@@ -94,7 +94,7 @@ type web struct {
 // maxRedirects is how often a server may send us elsewhere.
 const maxRedirects = 5
 
-// newWeb talks to a over client, whose CheckRedirect is replaced. allowed tells whether a host may be asked.
+// newWeb talks to a over client, whose CheckRedirect is replaced. allowed reports whether a host may be asked.
 func newWeb(client http.Client, a Address, agent string, allowed func(host string) error) *web {
 	w := &web{a: a, agent: agent, base: &url.URL{Scheme: a.scheme, Host: a.host, Path: strings.TrimRight(a.path, "/"), RawQuery: ""}, private: true}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {

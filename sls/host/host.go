@@ -40,7 +40,7 @@ type Host struct {
 // ErrRefused is what RunShell answers where Refused is counted.
 var ErrRefused = errors.New("commands are not run in a plan")
 
-// refuses tells whether a command is one that a plan leaves alone.
+// refuses reports whether a command is one that a plan leaves alone.
 func (h *Host) refuses(s Shell) bool {
 	if h.Refused == nil || s.Prepend == "" && len(s.Argv) > 0 && !strings.Contains(s.Argv[0], "/") {
 		return false

@@ -110,10 +110,10 @@ func (s *Set) put(name, spec string, live bool, run func(c *call) (any, error)) 
 	s.funcs[name] = f
 }
 
-// Has tells whether a function exists.
+// Has reports whether a function exists.
 func (s *Set) Has(name string) bool { return s.funcs[name] != nil }
 
-// Live tells whether a function must not be called before the step runs.
+// Live reports whether a function must not be called before the step runs.
 func (s *Set) Live(name string) bool { f := s.funcs[name]; return f != nil && f.live }
 
 // Names are all functions, sorted.

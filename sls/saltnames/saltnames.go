@@ -21,10 +21,10 @@ func has(list, name string) bool {
 	return name != "" && !strings.Contains(name, "\n") && strings.Contains("\n"+list, "\n"+name+"\n")
 }
 
-// State tells whether Salt has a state function of that name: pip.removed.
+// State reports whether Salt has a state function of that name: pip.removed.
 func State(name string) bool { return has(states, name) }
 
-// Function tells whether Salt has an execution function of that name: cp.list_master_dirs.
+// Function reports whether Salt has an execution function of that name: cp.list_master_dirs.
 func Function(name string) bool { return has(modules, name) }
 
 // Grains are the grains of Salt on Linux that this program cannot tell, as they are those of Salt's Python, of its plugins, or
@@ -34,5 +34,5 @@ func Grains() []string {
 		"pythonexecutable", "pythonpath", "pythonversion", "saltpath", "selinux", "systemd", "zfs_feature_flags", "zfs_support", "zmqversion", "zpool"}
 }
 
-// Grain tells whether a name is one of Grains.
+// Grain reports whether a name is one of Grains.
 func Grain(name string) bool { return slices.Contains(Grains(), name) }

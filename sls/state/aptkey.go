@@ -14,7 +14,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// aptKeyTool tells whether keys are given to apt-key, which newer releases do not have, and not kept as files.
+// aptKeyTool reports whether keys are given to apt-key, which newer releases do not have, and not kept as files.
 func (c *Call) aptKeyTool() bool { return c.boolean("aptkey", true) && c.installed("apt-key") }
 
 // aptKey gets the key of a repository, from where the arguments say. signedBy is the file that the repository names,

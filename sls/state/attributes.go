@@ -29,7 +29,7 @@ func (c *Call) attributes(path string) (has string, there bool) {
 	return "", false
 }
 
-// oldChattr tells whether the e2fsprogs of the machine are not later than 1.41.12, or can't be told.
+// oldChattr reports whether the e2fsprogs of the machine are not later than 1.41.12, or can't be told.
 func (c *Call) oldChattr() bool {
 	if !c.installed("tune2fs") {
 		return true

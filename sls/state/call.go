@@ -52,7 +52,7 @@ type Return struct {
 	Unevaluated []string
 }
 
-// Changed tells whether there are changes.
+// Changed reports whether there are changes.
 func (r Return) Changed() bool { return r.Changes.Len() > 0 }
 
 // Set adds to the changes.

@@ -101,7 +101,7 @@ func (c *Call) env(name string) map[string]string {
 	return out
 }
 
-// stateful tells whether the command reports its own changes, and what to run in a test run.
+// stateful reports whether the command reports its own changes, and what to run in a test run.
 func (c *Call) stateful() (on bool, testName string) {
 	v, ok := c.val("stateful")
 	if !ok {

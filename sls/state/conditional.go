@@ -36,7 +36,7 @@ func (c *Call) ignoring() ignoring {
 	return ig
 }
 
-// counts tells whether a new content is a change.
+// counts reports whether a new content is a change.
 func (ig ignoring) counts(old, new []byte) bool {
 	if !ig.asked || isBinary(old) || isBinary(new) {
 		return true

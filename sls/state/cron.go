@@ -107,7 +107,7 @@ func cronKey(id any) string {
 	return py.Str(id)
 }
 
-// is tells whether an entry is the one that is meant. Source: salt/modules/cron.py, _cron_matched.
+// is reports whether an entry is the one that is meant. Source: salt/modules/cron.py, _cron_matched.
 func (j cronJob) is(cmd string, id any) bool {
 	key, want := cronKey(j.id), cronKey(id)
 	if key == cronNoID { // one without an identifier is known by its command
@@ -116,7 +116,7 @@ func (j cronJob) is(cmd string, id any) bool {
 	return key == want
 }
 
-// cronDiffers tells whether a value is to be changed: a random one stays what it once became.
+// cronDiffers reports whether a value is to be changed: a random one stays what it once became.
 // Source: salt/modules/cron.py, _needs_change.
 func cronDiffers(old, want any) bool {
 	switch {
@@ -128,7 +128,7 @@ func cronDiffers(old, want any) bool {
 	return true
 }
 
-// differs tells whether the entry is to be changed into what is asked for.
+// differs reports whether the entry is to be changed into what is asked for.
 func (j cronJob) differs(w cronWish) bool {
 	id := j.id
 	if id == nil {

@@ -126,7 +126,7 @@ func (c *Call) writeTab(t *cronTab) error {
 	return c.writeCrontab(lines)
 }
 
-// isVariable tells whether a line sets the variable.
+// isVariable reports whether a line sets the variable.
 func isVariable(name string) func(string) bool {
 	return func(l string) bool { n, _, _ := strings.Cut(l, "="); return n == name }
 }

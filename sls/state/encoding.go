@@ -208,7 +208,7 @@ func escapeRune(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// decodable tells whether decodeText knows an encoding.
+// decodable reports whether decodeText knows an encoding.
 func decodable(encoding string) bool {
 	c := codecOf(encoding)
 	return c != nil && (c.name != "" || c.utf8)

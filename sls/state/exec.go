@@ -75,7 +75,7 @@ func (c *Call) path() string {
 	return strings.TrimPrefix(path, ":")
 }
 
-// installed tells whether a program is there to be run.
+// installed reports whether a program is there to be run.
 func (c *Call) installed(name string) bool {
 	for _, d := range filepath.SplitList(c.path()) {
 		if st, err := os.Stat(filepath.Join(d, name)); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {

@@ -192,7 +192,7 @@ func fileCopy(c *Call) Return {
 	return ret
 }
 
-// sameContent tells whether two regular files hold the same.
+// sameContent reports whether two regular files hold the same.
 func sameContent(a, b string) bool {
 	if !isFile(a) || !isFile(b) {
 		return false

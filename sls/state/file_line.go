@@ -103,7 +103,7 @@ func (l *lineEdit) like(at int) string {
 
 func (l *lineEdit) insert(at int, line string) { l.lines = slices.Insert(l.lines, at, line) }
 
-// same tells whether a line is the content, line ends apart.
+// same reports whether a line is the content, line ends apart.
 func (l *lineEdit) same(at int) bool {
 	return at >= 0 && at < len(l.lines) && strings.TrimRight(l.lines[at], "\r\n") == strings.TrimRight(l.content, "\r\n")
 }

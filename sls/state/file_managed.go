@@ -127,7 +127,7 @@ func fileManaged(c *Call) Return {
 	return c.manage(m)
 }
 
-// stale tells whether the content would be written.
+// stale reports whether the content would be written.
 func (m *managed) stale() bool {
 	old, err := vfs.ReadFollowed(m.path, vfs.MaxRead)
 	return err != nil || !bytes.Equal(old, m.data) || isLink(m.path) && !m.follow
@@ -313,7 +313,7 @@ func (c *Call) manage(m managed) Return {
 	return ret
 }
 
-// skipped tells whether what changed is none of requisites' business.
+// skipped reports whether what changed is none of requisites' business.
 func (m *managed) skipped(ret Return) bool {
 	return m.skip || m.ignore.asked && ret.Changed() && !m.counts
 }

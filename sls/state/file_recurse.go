@@ -88,7 +88,7 @@ func newRecursePlan(c *Call, name string) *recursePlan {
 		above: map[string]bool{}, keep: map[string]bool{name: true}, ignored: map[string]bool{}}
 }
 
-// wanted tells whether a path of the source counts at all.
+// wanted reports whether a path of the source counts at all.
 func (p *recursePlan) wanted(rel string) bool {
 	if p.c.has("maxdepth") && int64(strings.Count(rel, "/")) > p.c.integer("maxdepth", 0) {
 		return false
@@ -100,7 +100,7 @@ func (p *recursePlan) wanted(rel string) bool {
 	return !slices.ContainsFunc(p.c.strs("exclude_pat"), matches)
 }
 
-// occupied tells whether a source before has something else there.
+// occupied reports whether a source before has something else there.
 func (p *recursePlan) occupied(dst string) bool {
 	if p.above[dst] {
 		return true

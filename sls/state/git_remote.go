@@ -13,7 +13,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// isRepo tells whether git.latest updates what is at the path, or clones. Source: salt/states/git.py, latest; a directory
+// isRepo reports whether git.latest updates what is at the path, or clones. Source: salt/states/git.py, latest; a directory
 // inside a work tree that git worktree made counts, as in Salt.
 func isRepo(dir string, bare bool) bool {
 	if bare && isDir(filepath.Join(dir, "refs")) || !bare && isDir(filepath.Join(dir, ".git")) {

@@ -140,7 +140,7 @@ func (w *gitWork) local() (s gitState, done *Return) {
 	return s, nil
 }
 
-// ancestor tells whether the wanted commit is a fast-forward of another: 1 where it is, else -1.
+// ancestor reports whether the wanted commit is a fast-forward of another: 1 where it is, else -1.
 func (w *gitWork) ancestor(base string) int {
 	if base == "" {
 		return 1
@@ -193,7 +193,7 @@ func (w *gitWork) setRemote(url string, there bool) *Return {
 	return nil
 }
 
-// tags deletes what the remote has no more, with sync_tags, and tells whether there is something to fetch.
+// tags deletes what the remote has no more, with sync_tags, and reports whether there is something to fetch.
 func (w *gitWork) tags() (differ bool) {
 	local, remote := w.names("tags"), []string{}
 	for ref := range w.refs {
@@ -239,7 +239,7 @@ func (w *gitWork) tags() (differ bool) {
 // Source: salt/modules/git.py, fetch.
 var gitFetched = regexp.MustCompile(`(?m)^[\s*]*(?:[0-9a-f]+\.\.[0-9a-f]+|\[(?:new (?:tag|branch)|tag update)\])\s+.+->`)
 
-// fetchRefs brings what refspec_branch and refspec_tag name, and tells whether that changed a ref. A result ends the state.
+// fetchRefs brings what refspec_branch and refspec_tag name, and reports whether that changed a ref. A result ends the state.
 func (w *gitWork) fetchRefs() (updated bool, done *Return) {
 	args := []string{"fetch"}
 	if w.c.boolean("force_fetch", false) {

@@ -81,7 +81,7 @@ func (c *Call) pipFiles(pip []string, reqs string, editable []string) Return {
 	return ret
 }
 
-// nothingNew tells whether pip found all that it was asked for.
+// nothingNew reports whether pip found all that it was asked for.
 func nothingNew(out string) bool {
 	for _, l := range strings.Split(strings.TrimSpace(out), "\n") {
 		known := false
@@ -176,7 +176,7 @@ func frozen(list string) map[string]string {
 	return have
 }
 
-// satisfied tells whether a package, pinned with == or without a version, is in a list of pip freeze. Other conditions
+// satisfied reports whether a package, pinned with == or without a version, is in a list of pip freeze. Other conditions
 // are for pip to decide.
 func satisfied(pkg, list string) bool {
 	name, version, pinned := strings.Cut(pkg, "==")

@@ -189,7 +189,7 @@ func (c *Call) pipExtra(argv []string) ([]string, error) {
 	return argv, nil
 }
 
-// pipURL tells whether pip can fetch from an address.
+// pipURL reports whether pip can fetch from an address.
 func pipURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && slices.Contains([]string{"http", "https", "ftp", "file"}, u.Scheme)

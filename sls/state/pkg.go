@@ -186,7 +186,7 @@ func (c *Call) candidate(name string) string {
 	return ""
 }
 
-// provided tells whether an installed package provides a virtual one.
+// provided reports whether an installed package provides a virtual one.
 func (c *Call) provided(name string) bool {
 	out, err := c.quiet("dpkg-query", "--showformat", "${db:Status-Status} ${Provides}\\n", "-W")
 	if err != nil {

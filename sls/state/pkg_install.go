@@ -390,7 +390,7 @@ func (p *pkgPlan) told(ret Return, after map[string]string, holds []held) Return
 	return ret
 }
 
-// arrived tells whether a package is what was asked for, after the installation.
+// arrived reports whether a package is what was asked for, after the installation.
 func (p *pkgPlan) arrived(n string, after map[string]string, changes *py.Dict) bool {
 	if p.sources != nil {
 		_, is := changes.GetStr(n)

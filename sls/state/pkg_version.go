@@ -26,7 +26,7 @@ func conditions(version string) (out [][2]string) {
 	return out
 }
 
-// fulfils tells whether a version is what is asked for. With newer, a later version than the one that is asked for will do,
+// fulfils reports whether a version is what is asked for. With newer, a later version than the one that is asked for will do,
 // where that is all that is asked for.
 func (c *Call) fulfils(have, want string, newer bool) bool {
 	verb := map[string]string{"==": "eq", "=": "eq", "!=": "ne", "<>": "ne", "<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
@@ -52,7 +52,7 @@ func (c *Call) fulfils(have, want string, newer bool) bool {
 	return true
 }
 
-// epochIgnored tells whether versions are compared without their epochs. Where ignore_epoch does not say, they are where
+// epochIgnored reports whether versions are compared without their epochs. Where ignore_epoch does not say, they are where
 // equality is asked for with a version that has none. Source: Salt documentation, pkg.installed, ignore_epoch.
 func (c *Call) epochIgnored(op, want string) bool {
 	if v, ok := c.val("ignore_epoch"); ok {

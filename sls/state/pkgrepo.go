@@ -37,7 +37,7 @@ func isTrue(v any) bool {
 	return py.Truth(v)
 }
 
-// repoOff tells whether the repository is to be disabled.
+// repoOff reports whether the repository is to be disabled.
 func (c *Call) repoOff() (off bool, fail string) {
 	enabled, hasOn := c.val("enabled")
 	disabled, hasOff := c.val("disabled")
@@ -191,7 +191,7 @@ func (c *Call) repoWanted(name *aptLine, off bool) *py.Dict {
 		"signedby", line.key)
 }
 
-// repoRight tells whether a repository is what is wanted. Components and architectures are in no order.
+// repoRight reports whether a repository is what is wanted. Components and architectures are in no order.
 func (c *Call) repoRight(wanted, have *py.Dict) bool {
 	off, _ := wanted.GetStr("disabled")
 	for _, e := range wanted.Items() {
@@ -239,7 +239,7 @@ func sameLine(a, b string) bool {
 	return slices.Equal(x, y)
 }
 
-// staleFile tells whether clean_file finds other entries in the file than the wanted one.
+// staleFile reports whether clean_file finds other entries in the file than the wanted one.
 func (c *Call) staleFile() bool {
 	file := c.str("file", "")
 	if !c.boolean("clean_file", false) || file == "" || !isFile(file) {

@@ -13,7 +13,7 @@ import (
 // A personal package archive (PPA) is a repository of Launchpad's that its owner and name stand for: only Ubuntu and what
 // comes of it know them, as in Salt.
 
-// launchpadOS tells whether this machine knows such archives.
+// launchpadOS reports whether this machine knows such archives.
 func (c *Call) launchpadOS() bool {
 	return c.Grains != nil && slices.Contains([]string{"Ubuntu", "Mint", "neon"}, text(c.Grains, "os"))
 }

@@ -83,7 +83,7 @@ func (c *Call) active() bool {
 	return err == nil
 }
 
-// inProcesses tells whether a process is listed in a line that matches. systemd knows by itself, and is not asked so.
+// inProcesses reports whether a process is listed in a line that matches. systemd knows by itself, and is not asked so.
 // Source: Salt documentation, service.running, sig; status.pid.
 func (c *Call) inProcesses(sig string) bool {
 	re, bad := textRegex(sig, "")
@@ -105,7 +105,7 @@ func (c *Call) inProcesses(sig string) bool {
 	})
 }
 
-// enabled tells whether the service starts at boot; known is false where that cannot be asked.
+// enabled reports whether the service starts at boot; known is false where that cannot be asked.
 func (c *Call) enabled() (on, known bool) {
 	if c.manager() != "systemctl" {
 		return false, false

@@ -161,7 +161,7 @@ func extractHash(text, hashName, fileName, source string) (sourceSum, bool) {
 		if s.kind == "" {
 			continue
 		}
-		// ends tells whether the line ends with a name that stands alone, or begins with one.
+		// ends reports whether the line ends with a name that stands alone, or begins with one.
 		ends := func(name, before, first string) bool {
 			if name == "" {
 				return false

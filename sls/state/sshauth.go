@@ -40,7 +40,7 @@ func (k authKey) in(lines []string) (at int, same bool) {
 	return at, same
 }
 
-// decodes tells whether the key is one in base64. Python leaves out what is no letter of it.
+// decodes reports whether the key is one in base64. Python leaves out what is no letter of it.
 func (k authKey) decodes() bool {
 	letters := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+/=", r)) {

@@ -111,7 +111,7 @@ func (t *Table) Names() []string {
 	return out
 }
 
-// HasModule tells whether any function belongs to a module.
+// HasModule reports whether any function belongs to a module.
 func (t *Table) HasModule(module string) bool {
 	module = t.module(module)
 	for n := range t.funcs {
@@ -122,12 +122,12 @@ func (t *Table) HasModule(module string) bool {
 	return false
 }
 
-// Knows tells whether the function takes an argument of that name.
+// Knows reports whether the function takes an argument of that name.
 func (f *Function) Knows(param string) bool {
 	return f.AnyParam || f.Takes(param)
 }
 
-// Asks tells whether an argument asks for what is not built in.
+// Asks reports whether an argument asks for what is not built in.
 func (f *Function) Asks(param string, value any) bool {
 	nothing, lacks := f.Lacks[param]
 	if !lacks || value == nil {
@@ -139,7 +139,7 @@ func (f *Function) Asks(param string, value any) bool {
 	return !strings.EqualFold(py.Str(value), nothing)
 }
 
-// Takes tells whether the function names an argument.
+// Takes reports whether the function names an argument.
 func (f *Function) Takes(param string) bool {
 	for _, p := range f.Params {
 		if p == param {
@@ -149,7 +149,7 @@ func (f *Function) Takes(param string) bool {
 	return false
 }
 
-// ModuleKnows tells whether any function of a module takes an argument of that name.
+// ModuleKnows reports whether any function of a module takes an argument of that name.
 func (t *Table) ModuleKnows(module, param string) bool {
 	module = t.module(module)
 	for n, f := range t.funcs {

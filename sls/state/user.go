@@ -218,7 +218,7 @@ func (c *Call) userAddLine(w wanted) []string {
 	return append(argv, c.Name)
 }
 
-// userGroups tells whether this machine gives each user a group of the same name. Source: login.defs(5), USERGROUPS_ENAB.
+// userGroups reports whether this machine gives each user a group of the same name. Source: login.defs(5), USERGROUPS_ENAB.
 func (c *Call) userGroups() bool {
 	f, err := os.Open(filepath.Join(c.etcDir(), "login.defs"))
 	if err != nil {
@@ -335,7 +335,7 @@ func userAbsent(c *Call) Return {
 	return ret
 }
 
-// onlyMailIsMissing tells whether userdel removed the account and complains about a mail spool that never was there.
+// onlyMailIsMissing reports whether userdel removed the account and complains about a mail spool that never was there.
 func onlyMailIsMissing(err error) bool {
 	var t *toolError
 	return errors.As(err, &t) && t.code == 12 && (strings.Contains(t.msg, "var/mail") || strings.Contains(t.msg, "var/spool/mail"))

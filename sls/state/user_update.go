@@ -105,7 +105,7 @@ func (c *Call) groupsApart(u host.User, want []string, primary int) []string {
 	})
 }
 
-// groupsDiffer tells whether the groups have to change. Two names of the same group are no difference.
+// groupsDiffer reports whether the groups have to change. Two names of the same group are no difference.
 func (c *Call) groupsDiffer(cur, want []string) bool {
 	remove := c.boolean("remove_groups", true)
 	if sameItems(cur, want) || !remove && containsAll(cur, want) {

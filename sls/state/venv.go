@@ -196,7 +196,7 @@ func (c *Call) venvCommand(name string) ([]string, string) {
 	return append(argv, name), ""
 }
 
-// pythonBinary tells whether a program is an interpreter by its name.
+// pythonBinary reports whether a program is an interpreter by its name.
 func pythonBinary(bin string) bool {
 	name := strings.ToLower(filepath.Base(bin))
 	rest, ok := strings.CutPrefix(name, "python")

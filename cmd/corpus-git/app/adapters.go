@@ -160,7 +160,7 @@ func (c *core) withArchives(ctx context.Context) ([]project.Name, error) {
 	return out, err
 }
 
-// holdsSomething tells whether a folder is there and not empty.
+// holdsSomething reports whether a folder is there and not empty.
 func holdsSomething(dir string) bool {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -104,7 +104,7 @@ func TestVerbsHereAndThroughTheServer(t *testing.T) {
 	root := t.TempDir()
 	running(t, root, map[string]string{"listen": "127.0.0.1:0"})
 	require.Equal(t, alone, script(t, root))
-	require.Contains(t, alone, "made app")
+	require.Contains(t, alone, "created app")
 	require.Contains(t, alone, "destroyed app")
 }
 

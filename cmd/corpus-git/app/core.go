@@ -235,7 +235,7 @@ func (c *core) close() error {
 // patience is how long the end waits for what is done in the background, and is safe to leave.
 const patience = 5 * time.Second
 
-// recover mends what a dead server left. It looks where something was under way, and nowhere else: a start costs the same for ten projects
+// recover fixes what a dead server left. It looks where something was under way, and nowhere else: a start costs the same for ten projects
 // and ten thousand, after an orderly end, which leaves nothing, and after a crash. Only where there are no notes of that, at the
 // first start of a version that keeps them, every project is looked at.
 func (c *core) recover(ctx context.Context) error {

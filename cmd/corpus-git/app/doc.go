@@ -11,5 +11,5 @@
 // and goes when the running ones have ended or shutdown_grace has passed.
 //
 // A crash leaves a lock that the kernel has released, a stale socket and addr.json, which
-// the next start replaces, and whatever pipeline's recovery mends.
+// the next start replaces, and whatever pipeline's recovery fixes.
 package app

@@ -73,7 +73,7 @@ func (l *stateLock) release() error { return l.f.Close() }
 // cleanFile is there while no process owns a state that its last owner left in order: then there is nothing to recover.
 func cleanFile(state layout.State) string { return filepath.Join(state.Path(), "clean") }
 
-// takeClean tells whether the last owner left the state in order. It is so no longer, durably, when takeClean returns.
+// takeClean reports whether the last owner left the state in order. It is so no longer, durably, when takeClean returns.
 func takeClean(state layout.State) (bool, error) {
 	err := os.Remove(cleanFile(state))
 	if errors.Is(err, os.ErrNotExist) {

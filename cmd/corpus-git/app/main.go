@@ -297,12 +297,12 @@ func (c *command) serveCommand() *cobra.Command {
 	var printConfig bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve pushes over SSH",
-		Long: "Takes the state, mends what a crash left, and then listens. The line  listening on ADDRESS (ssh)  on\n" +
+		Long: "Takes the state, fixes what a crash left, and then listens. The line  listening on ADDRESS (ssh)  on\n" +
 			"standard output says that it is ready; <state_dir>/addr.json holds the addresses. SIGTERM lets running\n" +
 			"deployments end within shutdown_grace, then cancels them and rolls back; a second one ends the grace.\nSIGHUP reads the configuration again.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fault.New(fault.Usage, "", "%q is too much", args[0]).WithHint("usage:  %s", cmd.UseLine())
+				return fault.New(fault.Usage, "", "unexpected argument %q", args[0]).WithHint("usage:  %s", cmd.UseLine())
 			}
 			return nil
 		},

@@ -119,7 +119,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 		return nil, err
 	}
 	if err := c.recover(ctx); err != nil {
-		// The projects that could be mended are; the others say so at their next deployment.
+		// The projects that could be fixed are; the others say so at their next deployment.
 		log.Error().Err(err).Msg("recovery is not complete")
 	}
 	if s.sshAddr, err = net.Listen("tcp", cfg.Listen); err != nil {

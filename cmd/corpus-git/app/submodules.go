@@ -20,7 +20,7 @@ func (c *core) submodules() receive.SubmoduleSettings {
 	}
 }
 
-// mayRead tells whether a pusher may read a repository: a local user may, as everything; a key needs the right that fetching takes.
+// mayRead reports whether a pusher may read a repository: a local user may, as everything; a key needs the right that fetching takes.
 func (c *core) mayRead(ctx context.Context, who project.Pusher, name project.Name, repo project.Repo) (bool, error) {
 	want := project.Read
 	if repo == project.PillarRepo {
@@ -29,7 +29,7 @@ func (c *core) mayRead(ctx context.Context, who project.Pusher, name project.Nam
 	return c.may(ctx, who, name, want)
 }
 
-// may tells whether a pusher has a right now: a local user has all, a key those that it was given.
+// may reports whether a pusher has a right now: a local user has all, a key those that it was given.
 func (c *core) may(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error) {
 	id := access.Identity{Name: who.Key, Fingerprint: who.Fingerprint, From: who.From}
 	id.Admin = who.Fingerprint == "" && who.From == "local"
@@ -48,7 +48,7 @@ func (c *core) homeOf(user string) string {
 	return u.Home
 }
 
-// isHere tells whether host:port is the SSH server's own address, as it prints it.
+// isHere reports whether host:port is the SSH server's own address, as it prints it.
 func (c *core) isHere(hostport string) bool {
 	own := c.address()
 	if _, _, err := net.SplitHostPort(own); err != nil {

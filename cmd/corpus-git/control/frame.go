@@ -34,7 +34,7 @@ type Request struct {
 	Colour   bool     `json:"colour,omitempty"`
 	Width    int      `json:"width,omitempty"`
 	// Receive is the folder of a repository to which a push came, in place of Argv: standard input and output speak git's protocol.
-	// With Check the server only tells whether it takes one.
+	// With Check the server only reports whether it takes one.
 	Receive string `json:"receive,omitempty"`
 	Check   bool   `json:"check,omitempty"`
 }

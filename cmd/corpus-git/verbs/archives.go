@@ -247,14 +247,14 @@ func archivesShow(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().StringVar(&export, ExportFlag, "", "write the archive as tar.zst to `FILE`; - is standard output (takes the right configure too)")
+	c.Flags().StringVar(&export, ExportFlag, "", "write the archive as tar.zst to `FILE`; - is standard output (also requires configure permission)")
 	return s.jsonFlag(c)
 }
 
 func archivesRestore(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
-		Use: "restore PROJECT ARCHIVE", Short: "Make an archive live again", Args: exactly("PROJECT", "ARCHIVE"),
+		Use: "restore PROJECT ARCHIVE", Short: "Restore an archive", Args: exactly("PROJECT", "ARCHIVE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("archives restore", args[0], project.Deploy)
 			if err != nil {
@@ -275,9 +275,9 @@ func archivesRestore(s *session) *cobra.Command {
 }
 
 func archivesPin(s *session, pin bool) *cobra.Command {
-	verb, short := "pin", "Keep an archive until it is unpinned"
+	verb, short := "pin", "Pin an archive: keep it until it is unpinned"
 	if !pin {
-		verb, short = "unpin", "Let an archive go when its time comes"
+		verb, short = "unpin", "Unpin an archive"
 	}
 	return &cobra.Command{
 		Use: verb + " PROJECT ARCHIVE", Short: short, Args: exactly("PROJECT", "ARCHIVE"),
@@ -304,7 +304,7 @@ func archivesPin(s *session, pin bool) *cobra.Command {
 func archivesPrune(s *session) *cobra.Command {
 	var how Prune
 	c := &cobra.Command{
-		Use: "prune PROJECT", Short: "Remove the archives that retention does not keep", Args: exactly("PROJECT"),
+		Use: "prune PROJECT", Short: "Remove archives beyond the retention limits", Args: exactly("PROJECT"),
 		Example: "  corpus-git archives prune app --dry-run\n  corpus-git archives prune app --keep 1",
 		RunE: func(_ *cobra.Command, args []string) error {
 			right := project.Deploy

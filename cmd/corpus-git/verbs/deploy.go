@@ -18,7 +18,7 @@ func deployCommand(s *session) *cobra.Command {
 	var sel project.Selection
 	var verbose, force bool
 	c := &cobra.Command{
-		Use: "deploy PROJECT [KEY=VALUE...]", Short: "Deploy what is live once more",
+		Use: "deploy PROJECT [KEY=VALUE...]", Short: "Redeploy the live commit",
 		Long: "Runs a deployment of the commits that both branches hold now, and follows it. The exit status is\n" +
 			"the verdict's. A project without repositories is deployed from its working copy." + aboutSettings,
 		Example: "  corpus-git deploy app\n  corpus-git deploy app --only install --only-steps 0100_build,100_reload\n  corpus-git deploy app debug=true db.port=5433",
@@ -77,7 +77,7 @@ func planCommand(s *session) *cobra.Command {
 func rollbackCommand(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
-		Use: "rollback PROJECT [DEPLOYMENT]", Short: "Put back an earlier tree, and both its commits",
+		Use: "rollback PROJECT [DEPLOYMENT]", Short: "Roll back to an earlier deployment",
 		Long: "Makes live again what DEPLOYMENT brought live; without DEPLOYMENT, what was live before the commits of\n" +
 			"now. The archived tree comes back exactly, and the branches move back with it. See\n  corpus-git deployments PROJECT   and, to choose one tree,   corpus-git archives restore PROJECT ARCHIVE",
 		Args: exactly("PROJECT", "[DEPLOYMENT]"),
@@ -131,7 +131,7 @@ func taskCommand(s *session) *cobra.Command {
 
 func cancelCommand(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "cancel PROJECT [DEPLOYMENT]", Short: "End the running deployment and roll it back",
+		Use: "cancel PROJECT [DEPLOYMENT]", Short: "Cancel the running deployment and roll it back",
 		Long: "Ends the processes of the running step and rolls back. With a DEPLOYMENT that waits in line, takes\nit out of the line. A second time, ends the hooks of a rollback that hang: the tree comes back all the same.",
 		Args: exactly("PROJECT", "[DEPLOYMENT]"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -27,7 +27,7 @@ func (s *session) watch(name project.Name, id project.ID, verbose bool) error {
 	err := f.run(ctx)
 	if err != nil && s.ctx.Err() != nil {
 		if s.b.Detached {
-			return fault.New(fault.Busy, "", "you left; deployment %s goes on", id.Short()).
+			return fault.New(fault.Busy, "", "disconnected; deployment %s continues", id.Short()).
 				WithHint("watch it with  corpus-git logs %s %s -f ; end it with  corpus-git cancel %s", name, id.Short(), name)
 		}
 		// Nobody else runs it: it must not be left half done.
@@ -142,7 +142,7 @@ func (s *session) record(name project.Name, prefix string) (project.Record, erro
 	return recs[0], nil
 }
 
-var errNoLog = errors.New("its log is gone")
+var errNoLog = errors.New("its log no longer exists")
 
 // interrupted tells of deployments that no process runs any more: a server died, and nobody has recovered yet.
 func (s *session) interrupted(recs []project.Record) {

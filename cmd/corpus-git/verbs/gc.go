@@ -148,9 +148,9 @@ func gcParts(m status.Maintained, expired int) string {
 	say(m.Consolidated, "%s consolidated", event.Plural(m.Consolidated, "pack"))
 	say(m.Packed, "%s packed", event.Plural(m.Packed, "loose object"))
 	say(m.Refs, "%s packed", event.Plural(m.Refs, "ref"))
-	say(expired, "%s let go", event.Plural(expired, "commit"))
+	say(expired, "%s unreferenced", event.Plural(expired, "commit"))
 	say(m.Pruned, "%s removed", event.Plural(m.Pruned, "object"))
-	say(m.Left, "%s of something that died removed", event.Plural(m.Left, "file"))
+	say(m.Left, "%s left over by a crash removed", event.Plural(m.Left, "file"))
 	if len(parts) == 0 {
 		parts = append(parts, "nothing to do")
 	}

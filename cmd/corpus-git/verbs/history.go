@@ -24,7 +24,7 @@ func deploymentsCommand(s *session) *cobra.Command {
 				return err
 			}
 			if limit < 1 {
-				return usage("--limit wants a number above 0")
+				return usage("--limit must be 1 or more")
 			}
 			recs, err := s.b.Runs.Deployments(s.ctx, name, limit)
 			if err != nil {
@@ -43,12 +43,12 @@ func deploymentsCommand(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().IntVarP(&limit, "limit", "n", 20, "at most so many")
+	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many")
 	return s.jsonFlag(c)
 }
 
 func (s *session) deploymentTable(p *printer, recs []project.Record, indent string) {
-	t := table{heads: []string{"DEPLOYMENT", "WHEN", "WHAT", "VERDICT", "TOOK", "CODE", "PILLAR", "BY", "WHY"}, flexible: []int{7, 8}, indent: indent}
+	t := table{heads: []string{"DEPLOYMENT", "WHEN", "WHAT", "RESULT", "TOOK", "CODE", "PILLAR", "BY", "WHY"}, flexible: []int{7, 8}, indent: indent}
 	for _, r := range recs {
 		took, why := "-", ""
 		if r.Result != nil {
@@ -109,7 +109,7 @@ func ended(r project.Record) time.Time {
 func logsCommand(s *session) *cobra.Command {
 	var follow, short bool
 	c := &cobra.Command{
-		Use: "logs PROJECT [DEPLOYMENT]", Short: "Show what a deployment said; without DEPLOYMENT the last one",
+		Use: "logs PROJECT [DEPLOYMENT]", Short: "Show the log of a deployment (default: the last one)",
 		Long: "Shows every state and every line that commands printed. -f follows a deployment that runs, to its\n" +
 			"end. --json prints one event a line (docs/json.md).",
 		Args: exactly("PROJECT", "[DEPLOYMENT]"),

@@ -35,7 +35,7 @@ func keyAdd(s *session) *cobra.Command {
 	var file string
 	var admin bool
 	c := &cobra.Command{
-		Use: "add NAME", Short: "Let the holder of a public key log in under a name",
+		Use: "add NAME", Short: "Add an SSH key",
 		Long: "Reads one public key, as in a .pub file, from --file or from standard input. It may do nothing yet:\nsee  corpus-git access grant.  An admin key may do everything.",
 		Example: "  corpus-git key add marie --file ~/.ssh/id_ed25519.pub\n" +
 			"  ssh -p 2222 deploy@host key add marie < id_ed25519.pub",
@@ -103,7 +103,7 @@ func keyList(s *session) *cobra.Command {
 
 func keyRemove(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "End a key's access, and all its rights", Args: exactly("NAME"),
+		Use: "remove NAME", Short: "Remove an SSH key and all its permissions", Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("key remove", args[0]); err != nil {
 				return err
@@ -119,13 +119,13 @@ func keyRemove(s *session) *cobra.Command {
 }
 
 func accessCommand(s *session) *cobra.Command {
-	return group(s, "access", "Give, take and list rights on a project", accessChange(s, true), accessChange(s, false), accessList(s))
+	return group(s, "access", "Manage permissions on a project", accessChange(s, true), accessChange(s, false), accessList(s))
 }
 
 func accessChange(s *session, grant bool) *cobra.Command {
-	verb, short := "grant", "Give a key a right on a project"
+	verb, short := "grant", "Grant a key permission on a project"
 	if !grant {
-		verb, short = "revoke", "Take a right away from a key"
+		verb, short = "revoke", "Revoke a permission of a key"
 	}
 	return &cobra.Command{
 		Use: verb + " PROJECT KEY read|deploy|configure|admin", Short: short,
@@ -167,7 +167,7 @@ func phrase(r project.Right, name project.Name) string {
 
 func accessList(s *session) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use: "list PROJECT", Short: "List who may do what with a project", Args: exactly("PROJECT"),
+		Use: "list PROJECT", Short: "List permissions on a project", Args: exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("access list", args[0], project.Admin)
 			if err != nil {

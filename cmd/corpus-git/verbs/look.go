@@ -79,7 +79,7 @@ func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "⏎") }
 
 func reportCommand(s *session) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use: "report [PROJECT]", Short: "Show how a project, or all, stand: live, deployments, queue, archives, disk", Args: exactly("[PROJECT]"),
+		Use: "report [PROJECT]", Short: "Show status: live commit, deployments, queue, archives, disk", Args: exactly("[PROJECT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var names []project.Name
 			if len(args) == 1 {
@@ -165,7 +165,7 @@ func (s *session) reached(p *printer, at status.Server) {
 func auditCommand(s *session) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "audit [PROJECT]", Short: "List who did what, when, from where, with which key; newest first", Args: exactly("[PROJECT]"),
+		Use: "audit [PROJECT]", Short: "List the audit log, newest first", Args: exactly("[PROJECT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := ""
 			if len(args) == 1 {
@@ -178,7 +178,7 @@ func auditCommand(s *session) *cobra.Command {
 				return err
 			}
 			if limit < 1 {
-				return usage("--limit wants a number above 0")
+				return usage("--limit must be 1 or more")
 			}
 			entries, err := s.b.Audit.List(s.ctx, name, limit)
 			if err != nil {
@@ -205,7 +205,7 @@ func auditCommand(s *session) *cobra.Command {
 			return p.err
 		},
 	}
-	c.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many")
+	c.Flags().IntVarP(&limit, "limit", "n", 50, "show at most this many")
 	return s.jsonFlag(c)
 }
 
@@ -224,7 +224,7 @@ func short(id string) string { return project.ID(id).Short() }
 
 func doctorCommand(s *session) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
-		Use: "doctor", Short: "Look at the machine: what is missing, what is wrong, what is left over", Args: exactly(),
+		Use: "doctor", Short: "Check the server and its data for problems", Args: exactly(),
 		Annotations: map[string]string{Stateless: "yes"},
 		RunE: func(*cobra.Command, []string) error {
 			if s.who.Remote {

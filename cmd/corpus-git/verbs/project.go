@@ -15,14 +15,14 @@ import (
 )
 
 func projectCommand(s *session) *cobra.Command {
-	return group(s, "project", "Make, list, show, link and destroy projects",
+	return group(s, "project", "Create, list, show, link and delete projects",
 		projectCreate(s), projectList(s), projectShow(s), projectDestroy(s), projectLink(s, true), projectLink(s, false))
 }
 
 func projectCreate(s *session) *cobra.Command {
 	var set registry.Settings
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Make a project and print the two remotes to push to",
+		Use: "create NAME", Short: "Create a project and print its two remotes",
 		Long: "Makes the directories, the two bare repositories, and the links by which Salt's trees know the\n" +
 			"project, with its line in the pillar's top file. Harmless for a project that exists: what is\n" +
 			"missing is made again, and --env is changed.",
@@ -49,13 +49,13 @@ func projectCreate(s *session) *cobra.Command {
 			p := s.printer()
 			switch {
 			case made.New:
-				p.line("made %s", name)
+				p.line("created %s", name)
 			case len(made.Changed) > 0:
-				p.line("%s was there already; changed: %s", name, strings.Join(made.Changed, ", "))
+				p.line("%s already exists; changed: %s", name, strings.Join(made.Changed, ", "))
 			case len(made.Repos) > 0:
-				p.line("%s was there already; %s made again", name, event.Plural(len(made.Repos), "repository", "repositories"))
+				p.line("%s already exists; created %s again", name, event.Plural(len(made.Repos), "repository", "repositories"))
 			default:
-				p.line("%s was there already, and is in order", name)
+				p.line("%s already exists", name)
 			}
 			if len(made.Linked) > 0 {
 				p.line("  %s", strings.Join(made.Linked, ", "))
@@ -206,7 +206,7 @@ func (s *session) projectHead(p *printer, d status.Project) {
 func projectDestroy(s *session) *cobra.Command {
 	var yes, data bool
 	c := &cobra.Command{
-		Use: "destroy NAME", Short: "Take a project away: repositories, working copy, archives",
+		Use: "destroy NAME", Short: "Delete a project: repositories, working copy, archives",
 		Long: "Moves the project's folder to the trash and removes it from there; data/ stays unless --data is given.\nRefused while a deployment runs or waits. All rights on the project end.",
 		Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -220,7 +220,7 @@ func projectDestroy(s *session) *cobra.Command {
 			if !yes {
 				return fault.New(fault.Refused, "project destroy", "%s would go: repositories, working copy, archives%s", name,
 					map[bool]string{true: ", and its data", false: " (its data stays)"}[data]).
-					WithHint("say that you mean it:  corpus-git project destroy %s --yes%s", name, map[bool]string{true: " --data"}[data])
+					WithHint("confirm with --yes:  corpus-git project destroy %s --yes%s", name, map[bool]string{true: " --data"}[data])
 			}
 			if err := s.prepare(); err != nil {
 				return err
@@ -252,9 +252,9 @@ func projectDestroy(s *session) *cobra.Command {
 }
 
 func projectLink(s *session, link bool) *cobra.Command {
-	verb, short := "link", "Make Salt's trees know the project: two links and the top file"
+	verb, short := "link", "Link a project into Salt's file and pillar trees"
 	if !link {
-		verb, short = "unlink", "Make Salt's trees forget the project"
+		verb, short = "unlink", "Remove a project's links from Salt's trees"
 	}
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: exactly("NAME"),
@@ -275,7 +275,7 @@ func projectLink(s *session, link bool) *cobra.Command {
 			if changed {
 				p.line("%sed %s", verb, name)
 			} else {
-				p.line("%s was %sed already; its links are in order", name, verb)
+				p.line("%s is already %sed", name, verb)
 			}
 			return p.err
 		},

@@ -44,7 +44,7 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	case admin && err != nil:
 		return "", err // the registry's own words: it does not exist
 	case err == nil && some:
-		err = fault.New(fault.Refused, "", "%s may not use %q on %s: it takes the right %s", s.who.Name, verb, name, want).
+		err = fault.New(fault.Refused, "", "%s may not use %q on %s: it requires %s permission", s.who.Name, verb, name, want).
 			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, s.who.Name, want)
 	default:
 		err = unknown // an unknown project and a forbidden one answer alike
@@ -52,7 +52,7 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, err)
 }
 
-// someRight tells whether the caller may know that a project exists.
+// someRight reports whether the caller may know that a project exists.
 func (s *session) someRight(name project.Name) (bool, error) {
 	for _, r := range []project.Right{project.Read, project.Configure} {
 		if ok, err := s.b.Access.Can(s.ctx, s.who.Identity, name, r); err != nil || ok {

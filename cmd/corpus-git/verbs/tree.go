@@ -81,7 +81,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case len(args) < least:
 			return fault.New(fault.Usage, "", "%s is missing", names[len(args)]).WithHint("usage:  %s", c.UseLine())
 		case len(args) > len(names):
-			return fault.New(fault.Usage, "", "%q is too much", args[len(names)]).WithHint("usage:  %s", c.UseLine())
+			return fault.New(fault.Usage, "", "unexpected argument %q", args[len(names)]).WithHint("usage:  %s", c.UseLine())
 		}
 		return nil
 	}
@@ -110,7 +110,7 @@ func group(s *session, use, short string, subs ...*cobra.Command) *cobra.Command
 			for _, sub := range c.Commands() {
 				names = append(names, sub.Name())
 			}
-			return fault.New(fault.Usage, "", "%s wants one of: %s", c.Name(), strings.Join(names, ", ")).WithHint("see  %s --help", c.CommandPath())
+			return fault.New(fault.Usage, "", "missing subcommand of %s: one of %s", c.Name(), strings.Join(names, ", ")).WithHint("see  %s --help", c.CommandPath())
 		},
 		Annotations: map[string]string{Stateless: "yes"},
 	}

@@ -183,7 +183,7 @@ func TestWhoLeavesAServerLeavesTheDeployment(t *testing.T) {
 		code := verbs.Run(ctx, h.Backend, verbs.Caller{Identity: h.keys["local"]}, []string{"deploy", "app"}, strings.NewReader(""), out, &errs)
 		if detached {
 			require.Equal(t, 4, code)
-			require.Contains(t, errs.String(), "goes on")
+			require.Contains(t, errs.String(), "continues")
 			require.Empty(t, h.runs.cancelled)
 		} else {
 			require.Equal(t, 1, code, "the verdict of what was cancelled")

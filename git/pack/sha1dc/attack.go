@@ -20,7 +20,7 @@ const (
 	k3 = 0xCA62C1D6
 )
 
-// attack tells whether the block that s is about, after which the state is after, collides with another block that one of the known
+// attack reports whether the block that s is about, after which the state is after, collides with another block that one of the known
 // disturbance vectors leads to. M. Stevens, "Counter-cryptanalysis" (CRYPTO 2013); the procedure is sha1_process and
 // sha1_recompression_step of https://github.com/cr-marcstevens/sha1collisiondetection, lib/sha1.c.
 func attack(s *scratch, after *[5]uint32) bool {

@@ -4,7 +4,7 @@ package sha1dc
 
 import "golang.org/x/sys/cpu"
 
-// fast tells whether compress can run: with Intel's SHA extensions and AVX2, which processors have since 2017 (AMD) and 2019.
+// fast reports whether compress can run: with Intel's SHA extensions and AVX2, which processors have since 2017 (AMD) and 2019.
 var fast = cpu.X86.HasSSSE3 && cpu.X86.HasSSE41 && cpu.X86.HasAVX2 && hasSHA()
 
 // compress hashes up to n blocks at p into h. It stops behind a block that may be one of an attack: suspect. Then s has that block's schedule
