@@ -37,11 +37,14 @@ func OnDisk(in *Input, dir string) (*Input, error) {
 	for i, r := range in.Roots {
 		to := filepath.Join(trees, strconv.Itoa(i))
 		if r.Mount == "" && r.Dir != "" {
-			v := view{projects: in.Projects, mounts: mounts}
-			if err := v.root(r.Dir, to); err != nil {
-				return nil, fmt.Errorf("show the file root %s to Salt: %w", r.Dir, err)
+			// A root from which nothing is hidden is itself: Salt keeps no links (file.recurse's keep_symlinks) below a linked folder.
+			if in.Projects != "" || len(mounts) > 0 {
+				v := view{projects: in.Projects, mounts: mounts}
+				if err := v.root(r.Dir, to); err != nil {
+					return nil, fmt.Errorf("show the file root %s to Salt: %w", r.Dir, err)
+				}
+				r = fileroot.OnDisk(to)
 			}
-			r = fileroot.OnDisk(to)
 			out.Roots = append(out.Roots, r)
 			continue
 		}
