@@ -122,25 +122,6 @@ func field(data *[]byte, name string) (value []byte, ok bool) {
 	return rest[:i], true
 }
 
-// ParseHash reads the name of an object: 40 hexadecimal digits of lower case, and nothing else.
-func ParseHash(b []byte) (h plumbing.Hash, ok bool) {
-	if len(b) != 40 {
-		return h, false
-	}
-	for i, c := range b {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		default:
-			return h, false
-		}
-		h[i/2] |= c << (4 * (1 - i%2))
-	}
-	return h, true
-}
-
 func (s Seen) link(h plumbing.Hash, t plumbing.ObjectType) {
 	if s.Link != nil {
 		s.Link(h, t)
@@ -155,7 +136,7 @@ func commit(data []byte, seen Seen) *Error {
 	if !ok {
 		return broken("missingTree", "the first line names no tree")
 	}
-	h, ok := ParseHash(v)
+	h, ok := object.ParseHash(v)
 	if !ok {
 		return broken("badTreeSha1", "%q is no object name", clip(v))
 	}
@@ -165,7 +146,7 @@ func commit(data []byte, seen Seen) *Error {
 		if !ok {
 			break
 		}
-		if h, ok = ParseHash(v); !ok {
+		if h, ok = object.ParseHash(v); !ok {
 			return broken("badParentSha1", "%q is no object name", clip(v))
 		}
 		seen.link(h, plumbing.CommitObject)
@@ -190,7 +171,7 @@ func tag(data []byte, seen Seen) *Error {
 	if !ok {
 		return broken("missingObject", "the first line names no object")
 	}
-	h, ok := ParseHash(v)
+	h, ok := object.ParseHash(v)
 	if !ok {
 		return broken("badObjectSha1", "%q is no object name", clip(v))
 	}

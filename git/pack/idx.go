@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
+
+	"corpus-git/git/object"
 )
 
 const (
@@ -153,7 +155,7 @@ func (x *Index) search(h plumbing.Hash) int {
 // Prefix calls fn for each name that begins with the hexadecimal digits, in order, until fn returns false. Digits that are
 // none match nothing.
 func (x *Index) Prefix(digits string, fn func(plumbing.Hash) bool) {
-	lo, ok := PrefixFloor(digits)
+	lo, ok := object.PrefixFloor(digits)
 	if !ok {
 		return
 	}
@@ -165,29 +167,9 @@ func (x *Index) Prefix(digits string, fn func(plumbing.Hash) bool) {
 	}
 }
 
-// PrefixFloor is the least hash that begins with the digits: 0 to 40 of them, of lower case.
-func PrefixFloor(digits string) (h plumbing.Hash, ok bool) {
-	if len(digits) > 2*hashLen {
-		return h, false
-	}
-	for i := range len(digits) {
-		c := digits[i]
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		default:
-			return h, false
-		}
-		h[i/2] |= c << (4 * (1 - i%2))
-	}
-	return h, true
-}
-
 // HasPrefix reports whether h in hexadecimal begins with the digits.
 func HasPrefix(h plumbing.Hash, digits string) bool {
-	p, ok := PrefixFloor(digits)
+	p, ok := object.PrefixFloor(digits)
 	if !ok {
 		return false
 	}

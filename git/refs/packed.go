@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"corpus-git/git/fsck"
+	"corpus-git/git/object"
 	"corpus-git/internal/vfs"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -56,7 +56,7 @@ func parsePacked(data []byte) (*packed, error) {
 			p.complete = slices.Contains(strings.Fields(string(line)), "fully-peeled")
 		case len(line) > 0 && line[0] == '#':
 		case len(line) == 41 && line[0] == '^':
-			h, ok := fsck.ParseHash(line[1:])
+			h, ok := object.ParseHash(line[1:])
 			if !ok || len(p.refs) == 0 || !p.refs[len(p.refs)-1].Peeled.IsZero() {
 				return fail("a peeled line that belongs to no ref")
 			}
@@ -65,7 +65,7 @@ func parsePacked(data []byte) (*packed, error) {
 			if len(line) < 42 || line[40] != ' ' {
 				return fail("no ref")
 			}
-			h, ok := fsck.ParseHash(line[:40])
+			h, ok := object.ParseHash(line[:40])
 			name := string(line[41:])
 			if !ok || h.IsZero() || !wellFormed(name) {
 				return fail("no ref")

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"corpus-git/git/fsck"
+	"corpus-git/git/object"
 	"corpus-git/internal/vfs"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -106,7 +106,7 @@ func (s *Store) loose(name string) (Ref, bool, error) {
 	// git lets anything follow the hash after white space.
 	ok := len(data) >= 40
 	if ok {
-		r.Hash, ok = fsck.ParseHash(data[:40])
+		r.Hash, ok = object.ParseHash(data[:40])
 		ok = ok && (len(data) == 40 || strings.IndexByte(" \t\n\r", data[40]) >= 0)
 	}
 	if !ok {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"corpus-git/git/object"
 	"corpus-git/git/pack"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -273,7 +274,7 @@ func (v view) read(h plumbing.Hash, packed func(*pack.Pack, int64) error, loose 
 
 // Abbreviated lists objects whose names begin with the hexadecimal digits (at least 4), at most limit of them, in no order.
 func (db *DB) Abbreviated(digits string, limit int) ([]plumbing.Hash, error) {
-	if _, ok := pack.PrefixFloor(digits); !ok || len(digits) < 4 {
+	if _, ok := object.PrefixFloor(digits); !ok || len(digits) < 4 {
 		return nil, fmt.Errorf("%q is no abbreviated object name", digits)
 	}
 	if err := db.Rescan(); err != nil {

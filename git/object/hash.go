@@ -1,0 +1,31 @@
+package object
+
+import "github.com/go-git/go-git/v5/plumbing"
+
+// ParseHash reads the name of an object: 40 hexadecimal digits of lower case, and nothing else.
+func ParseHash(b []byte) (h plumbing.Hash, ok bool) {
+	if len(b) != 2*len(h) {
+		return h, false
+	}
+	return PrefixFloor(b)
+}
+
+// PrefixFloor is the least hash that begins with the digits: 0 to 40 of them, of lower case.
+func PrefixFloor[T string | []byte](digits T) (h plumbing.Hash, ok bool) {
+	if len(digits) > 2*len(h) {
+		return h, false
+	}
+	for i := range len(digits) {
+		c := digits[i]
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		default:
+			return h, false
+		}
+		h[i/2] |= c << (4 * (1 - i%2))
+	}
+	return h, true
+}
