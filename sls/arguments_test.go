@@ -14,6 +14,7 @@ import (
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/host"
 	"corpus-git/sls/state"
+	"corpus-git/sls/state/core"
 )
 
 func compileOne(t *testing.T, text string) error {
@@ -24,7 +25,7 @@ func compileOne(t *testing.T, text string) error {
 }
 
 // declare is a state with what its function must have, and more.
-func declare(f *state.Function, more string) string {
+func declare(f *core.Function, more string) string {
 	text := "x:\n  " + f.Name + ":\n    - name: /x\n"
 	for _, r := range f.Required {
 		text += "    - " + r + ": /y\n"
@@ -35,7 +36,7 @@ func declare(f *state.Function, more string) string {
 // TestTypingErrorsInArguments: of every function, no argument that it does not have passes, and neither does one of its
 // own that is written with a letter too many.
 func TestTypingErrorsInArguments(t *testing.T) {
-	table := state.NewTable()
+	table := state.All()
 	free := map[string]string{
 		"module.run":    "its arguments are functions to call",
 		"module.wait":   "its arguments are functions to call",
@@ -70,7 +71,7 @@ func TestTypingErrorsInArguments(t *testing.T) {
 
 // TestLackingArgumentsGoToSalt: what Salt documents and the built-in runner does not do is no typing error.
 func TestLackingArgumentsGoToSalt(t *testing.T) {
-	table := state.NewTable()
+	table := state.All()
 	seen := 0
 	for _, n := range table.Names() {
 		f, _ := table.Lookup(n)

@@ -11,11 +11,11 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/sls/host"
-	"corpus-git/sls/state"
+	"corpus-git/sls/state/core"
 )
 
 // call runs the function of a state, with onlyif, unless, creates, check_cmd and retry around it.
-func (r *run) call(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) (state.Return, error) {
+func (r *run) call(ctx context.Context, c *chunk, reqs []core.Requisite, test bool) (core.Return, error) {
 	ret, err := r.once(ctx, c, reqs, test)
 	if err != nil || test {
 		return ret, err
@@ -27,22 +27,22 @@ func (r *run) call(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 	return r.retry(ctx, c, reqs, ret, retryOf(v))
 }
 
-func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) (state.Return, error) {
-	var ret state.Return
+func (r *run) once(ctx context.Context, c *chunk, reqs []core.Requisite, test bool) (core.Return, error) {
+	var ret core.Return
 	p := r.planned()
 	skip, comment, err := r.conditions(ctx, c, p)
 	if raised := (*conditionError)(nil); errors.As(err, &raised) {
-		return p.settle(state.Failf("%s", raised)), nil
+		return p.settle(core.Failf("%s", raised)), nil
 	}
 	if err != nil {
 		return ret, err
 	}
 	if skip {
-		ret = state.Return{Result: state.True, Comment: comment, SkipWatch: true}
+		ret = core.Return{Result: core.True, Comment: comment, SkipWatch: true}
 	} else {
 		call := r.newCall(ctx, c, reqs, test)
 		if err := r.slots(ctx, call.Args); err != nil {
-			ret = state.Failf("%s", err)
+			ret = core.Failf("%s", err)
 		} else {
 			ret = c.fn.Run(call)
 		}
@@ -58,26 +58,26 @@ func (r *run) once(ctx context.Context, c *chunk, reqs []state.Requisite, test b
 }
 
 // watch runs mod_watch of the state's module.
-func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (state.Return, error) {
+func (r *run) watch(ctx context.Context, c *chunk, reqs []core.Requisite) (core.Return, error) {
 	p := r.planned()
 	skip, comment, err := r.conditions(ctx, c, p)
 	if raised := (*conditionError)(nil); errors.As(err, &raised) {
-		return p.settle(state.Failf("%s", raised)), nil
+		return p.settle(core.Failf("%s", raised)), nil
 	}
 	if err != nil {
-		return state.Return{}, err
+		return core.Return{}, err
 	}
 	if skip {
-		return state.Return{Result: state.True, Comment: comment, SkipWatch: true}, nil
+		return core.Return{Result: core.True, Comment: comment, SkipWatch: true}, nil
 	}
 	fn := r.p.table.Watch(c.module)
 	if fn == nil {
-		return state.Failf("State '%s.mod_watch' was not found", c.module), nil
+		return core.Failf("State '%s.mod_watch' was not found", c.module), nil
 	}
 	call := r.newCall(ctx, c, reqs, false)
-	var ret state.Return
+	var ret core.Return
 	if err := r.slots(ctx, call.Args); err != nil {
-		ret = state.Failf("%s", err)
+		ret = core.Failf("%s", err)
 	} else {
 		ret = fn(call, c.fun)
 	}
@@ -85,8 +85,8 @@ func (r *run) watch(ctx context.Context, c *chunk, reqs []state.Requisite) (stat
 	return p.settle(ret), context.Cause(ctx)
 }
 
-func (r *run) newCall(ctx context.Context, c *chunk, reqs []state.Requisite, test bool) *state.Call {
-	out := &state.Call{
+func (r *run) newCall(ctx context.Context, c *chunk, reqs []core.Requisite, test bool) *core.Call {
+	out := &core.Call{
 		Env: r.env, Ctx: ctx, Function: c.function(), Name: c.name, ID: c.id, SLS: c.sls, Args: c.args.Copy(), Umask: c.umask,
 		Test: test || r.p.in.Test, Requires: r.requires(c, reqs),
 		Output: func(stderr bool, line string) {
@@ -115,7 +115,7 @@ func (r *run) newCall(ctx context.Context, c *chunk, reqs []state.Requisite, tes
 }
 
 // requires adds to the requisites those states that are required in any other way (by file.directory clean).
-func (r *run) requires(c *chunk, reqs []state.Requisite) []state.Requisite {
+func (r *run) requires(c *chunk, reqs []core.Requisite) []core.Requisite {
 	return reqs
 }
 
@@ -340,7 +340,7 @@ func creates(v any) (skip bool, comment string) {
 }
 
 // checkCmd decides a state's result by commands.
-func (r *run) checkCmd(ctx context.Context, c *chunk, cmds any, ret state.Return) (state.Return, error) {
+func (r *run) checkCmd(ctx context.Context, c *chunk, cmds any, ret core.Return) (core.Return, error) {
 	if c.fn.Takes("check_cmd") {
 		return ret, nil // the function has run it itself
 	}
@@ -350,10 +350,10 @@ func (r *run) checkCmd(ctx context.Context, c *chunk, cmds any, ret state.Return
 			return ret, cause
 		}
 		if err != nil || res.Retcode != 0 {
-			ret.Result, ret.Comment = state.False, "check_cmd determined the state failed"
+			ret.Result, ret.Comment = core.False, "check_cmd determined the state failed"
 			return ret, nil
 		}
-		ret.Result, ret.Comment = state.True, "check_cmd determined the state succeeded"
+		ret.Result, ret.Comment = core.True, "check_cmd determined the state succeeded"
 	}
 	return ret, nil
 }
@@ -386,14 +386,14 @@ func retryOf(v any) retrySpec {
 }
 
 // retry runs a state again until it gives the wanted result. Source: Salt documentation, "Retrying States".
-func (r *run) retry(ctx context.Context, c *chunk, reqs []state.Requisite, ret state.Return, s retrySpec) (state.Return, error) {
+func (r *run) retry(ctx context.Context, c *chunk, reqs []core.Requisite, ret core.Return, s retrySpec) (core.Return, error) {
 	if r.p.in.Test {
 		ret.Comment += fmt.Sprintf("  The state would be retried every %d seconds (with a splay of up to %d seconds) a maximum of %d times or until a result of %s is returned",
 			s.interval, s.splay, s.attempts, py.Str(s.until))
 		return ret, nil
 	}
 	var log []string
-	for try := int64(1); try < s.attempts && (ret.Result == state.True) != s.until; try++ {
+	for try := int64(1); try < s.attempts && (ret.Result == core.True) != s.until; try++ {
 		log = append(log, fmt.Sprintf("Attempt %d: Returned a result of \"%s\", with the following comment: \"%s\"", try, triName(ret.Result), ret.Comment))
 		wait := s.interval
 		if s.splay > 0 {
@@ -417,7 +417,7 @@ func (r *run) retry(ctx context.Context, c *chunk, reqs []state.Requisite, ret s
 	return ret, nil
 }
 
-func triName(t state.Tri) string { return [...]string{"False", "True", "None"}[t] }
+func triName(t core.Tri) string { return [...]string{"False", "True", "None"}[t] }
 
 // hiddenText stands for what no_log keeps out of results, as in Salt.
 const hiddenText = "**********"

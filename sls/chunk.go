@@ -8,6 +8,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/sls/saltnames"
 	"corpus-git/sls/state"
+	"corpus-git/sls/state/core"
 )
 
 // chunk is one state that runs: Salt's low chunk.
@@ -17,7 +18,7 @@ type chunk struct {
 	sls          string
 	includedFrom []string
 	at           pos
-	fn           *state.Function
+	fn           *core.Function
 	args         *py.Dict
 	global       *py.Dict // the arguments of globalArg, without requisites
 	globalAt     map[string]pos
@@ -43,7 +44,7 @@ func (c *chunk) tag() string {
 func (c *chunk) function() string { return c.module + "." + c.fun }
 
 // chunks flattens the high data: one chunk per state and name.
-func (h *high) chunks(table *state.Table) ([]*chunk, error) {
+func (h *high) chunks(table *core.Table) ([]*chunk, error) {
 	var out []*chunk
 	for _, id := range h.order {
 		d := h.ids[id]
@@ -58,7 +59,7 @@ func (h *high) chunks(table *state.Table) ([]*chunk, error) {
 	return out, nil
 }
 
-func (s *stateDecl) chunks(d *decl, table *state.Table) ([]*chunk, error) {
+func (s *stateDecl) chunks(d *decl, table *core.Table) ([]*chunk, error) {
 	if len(s.funs) == 0 {
 		return nil, failf(s.at, "No function declared in state '%s' in SLS '%s'", d.id, d.sls)
 	}
@@ -132,7 +133,7 @@ func (s *stateDecl) chunks(d *decl, table *state.Table) ([]*chunk, error) {
 }
 
 // with gives a chunk its arguments and checks them against the function.
-func (c *chunk) with(args []argument, table *state.Table) (*chunk, error) {
+func (c *chunk) with(args []argument, table *core.Table) (*chunk, error) {
 	out := *c
 	out.args, out.global, out.globalAt = py.NewDict(), py.NewDict(), map[string]pos{}
 	fn, ok := table.Lookup(out.function())
@@ -190,7 +191,7 @@ func (c *chunk) with(args []argument, table *state.Table) (*chunk, error) {
 		}
 		return nil, e.WithHint("%s", takes)
 	}
-	if what := fn.Cannot(out.args); what != "" {
+	if what := state.Cannot(fn, out.args); what != "" {
 		return nil, lacking(out.at, what, out.function())
 	}
 	for _, r := range fn.Required {
@@ -201,14 +202,14 @@ func (c *chunk) with(args []argument, table *state.Table) (*chunk, error) {
 	return &out, nil
 }
 
-func knownArgs(fn *state.Function) []string {
+func knownArgs(fn *core.Function) []string {
 	return append(append([]string{}, fn.Params...), "require", "watch", "onchanges", "onfail", "prereq", "listen",
 		"require_in", "watch_in", "onchanges_in", "onfail_in", "prereq_in", "listen_in", "onlyif", "unless", "creates",
 		"order", "failhard", "retry", "check_cmd", "names", "runas", "umask", "require_any", "watch_any", "onchanges_any", "onfail_any")
 }
 
 // unknownFunction tells a typo, which has a near neighbour, from a function that Salt may have.
-func unknownFunction(c *chunk, table *state.Table) *fault.Error {
+func unknownFunction(c *chunk, table *core.Table) *fault.Error {
 	if near := closestFunction(c.function(), table.Names()); near != "" && !saltnames.State(c.function()) {
 		return failf(c.at, "State '%s' was not found", c.function()).WithHint("did you mean %s?", near)
 	}

@@ -14,6 +14,7 @@ import (
 	"corpus-git/sls/modules"
 	"corpus-git/sls/render"
 	"corpus-git/sls/state"
+	"corpus-git/sls/state/core"
 )
 
 // Program is a compiled SLS file with all that it includes: states in the order they run. It runs once.
@@ -26,7 +27,7 @@ type Program struct {
 	Warnings []string
 
 	in       *Input
-	table    *state.Table
+	table    *core.Table
 	renderer *render.Renderer
 	graph    *graph
 	nodes    []*node
@@ -95,7 +96,7 @@ func own(in *Input) *Input {
 // compile is Compile; log takes what templates say with log.*, where it is not nil.
 func compile(ctx context.Context, in *Input, log func(line string)) (*Program, error) {
 	in = own(in)
-	c := &compiler{in: in, log: log, table: state.NewTable(), seen: map[string]bool{}, iorder: 10000}
+	c := &compiler{in: in, log: log, table: state.All(), seen: map[string]bool{}, iorder: 10000}
 	c.renderer = render.New(c.modules())
 	p := &Program{SLS: in.SLS, in: in, table: c.table, renderer: c.renderer}
 	f, err := in.Roots.SLS(in.SLS)
@@ -170,7 +171,7 @@ func withOp(err error, sls string) error {
 // compiler renders the files of one program.
 type compiler struct {
 	in       *Input
-	table    *state.Table
+	table    *core.Table
 	renderer *render.Renderer
 	seen     map[string]bool
 	files    []string // names of all rendered SLS files

@@ -3,7 +3,7 @@ package sls
 import (
 	"slices"
 
-	"corpus-git/sls/state"
+	"corpus-git/sls/state/core"
 )
 
 // planned keeps account of what a plan leaves out of one state. A nil planned leaves nothing out.
@@ -50,13 +50,13 @@ func (p *planned) commands(skipped bool) {
 
 // settle gives a state whose outcome hangs on what was left out: it would change, if all of that says so. One that is right
 // already stays so.
-func (p *planned) settle(ret state.Return) state.Return {
+func (p *planned) settle(ret core.Return) core.Return {
 	if p == nil || len(p.left) == 0 {
 		return ret
 	}
 	ret.Unevaluated = p.left
-	if ret.Result == state.False || slices.Contains(p.left, "a needed command") {
-		ret.Result = state.None
+	if ret.Result == core.False || slices.Contains(p.left, "a needed command") {
+		ret.Result = core.None
 	}
 	return ret
 }

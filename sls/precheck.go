@@ -7,7 +7,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/sls/render"
-	"corpus-git/sls/state"
+	"corpus-git/sls/state/command"
 )
 
 // checkModules looks at the execution functions that states name: module.run, slots, and fun in onlyif and unless.
@@ -23,7 +23,7 @@ func (c *compiler) checkModules(chunks []*chunk) error {
 	}
 	for _, x := range chunks {
 		if x.module == "module" {
-			for _, fun := range state.ModuleFunctions(x.name, x.args) {
+			for _, fun := range command.ModuleFunctions(x.name, x.args) {
 				if err := known(x, x.at, fun); err != nil {
 					return err
 				}

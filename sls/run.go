@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
-	"corpus-git/sls/state"
+	"corpus-git/sls/state/command"
+	"corpus-git/sls/state/core"
 )
 
 // outcome is what a chunk left behind for those that depend on it.
 type outcome struct {
-	ret state.Return
+	ret core.Return
 	ran bool // false where a requisite kept it from running
 }
 
@@ -20,7 +21,7 @@ type outcome struct {
 type run struct {
 	p       *Program
 	sink    Sink
-	env     *state.Env
+	env     *core.Env
 	running map[string]*outcome // by tag
 	pre     map[string]*outcome // test runs for prereq
 	results []StateResult
@@ -32,10 +33,10 @@ type run struct {
 // Run runs the states of a program, in order. The error is ctx's, or nil: a failed state is in the results.
 func (p *Program) Run(ctx context.Context, sink Sink, backups string) ([]StateResult, error) {
 	r := &run{p: p, sink: sink, running: map[string]*outcome{}, pre: map[string]*outcome{}}
-	r.env = &state.Env{
+	r.env = &core.Env{
 		Host: p.in.Host, Roots: p.in.Roots, Pillar: orEmpty(p.in.Pillar), Grains: orEmpty(p.in.Grains), Backups: backups,
-		Accumulated: map[string]*state.Accumulator{}, Cache: map[string]any{},
-		Render: func(ctx context.Context, t state.Template) (string, error) {
+		Accumulated: map[string]*core.Accumulator{}, Cache: map[string]any{},
+		Render: func(ctx context.Context, t core.Template) (string, error) {
 			return p.renderer.Text(ctx, t.Name, t.Source, t.Vars)
 		},
 		Modules: func(ctx context.Context, name string, args []any, kw *py.Dict) (any, error) {
@@ -88,16 +89,16 @@ func (r *run) chunk(ctx context.Context, n *node) error {
 		r.sink.StateStart(ref)
 	}
 	out := &outcome{ran: true}
-	notRun := func(res state.Tri, comment string) {
+	notRun := func(res core.Tri, comment string) {
 		out.ran = false
-		out.ret = state.Return{Result: res, Comment: comment}
+		out.ret = core.Return{Result: res, Comment: comment}
 	}
 	var err error
 	switch status {
 	case stMet:
 		out.ret, err = r.call(ctx, c, reqs, test)
 	case stSkipReq:
-		notRun(state.True, "State was not run because requisites were skipped by another state")
+		notRun(core.True, "State was not run because requisites were skipped by another state")
 	case stSkipWatch:
 		out.ret, err = r.call(ctx, c, reqs, test)
 		if !test {
@@ -110,7 +111,7 @@ func (r *run) chunk(ctx context.Context, n *node) error {
 			out.ret.Diff = ""
 			out.ran = false
 		} else {
-			notRun(state.False, "One or more requisite failed: "+strings.Join(r.failed(n), ", "))
+			notRun(core.False, "One or more requisite failed: "+strings.Join(r.failed(n), ", "))
 		}
 	case stChange:
 		out.ret, err = r.call(ctx, c, reqs, test)
@@ -118,11 +119,11 @@ func (r *run) chunk(ctx context.Context, n *node) error {
 			out.ret, err = r.watch(ctx, c, reqs)
 		}
 	case stPre:
-		notRun(state.True, "No changes detected")
+		notRun(core.True, "No changes detected")
 	case stOnfail:
-		notRun(state.True, "State was not run because onfail req did not change")
+		notRun(core.True, "State was not run because onfail req did not change")
 	case stOnchanges:
-		notRun(state.True, "State was not run because none of the onchanges reqs changed")
+		notRun(core.True, "State was not run because none of the onchanges reqs changed")
 	}
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (r *run) chunk(ctx context.Context, n *node) error {
 	}
 	r.running[c.tag()] = out
 	r.done(c, out, began, r.num)
-	if !r.p.in.Test && out.ret.Result == state.False && r.failhard(c) {
+	if !r.p.in.Test && out.ret.Result == core.False && r.failhard(c) {
 		r.stop = true
 	}
 	return nil
@@ -157,14 +158,14 @@ func (r *run) done(c *chunk, o *outcome, began time.Time, num int) {
 	ref := r.p.ref(c, num)
 	ref.Of = r.of
 	res := StateResult{
-		StateRef: ref, Changed: o.ret.Changed(), Changes: o.ret.JSON(), Comment: o.ret.Comment,
+		StateRef: ref, Changed: o.ret.Changed(), Changes: command.JSON(&o.ret), Comment: o.ret.Comment,
 		Skipped: !o.ran, Started: began, Duration: r.p.in.Host.Now().Sub(began), Diff: o.ret.Diff,
 		Unevaluated: o.ret.Unevaluated,
 	}
 	switch o.ret.Result {
-	case state.True:
+	case core.True:
 		res.Outcome = Succeeded
-	case state.None:
+	case core.None:
 		res.Outcome = WouldChange
 	default:
 		res.Outcome = FailedState
@@ -176,7 +177,7 @@ func (r *run) done(c *chunk, o *outcome, began time.Time, num int) {
 	if v, ok := c.global.GetStr("no_log"); ok && py.Truth(v) {
 		ret := o.ret
 		ret.Changes, _ = hidden(ret.Changes).(*py.Dict)
-		res.Changes, res.Diff, res.Comment = ret.JSON(), "", hiddenText
+		res.Changes, res.Diff, res.Comment = command.JSON(&ret), "", hiddenText
 		if res.Command != nil {
 			res.Command.StderrTail = ""
 		}
@@ -203,7 +204,7 @@ const (
 )
 
 // check looks at the requisites of a node. Source: Salt documentation, "Requisites".
-func (r *run) check(n *node) (status, []state.Requisite) {
+func (r *run) check(n *node) (status, []core.Requisite) {
 	type flag uint8
 	const (
 		fail flag = iota
@@ -224,7 +225,7 @@ func (r *run) check(n *node) (status, []state.Requisite) {
 		}
 	}
 	var all [flags]bool
-	var reqs []state.Requisite
+	var reqs []core.Requisite
 	for t := reqType(0); t < reqCount; t++ {
 		targets := byType[t]
 		if len(targets) == 0 {
@@ -244,25 +245,25 @@ func (r *run) check(n *node) (status, []state.Requisite) {
 				continue // a state that a failhard or a listener left out
 			}
 			changed := o.ret.Changed()
-			reqs = append(reqs, state.Requisite{Type: t.String(), Module: d.c.module, ID: d.c.id, Name: d.c.name, Changed: changed})
+			reqs = append(reqs, core.Requisite{Type: t.String(), Module: d.c.module, ID: d.c.id, Name: d.c.name, Changed: changed})
 			if o.ret.SkipReq {
 				seen[skip] = true
 			}
 			switch t.base() {
 			case reqOnfail:
-				if o.ret.Result == state.True {
+				if o.ret.Result == core.True {
 					seen[onfail] = true
 					continue
 				}
 			case reqOnchanges:
-				if o.ret.Result == state.False || !changed {
+				if o.ret.Result == core.False || !changed {
 					seen[onchanges] = true
 				} else {
 					seen[onchangesmet] = true
 				}
 				continue
 			default:
-				if o.ret.Result == state.False {
+				if o.ret.Result == core.False {
 					seen[fail] = true
 					continue
 				}
@@ -270,7 +271,7 @@ func (r *run) check(n *node) (status, []state.Requisite) {
 			switch {
 			case t.base() == reqWatch && changed:
 				seen[change] = true
-			case t == reqPrereq && o.ret.Result == state.None:
+			case t == reqPrereq && o.ret.Result == core.None:
 				seen[premet] = true
 			case t == reqPrereq:
 				seen[pre] = true
@@ -328,7 +329,7 @@ func (r *run) failed(n *node) []string {
 		if o == nil {
 			o = r.running[e.to.c.tag()]
 		}
-		if o != nil && o.ret.Result == state.False {
+		if o != nil && o.ret.Result == core.False {
 			set[e.to.c.sls+"."+e.to.c.id] = true
 		}
 	}

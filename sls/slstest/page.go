@@ -101,7 +101,7 @@ func Markdown() (string, error) {
 	b.WriteString("\n## State functions\n\nThe arguments are those of the function itself, without `name`, the requisites and the global ones. An argument that is not\nknown is an error; one of Salt's that is lacking sends the file to `salt-call`, unless it asks for nothing (`false`, or Salt's default).\nSo does a value that only Salt can do: another template engine than Jinja, options of a template's own (its line `#jinja2:`), an encoding of East Asia, a source over another protocol than HTTP, a regular expression\nthat Python refuses, a rar archive, the serializer yamlex, and those that\nSalt 3008 carries no more (plist, python, keyvalue), options of the serializers configparser, toml and msgpack that are Python objects, merge_if_exists with toml.\nSo does `root` of cmd states: it runs in a chroot, and mounts file systems there.\nRegular expressions are Python's. One that needs backtracking (a look-around, a back reference) may take 10 seconds and a text of 8 MiB.\n" +
 		"Where a function changes the machine (packages, services, accounts), its trees bring the tools that it runs.\n\n" +
 		"| function | arguments | lacking | trees |\n| --- | --- | --- | --- |\n")
-	table := state.NewTable()
+	table := state.All()
 	for _, n := range table.Names() {
 		f, _ := table.Lookup(n)
 		args := fmt.Sprint(len(f.Params) - 1)

@@ -61,7 +61,7 @@ func TestSignatures(t *testing.T) {
 	require.Greater(t, len(salt), 300)
 	compared := 0
 	var wrong []string
-	table := state.NewTable()
+	table := state.All()
 	for _, n := range table.Names() {
 		f, _ := table.Lookup(n)
 		s, there := salt[n]

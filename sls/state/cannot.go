@@ -7,11 +7,15 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/internal/pyre"
+	"corpus-git/sls/state/codecs"
+	"corpus-git/sls/state/core"
+	"corpus-git/sls/state/fetch"
+	"corpus-git/sls/state/file/formats"
 )
 
 // Cannot tells which value of an argument asks for something that Salt has and this package has not, as a clause such as
 // "the template engine mako of file.managed"; it is "" where there is none. What it finds is found before anything ran.
-func (f *Function) Cannot(args *py.Dict) string {
+func Cannot(f *core.Function, args *py.Dict) string {
 	text := func(key string) string {
 		if s, ok := args.GetStr(key); ok && s != nil && f.Takes(key) {
 			return py.Str(s)
@@ -40,10 +44,10 @@ func (f *Function) Cannot(args *py.Dict) string {
 	if kind := foreign(args, "source_hash"); kind != "" && f.Name == "cron.file" {
 		return say("a source_hash of the kind %s://", kind)
 	}
-	if e := text("encoding"); e != "" && (codecOf(e) == nil || !f.Takes("encoding_errors") && codecOf(e).name != "") {
+	if e := text("encoding"); e != "" && (codecs.Lookup(e) == nil || !f.Takes("encoding_errors") && codecs.Lookup(e).Name != "") {
 		return say("the encoding %s", e)
 	}
-	if e := text("output_encoding"); e != "" && module == "git" && !decodable(e) {
+	if e := text("output_encoding"); e != "" && module == "git" && !codecs.Decodable(e) {
 		return say("the output_encoding %s", e)
 	}
 	if e := text("encoding_errors"); e == "namereplace" {
@@ -53,11 +57,11 @@ func (f *Function) Cannot(args *py.Dict) string {
 		return say("the sig_backend %s", e)
 	}
 	if e := text("output_encoding"); e != "" {
-		if _, ok := decoder(e); !ok {
+		if _, ok := codecs.Decoder(e); !ok {
 			return say("the output encoding %s", e)
 		}
 	}
-	if what := f.cannotMatch(text); what != "" {
+	if what := cannotMatch(f, text); what != "" {
 		return say("%s", what)
 	}
 	for _, key := range []string{"root"} {
@@ -69,13 +73,13 @@ func (f *Function) Cannot(args *py.Dict) string {
 	case module == "archive" && strings.EqualFold(text("archive_format"), "rar"):
 		return say("the format rar")
 	case fun == "serialize":
-		return f.cannotSerialize(args, strings.ToLower(text("serializer")+text("formatter")), asks("merge_if_exists"))
+		return cannotSerialize(f, args, strings.ToLower(text("serializer")+text("formatter")), asks("merge_if_exists"))
 	}
 	return ""
 }
 
 // cannotMatch is Cannot for regular expressions: one that is wrong is Salt's to complain of.
-func (f *Function) cannotMatch(text func(key string) string) string {
+func cannotMatch(f *core.Function, text func(key string) string) string {
 	file := strings.HasPrefix(f.Name, "file.")
 	for _, key := range []string{"sig", "pattern", "regex", "insert_before_match", "insert_after_match", "include_pat", "exclude_pat"} {
 		e := text(key)
@@ -99,7 +103,7 @@ func (f *Function) cannotMatch(text func(key string) string) string {
 }
 
 // cannotSerialize is Cannot for the formats of file.serialize.
-func (f *Function) cannotSerialize(args *py.Dict, format string, merge bool) string {
+func cannotSerialize(f *core.Function, args *py.Dict, format string, merge bool) string {
 	if slices.Contains([]string{"keyvalue", "plist", "python", "yamlex"}, format) {
 		return "the serializer " + format + " of " + f.Name
 	}
@@ -109,7 +113,7 @@ func (f *Function) cannotSerialize(args *py.Dict, format string, merge bool) str
 	if format == "toml" && merge {
 		return "merge_if_exists with the serializer toml of " + f.Name
 	}
-	known := map[string][]string{"configparser": iniOptions(), "msgpack": {}, "toml": {}}
+	known := map[string][]string{"configparser": formats.IniOptions(), "msgpack": {}, "toml": {}}
 	for _, key := range []string{"serializer_opts", "deserializer_opts"} {
 		v, _ := args.GetStr(key)
 		l, _ := v.(*py.List)
@@ -139,8 +143,8 @@ func foreign(args *py.Dict, key string) string {
 		all = l.Items()
 	}
 	for _, s := range all {
-		if s, ok := s.(string); ok && !slices.Contains([]string{"", "salt", "file", "http", "https"}, scheme(s)) {
-			return scheme(s)
+		if s, ok := s.(string); ok && !slices.Contains([]string{"", "salt", "file", "http", "https"}, fetch.Scheme(s)) {
+			return fetch.Scheme(s)
 		}
 	}
 	return ""

@@ -7,10 +7,11 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/sls/state"
+	"corpus-git/sls/state/core"
 )
 
 func TestCannotNamesWhatOnlySaltHas(t *testing.T) {
-	table := state.NewTable()
+	table := state.All()
 	for _, c := range []struct {
 		fun, key string
 		val      any
@@ -65,12 +66,12 @@ func TestCannotNamesWhatOnlySaltHas(t *testing.T) {
 		fn, ok := table.Lookup(c.fun)
 		require.True(t, ok)
 		require.True(t, fn.Knows(c.key), "%s %s", c.fun, c.key)
-		require.Equal(t, c.what, fn.Cannot(py.NewDict("name", "/x", c.key, c.val)))
+		require.Equal(t, c.what, state.Cannot(fn, py.NewDict("name", "/x", c.key, c.val)))
 	}
 }
 
 func TestAnArgumentThatIsLackingIsAskedForByWhatDiffersFromItsDefault(t *testing.T) {
-	fn := &state.Function{Lacks: map[string]string{"verify_ssl": "true", "signature": "", "encoding_errors": "strict"}}
+	fn := &core.Function{Lacks: map[string]string{"verify_ssl": "true", "signature": "", "encoding_errors": "strict"}}
 	for _, c := range []struct {
 		key   string
 		val   any

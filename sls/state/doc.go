@@ -1,12 +1,12 @@
-// Package state holds the state functions of the built-in runner: cmd.run, file.managed, ….
+// Package state lists the state functions of the built-in runner: cmd.run, file.managed, …. All is the one list of their
+// families, and each family is a package below this one, named after Salt's module or what its modules have in common.
 //
-// It owns, per function, the arguments it knows and what it does. It never orders states,
-// reads requisites or renders SLS files. Changes to the machine happen here: through
-// host.Host for commands and accounts, and through the operating system for files.
+// A family owns, per function, the arguments it knows and what it does. It never orders states, reads requisites or renders
+// SLS files. Changes to the machine happen there: through host.Host for commands and accounts, and through the operating
+// system for files. A family may use another (file writes what archive unpacks); none imports this package.
 //
-// Invariants: with Call.Test set nothing on the machine changes. A function never panics on an
-// argument of a wrong type: it fails the state with a comment. What a text file held or will
-// hold is only ever in Return.Changes and Return.Diff. A managed file is replaced by a rename.
+// Invariants: with Call.Test set nothing on the machine changes. A function never panics on an argument of a wrong type: it
+// fails the state with a comment. A managed file is replaced whole.
 //
 // Concurrency: a Table is read only after it is made; a Call belongs to one goroutine.
 //

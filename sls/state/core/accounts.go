@@ -1,0 +1,38 @@
+package core
+
+import (
+	"slices"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls/host"
+)
+
+// UserName is the name of a user ID, or the number where no user has it.
+func (c *Call) UserName(uid int) string {
+	if u, err := c.Host.Users.User(py.Str(int64(uid))); err == nil {
+		return u.Name
+	}
+	return py.Str(int64(uid))
+}
+
+// GroupName is the name of a group ID, or the number where no group has it.
+func (c *Call) GroupName(gid int) string {
+	if g, err := c.Host.Users.Group(py.Str(int64(gid))); err == nil {
+		return g.Name
+	}
+	return py.Str(int64(gid))
+}
+
+// GroupsOf are the names of all groups of a user, sorted; nil where they are not known.
+func (c *Call) GroupsOf(u host.User) []string {
+	ids, err := c.Host.Users.GroupsOf(u)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, id := range ids {
+		out = append(out, c.GroupName(id))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

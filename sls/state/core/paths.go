@@ -1,0 +1,365 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
+)
+
+// Owner is a wanted user and group; nil leaves it as it is.
+type Owner struct {
+	User, Group       *int
+	UserName, GrpName string
+	// userArg and grpArg are the arguments as they were given, a number or a name.
+	userArg, grpArg any
+}
+
+// ShownUser and shownGroup are what changes show: the argument as it was given.
+func (o Owner) ShownUser() any {
+	if o.userArg != nil {
+		return o.userArg
+	}
+	return o.UserName
+}
+
+// ShownGroup is what changes show of the group.
+func (o Owner) ShownGroup() any {
+	if o.grpArg != nil {
+		return o.grpArg
+	}
+	return o.GrpName
+}
+
+// Owner reads the arguments user and group. The text is Salt's complaint, "" where both exist.
+func (c *Call) Owner() (Owner, string) {
+	var o Owner
+	var errs []string
+	if v, ok := c.Value("user"); ok && py.Truth(v) {
+		o.UserName, o.userArg = py.Str(v), v
+		u, err := c.Host.Users.User(o.UserName)
+		switch {
+		case err == nil:
+			o.User = &u.UID
+		case IsNumber(o.UserName):
+			n, _ := strconv.Atoi(o.UserName)
+			o.User = &n
+		default:
+			errs = append(errs, "User "+o.UserName+" is not available ")
+		}
+	}
+	if v, ok := c.Value("group"); ok && py.Truth(v) {
+		o.GrpName, o.grpArg = py.Str(v), v
+		g, err := c.Host.Users.Group(o.GrpName)
+		switch {
+		case err == nil:
+			o.Group = &g.GID
+		case IsNumber(o.GrpName):
+			n, _ := strconv.Atoi(o.GrpName)
+			o.Group = &n
+		default:
+			errs = append(errs, "Group "+o.GrpName+" is not available")
+		}
+	}
+	if c.Test { // an earlier state may make the account
+		return o, ""
+	}
+	return o, strings.Join(errs, "")
+}
+
+// IsNumber reports whether a user or group is given by its ID.
+func IsNumber(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 31)
+	return err == nil
+}
+
+// Mode reads a mode: 644, "0644", 0644 (which YAML makes 644) and "0o644" are the same. nil leaves it as it is.
+func (c *Call) Mode(name string) *fs.FileMode {
+	v, ok := c.Value(name)
+	if !ok {
+		return nil
+	}
+	s := strings.ReplaceAll(strings.Trim(py.Str(v), `"'`), "0o", "0")
+	if s == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(s, 8, 16)
+	if err != nil || n > 0o7777 {
+		BadArg("The argument %q must be an octal mode such as '0644'", name)
+	}
+	m := fs.FileMode(n) & 0o777
+	if n&0o4000 != 0 {
+		m |= fs.ModeSetuid
+	}
+	if n&0o2000 != 0 {
+		m |= fs.ModeSetgid
+	}
+	if n&0o1000 != 0 {
+		m |= fs.ModeSticky
+	}
+	return &m
+}
+
+// Octal writes a mode as Salt does: 0644.
+func Octal(m fs.FileMode) string {
+	n := m.Perm()
+	if m&fs.ModeSetuid != 0 {
+		n |= 0o4000
+	}
+	if m&fs.ModeSetgid != 0 {
+		n |= 0o2000
+	}
+	if m&fs.ModeSticky != 0 {
+		n |= 0o1000
+	}
+	return fmt.Sprintf("%04o", uint32(n))
+}
+
+// ModeBits are those of a mode that chmod(2) sets.
+const ModeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+
+// Enforce gives a path its owner and mode, and tells what it changed (or would, in a test run).
+func (c *Call) Enforce(path string, o Owner, mode *fs.FileMode, follow bool) (*py.Dict, error) {
+	stat, chown := os.Stat, os.Chown
+	if !follow {
+		stat, chown = os.Lstat, os.Lchown
+	}
+	st, err := stat(path)
+	if err != nil {
+		return nil, err
+	}
+	changes := py.NewDict()
+	sys := st.Sys().(*syscall.Stat_t)
+	uid, gid := -1, -1
+	if o.User != nil && uint32(*o.User) != sys.Uid {
+		uid = *o.User
+		changes.SetStr("user", o.ShownUser())
+	}
+	if o.Group != nil && uint32(*o.Group) != sys.Gid {
+		gid = *o.Group
+		changes.SetStr("group", o.ShownGroup())
+	}
+	want := st.Mode() & ModeBits
+	isLink := st.Mode()&fs.ModeSymlink != 0
+	if mode != nil && !isLink && *mode != want {
+		want = *mode
+		changes.SetStr("mode", Octal(want))
+	}
+	if c.Test || changes.Len() == 0 {
+		return changes, nil
+	}
+	if uid >= 0 || gid >= 0 {
+		if err := chown(path, uid, gid); err != nil {
+			return changes, err
+		}
+	}
+	// chown clears setuid and setgid, so the mode comes last.
+	if !isLink && (changes.Has("mode") || (uid >= 0 || gid >= 0) && st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0) {
+		if err := os.Chmod(path, want); err != nil {
+			return changes, err
+		}
+	}
+	return changes, nil
+}
+
+// Rewrite replaces the content of an existing file and keeps its owner and mode.
+func (c *Call) Rewrite(path string, data []byte) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	uid, gid := -1, -1
+	if sys := st.Sys().(*syscall.Stat_t); int(sys.Uid) != c.Host.EUID || int(sys.Gid) != c.Host.EGID {
+		uid, gid = int(sys.Uid), int(sys.Gid)
+		if c.Host.EUID != 0 {
+			// Without root the file is written in place: a new one could not have the old owner.
+			return os.WriteFile(real, data, st.Mode().Perm())
+		}
+	}
+	return c.ReplaceFile(real, data, st.Mode()&ModeBits, uid, gid)
+}
+
+// NewMode is the mode of a file that is made without one.
+func (c *Call) NewMode(base fs.FileMode) fs.FileMode {
+	mask := 0o022
+	if c.Umask != nil {
+		mask = *c.Umask
+	} else {
+		mask = c.Once("umask", func() any {
+			if m, ok := processUmask(); ok {
+				return m
+			}
+			return mask
+		}).(int)
+	}
+	return base &^ fs.FileMode(mask)
+}
+
+// processUmask reads the umask of this process without changing it. Source: proc(5), /proc/pid/status.
+func processUmask() (int, bool) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, false
+	}
+	for _, l := range strings.Split(string(b), "\n") {
+		if v, ok := strings.CutPrefix(l, "Umask:"); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(v), 8, 32)
+			return int(n), err == nil
+		}
+	}
+	return 0, false
+}
+
+// MakeDirs makes a directory and those above it, each with owner and mode as given. Salt gives those that it
+// makes the same owner and mode as the last one.
+func (c *Call) MakeDirs(dir string, o Owner, mode *fs.FileMode) error {
+	if st, err := os.Stat(dir); err == nil {
+		if st.IsDir() {
+			return nil
+		}
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := c.MakeDirs(parent, o, mode); err != nil {
+			return err
+		}
+	}
+	return c.MakeDir(dir, o, mode)
+}
+
+// MakeDir makes one directory with owner and mode as given; without a mode it has that of the umask.
+func (c *Call) MakeDir(dir string, o Owner, mode *fs.FileMode) error {
+	m := c.NewMode(0o777)
+	if mode != nil {
+		m = *mode
+	}
+	if err := os.Mkdir(dir, m.Perm()); err != nil {
+		return err
+	}
+	uid, gid := -1, -1
+	if o.User != nil {
+		uid = *o.User
+	}
+	if o.Group != nil {
+		gid = *o.Group
+	}
+	if uid >= 0 || gid >= 0 {
+		if err := os.Chown(dir, uid, gid); err != nil {
+			return err
+		}
+	}
+	if st, err := os.Stat(dir); err == nil && mode == nil && st.Mode()&fs.ModeSetgid != 0 {
+		return nil // inherited
+	}
+	return os.Chmod(dir, m)
+}
+
+// ExpandUser replaces a leading ~ as os.path.expanduser does.
+func (c *Call) ExpandUser(p string) string {
+	if !strings.HasPrefix(p, "~") {
+		return p
+	}
+	user, rest, _ := strings.Cut(p[1:], "/")
+	home := ""
+	if user == "" {
+		for _, kv := range c.Host.Environ {
+			if v, ok := strings.CutPrefix(kv, "HOME="); ok {
+				home = v
+			}
+		}
+		if home == "" {
+			user = strconv.Itoa(c.Host.EUID)
+		}
+	}
+	if home == "" {
+		u, err := c.Host.Users.User(user)
+		if err != nil {
+			return p
+		}
+		home = u.Home
+	}
+	if rest == "" && !strings.HasSuffix(p, "/") {
+		return home
+	}
+	return strings.TrimSuffix(home, "/") + "/" + rest
+}
+
+// Exists reports whether a path leads to something; a link that leads nowhere does not.
+func Exists(p string) bool { _, err := os.Stat(p); return err == nil }
+
+// Lexists reports whether a path is there, be it a link that leads nowhere.
+func Lexists(p string) bool { _, err := os.Lstat(p); return err == nil }
+
+// IsDir reports whether a path leads to a directory.
+func IsDir(p string) bool { st, err := os.Stat(p); return err == nil && st.IsDir() }
+
+// IsFile reports whether a path leads to a regular file.
+func IsFile(p string) bool { st, err := os.Stat(p); return err == nil && st.Mode().IsRegular() }
+
+// IsLink reports whether a path is a symbolic link.
+func IsLink(p string) bool {
+	st, err := os.Lstat(p)
+	return err == nil && st.Mode()&fs.ModeSymlink != 0
+}
+
+// Cause is the short cause of a file error.
+func Cause(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return l.Err.Error()
+	}
+	return err.Error()
+}
+
+// Backup keeps the old file where backup is minion. Source: Salt documentation, "File State Backups".
+func (c *Call) Backup(path string) error {
+	mode, ok := c.Value("backup")
+	if !ok {
+		return nil
+	}
+	if s := py.Str(mode); s != "minion" && s != "both" {
+		return nil
+	}
+	if c.Backups == "" || !IsFile(path) {
+		return nil
+	}
+	data, err := vfs.ReadFollowed(path, vfs.MaxRead)
+	if err != nil {
+		return err
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(c.Backups, filepath.Dir(path))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	stamp := c.Host.Now().Format("Mon_Jan_02_15:04:05_000000_2006")
+	dst := filepath.Join(dir, filepath.Base(path)+"_"+stamp)
+	if err := os.WriteFile(dst, data, 0o600); err != nil {
+		return err
+	}
+	sys := st.Sys().(*syscall.Stat_t)
+	if c.Host.EUID == 0 {
+		if err := os.Chown(dst, int(sys.Uid), int(sys.Gid)); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(dst, st.Mode()&ModeBits)
+}

@@ -1,0 +1,160 @@
+package core
+
+import (
+	"sort"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// Function is one state function.
+type Function struct {
+	// Name is module.function.
+	Name string
+	// Params are the names of the arguments it knows, without the global ones.
+	Params []string
+	// Lacks are arguments of Salt's that are not built in, each with the value, beside null, that asks for nothing; "" stands
+	// for all that are false, and false always asks for nothing where the value is not true. A state that asks for more needs Salt.
+	Lacks map[string]string
+	// Required are those that must be there ("name" always is).
+	Required []string
+	// AnyParam accepts every argument (module.run).
+	AnyParam bool
+	// Run does the work.
+	Run func(c *Call) Return
+}
+
+// Table is the set of state functions.
+type Table struct {
+	funcs map[string]*Function
+	watch map[string]func(c *Call, sfun string) Return
+	alias map[string]string
+}
+
+// NewTable makes the table of the functions that the families add.
+func NewTable(families ...func(*Table)) *Table {
+	t := &Table{
+		funcs: map[string]*Function{},
+		watch: map[string]func(c *Call, sfun string) Return{},
+		alias: map[string]string{},
+	}
+	for _, add := range families {
+		add(t)
+	}
+	return t
+}
+
+// Add registers a function. params is a space-separated list. A name that ends in ! is required. One that ends in ? is
+// taken and does nothing here: it is for other systems, or for how Salt works inside. One that ends in ~ is lacking, and
+// what follows the tilde is the value that asks for nothing.
+func (t *Table) Add(name, params string, run func(c *Call) Return) {
+	f := &Function{Name: name, Params: []string{"name"}, Lacks: map[string]string{}, Run: Guard(run)}
+	for _, p := range strings.Fields(params) {
+		if p == "*" {
+			f.AnyParam = true
+			continue
+		}
+		if l, value, ok := strings.Cut(p, "~"); ok {
+			f.Lacks[l] = value
+			continue
+		}
+		if r, ok := strings.CutSuffix(p, "!"); ok {
+			p = r
+			f.Required = append(f.Required, p)
+		}
+		f.Params = append(f.Params, strings.TrimSuffix(p, "?"))
+	}
+	t.funcs[name] = f
+}
+
+// OnWatch registers what a module does where a watched state changed (mod_watch); sfun is the function of the watching state.
+func (t *Table) OnWatch(module string, run func(c *Call, sfun string) Return) {
+	t.watch[module] = func(c *Call, sfun string) Return {
+		return Guard(func(c *Call) Return { return run(c, sfun) })(c)
+	}
+}
+
+// Alias lets another module name stand for a module (mc_git for git).
+func (t *Table) Alias(module, as string) { t.alias[module] = as }
+
+func (t *Table) module(m string) string {
+	if a, ok := t.alias[m]; ok {
+		return a
+	}
+	return m
+}
+
+// Lookup finds a function; ok is false where there is none.
+func (t *Table) Lookup(name string) (*Function, bool) {
+	f, ok := t.funcs[name]
+	if !ok {
+		mod, fun, _ := strings.Cut(name, ".")
+		f, ok = t.funcs[t.module(mod)+"."+fun]
+	}
+	return f, ok
+}
+
+// Watch is the function that runs where a watched state changed; nil where the module has none, and
+// then watch means require.
+func (t *Table) Watch(module string) func(c *Call, sfun string) Return {
+	return t.watch[t.module(module)]
+}
+
+// Names are all functions, sorted.
+func (t *Table) Names() []string {
+	out := make([]string, 0, len(t.funcs))
+	for n := range t.funcs {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// HasModule reports whether any function belongs to a module.
+func (t *Table) HasModule(module string) bool {
+	module = t.module(module)
+	for n := range t.funcs {
+		if strings.HasPrefix(n, module+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// Knows reports whether the function takes an argument of that name.
+func (f *Function) Knows(param string) bool {
+	return f.AnyParam || f.Takes(param)
+}
+
+// Asks reports whether an argument asks for what is not built in.
+func (f *Function) Asks(param string, value any) bool {
+	nothing, lacks := f.Lacks[param]
+	if !lacks || value == nil {
+		return false
+	}
+	if nothing == "" || value == false && nothing != "true" {
+		return py.Truth(value)
+	}
+	return !strings.EqualFold(py.Str(value), nothing)
+}
+
+// Takes reports whether the function names an argument.
+func (f *Function) Takes(param string) bool {
+	for _, p := range f.Params {
+		if p == param {
+			return true
+		}
+	}
+	return false
+}
+
+// ModuleKnows reports whether any function of a module takes an argument of that name.
+func (t *Table) ModuleKnows(module, param string) bool {
+	module = t.module(module)
+	for n, f := range t.funcs {
+		if strings.HasPrefix(n, module+".") && f.Takes(param) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,187 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a killed run may leave outside the project: nothing where the file system has unnamed files (O_TMPFILE), but for
+// the moment between two system calls; elsewhere a file or folder that its owner holds a lock on. The next run that
+// writes there removes what nobody holds any more.
+
+// ReplaceFile writes a file so that it is the old one or the new one at every moment. The new file has the mode and,
+// where they are not negative, the owner and group given.
+func (c *Call) ReplaceFile(path string, data []byte, mode fs.FileMode, uid, gid int) error {
+	for try := 0; ; try++ {
+		f, link, err := c.openNew(path)
+		if err != nil {
+			return err
+		}
+		err = fill(f, data, mode, uid, gid)
+		if err == nil {
+			err = link(path)
+		}
+		f.Discard()
+		// Another process that writes the same file took the temporary name away.
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || try == 2 || !IsDir(filepath.Dir(path)) {
+			return err
+		}
+	}
+}
+
+func fill(f *TempFile, data []byte, mode fs.FileMode, uid, gid int) error {
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if uid >= 0 || gid >= 0 {
+		if err := f.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(mode)
+}
+
+// openNew makes a file in the folder of path; link gives it that name.
+func (c *Call) openNew(path string) (f *TempFile, link func(path string) error, err error) {
+	fd, err := unix.Open(filepath.Dir(path), unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	switch {
+	case err == nil:
+		f = &TempFile{File: os.NewFile(uintptr(fd), path)}
+		return f, f.link, nil
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
+		f, err = c.NewTempFile(filepath.Dir(path), ".corpus-", "")
+		if err != nil {
+			return nil, nil, err
+		}
+		return f, func(path string) error { return os.Rename(f.name, path) }, nil
+	}
+	return nil, nil, &fs.PathError{Op: "open", Path: path, Err: err}
+}
+
+// link names an unnamed file. Source: open(2), O_TMPFILE.
+func (f *TempFile) link(path string) error {
+	self := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
+	at := func(name string) error {
+		return unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
+	}
+	err := at(path)
+	if !errors.Is(err, unix.EEXIST) {
+		return wrapLink(self, path, err)
+	}
+	// A link cannot replace a name: the file gets another one first. That name follows from the path, so what a kill
+	// leaves here, the next write of the same file removes.
+	sum := sha256.Sum256([]byte(filepath.Base(path)))
+	tmp := filepath.Join(filepath.Dir(path), ".corpus-"+hex.EncodeToString(sum[:8]))
+	if err = at(tmp); errors.Is(err, unix.EEXIST) {
+		_ = os.Remove(tmp)
+		err = at(tmp)
+	}
+	if err != nil {
+		return wrapLink(self, tmp, err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		_ = os.Remove(tmp)
+		return err
+	}
+	return nil
+}
+
+func wrapLink(from, to string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: "link", Old: from, New: to, Err: err}
+}
+
+// TempFile is a temporary file. A named one is locked for as long as this process holds it.
+type TempFile struct {
+	*os.File
+	name string // "" where it has none
+	lock *os.File
+}
+
+// Discard closes the file and removes its temporary name, where it still has that.
+func (s *TempFile) Discard() {
+	_ = s.Close()
+	if s.name != "" {
+		_ = os.Remove(s.name)
+		_ = s.lock.Close()
+	}
+}
+
+// NewTempFile makes a named temporary file of mode 0600; dir "" is that of the system. What killed runs left under the
+// same prefix is removed once in a program.
+func (c *Call) NewTempFile(dir, prefix, suffix string) (*TempFile, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	c.Once("sweep "+dir+" "+prefix, func() any { sweep(dir, prefix); return nil })
+	f, err := os.CreateTemp(dir, prefix+"*"+suffix)
+	if err != nil {
+		return nil, err
+	}
+	s := &TempFile{File: f, name: f.Name()}
+	if s.lock, err = hold(s.name); err != nil {
+		_ = f.Close()
+		_ = os.Remove(s.name)
+		return nil, err
+	}
+	return s, nil
+}
+
+// NewTempDir is newScratch for a folder of mode 0700; discard removes it with all in it.
+func (c *Call) NewTempDir(prefix string) (dir string, discard func(), err error) {
+	c.Once("sweep "+os.TempDir()+" "+prefix, func() any { sweep(os.TempDir(), prefix); return nil })
+	dir, err = os.MkdirTemp("", prefix)
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := hold(dir)
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return "", nil, err
+	}
+	return dir, func() { _ = os.RemoveAll(dir); _ = lock.Close() }, nil
+}
+
+// hold locks a file or folder until it is closed or this process ends. It is opened for reading: a script that is open
+// for writing cannot be run.
+func hold(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, &fs.PathError{Op: "flock", Path: path, Err: err}
+	}
+	return f, nil
+}
+
+// sweep removes files and folders of this user that begin with prefix and that nobody holds.
+func sweep(dir, prefix string) {
+	found, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
+	for _, p := range found {
+		var st unix.Stat_t
+		kind := uint32(0)
+		if unix.Lstat(p, &st) == nil {
+			kind = st.Mode & unix.S_IFMT
+		}
+		if kind != unix.S_IFREG && kind != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
+			continue
+		}
+		lock, err := hold(p)
+		if err != nil {
+			continue
+		}
+		_ = os.RemoveAll(p)
+		_ = lock.Close()
+	}
+}

@@ -1,0 +1,138 @@
+package cron
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/sls/host"
+	"corpus-git/sls/state/core"
+)
+
+// cronBench is a crontab(1) of its own, which notes how it is called.
+type cronBench struct {
+	t         *testing.T
+	dir, user string
+	host      *host.Host
+}
+
+func newCronBench(t *testing.T) *cronBench {
+	b := &cronBench{t: t, dir: t.TempDir(), host: host.New(execx.OS{}), user: "me"}
+	b.host.Users = host.FileUsers{
+		Passwd: b.write("passwd", fmt.Sprintf("me:x:%d:%d::/:/bin/sh\n", b.host.EUID, b.host.EGID)),
+		GroupF: b.write("group", fmt.Sprintf("mine:x:%d:\n", b.host.EGID)),
+	}
+	script := "#!/bin/sh\ncd " + b.dir + " || exit\necho \"$*\" >> calls\n" +
+		"case \" $* \" in *\" nobody-here \"*) echo unknown user >&2; exit 1 ;; *\" -l \"*) cat tab 2>/dev/null || { echo no crontab >&2; exit 1; } ;; *) cat > tab ;; esac\n"
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "crontab"), []byte(script), 0o755))
+	b.host.Environ = []string{"PATH=" + b.dir + ":/usr/bin:/bin", "HOME=/"}
+	return b
+}
+
+func (b *cronBench) run(test bool, fun, name string, args ...any) core.Return {
+	f, ok := core.NewTable(States).Lookup(fun)
+	require.True(b.t, ok)
+	c := &core.Call{Env: &core.Env{Host: b.host, Cache: map[string]any{}}, Ctx: context.Background(), Name: name, Args: py.NewDict(args...), Test: test}
+	return f.Run(c)
+}
+
+func (b *cronBench) read(name string) string {
+	text, err := os.ReadFile(filepath.Join(b.dir, name))
+	require.NoError(b.t, err)
+	return string(text)
+}
+
+func (b *cronBench) write(name, text string) string {
+	p := filepath.Join(b.dir, name)
+	require.NoError(b.t, os.WriteFile(p, []byte(text), 0o600))
+	return p
+}
+
+func TestCronVariables(t *testing.T) {
+	b := newCronBench(t)
+	head := cronHead + "\n"
+	for i, c := range []struct {
+		fun, name string
+		value     any
+		before    string
+		result    core.Tri // of a test run
+		would     string
+		comment   string
+		after     string
+	}{
+		{"present", "A", "x", "", core.None, "Cron env A is set to be added", "Cron env A added to %s's crontab", head + "A=x\n"},
+		{"present", "A", "x", "A=x\n", core.None, "Cron env A is set to be added", "Cron env A added to %s's crontab", "A=x\n" + head + "A=x\n"},
+		{"present", "A", "x", head + "A=x\n@x\n", core.True, "Cron env A already present", "Cron env A already present", head + "A=x\n@x\n"},
+		{"present", "A", int64(1), head + "A=1\nB=\n", core.None, "Cron env A is set to be updated", "Cron env A updated", head + "B=\"\"\nA=1\n"},
+		{"present", "A", nil, head + "A=\n", core.True, "Cron env A already present", "Cron env A updated", head + "A=\"\"\n"},
+		{"present", "A", "", head + "A=\n", core.True, "Cron env A already present", "Cron env A already present", head + "A=\n"},
+		{"present", "A", "x", "# m\n" + head + "# one\n#two SALT_CRON_IDENTIFIER:i\nC=d\n#DISABLED#@daily  x  y\n1 2 3 4 5 z\n" + head + "junk\n", core.None,
+			"Cron env A is set to be added", "Cron env A added to %s's crontab",
+			"# m\n" + head + "C=d\nA=x\n1 2 3 4 5 z\n# one\n# two SALT_CRON_IDENTIFIER:i\n#DISABLED#@daily x y\n"},
+		{"absent", " A ", nil, head + "A=1\nB=2\nA=3\n", core.None, "Cron env A is set to be removed", "Cron env A removed from %s's crontab", head + "A=1\nB=2\n"},
+		{"absent", "A", nil, "A=1\n", core.True, "Cron env A is absent", "Cron env A already absent", "A=1\n" + head},
+	} {
+		b.write("tab", c.before)
+		args := []any{"user", b.user}
+		if c.value != nil {
+			args = append(args, "value", c.value)
+		}
+		r := b.run(true, "cron.env_"+c.fun, c.name, args...)
+		require.Equal(t, c.result, r.Result, "%d %s", i, r.Comment)
+		require.Equal(t, c.would, r.Comment)
+		require.Equal(t, c.before, b.read("tab"), "a test run leaves the crontab alone")
+		r = b.run(false, "cron.env_"+c.fun, c.name, args...)
+		require.Equal(t, core.True, r.Result)
+		if strings.Contains(c.comment, "%s") {
+			c.comment = fmt.Sprintf(c.comment, b.user)
+		}
+		require.Equal(t, c.comment, r.Comment)
+		require.Equal(t, !strings.Contains(c.comment, "already"), r.Changed())
+		require.Equal(t, c.after, b.read("tab"), i)
+	}
+	require.NotContains(t, b.read("calls"), "-u", "only root may name a user")
+}
+
+func TestCronOfAUserWhoIsNotThere(t *testing.T) {
+	b := newCronBench(t)
+	r := b.run(true, "cron.env_present", "A", "user", "nobody-here")
+	require.Equal(t, core.None, r.Result, "an earlier state may make the account")
+	r = b.run(false, "cron.env_present", "A", "user", "nobody-here")
+	require.Equal(t, "Cron env A for user nobody-here failed to commit with error \nunknown user", r.Comment)
+	require.Contains(t, b.read("calls"), "-u nobody-here -l\n")
+	r = b.run(false, "cron.file", "/x", "user", "nobody-here")
+	require.Equal(t, core.Failf("Could not identify group for user nobody-here"), r)
+}
+
+func TestCronFile(t *testing.T) {
+	b := newCronBench(t)
+	banner := "# DO NOT EDIT THIS FILE - edit the master and reinstall.\n# (x)\n# (y)\n"
+	tab := b.write("new", "A=1\n")
+	b.write("tab", banner+"old\n")
+	r := b.run(true, "cron.file", tab, "user", b.user)
+	require.Equal(t, core.None, r.Result, r.Comment)
+	require.Equal(t, "The following values are set to be changed:\ndiff: --- \n+++ \n@@ -1 +1 @@\n-old\n+A=1\n\n", r.Comment)
+	require.Equal(t, banner+"old\n", b.read("tab"))
+	r = b.run(false, "cron.file", tab, "user", b.user)
+	require.Equal(t, core.True, r.Result, r.Comment)
+	require.Equal(t, "Crontab for user "+b.user+" was updated", r.Comment)
+	diff, _ := r.Changes.GetStr("diff")
+	require.Equal(t, "--- \n+++ \n@@ -1 +1 @@\n-old\n+A=1\n", diff)
+	require.Equal(t, "A=1\n", b.read("tab"))
+	for _, test := range []bool{true, false} {
+		r = b.run(test, "cron.file", tab, "user", b.user)
+		require.Equal(t, core.OKf("Crontab for user %s is in the correct state", b.user), r)
+	}
+	b.write("new", "A=2") // crontab(1) has the last word on a missing end of line
+	require.Equal(t, core.True, b.run(false, "cron.file", tab, "user", b.user).Result)
+	require.Equal(t, "A=2", b.read("tab"))
+	r = b.run(false, "cron.file", "/none", "user", b.user, "replace", false)
+	require.Equal(t, core.OKf("User %s already has a crontab. No changes made", b.user), r)
+}

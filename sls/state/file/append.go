@@ -1,0 +1,229 @@
+package file
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
+	"corpus-git/sls/state/core"
+	"corpus-git/sls/state/difflib"
+	"corpus-git/sls/state/fetch"
+	"corpus-git/sls/state/regex"
+)
+
+// texts are the pieces that file.append and file.prepend add: text, or the rendered sources.
+func texts(c *core.Call) ([]string, string) {
+	sources := c.Strings("sources")
+	if len(sources) == 0 && c.Bool("source", false) {
+		sources = c.Strings("source")
+	}
+	if len(sources) == 0 {
+		v, ok := c.Value("text")
+		if !ok {
+			return nil, "No text found to append. Nothing appended"
+		}
+		out, ok := strList(v)
+		if !ok {
+			return nil, "The text is neither a string nor a list of strings"
+		}
+		return out, ""
+	}
+	var out []string
+	hashes := c.Strings("source_hashes")
+	if len(hashes) == 0 && c.Has("source_hash") {
+		hashes = c.Strings("source_hash")
+	}
+	for i, s := range sources {
+		data, _, err := fetch.File(c, s)
+		if err != nil {
+			return nil, err.Error()
+		}
+		if k := fetch.Scheme(s); k == "http" || k == "https" {
+			if i >= len(hashes) {
+				return nil, "Unable to verify upstream hash of source file " + fetch.RedactURL(s) + ", please set source_hash"
+			}
+			if err := fetch.Verify(c, data, c.ExpandUser(c.Name), s, hashes[i]); err != nil {
+				return nil, err.Error()
+			}
+		}
+		text := string(data)
+		if v, ok := c.Args.GetStr("template"); !ok || v != nil {
+			if text, err = fetch.RenderFile(c, text, s); err != nil {
+				return nil, err.Error()
+			}
+		}
+		out = append(out, text)
+	}
+	return out, ""
+}
+
+// contains reports whether a file holds a piece: with more or less white space, or, where that is not ignored, as a regular
+// expression. Source: Salt, states/file.py, append.
+func contains(content, piece string, ignoreSpace bool) bool {
+	if ignoreSpace {
+		re, bad := whitespaceRegex(piece)
+		if bad != "" {
+			core.BadArg("%s", bad)
+		}
+		return re.MatchString(content)
+	}
+	re, bad := regex.Bytes(piece, "m")
+	if bad != "" {
+		core.BadArg("%s", bad)
+	}
+	return re.Matches(content, false)
+}
+
+// fileAppend implements file.append. Source: Salt documentation, file state, append.
+func fileAppend(c *core.Call) core.Return {
+	return addText(c, func(have, add []string) []string { return append(slices.Clone(have), add...) }, "Appended")
+}
+
+// addText adds lines that are not there yet.
+func addText(c *core.Call, merge func(have, add []string) []string, verb string) core.Return {
+	name := c.ExpandUser(c.Name)
+	if name == "" {
+		return core.Failf("Must provide name to file.append")
+	}
+	if !filepath.IsAbs(name) {
+		return core.Failf("Specified file %s is not an absolute path", name)
+	}
+	if core.IsDir(name) {
+		return core.Failf("Specified target %s is a directory", name)
+	}
+	fresh := !core.Exists(name)
+	if fresh && c.Test {
+		return core.Would(py.NewDict("new", name), "File %s is set to be created", name)
+	}
+	if fresh {
+		if dir := filepath.Dir(name); !core.IsDir(dir) {
+			if !c.Bool("makedirs", false) {
+				return core.Failf("%s: file not found", name)
+			}
+			if err := c.MakeDirs(dir, core.Owner{}, nil); err != nil {
+				return core.Failf("Failed to create directory %s: %s", dir, core.Cause(err))
+			}
+		}
+	}
+	pieces, fail := texts(c)
+	if fail != "" {
+		return core.Failf("%s", fail)
+	}
+	var old []byte
+	if !fresh {
+		var err error
+		if old, err = vfs.ReadFollowed(name, vfs.MaxRead); err != nil {
+			return core.Failf("%s", core.Cause(err))
+		}
+	}
+	ignoreSpace := c.Bool("ignore_whitespace", true)
+	var add []string
+	verbatim := verb == "Prepended" && c.Bool("header", false) // then the place counts, too
+	for _, p := range pieces {
+		if !verbatim && contains(string(old), p, ignoreSpace) {
+			continue
+		}
+		add = append(add, core.SplitLines(p)...)
+	}
+	have := core.SplitLines(string(old))
+	lines := merge(have, add)
+	// What is there stays as it is, whatever its lines end with.
+	text, block := string(old), ""
+	for _, l := range add {
+		block += l + "\n"
+	}
+	switch {
+	case slices.Equal(have, lines):
+	case verb == "Prepended":
+		text = block + text
+	default:
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += block
+	}
+	ret := core.Return{Result: core.True, Comment: "File " + name + " is in correct state"}
+	if slices.Equal(have, lines) && !fresh {
+		return ret
+	}
+	if !slices.Equal(have, lines) {
+		ret.Diff = difflib.Text(old, []byte(text))
+		shown := ret.Diff
+		if verb != "Prepended" { // Salt splits the lines in two ways
+			shown = strings.Join(difflib.Unified(have, lines, "\n"), "\n")
+		}
+		if core.IsBinary(old) {
+			ret.Diff = "Replace binary file"
+			shown = ret.Diff
+		}
+		ret.Set("diff", shown)
+		if !c.Bool("show_changes", true) {
+			ret.Set("diff", "<show_changes=False>")
+			ret.Diff = ""
+		}
+	}
+	if c.Test {
+		ret.Result, ret.Comment = core.None, "File "+name+" is set to be updated"
+		return ret
+	}
+	var err error
+	if fresh {
+		err = WriteNew(c, name, Managed{Data: []byte(text)})
+	} else {
+		err = c.Rewrite(name, []byte(text))
+	}
+	if err != nil {
+		return core.Failf("Failed to write %s: %s", name, core.Cause(err))
+	}
+	if len(add) > 0 {
+		ret.Comment = verb + " " + py.Str(int64(len(add))) + " lines"
+	}
+	return ret
+}
+
+// whitespaceRegex is an expression that a piece of text matches with more or less white space, but in quotes. It has Go's
+// syntax and is held against bytes. why is what is wrong. Source: Salt, utils/stringutils.py, build_whitespace_split_regex.
+func whitespaceRegex(piece string) (re *regexp.Regexp, why string) {
+	const gap = `[\s\v]*`
+	var b strings.Builder
+	b.WriteString("(?m)^")
+	for _, line := range py.SplitLines(piece, false) {
+		parts, ok := quotedFields(line)
+		if !ok {
+			return nil, "No closing quotation"
+		}
+		for i, p := range parts {
+			parts[i] = regexp.QuoteMeta(p)
+		}
+		b.WriteString(gap + strings.Join(parts, gap) + gap)
+	}
+	b.WriteString("$")
+	re, err := regexp.Compile(b.String())
+	if err != nil {
+		return nil, "the text is too long to look for: " + err.Error()
+	}
+	return re, ""
+}
+
+// quotedFields splits a line at white space as Python's shlex does without its POSIX rules; where a line has both kinds of
+// quotes, the double ones keep what is in them together. ok is false where one is not closed.
+func quotedFields(line string) (fields []string, ok bool) {
+	quotes := strings.Contains(line, "'") && !strings.Contains(line, `'\"`)
+	for rest := strings.TrimLeft(line, " \t\r\n"); rest != ""; rest = strings.TrimLeft(rest, " \t\r\n") {
+		end := strings.IndexAny(rest, " \t\r\n")
+		if quotes && rest[0] == '"' {
+			if end = strings.IndexByte(rest[1:], '"'); end < 0 {
+				return nil, false
+			}
+			end += 2
+		}
+		if end < 0 {
+			end = len(rest)
+		}
+		fields, rest = append(fields, rest[:end]), rest[end:]
+	}
+	return fields, true
+}

@@ -1,0 +1,2 @@
+// Package python has the state functions of Python's tools: pip, virtualenv, buildout.
+package python

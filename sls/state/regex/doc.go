@@ -1,0 +1,2 @@
+// Package regex holds Python's regular expressions against text or bytes, as Salt's states do.
+package regex

@@ -1,0 +1,144 @@
+package statetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/sls/host"
+	"corpus-git/sls/state/core"
+)
+
+// Machine is a machine of which only what commands say and do is known.
+type Machine struct {
+	t      *testing.T
+	table  *core.Table
+	Users  map[string]host.User
+	Groups map[string]host.Group
+	// Answers are what commands print, by their beginning; those that begin with "!" fail.
+	Answers map[string]string
+	// On runs when a command does.
+	On func(line string)
+	// Ran are the commands that change something.
+	Ran   []string
+	Stdin []string
+	Cache map[string]any
+	Dir   string
+	// Exit is the status of those that fail; 0 is 1.
+	Exit   int
+	Grains *py.Dict
+}
+
+// NewMachine makes a machine that has the named tools.
+func NewMachine(t *testing.T, states func(*core.Table), tools ...string) *Machine {
+	m := &Machine{t: t, table: core.NewTable(states), Users: map[string]host.User{}, Groups: map[string]host.Group{}, Answers: map[string]string{},
+		Cache: map[string]any{}, Dir: t.TempDir()}
+	for _, n := range tools {
+		require.NoError(t, os.WriteFile(filepath.Join(m.Dir, n), nil, 0o755))
+	}
+	return m
+}
+
+// Run implements execx.Commander.
+func (m *Machine) Run(_ context.Context, c execx.Cmd) (execx.Status, error) {
+	line := strings.Join(c.Argv, " ")
+	if c.Stdin != nil {
+		b, err := io.ReadAll(c.Stdin)
+		if err != nil {
+			return execx.Status{}, err
+		}
+		if len(b) > 0 {
+			m.Stdin = append(m.Stdin, string(b))
+		}
+	}
+	best := ""
+	for k := range m.Answers {
+		if strings.HasPrefix(line, k) && len(k) >= len(best) {
+			best = k
+		}
+	}
+	text, known := m.Answers[best]
+	if !known || best == "" {
+		m.Ran = append(m.Ran, line)
+	}
+	if m.On != nil {
+		m.On(line)
+	}
+	if msg, failed := strings.CutPrefix(text, "!"); failed {
+		_, _ = io.WriteString(c.Stderr, msg)
+		return execx.Status{Exit: max(m.Exit, 1)}, nil
+	}
+	_, err := io.WriteString(c.Stdout, text)
+	return execx.Status{}, err
+}
+
+// User implements host.Users.
+func (m *Machine) User(n string) (host.User, error) {
+	for _, u := range m.Users {
+		if u.Name == n || strconv.Itoa(u.UID) == n {
+			return u, nil
+		}
+	}
+	return host.User{}, fmt.Errorf("user %s: %w", n, host.ErrNoAccount)
+}
+
+// Group implements host.Users.
+func (m *Machine) Group(n string) (host.Group, error) {
+	for _, g := range m.Groups {
+		if g.Name == n || strconv.Itoa(g.GID) == n {
+			return g, nil
+		}
+	}
+	return host.Group{}, fmt.Errorf("group %s: %w", n, host.ErrNoAccount)
+}
+
+// GroupsOf implements host.Users.
+func (m *Machine) GroupsOf(u host.User) ([]int, error) {
+	out := []int{u.GID}
+	for _, g := range m.Groups {
+		for _, n := range g.Members {
+			if n == u.Name && g.GID != u.GID {
+				out = append(out, g.GID)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (m *Machine) Call(test bool, fun, name string, args ...any) core.Return {
+	m.t.Helper()
+	m.Ran, m.Stdin = nil, nil
+	f, ok := m.table.Lookup(fun)
+	require.True(m.t, ok, fun)
+	h := host.New(m)
+	h.Users, h.Environ, h.EtcDir, h.AptDir = m, []string{"PATH=" + m.Dir, "HOME=/"}, m.Dir, m.Dir
+	c := &core.Call{Env: &core.Env{Host: h, Cache: m.Cache, Grains: m.Grains}, Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...), Test: test}
+	for _, k := range c.Args.Keys() {
+		require.True(m.t, f.Knows(k.(string)), "%s does not know %s", fun, k)
+	}
+	return f.Run(c)
+}
+
+// Is compares a result with what it should be; changes are JSON.
+func (m *Machine) Is(r core.Return, want core.Tri, comment, changes string, ran ...string) {
+	m.t.Helper()
+	require.Equal(m.t, want, r.Result, r.Comment)
+	require.Equal(m.t, comment, r.Comment)
+	got := ""
+	if r.Changed() {
+		var err error
+		got, err = py.ToJSON(r.Changes, py.JSONOptions{})
+		require.NoError(m.t, err)
+	}
+	require.Equal(m.t, changes, got)
+	require.Equal(m.t, ran, m.Ran)
+}
