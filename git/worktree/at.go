@@ -197,9 +197,15 @@ func rename(err error, path string) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// readFileAt reads a regular file of at most limit bytes.
+// errNotRegular is the error of readFileAt for a fifo, a folder, a socket: whoever owns the working copy may have put it there.
+var errNotRegular = errors.New("not a regular file")
+
+// readFileAt reads a regular file of at most limit bytes; what is none is errNotRegular, and is not waited for.
 func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error) {
 	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ENXIO) { // a socket
+		return nil, nil, fmt.Errorf("%s: %w", name, errNotRegular)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -210,7 +216,7 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 		return nil, nil, err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, nil, fmt.Errorf("%s: not a regular file", name)
+		return nil, nil, fmt.Errorf("%s: %w", name, errNotRegular)
 	}
 	if st.Size > limit {
 		return nil, nil, fmt.Errorf("%s: %d bytes, at most %d are read", name, st.Size, limit)

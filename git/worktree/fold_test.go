@@ -279,6 +279,15 @@ func TestMemoProvesTheIndex(t *testing.T) {
 		require.Contains(t, told(c).Notes, "the working copy's index was unusable; every file was compared")
 		r.clean(c)
 	}
+	// What is no file does not hold a checkout up, and is replaced.
+	for _, name := range []string{"index", "HEAD", "config"} {
+		at := filepath.Join(r.dir, gitDir, name)
+		require.NoError(t, os.Remove(at))
+		require.NoError(t, unix.Mkfifo(at, 0o644))
+	}
+	require.Contains(t, told(two).Notes, "the working copy's index was unusable; every file was compared")
+	r.clean(two)
+	told(one)
 	// What was called otherwise when it kept less goes.
 	require.NoError(t, os.WriteFile(filepath.Join(r.dir, gitDir, oldCountFile), []byte("x"), 0o644))
 	require.Empty(t, told(two).Notes)

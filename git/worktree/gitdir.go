@@ -191,7 +191,7 @@ func (g *gitFolder) acquireIndex() (bool, error) {
 		return false, err
 	}
 	data, st, err := readFileAt(g.fd, indexLock, maxIndexFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) { // what is no lock of git's stays: the hint says to remove it
 		return false, nil
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (g *gitFolder) acquireIndex() (bool, error) {
 	return false, ignore(unix.Unlinkat(g.fd, indexLock, 0), unix.ENOENT)
 }
 
-// file reads a small file below .git; "" where there is none.
+// file reads a small file below .git; "" where there is none, or something else in its place, which put replaces.
 func (g *gitFolder) file(name string) (string, error) {
 	dir, err := g.dirs.get(strings.Trim(path.Dir(name), "."), false)
 	if err == nil {
@@ -218,7 +218,7 @@ func (g *gitFolder) file(name string) (string, error) {
 			return string(data), nil
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
 		return "", nil
 	}
 	return "", rename(err, path.Join(gitDir, name))

@@ -177,11 +177,19 @@ func (g *gitFolder) readIndex() (*indexFile, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &indexFile{}, nil
 	}
+	if errors.Is(err, errNotRegular) {
+		g.noteUnusable()
+		return &indexFile{}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
 	id := identify(data)
 	return &indexFile{data: data, id: id, written: newStat(st), memo: g.readMemo(id)}, nil
+}
+
+func (g *gitFolder) noteUnusable() {
+	g.notes = append(g.notes, "the working copy's index was unusable; every file was compared")
 }
 
 // parse gives nil for no index, and for one that is unusable: everything is then compared by content.
@@ -191,7 +199,7 @@ func (g *gitFolder) parse(f *indexFile) *gitIndex {
 	}
 	x, err := parseIndex(f.data, f.memo != nil)
 	if err != nil {
-		g.notes = append(g.notes, "the working copy's index was unusable; every file was compared")
+		g.noteUnusable()
 		f.written, f.memo = stat{}, nil
 		return nil
 	}

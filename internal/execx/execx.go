@@ -116,7 +116,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 			if grace == 0 {
 				grace = DefaultGrace
 			}
-			endGroup(cmd.Process.Pid, grace, done)
+			endGroup(cmd.Process.Pid, leader.start, grace)
 		}
 	}()
 	err = cmd.Wait()
@@ -177,17 +177,20 @@ func start(cmd *exec.Cmd) (leave func(), err error) {
 	return leave, nil
 }
 
-// endGroup asks the group to end, and makes it end after grace.
-func endGroup(pgid int, grace time.Duration, done <-chan struct{}) {
-	_ = syscall.Kill(-pgid, syscall.SIGTERM)
-	t := time.NewTimer(grace)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
+// endGroup asks the group to end, waits until no process of the session lives, the leader's end alone is not that, and makes the group end
+// after grace.
+func endGroup(leader int, start uint64, grace time.Duration) {
+	_ = syscall.Kill(-leader, syscall.SIGTERM)
+	for deadline := time.Now().Add(grace); time.Now().Before(deadline); time.Sleep(livePause) {
+		if left, err := sessionPIDs("/proc", leader, start); err == nil && len(left) == 0 {
+			return
+		}
 	}
-	_ = syscall.Kill(-pgid, syscall.SIGKILL)
+	_ = syscall.Kill(-leader, syscall.SIGKILL)
 }
+
+// livePause is how long endGroup waits between two looks.
+const livePause = 10 * time.Millisecond
 
 func status(ps *os.ProcessState) Status {
 	if ps == nil {

@@ -100,6 +100,26 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 	require.Eventually(t, func() bool { return gone(pid) }, 10*time.Second, 5*time.Millisecond)
 }
 
+// A shell ends at SIGTERM at once; what it started has all of the grace to end in its own way.
+func TestGraceIsForTheWholeGroup(t *testing.T) {
+	dir := t.TempDir()
+	script := `(trap 'sleep 0.3; echo ended > "$1/tidy"; exit' TERM; echo > "$1/ready"; while :; do sleep 0.02; done) >/dev/null 2>&1 &
+		while ! test -e "$1/ready"; do sleep 0.01; done; echo > "$1/begun"; wait`
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		for {
+			if _, err := os.Stat(filepath.Join(dir, "begun")); err == nil {
+				cancel(errors.New("cancelled"))
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	_, err := execx.OS{}.Run(ctx, execx.Cmd{Argv: []string{"sh", "-c", script, "x", dir}, Env: env, Grace: time.Minute})
+	require.ErrorContains(t, err, "cancelled")
+	require.FileExists(t, filepath.Join(dir, "tidy"))
+}
+
 // gone: no such process, or a zombie that nobody has waited for yet.
 func gone(pid int) bool {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

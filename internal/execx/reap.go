@@ -85,6 +85,25 @@ func reapOnce(proc string, notes []noted, seen map[int]bool) (int, error) {
 	return n, nil
 }
 
+// sessionPIDs are the processes of a session that live: all that its leader, which started at start, or its descendants began.
+func sessionPIDs(proc string, leader int, start uint64) ([]int, error) {
+	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(d))
+		if err != nil {
+			continue
+		}
+		if st, ok := statOf(proc, pid); ok && st.state != 'Z' && st.session == leader && st.start >= start {
+			out = append(out, pid)
+		}
+	}
+	return out, nil
+}
+
 // hasToken looks for one of the tokens among the variables of an environment.
 func hasToken(environ string, tokens [][]byte) bool {
 	if len(tokens) == 0 {

@@ -140,16 +140,17 @@ func oneLine(err error) string {
 	if fault.KindOf(err) == fault.Internal {
 		return "server error"
 	}
-	return reasonText(err.Error())
+	return reasonText(err.Error(), "")
 }
 
 // maxReason keeps a rejected ref on a line or two.
 const maxReason = 160
 
-func reasonText(s string) string {
+// reasonText is a text in one line, followed by end, which is never cut.
+func reasonText(s, end string) string {
 	s = printable.Line(event.StripColour(strings.Join(strings.Fields(s), " ")))
-	if r := []rune(s); len(r) > maxReason {
-		s = string(r[:maxReason-1]) + "…"
+	if r := []rune(s); len(r) > maxReason-len(end) {
+		s = string(r[:maxReason-len(end)-1]) + "…"
 	}
-	return s
+	return s + end
 }

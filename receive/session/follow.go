@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -103,7 +102,8 @@ func (s show) say(w *wire, events ...event.Event) {
 	}
 }
 
-// Reason is a deployment's end as the reason of a rejected ref: "failed in 0100_build, state npm-install; rolled back".
+// Reason is a deployment's end as the reason of a rejected ref: "failed in 0100_build, state npm-install; rolled back",
+// "cancelled by marie; rolled back".
 func Reason(r project.Result) string {
 	if r.State.Good() {
 		return ""
@@ -112,29 +112,25 @@ func Reason(r project.Result) string {
 		if r.Reason == "" {
 			return "refused"
 		}
-		return reasonText("refused: " + strings.TrimPrefix(r.Reason, "refused: "))
+		return reasonText("refused: "+strings.TrimPrefix(r.Reason, "refused: "), "")
 	}
-	var b strings.Builder
-	switch {
-	case r.Step != "":
-		fmt.Fprintf(&b, "failed in %s", r.Step)
-	case r.Procedure != "":
-		fmt.Fprintf(&b, "failed in %s", r.Procedure)
-	case r.Reason != "":
-		b.WriteString(r.Reason)
-	default:
-		b.WriteString("failed")
+	why := r.Reason
+	if why == "" {
+		why = "failed"
+		switch {
+		case r.Step != "":
+			why += " in " + r.Step
+		case r.Procedure != "":
+			why += " in " + r.Procedure
+		}
+		if r.StateID != "" {
+			why += ", state " + r.StateID
+		}
 	}
-	if r.StateID != "" {
-		fmt.Fprintf(&b, ", state %s", r.StateID)
+	if r.State == project.RolledBack {
+		return reasonText(why, "; rolled back")
 	}
-	switch r.State {
-	case project.RolledBack:
-		b.WriteString("; rolled back")
-	default:
-		b.WriteString("; failed tree left in place")
-	}
-	return reasonText(b.String())
+	return reasonText(why, "; failed tree left in place")
 }
 
 func (p *Push) still() time.Duration {

@@ -208,6 +208,8 @@ func TestReason(t *testing.T) {
 		{project.Result{State: project.RolledBack, Procedure: "install", Step: "0100_build", StateID: "npm-install"}, "failed in 0100_build, state npm-install; rolled back"},
 		{project.Result{State: project.RolledBack, Procedure: "fixperms"}, "failed in fixperms; rolled back"},
 		{project.Result{State: project.RolledBack, Reason: "cancelled by boss"}, "cancelled by boss; rolled back"},
+		{project.Result{State: project.RolledBack, Procedure: "install", Step: "0100_build", Reason: "cancelled by boss"}, "cancelled by boss; rolled back"},
+		{project.Result{State: project.Failed, Procedure: "pre-deploy", Reason: "failed in pre-deploy; the rollback failed too"}, "failed in pre-deploy; the rollback failed too; failed tree left in place"},
 		{project.Result{State: project.Failed, Step: "a"}, "failed in a; failed tree left in place"},
 		{project.Result{State: project.Refused, Reason: ".salt/020_x.sls:12: unknown\nfunction"}, "refused: .salt/020_x.sls:12: unknown function"},
 		{project.Result{State: project.Refused}, "refused"},
@@ -218,6 +220,9 @@ func TestReason(t *testing.T) {
 	long := session.Reason(project.Result{State: project.Refused, Reason: strings.Repeat("é\x1b[31m", 500)})
 	require.LessOrEqual(t, len([]rune(long)), 160)
 	require.NotContains(t, long, "\x1b")
+	long = session.Reason(project.Result{State: project.RolledBack, Reason: strings.Repeat("é", 500)})
+	require.Len(t, []rune(long), 160)
+	require.True(t, strings.HasSuffix(long, "…; rolled back"))
 }
 
 func TestExplain(t *testing.T) {

@@ -82,7 +82,7 @@ func (w *wire) report(unpack string, items []*Item) error {
 		if reason == "" {
 			reason = oneLine(i.Err)
 		}
-		err = p.Linef("ng %s %s", i.Ref, reasonText(reason))
+		err = p.Linef("ng %s %s", i.Ref, reasonText(reason, ""))
 	}
 	if err == nil {
 		err = p.Flush()
