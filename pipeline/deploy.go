@@ -225,11 +225,12 @@ func (p *Pipeline) accept(ctx context.Context, r *run, d project.Deployment, j *
 	if err := p.pin(ctx, d, livePins(d)); err != nil {
 		return err
 	}
-	if err := p.journal(j, Entry{Kind: Accepted, Deployment: d.ID, Facts: &d}); err != nil {
+	facts := r.shown().Deployment
+	if err := p.journal(j, Entry{Kind: Accepted, Deployment: d.ID, Facts: &facts}); err != nil {
 		return err
 	}
-	rec := r.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, p.cfg.Now() })
-	if err := p.records.put(ctx, rec); err != nil {
+	r.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, p.cfg.Now() })
+	if err := p.records.put(ctx, r.shown()); err != nil {
 		return fault.New(fault.Internal, "record deployment", "%w", err)
 	}
 	return nil

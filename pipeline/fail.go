@@ -18,6 +18,7 @@ func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Jou
 	r.ending()
 	cause = fullDisk(cause)
 	p.blame(&res, env, name, cause)
+	r.hide(&res)
 	d := env.Deployment
 	keep := env.Prepared.Dev()
 	_, skipped := env.Prepared.Skips(procedures.NameRollback)

@@ -38,8 +38,8 @@ func (p *Pipeline) plan(ctx context.Context, r *run, env *procedures.Env) projec
 func (p *Pipeline) task(ctx context.Context, r *run, env *procedures.Env) project.Result {
 	d := env.Deployment
 	res := project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
-	rec := r.update(func(rec *project.Record) { rec.State, rec.Procedure, rec.Since = project.Running, "task", p.cfg.Now() })
-	if err := p.records.put(ctx, rec); err != nil {
+	r.update(func(rec *project.Record) { rec.State, rec.Procedure, rec.Since = project.Running, "task", p.cfg.Now() })
+	if err := p.records.put(ctx, r.shown()); err != nil {
 		return p.refuse(r, fault.New(fault.Internal, "record task", "%w", err))
 	}
 	r.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  task %s  by %s", d.Project, d.Task, d.Pusher.Key)})

@@ -169,7 +169,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	p.byID[d.ID] = r
 	p.running.Add(1)
 	p.mu.Unlock()
-	err = p.records.put(ctx, r.rec)
+	err = p.records.put(ctx, r.shown())
 	p.mu.Lock()
 	if err != nil {
 		delete(p.byID, d.ID)
@@ -180,7 +180,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	}
 	p.enqueue(r)
 	if r.place > 0 {
-		r.sayWaiting(p.queues[d.Project].runs[0].record(), r.place, p.cfg.Now())
+		r.sayWaiting(p.queues[d.Project].runs[0].shown(), r.place, p.cfg.Now())
 	}
 	if p.stopping {
 		cancel(errShutdown()) // Shutdown came while it was recorded
@@ -314,7 +314,7 @@ func (p *Pipeline) freshen(rec *project.Record) {
 	r := p.byID[rec.ID]
 	p.mu.Unlock()
 	if r != nil {
-		*rec = r.record()
+		*rec = r.shown()
 	}
 }
 
@@ -385,10 +385,11 @@ func (p *Pipeline) finish(r *run, res project.Result) {
 		res.Started = res.Ended
 	}
 	r.hide(&res)
-	rec := r.update(func(rec *project.Record) {
+	r.update(func(rec *project.Record) {
 		rec.State, rec.Result = res.State, &res
 		rec.Procedure, rec.Step = "", ""
 	})
+	rec := r.shown()
 	if err := p.records.put(ctx, rec); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
 	}

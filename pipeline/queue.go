@@ -57,6 +57,22 @@ func (r *run) hide(res *project.Result) {
 	}
 }
 
+// shown is the record as it is written and shown: what the pusher named may be a secret's value.
+func (r *run) shown() project.Record {
+	rec := r.record()
+	text := func(s string) string { return r.redact.String(event.Scrub(s)) }
+	all := func(list []string) []string {
+		out := slices.Clone(list)
+		for i := range out {
+			out[i] = text(out[i])
+		}
+		return out
+	}
+	rec.Task, rec.Step = text(rec.Task), text(rec.Step)
+	rec.Select = project.Selection{Only: all(rec.Select.Only), OnlySteps: all(rec.Select.OnlySteps), Skip: all(rec.Select.Skip)}
+	return rec
+}
+
 // ending notes that the deployment can no longer be cancelled.
 func (r *run) ending() {
 	r.mu.Lock()
@@ -198,7 +214,7 @@ func (p *Pipeline) leave(r *run) {
 		if i == 0 {
 			close(x.turn)
 		} else {
-			x.sayWaiting(q.runs[0].record(), i, p.cfg.Now())
+			x.sayWaiting(q.runs[0].shown(), i, p.cfg.Now())
 		}
 	}
 	if len(q.runs) == 0 {
@@ -260,7 +276,7 @@ func (p *Pipeline) Queue(_ context.Context, name project.Name) (project.Queue, e
 		return out, nil
 	}
 	for i, r := range q.runs {
-		rec := r.record()
+		rec := r.shown()
 		if i == 0 {
 			out.Running = &rec
 		} else {

@@ -30,11 +30,12 @@ import (
 // testscript's own commands they know:
 //
 //	serve [ARG...]       start a server on a free port; $ADDR, $PORT, $REMOTE (ssh://…/) and $SERVER_PID are set
-//	halt [-9]            end it: SIGTERM and wait, or SIGKILL
+//	halt [-9]            end it: SIGTERM and wait, or SIGKILL; $WORK/server.stderr gets what it wrote on standard error
 //	manifest FILE DIR    write every entry of DIR with type, mode, size, mtime, link and content hash
 //	await FILE [TEXT]    wait until FILE exists (and holds TEXT)
 //	removes-accounts P   when the scenario ends, remove the user and the group that project P got
 //	git-http DIR         serve the repositories below DIR on $HTTP; see submodule_test.go
+//	web-hook FILE        take notifications on $HOOK; see webhook_test.go
 //	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
 //
 // and those of interop_test.go.
@@ -80,6 +81,7 @@ func TestScenarios(t *testing.T) {
 			"small-disk":       cmdSmallDisk,
 
 			"git-http":     cmdGitHTTP,
+			"web-hook":     cmdWebHook,
 			"same-history": cmdSameHistory,
 			"python":       cmdPython,
 			"jgit":         cmdJGit,
@@ -269,6 +271,7 @@ func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 		sig = syscall.SIGKILL
 	}
 	err := s.end(sig)
+	ts.Check(os.WriteFile(ts.MkAbs(filepath.Join(ts.Getenv("WORK"), "server.stderr")), s.stderr.Bytes(), 0o600))
 	ts.Logf("[server]\n%s", s.stderr.String())
 	if sig == syscall.SIGTERM && (err != nil) != neg {
 		ts.Fatalf("the server ended with %v", err)
