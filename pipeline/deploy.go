@@ -42,6 +42,8 @@ func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Res
 		return p.plan(ctx, r, env)
 	case project.TriggerTask:
 		return p.task(ctx, r, env)
+	case project.TriggerCheck:
+		return p.check(ctx, r, env)
 	}
 	j, entries, err := OpenJournal(p.cfg.State.Journal(d.Project.String()))
 	if err != nil {
@@ -100,7 +102,7 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 		d.Pillar = d.Change.New
 	case d.Change.Ref != "":
 		d.Code = d.Change.New
-	case d.Trigger != project.TriggerTask:
+	case d.Trigger != project.TriggerTask && d.Trigger != project.TriggerCheck:
 		d.Code, d.Pillar = at.code, at.pillar // who deploys what is pushed already means the branches
 	}
 	if hint := hintMoved(d, at); hint != "" && d.Code != at.code {

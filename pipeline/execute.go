@@ -28,7 +28,7 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 	}
 	res := project.Result{Started: begun}
 	archived, published := false, false
-	for _, proc := range p.order(d) {
+	for _, proc := range p.order(env) {
 		name := proc.Name()
 		if name != procedures.NameArchive && !published {
 			if err := p.publish(ctx, r, d); err != nil {
@@ -48,6 +48,9 @@ func (p *Pipeline) execute(ctx context.Context, r *run, env *procedures.Env, j *
 			archived = true
 		}
 	}
+	if d.Trigger == project.TriggerRollback {
+		p.recheck(ctx, r, env, j, &res)
+	}
 	return p.commit(ctx, r, env, j, res, archived)
 }
 
@@ -63,14 +66,18 @@ func behind(procedure string, d project.Deployment) string {
 const publishing = "publish"
 
 // order is what runs, and in which order: the archive first, which only reads what is live.
-func (p *Pipeline) order(d project.Deployment) []procedures.Procedure {
-	if d.Trigger == project.TriggerRollback {
+func (p *Pipeline) order(env *procedures.Env) []procedures.Procedure {
+	if env.Deployment.Trigger == project.TriggerRollback {
 		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}, procedures.Fixperms{}}
 	}
-	return []procedures.Procedure{
+	list := []procedures.Procedure{
 		procedures.Archive{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{Early: true, Synced: true},
-		procedures.Install{}, procedures.Fixperms{}, procedures.PostDeploy(),
+		procedures.Install{}, procedures.Fixperms{},
 	}
+	if env.Prepared.HasChecks(project.OnDeploy) {
+		list = append(list, procedures.Checks{On: project.OnDeploy})
+	}
+	return append(list, procedures.PostDeploy())
 }
 
 // procedure runs one procedure between its journal entry and its event.

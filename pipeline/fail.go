@@ -57,6 +57,7 @@ func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Jou
 func (p *Pipeline) blame(res *project.Result, env *procedures.Env, name string, cause error) {
 	res.Procedure = name
 	res.Kind = fault.KindOf(cause).String()
+	var checks *procedures.CheckFailure
 	var step *procedures.Failure
 	if errors.As(cause, &step) {
 		res.Step, res.StateID, res.Kind = step.Step, step.StateID, fault.Failed.String()
@@ -68,6 +69,8 @@ func (p *Pipeline) blame(res *project.Result, env *procedures.Env, name string, 
 		if e.busy {
 			res.Kind = fault.Busy.String()
 		}
+	case errors.As(cause, &checks):
+		res.Reason = checks.Error()
 	case res.StateID != "":
 		res.Reason = fmt.Sprintf("failed in %s, state %s", res.Step, res.StateID)
 	case res.Step != "":
@@ -113,6 +116,54 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 			r.log.Append(event.Event{Kind: event.Note, Text: "the tree is restored, but not all of its permissions could be fixed"})
 		}
 	}
+	p.recheck(ctx, r, env, j, res)
+}
+
+// recheck asks the checks of the release whose tree is back. What they find changes nothing but the result.
+func (p *Pipeline) recheck(ctx context.Context, r *run, env *procedures.Env, j *Journal, res *project.Result) {
+	if why, skip := env.Prepared.Skips(procedures.NameChecks); skip {
+		if env.Prepared.HasChecks(project.OnRollback) {
+			env.Note("checks skipped: %s", why)
+		}
+		return
+	}
+	live := *env
+	if env.Deployment.Trigger != project.TriggerRollback && !env.RemoteLess {
+		var err error
+		if live.Prepared, err = p.configured(ctx, r, env.Deployment); err != nil {
+			r.log.Append(event.Event{Kind: event.Note, Text: "the checks of what is live again could not be read: " + shortReason(err)})
+			return
+		}
+	}
+	if live.Prepared == nil || !live.Prepared.HasChecks(project.OnRollback) {
+		return
+	}
+	err := p.procedure(ctx, j, r, &live, procedures.Checks{On: project.OnRollback})
+	env.Timings = live.Timings
+	var failed *procedures.CheckFailure
+	switch {
+	case errors.As(err, &failed):
+		res.Unhealthy = failed.Error()
+	case err != nil:
+		res.Unhealthy = "its checks could not be asked"
+	}
+}
+
+// configured is the configuration of what was live before a deployment, nil where nothing was.
+func (p *Pipeline) configured(ctx context.Context, r *run, d project.Deployment) (*procedures.Prepared, error) {
+	if d.LiveCode == "" {
+		return nil, nil
+	}
+	set, err := p.cfg.Settings(ctx, d.Project)
+	if err != nil {
+		return nil, err
+	}
+	d.Code, d.Pillar, d.Change = d.LiveCode, d.LivePillar, project.Change{}
+	src, err := p.sources(ctx, d, set, nil)
+	if err != nil {
+		return nil, err
+	}
+	return procedures.PrepareRollback(ctx, p.cfg.Tools, d, src, r.redact)
 }
 
 // refuse ends a deployment before anything ran.

@@ -59,6 +59,32 @@ func (p *Pipeline) task(ctx context.Context, r *run, env *procedures.Env) projec
 	return res
 }
 
+// check asks the checks of what is live, all of them.
+func (p *Pipeline) check(ctx context.Context, r *run, env *procedures.Env) project.Result {
+	d := env.Deployment
+	res := project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
+	if !env.Prepared.HasChecks("") {
+		return p.refuse(r, fault.New(fault.Refused, "check", "%s has no checks", d.Project).WithHint("the key  checks  of its configuration names some"))
+	}
+	rec := r.update(func(rec *project.Record) {
+		rec.State, rec.Procedure, rec.Since = project.Running, procedures.NameChecks, p.cfg.Now()
+	})
+	if err := p.records.put(ctx, rec); err != nil {
+		return p.refuse(r, fault.New(fault.Internal, "record check", "%w", err))
+	}
+	r.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  check of %s  by %s", d.Project, d.LiveCode.Short(), d.Pusher.Key)})
+	err := env.AskAll(ctx)
+	res.Timings = env.Timings
+	if err == nil {
+		res.State, res.Reason = project.Done, "all checks succeeded"
+		return res
+	}
+	env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: procedures.NameChecks, Text: "checks failed", Lines: p.explain(d, err)})
+	res.State = project.Failed
+	p.blame(&res, env, procedures.NameChecks, err)
+	return res
+}
+
 // findArchive finds the archive that a rollback restores: the one that d.Restore names, if it is whole; else one that
 // holds the commits of the deployment d.Restore; without d.Restore the newest tree that differs from what is live.
 func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (procedures.Held, error) {

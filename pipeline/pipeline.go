@@ -418,7 +418,7 @@ func auditEntry(rec project.Record) audit.Entry {
 	switch {
 	case rec.State == project.Refused:
 		outcome = "refused"
-	case !rec.State.Good():
+	case !rec.State.Good() || rec.Result != nil && !rec.Result.Good():
 		outcome = "failed"
 	}
 	object := fmt.Sprintf("%s..%s", rec.LiveCode.Short(), rec.Code.Short())

@@ -97,7 +97,7 @@ func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
 	if err != nil {
 		return err
 	}
-	if rec.State == project.Waiting || rec.Trigger == project.TriggerPlan {
+	if rec.State == project.Waiting || rec.Trigger == project.TriggerPlan || rec.Trigger == project.TriggerCheck {
 		p.finish(r, p.refuse(r, &ended{why: "the server stopped while this waited", busy: true}))
 		return nil
 	}

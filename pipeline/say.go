@@ -89,11 +89,19 @@ func sayVerdict(log *event.Log, rec project.Record) {
 	case project.Live:
 		e.Status = event.OK
 		e.Text = fmt.Sprintf("live in %s: %s", event.Rough(took), is)
+		if res.Unhealthy != "" {
+			e.Status = event.Bad
+			e.Text = fmt.Sprintf("rolled back in %s, but %s: %s", event.Rough(took), res.Unhealthy, is)
+		}
 	case project.Done:
 		e.Status = event.OK
 		e.Text = fmt.Sprintf("done in %s: %s", event.Rough(took), res.Reason)
 	case project.RolledBack:
-		e.Text = fmt.Sprintf("rolled back in %s: %s", event.Rough(took), still)
+		but := ""
+		if res.Unhealthy != "" {
+			but = ", but " + res.Unhealthy
+		}
+		e.Text = fmt.Sprintf("rolled back in %s%s: %s", event.Rough(took), but, still)
 	case project.Refused:
 		e.Text = "refused: nothing was changed, " + still
 	default:

@@ -173,7 +173,12 @@ func ErrorLines(err error) []string {
 			}
 		}
 	}
-	lines = append(lines, strings.Split(Cause(err), "\n")...)
+	var checks *CheckFailure
+	if errors.As(err, &checks) {
+		lines = append(lines, checks.Lines...)
+	} else {
+		lines = append(lines, strings.Split(Cause(err), "\n")...)
+	}
 	if h := fault.HintOf(err); h != "" {
 		lines = append(lines, "hint: "+h)
 	}

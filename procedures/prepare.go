@@ -99,7 +99,7 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 		return nil, err
 	}
 	switch d.Trigger {
-	case project.TriggerRollback:
+	case project.TriggerRollback, project.TriggerCheck:
 		return p, nil
 	case project.TriggerTask:
 		return p, p.task(ctx, t, d)
@@ -173,7 +173,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 // wrong stand one after the other. Keys that a template makes have no line.
 func located(err error, src Sources) error {
 	var f *fault.Error
-	var pe *project.PermissionError
+	var pe *project.KeyError
 	if !errors.As(err, &f) || !errors.As(err, &pe) {
 		return err
 	}

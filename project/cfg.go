@@ -45,7 +45,7 @@ const APIVersion = "2"
 // Procedures are the names that only and skip_<procedure> accept, as they are written in cfg keys. deploy and
 // rotate_archives are the original's: they are read, and stand for the whole and for a part of archive.
 func Procedures() []string {
-	return []string{"archive", "sync", "release_sync", "fixperms", "install", "rollback", "notify", "deploy", "rotate_archives"}
+	return []string{"archive", "sync", "release_sync", "fixperms", "install", "checks", "rollback", "notify", "deploy", "rotate_archives"}
 }
 
 // procedureKey is the form of a procedure's name in cfg keys: release-sync is release_sync.
@@ -93,6 +93,7 @@ type Cfg struct {
 
 	retention Retention
 	perms     []Permission
+	checkList []Check
 	class     string
 }
 
@@ -168,6 +169,9 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		return nil, err
 	}
 	if err := c.permissions(); err != nil {
+		return nil, err
+	}
+	if err := c.checks(); err != nil {
 		return nil, err
 	}
 	c.show = pillarShow(pillarDoc, pillar)

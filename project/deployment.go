@@ -14,6 +14,8 @@ const (
 	TriggerRollback Trigger = "rollback"
 	// TriggerTask is one task run by hand.
 	TriggerTask Trigger = "task"
+	// TriggerCheck asks the checks of what is live.
+	TriggerCheck Trigger = "check"
 	// TriggerPlan shows what a deployment would do and touches nothing.
 	TriggerPlan Trigger = "plan"
 )
@@ -92,6 +94,9 @@ func (s State) Terminal() bool { return s != "" && s != Waiting && s != Running 
 // Good reports whether the state is a success.
 func (s State) Good() bool { return s == Live || s == Done }
 
+// Good reports whether the deployment succeeded, and what it left answers its checks.
+func (r Result) Good() bool { return r.State.Good() && r.Unhealthy == "" }
+
 // Timing is how long one procedure or step took.
 type Timing struct {
 	Name     string        `json:"name"`
@@ -108,7 +113,9 @@ type Result struct {
 	// Kind is a fault.Kind's name, Reason one line, Hint what to do next.
 	Kind   string `json:"kind,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	Hint   string `json:"hint,omitempty"`
+	// Unhealthy says which checks failed although the tree is what State says: after a rollback.
+	Unhealthy string `json:"unhealthy,omitempty"`
+	Hint      string `json:"hint,omitempty"`
 	// Code and Pillar are what is live now.
 	Code    Commit    `json:"code,omitempty"`
 	Pillar  Commit    `json:"pillar,omitempty"`

@@ -11,6 +11,8 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,6 +78,7 @@ func TestScenarios(t *testing.T) {
 			"halt":     cmdHalt,
 			"manifest": cmdManifest,
 			"await":    cmdAwait,
+			"visit":    cmdVisit,
 
 			"removes-accounts": cmdRemovesAccounts,
 			"small-disk":       cmdSmallDisk,
@@ -190,6 +193,17 @@ func (s *server) end(sig syscall.Signal) error {
 }
 
 var readyLine = regexp.MustCompile(`listening on (127\.0\.0\.1:(\d+)) \(ssh\)`)
+
+// cmdVisit serves the files of a folder over HTTP, as an application of the project would; VISIT is its HOST:PORT. The folder is opened anew
+// for each request.
+func cmdVisit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: visit DIR")
+	}
+	srv := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+	ts.Defer(srv.Close)
+	ts.Setenv("VISIT", srv.Listener.Addr().String())
+}
 
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)

@@ -53,7 +53,7 @@ func (c *conversation) run(ctx context.Context) error {
 		c.Log.Info().Str("push", c.ID).Str("deployment", string(id)).Msg("the client disconnected, the deployment continues")
 		return err
 	}
-	if !res.State.Good() {
+	if !res.Good() {
 		kind := fault.Failed
 		if res.State == project.Refused {
 			kind = fault.Refused

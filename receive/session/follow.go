@@ -105,8 +105,11 @@ func (s show) say(w *wire, events ...event.Event) {
 // Reason is a deployment's end as the reason of a rejected ref: "failed in 0100_build, state npm-install; rolled back",
 // "cancelled by marie; rolled back".
 func Reason(r project.Result) string {
-	if r.State.Good() {
+	if r.Good() {
 		return ""
+	}
+	if r.State.Good() {
+		return reasonText("rolled back, but "+r.Unhealthy, "")
 	}
 	if r.State == project.Refused {
 		if r.Reason == "" {
@@ -128,6 +131,9 @@ func Reason(r project.Result) string {
 		}
 	}
 	if r.State == project.RolledBack {
+		if r.Unhealthy != "" {
+			return reasonText(why, "; rolled back, but "+r.Unhealthy)
+		}
 		return reasonText(why, "; rolled back")
 	}
 	return reasonText(why, "; failed tree left in place")

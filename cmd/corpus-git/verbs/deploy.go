@@ -12,7 +12,7 @@ import (
 )
 
 // procedureNames are what --only and --skip take.
-var procedureNames = []string{"archive", "sync", "release-sync", "fixperms", "install", "rollback", "notify"}
+var procedureNames = []string{"archive", "sync", "release-sync", "fixperms", "install", "checks", "rollback", "notify"}
 
 func deployCommand(s *session) *cobra.Command {
 	var sel project.Selection
@@ -129,6 +129,25 @@ func taskCommand(s *session) *cobra.Command {
 	return s.jsonFlag(c)
 }
 
+func checkCommand(s *session) *cobra.Command {
+	var verbose bool
+	c := &cobra.Command{
+		Use: "check PROJECT", Short: "Ask the checks of what is live",
+		Long:    "Asks every check of the project's configuration (the key checks) of what is live now. The exit status is 1\nwhere an answer is not good. Nothing is rolled back.",
+		Example: "  corpus-git check app",
+		Args:    exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("check", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			return s.deploy("check", project.Deployment{Project: name, Trigger: project.TriggerCheck}, verbose)
+		},
+	}
+	verboseFlag(c, &verbose)
+	return s.jsonFlag(c)
+}
+
 func cancelCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel PROJECT [DEPLOYMENT]", Short: "Cancel the running deployment and roll it back",
@@ -183,7 +202,7 @@ func (s *session) deploy(verb string, d project.Deployment, verbose bool) error 
 // ran and did not succeed 1.
 func exitOf(r project.Result) int {
 	switch {
-	case r.State.Good():
+	case r.Good():
 		return 0
 	case r.Kind == fault.Internal.String():
 		return fault.Internal.ExitCode()

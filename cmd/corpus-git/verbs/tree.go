@@ -48,7 +48,7 @@ func Tree(s *session) *cobra.Command {
 	})
 	root.AddCommand(
 		projectCommand(s), keyCommand(s), accessCommand(s),
-		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), cancelCommand(s),
+		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s),
 		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
 		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), webCommand(s), doctorCommand(s), versionCommand(s),
 	)

@@ -1,0 +1,101 @@
+package checks
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"corpus-git/project"
+)
+
+// wrong is an answer that came and is not the one that is wanted.
+type wrong string
+
+func (w wrong) Error() string { return string(w) }
+
+func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
+
+// reason is one line without what Go puts around an error of the system.
+func reason(ctx context.Context, c project.Check, err error) string {
+	if ctx.Err() == context.DeadlineExceeded {
+		return "no answer within " + project.FormatDuration(c.Timeout)
+	}
+	var w wrong
+	if errors.As(err, &w) {
+		return string(w)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		if dns.IsNotFound {
+			return fmt.Sprintf("%s is not known to the name servers", dns.Name)
+		}
+		return fmt.Sprintf("the name of %s could not be looked up: %s", dns.Name, dns.Err)
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		var no syscall.Errno
+		if errors.As(op.Err, &no) {
+			if op.Op == "dial" && op.Addr != nil {
+				return fmt.Sprintf("connect to %s: %s", op.Addr, no)
+			}
+			return no.Error()
+		}
+		err = op.Err
+	}
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return fmt.Sprintf("%s: %s", path.Path, path.Err)
+	}
+	var cert *tls.CertificateVerificationError
+	if errors.As(err, &cert) {
+		return "the certificate is not valid: " + strings.TrimPrefix(cert.Err.Error(), "x509: ")
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+const (
+	// maxAnswer is how much of an answer is read.
+	maxAnswer = 1 << 20
+	// shownLines and shownBytes bound what is shown of one that is not good.
+	shownLines = 10
+	shownBytes = 200
+)
+
+// firstLines are the first lines of an answer that say something, as far as they are text.
+func firstLines(answer []byte) []string {
+	if bytes.IndexByte(answer[:min(len(answer), 4096)], 0) >= 0 {
+		return []string{fmt.Sprintf("(%d bytes that are no text)", len(answer))}
+	}
+	var out []string
+	for line := range bytes.Lines(answer) {
+		line = bytes.TrimRight(line, " \t\r\n")
+		if len(line) == 0 {
+			continue
+		}
+		if len(out) == shownLines {
+			return append(out, "...")
+		}
+		if len(line) > shownBytes {
+			line = line[:shownBytes]
+			for len(line) > 0 && !utf8.Valid(line[max(0, len(line)-utf8.UTFMax):]) && len(line) > shownBytes-utf8.UTFMax {
+				line = line[:len(line)-1]
+			}
+			line = append(line[:len(line):len(line)], "..."...)
+		}
+		out = append(out, strings.ToValidUTF8(string(line), "?"))
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package procedures
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"corpus-git/checks"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/sls/host"
+)
+
+// NameChecks is the name of the procedure that asks the project's checks. No file of a project replaces it: a step may be named so.
+const NameChecks = "checks"
+
+// Checks asks what the project serves, by the key checks of its configuration. It changes nothing and can be run again.
+type Checks struct {
+	// On is the occasion; "" asks every check.
+	On project.CheckOccasion
+}
+
+// Name implements Procedure.
+func (Checks) Name() string { return NameChecks }
+
+// CheckFailure is the error of checks whose answers were not good.
+type CheckFailure struct {
+	// Names are the checks, in the order of the configuration.
+	Names []string
+	// Lines tell of each: what was asked, what was wrong, and the first lines of the last answer.
+	Lines []string
+}
+
+// Error names the checks.
+func (f *CheckFailure) Error() string {
+	if len(f.Names) == 1 {
+		return "check " + f.Names[0] + " failed"
+	}
+	return "checks " + strings.Join(f.Names, ", ") + " failed"
+}
+
+// HasChecks reports whether anything is asked on an occasion.
+func (p *Prepared) HasChecks(on project.CheckOccasion) bool { return len(p.checksOn(on)) > 0 }
+
+func (p *Prepared) checksOn(on project.CheckOccasion) []project.Check {
+	list := p.Cfg.Checks()
+	if on == "" {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(c project.Check) bool { return !c.Runs(on) })
+}
+
+// Run implements Procedure. Where an answer is not good the error wraps a *CheckFailure and is of kind Failed.
+func (c Checks) Run(ctx context.Context, env *Env) error {
+	if c.On == project.OnRollback {
+		var end func()
+		ctx, end = env.aside(ctx, asideLimit)
+		defer end()
+	}
+	list := env.Prepared.checksOn(c.On)
+	results, err := env.checker().Run(ctx, list)
+	if err != nil {
+		return err
+	}
+	var good []string
+	failure := &CheckFailure{}
+	for _, r := range results {
+		if r.Good {
+			good = append(good, env.goodCheck(r))
+			continue
+		}
+		if len(failure.Names) > 0 {
+			failure.Lines = append(failure.Lines, "")
+		}
+		failure.Names = append(failure.Names, r.Check.Name)
+		failure.Lines = append(failure.Lines, env.failedCheck(r)...)
+	}
+	if len(failure.Names) == 0 {
+		env.Summarize(good, "%s succeeded", event.Plural(len(results), "check"))
+		return nil
+	}
+	return fault.New(fault.Failed, "", "%w", failure)
+}
+
+// AskAll asks every check of what is live, and reports what it found. Errors are those of Run.
+func (e *Env) AskAll(ctx context.Context) error {
+	begun := e.Now()
+	err := Checks{}.Run(ctx, e)
+	took := e.Now().Sub(begun)
+	e.Timings = append(e.Timings, project.Timing{Name: NameChecks, Duration: took})
+	if text, lines := e.TakeSummary(); err == nil {
+		e.Report.Append(event.Event{Kind: event.ProcedureDone, Status: event.OK, Procedure: NameChecks, Duration: took, Text: text, Lines: lines})
+	}
+	return err
+}
+
+// checker is what asks the checks of a deployment. It notes now and then what is waited for.
+func (e *Env) checker() checks.Runner {
+	var mu sync.Mutex
+	begun := map[string]time.Time{}
+	return checks.Runner{
+		Command: e.askByCommand,
+		Progress: func(r checks.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			last, told := begun[r.Check.Name]
+			if !told {
+				last = e.Now().Add(-r.Took)
+			}
+			if e.Now().Sub(last) < checkNoteEvery {
+				return
+			}
+			begun[r.Check.Name] = e.Now()
+			e.Note("check %s: attempt %d of %d: %s", r.Check.Name, r.Attempts, r.Check.Attempts, e.hide(r.Reason))
+		},
+	}
+}
+
+// askByCommand runs the command line of a check in the live tree, as the user that the check names, else as the project's.
+func (e *Env) askByCommand(ctx context.Context, c project.Check, argv []string) (int, string, error) {
+	shell := host.Shell{Line: c.Target, Argv: argv, Dir: e.Paths.Live(), RunAs: c.User, KeepLocale: true, Merge: true, Env: map[string]string{}}
+	if argv != nil {
+		shell.Dir = "/"
+	} else if c.User == "" && e.ownsFiles() {
+		if _, err := e.Host.Users.User(e.Prepared.Cfg.User()); err == nil {
+			shell.RunAs = e.Prepared.Cfg.User()
+		}
+	}
+	for _, kv := range slices.Concat(e.Prepared.Cfg.Environ(), e.describe(NameChecks).Env()) {
+		k, v, _ := strings.Cut(kv, "=")
+		shell.Env[k] = v
+	}
+	res, err := e.Host.RunShell(ctx, shell)
+	return res.Retcode, res.Stdout, err
+}
+
+// checkNoteEvery is how far apart notes about one check are that is waited for.
+const checkNoteEvery = 5 * time.Second
+
+func (e *Env) goodCheck(r checks.Result) string {
+	line := fmt.Sprintf("%s  %s", r.Check.Name, e.askedOf(r.Check))
+	if r.Attempts > 1 && r.Check.AlsoAfter == 0 {
+		line += fmt.Sprintf("  at attempt %d, after %s", r.Attempts, event.Rough(r.Took))
+	}
+	if r.Check.AlsoAfter > 0 {
+		line += "  watched for " + project.FormatDuration(r.Check.AlsoAfter)
+	}
+	return line
+}
+
+// askedOf is what was asked, short and redacted.
+func (e *Env) askedOf(c project.Check) string {
+	what := clip(e.hide(c.Target), 80)
+	if c.Kind == project.CheckHTTP || c.Kind == project.CheckCommand {
+		return what // it says itself what it is
+	}
+	return string(c.Kind) + " " + what
+}
+
+func (e *Env) failedCheck(r checks.Result) []string {
+	how := fmt.Sprintf("%s after %s", event.Plural(r.Attempts, "attempt"), event.Rough(r.Took))
+	if r.Watched {
+		how = "it had succeeded, and failed " + event.Rough(r.Took) + " after the start"
+	}
+	lines := []string{fmt.Sprintf("%s  %s", r.Check.Name, e.askedOf(r.Check)), fmt.Sprintf("%s  (%s)", e.hide(r.Reason), how)}
+	for _, l := range r.Answer {
+		lines = append(lines, "| "+e.hide(l))
+	}
+	return lines
+}

@@ -1,0 +1,112 @@
+package project
+
+import (
+	"time"
+)
+
+// CheckKind says what a check asks.
+type CheckKind string
+
+// The kinds of checks, as the keys of cfg spell them.
+const (
+	CheckHTTP        CheckKind = "http"
+	CheckTCP         CheckKind = "tcp"
+	CheckUnix        CheckKind = "unix"
+	CheckCommand     CheckKind = "command"
+	CheckUnit        CheckKind = "unit"
+	CheckCertificate CheckKind = "certificate"
+)
+
+// CheckKinds are all kinds.
+func CheckKinds() []CheckKind {
+	return []CheckKind{CheckHTTP, CheckTCP, CheckUnix, CheckCommand, CheckUnit, CheckCertificate}
+}
+
+// CheckOccasion is when a check runs beside those asked for by hand.
+type CheckOccasion string
+
+// The occasions of checks.
+const (
+	// OnDeploy is after the last fixperms of a deployment, before the branch moves.
+	OnDeploy CheckOccasion = "deploy"
+	// OnRollback is after the old release is back.
+	OnRollback CheckOccasion = "rollback"
+	// OnConverge is after the live release was applied again.
+	OnConverge CheckOccasion = "converge"
+)
+
+// Check is one question to what a deployment serves, and how often and how long it is asked.
+type Check struct {
+	Name string
+	Kind CheckKind
+	// Target is an http or https URL, HOST:PORT, the path of a socket, a command line for /bin/sh, or a systemd unit.
+	Target string
+	HTTP   HTTPCheck
+	// TLSName is the name that the certificate must hold, "" for the host of the target. For http it is the Host header, too.
+	TLSName string
+	// CA is a file of certificates in PEM that are trusted in place of the system's.
+	CA string
+	// MinValid is how long a certificate must be valid still.
+	MinValid time.Duration
+	// User runs a command; "" is the project's.
+	User string
+
+	// StartAfter is waited for before the first attempt.
+	StartAfter time.Duration
+	// Attempts is how many times it is asked, at least once, Every apart, until one answer is good.
+	Attempts int
+	Every    time.Duration
+	// Timeout bounds one attempt.
+	Timeout time.Duration
+	// AlsoAfter is how long the answer must stay good after the first good one; 0 asks no more.
+	AlsoAfter time.Duration
+
+	// On are the occasions; Interval, where not 0, is how far apart the server asks beside them.
+	On       []CheckOccasion
+	Interval time.Duration
+}
+
+// HTTPCheck is what a check of kind http sends and expects.
+type HTTPCheck struct {
+	Method  string
+	Headers []Header
+	Body    string
+	// Status are the codes that are good.
+	Status []StatusRange
+	// Contains must stand in the body, in its first MiB; "" asks for nothing.
+	Contains string
+	// JSON are values that the body must have.
+	JSON []JSONValue
+	// Resolve, HOST or HOST:PORT, is connected to in place of the host of the URL.
+	Resolve string
+	// Socket is a Unix socket that is connected to in place of the host of the URL.
+	Socket string
+	// Follow makes redirects be followed, at most ten; else the redirect is the answer.
+	Follow bool
+}
+
+// Header is one line of a request's head.
+type Header struct{ Name, Value string }
+
+// StatusRange is a range of status codes, both ends included.
+type StatusRange struct{ First, Last int }
+
+// JSONValue is a path into a JSON document, such as db.state or items[0].name, and the value that must stand there, as
+// JSON text.
+type JSONValue struct{ Path, Value string }
+
+// Runs reports whether the check is one of an occasion.
+func (c Check) Runs(on CheckOccasion) bool {
+	for _, o := range c.On {
+		if o == on {
+			return true
+		}
+	}
+	return false
+}
+
+// Longest is the longest that the check can take, in the worst case.
+func (c Check) Longest() time.Duration {
+	n := time.Duration(c.Attempts)
+	return c.StartAfter + n*c.Timeout + (n-1)*c.Every + c.AlsoAfter + c.Timeout
+}
