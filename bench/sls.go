@@ -17,7 +17,8 @@ import (
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
-	"corpus-git/sls/saltproc"
+	"corpus-git/sls/run"
+	"corpus-git/sls/salt"
 )
 
 const (
@@ -137,22 +138,22 @@ type slsBench struct {
 
 // newSLSBench finds Salt by SALT_CALL, a path, or in PATH.
 func newSLSBench(l *lab) (*slsBench, error) {
-	salt := os.Getenv("SALT_CALL")
-	if salt == "" {
-		salt = sls.FindSaltCall(os.Environ())
+	bin := os.Getenv("SALT_CALL")
+	if bin == "" {
+		bin = salt.Find(os.Environ())
 	}
-	if salt == "" {
+	if bin == "" {
 		return nil, fmt.Errorf("there is no salt-call: pip install salt into a virtual environment, and name its salt-call in SALT_CALL")
 	}
-	return &slsBench{lab: l, root: l.path("salt"), salt: salt, host: host.New(execx.OS{}), grains: grains.Collect(grains.Source{})}, nil
+	return &slsBench{lab: l, root: l.path("salt"), salt: bin, host: host.New(execx.OS{}), grains: grains.Collect(grains.Source{})}, nil
 }
 
 func (b *slsBench) builtin() (sls.Runner, func() error) {
-	return &sls.Builtin{}, func() error { return nil }
+	return &run.Builtin{}, func() error { return nil }
 }
 
 func (b *slsBench) process() (sls.Runner, func() error) {
-	s := saltproc.New(b.salt, b.path(fmt.Sprintf("process-%d", time.Now().UnixNano())))
+	s := salt.NewSession(b.salt, b.path(fmt.Sprintf("process-%d", time.Now().UnixNano())))
 	return s, s.Close
 }
 
@@ -216,7 +217,7 @@ func (p *perStep) Name() string { return "salt-call" }
 
 // Check implements sls.Runner.
 func (p *perStep) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
-	return (&sls.SaltCall{Bin: p.salt}).Check(ctx, in)
+	return (&salt.Call{Bin: p.salt}).Check(ctx, in)
 }
 
 // Apply implements sls.Runner.
@@ -225,7 +226,7 @@ func (p *perStep) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return (&sls.SaltCall{Bin: p.salt, Dir: dir}).Apply(ctx, in, sink)
+	return (&salt.Call{Bin: p.salt, Dir: dir}).Apply(ctx, in, sink)
 }
 
 // together is one salt-call of state.sls with all steps, as one run of all their states.
@@ -235,7 +236,7 @@ func (b *slsBench) together(names []string) error {
 		return err
 	}
 	in := b.input(names[0])
-	if err := (&sls.SaltCall{Bin: b.salt, Dir: dir}).Configure(in); err != nil {
+	if err := (&salt.Call{Bin: b.salt, Dir: dir}).Configure(in); err != nil {
 		return err
 	}
 	var out bytes.Buffer

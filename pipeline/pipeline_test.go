@@ -29,9 +29,9 @@ import (
 	"corpus-git/procedures"
 	"corpus-git/project"
 	"corpus-git/receive"
-	"corpus-git/sls"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
+	"corpus-git/sls/run"
 )
 
 // machine is a whole server but for ssh: real repositories, real archives, real steps.
@@ -75,12 +75,12 @@ func (m *machine) start() {
 	require.NoError(t, err)
 	m.rep = &receive.Repositories{Root: m.root, Log: zerolog.Nop()}
 	t.Cleanup(func() { _ = m.rep.Close() })
-	run := execx.OS{Book: state.Processes()}
+	programs := execx.OS{Book: state.Processes()}
 	stores := map[project.Name]*archive.Store{}
-	h := host.New(run)
+	h := host.New(programs)
 	h.EUID = 1000 // users and owners have a test of their own
 	tools := &procedures.Tools{
-		Root: m.root, State: state, Repos: m.rep, Steps: &sls.Builtin{}, Scripts: &sls.Builtin{}, Host: h,
+		Root: m.root, State: state, Repos: m.rep, Steps: &run.Builtin{}, Scripts: &run.Builtin{}, Host: h,
 		Archives: func(n project.Name) *archive.Store {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *machine) start() {
 			}
 			return stores[n]
 		},
-		Hooks: &hooks.Runner{Exec: run, State: state}, FS: vfs.OS{}, Exec: run, Now: time.Now,
+		Hooks: &hooks.Runner{Exec: programs, State: state}, FS: vfs.OS{}, Exec: programs, Now: time.Now,
 		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) },
 	}
 	m.p, err = pipeline.New(t.Context(), pipeline.Config{

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
-	"corpus-git/sls"
 	"corpus-git/sls/modules"
+	"corpus-git/sls/run"
 )
 
 // stepCfg is cfg as the steps of one deployment see it, one after the other: what a template changes in it, the templates of the steps that
@@ -48,7 +48,7 @@ func (c *stepCfg) over(pillar *py.Dict) *py.Dict {
 
 // changed takes cfg as the templates of a step left it.
 func (c *stepCfg) changed(cfg *py.Dict) error {
-	next, left, err := sls.Carry(cfg)
+	next, left, err := run.Carry(cfg)
 	if err != nil {
 		return err
 	}

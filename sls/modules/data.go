@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
-	"corpus-git/sls/saltnames"
+	"corpus-git/sls/salt/names"
 )
 
 func addData(s *Set) {
@@ -101,7 +101,7 @@ func addData(s *Set) {
 // lacksGrain is the error for a grain that Salt can tell and this program can't, unless the grains hold it.
 func (c *call) lacksGrain(key, delimiter string) error {
 	top, _, _ := strings.Cut(key, delimiter)
-	if _, ok := c.Grains.GetStr(top); ok || !saltnames.Grain(top) {
+	if _, ok := c.Grains.GetStr(top); ok || !names.Grain(top) {
 		return nil
 	}
 	return &LackError{What: "the grain " + top}

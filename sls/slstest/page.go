@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"corpus-git/sls"
+	"corpus-git/sls/compile"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/modules"
 	"corpus-git/sls/render"
-	"corpus-git/sls/saltnames"
+	"corpus-git/sls/salt/names"
 	"corpus-git/sls/state"
 )
 
@@ -116,7 +116,7 @@ func Markdown() (string, error) {
 		"choose how Salt works inside: they are taken and change nothing.\n\n| argument | trees |\n| --- | --- |\n")
 	// Why an argument has no tree.
 	untold := map[string]string{"runas_password": "Windows only"}
-	for _, n := range append(sls.Requisites(), sls.GlobalArguments()...) {
+	for _, n := range append(compile.Requisites(), compile.GlobalArguments()...) {
 		trees := how(all, func(t tree) bool { return t.declares(n) })
 		if trees == "" {
 			trees = untold[n]
@@ -155,7 +155,7 @@ func Markdown() (string, error) {
 // grainsMarkdown lists the grains that templates read.
 func grainsMarkdown(b *strings.Builder) {
 	fmt.Fprintf(b, "\n## Grains\n\nThose that templates find, where the machine has what they tell of: `%s`.\n\n"+
-		"Salt alone can tell these; a file that asks for one goes to `salt-call`: `%s`.\n", strings.Join(grains.Names(), "` `"), strings.Join(saltnames.Grains(), "` `"))
+		"Salt alone can tell these; a file that asks for one goes to `salt-call`: `%s`.\n", strings.Join(grains.Names(), "` `"), strings.Join(names.Grains(), "` `"))
 }
 
 // Release is the release of Salt that the trees were recorded with.

@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/execx"
 	"corpus-git/sls"
 	"corpus-git/sls/host"
+	"corpus-git/sls/run"
 )
 
 // Salt looks for apt's sources in /etc/apt, for accounts in /etc/passwd, and nowhere else. Trees about them bring a
@@ -30,7 +31,7 @@ func ownPlaces(opts map[string]string) (out []string) {
 
 // ownPlace is the place for such a tree: a real Salt is started anew, as one that runs sees the machine's own files.
 func ownPlace(t *testing.T, o Options, p place) place {
-	if _, ok := p.runner.(*sls.Builtin); ok {
+	if _, ok := p.runner.(*run.Builtin); ok {
 		return p
 	}
 	if os.Geteuid() != 0 {
@@ -50,7 +51,7 @@ func ownPlace(t *testing.T, o Options, p place) place {
 func own(t *testing.T, h *host.Host, r sls.Runner, base, name string) string {
 	dir := filepath.Join(base, name)
 	require.NoError(t, os.MkdirAll(dir, 0o755))
-	_, builtin := r.(*sls.Builtin)
+	_, builtin := r.(*run.Builtin)
 	switch {
 	case name == "apt":
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "sources.list.d"), 0o755))

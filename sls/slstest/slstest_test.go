@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/sls"
-	"corpus-git/sls/saltproc"
+	"corpus-git/sls/run"
+	"corpus-git/sls/salt"
 	"corpus-git/sls/slstest"
 )
 
@@ -25,7 +26,7 @@ var (
 func chosen(name string) bool { return strings.Contains(name, *only) }
 
 func TestBuiltin(t *testing.T) {
-	o := slstest.Options{Only: chosen, New: func(*testing.T, string) sls.Runner { return &sls.Builtin{} }}
+	o := slstest.Options{Only: chosen, New: func(*testing.T, string) sls.Runner { return &run.Builtin{} }}
 	if *differ {
 		o.Update = "testdata"
 	}
@@ -37,7 +38,7 @@ func TestBuiltin(t *testing.T) {
 func realSalt(t *testing.T) string {
 	bin, named := os.LookupEnv("SALT_CALL")
 	if !named {
-		bin = sls.FindSaltCall(os.Environ())
+		bin = salt.Find(os.Environ())
 	}
 	if bin == "" {
 		t.Skip("salt-call is not installed; set SALT_CALL to the path of one")
@@ -56,7 +57,7 @@ func realSalt(t *testing.T) string {
 func TestDriver(t *testing.T) {
 	bin := realSalt(t)
 	o := slstest.Options{Only: chosen, Runners: 2, New: func(t *testing.T, dir string) sls.Runner {
-		s := saltproc.New(bin, dir)
+		s := salt.NewSession(bin, dir)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		return s
 	}}
@@ -73,16 +74,16 @@ func TestSaltCall(t *testing.T) {
 		"req_listen", "req_prereq_file", "retry", "umask_global", "yaml_error"}
 	slstest.Run(t, slstest.Options{
 		Only: func(name string) bool { return slices.Contains(some, name) && chosen(name) },
-		New:  func(_ *testing.T, dir string) sls.Runner { return fresh{&sls.SaltCall{Bin: bin, Dir: dir}} },
+		New:  func(_ *testing.T, dir string) sls.Runner { return fresh{&salt.Call{Bin: bin, Dir: dir}} },
 	})
 }
 
 // fresh runs each file as if for the first time: Salt keeps lists of files for 20 seconds.
-type fresh struct{ *sls.SaltCall }
+type fresh struct{ *salt.Call }
 
 func (f fresh) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.StepResult, error) {
 	if err := os.RemoveAll(f.Dir); err != nil {
 		return nil, err
 	}
-	return f.SaltCall.Apply(ctx, in, sink)
+	return f.Call.Apply(ctx, in, sink)
 }

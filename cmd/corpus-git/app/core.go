@@ -38,9 +38,9 @@ import (
 	"corpus-git/project/underway"
 	"corpus-git/receive"
 	"corpus-git/receive/access"
-	"corpus-git/sls"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
+	"corpus-git/sls/run"
 )
 
 // core is every room but the doors (SSH, HTTP, socket): what a server and a command without one both need.
@@ -158,7 +158,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
 	c.runner = newRunner(c)
 	c.tools = &procedures.Tools{
-		Root: c.root, State: c.state, Repos: c.repos, Archives: c.archive, Steps: c.runner, Scripts: sls.Script{}, Host: machine,
+		Root: c.root, State: c.state, Repos: c.repos, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
 		Hooks: &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
 		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },

@@ -10,7 +10,8 @@ import (
 
 	"corpus-git/project"
 	"corpus-git/sls"
-	"corpus-git/sls/saltproc"
+	"corpus-git/sls/run"
+	"corpus-git/sls/salt"
 )
 
 // runner is what the configuration says runs SLS files, now; a reload may change it.
@@ -38,7 +39,7 @@ func (r *runner) pick(in *sls.Input) (sls.Runner, error) {
 			}
 		}
 	}
-	builtin := &sls.Builtin{Backups: filepath.Join(r.c.state.Path(), "backups")}
+	builtin := &run.Builtin{Backups: filepath.Join(r.c.state.Path(), "backups")}
 	if choice == "builtin" {
 		return builtin, nil
 	}
@@ -47,13 +48,13 @@ func (r *runner) pick(in *sls.Input) (sls.Runner, error) {
 		if choice == "salt-call" {
 			return nil, errNoSalt(cfg.SaltCall)
 		}
-		return &sls.Auto{Builtin: builtin}, nil
+		return &run.Auto{Builtin: builtin}, nil
 	}
-	salt := saltproc.Program{Bin: bin, NewDir: func() string { return r.c.state.SaltConfig("x", string(project.NewID())) }}
+	salt := salt.Driver{Bin: bin, NewDir: func() string { return r.c.state.SaltConfig("x", string(project.NewID())) }}
 	if choice == "salt-call" {
 		return salt, nil
 	}
-	return &sls.Auto{Builtin: builtin, Salt: salt}, nil
+	return &run.Auto{Builtin: builtin, Salt: salt}, nil
 }
 
 // Name implements sls.Runner.
@@ -80,11 +81,10 @@ func (o *opened) get(in *sls.Input) (sls.Runner, error) {
 	o.once.Do(func() {
 		o.picked, o.err = o.pick(in)
 		switch p := o.picked.(type) {
-		case *sls.Auto:
+		case *run.Auto:
 			if p.Salt != nil {
 				p.Salt, o.end = sls.Open(p.Salt)
 			}
-			o.picked = &sls.Decided{Auto: p}
 		case sls.Opener:
 			o.picked, o.end = p.Open()
 		}
@@ -130,5 +130,5 @@ func saltCall(name string, env []string) string {
 		}
 		return name
 	}
-	return sls.FindSaltCall(env)
+	return salt.Find(env)
 }

@@ -148,7 +148,7 @@ func finish(c *core.Call, sh host.Shell, label, comment string, stateful bool) c
 // Command is what a result tells of a command that ran.
 func Command(line string, res host.ShellResult) *core.Command {
 	return &core.Command{Line: line, Dir: res.Dir, User: res.User, ExitStatus: res.Retcode, TimedOut: res.TimedOut,
-		StderrTail: core.Tail(res.Stderr, 40)}
+		StderrTail: host.LastLines(res.Stderr, 40)}
 }
 
 // overrideRetcode applies success_retcodes, success_stdout and success_stderr.

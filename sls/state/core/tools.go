@@ -33,9 +33,9 @@ func (c *Call) ToolShell(sh host.Shell) (string, error) {
 		return "", err
 	}
 	if res.Retcode != 0 {
-		msg := Tail(res.Stderr, 5)
+		msg := host.LastLines(res.Stderr, 5)
 		if msg == "" {
-			msg = Tail(res.Stdout, 5)
+			msg = host.LastLines(res.Stdout, 5)
 		}
 		return res.Stdout, &ToolError{name: sh.Argv[0], Code: res.Retcode, Stderr: msg}
 	}
@@ -118,15 +118,6 @@ type InvocationError struct{ Msg string }
 func Errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 func (e *InvocationError) Error() string { return e.Msg }
-
-// Tail is the last n lines of s.
-func Tail(s string, n int) string {
-	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
-	if len(lines) > n {
-		lines = lines[len(lines)-n:]
-	}
-	return strings.Join(lines, "\n")
-}
 
 // EnvVars reads environment variables: a mapping, or a list of mappings or of KEY=VALUE.
 func (c *Call) EnvVars(name string) map[string]string {

@@ -114,6 +114,7 @@ func (m *Machine) GroupsOf(u host.User) ([]int, error) {
 	return out, nil
 }
 
+// Call calls a function on the machine, with arguments in pairs, and forgets what ran before.
 func (m *Machine) Call(test bool, fun, name string, args ...any) core.Return {
 	m.t.Helper()
 	m.Ran, m.Stdin = nil, nil

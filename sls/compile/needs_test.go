@@ -1,0 +1,84 @@
+package compile
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/execx"
+	"corpus-git/internal/py"
+	"corpus-git/sls"
+	"corpus-git/sls/fileroot"
+	"corpus-git/sls/host"
+)
+
+// oneFile is the Input of an SLS file.
+func oneFile(text string) *sls.Input {
+	return &sls.Input{SLS: "app", Roots: fileroot.Roots{{FS: fstest.MapFS{"app.sls": {Data: []byte(text), Mode: 0o644}}}}, Host: host.New(execx.OS{})}
+}
+
+// TestLackingFiltersGoToSalt: what templates can do in Salt and not here is no error of the template, wherever it stands.
+func TestLackingFiltersGoToSalt(t *testing.T) {
+	for src, want := range map[string]string{
+		"a:\n  test.nop: []\n# {{ {'a': 1}|xml }}\n":                        "the filter 'xml'",
+		"a:\n  test.nop: []\n# {% if false %}{{ 'sh'|which }}{% endif %}\n": "the filter 'which'",
+		"a:\n  test.nop: []\n# {{ ['a']|map('json_query', 'a')|list }}\n":   "the filter 'json_query'",
+		"a:\n  test.nop: []\n# {{ [1, 2]|random_shuffle(seed=1) }}\n":       "the argument seed of random_sample and random_shuffle",
+		"a:\n  test.nop: []\n# {{ ifelse('G@os:Debian', 1, 2) }}\n":         "a target as a condition of ifelse",
+		"a:\n  test.nop: []\n# {{ lipsum() }}\n":                            "the function lipsum",
+	} {
+		in := oneFile(src)
+		in.Pillar, in.Grains = py.NewDict(), py.NewDict()
+		_, err := SLS(t.Context(), in, nil)
+		n, ok := NeedOf(err)
+		require.True(t, ok, "%s: %v", src, err)
+		require.Equal(t, want, n.What)
+		require.Equal(t, 3, n.Line)
+	}
+	_, err := SLS(t.Context(), oneFile("# {{ 'x'|nosuch }}\na:\n  test.nop: []\n"), nil)
+	require.ErrorContains(t, err, "No filter named 'nosuch'")
+	_, ok := NeedOf(err)
+	require.False(t, ok, "Salt has no such filter either")
+}
+
+// TestLackingPartsGoToSalt: functions of modules that are built in, arguments, grains and tags that Salt has are needs, found
+// before anything ran; what Salt lacks, too, is a mistake with a suggestion.
+func TestLackingPartsGoToSalt(t *testing.T) {
+	for src, want := range map[string]string{
+		"a:\n  pip.removed: []\n":                                                         "the state function pip.removed",
+		"a:\n  file.tidied:\n    - name: /x\n":                                            "the state function file.tidied",
+		"a:\n  cmd.run:\n    - bg: true\n":                                                "the argument bg of cmd.run",
+		"a:\n  cmd.run:\n    - quiet: true\n":                                             "the argument quiet of cmd.run",
+		"a:\n  cmd.run:\n    - parallel: true\n":                                          "the argument parallel",
+		"a:\n  test.nop:\n    - x: !!binary aGk=\n":                                       "the YAML tag !!binary",
+		"a:\n  test.nop: []\n# {{ salt['cp.list_master_dirs']() }}\n":                     "salt['cp.list_master_dirs']",
+		"a:\n  test.nop: []\n# {{ salt['pkg.version_cmp']('1', '2') }}\n":                 "salt['pkg.version_cmp']",
+		"a:\n  test.nop: []\n# {{ grains['pythonversion'] }}\n":                           "the grain pythonversion",
+		"a:\n  test.nop: []\n# {{ grains.pythonversion[0] }}\n":                           "the grain pythonversion",
+		"a:\n  test.nop: []\n# {{ salt['grains.get']('selinux:enabled') }}\n":             "the grain selinux",
+		"a:\n  module.run:\n    - name: service.restart\n    - m_name: x\n":               "salt['service.restart']",
+		"a:\n  test.nop:\n    - onlyif:\n      - fun: pkg.info_installed\n":               "salt['pkg.info_installed']",
+		"a:\n  file.managed:\n    - name: /x\n    - contents: __slot__:salt:cp.push(x)\n": "salt['cp.push']",
+	} {
+		in := oneFile(src)
+		in.Pillar, in.Grains = py.NewDict(), py.NewDict("os", "Debian")
+		_, err := SLS(t.Context(), in, nil)
+		n, ok := NeedOf(err)
+		require.True(t, ok, "%s: %v", src, err)
+		require.Equal(t, want, n.What)
+	}
+	for src, want := range map[string]string{
+		"a:\n  pip.instaled: []\n":                               "State 'pip.instaled' was not found",
+		"a:\n  cmd.run:\n    - bgg: true\n":                      "cmd.run of state 'a' has no argument 'bgg'",
+		"a:\n  test.nop: []\n# {{ salt['pillar.gett']('x') }}\n": "salt has no function 'pillar.gett'",
+		"a:\n  test.nop: []\n# {{ grains['nosuch'] }}\n":         "has no attribute 'nosuch'",
+	} {
+		in := oneFile(src)
+		in.Pillar, in.Grains = py.NewDict(), py.NewDict("os", "Debian")
+		_, err := SLS(t.Context(), in, nil)
+		require.ErrorContains(t, err, want)
+		_, ok := NeedOf(err)
+		require.False(t, ok, "%s: %v", src, err)
+	}
+}

@@ -1,0 +1,12 @@
+package host
+
+import "strings"
+
+// LastLines are the last n lines of a command's output, without the end of the last one.
+func LastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	if len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return strings.Join(lines, "\n")
+}

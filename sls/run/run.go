@@ -1,0 +1,397 @@
+package run
+
+import (
+	"context"
+	"sort"
+	"strings"
+	"time"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls"
+	"corpus-git/sls/compile"
+	"corpus-git/sls/state/command"
+	"corpus-git/sls/state/core"
+)
+
+// outcome is what a chunk left behind for those that depend on it.
+type outcome struct {
+	ret core.Return
+	ran bool // false where a requisite kept it from running
+}
+
+// run runs a Program.
+type run struct {
+	p       *compile.Program
+	sink    sls.Sink
+	env     *core.Env
+	running map[string]*outcome // by tag
+	pre     map[string]*outcome // test runs for prereq
+	results []sls.StateResult
+	num, of int
+	chunks  []*compile.Chunk
+	stop    bool
+}
+
+// runProgram runs the states of a program, in order. The error is ctx's, or nil: a failed state is in the results.
+func runProgram(ctx context.Context, p *compile.Program, sink sls.Sink, backups string) ([]sls.StateResult, error) {
+	r := &run{p: p, sink: sink, running: map[string]*outcome{}, pre: map[string]*outcome{}}
+	r.env = &core.Env{
+		Host: p.Input.Host, Roots: p.Input.Roots, Pillar: orEmpty(p.Input.Pillar), Grains: orEmpty(p.Input.Grains), Backups: backups,
+		Accumulated: map[string]*core.Accumulator{}, Cache: map[string]any{},
+		Render: func(ctx context.Context, t core.Template) (string, error) {
+			return p.Renderer.Text(ctx, t.Name, t.Source, t.Vars)
+		},
+		Modules: func(ctx context.Context, name string, args []any, kw *py.Dict) (any, error) {
+			return p.Renderer.Modules().Call(ctx, name, args, kw)
+		},
+	}
+	for _, n := range p.Nodes {
+		if !n.IsTest {
+			r.chunks = append(r.chunks, n.Chunk)
+		}
+	}
+	r.of = len(r.chunks)
+	for _, n := range p.Nodes {
+		if err := context.Cause(ctx); err != nil {
+			return r.results, err
+		}
+		if _, done := r.running[n.Chunk.Tag()]; done {
+			continue
+		}
+		if err := r.chunk(ctx, n); err != nil {
+			return r.results, err
+		}
+		if r.stop {
+			break
+		}
+	}
+	if err := r.listeners(ctx); err != nil {
+		return r.results, err
+	}
+	return r.results, nil
+}
+
+func orEmpty(d *py.Dict) *py.Dict {
+	if d == nil {
+		return py.NewDict()
+	}
+	return d
+}
+
+// chunk runs one state, or its test run, as its requisites allow.
+func (r *run) chunk(ctx context.Context, n *compile.Node) error {
+	c := n.Chunk
+	status, reqs := r.check(n)
+	test := c.Prereq
+	began := r.p.Input.Host.Now()
+	if !test {
+		r.num++
+		ref := r.p.Ref(c, r.num)
+		ref.Of = r.of
+		r.sink.StateStart(ref)
+	}
+	out := &outcome{ran: true}
+	notRun := func(res core.Tri, comment string) {
+		out.ran = false
+		out.ret = core.Return{Result: res, Comment: comment}
+	}
+	var err error
+	switch status {
+	case stMet:
+		out.ret, err = r.call(ctx, c, reqs, test)
+	case stSkipReq:
+		notRun(core.True, "State was not run because requisites were skipped by another state")
+	case stSkipWatch:
+		out.ret, err = r.call(ctx, c, reqs, test)
+		if !test {
+			out.ret.Comment += " mod_watch was not run because requisites were skipped by another state"
+		}
+	case stFail:
+		if p := r.pre[c.Tag()]; p != nil && !test {
+			out.ret = p.ret
+			out.ret.Changes = nil
+			out.ret.Diff = ""
+			out.ran = false
+		} else {
+			notRun(core.False, "One or more requisite failed: "+strings.Join(r.failed(n), ", "))
+		}
+	case stChange:
+		out.ret, err = r.call(ctx, c, reqs, test)
+		if err == nil && !test && !out.ret.Changed() && !out.ret.SkipWatch {
+			out.ret, err = r.watch(ctx, c, reqs)
+		}
+	case stPre:
+		notRun(core.True, "No changes detected")
+	case stOnfail:
+		notRun(core.True, "State was not run because onfail req did not change")
+	case stOnchanges:
+		notRun(core.True, "State was not run because none of the onchanges reqs changed")
+	}
+	if err != nil {
+		return err
+	}
+	if test {
+		c.Prereq = false
+		r.pre[c.Tag()] = out
+		// What never runs in a test run is settled for good.
+		if out.ran || status == stPre {
+			return nil
+		}
+		r.num++
+		ref := r.p.Ref(c, r.num)
+		ref.Of = r.of
+		r.sink.StateStart(ref)
+	}
+	r.running[c.Tag()] = out
+	r.done(c, out, began, r.num)
+	if !r.p.Input.Test && out.ret.Result == core.False && r.failhard(c) {
+		r.stop = true
+	}
+	return nil
+}
+
+func (r *run) failhard(c *compile.Chunk) bool {
+	v, ok := c.Global.GetStr("failhard")
+	return ok && py.Truth(v)
+}
+
+// done reports a state.
+func (r *run) done(c *compile.Chunk, o *outcome, began time.Time, num int) {
+	ref := r.p.Ref(c, num)
+	ref.Of = r.of
+	res := sls.StateResult{
+		StateRef: ref, Changed: o.ret.Changed(), Changes: command.JSON(&o.ret), Comment: o.ret.Comment,
+		Skipped: !o.ran, Started: began, Duration: r.p.Input.Host.Now().Sub(began), Diff: o.ret.Diff,
+		Unevaluated: o.ret.Unevaluated,
+	}
+	switch o.ret.Result {
+	case core.True:
+		res.Outcome = sls.Succeeded
+	case core.None:
+		res.Outcome = sls.WouldChange
+	default:
+		res.Outcome = sls.FailedState
+	}
+	if o.ret.Command != nil {
+		cmd := sls.CommandResult(*o.ret.Command)
+		res.Command = &cmd
+	}
+	if v, ok := c.Global.GetStr("no_log"); ok && py.Truth(v) {
+		ret := o.ret
+		ret.Changes, _ = hidden(ret.Changes).(*py.Dict)
+		res.Changes, res.Diff, res.Comment = command.JSON(&ret), "", hiddenText
+		if res.Command != nil {
+			res.Command.StderrTail = ""
+		}
+	}
+	for _, w := range o.ret.Warnings {
+		r.sink.Output(c.ID, sls.Log, "warning: "+w)
+	}
+	r.results = append(r.results, res)
+	r.sink.StateDone(res)
+}
+
+// status says what the requisites of a state allow.
+type status uint8
+
+const (
+	stMet status = iota
+	stFail
+	stChange
+	stPre
+	stOnfail
+	stOnchanges
+	stSkipReq
+	stSkipWatch
+)
+
+// check looks at the requisites of a node. Source: Salt documentation, "Requisites".
+func (r *run) check(n *compile.Node) (status, []core.Requisite) {
+	type flag uint8
+	const (
+		fail flag = iota
+		change
+		met
+		pre
+		premet
+		onfail
+		onchanges
+		onchangesmet
+		skip
+		flags
+	)
+	byType := map[compile.ReqType][]*compile.Node{}
+	for _, e := range n.In {
+		for _, t := range e.Types {
+			byType[t] = append(byType[t], e.To)
+		}
+	}
+	var all [flags]bool
+	var reqs []core.Requisite
+	for t := compile.ReqType(0); t < compile.ReqCount; t++ {
+		targets := byType[t]
+		if len(targets) == 0 {
+			continue
+		}
+		var seen [flags]bool
+		for _, d := range targets {
+			results := r.running
+			if t == compile.ReqPrereq {
+				results = r.pre
+			}
+			o := results[d.Chunk.Tag()]
+			if o == nil {
+				o = r.running[d.Chunk.Tag()]
+			}
+			if o == nil {
+				continue // a state that a failhard or a listener left out
+			}
+			changed := o.ret.Changed()
+			reqs = append(reqs, core.Requisite{Type: t.String(), Module: d.Chunk.Module, ID: d.Chunk.ID, Name: d.Chunk.Name, Changed: changed})
+			if o.ret.SkipReq {
+				seen[skip] = true
+			}
+			switch t.Base() {
+			case compile.ReqOnfail:
+				if o.ret.Result == core.True {
+					seen[onfail] = true
+					continue
+				}
+			case compile.ReqOnchanges:
+				if o.ret.Result == core.False || !changed {
+					seen[onchanges] = true
+				} else {
+					seen[onchangesmet] = true
+				}
+				continue
+			default:
+				if o.ret.Result == core.False {
+					seen[fail] = true
+					continue
+				}
+			}
+			switch {
+			case t.Base() == compile.ReqWatch && changed:
+				seen[change] = true
+			case t == compile.ReqPrereq && o.ret.Result == core.None:
+				seen[premet] = true
+			case t == compile.ReqPrereq:
+				seen[pre] = true
+			case o.ran:
+				seen[met] = true
+			}
+		}
+		if t.Any() || t == compile.ReqOnfail {
+			if seen[met] || seen[change] {
+				seen[fail] = false
+			}
+			if seen[onchangesmet] {
+				seen[onchanges], seen[fail] = false, false
+			}
+			if seen[onfail] && seen[met] {
+				seen[onfail] = false
+			}
+		}
+		if t == compile.ReqOnfailAll && seen[onfail] {
+			seen[met] = false
+		}
+		for i, s := range seen {
+			all[i] = all[i] || s
+		}
+	}
+	switch {
+	case all[fail]:
+		return stFail, reqs
+	case all[skip] && (all[onchangesmet] || all[premet]):
+		return stSkipReq, reqs
+	case all[skip] && all[change]:
+		return stSkipWatch, reqs
+	case all[pre]:
+		if all[premet] {
+			return stMet, reqs
+		}
+		return stPre, reqs
+	case all[onfail] && !all[onchangesmet]:
+		return stOnfail, reqs
+	case all[onchanges] && !all[onchangesmet]:
+		return stOnchanges, reqs
+	case all[change]:
+		return stChange, reqs
+	case all[onfail]:
+		return stOnfail, reqs
+	}
+	return stMet, reqs
+}
+
+// failed names the requisites that failed, as SLS.ID.
+func (r *run) failed(n *compile.Node) []string {
+	set := map[string]bool{}
+	for _, e := range n.In {
+		o := r.pre[e.To.Chunk.Tag()]
+		if o == nil {
+			o = r.running[e.To.Chunk.Tag()]
+		}
+		if o != nil && o.ret.Result == core.False {
+			set[e.To.Chunk.SLS+"."+e.To.Chunk.ID] = true
+		}
+	}
+	out := make([]string, 0, len(set))
+	for s := range set {
+		out = append(out, s)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// listeners run mod_watch of the states whose listen fired, at the end.
+func (r *run) listeners(ctx context.Context) error {
+	type listener struct {
+		c  *compile.Chunk
+		to []compile.ReqRef
+	}
+	var ls []listener
+	for _, c := range r.chunks {
+		if len(c.Reqs[compile.ReqListen]) > 0 {
+			ls = append(ls, listener{c, c.Reqs[compile.ReqListen]})
+		}
+		for _, ref := range c.ListenIn {
+			targets, _ := r.p.Resolve(ref)
+			for _, t := range targets {
+				ls = append(ls, listener{t.Chunk, []compile.ReqRef{{Module: c.Module, Target: c.ID}}})
+			}
+		}
+	}
+	fired := map[string]bool{}
+	var order []*compile.Chunk
+	for _, l := range ls {
+		for _, ref := range l.to {
+			targets, _ := r.p.Resolve(ref)
+			for _, t := range targets {
+				o := r.running[t.Chunk.Tag()]
+				if o != nil && o.ret.Changed() && !fired[l.c.Tag()] {
+					fired[l.c.Tag()] = true
+					order = append(order, l.c)
+				}
+			}
+		}
+	}
+	r.of += len(order)
+	for _, c := range order {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		began := r.p.Input.Host.Now()
+		w := *c
+		w.ID, w.Fun = "listener_"+c.ID, "mod_watch" // as Salt names it
+		r.num++
+		ref := r.p.Ref(&w, r.num)
+		ref.Of = r.of
+		r.sink.StateStart(ref)
+		ret, err := r.watch(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		r.done(&w, &outcome{ret: ret, ran: true}, began, r.num)
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+package sls
+
+import (
+	"errors"
+
+	"corpus-git/sls/jinja"
+)
+
+// UndefinedError is an error of Salt's about an undefined variable of a template.
+type UndefinedError struct{ Text string }
+
+func (e *UndefinedError) Error() string { return e.Text }
+
+// IsUndefined reports whether a template failed for an undefined variable, whichever runner says so.
+func IsUndefined(err error) bool {
+	var u *UndefinedError
+	return jinja.IsUndefined(err) || errors.As(err, &u)
+}
