@@ -1,10 +1,10 @@
-// Package archive keeps the trees of a project as they were before each deployment, and brings them back.
+// Package archive keeps the trees of a project as they were before each deployment, and restores them.
 //
 // It owns <project>/archives/ and everything below: one folder for each archive, <YYYY-MM-DD_hh_mm-ss>_<id>/, with
 //
 //	project/, pillar/        the trees, exact: plain folders; or, packed,
 //	project.tar.zst …        the same as files that tar --zstd --xattrs --acls -xpf reads
-//	deployment.json          Record: the deployment, its verdict, pins, sizes, the state of a rollback
+//	deployment.json          Record: the deployment, its result, pins, sizes, the state of a rollback
 //	manifest                 every entry of the trees with its attributes, and which file it was
 //	project.failed/ …        after a rollback: the tree that failed
 //	anything else            what hooks put there (dumps); it goes with the archive
@@ -59,7 +59,7 @@
 // waits: Compact notes the sums of what it packs and of the newest archive, and a file that stays the same takes its sum
 // along to the next archive. Verify, Export and Restore compare where a sum is known; Proof.Hashed says for how many files.
 // A file copied since the last Compact has none yet. A difference in content alone, with every time as it was, is a
-// disk that has gone bad.
+// failing disk.
 //
 // # Size
 //

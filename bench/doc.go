@@ -15,6 +15,6 @@
 //	go run ./bench packs    a push after 1, 100 and 365 daily ones, with and without maintenance, beside git receive-pack with and without gc
 //	go run ./bench -packs a,b pack   packs of real repositories, beside git index-pack, and the smallest push
 //
-// Each benchmark prints both times and their ratio; what was measured where is kept in RESULTS.md. Timing
-// decides no test. Peers listen on 127.0.0.1, on ports that they pick, and are ended by the process that was started.
+// Each benchmark prints both times and their ratio; current results are in RESULTS.md. Timing
+// decides no test. Peers listen on 127.0.0.1, on ports of their own, and are ended by the process that started them.
 package main

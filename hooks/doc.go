@@ -1,5 +1,5 @@
-// Package hooks runs what somebody outside corpus-git wants to run at a moment
-// of a deployment, and tells others how it ended.
+// Package hooks runs executables of the operator and of projects at points of a
+// deployment, and notifies others of how it ended.
 //
 // It owns two things: lifecycle hooks, executables in the server's own <state>/hooks/<point>.d/
 // and those that the caller names, which are in its private copy of a recipe, and notifications, JSON

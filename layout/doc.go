@@ -1,8 +1,8 @@
-// Package layout knows where everything lies on disk.
+// Package layout says where everything is on disk.
 //
 // It owns every path of the product, as pure functions of a root directory and
 // a project's name. It does no I/O, imports nothing, and never fails: names are
-// validated before they reach it (project.Name).
+// validated before they reach it (project.Name). A crash leaves nothing.
 //
 // Two trees are described: Root, what the original corpus calls /srv (projects,
 // salt and pillar trees), and State, what only corpus-git knows (database, host

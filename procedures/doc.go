@@ -7,7 +7,7 @@
 //
 // It owns what happens to the machine: together with archive and sls this is
 // the only room that changes it. It never keeps a journal, never moves a ref,
-// never decides what follows what; the pipeline does.
+// never decides their order; the pipeline does.
 //
 // Invariants: every procedure can be run again after a crash at any point of it
 // and ends in the same state; none follows a symbolic link out of the project;

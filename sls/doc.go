@@ -8,7 +8,7 @@
 //	salt      the runners that hand a file to Salt: salt-call, its configuration, one Salt process for a deployment
 //	state     the state functions, by family
 //	modules   the functions of salt['…'] in templates, and of module.run
-//	jinja, render, fileroot, grains, host    what these stand on
+//	jinja, render, fileroot, grains, host    what these use
 //
 // It never chooses which steps run, never keeps a journal, never prints.
 //

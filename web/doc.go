@@ -1,4 +1,4 @@
-// Package web shows over HTTP what stands and what goes on: pages for people, the JSON
+// Package web shows projects and deployments over HTTP: pages for people, the JSON
 // documents of project/status under /api/v1/, metrics for Prometheus, and /healthz.
 //
 // It owns the pages, the routes and the counters. It changes nothing but who is logged in: there is no other route

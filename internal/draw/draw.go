@@ -1,7 +1,7 @@
-// Package draw tells the tests that choose at random what to begin with. It is imported by tests only.
+// Package draw seeds the tests that choose at random. It is imported by tests only.
 //
-// It owns one rule: what runs for every change chooses the same each time, so that a failure is the change's own; the long
-// runs (make crash) choose anew each time, and say how to choose so again.
+// It owns one rule: what runs for every change uses the same seed each time, so that a failure is the change's own; the long
+// runs (make crash) use a new seed each time, and print it so that the run can be repeated.
 package draw
 
 import (

@@ -1,10 +1,10 @@
-// Package offheap gives large tables memory that the garbage collector does not know.
+// Package offheap allocates large tables outside of the garbage collector's heap (ADR 19).
 //
 // The collector lets a heap grow to twice what is in use before it looks again, so a table of 40 MB of numbers costs a process 80. A table without
-// pointers gains nothing from being collected: here it costs what it holds, and only for the pages that were written to.
+// pointers has nothing to collect: here it costs what it holds, and only the pages that were written to.
 //
 // It owns anonymous mappings (mmap(2)); it never touches files. Invariants: no T has pointers, for nobody would see them; a Block
-// is given back when Free is called, or when nobody refers to the Block any more. Who holds a slice of it without the Block holds nothing.
+// is given back when Free is called, or when nobody refers to the Block any more. A slice of it is not valid without the Block.
 //
 // Concurrency: a Block's methods are for one goroutine, its elements for whoever keeps order among those who use them. A crash leaves nothing.
 package offheap

@@ -1,8 +1,7 @@
 // Package printable shows texts that somebody else wrote: names of files and refs, options, addresses, comments of keys.
 //
-// It owns one rule: what is shown is one line, and shows every character that it holds. A name may hold a line feed that begins a line of its own in a
-// log, an escape sequence that a terminal obeys, a character that turns the direction of what follows (U+202E and its kin, UAX #9), or one that nobody
-// sees; each is written as an escape here.
+// It owns one rule: what is shown is one line in which every character is visible. A name may hold a line feed, an escape sequence, a character that changes
+// the direction of text (U+202E and the like, UAX #9), or an invisible one; each is written as an escape here.
 //
 // It cleans no output of programs, which has colours and lines: that is event.Clean.
 package printable

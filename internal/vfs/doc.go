@@ -1,4 +1,4 @@
-// Package vfs is the seam between corpus-git and a file system.
+// Package vfs is the interface between corpus-git and a file system.
 //
 // It owns the interface FS, its one implementation on Linux (OS), and the
 // helpers that every room writes durable state with: WriteFileAtomic, SyncDir,

@@ -1,7 +1,7 @@
 // Package config is the server's configuration: what can be set, where each value came from, and what a reload changes.
 //
 // It owns one struct, Config, whose tags are the only list of keys: the YAML file, the environment (CORPUS_GIT_*), the
-// flags, --print-config, the reload's report and docs/configuration.md are all made from it, so they cannot drift.
+// flags, --print-config, the reload's report and docs/configuration.md are all made from it, so they cannot differ.
 //
 // It never reads a file, the environment or the command line itself: Load is given them. It opens nothing.
 //

@@ -1,8 +1,8 @@
 // Package registry knows which projects exist, and their settings.
 //
-// It owns the table "projects" and a project's folder as a whole: it makes the
-// directories, asks the ref store for the two bare repositories, and takes the
-// folder away again. What lies inside (links, owners, modes, checkouts) belongs to
+// It owns the table "projects" and a project's folder as a whole: it creates the
+// directories, asks the ref store for the two bare repositories, and removes the
+// folder again. What is inside (links, owners, modes, checkouts) belongs to
 // the procedures, which are reached through Linker.
 //
 // It never runs a deployment and never reads a repository. Invariants: a name in
@@ -10,7 +10,7 @@
 // else from the first moment; data/ is kept unless it is asked for by name. All
 // methods are safe for concurrent use; creating and destroying are serialised.
 //
-// A crash leaves a half made project, which creating it again completes, or a half
+// A crash leaves a partly created project, which creating it again completes, or a partly
 // destroyed one, which destroying it again completes; and folders in the trash,
 // which EmptyTrash removes.
 package registry

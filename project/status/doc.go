@@ -1,4 +1,4 @@
-// Package status describes what stands on this machine: the JSON documents that the
+// Package status describes the projects of this machine: the JSON documents that the
 // commands print with --json and that the HTTP API serves, and the Source that
 // fills them from the rooms that know.
 //

@@ -17,7 +17,7 @@
 // Protocol 2 is spoken, and 0 or 1 with servers that know no other: the one commit, without history, where the server
 // gives it; all branches and tags where it does not. Sources: gitprotocol-v2(5), gitprotocol-pack(5), gitprotocol-http(5).
 //
-// Maintain consolidates the repositories, and lets go of commits that no ref of the project's repository needs, hidden ones of archives
+// Maintain consolidates the repositories, and removes commits that no ref of the project's repository needs, hidden ones of archives
 // and deployments included, nor what lies in its working copy.
 //
 // # Invariants
@@ -28,7 +28,7 @@
 //
 // # Concurrency
 //
-// One Resolve that fetches at a time for each folder of repositories: the project's place in line sees to that. Any number of offline ones.
+// One Resolve that fetches at a time for each folder of repositories: the project's place in the queue ensures that. Any number of offline ones.
 // Maintain works beside offline ones, and removes only in moments in which its caller says that there are none (Upkeep.Alone).
 //
 // # A crash

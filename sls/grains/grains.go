@@ -1,4 +1,4 @@
-// Package grains tells the facts of this machine that Salt calls grains.
+// Package grains collects the facts of this machine that Salt calls grains.
 //
 // It owns which facts there are, and how they are read: from files, never by running a command.
 // It never fails: a fact that cannot be read is left out. Collect reads everything afresh; callers

@@ -1,4 +1,4 @@
-// Package host is the seam between SLS files and the machine: commands, accounts, time.
+// Package host is the interface between SLS files and the machine: commands, accounts, time.
 //
 // It owns the small interfaces through which state functions, template functions and
 // grains reach the machine, and their real implementations. It never decides anything:

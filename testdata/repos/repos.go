@@ -1,4 +1,4 @@
-// Package repos holds repositories' contents for the demo and for tests.
+// Package repos holds contents of repositories for the demo and for tests.
 //
 // It owns files only. Sample is a small, real project: a page that is built from its
 // sources and from its configuration. Nothing here runs by itself.

@@ -1,4 +1,4 @@
-// Package app wires the rooms together: it is the only place that knows all of them.
+// Package app wires the rooms together: it is the only package that imports all of them.
 //
 // It owns the process: reading the configuration, the lock on the state directory, the
 // order in which things start and stop, signals, the ready line, and the choice whether a
