@@ -67,12 +67,6 @@ func TestArchiveCannotEscape(t *testing.T) {
 	}
 }
 
-func FuzzReadArchive(f *testing.F) {
-	f.Add([]byte("PK\x03\x04"), "zip")
-	f.Add([]byte{0x1f, 0x8b}, "tar")
-	f.Fuzz(func(_ *testing.T, data []byte, format string) { _, _ = readArchive(data, format, "x") })
-}
-
 func TestZipPassword(t *testing.T) {
 	data, err := base64.StdEncoding.DecodeString(encryptedZip)
 	require.NoError(t, err)
