@@ -19,8 +19,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
+	"corpus-git/git/checkout"
 	"corpus-git/git/store"
-	"corpus-git/git/worktree"
 	"corpus-git/internal/vfs"
 )
 
@@ -93,7 +93,7 @@ func (l *lab) withCheckouts(run func(*checkoutBench) error) error {
 }
 
 func (b *checkoutBench) checkOut(c string, seen *vfs.Snapshot, durable bool) error {
-	_, err := worktree.Sync(context.Background(), worktree.Request{
+	_, err := checkout.Sync(context.Background(), checkout.Request{
 		Objects: b.db, Repo: b.bare, Commit: plumbing.NewHash(c), Dir: b.ours, Branch: "refs/heads/master", Workers: 2, NoSync: !durable, Seen: seen})
 	return err
 }

@@ -11,8 +11,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/checkout"
 	"corpus-git/git/store"
-	"corpus-git/git/worktree"
+	"corpus-git/git/tree"
 	"corpus-git/internal/event"
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
@@ -106,7 +107,7 @@ func (r *Repositories) Tree(ctx context.Context, name project.Name, repo project
 		r.release(o)
 		return nil, err
 	}
-	t, err := worktree.Tree(ctx, rd, hashOf(c), "")
+	t, err := tree.FS(ctx, rd, hashOf(c), "")
 	if err != nil {
 		r.release(o)
 		return nil, err
@@ -145,12 +146,12 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		if err != nil {
 			return err
 		}
-		req := worktree.Request{
+		req := checkout.Request{
 			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now, Seen: want.Seen,
 			Keep: want.Keep,
 		}
 		if want.Owner != nil {
-			req.Owner = &worktree.Owner{UID: want.Owner.UID, GID: want.Owner.GID}
+			req.Owner = &checkout.Owner{UID: want.Owner.UID, GID: want.Owner.GID}
 		}
 		if want.Submodules.Fetch {
 			id, _, err := peelCommit(db, hashOf(want.Commit))
@@ -164,7 +165,7 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 			defer set.Close()
 			req.Modules = set.Modules
 		}
-		st, err := worktree.Sync(ctx, req)
+		st, err := checkout.Sync(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func (r *Repositories) LookAt(ctx context.Context, name project.Name, repo proje
 		if err != nil {
 			return err
 		}
-		_, err = worktree.Look(ctx, worktree.Request{
+		_, err = checkout.Look(ctx, checkout.Request{
 			Objects: rd, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, MaxFiles: r.MaxFiles, Now: r.Now, Keep: want.Keep,
 		})
 		return err
@@ -219,12 +220,12 @@ func (r *Repositories) Refresh(ctx context.Context, name project.Name, repo proj
 	if err != nil {
 		return err
 	}
-	n, err := worktree.Refresh(ctx, dir)
+	n, err := checkout.Refresh(ctx, dir)
 	r.Log.Debug().Str("project", string(name)).Str("repo", string(repo)).Int("files", n).Err(err).Msg("refreshed the index")
 	return err
 }
 
-func overwritten(p worktree.Paths) string {
+func overwritten(p checkout.Paths) string {
 	first := p.First[:min(len(p.First), 3)]
 	text := fmt.Sprintf("overwrote %s that git did not track: %s", event.Plural(p.Count, "file"), strings.Join(printable.Lines(first), ", "))
 	if p.Count > len(first) {
@@ -244,7 +245,7 @@ func (r *Repositories) Describe(ctx context.Context, name project.Name, repo pro
 		if err != nil {
 			return err
 		}
-		facts, err := worktree.Describe(rd, hashOf(new))
+		facts, err := tree.Describe(rd, hashOf(new))
 		if err != nil {
 			return err
 		}
@@ -257,11 +258,11 @@ func (r *Repositories) Describe(ctx context.Context, name project.Name, repo pro
 				from = plumbing.ZeroHash
 			}
 		}
-		adv, err := worktree.Compare(ctx, rd, from, hashOf(new))
+		adv, err := tree.Compare(ctx, rd, from, hashOf(new))
 		if err != nil {
 			return err
 		}
-		diff, err := worktree.Diff(ctx, rd, from, hashOf(new), maxPaths)
+		diff, err := tree.Diff(ctx, rd, from, hashOf(new), maxPaths)
 		if err != nil {
 			return err
 		}

@@ -12,9 +12,10 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/checkout"
 	"corpus-git/git/pack"
+	"corpus-git/git/tree"
 	"corpus-git/git/upload"
-	"corpus-git/git/worktree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
@@ -72,7 +73,7 @@ func (r *Repositories) Submodules(ctx context.Context, name project.Name, repo p
 	if err != nil {
 		return nil, err
 	}
-	if text, err := worktree.File(rd, id, submodule.File); err != nil || text == nil {
+	if text, err := tree.File(rd, id, submodule.File); err != nil || text == nil {
 		return nil, err
 	}
 	var set SubmoduleSettings
@@ -100,7 +101,7 @@ func (r *Repositories) Submodules(ctx context.Context, name project.Name, repo p
 	if err != nil {
 		return nil, err
 	}
-	tree, err := worktree.TreeWith(ctx, rd, id, "", found.Modules)
+	tree, err := tree.FSWith(ctx, rd, id, "", found.Modules)
 	if err != nil {
 		return nil, errors.Join(err, found.Close())
 	}
@@ -171,13 +172,13 @@ func (r *Repositories) local(ctx context.Context, path string, who project.Pushe
 }
 
 // peelCommit follows tags to a commit.
-func peelCommit(rd worktree.Objects, h plumbing.Hash) (plumbing.Hash, worktree.Facts, error) {
-	f, err := worktree.Describe(rd, h)
+func peelCommit(rd tree.Objects, h plumbing.Hash) (plumbing.Hash, tree.Facts, error) {
+	f, err := tree.Describe(rd, h)
 	return f.Commit, f, err
 }
 
 // modules finds what is here of a commit's submodules. The caller closes the set.
-func (o *repository) modules(ctx context.Context, r *Repositories, rd worktree.Objects, id plumbing.Hash) (*submodule.Set, error) {
+func (o *repository) modules(ctx context.Context, r *Repositories, rd tree.Objects, id plumbing.Hash) (*submodule.Set, error) {
 	dir, _ := r.modulesDir(o.key.name, o.key.repo)
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -187,13 +188,13 @@ func (o *repository) modules(ctx context.Context, r *Repositories, rd worktree.O
 }
 
 // describeLinks adds what changes in submodules that are here to what changes in a commit.
-func (o *repository) describeLinks(ctx context.Context, r *Repositories, links []worktree.LinkChange, d *project.Description) error {
+func (o *repository) describeLinks(ctx context.Context, r *Repositories, links []tree.LinkChange, d *project.Description) error {
 	dir, _ := r.modulesDir(o.key.name, o.key.repo)
 	return describeLinks(ctx, dir, links, "", d)
 }
 
 // describeLinks says of each submodule below prefix, which is among the paths already, from which commit to which it goes.
-func describeLinks(ctx context.Context, dir string, links []worktree.LinkChange, prefix string, d *project.Description) error {
+func describeLinks(ctx context.Context, dir string, links []tree.LinkChange, prefix string, d *project.Description) error {
 	show := func(h plumbing.Hash) string {
 		if h.IsZero() {
 			return "none"
@@ -229,14 +230,14 @@ func describeLinks(ctx context.Context, dir string, links []worktree.LinkChange,
 }
 
 // describeLink adds what changes in one submodule, and gives the changes of its own ones.
-func describeLink(ctx context.Context, objs worktree.Objects, l worktree.LinkChange, at string, d *project.Description) ([]worktree.LinkChange, error) {
+func describeLink(ctx context.Context, objs tree.Objects, l tree.LinkChange, at string, d *project.Description) ([]tree.LinkChange, error) {
 	from := l.Old
 	if ok, err := objs.Has(from); err != nil {
 		return nil, err
 	} else if !ok {
 		from = plumbing.ZeroHash
 	}
-	diff, err := worktree.Diff(ctx, objs, from, l.New, maxPaths)
+	diff, err := tree.Diff(ctx, objs, from, l.New, maxPaths)
 	if err != nil {
 		return nil, err
 	}
@@ -266,6 +267,6 @@ func (r *Repositories) RefuseLFS(ctx context.Context, name project.Name, repo pr
 			return err
 		}
 		defer set.Close()
-		return worktree.RefuseLFS(ctx, rd, id, set.Modules)
+		return checkout.RefuseLFS(ctx, rd, id, set.Modules)
 	})
 }

@@ -31,3 +31,6 @@ func Canonical(mode uint32) uint32 {
 func IsBlobMode(mode uint32) bool {
 	return mode == ModeFile || mode == ModeExecutable || mode == ModeSymlink || mode == ModeGitlink
 }
+
+// SameType compares the kinds of two modes; whether a file is executable is no kind.
+func SameType(a, b uint32) bool { return a&ModeType == b&ModeType }

@@ -14,7 +14,7 @@ import (
 	"corpus-git/git/pktline"
 	"corpus-git/git/refs"
 	"corpus-git/git/store"
-	"corpus-git/git/worktree"
+	"corpus-git/git/tree"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -452,7 +452,7 @@ func (c *conversation) fits(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := worktree.Fits(ctx, c.in.Reader(), live, hash(i.New), c.Limits.WithDefaults().Files); err != nil {
+	if err := tree.Fits(ctx, c.in.Reader(), live, hash(i.New), c.Limits.WithDefaults().Files); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"corpus-git/git/worktree"
+	"corpus-git/git/tree"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
@@ -96,7 +96,7 @@ func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deploym
 			d.Code = i.New
 		}
 		if old != "" {
-			a, err := worktree.Compare(ctx, c.in.Reader(), hash(old), hash(i.New))
+			a, err := tree.Compare(ctx, c.in.Reader(), hash(old), hash(i.New))
 			d.Forced = !a.FastForward
 			return err
 		}

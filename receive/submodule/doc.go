@@ -2,7 +2,7 @@
 //
 // It owns the bare repositories of submodules, one for each address, in a folder of the project's own (layout.Project.Modules), and the
 // client side of git's fetch protocol over https, http, ssh, git and, for projects of this server, a pipe. It never touches
-// a working copy (package worktree does), never runs a program, and moves no ref of a project's own repositories.
+// a working copy (package checkout does), never runs a program, and moves no ref of a project's own repositories.
 //
 //   - Parse reads a .gitmodules, ParseAddress the URL of one entry, Address.Join a relative one.
 //   - Resolver.Resolve looks every gitlink of a commit up that has an entry, and those of its submodules in turn; what is not here it fetches.

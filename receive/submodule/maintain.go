@@ -13,7 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"corpus-git/git/store"
-	"corpus-git/git/worktree"
+	"corpus-git/git/tree"
 	"corpus-git/internal/fault"
 )
 
@@ -235,11 +235,11 @@ func (n *Needs) close() error { return n.w.set.Close() }
 
 // Add adds the commits that the gitlinks of a commit name, and those of their submodules that are here. A commit that is not there, or whose
 // .gitmodules cannot be read, needs none: it could not be deployed.
-func (n *Needs) Add(objs worktree.Objects, commit plumbing.Hash) error {
+func (n *Needs) Add(objs tree.Objects, commit plumbing.Hash) error {
 	if ok, err := objs.Has(commit); err != nil || !ok {
 		return err
 	}
-	data, err := worktree.File(objs, commit, File)
+	data, err := tree.File(objs, commit, File)
 	if errors.Is(err, store.ErrNotFound) || fault.KindOf(err) == fault.Refused || err == nil && data == nil {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (n *Needs) Add(objs worktree.Objects, commit plumbing.Hash) error {
 		return nil //nolint:nilerr // see above
 	}
 	for _, e := range entries {
-		h, err := worktree.Gitlink(objs, commit, e.Path)
+		h, err := tree.Gitlink(objs, commit, e.Path)
 		if errors.Is(err, store.ErrNotFound) || err == nil && (h.IsZero() || n.seen[h]) {
 			continue
 		}

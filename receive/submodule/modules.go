@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 
-	"corpus-git/git/worktree"
+	"corpus-git/git/tree"
 	"corpus-git/internal/fault"
 )
 
@@ -63,7 +63,7 @@ func treePath(p string) bool {
 		return false
 	}
 	for name := range strings.SplitSeq(p, "/") {
-		if worktree.CheckName(name) != nil {
+		if tree.CheckName(name) != nil {
 			return false
 		}
 	}

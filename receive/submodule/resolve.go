@@ -20,7 +20,7 @@ import (
 	"corpus-git/git/object"
 	"corpus-git/git/pack"
 	"corpus-git/git/store"
-	"corpus-git/git/worktree"
+	"corpus-git/git/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 )
@@ -84,12 +84,12 @@ const (
 // Set is what Resolve found.
 type Set struct {
 	// Modules are the commit's submodules that are here, in the order of their paths.
-	Modules []worktree.Module
+	Modules []tree.Submodule
 	open    map[string]*repository
 }
 
 // Find opens the repository in dir (see Resolver.Dir) that has a commit; ok is false where none has. The caller calls end.
-func Find(ctx context.Context, dir string, commit plumbing.Hash) (objs worktree.Objects, end func() error, ok bool, err error) {
+func Find(ctx context.Context, dir string, commit plumbing.Hash) (objs tree.Objects, end func() error, ok bool, err error) {
 	w := &walker{Resolver: &Resolver{Dir: dir, Offline: true}, ctx: ctx, set: &Set{open: map[string]*repository{}}}
 	g, err := w.find(commit)
 	if err != nil || g == nil {
@@ -111,7 +111,7 @@ func (s *Set) Close() error {
 // Resolve finds the submodules that a commit's gitlinks name, and theirs, and fetches those that are not here. A gitlink without an entry
 // in .gitmodules, or with update = none, is left out: its folder stays empty. The error says which submodule it is about, and why
 // the commit cannot be had: fault.Busy where trying again may help, else fault.Refused. The caller closes the Set, of an error too none.
-func (r *Resolver) Resolve(ctx context.Context, objs worktree.Objects, commit plumbing.Hash) (*Set, error) {
+func (r *Resolver) Resolve(ctx context.Context, objs tree.Objects, commit plumbing.Hash) (*Set, error) {
 	w := &walker{Resolver: r, ctx: ctx, set: &Set{open: map[string]*repository{}}}
 	list, err := w.modules(objs, commit, "", r.Bases, nil)
 	if err != nil {
@@ -138,8 +138,8 @@ type link struct {
 }
 
 // modules finds the submodules of one commit, which lies at prefix (with its slash).
-func (w *walker) modules(objs worktree.Objects, commit plumbing.Hash, prefix string, bases []Address, above []link) ([]worktree.Module, error) {
-	data, err := worktree.File(objs, commit, File)
+func (w *walker) modules(objs tree.Objects, commit plumbing.Hash, prefix string, bases []Address, above []link) ([]tree.Submodule, error) {
+	data, err := tree.File(objs, commit, File)
 	if err != nil || data == nil {
 		return nil, err
 	}
@@ -154,9 +154,9 @@ func (w *walker) modules(objs worktree.Objects, commit plumbing.Hash, prefix str
 		return nil, fault.New(fault.Refused, "", "%s%w", prefix, err).WithHint("fix the file and push again; %s", emptyHint)
 	}
 	slices.SortFunc(entries, func(a, b Module) int { return strings.Compare(a.Path, b.Path) })
-	var out []worktree.Module
+	var out []tree.Submodule
 	for _, e := range entries {
-		h, err := worktree.Gitlink(objs, commit, e.Path)
+		h, err := tree.Gitlink(objs, commit, e.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +204,7 @@ func (w *walker) fail(at string, h plumbing.Hash, from string, err error) error 
 }
 
 // module finds one submodule and what is in it. ok is false where it is not here and nothing may be fetched.
-func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Address, above []link) (m worktree.Module, ok bool, err error) {
+func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Address, above []link) (m tree.Submodule, ok bool, err error) {
 	at := prefix + e.Path
 	var from []Address
 	shown := ""
@@ -253,7 +253,7 @@ func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Addres
 			return m, false, w.fail(at, h, shown, err)
 		}
 	}
-	m = worktree.Module{Path: e.Path, Name: e.Name, Commit: h, Objects: g.db, Repo: g.dir}
+	m = tree.Submodule{Path: e.Path, Name: e.Name, Commit: h, Objects: g.db, Repo: g.dir}
 	m.Modules, err = w.modules(g.db, h, at+"/", used, append(slices.Clone(above), link{g.dir, h}))
 	return m, err == nil, err
 }
@@ -266,12 +266,12 @@ func (w *walker) now() time.Time {
 }
 
 // fits adds a submodule's files to those of the commit.
-func (w *walker) fits(objs worktree.Objects, h plumbing.Hash, at string) error {
+func (w *walker) fits(objs tree.Objects, h plumbing.Hash, at string) error {
 	limit := w.MaxFiles
 	if limit <= 0 {
 		limit = defaultFiles
 	}
-	n, err := worktree.Files(w.ctx, objs, h, len(at)+1, limit)
+	n, err := tree.Files(w.ctx, objs, h, len(at)+1, limit)
 	if w.files += n; err == nil && w.files > int64(limit) {
 		err = fault.New(fault.Refused, "", "its submodules have more than %d files and folders together", limit).
 			WithHint("an administrator can raise  limits.max_files  in the server's configuration")

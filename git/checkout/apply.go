@@ -1,0 +1,394 @@
+package checkout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
+
+	"corpus-git/git/attributes"
+	"corpus-git/git/convert"
+	"corpus-git/git/index"
+	"corpus-git/git/object"
+	"corpus-git/git/tree"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+)
+
+// Owner is who a written file or folder is given to; -1 leaves user or group as they come.
+type Owner struct{ UID, GID int }
+
+// apply gives an open file its exact mode, whatever the umask is, and its owner. It tells the inode's facts after that.
+func (o *Owner) apply(fd int, mode uint32) (st unix.Stat_t, err error) {
+	if err := unix.Fstat(fd, &st); err != nil {
+		return st, err
+	}
+	give := o != nil && (o.UID >= 0 && st.Uid != uint32(o.UID) || o.GID >= 0 && st.Gid != uint32(o.GID))
+	if give {
+		if err := unix.Fchown(fd, o.UID, o.GID); err != nil {
+			return st, err
+		}
+	}
+	set := st.Mode&0o7777 != mode
+	if set {
+		if err := unix.Fchmod(fd, mode); err != nil {
+			return st, err
+		}
+	}
+	if give || set {
+		err = unix.Fstat(fd, &st)
+	}
+	return st, err
+}
+
+// applier carries out a plan.
+type applier struct {
+	ctx     context.Context
+	objs    tree.Objects
+	root    int
+	new     []entry
+	eol     *attributes.Attributes
+	owner   *Owner
+	workers int
+
+	bytes atomic.Int64
+	lfs   pointers     // files of git-lfs that were written
+	names atomic.Int64 // for temporary names
+	notes []string
+}
+
+// clear removes what the commit does not have and what stands in the way, and empty folders above leftovers.
+func (a *applier) clear(p *plan, leftovers []string) error {
+	dirs := newFolders(a.root, 0o755, a.owner)
+	defer dirs.close()
+	for _, l := range [][]string{p.litter, p.removes, p.obstacles} {
+		for _, name := range l {
+			if err := a.ctx.Err(); err != nil {
+				return err
+			}
+			if err := unlink(dirs, name, 0); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range p.gone {
+		err := unlink(dirs, name, unix.AT_REMOVEDIR)
+		switch {
+		case notEmpty(err):
+			a.notes = append(a.notes, "kept the files of the removed submodule "+printable.Line(name))
+		case err != nil:
+			return err
+		}
+		a.prune(dirs, name)
+	}
+	for _, l := range [][]string{p.removes, leftovers} {
+		for _, name := range l {
+			a.prune(dirs, name)
+		}
+	}
+	for _, name := range p.hollow {
+		up, base := path.Split(name)
+		dir, err := dirs.get(strings.TrimSuffix(up, "/"), false)
+		if err == nil {
+			err = removeHollow(dir, base, 0)
+		}
+		if err != nil && !notThere(err) {
+			return fault.New(fault.Failed, "checkout", "%s: somebody put files in the way while it was being replaced: %w", printable.Line(name), err)
+		}
+	}
+	return nil
+}
+
+func notEmpty(err error) bool {
+	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY)
+}
+
+// unlink removes a path that may be gone already.
+func unlink(dirs *folders, name string, flags int) error {
+	up, base := path.Split(name)
+	dir, err := dirs.get(strings.TrimSuffix(up, "/"), false)
+	if err == nil {
+		err = retry(func() error { return unix.Unlinkat(dir, base, flags) })
+	}
+	// A folder where a file was: the walk saw it come, or it came since; it is untracked and stays.
+	if err == nil || notThere(err) || flags == 0 && errors.Is(err, unix.EISDIR) {
+		return nil
+	}
+	return rename(&fs.PathError{Op: "remove", Err: err}, name)
+}
+
+// prune removes the folders above a removed path that are empty and of which the commit has nothing.
+func (a *applier) prune(dirs *folders, name string) {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if lo, hi := under(a.new, dir+"/"); lo != hi || find(a.new, dir) != nil {
+			return
+		}
+		up, base := path.Split(dir)
+		fd, err := dirs.get(strings.TrimSuffix(up, "/"), false)
+		if err != nil {
+			continue // already gone
+		}
+		if err := unix.Unlinkat(fd, base, unix.AT_REMOVEDIR); err != nil && err != unix.ENOENT {
+			return
+		}
+	}
+}
+
+// removeHollow removes a folder that holds nothing but folders and our own litter.
+func removeHollow(dir int, name string, depth int) error {
+	if depth > tree.MaxDepth {
+		return unix.ENAMETOOLONG
+	}
+	fd, err := opendir(dir, name)
+	if err != nil {
+		return err
+	}
+	var inner []string
+	err = dirents(fd, make([]byte, 4096), func(name string, _ byte) { inner = append(inner, name) })
+	for _, n := range inner {
+		if err == nil && strings.HasPrefix(n, tmpPrefix) {
+			err = unix.Unlinkat(fd, n, 0)
+		} else if err == nil {
+			err = removeHollow(fd, n, depth+1)
+		}
+	}
+	closeDir(fd)
+	if err != nil {
+		return err
+	}
+	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
+}
+
+// write makes every file of the plan, in parallel. The folders are made first, while the objects are looked up: on a first checkout each
+// takes as long as a file.
+func (a *applier) write(p *plan) error {
+	hashes, at := make([]plumbing.Hash, 0, len(p.writes)), make([]int, 0, len(p.writes))
+	for _, i := range p.writes {
+		if e := &a.new[i]; e.Mode != object.ModeGitlink {
+			hashes, at = append(hashes, e.Hash), append(at, i)
+		}
+	}
+	if len(p.writes) == 0 {
+		return nil
+	}
+	// The same content twice is read twice: the forest hands it to both.
+	cache := make([]*folders, max(a.workers, 1))
+	for w := range cache {
+		cache[w] = newFolders(a.root, 0o755, a.owner)
+		defer cache[w].close()
+	}
+	var made map[string]bool
+	folders := func() (err error) {
+		made, err = a.makeFolders(p, cache)
+		for _, c := range cache {
+			c.there = made
+		}
+		return err
+	}
+	return eachBlob(a.ctx, a.objs, hashes, a.workers, folders, func(w, i int, b blob) error {
+		e := &a.new[at[i]]
+		up, base := split(e.Path)
+		dir, err := cache[w].get(up, true)
+		if err == nil {
+			err = a.put(dir, base, e, b, made[up])
+		}
+		return inTheWay(err)
+	})
+}
+
+// split gives a path's folder, without its slash, and its last name.
+func split(path string) (dir, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// foldersAtOnce is how many folders a goroutine makes at a time.
+const foldersAtOnce = 64
+
+// makeFolders makes the folders of all that is to be written, and tells which were not there.
+func (a *applier) makeFolders(p *plan, dirs []*folders) (map[string]bool, error) {
+	var all []string
+	for _, i := range p.writes {
+		e := &a.new[i]
+		dir, _ := split(e.Path)
+		if e.Mode == object.ModeGitlink {
+			dir = e.Path
+		}
+		if dir != "" && (len(all) == 0 || all[len(all)-1] != dir) {
+			all = append(all, dir)
+		}
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make([]error, len(dirs))
+	for w := range dirs {
+		wg.Go(func() {
+			for errs[w] == nil {
+				lo := int(next.Add(foldersAtOnce)) - foldersAtOnce
+				if lo >= len(all) {
+					return
+				}
+				for _, dir := range all[lo:min(lo+foldersAtOnce, len(all))] {
+					if errs[w] = a.ctx.Err(); errs[w] == nil {
+						_, errs[w] = dirs[w].get(dir, true)
+					}
+					if errs[w] != nil {
+						break
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	made := map[string]bool{}
+	for _, d := range dirs {
+		maps.Copy(made, d.made)
+	}
+	return made, inTheWay(cmp.Or(errs...))
+}
+
+// inTheWay explains errors of a tree that changes under our hands.
+func inTheWay(err error) error {
+	if err != nil && notDir(err) {
+		return fault.New(fault.Failed, "checkout", "a folder was replaced while it was being written: %w", err).
+			WithHint("something else changes the working copy; stop it, and push again")
+	}
+	return err
+}
+
+// put makes one file or link: under a temporary name, then in place, so that who reads the tree sees the old one or
+// the new one. In a folder that this checkout made (fresh) nobody looks yet, and it is made in place.
+func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err error) {
+	tmp := tmpPrefix + strconv.FormatInt(a.names.Add(1), 36)
+	if e.Mode == object.ModeSymlink {
+		return a.link(dir, name, tmp, e, b)
+	}
+	mode := uint32(0o644)
+	if e.Mode == object.ModeExecutable {
+		mode = 0o755
+	}
+	if fresh {
+		tmp = name
+	}
+	fd, err := openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) && fresh {
+		return a.put(dir, name, e, b, false)
+	}
+	if err != nil {
+		return rename(err, e.Path)
+	}
+	defer func() {
+		err = errors.Join(err, unix.Close(fd))
+		if err != nil {
+			_ = unix.Unlinkat(dir, tmp, 0)
+			err = rename(err, e.Path)
+		}
+	}()
+	size, err := a.fill(fd, e, b)
+	if err != nil {
+		return err
+	}
+	st, err := a.owner.apply(fd, mode)
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		if err := retry(func() error { return unix.Renameat(dir, tmp, dir, name) }); err != nil {
+			return &fs.PathError{Op: "rename", Path: name, Err: err}
+		}
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+	}
+	e.SetStat(index.NewStat(&st))
+	if st.Size != size {
+		// Somebody writes to it already: the next checkout looks at the content.
+		e.SetStat(index.Stat{})
+	}
+	a.bytes.Add(size)
+	return nil
+}
+
+// fill writes a blob's content to fd and tells its size.
+func (a *applier) fill(fd int, e *entry, b blob) (int64, error) {
+	how := convert.Of(a.eol, e.Path)
+	if b.stream != nil && how != convert.AsIs && b.size <= maxConverted {
+		data := make([]byte, b.size)
+		if _, err := io.ReadFull(b.stream, data); err != nil {
+			return 0, err
+		}
+		b = blob{data: data}
+	}
+	if b.stream != nil {
+		n, err := io.CopyBuffer(fdWriter(fd), struct{ io.Reader }{b.stream}, make([]byte, 256<<10))
+		if err == nil && n != b.size {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	}
+	if isLFS(b.data) {
+		a.lfs.add(e.Path)
+	}
+	data := b.data
+	if len(data) <= maxConverted {
+		data = how.Apply(e.Hash, data)
+	}
+	_, err := fdWriter(fd).Write(data)
+	return int64(len(data)), err
+}
+
+// fdWriter writes to a descriptor without the poller's bookkeeping, which files do not need.
+type fdWriter int
+
+func (w fdWriter) Write(b []byte) (int, error) {
+	done := 0
+	for done < len(b) {
+		n, err := unix.Write(int(w), b[done:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return done, os.NewSyscallError("write", err)
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// link makes a symbolic link. What it points to is the commit's matter: nothing here ever follows it.
+func (a *applier) link(dir int, name, tmp string, e *entry, b blob) error {
+	to := b.data
+	if b.stream != nil || len(to) == 0 || len(to) > tree.MaxPath || strings.IndexByte(string(to), 0) >= 0 {
+		return fault.New(fault.Refused, "checkout", "%s: a symbolic link to %d bytes that are no path", printable.Line(e.Path), b.size)
+	}
+	_ = unix.Unlinkat(dir, tmp, 0)
+	if err := unix.Symlinkat(string(to), dir, tmp); err != nil {
+		return rename(&fs.PathError{Op: "symlink", Err: err}, e.Path)
+	}
+	if o := a.owner; o != nil {
+		if err := unix.Fchownat(dir, tmp, o.UID, o.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return errors.Join(rename(&fs.PathError{Op: "chown", Err: err}, e.Path), unix.Unlinkat(dir, tmp, 0))
+		}
+	}
+	if err := unix.Renameat(dir, tmp, dir, name); err != nil {
+		return errors.Join(rename(&fs.PathError{Op: "rename", Err: err}, e.Path), unix.Unlinkat(dir, tmp, 0))
+	}
+	st, err := lstatat(dir, name)
+	if err != nil {
+		return rename(err, e.Path)
+	}
+	e.SetStat(index.NewStat(&st))
+	a.bytes.Add(int64(len(to)))
+	return nil
+}

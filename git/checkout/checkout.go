@@ -1,0 +1,477 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
+
+	"corpus-git/git/attributes"
+	"corpus-git/git/convert"
+	"corpus-git/git/index"
+	"corpus-git/git/object"
+	"corpus-git/git/refs"
+	"corpus-git/git/tree"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
+)
+
+// Request says what to bring where.
+type Request struct {
+	// Objects has the commit and all it needs. Required.
+	Objects tree.Objects
+	// Repo is the bare repository: the working copy borrows its objects and has it as remote "origin". An absolute path. Required.
+	Repo string
+	// Commit is the commit, or a tag of one, to check out. Required.
+	Commit plumbing.Hash
+	// Dir is the working copy, an absolute path. It is made if it is missing; its parent must exist. It must not be a symbolic link. Required.
+	Dir string
+	// Branch is the full name (refs/heads/…) of the branch that HEAD is put on, with origin's branch of the same name
+	// beside it. Empty leaves HEAD detached.
+	Branch string
+	// Tags are written as tags of the working copy: full names (refs/tags/…) and what they name.
+	Tags map[string]plumbing.Hash
+	// Reason is the line of the reflog. Default "deploy: <commit>".
+	Reason string
+	// Owner is given to what is written; nil leaves it to the process. Modes are 0644, 0755 for executables and folders.
+	Owner *Owner
+	// Workers is the number of readers and of writers. Default 2.
+	Workers int
+	// MaxFiles is the number of files that a commit may have. Default 1,048,576.
+	MaxFiles int
+	// LockWait is the time to wait for another git process in the working copy. Default 5 s.
+	LockWait time.Duration
+	// NoSync leaves it to the caller to make the files durable (syncfs(2)) before he relies on them.
+	NoSync bool
+	// Modules are the submodules to check out in their places; folders of others stay empty.
+	Modules []tree.Submodule
+	// Seen is what a walk of Dir saw a moment ago: tracked files are not looked at again where nothing is to be done. Nil looks at all.
+	// Where something is written or removed the disk is asked all the same; a file that changes after the walk and that both
+	// commits have alike stays as it is, until the next Sync finds it. Submodules are always looked at.
+	Seen *vfs.Snapshot
+	// Keep leaves files that were changed on the machine as they are, where Commit has them as the last checkout had; where it has them otherwise, Sync is
+	// refused. Files that were deleted come back, and submodules are not asked.
+	Keep bool
+	// Now is the clock of the reflog; nil is time.Now.
+	Now func() time.Time
+
+	look bool // plan, and write nothing
+}
+
+func (r *Request) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// short is the branch without refs/heads/.
+func (r *Request) short() string { return strings.TrimPrefix(r.Branch, "refs/heads/") }
+
+func (r *Request) check() error {
+	usage := func(format string, args ...any) error { return fault.New(fault.Usage, "checkout", format, args...) }
+	switch {
+	case r.Objects == nil || r.Commit.IsZero():
+		return usage("a request needs objects and a commit")
+	case !filepath.IsAbs(r.Dir) || !filepath.IsAbs(r.Repo) || strings.ContainsAny(r.Repo, "\n"):
+		return usage("%q and %q must be absolute paths", r.Dir, r.Repo)
+	case r.Branch != "" && (!strings.HasPrefix(r.Branch, "refs/heads/") || refs.CheckName(r.Branch) != nil):
+		return usage("%q is no name of a branch", r.Branch)
+	}
+	if r.Workers <= 0 {
+		r.Workers = 2
+	}
+	return nil
+}
+
+// Paths is a list that may be long: all are counted, the first few are named.
+type Paths struct {
+	Count int      `json:"count"`
+	First []string `json:"first,omitempty"`
+}
+
+const maxListed = 20
+
+func newPaths(all []string) Paths {
+	return Paths{Count: len(all), First: append([]string(nil), all[:min(len(all), maxListed)]...)}
+}
+
+// list is for one line of an error.
+func list(all []string) string {
+	shown := printable.Lines(all[:min(len(all), 3)])
+	if len(all) > 3 {
+		return strings.Join(shown, ", ") + " and others"
+	}
+	return strings.Join(shown, ", ")
+}
+
+// Stats is what a Sync did.
+type Stats struct {
+	// Commit is what is checked out now, Previous what HEAD was before; zero at the first time.
+	Commit   plumbing.Hash `json:"commit"`
+	Previous plumbing.Hash `json:"previous"`
+	// Files are the tracked ones: Written and Unchanged.
+	Files     int `json:"files"`
+	Written   int `json:"written"`
+	Removed   int `json:"removed"`
+	Unchanged int `json:"unchanged"`
+	// Untracked counts what git does not track and what therefore stayed, in tracked folders; an untracked folder counts once.
+	Untracked int `json:"untracked"`
+	// Bytes is the size of what was written.
+	Bytes int64 `json:"bytes"`
+	// LocalChanges are tracked files that were changed or deleted on the machine, and are as the commit has them now.
+	LocalChanges Paths `json:"local_changes"`
+	// Kept are files that were changed on the machine and stayed so.
+	Kept Paths `json:"kept"`
+	// Overwritten are untracked files that were in the way of tracked ones, and are gone.
+	Overwritten Paths `json:"overwritten"`
+	// Touched are the paths that were written, unless there were more than maxTouched, or the commit has submodules.
+	Touched []string `json:"-"`
+	// Notes are sentences that a person should read: submodules, LFS, attributes that are not honoured.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Sync brings a commit into a working copy: what differs is written, what the commit does not have any more is removed,
+// what git does not track stays. Files that were changed on the machine are overwritten, and counted.
+//
+// Before anything is written it fails with a fault.Refused where the commit's tree cannot be written safely, or where
+// an untracked folder is in the way of a file, and with fault.Busy where another git process works there. When it
+// returns without an error, files, refs and index are durable (but see NoSync), and git status is clean. Cut short at
+// any point, it is completed by the next Sync.
+func Sync(ctx context.Context, req Request) (Stats, error) {
+	var st Stats
+	if err := req.check(); err != nil {
+		return st, err
+	}
+	id, data, err := tree.Peel(req.Objects, req.Commit)
+	if err != nil {
+		return st, err
+	}
+	c, err := tree.ParseCommit(id, data)
+	if err != nil {
+		return st, err
+	}
+	req.Commit, st.Commit = id, id
+	root, err := openRoot(req.Dir)
+	if err != nil {
+		return st, err
+	}
+	defer unix.Close(root)
+	err = syncAt(ctx, root, &req, c, &st)
+	return st, err
+}
+
+// Look tells what Sync would do to a working copy that is there, and writes nothing; where Sync would be refused it gives the same error.
+func Look(ctx context.Context, req Request) (Stats, error) {
+	req.look = true
+	return Sync(ctx, req)
+}
+
+// syncAt is Sync of the folder that is open as root.
+func syncAt(ctx context.Context, root int, req *Request, c *object.Commit, st *Stats) error {
+	g, err := openGit(ctx, root, req)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	err = checkout(ctx, root, g, c, st)
+	st.Notes = append(st.Notes, g.notes...)
+	if err == nil && !req.look {
+		err = (&modules{ctx: ctx, root: root, g: g, st: st}).populate()
+	}
+	if len(req.Modules) > 0 {
+		st.Touched = nil
+	}
+	return err
+}
+
+func openRoot(dir string) (int, error) {
+	if err := unix.Mkdir(dir, 0o755); err != nil && err != unix.EEXIST {
+		return -1, fmt.Errorf("mkdir %s: %w", dir, err)
+	}
+	fd, err := unix.Open(dir, dirFlags, 0)
+	switch {
+	case notDir(err):
+		return -1, fault.New(fault.Refused, "checkout", "%s is a symbolic link or a file; a working copy is a folder", dir)
+	case err != nil:
+		return -1, fmt.Errorf("open %s: %w", dir, err)
+	}
+	return fd, nil
+}
+
+// checkout is Sync with everything open and locked.
+func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st *Stats) error {
+	req := g.req
+	in, err := g.readIndex()
+	if err != nil {
+		return err
+	}
+	p := &planner{ctx: ctx, objs: req.Objects, seen: req.Seen, keepLocal: req.Keep}
+	trees := newFlattener(ctx, req.Objects, req.Workers, req.MaxFiles)
+	old := p.begin(g, in, trees, c.Tree)
+	if !req.look {
+		if err := (&modules{ctx: ctx, root: root, g: g, st: st}).release(old); err != nil {
+			return err
+		}
+	}
+	if h, err := g.ref("HEAD"); err == nil {
+		if to, ok := strings.CutPrefix(h, "ref: "); ok && refs.CheckName(to) == nil {
+			h, _ = g.ref(to)
+		}
+		st.Previous = plumbing.NewHash(h)
+	}
+	next, err := p.lists(trees, old, c.Tree)
+	if err == nil && p.folded && !p.mayFold() {
+		old = p.unfold(g, in)
+		next, err = p.lists(trees, old, c.Tree)
+	}
+	if err != nil {
+		return err
+	}
+	resume(ctx, g, p)
+	todo, err := p.makePlan(root, req.Workers)
+	if err != nil {
+		return err
+	}
+	if err := todo.refuse(); err != nil {
+		return err
+	}
+	if req.look {
+		st.LocalChanges, st.Kept = newPaths(todo.local), newPaths(todo.kept)
+		return nil
+	}
+	if err := g.setup(); err != nil {
+		return err
+	}
+	changed := len(todo.writes)+len(todo.removes)+len(todo.obstacles)+len(todo.hollow)+len(todo.gone) > 0
+	if changed {
+		if err := g.begin(); err != nil {
+			return err
+		}
+	}
+	a := &applier{ctx: ctx, objs: req.Objects, root: root, new: next.entries, eol: p.newEOL, owner: req.Owner, workers: req.Workers}
+	if err := a.clear(todo, p.leftovers()); err != nil {
+		return err
+	}
+	if err := a.write(todo); err != nil {
+		return err
+	}
+	st.Files, st.Written, st.Removed, st.Unchanged = files(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
+	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
+	st.LocalChanges, st.Overwritten, st.Kept = newPaths(todo.local), newPaths(todo.overwritten), newPaths(todo.kept)
+	st.Touched = todo.touched(next.entries)
+	st.Notes = append(st.Notes, a.notes...)
+	st.Notes = append(st.Notes, notes(req, next.entries, p.newEOL, a.lfs.paths)...)
+	if g.resumed != "" {
+		st.Notes = append(st.Notes, fmt.Sprintf("completed a checkout of %.12s that was interrupted", g.resumed))
+	}
+	if err := g.head(); err != nil {
+		return err
+	}
+	if !req.NoSync {
+		// One call makes all files, folders and refs durable, in fewer commits of the journal than a call for each.
+		if err := retry(func() error { return syncfs(root, changed || st.Previous != st.Commit) }); err != nil {
+			return fmt.Errorf("syncfs %s: %w", req.Dir, err)
+		}
+	}
+	if old == nil || changed || todo.refreshed > 0 || old.tree == nil || old.tree.Hash != next.tree.Hash || old.tree.Count < 0 {
+		if err := g.writeIndex(next); err != nil {
+			return fmt.Errorf("write index: %w", err)
+		}
+		p.counted = nil
+	} else {
+		next.id = in.id
+	}
+	// Which folders were read again is worth knowing, too: they need not be the next time.
+	if p.counted == nil || len(p.dirty) > 0 || !slices.Equal(p.counted.list, todo.counts) {
+		if err := g.writeMemo(&memo{at: p.countedAt(), list: todo.counts}, next.id); err != nil {
+			return fmt.Errorf("write %s: %w", memoFile, err)
+		}
+	}
+	return g.end()
+}
+
+// resume tells the planner what an interrupted checkout may have written. If its commit is gone, as that of a push that
+// was discarded may be, its files count as the machine's own.
+func resume(ctx context.Context, g *gitFolder, p *planner) {
+	if !plumbing.IsHash(g.resumed) {
+		return
+	}
+	c, err := tree.ReadCommit(p.objs, plumbing.NewHash(g.resumed))
+	if err != nil {
+		return
+	}
+	x, err := newFlattener(ctx, p.objs, g.req.Workers, g.req.MaxFiles).list(c.Tree, nil)
+	if err != nil {
+		return
+	}
+	if eol, err := attributesOf(p.objs, x.entries); err == nil {
+		p.interrupted(x.entries, eol)
+	}
+}
+
+func syncfs(fd int, need bool) error {
+	if !need {
+		return nil
+	}
+	return unix.Syncfs(fd)
+}
+
+// sameAttributes reports whether two lists have the same .gitattributes.
+func sameAttributes(a, b []entry) bool {
+	next := func(l []entry) ([]entry, *entry) {
+		for i := range l {
+			if l[i].attrs {
+				return l[i+1:], &l[i]
+			}
+		}
+		return nil, nil
+	}
+	for {
+		var x, y *entry
+		a, x = next(a)
+		b, y = next(b)
+		if x == nil || y == nil {
+			return x == y
+		}
+		if x.Path != y.Path || x.Hash != y.Hash || !object.SameType(x.Mode, y.Mode) {
+			return false
+		}
+	}
+}
+
+// notes says what a person should know of a commit's files.
+func notes(req *Request, entries []entry, a *attributes.Attributes, pointers []string) []string {
+	var out []string
+	var subs, encoded, filtered []string
+	var lfs []*entry
+	for i := range entries {
+		e := &entries[i]
+		if e.Mode == object.ModeGitlink {
+			if req.module(e.Path) == nil {
+				subs = append(subs, e.Path)
+			}
+			continue
+		}
+		if !object.SameType(e.Mode, object.ModeFile) || !a.MayNote(e.Path) {
+			continue
+		}
+		at := a.Of(e.Path)
+		if v := at[attributes.AttrEncoding]; v.State == attributes.HasValue && v.Text != "" && !convert.Supported(v.Text) {
+			encoded = append(encoded, e.Path)
+		}
+		switch v := at[attributes.AttrFilter]; {
+		case v.Is("lfs"):
+			lfs = append(lfs, e)
+		case v.State == attributes.HasValue:
+			filtered = append(filtered, e.Path)
+		}
+	}
+	add := func(l []string, format string) {
+		if len(l) > 0 {
+			out = append(out, fmt.Sprintf(format, len(l), list(l)))
+		}
+	}
+	if len(subs) > 0 {
+		out = append(out, "submodules left as empty folders: "+list(subs)+" (no entry in .gitmodules, update = none there, or  submodules: empty  in the configuration)")
+	}
+	if n := lfsNote(req.Objects, lfs, pointers); n != "" {
+		out = append(out, n)
+	}
+	add(filtered, "%d files have a filter in .gitattributes, which is not run: %s")
+	add(encoded, "%d files have a working-tree-encoding that is not known here, and are written as UTF-8: %s")
+	return out
+}
+
+// Refresh takes over the inode facts of files whose owner or mode was changed by the deployment itself after Sync
+// (fixperms): same file, size and modification time, another change time. Without it the next Sync, and an operator's git
+// status, read those files again. It changes nothing but the index, and writes that only if there is something to take over.
+func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
+	if !filepath.IsAbs(dir) {
+		return 0, fault.New(fault.Usage, "refresh", "%q must be an absolute path", dir)
+	}
+	root, err := unix.Open(dir, dirFlags, 0)
+	if err != nil {
+		return 0, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer unix.Close(root)
+	var st unix.Stat_t
+	if err := unix.Fstatat(root, gitDir+"/index", &st, unix.AT_SYMLINK_NOFOLLOW); errors.Is(err, unix.ENOENT) || notDir(err) {
+		return 0, nil // no checkout of ours: there is nothing to follow up on, and no .git to make
+	}
+	return refreshAt(ctx, root, dir)
+}
+
+// refreshAt is Refresh of the folder that is open as root, and of its submodules.
+func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err error) {
+	g, err := openGit(ctx, root, &Request{Dir: dir})
+	if err != nil {
+		return 0, err
+	}
+	defer g.close()
+	in, err := g.readIndex()
+	if err != nil {
+		return 0, err
+	}
+	x := g.parse(in)
+	if x == nil {
+		return 0, nil
+	}
+	inner, err := refreshModules(ctx, root, x, dir)
+	if err != nil {
+		return inner, err
+	}
+	var n atomic.Int64
+	l := looker{root: root, entries: x.entries, see: func(i int, now *unix.Stat_t) bool {
+		e := &x.entries[i]
+		if !object.SameType(e.Mode, now.Mode) || e.Stat.Racy(&in.written) {
+			return false
+		}
+		is := index.NewStat(now)
+		same := is.SameContent(e.Stat)
+		if same && is != e.Stat {
+			e.SetStat(is)
+			n.Add(1)
+		}
+		return same
+	}}
+	if _, err := l.look(ctx, 2); err != nil || n.Load() == 0 {
+		return inner, err
+	}
+	for i := range x.entries {
+		if e := &x.entries[i]; e.Stat.Racy(&in.written) {
+			// A younger index would hide that such a file may have changed without showing it: git's "smudging".
+			e.SetStat(index.Stat{})
+		}
+	}
+	if err := g.writeIndex(x); err != nil {
+		return inner, err
+	}
+	if in.memo != nil {
+		err = g.writeMemo(in.memo, x.id)
+	}
+	return int(n.Load()) + inner, err
+}
+
+// refreshModules is Refresh for the submodules that an index has.
+func refreshModules(ctx context.Context, root int, x *pathList, dir string) (refreshed int, err error) {
+	dirs := newFolders(root, 0o755, nil)
+	defer dirs.close()
+	for i := range x.entries {
+		if e := &x.entries[i]; e.Mode == object.ModeGitlink {
+			n, err := refreshModule(ctx, dirs, e.Path, dir)
+			if refreshed += n; err != nil {
+				return refreshed, err
+			}
+		}
+	}
+	return refreshed, nil
+}

@@ -1,0 +1,69 @@
+// Package checkout brings commits from the object store to the disk.
+//
+// It owns the working copies of a project (its code and its pillar): their tracked files and their .git. It never touches bare
+// repositories, and nothing in a working copy that git does not track, unless a tracked file must lie there.
+//
+// Sync checks a commit out: only what differs is written. Refresh follows up on changed owners and modes. A list of paths is package index' entries with
+// this package's own state; trees, attributes and conversions are the packages' of those names.
+//
+// # A working copy
+//
+// It is a real checkout, with a .git of its own: HEAD on the deployed branch (detached if the request names none), that branch
+// and origin's both at the commit, reflogs, remote "origin" with the bare repository's path, whose objects it borrows through
+// objects/info/alternates, and an index of version 2 with a TREE extension. So git status is clean and git log works. What an
+// operator sets in .git/config stays, except core.{repositoryformatversion,filemode,bare,logallrefupdates,autocrlf,symlinks}, the url
+// and fetch of origin, and remote and merge of the branch. core.fileMode is off: modes on the machine are
+// fixperms' matter; an executable bit that the commit has and the disk lacks is fixed all the same.
+//
+// # What decides
+//
+// As in git, a file whose inode facts are those of the index is taken as unchanged, unless it is as new as the index itself;
+// every other is compared by content. Deployment wins: tracked files that were changed on the machine are overwritten, as by git reset
+// --hard, and reported; so are untracked files, and links, where tracked ones must lie. An untracked folder with files in it where the
+// commit has a file is refused before anything is written. Commits made in the working copy stay in its reflog.
+//
+// Every file is looked at (lstat) each time, from the index's list and by as many goroutines as Request.Workers; that is all that an unchanged
+// tree costs. Where somebody has just walked the tree, Request.Seen says what he saw, and stands for those looks. A folder that both commits have alike, whose files
+// are as the index says and whose names are as they were (its time is older than the last count of untracked names) is not walked. Everything else is, through
+// descriptors. Stats.Untracked relies on the times of folders, nothing else does.
+//
+// Those counts lie beside the index in .git/corpus-git.memo, with the size and a CRC-32C of the index that they belong to. Where its bytes are not those, another
+// program wrote the index, or it is damaged: then its SHA-1 is verified, every entry parsed and every folder walked. Where they are and Request.Seen is given, the index
+// is compared with that byte by byte, and a folder of which nothing is to be said is folded: one entry in both lists, as in a sparse index of git's, whose
+// bytes are copied. Not folded is what has a submodule or a .gitattributes in it; and nothing is where line ends change or a note may be about a file in a folder that would be, where an
+// interrupted checkout is completed, and where the list would be nearly whole (fold). A large index that must be parsed is parsed in parts beside each other and
+// beside its checksum; each is written while its checksums are made. See ADR 13.
+//
+// # .gitattributes
+//
+// Honoured, from the commit's own files, as git 2.39 reads them (TestAttributesAgreeWithGit): what package convert does. Not honoured, with a note in Stats: filter (no program is run;
+// lfs pointers stay pointers), other encodings.
+// Not looked at: info/attributes and the machine's files, export-ignore. A change of attributes rewrites the files it is about. Files over 256 MiB are
+// not converted.
+//
+// # Submodules
+//
+// Those of Request.Modules are checked out in their places, each with a folder .git of its own that borrows from its repository, and where history ends
+// (shallow) as there; submodule.<name>.url of the working copy names that repository. Other gitlinks become empty folders, with a note. A submodule that goes is
+// emptied of its tracked files and its .git before anything is written in its place; one that somebody else made there is left alone.
+//
+// Refused: what package tree refuses.
+//
+// # Invariants
+//
+// No symbolic link inside a working copy is ever followed: every folder is opened by one name below its parent's descriptor. Only a look at
+// a file goes by its path, with a look at each folder on it: nothing is read, written or removed on the strength of that. A file
+// is written under a temporary name and renamed, so a reader sees the old or the new one (in a folder that this checkout itself made,
+// it is written in place). The index is written last.
+//
+// # Concurrency
+//
+// One Sync per working copy at a time, held by flock on .git/corpus-git.lock and git's own .git/index.lock; others wait a
+// little and get fault.Busy.
+//
+// # A crash
+//
+// It leaves some files new, some old, temporary files .corpus-git-tmp-*, the old index or the new one, a memo that is about it or not, an index.lock of ours, and
+// .git/corpus-git.checkout, which names the commit. The next Sync, to the same commit or another, sweeps, tells by that commit what the interrupted
+// one wrote, and completes.
+package checkout

@@ -1,0 +1,466 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/git/attributes"
+	"corpus-git/git/index"
+	"corpus-git/git/object"
+	"corpus-git/git/tree"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// plan is what a walk of the working copy found to do. Nothing is written while it is made.
+type plan struct {
+	writes    []int    // indexes of the new list
+	removes   []string // tracked files that the commit does not have
+	obstacles []string // untracked files and links where a folder must be
+	hollow    []string // folders where a file must be; nothing but folders and files to be removed is in them
+	blocked   []string // untracked files in folders where a file must be: nothing can be done
+	gone      []string // folders of submodules that the commit does not have
+	litter    []string // temporary files of an interrupted checkout
+
+	local       []string // tracked files that were changed on the machine
+	kept        []string // those of them that stay as they are
+	clash       []string // those that the commit has otherwise, or not at all, and that must not be overwritten
+	overwritten []string // untracked files in the way
+	refreshed   int      // files whose content had to be read, and is right
+	unchanged   int
+	untracked   int
+	counts      []folderCount // the folders that untracked is the sum of
+}
+
+func (p *plan) add(q *plan) {
+	p.writes = append(p.writes, q.writes...)
+	p.removes = append(p.removes, q.removes...)
+	p.obstacles = append(p.obstacles, q.obstacles...)
+	p.hollow = append(p.hollow, q.hollow...)
+	p.blocked = append(p.blocked, q.blocked...)
+	p.gone = append(p.gone, q.gone...)
+	p.litter = append(p.litter, q.litter...)
+	p.local = append(p.local, q.local...)
+	p.kept = append(p.kept, q.kept...)
+	p.clash = append(p.clash, q.clash...)
+	p.overwritten = append(p.overwritten, q.overwritten...)
+	p.refreshed += q.refreshed
+	p.unchanged += q.unchanged
+	p.untracked += q.untracked
+	p.counts = append(p.counts, q.counts...)
+}
+
+// maxTouched is how many written paths are told one by one.
+const maxTouched = 1000
+
+// touched are the paths of what is written, nil where they are too many to tell.
+func (p *plan) touched(list []entry) []string {
+	if len(p.writes) > maxTouched {
+		return nil
+	}
+	out := make([]string, len(p.writes))
+	for i, n := range p.writes {
+		out[i] = strings.TrimSuffix(list[n].Path, "/")
+	}
+	return out
+}
+
+// untrackedIn adds the untracked names of a folder.
+func (p *plan) untrackedIn(f folderCount) {
+	if f.n > 0 {
+		p.untracked += f.n
+		p.counts = append(p.counts, f)
+	}
+}
+
+func (p *plan) sort() {
+	sort.Ints(p.writes)
+	for _, l := range [][]string{p.removes, p.obstacles, p.hollow, p.blocked, p.gone, p.litter, p.local, p.kept, p.clash, p.overwritten} {
+		sort.Strings(l)
+	}
+	slices.SortFunc(p.counts, func(a, b folderCount) int { return strings.Compare(a.dir, b.dir) })
+}
+
+// planner compares three lists: the old index, the new commit, and what lies on the disk.
+type planner struct {
+	ctx  context.Context
+	objs tree.Objects
+	old  []entry
+	new  []entry // the st of entries that are clean is filled in
+	// written is the old index's own time: a file as new as that may have changed without showing it ("racy git").
+	written index.Stat
+	oldEOL  *attributes.Attributes
+	newEOL  *attributes.Attributes
+	// cut are the entries, in order, of a checkout that was interrupted, and cutEOL its attributes.
+	cut    []entry
+	cutEOL *attributes.Attributes
+
+	// keepLocal is Request.Keep.
+	keepLocal bool
+	// counted is what the last checkout knew of untracked names; nil if nothing is known.
+	counted *memo
+	// seen is what a walk has seen just now, nil where the disk is to be asked.
+	seen *vfs.Snapshot
+	// told says that dirty is what seen tells, folded that old and new are folded as fold says.
+	told, folded bool
+	// seenDirty are the entries of the whole index that are dirty by what was seen.
+	seenDirty []int32
+	// settles says that every old entry was looked at: dirty are the old ones that need a closer look, and fresh the new ones that
+	// are not simply old ones, both in order.
+	settles      bool
+	dirty, fresh []int32
+
+	buffers sync.Pool // of *[]byte, for getdents
+
+	sem chan struct{}
+	wg  sync.WaitGroup
+	mu  sync.Mutex
+	out plan
+	err error
+}
+
+// makePlan walks the working copy at root with up to workers goroutines.
+func (p *planner) makePlan(root, workers int) (*plan, error) {
+	p.buffers.New = func() any { b := make([]byte, 16<<10); return &b }
+	p.sem = make(chan struct{}, max(workers-1, 0))
+	if err := p.settle(root, workers); err != nil {
+		return nil, err
+	}
+	var res plan
+	err := p.dir(root, "", span{0, len(p.old), 0, len(p.new)}, &res)
+	p.wg.Wait()
+	p.done(&res, err)
+	if p.err != nil {
+		return nil, p.err
+	}
+	p.out.sort()
+	return &p.out, nil
+}
+
+func (p *planner) done(res *plan, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out.add(res)
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// span is a run of the old and one of the new list.
+type span struct{ oLo, oHi, nLo, nHi int }
+
+func (s span) empty() bool { return s.oLo == s.oHi && s.nLo == s.nHi }
+func (s span) size() int   { return s.oHi - s.oLo + s.nHi - s.nLo }
+
+// dir plans the folder path (with its slash), open as fd; fd is -1 where there is no such folder. s is all below it.
+func (p *planner) dir(fd int, path string, s span, res *plan) error {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
+	known := 0
+	for !s.empty() {
+		cur := ""
+		switch {
+		case s.oLo == s.oHi:
+			cur = p.new[s.nLo].Path
+		case s.nLo == s.nHi || p.old[s.oLo].Path < p.new[s.nLo].Path:
+			cur = p.old[s.oLo].Path
+		default:
+			cur = p.new[s.nLo].Path
+		}
+		name := cur[len(path):]
+		if i := strings.IndexByte(name, '/'); i >= 0 {
+			name = name[:i]
+			sub := s
+			_, n := under(p.old[s.oLo:s.oHi], cur[:len(path)+i+1])
+			sub.oHi = s.oLo + n
+			_, n = under(p.new[s.nLo:s.nHi], cur[:len(path)+i+1])
+			sub.nHi = s.nLo + n
+			s.oLo, s.nLo = sub.oHi, sub.nHi
+			found, err := p.sub(fd, name, cur[:len(path)+i+1], sub, res)
+			if err != nil {
+				return err
+			}
+			if found {
+				known++
+			}
+			continue
+		}
+		var old *entry
+		at := -1
+		if s.oLo < s.oHi && p.old[s.oLo].Path == cur {
+			old = &p.old[s.oLo]
+			s.oLo++
+		}
+		if s.nLo < s.nHi && p.new[s.nLo].Path == cur {
+			at = s.nLo
+			s.nLo++
+		}
+		if old != nil && at >= 0 && p.settledFile(s.oLo-1, at) {
+			res.unchanged++
+			known++
+			continue
+		}
+		found, err := p.file(fd, name, cur, old, at, res)
+		if err != nil {
+			return rename(err, cur)
+		}
+		if found {
+			known++
+		}
+	}
+	if fd < 0 {
+		return nil
+	}
+	return p.count(fd, path, known, res)
+}
+
+// count adds what is in a folder beside the known names.
+func (p *planner) count(fd int, path string, known int, res *plan) error {
+	buf := p.buffers.Get().(*[]byte)
+	defer p.buffers.Put(buf)
+	all := 0
+	err := dirents(fd, *buf, func(name string, typ byte) {
+		switch {
+		case path == "" && name == gitDir:
+		case strings.HasPrefix(name, tmpPrefix) && typ != unix.DT_DIR:
+			res.litter = append(res.litter, path+name)
+		default:
+			all++
+		}
+	})
+	res.untrackedIn(folderCount{path, all - known})
+	return err
+}
+
+// sub plans the subfolder name, in a goroutine of its own where it is worth one. found tells that the name is there and is a folder.
+func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool, err error) {
+	if p.settled(s) {
+		res.unchanged += files(p.new[s.nLo:s.nHi])
+		for _, f := range p.counted.below(path) {
+			res.untrackedIn(f)
+		}
+		return true, nil
+	}
+	child := -1
+	if fd >= 0 {
+		child, err = opendir(fd, name)
+		switch {
+		case err == nil:
+		case notDir(err):
+			if s.nLo < s.nHi && !p.tracked(strings.TrimSuffix(path, "/")) {
+				res.obstacles = append(res.obstacles, strings.TrimSuffix(path, "/"))
+				res.overwritten = append(res.overwritten, strings.TrimSuffix(path, "/"))
+				found = true
+			}
+		case errors.Is(err, fs.ErrNotExist):
+		default:
+			return false, rename(err, path)
+		}
+	}
+	found = found || child >= 0
+	if s.size() > 256 {
+		select {
+		case p.sem <- struct{}{}:
+			p.wg.Go(func() {
+				var own plan
+				err := p.dir(child, path, s, &own)
+				closeDir(child)
+				<-p.sem
+				p.done(&own, err)
+			})
+			return found, nil
+		default:
+		}
+	}
+	err = p.dir(child, path, s, res)
+	closeDir(child)
+	return found, err
+}
+
+func closeDir(fd int) {
+	if fd >= 0 {
+		_ = unix.Close(fd)
+	}
+}
+
+// interrupted takes over the entries of a checkout that was interrupted: what only that one has may be on the disk.
+func (p *planner) interrupted(cut []entry, eol *attributes.Attributes) {
+	p.cut, p.cutEOL = cut, eol
+	merged := make([]entry, 0, len(p.old)+len(cut)/8)
+	old := p.old
+	for _, e := range cut {
+		for len(old) > 0 && old[0].Path < e.Path {
+			merged, old = append(merged, old[0]), old[1:]
+		}
+		if len(old) > 0 && old[0].Path == e.Path {
+			continue
+		}
+		e.Stat, e.maybe = index.Stat{}, true
+		merged = append(merged, e)
+	}
+	p.old = append(merged, old...)
+}
+
+// leftovers are paths that only an interrupted checkout has: it may have made their folders.
+func (p *planner) leftovers() (out []string) {
+	if len(p.cut) == 0 {
+		return nil
+	}
+	for i := range p.old {
+		if p.old[i].maybe {
+			out = append(out, p.old[i].Path)
+		}
+	}
+	return out
+}
+
+func find(list []entry, path string) *entry {
+	i := sort.Search(len(list), func(i int) bool { return list[i].Path >= path })
+	if i < len(list) && list[i].Path == path {
+		return &list[i]
+	}
+	return nil
+}
+
+// tracked reports whether the old index has path as a file.
+func (p *planner) tracked(path string) bool {
+	e := find(p.old, path)
+	return e != nil && !e.maybe
+}
+
+// ours reports whether the file path, name in the folder fd, is one that goes anyway: a tracked one, or one that an
+// interrupted checkout wrote.
+func (p *planner) ours(fd int, name, path string) (bool, error) {
+	e := find(p.old, path)
+	if e == nil || !e.maybe {
+		return e != nil, nil
+	}
+	st, err := lstatat(fd, name)
+	if err != nil {
+		return false, err
+	}
+	is, err := p.content(fd, name, path, &st, e, nil)
+	return is == isOld, err
+}
+
+// file plans one path: old is its old entry or nil, at the place of its new one or -1. found tells that the name is
+// there and is what its entry is about.
+func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan) (found bool, err error) {
+	var want *entry
+	if at >= 0 {
+		want = &p.new[at]
+	}
+	var st unix.Stat_t
+	if fd < 0 {
+		err = fs.ErrNotExist
+	} else {
+		st, err = lstatat(fd, name)
+	}
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	case err != nil:
+		if want != nil {
+			// A checkout that was interrupted may have removed it.
+			removed := p.cut != nil && find(p.cut, path) == nil
+			if old != nil && !old.maybe && !removed && old.Mode != object.ModeGitlink {
+				res.local = append(res.local, path)
+			}
+			res.writes = append(res.writes, at)
+		}
+		return false, nil
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return p.folder(fd, name, path, old, at, res)
+	}
+	return p.compare(fd, name, path, &st, old, want, at, res)
+}
+
+// folder plans a path where a folder lies.
+func (p *planner) folder(fd int, name, path string, old *entry, at int, res *plan) (found bool, err error) {
+	switch {
+	case at >= 0 && p.new[at].Mode == object.ModeGitlink:
+		res.unchanged++
+		return true, nil
+	case at < 0 && old.Mode == object.ModeGitlink:
+		res.gone = append(res.gone, path)
+		return true, nil
+	case at < 0:
+		// Somebody made a folder of a tracked file; the file is gone and the folder stays, untracked.
+		return false, nil
+	case old != nil && !old.maybe && old.Mode != object.ModeGitlink:
+		res.local = append(res.local, path)
+	}
+	n := len(res.blocked)
+	if err := p.inTheWay(fd, name, path, res, 0); err != nil {
+		return false, err
+	}
+	if len(res.blocked) == n {
+		res.hollow = append(res.hollow, path)
+		res.writes = append(res.writes, at)
+	}
+	// Where the old commit has files in the folder, the walk of the folder counts its name.
+	lo, hi := under(p.old, path+"/")
+	return lo == hi, nil
+}
+
+// inTheWay lists in res.blocked the files below a folder that no old entry knows.
+func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) error {
+	if depth > tree.MaxDepth || len(res.blocked) >= maxListed {
+		return nil
+	}
+	dir, err := opendir(fd, name)
+	if err != nil {
+		return err
+	}
+	defer closeDir(dir)
+	buf := p.buffers.Get().(*[]byte)
+	defer p.buffers.Put(buf)
+	var inner, files []string
+	err = dirents(dir, *buf, func(name string, typ byte) {
+		switch {
+		case typ == unix.DT_DIR || typ == unix.DT_UNKNOWN:
+			inner = append(inner, name)
+		case !strings.HasPrefix(name, tmpPrefix):
+			files = append(files, name)
+		}
+	})
+	for _, name := range inner {
+		if err != nil {
+			break
+		}
+		if err = p.inTheWay(dir, name, path+"/"+name, res, depth+1); notDir(err) {
+			err = nil
+			files = append(files, name)
+		}
+	}
+	for _, name := range files {
+		var ours bool
+		if err == nil {
+			if ours, err = p.ours(dir, name, path+"/"+name); err == nil && !ours {
+				res.blocked = append(res.blocked, path+"/"+name)
+			}
+		}
+	}
+	return err
+}
+
+// refuse is the error of a plan that cannot be carried out.
+func (p *plan) refuse() error {
+	if len(p.clash) > 0 {
+		return fault.New(fault.Refused, "checkout", "the commit changes what was changed on this machine, too: %s", list(p.clash)).
+			WithHint("bring the changes into a commit, or overwrite them:  git push -o force …")
+	}
+	if len(p.blocked) == 0 {
+		return nil
+	}
+	return fault.New(fault.Refused, "checkout", "the commit has a file where the working copy has a folder with untracked files: %s", list(p.blocked)).
+		WithHint("move them away on the machine, or push a commit that uses another name")
+}
