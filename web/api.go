@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -55,7 +56,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, doc any, err err
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(c)
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(printable.JSONWriter{W: w})
 	e.SetIndent("", "  ")
 	_ = e.Encode(doc)
 }
@@ -180,7 +181,7 @@ func (s *Server) apiEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
 	out := newFlow(w)
-	e := json.NewEncoder(out)
+	e := json.NewEncoder(printable.JSONWriter{W: out})
 	for ev, err := range s.Runs.Follow(r.Context(), rec.ID, after) {
 		if err != nil || e.Encode(status.Event{Version: status.Version, Event: ev}) != nil {
 			return

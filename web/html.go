@@ -14,6 +14,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -106,7 +107,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, code int, name, ti
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(b.Bytes())
+	_, _ = printable.TextWriter{W: w}.Write(b.Bytes())
 }
 
 // problem answers an error in the form that the client reads.
@@ -264,7 +265,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
 			if err != nil {
 				return
 			}
-			fmt.Fprintf(&b, "id: %d\ndata: %s\n\n", e.Seq, data)
+			fmt.Fprintf(&b, "id: %d\ndata: %s\n\n", e.Seq, printable.JSON(data))
 		} else {
 			for _, line := range lines {
 				b.WriteString(line.Text + "\n")

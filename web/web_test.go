@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,6 +23,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/testutil"
 	"corpus-git/project"
 	"corpus-git/project/status"
 	"corpus-git/web"
@@ -164,6 +166,43 @@ func TestPages(t *testing.T) {
 		require.NotContains(t, body, "<img src=x", path)
 		require.NotRegexp(t, regexp.MustCompile(`(?:src|href)="(?:https?:)?//`), body, "no asset comes from elsewhere")
 		require.NotRegexp(t, regexp.MustCompile(`<script>|<style>|style="|\son[a-z]+="`), body, "the policy allows nothing inline")
+	}
+}
+
+// What somebody else wrote is seen as it is on pages, in the API and in logs.
+func TestEveryCharacterIsSeen(t *testing.T) {
+	m := newMachine()
+	m.live.Task, m.run.Task = "x", "x"
+	m.live.Result.Hint = "x"
+	require.NotZero(t, testutil.Fill(&m.live, testutil.Hostile))
+	require.NotZero(t, testutil.Fill(&m.run, testutil.Hostile))
+	events := testutil.Events(testutil.Hostile)
+	m.more = make(chan event.Event, len(events))
+	for _, e := range events {
+		e.Seq += 100
+		m.more <- e
+	}
+	close(m.more)
+	s := server(m)
+	oneLine := strings.NewReplacer("\n", " ") // a browser shows a line feed as a space
+	for _, path := range []string{"/", "/projects/app", "/projects/app/deployments/0198c2f4", "/projects/app/deployments/0298c2f6", "/nope" + url.PathEscape(testutil.Hostile)} {
+		_, body := get(t, s, path)
+		testutil.Seen(t, path, oneLine.Replace(body))
+	}
+	for _, path := range []string{"/api/v1/projects", "/api/v1/projects/app", "/api/v1/projects/app/report", "/api/v1/projects/app/archives", "/api/v1/projects/app/deployments",
+		"/api/v1/projects/app/deployments/0198c2f4", "/api/v1/projects/app/deployments/0298c2f6/events", "/metrics", "/projects/app/deployments/" + url.PathEscape(testutil.Hostile)} {
+		_, body := get(t, s, path, "Accept", "application/json")
+		testutil.Seen(t, path, body)
+	}
+	for _, accept := range []string{"text/plain", "text/event-stream"} {
+		m.more = make(chan event.Event, len(events))
+		for _, e := range events {
+			m.more <- e
+		}
+		close(m.more)
+		_, body := get(t, s, "/projects/app/deployments/0298c2f6/lines", "Accept", accept)
+		require.Contains(t, body, "turned")
+		testutil.SeenLog(t, accept, body)
 	}
 }
 

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,8 +19,22 @@ const MaxLines = 2000
 // that is longer than MaxLine is cut, and one that was coloured ends with a reset.
 func Clean(s string) string { return finish(Scrub(s)) }
 
+// clean is e with Clean of its texts.
+func (e Event) clean() Event {
+	for _, s := range []*string{&e.Text, &e.Procedure, &e.Step, &e.State} {
+		*s = Clean(*s)
+	}
+	for i, l := range e.Lines {
+		if c := Clean(l); c != l {
+			e.Lines = slices.Clone(e.Lines)
+			e.Lines[i] = c
+		}
+	}
+	return e
+}
+
 // Scrub takes out of a line what a terminal obeys and does not show: escape sequences (ECMA-48: CSI, OSC, DCS and the
-// like), but SGR, the colours; control bytes but tab; what a carriage return or a backspace had overwritten. Invalid UTF-8
+// like), but SGR, the colours, concealed text excepted; control bytes but tab; what a carriage return or a backspace had overwritten. Invalid UTF-8
 // becomes U+FFFD. Secrets are looked for in what it leaves: what is seen.
 func Scrub(s string) string {
 	if plain(s) {
@@ -131,7 +146,7 @@ func escape(s string) (n int, sgr bool) {
 		if s[i] < 0x40 || s[i] > 0x7e {
 			return i, false
 		}
-		return i + 1, numeric && s[i] == 'm' && i < 24
+		return i + 1, numeric && s[i] == 'm' && i < 24 && !conceals(s[2:i])
 	case ']', 'P', 'X', '^', '_': // OSC, DCS, SOS, PM, APC: until BEL or ST
 		for i := 2; i < len(s); i++ {
 			if s[i] == 0x07 {
@@ -145,6 +160,24 @@ func escape(s string) (n int, sgr bool) {
 	default:
 		return 2, false
 	}
+}
+
+// conceals reports whether the parameters of an SGR hold 8, which makes what follows invisible. That of a colour (38;5;8, 38;2;8;8;8) is none.
+func conceals(params string) bool {
+	all := strings.Split(params, ";")
+	for i := 0; i < len(all); i++ {
+		switch strings.TrimLeft(all[i], "0") {
+		case "8":
+			return true
+		case "38", "48", "58":
+			if i+1 < len(all) && all[i+1] == "5" {
+				i += 2
+			} else {
+				i += 4
+			}
+		}
+	}
+	return false
 }
 
 // StripColour removes the SGR sequences that Clean leaves.

@@ -36,6 +36,7 @@ func NewConsole(w io.Writer, style Style) *Console {
 
 // Show writes the lines of e, if it has any, and returns how many it wrote.
 func (c *Console) Show(e Event) (n int, err error) {
+	e = e.clean() // a log cleans what it is given; not every event comes from one
 	c.track(e)
 	lines := c.lines(e)
 	for _, l := range lines {

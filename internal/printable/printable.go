@@ -7,9 +7,12 @@
 package printable
 
 import (
+	"bytes"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -74,6 +77,72 @@ func Lines(all []string) []string {
 		out[i] = Line(s)
 	}
 	return out
+}
+
+// Text is Line of each of the lines of s, whose tabs stay.
+func Text(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return Hidden(r) && r != '\n' && r != '\t' || r == utf8.RuneError }) {
+		return s
+	}
+	var b strings.Builder
+	for i, line := range strings.Split(s, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		for j, field := range strings.Split(line, "\t") {
+			if j > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(Line(field))
+		}
+	}
+	return b.String()
+}
+
+// JSON is the same document (RFC 8259) with every character in it escaped that Line would escape and encoding/json does not: who reads it in a terminal
+// sees what is there.
+func JSON(doc []byte) []byte {
+	at := bytes.IndexFunc(doc, beyondASCII)
+	if at < 0 {
+		return doc
+	}
+	out := append(make([]byte, 0, len(doc)+64), doc[:at]...)
+	for rest := doc[at:]; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case !beyondASCII(r):
+			out = append(out, rest[:n]...)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			out = append(out, `\u`+hex(uint64(hi), 4)+`\u`+hex(uint64(lo), 4)...)
+		default:
+			out = append(out, `\u`+hex(uint64(r), 4)...)
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+func beyondASCII(r rune) bool { return r >= 0x7f && Hidden(r) }
+
+// JSONWriter hands what is written on to W as JSON has it. Each Write must be of whole characters.
+type JSONWriter struct{ W io.Writer }
+
+// Write implements io.Writer.
+func (w JSONWriter) Write(p []byte) (int, error) { return written(w.W, p, JSON(p)) }
+
+// TextWriter hands what is written on to W as Text has it. Each Write must be of whole characters.
+type TextWriter struct{ W io.Writer }
+
+// Write implements io.Writer.
+func (w TextWriter) Write(p []byte) (int, error) { return written(w.W, p, []byte(Text(string(p)))) }
+
+// written writes out in the place of p.
+func written(w io.Writer, p, out []byte) (int, error) {
+	if _, err := w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Clip is Line, with no more of s than its first max characters, and an ellipsis where there were more.

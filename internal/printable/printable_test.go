@@ -1,6 +1,7 @@
 package printable
 
 import (
+	"encoding/json"
 	"os/exec"
 	"testing"
 	"unicode"
@@ -30,6 +31,27 @@ func TestLine(t *testing.T) {
 	require.Equal(t, `ab\n…`, Clip("ab\ncd", 3))
 	require.Equal(t, `ab\ncd`, Clip("ab\ncd", 5))
 	require.Equal(t, "日本…", Clip("日本語", 2))
+}
+
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{"a\n\tb\n": "a\n\tb\n", "a\x1b[m\n\u202eb\t\xff": "a\\x1b[m\n\\u202eb\t\\xff"} {
+		require.Equal(t, want, Text(in))
+	}
+}
+
+// The document says the same, in characters that are seen.
+func TestJSON(t *testing.T) {
+	in := "a\u202eb\u200b\x7f\U000e0041é\\\"\n"
+	doc, err := json.Marshal(in)
+	require.NoError(t, err)
+	out := JSON(doc)
+	for _, r := range string(out) {
+		require.False(t, Hidden(r), "%q", out)
+	}
+	require.Contains(t, string(out), "é")
+	var got string
+	require.NoError(t, json.Unmarshal(out, &got))
+	require.Equal(t, in, got)
 }
 
 func TestWord(t *testing.T) {

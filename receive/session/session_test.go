@@ -13,6 +13,7 @@ import (
 	"corpus-git/git/pktline"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/testutil"
 	"corpus-git/project"
 	"corpus-git/receive/session"
 )
@@ -240,6 +241,25 @@ func TestExplain(t *testing.T) {
 		require.NotContains(t, e.Text, "secret", "our own faults keep their text")
 	}
 	require.Contains(t, es[1].Text, "ID-1")
+}
+
+// What a pusher reads of a refusal holds no line of somebody else's, and nothing that is not seen.
+func TestEveryCharacterOfARefusalIsSeen(t *testing.T) {
+	x := testutil.Hostile
+	var out bytes.Buffer
+	c := event.NewConsole(&out, event.Style{})
+	es := session.Explain(fault.New(fault.Refused, x, "%s", x).WithPos(fault.Pos{File: x, Line: 1, Col: 4, Text: x}).WithHint("%s", x), x)
+	es = append(es, session.Explain(errors.New(x), x)...)
+	for _, e := range append(es, testutil.Events(x)...) {
+		_, err := c.Show(e)
+		require.NoError(t, err)
+	}
+	require.Contains(t, out.String(), "evil")
+	testutil.SeenLog(t, "refusal", out.String())
+	for _, state := range []project.State{project.Refused, project.RolledBack, project.Failed} {
+		testutil.Seen(t, string(state), session.Reason(project.Result{State: state, Reason: x, Step: x, StateID: x}))
+		testutil.Seen(t, string(state), session.Reason(project.Result{State: state, Procedure: x, Step: x, StateID: x}))
+	}
 }
 
 func FuzzReadRequest(f *testing.F) {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/project/config"
 )
@@ -37,6 +39,17 @@ func (g gate) WriteLevel(l zerolog.Level, p []byte) (int, error) {
 	return g.LevelWriter.WriteLevel(l, p)
 }
 
+// console writes the log for people. zerolog quotes most fields, but not the message.
+func console(stderr io.Writer, colour bool) zerolog.ConsoleWriter {
+	seen := func(v any) string { return printable.Line(fmt.Sprintf("%s", v)) }
+	return zerolog.ConsoleWriter{Out: stderr, NoColor: !colour, TimeFormat: time.DateTime, FormatMessage: func(v any) string {
+		if v == nil {
+			return ""
+		}
+		return seen(v)
+	}, FormatFieldValue: seen, FormatErrFieldValue: seen}
+}
+
 // openLog makes the server's log: JSON lines in the state directory, and on stderr as the configuration says.
 func openLog(cfg *config.Config, stderr io.Writer, colour bool) (zerolog.Logger, *logLevel, io.Closer, error) {
 	state := layout.State(cfg.StateDir)
@@ -49,9 +62,10 @@ func openLog(cfg *config.Config, stderr io.Writer, colour bool) (zerolog.Logger,
 	}
 	people := stderr
 	if cfg.Log.Format != "json" {
-		people = zerolog.ConsoleWriter{Out: stderr, NoColor: !colour, TimeFormat: time.DateTime}
+		people = console(stderr, colour)
 	}
 	level := &logLevel{}
 	level.set(cfg.Log.Level)
-	return zerolog.New(gate{zerolog.MultiLevelWriter(f, people), level}).With().Timestamp().Logger(), level, f, nil
+	all := printable.JSONWriter{W: zerolog.MultiLevelWriter(f, people)}
+	return zerolog.New(gate{zerolog.MultiLevelWriter(all), level}).With().Timestamp().Logger(), level, f, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -90,12 +91,12 @@ func what(r project.Record) string {
 }
 
 // recordLine is one deployment in one line.
-func (s *session) recordLine(r project.Record) string {
+func (s *session) recordLine(r project.Record) styled {
 	rest := join(what(r), "by", r.Pusher.Key+",", age(s.b.Now(), ended(r)))
 	if r.Result != nil && !r.State.Good() && r.Result.Reason != "" {
 		rest += ": " + r.Result.Reason
 	}
-	return join(r.ID.Short(), s.who.Term.paint(stateColour(r.State), string(r.State))+",", shorten(rest, 65))
+	return styled(join(r.ID.Short(), s.who.Term.paint(stateColour(r.State), string(r.State))+",", shorten(printable.Line(rest), 65)))
 }
 
 // ended is when a deployment ended, or when it was asked for.

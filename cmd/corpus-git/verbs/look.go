@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -40,13 +41,16 @@ func cfgCommand(s *session) *cobra.Command {
 				doc, err := c.JSON(path, show)
 				if err == nil {
 					s.printed = true
-					_, err = s.out.Write(append(doc, '\n'))
+					_, err = s.out.Write(append(printable.JSON(doc), '\n'))
 				}
 				return err
 			}
 			// A text alone is what a shell wants: without quotes.
 			if v, ok := c.Get(path); ok && path != "" && (reveal || !c.IsSecret(path)) {
 				if text, ok := v.(string); ok {
+					if s.who.Term.Width > 0 { // a person reads it, no program
+						text = printable.Text(text)
+					}
 					_, err := io.WriteString(s.out, text+"\n")
 					return err
 				}
@@ -55,7 +59,7 @@ func cfgCommand(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(s.out, text)
+			_, err = io.WriteString(s.out, printable.Text(text))
 			return err
 		},
 	}

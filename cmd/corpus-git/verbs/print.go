@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
@@ -26,17 +28,40 @@ const (
 	dim    colour = "2"
 )
 
-func (t Terminal) paint(c colour, s string) string {
+// styled is a text that may hold our own colours, and nothing else that is not to be seen: what others wrote went through printable.Line.
+type styled string
+
+// paint makes s, which may be anybody's, fit to be shown, in a colour where the terminal has them.
+func (t Terminal) paint(c colour, s string) styled {
+	s = printable.Line(s)
 	if !t.Colour || c == "" || s == "" {
-		return s
+		return styled(s)
 	}
-	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
+	return styled("\x1b[" + string(c) + "m" + s + "\x1b[0m")
+}
+
+// shown is an argument of a printed line: a text as one line in which every character is seen.
+func shown(arg any) any {
+	switch v := arg.(type) {
+	case styled:
+		return string(v)
+	case string:
+		return printable.Line(v)
+	case error:
+		return printable.Line(v.Error())
+	case fmt.Stringer:
+		return printable.Line(v.String())
+	}
+	if v := reflect.ValueOf(arg); v.Kind() == reflect.String {
+		return printable.Line(v.String())
+	}
+	return arg
 }
 
 // document writes v as the answer to --json: indented, one value.
 func (s *session) document(v any) error {
 	s.printed = true
-	e := json.NewEncoder(s.out)
+	e := json.NewEncoder(printable.JSONWriter{W: s.out})
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
@@ -45,7 +70,7 @@ func (s *session) document(v any) error {
 // jsonLine writes v on one line.
 func (s *session) jsonLine(v any) error {
 	s.printed = true
-	e := json.NewEncoder(s.out)
+	e := json.NewEncoder(printable.JSONWriter{W: s.out})
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
@@ -58,11 +83,16 @@ type printer struct {
 
 func (s *session) printer() *printer { return &printer{w: s.out} }
 
+// line prints a line; format is ours, args may be anybody's texts.
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
 		text := format
 		if len(args) > 0 {
-			text = fmt.Sprintf(format, args...)
+			safe := make([]any, len(args))
+			for i, a := range args {
+				safe[i] = shown(a)
+			}
+			text = fmt.Sprintf(format, safe...)
 		}
 		_, p.err = io.WriteString(p.w, strings.TrimRight(text, " ")+"\n")
 	}
@@ -88,7 +118,12 @@ type table struct {
 	indent   string
 }
 
-func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
+func (t *table) add(cells ...cell) {
+	for i := range cells {
+		cells[i].text = printable.Line(cells[i].text)
+	}
+	t.rows = append(t.rows, cells)
+}
 
 const gap = "  "
 
@@ -142,12 +177,12 @@ func (t *table) print(p *printer, term Terminal) {
 			if c.right {
 				b.WriteString(pad)
 			}
-			b.WriteString(term.paint(c.paint, text))
+			b.WriteString(string(term.paint(c.paint, text)))
 			if !c.right && i < len(r)-1 {
 				b.WriteString(pad)
 			}
 		}
-		lines.line("%s", b.String())
+		lines.line("%s", styled(b.String()))
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"io"
 	"iter"
+	"strings"
 	"time"
 
 	"corpus-git/internal/audit"
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
@@ -196,15 +198,23 @@ func (s *session) explain(err error) string {
 
 // Report prints an error as people read it: the line, the place with a caret where it is known, the hint.
 func Report(w io.Writer, t Terminal, text, hint string, err error) {
-	_, _ = io.WriteString(w, t.paint(red, "error:")+" "+text+"\n")
-	if p, ok := fault.PosOf(err); ok && p.Text != "" {
-		_, _ = io.WriteString(w, "  | "+p.Text+"\n")
-		if p.Col > 0 {
-			_, _ = io.WriteString(w, "  | "+caret(p.Text, p.Col)+"\n")
+	p := &printer{w: w}
+	first, rest, _ := strings.Cut(text, "\n")
+	p.line("%s %s", t.paint(red, "error:"), first)
+	if rest != "" {
+		for line := range strings.SplitSeq(rest, "\n") {
+			p.line("  %s", line)
+		}
+	}
+	if at, ok := fault.PosOf(err); ok && at.Text != "" {
+		line, _, _ := strings.Cut(at.Text, "\n")
+		p.line("  | %s", styled(printable.Text(line)))
+		if at.Col > 0 {
+			p.line("  | %s", styled(caret(line, at.Col)))
 		}
 	}
 	if hint != "" {
-		_, _ = io.WriteString(w, t.paint(yellow, "hint:")+" "+hint+"\n")
+		p.line("%s %s", t.paint(yellow, "hint:"), hint)
 	}
 }
 

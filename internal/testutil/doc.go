@@ -1,0 +1,2 @@
+// Package testutil holds what tests of several packages need. Nothing but tests imports it.
+package testutil
