@@ -1,19 +1,19 @@
-// Command bench measures corpus-git beside a named peer, in the same run and on the same machine.
+// Command bench measures corpus-git against a named peer, in the same run and on the same machine.
 //
-//	go run ./bench push     one-file push, beside OpenSSH sshd + git receive-pack + a post-receive script
-//	go run ./bench burst    pushes back to back, beside the same and, with SALT_CALL, the original's stack; and where the server's time goes; CORPUS_GIT_BENCH_BURST=20x10 is a small project
-//	go run ./bench load     100 projects pushed at once, 20 pushes each, beside the same; CORPUS_GIT_BENCH_LOAD=10x5 is less
-//	go run ./bench projects a server of 10,000 projects beside one of ten: start, and one push
-//	go run ./bench idle     1,000 connections that do nothing: memory, and a push beside one without them
-//	go run ./bench sls      steps and states, beside one Salt process and beside one salt-call for each step
-//	go run ./bench files    a step of 1,000 and of 10,000 files, beside one Salt process
-//	go run ./bench jinja    templates of SLS files, beside Jinja2
-//	go run ./bench archive  archives, rollback, compaction and restore, beside rsync -Aa --delete
-//	go run ./bench fixperms permissions of a tree that is right, beside find -printf '%m %u %g' and the original's find -exec
-//	go run ./bench checkout  70,000 files, one of them, none, beside git checkout with two workers and as shipped, git reset and git status
+//	go run ./bench push     one-file push, against OpenSSH sshd + git receive-pack + a post-receive script
+//	go run ./bench burst    pushes back to back, against the same and, with SALT_CALL, the original's stack; and where the server's time goes; CORPUS_GIT_BENCH_BURST=20x10 is a small project
+//	go run ./bench load     100 projects pushed at once, 20 pushes each, against the same; CORPUS_GIT_BENCH_LOAD=10x5 is less
+//	go run ./bench projects a server of 10,000 projects against one of ten: start, and one push
+//	go run ./bench idle     1,000 connections that do nothing: memory, and a push against one without them
+//	go run ./bench sls      steps and states, against one Salt process and against one salt-call for each step
+//	go run ./bench files    a step of 1,000 and of 10,000 files, against one Salt process
+//	go run ./bench jinja    templates of SLS files, against Jinja2
+//	go run ./bench archive  archives, rollback, compaction and restore, against rsync -Aa --delete
+//	go run ./bench fixperms permissions of an unchanged tree, against find -printf '%m %u %g' and the original's find -exec
+//	go run ./bench checkout  70,000 files, one of them, none, against git checkout with two workers and as shipped, git reset and git status
 //	go run ./bench -packs a,b checkout   the newest trees of real repositories, from their packs
-//	go run ./bench packs    a push after 1, 100 and 365 daily ones, with and without maintenance, beside git receive-pack with and without gc
-//	go run ./bench -packs a,b pack   packs of real repositories, beside git index-pack, and the smallest push
+//	go run ./bench packs    a push after 1, 100 and 365 daily ones, with and without maintenance, against git receive-pack with and without gc
+//	go run ./bench -packs a,b pack   packs of real repositories, against git index-pack, and the smallest push
 //
 // Each benchmark prints both times and their ratio; current results are in RESULTS.md. Timing
 // decides no test. Peers listen on 127.0.0.1, on ports of their own, and are ended by the process that started them.

@@ -16,9 +16,9 @@ type Config struct {
 	Root        string   `key:"root" restart:"yes" help:"Directory that holds projects/, salt/ and pillar/. The default is /srv for root, ./srv for others."`
 	StateDir    string   `key:"state_dir" restart:"yes" help:"Directory of the database, host key, journals, event logs and control socket. The default is .corpus-git under root."`
 	Listen      string   `key:"listen" default:":2222" form:"addr" restart:"yes" help:"Address of the SSH server."`
-	HTTP        string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off. Who wants them logs in with the link of corpus-git web login, or sends the token of the file http_token in state_dir."`
+	HTTP        string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off. Browsers log in with the link of corpus-git web login, programs send the token of the file http_token in state_dir."`
 	OpenMetrics bool     `key:"http_open_metrics" default:"false" restart:"yes" help:"Whether everybody who reaches http_listen may read /metrics without logging in."`
-	Public      string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; it stands in the remotes that are printed. Empty means the machine's own name and the port of listen."`
+	Public      string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; used in the remotes that are printed. Empty means the machine's own name and the port of listen."`
 	AdminKeys   []string `key:"admin_keys" help:"Public keys, in the form of authorized_keys, that are administrators besides those in the database."`
 
 	Runner    string   `key:"runner" default:"auto" oneof:"auto,builtin,salt-call" help:"What runs SLS files: the built-in runner, salt-call, or for each file the one that can."`
@@ -64,7 +64,7 @@ type Maintenance struct {
 	MaxRefs  int           `key:"max_loose_refs" default:"500" min:"0" help:"The most refs that are files of their own; more are packed when packs are."`
 	Grace    time.Duration `key:"prune_after" default:"336h" min:"0" help:"How old an object that no ref, archive or deployment refers to must be before it is removed; 0 removes none."`
 	Every    time.Duration `key:"prune_interval" default:"168h" min:"1" help:"How often a repository is searched for such objects. A search walks all of its history."`
-	Quiet    time.Duration `key:"quiet" default:"1m" min:"0" help:"How long after the end of a deployment its repositories are looked at."`
+	Quiet    time.Duration `key:"quiet" default:"1m" min:"0" help:"How long after the end of a deployment its repositories are maintained."`
 	Rate     Size          `key:"rate" default:"32MiB" min:"1024" help:"How many bytes a second maintenance writes at most. It also waits while anything is deployed."`
 }
 
@@ -82,8 +82,8 @@ type Log struct {
 
 // Notify is who hears of verdicts.
 type Notify struct {
-	URL     project.Secret `key:"url" help:"Web address that each verdict is posted to, as JSON; empty posts nowhere. It may hold a token and is never shown."`
-	Timeout time.Duration  `key:"timeout" default:"10s" min:"1" help:"How long one notification may take. It never changes a verdict."`
+	URL     project.Secret `key:"url" help:"Web address that each result is posted to, as JSON; empty posts nowhere. It may hold a token and is never shown."`
+	Timeout time.Duration  `key:"timeout" default:"10s" min:"1" help:"How long one notification may take. It never changes a result."`
 }
 
 // Limits bound what clients may take.
@@ -92,7 +92,7 @@ type Limits struct {
 	MaxObjectBytes Size  `key:"max_object_bytes" default:"2GiB" min:"1" help:"The largest object in a pack, inflated."`
 	MaxTotalBytes  Size  `key:"max_total_bytes" default:"1TiB" min:"1" help:"The sum of all objects of a pack, inflated, deltas resolved."`
 	MaxDeltaTotal  Size  `key:"max_delta_total" default:"4GiB" min:"1" help:"The sum of the objects that a pack's deltas make, beyond 1,000 bytes for each byte of the pack: it bounds the time that a small pack can ask for."`
-	MaxDeltaBytes  Size  `key:"max_delta_bytes" default:"512MiB" min:"1" help:"The largest object that may be stored as a delta, or be the base of one: it lies in memory as a whole."`
+	MaxDeltaBytes  Size  `key:"max_delta_bytes" default:"512MiB" min:"1" help:"The largest object that may be stored as a delta, or be the base of one: it is held in memory as a whole."`
 	MaxObjects     int64 `key:"max_objects" default:"20000000" min:"1" help:"The most objects in one pack."`
 	MaxDeltaDepth  int   `key:"max_delta_depth" default:"4095" min:"1" help:"The longest chain of deltas."`
 	BaseMemory     Size  `key:"base_memory" default:"64MiB" min:"1" help:"Memory for bases of deltas while a pack is indexed; what does not fit is made again when needed."`
@@ -104,7 +104,7 @@ type Limits struct {
 	MaxRefName     int   `key:"max_ref_name_bytes" default:"1024" min:"16" help:"The longest name of a ref in a push; never more than 2048."`
 	MaxShallow     int   `key:"max_shallow_roots" default:"10000" min:"1" help:"The most places where the history of a pushing clone may be cut."`
 	MaxFiles       int   `key:"max_files" default:"1048576" min:"1" restart:"yes" help:"The most files and folders of a commit that is deployed."`
-	MaxDrain       Size  `key:"max_drain_bytes" default:"256MiB" min:"1" help:"How much of a refused push is still read, so that the client comes to read why."`
+	MaxDrain       Size  `key:"max_drain_bytes" default:"256MiB" min:"1" help:"How much of a refused push is still read, so that the client gets to read why."`
 	MaxLog         Size  `key:"max_log_bytes" default:"64MiB" min:"0" help:"About the most that the event log of one deployment takes. Of what commands print beyond half of it only the last lines are kept, and the log says what was left out. 0 sets no bound."`
 	UnpackLimit    int   `key:"unpack_limit" default:"0" min:"0" help:"The number of objects up to which a push is stored as loose objects, as git's transfer.unpackLimit; 0 keeps every push as a pack, which is faster and keeps its deltas."`
 	MaxWants       int   `key:"max_wants" default:"100000" min:"1" help:"The most objects that one fetch may ask for by name."`

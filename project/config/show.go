@@ -136,9 +136,9 @@ func Markdown() string {
 
 <!-- Made from project/config by its tests (-update); edit the struct, not this page. -->
 
-A server reads a YAML file (` + "`serve --config FILE`" + ` or ` + "`CORPUS_GIT_CONFIG`" + `), then the environment, then its flags; later ones win.
+A server reads a YAML file (` + "`serve --config FILE`" + `, ` + "`CORPUS_GIT_CONFIG`" + `, or /etc/corpus-git/corpus-git.yaml where that exists), then the environment, then its flags; later ones win.
 ` + "`corpus-git serve --print-config`" + ` shows the result and where each value came from. A key that does not exist is an error.
-SIGHUP reads everything again; what a change of a key marked *restart* needs, the log says.
+SIGHUP reads everything again; the log names changed keys that need a restart (marked *restart*).
 
 Sizes are written as ` + "`512MiB`" + `, ` + "`2GiB`" + ` or a number of bytes (` + "`2G`" + ` is ` + "`2GiB`" + `, ` + "`2GB`" + ` is 2,000,000,000); durations as ` + "`90s`" + `, ` + "`5m`" + `, ` + "`5h`" + `, ` + "`7d`" + `;
 lists as YAML lists, or with commas in the environment and in flags.
