@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"corpus-git/internal/vfs"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -128,7 +130,7 @@ func (c *Call) NewTempFile(dir, prefix, suffix string) (*TempFile, error) {
 		return nil, err
 	}
 	s := &TempFile{File: f, name: f.Name()}
-	if s.lock, err = hold(s.name); err != nil {
+	if s.lock, err = holdFile(s.name); err != nil {
 		_ = f.Close()
 		_ = os.Remove(s.name)
 		return nil, err
@@ -136,14 +138,14 @@ func (c *Call) NewTempFile(dir, prefix, suffix string) (*TempFile, error) {
 	return s, nil
 }
 
-// NewTempDir is newScratch for a folder of mode 0700; discard removes it with all in it.
+// NewTempDir is NewTempFile for a folder of mode 0700; discard removes it with all in it.
 func (c *Call) NewTempDir(prefix string) (dir string, discard func(), err error) {
 	c.Once("sweep "+os.TempDir()+" "+prefix, func() any { sweep(os.TempDir(), prefix); return nil })
 	dir, err = os.MkdirTemp("", prefix)
 	if err != nil {
 		return "", nil, err
 	}
-	lock, err := hold(dir)
+	lock, err := holdDir(dir)
 	if err != nil {
 		_ = os.RemoveAll(dir)
 		return "", nil, err
@@ -151,13 +153,26 @@ func (c *Call) NewTempDir(prefix string) (dir string, discard func(), err error)
 	return dir, func() { _ = os.RemoveAll(dir); _ = lock.Close() }, nil
 }
 
-// hold locks a file or folder until it is closed or this process ends. It is opened for reading: a script that is open
-// for writing cannot be run.
-func hold(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// holdFile locks a file until it is closed or this process ends. It is opened for reading: a script that is open for
+// writing cannot be run.
+func holdFile(path string) (*os.File, error) {
+	f, err := vfs.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
+	return locked(f, path)
+}
+
+// holdDir is holdFile for a folder.
+func holdDir(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return locked(f, path)
+}
+
+func locked(f *os.File, path string) (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
 		return nil, &fs.PathError{Op: "flock", Path: path, Err: err}
@@ -170,14 +185,14 @@ func sweep(dir, prefix string) {
 	found, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	for _, p := range found {
 		var st unix.Stat_t
-		kind := uint32(0)
-		if unix.Lstat(p, &st) == nil {
-			kind = st.Mode & unix.S_IFMT
-		}
-		if kind != unix.S_IFREG && kind != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
+		if unix.Lstat(p, &st) != nil || int(st.Uid) != os.Geteuid() {
 			continue
 		}
-		lock, err := hold(p)
+		hold := holdFile
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			hold = holdDir
+		}
+		lock, err := hold(p) // which refuses what is no file and no folder
 		if err != nil {
 			continue
 		}
