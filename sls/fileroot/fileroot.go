@@ -78,16 +78,10 @@ func (f File) Read() ([]byte, error) { return fs.ReadFile(f.Root.FS, f.Rel) }
 // Stat describes the file.
 func (f File) Stat() (fs.FileInfo, error) { return fs.Stat(f.Root.FS, f.Rel) }
 
-// Clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is false where it leaves the
-// root. What follows a question mark is no part of it, but after salt://| .
+// clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is false where it leaves the
+// root. What follows a question mark is no part of it, but after salt://| ; a directory keeps it, unless it names an
+// environment. env is the environment that the address names, "base" where it names none.
 // Source: Salt, utils/url.py, parse and escape.
-func Clean(p string) (string, bool) {
-	c, _, ok := clean(p, false)
-	return c, ok
-}
-
-// clean is Clean; env is the environment that the address names, "base" where it names none. A directory keeps what follows a
-// question mark, unless that is an environment.
 func clean(p string, dir bool) (c, env string, ok bool) {
 	c, isURL := strings.CutPrefix(p, "salt://")
 	env = "base"

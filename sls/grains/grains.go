@@ -9,12 +9,12 @@ package grains
 
 import (
 	"bufio"
-	"bytes"
+	"crypto/sha256"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -302,138 +302,6 @@ func (s Source) hardware(g *py.Dict) {
 	}
 }
 
-func (s Source) names(g *py.Dict) {
-	hostname := s.Hostname
-	if hostname == nil {
-		hostname = os.Hostname
-	}
-	name, err := hostname()
-	if err != nil || name == "" {
-		name = "localhost"
-	}
-	fqdn := s.fqdn(name)
-	host, domain, _ := strings.Cut(fqdn, ".")
-	g.SetStr("localhost", name)
-	g.SetStr("nodename", name)
-	g.SetStr("fqdn", fqdn)
-	g.SetStr("host", host)
-	g.SetStr("domain", domain)
-	id := s.ID
-	if id == "" {
-		id = fqdn
-	}
-	g.SetStr("id", id)
-	g.SetStr("server_id", serverID(id))
-}
-
-// fqdn is the full name of the host: as it is, or the first name with a dot on its line of /etc/hosts.
-func (s Source) fqdn(name string) string {
-	if strings.Contains(name, ".") {
-		return name
-	}
-	for _, l := range strings.Split(s.read("/etc/hosts"), "\n") {
-		l, _, _ = strings.Cut(l, "#")
-		f := strings.Fields(l)
-		if len(f) < 2 {
-			continue
-		}
-		for _, n := range f[1:] {
-			if n != name {
-				continue
-			}
-			for _, m := range f[1:] {
-				if strings.HasPrefix(m, name+".") {
-					return m
-				}
-			}
-		}
-	}
-	return name
-}
-
-func (s Source) network(g *py.Dict) {
-	addrs := s.Addrs
-	if addrs == nil {
-		addrs = machineAddrs
-	}
-	byIf, err := addrs()
-	if err != nil {
-		return
-	}
-	names := make([]string, 0, len(byIf))
-	for n := range byIf {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	var v4, v6 []string
-	ifs, ifs4, ifs6 := py.NewDict(), py.NewDict(), py.NewDict()
-	for _, n := range names {
-		var a, a4, a6 []string
-		for _, ip := range byIf[n] {
-			a = append(a, ip.String())
-			if ip.To4() != nil {
-				a4 = append(a4, ip.String())
-			} else {
-				a6 = append(a6, ip.String())
-			}
-		}
-		v4, v6 = append(v4, a4...), append(v6, a6...)
-		ifs.SetStr(n, list(a))
-		ifs4.SetStr(n, list(a4))
-		ifs6.SetStr(n, list(a6))
-	}
-	byBytes := func(l []string) {
-		sort.Slice(l, func(i, j int) bool { return bytes.Compare(net.ParseIP(l[i]).To16(), net.ParseIP(l[j]).To16()) < 0 })
-	}
-	byBytes(v4)
-	byBytes(v6)
-	g.SetStr("ip_interfaces", ifs)
-	g.SetStr("ip4_interfaces", ifs4)
-	g.SetStr("ip6_interfaces", ifs6)
-	g.SetStr("ipv4", list(v4))
-	g.SetStr("ipv6", list(v6))
-	var pub []string
-	for _, a := range v4 {
-		if a != "127.0.0.1" {
-			pub = append(pub, a)
-		}
-	}
-	g.SetStr("fqdn_ip4", list(pub))
-	g.SetStr("fqdn_ip6", py.NewList())
-	g.SetStr("dns", py.NewDict("nameservers", list(s.nameservers())))
-}
-
-func (s Source) nameservers() []string {
-	var out []string
-	for _, l := range strings.Split(s.read("/etc/resolv.conf"), "\n") {
-		if f := strings.Fields(l); len(f) > 1 && f[0] == "nameserver" {
-			out = append(out, f[1])
-		}
-	}
-	return out
-}
-
-func machineAddrs() (map[string][]net.IP, error) {
-	ifs, err := net.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]net.IP{}
-	for _, i := range ifs {
-		as, err := i.Addrs()
-		if err != nil {
-			continue
-		}
-		out[i.Name] = nil
-		for _, a := range as {
-			if n, ok := a.(*net.IPNet); ok {
-				out[i.Name] = append(out[i.Name], n.IP)
-			}
-		}
-	}
-	return out, nil
-}
-
 // saltRelease is the release of Salt whose behaviour the built-in runner follows.
 const saltRelease = "3008.3"
 
@@ -456,4 +324,30 @@ func list(l []string) *py.List {
 		out.Append(s)
 	}
 	return out
+}
+
+// serverID is a number that Salt makes of the minion's ID.
+func serverID(id string) int64 {
+	sum := sha256.Sum256([]byte(id))
+	return new(big.Int).Mod(new(big.Int).SetBytes(sum[:]), big.NewInt(1<<31)).Int64()
+}
+
+// account is the name of an entry of passwd or group by its number, "" where there is none.
+func (s Source) account(file, id string) string {
+	for _, l := range strings.Split(s.read(file), "\n") {
+		if f := strings.Split(l, ":"); len(f) > 2 && f[2] == id {
+			return f[0]
+		}
+	}
+	return ""
+}
+
+// Names are all grains that Collect tells where the machine has what they are of, sorted.
+func Names() []string {
+	return strings.Fields("biosreleasedate biosversion boardname cpu_flags cpu_model cpuarch cwd disks dns domain efi efi-secure-boot fqdn fqdn_ip4 " +
+		"fqdn_ip6 gid groupname host hwaddr_interfaces id init ip4_gw ip4_interfaces ip6_gw ip6_interfaces ip_gw ip_interfaces ipv4 ipv6 kernel " +
+		"kernelparams kernelrelease kernelversion locale_info localhost lsb_distrib_codename lsb_distrib_id lsb_distrib_release machine_id " +
+		"manufacturer master mem_total nodename num_cpus os os_family osarch oscodename osfinger osfullname osmajorrelease osrelease " +
+		"osrelease_info path pid productname ps saltversion saltversioninfo serialnumber server_id shell ssds swap_total systempath " +
+		"transactional uid username uuid virtual virtual_subtype")
 }

@@ -72,39 +72,18 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	if h.refuses(s) {
 		return res, ErrRefused
 	}
-	cred, err := h.CredFor(s.RunAs)
+	cred, err := h.credential(s)
 	if err != nil {
-		if errors.Is(err, ErrNoAccount) {
-			return res, saltSays("User '%s' is not available", s.RunAs)
-		}
 		return res, err
-	}
-	if s.Group != "" {
-		if cred, err = h.withGroup(cred, s.Group); err != nil {
-			return res, err
-		}
 	}
 	res.User = s.RunAs
 	home := h.home(s.RunAs)
-	if s.Dir == "" {
-		s.Dir = home
-		if !readableDir(s.Dir) {
-			s.Dir = "/"
-		}
+	if res.Dir, err = workDir(s.Dir, home); err != nil {
+		return res, err
 	}
-	res.Dir = s.Dir
-	if st, err := os.Stat(s.Dir); !filepath.IsAbs(s.Dir) || err != nil || !st.IsDir() {
-		return res, saltSays("Specified cwd '%s' either not absolute or does not exist", s.Dir)
-	}
-	if s.Path == "" {
-		s.Path = DefaultShell
-	}
-	argv := s.Argv
-	if len(argv) == 0 {
-		if st, err := os.Stat(s.Path); err != nil || st.IsDir() || st.Mode()&0o111 == 0 {
-			return res, saltSays("The shell %s is not available", s.Path)
-		}
-		argv = []string{s.Path, "-c", s.Line}
+	argv, err := s.argv()
+	if err != nil {
+		return res, err
 	}
 	out, serr := &execx.Tail{Max: MaxOutput}, &execx.Tail{Max: MaxOutput}
 	onLine := s.OnLine
@@ -114,7 +93,7 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	stdout, stderr := writer(out, onLine, false), writer(serr, onLine, true)
 	cmd := execx.Cmd{
 		Argv:       argv,
-		Dir:        s.Dir,
+		Dir:        res.Dir,
 		Env:        h.environ(s, home),
 		Stdin:      strings.NewReader(s.Stdin),
 		Stdout:     stdout,
@@ -134,29 +113,79 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	st, err := h.Exec.Run(run, cmd)
 	stdout.flush()
 	stderr.flush()
-	res.Retcode, res.Stdout, res.Stderr = st.Exit, out.String(), serr.String()
+	res.Retcode, res.Stdout, res.Stderr = st.Exit, s.text(out), s.text(serr)
+	if errors.Is(err, errTimeout) && ctx.Err() == nil {
+		res.TimedOut, res.Retcode = true, 1
+		return res, nil
+	}
+	return res, runError(ctx, err)
+}
+
+// credential is who the command runs as; nil is the user of this process.
+func (h *Host) credential(s Shell) (*Cred, error) {
+	cred, err := h.CredFor(s.RunAs)
+	if errors.Is(err, ErrNoAccount) {
+		return nil, saltSays("User '%s' is not available", s.RunAs)
+	}
+	if err != nil || s.Group == "" {
+		return cred, err
+	}
+	return h.withGroup(cred, s.Group)
+}
+
+// workDir is where a command runs that asks for dir; "" is the home of its user, or / where that can't be read.
+func workDir(dir, home string) (string, error) {
+	if dir == "" {
+		if dir = home; !readableDir(dir) {
+			dir = "/"
+		}
+	}
+	if st, err := os.Stat(dir); !filepath.IsAbs(dir) || err != nil || !st.IsDir() {
+		return dir, saltSays("Specified cwd '%s' either not absolute or does not exist", dir)
+	}
+	return dir, nil
+}
+
+// argv is the program and its arguments: the shell and its line, where there is no Argv.
+func (s Shell) argv() ([]string, error) {
+	if len(s.Argv) > 0 {
+		return s.Argv, nil
+	}
+	shell := s.Path
+	if shell == "" {
+		shell = DefaultShell
+	}
+	if st, err := os.Stat(shell); err != nil || st.IsDir() || st.Mode()&0o111 == 0 {
+		return nil, saltSays("The shell %s is not available", shell)
+	}
+	return []string{shell, "-c", s.Line}, nil
+}
+
+// text is what a stream gave, decoded and without white space at its end.
+func (s Shell) text(out *execx.Tail) string {
+	text := out.String()
 	if s.Decode != nil {
-		res.Stdout, res.Stderr = s.Decode(res.Stdout), s.Decode(res.Stderr)
+		text = s.Decode(text)
 	}
-	if !s.KeepEnd {
-		res.Stdout = strings.TrimRight(res.Stdout, " \t\r\n\v\f")
-		res.Stderr = strings.TrimRight(res.Stderr, " \t\r\n\v\f")
+	if s.KeepEnd {
+		return text
 	}
-	if err != nil {
-		if errors.Is(err, errTimeout) && ctx.Err() == nil {
-			res.TimedOut, res.Retcode = true, 1
-			return res, nil
-		}
-		if cause := context.Cause(ctx); cause != nil {
-			return res, cause
-		}
-		var perr *fs.PathError
-		if errors.As(err, &perr) {
-			return res, saltSays("Unable to run command: %w", perr)
-		}
-		return res, err
+	return strings.TrimRight(text, " \t\r\n\v\f")
+}
+
+// runError is why a command could not be run, the cause of ctx before all.
+func runError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
 	}
-	return res, nil
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var perr *fs.PathError
+	if errors.As(err, &perr) {
+		return saltSays("Unable to run command: %w", perr)
+	}
+	return err
 }
 
 func (h *Host) withGroup(cred *Cred, group string) (*Cred, error) {

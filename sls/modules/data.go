@@ -7,7 +7,8 @@ import (
 	"corpus-git/sls/salt/names"
 )
 
-func addData(s *Set) {
+// addPillar adds the module pillar.
+func addPillar(s *Set) {
 	s.add("pillar.get", "key default? merge? merge_nested_lists? delimiter? pillarenv? saltenv? unmask?", func(c *call) (any, error) {
 		return c.lookup(c.Pillar)
 	})
@@ -26,6 +27,10 @@ func addData(s *Set) {
 		d, _ := v.(*py.Dict)
 		return py.NewList(d.Keys()...), nil
 	})
+}
+
+// addGrains adds the modules grains and match.
+func addGrains(s *Set) {
 	s.add("grains.get", "key default? delimiter? ordered?", func(c *call) (any, error) {
 		if err := c.lacksGrain(c.str("key", ""), c.str("delimiter", ":")); err != nil {
 			return nil, err
@@ -58,6 +63,10 @@ func addData(s *Set) {
 	s.add("match.filter_by", "lookup minion_id? merge? merge_lists? default?", func(c *call) (any, error) {
 		return nil, py.Errorf(py.RuntimeError, "match.filter_by is not supported")
 	})
+}
+
+// addConfig adds the module config.
+func addConfig(s *Set) {
 	s.add("config.get", "key default? delimiter? merge? omit_opts? omit_pillar? omit_master? omit_grains?", func(c *call) (any, error) {
 		return c.config(), nil
 	})
@@ -68,6 +77,10 @@ func addData(s *Set) {
 		}
 		return c.config(), nil
 	})
+}
+
+// addDefaults adds the module defaults.
+func addDefaults(s *Set) {
 	s.add("defaults.merge", "dest upd merge_lists? in_place? convert_none?", func(c *call) (any, error) {
 		d, ok1 := c.val("dest").(*py.Dict)
 		u, ok2 := c.val("upd").(*py.Dict)

@@ -20,7 +20,8 @@ import (
 	"corpus-git/sls/host"
 )
 
-func addFiles(s *Set) {
+// addFileLook adds what the module file says of a path: its kind, mode, owner and times.
+func addFileLook(s *Set) {
 	is := func(test func(os.FileInfo) bool, follow bool) func(*call) (any, error) {
 		return func(c *call) (any, error) {
 			stat := os.Stat
@@ -56,32 +57,6 @@ func addFiles(s *Set) {
 	})
 	s.live("file.is_link", "path", is(link, false))
 	s.live("file.lexists", "path", is(any_, false))
-	s.live("file.read", "path binary?", func(c *call) (any, error) {
-		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
-		if err != nil {
-			return nil, err
-		}
-		return string(b), nil
-	})
-	s.live("file.readlink", "path canonicalize?", func(c *call) (any, error) {
-		p := c.str("path", "")
-		if c.boolean("canonicalize", false) {
-			return filepath.EvalSymlinks(p)
-		}
-		return os.Readlink(p)
-	})
-	s.live("file.readdir", "path", func(c *call) (any, error) {
-		entries, err := os.ReadDir(c.str("path", ""))
-		if err != nil {
-			return nil, err
-		}
-		out := py.NewList(".", "..")
-		for _, e := range entries {
-			out.Append(e.Name())
-		}
-		return out, nil
-	})
-	s.live("file.find", "path **", find)
 	s.live("file.stats", "path hash_type? follow_symlinks?", func(c *call) (any, error) {
 		st, err := os.Stat(c.str("path", ""))
 		if err != nil {
@@ -114,6 +89,36 @@ func addFiles(s *Set) {
 			return c.accountName(int(sys.Uid), false), nil
 		})
 	}
+}
+
+// addFileContents adds what the module file says of what is in a file or folder.
+func addFileContents(s *Set) {
+	s.live("file.read", "path binary?", func(c *call) (any, error) {
+		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
+		if err != nil {
+			return nil, err
+		}
+		return string(b), nil
+	})
+	s.live("file.readlink", "path canonicalize?", func(c *call) (any, error) {
+		p := c.str("path", "")
+		if c.boolean("canonicalize", false) {
+			return filepath.EvalSymlinks(p)
+		}
+		return os.Readlink(p)
+	})
+	s.live("file.readdir", "path", func(c *call) (any, error) {
+		entries, err := os.ReadDir(c.str("path", ""))
+		if err != nil {
+			return nil, err
+		}
+		out := py.NewList(".", "..")
+		for _, e := range entries {
+			out.Append(e.Name())
+		}
+		return out, nil
+	})
+	s.live("file.find", "path **", find)
 	s.live("file.contains", "path text", func(c *call) (any, error) {
 		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
 		return err == nil && strings.Contains(string(b), strings.TrimSpace(c.str("text", ""))), nil
@@ -139,6 +144,35 @@ func addFiles(s *Set) {
 		}
 		return false, nil
 	})
+	s.live("file.get_hash", "path form? chunk_size?", func(c *call) (any, error) {
+		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
+		if err != nil {
+			return nil, err
+		}
+		return hashHex(c.str("form", "sha256"), b)
+	})
+	s.live("file.get_sum", "path form?", func(c *call) (any, error) {
+		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
+		if err != nil {
+			return "File not found", nil
+		}
+		return hashHex(c.str("form", "sha256"), b)
+	})
+}
+
+// addFileNames adds what the module file makes of a path as a text.
+func addFileNames(s *Set) {
+	s.add("file.dirname", "path", func(c *call) (any, error) { return pyDirname(c.str("path", "")), nil })
+	s.add("file.basename", "path", func(c *call) (any, error) {
+		p := c.str("path", "")
+		return p[strings.LastIndexByte(p, '/')+1:], nil
+	})
+	s.add("file.join", "*", func(c *call) (any, error) { return pyJoin(c.rest), nil })
+	s.add("file.normpath", "path", func(c *call) (any, error) { return path.Clean(c.str("path", "")), nil })
+}
+
+// addPkg adds the module pkg.
+func addPkg(s *Set) {
 	s.live("pkg.version", "*", func(c *call) (any, error) {
 		get := func(name string) string {
 			res, err := c.Host.RunShell(c.ctx, host.Shell{Argv: []string{"dpkg-query", "--showformat", "${db:Status-Status} ${Version}", "-W", name}})
@@ -156,27 +190,10 @@ func addFiles(s *Set) {
 		}
 		return out, nil
 	})
-	s.live("file.get_hash", "path form? chunk_size?", func(c *call) (any, error) {
-		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
-		if err != nil {
-			return nil, err
-		}
-		return hashHex(c.str("form", "sha256"), b)
-	})
-	s.live("file.get_sum", "path form?", func(c *call) (any, error) {
-		b, err := vfs.ReadFollowed(c.str("path", ""), vfs.MaxRead)
-		if err != nil {
-			return "File not found", nil
-		}
-		return hashHex(c.str("form", "sha256"), b)
-	})
-	s.add("file.dirname", "path", func(c *call) (any, error) { return pyDirname(c.str("path", "")), nil })
-	s.add("file.basename", "path", func(c *call) (any, error) {
-		p := c.str("path", "")
-		return p[strings.LastIndexByte(p, '/')+1:], nil
-	})
-	s.add("file.join", "*", func(c *call) (any, error) { return pyJoin(c.rest), nil })
-	s.add("file.normpath", "path", func(c *call) (any, error) { return path.Clean(c.str("path", "")), nil })
+}
+
+// addCp adds the module cp.
+func addCp(s *Set) {
 	s.add("cp.get_file_str", "path saltenv?", func(c *call) (any, error) {
 		f, err := c.Roots.Find(c.str("path", ""))
 		if err != nil {

@@ -78,7 +78,12 @@ type Set struct {
 // New makes a Set.
 func New(env *Env) *Set {
 	s := &Set{env: env, funcs: map[string]*function{}}
-	for _, add := range []func(*Set){addData, addCmd, addFiles, addCorpus, addUtil, addAccounts, addMakina} {
+	for _, add := range []func(*Set){
+		addPillar, addGrains, addConfig, addDefaults,
+		addCmd, addFileLook, addFileContents, addFileNames, addPkg, addCp, addCorpus,
+		addLog, addTest, addEnviron, addSlsutil, addSlsutilFiles, addHashutil, addRandom, addState,
+		addAccounts, addMakina,
+	} {
 		add(s)
 	}
 	return s

@@ -1,7 +1,6 @@
 package modules
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,38 +10,8 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-func addUtil(s *Set) {
-	for _, l := range []string{"trace", "debug", "info", "warning", "warn", "error", "critical", "exception"} {
-		s.add("log."+l, "message", func(c *call) (any, error) {
-			if c.Log != nil && l != "debug" && l != "trace" && !c.Static {
-				c.Log(l + ": " + c.str("message", ""))
-			}
-			return true, nil
-		})
-	}
-	s.add("test.ping", "", func(*call) (any, error) { return true, nil })
-	s.add("test.echo", "text", func(c *call) (any, error) { return c.val("text"), nil })
-	s.add("test.true", "", func(*call) (any, error) { return true, nil })
-	s.add("test.false", "", func(*call) (any, error) { return false, nil })
-	s.add("test.exception", "message?", func(c *call) (any, error) { return nil, errors.New(c.str("message", "Test Exception")) })
-	s.add("environ.get", "key default?", func(c *call) (any, error) {
-		if v := c.getenv(c.str("key", "")); v != "" {
-			return v, nil
-		}
-		if c.given("default") {
-			return c.val("default"), nil
-		}
-		return "", nil
-	})
-	s.add("environ.items", "", func(c *call) (any, error) {
-		d := py.NewDict()
-		for _, kv := range c.Host.Environ {
-			k, v, _ := strings.Cut(kv, "=")
-			d.SetStr(k, v)
-		}
-		return d, nil
-	})
-	s.add("environ.has_value", "key value?", func(c *call) (any, error) { return c.getenv(c.str("key", "")) != "", nil })
+// addSlsutil adds what the module slsutil makes of data.
+func addSlsutil(s *Set) {
 	s.add("slsutil.merge", "obj_a obj_b strategy? renderer? merge_lists?", func(c *call) (any, error) {
 		a, ok1 := py.DeepCopy(c.val("obj_a")).(*py.Dict)
 		b, ok2 := c.val("obj_b").(*py.Dict)
@@ -100,6 +69,10 @@ func addUtil(s *Set) {
 		}
 		return c.str("false", "false"), nil
 	})
+}
+
+// addSlsutilFiles adds what the module slsutil says of the file roots.
+func addSlsutilFiles(s *Set) {
 	s.add("slsutil.file_exists", "path saltenv?", func(c *call) (any, error) {
 		_, err := c.Roots.Find(c.str("path", ""))
 		return err == nil, nil
@@ -114,33 +87,6 @@ func addUtil(s *Set) {
 		return err == nil || err2 == nil, nil
 	})
 	s.add("slsutil.findup", "startpath filenames saltenv?", findup)
-	s.add("hashutil.base64_b64encode", "instr", func(c *call) (any, error) {
-		return base64.StdEncoding.EncodeToString([]byte(c.str("instr", ""))), nil
-	})
-	s.add("hashutil.base64_b64decode", "instr", func(c *call) (any, error) {
-		b, err := base64.StdEncoding.DecodeString(c.str("instr", ""))
-		if err != nil {
-			return nil, py.Errorf(py.ValueError, "the text is not base64")
-		}
-		return string(b), nil
-	})
-	for _, f := range []string{"md5", "sha256", "sha512"} {
-		s.add("hashutil."+f+"_digest", "instr", func(c *call) (any, error) { return hashHex(f, []byte(c.str("instr", ""))) })
-	}
-	s.live("random.get_str", "length? chars? **", func(c *call) (any, error) {
-		n, err := c.integer("length", 20)
-		if err != nil {
-			return nil, err
-		}
-		if n < 1 || n > 4096 {
-			return nil, py.Errorf(py.ValueError, "random.get_str: the length must be between 1 and 4096")
-		}
-		return randomString(int(n), c.str("chars", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"))
-	})
-	s.add("state.sls_exists", "sls * **", func(c *call) (any, error) {
-		_, err := c.Roots.SLS(c.str("sls", ""))
-		return err == nil, nil
-	})
 }
 
 func findup(c *call) (any, error) {

@@ -98,6 +98,7 @@ func empty(t *testing.T, base string) {
 	}
 }
 
+// one runs one tree, and compares what it left with the golden file.
 func one(t *testing.T, o Options, p place, name string, src []byte) {
 	a := txtar.Parse(src)
 	opts := options(string(a.Comment))
@@ -114,14 +115,48 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 		}
 	}
 	base, runner := p.base, p.runner
-	work, roots := filepath.Join(base, "work"), filepath.Join(base, "salt")
+	work := filepath.Join(base, "work")
 	require.NoError(t, os.Mkdir(work, 0o755))
-	in := &sls.Input{SLS: "t", Roots: fileroot.Roots{fileroot.OnDisk(roots)}, Host: host.New(execx.OS{}),
-		Test: opts["test"] == "true", Grains: grains.Collect(grains.Source{ID: "corpus-test"}),
-		Pillar: py.NewDict(), Cfg: py.NewDict("name", "t", "data", py.NewDict("dir", work))}
+	in := input(base, work, opts)
 	if v, _ := in.Grains.GetStr("os"); opts["os"] != "" && v != opts["os"] {
 		t.Skip("this tree is for " + opts["os"])
 	}
+	me := me(in.Host)
+	marks := []string{"@D@", work, "@B@", base}
+	seen := map[string]string{}
+	for _, dir := range owned {
+		seen[dir] = own(t, in.Host, runner, base, dir)
+		marks = append(marks, "@"+strings.ToUpper(dir)+"@", seen[dir])
+	}
+	golden, builtin := lay(t, in, a, base, work, strings.NewReplacer(marks...))
+	res, err := runner.Apply(context.Background(), in, sls.Discard{})
+	got := strings.ReplaceAll(report(res, err, work), "owned by "+me, "owned by @ME@")
+	got += strings.ReplaceAll(files(t, in.Host, work, "files"), work, "@D@")
+	for _, dir := range owned {
+		got += files(t, in.Host, filepath.Join(base, dir), dir)
+	}
+	if apt, ok := seen["apt"]; ok {
+		got = strings.ReplaceAll(got, apt, "@APT@")
+	}
+	got = strings.ReplaceAll(got, base, "@B@")
+	if o.Update != "" {
+		update(t, o, name, runner.Name(), a, golden, got)
+		return
+	}
+	want := golden
+	if runner.Name() == "builtin" && builtin != "" {
+		want = builtin
+	}
+	require.NotEmpty(t, want, "the tree has no golden file")
+	require.Equal(t, builtin != "", opts["difference"] != "", "golden.builtin needs a line difference: in the comment, and that one needs golden.builtin")
+	require.Equal(t, want, got)
+}
+
+// input is that of the tree in base, with the machine's tools and nothing else of the machine.
+func input(base, work string, opts map[string]string) *sls.Input {
+	in := &sls.Input{SLS: "t", Roots: fileroot.Roots{fileroot.OnDisk(filepath.Join(base, "salt"))}, Host: host.New(execx.OS{}),
+		Test: opts["test"] == "true", Grains: grains.Collect(grains.Source{ID: "corpus-test"}),
+		Pillar: py.NewDict(), Cfg: py.NewDict("name", "t", "data", py.NewDict("dir", work))}
 	for i, kv := range in.Host.Environ {
 		// Tools of the tree stand before those of the machine. Where a person's own folders stand in PATH, one that he can't read changes what a shell
 		// says of a command that is not there.
@@ -131,16 +166,13 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	}
 	// Salt goes through sets of paths, and runs what SHELL names.
 	in.Host.Environ = append(in.Host.Environ, "PYTHONHASHSEED=0", "SHELL=/bin/sh")
-	me := me(in.Host)
-	marks := []string{"@D@", work, "@B@", base}
-	seen := map[string]string{}
-	for _, dir := range owned {
-		seen[dir] = own(t, in.Host, runner, base, dir)
-		marks = append(marks, "@"+strings.ToUpper(dir)+"@", seen[dir])
-	}
-	var golden, builtin string
+	return in
+}
+
+// lay writes the files of a tree below base, runs its setup in work, and gives what it should leave.
+func lay(t *testing.T, in *sls.Input, a *txtar.Archive, base, work string, marks *strings.Replacer) (golden, builtin string) {
 	for _, f := range a.Files {
-		text := strings.NewReplacer(marks...).Replace(string(f.Data))
+		text := marks.Replace(string(f.Data))
 		switch f.Name {
 		case "golden":
 			golden = string(f.Data)
@@ -165,27 +197,7 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 			require.NoError(t, os.WriteFile(p, []byte(text), mode))
 		}
 	}
-	res, err := runner.Apply(context.Background(), in, sls.Discard{})
-	got := strings.ReplaceAll(report(res, err, work), "owned by "+me, "owned by @ME@")
-	got += strings.ReplaceAll(files(t, in.Host, work, "files"), work, "@D@")
-	for _, dir := range owned {
-		got += files(t, in.Host, filepath.Join(base, dir), dir)
-	}
-	if apt, ok := seen["apt"]; ok {
-		got = strings.ReplaceAll(got, apt, "@APT@")
-	}
-	got = strings.ReplaceAll(got, base, "@B@")
-	if o.Update != "" {
-		update(t, o, name, runner.Name(), a, golden, got)
-		return
-	}
-	want := golden
-	if runner.Name() == "builtin" && builtin != "" {
-		want = builtin
-	}
-	require.NotEmpty(t, want, "the tree has no golden file")
-	require.Equal(t, builtin != "", opts["difference"] != "", "golden.builtin needs a line difference: in the comment, and that one needs golden.builtin")
-	require.Equal(t, want, got)
+	return golden, builtin
 }
 
 func options(comment string) map[string]string {

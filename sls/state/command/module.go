@@ -15,59 +15,21 @@ func addModule(t *core.Table) {
 	t.OnWatch("module", func(c *core.Call, _ string) core.Return { return moduleRun(c) })
 }
 
+// job is one call of an execution function.
+type job struct {
+	fun  string
+	args []any
+	kw   *py.Dict
+}
+
 // moduleRun runs the function that name (or m_name's form) gives with the other arguments, or each of
 // `- module.function: [arguments]`.
 func moduleRun(c *core.Call) core.Return {
-	type job struct {
-		fun  string
-		args []any
-		kw   *py.Dict
-	}
-	var jobs []job
-	plain := py.NewDict()
-	for _, e := range c.Args.Items() {
-		key := py.Str(e.Key)
-		if !dotted(key) {
-			if key != "name" {
-				plain.SetStr(key, e.Value)
-			}
-			continue
-		}
-		j := job{fun: key, kw: py.NewDict()}
-		l, isList := e.Value.(*py.List)
-		if !isList && e.Value != nil {
-			l = py.NewList(e.Value)
-		}
-		if l != nil {
-			for _, a := range l.Items() {
-				if d, isDict := a.(*py.Dict); isDict {
-					j.kw.Update(d)
-				} else {
-					j.args = append(j.args, a)
-				}
-			}
-		}
-		jobs = append(jobs, j)
-	}
+	jobs := dottedJobs(c)
 	old := len(jobs) == 0
 	if old {
-		j := job{fun: c.Name, kw: py.NewDict()}
-		for _, e := range plain.Items() {
-			switch key := py.Str(e.Key); key {
-			case "args", "func_args":
-				j.args = append(j.args, c.List(key)...)
-			case "kwargs", "func_kwargs":
-				j.kw.Update(c.Dict(key))
-			case "m_name", "m_fun", "m_user":
-				j.kw.SetStr(key[2:], e.Value)
-			case "returner":
-			default:
-				_ = j.kw.Set(e.Key, e.Value)
-			}
-		}
-		jobs = append(jobs, j)
+		jobs = []job{namedJob(c)}
 	}
-	ret := core.Return{Result: core.True}
 	if c.Test {
 		var funs []string
 		for _, j := range jobs {
@@ -75,6 +37,7 @@ func moduleRun(c *core.Call) core.Return {
 		}
 		return core.Would(nil, "Function %s to be executed.", strings.Join(funs, ", "))
 	}
+	ret := core.Return{Result: core.True}
 	var done []string
 	for _, j := range jobs {
 		v, err := c.Modules(c.Ctx, j.fun, j.args, j.kw)
@@ -98,6 +61,50 @@ func moduleRun(c *core.Call) core.Return {
 		ret.Comment = "Module function " + c.Name + " executed"
 	}
 	return ret
+}
+
+// dottedJobs are the arguments that name a function: `- module.function: [arguments]`.
+func dottedJobs(c *core.Call) (jobs []job) {
+	for _, e := range c.Args.Items() {
+		j := job{fun: py.Str(e.Key), kw: py.NewDict()}
+		if !dotted(j.fun) {
+			continue
+		}
+		l, isList := e.Value.(*py.List)
+		if !isList && e.Value != nil {
+			l = py.NewList(e.Value)
+		}
+		if l != nil {
+			for _, a := range l.Items() {
+				if d, isDict := a.(*py.Dict); isDict {
+					j.kw.Update(d)
+				} else {
+					j.args = append(j.args, a)
+				}
+			}
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// namedJob is the old form: the function is the name of the state, and its arguments are the state's.
+func namedJob(c *core.Call) job {
+	j := job{fun: c.Name, kw: py.NewDict()}
+	for _, e := range c.Args.Items() {
+		switch key := py.Str(e.Key); key {
+		case "name", "returner":
+		case "args", "func_args":
+			j.args = append(j.args, c.List(key)...)
+		case "kwargs", "func_kwargs":
+			j.kw.Update(c.Dict(key))
+		case "m_name", "m_fun", "m_user":
+			j.kw.SetStr(key[2:], e.Value)
+		default:
+			j.kw.SetStr(key, e.Value)
+		}
+	}
+	return j
 }
 
 func dotted(s string) bool {

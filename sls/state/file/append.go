@@ -82,7 +82,7 @@ func fileAppend(c *core.Call) core.Return {
 	return addText(c, func(have, add []string) []string { return append(slices.Clone(have), add...) }, "Appended")
 }
 
-// addText adds lines that are not there yet.
+// addText adds lines that are not there yet; merge says where they go, and verb is what the comment calls that.
 func addText(c *core.Call, merge func(have, add []string) []string, verb string) core.Return {
 	name := c.ExpandUser(c.Name)
 	if name == "" {
@@ -99,13 +99,8 @@ func addText(c *core.Call, merge func(have, add []string) []string, verb string)
 		return core.Would(py.NewDict("new", name), "File %s is set to be created", name)
 	}
 	if fresh {
-		if dir := filepath.Dir(name); !core.IsDir(dir) {
-			if !c.Bool("makedirs", false) {
-				return core.Failf("%s: file not found", name)
-			}
-			if err := c.MakeDirs(dir, core.Owner{}, nil); err != nil {
-				return core.Failf("Failed to create directory %s: %s", dir, core.Cause(err))
-			}
+		if ret, ok := parentForText(c, name); !ok {
+			return ret
 		}
 	}
 	pieces, fail := texts(c)
@@ -119,51 +114,19 @@ func addText(c *core.Call, merge func(have, add []string) []string, verb string)
 			return core.Failf("%s", core.Cause(err))
 		}
 	}
-	ignoreSpace := c.Bool("ignore_whitespace", true)
-	var add []string
-	verbatim := verb == "Prepended" && c.Bool("header", false) // then the place counts, too
-	for _, p := range pieces {
-		if !verbatim && contains(string(old), p, ignoreSpace) {
-			continue
-		}
-		add = append(add, core.SplitLines(p)...)
-	}
+	front := verb == "Prepended"
+	add := missingLines(c, string(old), pieces, front && c.Bool("header", false)) // then the place counts, too
 	have := core.SplitLines(string(old))
 	lines := merge(have, add)
-	// What is there stays as it is, whatever its lines end with.
-	text, block := string(old), ""
-	for _, l := range add {
-		block += l + "\n"
-	}
-	switch {
-	case slices.Equal(have, lines):
-	case verb == "Prepended":
-		text = block + text
-	default:
-		if text != "" && !strings.HasSuffix(text, "\n") {
-			text += "\n"
-		}
-		text += block
-	}
+	same := slices.Equal(have, lines)
 	ret := core.Return{Result: core.True, Comment: "File " + name + " is in correct state"}
-	if slices.Equal(have, lines) && !fresh {
+	if same && !fresh {
 		return ret
 	}
-	if !slices.Equal(have, lines) {
-		ret.Diff = difflib.Text(old, []byte(text))
-		shown := ret.Diff
-		if verb != "Prepended" { // Salt splits the lines in two ways
-			shown = strings.Join(difflib.Unified(have, lines, "\n"), "\n")
-		}
-		if core.IsBinary(old) {
-			ret.Diff = "Replace binary file"
-			shown = ret.Diff
-		}
-		ret.Set("diff", shown)
-		if !c.Bool("show_changes", true) {
-			ret.Set("diff", "<show_changes=False>")
-			ret.Diff = ""
-		}
+	text := string(old)
+	if !same {
+		text = withLines(text, add, front)
+		showText(c, &ret, old, text, have, lines, front)
 	}
 	if c.Test {
 		ret.Result, ret.Comment = core.None, "File "+name+" is set to be updated"
@@ -182,6 +145,66 @@ func addText(c *core.Call, merge func(have, add []string) []string, verb string)
 		ret.Comment = verb + " " + py.Str(int64(len(add))) + " lines"
 	}
 	return ret
+}
+
+// parentForText makes the folder of a new file, where makedirs says so; ok is false where it is missing.
+func parentForText(c *core.Call, name string) (ret core.Return, ok bool) {
+	dir := filepath.Dir(name)
+	if core.IsDir(dir) {
+		return ret, true
+	}
+	if !c.Bool("makedirs", false) {
+		return core.Failf("%s: file not found", name), false
+	}
+	if err := c.MakeDirs(dir, core.Owner{}, nil); err != nil {
+		return core.Failf("Failed to create directory %s: %s", dir, core.Cause(err)), false
+	}
+	return ret, true
+}
+
+// missingLines are the lines of the pieces that a file does not hold; all of them where it does not matter what it holds.
+func missingLines(c *core.Call, content string, pieces []string, all bool) (add []string) {
+	ignoreSpace := c.Bool("ignore_whitespace", true)
+	for _, p := range pieces {
+		if !all && contains(content, p, ignoreSpace) {
+			continue
+		}
+		add = append(add, core.SplitLines(p)...)
+	}
+	return add
+}
+
+// withLines is a text with lines at its end or its front. What is there stays as it is, whatever its lines end with.
+func withLines(text string, add []string, front bool) string {
+	block := ""
+	for _, l := range add {
+		block += l + "\n"
+	}
+	if front {
+		return block + text
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + block
+}
+
+// showText puts the difference into the result.
+func showText(c *core.Call, ret *core.Return, old []byte, text string, have, lines []string, front bool) {
+	ret.Diff = difflib.Text(old, []byte(text))
+	shown := ret.Diff
+	if !front { // Salt splits the lines in two ways
+		shown = strings.Join(difflib.Unified(have, lines, "\n"), "\n")
+	}
+	if core.IsBinary(old) {
+		ret.Diff = "Replace binary file"
+		shown = ret.Diff
+	}
+	ret.Set("diff", shown)
+	if !c.Bool("show_changes", true) {
+		ret.Set("diff", "<show_changes=False>")
+		ret.Diff = ""
+	}
 }
 
 // whitespaceRegex is an expression that a piece of text matches with more or less white space, but in quotes. It has Go's

@@ -37,42 +37,9 @@ type Managed struct {
 
 // fileManaged implements file.managed. Source: Salt documentation, file state, managed.
 func fileManaged(c *core.Call) core.Return {
-	m := Managed{Path: c.ExpandUser(c.Name), Follow: c.Bool("follow_symlinks", true)}
-	if m.Path == "" {
-		return core.Failf("Destination file name is required")
-	}
-	keepMode := strings.EqualFold(c.Str("mode", ""), "keep")
-	if !keepMode {
-		m.Mode = c.Mode("mode")
-	}
-	m.dirMode = c.Mode("dir_mode")
-	m.ignore = newIgnoring(c)
-	var wrong string
-	if m.label, wrong = wantedLabel(c); wrong != "" {
-		return core.Failf("%s", wrong)
-	}
-	n := 0
-	for _, k := range []string{"contents", "contents_pillar", "contents_grains"} {
-		if c.Has(k) {
-			n++
-		}
-	}
-	src, _ := c.Value("source")
-	_, among := src.(*py.List) // an empty list, too, has no source that could be found
-	hasSource := among || c.Bool("source", false)
-	switch {
-	case hasSource && n > 0:
-		return core.Failf("'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")
-	case keepMode && n > 0:
-		return core.Failf("Mode preservation cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'")
-	case n > 1:
-		return core.Failf("Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted")
-	}
-	replace := c.Bool("replace", true) && (hasSource || n > 0)
-	if n > 0 {
-		if fail := contents(c, &m); fail != "" {
-			return core.Failf("%s", fail)
-		}
+	m, from, fail := managedArguments(c)
+	if fail != "" {
+		return core.Failf("%s", fail)
 	}
 	if !c.Bool("create", true) && !core.IsFile(m.Path) {
 		return core.OKf("File %s is not present and is not set for creation", m.Path)
@@ -80,9 +47,8 @@ func fileManaged(c *core.Call) core.Return {
 	if !c.Has("user") && c.Has("owner") {
 		c.Args.SetStr("user", c.Str("owner", ""))
 	}
-	var complaint string
-	if m.Owner, complaint = c.Owner(); complaint != "" {
-		return core.Failf("%s", complaint)
+	if m.Owner, fail = c.Owner(); fail != "" {
+		return core.Failf("%s", fail)
 	}
 	if !filepath.IsAbs(m.Path) {
 		return core.Failf("Specified file %s is not an absolute path", m.Path)
@@ -90,10 +56,10 @@ func fileManaged(c *core.Call) core.Return {
 	if core.IsDir(m.Path) {
 		return core.Failf("Specified target %s is a directory", m.Path)
 	}
-	if !replace && core.Exists(m.Path) {
+	if replace := c.Bool("replace", true) && (from.source || from.contents); !replace && core.Exists(m.Path) {
 		return onlyPerms(c, m)
 	}
-	if hasSource {
+	if from.source {
 		mode, err := SourceData(c, &m)
 		if bad := fetch.ChecksumError(""); errors.As(err, &bad) {
 			return core.Failf("%s", bad)
@@ -101,7 +67,7 @@ func fileManaged(c *core.Call) core.Return {
 		if err != nil {
 			return core.Failf("%s", err)
 		}
-		if keepMode && mode != 0 {
+		if from.keepMode && mode != 0 {
 			k := mode & core.ModeBits
 			m.Mode = &k
 		}
@@ -109,14 +75,9 @@ func fileManaged(c *core.Call) core.Return {
 	if c.Test {
 		return manageTest(c, m)
 	}
-	if hasSource && c.Bool("signature", false) && m.stale() {
-		sig, _ := c.Value("signature")
-		err := fetch.CheckSignature(c, m.Data, sig)
-		if bad := fetch.RefusedSignature(""); errors.As(err, &bad) {
-			return core.Failf("Failed checking new file's signature: %s", bad)
-		}
-		if err != nil {
-			return core.Failf("Unable to manage file: %s", err)
+	if from.source && c.Bool("signature", false) && m.stale() {
+		if ret, ok := signedManaged(c, m); !ok {
+			return ret
 		}
 	}
 	if m.isText && c.Bool("encoding", false) {
@@ -130,6 +91,62 @@ func fileManaged(c *core.Call) core.Return {
 		}
 	}
 	return Manage(c, m)
+}
+
+// managedFrom is where file.managed takes the content from.
+type managedFrom struct {
+	source, contents bool
+	keepMode         bool // the mode is that of the source
+}
+
+// managedArguments reads the arguments of file.managed, and the content where it stands among them. fail is Salt's complaint.
+func managedArguments(c *core.Call) (m Managed, from managedFrom, fail string) {
+	m = Managed{Path: c.ExpandUser(c.Name), Follow: c.Bool("follow_symlinks", true)}
+	if m.Path == "" {
+		return m, from, "Destination file name is required"
+	}
+	from.keepMode = strings.EqualFold(c.Str("mode", ""), "keep")
+	if !from.keepMode {
+		m.Mode = c.Mode("mode")
+	}
+	m.dirMode = c.Mode("dir_mode")
+	m.ignore = newIgnoring(c)
+	if m.label, fail = wantedLabel(c); fail != "" {
+		return m, from, fail
+	}
+	n := 0
+	for _, k := range []string{"contents", "contents_pillar", "contents_grains"} {
+		if c.Has(k) {
+			n++
+		}
+	}
+	src, _ := c.Value("source")
+	_, among := src.(*py.List) // an empty list, too, has no source that could be found
+	from.source, from.contents = among || c.Bool("source", false), n > 0
+	switch {
+	case from.source && n > 0:
+		return m, from, "'source' cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'"
+	case from.keepMode && n > 0:
+		return m, from, "Mode preservation cannot be used in combination with 'contents', 'contents_pillar', or 'contents_grains'"
+	case n > 1:
+		return m, from, "Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted"
+	case n > 0:
+		fail = contents(c, &m)
+	}
+	return m, from, fail
+}
+
+// signedManaged checks the signature of a new content; ok is false where it is not as it must be.
+func signedManaged(c *core.Call, m Managed) (ret core.Return, ok bool) {
+	sig, _ := c.Value("signature")
+	err := fetch.CheckSignature(c, m.Data, sig)
+	if bad := fetch.RefusedSignature(""); errors.As(err, &bad) {
+		return core.Failf("Failed checking new file's signature: %s", bad), false
+	}
+	if err != nil {
+		return core.Failf("Unable to manage file: %s", err), false
+	}
+	return ret, true
 }
 
 // stale reports whether the content would be written.

@@ -29,44 +29,18 @@ func latest(c *core.Call) core.Return {
 	if err != nil {
 		return core.Failf("%s", err)
 	}
-	var targets, right, unknown []string
-	newest := map[string]string{}
-	for _, n := range names {
-		have, cand := pkgVersion(c, before, n), candidate(c, n)
-		switch {
-		case cand == "" && have == "":
-			unknown = append(unknown, "No information found for '"+n+"'.")
-		case cand == "" || cand == have || have != "" && !older(c, have, "lt", cand):
-			right = append(right, n)
-		default:
-			targets, newest[n] = append(targets, n), cand
-		}
-	}
-	sort.Strings(targets)
-	sort.Strings(right)
+	u := findUpgrades(c, names, before)
 	switch {
-	case len(unknown) > 0:
-		return core.Failf("%s", strings.Join(unknown, " "))
-	case len(targets) == 0 && len(right) > 1:
-		return core.OKf("All packages are up-to-date (%s).", strings.Join(right, ", "))
-	case len(targets) == 0:
-		return core.OKf("Package %s is already up-to-date", strings.Join(right, ""))
+	case len(u.unknown) > 0:
+		return core.Failf("%s", strings.Join(u.unknown, " "))
+	case len(u.targets) == 0 && len(u.current) > 1:
+		return core.OKf("All packages are up-to-date (%s).", strings.Join(u.current, ", "))
+	case len(u.targets) == 0:
+		return core.OKf("Package %s is already up-to-date", strings.Join(u.current, ""))
+	case c.Test:
+		return u.would(before)
 	}
-	if c.Test {
-		changes := py.NewDict()
-		for _, n := range targets {
-			changes.SetStr(n, py.NewDict("new", "installed", "old", before[n]))
-		}
-		comment := "The following packages would be installed/upgraded: " + strings.Join(targets, ", ")
-		for i, n := range right {
-			right[i] += " (" + before[n] + ")"
-		}
-		if len(right) > 0 {
-			comment += "\nThe following packages are already up-to-date: " + strings.Join(right, ", ")
-		}
-		return core.Would(changes, "%s", comment)
-	}
-	runErr := aptInstall(c, nil, forApt(c, targets)...)
+	runErr := aptInstall(c, nil, forApt(c, u.targets)...)
 	after, _, err := dpkg(c)
 	if err != nil {
 		return core.Failf("%s", err)
@@ -77,9 +51,56 @@ func latest(c *core.Call) core.Return {
 		ret.Comment = "An error was encountered while installing package(s): " + strings.Join(c.Problems(runErr), " ")
 		return ret
 	}
+	return u.done(c, ret, after)
+}
+
+// upgrades are the packages of pkg.latest: those to install or upgrade, those that are of the newest version, and
+// complaints about those that apt does not know.
+type upgrades struct {
+	targets, current, unknown []string
+	newest                    map[string]string
+}
+
+func findUpgrades(c *core.Call, names []string, before map[string]string) *upgrades {
+	u := &upgrades{newest: map[string]string{}}
+	for _, n := range names {
+		have, cand := pkgVersion(c, before, n), candidate(c, n)
+		switch {
+		case cand == "" && have == "":
+			u.unknown = append(u.unknown, "No information found for '"+n+"'.")
+		case cand == "" || cand == have || have != "" && !older(c, have, "lt", cand):
+			u.current = append(u.current, n)
+		default:
+			u.targets, u.newest[n] = append(u.targets, n), cand
+		}
+	}
+	sort.Strings(u.targets)
+	sort.Strings(u.current)
+	return u
+}
+
+// would is the result of a test run.
+func (u *upgrades) would(before map[string]string) core.Return {
+	changes := py.NewDict()
+	for _, n := range u.targets {
+		changes.SetStr(n, py.NewDict("new", "installed", "old", before[n]))
+	}
+	comment := "The following packages would be installed/upgraded: " + strings.Join(u.targets, ", ")
+	if len(u.current) > 0 {
+		var current []string
+		for _, n := range u.current {
+			current = append(current, n+" ("+before[n]+")")
+		}
+		comment += "\nThe following packages are already up-to-date: " + strings.Join(current, ", ")
+	}
+	return core.Would(changes, "%s", comment)
+}
+
+// done adds to the result which packages are of the newest version now.
+func (u *upgrades) done(c *core.Call, ret core.Return, after map[string]string) core.Return {
 	var good, failed, comment []string
-	for _, n := range targets {
-		if pkgVersion(c, after, n) == newest[n] {
+	for _, n := range u.targets {
+		if pkgVersion(c, after, n) == u.newest[n] {
 			good = append(good, n)
 		} else {
 			failed = append(failed, n)
@@ -92,8 +113,8 @@ func latest(c *core.Call) core.Return {
 	if len(good) > 0 {
 		comment = append(comment, "The following packages were successfully installed/upgraded: "+strings.Join(good, ", "))
 	}
-	if len(right) > 0 {
-		comment = append(comment, "The following packages were already up-to-date: "+strings.Join(right, ", "))
+	if len(u.current) > 0 {
+		comment = append(comment, "The following packages were already up-to-date: "+strings.Join(u.current, ", "))
 	}
 	ret.Comment = strings.Join(comment, " ")
 	return ret

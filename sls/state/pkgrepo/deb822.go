@@ -70,7 +70,6 @@ func (p *aptParagraph) drop(name string) {
 }
 
 func (p *aptParagraph) path() string     { return p.file }
-func (p *aptParagraph) move(file string) { p.file = file }
 func (p *aptParagraph) valid() bool      { return len(p.fields) > 0 && p.kind() != "" }
 func (p *aptParagraph) kind() string     { return p.field("Types") }
 func (p *aptParagraph) types() []string  { return strings.Fields(p.kind()) }

@@ -12,7 +12,6 @@ import (
 type aptSource interface {
 	// path is the file of the entry, "" where it has none yet.
 	path() string
-	move(file string)
 	// valid is false for comments, empty lines, and what apt would not take.
 	valid() bool
 	disabled() bool
@@ -148,17 +147,16 @@ func truthWord(s string) bool {
 	return false
 }
 
-func (l *aptLine) path() string     { return l.file }
-func (l *aptLine) move(file string) { l.file = file }
-func (l *aptLine) valid() bool      { return !l.bad }
-func (l *aptLine) disabled() bool   { return l.off }
-func (l *aptLine) kind() string     { return l.typ }
-func (l *aptLine) types() []string  { return []string{l.typ} }
-func (l *aptLine) uris() []string   { return []string{l.uri} }
-func (l *aptLine) comps() []string  { return l.components }
-func (l *aptLine) archs() []string  { return l.arch }
-func (l *aptLine) signedBy() any    { return l.key }
-func (l *aptLine) text() string     { return strings.TrimSpace(l.written()) }
+func (l *aptLine) path() string    { return l.file }
+func (l *aptLine) valid() bool     { return !l.bad }
+func (l *aptLine) disabled() bool  { return l.off }
+func (l *aptLine) kind() string    { return l.typ }
+func (l *aptLine) types() []string { return []string{l.typ} }
+func (l *aptLine) uris() []string  { return []string{l.uri} }
+func (l *aptLine) comps() []string { return l.components }
+func (l *aptLine) archs() []string { return l.arch }
+func (l *aptLine) signedBy() any   { return l.key }
+func (l *aptLine) text() string    { return strings.TrimSpace(l.written()) }
 
 func (l *aptLine) suites() []string {
 	if l.dist == "" {

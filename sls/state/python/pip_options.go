@@ -61,115 +61,161 @@ func wheels(c *core.Call, pip []string) string {
 func first(v any, _ bool) any { return v }
 
 // pipCommand is the command line of pip install, in Salt's order. The error says what is wrong with an argument.
-func pipCommand(c *core.Call, pip []string, reqs string, pkgs, editable []string) (argv []string, err error) {
-	wrong := func(words ...string) error { return &core.InvocationError{Msg: strings.Join(words, "")} }
-	argv = append(slices.Clone(pip), "install")
-	flag := func(name, flag string) {
-		if pipIs(c, name) {
-			argv = append(argv, flag)
-		}
-	}
-	opt := func(name, flag string) {
-		if v := pipText(c, name); v != "" {
-			argv = append(argv, flag, v)
-		}
-	}
+func pipCommand(c *core.Call, pip []string, reqs string, pkgs, editable []string) ([]string, error) {
+	p := &pipArgs{c: c, pip: pip, argv: append(slices.Clone(pip), "install")}
 	if reqs != "" {
-		argv = append(argv, "--requirement", reqs)
+		p.add("--requirement", reqs)
 	}
-	flag("use_wheel", "--use-wheel")
-	flag("no_use_wheel", "--no-use-wheel")
+	p.flag("use_wheel", "--use-wheel")
+	p.flag("no_use_wheel", "--no-use-wheel")
 	if l := c.Strings("no_binary"); len(l) > 0 {
-		argv = append(argv, "--no-binary", strings.Join(l, ","))
+		p.add("--no-binary", strings.Join(l, ","))
 	}
-	if log := pipText(c, "log"); log != "" {
+	if err := p.connection(); err != nil {
+		return nil, err
+	}
+	if err := p.indexes(); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(c.Function, "pip.") {
+		p.add("--disable-pip-version-check")
+	}
+	if err := p.install(); err != nil {
+		return nil, err
+	}
+	p.add(pkgs...)
+	for _, e := range editable {
+		if e != "." && !strings.HasPrefix(e, "file://") && !strings.HasPrefix(e, "/") && !regexp.MustCompile(`(?:#|#.*?&)egg=[^&]`).MatchString(e) {
+			return nil, p.wrong("You must specify an egg for this editable")
+		}
+		p.add("--editable", e)
+	}
+	p.flag("allow_all_external", "--allow-all-external")
+	p.many("allow_external", "--allow-external")
+	p.many("allow_unverified", "--allow-unverified")
+	p.flag("process_dependency_links", "--process-dependency-links")
+	p.opt("trusted_host", "--trusted-host")
+	return pipExtra(c, p.argv)
+}
+
+// pipArgs is a command line of pip while it is made.
+type pipArgs struct {
+	c    *core.Call
+	pip  []string
+	argv []string
+}
+
+func (p *pipArgs) wrong(words ...string) error {
+	return &core.InvocationError{Msg: strings.Join(words, "")}
+}
+
+func (p *pipArgs) add(words ...string) { p.argv = append(p.argv, words...) }
+
+// flag adds an option without a value, where the argument is true.
+func (p *pipArgs) flag(name, flag string) {
+	if pipIs(p.c, name) {
+		p.add(flag)
+	}
+}
+
+// opt adds an option with the value of an argument.
+func (p *pipArgs) opt(name, flag string) {
+	if v := pipText(p.c, name); v != "" {
+		p.add(flag, v)
+	}
+}
+
+// many adds an option for each value of an argument.
+func (p *pipArgs) many(name, flag string) {
+	for _, v := range p.c.CommaList(name) {
+		p.add(flag, v)
+	}
+}
+
+// connection adds log, proxy and timeout.
+func (p *pipArgs) connection() error {
+	if log := pipText(p.c, "log"); log != "" {
 		if fail := unwritable(log); fail != "" {
-			return nil, wrong(fail)
+			return p.wrong(fail)
 		}
-		argv = append(argv, "--log", log)
+		p.add("--log", log)
 	}
-	opt("proxy", "--proxy")
-	if t := pipText(c, "timeout"); t != "" {
+	p.opt("proxy", "--proxy")
+	if t := pipText(p.c, "timeout"); t != "" {
 		if _, err := strconv.Atoi(t); err != nil {
-			return nil, wrong("'", t, "' is not a valid timeout, must be an integer")
+			return p.wrong("'", t, "' is not a valid timeout, must be an integer")
 		}
-		argv = append(argv, "--timeout", t)
+		p.add("--timeout", t)
 	}
+	return nil
+}
+
+// indexes adds where pip looks for packages.
+func (p *pipArgs) indexes() error {
+	c := p.c
 	for _, l := range c.CommaList("find_links") {
 		if !pipURL(l) && !core.Exists(l) {
-			return nil, wrong("'", l, "' is not a valid URL or path")
+			return p.wrong("'", l, "' is not a valid URL or path")
 		}
-		argv = append(argv, "--find-links", l)
+		p.add("--find-links", l)
 	}
 	if pipIs(c, "no_index") && (c.Has("index_url") || c.Has("extra_index_url")) {
-		return nil, wrong("'no_index' and ('index_url' or 'extra_index_url') are mutually exclusive.")
+		return p.wrong("'no_index' and ('index_url' or 'extra_index_url') are mutually exclusive.")
 	}
 	for _, o := range [][2]string{{"index_url", "--index-url"}, {"extra_index_url", "--extra-index-url"}} {
 		if v := pipText(c, o[0]); v != "" && !pipURL(v) {
-			return nil, wrong("'", v, "' is not a valid URL")
+			return p.wrong("'", v, "' is not a valid URL")
 		}
-		opt(o[0], o[1])
+		p.opt(o[0], o[1])
 	}
-	flag("no_index", "--no-index")
-	if mirrors := c.CommaList("mirrors"); len(mirrors) > 0 {
-		if slices.Compare(numbers(pipVersion(c, pip)), []int{7}) >= 0 {
-			return nil, wrong("pip >= 7.0.0 does not support mirror argument: use index_url and/or extra_index_url instead")
+	p.flag("no_index", "--no-index")
+	mirrors := c.CommaList("mirrors")
+	if len(mirrors) == 0 {
+		return nil
+	}
+	if slices.Compare(numbers(pipVersion(c, p.pip)), []int{7}) >= 0 {
+		return p.wrong("pip >= 7.0.0 does not support mirror argument: use index_url and/or extra_index_url instead")
+	}
+	p.add("--use-mirrors")
+	for _, m := range mirrors {
+		if !strings.HasPrefix(m, "http://") {
+			return p.wrong("'", m, "' is not a valid URL")
 		}
-		argv = append(argv, "--use-mirrors")
-		for _, m := range mirrors {
-			if !strings.HasPrefix(m, "http://") {
-				return nil, wrong("'", m, "' is not a valid URL")
-			}
-			argv = append(argv, "--mirrors", m)
-		}
+		p.add("--mirrors", m)
 	}
-	if strings.HasPrefix(c.Function, "pip.") {
-		argv = append(argv, "--disable-pip-version-check")
-	}
-	opt("build", "--build")
-	opt("target", "--target")
-	opt("download", "--download")
+	return nil
+}
+
+// install adds how pip installs what it found.
+func (p *pipArgs) install() error {
+	c := p.c
+	p.opt("build", "--build")
+	p.opt("target", "--target")
+	p.opt("download", "--download")
 	if dir := cmp.Or(pipText(c, "download_cache"), pipText(c, "cache_dir")); dir != "" {
 		name := "--cache-dir"
-		if slices.Compare(numbers(pipVersion(c, pip)), []int{6}) < 0 {
+		if slices.Compare(numbers(pipVersion(c, p.pip)), []int{6}) < 0 {
 			name = "--download-cache"
 		}
-		argv = append(argv, name, dir)
+		p.add(name, dir)
 	}
-	opt("source", "--source")
-	flag("upgrade", "--upgrade")
-	flag("force_reinstall", "--force-reinstall")
-	flag("ignore_installed", "--ignore-installed")
+	p.opt("source", "--source")
+	p.flag("upgrade", "--upgrade")
+	p.flag("force_reinstall", "--force-reinstall")
+	p.flag("ignore_installed", "--ignore-installed")
 	if v := pipText(c, "exists_action"); v != "" && !slices.Contains([]string{"s", "i", "w", "b"}, strings.ToLower(v)) {
-		return nil, wrong("The exists_action pip option only supports the values s, i, w, and b. '", v, "' is not valid.")
+		return p.wrong("The exists_action pip option only supports the values s, i, w, and b. '", v, "' is not valid.")
 	}
-	opt("exists_action", "--exists-action")
+	p.opt("exists_action", "--exists-action")
 	for _, o := range [][2]string{{"no_deps", "--no-deps"}, {"no_install", "--no-install"}, {"no_download", "--no-download"},
 		{"no_cache_dir", "--no-cache-dir"}, {"pre_releases", "--pre"}} {
-		flag(o[0], o[1])
+		p.flag(o[0], o[1])
 	}
-	opt("cert", "--cert")
-	many := func(name, flag string) {
-		for _, v := range c.CommaList(name) {
-			argv = append(argv, flag, v)
-		}
-	}
-	many("global_options", "--global-option")
-	many("install_options", "--install-option")
-	opt("constraint", "--constraint")
-	argv = append(argv, pkgs...)
-	for _, e := range editable {
-		if e != "." && !strings.HasPrefix(e, "file://") && !strings.HasPrefix(e, "/") && !regexp.MustCompile(`(?:#|#.*?&)egg=[^&]`).MatchString(e) {
-			return nil, wrong("You must specify an egg for this editable")
-		}
-		argv = append(argv, "--editable", e)
-	}
-	flag("allow_all_external", "--allow-all-external")
-	many("allow_external", "--allow-external")
-	many("allow_unverified", "--allow-unverified")
-	flag("process_dependency_links", "--process-dependency-links")
-	opt("trusted_host", "--trusted-host")
-	return pipExtra(c, argv)
+	p.opt("cert", "--cert")
+	p.many("global_options", "--global-option")
+	p.many("install_options", "--install-option")
+	p.opt("constraint", "--constraint")
+	return nil
 }
 
 // pipExtra adds extra_args: words, and mappings of one option to its value.
