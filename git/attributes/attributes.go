@@ -20,6 +20,7 @@ const (
 	maxAttributesLine = 2048
 )
 
+// FileName is what a file of attributes is called.
 const FileName = ".gitattributes"
 
 // The attributes that say what a checkout writes come first in attributes.names, in this order.
@@ -32,6 +33,7 @@ const (
 	AttrEncoding
 )
 
+// CheckoutNames are the attributes that say what a checkout writes, in the order of their numbers.
 func CheckoutNames() []string {
 	return []string{"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"}
 }
@@ -65,6 +67,7 @@ type attributesLine struct {
 // state is what a line, or a macro, says of an attribute.
 type state uint8
 
+// What may be said of an attribute.
 const (
 	unknown     state = iota // nothing was said
 	Set                      // "text"

@@ -16,6 +16,7 @@ const encodingShift = 8
 
 func (c Conversion) encoding() encoding { return encoding(c >> encodingShift) }
 
+// What is changed. AsIs is nothing.
 const (
 	AsIs      Conversion = 0
 	toCRLF    Conversion = 1 << iota // LF becomes CRLF

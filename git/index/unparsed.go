@@ -36,6 +36,7 @@ func NewUnparsed(data []byte) *Unparsed {
 	return &Unparsed{body: body, text: unsafe.String(unsafe.SliceData(body), len(body)), starts: starts}
 }
 
+// Count is the number of entries.
 func (x *Unparsed) Count() int { return len(x.starts) - 1 }
 
 // Path is that of an entry.

@@ -3,7 +3,7 @@ package object
 import "github.com/go-git/go-git/v5/plumbing"
 
 // ParseHash reads the name of an object: 40 hexadecimal digits of lower case, and nothing else.
-func ParseHash(b []byte) (h plumbing.Hash, ok bool) {
+func ParseHash[T string | []byte](b T) (h plumbing.Hash, ok bool) {
 	if len(b) != 2*len(h) {
 		return h, false
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"corpus-git/internal/testutil/gittest"
+
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 )
@@ -134,7 +136,7 @@ func (g *graph) check(t *testing.T, workers int) {
 		require.Equal(t, content(n), data)
 	}
 	if workers == 0 {
-		git(t, filepath.Dir(res.Pack), nil, "verify-pack", res.Pack)
+		gittest.Output(t, filepath.Dir(res.Pack), nil, "verify-pack", res.Pack)
 	}
 }
 

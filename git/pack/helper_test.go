@@ -8,34 +8,20 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"math/rand"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"corpus-git/internal/testutil/gittest"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 )
 
-// git runs the real git, the oracle of these tests.
-func git(t testing.TB, dir string, in []byte, args ...string) []byte {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Stdin = bytes.NewReader(in)
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.org")
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	require.NoError(t, cmd.Run(), "git %s: %s", strings.Join(args, " "), errs.String())
-	return out.Bytes()
-}
-
 // history is a bare repository of n commits made by fast-import: files that grow and change in folders, a large one, an empty one.
 func history(t testing.TB, n int) string {
 	t.Helper()
 	dir := t.TempDir()
-	git(t, dir, nil, "init", "-q", "--bare", "-b", "master")
+	gittest.Output(t, dir, nil, "init", "-q", "--bare", "-b", "master")
 	rnd := rand.New(rand.NewSource(1))
 	files := map[string][]byte{}
 	var in bytes.Buffer
@@ -61,15 +47,9 @@ func history(t testing.TB, n int) string {
 			put("empty", nil)
 		}
 	}
-	git(t, dir, in.Bytes(), "fast-import", "--quiet")
-	git(t, dir, nil, "tag", "-a", "-m", "a tag", "v1", "master~3")
+	gittest.Output(t, dir, in.Bytes(), "fast-import", "--quiet")
+	gittest.Output(t, dir, nil, "tag", "-a", "-m", "a tag", "v1", "master~3")
 	return dir
-}
-
-// packOf packs revs, as rev-list takes them.
-func packOf(t testing.TB, dir string, revs []string, args ...string) []byte {
-	t.Helper()
-	return git(t, dir, []byte(strings.Join(revs, "\n")+"\n"), append([]string{"pack-objects", "--revs", "--stdout", "-q"}, args...)...)
 }
 
 func index(t testing.TB, x *Indexer, data []byte) (*Result, error) {

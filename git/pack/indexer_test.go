@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"corpus-git/internal/testutil/gittest"
+
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +31,7 @@ func TestIndexIsGits(t *testing.T) {
 	} {
 		for _, lim := range []Limits{{}, {BaseMemory: 1, StreamBytes: 1 << 20}} {
 			t.Run(fmt.Sprint(name, lim.BaseMemory), func(t *testing.T) {
-				data := packOf(t, src, []string{"master", "v1"}, args...)
+				data := gittest.Pack(t, src, []string{"master", "v1"}, args...)
 				var mu sync.Mutex
 				seen := map[plumbing.Hash]int{}
 				x := &Indexer{Limits: lim, Visit: func(o *Object) error {
@@ -56,8 +58,8 @@ func TestIndexIsGits(t *testing.T) {
 				require.True(t, bytes.Equal(data, got))
 
 				other := t.TempDir()
-				git(t, other, nil, "verify-pack", res.Pack)
-				git(t, other, nil, "index-pack", "--rev-index", "-o", "x.idx", res.Pack)
+				gittest.Output(t, other, nil, "verify-pack", res.Pack)
+				gittest.Output(t, other, nil, "index-pack", "--rev-index", "-o", "x.idx", res.Pack)
 				for ours, theirs := range map[string]string{res.Idx: "x.idx", res.Rev: "x.rev"} {
 					a, err := os.ReadFile(ours)
 					require.NoError(t, err)
@@ -78,7 +80,7 @@ func TestIndexIsGits(t *testing.T) {
 // A pack is read to its trailer however slowly it comes, and not a byte further.
 func TestStreamEndsAtTrailer(t *testing.T) {
 	src := history(t, 30)
-	data := packOf(t, src, []string{"master"}, "--delta-base-offset")
+	data := gittest.Pack(t, src, []string{"master"}, "--delta-base-offset")
 	for name, r := range map[string]io.Reader{
 		"whole":       bytes.NewReader(append(bytes.Clone(data), "more"...)),
 		"one by one":  iotest.OneByteReader(bytes.NewReader(append(bytes.Clone(data), "more"...))),
@@ -111,8 +113,8 @@ func (h hangs) Read([]byte) (int, error) {
 
 func TestThinPack(t *testing.T) {
 	src := history(t, 60)
-	thin := packOf(t, src, []string{"master", "^master~20"}, "--thin", "--delta-base-offset")
-	whole, err := index(t, &Indexer{}, packOf(t, src, []string{"master~20"}))
+	thin := gittest.Pack(t, src, []string{"master", "^master~20"}, "--thin", "--delta-base-offset")
+	whole, err := index(t, &Indexer{}, gittest.Pack(t, src, []string{"master~20"}))
 	require.NoError(t, err)
 	p, err := Open(whole.Pack, NewCache(1<<20))
 	require.NoError(t, err)
@@ -138,8 +140,8 @@ func TestThinPack(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, res.Added)
 	require.Equal(t, added, res.Added)
-	git(t, x.Dir, nil, "verify-pack", res.Pack)
-	git(t, x.Dir, nil, "index-pack", "-o", "x.idx", res.Pack)
+	gittest.Output(t, x.Dir, nil, "verify-pack", res.Pack)
+	gittest.Output(t, x.Dir, nil, "index-pack", "-o", "x.idx", res.Pack)
 	a, err := os.ReadFile(res.Idx)
 	require.NoError(t, err)
 	b, err := os.ReadFile(filepath.Join(x.Dir, "x.idx"))
@@ -190,7 +192,7 @@ func TestEmptyPack(t *testing.T) {
 
 func TestVisitRefuses(t *testing.T) {
 	src := history(t, 30)
-	data := packOf(t, src, []string{"master"})
+	data := gittest.Pack(t, src, []string{"master"})
 	no := errors.New("no")
 	for _, at := range []int{1, 5, 100} {
 		var mu sync.Mutex

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"corpus-git/internal/testutil/gittest"
+
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 )
@@ -83,7 +85,7 @@ func TestReadsPacksOfGit(t *testing.T) {
 		{"pack-objects", "--revs", "--delta-base-offset", "--index-version=2,0x1000", "-q"},
 	} {
 		dir := t.TempDir()
-		id := strings.TrimSpace(string(git(t, src, []byte("master\nv1\n"), append(args, filepath.Join(dir, "pack"))...)))
+		id := strings.TrimSpace(string(gittest.Output(t, src, []byte("master\nv1\n"), append(args, filepath.Join(dir, "pack"))...)))
 		p, err := Open(filepath.Join(dir, "pack-"+id+".pack"), NewCache(64<<10))
 		require.NoError(t, err)
 		require.Equal(t, p.Count(), readAll(t, p))
@@ -121,9 +123,9 @@ func TestReadsPacksOfGit(t *testing.T) {
 func TestOpenRefusesWhatDoesNotFit(t *testing.T) {
 	src := history(t, 10)
 	x := &Indexer{}
-	res, err := index(t, x, packOf(t, src, []string{"master"}))
+	res, err := index(t, x, gittest.Pack(t, src, []string{"master"}))
 	require.NoError(t, err)
-	other, err := index(t, x, packOf(t, src, []string{"master~1"}))
+	other, err := index(t, x, gittest.Pack(t, src, []string{"master~1"}))
 	require.NoError(t, err)
 	idx, err := os.ReadFile(res.Idx)
 	require.NoError(t, err)

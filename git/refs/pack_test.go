@@ -3,40 +3,31 @@ package refs
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"corpus-git/internal/testutil/gittest"
+
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 )
 
-func gitRun(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@x")
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "git %s: %s", strings.Join(args, " "), out)
-	return string(out)
-}
-
 // Packed refs say the same to git and to us as before; hidden and symbolic ones stay files; deleted ones do not come back.
 func TestPack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r.git")
-	gitRun(t, t.TempDir(), "init", "-q", "--bare", "-b", "master", dir)
-	tree := strings.TrimSpace(gitRun(t, dir, "hash-object", "-t", "tree", "-w", "/dev/null"))
-	commit := strings.TrimSpace(gitRun(t, dir, "commit-tree", "-m", "x", tree))
+	gittest.Git(t, t.TempDir(), "init", "-q", "--bare", "-b", "master", dir)
+	tree := strings.TrimSpace(gittest.Git(t, dir, "hash-object", "-t", "tree", "-w", "/dev/null"))
+	commit := strings.TrimSpace(gittest.Git(t, dir, "commit-tree", "-m", "x", tree))
 	s := &Store{Dir: dir}
 	h := plumbing.NewHash(commit)
 	for _, n := range []string{"refs/heads/master", "refs/heads/a/b", "refs/tags/light", "refs/corpus/deployments/x"} {
 		require.NoError(t, s.CompareAndSwap(n, plumbing.ZeroHash, h))
 	}
-	gitRun(t, dir, "tag", "-a", "-m", "t", "note", commit)
-	gitRun(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/master")
-	before, said := gitRun(t, dir, "for-each-ref"), gitRun(t, dir, "show-ref", "-d")
+	gittest.Git(t, dir, "tag", "-a", "-m", "t", "note", commit)
+	gittest.Git(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/master")
+	before, said := gittest.Git(t, dir, "for-each-ref"), gittest.Git(t, dir, "show-ref", "-d")
 	p := Packing{Hidden: "refs/corpus/", Peel: func(g plumbing.Hash) (plumbing.Hash, error) {
 		if g == h {
 			return plumbing.ZeroHash, nil
@@ -56,8 +47,8 @@ func TestPack(t *testing.T) {
 	n, err = s.Pack(p)
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
-	require.Equal(t, before, gitRun(t, dir, "for-each-ref"))
-	require.Equal(t, said, gitRun(t, dir, "show-ref", "-d"))
+	require.Equal(t, before, gittest.Git(t, dir, "for-each-ref"))
+	require.Equal(t, said, gittest.Git(t, dir, "show-ref", "-d"))
 	require.NoFileExists(t, filepath.Join(dir, "refs/tags/light"))
 	require.NoDirExists(t, filepath.Join(dir, "refs/heads/a"))
 	require.FileExists(t, filepath.Join(dir, "refs/corpus/deployments/x"))
@@ -86,7 +77,7 @@ func TestPack(t *testing.T) {
 // Refs are made, moved and deleted while others pack them: none comes back, none is lost.
 func TestPackWhileRefsChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r.git")
-	gitRun(t, t.TempDir(), "init", "-q", "--bare", dir)
+	gittest.Git(t, t.TempDir(), "init", "-q", "--bare", dir)
 	s := &Store{Dir: dir}
 	a, b := plumbing.NewHash(strings.Repeat("1a", 20)), plumbing.NewHash(strings.Repeat("2b", 20))
 	p := Packing{Peel: func(plumbing.Hash) (plumbing.Hash, error) { return plumbing.ZeroHash, nil }}

@@ -1,7 +1,6 @@
 package refs
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"corpus-git/internal/testutil/gittest"
 	"corpus-git/internal/vfs"
 	"corpus-git/internal/vfs/vfstest"
 
@@ -18,28 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// git runs the real git, the oracle of these tests.
-func git(t testing.TB, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.org",
-		"GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.org")
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	require.NoError(t, cmd.Run(), "git %s: %s", strings.Join(args, " "), errs.String())
-	return strings.TrimSuffix(out.String(), "\n")
-}
-
 // repo is a bare repository with a few commits a, b, c.
 func repo(t testing.TB) (s *Store, a, b, c plumbing.Hash) {
 	t.Helper()
 	dir := t.TempDir()
-	git(t, dir, "init", "-q", "--bare", "-b", "master")
-	tree := git(t, dir, "hash-object", "-t", "tree", "-w", "/dev/null")
+	gittest.Git(t, dir, "init", "-q", "--bare", "-b", "master")
+	tree := gittest.Git(t, dir, "hash-object", "-t", "tree", "-w", "/dev/null")
 	var h [3]plumbing.Hash
 	for i := range h {
-		h[i] = plumbing.NewHash(git(t, dir, "commit-tree", "-m", fmt.Sprint(i), tree))
+		h[i] = plumbing.NewHash(gittest.Git(t, dir, "commit-tree", "-m", fmt.Sprint(i), tree))
 	}
 	return &Store{Dir: dir, LockWait: -1}, h[0], h[1], h[2]
 }
@@ -56,7 +43,7 @@ func agree(t testing.TB, s *Store) {
 		require.NoError(t, err)
 		require.Equal(t, r.Hash, h)
 	}
-	require.Equal(t, git(t, s.Dir, "for-each-ref", "--format=%(objectname) %(refname)"), strings.TrimSuffix(b.String(), "\n"))
+	require.Equal(t, gittest.Git(t, s.Dir, "for-each-ref", "--format=%(objectname) %(refname)"), strings.TrimSuffix(b.String(), "\n"))
 }
 
 var zero plumbing.Hash
@@ -85,10 +72,10 @@ func TestCompareAndSwap(t *testing.T) {
 func TestPackedRefs(t *testing.T) {
 	s, a, b, c := repo(t)
 	for i := range 20 {
-		git(t, s.Dir, "update-ref", fmt.Sprintf("refs/heads/b%d", i), a.String())
+		gittest.Git(t, s.Dir, "update-ref", fmt.Sprintf("refs/heads/b%d", i), a.String())
 	}
-	git(t, s.Dir, "tag", "-a", "-m", "t", "v1", a.String())
-	git(t, s.Dir, "pack-refs", "--all", "--prune")
+	gittest.Git(t, s.Dir, "tag", "-a", "-m", "t", "v1", a.String())
+	gittest.Git(t, s.Dir, "pack-refs", "--all", "--prune")
 	agree(t, s)
 	list, err := s.List("refs/tags/")
 	require.NoError(t, err)
@@ -102,7 +89,7 @@ func TestPackedRefs(t *testing.T) {
 	agree(t, s)
 	require.NoError(t, s.CompareAndSwap("refs/heads/b3", zero, c))
 	agree(t, s)
-	git(t, s.Dir, "pack-refs", "--all", "--prune")
+	gittest.Git(t, s.Dir, "pack-refs", "--all", "--prune")
 	agree(t, s)
 	list, err = s.List("refs/tags/")
 	require.NoError(t, err)
@@ -130,7 +117,7 @@ func TestClash(t *testing.T) {
 func TestUpdateIsAllOrNothing(t *testing.T) {
 	s, a, b, c := repo(t)
 	require.NoError(t, s.Update([]Change{{Name: "refs/heads/a", New: a}, {Name: "refs/heads/b", New: b}}))
-	before := git(t, s.Dir, "for-each-ref")
+	before := gittest.Git(t, s.Dir, "for-each-ref")
 	for name, changes := range map[string][]Change{
 		"wrong old value": {{Name: "refs/heads/a", Old: a, New: c}, {Name: "refs/heads/b", Old: a, New: c}},
 		"exists":          {{Name: "refs/heads/a", Old: a, New: c}, {Name: "refs/heads/b", New: c}},
@@ -139,7 +126,7 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 		"twice":           {{Name: "refs/heads/a", Old: a, New: c}, {Name: "refs/heads/a", Old: a}},
 	} {
 		require.Error(t, s.Update(changes), name)
-		require.Equal(t, before, git(t, s.Dir, "for-each-ref"), name)
+		require.Equal(t, before, gittest.Git(t, s.Dir, "for-each-ref"), name)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "refs/heads/b.lock"), nil, 0o666))
 	var locked *LockedError
@@ -160,7 +147,7 @@ func TestHead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "refs/heads/master", h)
 	require.NoError(t, s.SetHead("refs/heads/main"))
-	require.Equal(t, "refs/heads/main", git(t, s.Dir, "symbolic-ref", "HEAD"))
+	require.Equal(t, "refs/heads/main", gittest.Git(t, s.Dir, "symbolic-ref", "HEAD"))
 	hash, err := s.Get("HEAD")
 	require.NoError(t, err)
 	require.True(t, hash.IsZero(), "unborn")
@@ -170,10 +157,10 @@ func TestHead(t *testing.T) {
 	require.Equal(t, Ref{Name: "refs/heads/main", Hash: a}, r)
 	require.ErrorAs(t, s.SetHead("refs/tags/x"), new(*NameError))
 
-	git(t, s.Dir, "symbolic-ref", "refs/remotes/o/HEAD", "refs/heads/main")
+	gittest.Git(t, s.Dir, "symbolic-ref", "refs/remotes/o/HEAD", "refs/heads/main")
 	agree(t, s)
 	require.Error(t, s.CompareAndSwap("refs/remotes/o/HEAD", a, zero))
-	git(t, s.Dir, "symbolic-ref", "refs/remotes/o/HEAD", "refs/remotes/o/HEAD")
+	gittest.Git(t, s.Dir, "symbolic-ref", "refs/remotes/o/HEAD", "refs/remotes/o/HEAD")
 	_, err = s.Get("refs/remotes/o/HEAD")
 	require.ErrorIs(t, err, ErrCorrupt)
 }
@@ -254,10 +241,10 @@ func TestOneOfManyWins(t *testing.T) {
 // A crash after any number of calls leaves each ref old or new, and the next start cleans up.
 func TestCrashAnywhere(t *testing.T) {
 	first, a, b, c := repo(t)
-	git(t, first.Dir, "update-ref", "refs/heads/one", a.String())
-	git(t, first.Dir, "update-ref", "refs/heads/two", a.String())
-	git(t, first.Dir, "pack-refs", "--all", "--prune")
-	git(t, first.Dir, "update-ref", "refs/heads/two", b.String())
+	gittest.Git(t, first.Dir, "update-ref", "refs/heads/one", a.String())
+	gittest.Git(t, first.Dir, "update-ref", "refs/heads/two", a.String())
+	gittest.Git(t, first.Dir, "pack-refs", "--all", "--prune")
+	gittest.Git(t, first.Dir, "update-ref", "refs/heads/two", b.String())
 	for n := 0; ; n++ {
 		s := &Store{Dir: t.TempDir(), LockWait: -1}
 		require.NoError(t, os.CopyFS(s.Dir, os.DirFS(first.Dir)))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,31 +13,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/git/object"
+	"corpus-git/internal/testutil/gittest"
 )
 
 func TestConnected(t *testing.T) {
 	src := history(t, 10)
 	more(t, src, 10, 5)
-	git(t, src, "tag", "-a", "-m", "t", "v1", "master~2")
-	base, tip, tag := head(t, src, "master~5"), head(t, src, "master"), head(t, src, "v1")
+	gittest.Git(t, src, "tag", "-a", "-m", "t", "v1", "master~2")
+	base, tip, tag := gittest.Hash(t, src, "master~5"), gittest.Hash(t, src, "master"), gittest.Hash(t, src, "v1")
 	// A commit whose tree takes over an old one, from no parent of it.
-	git(t, src, "checkout", "-q", "-b", "revert", "master~3")
-	git(t, src, "rm", "-q", "-r", "d1")
-	git(t, src, "commit", "-q", "-m", "drop d1")
-	git(t, src, "commit", "-q", "--allow-empty", "-m", "empty")
-	dropped := head(t, src, "revert")
-	git(t, src, "checkout", "-q", "master~8", "--", "d1")
-	git(t, src, "commit", "-q", "-m", "old d1 again")
-	again := head(t, src, "revert")
+	gittest.Git(t, src, "checkout", "-q", "-b", "revert", "master~3")
+	gittest.Git(t, src, "rm", "-q", "-r", "d1")
+	gittest.Git(t, src, "commit", "-q", "-m", "drop d1")
+	gittest.Git(t, src, "commit", "-q", "--allow-empty", "-m", "empty")
+	dropped := gittest.Hash(t, src, "revert")
+	gittest.Git(t, src, "checkout", "-q", "master~8", "--", "d1")
+	gittest.Git(t, src, "commit", "-q", "-m", "old d1 again")
+	again := gittest.Hash(t, src, "revert")
 
 	db := newDB(t)
-	q, _ := ingest(t, db, "a", packOf(t, src, []string{base.String()}))
+	q, _ := ingest(t, db, "a", gittest.Pack(t, src, []string{base.String()}))
 	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{base}}))
 	require.NoError(t, q.Migrate())
 	refs := []plumbing.Hash{base}
 
-	q, in := ingest(t, db, "b", packOf(t, src, []string{"master", "v1", "revert", "^" + base.String()}, "--thin", "--delta-base-offset"))
-	for _, tips := range [][]plumbing.Hash{{tip}, {tag}, {again}, {tip, tag, again, plumbing.ZeroHash}, {base}, {head(t, src, "master~7")}, {head(t, src, "master^{tree}")}} {
+	q, in := ingest(t, db, "b", gittest.Pack(t, src, []string{"master", "v1", "revert", "^" + base.String()}, "--thin", "--delta-base-offset"))
+	for _, tips := range [][]plumbing.Hash{{tip}, {tag}, {again}, {tip, tag, again, plumbing.ZeroHash}, {base}, {gittest.Hash(t, src, "master~7")}, {gittest.Hash(t, src, "master^{tree}")}} {
 		require.NoError(t, q.Connected(t.Context(), Connect{Tips: tips, Refs: refs}))
 	}
 	ok, err := newChecker(t.Context(), q, in, Connect{Refs: refs}).whole([]plumbing.Hash{tip, dropped})
@@ -61,11 +63,11 @@ func TestConnected(t *testing.T) {
 // A pack that leaves out what it should hold.
 func TestMissingObjects(t *testing.T) {
 	src := history(t, 6)
-	write(t, src, "deep/er/file", "only here\n")
-	git(t, src, "add", "-A")
-	git(t, src, "commit", "-q", "-m", "deep")
-	tip := head(t, src, "master")
-	all := objectsOf(t, src, "master")
+	gittest.WriteFile(t, filepath.Join(src, "deep/er/file"), "only here\n")
+	gittest.Git(t, src, "add", "-A")
+	gittest.Git(t, src, "commit", "-q", "-m", "deep")
+	tip := gittest.Hash(t, src, "master")
+	all := gittest.Objects(t, src, "master")
 	without := func(h plumbing.Hash) []byte {
 		var in bytes.Buffer
 		for _, o := range all {
@@ -73,12 +75,12 @@ func TestMissingObjects(t *testing.T) {
 				fmt.Fprintln(&in, o)
 			}
 		}
-		return gitIn(t, src, in.Bytes(), "pack-objects", "--stdout", "-q")
+		return gittest.Output(t, src, in.Bytes(), "pack-objects", "--stdout", "-q")
 	}
 	for rev, path := range map[string]string{
 		"master~3": "", "master:deep/er/file": "deep/er/file", "master:deep/er": "deep/er", "master~2^{tree}": "",
 	} {
-		h := head(t, src, rev)
+		h := gittest.Hash(t, src, rev)
 		db := newDB(t)
 		q, in := ingest(t, db, "x", without(h))
 		err := q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}})
@@ -94,13 +96,13 @@ func TestMissingObjects(t *testing.T) {
 		switch rev {
 		case "master:deep/er":
 			typ = plumbing.TreeObject
-			data = gitIn(t, src, nil, "cat-file", "tree", h.String())
+			data = gittest.Output(t, src, nil, "cat-file", "tree", h.String())
 			put, err := db.Put(typ, data)
 			require.NoError(t, err)
 			require.Equal(t, h, put)
 			require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}}), "its blob is in the pack")
 		case "master~3":
-			data = gitIn(t, src, nil, "cat-file", "commit", h.String())
+			data = gittest.Output(t, src, nil, "cat-file", "commit", h.String())
 			_, err := db.Put(typ, data)
 			require.NoError(t, err)
 			require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}}))
@@ -110,10 +112,10 @@ func TestMissingObjects(t *testing.T) {
 	// That an object exists is not enough.
 	db := newDB(t)
 	for _, rev := range []string{"master", "master^{tree}"} {
-		h := head(t, src, rev)
-		typ, err := plumbing.ParseObjectType(strings.TrimSpace(git(t, src, "cat-file", "-t", h.String())))
+		h := gittest.Hash(t, src, rev)
+		typ, err := plumbing.ParseObjectType(strings.TrimSpace(gittest.Git(t, src, "cat-file", "-t", h.String())))
 		require.NoError(t, err)
-		_, err = db.Put(typ, gitIn(t, src, nil, "cat-file", typ.String(), h.String()))
+		_, err = db.Put(typ, gittest.Output(t, src, nil, "cat-file", typ.String(), h.String()))
 		require.NoError(t, err)
 	}
 	require.ErrorAs(t, Connected(t.Context(), db, Connect{Tips: []plumbing.Hash{tip}}), new(*MissingError))
@@ -123,10 +125,10 @@ func TestMissingObjects(t *testing.T) {
 func TestShallowPush(t *testing.T) {
 	src := history(t, 6)
 	clone := t.TempDir()
-	git(t, clone, "clone", "-q", "--depth", "2", "file://"+src, ".")
+	gittest.Git(t, clone, "clone", "-q", "--depth", "2", "file://"+src, ".")
 	more(t, clone, 6, 1)
-	tip, root := head(t, clone, "HEAD"), head(t, clone, "HEAD~2")
-	data := packOf(t, clone, []string{"HEAD"})
+	tip, root := gittest.Hash(t, clone, "HEAD"), gittest.Hash(t, clone, "HEAD~2")
+	data := gittest.Pack(t, clone, []string{"HEAD"})
 
 	db := newDB(t)
 	q, _ := ingest(t, db, "s", data)
@@ -137,10 +139,10 @@ func TestShallowPush(t *testing.T) {
 
 	// The same push where the history is there already.
 	db = newDB(t)
-	q, _ = ingest(t, db, "h", packOf(t, src, []string{"master"}))
+	q, _ = ingest(t, db, "h", gittest.Pack(t, src, []string{"master"}))
 	require.NoError(t, q.Migrate())
 	q, _ = ingest(t, db, "s", data)
-	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}, Refs: []plumbing.Hash{head(t, src, "master")}, Shallow: []plumbing.Hash{root}}))
+	require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{tip}, Refs: []plumbing.Hash{gittest.Hash(t, src, "master")}, Shallow: []plumbing.Hash{root}}))
 }
 
 // A tag of a tree was taken although objects of the tree were missing, and clones failed from then on: the tree counted as seen before it was looked at.

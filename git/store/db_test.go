@@ -15,6 +15,7 @@ import (
 
 	"corpus-git/git/fsck"
 	"corpus-git/git/pack"
+	"corpus-git/internal/testutil/gittest"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
@@ -24,16 +25,16 @@ func TestInitIsARepository(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r.git")
 	require.NoError(t, Init(dir))
 	require.NoError(t, Init(dir), "again")
-	require.Equal(t, "true\n", git(t, dir, "rev-parse", "--is-bare-repository"))
-	require.Equal(t, "refs/heads/master\n", git(t, dir, "symbolic-ref", "HEAD"))
-	require.Empty(t, git(t, dir, "count-objects", "--human-readable", "-v")[:0])
+	require.Equal(t, "true", gittest.Git(t, dir, "rev-parse", "--is-bare-repository"))
+	require.Equal(t, "refs/heads/master", gittest.Git(t, dir, "symbolic-ref", "HEAD"))
+	require.Empty(t, gittest.Git(t, dir, "count-objects", "--human-readable", "-v")[:0])
 	src := history(t, 2)
-	git(t, src, "push", "-q", dir, "master")
-	git(t, dir, "fsck", "--strict")
+	gittest.Git(t, src, "push", "-q", dir, "master")
+	gittest.Git(t, dir, "fsck", "--strict")
 	// Cut short before its HEAD, it is finished by the next call.
 	require.NoError(t, os.Remove(filepath.Join(dir, "HEAD")))
 	require.NoError(t, Init(dir))
-	git(t, dir, "fsck", "--strict")
+	gittest.Git(t, dir, "fsck", "--strict")
 	_, err := Open(filepath.Join(dir, "none"), Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
@@ -42,15 +43,15 @@ func TestInitIsARepository(t *testing.T) {
 func TestReadsRepositoriesOfGit(t *testing.T) {
 	src := history(t, 8)
 	bare := filepath.Join(t.TempDir(), "b.git")
-	git(t, src, "clone", "-q", "--bare", "--shared", src, bare)
+	gittest.Git(t, src, "clone", "-q", "--bare", "--shared", src, bare)
 	db, err := Open(bare, Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	all := objectsOf(t, src, "master")
+	all := gittest.Objects(t, src, "master")
 	same(t, db, src, all)
 	big := bytes.Repeat([]byte("0123456789abcdef"), 200_000)
 	require.NoError(t, os.WriteFile(filepath.Join(src, "big"), big, 0o644))
-	h := plumbing.NewHash(strings.TrimSpace(git(t, src, "hash-object", "-w", "big")))
+	h := plumbing.NewHash(strings.TrimSpace(gittest.Git(t, src, "hash-object", "-w", "big")))
 	obj, err := db.Stream(h)
 	require.NoError(t, err)
 	require.EqualValues(t, len(big), obj.Size)
@@ -66,9 +67,9 @@ func TestReadsRepositoriesOfGit(t *testing.T) {
 	require.Error(t, err)
 
 	// git packs all of it while the handle is open.
-	git(t, src, "add", "big")
-	git(t, src, "commit", "-q", "-m", "big")
-	git(t, src, "gc", "-q", "--prune=now")
+	gittest.Git(t, src, "add", "big")
+	gittest.Git(t, src, "commit", "-q", "-m", "big")
+	gittest.Git(t, src, "gc", "-q", "--prune=now")
 	same(t, db, src, append(all, h))
 	list, err := db.Abbreviated(h.String()[:4], 10)
 	require.NoError(t, err)
@@ -86,7 +87,7 @@ func TestPut(t *testing.T) {
 		again, err := db.Put(plumbing.BlobObject, data)
 		require.NoError(t, err)
 		require.Equal(t, h, again)
-		require.Equal(t, string(data), git(t, db.Dir(), "cat-file", "blob", h.String()))
+		require.Equal(t, string(data), gittest.Git(t, db.Dir(), "cat-file", "blob", h.String()))
 		typ, size, err := db.Header(h)
 		require.NoError(t, err)
 		require.Equal(t, plumbing.BlobObject, typ)
@@ -95,7 +96,7 @@ func TestPut(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, ok)
 	}
-	git(t, db.Dir(), "fsck", "--strict")
+	gittest.Git(t, db.Dir(), "fsck", "--strict")
 }
 
 func TestBrokenLooseObjects(t *testing.T) {
@@ -157,8 +158,8 @@ func TestQuarantineNamesAndSweep(t *testing.T) {
 // A migration cut short anywhere is finished by another call; a discard before that leaves the repository whole.
 func TestMigrateIsIdempotent(t *testing.T) {
 	src := history(t, 5)
-	data := packOf(t, src, []string{"master"})
-	all := objectsOf(t, src, "master")
+	data := gittest.Pack(t, src, []string{"master"})
+	all := gittest.Objects(t, src, "master")
 	for cut, ext := range []string{"", ".pack", ".rev", ".idx"} {
 		for _, finish := range []bool{true, false} {
 			db := newDB(t)
@@ -187,7 +188,7 @@ func TestMigrateIsIdempotent(t *testing.T) {
 			q, _ = ingest(t, again, "m", data)
 			require.NoError(t, q.Migrate())
 			same(t, again, src, all)
-			git(t, db.Dir(), "fsck", "--full", "--strict", "--no-dangling")
+			gittest.Git(t, db.Dir(), "fsck", "--full", "--strict", "--no-dangling")
 			require.NoError(t, again.Close())
 		}
 	}
@@ -199,16 +200,16 @@ func TestLookUpStartsAgainWhoeverNoticed(t *testing.T) {
 	src := history(t, 3)
 	db := newDB(t)
 	for name, p := range map[string][]string{"one": {"master~2"}, "two": {"master~1", "^master~2"}, "three": {"master", "^master~1"}} {
-		q, _ := ingest(t, db, name, packOf(t, src, p))
+		q, _ := ingest(t, db, name, gittest.Pack(t, src, p))
 		require.NoError(t, q.Migrate())
 	}
-	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/master", gittest.Hash(t, src, "master").String())
 	calls := 0
 	ok, err := db.try(func(*source) (bool, error) {
 		if calls++; calls > 1 {
 			return true, nil
 		}
-		git(t, db.Dir(), "repack", "-adq")
+		gittest.Git(t, db.Dir(), "repack", "-adq")
 		require.NoError(t, db.Rescan()) // the other reader's
 		return false, pack.ErrClosed
 	})
@@ -220,9 +221,9 @@ func TestLookUpStartsAgainWhoeverNoticed(t *testing.T) {
 func TestReadersAndWriters(t *testing.T) {
 	src := history(t, 12)
 	db := newDB(t)
-	q, _ := ingest(t, db, "first", packOf(t, src, []string{"master~8"}))
+	q, _ := ingest(t, db, "first", gittest.Pack(t, src, []string{"master~8"}))
 	require.NoError(t, q.Migrate())
-	old := objectsOf(t, src, "master~8")
+	old := gittest.Objects(t, src, "master~8")
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 3 {
@@ -244,14 +245,14 @@ func TestReadersAndWriters(t *testing.T) {
 		})
 	}
 	for _, rev := range []string{"master~6", "master~4", "master~2", "master"} {
-		q, _ := ingest(t, db, strings.ReplaceAll(rev, "~", "-"), packOf(t, src, []string{rev, "^" + rev + "~2"}, "--thin"))
-		require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{head(t, src, rev)}, Refs: []plumbing.Hash{head(t, src, rev+"~2")}}))
+		q, _ := ingest(t, db, strings.ReplaceAll(rev, "~", "-"), gittest.Pack(t, src, []string{rev, "^" + rev + "~2"}, "--thin"))
+		require.NoError(t, q.Connected(t.Context(), Connect{Tips: []plumbing.Hash{gittest.Hash(t, src, rev)}, Refs: []plumbing.Hash{gittest.Hash(t, src, rev+"~2")}}))
 		require.NoError(t, q.Migrate())
 	}
-	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
-	git(t, db.Dir(), "repack", "-adq")
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/master", gittest.Hash(t, src, "master").String())
+	gittest.Git(t, db.Dir(), "repack", "-adq")
 	require.NoError(t, db.Rescan())
-	same(t, db, src, objectsOf(t, src, "master"))
+	same(t, db, src, gittest.Objects(t, src, "master"))
 	close(stop)
 	wg.Wait()
 }
@@ -262,13 +263,13 @@ func TestRefusedObjects(t *testing.T) {
 		"a submodule's URL that is an option": {"gitmodulesUrl", ".gitmodules", "[submodule \"a\"]\n\tpath = a\n\turl = -u./payload\n"},
 		"a submodule's name that climbs out":  {"gitmodulesName", ".gitmodules", "[submodule \"../../x\"]\n\tpath = a\n\turl = https://example.org/a\n"},
 	} {
-		write(t, src, c.file, c.text)
-		git(t, src, "add", "-A")
-		git(t, src, "commit", "-q", "-m", story)
+		gittest.WriteFile(t, filepath.Join(src, c.file), c.text)
+		gittest.Git(t, src, "add", "-A")
+		gittest.Git(t, src, "commit", "-q", "-m", story)
 		db := newDB(t)
 		q, err := db.NewQuarantine("x")
 		require.NoError(t, err)
-		_, err = q.Ingest(t.Context(), bufio.NewReader(bytes.NewReader(packOf(t, src, []string{"master", "^master~1"}))), IngestOptions{})
+		_, err = q.Ingest(t.Context(), bufio.NewReader(bytes.NewReader(gittest.Pack(t, src, []string{"master", "^master~1"}))), IngestOptions{})
 		var e *fsck.Error
 		require.True(t, errors.As(err, &e), "%s: %v", story, err)
 		require.Equal(t, c.rule, e.Rule)
@@ -276,19 +277,19 @@ func TestRefusedObjects(t *testing.T) {
 		require.Error(t, err)
 		require.NoError(t, q.Discard())
 	}
-	blob := strings.TrimSpace(string(gitIn(t, src, []byte("x"), "hash-object", "-w", "--stdin")))
+	blob := strings.TrimSpace(string(gittest.Output(t, src, []byte("x"), "hash-object", "-w", "--stdin")))
 	for rule, tree := range map[string]string{
 		"hasDotgit":         "100644 .GIT\x00",
 		"gitmodulesSymlink": "120000 .gitmodules\x00",
 		"hasDotdot":         "100644 ..\x00",
 	} {
 		raw := plumbing.NewHash(blob)
-		h := strings.TrimSpace(string(gitIn(t, src, append([]byte(tree), raw[:]...), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")))
-		c := strings.TrimSpace(git(t, src, "commit-tree", "-m", rule, h))
+		h := strings.TrimSpace(string(gittest.Output(t, src, append([]byte(tree), raw[:]...), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")))
+		c := strings.TrimSpace(gittest.Git(t, src, "commit-tree", "-m", rule, h))
 		db := newDB(t)
 		q, err := db.NewQuarantine("x")
 		require.NoError(t, err)
-		_, err = q.Ingest(t.Context(), bufio.NewReader(bytes.NewReader(packOf(t, src, []string{c}))), IngestOptions{})
+		_, err = q.Ingest(t.Context(), bufio.NewReader(bytes.NewReader(gittest.Pack(t, src, []string{c}))), IngestOptions{})
 		var e *fsck.Error
 		require.True(t, errors.As(err, &e), "%s: %v", rule, err)
 		require.Equal(t, rule, e.Rule)

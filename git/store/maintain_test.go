@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"corpus-git/internal/testutil/gittest"
+
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/require"
 )
@@ -65,9 +67,9 @@ func pushes(t testing.TB, src string, n int) *DB {
 		if i < n-1 {
 			revs = append(revs, "^"+fmt.Sprintf("master~%d", i+1))
 		}
-		push(t, db, fmt.Sprint("p", i), packOf(t, src, revs, "--thin"))
+		push(t, db, fmt.Sprint("p", i), gittest.Pack(t, src, revs, "--thin"))
 	}
-	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/master", gittest.Hash(t, src, "master").String())
 	return db
 }
 
@@ -91,7 +93,7 @@ func (db *DB) counted(t testing.TB) Counts {
 func TestMaintainConsolidates(t *testing.T) {
 	src := history(t, 30)
 	db := pushes(t, src, 30)
-	all := objectsOf(t, src, "master")
+	all := gittest.Objects(t, src, "master")
 	before := db.counted(t)
 	require.Equal(t, 30, before.Packs)
 
@@ -136,18 +138,18 @@ func TestMaintainConsolidates(t *testing.T) {
 	require.Equal(t, 1, m.After.Packs)
 	require.Equal(t, len(all), m.After.Objects, "no copies are left")
 	require.Less(t, m.After.PackBytes, before.PackBytes)
-	git(t, db.Dir(), "fsck", "--strict")
-	git(t, db.Dir(), "verify-pack", onePack(t, db))
+	gittest.Git(t, db.Dir(), "fsck", "--strict")
+	gittest.Git(t, db.Dir(), "verify-pack", onePack(t, db))
 	same(t, db, src, all)
 	// A clone is bit for bit what was pushed.
 	clone := filepath.Join(t.TempDir(), "clone")
-	git(t, src, "clone", "-q", "--bare", "file://"+db.Dir(), clone)
-	require.Equal(t, git(t, src, "rev-list", "--objects", "master"), git(t, clone, "rev-list", "--objects", "master"))
+	gittest.Git(t, src, "clone", "-q", "--bare", "file://"+db.Dir(), clone)
+	require.Equal(t, gittest.Git(t, src, "rev-list", "--objects", "master"), gittest.Git(t, clone, "rev-list", "--objects", "master"))
 	// Later pushes stay packs until there are many, and the large one stays as it is while they are small.
 	more(t, src, 30, 6)
 	big := onePack(t, db)
 	for i := 5; i >= 0; i-- {
-		push(t, db, fmt.Sprint("q", i), packOf(t, src, []string{fmt.Sprintf("master~%d", i), fmt.Sprintf("^master~%d", i+1)}, "--thin"))
+		push(t, db, fmt.Sprint("q", i), gittest.Pack(t, src, []string{fmt.Sprintf("master~%d", i), fmt.Sprintf("^master~%d", i+1)}, "--thin"))
 	}
 	m, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 20})
 	require.NoError(t, err)
@@ -157,9 +159,9 @@ func TestMaintainConsolidates(t *testing.T) {
 	require.Equal(t, 6, m.Consolidated)
 	require.Equal(t, 2, m.After.Packs)
 	require.FileExists(t, big)
-	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
-	git(t, db.Dir(), "fsck", "--strict")
-	same(t, db, src, objectsOf(t, src, "master"))
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/master", gittest.Hash(t, src, "master").String())
+	gittest.Git(t, db.Dir(), "fsck", "--strict")
+	same(t, db, src, gittest.Objects(t, src, "master"))
 }
 
 // A year of daily pushes, and some more, with maintenance after each: there are never many packs, and all of it is there.
@@ -188,14 +190,14 @@ func TestMaintainOfAYear(t *testing.T) {
 	end := db.counted(t)
 	require.Equal(t, len(all), end.Objects)
 	require.Less(t, written, 8*end.PackBytes, "an object is written anew a few times only")
-	git(t, db.Dir(), "update-ref", "refs/heads/master", parent.String())
-	git(t, db.Dir(), "fsck", "--strict")
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/master", parent.String())
+	gittest.Git(t, db.Dir(), "fsck", "--strict")
 	for _, h := range all {
 		_, data, err := db.Get(h)
 		require.NoError(t, err)
 		require.NotEmpty(t, data)
 	}
-	require.Len(t, objectsOf(t, db.Dir(), "master"), len(all))
+	require.Len(t, gittest.Objects(t, db.Dir(), "master"), len(all))
 }
 
 // rawPack is a pack of whole objects.
@@ -236,18 +238,18 @@ func onePack(t testing.TB, db *DB) string {
 // Deltas that came in different pushes make chains; none grows beyond what a reader follows cheaply.
 func TestMaintainBoundsChains(t *testing.T) {
 	src := t.TempDir()
-	git(t, src, "init", "-q", "-b", "master")
+	gittest.Git(t, src, "init", "-q", "-b", "master")
 	var in bytes.Buffer
 	text := strings.Repeat("some line that stays\n", 400)
 	for i := range 70 {
 		text += fmt.Sprintf("line %d\n", i)
 		fmt.Fprintf(&in, "commit refs/heads/master\ncommitter A <a@example.org> %d +0000\ndata 1\nx\nM 644 inline log\ndata %d\n%s\n", 1700000000+i, len(text), text)
 	}
-	gitIn(t, src, in.Bytes(), "fast-import", "--quiet")
+	gittest.Output(t, src, in.Bytes(), "fast-import", "--quiet")
 	db := pushes(t, src, 70)
 	_, err := db.Maintain(context.Background(), Repack{ID: "m", All: true})
 	require.NoError(t, err)
-	out := git(t, db.Dir(), "verify-pack", "-v", onePack(t, db))
+	out := gittest.Git(t, db.Dir(), "verify-pack", "-v", onePack(t, db))
 	depth, deltas := 0, 0
 	for l := range strings.Lines(out) {
 		if f := strings.Fields(l); len(f) == 7 && len(f[0]) == 40 {
@@ -260,14 +262,14 @@ func TestMaintainBoundsChains(t *testing.T) {
 	}
 	require.Equal(t, maxNewDepth, depth)
 	require.Greater(t, deltas, 60)
-	same(t, db, src, objectsOf(t, src, "master"))
+	same(t, db, src, gittest.Objects(t, src, "master"))
 }
 
 // What stops in the middle leaves all as it was; what died leaves files that the next call removes.
 func TestMaintainStops(t *testing.T) {
 	src := history(t, 30)
 	db := pushes(t, src, 30)
-	all := objectsOf(t, src, "master")
+	all := gittest.Objects(t, src, "master")
 	busy := errors.New("a deployment began")
 	for n := range 3 {
 		left := n
@@ -294,7 +296,7 @@ func TestMaintainStops(t *testing.T) {
 	require.Equal(t, 3, m.Left)
 	require.FileExists(t, filepath.Join(dir, "pack/tmp_pack_new"))
 	require.Zero(t, m.After.Left)
-	git(t, db.Dir(), "fsck", "--strict")
+	gittest.Git(t, db.Dir(), "fsck", "--strict")
 	same(t, db, src, all)
 }
 
@@ -332,8 +334,8 @@ func TestMaintainKeeps(t *testing.T) {
 	require.Equal(t, 19, m.Consolidated)
 	require.Equal(t, 2, m.After.Packs)
 	require.FileExists(t, kept)
-	git(t, db.Dir(), "fsck", "--strict")
-	same(t, db, src, objectsOf(t, src, "master"))
+	gittest.Git(t, db.Dir(), "fsck", "--strict")
+	same(t, db, src, gittest.Objects(t, src, "master"))
 }
 
 func glob(t testing.TB, db *DB, pattern string) []string {
@@ -347,18 +349,18 @@ func glob(t testing.TB, db *DB, pattern string) []string {
 func TestMaintainPacksLoose(t *testing.T) {
 	src := history(t, 5)
 	bare := filepath.Join(t.TempDir(), "b.git")
-	git(t, src, "clone", "-q", "--bare", "--no-local", src, bare)
+	gittest.Git(t, src, "clone", "-q", "--bare", "--no-local", src, bare)
 	packed := glob(t, &DB{dir: bare}, "pack/*.pack")
 	data, err := os.ReadFile(packed[0])
 	require.NoError(t, err)
 	for _, f := range glob(t, &DB{dir: bare}, "pack/*") {
 		require.NoError(t, os.Remove(f))
 	}
-	gitIn(t, bare, data, "unpack-objects", "-q")
+	gittest.Output(t, bare, data, "unpack-objects", "-q")
 	db, err := Open(bare, Options{})
 	require.NoError(t, err)
 	defer db.Close()
-	all := objectsOf(t, src, "master")
+	all := gittest.Objects(t, src, "master")
 	before := db.counted(t)
 	require.NotZero(t, before.Loose)
 	m, err := db.Maintain(context.Background(), Repack{ID: "m", Loose: before.Loose})
@@ -368,7 +370,7 @@ func TestMaintainPacksLoose(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before.Loose, m.Packed)
 	require.Zero(t, m.After.Loose)
-	git(t, bare, "fsck", "--strict")
+	gittest.Git(t, bare, "fsck", "--strict")
 	same(t, db, src, all)
 }
 
@@ -377,7 +379,7 @@ func pruning(t testing.TB, db *DB, grace time.Duration) *Prune {
 	return &Prune{
 		Grace: grace,
 		Tips: func() (out []plumbing.Hash, err error) {
-			for l := range strings.Lines(git(t, db.Dir(), "for-each-ref", "--format=%(objectname)")) {
+			for l := range strings.Lines(gittest.Git(t, db.Dir(), "for-each-ref", "--format=%(objectname)")) {
 				out = append(out, plumbing.NewHash(strings.TrimSpace(l)))
 			}
 			return out, nil
@@ -390,11 +392,11 @@ func pruning(t testing.TB, db *DB, grace time.Duration) *Prune {
 func TestMaintainPrunes(t *testing.T) {
 	src := history(t, 30)
 	db := pushes(t, src, 30)
-	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master~10").String())
-	git(t, db.Dir(), "update-ref", "refs/tags/old", head(t, src, "master~12").String())
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/master", gittest.Hash(t, src, "master~10").String())
+	gittest.Git(t, db.Dir(), "update-ref", "refs/tags/old", gittest.Hash(t, src, "master~12").String())
 	loose, err := db.Put(plumbing.BlobObject, []byte("nobody's"))
 	require.NoError(t, err)
-	gone := plumbing.NewHash(strings.TrimSpace(git(t, src, "rev-parse", "master")))
+	gone := plumbing.NewHash(strings.TrimSpace(gittest.Git(t, src, "rev-parse", "master")))
 	day := 24 * time.Hour
 
 	// Too young.
@@ -415,10 +417,10 @@ func TestMaintainPrunes(t *testing.T) {
 	st, err := os.Stat(onePack(t, db))
 	require.NoError(t, err)
 	require.Greater(t, time.Since(st.ModTime()), 2*day)
-	git(t, src, "checkout", "-q", "-b", "side", "master~5")
+	gittest.Git(t, src, "checkout", "-q", "-b", "side", "master~5")
 	more(t, src, 500, 1)
-	push(t, db, "side", packOf(t, src, []string{"side", "^side~1"}, "--thin"))
-	side := objectsOf(t, src, "side")
+	push(t, db, "side", gittest.Pack(t, src, []string{"side", "^side~1"}, "--thin"))
+	side := gittest.Objects(t, src, "side")
 
 	// Somebody is there: nothing goes, and the work is undone.
 	was := db.counted(t)
@@ -431,16 +433,16 @@ func TestMaintainPrunes(t *testing.T) {
 	// A ref comes to what was about to go.
 	p = pruning(t, db, day)
 	p.Alone = func(_ context.Context, f func() error) error {
-		git(t, db.Dir(), "update-ref", "refs/heads/back", gone.String())
+		gittest.Git(t, db.Dir(), "update-ref", "refs/heads/back", gone.String())
 		return f()
 	}
 	_, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 10, Loose: 100, Prune: p})
 	require.ErrorIs(t, err, errMoved)
 	require.Equal(t, was, db.counted(t))
-	git(t, db.Dir(), "update-ref", "-d", "refs/heads/back")
+	gittest.Git(t, db.Dir(), "update-ref", "-d", "refs/heads/back")
 
-	git(t, db.Dir(), "commit-graph", "write", "--reachable")
-	git(t, db.Dir(), "multi-pack-index", "write")
+	gittest.Git(t, db.Dir(), "commit-graph", "write", "--reachable")
+	gittest.Git(t, db.Dir(), "multi-pack-index", "write")
 	m, err = db.Maintain(context.Background(), Repack{ID: "m", Packs: 10, Loose: 100, Prune: pruning(t, db, day)})
 	require.NoError(t, err)
 	require.NotZero(t, m.Pruned)
@@ -450,13 +452,13 @@ func TestMaintainPrunes(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, ok)
 	}
-	git(t, db.Dir(), "fsck", "--strict")
-	same(t, db, src, append(side, objectsOf(t, src, "master~10")...))
+	gittest.Git(t, db.Dir(), "fsck", "--strict")
+	same(t, db, src, append(side, gittest.Objects(t, src, "master~10")...))
 
 	// A damaged history is no reason to remove anything.
-	tree := plumbing.NewHash(strings.TrimSpace(git(t, src, "rev-parse", "side^{tree}")))
+	tree := plumbing.NewHash(strings.TrimSpace(gittest.Git(t, src, "rev-parse", "side^{tree}")))
 	require.NoError(t, os.MkdirAll(filepath.Dir(db.main.loosePath(tree)), 0o755))
-	git(t, db.Dir(), "update-ref", "refs/heads/side", head(t, src, "side").String())
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/side", gittest.Hash(t, src, "side").String())
 	path := onePackWith(t, db, tree)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -493,25 +495,25 @@ func TestUnpack(t *testing.T) {
 	for i, revs := range [][]string{{"master~1"}, {"master", "^master~1"}} {
 		q, err := db.NewQuarantine(fmt.Sprint("q", i))
 		require.NoError(t, err)
-		in, err := q.Ingest(context.Background(), bufio.NewReader(bytes.NewReader(packOf(t, src, revs, "--thin"))), IngestOptions{Unpack: 40})
+		in, err := q.Ingest(context.Background(), bufio.NewReader(bytes.NewReader(gittest.Pack(t, src, revs, "--thin"))), IngestOptions{Unpack: 40})
 		require.NoError(t, err)
 		require.NoError(t, q.Migrate())
 		require.NoError(t, q.Migrate())
 		require.NoDirExists(t, q.dir)
-		_, _, err = q.Get(head(t, src, strings.TrimPrefix(revs[0], "^")))
+		_, _, err = q.Get(gittest.Hash(t, src, strings.TrimPrefix(revs[0], "^")))
 		require.NoError(t, err)
 		c := db.counted(t)
 		require.Equal(t, 1, c.Packs, "the first push has %d objects", in.Objects)
 		require.Equal(t, i > 0, c.Loose > 0)
 	}
-	same(t, db, src, objectsOf(t, src, "master"))
-	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
-	git(t, db.Dir(), "fsck", "--strict")
+	same(t, db, src, gittest.Objects(t, src, "master"))
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/master", gittest.Hash(t, src, "master").String())
+	gittest.Git(t, db.Dir(), "fsck", "--strict")
 	m, err := db.Maintain(context.Background(), Repack{ID: "m", All: true})
 	require.NoError(t, err)
 	require.Zero(t, m.After.Loose)
 	require.Equal(t, 1, m.After.Packs)
-	same(t, db, src, objectsOf(t, src, "master"))
+	same(t, db, src, gittest.Objects(t, src, "master"))
 }
 
 // BenchmarkMigrate compares what a push of one changed file costs as a pack and as loose objects; see bench/RESULTS.md.

@@ -12,33 +12,34 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/git/object"
+	"corpus-git/internal/testutil/gittest"
 )
 
 func TestIngestAndMigrate(t *testing.T) {
 	src := history(t, 12)
 	db := newDB(t)
-	q, in := ingest(t, db, "one", packOf(t, src, []string{"master~4"}))
-	tip := head(t, src, "master~4")
+	q, in := ingest(t, db, "one", gittest.Pack(t, src, []string{"master~4"}))
+	tip := gittest.Hash(t, src, "master~4")
 	require.True(t, in.Has(tip))
 	ok, err := db.Has(tip)
 	require.NoError(t, err)
 	require.False(t, ok, "invisible before Migrate")
-	same(t, q, src, objectsOf(t, src, "master~4"))
+	same(t, q, src, gittest.Objects(t, src, "master~4"))
 	require.NoError(t, q.Migrate())
 	require.NoError(t, q.Migrate())
 	require.NoError(t, q.Discard())
 	require.NoDirExists(t, q.dir)
-	same(t, db, src, objectsOf(t, src, "master~4"))
+	same(t, db, src, gittest.Objects(t, src, "master~4"))
 
 	// A thin pack on top of it.
-	q, in = ingest(t, db, "two", packOf(t, src, []string{"master", "^master~4"}, "--thin", "--delta-base-offset"))
+	q, in = ingest(t, db, "two", gittest.Pack(t, src, []string{"master", "^master~4"}, "--thin", "--delta-base-offset"))
 	require.Positive(t, in.Added)
 	require.NoError(t, q.Migrate())
-	same(t, db, src, objectsOf(t, src, "master"))
-	git(t, db.Dir(), "update-ref", "refs/heads/master", head(t, src, "master").String())
-	git(t, db.Dir(), "fsck", "--strict", "--full", "--no-dangling")
+	same(t, db, src, gittest.Objects(t, src, "master"))
+	gittest.Git(t, db.Dir(), "update-ref", "refs/heads/master", gittest.Hash(t, src, "master").String())
+	gittest.Git(t, db.Dir(), "fsck", "--strict", "--full", "--no-dangling")
 
-	tip = head(t, src, "master")
+	tip = gittest.Hash(t, src, "master")
 	c, err := object.ReadHead(db, tip)
 	require.NoError(t, err)
 	data, err := object.Get(db, c.Tree, plumbing.TreeObject)
@@ -54,38 +55,38 @@ func TestWritePackIsGoodForGit(t *testing.T) {
 	src := history(t, 30)
 	db := newDB(t)
 	for i, revs := range [][]string{{"master~20"}, {"master~10", "^master~20"}, {"master", "^master~10"}} {
-		q, _ := ingest(t, db, fmt.Sprint("q", i), packOf(t, src, revs, "--thin", "--delta-base-offset"))
+		q, _ := ingest(t, db, fmt.Sprint("q", i), gittest.Pack(t, src, revs, "--thin", "--delta-base-offset"))
 		require.NoError(t, q.Migrate())
 	}
 	loose, err := db.Put(plumbing.BlobObject, []byte("loose\n"))
 	require.NoError(t, err)
-	all := append(objectsOf(t, src, "master"), loose)
+	all := append(gittest.Objects(t, src, "master"), loose)
 	for _, ofs := range []bool{true, false} {
 		var b bytes.Buffer
 		_, err := WritePack(context.Background(), &b, db, append(all, all[0]), PackOptions{OfsDelta: ofs})
 		require.NoError(t, err)
 		dst := t.TempDir()
-		git(t, dst, "init", "-q", "--bare")
-		gitIn(t, dst, b.Bytes(), "index-pack", "--stdin", "--strict")
-		git(t, dst, "update-ref", "refs/heads/master", head(t, src, "master").String())
-		git(t, dst, "fsck", "--strict", "--full", "--no-dangling")
+		gittest.Git(t, dst, "init", "-q", "--bare")
+		gittest.Output(t, dst, b.Bytes(), "index-pack", "--stdin", "--strict")
+		gittest.Git(t, dst, "update-ref", "refs/heads/master", gittest.Hash(t, src, "master").String())
+		gittest.Git(t, dst, "fsck", "--strict", "--full", "--no-dangling")
 	}
 	// Thin: deltas on what the receiver has.
 	var b bytes.Buffer
 	has := map[plumbing.Hash]bool{}
-	for _, h := range objectsOf(t, src, "master~10") {
+	for _, h := range gittest.Objects(t, src, "master~10") {
 		has[h] = true
 	}
-	_, err = WritePack(context.Background(), &b, db, objectsOf(t, src, "master", "^master~10"), PackOptions{OfsDelta: true, Has: func(h plumbing.Hash) bool { return has[h] }})
+	_, err = WritePack(context.Background(), &b, db, gittest.Objects(t, src, "master", "^master~10"), PackOptions{OfsDelta: true, Has: func(h plumbing.Hash) bool { return has[h] }})
 	require.NoError(t, err)
 	dst := filepath.Join(t.TempDir(), "c.git")
-	git(t, src, "clone", "-q", "--bare", "--no-local", src, dst)
-	git(t, dst, "update-ref", "refs/heads/master", head(t, src, "master~10").String())
-	git(t, dst, "prune", "--expire=now")
-	git(t, dst, "repack", "-adq")
-	gitIn(t, dst, b.Bytes(), "index-pack", "--stdin", "--fix-thin", "--strict")
-	git(t, dst, "update-ref", "refs/heads/master", head(t, src, "master").String())
-	git(t, dst, "fsck", "--strict", "--full", "--no-dangling")
+	gittest.Git(t, src, "clone", "-q", "--bare", "--no-local", src, dst)
+	gittest.Git(t, dst, "update-ref", "refs/heads/master", gittest.Hash(t, src, "master~10").String())
+	gittest.Git(t, dst, "prune", "--expire=now")
+	gittest.Git(t, dst, "repack", "-adq")
+	gittest.Output(t, dst, b.Bytes(), "index-pack", "--stdin", "--fix-thin", "--strict")
+	gittest.Git(t, dst, "update-ref", "refs/heads/master", gittest.Hash(t, src, "master").String())
+	gittest.Git(t, dst, "fsck", "--strict", "--full", "--no-dangling")
 
 	_, err = WritePack(context.Background(), io.Discard, db, []plumbing.Hash{plumbing.NewHash("1234567890123456789012345678901234567890")}, PackOptions{})
 	require.ErrorIs(t, err, ErrNotFound)

@@ -66,6 +66,7 @@ func Parse(of plumbing.Hash, data []byte) ([]Item, error) {
 // before reports whether a comes before b in a tree.
 func before(a, b *Item) bool { return object.CompareNames(a.Name, a.Mode, b.Name, b.Mode) < 0 }
 
+// Read reads a tree, as Parse does.
 func Read(objs Objects, h plumbing.Hash) ([]Item, error) {
 	data, err := Get(objs, h, plumbing.TreeObject)
 	if err != nil {
@@ -74,6 +75,7 @@ func Read(objs Objects, h plumbing.Hash) ([]Item, error) {
 	return Parse(h, data)
 }
 
+// Get reads an object of the type that is wanted. Another type is fault.Refused.
 func Get(objs Objects, h plumbing.Hash, want plumbing.ObjectType) ([]byte, error) {
 	t, data, err := objs.Get(h)
 	if err != nil {
@@ -100,6 +102,7 @@ func Peel(objs Objects, h plumbing.Hash) (plumbing.Hash, []byte, error) {
 	return id, data, err
 }
 
+// ReadCommit reads a commit, as ParseCommit does.
 func ReadCommit(objs Objects, h plumbing.Hash) (*object.Commit, error) {
 	data, err := Get(objs, h, plumbing.CommitObject)
 	if err != nil {
@@ -117,6 +120,7 @@ func ParseCommit(h plumbing.Hash, data []byte) (*object.Commit, error) {
 	return c, nil
 }
 
+// InFolder puts the path of a folder, "" for the top, into an error.
 func InFolder(path string, err error) error {
 	if path == "" {
 		return err

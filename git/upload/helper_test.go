@@ -15,6 +15,7 @@ import (
 
 	"corpus-git/git/refs"
 	"corpus-git/git/store"
+	"corpus-git/internal/testutil/gittest"
 )
 
 const helperEnv = "CORPUS_UPLOAD_TEST_HELPER"
@@ -73,8 +74,7 @@ func (p *peer) command(dir string, args ...string) (string, error) {
 	require.NoError(p.t, err)
 	cmd := exec.Command("git", append([]string{"-c", fmt.Sprintf("protocol.version=%d", p.version)}, args...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.org",
-		"GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_SSH_COMMAND="+self, "GIT_SSH_VARIANT=ssh", helperEnv+"=1", "GIT_TERMINAL_PROMPT=0")
+	cmd.Env = append(gittest.Env(), "GIT_SSH_COMMAND="+self, "GIT_SSH_VARIANT=ssh", helperEnv+"=1")
 	cmd.Env = append(cmd.Env, p.env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"corpus-git/git/object"
 	"corpus-git/git/pktline"
 )
 
@@ -290,10 +291,11 @@ func newFetch() *fetch {
 }
 
 func parseHash(s string) (plumbing.Hash, error) {
-	if !plumbing.IsHash(s) || len(s) != 40 {
+	h, ok := object.ParseHash(s)
+	if !ok {
 		return plumbing.ZeroHash, refused("%q is no object name", clip(s))
 	}
-	return plumbing.NewHash(s), nil
+	return h, nil
 }
 
 func (f *fetch) want(s string, limit int) error {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/cmd/corpus-git/sample"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
@@ -25,7 +26,6 @@ import (
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
 	"corpus-git/receive/access"
-	"corpus-git/testdata/repos"
 )
 
 // demoProject is the name of the project of the demo.
@@ -156,7 +156,7 @@ func (d *demo) show(ctx context.Context) error {
 	page := filepath.Join(d.server.root.Project(string(demoProject)).Live(), "public", "index.html")
 
 	d.title("a push that goes live")
-	if err := d.repository(ctx, code, remotes.Project, ifNew(copyFS(repos.Sample()))); err != nil {
+	if err := d.repository(ctx, code, remotes.Project, ifNew(copyFS(sample.Files()))); err != nil {
 		return err
 	}
 	if _, err := d.push(ctx, code, "HEAD:master", true); err != nil {
