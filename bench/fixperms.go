@@ -103,7 +103,7 @@ func fixpermsEnv(root layout.Root, cfgKeys ...any) (*procedures.Env, error) {
 	}
 	return &procedures.Env{
 		Tools: &procedures.Tools{
-			FS: vfs.OS{}, Root: root, Repos: noIndex{}, Accounts: true, Now: time.Now,
+			FS: vfs.OS{}, Root: root, Repository: func(project.Name, project.Repo) procedures.Repository { return noIndex{} }, Accounts: true, Now: time.Now,
 			Host: &host.Host{EUID: unix.Geteuid(), Users: me{}},
 		},
 		Paths: p, Prepared: &procedures.Prepared{Cfg: cfg}, Report: unheard{}, Deployment: project.Deployment{Project: "app"},
@@ -120,9 +120,9 @@ func (me) Group(n string) (host.Group, error) { return host.Group{Name: n, GID: 
 func (me) GroupsOf(host.User) ([]int, error)  { return []int{os.Getegid()}, nil }
 
 // noIndex has a working copy of no repository.
-type noIndex struct{ procedures.Checkouts }
+type noIndex struct{ procedures.Repository }
 
-func (noIndex) Refresh(context.Context, project.Name, project.Repo, string) error { return nil }
+func (noIndex) Refresh(context.Context, string) error { return nil }
 
 type unheard struct{}
 

@@ -42,7 +42,7 @@ func (p *Pipeline) commit(ctx context.Context, r *run, env *procedures.Env, j *J
 // changes are the refs that a successful deployment moves.
 func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChange, error) {
 	if d.Change.Ref != "" {
-		ref, err := p.cfg.Repos.Deployed(ctx, d.Project, d.Repo)
+		ref, err := p.cfg.Repository(d.Project, d.Repo).Deployed(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -57,14 +57,14 @@ func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChan
 		new  project.Commit
 	}{{project.Code, d.Code}, {project.PillarRepo, d.Pillar}} {
 		// A tree from before the first pillar has none: then its branch goes. HEAD still names it, for when it comes back.
-		ref, err := p.cfg.Repos.Head(ctx, d.Project, x.repo)
+		ref, err := p.cfg.Repository(d.Project, x.repo).Head(ctx)
 		if err != nil {
 			return nil, err
 		}
 		var old project.Commit
 		if ref != "" {
 			// Not what was live: somebody may have moved it beside the server, and it comes back from there.
-			if old, err = p.cfg.Repos.Get(ctx, d.Project, x.repo, ref); err != nil {
+			if old, err = p.cfg.Repository(d.Project, x.repo).Get(ctx, ref); err != nil {
 				return nil, err
 			}
 		}
@@ -79,17 +79,17 @@ func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChan
 // apply moves refs; one that is where it should be already is left, so it can be run again after a crash.
 func (p *Pipeline) apply(ctx context.Context, name project.Name, changes []RefChange) error {
 	for _, c := range changes {
-		cur, err := p.cfg.Repos.Get(ctx, name, c.Repo, c.Change.Ref)
+		cur, err := p.cfg.Repository(name, c.Repo).Get(ctx, c.Change.Ref)
 		if err != nil {
 			return err
 		}
 		if cur != c.Change.New {
-			if err := p.cfg.Repos.CompareAndSwap(ctx, name, c.Repo, c.Change); err != nil {
+			if err := p.cfg.Repository(name, c.Repo).CompareAndSwap(ctx, c.Change); err != nil {
 				return err
 			}
 		}
 		if c.Head {
-			if err := p.cfg.Repos.SetDeployed(ctx, name, c.Repo, c.Change.Ref); err != nil {
+			if err := p.cfg.Repository(name, c.Repo).SetDeployed(ctx, c.Change.Ref); err != nil {
 				return err
 			}
 		}
@@ -101,9 +101,9 @@ func (p *Pipeline) apply(ctx context.Context, name project.Name, changes []RefCh
 func (p *Pipeline) revert(ctx context.Context, name project.Name, changes []RefChange) error {
 	var errs []error
 	for _, c := range changes {
-		cur, err := p.cfg.Repos.Get(ctx, name, c.Repo, c.Change.Ref)
+		cur, err := p.cfg.Repository(name, c.Repo).Get(ctx, c.Change.Ref)
 		if err == nil && cur == c.Change.New && cur != c.Change.Old {
-			err = p.cfg.Repos.CompareAndSwap(ctx, name, c.Repo, project.Change{Ref: c.Change.Ref, Old: c.Change.New, New: c.Change.Old})
+			err = p.cfg.Repository(name, c.Repo).CompareAndSwap(ctx, project.Change{Ref: c.Change.Ref, Old: c.Change.New, New: c.Change.Old})
 		}
 		errs = append(errs, err)
 	}

@@ -132,7 +132,7 @@ func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools,
 		return nil, err
 	}
 	if d.Code != "" && prep.Cfg.RefusesLFS() && !set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy) {
-		if err := p.cfg.Repos.RefuseLFS(ctx, d.Project, project.Code, d.Code, incomingOf(d, r.in, project.Code)); err != nil {
+		if err := p.cfg.Repository(d.Project, project.Code).RefuseLFS(ctx, d.Code, incomingOf(d, r.in, project.Code)); err != nil {
 			return nil, err
 		}
 	}
@@ -155,7 +155,7 @@ func (p *Pipeline) liveTree(ctx context.Context, r *run, tools *procedures.Tools
 	if d.LiveCode == "" {
 		return nil, nil
 	}
-	tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.Code, d.LiveCode, nil)
+	tree, err := p.cfg.Repository(d.Project, project.Code).Tree(ctx, d.LiveCode, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -187,12 +187,12 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 	of := func(repo project.Repo) project.Incoming { return incomingOf(d, in, repo) }
 	var err error
 	if d.Code != "" {
-		if src.Code, err = p.cfg.Repos.Tree(ctx, d.Project, project.Code, d.Code, of(project.Code)); err != nil {
+		if src.Code, err = p.cfg.Repository(d.Project, project.Code).Tree(ctx, d.Code, of(project.Code)); err != nil {
 			return src, fault.New(fault.KindOf(err), "read commit "+d.Code.Short(), "%w", err)
 		}
 	}
 	if d.Pillar != "" {
-		if src.Pillar, err = p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, d.Pillar, of(project.PillarRepo)); err != nil {
+		if src.Pillar, err = p.cfg.Repository(d.Project, project.PillarRepo).Tree(ctx, d.Pillar, of(project.PillarRepo)); err != nil {
 			return src, fault.New(fault.KindOf(err), "read pillar commit "+d.Pillar.Short(), "%w", err)
 		}
 	}
@@ -254,7 +254,7 @@ func (p *Pipeline) publish(ctx context.Context, r *run, d project.Deployment) er
 
 func (p *Pipeline) pin(ctx context.Context, d project.Deployment, pins []RefChange) error {
 	for _, pin := range pins {
-		if err := p.cfg.Repos.CompareAndSwap(ctx, d.Project, pin.Repo, pin.Change); err != nil {
+		if err := p.cfg.Repository(d.Project, pin.Repo).CompareAndSwap(ctx, pin.Change); err != nil {
 			return fault.New(fault.Internal, "pin commits", "%w", err)
 		}
 	}

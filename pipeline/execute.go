@@ -160,7 +160,7 @@ func (p *Pipeline) describe(ctx context.Context, d project.Deployment, in projec
 	if cur == "" {
 		return nil, nil
 	}
-	desc, err := p.cfg.Repos.Describe(ctx, d.Project, repo, old, cur, incomingOf(d, in, repo))
+	desc, err := p.cfg.Repository(d.Project, repo).Describe(ctx, old, cur, incomingOf(d, in, repo))
 	if err != nil {
 		return nil, err
 	}

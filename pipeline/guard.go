@@ -23,7 +23,7 @@ func (p *Pipeline) guard(ctx context.Context, r *run, tools *procedures.Tools, d
 			if x.commit == "" {
 				continue
 			}
-			if err := p.cfg.Repos.LookAt(ctx, d.Project, x.repo, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, r.in, x.repo)); err != nil {
+			if err := p.cfg.Repository(d.Project, x.repo).LookAt(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, r.in, x.repo)); err != nil {
 				return err
 			}
 		}

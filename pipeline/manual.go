@@ -19,7 +19,7 @@ func (p *Pipeline) plan(ctx context.Context, r *run, env *procedures.Env) projec
 		// The objects are read where they are; nothing of a plan is published.
 		env.Note("planned from the pushed commit, which is not kept")
 	}
-	desc, err := p.cfg.Repos.Describe(ctx, d.Project, project.Code, d.LiveCode, d.Code, r.in)
+	desc, err := p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, r.in)
 	if err == nil {
 		r.log.Append(headline(d, &desc, r.redact.String))
 	} else {

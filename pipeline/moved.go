@@ -32,7 +32,7 @@ func (p *Pipeline) live(ctx context.Context, d *project.Deployment) (at branches
 			continue
 		}
 		if x.recorded != "" {
-			if _, err := p.cfg.Repos.Tree(ctx, d.Project, x.repo, x.recorded, nil); err != nil {
+			if _, err := p.cfg.Repository(d.Project, x.repo).Tree(ctx, x.recorded, nil); err != nil {
 				continue // it is not kept any more: the branch is all there is
 			}
 		}

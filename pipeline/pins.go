@@ -60,7 +60,7 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 	}
 	found := map[project.Repo]map[string]project.Commit{}
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		refs, err := p.cfg.Repos.List(ctx, name, repo, pinPrefix)
+		refs, err := p.cfg.Repository(name, repo).List(ctx, pinPrefix)
 		if err != nil {
 			continue // remote-less, or not made yet
 		}
@@ -87,7 +87,7 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 			if busy[project.ID(id)] || (ofArchive && holds[project.ID(id)]) {
 				continue
 			}
-			if err := p.cfg.Repos.CompareAndSwap(ctx, name, repo, project.Change{Ref: ref, Old: c}); err != nil {
+			if err := p.cfg.Repository(name, repo).CompareAndSwap(ctx, project.Change{Ref: ref, Old: c}); err != nil {
 				warn(err, ref)
 			}
 		}

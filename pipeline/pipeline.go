@@ -36,8 +36,9 @@ type Config struct {
 	Root  layout.Root
 	State layout.State
 	DB    *sql.DB
-	Repos Repos
-	Tools *procedures.Tools
+	// Repository opens a repository of a project.
+	Repository func(project.Name, project.Repo) Repository
+	Tools      *procedures.Tools
 	// Settings finds a project; an unknown one is fault.Refused.
 	Settings func(ctx context.Context, name project.Name) (Settings, error)
 	// May reports whether somebody has a right on a project now. A rollback moves both branches, whichever repository it was
@@ -111,7 +112,7 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	return p, nil
 }
 
-// Start takes the project's next place in line; see receive.Deployer, whose contract this is.
+// Start takes the project's next place in line; see session.Deployer, whose contract this is.
 func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.Incoming) (project.ID, error) {
 	set, err := p.cfg.Settings(ctx, d.Project)
 	if err != nil {
@@ -206,7 +207,7 @@ func (p *Pipeline) abandon(r *run) {
 // compare refuses a change whose old value is not what the ref holds.
 func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 	// Two first pushes, of main and of master: the one that went live decides which branch deploys.
-	deployed, err := p.cfg.Repos.Deployed(ctx, d.Project, d.Repo)
+	deployed, err := p.cfg.Repository(d.Project, d.Repo).Deployed(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 		short := strings.TrimPrefix(deployed, "refs/heads/")
 		return fault.New(fault.Refused, "", "the deployed branch of %s is %s", d.Project, short).WithHint("git push prod HEAD:%s", short)
 	}
-	cur, err := p.cfg.Repos.Get(ctx, d.Project, d.Repo, d.Change.Ref)
+	cur, err := p.cfg.Repository(d.Project, d.Repo).Get(ctx, d.Change.Ref)
 	if err != nil {
 		return err
 	}
@@ -237,18 +238,18 @@ func (p *Pipeline) openLog(d project.Deployment, hide *redact.Redactor) (*event.
 
 // commitOf is the commit of the deployed branch, "" where there is none or it can't be read.
 func (p *Pipeline) commitOf(ctx context.Context, name project.Name, repo project.Repo) project.Commit {
-	ref, err := p.cfg.Repos.Deployed(ctx, name, repo)
+	ref, err := p.cfg.Repository(name, repo).Deployed(ctx)
 	if err != nil || ref == "" {
 		return ""
 	}
-	c, err := p.cfg.Repos.Get(ctx, name, repo, ref)
+	c, err := p.cfg.Repository(name, repo).Get(ctx, ref)
 	if err != nil {
 		return ""
 	}
 	return c
 }
 
-// Follow implements receive.Deployer.
+// Follow implements session.Deployer.
 func (p *Pipeline) Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error] {
 	p.mu.Lock()
 	r := p.byID[id]
@@ -263,7 +264,7 @@ func (p *Pipeline) Follow(ctx context.Context, id project.ID, seq uint64) iter.S
 	return event.Read(p.cfg.State.EventLog(rec.Project.String(), string(id)), seq)
 }
 
-// Wait implements receive.Deployer.
+// Wait implements session.Deployer.
 func (p *Pipeline) Wait(ctx context.Context, id project.ID) (project.Result, error) {
 	p.mu.Lock()
 	r := p.byID[id]

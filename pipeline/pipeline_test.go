@@ -57,7 +57,7 @@ func newMachine(t *testing.T) *machine {
 	require.NoError(t, err)
 	m.start()
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		_, err := m.rep.Create(t.Context(), "app", repo)
+		_, err := m.rep.Open("app", repo).Create(t.Context())
 		require.NoError(t, err)
 	}
 	return m
@@ -80,7 +80,8 @@ func (m *machine) start() {
 	h := host.New(programs)
 	h.EUID = 1000 // users and owners have a test of their own
 	tools := &procedures.Tools{
-		Root: m.root, State: state, Repos: m.rep, Steps: &run.Builtin{}, Scripts: &run.Builtin{}, Host: h,
+		Repository: func(n project.Name, r project.Repo) procedures.Repository { return m.rep.Open(n, r) },
+		Root:       m.root, State: state, Steps: &run.Builtin{}, Scripts: &run.Builtin{}, Host: h,
 		Archives: func(n project.Name) *archive.Store {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -94,7 +95,8 @@ func (m *machine) start() {
 		Grains: func() *py.Dict { return grains.Collect(grains.Source{}) },
 	}
 	m.p, err = pipeline.New(t.Context(), pipeline.Config{
-		Root: m.root, State: state, DB: d, Repos: m.rep, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, Patience: m.patience, Logger: zerolog.New(zerolog.NewTestWriter(t)),
+		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return m.rep.Open(n, r) },
+		Root:       m.root, State: state, DB: d, Tools: tools, Audit: log, Now: time.Now, NewID: project.NewID, Deadline: m.deadline, Patience: m.patience, Logger: zerolog.New(zerolog.NewTestWriter(t)),
 		Settings: func(context.Context, project.Name) (pipeline.Settings, error) {
 			return pipeline.Settings{Environment: m.env}, nil
 		},
@@ -187,7 +189,7 @@ func (m *machine) live(name string) string {
 }
 
 func (m *machine) branch(repo project.Repo) project.Commit {
-	c, err := m.rep.Get(m.t.Context(), "app", repo, "refs/heads/master")
+	c, err := m.rep.Open("app", repo).Get(m.t.Context(), "refs/heads/master")
 	require.NoError(m.t, err)
 	return c
 }
@@ -294,7 +296,7 @@ func TestRollbackTakesThePillarAwayAndBringsItBack(t *testing.T) {
 			require.Contains(t, out, "the pillar would go back too")
 			res, out = back("ops")
 			require.Equal(t, project.Live, res.State, out)
-			got, err := m.rep.Get(t.Context(), "app", project.PillarRepo, branch)
+			got, err := m.rep.Open("app", project.PillarRepo).Get(t.Context(), branch)
 			require.NoError(t, err)
 			require.Empty(t, got)
 			require.NoFileExists(t, filepath.Join(m.root.Project("app").Pillar(), "init.sls"))
@@ -303,7 +305,7 @@ func TestRollbackTakesThePillarAwayAndBringsItBack(t *testing.T) {
 			require.Equal(t, project.Refused, res.State, out)
 			res, out = back("ops")
 			require.Equal(t, project.Live, res.State, out)
-			got, err = m.rep.Get(t.Context(), "app", project.PillarRepo, branch)
+			got, err = m.rep.Open("app", project.PillarRepo).Get(t.Context(), branch)
 			require.NoError(t, err)
 			require.Equal(t, pillar, got)
 			require.FileExists(t, filepath.Join(m.root.Project("app").Pillar(), "init.sls"))
@@ -316,7 +318,7 @@ func TestRollbackTakesThePillarAwayAndBringsItBack(t *testing.T) {
 func TestPinsFollowTheArchives(t *testing.T) {
 	m := newMachine(t)
 	names := func() (out []string) {
-		refs, err := m.rep.List(t.Context(), "app", project.Code, "refs/corpus/")
+		refs, err := m.rep.Open("app", project.Code).List(t.Context(), "refs/corpus/")
 		require.NoError(t, err)
 		for r := range refs {
 			out = append(out, r)
@@ -326,12 +328,12 @@ func TestPinsFollowTheArchives(t *testing.T) {
 	has := func(c project.Commit) bool {
 		ctx, done := context.WithCancel(t.Context())
 		defer done()
-		_, err := m.rep.Tree(ctx, "app", project.Code, c, nil)
+		_, err := m.rep.Open("app", project.Code).Tree(ctx, c, nil)
 		return err == nil
 	}
 	prune := func() {
 		for range 2 {
-			_, err := m.rep.Maintain(t.Context(), "app", project.Code, receive.Maintenance{All: true, Grace: 1})
+			_, err := m.rep.Open("app", project.Code).Maintain(t.Context(), receive.Maintenance{All: true, Grace: 1})
 			require.NoError(t, err)
 		}
 	}

@@ -134,7 +134,7 @@ func (p *Pipeline) secrets(ctx context.Context, known *recentSecrets, d project.
 // the machine's own pillar files are in them; what they were before stays secret. A commit that is gone, or that was
 // refused, is passed over: nothing was made of it.
 func (p *Pipeline) learn(ctx context.Context, known *recentSecrets, name project.Name, c project.Commit, in project.Incoming) (shown map[string]bool) {
-	tree, err := p.cfg.Repos.Tree(ctx, name, project.PillarRepo, c, in)
+	tree, err := p.cfg.Repository(name, project.PillarRepo).Tree(ctx, c, in)
 	if err != nil {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (p *Pipeline) recentPillars(ctx context.Context, name project.Name) (out []
 		add(rec.Pillar)
 		add(rec.LivePillar)
 	}
-	if refs, err := p.cfg.Repos.List(ctx, name, project.PillarRepo, archivePins); err == nil {
+	if refs, err := p.cfg.Repository(name, project.PillarRepo).List(ctx, archivePins); err == nil {
 		for _, c := range refs {
 			add(c)
 		}
@@ -188,7 +188,7 @@ func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in proje
 	if c == "" {
 		return nil
 	}
-	tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.Code, c, in)
+	tree, err := p.cfg.Repository(d.Project, project.Code).Tree(ctx, c, in)
 	if err != nil {
 		return nil
 	}

@@ -52,12 +52,12 @@ func (p *Pipeline) pillars(ctx context.Context, d project.Deployment, in project
 	}
 	var out []fs.FS
 	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {
-		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, live, nil); err == nil {
+		if tree, err := p.cfg.Repository(d.Project, project.PillarRepo).Tree(ctx, live, nil); err == nil {
 			out = append(out, tree)
 		}
 	}
 	if d.Repo == project.PillarRepo && d.Change.New != "" {
-		if tree, err := p.cfg.Repos.Tree(ctx, d.Project, project.PillarRepo, d.Change.New, in); err == nil {
+		if tree, err := p.cfg.Repository(d.Project, project.PillarRepo).Tree(ctx, d.Change.New, in); err == nil {
 			out = append(out, tree)
 		}
 	}

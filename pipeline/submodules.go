@@ -53,7 +53,7 @@ func (p *Pipeline) submodules(ctx context.Context, r *run, tools *procedures.Too
 		if !x.has {
 			continue
 		}
-		tree, err := p.cfg.Repos.Submodules(ctx, d.Project, x.repo, x.commit, incomingOf(d, r.in, x.repo), want)
+		tree, err := p.cfg.Repository(d.Project, x.repo).Submodules(ctx, x.commit, incomingOf(d, r.in, x.repo), want)
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 		right += seen + w.right.Load()
 		fixed += w.fixed.Load()
 		if t.repo != "" && w.fixed.Load() > 0 && !env.RemoteLess {
-			if err := env.Repos.Refresh(ctx, env.Deployment.Project, t.repo, t.dir); err != nil {
+			if err := env.Repository(env.Deployment.Project, t.repo).Refresh(ctx, t.dir); err != nil {
 				return fault.New(fault.Internal, NameFixperms, "refresh the index of %s: %w", t.dir, err)
 			}
 		}

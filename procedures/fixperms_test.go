@@ -45,10 +45,15 @@ func (u someUsers) Group(n string) (host.Group, error) {
 
 func (u someUsers) GroupsOf(host.User) ([]int, error) { return nil, nil }
 
-// noRepos has working copies whose index never needs a word.
-type noRepos struct{ procedures.Checkouts }
+// noRepo has a working copy whose index never needs a word.
+type noRepo struct{ procedures.Repository }
 
-func (noRepos) Refresh(context.Context, project.Name, project.Repo, string) error { return nil }
+func (noRepo) Refresh(context.Context, string) error { return nil }
+
+// always gives one repository, whichever is asked for.
+func always(r procedures.Repository) func(project.Name, project.Repo) procedures.Repository {
+	return func(project.Name, project.Repo) procedures.Repository { return r }
+}
 
 type heard struct{ events []event.Event }
 
@@ -80,7 +85,7 @@ func permEnv(t *testing.T, f vfs.FS, root layout.Root, rules *py.Dict, asRoot bo
 	}
 	users := someUsers{"app": 1000, "root": 0, "www": 33, "ops": 44}
 	return &procedures.Env{
-		Tools:    &procedures.Tools{FS: f, Root: root, Repos: noRepos{}, Accounts: true, Host: &host.Host{EUID: euid, Users: users}, Now: time.Now},
+		Tools:    &procedures.Tools{FS: f, Root: root, Repository: always(noRepo{}), Accounts: true, Host: &host.Host{EUID: euid, Users: users}, Now: time.Now},
 		Paths:    root.Project("app"),
 		Prepared: &procedures.Prepared{Cfg: cfg},
 		Report:   &heard{}, Deployment: project.Deployment{Project: "app"},

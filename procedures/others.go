@@ -72,7 +72,7 @@ func (o *other) load() (fs.FS, error) {
 	}
 	ctx, done := context.WithCancel(o.ctx)
 	defer done()
-	code, err := o.tools.Repos.Tree(ctx, o.name, project.Code, commit, nil)
+	code, err := o.tools.Repository(o.name, project.Code).Tree(ctx, commit, nil)
 	if err != nil {
 		return nil, err
 	}

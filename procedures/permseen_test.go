@@ -20,13 +20,14 @@ import (
 
 // writing has checkouts that write some files, as root, and tell which.
 type writing struct {
-	noRepos
+	noRepo
+	repo  project.Repo
 	write func()
 	paths []string
 }
 
-func (w writing) Checkout(_ context.Context, _ project.Name, repo project.Repo, _ project.Checkout) (project.CheckoutStats, error) {
-	if repo == project.PillarRepo {
+func (w writing) Checkout(context.Context, project.Checkout) (project.CheckoutStats, error) {
+	if w.repo == project.PillarRepo {
 		return project.CheckoutStats{Touched: []string{}}, nil
 	}
 	w.write()
@@ -69,7 +70,11 @@ func TestFixpermsBelievesTheArchivesWalk(t *testing.T) {
 			if c.untold {
 				repos.paths = nil
 			}
-			env.Repos = repos
+			env.Repository = func(_ project.Name, repo project.Repo) procedures.Repository {
+				w := repos
+				w.repo = repo
+				return w
+			}
 			require.NoError(t, procedures.Fixperms{}.Run(t.Context(), env))
 			if c.wrong {
 				require.NoError(t, mem.Lchown(live+"/var/up/a", 0, 0))

@@ -45,14 +45,14 @@ func Names() []string {
 	return []string{NameArchive, NameSync, NameReleaseSync, NameFixperms, NameInstall, NameRollback, NameNotify}
 }
 
-// Checkouts brings commits into working copies; the repositories satisfy it.
-type Checkouts interface {
-	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
-	Checkout(ctx context.Context, name project.Name, repo project.Repo, req project.Checkout) (project.CheckoutStats, error)
-	Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error)
-	Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error)
+// Repository is what the procedures need of one repository of a project, and of its working copy; receive's satisfies it.
+type Repository interface {
+	Create(ctx context.Context) (made bool, err error)
+	Checkout(ctx context.Context, req project.Checkout) (project.CheckoutStats, error)
+	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
+	Describe(ctx context.Context, old, new project.Commit, in project.Incoming) (project.Description, error)
 	// Refresh tells a working copy's index that owners and modes were changed, not contents.
-	Refresh(ctx context.Context, name project.Name, repo project.Repo, dir string) error
+	Refresh(ctx context.Context, dir string) error
 }
 
 // Reporter takes the events of a deployment; *event.Log satisfies it.
@@ -64,7 +64,8 @@ type Reporter interface {
 type Tools struct {
 	Root  layout.Root
 	State layout.State
-	Repos Checkouts
+	// Repository opens a repository of a project.
+	Repository func(project.Name, project.Repo) Repository
 	// Archives gives the archives of one project, the same Store each time.
 	Archives func(project.Name) *archive.Store
 	// Steps applies SLS files and Scripts executable steps.

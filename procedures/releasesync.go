@@ -45,7 +45,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			left.touched[c.tree] = nil
 			continue
 		}
-		st, err := env.Repos.Checkout(ctx, env.Deployment.Project, c.repo, project.Checkout{
+		st, err := env.Repository(env.Deployment.Project, c.repo).Checkout(ctx, project.Checkout{
 			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Seen: seenOf(seen, c.tree), Keep: env.Prepared.KeepsEdits(env.Deployment),
 		})
 		if err != nil {

@@ -17,11 +17,11 @@ import (
 
 // brokenDisk fails every checkout.
 type brokenDisk struct {
-	procedures.Checkouts
+	procedures.Repository
 	err error
 }
 
-func (b brokenDisk) Checkout(context.Context, project.Name, project.Repo, project.Checkout) (project.CheckoutStats, error) {
+func (b brokenDisk) Checkout(context.Context, project.Checkout) (project.CheckoutStats, error) {
 	return project.CheckoutStats{}, b.err
 }
 
@@ -34,7 +34,7 @@ func TestReleaseSyncTellsWhatTheDiskSaid(t *testing.T) {
 		syscall.EACCES: "as root", syscall.EPERM: "as root", syscall.EIO: "kernel's log",
 	} {
 		env := &procedures.Env{
-			Tools:      &procedures.Tools{Repos: brokenDisk{err: fmt.Errorf("sync: %w", &fs.PathError{Op: "write", Path: "a/b", Err: errno})}},
+			Tools:      &procedures.Tools{Repository: always(brokenDisk{err: fmt.Errorf("sync: %w", &fs.PathError{Op: "write", Path: "a/b", Err: errno})})},
 			Paths:      layout.Root("/srv").Project("app"),
 			Prepared:   &procedures.Prepared{Cfg: cfg},
 			Deployment: project.Deployment{Project: "app", Code: "0123456789abcdef0123456789abcdef01234567"},

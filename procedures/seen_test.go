@@ -21,11 +21,11 @@ import (
 
 // asked remembers what checkouts were asked for.
 type asked struct {
-	procedures.Checkouts
+	procedures.Repository
 	of []project.Checkout
 }
 
-func (a *asked) Checkout(_ context.Context, _ project.Name, _ project.Repo, req project.Checkout) (project.CheckoutStats, error) {
+func (a *asked) Checkout(_ context.Context, req project.Checkout) (project.CheckoutStats, error) {
 	a.of = append(a.of, req)
 	return project.CheckoutStats{}, nil
 }
@@ -68,7 +68,7 @@ func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 			now := time.Now()
 			repos := &asked{}
 			env := archiveEnv(t, vfs.OS{}, func() time.Time { return now })
-			env.Repos = repos
+			env.Repository = always(repos)
 			paths := env.Paths
 			require.NoError(t, os.MkdirAll(filepath.Join(paths.Live(), "dir"), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(paths.Live(), "dir/file"), []byte("text"), 0o640))
@@ -115,7 +115,7 @@ func TestCheckoutsGiveTheProjectsOwner(t *testing.T) {
 	for asRoot, want := range map[bool]*project.Owner{true: {UID: 1000, GID: 1000}, false: nil} {
 		env := permEnv(t, vfs.OS{}, layout.Root(t.TempDir()), nil, asRoot)
 		repos := &asked{}
-		env.Repos = repos
+		env.Repository = always(repos)
 		env.Deployment.Code, env.Deployment.Pillar = "0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"
 		require.NoError(t, procedures.ReleaseSync{}.Run(t.Context(), env))
 		require.Len(t, repos.of, 2)

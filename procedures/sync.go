@@ -35,7 +35,7 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 	}
 	if !env.RemoteLess {
 		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-			isNew, err := env.Repos.Create(ctx, env.Deployment.Project, repo)
+			isNew, err := env.Repository(env.Deployment.Project, repo).Create(ctx)
 			if err != nil {
 				return fault.New(fault.Internal, NameSync, "repository %s.git: %w", repo, err)
 			}

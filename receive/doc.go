@@ -1,6 +1,6 @@
 // Package receive takes pushes: it is where git clients come in.
 //
-// It owns the repositories of every project (Repositories), and what a command
+// It owns the repositories of every project (Repositories; Open gives the handle of one), and what a command
 // over ssh may reach (Service): it resolves paths, checks rights, and starts
 // the conversation of a push or a fetch. Objects, refs, checkouts and the wire format are
 // package git's. Below it lie the parts:
@@ -11,9 +11,9 @@
 //	submodule fetching the submodules of what was pushed
 //	handover  pushes that came to git itself, by the path of a repository
 //
-// It never deploys: what a push asks for goes to a Deployer, and this package
+// It never deploys: what a push asks for goes to a session.Deployer, and this package
 // follows. It moves every ref but the one that deploys, which the Deployer
-// moves through Repositories.
+// moves through a Repository.
 //
 // Invariants: identity is the key that authenticated. Who has no right on a
 // project learns nothing about it, not even that it exists. Nothing that was

@@ -76,7 +76,7 @@ func TestGoGitClient(t *testing.T) {
 		require.Equal(t, w.git(dir, "rev-list", "--objects", head.String()), w.git(other, "rev-list", "--objects", head.String()))
 	}
 	same(w.path("b"))
-	same(w.repos.Dir("app", "project"))
+	same(w.repos.Open("app", "project").Dir())
 	require.NoError(t, unlessClosing(func() error {
 		_, err := gogit.PlainClone(w.path("shallow"), false, &gogit.CloneOptions{URL: url, Auth: auth, Depth: 1})
 		return err

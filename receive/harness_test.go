@@ -87,7 +87,7 @@ func (f *deployer) started() []project.Deployment {
 
 func (f *deployer) Start(ctx context.Context, d project.Deployment, in project.Incoming) (project.ID, error) {
 	if d.Change.Ref != "" && d.Trigger == project.TriggerPush {
-		have, err := f.repos.Get(ctx, d.Project, d.Repo, d.Change.Ref)
+		have, err := f.repos.Open(d.Project, d.Repo).Get(ctx, d.Change.Ref)
 		if err != nil {
 			return "", err
 		}
@@ -122,9 +122,9 @@ func (f *deployer) Start(ctx context.Context, d project.Deployment, in project.I
 		if r.res.State != project.Live || d.Change.New == "" {
 			return
 		}
-		err := f.repos.CompareAndSwap(ctx, d.Project, d.Repo, d.Change)
+		err := f.repos.Open(d.Project, d.Repo).CompareAndSwap(ctx, d.Change)
 		if err == nil {
-			err = f.repos.SetDeployed(ctx, d.Project, d.Repo, d.Change.Ref)
+			err = f.repos.Open(d.Project, d.Repo).SetDeployed(ctx, d.Change.Ref)
 		}
 		if err != nil {
 			r.res = project.Result{State: project.Failed, Reason: err.Error()}
@@ -179,7 +179,7 @@ func (p *projects) Lookup(_ context.Context, name project.Name) (receive.Setting
 
 func (p *projects) Create(ctx context.Context, _ access.Identity, name project.Name) error {
 	for _, r := range []project.Repo{project.Code, project.PillarRepo} {
-		if _, err := p.repos.Create(ctx, name, r); err != nil {
+		if _, err := p.repos.Open(name, r).Create(ctx); err != nil {
 			return err
 		}
 	}
@@ -447,7 +447,7 @@ func (w *world) remoteRefs(dir string) map[string]string {
 // quarantines lists what lies in a repository's quarantine.
 func (w *world) quarantines(name project.Name, repo project.Repo) []string {
 	w.t.Helper()
-	list, err := filepath.Glob(filepath.Join(w.repos.Dir(name, repo), "objects", "incoming-*"))
+	list, err := filepath.Glob(filepath.Join(w.repos.Open(name, repo).Dir(), "objects", "incoming-*"))
 	require.NoError(w.t, err)
 	return list
 }

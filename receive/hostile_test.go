@@ -145,7 +145,7 @@ func TestHostilePushes(t *testing.T) {
 	}
 	require.Len(t, w.deployer.started(), 1)
 	require.Equal(t, live, w.remoteRefs(dir)["refs/heads/main"])
-	w.git(w.repos.Dir("app", project.Code), "fsck", "--strict")
+	w.git(w.repos.Open("app", project.Code).Dir(), "fsck", "--strict")
 
 	tip := live
 	for _, c := range cases {
@@ -159,7 +159,7 @@ func TestHostilePushes(t *testing.T) {
 			continue
 		}
 		tree := w.path("live")
-		st, err := w.repos.Checkout(context.Background(), "app", project.Code, project.Checkout{Commit: project.Commit(tip), Dir: tree, Submodules: project.Submodules{Fetch: true}})
+		st, err := w.repos.Open("app", project.Code).Checkout(context.Background(), project.Checkout{Commit: project.Commit(tip), Dir: tree, Submodules: project.Submodules{Fetch: true}})
 		require.NoError(t, err)
 		require.Contains(t, strings.Join(st.Notes, "\n"), "submodules left as empty folders: sub")
 		for name, text := range map[string]string{"NUL": "hello\n", "README": "upper\n", "readme": "hello\n", "con.txt": "hello\n"} {
@@ -189,7 +189,7 @@ func stored(data []byte) (out []byte) {
 // objects lists all files below a repository's objects.
 func (w *world) objects(name project.Name, repo project.Repo) (out []string) {
 	w.t.Helper()
-	require.NoError(w.t, filepath.WalkDir(filepath.Join(w.repos.Dir(name, repo), "objects"), func(path string, _ os.DirEntry, err error) error {
+	require.NoError(w.t, filepath.WalkDir(filepath.Join(w.repos.Open(name, repo).Dir(), "objects"), func(path string, _ os.DirEntry, err error) error {
 		out = append(out, path)
 		return err
 	}))

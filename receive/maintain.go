@@ -65,14 +65,14 @@ const aloneWait = 5 * time.Second
 // repositories of its submodules, and lets go of commits there that no ref needs. See store.DB.Maintain for what is durable when. The caller sees to it that no deployment of the project begins meanwhile, or has Pause say so.
 // Pushes that only store, and fetches, go on; objects are removed in a moment in which there are none, else the error is
 // fault.Busy. One Maintain of a repository at a time.
-func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo project.Repo, o Maintenance) (m Maintained, err error) {
-	now := r.now()
+func (r *Repository) Maintain(ctx context.Context, o Maintenance) (m Maintained, err error) {
+	now := r.all.now()
 	change := r.change
 	if o.DryRun {
 		change = r.with
 	}
-	err = change(ctx, name, repo, func(g *repository) error {
-		db, err := r.objects(g)
+	err = change(ctx, func(g *opened) error {
+		db, err := r.all.objects(g)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 			m.Searched = true
 			what.Prune = &store.Prune{
 				Grace: o.Grace, Tips: func() ([]plumbing.Hash, error) { return r.tips(g) },
-				Alone: func(ctx context.Context, f func() error) error { return r.alone(ctx, g, o.idle(ctx, f)) },
+				Alone: func(ctx context.Context, f func() error) error { return r.all.alone(ctx, g, o.idle(ctx, f)) },
 			}
 		}
 		if m.Maintained, err = db.Maintain(ctx, what); err != nil {
@@ -109,7 +109,7 @@ func (r *Repositories) Maintain(ctx context.Context, name project.Name, repo pro
 		m.Submodules, err = r.maintainSubmodules(ctx, g, db, o, now)
 		return err
 	})
-	m.Took = r.now().Sub(now)
+	m.Took = r.all.now().Sub(now)
 	return m, err
 }
 
@@ -135,11 +135,11 @@ func (o Maintenance) repack() store.Repack {
 }
 
 // maintainSubmodules does to the repositories of a repository's submodules what Maintain does. Who uses one of them uses g too.
-func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, db *store.DB, o Maintenance, now time.Time) (submodule.Maintained, error) {
-	dir, _ := r.modulesDir(g.key.name, g.key.repo)
+func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *store.DB, o Maintenance, now time.Time) (submodule.Maintained, error) {
+	dir, _ := r.modulesDir()
 	walked := map[plumbing.Hash]bool{}
 	m, err := submodule.Maintain(ctx, dir, submodule.Upkeep{
-		Repack: o.repack(), Grace: o.Grace, Now: r.Now,
+		Repack: o.repack(), Grace: o.Grace, Now: r.all.Now,
 		Search: func(dir string, done bool) (bool, error) {
 			if done {
 				return true, touch(markOf(dir), now)
@@ -175,14 +175,14 @@ func (r *Repositories) maintainSubmodules(ctx context.Context, g *repository, db
 			return ctx.Err()
 		},
 		Alone: func(ctx context.Context, f func() error) error {
-			return r.alone(ctx, g, o.idle(ctx, func() error {
+			return r.all.alone(ctx, g, o.idle(ctx, func() error {
 				list, err := r.tips(g)
 				if err != nil {
 					return err
 				}
 				for _, h := range list {
 					if !walked[h] {
-						return fault.New(fault.Busy, "", "refs of %s.git of %s came or moved meanwhile; of its submodules nothing was removed", g.key.repo, g.key.name)
+						return fault.New(fault.Busy, "", "refs of %s.git of %s came or moved meanwhile; of its submodules nothing was removed", r.repo, r.name)
 					}
 				}
 				return f()
@@ -238,7 +238,7 @@ func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 }
 
 // tips is what refs, a detached HEAD, and the working copy refer to: in dev the tree of a failed deployment stays, which no branch holds.
-func (r *Repositories) tips(g *repository) ([]plumbing.Hash, error) {
+func (r *Repository) tips(g *opened) ([]plumbing.Hash, error) {
 	list, err := g.refs.List("refs/")
 	if err != nil {
 		return nil, err
@@ -251,9 +251,9 @@ func (r *Repositories) tips(g *repository) ([]plumbing.Hash, error) {
 	if err == nil && !head.IsZero() {
 		out = append(out, head)
 	}
-	live := r.Root.Project(string(g.key.name)).Live()
-	if g.key.repo == project.PillarRepo {
-		live = r.Root.Project(string(g.key.name)).Pillar()
+	live := r.all.Root.Project(string(r.name)).Live()
+	if r.repo == project.PillarRepo {
+		live = r.all.Root.Project(string(r.name)).Pillar()
 	}
 	if h := liveHead(live); !h.IsZero() {
 		out = append(out, h)
@@ -288,7 +288,7 @@ func touch(name string, t time.Time) error {
 }
 
 // alone calls f while its caller is the only user of o. Who comes meanwhile waits, for f's milliseconds.
-func (r *Repositories) alone(ctx context.Context, o *repository, f func() error) error {
+func (r *Repositories) alone(ctx context.Context, o *opened, f func() error) error {
 	for deadline := time.Now().Add(aloneWait); ; {
 		r.mu.Lock()
 		if o.users == 1 && o.shut == nil {
@@ -316,18 +316,18 @@ func (r *Repositories) alone(ctx context.Context, o *repository, f func() error)
 
 // Due tells cheaply whether Maintain has something to do: by one look at the folder of packs, one at a folder of loose objects,
 // and one at the time of the last search, of the repository and of those of its submodules. It opens none. One that is not there is not due.
-func (r *Repositories) Due(name project.Name, repo project.Repo, o Maintenance) (bool, error) {
-	due, err := r.due(r.Dir(name, repo), o)
+func (r *Repository) Due(o Maintenance) (bool, error) {
+	due, err := r.all.due(r.Dir(), o)
 	if due || err != nil {
 		return due, err
 	}
-	modules, _ := r.modulesDir(name, repo)
+	modules, _ := r.modulesDir()
 	dirs, err := submodule.Repositories(modules)
 	if err != nil {
 		return false, err
 	}
 	for _, dir := range dirs {
-		if due, err := r.due(dir, o); due || err != nil {
+		if due, err := r.all.due(dir, o); due || err != nil {
 			return due, err
 		}
 	}

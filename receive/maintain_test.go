@@ -26,17 +26,17 @@ func TestMaintainSparesWhatIsInUse(t *testing.T) {
 	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
 	two := w.commit(dir, "README", "two\n")
 	require.Zero(t, w.push("marie", dir, "prod", "main").exit)
-	require.NoError(t, w.repos.CompareAndSwap(ctx, "app", project.Code, project.Change{Ref: "refs/heads/main", Old: project.Commit(two), New: project.Commit(one)}))
+	require.NoError(t, w.repos.Open("app", project.Code).CompareAndSwap(ctx, project.Change{Ref: "refs/heads/main", Old: project.Commit(two), New: project.Commit(one)}))
 	here := func() bool {
 		tctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		_, err := w.repos.Tree(tctx, "app", project.Code, project.Commit(two), nil)
+		_, err := w.repos.Open("app", project.Code).Tree(tctx, project.Commit(two), nil)
 		return err == nil
 	}
 	what := receive.Maintenance{All: true, Grace: 1}
 	deploying := errors.New("a deployment goes on")
 	what.Idle = func(context.Context) error { return deploying }
-	_, err := w.repos.Maintain(ctx, "app", project.Code, what)
+	_, err := w.repos.Open("app", project.Code).Maintain(ctx, what)
 	require.ErrorIs(t, err, deploying)
 	require.True(t, here())
 	what.Idle = nil
@@ -51,7 +51,7 @@ func TestMaintainSparesWhatIsInUse(t *testing.T) {
 		for name, text := range files {
 			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(head), name), []byte(text), 0o644))
 		}
-		m, err := w.repos.Maintain(ctx, "app", project.Code, what)
+		m, err := w.repos.Open("app", project.Code).Maintain(ctx, what)
 		require.NoError(t, err)
 		require.True(t, m.Searched)
 		require.Zero(t, m.Pruned)
@@ -62,13 +62,13 @@ func TestMaintainSparesWhatIsInUse(t *testing.T) {
 	}
 	// What a project writes there instead keeps nothing, and holds up nothing.
 	require.NoError(t, unix.Mkfifo(head, 0o644))
-	m, err := w.repos.Maintain(ctx, "app", project.Code, receive.Maintenance{All: true, Grace: 1, DryRun: true})
+	m, err := w.repos.Open("app", project.Code).Maintain(ctx, receive.Maintenance{All: true, Grace: 1, DryRun: true})
 	require.NoError(t, err)
 	require.Positive(t, m.Pruned)
 	require.NoError(t, os.Remove(head))
 	require.NoError(t, os.Symlink(filepath.Join(dir, ".git", "HEAD"), head))
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(head), "refs", "heads", "main"), []byte(strings.Repeat("x", 100)), 0o644))
-	m, err = w.repos.Maintain(ctx, "app", project.Code, what)
+	m, err = w.repos.Open("app", project.Code).Maintain(ctx, what)
 	require.NoError(t, err)
 	require.Positive(t, m.Pruned)
 	require.False(t, here())

@@ -80,7 +80,7 @@ func FuzzParsePath(f *testing.F) {
 		require.NoError(t, err)
 		require.Contains(t, []project.Repo{project.Code, project.PillarRepo}, r)
 		repos := &receive.Repositories{Root: layout.Root("/srv")}
-		require.True(t, strings.HasPrefix(filepath.Clean(repos.Dir(n, r)), "/srv/projects/"+string(n)+"/git/"))
+		require.True(t, strings.HasPrefix(filepath.Clean(repos.Open(n, r).Dir()), "/srv/projects/"+string(n)+"/git/"))
 		require.NotContains(t, s, "..")
 	})
 }

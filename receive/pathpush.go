@@ -34,24 +34,24 @@ const procReceive = `[receive]
 `
 
 // handOver writes the hooks of a repository, and the part of its configuration that makes git run them. Idempotent.
-func (r *Repositories) handOver(name project.Name, dir string) error {
-	if r.HandOver.Program == "" {
+func (r *Repository) handOver(dir string) error {
+	if r.all.HandOver.Program == "" {
 		return nil
 	}
-	f := r.fs()
+	f := r.all.fs()
 	hooks := filepath.Join(dir, "hooks")
 	if err := f.Mkdir(hooks, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	for _, hook := range []string{"pre-receive", "proc-receive"} {
-		text := fmt.Sprintf("#!/bin/sh\n%s\nexec %s hook %s --socket %s\n", hookMark, shellWord(r.HandOver.Program), hook, shellWord(r.HandOver.Socket))
+		text := fmt.Sprintf("#!/bin/sh\n%s\nexec %s hook %s --socket %s\n", hookMark, shellWord(r.all.HandOver.Program), hook, shellWord(r.all.HandOver.Socket))
 		path := filepath.Join(hooks, hook)
 		old, err := os.ReadFile(path)
 		switch {
 		case err == nil && string(old) == text:
 			continue
 		case err == nil && !bytes.Contains(old, []byte(hookMark)):
-			r.Log.Warn().Str("project", string(name)).Str("hook", path).Msg("somebody else's hook is left as it is: pushes by path may not be deployed")
+			r.all.Log.Warn().Str("project", string(r.name)).Str("hook", path).Msg("somebody else's hook is left as it is: pushes by path may not be deployed")
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
@@ -129,7 +129,7 @@ func (s *Service) repositoryAt(dir string) (project.Name, project.Repo, error) {
 		return "", "", unknown
 	}
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		if there, err := os.Stat(s.Repos.Dir(name, repo)); err == nil && os.SameFile(here, there) {
+		if there, err := os.Stat(s.Repos.Open(name, repo).Dir()); err == nil && os.SameFile(here, there) {
 			return name, repo, nil
 		}
 	}

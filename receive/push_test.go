@@ -143,7 +143,7 @@ func TestFirstBranchIsKnownBeforeItExists(t *testing.T) {
 	dir := w.clone("a", "app/project.git")
 	heads := make(chan string, 2)
 	see := func(d project.Deployment, log *event.Log) project.Result {
-		if _, err := w.repos.Checkout(context.Background(), "app", project.Code, project.Checkout{Commit: d.Code, Dir: w.path("live"), Submodules: project.Submodules{Fetch: true}}); err != nil {
+		if _, err := w.repos.Open("app", project.Code).Checkout(context.Background(), project.Checkout{Commit: d.Code, Dir: w.path("live"), Submodules: project.Submodules{Fetch: true}}); err != nil {
 			return project.Result{State: project.Failed, Reason: err.Error()}
 		}
 		text, _ := os.ReadFile(w.path("live", ".git", "HEAD"))
@@ -180,7 +180,7 @@ func TestTags(t *testing.T) {
 	require.Zero(t, w.push("marie", dir, "prod", ":refs/tags/v1").exit)
 	require.NotContains(t, w.remoteRefs(dir), "refs/tags/v1")
 	w.git(dir, "fsck", "--strict")
-	w.git(w.repos.Dir("app", project.Code), "fsck", "--strict")
+	w.git(w.repos.Open("app", project.Code).Dir(), "fsck", "--strict")
 }
 
 func TestAtomic(t *testing.T) {
@@ -219,7 +219,7 @@ func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 		require.Equal(t, map[string]string{"HEAD": was, "refs/heads/main": was, "refs/tags/d": was}, w.remoteRefs(dir), story)
 	}
 	// A ref that somebody else is changing.
-	lock := filepath.Join(w.repos.Dir("app", project.Code), "refs", "tags", "late.lock")
+	lock := filepath.Join(w.repos.Open("app", project.Code).Dir(), "refs", "tags", "late.lock")
 	require.NoError(t, os.WriteFile(lock, nil, 0o644))
 	o := w.push("marie", dir, "--atomic", "prod", "main", "HEAD:refs/tags/late")
 	require.Equal(t, 1, o.exit)
@@ -229,7 +229,7 @@ func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 	// While it is deployed, nobody takes the tag's name.
 	var during error
 	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
-		during = w.repos.CompareAndSwap(context.Background(), "app", project.Code, project.Change{Ref: "refs/tags/late", New: project.Commit(was)})
+		during = w.repos.Open("app", project.Code).CompareAndSwap(context.Background(), project.Change{Ref: "refs/tags/late", New: project.Commit(was)})
 		return live(d, log)
 	})
 	o = w.push("marie", dir, "--atomic", "prod", "main", "HEAD:refs/tags/late")
@@ -244,7 +244,7 @@ func TestAtomicIsCheckedBeforeItDeploys(t *testing.T) {
 	require.Equal(t, 1, o.exit)
 	require.Contains(t, o.err, "main was rejected")
 	require.NotContains(t, w.remoteRefs(dir), "refs/tags/later")
-	require.NoError(t, w.repos.CompareAndSwap(context.Background(), "app", project.Code, project.Change{Ref: "refs/tags/later", New: project.Commit(next)}))
+	require.NoError(t, w.repos.Open("app", project.Code).CompareAndSwap(context.Background(), project.Change{Ref: "refs/tags/later", New: project.Commit(next)}))
 	require.NotEqual(t, failed, w.remoteRefs(dir)["refs/heads/main"])
 }
 
@@ -256,7 +256,7 @@ func TestRefusedBesideWhatWasDeployed(t *testing.T) {
 	was := w.git(dir, "rev-parse", "HEAD")
 	next := w.commit(dir, "README", "two\n")
 	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
-		require.NoError(t, w.repos.CompareAndSwap(context.Background(), "app", project.Code, project.Change{Ref: "refs/tags/late", New: project.Commit(was)}))
+		require.NoError(t, w.repos.Open("app", project.Code).CompareAndSwap(context.Background(), project.Change{Ref: "refs/tags/late", New: project.Commit(was)}))
 		return live(d, log)
 	})
 	o := w.push("marie", dir, "prod", "main", "HEAD:refs/tags/late", "HEAD:refs/tags/good")
@@ -462,7 +462,7 @@ func TestCreateOnPush(t *testing.T) {
 	o = w.push("boss", dir, "prod", "main")
 	require.Zero(t, o.exit, o.all())
 	require.Len(t, w.deployer.started(), 1)
-	_, err := os.Stat(w.repos.Dir("fresh", project.PillarRepo))
+	_, err := os.Stat(w.repos.Open("fresh", project.PillarRepo).Dir())
 	require.NoError(t, err)
 }
 
@@ -489,7 +489,7 @@ func TestManyPushesAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for i := range projects {
-		c, err := w.repos.Get(context.Background(), project.Name("p"+string(rune('a'+i))), project.Code, "refs/heads/main")
+		c, err := w.repos.Open(project.Name("p"+string(rune('a'+i))), project.Code).Get(context.Background(), "refs/heads/main")
 		require.NoError(t, err)
 		require.Equal(t, heads[i], string(c))
 	}
@@ -526,5 +526,5 @@ func TestTwoPushesAtOnce(t *testing.T) {
 		require.Equal(t, 1, o.exit, "the branch has moved")
 		require.Contains(t, o.err, "fetch first")
 	}
-	w.git(w.repos.Dir("app", project.Code), "fsck", "--strict")
+	w.git(w.repos.Open("app", project.Code).Dir(), "fsck", "--strict")
 }

@@ -28,30 +28,30 @@ const config = store.Config + `[receive]
 
 // Create makes the bare repository if it is missing, and what is missing of it. Idempotent; durable on return. made tells that
 // there was none. The pillar's can be read by its owner only; fixperms may change that.
-func (r *Repositories) Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error) {
+func (r *Repository) Create(ctx context.Context) (made bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	if _, err := project.ParseName(string(name)); err != nil {
+	if _, err := project.ParseName(string(r.name)); err != nil {
 		return false, err
 	}
-	over, err := r.Underway.Begin(name)
+	over, err := r.all.Underway.Begin(r.name)
 	if err != nil {
 		return false, err
 	}
 	defer over()
-	dir := r.Dir(name, repo)
-	there, err := r.Exists(name, repo)
+	dir := r.Dir()
+	there, err := r.Exists()
 	if err != nil {
 		return false, err
 	}
-	f := r.fs()
+	f := r.all.fs()
 	if !there {
 		if err := vfs.MkdirAll(f, filepath.Dir(dir), 0o755); err != nil {
 			return false, err
 		}
 		mode := uint32(0o755)
-		if repo == project.PillarRepo {
+		if r.repo == project.PillarRepo {
 			mode = 0o700
 		}
 		if err := f.Mkdir(dir, mode); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -63,7 +63,7 @@ func (r *Repositories) Create(ctx context.Context, name project.Name, repo proje
 		if err := vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(config), 0o644); err != nil {
 			return true, err
 		}
-		return true, r.handOver(name, dir)
+		return true, r.handOver(dir)
 	}
 	for _, sub := range []string{"objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags"} {
 		if err := f.Mkdir(filepath.Join(dir, sub), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -75,13 +75,13 @@ func (r *Repositories) Create(ctx context.Context, name project.Name, repo proje
 		err = vfs.WriteFileAtomic(f, filepath.Join(dir, "config"), []byte(config), 0o644)
 	}
 	if err == nil {
-		err = r.handOver(name, dir)
+		err = r.handOver(dir)
 	}
 	return false, err
 }
 
 // reader sees the repository, and what in holds where it came to this one: a push of the pillar says nothing about the code.
-func (r *Repositories) reader(o *repository, in project.Incoming) (store.Reader, error) {
+func (r *Repositories) reader(o *opened, in project.Incoming) (store.Reader, error) {
 	if in == nil {
 		return r.objects(o)
 	}
@@ -97,31 +97,31 @@ func (r *Repositories) reader(o *repository, in project.Incoming) (store.Reader,
 
 // Tree is a commit's files; objects of in, which may be nil, are seen. The repository stays open until ctx ends, and the file
 // system is good until then.
-func (r *Repositories) Tree(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) (fs.FS, error) {
-	o, err := r.acquire(name, repo)
+func (r *Repository) Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error) {
+	o, err := r.acquire()
 	if err != nil {
 		return nil, err
 	}
-	rd, err := r.reader(o, in)
+	rd, err := r.all.reader(o, in)
 	if err != nil {
-		r.release(o)
+		r.all.release(o)
 		return nil, err
 	}
 	t, err := tree.FS(ctx, rd, hashOf(c), "")
 	if err != nil {
-		r.release(o)
+		r.all.release(o)
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { r.release(o) })
+	context.AfterFunc(ctx, func() { r.all.release(o) })
 	return t, nil
 }
 
 // Checkout brings a published commit into a working copy, on the branch that deploys and with the repository's tags.
 // With Submodules.Fetch its submodules are checked out in their places, of those that Submodules has found; otherwise their folders are empty.
 // Re-runnable; durable on return.
-func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo project.Repo, want project.Checkout) (project.CheckoutStats, error) {
+func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (project.CheckoutStats, error) {
 	var out project.CheckoutStats
-	err := r.change(ctx, name, repo, func(o *repository) error {
+	err := r.change(ctx, func(o *opened) error {
 		branch, err := o.refs.Head()
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 		for _, t := range list {
 			tags[t.Name] = t.Hash
 		}
-		db, err := r.objects(o)
+		db, err := r.all.objects(o)
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 			return err
 		}
 		req := checkout.Request{
-			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.MaxFiles, Now: r.Now, Seen: want.Seen,
+			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Seen: want.Seen,
 			Keep: want.Keep,
 		}
 		if want.Owner != nil {
@@ -158,7 +158,7 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 			if err != nil {
 				return err
 			}
-			set, err := o.modules(ctx, r, db, id)
+			set, err := r.modules(ctx, db, id)
 			if err != nil {
 				return err
 			}
@@ -184,7 +184,7 @@ func (r *Repositories) Checkout(ctx context.Context, name project.Name, repo pro
 
 // LookAt is the error that Checkout would give for what was changed in the working copy, before anything runs. It writes nothing; objects of in (which may
 // be nil) are seen. A folder that is no checkout is left alone.
-func (r *Repositories) LookAt(ctx context.Context, name project.Name, repo project.Repo, want project.Checkout, in project.Incoming) error {
+func (r *Repository) LookAt(ctx context.Context, want project.Checkout, in project.Incoming) error {
 	dir, err := filepath.Abs(want.Dir)
 	if err != nil {
 		return err
@@ -192,8 +192,8 @@ func (r *Repositories) LookAt(ctx context.Context, name project.Name, repo proje
 	if _, err := os.Lstat(filepath.Join(dir, ".git", "index")); err != nil {
 		return nil //nolint:nilerr // no checkout of ours
 	}
-	return r.with(ctx, name, repo, func(o *repository) error {
-		rd, err := r.reader(o, in)
+	return r.with(ctx, func(o *opened) error {
+		rd, err := r.all.reader(o, in)
 		if err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (r *Repositories) LookAt(ctx context.Context, name project.Name, repo proje
 			return err
 		}
 		_, err = checkout.Look(ctx, checkout.Request{
-			Objects: rd, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, MaxFiles: r.MaxFiles, Now: r.Now, Keep: want.Keep,
+			Objects: rd, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Keep: want.Keep,
 		})
 		return err
 	})
@@ -212,8 +212,8 @@ func (r *Repositories) LookAt(ctx context.Context, name project.Name, repo proje
 // and an operator's git status, then read none of those files again. It is called after fixperms; files whose content may
 // have changed since Checkout are left to be compared. A folder that is no checkout is left alone. It changes nothing
 // but the index.
-func (r *Repositories) Refresh(ctx context.Context, name project.Name, repo project.Repo, dir string) error {
-	if _, err := project.ParseName(string(name)); err != nil {
+func (r *Repository) Refresh(ctx context.Context, dir string) error {
+	if _, err := project.ParseName(string(r.name)); err != nil {
 		return err
 	}
 	dir, err := filepath.Abs(dir)
@@ -221,7 +221,7 @@ func (r *Repositories) Refresh(ctx context.Context, name project.Name, repo proj
 		return err
 	}
 	n, err := checkout.Refresh(ctx, dir)
-	r.Log.Debug().Str("project", string(name)).Str("repo", string(repo)).Int("files", n).Err(err).Msg("refreshed the index")
+	r.all.Log.Debug().Str("project", string(r.name)).Str("repo", string(r.repo)).Int("files", n).Err(err).Msg("refreshed the index")
 	return err
 }
 
@@ -238,10 +238,10 @@ func overwritten(p checkout.Paths) string {
 const maxPaths = 20
 
 // Describe compares two commits; old may be "".
-func (r *Repositories) Describe(ctx context.Context, name project.Name, repo project.Repo, old, new project.Commit, in project.Incoming) (project.Description, error) {
+func (r *Repository) Describe(ctx context.Context, old, new project.Commit, in project.Incoming) (project.Description, error) {
 	var d project.Description
-	err := r.with(ctx, name, repo, func(o *repository) error {
-		rd, err := r.reader(o, in)
+	err := r.with(ctx, func(o *opened) error {
+		rd, err := r.all.reader(o, in)
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func (r *Repositories) Describe(ctx context.Context, name project.Name, repo pro
 			d.Paths = append(d.Paths, printable.Line(p.Path))
 			d.Kinds += string(rune(p.Status))
 		}
-		return o.describeLinks(ctx, r, diff.Links, &d)
+		return r.describeLinks(ctx, diff.Links, &d)
 	})
 	return d, err
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // Get is the commit a ref points to, "" where it does not exist.
-func (r *Repositories) Get(ctx context.Context, name project.Name, repo project.Repo, ref string) (c project.Commit, err error) {
-	err = r.with(ctx, name, repo, func(o *repository) error {
+func (r *Repository) Get(ctx context.Context, ref string) (c project.Commit, err error) {
+	err = r.with(ctx, func(o *opened) error {
 		h, err := o.refs.Get(ref)
 		c = commitOf(h)
 		return err
@@ -22,8 +22,8 @@ func (r *Repositories) Get(ctx context.Context, name project.Name, repo project.
 
 // CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes. A ref that is elsewhere is
 // fault.Refused, one that somebody else is changing fault.Busy. Durable on return.
-func (r *Repositories) CompareAndSwap(ctx context.Context, name project.Name, repo project.Repo, c project.Change) error {
-	return r.change(ctx, name, repo, func(o *repository) error {
+func (r *Repository) CompareAndSwap(ctx context.Context, c project.Change) error {
+	return r.change(ctx, func(o *opened) error {
 		err := o.refs.CompareAndSwap(c.Ref, hashOf(c.Old), hashOf(c.New))
 		var moved *refs.ConflictError
 		var locked *refs.LockedError
@@ -38,8 +38,8 @@ func (r *Repositories) CompareAndSwap(ctx context.Context, name project.Name, re
 }
 
 // Deployed is the ref that deploys: HEAD's, once it exists; "" before the first deployment.
-func (r *Repositories) Deployed(ctx context.Context, name project.Name, repo project.Repo) (ref string, err error) {
-	err = r.with(ctx, name, repo, func(o *repository) (err error) {
+func (r *Repository) Deployed(ctx context.Context) (ref string, err error) {
+	err = r.with(ctx, func(o *opened) (err error) {
 		ref, err = o.deployed()
 		return err
 	})
@@ -47,8 +47,8 @@ func (r *Repositories) Deployed(ctx context.Context, name project.Name, repo pro
 }
 
 // Head is the ref that HEAD names, whether it exists or not; refs/heads/master where it names none.
-func (r *Repositories) Head(ctx context.Context, name project.Name, repo project.Repo) (ref string, err error) {
-	err = r.with(ctx, name, repo, func(o *repository) (err error) {
+func (r *Repository) Head(ctx context.Context) (ref string, err error) {
+	err = r.with(ctx, func(o *opened) (err error) {
 		if ref, err = o.refs.Head(); err == nil && ref == "" {
 			ref = "refs/heads/master"
 		}
@@ -59,24 +59,24 @@ func (r *Repositories) Head(ctx context.Context, name project.Name, repo project
 
 // Live is the ref that deploys and the commit it is at, "" and "" before the first deployment. It only reads two small files: it neither opens
 // the repository nor sweeps it, so that thousands can be listed.
-func (r *Repositories) Live(ctx context.Context, name project.Name, repo project.Repo) (ref string, c project.Commit, err error) {
+func (r *Repository) Live(ctx context.Context) (ref string, c project.Commit, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", "", err
 	}
-	if _, err := project.ParseName(string(name)); err != nil {
+	if _, err := project.ParseName(string(r.name)); err != nil {
 		return "", "", err
 	}
-	k := key{name, repo}
-	r.mu.Lock()
-	s := &refs.Store{Dir: r.Dir(name, repo), FS: r.FS}
-	if o := r.open[k]; o != nil && !o.stale {
+	k := key{r.name, r.repo}
+	r.all.mu.Lock()
+	s := &refs.Store{Dir: r.Dir(), FS: r.all.FS}
+	if o := r.all.open[k]; o != nil && !o.stale {
 		s = o.refs // it may know packed-refs already
 	}
-	r.mu.Unlock()
+	r.all.mu.Unlock()
 	ref, err = s.Head()
 	if err != nil {
-		if there, serr := r.Exists(name, repo); serr == nil && !there {
-			err = noRepository(name, repo)
+		if there, serr := r.Exists(); serr == nil && !there {
+			err = noRepository(r.name, r.repo)
 		}
 		return "", "", err
 	}
@@ -94,7 +94,7 @@ func noRepository(name project.Name, repo project.Repo) error {
 	return fault.New(fault.Refused, "", "there is no repository %s.git of %s", repo, name).WithHint("corpus-git project create %s  makes what is missing", name)
 }
 
-func (o *repository) deployed() (string, error) {
+func (o *opened) deployed() (string, error) {
 	head, err := o.refs.Head()
 	if err != nil || head == "" {
 		return "", err
@@ -107,8 +107,8 @@ func (o *repository) deployed() (string, error) {
 }
 
 // SetDeployed makes ref the one that deploys: the repository's HEAD. Durable on return.
-func (r *Repositories) SetDeployed(ctx context.Context, name project.Name, repo project.Repo, ref string) error {
-	return r.change(ctx, name, repo, func(o *repository) error {
+func (r *Repository) SetDeployed(ctx context.Context, ref string) error {
+	return r.change(ctx, func(o *opened) error {
 		if head, err := o.refs.Head(); err == nil && head == ref {
 			return nil
 		}
@@ -117,9 +117,9 @@ func (r *Repositories) SetDeployed(ctx context.Context, name project.Name, repo 
 }
 
 // List gives the refs below prefix, hidden ones included.
-func (r *Repositories) List(ctx context.Context, name project.Name, repo project.Repo, prefix string) (map[string]project.Commit, error) {
+func (r *Repository) List(ctx context.Context, prefix string) (map[string]project.Commit, error) {
 	out := map[string]project.Commit{}
-	err := r.with(ctx, name, repo, func(o *repository) error {
+	err := r.with(ctx, func(o *opened) error {
 		if !strings.HasPrefix(prefix, "refs/") {
 			prefix = "refs/"
 		}

@@ -2,15 +2,9 @@ package receive
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -45,7 +39,7 @@ type Repositories struct {
 	Log      zerolog.Logger
 
 	mu   sync.Mutex
-	open map[key]*repository
+	open map[key]*opened
 	// known are the repositories whose refs were swept in this process, by their folder's inode; cleared those whose objects were too.
 	known, cleared map[key]inode
 	clock          uint64
@@ -59,7 +53,7 @@ type key struct {
 type inode struct{ dev, ino uint64 }
 
 // repository is one that is open.
-type repository struct {
+type opened struct {
 	key   key
 	dir   string
 	inode inode
@@ -76,6 +70,11 @@ type repository struct {
 	shut chan struct{}
 }
 
+// Open gives the handle of a repository, whether there is one or not: each call on it opens the repository, or takes the one that is open.
+func (r *Repositories) Open(name project.Name, repo project.Repo) *Repository {
+	return &Repository{all: r, name: name, repo: repo}
+}
+
 func (r *Repositories) fs() vfs.FS {
 	if r.FS == nil {
 		return vfs.OS{}
@@ -83,77 +82,8 @@ func (r *Repositories) fs() vfs.FS {
 	return r.FS
 }
 
-// Dir is the folder of a repository.
-func (r *Repositories) Dir(name project.Name, repo project.Repo) string {
-	p := r.Root.Project(string(name))
-	if repo == project.PillarRepo {
-		return p.PillarGit()
-	}
-	return p.ProjectGit()
-}
-
-// Exists reports whether there is such a repository.
-func (r *Repositories) Exists(name project.Name, repo project.Repo) (bool, error) {
-	_, err := os.Stat(filepath.Join(r.Dir(name, repo), "HEAD"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// acquire opens a repository, or takes the open one. The caller releases it, once.
-func (r *Repositories) acquire(name project.Name, repo project.Repo) (*repository, error) {
-	if _, err := project.ParseName(string(name)); err != nil {
-		return nil, err
-	}
-	k := key{name, repo}
-	dir := r.Dir(name, repo)
-	st, err := os.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, noRepository(name, repo)
-	}
-	if err != nil {
-		return nil, err
-	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil, errors.New("no inode in a file's facts")
-	}
-	id := inode{uint64(sys.Dev), sys.Ino}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for o := r.open[k]; o != nil && o.shut != nil; o = r.open[k] {
-		shut := o.shut
-		r.mu.Unlock()
-		<-shut
-		r.mu.Lock()
-	}
-	if o := r.open[k]; o != nil {
-		if o.inode == id {
-			return r.use(o), nil
-		}
-		r.drop(o) // the project was destroyed and made again
-	}
-	o := &repository{key: k, dir: dir, inode: id, refs: &refs.Store{Dir: dir, FS: r.FS}}
-	if r.known[k] != id {
-		if err := r.sweep(name, o.refs); err != nil {
-			return nil, err
-		}
-		if err := r.handOver(name, dir); err != nil {
-			return nil, err
-		}
-	}
-	if r.open == nil {
-		r.open, r.known, r.cleared = map[key]*repository{}, map[key]inode{}, map[key]inode{}
-	}
-	r.open[k], r.known[k] = o, id
-	r.use(o)
-	r.evict()
-	return o, nil
-}
-
 // objects opens the object database of a repository that is in use, or gives the open one.
-func (r *Repositories) objects(o *repository) (*store.DB, error) {
+func (r *Repositories) objects(o *opened) (*store.DB, error) {
 	o.opening.Lock()
 	defer o.opening.Unlock()
 	if o.db != nil {
@@ -176,49 +106,8 @@ func (r *Repositories) objects(o *repository) (*store.DB, error) {
 	return db, nil
 }
 
-// sweep removes locks and half-written files that a crash left in a repository.
-func (r *Repositories) sweep(name project.Name, s *refs.Store) error {
-	gone, err := s.SweepLocks()
-	for _, l := range gone {
-		r.Log.Warn().Str("project", string(name)).Str("lock", l).Msg("removed a lock that a crash left")
-	}
-	if err == nil {
-		err = vfs.SweepTemps(r.fs(), s.Dir)
-	}
-	return err
-}
-
-// Sweep removes what a crash left in a repository: quarantines, locks and half-written files. The first use of each does so too; this is for
-// what nobody uses. It opens the repository only where there is something to remove. Call it before anything else uses Repositories.
-func (r *Repositories) Sweep(name project.Name, repo project.Repo) error {
-	dir := r.Dir(name, repo)
-	list, err := names(filepath.Join(dir, "objects"))
-	if err != nil || list == nil {
-		return err
-	}
-	if slices.ContainsFunc(list, func(n string) bool { return strings.HasPrefix(n, "incoming-") }) {
-		return r.with(context.Background(), name, repo, func(o *repository) error {
-			_, err := r.objects(o)
-			return err
-		})
-	}
-	return r.sweep(name, &refs.Store{Dir: dir, FS: r.FS})
-}
-
-// change opens a repository for one call that writes, which is noted: a crash in it leaves something.
-func (r *Repositories) change(ctx context.Context, name project.Name, repo project.Repo, f func(*repository) error) error {
-	return r.with(ctx, name, repo, func(o *repository) error {
-		over, err := r.Underway.Begin(name)
-		if err != nil {
-			return err
-		}
-		defer over()
-		return f(o)
-	})
-}
-
 // use counts a user in. r.mu is held.
-func (r *Repositories) use(o *repository) *repository {
+func (r *Repositories) use(o *opened) *opened {
 	o.users++
 	r.clock++
 	o.used = r.clock
@@ -226,14 +115,14 @@ func (r *Repositories) use(o *repository) *repository {
 }
 
 // hold is one more use of a repository that is in use.
-func (r *Repositories) hold(o *repository) (release func()) {
+func (r *Repositories) hold(o *opened) (release func()) {
 	r.mu.Lock()
 	r.use(o)
 	r.mu.Unlock()
 	return func() { r.release(o) }
 }
 
-func (r *Repositories) release(o *repository) {
+func (r *Repositories) release(o *opened) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o.users--; o.users == 0 && o.stale {
@@ -243,7 +132,7 @@ func (r *Repositories) release(o *repository) {
 }
 
 // drop takes a repository out of the open ones. r.mu is held.
-func (r *Repositories) drop(o *repository) {
+func (r *Repositories) drop(o *opened) {
 	delete(r.open, o.key)
 	if o.users == 0 {
 		r.close(o)
@@ -252,14 +141,14 @@ func (r *Repositories) drop(o *repository) {
 	o.stale = true
 }
 
-func (r *Repositories) close(o *repository) {
+func (r *Repositories) close(o *opened) {
 	if err := o.end(); err != nil {
 		r.Log.Warn().Err(err).Str("dir", o.dir).Msg("closing a repository")
 	}
 }
 
 // end closes what is open of a repository that nobody uses.
-func (o *repository) end() error {
+func (o *opened) end() error {
 	o.opening.Lock()
 	defer o.opening.Unlock()
 	if o.db == nil {
@@ -277,13 +166,13 @@ func (r *Repositories) evict() {
 	if len(r.open) <= most {
 		return
 	}
-	var idle []*repository
+	var idle []*opened
 	for _, o := range r.open {
 		if o.users == 0 {
 			idle = append(idle, o)
 		}
 	}
-	slices.SortFunc(idle, func(a, b *repository) int { return cmp.Compare(a.used, b.used) })
+	slices.SortFunc(idle, func(a, b *opened) int { return cmp.Compare(a.used, b.used) })
 	// A few more than need be, so that the next ones find room.
 	for _, o := range idle[:min(len(idle), len(r.open)-most+most/8)] {
 		r.drop(o)
@@ -315,19 +204,6 @@ func (r *Repositories) Close() error {
 		errs = append(errs, o.end())
 	}
 	return errors.Join(errs...)
-}
-
-// with opens a repository for one call.
-func (r *Repositories) with(ctx context.Context, name project.Name, repo project.Repo, f func(*repository) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	o, err := r.acquire(name, repo)
-	if err != nil {
-		return err
-	}
-	defer r.release(o)
-	return f(o)
 }
 
 func hashOf(c project.Commit) plumbing.Hash { return plumbing.NewHash(string(c)) }

@@ -64,7 +64,7 @@ type Service struct {
 	Repos    *Repositories
 	Access   Access
 	Projects Projects
-	Deployer Deployer
+	Deployer session.Deployer
 	Commands Commands
 	Audit    Audit
 	// Find resolves the prefix of a deployment's ID for refs/rollback; nil hands the prefix to the Deployer as it is.
@@ -197,7 +197,7 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 	}
 	version := upload.Version(sess.Env["GIT_PROTOCOL"])
 	if !push {
-		o, err := s.Repos.acquire(name, repo)
+		o, err := s.Repos.Open(name, repo).acquire()
 		if err != nil {
 			return s.refuse(sess, err)
 		}
@@ -226,7 +226,7 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 
 // push prepares a push to a repository, which stays open until done is called.
 func (s *Service) push(ctx context.Context, who access.Identity, name project.Name, repo project.Repo, settings Settings) (p *session.Push, done func(), err error) {
-	o, err := s.Repos.acquire(name, repo)
+	o, err := s.Repos.Open(name, repo).acquire()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -324,11 +324,12 @@ func (s *Service) ready(ctx context.Context, name project.Name, repo project.Rep
 	if settings.RemoteLess {
 		return fault.New(fault.Refused, "", "%s has no remotes: it is deployed by hand", name).WithHint("on the machine:  corpus-git deploy %s", name)
 	}
-	there, err := s.Repos.Exists(name, repo)
+	bare := s.Repos.Open(name, repo)
+	there, err := bare.Exists()
 	if err != nil || there {
 		return err
 	}
-	_, err = s.Repos.Create(ctx, name, repo)
+	_, err = bare.Create(ctx)
 	return err
 }
 

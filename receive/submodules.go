@@ -42,9 +42,9 @@ type SubmoduleSettings struct {
 }
 
 // modulesDir is the folder of the repositories of submodules, and its mode: the pillar's are for its owner alone.
-func (r *Repositories) modulesDir(name project.Name, repo project.Repo) (string, uint32) {
-	p := r.Root.Project(string(name))
-	if repo == project.PillarRepo {
+func (r *Repository) modulesDir() (string, uint32) {
+	p := r.all.Root.Project(string(r.name))
+	if r.repo == project.PillarRepo {
 		return p.PillarModules(), 0o700
 	}
 	return p.Modules(), 0o755
@@ -54,18 +54,18 @@ func (r *Repositories) modulesDir(name project.Name, repo project.Repo) (string,
 // It returns nil where the commit says of no submodule where it comes from. Objects of in, which may be nil, are seen. The
 // error names the submodule: fault.Busy where trying again may help, else fault.Refused. What was fetched is durable. The file system
 // is good until ctx ends. One at a time for each project, but for offline ones.
-func (r *Repositories) Submodules(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error) {
-	o, err := r.acquire(name, repo)
+func (r *Repository) Submodules(ctx context.Context, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error) {
+	o, err := r.acquire()
 	if err != nil {
 		return nil, err
 	}
 	keep := false
 	defer func() {
 		if !keep {
-			r.release(o)
+			r.all.release(o)
 		}
 	}()
-	rd, err := r.reader(o, in)
+	rd, err := r.all.reader(o, in)
 	if err != nil {
 		return nil, err
 	}
@@ -77,15 +77,15 @@ func (r *Repositories) Submodules(ctx context.Context, name project.Name, repo p
 		return nil, err
 	}
 	var set SubmoduleSettings
-	if r.Submodule != nil {
-		set = r.Submodule()
+	if r.all.Submodule != nil {
+		set = r.all.Submodule()
 	}
-	dir, mode := r.modulesDir(name, repo)
+	dir, mode := r.modulesDir()
 	s := &submodule.Resolver{
-		Dir: dir, Mode: mode, Offline: want.Offline || !want.Fetch, Here: set.Here, Hosts: set.Hosts, Timeout: set.Timeout, Limits: set.Limits, MaxFiles: r.MaxFiles,
-		HTTP: set.HTTP, Agent: set.Agent, ID: func() string { return string(project.NewID()) }, Say: want.Say, Hide: want.Hide, Now: r.Now,
+		Dir: dir, Mode: mode, Offline: want.Offline || !want.Fetch, Here: set.Here, Hosts: set.Hosts, Timeout: set.Timeout, Limits: set.Limits, MaxFiles: r.all.MaxFiles,
+		HTTP: set.HTTP, Agent: set.Agent, ID: func() string { return string(project.NewID()) }, Say: want.Say, Hide: want.Hide, Now: r.all.Now,
 		Local: func(ctx context.Context, path string) (*submodule.Project, error) {
-			return r.local(ctx, path, want.Pusher, set)
+			return r.all.local(ctx, path, want.Pusher, set)
 		},
 	}
 	if s.Dir, err = filepath.Abs(dir); err != nil {
@@ -94,7 +94,7 @@ func (r *Repositories) Submodules(ctx context.Context, name project.Name, repo p
 	if set.Home != nil {
 		s.Home = set.Home(want.User)
 	}
-	if s.Bases, err = bases(name, repo, want.Base); err != nil {
+	if s.Bases, err = bases(r.name, r.repo, want.Base); err != nil {
 		return nil, err
 	}
 	found, err := s.Resolve(ctx, rd, id)
@@ -108,9 +108,9 @@ func (r *Repositories) Submodules(ctx context.Context, name project.Name, repo p
 	keep = true
 	context.AfterFunc(ctx, func() {
 		if err := found.Close(); err != nil {
-			r.Log.Warn().Err(err).Str("project", string(name)).Msg("closing the repositories of submodules")
+			r.all.Log.Warn().Err(err).Str("project", string(r.name)).Msg("closing the repositories of submodules")
 		}
-		r.release(o)
+		r.all.release(o)
 	})
 	return tree, nil
 }
@@ -142,7 +142,8 @@ func (r *Repositories) local(ctx context.Context, path string, who project.Pushe
 			return nil, err
 		}
 	}
-	there, err := r.Exists(name, repo)
+	from := r.Open(name, repo)
+	there, err := from.Exists()
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (r *Repositories) local(ctx context.Context, path string, who project.Pushe
 		return nil, fault.New(fault.Refused, "", "there is no project %s on this server, or %s may not read its %s.git", name, who.Key, repo).
 			WithHint("an administrator can give the right:  corpus-git access grant %s %s %s ; where another server is meant, set  submodules_base  in the project's configuration to the project's address there", name, who.Key, want)
 	}
-	o, err := r.acquire(name, repo)
+	o, err := from.acquire()
 	if err != nil {
 		return nil, err
 	}
@@ -178,18 +179,18 @@ func peelCommit(rd tree.Objects, h plumbing.Hash) (plumbing.Hash, tree.Facts, er
 }
 
 // modules finds what is here of a commit's submodules. The caller closes the set.
-func (o *repository) modules(ctx context.Context, r *Repositories, rd tree.Objects, id plumbing.Hash) (*submodule.Set, error) {
-	dir, _ := r.modulesDir(o.key.name, o.key.repo)
+func (r *Repository) modules(ctx context.Context, rd tree.Objects, id plumbing.Hash) (*submodule.Set, error) {
+	dir, _ := r.modulesDir()
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	return (&submodule.Resolver{Dir: dir, Offline: true, Now: r.Now}).Resolve(ctx, rd, id)
+	return (&submodule.Resolver{Dir: dir, Offline: true, Now: r.all.Now}).Resolve(ctx, rd, id)
 }
 
 // describeLinks adds what changes in submodules that are here to what changes in a commit.
-func (o *repository) describeLinks(ctx context.Context, r *Repositories, links []tree.LinkChange, d *project.Description) error {
-	dir, _ := r.modulesDir(o.key.name, o.key.repo)
+func (r *Repository) describeLinks(ctx context.Context, links []tree.LinkChange, d *project.Description) error {
+	dir, _ := r.modulesDir()
 	return describeLinks(ctx, dir, links, "", d)
 }
 
@@ -252,9 +253,9 @@ func describeLink(ctx context.Context, objs tree.Objects, l tree.LinkChange, at 
 }
 
 // RefuseLFS is fault.Refused where a file of a commit, or of its submodules that are here, is a pointer of git-lfs. Objects of in, which may be nil, are seen.
-func (r *Repositories) RefuseLFS(ctx context.Context, name project.Name, repo project.Repo, c project.Commit, in project.Incoming) error {
-	return r.with(ctx, name, repo, func(o *repository) error {
-		rd, err := r.reader(o, in)
+func (r *Repository) RefuseLFS(ctx context.Context, c project.Commit, in project.Incoming) error {
+	return r.with(ctx, func(o *opened) error {
+		rd, err := r.all.reader(o, in)
 		if err != nil {
 			return err
 		}
@@ -262,7 +263,7 @@ func (r *Repositories) RefuseLFS(ctx context.Context, name project.Name, repo pr
 		if err != nil {
 			return err
 		}
-		set, err := o.modules(ctx, r, rd, id)
+		set, err := r.modules(ctx, rd, id)
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (r *Registry) Destroy(ctx context.Context, name project.Name, data bool) (D
 			return Destroyed{}, err
 		}
 	}
-	release, err := r.Runs.Exclusive(ctx, name, "project destroy", project.Pusher{Key: "project destroy", From: "local"})
+	release, err := r.Deployments.Exclusive(ctx, name, "project destroy", project.Pusher{Key: "project destroy", From: "local"})
 	if err != nil {
 		if !resume {
 			err = errors.Join(err, r.mark(context.WithoutCancel(ctx), name, 0))
@@ -58,7 +58,7 @@ func (r *Registry) Destroy(ctx context.Context, name project.Name, data bool) (D
 	if err != nil {
 		return out, cannot("project destroy", err)
 	}
-	if err := r.Runs.Forget(ctx, name); err != nil {
+	if err := r.Deployments.Forget(ctx, name); err != nil {
 		return out, cannot("project destroy", err)
 	}
 	_, err = r.db.ExecContext(ctx, `DELETE FROM projects WHERE name = ?`, string(name))

@@ -37,10 +37,10 @@ type Settings struct {
 	RemoteLess bool
 }
 
-// Repos makes bare repositories; receive's ref store satisfies it.
-type Repos interface {
+// Repository is one bare repository of a project; receive's satisfies it.
+type Repository interface {
 	// Create makes the bare repository if it is missing. Idempotent.
-	Create(ctx context.Context, name project.Name, repo project.Repo) (made bool, err error)
+	Create(ctx context.Context) (made bool, err error)
 }
 
 // Linker makes and removes the two links and the entry of the top file; procedures satisfies it. Both are idempotent, and
@@ -50,21 +50,22 @@ type Linker interface {
 	Unlink(ctx context.Context, name project.Name) (did []string, err error)
 }
 
-// Runs keeps deployments out, and forgets those of a project that is gone; pipeline satisfies it.
-type Runs interface {
+// Deployments keeps them out, and forgets those of a project that is gone; pipeline satisfies it.
+type Deployments interface {
 	// Exclusive is fault.Busy while a deployment runs or waits; else others wait until release.
 	Exclusive(ctx context.Context, name project.Name, what string, by project.Pusher) (release func(), err error)
 	Forget(ctx context.Context, name project.Name) error
 }
 
-// Registry is the table of projects. Repos, Linker and Runs may be nil until the first call that
+// Registry is the table of projects. Repository, Linker and Deployments may be nil until the first call that
 // needs them; such a call then fails.
 type Registry struct {
-	Root   layout.Root
-	State  layout.State
-	Repos  Repos
-	Linker Linker
-	Runs   Runs
+	Root  layout.Root
+	State layout.State
+	// Repository opens a repository of a project.
+	Repository  func(project.Name, project.Repo) Repository
+	Linker      Linker
+	Deployments Deployments
 	// Environments are those of the server; nil is dev, staging and prod.
 	Environments func() project.Environments
 
@@ -235,7 +236,7 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 	}
 	if !p.RemoteLess {
 		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-			made, err := r.Repos.Create(ctx, name, repo)
+			made, err := r.Repository(name, repo).Create(ctx)
 			if err != nil {
 				return Created{}, err
 			}

@@ -23,13 +23,24 @@ type bare struct {
 	fail error
 }
 
-func (b *bare) Create(_ context.Context, name project.Name, repo project.Repo) (bool, error) {
+// repository is one of a bare's.
+type repository struct {
+	*bare
+	name project.Name
+	repo project.Repo
+}
+
+func (b *bare) open(name project.Name, repo project.Repo) registry.Repository {
+	return repository{b, name, repo}
+}
+
+func (b repository) Create(context.Context) (bool, error) {
 	if b.fail != nil {
 		return false, b.fail
 	}
-	dir := b.root.Project(string(name)).ProjectGit()
-	if repo == project.PillarRepo {
-		dir = b.root.Project(string(name)).PillarGit()
+	dir := b.root.Project(string(b.name)).ProjectGit()
+	if b.repo == project.PillarRepo {
+		dir = b.root.Project(string(b.name)).PillarGit()
 	}
 	if _, err := os.Stat(dir); err == nil {
 		return false, nil
@@ -88,7 +99,7 @@ func open(t *testing.T) house {
 	r, err := registry.Open(t.Context(), d, root, state, func() time.Time { return at })
 	require.NoError(t, err)
 	h := house{r, &bare{root: root}, links{}, &queue{}}
-	r.Repos, r.Linker, r.Runs = h.bare, h.links, h.queue
+	r.Repository, r.Linker, r.Deployments = h.bare.open, h.links, h.queue
 	return h
 }
 

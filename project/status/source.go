@@ -25,8 +25,8 @@ type ProjectTable interface {
 	List(ctx context.Context) ([]registry.Project, error)
 }
 
-// Runs knows the deployments; pipeline satisfies it.
-type Runs interface {
+// Records knows the deployments; pipeline satisfies it.
+type Records interface {
 	// Deployments gives the newest first, at most limit.
 	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
 	// Last gives the newest deployment that has ended, of each of the projects that have one.
@@ -36,10 +36,10 @@ type Runs interface {
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)
 }
 
-// Branches knows what is live; the ref store satisfies it.
-type Branches interface {
+// Repository knows what is live of one of the two of a project; receive's satisfies it.
+type Repository interface {
 	// Live is the ref that deploys and the commit it is at, "" and "" before the first push.
-	Live(ctx context.Context, name project.Name, repo project.Repo) (ref string, c project.Commit, err error)
+	Live(ctx context.Context) (ref string, c project.Commit, err error)
 }
 
 // ArchiveList lists archives, newest first.
@@ -51,9 +51,10 @@ type ArchiveList interface {
 type Source struct {
 	Root     layout.Root
 	Projects ProjectTable
-	Runs     Runs
-	Branches Branches
-	Archives ArchiveList
+	Records  Records
+	// Repository opens a repository of a project.
+	Repository func(project.Name, project.Repo) Repository
+	Archives   ArchiveList
 	// Remotes gives the addresses to push to.
 	Remotes func(project.Name) Remotes
 	// Server, where it is not nil, says where the server and a project's page are.
@@ -113,14 +114,14 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 			}
 		})
 	}
-	last, err := s.Runs.Last(ctx, names)
-	live, lerr := s.Runs.LastLive(ctx, names)
+	last, err := s.Records.Last(ctx, names)
+	live, lerr := s.Records.LastLive(ctx, names)
 	wait.Wait()
 	if err = cmp.Or(err, lerr, ctx.Err()); err != nil {
 		return nil, err
 	}
 	for i := range out {
-		q, err := s.Runs.Queue(ctx, out[i].Name)
+		q, err := s.Records.Queue(ctx, out[i].Name)
 		if err != nil {
 			return nil, err
 		}
@@ -153,18 +154,18 @@ func moved(p Project, live project.Record) string {
 // lookAgain says that a branch was moved beside the server, unless a deployment that ended while we looked explains it.
 func (s *Source) lookAgain(ctx context.Context, p *Project) error {
 	names := []project.Name{p.Name}
-	before, err := s.Runs.LastLive(ctx, names)
+	before, err := s.Records.LastLive(ctx, names)
 	if err != nil {
 		return err
 	}
 	now := *p
 	s.repositories(ctx, &now)
-	q, err := s.Runs.Queue(ctx, p.Name)
+	q, err := s.Records.Queue(ctx, p.Name)
 	if err != nil {
 		return err
 	}
 	now.Running = q.Running
-	after, err := s.Runs.LastLive(ctx, names)
+	after, err := s.Records.LastLive(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -189,9 +190,9 @@ func (s *Source) repositories(ctx context.Context, p *Project) {
 	if p.Missing {
 		return
 	}
-	ref, code, err := s.Branches.Live(ctx, p.Name, project.Code)
+	ref, code, err := s.Repository(p.Name, project.Code).Live(ctx)
 	if err == nil {
-		_, p.Pillar, err = s.Branches.Live(ctx, p.Name, project.PillarRepo)
+		_, p.Pillar, err = s.Repository(p.Name, project.PillarRepo).Live(ctx)
 	}
 	if err != nil {
 		p.Problem = err.Error()
@@ -211,10 +212,10 @@ func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Repo
 		at := s.Server(name)
 		out.Server = &at
 	}
-	if out.Queue, err = s.Runs.Queue(ctx, name); err != nil {
+	if out.Queue, err = s.Records.Queue(ctx, name); err != nil {
 		return Report{}, err
 	}
-	if out.Deployments, err = s.Runs.Deployments(ctx, name, limit); err != nil {
+	if out.Deployments, err = s.Records.Deployments(ctx, name, limit); err != nil {
 		return Report{}, err
 	}
 	if out.Archives, err = s.Archives.List(ctx, name); err != nil && ctx.Err() == nil && p.Problem == "" {

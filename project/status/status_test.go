@@ -104,7 +104,7 @@ func (noArchives) List(context.Context, project.Name) ([]status.Archive, error) 
 func TestReportRemembersTheDisk(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	root := layout.Root(t.TempDir())
-	s := &status.Source{Root: root, Projects: one{}, Runs: one{}, Archives: noArchives{}, Remember: time.Minute, Now: func() time.Time { return now }}
+	s := &status.Source{Root: root, Projects: one{}, Records: one{}, Archives: noArchives{}, Remember: time.Minute, Now: func() time.Time { return now }}
 	data := root.Project("app").Data()
 	require.NoError(t, os.MkdirAll(data, 0o755))
 	first, err := s.Report(t.Context(), "app", 5)
@@ -120,13 +120,13 @@ func TestReportRemembersTheDisk(t *testing.T) {
 	require.GreaterOrEqual(t, again.Disk.Data, int64(1<<20))
 }
 
-// crowd is some projects of which one is broken; it counts the questions.
-type crowd struct {
+// many is some projects of which one is broken; it counts the questions.
+type many struct {
 	one
 	asked *int
 }
 
-func (crowd) List(context.Context) ([]registry.Project, error) {
+func (many) List(context.Context) ([]registry.Project, error) {
 	var all []registry.Project
 	for i := range 100 {
 		all = append(all, registry.Project{Name: project.Name(fmt.Sprintf("p%02d", i)), RemoteLess: i == 7, Missing: i == 8})
@@ -134,29 +134,34 @@ func (crowd) List(context.Context) ([]registry.Project, error) {
 	return all, nil
 }
 
-func (c crowd) LastLive(context.Context, []project.Name) (map[project.Name]project.Record, error) {
+func (c many) LastLive(context.Context, []project.Name) (map[project.Name]project.Record, error) {
 	return nil, nil
 }
 
-func (c crowd) Last(_ context.Context, names []project.Name) (map[project.Name]project.Record, error) {
+func (c many) Last(_ context.Context, names []project.Name) (map[project.Name]project.Record, error) {
 	*c.asked++
 	return map[project.Name]project.Record{names[3]: {State: project.Live}}, nil
 }
 
-func (crowd) Queue(context.Context, project.Name) (project.Queue, error) { return project.Queue{}, nil }
+func (many) Queue(context.Context, project.Name) (project.Queue, error) { return project.Queue{}, nil }
 
-func (crowd) Live(_ context.Context, name project.Name, repo project.Repo) (string, project.Commit, error) {
-	if name == "p05" && repo == project.PillarRepo {
+type bare struct {
+	name project.Name
+	repo project.Repo
+}
+
+func (b bare) Live(context.Context) (string, project.Commit, error) {
+	if b.name == "p05" && b.repo == project.PillarRepo {
 		return "", "", errors.New("it is broken")
 	}
-	return "refs/heads/main", project.Commit(string(name) + string(repo)), nil
+	return "refs/heads/main", project.Commit(string(b.name) + string(b.repo)), nil
 }
 
 // All projects are described with one question about records, and one that is broken hides none.
 func TestAll(t *testing.T) {
 	asked := 0
-	c := crowd{asked: &asked}
-	s := &status.Source{Projects: c, Runs: c, Branches: c}
+	c := many{asked: &asked}
+	s := &status.Source{Projects: c, Records: c, Repository: func(n project.Name, r project.Repo) status.Repository { return bare{n, r} }}
 	all, err := s.All(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, asked)

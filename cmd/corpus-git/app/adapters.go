@@ -106,8 +106,8 @@ func (b *choices) of(ctx context.Context, c *core, name project.Name) choice {
 	now := choice{server: c.cfg.Load().Retention()}
 	now.keep = now.server
 	for repo, to := range map[project.Repo]*project.Commit{project.Code: &now.code, project.PillarRepo: &now.pillar} {
-		if ref, err := c.repos.Deployed(ctx, name, repo); err == nil && ref != "" {
-			*to, _ = c.repos.Get(ctx, name, repo, ref)
+		if ref, err := c.repos.Open(name, repo).Deployed(ctx); err == nil && ref != "" {
+			*to, _ = c.repos.Open(name, repo).Get(ctx, ref)
 		}
 	}
 	b.mu.Lock()
@@ -347,7 +347,7 @@ func (a cfgs) submodules(ctx context.Context, name project.Name, d project.Deplo
 		if x.commit == "" {
 			continue
 		}
-		tree, err := a.c.repos.Submodules(ctx, name, x.repo, x.commit, nil, project.SubmoduleRequest{Submodules: want, Offline: true})
+		tree, err := a.c.repos.Open(name, x.repo).Submodules(ctx, x.commit, nil, project.SubmoduleRequest{Submodules: want, Offline: true})
 		if err != nil {
 			return false, err
 		}
@@ -371,15 +371,15 @@ func beneath(dir, file string) (fs.FS, error) {
 }
 
 func (a cfgs) tree(ctx context.Context, name project.Name, repo project.Repo) (fs.FS, project.Commit, error) {
-	ref, err := a.c.repos.Deployed(ctx, name, repo)
+	ref, err := a.c.repos.Open(name, repo).Deployed(ctx)
 	if err != nil || ref == "" {
 		return nil, "", err
 	}
-	commit, err := a.c.repos.Get(ctx, name, repo, ref)
+	commit, err := a.c.repos.Open(name, repo).Get(ctx, ref)
 	if err != nil || commit == "" {
 		return nil, "", err
 	}
-	tree, err := a.c.repos.Tree(ctx, name, repo, commit, nil)
+	tree, err := a.c.repos.Open(name, repo).Tree(ctx, commit, nil)
 	return tree, commit, err
 }
 

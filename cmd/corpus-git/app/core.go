@@ -158,11 +158,12 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
 	c.runner = newRunner(c)
 	c.tools = &procedures.Tools{
-		Root: c.root, State: c.state, Repos: c.repos, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
+		Root: c.root, State: c.state, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
 		Hooks: &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
 		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
+	c.tools.Repository = func(n project.Name, r project.Repo) procedures.Repository { return c.repos.Open(n, r) }
 	c.tools.Live = c.liveCommit
 	c.tools.Environments = c.environments
 	c.registry.Environments = c.environments
@@ -181,7 +182,8 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Told: o.told, Log: o.log}
 	c.maintainer = newMaintainer(c)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
-		Root: c.root, State: c.state, DB: c.db, Repos: c.repos, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,
+		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
+		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, Boundary: o.boundary,
 		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})
@@ -189,7 +191,8 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		return nil, err
 	}
 	c.upkeep.Removed = c.pipeline.SweepPins
-	c.registry.Repos, c.registry.Linker, c.registry.Runs = c.repos, linker{procedures.Links{FS: vfs.OS{}, Root: c.root}}, c.pipeline
+	c.registry.Linker, c.registry.Deployments = linker{procedures.Links{FS: vfs.OS{}, Root: c.root}}, c.pipeline
+	c.registry.Repository = func(n project.Name, r project.Repo) registry.Repository { return c.repos.Open(n, r) }
 	if _, err = c.registry.Reconcile(ctx); err != nil {
 		return nil, fmt.Errorf("look for projects: %w", err)
 	}
@@ -296,7 +299,7 @@ func (c *core) recover(ctx context.Context) error {
 // sweep removes what a crash left in the repositories of a project. What is not removed now is when a repository is first used.
 func (c *core) sweep(name project.Name) {
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		if err := c.repos.Sweep(name, repo); err != nil {
+		if err := c.repos.Open(name, repo).Sweep(); err != nil {
 			c.log.Warn().Err(err).Str("project", name.String()).Str("repository", string(repo)).Msg("sweep")
 		}
 	}
@@ -445,5 +448,8 @@ func (c *core) emptyTrash(ctx context.Context) {
 }
 
 func (c *core) status() *status.Source {
-	return &status.Source{Root: c.root, Projects: c.registry, Runs: c.pipeline, Branches: c.repos, Archives: archives{c}, Remotes: c.remotes, Server: c.reach}
+	return &status.Source{
+		Root: c.root, Projects: c.registry, Records: c.pipeline, Archives: archives{c}, Remotes: c.remotes, Server: c.reach,
+		Repository: func(n project.Name, r project.Repo) status.Repository { return c.repos.Open(n, r) },
+	}
 }

@@ -131,7 +131,7 @@ func (m *maintainer) look(ctx context.Context, name project.Name) {
 	}
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
 		what := m.settings(cfg)
-		due, err := m.c.repos.Due(name, repo, what)
+		due, err := m.c.repos.Open(name, repo).Due(what)
 		if err == nil && due {
 			_, err = m.one(ctx, name, repo, what)
 		}
@@ -158,7 +158,7 @@ func (m *maintainer) one(ctx context.Context, name project.Name, repo project.Re
 	if err := what.Pause(ctx); err != nil {
 		return receive.Maintained{}, err
 	}
-	done, err := m.c.repos.Maintain(ctx, name, repo, what)
+	done, err := m.c.repos.Open(name, repo).Maintain(ctx, what)
 	if err == nil && done.Changed() && !what.DryRun {
 		m.c.log.Info().Str("project", string(name)).Str("repo", string(repo)).Int("packs_before", done.Before.Packs).Int("packs", done.After.Packs).
 			Int64("bytes_before", done.Before.PackBytes+done.Before.LooseBytes).Int64("bytes", done.After.PackBytes+done.After.LooseBytes).
@@ -232,7 +232,7 @@ func (m *maintainer) Maintain(ctx context.Context, name project.Name, gc verbs.G
 	}
 	var out []status.Maintained
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		if there, err := m.c.repos.Exists(name, repo); err != nil {
+		if there, err := m.c.repos.Open(name, repo).Exists(); err != nil {
 			return nil, err
 		} else if !there {
 			continue

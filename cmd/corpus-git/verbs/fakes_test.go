@@ -135,27 +135,23 @@ func (r *runs) Exclusive(context.Context, project.Name, string, project.Pusher) 
 
 func (r *runs) Forget(context.Context, project.Name) error { return nil }
 
-type branches struct{}
+// repository is one of the project app; no other project has any.
+type repository struct {
+	name project.Name
+	repo project.Repo
+}
 
-func (branches) Get(_ context.Context, name project.Name, repo project.Repo, _ string) (project.Commit, error) {
+func (r repository) Live(context.Context) (string, project.Commit, error) {
 	switch {
-	case name != "app":
-		return "", nil
-	case repo == project.Code:
-		return codeA, nil
+	case r.name != "app":
+		return "", "", nil
+	case r.repo == project.Code:
+		return "refs/heads/master", codeA, nil
 	}
-	return pillar, nil
+	return "refs/heads/master", pillar, nil
 }
 
-func (b branches) Live(ctx context.Context, name project.Name, repo project.Repo) (string, project.Commit, error) {
-	if name == "app" {
-		c, err := b.Get(ctx, name, repo, "refs/heads/master")
-		return "refs/heads/master", c, err
-	}
-	return "", "", nil
-}
-
-func (branches) Create(context.Context, project.Name, project.Repo) (bool, error) { return true, nil }
+func (repository) Create(context.Context) (bool, error) { return true, nil }
 
 type archives struct {
 	all    []status.Archive
@@ -241,7 +237,8 @@ func build(t *testing.T) *house {
 	require.NoError(t, err)
 	r := &runs{records: map[project.Name][]project.Record{}, queue: map[project.Name]project.Queue{}, result: project.Result{State: project.Live}}
 	a := &archives{pinned: map[project.ID]bool{}}
-	reg.Repos, reg.Linker, reg.Runs = branches{}, linker{}, r
+	reg.Linker, reg.Deployments = linker{}, r
+	reg.Repository = func(n project.Name, r project.Repo) registry.Repository { return repository{n, r} }
 	local := access.Local("op")
 	h := &house{runs: r, archives: a, audit: log, keys: map[string]access.Identity{"local": local}}
 	for _, k := range []struct {
@@ -290,7 +287,7 @@ func build(t *testing.T) *house {
 	}
 	h.Backend = &verbs.Backend{
 		Projects: reg, Runs: r, Access: acc, Archives: a, Cfg: cfg{}, Audit: log,
-		Status: &status.Source{Root: root, Projects: reg, Runs: r, Branches: branches{}, Archives: a, Remotes: func(n project.Name) status.Remotes {
+		Status: &status.Source{Root: root, Projects: reg, Records: r, Archives: a, Repository: func(n project.Name, r project.Repo) status.Repository { return repository{n, r} }, Remotes: func(n project.Name) status.Remotes {
 			base := "ssh://deploy@host.example:2222/" + string(n)
 			return status.Remotes{Project: base + "/project.git", Pillar: base + "/pillar.git"}
 		}},
