@@ -1,6 +1,6 @@
 // Package sha1dc is SHA-1 that detects collision attacks, as git's own is (https://shattered.io, https://sha-mbles.github.io).
 //
-// It owns a faster way to the same verdict as github.com/pjbgf/sha1cd: on processors with SHA and AVX2 instructions, blocks are compressed, and the
+// It owns a faster way to the same result as github.com/pjbgf/sha1cd (ADR 18): on processors with SHA and AVX2 instructions, blocks are compressed, and the
 // first of the conditions that an attack cannot avoid are tried for all disturbance vectors at once, in one loop of assembly. Only for a block that
 // passes them are the rest tried and the recompression made, in Go, with the tables of sha1cd's package ubc. Elsewhere sha1cd does it
 // all. Its tests hold it to sha1cd, block by block.
