@@ -97,22 +97,14 @@ type permTree struct {
 
 // permTrees are the trees and their rules. The accounts that they name must be there.
 func permTrees(env *Env, look permAccounts) ([]permTree, error) {
-	uid, gid, root := -1, -1, -1
 	owns := env.ownsFiles()
-	if owns {
-		o, err := env.owner()
-		if err != nil {
-			return nil, err
-		}
-		uid, gid, root = o.UID, o.GID, 0
-	}
-	pillar := permRule{uid: root, gid: gid, groupFromOwner: owns, umask: 0o007}
-	if !owns {
-		pillar.umask = 0o077
+	live, data, pillar, err := env.treeRules()
+	if err != nil {
+		return nil, err
 	}
 	trees := []permTree{
-		{"project", env.Paths.Live(), project.Code, &permNode{rule: &permRule{uid: uid, gid: gid, setgid: owns}}},
-		{"data", env.Paths.Data(), "", &permNode{rule: &permRule{uid: uid, gid: gid, setgid: owns, others: owns}}},
+		{"project", env.Paths.Live(), project.Code, &permNode{rule: &live}},
+		{"data", env.Paths.Data(), "", &permNode{rule: &data}},
 		{"pillar", env.Paths.Pillar(), project.PillarRepo, &permNode{rule: &pillar}},
 	}
 	for _, p := range env.Prepared.Cfg.Permissions() { // folders come before what lies in them
@@ -126,6 +118,24 @@ func permTrees(env *Env, look permAccounts) ([]permTree, error) {
 		}
 	}
 	return trees, nil
+}
+
+// treeRules are the rules of the three trees, before those of the project's own.
+func (e *Env) treeRules() (live, data, pillar permRule, err error) {
+	uid, gid, root := -1, -1, -1
+	owns := e.ownsFiles()
+	if owns {
+		o, err := e.owner()
+		if err != nil {
+			return live, data, pillar, err
+		}
+		uid, gid, root = o.UID, o.GID, 0
+	}
+	pillar = permRule{uid: root, gid: gid, groupFromOwner: owns, umask: 0o007}
+	if !owns {
+		pillar.umask = 0o077
+	}
+	return permRule{uid: uid, gid: gid, setgid: owns}, permRule{uid: uid, gid: gid, setgid: owns, others: owns}, pillar, nil
 }
 
 // owner is the user and the group that the project's files belong to. They must be there.

@@ -30,6 +30,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 	var parts, lines []string
 	seen := env.takeSeen()
 	env.synced = nil
+	code, pillar := env.treeOwners()
 	left := &synced{look: seen, touched: map[string][]string{}}
 	for _, c := range []struct {
 		repo   project.Repo
@@ -38,8 +39,8 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		tree   string
 		owner  *project.Owner
 	}{
-		{project.Code, env.Deployment.Code, env.Paths.Live(), layout.ArchivedTree, env.treeOwner()},
-		{project.PillarRepo, env.Deployment.Pillar, env.Paths.Pillar(), layout.ArchivedPillar, nil},
+		{project.Code, env.Deployment.Code, env.Paths.Live(), layout.ArchivedTree, code},
+		{project.PillarRepo, env.Deployment.Pillar, env.Paths.Pillar(), layout.ArchivedPillar, pillar},
 	} {
 		if c.commit == "" {
 			left.touched[c.tree] = nil
@@ -106,17 +107,15 @@ func checkoutSummary(st project.CheckoutStats) string {
 	return strings.Join(s, ", ")
 }
 
-// treeOwner is who the project's tree belongs to, as fixperms has it; nil where that is not ours to say, or not known yet: fixperms tells. What is written with its
-// owner needs no fixing, and an index without fixed files need not be written again.
-func (e *Env) treeOwner() *project.Owner {
-	if !e.ownsFiles() {
-		return nil
-	}
-	o, err := e.owner()
+// treeOwners are the owners and permissions of the project's tree and of the pillar's, as fixperms has them; nil where they are not known yet: fixperms tells.
+// What is written with them needs no fixing, and an index without fixed files need not be written again.
+func (e *Env) treeOwners() (code, pillar *project.Owner) {
+	live, _, secret, err := e.treeRules()
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return &o
+	of := func(r permRule) *project.Owner { return &project.Owner{UID: r.uid, GID: r.gid, Perm: r.perm} }
+	return of(live), of(secret)
 }
 
 // seenFor is how long what the archive's walk saw stands for the tree: see ADR 13. A copy that took longer makes looking again cheap beside it.

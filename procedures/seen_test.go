@@ -110,16 +110,26 @@ func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 	}
 }
 
-// What is written of the code belongs to the project at once; the pillar's modes are fixperms' matter anyway.
-func TestCheckoutsGiveTheProjectsOwner(t *testing.T) {
-	for asRoot, want := range map[bool]*project.Owner{true: {UID: 1000, GID: 1000}, false: nil} {
+// What is written has the owner and the permissions that fixperms wants at once.
+func TestCheckoutsHaveTheOwnerOfFixperms(t *testing.T) {
+	const folder, file = true, false
+	for asRoot, want := range map[bool]struct {
+		code, pillar [2]int // user and group
+		perms        [2][2]uint32
+	}{
+		true:  {[2]int{1000, 1000}, [2]int{0, 1000}, [2][2]uint32{{0o2755, 0o644}, {0o770, 0o660}}},
+		false: {[2]int{-1, -1}, [2]int{-1, -1}, [2][2]uint32{{0o755, 0o644}, {0o700, 0o600}}},
+	} {
 		env := permEnv(t, vfs.OS{}, layout.Root(t.TempDir()), nil, asRoot)
 		repos := &asked{}
 		env.Repository = always(repos)
 		env.Deployment.Code, env.Deployment.Pillar = "0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"
 		require.NoError(t, procedures.ReleaseSync{}.Run(t.Context(), env))
 		require.Len(t, repos.of, 2)
-		require.Equal(t, want, repos.of[0].Owner)
-		require.Nil(t, repos.of[1].Owner)
+		for i, ids := range [][2]int{want.code, want.pillar} {
+			o := repos.of[i].Owner
+			require.Equal(t, ids, [2]int{o.UID, o.GID})
+			require.Equal(t, want.perms[i], [2]uint32{o.Perm(folder, 0o755), o.Perm(file, 0o644)})
+		}
 	}
 }

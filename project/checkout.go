@@ -14,7 +14,7 @@ type Checkout struct {
 	Dir string
 	// Submodules says whether they are checked out in their places.
 	Submodules Submodules
-	// Owner is given to what is written; nil leaves it to the process.
+	// Owner is given to what is written, .git included; nil leaves it to the process.
 	Owner *Owner
 	// Keep leaves files that were changed on the machine, and refuses a commit that has other versions of them.
 	Keep bool
@@ -22,8 +22,12 @@ type Checkout struct {
 	Seen *vfs.Snapshot
 }
 
-// Owner is a user and a group by number; -1 leaves one as it comes.
-type Owner struct{ UID, GID int }
+// Owner is a user and a group by number, -1 leaves one as it comes, and the permissions that go with them: Perm makes those of a file or folder
+// of what git says (0644, 0755). Nil leaves them.
+type Owner struct {
+	UID, GID int
+	Perm     func(folder bool, perm uint32) uint32
+}
 
 // CheckoutStats counts what a checkout did.
 type CheckoutStats struct {

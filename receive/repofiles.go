@@ -151,7 +151,7 @@ func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (proje
 			Keep: want.Keep,
 		}
 		if want.Owner != nil {
-			req.Owner = &checkout.Owner{UID: want.Owner.UID, GID: want.Owner.GID}
+			req.Owner = &checkout.Owner{UID: want.Owner.UID, GID: want.Owner.GID, Perm: want.Owner.Perm}
 		}
 		if want.Submodules.Fetch {
 			id, _, err := peelCommit(db, hashOf(want.Commit))

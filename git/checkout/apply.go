@@ -26,13 +26,29 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Owner is who a written file or folder is given to; -1 leaves user or group as they come.
-type Owner struct{ UID, GID int }
+// Owner is who a written file or folder is given to; -1 leaves user or group as they come. Perm makes its permissions of those that git
+// says, which are 0644 or 0755; nil leaves them.
+type Owner struct {
+	UID, GID int
+	Perm     func(folder bool, perm uint32) uint32
+}
+
+// own is apply for what is ours below .git: without an owner the process's umask has its way.
+func (o *Owner) own(fd int, mode uint32) error {
+	if o == nil {
+		return nil
+	}
+	_, err := o.apply(fd, mode)
+	return err
+}
 
 // apply gives an open file its exact mode, whatever the umask is, and its owner. It tells the inode's facts after that.
 func (o *Owner) apply(fd int, mode uint32) (st unix.Stat_t, err error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return st, err
+	}
+	if o != nil && o.Perm != nil {
+		mode = o.Perm(st.Mode&unix.S_IFMT == unix.S_IFDIR, mode)
 	}
 	give := o != nil && (o.UID >= 0 && st.Uid != uint32(o.UID) || o.GID >= 0 && st.Gid != uint32(o.GID))
 	if give {

@@ -41,7 +41,7 @@ type Request struct {
 	Tags map[string]plumbing.Hash
 	// Reason is the line of the reflog. Default "deploy: <commit>".
 	Reason string
-	// Owner is given to what is written; nil leaves it to the process. Modes are 0644, 0755 for executables and folders.
+	// Owner is given to what is written, .git included; nil leaves it to the process. Modes are 0644, 0755 for executables and folders, but where Owner has others.
 	Owner *Owner
 	// Workers is the number of readers and of writers. Default 2.
 	Workers int

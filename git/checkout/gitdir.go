@@ -54,6 +54,11 @@ func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 		return nil, &fs.PathError{Op: "mkdir", Path: gitDir, Err: err}
 	}
 	fd, err := opendir(root, gitDir)
+	if err == nil && req.Owner != nil {
+		if err = req.Owner.own(fd, 0o755); err != nil {
+			_ = unix.Close(fd)
+		}
+	}
 	if notDir(err) {
 		return nil, fault.New(fault.Refused, "checkout", "%s is no folder", filepath.Join(req.Dir, gitDir)).
 			WithHint("a deployed working copy has a repository of its own; move that file away and deploy again")
@@ -61,7 +66,7 @@ func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gitFolder{req: req, fd: fd, lock: -1, dirs: newFolders(fd, 0o755, nil)}
+	g := &gitFolder{req: req, fd: fd, lock: -1, dirs: newFolders(fd, 0o755, req.Owner)}
 	err = g.acquire(ctx)
 	if err == nil {
 		g.resumed, err = g.interrupted()
@@ -121,6 +126,10 @@ func (g *gitFolder) close() {
 func (g *gitFolder) acquire(ctx context.Context) error {
 	lock, err := openat(g.fd, ownLock, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, 0o600)
 	if err != nil {
+		return err
+	}
+	if err := g.req.Owner.own(lock, 0o600); err != nil {
+		_ = unix.Close(lock)
 		return err
 	}
 	wait := g.req.LockWait
@@ -231,7 +240,7 @@ func (g *gitFolder) put(name, text string) error {
 	}
 	dir, err := g.dirs.get(strings.Trim(path.Dir(name), "."), true)
 	if err == nil {
-		err = writeFileAt(dir, path.Base(name), []byte(text), false)
+		err = writeFileAt(dir, path.Base(name), []byte(text), false, g.req.Owner)
 	}
 	if err != nil {
 		return rename(err, path.Join(gitDir, name))
@@ -409,7 +418,7 @@ func (g *gitFolder) reflog(before, commit string) error {
 		fd, err := openat(dir, path.Base(name), unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o644)
 		if err == nil {
 			_, err = fdWriter(fd).Write([]byte(line))
-			err = errors.Join(err, unix.Close(fd))
+			err = errors.Join(err, g.req.Owner.own(fd, 0o644), unix.Close(fd))
 		}
 		if err != nil {
 			return rename(err, path.Join(gitDir, name))

@@ -100,7 +100,7 @@ func (g *gitFolder) writeMemo(m *memo, of index.ID) error {
 	tmp := tmpPrefix + memoFile
 	if m.at == (stamp{}) {
 		// A file that is made now tells what the file system takes for now.
-		if err := writeFileAt(g.fd, tmp, nil, false); err != nil {
+		if err := writeFileAt(g.fd, tmp, nil, false, g.req.Owner); err != nil {
 			return err
 		}
 		st, err := lstatat(g.fd, tmp)
@@ -113,7 +113,7 @@ func (g *gitFolder) writeMemo(m *memo, of index.ID) error {
 	if len(data) > maxMemo {
 		data = nil
 	}
-	err := writeFileAt(g.fd, memoFile, data, false)
+	err := writeFileAt(g.fd, memoFile, data, false, g.req.Owner)
 	for _, name := range []string{tmp, oldCountFile} {
 		err = errors.Join(err, ignore(unix.Unlinkat(g.fd, name, 0), unix.ENOENT))
 	}
@@ -174,7 +174,7 @@ func (g *gitFolder) parse(f *indexFile) *pathList {
 
 // writeIndex puts the index in place, durably unless the request leaves that to the caller.
 func (g *gitFolder) writeIndex(x *pathList) error {
-	return writeFileWith(g.fd, "index", !g.req.NoSync, func(fd int) error {
+	return writeFileWith(g.fd, "index", !g.req.NoSync, g.req.Owner, func(fd int) error {
 		return x.write(func(parts [][]byte) error { return index.WriteParts(fd, parts) })
 	})
 }

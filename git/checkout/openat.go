@@ -233,16 +233,33 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 	}
 }
 
-// writeFileAt puts a file in place: temporary name, write, rename. durable adds fsync of the file and of its folder.
-func writeFileAt(dir int, name string, data []byte, durable bool) error {
-	return writeFileWith(dir, name, durable, func(fd int) error {
+// writeFileAt puts a file in place: temporary name, write, rename. durable adds fsync of the file and of its folder. It is owner's; without one
+// it has the owner and the permissions of the file that it replaces.
+func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner) error {
+	return writeFileWith(dir, name, durable, owner, func(fd int) error {
 		_, err := fdWriter(fd).Write(data)
 		return err
 	})
 }
 
+// orOf is o, and for nil the owner of a file that is there; nil where there is none.
+func (o *Owner) orOf(dir int, name string) *Owner {
+	if o != nil {
+		return o
+	}
+	st, err := lstatat(dir, name)
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil
+	}
+	have := &Owner{UID: -1, GID: -1, Perm: func(bool, uint32) uint32 { return st.Mode & 0o777 }}
+	if os.Geteuid() == 0 {
+		have.UID, have.GID = int(st.Uid), int(st.Gid)
+	}
+	return have
+}
+
 // writeFileWith is writeFileAt with what write gives.
-func writeFileWith(dir int, name string, durable bool, write func(fd int) error) (err error) {
+func writeFileWith(dir int, name string, durable bool, owner *Owner, write func(fd int) error) (err error) {
 	tmp := tmpPrefix + name
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
 	fd, err := openat(dir, tmp, flags, 0o644)
@@ -264,6 +281,9 @@ func writeFileWith(dir int, name string, durable bool, write func(fd int) error)
 	}()
 	if err = write(fd); err != nil {
 		return &fs.PathError{Op: "write", Path: name, Err: err}
+	}
+	if err = owner.orOf(dir, name).own(fd, 0o644); err != nil {
+		return &fs.PathError{Op: "chown", Path: name, Err: err}
 	}
 	if durable {
 		if err = f.Sync(); err != nil {

@@ -108,13 +108,16 @@ func ended(r project.Record) time.Time {
 }
 
 func logsCommand(s *session) *cobra.Command {
-	var follow, short bool
+	var follow, short, verbose bool
 	c := &cobra.Command{
 		Use: "logs PROJECT [DEPLOYMENT]", Short: "Show the log of a deployment (default: the last one)",
-		Long: "Shows every state and every line that commands printed. -f follows a deployment that runs, to its\n" +
+		Long: "Shows every state and every line that commands printed, but with --short. -f follows a deployment that runs, to its\n" +
 			"end. --json prints one event a line (docs/json.md).",
 		Args: exactly("PROJECT", "[DEPLOYMENT]"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if short && verbose && c.Flags().Changed("verbose") {
+				return usage("--verbose and --short exclude each other")
+			}
 			name, err := s.project("logs", args[0], project.Read)
 			if err != nil {
 				return err
@@ -124,7 +127,7 @@ func logsCommand(s *session) *cobra.Command {
 				return err
 			}
 			if follow && !s.json {
-				err := s.follower(rec.ID, s.out, !short).run(s.ctx)
+				err := s.follower(rec.ID, s.out, verbose && !short).run(s.ctx)
 				if err != nil && s.ctx.Err() != nil {
 					return nil // who follows may leave
 				}
@@ -136,7 +139,7 @@ func logsCommand(s *session) *cobra.Command {
 			} else {
 				events = s.b.Events(name, rec.ID)
 			}
-			console := event.NewConsole(s.out, event.Style{Colour: s.who.Term.Colour, Verbose: !short})
+			console := event.NewConsole(s.out, event.Style{Colour: s.who.Term.Colour, Verbose: verbose && !short})
 			for e, err := range events {
 				switch {
 				case err != nil && s.ctx.Err() != nil:
@@ -157,6 +160,9 @@ func logsCommand(s *session) *cobra.Command {
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the deployment has ended")
 	c.Flags().BoolVar(&short, "short", false, "only what the pusher saw")
+	verboseFlag(c, &verbose)
+	c.Flags().Lookup("verbose").DefValue = "true"
+	verbose = true
 	return s.jsonFlag(c)
 }
 

@@ -46,7 +46,7 @@ func TestGolden(t *testing.T) {
 			"local: access grant app marie everything", "local: access revoke app marie configure", "marie: access grant app marie admin"},
 		"deploy": {"marie: deploy app", "marie: deploy app -v", "jenkins: deploy app", "marie: deploy secret", "marie: deploy nope", "marie: deploy app --only nonsense",
 			"marie: deploy app --json", "marie: rollback app 0198c2f4", "marie: rollback app 0198", "marie: task app ../x", "marie: task app task_hello.sls", "marie: plan app", "marie: cancel app"},
-		"history": {"marie: deployments app", "marie: deployments app -n 1 --json", "local: deployments secret", "marie: logs app 0198c2f4", "marie: logs app 0198c2f4 --short",
+		"history": {"marie: deployments app", "marie: deployments app -n 1 --json", "local: deployments secret", "marie: logs app 0198c2f4", "marie: logs app 0198c2f4 --short", "marie: logs app 0198c2f4 -v", "marie: logs app 0198c2f4 --verbose=false", "marie: logs app 0198c2f4 -v --short",
 			"marie: logs app 0198c2f4 --json", "marie: logs app", "local: logs app", "local: logs secret", "marie: logs app 0198c2f4 -f"},
 		"archives": {"marie: archives list app", "marie: archives show app 0198c2f4", "marie: archives show app 0198c2f4 --export -", "ops: archives show app 0198c2f4 --export -",
 			"ops: archives show app 0198c2f4 --export x.tar", "marie: archives show app 0198", "marie: archives show app ffff", "marie: archives pin app 0198c2f5", "marie: archives restore app 0198c2f5",
