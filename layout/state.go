@@ -59,6 +59,9 @@ func (s State) RecipesOf(id string) string { return filepath.Join(s.Recipes(), i
 // Recipe is one private copy of a deployment: of the commit that it brings, or of the one that was live before.
 func (s State) Recipe(id, which string) string { return filepath.Join(s.RecipesOf(id), which) }
 
+// Undo is the folder of one deployment's undo log.
+func (s State) Undo(id string) string { return filepath.Join(string(s), "undo", id) }
+
 // Underway is the folder of notes that say in which projects something is under way.
 func (s State) Underway() string { return filepath.Join(string(s), "underway") }
 

@@ -129,6 +129,9 @@ func (p *Pipeline) conclude(ctx context.Context, r *run, env *procedures.Env, re
 	if err := env.Retain(res.State); err != nil {
 		r.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(p.explain(env.Deployment, err), " ")})
 	}
+	if err := env.DropUndo(res.State); err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("deployment", string(env.Deployment.ID)).Msg("remove the undo log")
+	}
 	p.sweepPins(ctx, env.Deployment.Project, env.Deployment.ID)
 	if _, skip := env.Prepared.Skips(procedures.NameNotify); !skip {
 		if err := env.Override(ctx, procedures.Notify{}); err != nil {

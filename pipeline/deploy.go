@@ -53,6 +53,9 @@ func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Res
 	if isOpenEnded(entries) {
 		return p.refuse(r, p.recoverLate(ctx, d.Project))
 	}
+	if err := env.OpenUndo(); err != nil {
+		return p.refuse(r, fault.New(fault.Internal, "open the undo log", "%w", err))
+	}
 	if err := p.accept(ctx, r, d, j); err != nil {
 		return p.refuse(r, err)
 	}

@@ -106,6 +106,7 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 		return
 	}
 	res.State = project.RolledBack
+	p.undo(ctx, r, env, j, res)
 	for _, file := range env.OwnFailed {
 		failed := "the project's own " + file + " failed after the tree was back"
 		res.Reason += "; " + failed
@@ -117,6 +118,16 @@ func (p *Pipeline) rollback(ctx context.Context, r *run, env *procedures.Env, j 
 		}
 	}
 	p.recheck(ctx, r, env, j, res)
+}
+
+// undo takes back what the steps changed outside of the trees.
+func (p *Pipeline) undo(ctx context.Context, r *run, env *procedures.Env, j *Journal, res *project.Result) {
+	if !env.HasUndo() {
+		return
+	}
+	if err := p.procedure(ctx, j, r, env, procedures.Undo{}); err != nil {
+		res.Unhealthy = "not everything outside of the tree could be undone"
+	}
 }
 
 // recheck asks the checks of the release whose tree is back. What they find changes nothing but the result.
@@ -143,10 +154,17 @@ func (p *Pipeline) recheck(ctx context.Context, r *run, env *procedures.Env, j *
 	var failed *procedures.CheckFailure
 	switch {
 	case errors.As(err, &failed):
-		res.Unhealthy = failed.Error()
+		res.Unhealthy = joined(res.Unhealthy, failed.Error())
 	case err != nil:
-		res.Unhealthy = "its checks could not be asked"
+		res.Unhealthy = joined(res.Unhealthy, "its checks could not be asked")
 	}
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ", and " + b
 }
 
 // configured is the configuration of what was live before a deployment, nil where nothing was.

@@ -327,7 +327,9 @@ func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) err
 
 // input is what a step of a recipe is rendered with while the deployment runs.
 func (p *Prepared) input(e *Env, r *Recipe, s Step, mode sls.Mode) *sls.Input {
-	return p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
+	in := p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
+	in.Undo = e.Undo
+	return in
 }
 
 // host is the machine with the environment of the deployment's commands: the clean one, the project's key env, the CORPUS_* variables.

@@ -18,6 +18,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/host"
+	"corpus-git/undo"
 )
 
 // Procedure is one named phase of a deployment.
@@ -146,6 +147,8 @@ type Env struct {
 
 	live       *Recipe // of LiveTree, once something asked for it
 	liveLoaded bool
+	// Undo is the undo log of the steps; nil keeps none.
+	Undo *undo.Log
 	// Hurry, where it is not nil, is closed when what runs beside a rollback, and after the end, shall end at once.
 	Hurry <-chan struct{}
 	// Said is what the deployment has told so far, redacted; nil is nothing.

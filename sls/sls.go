@@ -6,6 +6,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/host"
+	"corpus-git/undo"
 )
 
 // Mode says what a compilation may look at.
@@ -52,6 +53,9 @@ type Input struct {
 	Script, ScriptFile string
 	// Locations override keys of salt['mc_locations.settings']; nil is none.
 	Locations *py.Dict
+	// Undo keeps what stood outside of the archived trees before a state changes it; nil keeps nothing. What Salt and executables change
+	// is not known: they say so in it.
+	Undo *undo.Log
 	// Passwords keeps what salt['mc_utils.generate_stored_password'] made; nil lets such a template fail.
 	Passwords Passwords
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,6 +26,7 @@ import (
 // moment is what must be the old or the new after a crash.
 type moment struct {
 	trees        string
+	outside      string // what steps wrote outside of the trees
 	code, pillar string // the branches, as git ls-remote sees them
 	records      []project.Record
 }
@@ -33,9 +37,40 @@ func (m *crashed) now() moment {
 	var err error
 	w.trees, err = trees(m.paths())
 	require.NoError(m.t, err)
+	w.outside, err = contents(m.outside())
+	require.NoError(m.t, err)
 	w.code, w.pillar = m.branch("code"), m.branch("pillar")
 	w.records = m.records()
 	return w
+}
+
+// contents are the paths, modes and contents below a folder that may be missing.
+func contents(dir string) (string, error) {
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if os.IsNotExist(err) && path == dir {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var text []byte
+		switch {
+		case d.Type().IsRegular():
+			text, err = os.ReadFile(path)
+		case d.Type()&fs.ModeSymlink != 0:
+			var to string
+			to, err = os.Readlink(path)
+			text = []byte(to)
+		}
+		fi, ierr := d.Info()
+		if err = errors.Join(err, ierr); err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %s %s\n", fi.Mode(), strings.TrimPrefix(path, dir), bytes.TrimSpace(text))
+		return nil
+	})
+	return b.String(), err
 }
 
 // branch is the commit that the deployed branch holds, asked over ssh.
@@ -120,6 +155,13 @@ func (m *crashed) check(before moment, a action) (live bool) {
 	}
 	if after.code != code || after.pillar != pillar {
 		m.fail("live=%v, but the branches are at %q and %q, not at %q and %q", live, after.code, after.pillar, code, pillar)
+	}
+	// Outside of the trees: what was there before, or what the steps of the deployment that is live wrote.
+	switch {
+	case !live && after.outside != before.outside:
+		m.fail("outside of the trees it is not as before:\n%s", difference(before.outside, after.outside))
+	case live && len(after.records) > 0 && after.records[0].Trigger != project.TriggerRollback && !strings.Contains(after.outside, "/site "+string(after.records[0].ID)):
+		m.fail("outside of the trees it is not as the deployment that is live wrote it:\n%s", after.outside)
 	}
 	// The record.
 	if n := len(after.records) - len(before.records); n < 0 || n > 1 {
@@ -317,6 +359,13 @@ func (m *crashed) leftovers() (left []string) {
 	}
 	for _, n := range notes {
 		left = append(left, "the note of "+n.Name())
+	}
+	logs, err := os.ReadDir(filepath.Dir(m.state().Undo("x")))
+	if err != nil && !os.IsNotExist(err) {
+		left = append(left, err.Error())
+	}
+	for _, l := range logs {
+		left = append(left, "the undo log of "+l.Name())
 	}
 	err = filepath.WalkDir(m.root.Path(), func(path string, d fs.DirEntry, err error) error {
 		if os.IsNotExist(err) {

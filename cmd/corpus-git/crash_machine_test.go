@@ -308,6 +308,29 @@ build:
     - name: i=0; rm -rf made; mkdir made; while [ $i -lt 12 ]; do cat {{cfg.project_root}}/page > {{cfg.project_root}}/generated; cp page {{cfg.project_root}}/made/$i; i=$((i+1)); done
     - cwd: {{cfg.project_root}}
 `)
+	// What lies outside of the trees: a file is rewritten, a folder made, the one of before removed.
+	m.write("code", ".salt/015_outside.sls", strings.ReplaceAll(`{% set cfg = opts.ms_project %}
+site:
+  file.managed:
+    - name: OUTSIDE/site
+    - contents: "{{cfg.deployment_id}}"
+    - makedirs: true
+made:
+  file.managed:
+    - name: OUTSIDE/all/{{cfg.deployment_id}}/file
+    - contents: "{{cfg.deployment_id}}"
+    - makedirs: true
+clean:
+  file.directory:
+    - name: OUTSIDE/all
+    - clean: true
+    - require:
+      - file: made
+link:
+  file.symlink:
+    - name: OUTSIDE/link
+    - target: all/{{cfg.deployment_id}}
+`, "OUTSIDE", m.outside()))
 	m.write("code", ".salt/020_title.sls", `{% set cfg = opts.ms_project %}
 title:
   file.managed:
@@ -321,6 +344,9 @@ check:
     - cwd: {{cfg.project_root}}
 `)
 }
+
+// outside is a folder outside of all that is archived, which steps write to.
+func (m *crashed) outside() string { return filepath.Join(m.dir, "outside") }
 
 // uploads puts files that git does not track into the live tree.
 func (m *crashed) uploads() {

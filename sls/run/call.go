@@ -14,6 +14,7 @@ import (
 	"corpus-git/sls/compile"
 	"corpus-git/sls/host"
 	"corpus-git/sls/state/core"
+	"corpus-git/undo"
 )
 
 // call runs the function of a state, with onlyif, unless, creates, check_cmd and retry around it.
@@ -48,6 +49,7 @@ func (r *run) once(ctx context.Context, c *compile.Chunk, reqs []core.Requisite,
 		} else {
 			ret = c.Func.Run(call)
 		}
+		r.left(ctx, &ret, test)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return ret, err
@@ -83,11 +85,25 @@ func (r *run) watch(ctx context.Context, c *compile.Chunk, reqs []core.Requisite
 	} else {
 		ret = fn(call, c.Fun)
 	}
+	r.left(ctx, &ret, false)
 	p.commands(false)
 	return p.settle(ret), context.Cause(ctx)
 }
 
+// left has the undo log look at what a state left.
+func (r *run) left(ctx context.Context, ret *core.Return, test bool) {
+	if test || r.p.Input.Test {
+		return
+	}
+	if err := r.env.Undo.After(context.WithoutCancel(ctx)); err != nil {
+		ret.Warnings = append(ret.Warnings, err.Error())
+	}
+}
+
 func (r *run) newCall(ctx context.Context, c *compile.Chunk, reqs []core.Requisite, test bool) *core.Call {
+	if !test && !r.p.Input.Test {
+		r.env.Undo.Enter(undo.State{Step: r.p.Input.SLS[strings.LastIndexByte(r.p.Input.SLS, '.')+1:], ID: c.ID})
+	}
 	out := &core.Call{
 		Env: r.env, Ctx: ctx, Function: c.Function(), Name: c.Name, ID: c.ID, SLS: c.SLS, Args: c.Args.Copy(), Umask: c.Umask,
 		Test: test || r.p.Input.Test, Requires: r.requires(c, reqs),

@@ -35,7 +35,7 @@ type run struct {
 func runProgram(ctx context.Context, p *compile.Program, sink sls.Sink, backups string) ([]sls.StateResult, error) {
 	r := &run{p: p, sink: sink, running: map[string]*outcome{}, pre: map[string]*outcome{}}
 	r.env = &core.Env{
-		Host: p.Input.Host, Roots: p.Input.Roots, Pillar: orEmpty(p.Input.Pillar), Grains: orEmpty(p.Input.Grains), Backups: backups,
+		Host: p.Input.Host, Roots: p.Input.Roots, Pillar: orEmpty(p.Input.Pillar), Grains: orEmpty(p.Input.Grains), Backups: backups, Undo: p.Input.Undo,
 		Accumulated: map[string]*core.Accumulator{}, Cache: map[string]any{},
 		Render: func(ctx context.Context, t core.Template) (string, error) {
 			return p.Renderer.Text(ctx, t.Name, t.Source, t.Vars)

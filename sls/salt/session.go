@@ -110,6 +110,11 @@ func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 		return s.salt().Apply(ctx, in, sink) // says what is not there or left out, and runs nothing
 	}
 	res := &sls.StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}
+	if !in.Test {
+		if err := in.Undo.Manual("what Salt changed in " + f.Display()); err != nil {
+			return nil, err
+		}
+	}
 	disk, perStep, err := s.with(ctx, in, sink, func(st *stepping, again bool) (err error) {
 		res.States, err = st.run(ctx, s.proc, again)
 		return err

@@ -9,6 +9,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/sls/host"
 	"corpus-git/sls/state/core"
+	"corpus-git/undo"
 )
 
 // addGroup adds Salt's group module, through the shadow utilities, and through those of libuser where local asks for them.
@@ -190,6 +191,9 @@ func groupAdd(c *core.Call) core.Return {
 	}
 	if !c.Installed(tool) {
 		return core.Failf("Command '%s' cannot be found", tool)
+	}
+	if err := c.BeforeAction(undo.Action{Noun: "group", Name: c.Name, Probe: []string{"getent", "group", c.Name}, Undo: []string{"groupdel", c.Name}}); err != nil {
+		return core.Failf("%s", err)
 	}
 	if _, err := c.Tool(append(argv, c.Name)...); err != nil {
 		return core.Failf("Failed to create new group %s", c.Name)

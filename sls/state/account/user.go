@@ -13,6 +13,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/sls/host"
 	"corpus-git/sls/state/core"
+	"corpus-git/undo"
 )
 
 // addUser adds Salt's user module, through the shadow utilities, and through those of libuser where local asks for them.
@@ -117,6 +118,20 @@ func userInfo(c *core.Call, u host.User) *py.Dict {
 	return d
 }
 
+// noteUser tells the undo log of an account that is about to be made, and of its home where that is made with it.
+func noteUser(c *core.Call, argv []string) error {
+	home := "/home/" + c.Name
+	if i := slices.Index(argv, "-d"); i >= 0 && i+1 < len(argv) {
+		home = argv[i+1]
+	}
+	if slices.Contains(argv, "-m") && !core.Lexists(home) {
+		if err := c.BeforeWhole(home); err != nil {
+			return err
+		}
+	}
+	return c.BeforeAction(undo.Action{Noun: "user", Name: c.Name, Probe: []string{"getent", "passwd", c.Name}, Undo: []string{"userdel", c.Name}})
+}
+
 // userAdd makes an account, as Salt does: the account first, then its groups, what passwd keeps of a person, and shadow.
 func userAdd(c *core.Call, w wanted) core.Return {
 	if c.Test {
@@ -129,6 +144,9 @@ func userAdd(c *core.Call, w wanted) core.Return {
 	argv := userAddLine(c, w)
 	if !c.Installed(argv[0]) {
 		return core.Failf("Command '%s' cannot be found", argv[0])
+	}
+	if err := noteUser(c, argv); err != nil {
+		return core.Failf("%s", err)
 	}
 	if _, err := c.Tool(argv...); err != nil {
 		return core.Failf("Failed to create new user %s", c.Name)

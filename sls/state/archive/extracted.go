@@ -373,7 +373,7 @@ func (x *extraction) look() *core.Return {
 			}
 			removed := py.NewList()
 			for _, p := range wrong {
-				if err := os.RemoveAll(filepath.Join(x.name, p)); err != nil {
+				if err := c.RemoveAll(filepath.Join(x.name, p)); err != nil {
 					return x.fail("%s", core.Cause(err))
 				}
 				removed.Append(x.name + p)
@@ -420,7 +420,7 @@ func (x *extraction) extract() *core.Return {
 		return x.end(core.None, "%s", text+x.why())
 	}
 	if c.Bool("clean_parent", false) {
-		if err := os.RemoveAll(strings.TrimRight(x.name, "/")); err != nil {
+		if err := c.RemoveAll(strings.TrimRight(x.name, "/")); err != nil {
 			return x.fail("Unable to remove the directory %s. The following errors were observed:\n\n- %s", x.name, err)
 		}
 		if !x.ret.Changes.Has("removed") {
@@ -434,7 +434,7 @@ func (x *extraction) extract() *core.Return {
 			if !core.Lexists(at) {
 				continue
 			}
-			if err := os.RemoveAll(at); err != nil {
+			if err := c.RemoveAll(at); err != nil {
 				return x.fail("One or more paths could not be cleaned. The following errors were observed:\n\n- %s", err)
 			}
 			removed.Append(x.name + p)
@@ -447,6 +447,9 @@ func (x *extraction) extract() *core.Return {
 			return x.fail("Failed to create directory %s: %s", x.name, core.Cause(err))
 		}
 	}
+	if err := x.note(created); err != nil {
+		return x.fail("%s", core.Cause(err))
+	}
 	files, done := x.unpack()
 	if done != nil {
 		return done
@@ -455,6 +458,20 @@ func (x *extraction) extract() *core.Return {
 		x.ret.Set("directories_created", py.NewList(x.name))
 	}
 	x.ret.Set("extracted_files", files)
+	return nil
+}
+
+// note tells the undo log what the archive is about to write: a new directory as a whole, else each member.
+func (x *extraction) note(created bool) error {
+	if created {
+		_, err := x.c.Undo.BeforeWhole(strings.TrimRight(x.name, "/"))
+		return err
+	}
+	for _, p := range slices.Concat(x.list.dirs, x.list.files, x.list.links) {
+		if err := x.c.Undo.Before(filepath.Join(x.name, p)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -114,6 +114,9 @@ func cmdRun(c *core.Call) core.Return {
 
 // finish runs a command and makes the state's return of it.
 func finish(c *core.Call, sh host.Shell, label, comment string, stateful bool) core.Return {
+	if err := c.Manual(); err != nil {
+		return core.Failf("%s", err)
+	}
 	res, err := c.Host.RunShell(c.Ctx, sh)
 	if err != nil {
 		ret := core.Failf("%s", err)

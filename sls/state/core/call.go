@@ -9,6 +9,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/host"
+	"corpus-git/undo"
 )
 
 // Tri is Salt's result: true, false, or none (a test run that would change something).
@@ -103,6 +104,8 @@ type Env struct {
 	Backups string
 	// Accumulated is what file.accumulated collected, by file.
 	Accumulated map[string]*Accumulator
+	// Undo keeps what stood somewhere before a state changes it; nil keeps nothing (a plan, a task).
+	Undo *undo.Log
 	// Cache memorises what is slow to ask the machine, for one program.
 	Cache map[string]any
 }
@@ -139,6 +142,10 @@ type Call struct {
 	Verbatim []byte
 	// Output takes a line of a command's output.
 	Output func(stderr bool, line string)
+	// noted: the undo log knows what the programs of this call change.
+	noted bool
+	// manual: it lists the call as what cannot be undone.
+	manual bool
 }
 
 // Declared is another state of the program.

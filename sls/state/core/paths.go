@@ -155,6 +155,13 @@ func (c *Call) Enforce(path string, o Owner, mode *fs.FileMode, follow bool) (*p
 	if c.Test || changes.Len() == 0 {
 		return changes, nil
 	}
+	noted := path
+	if follow {
+		noted = Followed(path)
+	}
+	if err := c.Undo.BeforeAttributes(noted); err != nil {
+		return changes, err
+	}
 	if uid >= 0 || gid >= 0 {
 		if err := chown(path, uid, gid); err != nil {
 			return changes, err
@@ -184,7 +191,7 @@ func (c *Call) Rewrite(path string, data []byte) error {
 		uid, gid = int(sys.Uid), int(sys.Gid)
 		if c.Host.EUID != 0 {
 			// Without root the file is written in place: a new one could not have the old owner.
-			return os.WriteFile(real, data, st.Mode().Perm())
+			return c.WriteFile(real, data, st.Mode().Perm())
 		}
 	}
 	return c.ReplaceFile(real, data, st.Mode()&ModeBits, uid, gid)
@@ -243,6 +250,9 @@ func (c *Call) MakeDir(dir string, o Owner, mode *fs.FileMode) error {
 	m := c.NewMode(0o777)
 	if mode != nil {
 		m = *mode
+	}
+	if err := c.Undo.Before(dir); err != nil {
+		return err
 	}
 	if err := os.Mkdir(dir, m.Perm()); err != nil {
 		return err

@@ -20,6 +20,9 @@ func (c *Call) ToolShell(sh host.Shell) (string, error) {
 	if sh.Dir == "" {
 		sh.Dir = "/"
 	}
+	if err := c.program(); err != nil {
+		return "", err
+	}
 	if c.Output != nil {
 		sh.OnLine = c.Output
 	}

@@ -8,6 +8,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/sls/host"
 	"corpus-git/sls/state/core"
+	"corpus-git/undo"
 )
 
 // States adds Salt's cron module, through crontab(1).
@@ -58,6 +59,13 @@ func writeCrontab(c *core.Call, lines []string) error {
 }
 
 func installCrontab(c *core.Call, text string) error {
+	old := undo.Action{Noun: "crontab", Name: c.Str("user", "root"), Probe: cronArgv(c, "-l"), Undo: cronArgv(c, "-r")}
+	if was, err := c.Query(old.Probe...); err == nil {
+		old.Undo, old.Stdin = cronArgv(c, "-"), was
+	}
+	if err := c.BeforeAction(old); err != nil {
+		return err
+	}
 	_, err := c.ToolShell(host.Shell{Argv: cronArgv(c, "-"), Stdin: text})
 	return err
 }

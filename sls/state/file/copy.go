@@ -57,6 +57,11 @@ func copyTree(c *core.Call, src, dst string, uid, gid int) error {
 		if err != nil {
 			return err
 		}
+		if !st.Mode().IsRegular() { // ReplaceFile notes files
+			if err := c.Undo.Before(to); err != nil {
+				return err
+			}
+		}
 		switch {
 		case st.IsDir():
 			if err := os.MkdirAll(to, 0o700); err != nil {
@@ -149,7 +154,7 @@ func fileCopy(c *core.Call) core.Return {
 		if sameContent(name, src) {
 			ret.Comment += " - files are identical but force flag is set"
 		}
-		if err := os.RemoveAll(name); err != nil {
+		if err := c.RemoveAll(name); err != nil {
 			return core.Failf("Failed to delete \"%s\" in preparation for forced move", name)
 		}
 	}
@@ -227,11 +232,11 @@ func fileRename(c *core.Call) core.Return {
 		}
 	}
 	if core.Lexists(name) {
-		if err := os.RemoveAll(name); err != nil {
+		if err := c.RemoveAll(name); err != nil {
 			return core.Failf("Failed to delete \"%s\" in preparation for forced move", name)
 		}
 	}
-	if err := os.Rename(src, name); err != nil {
+	if err := c.Rename(src, name); err != nil {
 		return core.Failf("Failed to move \"%s\" to \"%s\": %s", src, name, core.Cause(err))
 	}
 	return core.Return{Result: core.True, Comment: "Moved \"" + src + "\" to \"" + name + "\"", Changes: py.NewDict(name, src)}
@@ -286,6 +291,9 @@ func fileTouch(c *core.Call) core.Return {
 		at = mt
 	} else if !hasM {
 		mt = at
+	}
+	if err := c.Undo.BeforeAttributes(core.Followed(name)); err != nil {
+		return core.Failf("%s", core.Cause(err))
 	}
 	if err := os.Chtimes(name, at, mt); err != nil {
 		return core.Failf("%s", core.Cause(err))

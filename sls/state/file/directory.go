@@ -143,7 +143,7 @@ func clearWay(c *core.Call, name string, ret *core.Return) *core.Return {
 				return fail("File exists where the backup target %s should go", backup)
 			}
 			if !c.Test {
-				if err := os.RemoveAll(backup); err != nil {
+				if err := c.RemoveAll(backup); err != nil {
 					return fail("%s", core.Cause(err))
 				}
 			}
@@ -153,7 +153,7 @@ func clearWay(c *core.Call, name string, ret *core.Return) *core.Return {
 				"%s would be backed up and replaced with a new directory", name)
 			return &r
 		}
-		if err := os.Rename(name, backup); err != nil {
+		if err := c.Rename(name, backup); err != nil {
 			return fail("%s", core.Cause(err))
 		}
 	case force:
@@ -162,7 +162,7 @@ func clearWay(c *core.Call, name string, ret *core.Return) *core.Return {
 			ret.Set("forced", label+" would be forcibly replaced")
 			return nil
 		}
-		if err := os.Remove(name); err != nil {
+		if err := c.Remove(name); err != nil {
 			return fail("%s", core.Cause(err))
 		}
 		ret.Set("forced", label+" was forcibly replaced")
@@ -421,7 +421,7 @@ func (w *dirWork) cleanUp() ([]string, error) {
 		if !core.Lexists(p) {
 			continue
 		}
-		if err := os.RemoveAll(p); err != nil {
+		if err := w.c.RemoveAll(p); err != nil {
 			return removed, err
 		}
 		removed = append(removed, p)

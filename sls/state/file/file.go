@@ -76,9 +76,9 @@ func fileAbsent(c *core.Call) core.Return {
 		return ret
 	}
 	if st.IsDir() {
-		err = os.RemoveAll(name)
+		err = c.RemoveAll(name)
 	} else {
-		err = os.Remove(name)
+		err = c.Remove(name)
 	}
 	if err != nil {
 		return core.Failf("Failed to remove %s %s: %s", what, name, core.Cause(err))

@@ -289,9 +289,12 @@ func fileHardlink(c *core.Call) core.Return {
 		}
 	}
 	if err2 == nil {
-		if err := os.RemoveAll(name); err != nil {
+		if err := c.RemoveAll(name); err != nil {
 			return core.Failf("%s", core.Cause(err))
 		}
+	}
+	if err := c.Undo.Before(name); err != nil {
+		return core.Failf("%s", core.Cause(err))
 	}
 	if err := os.Link(target, name); err != nil {
 		return core.Failf("Unable to create new hard link %s -> %s: %s", name, target, core.Cause(err))

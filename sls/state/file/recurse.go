@@ -249,7 +249,7 @@ func (w *recurseWork) clear(p, would, did string) (done bool, fail *core.Return)
 		w.merge(p, core.Return{Result: core.None, Comment: would})
 		return true, nil
 	}
-	if err := os.RemoveAll(p); err != nil {
+	if err := w.c.RemoveAll(p); err != nil {
 		r := core.Failf("%s", core.Cause(err))
 		return true, &r
 	}

@@ -55,7 +55,7 @@ func fileSymlink(c *core.Call) core.Return {
 			return *done
 		}
 	}
-	if err := putLink(target, name); err != nil {
+	if err := putLink(c, target, name); err != nil {
 		return core.Failf("Unable to create new symlink %s -> %s: %s", name, target, core.Cause(err))
 	}
 	ret.Comment = "Created new symlink " + name + " -> " + target
@@ -68,7 +68,10 @@ func fileSymlink(c *core.Call) core.Return {
 }
 
 // putLink makes a link; one that is there is replaced by a rename, so that there is always a link.
-func putLink(target, name string) error {
+func putLink(c *core.Call, target, name string) error {
+	if err := c.Undo.Before(name); err != nil {
+		return err
+	}
 	err := os.Symlink(target, name)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
@@ -146,15 +149,15 @@ func makeWay(c *core.Call, name string, ret *core.Return) *core.Return {
 			if !force {
 				return fail("Symlink & backup dest exists and Force not set. %s -> %s - backup: %s", name, c.Str("target", ""), backup)
 			}
-			if err := os.RemoveAll(backup); err != nil {
+			if err := c.RemoveAll(backup); err != nil {
 				return fail("%s", core.Cause(err))
 			}
 		}
-		if err := os.Rename(name, backup); err != nil {
+		if err := c.Rename(name, backup); err != nil {
 			return fail("Unable to rename %s: %s", name, core.Cause(err))
 		}
 	case force:
-		if err := os.RemoveAll(name); err != nil {
+		if err := c.RemoveAll(name); err != nil {
 			return fail("Failed to remove %s: %s", name, core.Cause(err))
 		}
 	case core.IsFile(name):

@@ -237,7 +237,7 @@ func (w *gitWork) clone() core.Return {
 	}
 	if err == nil && force {
 		for _, e := range entries {
-			if err := os.RemoveAll(filepath.Join(w.target, e.Name())); err != nil {
+			if err := c.RemoveAll(filepath.Join(w.target, e.Name())); err != nil {
 				return w.fail("Unable to remove\n  " + filepath.Join(w.target, e.Name()) + "\n    " + err.Error())
 			}
 		}
@@ -336,6 +336,9 @@ func gitPlace(c *core.Call, target string) string {
 		if err := c.MakeDirs(parent, core.Owner{}, nil); err != nil {
 			return core.Cause(err)
 		}
+	}
+	if err := c.BeforeWhole(target); err != nil {
+		return core.Cause(err)
 	}
 	if core.IsDir(target) {
 		return ""

@@ -50,6 +50,11 @@ func gitRun(c *core.Call, dir string, merge bool, args []string) (string, error)
 	}
 	maps.Copy(env, login)
 	user := c.Str("user", c.Str("runas", c.RunAs))
+	if c.Output != nil && dir != "/" {
+		if err := c.ManualAt(dir); err != nil {
+			return "", err
+		}
+	}
 	out, err := c.ToolShell(host.Shell{Argv: append([]string{"git"}, args...), Dir: dir, RunAs: user, Env: env, Merge: merge})
 	if enc := c.Str("output_encoding", ""); enc != "" {
 		out = codecs.Decode(out, enc)
@@ -201,7 +206,7 @@ func gitPresent(c *core.Call) core.Return {
 			ret.Comment = "Target directory " + name + " exists. Since force=True, the contents of " + name + " would be deleted, and a " + kind + "repository would be initialized in its place."
 			return ret
 		case c.Bool("force", false):
-			if err := os.RemoveAll(name); err != nil {
+			if err := c.RemoveAll(name); err != nil {
 				return core.Failf("Unable to remove %s: %s", name, err)
 			}
 			ret.Set("forced init", true)

@@ -1,7 +1,6 @@
 package pkgrepo
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,7 +90,7 @@ func repoRemove(c *core.Call, list *aptList, want *aptLine) error {
 	for file := range touched {
 		left := slices.ContainsFunc(list.entries, func(e aptSource) bool { return e.path() == file && e.valid() })
 		if !left && strings.Contains(file, "sources.list.d/") {
-			if err := os.Remove(file); err != nil {
+			if err := c.Remove(file); err != nil {
 				return err
 			}
 		}

@@ -60,6 +60,9 @@ func aptKeyIDs(c *core.Call, signedBy string) error {
 			if out, _ := c.Query("apt-key", "export", id); strings.HasPrefix(out, "-----BEGIN PGP") {
 				continue
 			}
+			if err := c.Manual(); err != nil {
+				return err
+			}
 			if out, err := c.Tool("apt-key", "adv", "--batch", "--keyserver", server, "--logger-fd", "1", "--recv-keys", id); err != nil {
 				return core.Errorf("Error: key retrieval failed: %s", strings.TrimSpace(out))
 			}
@@ -68,7 +71,10 @@ func aptKeyIDs(c *core.Call, signedBy string) error {
 		if file, err := keyFileOf(c, filepath.Dir(signedBy), id); err == nil && file != "" {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(signedBy), 0o755); err != nil {
+		if err := c.MkdirAll(filepath.Dir(signedBy), 0o755); err != nil {
+			return err
+		}
+		if err := c.Before(signedBy); err != nil {
 			return err
 		}
 		if _, err := c.Tool("gpg", "--no-default-keyring", "--keyring", signedBy, "--keyserver", server, "--recv-keys", id); err != nil {
@@ -90,6 +96,9 @@ func aptKeyURL(c *core.Call, signedBy string) error {
 		return core.Errorf("Error: file not found: %s", fetch.RedactURL(url))
 	}
 	if aptKeyTool(c) {
+		if err := c.Manual(); err != nil {
+			return err
+		}
 		out, _ := c.ToolShell(host.Shell{Argv: []string{"apt-key", "add", "-"}, Stdin: string(data)})
 		if !isOK(out) {
 			return core.Errorf("Error: failed to add key from %s", fetch.RedactURL(url))
@@ -105,7 +114,7 @@ func aptKeyURL(c *core.Call, signedBy string) error {
 			return core.Errorf("Error: Could not add key: %s", fetch.RedactURL(url))
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := c.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	return c.ReplaceFile(file, data, 0o644, -1, -1)
@@ -155,6 +164,9 @@ func keyFileOf(c *core.Call, dir, id string) (string, error) {
 // aptKeyRemove removes a key, and gives its ID, or false where there is none.
 func aptKeyRemove(c *core.Call, id string) (any, error) {
 	if aptKeyTool(c) {
+		if err := c.Manual(); err != nil {
+			return nil, err
+		}
 		if _, err := c.Tool("apt-key", "del", id); err != nil {
 			return nil, core.Errorf("Failed to remove keyid %s: %s", id, strings.Join(c.Problems(err), ""))
 		}
@@ -167,5 +179,5 @@ func aptKeyRemove(c *core.Call, id string) (any, error) {
 	if err != nil || file == "" {
 		return false, err
 	}
-	return id, os.Remove(file)
+	return id, c.Remove(file)
 }

@@ -3,7 +3,6 @@ package pkgrepo
 import (
 	"cmp"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -258,7 +257,7 @@ func repoWrite(c *core.Call, want *aptLine, off bool, wanted, before *py.Dict) e
 		if file == "" {
 			return core.Errorf("clean_file needs the argument file")
 		}
-		if err := os.WriteFile(file, nil, 0o644); err != nil {
+		if err := c.WriteFile(file, nil, 0o644); err != nil {
 			return core.Errorf("%s: %s", file, core.Cause(err))
 		}
 	}

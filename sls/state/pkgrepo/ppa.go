@@ -117,7 +117,7 @@ func consolidate(c *core.Call, l *aptList) error {
 		return err
 	}
 	for f := range gone {
-		if err := os.Remove(f); err != nil && !os.IsNotExist(err) {
+		if err := c.Remove(f); err != nil && !os.IsNotExist(err) {
 			return err
 		}
 	}

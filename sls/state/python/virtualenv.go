@@ -27,6 +27,11 @@ func addVenv(t *core.Table) {
 }
 
 func asUser(c *core.Call, argv []string) (string, error) {
+	if c.Output != nil {
+		if err := c.ManualAt(filepath.Join(c.Str("bin_env", c.Str("name", c.Name)), ".")); err != nil {
+			return "", err
+		}
+	}
 	sh := host.Shell{Argv: argv, RunAs: c.Str("user", c.RunAs), Dir: c.Str("cwd", ""), Env: c.EnvVars("env_vars")}
 	return c.ToolShell(sh)
 }
@@ -107,6 +112,9 @@ func venvManaged(c *core.Call) core.Return {
 		argv, fail := venvCommand(c, name)
 		if fail != "" {
 			return core.Failf("%s", fail)
+		}
+		if err := c.BeforeWhole(name); err != nil {
+			return core.Failf("%s", err)
 		}
 		if out, err := asUser(c, argv); err != nil {
 			return core.Failf("%s%s", out, strings.Join(c.Problems(err), ""))

@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/sls/state/core"
 	"corpus-git/sls/state/regex"
+	"corpus-git/undo"
 )
 
 // States adds Salt's service module, through systemctl or service(8).
@@ -46,6 +47,9 @@ func manager(c *core.Call) string {
 }
 
 func act(c *core.Call, verb string) error {
+	if err := noteAct(c, verb); err != nil {
+		return err
+	}
 	var err error
 	if manager(c) == "systemctl" {
 		argv := []string{"systemctl", verb}
@@ -57,6 +61,30 @@ func act(c *core.Call, verb string) error {
 		_, err = c.Tool("service", c.Name, verb)
 	}
 	return err
+}
+
+// noteAct tells the undo log of a service that is about to be started, stopped, restarted or reloaded. What ran before runs again in the end,
+// with the files that are back: as a restart, or a reload where it was one.
+func noteAct(c *core.Call, verb string) error {
+	argv := func(verb string) []string {
+		if manager(c) == "systemctl" {
+			return []string{"systemctl", verb, unit(c.Name)}
+		}
+		return []string{"service", c.Name, verb}
+	}
+	a := undo.Action{Noun: "service", Name: c.Name}
+	switch {
+	case !active(c):
+		a.Undo = argv("stop")
+		if manager(c) == "systemctl" {
+			a.Probe = []string{"systemctl", "is-active", unit(c.Name)}
+		}
+	case verb == "reload" || verb == "force-reload":
+		a.Undo, a.Last = argv(verb), true
+	default:
+		a.Undo, a.Last = argv("restart"), true
+	}
+	return c.BeforeAction(a)
 }
 
 func unit(name string) string {
@@ -119,6 +147,9 @@ func enabled(c *core.Call) (on, known bool) {
 }
 
 func setEnabled(c *core.Call, on bool) error {
+	if err := noteEnabled(c, on); err != nil {
+		return err
+	}
 	verb := map[bool]string{true: "enable", false: "disable"}[on]
 	if manager(c) == "systemctl" {
 		_, err := c.Tool("systemctl", verb, unit(c.Name))
@@ -127,6 +158,16 @@ func setEnabled(c *core.Call, on bool) error {
 	arg := map[bool]string{true: "defaults", false: "remove"}[on]
 	_, err := c.Tool("update-rc.d", c.Name, arg)
 	return err
+}
+
+// noteEnabled tells the undo log of a service that is about to be enabled or disabled.
+func noteEnabled(c *core.Call, on bool) error {
+	if manager(c) != "systemctl" {
+		return c.Manual()
+	}
+	back := map[bool]string{true: "disable", false: "enable"}[on]
+	return c.BeforeAction(undo.Action{Noun: "boot setting", Name: c.Name, Probe: []string{"systemctl", "is-enabled", unit(c.Name)},
+		Undo: []string{"systemctl", back, unit(c.Name)}})
 }
 
 func ready(c *core.Call) string {

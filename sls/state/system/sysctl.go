@@ -9,6 +9,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/sls/state/core"
+	"corpus-git/undo"
 )
 
 // addSysctl adds sysctl.present. Source: Salt documentation, sysctl state.
@@ -59,15 +60,23 @@ func sysctlPresent(c *core.Call) core.Return {
 			return core.OKf("Sysctl value %s = %s is already set", c.Name, value)
 		}
 	} else {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		if err := c.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return core.Failf("Failed to set %s to %s: %s", c.Name, value, err)
 		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		if err := c.WriteFile(file, []byte(text), 0o644); err != nil {
 			return core.Failf("Failed to set %s to %s: Could not write to file: %s", c.Name, value, file)
 		}
 	}
 	if !core.Exists("/proc/sys/" + strings.NewReplacer(".", "/", "/", ".").Replace(c.Name)) {
 		return core.Failf("Failed to set %s to %s: sysctl %s does not exist", c.Name, value, c.Name)
+	}
+	old, err := c.Query("sysctl", "-n", c.Name)
+	if err == nil {
+		err = c.BeforeAction(undo.Action{Noun: "sysctl value", Name: c.Name, Probe: []string{"sysctl", "-n", c.Name},
+			Undo: []string{"sysctl", "-w", c.Name + "=" + strings.TrimRight(old, "\n")}})
+	}
+	if err != nil {
+		return core.Failf("Failed to set %s to %s: %s", c.Name, value, err)
 	}
 	if _, err := c.Tool("sysctl", "-w", c.Name+"="+value); err != nil {
 		return core.Failf("Failed to set %s to %s: sysctl -w failed: %s", c.Name, value, err)

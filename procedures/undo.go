@@ -1,0 +1,173 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/project"
+	"corpus-git/sls/host"
+	"corpus-git/undo"
+)
+
+// NameUndo is the name of the procedure that undoes what steps changed outside of the archived trees.
+const NameUndo = "undo"
+
+// Undo takes back what the steps of a failed deployment changed outside of the archived trees. It can be run again, also after a
+// crash, and ends the same.
+type Undo struct{}
+
+// Name implements Procedure.
+func (Undo) Name() string { return NameUndo }
+
+// keptMark is the name of a file in an undo log that is kept, because not all in it could be undone. It holds the project's name.
+const keptMark = "kept"
+
+// OpenUndo begins the undo log of a deployment; nothing is written before a state changes something.
+func (e *Env) OpenUndo() error {
+	var err error
+	e.Undo, err = undo.New(e.machine(context.Background()), e.State.Undo(string(e.Deployment.ID)), e.Paths.Live(), e.Paths.Pillar())
+	return err
+}
+
+func (e *Env) machine(ctx context.Context) undo.Machine {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it a power cut is taken for somebody's change
+	return undo.Machine{FS: e.FS, Boot: strings.TrimSpace(string(boot)), Run: func(ctx context.Context, argv []string, stdin string) (int, string, error) {
+		res, err := e.Host.RunShell(ctx, host.Shell{Argv: argv, Dir: "/", Stdin: stdin, Merge: true, KeepEnd: true})
+		return res.Retcode, res.Stdout, err
+	}}
+}
+
+// HasUndo reports whether steps of the deployment noted a change outside of the archived trees.
+func (e *Env) HasUndo() bool {
+	there, err := vfs.Exists(e.FS, e.State.Undo(string(e.Deployment.ID)))
+	return there || err != nil
+}
+
+// Run implements Procedure. The error, of kind Failed, names what could not be undone; the log is kept then.
+func (Undo) Run(ctx context.Context, env *Env) error {
+	ctx, end := env.aside(ctx, asideLimit)
+	defer end()
+	dir := env.State.Undo(string(env.Deployment.ID))
+	err := env.Undo.Close()
+	var rep undo.Report
+	if err == nil {
+		rep, err = undo.Undo(ctx, env.machine(ctx), dir)
+	}
+	if err != nil || !rep.Whole() {
+		if kerr := env.keepUndo(); kerr != nil {
+			env.Note("the undo log could not be marked: %v", kerr)
+		}
+	}
+	if err != nil {
+		return fault.New(fault.Internal, "", "%w", err)
+	}
+	lines := env.undoLines(rep)
+	if len(rep.Failed) > 0 {
+		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", event.Plural(len(rep.Failed), "change"), strings.Join(lines, "\n")).
+			WithHint("what stood there is in %s", dir)
+	}
+	env.Summarize(lines, "%s", undoText(rep))
+	return nil
+}
+
+// undoText is  7 changes outside of the tree undone: 3 files, 1 crontab.
+func undoText(rep undo.Report) string {
+	if len(rep.Undone) == 0 {
+		return "nothing outside of the tree to undo"
+	}
+	var nouns []string
+	counts := map[string]int{}
+	for _, i := range rep.Undone {
+		if counts[i.Noun] == 0 {
+			nouns = append(nouns, i.Noun)
+		}
+		counts[i.Noun]++
+	}
+	slices.Sort(nouns)
+	var parts []string
+	for _, n := range nouns {
+		parts = append(parts, event.Plural(counts[n], n))
+	}
+	return fmt.Sprintf("undid %s outside of the tree: %s", event.Plural(len(rep.Undone), "change"), strings.Join(parts, ", "))
+}
+
+// maxUndoLines is how many things of a kind are named.
+const maxUndoLines = 10
+
+// undoLines name what was not undone.
+func (e *Env) undoLines(rep undo.Report) []string {
+	var lines []string
+	add := func(items []undo.Item, line func(undo.Item) string) {
+		for n, i := range items {
+			if n == maxUndoLines {
+				lines = append(lines, fmt.Sprintf("and %d more", len(items)-n))
+				return
+			}
+			l, _, more := strings.Cut(e.hide(line(i)), "\n")
+			if more {
+				l += " …"
+			}
+			if i.State.Step != "" {
+				l += fmt.Sprintf("  (%s, %s)", i.State.Step, e.hide(i.State.ID))
+			}
+			lines = append(lines, l)
+		}
+	}
+	add(rep.Failed, func(i undo.Item) string { return fmt.Sprintf("%s %s: %s", i.Noun, i.Name, i.Why) })
+	add(rep.Left, func(i undo.Item) string { return fmt.Sprintf("left as it is: %s %s: %s", i.Noun, i.Name, i.Why) })
+	add(rep.Manual, func(i undo.Item) string { return "not undone: " + clip(i.Name, 100) })
+	return lines
+}
+
+// DropUndo removes the undo log of a deployment that has ended. One that may still be wanted stays until the next deployment of the project
+// went live: not all in it could be undone, or the rollback failed.
+func (e *Env) DropUndo(state project.State) error {
+	if err := e.Undo.Close(); err != nil {
+		return err
+	}
+	dir := e.State.Undo(string(e.Deployment.ID))
+	there, err := vfs.Exists(e.FS, dir)
+	if err != nil || !there && state != project.Live {
+		return err
+	}
+	switch {
+	case state == project.Live:
+		return errors.Join(e.dropKept(), undo.Drop(e.FS, dir))
+	case state == project.Failed && !e.Prepared.Dev():
+		return e.keepUndo()
+	}
+	if kept, err := vfs.Exists(e.FS, filepath.Join(dir, keptMark)); kept || err != nil {
+		return err
+	}
+	return undo.Drop(e.FS, dir)
+}
+
+// keepUndo marks the log as one that stays.
+func (e *Env) keepUndo() error {
+	return vfs.WriteFileAtomic(e.FS, filepath.Join(e.State.Undo(string(e.Deployment.ID)), keptMark), []byte(e.Deployment.Project), 0o600)
+}
+
+// dropKept removes what earlier deployments of the project kept.
+func (e *Env) dropKept() error {
+	all := filepath.Dir(e.State.Undo("x"))
+	names, err := e.FS.ReadDir(all)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, n := range names {
+		of, rerr := vfs.ReadFile(e.FS, filepath.Join(all, n, keptMark))
+		if rerr == nil && string(of) == e.Deployment.Project.String() {
+			err = errors.Join(err, undo.Drop(e.FS, filepath.Join(all, n)))
+		}
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+package undo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"unicode/utf8"
+
+	"corpus-git/internal/vfs"
+)
+
+// text is a path or a link's target: in JSON a string where it is UTF-8, else {"bytes": base64}.
+type text string
+
+// MarshalJSON implements json.Marshaler.
+func (t text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(map[string][]byte{"bytes": []byte(t)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *text) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, (*string)(t))
+	}
+	var m map[string][]byte
+	err := json.Unmarshal(b, &m)
+	*t = text(m["bytes"])
+	return err
+}
+
+// The kinds of records.
+const (
+	kindBoot   = "boot"   // Machine.Boot, first of all
+	kindBefore = "before" // what stood at a path
+	kindAfter  = "after"  // what a state left there
+	kindAgain  = "again"  // what a state left there is about to change once more
+	kindAction = "action" // a change that is no file
+	kindActed  = "acted"  // what the probe of an action says after it
+	kindManual = "manual" // a change that cannot be undone by itself
+)
+
+// record is one line of the journal.
+type record struct {
+	// Seq counts from 1.
+	Seq   int    `json:"seq"`
+	Kind  string `json:"kind"`
+	State State  `json:"state,omitzero"`
+	// Of is the record that an answer belongs to.
+	Of     int     `json:"of,omitempty"`
+	Path   text    `json:"path,omitempty"`
+	Node   *Node   `json:"node,omitempty"`
+	Action *Action `json:"action,omitempty"`
+	Output *string `json:"output,omitempty"`
+	What   string  `json:"what,omitempty"`
+}
+
+// State names what changed something.
+type State struct {
+	Step string `json:"step,omitempty"`
+	ID   string `json:"id,omitempty"`
+}
+
+// journalFile and filesDir are the names in the log's folder.
+const (
+	journalFile = "journal"
+	filesDir    = "files"
+)
+
+// maxJournal bounds what is read of a journal.
+const maxJournal = 256 << 20
+
+// readRecords reads the journal of a log; a last line that was cut short is left out. No folder is no record.
+func readRecords(f vfs.FS, dir string) ([]record, error) {
+	st, err := f.Lstat(filepath.Join(dir, journalFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if st.Size > maxJournal {
+		return nil, fmt.Errorf("%s: larger than %d bytes", filepath.Join(dir, journalFile), maxJournal)
+	}
+	data, err := vfs.ReadFile(f, filepath.Join(dir, journalFile))
+	if err != nil {
+		return nil, err
+	}
+	return parse(data)
+}
+
+// parse reads the lines of a journal. Only what follows the last line feed may be cut short.
+func parse(data []byte) ([]record, error) {
+	var out []record
+	for n := 1; ; n++ {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		if !whole {
+			return out, nil
+		}
+		var r record
+		if err := json.Unmarshal(line, &r); err != nil {
+			if len(rest) == 0 {
+				return out, nil // a crash may leave a whole length of which not all was written
+			}
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if err := r.valid(); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		out = append(out, r)
+		data = rest
+	}
+}
+
+func (r record) valid() error {
+	switch r.Kind {
+	case kindBefore, kindAfter:
+		if r.Node == nil || !filepath.IsAbs(string(r.Path)) || filepath.Clean(string(r.Path)) != string(r.Path) {
+			return errors.New("a path or what stood there is missing")
+		}
+		if s := r.Node.Saved; s != "" && (filepath.Base(s) != s || s == "." || s == "..") {
+			return errors.New("the name of a copy leads elsewhere")
+		}
+	case kindAction:
+		if r.Action == nil || len(r.Action.Undo) == 0 {
+			return errors.New("an action without a command")
+		}
+	case kindActed, kindManual, kindBoot, kindAgain:
+	default:
+		return fmt.Errorf("kind %q is not known", r.Kind)
+	}
+	return nil
+}

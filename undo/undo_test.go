@@ -1,0 +1,445 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/vfs"
+	"corpus-git/internal/vfs/vfstest"
+)
+
+// tree describes all that lies below a folder, one line each.
+func tree(t testing.TB, f vfs.FS, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	var walk func(path string)
+	walk = func(path string) {
+		names, err := f.ReadDir(path)
+		require.NoError(t, err)
+		for _, n := range names {
+			p := filepath.Join(path, n)
+			d, err := openDir(f, path)
+			require.NoError(t, err)
+			node, err := inspect(d, n, true)
+			require.NoError(t, err)
+			require.NoError(t, d.Close())
+			node.Ino = 0
+			if node.Type != file {
+				node.Mtime = 0
+			}
+			fmt.Fprintf(&b, "%s %+v\n", strings.TrimPrefix(p, dir), node)
+			if node.Type == folder {
+				walk(p)
+			}
+		}
+	}
+	walk(dir)
+	return b.String()
+}
+
+func put1(t testing.TB, f vfs.FS, path, content string, mode uint32) {
+	t.Helper()
+	require.NoError(t, write1(f, path, content, mode))
+}
+
+func write1(f vfs.FS, path, content string, mode uint32) error {
+	return vfs.WriteFileAtomic(f, path, []byte(content), mode)
+}
+
+// etc makes what a machine has before a deployment.
+func etc(t testing.TB, f vfs.FS, root string) {
+	for _, d := range []string{"etc", "etc/nginx", "srv", "srv/app", "log", "state"} {
+		require.NoError(t, vfs.MkdirAll(f, filepath.Join(root, d), 0o755))
+	}
+	put1(t, f, root+"/etc/hosts", "127.0.0.1 localhost\n", 0o644)
+	put1(t, f, root+"/etc/nginx/site", "old site\n", 0o640)
+	put1(t, f, root+"/etc/nginx/gone", "to be removed\n", 0o600)
+	require.NoError(t, f.Symlink("../nginx/site", root+"/etc/enabled"))
+	put1(t, f, root+"/srv/app/page", "live\n", 0o644)
+	require.NoError(t, f.SyncFS(root))
+}
+
+// changes are what the states of a deployment do to it, each as one that is told to the log before and after.
+func changes(f vfs.FS, root string) []func(l *Log) error {
+	at := func(p string) string { return filepath.Join(root, p) }
+	return []func(l *Log) error{
+		func(l *Log) error { // file.managed
+			if err := l.Before(at("etc/nginx/site")); err != nil {
+				return err
+			}
+			return write1(f, at("etc/nginx/site"), "broken site\n", 0o644)
+		},
+		func(l *Log) error { // file.directory and a file in it
+			if err := l.Before(at("etc/new/deep/file")); err != nil {
+				return err
+			}
+			if err := vfs.MkdirAll(f, at("etc/new/deep"), 0o755); err != nil {
+				return err
+			}
+			return write1(f, at("etc/new/deep/file"), "new\n", 0o644)
+		},
+		func(l *Log) error { // mode alone, then content
+			if err := l.BeforeAttributes(at("etc/hosts")); err != nil {
+				return err
+			}
+			return f.Chmod(at("etc/hosts"), 0o600)
+		},
+		func(l *Log) error {
+			if err := l.Before(at("etc/hosts")); err != nil {
+				return err
+			}
+			return write1(f, at("etc/hosts"), "127.0.0.1 app\n", 0o600)
+		},
+		func(l *Log) error { // file.absent of a folder
+			if err := l.BeforeTree(at("etc/nginx")); err != nil {
+				return err
+			}
+			return vfs.RemoveAll(f, at("etc/nginx"))
+		},
+		func(l *Log) error { // file.symlink in its place
+			if err := l.Before(at("etc/nginx")); err != nil {
+				return err
+			}
+			return f.Symlink("new", at("etc/nginx"))
+		},
+		func(l *Log) error { // a link's target
+			if err := l.Before(at("etc/enabled")); err != nil {
+				return err
+			}
+			if err := f.Remove(at("etc/enabled")); err != nil {
+				return err
+			}
+			return f.Symlink("elsewhere", at("etc/enabled"))
+		},
+		func(l *Log) error { // a clone
+			if _, err := l.BeforeWhole(at("opt/clone")); err != nil {
+				return err
+			}
+			if err := vfs.MkdirAll(f, at("opt/clone/.git"), 0o755); err != nil {
+				return err
+			}
+			return write1(f, at("opt/clone/.git/HEAD"), "ref", 0o644)
+		},
+		func(l *Log) error { // below the archived tree: not noted
+			if err := l.Before(at("srv/app/page")); err != nil {
+				return err
+			}
+			return nil
+		},
+		func(l *Log) error { // made and removed in one deployment
+			if err := l.Before(at("log/x")); err != nil {
+				return err
+			}
+			if err := write1(f, at("log/x"), "x", 0o644); err != nil {
+				return err
+			}
+			return f.Remove(at("log/x"))
+		},
+	}
+}
+
+func run(f vfs.FS, m Machine, root string) error {
+	l, err := New(m, root+"/state/undo", root+"/srv/app")
+	if err != nil {
+		return err
+	}
+	for i, c := range changes(f, root) {
+		l.Enter(State{Step: "010_web", ID: fmt.Sprint(i)})
+		if err := c(l); err != nil {
+			return err
+		}
+		if err := l.After(context.Background()); err != nil {
+			return err
+		}
+	}
+	return l.Close()
+}
+
+func TestUndo(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	f := vfs.OS{}
+	etc(t, f, root)
+	before := tree(t, f, root)
+	m := Machine{FS: f, Boot: "1"}
+	require.NoError(t, run(f, m, root))
+	require.NotEqual(t, before, tree(t, f, root))
+	rep, err := Undo(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
+	require.True(t, rep.Whole(), "%+v", rep)
+	var names []string
+	for _, i := range rep.Undone {
+		names = append(names, i.Noun+" "+strings.TrimPrefix(i.Name, root))
+	}
+	assert.Equal(t, []string{"folder /opt/clone", "folder /opt", "link /etc/enabled", "folder /etc/nginx", "file /etc/nginx/gone", "file /etc/hosts", "file /etc/new/deep/file", "folder /etc/new/deep",
+		"folder /etc/new", "file /etc/nginx/site"}, names)
+	again, err := Undo(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
+	assert.Empty(t, again.Undone, "undoing twice is undoing once")
+	assert.True(t, again.Whole())
+	require.NoError(t, Drop(f, root+"/state/undo"))
+	assert.Equal(t, before, tree(t, f, root))
+}
+
+func TestSomebodyElsesChangeStays(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	f := vfs.OS{}
+	etc(t, f, root)
+	m := Machine{FS: f, Boot: "1"}
+	require.NoError(t, run(f, m, root))
+	put1(t, f, root+"/etc/hosts", "somebody's\n", 0o600)
+	put1(t, f, root+"/etc/new/deep/other", "somebody's\n", 0o600)
+	rep, err := Undo(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
+	var left []string
+	for _, i := range rep.Left {
+		left = append(left, strings.TrimPrefix(i.Name, root)+": "+i.Why)
+	}
+	assert.Equal(t, []string{"/etc/hosts: it was changed since by somebody else", "/etc/new/deep: it holds what no state made", "/etc/new: it holds what no state made"}, left)
+	assert.False(t, rep.Whole())
+	data, err := os.ReadFile(root + "/etc/hosts")
+	require.NoError(t, err)
+	assert.Equal(t, "somebody's\n", string(data))
+	data, err = os.ReadFile(root + "/etc/nginx/site")
+	require.NoError(t, err)
+	assert.Equal(t, "old site\n", string(data))
+}
+
+// TestLinksOnTheWay: a folder was replaced by a link to another one since it was noted. Nothing is written through it.
+func TestLinksOnTheWay(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	f := vfs.OS{}
+	etc(t, f, root)
+	m := Machine{FS: f, Boot: "1"}
+	l, err := New(m, root+"/state/undo")
+	require.NoError(t, err)
+	require.NoError(t, l.Before(root+"/etc/nginx/site"))
+	put1(t, f, root+"/etc/nginx/site", "new\n", 0o644)
+	require.NoError(t, l.After(t.Context()))
+	require.NoError(t, l.Close())
+	require.NoError(t, os.Rename(root+"/etc/nginx", root+"/etc/nginx.old"))
+	require.NoError(t, os.Mkdir(root+"/victim", 0o755))
+	require.NoError(t, os.Symlink(root+"/victim", root+"/etc/nginx"))
+	rep, err := Undo(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
+	assert.Len(t, append(rep.Failed, rep.Left...), 1, "%+v", rep)
+	names, err := f.ReadDir(root + "/victim")
+	require.NoError(t, err)
+	assert.Empty(t, names)
+}
+
+// TestNothingNoted: a deployment that changes nothing outside leaves no trace.
+func TestNothingNoted(t *testing.T) {
+	root := t.TempDir()
+	l, err := New(Machine{FS: vfs.OS{}}, root+"/undo", root+"/srv")
+	require.NoError(t, err)
+	require.NoError(t, l.Before(root+"/srv/app/file"))
+	require.NoError(t, l.After(t.Context()))
+	assert.True(t, l.Empty())
+	require.NoError(t, l.Close())
+	assert.NoDirExists(t, root+"/undo")
+	rep, err := Undo(t.Context(), Machine{FS: vfs.OS{}}, root+"/undo")
+	require.NoError(t, err)
+	assert.Equal(t, Report{}, rep)
+	require.NoError(t, Drop(vfs.OS{}, root+"/undo"))
+	var none *Log
+	require.NoError(t, none.Before("/etc/hosts"))
+	require.NoError(t, none.After(t.Context()))
+}
+
+// TestLastActions come once each, after the files they are about are back.
+func TestLastActions(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	f := vfs.OS{}
+	etc(t, f, root)
+	var seen []string
+	m := Machine{FS: f, Run: func(_ context.Context, argv []string, _ string) (int, string, error) {
+		data, err := os.ReadFile(root + "/etc/hosts")
+		seen = append(seen, strings.Join(argv, " ")+": "+string(data))
+		return 0, "", err
+	}}
+	l, err := New(m, root+"/state/undo")
+	require.NoError(t, err)
+	restart := func(name string) Action {
+		return Action{Noun: "service", Name: name, Undo: []string{"restart", name}, Last: true}
+	}
+	require.NoError(t, l.BeforeAction(t.Context(), restart("a")))
+	require.NoError(t, l.Before(root+"/etc/hosts"))
+	put1(t, f, root+"/etc/hosts", "new\n", 0o644)
+	require.NoError(t, l.BeforeAction(t.Context(), restart("b")))
+	require.NoError(t, l.BeforeAction(t.Context(), restart("a")))
+	require.NoError(t, l.After(t.Context()))
+	require.NoError(t, l.Close())
+	_, err = Undo(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"restart a: 127.0.0.1 localhost\n", "restart b: 127.0.0.1 localhost\n"}, seen)
+}
+
+func TestActions(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	f := vfs.OS{}
+	etc(t, f, root)
+	table := "old\n"
+	m := Machine{FS: f, Run: func(_ context.Context, argv []string, stdin string) (int, string, error) {
+		switch strings.Join(argv, " ") {
+		case "crontab -l":
+			return 0, table, nil
+		case "crontab -":
+			table = stdin
+			return 0, "", nil
+		case "false":
+			return 1, "it would not\nmore", nil
+		}
+		return 0, "", errors.New("not found")
+	}}
+	cron := Action{Noun: "crontab", Name: "app", Probe: []string{"crontab", "-l"}, Undo: []string{"crontab", "-"}, Stdin: table}
+	l, err := New(m, root+"/state/undo")
+	require.NoError(t, err)
+	l.Enter(State{"010_cron", "job"})
+	require.NoError(t, l.BeforeAction(t.Context(), cron))
+	table = "new\n"
+	require.NoError(t, l.After(t.Context()))
+	require.NoError(t, l.BeforeAction(t.Context(), Action{Noun: "service", Name: "web", Undo: []string{"false"}}))
+	require.NoError(t, l.Manual("cmd.run: make migrate"))
+	require.NoError(t, l.Close())
+	rep, err := Undo(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
+	job := State{"010_cron", "job"}
+	assert.Equal(t, Report{
+		Undone: []Item{{Noun: "crontab", Name: "app", State: job}},
+		Failed: []Item{{Noun: "service", Name: "web", State: job, Why: "false: exit status 1: it would not"}},
+		Manual: []Item{{Name: "cmd.run: make migrate", State: job}},
+	}, rep)
+	assert.Equal(t, "old\n", table)
+
+	table = "somebody's\n"
+	rep, err = Undo(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
+	assert.Equal(t, "it was changed since by somebody else", rep.Left[0].Why)
+	assert.Equal(t, "somebody's\n", table)
+}
+
+// TestAnyCrash kills the deployment at every call, cuts the power, and kills the undoing at a call, too. After that one that
+// is let through leaves all as it was.
+func TestAnyCrash(t *testing.T) {
+	root := "/m"
+	fresh := func() *vfstest.Mem {
+		mem := vfstest.NewMem(time.Unix(1e9, 0))
+		require.NoError(t, mem.FS().Mkdir(root, 0o755))
+		etc(t, mem.FS(), root)
+		return mem
+	}
+	mem := fresh()
+	before := tree(t, mem.FS(), root)
+	count := vfstest.New(mem.FS(), nil)
+	require.NoError(t, run(count, Machine{FS: count, Boot: "1"}, root))
+	total := count.Count()
+	require.Greater(t, total, 100)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := range total + 1 {
+		for _, cut := range []bool{false, true} {
+			mem := fresh()
+			boot := "1"
+			crashing := vfstest.New(mem.FS(), vfstest.CrashAt(n))
+			err := run(crashing, Machine{FS: crashing, Boot: boot}, root)
+			require.True(t, err == nil || errors.Is(err, vfstest.ErrCrash), "%v", err)
+			if cut {
+				mem, boot = mem.Crash(rng), "2"
+			}
+			half := vfstest.New(mem.FS(), vfstest.CrashAt(rng.IntN(400)))
+			_, _ = Undo(t.Context(), Machine{FS: half, Boot: boot}, root+"/state/undo")
+			if cut && rng.IntN(2) == 0 {
+				mem, boot = mem.Crash(rng), "3"
+			}
+			rep, err := Undo(t.Context(), Machine{FS: mem.FS(), Boot: boot}, root+"/state/undo")
+			require.NoError(t, err, "call %d", n)
+			require.True(t, rep.Whole(), "call %d, power cut %t: %+v", n, cut, rep)
+			require.NoError(t, Drop(mem.FS(), root+"/state/undo"))
+			require.Equal(t, before, withoutTemps(tree(t, mem.FS(), root)), "call %d, power cut %t", n, cut)
+		}
+	}
+}
+
+// withoutTemps leaves out what a crash may leave: temporary files of what died.
+func withoutTemps(s string) string {
+	var out strings.Builder
+	for line := range strings.Lines(s) {
+		if !strings.Contains(line, "/.tmp-") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// TestEveryCallFails: whichever call of a deployment fails, the state is told, and what it did not change is undone.
+func TestEveryCallFails(t *testing.T) {
+	root := "/m"
+	for n := 1; ; n++ {
+		mem := vfstest.NewMem(time.Unix(1e9, 0))
+		require.NoError(t, mem.FS().Mkdir(root, 0o755))
+		etc(t, mem.FS(), root)
+		before := tree(t, mem.FS(), root)
+		failing := vfstest.New(mem.FS(), vfstest.FailNth("", n, 28))
+		err := run(failing, Machine{FS: failing, Boot: "1"}, root)
+		if err == nil && failing.Count() < n {
+			return
+		}
+		rep, err := Undo(t.Context(), Machine{FS: mem.FS(), Boot: "1"}, root+"/state/undo")
+		require.NoError(t, err)
+		require.True(t, rep.Whole(), "call %d: %+v", n, rep)
+		require.NoError(t, Drop(mem.FS(), root+"/state/undo"))
+		require.Equal(t, before, withoutTemps(tree(t, mem.FS(), root)), "call %d", n)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"seq":1,"kind":"before","path":"/a","node":{"type":"file","saved":"1"}}` + "\n"))
+	f.Add([]byte(`{"seq":1,"kind":"before","path":{"bytes":"L2H/"},"node":{"type":"absent"}}` + "\n" + `{"se`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		recs, err := parse(data)
+		if err != nil {
+			return
+		}
+		for _, r := range recs {
+			if r.Node != nil && (strings.ContainsRune(r.Node.Saved, '/') || r.Path != "" && !filepath.IsAbs(string(r.Path))) {
+				t.Fatalf("%+v", r)
+			}
+		}
+		_ = changesOf(recs)
+	})
+}
+
+func TestDamagedJournal(t *testing.T) {
+	for text, says := range map[string]string{
+		"x\n{}\n": "line 1",
+		`{"seq":1,"kind":"before","path":"a","node":{"type":"file"}}` + "\n":                 "line 1: a path or what stood there is missing",
+		`{"seq":1,"kind":"before","path":"/a","node":{"type":"file","saved":"../x"}}` + "\n": "line 1: the name of a copy leads elsewhere",
+		`{"seq":1,"kind":"odd"}` + "\n":                                                      `line 1: kind "odd" is not known`,
+		`{"seq":1,"kind":"action","action":{"noun":"a","name":"b","undo":[]}}` + "\n":        "line 1: an action without a command",
+	} {
+		_, err := parse([]byte(text))
+		require.ErrorContains(t, err, says)
+	}
+	recs, err := parse([]byte(`{"seq":1,"kind":"manual","what":"x"}` + "\n" + `{"seq":2,"ki`))
+	require.NoError(t, err)
+	require.Len(t, recs, 1)
+	var text text
+	require.NoError(t, text.UnmarshalJSON([]byte(`{"bytes":"L2H/"}`)))
+	b, err := text.MarshalJSON()
+	require.NoError(t, err)
+	require.JSONEq(t, `{"bytes":"L2H/"}`, string(b))
+}
