@@ -6,7 +6,7 @@ import (
 )
 
 // flate decodes zlib streams (RFC 1950, 1951) from memory into memory, where the length of the result is known. That spares it the window and
-// the byte by byte reading of a decoder of streams, and makes it several times as fast on the small objects that fill packs (ADR 18). A stream may come in
+// the byte by byte reading of a decoder of streams, and makes it nearly twice as fast on the small objects that fill packs (ADR 18). A stream may come in
 // pieces: begin, and more for each. It is for one goroutine and meant to be used again.
 type flate struct {
 	lit, dist huffman
