@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -62,14 +61,38 @@ type RefChange struct {
 	Head bool `json:"head,omitempty"`
 }
 
-// Journal is the append-only record of one project's deployments: one line each, a CRC-32C in
-// hexadecimal, a space, JSON. An entry is durable when Append returns. A torn last line, left by a
-// crash in the middle of an append, is cut off when the journal is opened; any other damage is an
-// error, because guessing here could lose a tree. Not safe for concurrent use: the project's lock guards it.
+// Journal is the append-only record of one project's deployments: one line each, a CRC-32C in hexadecimal, a space, JSON. An entry is durable when Append
+// returns, but for a Begin that decides nothing in a recovery: that of the archive, which only reads, and each one after the first that changes the tree. The
+// next entry makes it durable too. What a crash left of entries that were not durable is passed over when the journal is opened; any other damage
+// is an error, because guessing here could lose a tree. Each line names the durable entry before it, by which the two are told apart. Not safe for
+// concurrent use: the project's lock guards it.
 type Journal struct {
 	path string
 	file *os.File
 	size int64
+	tail tail
+}
+
+// tail is where a sequence of entries ends.
+type tail struct {
+	durable string // the checksum of the last durable entry
+	changed bool   // its deployment has begun to change the tree
+}
+
+// next is the tail after one more entry. durable reports whether that must be durable before what it announces is done.
+func (t tail) next(e Entry, sum string) (_ tail, durable bool) {
+	changes := changesTree(e)
+	if e.Kind == Begin && (!changes || t.changed) {
+		return t, false
+	}
+	return tail{durable: sum, changed: changes || (t.changed && e.Kind != Accepted)}, true
+}
+
+// journalLine is what stands behind the checksum of a line.
+type journalLine struct {
+	Entry
+	// After is the checksum of the durable entry before this one.
+	After string `json:"after,omitempty"`
 }
 
 // maxJournal is the size from which a journal whose last deployment has ended starts anew.
@@ -87,7 +110,13 @@ func OpenJournal(path string) (*Journal, []Entry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, size, err := readJournal(f)
+	data, err := io.ReadAll(f)
+	var entries []Entry
+	var size int64
+	var end tail
+	if err == nil {
+		entries, size, end, err = readJournal(data)
+	}
 	if err == nil {
 		err = cutTail(f, size)
 	}
@@ -98,7 +127,7 @@ func OpenJournal(path string) (*Journal, []Entry, error) {
 		_ = f.Close()
 		return nil, nil, fmt.Errorf("journal %s: %w", path, err)
 	}
-	return &Journal{path: path, file: f, size: size}, lastOf(entries), nil
+	return &Journal{path: path, file: f, size: size, tail: end}, lastOf(entries), nil
 }
 
 // cutTail takes off what follows the whole entries; a journal without a torn tail is left alone.
@@ -119,84 +148,86 @@ func lastOf(entries []Entry) []Entry {
 	return entries
 }
 
-// readJournal returns all whole entries and the size they take.
-func readJournal(r io.Reader) (entries []Entry, size int64, err error) {
-	br := bufio.NewReader(r)
-	for {
-		line, err := br.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, 0, err
-		}
-		if len(line) == 0 {
-			return entries, size, nil
-		}
-		e, bad := parseEntry(line)
+// readJournal returns all whole entries, where the last of them ends, and what comes after them.
+func readJournal(data []byte) (entries []Entry, size int64, end tail, err error) {
+	for at := 0; at < len(data); {
+		n := bytes.IndexByte(data[at:], '\n') + 1
+		l, sum, bad := parseEntry(data[at : at+n])
 		if bad != nil {
-			rest, rerr := io.ReadAll(br)
-			if rerr != nil {
-				return nil, 0, rerr
+			next := nextEntry(data, at+1)
+			if next < 0 {
+				return entries, size, end, nil
 			}
-			if hasEntry(line[1:]) || hasEntry(rest) {
-				return nil, 0, fmt.Errorf("entry %d at byte %d is damaged and is not the last one: %w", len(entries)+1, size, bad)
+			n = bytes.IndexByte(data[next:], '\n') + 1
+			if l, sum, err = parseEntry(data[next : next+n]); err != nil {
+				return nil, 0, tail{}, err
 			}
-			return entries, size, nil
+			if l.After == "" || l.After != end.durable {
+				return nil, 0, tail{}, fmt.Errorf("entry %d at byte %d is damaged and is not the last one: %w", len(entries)+1, size, bad)
+			}
+			at = next
 		}
-		entries = append(entries, e)
-		size += int64(len(line))
+		entries = append(entries, l.Entry)
+		end, _ = end.next(l.Entry, sum)
+		at += n
+		size = int64(at)
 	}
+	return entries, size, end, nil
 }
 
-// hasEntry reports whether a whole entry begins anywhere in b: then what stands before it was not a torn tail.
-func hasEntry(b []byte) bool {
-	for line := range bytes.SplitAfterSeq(b, []byte("\n")) {
-		for i := 0; i+10 < len(line); i++ {
-			if line[i+8] != ' ' || line[i+9] != '{' {
-				continue
-			}
-			if _, err := parseEntry(line[i:]); err == nil {
-				return true
-			}
+// nextEntry is where the first whole entry begins that does so at from or later, -1 where there is none.
+func nextEntry(data []byte, from int) int {
+	for i := from; i+10 < len(data); i++ {
+		if data[i+8] != ' ' || data[i+9] != '{' {
+			continue
+		}
+		n := bytes.IndexByte(data[i:], '\n') + 1
+		if _, _, err := parseEntry(data[i : i+n]); err == nil {
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
-func parseEntry(line []byte) (e Entry, err error) {
+func parseEntry(line []byte) (l journalLine, sum string, err error) {
 	body, ok := bytes.CutSuffix(line, []byte("\n"))
 	if !ok {
-		return e, io.ErrUnexpectedEOF
+		return l, "", io.ErrUnexpectedEOF
 	}
 	if len(body) < 10 || body[8] != ' ' {
-		return e, errors.New("no checksum")
+		return l, "", errors.New("no checksum")
 	}
-	if string(body[:8]) != checksum(body[9:]) {
-		return e, errors.New("wrong checksum")
+	if sum = string(body[:8]); sum != checksum(body[9:]) {
+		return l, "", errors.New("wrong checksum")
 	}
-	return e, json.Unmarshal(body[9:], &e)
+	return l, sum, json.Unmarshal(body[9:], &l)
 }
 
 // checksum is eight lower-case hexadecimal digits.
 func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(data, castagnoli)) }
 
-// Append adds e. Durable on return; when it fails, the journal is as it was.
+// Append adds e. Durable on return, as far as Journal says; when it fails, the journal is as it was.
 func (j *Journal) Append(e Entry) error {
 	if e.Kind == Accepted && j.size > maxJournal {
 		if err := j.restart(); err != nil {
 			return err
 		}
 	}
-	data, err := json.Marshal(e)
+	data, err := json.Marshal(journalLine{Entry: e, After: j.tail.durable})
 	if err != nil {
 		return err
 	}
-	line := fmt.Appendf(nil, "%s %s\n", checksum(data), data)
-	if _, err = j.file.Write(line); err == nil {
+	sum := checksum(data)
+	line := fmt.Appendf(nil, "%s %s\n", sum, data)
+	end, durable := j.tail.next(e, sum)
+	if _, err = j.file.Write(line); err == nil && durable {
 		err = j.file.Sync()
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("journal %s: %w", j.path, err), j.file.Truncate(j.size))
 	}
 	j.size += int64(len(line))
+	j.tail = end
 	return nil
 }
 
@@ -210,7 +241,7 @@ func (j *Journal) restart() error {
 		return err
 	}
 	_ = j.file.Close()
-	j.file, j.size = f, 0
+	j.file, j.size, j.tail = f, 0, tail{}
 	return nil
 }
 

@@ -66,15 +66,84 @@ func TestJournalToleratesATornTailAndNothingElse(t *testing.T) {
 		require.Len(t, got, 3)
 		require.NoError(t, j.Close())
 	}
+	// What was not durable by itself (begin archive) is passed over, anything else is not.
+	lost := bytes.IndexByte(whole, '\n') + 1
 	for i := range last {
 		damaged := append([]byte{}, whole...)
 		damaged[i] ^= 0x20
 		require.NoError(t, os.WriteFile(path, damaged, 0o600))
-		_, _, err := OpenJournal(path)
+		j, got, err := OpenJournal(path)
+		if i >= lost {
+			require.NoError(t, err, "byte %d", i)
+			require.Equal(t, []Entry{sample("one")[0], sample("one")[2]}, got)
+			require.NoError(t, j.Close())
+			continue
+		}
 		require.ErrorContains(t, err, "damaged", "byte %d", i)
 		data, rerr := os.ReadFile(path)
 		require.NoError(t, rerr)
 		require.Equal(t, damaged, data, "a damaged journal is left as it is")
+	}
+}
+
+// A power cut leaves any part of what was not synced: recovery must decide by what is left as it would have by all of it.
+func TestJournalAfterAPowerCut(t *testing.T) {
+	id := project.ID("one")
+	begin := func(name string) Entry { return Entry{Kind: Begin, Deployment: id, Procedure: name} }
+	for name, ending := range map[string][]Entry{
+		"in a step":               nil,
+		"committing":              {{Kind: Committing, Deployment: id}},
+		"failed after the move":   {{Kind: Committing, Deployment: id}, {Kind: Failing, Deployment: id, Keep: true}},
+		"while it is rolled back": {{Kind: Failing, Deployment: id}, {Kind: RollingBack, Deployment: id}, begin("rollback"), begin("fixperms")},
+		"ended":                   {{Kind: Committing, Deployment: id}, {Kind: Ended, Deployment: id}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "app.journal")
+			entries := append(sample(id)[:2:2], begin("sync"), begin("release-sync"), begin("fixperms"), begin("install"))
+			entries = append(entries, ending...)
+			write(t, path, entries...)
+			whole, err := os.ReadFile(path)
+			require.NoError(t, err)
+			lines := bytes.SplitAfter(whole, []byte("\n"))
+			lines = lines[:len(lines)-1]
+			require.Len(t, lines, len(entries))
+			decides := func(i int) bool {
+				e := entries[i]
+				return e.Kind != Begin || e.Procedure == "sync"
+			}
+			for from := range lines {
+				for to := from + 1; to <= len(lines); to++ {
+					var data []byte
+					var want []Entry
+					lost := false
+					for i, l := range lines {
+						if i >= from && i < to {
+							data = append(data, make([]byte, len(l))...)
+							lost = lost || decides(i)
+							continue
+						}
+						data = append(data, l...)
+						want = append(want, entries[i])
+					}
+					require.NoError(t, os.WriteFile(path, data, 0o600))
+					j, got, err := OpenJournal(path)
+					if lost && to < len(lines) {
+						require.ErrorContains(t, err, "damaged", "lines %d to %d", from, to)
+						continue
+					}
+					require.NoError(t, err, "lines %d to %d", from, to)
+					require.Len(t, got, len(want))
+					require.Equal(t, changed(want), changed(got))
+					// What comes next stands behind what is left, and is found again.
+					require.NoError(t, j.Append(Entry{Kind: Ended, Deployment: id}))
+					require.NoError(t, j.Close())
+					j, again, err := OpenJournal(path)
+					require.NoError(t, err)
+					require.Len(t, again, len(want)+1)
+					require.NoError(t, j.Close())
+				}
+			}
+		})
 	}
 }
 
@@ -113,14 +182,15 @@ func FuzzReadJournal(f *testing.F) {
 	f.Add(data)
 	f.Add(data[:len(data)-3])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, size, err := readJournal(bytes.NewReader(data))
+		entries, size, end, err := readJournal(data)
 		if err != nil {
 			return
 		}
 		require.LessOrEqual(t, size, int64(len(data)))
-		again, size2, err := readJournal(bytes.NewReader(data[:size]))
+		again, size2, end2, err := readJournal(data[:size])
 		require.NoError(t, err)
 		require.Equal(t, size, size2)
+		require.Equal(t, end, end2)
 		require.Len(t, again, len(entries))
 	})
 }

@@ -310,12 +310,15 @@ func place(entries []Entry) string {
 // changed reports whether a procedure began that changes what is live.
 func changed(entries []Entry) bool {
 	for _, e := range entries {
-		if e.Kind == Begin && e.Procedure != procedures.NameArchive {
+		if changesTree(e) {
 			return true
 		}
 	}
 	return false
 }
+
+// changesTree reports whether an entry announces a procedure that changes what is live.
+func changesTree(e Entry) bool { return e.Kind == Begin && e.Procedure != procedures.NameArchive }
 
 // entryOf is the first entry of a kind, nil where there is none.
 func entryOf(entries []Entry, kind EntryKind) *Entry {
