@@ -14,8 +14,10 @@ import (
 
 	"corpus-git/internal/execx"
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 	"corpus-git/sls/host"
 	"corpus-git/sls/state/core"
+	"corpus-git/undo"
 )
 
 // Machine is a machine of which only what commands say and do is known.
@@ -36,6 +38,8 @@ type Machine struct {
 	// Exit is the status of those that fail; 0 is 1.
 	Exit   int
 	Grains *py.Dict
+	// Undo is the undo log of the calls; nil keeps none.
+	Undo *undo.Log
 }
 
 // NewMachine makes a machine that has the named tools.
@@ -122,11 +126,38 @@ func (m *Machine) Call(test bool, fun, name string, args ...any) core.Return {
 	require.True(m.t, ok, fun)
 	h := host.New(m)
 	h.Users, h.Environ, h.EtcDir, h.AptDir = m, []string{"PATH=" + m.Dir, "HOME=/"}, m.Dir, m.Dir
-	c := &core.Call{Env: &core.Env{Host: h, Cache: m.Cache, Grains: m.Grains}, Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...), Test: test}
+	c := &core.Call{Env: &core.Env{Host: h, Cache: m.Cache, Grains: m.Grains, Undo: m.Undo}, Ctx: context.Background(), Function: fun, Name: name, ID: name, Args: py.NewDict(args...),
+		Test: test, Output: func(bool, string) {}}
 	for _, k := range c.Args.Keys() {
 		require.True(m.t, f.Knows(k.(string)), "%s does not know %s", fun, k)
 	}
 	return f.Run(c)
+}
+
+// NoteUndo gives the machine an undo log in a folder that is not there yet.
+func (m *Machine) NoteUndo(dir string) {
+	m.t.Helper()
+	var err error
+	m.Undo, err = undo.New(m.commands(), dir)
+	require.NoError(m.t, err)
+}
+
+// TakeBack undoes what was noted; Ran are the commands that it took.
+func (m *Machine) TakeBack(dir string) undo.Report {
+	m.t.Helper()
+	require.NoError(m.t, m.Undo.Close())
+	m.Undo, m.Ran, m.Stdin = nil, nil, nil
+	rep, err := undo.Undo(context.Background(), m.commands(), dir)
+	require.NoError(m.t, err)
+	return rep
+}
+
+func (m *Machine) commands() undo.Machine {
+	return undo.Machine{FS: vfs.OS{}, Run: func(ctx context.Context, argv []string, stdin string) (int, string, error) {
+		var out strings.Builder
+		st, err := m.Run(ctx, execx.Cmd{Argv: argv, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &out})
+		return st.Exit, out.String(), err
+	}}
 }
 
 // Is compares a result with what it should be; changes are JSON.
