@@ -285,7 +285,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	w.service.Limits.DrainIdle = 200 * time.Millisecond
 	w.hostKey, _, err = sshd.HostKey(vfs.OS{}, root.DefaultState().HostKey(), ssh.KeyAlgoED25519, rand.Reader)
 	require.NoError(t, err)
-	w.server = &sshd.Server{HostKeys: []ssh.Signer{w.hostKey}, Keys: keys, Handler: w.service, Version: "test", RefusedLogin: w.service.RefusedLogin, LoggedIn: w.service.LoggedIn}
+	w.server = &sshd.Server{HostKeys: []ssh.Signer{w.hostKey}, Keys: keys, Handler: w.service, Refuse: w.service.Refuse, Version: "test", RefusedLogin: w.service.RefusedLogin, LoggedIn: w.service.LoggedIn}
 	for _, c := range change {
 		c(w)
 	}

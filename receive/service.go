@@ -2,8 +2,6 @@ package receive
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"corpus-git/git/pack"
-	"corpus-git/git/pktline"
 	"corpus-git/git/upload"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
@@ -90,12 +87,12 @@ var _ sshd.Handler = (*Service)(nil)
 // Serve runs one session's command.
 func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 	if sess.Subsystem != "" {
-		return s.say(sess, fault.New(fault.Refused, "", "there is no subsystem %s here", quotedPath(sess.Subsystem)).
+		return s.refuse(sess, fault.New(fault.Refused, "", "there is no subsystem %s here", quotedPath(sess.Subsystem)).
 			WithHint("git and the commands of corpus-git are all there is: no sftp, no scp, no shell"))
 	}
 	argv, err := Words(sess.Command)
 	if err != nil {
-		return s.say(sess, err)
+		return s.refuse(sess, err)
 	}
 	if len(argv) > 0 && strings.Contains(argv[0], "/") {
 		// --upload-pack=/usr/bin/git-upload-pack, and sh by its path: there are no programs here, so what counts is the name.
@@ -116,20 +113,23 @@ func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 		case "git-receive-pack", "git-upload-pack":
 			return s.git(ctx, sess, argv[0], argv[1:])
 		case "git-lfs-authenticate", "git-lfs-transfer":
-			return s.say(sess, fault.New(fault.Refused, "", "this server keeps no files of git-lfs").
+			return s.refuse(sess, fault.New(fault.Refused, "", "this server keeps no files of git-lfs").
 				WithHint("push without them:  GIT_LFS_SKIP_PUSH=1 git push … ; they are deployed as the pointers that git has, see docs/submodules.md"))
 		case "git-upload-archive":
-			return s.say(sess, fault.New(fault.Refused, "", "git archive --remote is not supported here").WithHint("git clone --depth 1 … , then  git archive  in the clone"))
+			return s.refuse(sess, fault.New(fault.Refused, "", "git archive --remote is not supported here").WithHint("git clone --depth 1 … , then  git archive  in the clone"))
 		case "scp", "rsync", "sftp-server":
-			return s.say(sess, fault.New(fault.Refused, "", "%s is not supported here", argv[0]).WithHint("clone, fetch and push are; and so are the commands that  help  lists"))
+			return s.refuse(sess, fault.New(fault.Refused, "", "%s is not supported here", argv[0]).WithHint("clone, fetch and push are; and so are the commands that  help  lists"))
 		}
 	}
 	if len(argv) > 0 && isShell(argv[0]) {
-		return s.say(sess, fault.New(fault.Refused, "", "there is no shell here: %s is not run", printable.Clip(sess.Command, 100)).
+		return s.refuse(sess, fault.New(fault.Refused, "", "there is no shell here: %s is not run", printable.Clip(sess.Command, 100)).
 			WithHint("git and the commands that  help  lists are all there is; on the machine itself, log in to its own ssh server"))
 	}
+	if len(argv) > 0 && strings.HasPrefix(argv[0], "git-") {
+		return s.refuse(sess, fault.New(fault.Usage, "", "there is no command %s", quotedPath(argv[0])).WithHint("git-upload-pack and git-receive-pack are served; leave out --upload-pack and --receive-pack"))
+	}
 	if s.Commands == nil {
-		return s.say(sess, fault.New(fault.Usage, "", "this server has no commands but git's"))
+		return s.refuse(sess, fault.New(fault.Usage, "", "this server has no commands but git's"))
 	}
 	return s.Commands.Run(ctx, sess.Identity, argv, sess.Stdin, sess.Stdout, sess.Stderr, sess.Terminal)
 }
@@ -143,37 +143,6 @@ func isShell(word string) bool {
 	return false
 }
 
-// say explains an error on standard error and gives its exit status.
-func (s *Service) say(sess *sshd.Session, err error) int {
-	if fault.KindOf(err) == fault.Internal {
-		s.Log.Error().Err(err).Str("key", sess.Identity.Name).Msg("session failed")
-		err = &fault.Error{Kind: fault.Internal, Err: errors.New("the server failed at this; its log has the details")}
-	}
-	fmt.Fprintf(sess.Stderr, "error: %s\n", err)
-	if h := fault.HintOf(err); h != "" {
-		fmt.Fprintf(sess.Stderr, "hint: %s\n", h)
-	}
-	return fault.ExitCode(err)
-}
-
-// refuse tells a git client why there is no conversation: an ERR line (gitprotocol-pack(5)), which it prints as
-// "fatal: remote error:" and nothing else.
-func (s *Service) refuse(sess *sshd.Session, err error) int {
-	text := "the server failed at this; its log has the details"
-	if fault.KindOf(err) == fault.Internal {
-		s.Log.Error().Err(err).Str("key", sess.Identity.Name).Str("command", sess.Command).Msg("git session failed")
-	} else {
-		text = err.Error()
-	}
-	if h := fault.HintOf(err); h != "" {
-		text += "\nhint: " + h
-	}
-	if werr := pktline.NewWriter(sess.Stdout).Errorf("%s", text); werr != nil {
-		s.Log.Debug().Err(werr).Msg("telling a client of its error")
-	}
-	return fault.ExitCode(err)
-}
-
 // git serves one git command.
 func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, args []string) int {
 	action, push := "fetch", command == "git-receive-pack"
@@ -181,10 +150,10 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 		action = "push"
 	}
 	if len(args) != 1 {
-		return s.say(sess, fault.New(fault.Usage, "", "%s takes one path", command))
+		return s.refuse(sess, fault.New(fault.Usage, "", "%s takes one path", command))
 	}
 	if sess.Terminal.Pty {
-		return s.say(sess, fault.New(fault.Usage, "", "git needs a line without a terminal").WithHint("leave out  -t  (RequestTTY in ~/.ssh/config)"))
+		return s.refuse(sess, fault.New(fault.Usage, "", "git needs a line without a terminal").WithHint("leave out  -t  (RequestTTY in ~/.ssh/config)"))
 	}
 	name, repo, err := ParsePath(s.Root, args[0])
 	if err != nil {

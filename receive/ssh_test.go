@@ -351,6 +351,13 @@ func TestShutdown(t *testing.T) {
 	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
 	go func() { done <- finish(t, cmd) }()
 	<-began
+	// A connection that was there before: sessions on it are refused, in git's own words to git.
+	sock, err := os.MkdirTemp("", "sock") // a socket's path must be short
+	require.NoError(t, err)
+	defer os.RemoveAll(sock)
+	socket := filepath.Join(sock, "s")
+	defer func() { _ = w.ssh("marie", "-S", socket, "-O", "exit").Run() }() // where the server has not closed it
+	require.NoError(t, w.ssh("marie", "-M", "-S", socket, "-f", "-N").Run())
 	down := make(chan error, 1)
 	go func() { down <- w.server.Shutdown(context.Background()) }()
 	require.Eventually(t, func() bool {
@@ -364,6 +371,11 @@ func TestShutdown(t *testing.T) {
 	case err := <-down:
 		t.Fatalf("shut down while a session ran: %v", err)
 	default:
+	}
+	for _, args := range [][]string{{"ls-remote", "prod"}, {"push", "prod", "main:other"}} {
+		late := w.gitCmd("marie", dir, args...)
+		late.Env = append(late.Env, "GIT_SSH_COMMAND=ssh -S "+socket)
+		require.Equal(t, "fatal: remote error: the server is shutting down\nhint: try again in a minute\n", finish(t, late).err)
 	}
 	letGo()
 	o := <-done

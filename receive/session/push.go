@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -82,7 +83,15 @@ func (p *Push) now() time.Time {
 // verdicts there.
 func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int {
 	bw := bufio.NewWriterSize(out, 16<<10)
-	if err := p.advertise(bw); err != nil {
+	list, err := p.Refs.List("refs/")
+	if err != nil {
+		// Nothing was said yet: git prints an ERR line that comes instead of the refs (gitprotocol-pack(5)).
+		var told bytes.Buffer
+		exit := p.early(&told, err)
+		_ = pktline.NewWriter(out).Errorf("%s", bytes.TrimRight(told.Bytes(), "\n"))
+		return exit
+	}
+	if err := p.advertise(bw, list); err != nil {
 		return p.early(errw, err)
 	}
 	r := pktline.NewReader(in, pktline.Limits{})
@@ -141,11 +150,7 @@ func (p *Push) capabilities() string {
 }
 
 // advertise sends the refs (gitprotocol-pack(5), "Reference Discovery"). Hidden ones are not among them.
-func (p *Push) advertise(bw *bufio.Writer) error {
-	list, err := p.Refs.List("refs/")
-	if err != nil {
-		return err
-	}
+func (p *Push) advertise(bw *bufio.Writer, list []refs.Ref) error {
 	w := pktline.NewWriter(bw)
 	if p.Version == 1 {
 		if err := w.Linef("version 1"); err != nil {

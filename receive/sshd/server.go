@@ -34,6 +34,8 @@ type Server struct {
 	HostKeys []gossh.Signer
 	Keys     Keys
 	Handler  Handler
+	// Refuse tells a client why its command does not reach the Handler, in words that it understands, and gives the exit status. Nil writes on standard error.
+	Refuse func(sess *Session, err error) int
 	// Version is shown in the protocol's first line, "SSH-2.0-corpus-git_<Version>".
 	Version string
 	// Limits are those of the beginning; SetLimits changes them.

@@ -198,8 +198,7 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	}
 	exit := fault.Internal.ExitCode()
 	if counted = s.begin(); !counted {
-		fmt.Fprintln(sess.Stderr, "corpus-git: shutting down, try again in a minute")
-		exit = fault.Busy.ExitCode()
+		exit = s.refuse(sess, fault.New(fault.Busy, "", "the server is shutting down").WithHint("try again in a minute"))
 	} else {
 		func() {
 			defer func() {
@@ -226,6 +225,15 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	_ = ch.CloseWrite()
 	_ = ch.Close()
 	return counted
+}
+
+// refuse tells a client why its command is not run, and gives the exit status.
+func (s *Server) refuse(sess *Session, err error) int {
+	if s.Refuse != nil {
+		return s.Refuse(sess, err)
+	}
+	fmt.Fprintf(sess.Stderr, "error: %s\nhint: %s\n", err, fault.HintOf(err))
+	return fault.ExitCode(err)
 }
 
 // setEnv keeps an allowed variable (RFC 4254, 6.4).

@@ -131,6 +131,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	s.service.Store(s.newService(cfg))
 	s.ssh = &sshd.Server{
 		HostKeys: keys, Keys: c.access, Handler: s, Version: Build().Release, Log: log.With().Str("part", "ssh").Logger(),
+		Refuse: func(sess *sshd.Session, err error) int { return s.service.Load().Refuse(sess, err) },
 		Limits: sshLimits(cfg.Limits),
 		RefusedLogin: func(from, user, fp string) {
 			counters.RefusedLogin()

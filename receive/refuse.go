@@ -1,0 +1,79 @@
+package receive
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"corpus-git/git/pktline"
+	"corpus-git/internal/fault"
+	"corpus-git/receive/sshd"
+)
+
+// listener is who reads what a session that is refused is told.
+type listener uint8
+
+const (
+	person     listener = iota // reads standard error
+	gitClient                  // git fetch, push, clone, ls-remote: waits for an advertisement
+	gitArchive                 // git archive --remote: sends its arguments, and waits for an answer
+)
+
+// listenerOf tells by the command who is at the other end. Git puts the path of the repository behind whatever --upload-pack or --receive-pack names; on a
+// terminal no pkt-line goes through.
+func (s *Service) listenerOf(sess *sshd.Session) listener {
+	argv, err := Words(sess.Command)
+	if err != nil || len(argv) == 0 || sess.Terminal.Pty || sess.Subsystem != "" {
+		return person
+	}
+	last := argv[len(argv)-1]
+	_, _, err = ParsePath(s.Root, last)
+	switch name := path.Base(argv[0]); {
+	case name == "git-upload-archive":
+		return gitArchive
+	case name == "git-receive-pack", name == "git-upload-pack":
+		return gitClient
+	case len(argv) > 1 && err == nil && strings.HasSuffix(last, ".git"):
+		return gitClient
+	}
+	return person
+}
+
+// archiveArguments bounds what is read of a git archive --remote before it is answered.
+const archiveArguments = 1000
+
+// Refuse tells whoever is at the other end of a session why nothing is done, and gives the exit status. A git client prints what it is told in its
+// own protocol and nothing else; beside words on standard error it would say that the connection broke. It is for sshd.Server, too.
+func (s *Service) Refuse(sess *sshd.Session, err error) int { return s.refuse(sess, err) }
+
+func (s *Service) refuse(sess *sshd.Session, err error) int {
+	exit := fault.ExitCode(err)
+	if fault.KindOf(err) == fault.Internal {
+		s.Log.Error().Err(err).Str("key", sess.Identity.Name).Str("command", sess.Command).Msg("session failed")
+		err = &fault.Error{Kind: fault.Internal, Err: errors.New("the server failed at this; its log has the details")}
+	}
+	hint := ""
+	if h := fault.HintOf(err); h != "" {
+		hint = "\nhint: " + h
+	}
+	var werr error
+	switch s.listenerOf(sess) {
+	case gitClient:
+		// gitprotocol-pack(5): an ERR line may come instead of the advertisement; git prints it as "fatal: remote error: …".
+		werr = pktline.NewWriter(sess.Stdout).Errorf("%s%s", err, hint)
+	case gitArchive:
+		// It reads when it has sent all of its arguments.
+		in := pktline.NewReader(sess.Stdin, pktline.Limits{Lines: archiveArguments})
+		for kind, rerr := pktline.Data, error(nil); kind == pktline.Data && rerr == nil; {
+			kind, _, rerr = in.Next()
+		}
+		werr = pktline.NewWriter(sess.Stdout).Linef("NACK %s%s", err, hint)
+	default:
+		_, werr = fmt.Fprintf(sess.Stderr, "error: %s%s\n", err, hint)
+	}
+	if werr != nil {
+		s.Log.Debug().Err(werr).Msg("telling a client of its error")
+	}
+	return exit
+}
