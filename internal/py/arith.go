@@ -78,10 +78,11 @@ func (o *Ops) Add(a, b any) (any, error) {
 		}
 	case string:
 		if y, ok := b.(string); ok {
-			if err := o.Alloc(len(x) + len(y)); err != nil {
+			s, err := o.Concat(x, y)
+			if err != nil {
 				return nil, err
 			}
-			return x + y, nil
+			return s, nil
 		}
 	case *List:
 		if y, ok := b.(*List); ok {

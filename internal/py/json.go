@@ -80,6 +80,9 @@ func (w *jsonWriter) write(v any) error {
 	from := w.b.Len()
 	switch x := v.(type) {
 	case string:
+		if err := w.ops.Touch(4 * len(x)); err != nil { // a character to escape takes longer than to copy
+			return err
+		}
 		w.str(x)
 	case nil:
 		w.b.WriteString("null")

@@ -23,6 +23,7 @@ type Ops struct {
 	began  time.Time
 	limit  time.Duration
 	waited time.Duration
+	long   []byte // the last long result of Concat
 	// Missing, where not nil, is what a field of str.format() is that the value has not; without it that is an error.
 	Missing func(v, key any) any
 }

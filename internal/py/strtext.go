@@ -189,6 +189,9 @@ func (o *Ops) joinStrict(sep string, v any) (any, error) {
 		}
 		return nil, err
 	}
+	if err := o.Step(len(items)); err != nil {
+		return nil, err
+	}
 	parts := make([]string, len(items))
 	n := len(sep) * len(items)
 	for i, e := range items {

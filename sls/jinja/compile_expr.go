@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"slices"
-	"strings"
 
 	"corpus-git/internal/py"
 )
@@ -245,7 +244,6 @@ func (c *compiler) concat(x *concatNode, s *scope) expr {
 			vals[i] = v
 		}
 		parts := make([]string, len(vals))
-		n := 0
 		marked := esc.on(f.rt) && slices.ContainsFunc(vals, func(v any) bool { _, ok := v.(Markup); return ok })
 		for i, v := range vals {
 			if marked {
@@ -260,15 +258,15 @@ func (c *compiler) concat(x *concatNode, s *scope) expr {
 				return nil, err
 			}
 			parts[i] = str
-			n += len(str)
 		}
-		if err := f.rt.ops.Alloc(n); err != nil {
+		text, err := f.rt.ops.Concat(parts...)
+		if err != nil {
 			return nil, err
 		}
 		if marked {
-			return Markup(strings.Join(parts, "")), nil
+			return Markup(text), nil
 		}
-		return strings.Join(parts, ""), nil
+		return text, nil
 	}
 }
 

@@ -352,6 +352,9 @@ func filterJoin(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := ops.Step(len(items)); err != nil {
+		return nil, err
+	}
 	if err := ops.Alloc(16 * len(items)); err != nil {
 		return nil, err
 	}

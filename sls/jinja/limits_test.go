@@ -102,6 +102,9 @@ var hostile = map[string]string{
 	"mapped startswith":    "{% set s = ['é' * 1500000] * 99999 %}{% set x = s|map('length')|list %}",
 	"a text is upper":      "{% set s = 'A' * 1500000 %}{% for i in range(99999) %}{% set x = s is upper %}{% endfor %}",
 	"texts are equal":      "{% set s = 'A' * 1500000 %}{% set t = 'A' * 1500000 %}{% for i in range(99999) %}{% for j in range(999) %}{% set x = s == t %}{% endfor %}{% endfor %}",
+	"joining a list":       "{% set x = ['abc'] * 99999 %}{% for i in range(99999) %}{% set y = x|join %}{% set y = ''.join(x) %}{% endfor %}",
+	"json of a text":       "{% set x = 'é' * 1000000 %}{% for i in range(99999) %}{% set y = x|tojson %}{% endfor %}",
+	"a text is copied":     "{% set x = 'a' * 3000000 %}{% for i in range(99999) %}{% set y = x ~ 'b' %}{% endfor %}",
 	"sorting of a text":    "{% set s = 'A' * 1500000 %}{% for i in range(99999) %}{% set x = [s]|sort %}{% endfor %}",
 }
 
@@ -110,6 +113,8 @@ func TestHonestTemplatesPass(t *testing.T) {
 	for name, src := range map[string]string{
 		"a list that grows":  "{% set ns = namespace(l=[]) %}{% for i in range(3000) %}{% set ns.l = ns.l + [i] %}{% endfor %}{{ ns.l|length }}",
 		"a text that grows":  "{% set ns = namespace(s='') %}{% for i in range(10000) %}{% set ns.s = ns.s ~ 'abcdefghij' %}{% endfor %}{{ ns.s|length }}",
+		"a long text grows":  "{% set ns = namespace(s='') %}{% set x = 'a' * 100 %}{% for i in range(10000) %}{% set ns.s = ns.s ~ x %}{% endfor %}{{ ns.s|length }}",
+		"long lines added":   "{% set ns = namespace(s='') %}{% set x = 'a' * 100 %}{% for i in range(10000) %}{% set ns.s = ns.s + x ~ '\\n' %}{% endfor %}{{ ns.s|length }}",
 		"many texts dropped": "{% for i in range(2000) %}{% set x = 'x' * 50000 %}{% endfor %}1",
 		"a large template":   strings.Repeat("line of a file that is a template\n", 65000),
 	} {
