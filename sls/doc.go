@@ -1,5 +1,5 @@
 // Package sls is what the rest of the program sees of SLS files, the steps of an install: an Input goes to a Runner, which
-// tells a Sink what happens and gives a StepResult.
+// reports to a Sink what happens and returns a StepResult.
 //
 // The work is done below:
 //

@@ -125,7 +125,7 @@ const (
 	Log Stream = "log"
 )
 
-// Sink is told what happens, as it happens, from one goroutine at a time. It must not block for long.
+// Sink receives what happens, as it happens, from one goroutine at a time. It must not block for long.
 type Sink interface {
 	StateStart(ref StateRef)
 	StateDone(res StateResult)

@@ -43,10 +43,10 @@ type Input struct {
 	Host *host.Host
 	// Mode of the compilation; Runner.Check sets Static and Runner.Apply sets Live.
 	Mode Mode
-	// Test runs no change: states tell what they would do (Salt's test=True).
+	// Test runs no change: states report what they would do (Salt's test=True).
 	Test bool
 	// Plan is a test run of files that are not deployed: no command that they name is run, be it a condition, a test of a
-	// stateful command, or what a template or a slot asks, and no Python. States tell what was left out (StateResult.Unevaluated).
+	// stateful command, or what a template or a slot asks, and no Python. States report what was left out (StateResult.Unevaluated).
 	// A Check with Plan is the one before such a run.
 	Plan bool
 	// Script is the path of the executable, for the script runner, and ScriptFile what messages call it ("" is the path).
@@ -68,7 +68,7 @@ type Passwords interface {
 	Put(key, secret string) error
 }
 
-// Deferred tells why a file could not be compiled before its turn.
+// Deferred says why a file could not be compiled before its turn.
 type Deferred struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
@@ -106,7 +106,7 @@ type Runner interface {
 	// Check looks at the step and changes nothing. The error is a *fault.Error of kind Failed
 	// with a place where the file is wrong, and of kind Refused where this runner cannot run it.
 	Check(ctx context.Context, in *Input) (*Checked, error)
-	// Apply runs the step and tells sink what happens. A failed state is in the result; an error
+	// Apply runs the step and reports to sink what happens. A failed state is in the result; an error
 	// is a file that does not compile (kind Failed), or our own or the machine's failure. When
 	// ctx ends, the running command's process group is killed and the error is ctx's.
 	Apply(ctx context.Context, in *Input, sink Sink) (*StepResult, error)

@@ -53,7 +53,7 @@ func TestTypingErrorsInArguments(t *testing.T) {
 		require.NoError(t, compileOne(t, declare(f, "")), n)
 		wrong := []string{"no_such_argument"}
 		for _, p := range f.Params {
-			if typo := p + "q"; p != "name" && !table.ModuleKnows(f.Name[:strings.Index(f.Name, ".")], typo) {
+			if typo := p + "q"; p != "name" && !table.ModuleHasParam(f.Name[:strings.Index(f.Name, ".")], typo) {
 				wrong = append(wrong, typo)
 			}
 		}
@@ -76,7 +76,7 @@ func TestLackingArgumentsGoToSalt(t *testing.T) {
 	seen := 0
 	for _, n := range table.Names() {
 		f, _ := table.Lookup(n)
-		for l := range f.Lacks {
+		for l := range f.Unsupported {
 			seen++
 			err := compileOne(t, declare(f, "    - "+l+": something\n"))
 			need, ok := compile.NeedOf(err)
@@ -84,7 +84,7 @@ func TestLackingArgumentsGoToSalt(t *testing.T) {
 			require.Equal(t, "the argument "+l+" of "+n, need.What)
 			require.Equal(t, 4+len(f.Required), need.Line)
 			nothing := "false"
-			if f.Lacks[l] == "true" {
+			if f.Unsupported[l] == "true" {
 				nothing = "true"
 				_, ok = compile.NeedOf(compileOne(t, declare(f, "    - "+l+": false\n")))
 				require.True(t, ok, "%s %s", n, l)

@@ -115,7 +115,7 @@ func (s *stateDecl) chunks(d *decl, table *core.Table) ([]*Chunk, error) {
 		}
 	}
 	if len(names) == 0 {
-		c, err := base.with(args, table)
+		c, err := base.withArguments(args, table)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (s *stateDecl) chunks(d *decl, table *core.Table) ([]*Chunk, error) {
 	var out []*Chunk
 	for i, e := range names {
 		b := *base
-		c, err := b.with(append(append([]argument{}, args...), append([]argument{{key: "name", val: e.name, at: e.at}}, e.over...)...), table)
+		c, err := b.withArguments(append(append([]argument{}, args...), append([]argument{{key: "name", val: e.name, at: e.at}}, e.over...)...), table)
 		if err != nil {
 			return nil, err
 		}
@@ -134,8 +134,8 @@ func (s *stateDecl) chunks(d *decl, table *core.Table) ([]*Chunk, error) {
 	return out, nil
 }
 
-// with gives a chunk its arguments and checks them against the function.
-func (c *Chunk) with(args []argument, table *core.Table) (*Chunk, error) {
+// withArguments gives a chunk its arguments and checks them against the function.
+func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error) {
 	out := *c
 	out.Args, out.Global, out.globalAt = py.NewDict(), py.NewDict(), map[string]pos{}
 	fn, ok := table.Lookup(out.Function())
@@ -145,7 +145,7 @@ func (c *Chunk) with(args []argument, table *core.Table) (*Chunk, error) {
 	out.Func = fn
 	at := map[string]pos{}
 	for _, a := range args {
-		if err := out.take(a); err != nil {
+		if err := out.addArgument(a); err != nil {
 			return nil, err
 		}
 		at[a.key] = a.at
@@ -153,18 +153,18 @@ func (c *Chunk) with(args []argument, table *core.Table) (*Chunk, error) {
 	out.Args.SetStr("name", out.Name)
 	for _, k := range out.Args.Keys() {
 		key := k.(string)
-		if _, lacks := fn.Lacks[key]; lacks {
-			if v, _ := out.Args.Pop(key); fn.Asks(key, v) {
-				return nil, lacking(at[key], "the argument "+key+" of "+out.Function(), out.Function())
+		if _, lacks := fn.Unsupported[key]; lacks {
+			if v, _ := out.Args.Pop(key); fn.AsksUnsupported(key, v) {
+				return nil, unsupported(at[key], "the argument "+key+" of "+out.Function(), out.Function())
 			}
 			continue
 		}
-		if fn.Knows(key) {
+		if fn.Accepts(key) {
 			continue
 		}
 		// As a formula writes file.{{ 'managed' if x else 'absent' }}, arguments of the module's other functions
 		// are no mistake.
-		if table.ModuleKnows(out.Module, key) {
+		if table.ModuleHasParam(out.Module, key) {
 			out.Args.Delete(key)
 			out.ignored = append(out.ignored, key)
 			continue
@@ -193,8 +193,8 @@ func (c *Chunk) with(args []argument, table *core.Table) (*Chunk, error) {
 		}
 		return nil, e.WithHint("%s", takes)
 	}
-	if what := state.Cannot(fn, out.Args); what != "" {
-		return nil, lacking(out.at, what, out.Function())
+	if what := state.Unsupported(fn, out.Args); what != "" {
+		return nil, unsupported(out.at, what, out.Function())
 	}
 	for _, r := range fn.Required {
 		if !out.Args.Has(r) {
@@ -215,18 +215,18 @@ func unknownFunction(c *Chunk, table *core.Table) *fault.Error {
 	if near := closestFunction(c.Function(), table.Names()); near != "" && !names.State(c.Function()) {
 		return failf(c.at, "State '%s' was not found", c.Function()).WithHint("did you mean %s?", near)
 	}
-	return lacking(c.at, "the state function "+c.Function(), c.Function())
+	return unsupported(c.at, "the state function "+c.Function(), c.Function())
 }
 
-// lacking is what Salt has and the built-in runner has not.
-func lacking(p pos, what, function string) *fault.Error {
+// unsupported is the error for what Salt supports and the built-in runner does not.
+func unsupported(p pos, what, function string) *fault.Error {
 	at := p.at()
 	return fault.New(fault.Failed, "", "%w", &NeedError{sls.Need{File: at.File, Line: at.Line, Text: at.Text, What: what}}).
 		WithPos(at).WithHint("%s", needHint(function))
 }
 
-// take sorts an argument into what it is.
-func (c *Chunk) take(a argument) error {
+// addArgument sorts an argument into what it is.
+func (c *Chunk) addArgument(a argument) error {
 	if t, ok := parseReqType(a.key); ok {
 		c.Reqs[t] = nil
 		for _, v := range a.val.(*py.List).Items() {
@@ -269,7 +269,7 @@ func (c *Chunk) take(a argument) error {
 		return nil
 	case "parallel":
 		if py.Truth(a.val) {
-			return lacking(a.at, "the argument parallel", c.Function())
+			return unsupported(a.at, "the argument parallel", c.Function())
 		}
 		return nil
 	case "umask":
@@ -287,7 +287,7 @@ func (c *Chunk) take(a argument) error {
 		return nil
 	case "check_cmd", "runas":
 		// These are also arguments of some functions, which then handle them.
-		if c.Func.Takes(a.key) {
+		if c.Func.HasParam(a.key) {
 			c.Args.SetStr(a.key, a.val)
 			if a.key == "check_cmd" {
 				return nil

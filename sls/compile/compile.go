@@ -34,7 +34,7 @@ type Program struct {
 	Nodes    []*Node
 }
 
-// NeedError tells that a file uses something that the built-in runner lacks and Salt may have.
+// NeedError reports that a file uses something that the built-in runner lacks and Salt may have.
 type NeedError struct{ Need sls.Need }
 
 func (e *NeedError) Error() string { return e.Need.What + " is not part of the built-in runner" }
@@ -48,7 +48,7 @@ func NeedOf(err error) (sls.Need, bool) {
 	return sls.Need{}, false
 }
 
-// States tells what a program runs, in order.
+// States are what a program runs, in order.
 func (p *Program) States() []sls.StateRef {
 	var out []sls.StateRef
 	for _, n := range p.Nodes {
@@ -65,7 +65,7 @@ func (p *Program) States() []sls.StateRef {
 // Resolve are the nodes that a reference means; ok is false where there is none.
 func (p *Program) Resolve(r ReqRef) (nodes []*Node, ok bool) { return p.graph.resolve(r) }
 
-// Ref is the state as a Sink is told of it, the num-th one.
+// Ref is the state as a Sink sees it, the num-th one.
 func (p *Program) Ref(c *Chunk, num int) sls.StateRef {
 	at := c.at.at()
 	return sls.StateRef{ID: c.ID, Name: c.Name, Function: c.Function(), SLS: c.SLS, File: at.File, Line: at.Line, Num: num}
@@ -77,8 +77,8 @@ const (
 	maxStates = 100000
 )
 
-// own copies what templates can write to, so that one step never sees what another one's template did.
-func own(in *sls.Input) *sls.Input {
+// copyInput copies what templates can write to, so that one step never sees what another one's template did.
+func copyInput(in *sls.Input) *sls.Input {
 	out := *in
 	for _, d := range []**py.Dict{&out.Cfg, &out.Pillar, &out.Grains, &out.Opts} {
 		if *d != nil {
@@ -98,7 +98,7 @@ func own(in *sls.Input) *sls.Input {
 // *NeedError where Salt itself may know what is unknown here.
 // log takes what templates say with log.*, where it is not nil.
 func SLS(ctx context.Context, in *sls.Input, log func(line string)) (*Program, error) {
-	in = own(in)
+	in = copyInput(in)
 	c := &compiler{in: in, log: log, table: state.All(), seen: map[string]bool{}, iorder: 10000}
 	c.renderer = render.New(c.modules())
 	p := &Program{SLS: in.SLS, Input: in, Table: c.table, Renderer: c.renderer}
@@ -114,21 +114,21 @@ func SLS(ctx context.Context, in *sls.Input, log func(line string)) (*Program, e
 		return p, c.inspect(ctx)
 	}
 	if err != nil {
-		return nil, withOp(err, in.SLS)
+		return nil, withOperation(err, in.SLS)
 	}
 	p.Warnings = c.warnings
 	h := part.high
 	if err := h.extend(part.extends, part.excludes); err != nil {
-		return nil, withOp(err, in.SLS)
+		return nil, withOperation(err, in.SLS)
 	}
 	if err := h.requisiteIn(); err != nil {
-		return nil, withOp(err, in.SLS)
+		return nil, withOperation(err, in.SLS)
 	}
 	p.Warnings = append(p.Warnings, h.warnings...)
 	h.exclude(part.excludes)
 	chunks, err := h.chunks(c.table)
 	if err != nil {
-		return nil, withOp(err, in.SLS)
+		return nil, withOperation(err, in.SLS)
 	}
 	if len(chunks) > maxStates {
 		return nil, fault.New(fault.Failed, Op+" "+in.SLS, "%d states are more than %d", len(chunks), maxStates)
@@ -144,24 +144,24 @@ func SLS(ctx context.Context, in *sls.Input, log func(line string)) (*Program, e
 		}
 	}
 	if err := c.checkModules(chunks); err != nil {
-		return nil, withOp(err, in.SLS)
+		return nil, withOperation(err, in.SLS)
 	}
 	if in.Mode == sls.Static {
 		if err := c.checkTemplates(ctx, chunks); err != nil {
-			return nil, withOp(err, in.SLS)
+			return nil, withOperation(err, in.SLS)
 		}
 	}
 	p.graph = newGraph(chunks, c.files)
 	if err := p.graph.connect(); err != nil {
-		return nil, withOp(err, in.SLS)
+		return nil, withOperation(err, in.SLS)
 	}
 	if p.Nodes, err = p.graph.sorted(); err != nil {
-		return nil, withOp(err, in.SLS)
+		return nil, withOperation(err, in.SLS)
 	}
 	return p, nil
 }
 
-func withOp(err error, sls string) error {
+func withOperation(err error, sls string) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Op == "" {
 		c := *f

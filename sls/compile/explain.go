@@ -24,7 +24,7 @@ func (c *compiler) yamlError(src *source, err error) error {
 	}
 	var tag *saltyaml.TagError
 	if errors.As(err, &tag) {
-		return lacking(pos{src, f.At.Line}, "the YAML tag "+tag.Tag, "")
+		return unsupported(pos{src, f.At.Line}, "the YAML tag "+tag.Tag, "")
 	}
 	out := *f
 	at := pos{src, f.At.Line}.at()
@@ -36,7 +36,7 @@ func (c *compiler) yamlError(src *source, err error) error {
 	return &out
 }
 
-// jinjaError gives an error of a template its line, and tells what must wait for its turn.
+// jinjaError gives an error of a template its line, and finds what must wait for its turn.
 func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	var je *jinja.Error
 	if !errors.As(err, &je) {
@@ -50,8 +50,8 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	f := je.Fault("")
-	f.At = c.place(je.Template, je.Line)
-	if what := lacks(err, je); what != "" {
+	f.At = c.position(je.Template, je.Line)
+	if what := unsupportedIn(err, je); what != "" {
 		return fault.New(fault.Failed, "", "%w", &NeedError{sls.Need{File: f.At.File, Line: f.At.Line, Text: f.At.Text, What: what}}).
 			WithPos(f.At).WithHint("%s", needHint(""))
 	}
@@ -76,10 +76,10 @@ func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	return f
 }
 
-// lacks is what a template asked for that Salt has and is not built in, "" where it did not.
-func lacks(err error, je *jinja.Error) string {
+// unsupportedIn is what a template uses that Salt supports and is not built in, "" where it did not.
+func unsupportedIn(err error, je *jinja.Error) string {
 	var l *jinja.LackError
-	var m *modules.LackError
+	var m *modules.UnsupportedError
 	switch {
 	case errors.As(err, &l):
 		return l.What
@@ -107,7 +107,7 @@ func needHint(function string) string {
 	return "with salt-call installed, runner auto or salt-call runs the file"
 }
 
-// unknownModule tells a typo from a function of salt that Salt itself may have.
+// unknownModule tells apart a typo and a function of salt that Salt itself may have.
 func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
 	if near := closestFunction(name, c.renderer.Modules().Names()); near != "" && !names.Function(name) {
 		return fault.New(fault.Failed, "", "salt has no function '%s'", name).WithPos(at).WithHint("did you mean salt['%s']?", near)
@@ -116,8 +116,8 @@ func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
 		WithPos(at).WithHint("%s", needHint(name))
 }
 
-// place is a line of a template, with its text where the template can be found.
-func (c *compiler) place(name string, line int) fault.Pos {
+// position is a line of a template, with its text where the template can be found.
+func (c *compiler) position(name string, line int) fault.Pos {
 	at := fault.Pos{File: name, Line: line}
 	var raw string
 	for _, r := range c.inputs {
@@ -153,7 +153,7 @@ func (c *compiler) inspect(ctx context.Context) error {
 		}
 		for _, u := range uses {
 			if !u.Known && !guarded[u.Function] {
-				return withOp(c.unknownModule(u.Function, c.place(u.Template, u.Line)), c.in.SLS)
+				return withOperation(c.unknownModule(u.Function, c.position(u.Template, u.Line)), c.in.SLS)
 			}
 		}
 	}

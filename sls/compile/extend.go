@@ -8,19 +8,19 @@ import (
 	"corpus-git/sls"
 )
 
-// found is a state that a reference means.
-type found struct{ id, module string }
+// match is a state that a reference means.
+type match struct{ id, module string }
 
 // findName resolves a reference in an extend or an _in requisite: an ID, or else the value of any argument.
 // Source: Salt documentation, "Requisites", names as well as IDs can be referenced.
-func (h *high) findName(name, module string, strict bool) []found {
+func (h *high) findName(name, module string, strict bool) []match {
 	if d, ok := h.ids[name]; ok && (!strict || d.state(module) != nil) {
-		return []found{{name, module}}
+		return []match{{name, module}}
 	}
 	if module == "sls" {
 		return h.findSLS(name)
 	}
-	var out []found
+	var out []match
 	for _, id := range h.order {
 		s := h.ids[id].state(module)
 		if s == nil {
@@ -28,7 +28,7 @@ func (h *high) findName(name, module string, strict bool) []found {
 		}
 		for _, a := range s.args {
 			if v, ok := a.val.(string); ok && v == name {
-				out = append(out, found{id, module})
+				out = append(out, match{id, module})
 				break
 			}
 		}
@@ -37,12 +37,12 @@ func (h *high) findName(name, module string, strict bool) []found {
 }
 
 // findSLS are all states of an SLS.
-func (h *high) findSLS(sls string) []found {
-	var out []found
+func (h *high) findSLS(sls string) []match {
+	var out []match
 	for _, id := range h.order {
 		if d := h.ids[id]; d.sls == sls {
 			for _, s := range d.states {
-				out = append(out, found{id, s.module})
+				out = append(out, match{id, s.module})
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func (h *high) requisiteIn() error {
 }
 
 // targetsIn are the states that an _in requisite names.
-func (h *high) targetsIn(a argument) ([]found, error) {
+func (h *high) targetsIn(a argument) ([]match, error) {
 	var items []any
 	switch x := a.val.(type) {
 	case *py.List:
@@ -204,7 +204,7 @@ func (h *high) targetsIn(a argument) ([]found, error) {
 	default:
 		return nil, failf(a.at, "%s needs to be formed as a list", a.key)
 	}
-	var out []found
+	var out []match
 	for _, it := range items {
 		ref, err := parseReq(a, it)
 		if err != nil {
@@ -229,24 +229,24 @@ func (h *high) targetsIn(a argument) ([]found, error) {
 			}
 			out = append(out, all...)
 		default:
-			out = append(out, found{ref.Target, ref.Module})
+			out = append(out, match{ref.Target, ref.Module})
 		}
 	}
 	return out, nil
 }
 
 // findAny finds a state by ID, else by its argument name.
-func (h *high) findAny(ref string) (found, bool) {
+func (h *high) findAny(ref string) (match, bool) {
 	if d, ok := h.ids[ref]; ok && len(d.states) > 0 {
-		return found{ref, d.states[0].module}, true
+		return match{ref, d.states[0].module}, true
 	}
-	var out found
+	var out match
 	ok := false
 	for _, id := range h.order {
 		for _, s := range h.ids[id].states {
 			for _, a := range s.args {
 				if v, isStr := a.val.(string); a.key == "name" && isStr && v == ref {
-					out, ok = found{id, s.module}, true
+					out, ok = match{id, s.module}, true
 				}
 			}
 		}

@@ -58,7 +58,7 @@ func newGraph(chunks []*Chunk, files []string) *graph {
 			g.addSLS(s)
 			// A new node can only be the last one of a list, which may be long.
 			if l := g.sls[s]; ok {
-				g.sls[s] = appendNode(l, n)
+				g.sls[s] = appendOnce(l, n)
 			} else if len(l) == 0 || l[len(l)-1] != n {
 				g.sls[s] = append(l, n)
 			}
@@ -71,7 +71,7 @@ func (g *graph) addLookup(k [2]string, n *Node) {
 	if _, ok := g.lookup[k]; !ok {
 		g.keys = append(g.keys, k)
 	}
-	g.lookup[k] = appendNode(g.lookup[k], n)
+	g.lookup[k] = appendOnce(g.lookup[k], n)
 }
 
 func (g *graph) addSLS(name string) {
@@ -81,7 +81,7 @@ func (g *graph) addSLS(name string) {
 	}
 }
 
-func appendNode(l []*Node, n *Node) []*Node {
+func appendOnce(l []*Node, n *Node) []*Node {
 	for _, x := range l {
 		if x == n {
 			return l
@@ -128,7 +128,7 @@ func (g *graph) resolve(r ReqRef) (out []*Node, ok bool) {
 		for _, k := range g.keys {
 			if k[0] == r.Module && sls.Glob(r.Target, k[1]) {
 				for _, n := range g.lookup[k] {
-					out = appendNode(out, n)
+					out = appendOnce(out, n)
 				}
 			}
 		}
@@ -295,7 +295,7 @@ func (g *graph) sorted() ([]*Node, error) {
 		}
 	}
 	if len(out) < len(g.nodes) {
-		return nil, g.loop()
+		return nil, g.cycle()
 	}
 	return out, nil
 }
@@ -360,8 +360,8 @@ func (q *queue) Pop() any {
 	return n
 }
 
-// loop names a loop among requisites, state by state.
-func (g *graph) loop() error {
+// cycle names a loop among requisites, state by state.
+func (g *graph) cycle() error {
 	const white, grey, black = 0, 1, 2
 	color := map[*Node]int{}
 	var path []*Node

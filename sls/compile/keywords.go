@@ -73,7 +73,7 @@ func reqIn(s string) (ReqType, bool) {
 	return 0, false
 }
 
-// globalNames are the arguments that every state takes and no function sees, requisites apart.
+// globalNames are the arguments that every state takes and no function sees, without requisites.
 func globalNames() []string {
 	return []string{"check_cmd", "cmd_opts_exclude", "failhard", "onlyif", "unless", "creates", "retry", "order", "parallel",
 		"reload_modules", "reload_grains", "reload_pillar", "runas", "runas_password", "no_log", "fire_event",

@@ -13,7 +13,7 @@ type source struct {
 	display string // how messages name the file
 	isInit  bool   // the file is <dir>/init.sls
 	lines   []string
-	// from tells which line of which template made a line of the rendered text; nil where the file was not rendered.
+	// from is which line of which template made a line of the rendered text; nil where the file was not rendered.
 	from *jinja.Lines
 }
 

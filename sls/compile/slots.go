@@ -22,7 +22,7 @@ type Slot struct {
 	HasTail    bool
 }
 
-// ParseSlot reads a slot; ok is false for what is none, and stays as it is written.
+// ParseSlot reads a slot; ok is false for what is not one, and stays as it is written.
 func ParseSlot(text string) (s Slot, ok bool, err error) {
 	parts := strings.SplitN(text, ":", 3)
 	if !strings.HasPrefix(text, slotMark) || len(parts) != 3 || parts[1] != "salt" {

@@ -342,7 +342,7 @@ func (s Source) account(file, id string) string {
 	return ""
 }
 
-// Names are all grains that Collect tells where the machine has what they are of, sorted.
+// Names are all grains that Collect knows, sorted.
 func Names() []string {
 	return strings.Fields("biosreleasedate biosversion boardname cpu_flags cpu_model cpuarch cwd disks dns domain efi efi-secure-boot fqdn fqdn_ip4 " +
 		"fqdn_ip6 gid groupname host hwaddr_interfaces id init ip4_gw ip4_interfaces ip6_gw ip6_interfaces ip_gw ip_interfaces ipv4 ipv6 kernel " +

@@ -49,8 +49,8 @@ func (h *Host) refuses(s Shell) bool {
 	return true
 }
 
-// Draw is a number from 0 to n-1, for what shall differ from machine to machine; it is no secret.
-func (h *Host) Draw(n int) int {
+// RandomInt is a number from 0 to n-1, for what shall differ from machine to machine; it is no secret.
+func (h *Host) RandomInt(n int) int {
 	if h.Random != nil {
 		return h.Random(n)
 	}

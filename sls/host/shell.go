@@ -65,7 +65,7 @@ const DefaultShell = "/bin/sh"
 
 var errTimeout = errors.New("timed out")
 
-// RunShell runs a command line. The error tells that it could not be started; its text is Salt's where
+// RunShell runs a command line. The error says that it could not be started; its text is Salt's where
 // Salt has one. When ctx ends the error is ctx's.
 func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	res := ShellResult{}
@@ -125,7 +125,7 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 func (h *Host) credential(s Shell) (*Cred, error) {
 	cred, err := h.CredFor(s.RunAs)
 	if errors.Is(err, ErrNoAccount) {
-		return nil, saltSays("User '%s' is not available", s.RunAs)
+		return nil, saltErrorf("User '%s' is not available", s.RunAs)
 	}
 	if err != nil || s.Group == "" {
 		return cred, err
@@ -141,7 +141,7 @@ func workDir(dir, home string) (string, error) {
 		}
 	}
 	if st, err := os.Stat(dir); !filepath.IsAbs(dir) || err != nil || !st.IsDir() {
-		return dir, saltSays("Specified cwd '%s' either not absolute or does not exist", dir)
+		return dir, saltErrorf("Specified cwd '%s' either not absolute or does not exist", dir)
 	}
 	return dir, nil
 }
@@ -156,7 +156,7 @@ func (s Shell) argv() ([]string, error) {
 		shell = DefaultShell
 	}
 	if st, err := os.Stat(shell); err != nil || st.IsDir() || st.Mode()&0o111 == 0 {
-		return nil, saltSays("The shell %s is not available", shell)
+		return nil, saltErrorf("The shell %s is not available", shell)
 	}
 	return []string{shell, "-c", s.Line}, nil
 }
@@ -183,7 +183,7 @@ func runError(ctx context.Context, err error) error {
 	}
 	var perr *fs.PathError
 	if errors.As(err, &perr) {
-		return saltSays("Unable to run command: %w", perr)
+		return saltErrorf("Unable to run command: %w", perr)
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func runError(ctx context.Context, err error) error {
 func (h *Host) withGroup(cred *Cred, group string) (*Cred, error) {
 	g, err := h.Users.Group(group)
 	if err != nil {
-		return nil, saltSays("Group '%s' is not available", group)
+		return nil, saltErrorf("Group '%s' is not available", group)
 	}
 	if cred == nil {
 		if g.GID == h.EGID {
@@ -317,5 +317,5 @@ func (t *tee) flush() {
 	}
 }
 
-// saltSays is an error in Salt's own words, which begin with a capital letter.
-func saltSays(format string, args ...any) error { return fmt.Errorf(format, args...) }
+// saltErrorf is an error in Salt's own words, which begin with a capital letter.
+func saltErrorf(format string, args ...any) error { return fmt.Errorf(format, args...) }

@@ -32,14 +32,14 @@ func addPillar(s *Set) {
 // addGrains adds the modules grains and match.
 func addGrains(s *Set) {
 	s.add("grains.get", "key default? delimiter? ordered?", func(c *call) (any, error) {
-		if err := c.lacksGrain(c.str("key", ""), c.str("delimiter", ":")); err != nil {
+		if err := c.unsupportedGrain(c.str("key", ""), c.str("delimiter", ":")); err != nil {
 			return nil, err
 		}
 		return c.lookup(c.Grains)
 	})
 	s.add("grains.item", "* **", func(c *call) (any, error) {
 		for _, k := range c.rest {
-			if err := c.lacksGrain(py.Str(k), ":"); err != nil {
+			if err := c.unsupportedGrain(py.Str(k), ":"); err != nil {
 				return nil, err
 			}
 		}
@@ -47,14 +47,14 @@ func addGrains(s *Set) {
 	})
 	s.add("grains.items", "sanitize?", func(c *call) (any, error) { return orEmpty(c.Grains), nil })
 	s.add("grains.has_value", "key", func(c *call) (any, error) {
-		if err := c.lacksGrain(c.str("key", ""), ":"); err != nil {
+		if err := c.unsupportedGrain(c.str("key", ""), ":"); err != nil {
 			return nil, err
 		}
 		v, ok := py.Traverse(c.Grains, c.str("key", ""), ":")
 		return ok && py.Truth(v), nil
 	})
 	s.add("grains.filter_by", "lookup_dict grain? merge? default? base?", func(c *call) (any, error) {
-		if err := c.lacksGrain(c.str("grain", "os_family"), ":"); err != nil {
+		if err := c.unsupportedGrain(c.str("grain", "os_family"), ":"); err != nil {
 			return nil, err
 		}
 		g, _ := py.Traverse(c.Grains, c.str("grain", "os_family"), ":")
@@ -111,13 +111,13 @@ func addDefaults(s *Set) {
 	s.add("defaults.deepcopy", "source", func(c *call) (any, error) { return py.DeepCopy(c.val("source")), nil })
 }
 
-// lacksGrain is the error for a grain that Salt can tell and this program can't, unless the grains hold it.
-func (c *call) lacksGrain(key, delimiter string) error {
+// unsupportedGrain is the error for a grain that Salt collects and this program does not, unless the grains hold it.
+func (c *call) unsupportedGrain(key, delimiter string) error {
 	top, _, _ := strings.Cut(key, delimiter)
 	if _, ok := c.Grains.GetStr(top); ok || !names.Grain(top) {
 		return nil
 	}
-	return &LackError{What: "the grain " + top}
+	return &UnsupportedError{What: "the grain " + top}
 }
 
 func orEmpty(d *py.Dict) *py.Dict {

@@ -34,7 +34,7 @@ type Passwords interface {
 	Put(key, secret string) error
 }
 
-// DeferError tells that a function may only be called when the step runs.
+// DeferError reports that a function may only be called when the step runs.
 type DeferError struct{ Function string }
 
 func (e *DeferError) Error() string { return e.Function + " is called while the template renders" }
@@ -44,10 +44,10 @@ type UnknownError struct{ Function, Near string }
 
 func (e *UnknownError) Error() string { return "salt has no function '" + e.Function + "'" }
 
-// LackError is something that Salt's function does and the one here does not.
-type LackError struct{ What string }
+// UnsupportedError is something that Salt's function does and the one here does not.
+type UnsupportedError struct{ What string }
 
-func (e *LackError) Error() string { return e.What + " is not built in" }
+func (e *UnsupportedError) Error() string { return e.What + " is not built in" }
 
 // call is one call: bound arguments and the environment.
 type call struct {
@@ -60,13 +60,13 @@ type call struct {
 }
 
 type function struct {
-	name   string
-	params []string // names; "?" after one marks it as optional
-	lacks  []string // names of Salt's that may only ask for nothing
-	varArg bool     // * : more positional arguments
-	varKw  bool     // ** : more keyword arguments
-	live   bool     // must not run in a Static set
-	run    func(c *call) (any, error)
+	name        string
+	params      []string // names; "?" after one marks it as optional
+	unsupported []string // names of Salt's that may only ask for nothing
+	varArg      bool     // * : more positional arguments
+	varKw       bool     // ** : more keyword arguments
+	live        bool     // must not run in a Static set
+	run         func(c *call) (any, error)
 }
 
 // Set is the functions with their environment: the value of salt in templates.
@@ -106,7 +106,7 @@ func (s *Set) put(name, spec string, live bool, run func(c *call) (any, error)) 
 			f.varKw = true
 		default:
 			if l, ok := strings.CutSuffix(p, "~"); ok {
-				f.lacks = append(f.lacks, l)
+				f.unsupported = append(f.unsupported, l)
 				continue
 			}
 			f.params = append(f.params, p)
@@ -161,9 +161,9 @@ func (f *function) call(ctx context.Context, env *Env, args []any, kw *py.Dict) 
 			}
 		}
 		switch {
-		case slices.Contains(f.lacks, k):
+		case slices.Contains(f.unsupported, k):
 			if py.Truth(e.Value) {
-				return nil, &LackError{What: "the argument " + k + " of " + f.name}
+				return nil, &UnsupportedError{What: "the argument " + k + " of " + f.name}
 			}
 		case known:
 			c.args[k] = e.Value

@@ -34,7 +34,7 @@ func (a *Auto) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 	c, err := a.Builtin.Check(ctx, in)
 	if n, needs := compile.NeedOf(err); needs {
 		if a.Salt == nil {
-			return nil, refuse(err)
+			return nil, refused(err)
 		}
 		if c, err = a.Salt.Check(ctx, in); err == nil {
 			c.Needs = append(c.Needs, n)
@@ -58,7 +58,7 @@ func (a *Auto) decide(sls string, salt bool) {
 	a.toSalt[sls] = salt
 }
 
-func refuse(err error) error {
+func refused(err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		return err
@@ -87,7 +87,7 @@ func (a *Auto) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 		return res, err
 	}
 	if a.Salt == nil {
-		return nil, refuse(err)
+		return nil, refused(err)
 	}
 	sink.Output("", sls.Log, fmt.Sprintf("goes to %s: it needs %s (%s:%d)", a.Salt.Name(), n.What, n.File, n.Line))
 	return a.Salt.Apply(ctx, in, sink)

@@ -58,7 +58,7 @@ func (b *Builtin) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 	return res, err
 }
 
-// changed tells what the templates made of cfg.
+// changed hands on what the templates made of cfg.
 func changed(in *sls.Input, cfg *py.Dict) error {
 	if in.Changed == nil || cfg == nil {
 		return nil

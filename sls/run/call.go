@@ -19,7 +19,7 @@ import (
 
 // call runs the function of a state, with onlyif, unless, creates, check_cmd and retry around it.
 func (r *run) call(ctx context.Context, c *compile.Chunk, reqs []core.Requisite, test bool) (core.Return, error) {
-	ret, err := r.once(ctx, c, reqs, test)
+	ret, err := r.callState(ctx, c, reqs, test)
 	if err != nil || test {
 		return ret, err
 	}
@@ -30,12 +30,12 @@ func (r *run) call(ctx context.Context, c *compile.Chunk, reqs []core.Requisite,
 	return r.retry(ctx, c, reqs, ret, retryOf(v))
 }
 
-func (r *run) once(ctx context.Context, c *compile.Chunk, reqs []core.Requisite, test bool) (core.Return, error) {
+func (r *run) callState(ctx context.Context, c *compile.Chunk, reqs []core.Requisite, test bool) (core.Return, error) {
 	var ret core.Return
-	p := r.planned()
+	p := r.planNotes()
 	skip, comment, err := r.conditions(ctx, c, p)
 	if raised := (*conditionError)(nil); errors.As(err, &raised) {
-		return p.settle(core.Failf("%s", raised)), nil
+		return p.result(core.Failf("%s", raised)), nil
 	}
 	if err != nil {
 		return ret, err
@@ -55,18 +55,18 @@ func (r *run) once(ctx context.Context, c *compile.Chunk, reqs []core.Requisite,
 		return ret, err
 	}
 	p.commands(skip)
-	if cmds, ok := c.Global.GetStr("check_cmd"); ok && !p.leaves("check_cmd", !c.Func.Takes("check_cmd")) {
+	if cmds, ok := c.Global.GetStr("check_cmd"); ok && !p.leaveOut("check_cmd", !c.Func.HasParam("check_cmd")) {
 		ret, err = r.checkCmd(ctx, c, cmds, ret)
 	}
-	return p.settle(ret), err
+	return p.result(ret), err
 }
 
 // watch runs mod_watch of the state's module.
 func (r *run) watch(ctx context.Context, c *compile.Chunk, reqs []core.Requisite) (core.Return, error) {
-	p := r.planned()
+	p := r.planNotes()
 	skip, comment, err := r.conditions(ctx, c, p)
 	if raised := (*conditionError)(nil); errors.As(err, &raised) {
-		return p.settle(core.Failf("%s", raised)), nil
+		return p.result(core.Failf("%s", raised)), nil
 	}
 	if err != nil {
 		return core.Return{}, err
@@ -87,7 +87,7 @@ func (r *run) watch(ctx context.Context, c *compile.Chunk, reqs []core.Requisite
 	}
 	r.left(ctx, &ret, false)
 	p.commands(false)
-	return p.settle(ret), context.Cause(ctx)
+	return p.result(ret), context.Cause(ctx)
 }
 
 // left has the undo log look at what a state left.
@@ -216,20 +216,20 @@ func strs(v any) []string {
 	return []string{py.Str(v)}
 }
 
-// conditions are onlyif, unless and creates; skip tells that the state does not run.
+// conditions are onlyif, unless and creates; skip reports that the state does not run.
 // Source: Salt documentation, "Requisites", "Altering States".
-func (r *run) conditions(ctx context.Context, c *compile.Chunk, p *planned) (skip bool, comment string, err error) {
+func (r *run) conditions(ctx context.Context, c *compile.Chunk, p *planNotes) (skip bool, comment string, err error) {
 	var comments []string
 	for _, cond := range []struct {
 		name string
 		ask  func(ctx context.Context, c *compile.Chunk, v any) (bool, string, error)
 	}{{"onlyif", r.onlyif}, {"unless", r.unless}} {
 		v, ok := c.Global.GetStr(cond.name)
-		if !ok || p.leaves(cond.name, runsCommand(v)) {
+		if !ok || p.leaveOut(cond.name, runsCommand(v)) {
 			continue
 		}
 		s, cm, err := cond.ask(ctx, c, v)
-		if p.leaves(cond.name, p.refused()) {
+		if p.leaveOut(cond.name, p.refused()) {
 			continue
 		}
 		if err != nil {
@@ -352,7 +352,7 @@ func creates(v any) (skip bool, comment string) {
 
 // checkCmd decides a state's result by commands.
 func (r *run) checkCmd(ctx context.Context, c *compile.Chunk, cmds any, ret core.Return) (core.Return, error) {
-	if c.Func.Takes("check_cmd") {
+	if c.Func.HasParam("check_cmd") {
 		return ret, nil // the function has run it itself
 	}
 	for _, e := range compile.Items(cmds) {
@@ -418,7 +418,7 @@ func (r *run) retry(ctx context.Context, c *compile.Chunk, reqs []core.Requisite
 		case <-t.C:
 		}
 		var err error
-		if ret, err = r.once(ctx, c, reqs, false); err != nil {
+		if ret, err = r.callState(ctx, c, reqs, false); err != nil {
 			return ret, err
 		}
 	}
@@ -433,8 +433,8 @@ func triName(t core.Tri) string { return [...]string{"False", "True", "None"}[t]
 // hiddenText stands for what no_log keeps out of results, as in Salt.
 const hiddenText = "**********"
 
-// hidden is a value with all texts in it replaced; keys, numbers and truths stay.
-func hidden(v any) any {
+// hideValues is a value with all texts in it replaced; keys, numbers and truths stay.
+func hideValues(v any) any {
 	switch x := v.(type) {
 	case string:
 		if x == "" {
@@ -447,13 +447,13 @@ func hidden(v any) any {
 		}
 		out := py.NewDict()
 		for _, e := range x.Items() {
-			_ = out.Set(e.Key, hidden(e.Value))
+			_ = out.Set(e.Key, hideValues(e.Value))
 		}
 		return out
 	case *py.List:
 		out := py.NewList()
 		for _, e := range x.Items() {
-			out.Append(hidden(e))
+			out.Append(hideValues(e))
 		}
 		return out
 	case nil, bool, int64, float64:

@@ -7,23 +7,23 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// planned keeps account of what a plan leaves out of one state. A nil planned leaves nothing out.
-type planned struct {
+// planNotes keeps account of what a plan leaves out of one state. A nil planned leaves nothing out.
+type planNotes struct {
 	count *int // of commands that were refused
 	was   int
 	left  []string
 }
 
-// planned is nil where the run is no plan.
-func (r *run) planned() *planned {
+// planNotes is nil where the run is not a plan.
+func (r *run) planNotes() *planNotes {
 	if !r.p.Input.Plan {
 		return nil
 	}
-	return &planned{count: r.p.Input.Host.Refused, was: *r.p.Input.Host.Refused}
+	return &planNotes{count: r.p.Input.Host.Refused, was: *r.p.Input.Host.Refused}
 }
 
 // refused reports whether a command was refused since it was last asked.
-func (p *planned) refused() bool {
+func (p *planNotes) refused() bool {
 	if p == nil || *p.count == p.was {
 		return false
 	}
@@ -31,8 +31,8 @@ func (p *planned) refused() bool {
 	return true
 }
 
-// leaves notes that the plan leaves something out, where it would run a command, and reports whether it does.
-func (p *planned) leaves(what string, runs bool) bool {
+// leaveOut notes that the plan leaves something out, where it would run a command, and reports whether it does.
+func (p *planNotes) leaveOut(what string, runs bool) bool {
 	if p == nil || !runs {
 		return false
 	}
@@ -43,15 +43,15 @@ func (p *planned) leaves(what string, runs bool) bool {
 }
 
 // commands notes what the function of a state, or a template or a slot of it, could not run.
-func (p *planned) commands(skipped bool) {
+func (p *planNotes) commands(skipped bool) {
 	if !skipped {
-		p.leaves("a needed command", p.refused())
+		p.leaveOut("a needed command", p.refused())
 	}
 }
 
-// settle gives a state whose outcome hangs on what was left out: it would change, if all of that says so. One that is right
+// result gives a state whose outcome hangs on what was left out: it would change, if all of that says so. One that needs no change
 // already stays so.
-func (p *planned) settle(ret core.Return) core.Return {
+func (p *planNotes) result(ret core.Return) core.Return {
 	if p == nil || len(p.left) == 0 {
 		return ret
 	}

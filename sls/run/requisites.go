@@ -61,9 +61,9 @@ func (r *run) check(n *compile.Node) (status, []core.Requisite) {
 				continue // a state that a failhard or a listener left out
 			}
 			reqs = append(reqs, core.Requisite{Type: t.String(), Module: d.Chunk.Module, ID: d.Chunk.ID, Name: d.Chunk.Name, Changed: o.ret.Changed()})
-			seen.raise(t, o)
+			seen.add(t, o)
 		}
-		seen.settle(t)
+		seen.reduce(t)
 		for i, s := range seen {
 			all[i] = all[i] || s
 		}
@@ -81,8 +81,8 @@ func (r *run) outcomeFor(t compile.ReqType, d *compile.Node) *outcome {
 	return r.running[d.Chunk.Tag()]
 }
 
-// raise adds what one result says of a requisite of a kind.
-func (f *flags) raise(t compile.ReqType, o *outcome) {
+// add raises what one result says of a requisite of a kind.
+func (f *flags) add(t compile.ReqType, o *outcome) {
 	changed := o.ret.Changed()
 	if o.ret.SkipReq {
 		f[skip] = true
@@ -118,9 +118,9 @@ func (f *flags) raise(t compile.ReqType, o *outcome) {
 	}
 }
 
-// settle takes back what does not count once all requisites of a kind were looked at: for those of which one is enough, and
+// reduce takes back what does not count once all requisites of a kind were looked at: for those of which one is enough, and
 // for onfail_all.
-func (f *flags) settle(t compile.ReqType) {
+func (f *flags) reduce(t compile.ReqType) {
 	if t.Any() || t == compile.ReqOnfail {
 		if f[met] || f[change] {
 			f[fail] = false

@@ -177,7 +177,7 @@ func (r *run) done(c *compile.Chunk, o *outcome, began time.Time, num int) {
 	}
 	if v, ok := c.Global.GetStr("no_log"); ok && py.Truth(v) {
 		ret := o.ret
-		ret.Changes, _ = hidden(ret.Changes).(*py.Dict)
+		ret.Changes, _ = hideValues(ret.Changes).(*py.Dict)
 		res.Changes, res.Diff, res.Comment = command.JSON(&ret), "", hiddenText
 		if res.Command != nil {
 			res.Command.StderrTail = ""

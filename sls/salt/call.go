@@ -77,7 +77,7 @@ func (s *Call) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 		return nil, compile.NotFound(in.SLS, err)
 	}
 	if in.Plan {
-		return unplanned(in, f.Display(), s.Name()), nil
+		return planResult(in, f.Display(), s.Name()), nil
 	}
 	in, err = onDisk(in, s.Dir)
 	if err == nil {
@@ -114,8 +114,8 @@ func (s *Call) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 	return res, nil
 }
 
-// unplanned is the plan of a step for a salt-call of its own, which can't be kept from running what the files name.
-func unplanned(in *sls.Input, file, runner string) *sls.StepResult {
+// planResult is the plan of a step for a salt-call of its own, which can't be kept from running what the files name.
+func planResult(in *sls.Input, file, runner string) *sls.StepResult {
 	now := in.Host.Now()
 	return &sls.StepResult{SLS: in.SLS, File: file, Runner: runner, Started: now, States: []sls.StateResult{{
 		StateRef: sls.StateRef{ID: in.SLS, Name: in.SLS, Function: "state.sls", SLS: in.SLS, File: file, Num: 1, Of: 1},

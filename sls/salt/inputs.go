@@ -21,9 +21,9 @@ var moduleDirs = [...]string{
 	"_tops", "_utils",
 }
 
-// basis is a digest of what a Salt process is made from: its configuration, the pillar, and the custom modules. A
-// process lives as long as it stays the same. modules tells whether there are any to sync.
-func basis(in *sls.Input, dir string) (digest string, modules bool, err error) {
+// inputDigest is a digest of what a Salt process is made from: its configuration, the pillar, and the custom modules. A
+// process lives as long as it stays the same. modules reports whether there are any to sync.
+func inputDigest(in *sls.Input, dir string) (digest string, modules bool, err error) {
 	h := sha256.New()
 	put := func(name string, data []byte) { fmt.Fprintf(h, "%q %d\n%s", name, len(data), data) }
 	for _, name := range []string{"conf/minion", "pillar/top.sls", "pillar/corpus.sls"} {

@@ -40,7 +40,7 @@ func onDisk(in *sls.Input, dir string) (*sls.Input, error) {
 		if r.Mount == "" && r.Dir != "" {
 			// A root from which nothing is hidden is itself: Salt keeps no links (file.recurse's keep_symlinks) below a linked folder.
 			if in.Projects != "" || len(mounts) > 0 {
-				v := view{projects: in.Projects, mounts: mounts}
+				v := linkTree{projects: in.Projects, mounts: mounts}
 				if err := v.root(r.Dir, to); err != nil {
 					return nil, fmt.Errorf("show the file root %s to Salt: %w", r.Dir, err)
 				}
@@ -82,14 +82,14 @@ func onDisk(in *sls.Input, dir string) (*sls.Input, error) {
 	return &out, nil
 }
 
-// view makes a folder of links that stands for a file root.
-type view struct {
+// linkTree makes a folder of links that stands for a file root.
+type linkTree struct {
 	// projects is the folder whose modules are left out, "" for none; mounts are what other roots hide.
 	projects string
 	mounts   []string
 }
 
-func (v view) root(from, to string) error {
+func (v linkTree) root(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (v view) root(from, to string) error {
 }
 
 // folder links what the folder at of a root holds, but what is hidden.
-func (v view) folder(from, to, at string) error {
+func (v linkTree) folder(from, to, at string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (v view) folder(from, to, at string) error {
 }
 
 // modules links the modules of one kind that do not lie below the projects' folder.
-func (v view) modules(from, to string) error {
+func (v linkTree) modules(from, to string) error {
 	if v.foreign(from) {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (v view) modules(from, to string) error {
 }
 
 // foreign reports whether a link leads below the projects' folder, at its first step or at its end: what lies there is its owner's to change.
-func (v view) foreign(p string) bool {
+func (v linkTree) foreign(p string) bool {
 	if v.projects == "" {
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 	"corpus-git/sls/compile"
 )
 
-// refusal is the error for what Salt says of a file that it cannot compile.
-func refusal(in *sls.Input, problems []string) error {
+// compileError is the error for what Salt says of a file that it cannot compile.
+func compileError(in *sls.Input, problems []string) error {
 	return saltProblem(in, strings.Join(problems, "\n"))
 }
 

@@ -36,24 +36,24 @@ type process struct {
 	steps    int
 }
 
-// spec is how a process is started.
-type spec struct {
+// processSpec is how a process is started.
+type processSpec struct {
 	host *host.Host
 	// python is the interpreter with its flags, bin is salt-call.
 	python []string
 	bin    string
 	// dir is the session's directory, configured.
 	dir string
-	// modules tells that there are custom modules to sync.
+	// modules reports that there are custom modules to sync.
 	modules bool
 }
 
 // tailSize is how much of Salt's log an error may show from, in bytes.
 const tailSize = 16 << 10
 
-// launch starts the driver; the first answers tell whether it works. It lives until stop or kill, whatever becomes
+// startProcess starts the driver; the first answers report whether it works. It lives until stop or kill, whatever becomes
 // of ctx.
-func launch(ctx context.Context, sp spec) (*process, error) {
+func startProcess(ctx context.Context, sp processSpec) (*process, error) {
 	program := filepath.Join(sp.dir, "driver.py")
 	if err := os.WriteFile(program, driver, 0o600); err != nil {
 		return nil, err
@@ -128,18 +128,18 @@ func (p *process) next(ctx context.Context) (a answer, ok bool, err error) {
 	}
 }
 
-// errNoSalt tells that an interpreter has no Salt.
+// errNoSalt reports that an interpreter has no Salt.
 var errNoSalt = errors.New("this Python has no Salt")
 
-// await waits until the minion is made.
-func (p *process) await(ctx context.Context, line func(string)) error {
+// waitReady waits until the minion is made.
+func (p *process) waitReady(ctx context.Context, line func(string)) error {
 	for {
 		a, ok, err := p.next(ctx)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return p.died("start Salt", "the Salt process ended before it ran anything")
+			return p.exitError("start Salt", "the Salt process ended before it ran anything")
 		}
 		switch a.Kind {
 		case hello:
@@ -153,7 +153,7 @@ func (p *process) await(ctx context.Context, line func(string)) error {
 			if a.Why == "import" {
 				return fmt.Errorf("%w: %s", errNoSalt, a.Text)
 			}
-			return p.died("start Salt", a.Text)
+			return p.exitError("start Salt", a.Text)
 		}
 	}
 }
@@ -169,8 +169,8 @@ func (p *process) ask(r request) error {
 	return err
 }
 
-// died describes the end of the process, with the end of Salt's log.
-func (p *process) died(op, what string) error {
+// exitError describes the end of the process, with the end of Salt's log.
+func (p *process) exitError(op, what string) error {
 	p.reap()
 	text := what
 	switch {
@@ -232,7 +232,7 @@ func (p *process) reap() {
 	_ = p.requests.Close()
 }
 
-// alive tells whether the process can take a step.
+// alive reports whether the process can take a step.
 func (p *process) alive() bool {
 	select {
 	case <-p.gone:

@@ -24,9 +24,9 @@ type Session struct {
 	// Python is the command of Salt's interpreter; nil finds it by Bin.
 	Python []string
 
-	turn   turn
+	mu     ctxMutex
 	proc   *process
-	basis  string
+	digest string
 	python []string
 	// perStep is why each step gets a salt-call of its own, "" where it does not.
 	perStep string
@@ -34,7 +34,7 @@ type Session struct {
 }
 
 // NewSession makes a session. Nothing is started or written before the first Apply.
-func NewSession(bin, dir string) *Session { return &Session{Bin: bin, Dir: dir, turn: newTurn()} }
+func NewSession(bin, dir string) *Session { return &Session{Bin: bin, Dir: dir, mu: newCtxMutex()} }
 
 var _ sls.Runner = (*Session)(nil)
 
@@ -53,18 +53,18 @@ func (s *Session) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error
 		return c, nil
 	}
 	var end *answer
-	work := func(st *stepping, again bool) (err error) {
+	work := func(st *stepRun, again bool) (err error) {
 		end, err = st.compile(ctx, s.proc, again)
 		return err
 	}
-	if _, perStep, err := s.with(ctx, in, sls.Discard{}, work); err != nil || perStep {
+	if _, perStep, err := s.withProcess(ctx, in, sls.Discard{}, work); err != nil || perStep {
 		return c, err
 	}
-	return c, found(in, c, end)
+	return c, addFindings(in, c, end)
 }
 
-// found adds to c what Salt found.
-func found(in *sls.Input, c *sls.Checked, a *answer) error {
+// addFindings adds to c what Salt found.
+func addFindings(in *sls.Input, c *sls.Checked, a *answer) error {
 	var doc struct {
 		Local json.RawMessage `json:"local"`
 	}
@@ -87,7 +87,7 @@ func found(in *sls.Input, c *sls.Checked, a *answer) error {
 	case len(problems) > 0 && a.Asked != "": // what it asked may be otherwise when its turn comes
 		c.Deferred = at(a.Asked + " is called while the template renders, which fails as things are now")
 	case len(problems) > 0:
-		return refusal(in, problems)
+		return compileError(in, problems)
 	default:
 		c.States = a.Of
 	}
@@ -115,7 +115,7 @@ func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 			return nil, err
 		}
 	}
-	disk, perStep, err := s.with(ctx, in, sink, func(st *stepping, again bool) (err error) {
+	disk, perStep, err := s.withProcess(ctx, in, sink, func(st *stepRun, again bool) (err error) {
 		res.States, err = st.run(ctx, s.proc, again)
 		return err
 	})
@@ -129,13 +129,13 @@ func (s *Session) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 	return res, nil
 }
 
-// with has work done by a process that fits the input, whose file roots disk has on disk. perStep tells that there is none:
+// withProcess has work done by a process that fits the input, whose file roots disk has on disk. perStep reports that there is none:
 // each step gets a salt-call of its own.
-func (s *Session) with(ctx context.Context, in *sls.Input, sink sls.Sink, work func(st *stepping, again bool) error) (disk *sls.Input, perStep bool, err error) {
-	if err := s.turn.take(ctx); err != nil {
+func (s *Session) withProcess(ctx context.Context, in *sls.Input, sink sls.Sink, work func(st *stepRun, again bool) error) (disk *sls.Input, perStep bool, err error) {
+	if err := s.mu.lock(ctx); err != nil {
 		return nil, false, err
 	}
-	defer s.turn.give()
+	defer s.mu.unlock()
 	op := "run " + in.SLS
 	if s.closed {
 		return nil, false, fault.New(fault.Internal, op, "%w", errClosed)
@@ -149,7 +149,7 @@ func (s *Session) with(ctx context.Context, in *sls.Input, sink sls.Sink, work f
 	if s.perStep != "" {
 		return disk, true, nil
 	}
-	st := &stepping{in: disk, sink: sink, salt: s.salt(), told: map[string]bool{}}
+	st := &stepRun{in: disk, sink: sink, salt: s.salt(), reported: map[string]bool{}}
 	for again := false; ; again = true {
 		if err := s.ensure(ctx, st); err != nil {
 			return disk, false, err
@@ -163,7 +163,7 @@ func (s *Session) with(ctx context.Context, in *sls.Input, sink sls.Sink, work f
 			s.proc = nil
 		}
 		if errors.Is(err, errStale) && !again {
-			s.end()
+			s.stopProcess()
 			continue
 		}
 		return disk, false, err
@@ -171,17 +171,17 @@ func (s *Session) with(ctx context.Context, in *sls.Input, sink sls.Sink, work f
 }
 
 // ensure makes s.proc a process that was made from what a fresh one would be made from, or sets perStep.
-func (s *Session) ensure(ctx context.Context, st *stepping) error {
+func (s *Session) ensure(ctx context.Context, st *stepRun) error {
 	const op = "start Salt"
 	if err := st.salt.Configure(st.in); err != nil {
 		return fault.New(fault.Internal, op, "%w", err)
 	}
-	now, modules, err := basis(st.in, s.Dir)
+	now, modules, err := inputDigest(st.in, s.Dir)
 	if err != nil {
 		return fault.New(fault.Internal, op, "%w", err)
 	}
-	if s.proc != nil && (s.basis != now || !s.proc.alive()) {
-		s.end()
+	if s.proc != nil && (s.digest != now || !s.proc.alive()) {
+		s.stopProcess()
 	}
 	if s.proc != nil {
 		return nil
@@ -199,18 +199,18 @@ func (s *Session) ensure(ctx context.Context, st *stepping) error {
 	}
 	why := "the Python of " + s.Bin + " was not found"
 	for _, python := range candidates {
-		p, err := launch(ctx, spec{host: st.in.Host, python: python, bin: s.Bin, dir: s.Dir, modules: modules})
+		p, err := startProcess(ctx, processSpec{host: st.in.Host, python: python, bin: s.Bin, dir: s.Dir, modules: modules})
 		if err != nil {
 			return fault.New(fault.Internal, op, "%w", err)
 		}
-		switch err := p.await(ctx, st.log); {
+		switch err := p.waitReady(ctx, st.log); {
 		case errors.Is(err, errNoSalt):
 			why = fmt.Sprintf("%s: %v", strings.Join(python, " "), err)
 			continue
 		case err != nil:
 			return err
 		}
-		s.proc, s.basis, s.python = p, now, python
+		s.proc, s.digest, s.python = p, now, python
 		return nil
 	}
 	s.perStep = why
@@ -227,8 +227,8 @@ func emptyCache(dir string) error {
 	return os.MkdirAll(cache, 0o700)
 }
 
-// end stops the process, if there is one.
-func (s *Session) end() {
+// stopProcess stops the process, if there is one.
+func (s *Session) stopProcess() {
 	if s.proc != nil {
 		s.proc.stop()
 		s.proc = nil
@@ -238,24 +238,24 @@ func (s *Session) end() {
 // Close ends the process and removes Dir. It waits for a step that runs; end its context first. A second Close does
 // nothing.
 func (s *Session) Close() error {
-	if err := s.turn.take(context.Background()); err != nil {
+	if err := s.mu.lock(context.Background()); err != nil {
 		return err
 	}
-	defer s.turn.give()
+	defer s.mu.unlock()
 	if s.closed {
 		return nil
 	}
 	s.closed = true
-	s.end()
+	s.stopProcess()
 	return os.RemoveAll(s.Dir)
 }
 
-// turn is a lock whose wait can be given up.
-type turn chan struct{}
+// ctxMutex is a mutex whose Lock ends with a context.
+type ctxMutex chan struct{}
 
-func newTurn() turn { return make(turn, 1) }
+func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
 
-func (t turn) take(ctx context.Context) error {
+func (t ctxMutex) lock(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
 		return nil
@@ -264,31 +264,31 @@ func (t turn) take(ctx context.Context) error {
 	}
 }
 
-func (t turn) give() { <-t }
+func (t ctxMutex) unlock() { <-t }
 
-// stepping is one step while it runs.
-type stepping struct {
+// stepRun is one step while it runs.
+type stepRun struct {
 	in   *sls.Input
 	sink sls.Sink
 	salt *Call
 
 	// open is the state that runs, told are those that ended, both by key.
-	open string
-	told map[string]bool
+	open     string
+	reported map[string]bool
 }
 
-// errStale tells that a fresh process would run the step otherwise.
+// errStale reports that a fresh process would run the step otherwise.
 var errStale = errors.New("the Salt process is stale")
 
 func key(function, id, name string) string { return function + "\x00" + id + "\x00" + name }
 
 // compile has the step compiled only; the answer is that of kind result.
-func (st *stepping) compile(ctx context.Context, p *process, anyway bool) (*answer, error) {
+func (st *stepRun) compile(ctx context.Context, p *process, anyway bool) (*answer, error) {
 	return st.ask(ctx, p, request{SLS: st.in.SLS, Check: true, Plan: st.in.Plan, Anyway: anyway})
 }
 
-// run sends the step and tells the sink what the answers say, until all of it is there.
-func (st *stepping) run(ctx context.Context, p *process, anyway bool) ([]sls.StateResult, error) {
+// run sends the step and forwards the answers to the sink, until all of it is there.
+func (st *stepRun) run(ctx context.Context, p *process, anyway bool) ([]sls.StateResult, error) {
 	a, err := st.ask(ctx, p, request{SLS: st.in.SLS, Test: st.in.Test, Plan: st.in.Plan, Anyway: anyway})
 	if err != nil {
 		return nil, err
@@ -298,19 +298,19 @@ func (st *stepping) run(ctx context.Context, p *process, anyway bool) ([]sls.Sta
 		return nil, err
 	}
 	for _, r := range states {
-		if k := key(r.Function, r.ID, r.Name); !st.told[k] {
-			st.tell(r)
+		if k := key(r.Function, r.ID, r.Name); !st.reported[k] {
+			st.report(r)
 		}
 	}
 	return states, nil
 }
 
-// ask sends a request and tells the sink what the answers say, until there is a result and all that came before it.
-func (st *stepping) ask(ctx context.Context, p *process, req request) (*answer, error) {
+// ask sends a request and forwards the answers to the sink, until there is a result and all that came before it.
+func (st *stepRun) ask(ctx context.Context, p *process, req request) (*answer, error) {
 	req.Mark = fmt.Sprintf("end of step %d", p.steps)
 	op := "run " + st.in.SLS
 	if err := p.ask(req); err != nil {
-		return nil, p.died(op, "the Salt process took no step")
+		return nil, p.exitError(op, "the Salt process took no step")
 	}
 	var doc, end *answer
 	for marked := false; end == nil || !marked; {
@@ -319,7 +319,7 @@ func (st *stepping) ask(ctx context.Context, p *process, req request) (*answer, 
 			return nil, err
 		}
 		if !ok {
-			return nil, p.died(op, "the Salt process died"+st.during())
+			return nil, p.exitError(op, "the Salt process died"+st.inState())
 		}
 		switch a.Kind {
 		case stale:
@@ -349,13 +349,13 @@ func (st *stepping) ask(ctx context.Context, p *process, req request) (*answer, 
 		if end.Signal != 0 {
 			how = fmt.Sprintf("killed by signal %d", end.Signal)
 		}
-		return nil, fault.New(fault.Internal, op, "%s%s and no result%s", how, st.during(), p.logged())
+		return nil, fault.New(fault.Internal, op, "%s%s and no result%s", how, st.inState(), p.logged())
 	}
 	return doc, nil
 }
 
-// during names the state that ran, in the middle of a sentence.
-func (st *stepping) during() string {
+// inState names the state that ran, in the middle of a sentence.
+func (st *stepRun) inState() string {
 	f := strings.Split(st.open, "\x00")
 	if len(f) != 3 {
 		return ""
@@ -363,26 +363,26 @@ func (st *stepping) during() string {
 	return " in state " + f[1] + " (" + f[0] + ")"
 }
 
-func (st *stepping) log(line string) {
+func (st *stepRun) log(line string) {
 	// Which state it belongs to is not known: the two pipes have no order between them.
 	if l := saltLog(line); l != "" {
 		st.sink.Output("", sls.Log, l)
 	}
 }
 
-func (st *stepping) started(a answer) {
+func (st *stepRun) started(a answer) {
 	k := key(a.State+"."+a.Fun, a.ID, a.Name)
 	if was := strings.Split(st.open, "\x00"); len(was) == 3 && was[1] == a.ID && was[2] == a.Name {
 		return // its mod_watch
 	}
 	st.open = k
-	ref := sls.StateRef{ID: a.ID, Name: a.Name, Function: a.State + "." + a.Fun, SLS: a.SLS, Num: len(st.told) + 1}
+	ref := sls.StateRef{ID: a.ID, Name: a.Name, Function: a.State + "." + a.Fun, SLS: a.SLS, Num: len(st.reported) + 1}
 	ref.Of = max(a.Of, ref.Num)
 	ref.File, ref.Line = findID(st.in, a.SLS, a.ID)
 	st.sink.StateStart(ref)
 }
 
-func (st *stepping) ended(a answer) {
+func (st *stepRun) ended(a answer) {
 	tag, err := json.Marshal(a.Tag)
 	if err != nil || len(a.Ret) == 0 {
 		return
@@ -393,19 +393,19 @@ func (st *stepping) ended(a answer) {
 		return // the result of the step has it as well
 	}
 	r := states[0]
-	r.Num = len(st.told) + 1
+	r.Num = len(st.reported) + 1
 	r.Of = max(a.Of, r.Num)
-	st.tell(r)
+	st.report(r)
 }
 
-// tell tells the end of a state, and its start where it never began.
-func (st *stepping) tell(r sls.StateResult) {
+// report sends the end of a state to the sink, and its start where it never began.
+func (st *stepRun) report(r sls.StateResult) {
 	k := key(r.Function, r.ID, r.Name)
 	if st.open != k {
 		st.sink.StateStart(r.StateRef)
 	}
 	st.open = ""
-	st.told[k] = true
+	st.reported[k] = true
 	st.sink.StateDone(r)
 }
 

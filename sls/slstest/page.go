@@ -108,7 +108,7 @@ func Markdown() (string, error) {
 		if f.AnyParam {
 			args = "any"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n, args, strings.Join(slices.Sorted(maps.Keys(f.Lacks)), ", "), how(all, func(t tree) bool { return t.functions[n] }))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n, args, strings.Join(slices.Sorted(maps.Keys(f.Unsupported)), ", "), how(all, func(t tree) bool { return t.functions[n] }))
 	}
 
 	b.WriteString("\n## Requisites and global arguments\n\nTargets are named by ID, by name, by a pattern, or as a whole file (`sls`). A loop is named state by state.\n" +

@@ -71,8 +71,8 @@ func TestSignatures(t *testing.T) {
 		}
 		compared++
 		for _, a := range s.Args {
-			_, lacks := f.Lacks[a]
-			if !f.Takes(a) && !lacks {
+			_, lacks := f.Unsupported[a]
+			if !f.HasParam(a) && !lacks {
 				wrong = append(wrong, n+" lacks "+a)
 			}
 		}
@@ -81,7 +81,7 @@ func TestSignatures(t *testing.T) {
 				wrong = append(wrong, n+" adds "+a)
 			}
 		}
-		for a := range f.Lacks {
+		for a := range f.Unsupported {
 			if !s.Any && !slices.Contains(s.Args, a) {
 				wrong = append(wrong, n+" adds "+a)
 			}

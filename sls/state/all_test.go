@@ -87,8 +87,8 @@ func TestArgumentsOfAnyTypeDoNotPanic(t *testing.T) {
 func TestArgumentsAreTakenOrLacking(t *testing.T) {
 	for _, n := range All().Names() {
 		f, _ := All().Lookup(n)
-		for l := range f.Lacks {
-			require.False(t, f.Takes(l), "%s both takes and lacks %s", n, l)
+		for l := range f.Unsupported {
+			require.False(t, f.HasParam(l), "%s both takes and lacks %s", n, l)
 		}
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"corpus-git/sls/state/file/formats"
 )
 
-// Cannot tells which value of an argument asks for something that Salt has and this package has not, as a clause such as
+// Unsupported names the value of an argument that only Salt supports, as a clause such as
 // "the template engine mako of file.managed"; it is "" where there is none. What it finds is found before anything ran.
-func Cannot(f *core.Function, args *py.Dict) string {
+func Unsupported(f *core.Function, args *py.Dict) string {
 	text := func(key string) string {
-		if s, ok := args.GetStr(key); ok && s != nil && f.Takes(key) {
+		if s, ok := args.GetStr(key); ok && s != nil && f.HasParam(key) {
 			return py.Str(s)
 		}
 		return ""
 	}
-	asks := func(key string) bool { v, ok := args.GetStr(key); return ok && f.Takes(key) && py.Truth(v) }
+	asks := func(key string) bool { v, ok := args.GetStr(key); return ok && f.HasParam(key) && py.Truth(v) }
 	say := func(format string, v ...any) string { return fmt.Sprintf(format, v...) + " of " + f.Name }
 	module, fun, _ := strings.Cut(f.Name, ".")
 	if f.AnyParam {
@@ -33,18 +33,18 @@ func Cannot(f *core.Function, args *py.Dict) string {
 	}
 	if module == "file" || f.Name == "archive.extracted" || strings.HasSuffix(f.Name, "script") {
 		for _, key := range []string{"source", "sources", "source_hash", "source_hashes"} {
-			if kind := foreign(args, key); kind != "" {
+			if kind := unsupportedScheme(args, key); kind != "" {
 				return say("a %s of the kind %s://", key, kind)
 			}
 		}
 	}
-	if kind := foreign(args, "name"); kind != "" && f.Name == "cron.file" { // its name is the source
+	if kind := unsupportedScheme(args, "name"); kind != "" && f.Name == "cron.file" { // its name is the source
 		return say("a source of the kind %s://", kind)
 	}
-	if kind := foreign(args, "source_hash"); kind != "" && f.Name == "cron.file" {
+	if kind := unsupportedScheme(args, "source_hash"); kind != "" && f.Name == "cron.file" {
 		return say("a source_hash of the kind %s://", kind)
 	}
-	if e := text("encoding"); e != "" && (codecs.Lookup(e) == nil || !f.Takes("encoding_errors") && codecs.Lookup(e).Name != "") {
+	if e := text("encoding"); e != "" && (codecs.Lookup(e) == nil || !f.HasParam("encoding_errors") && codecs.Lookup(e).Name != "") {
 		return say("the encoding %s", e)
 	}
 	if e := text("output_encoding"); e != "" && module == "git" && !codecs.Decodable(e) {
@@ -61,7 +61,7 @@ func Cannot(f *core.Function, args *py.Dict) string {
 			return say("the output encoding %s", e)
 		}
 	}
-	if what := cannotMatch(f, text); what != "" {
+	if what := unsupportedRegex(f, text); what != "" {
 		return say("%s", what)
 	}
 	for _, key := range []string{"root"} {
@@ -73,13 +73,13 @@ func Cannot(f *core.Function, args *py.Dict) string {
 	case module == "archive" && strings.EqualFold(text("archive_format"), "rar"):
 		return say("the format rar")
 	case fun == "serialize":
-		return cannotSerialize(f, args, strings.ToLower(text("serializer")+text("formatter")), asks("merge_if_exists"))
+		return unsupportedFormat(f, args, strings.ToLower(text("serializer")+text("formatter")), asks("merge_if_exists"))
 	}
 	return ""
 }
 
-// cannotMatch is Cannot for regular expressions: one that is wrong is Salt's to complain of.
-func cannotMatch(f *core.Function, text func(key string) string) string {
+// unsupportedRegex is Unsupported for regular expressions: one that is wrong is Salt's to complain of.
+func unsupportedRegex(f *core.Function, text func(key string) string) string {
 	file := strings.HasPrefix(f.Name, "file.")
 	for _, key := range []string{"sig", "pattern", "regex", "insert_before_match", "insert_after_match", "include_pat", "exclude_pat"} {
 		e := text(key)
@@ -102,8 +102,8 @@ func cannotMatch(f *core.Function, text func(key string) string) string {
 	return ""
 }
 
-// cannotSerialize is Cannot for the formats of file.serialize.
-func cannotSerialize(f *core.Function, args *py.Dict, format string, merge bool) string {
+// unsupportedFormat is Unsupported for the formats of file.serialize.
+func unsupportedFormat(f *core.Function, args *py.Dict, format string, merge bool) string {
 	if slices.Contains([]string{"keyvalue", "plist", "python", "yamlex"}, format) {
 		return "the serializer " + format + " of " + f.Name
 	}
@@ -135,8 +135,8 @@ func cannotSerialize(f *core.Function, args *py.Dict, format string, merge bool)
 	return ""
 }
 
-// foreign is the scheme of a source that is none of those that fetch reads.
-func foreign(args *py.Dict, key string) string {
+// unsupportedScheme is the scheme of a source that fetch does not read.
+func unsupportedScheme(args *py.Dict, key string) string {
 	v, _ := args.GetStr(key)
 	all := []any{v}
 	if l, ok := v.(*py.List); ok {

@@ -65,13 +65,13 @@ func TestCannotNamesWhatOnlySaltHas(t *testing.T) {
 	} {
 		fn, ok := table.Lookup(c.fun)
 		require.True(t, ok)
-		require.True(t, fn.Knows(c.key), "%s %s", c.fun, c.key)
-		require.Equal(t, c.what, state.Cannot(fn, py.NewDict("name", "/x", c.key, c.val)))
+		require.True(t, fn.Accepts(c.key), "%s %s", c.fun, c.key)
+		require.Equal(t, c.what, state.Unsupported(fn, py.NewDict("name", "/x", c.key, c.val)))
 	}
 }
 
 func TestAnArgumentThatIsLackingIsAskedForByWhatDiffersFromItsDefault(t *testing.T) {
-	fn := &core.Function{Lacks: map[string]string{"verify_ssl": "true", "signature": "", "encoding_errors": "strict"}}
+	fn := &core.Function{Unsupported: map[string]string{"verify_ssl": "true", "signature": "", "encoding_errors": "strict"}}
 	for _, c := range []struct {
 		key   string
 		val   any
@@ -81,6 +81,6 @@ func TestAnArgumentThatIsLackingIsAskedForByWhatDiffersFromItsDefault(t *testing
 		{"signature", "", false}, {"signature", false, false}, {"signature", "salt://x.sig", true},
 		{"encoding_errors", "strict", false}, {"encoding_errors", "ignore", true},
 	} {
-		require.Equal(t, c.wants, fn.Asks(c.key, c.val), "%s: %v", c.key, c.val)
+		require.Equal(t, c.wants, fn.AsksUnsupported(c.key, c.val), "%s: %v", c.key, c.val)
 	}
 }

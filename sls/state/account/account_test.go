@@ -130,7 +130,7 @@ func TestLocalAccounts(t *testing.T) {
 	m.Is(m.Call(false, "group.absent", "web", "local", true), core.True, "Removed group web", `{"web": ""}`, "lgroupdel web")
 }
 
-// userdel of Debian ends with an error where there never was mail; the account is gone all the same. A home that is missing
+// userdel of Debian ends with an error where there never was mail; the account is removed nonetheless. A home that is missing
 // is made, as the user's own.
 func TestUserHomeAndMail(t *testing.T) {
 	m := statetest.NewMachine(t, States, "userdel", "usermod")

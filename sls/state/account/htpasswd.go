@@ -20,7 +20,7 @@ import (
 // addWebutil adds webutil.user_exists and user_absent: lines of an Apache password file.
 func addWebutil(t *core.Table) {
 	t.Add("webutil.user_exists", "password htpasswd_file options force runas update", htpasswdUser)
-	t.Add("webutil.user_absent", "htpasswd_file runas", htpasswdGone)
+	t.Add("webutil.user_absent", "htpasswd_file runas", htpasswdAbsent)
 	t.Alias("htpasswd", "webutil")
 }
 
@@ -89,7 +89,7 @@ func htpasswdUser(c *core.Call) core.Return {
 	return core.Return{Result: core.True, Changes: py.NewDict(c.Name, true)}
 }
 
-func htpasswdGone(c *core.Call) core.Return {
+func htpasswdAbsent(c *core.Call) core.Return {
 	path, lines, at, fail := htpasswd(c)
 	if fail != "" {
 		return core.Failf("%s", fail)

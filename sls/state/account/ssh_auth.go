@@ -32,7 +32,7 @@ func (k authKey) line() string {
 	return strings.Join(parts, " ")
 }
 
-// in is the last line that has the key, -1 where none has; same tells that it says the same of it.
+// in is the last line that has the key, -1 where none has; same reports whether all of it is the same.
 func (k authKey) in(lines []string) (at int, same bool) {
 	at = -1
 	for i, l := range lines {

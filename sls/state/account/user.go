@@ -30,17 +30,17 @@ func gecosFields() []string {
 	return []string{"fullname", "roomnumber", "workphone", "homephone", "other"}
 }
 
-// wanted is what user.present asks for, beside what its arguments say as they are.
-type wanted struct {
+// userRequest is what user.present asks for, beside what its arguments say as they are.
+type userRequest struct {
 	uid, gid any
-	// groups are those asked for that exist; grouped tells that there was such an argument, missing are those that don't.
+	// groups are those asked for that exist; grouped reports that there was such an argument, missing are those that don't.
 	groups, optional, missing []string
 	grouped                   bool
 	password                  string
 	empty                     bool
 }
 
-func wantedUser(c *core.Call) (w wanted, fail string) {
+func readUserRequest(c *core.Call) (w userRequest, fail string) {
 	for _, f := range gecosFields()[:3] {
 		if v := c.Str(f, ""); strings.Contains(v, ",") {
 			return w, "Unsupported char ',' in " + v
@@ -89,7 +89,7 @@ func number(c *core.Call, name string) any {
 
 // userPresent implements user.present. Source: Salt documentation, user state.
 func userPresent(c *core.Call) core.Return {
-	w, fail := wantedUser(c)
+	w, fail := readUserRequest(c)
 	if fail != "" {
 		return core.Failf("%s", fail)
 	}
@@ -103,7 +103,7 @@ func userPresent(c *core.Call) core.Return {
 	return userUpdate(c, u, w)
 }
 
-// userInfo is what Salt tells of an account.
+// userInfo is an account as Salt shows it.
 func userInfo(c *core.Call, u host.User) *py.Dict {
 	d := py.NewDict("gid", int64(u.GID), "groups", core.StringList(c.GroupsOf(u)), "home", u.Home, "name", u.Name, "passwd", u.Passwd,
 		"shell", u.Shell, "uid", int64(u.UID))
@@ -133,7 +133,7 @@ func noteUser(c *core.Call, argv []string) error {
 }
 
 // userAdd makes an account, as Salt does: the account first, then its groups, what passwd keeps of a person, and shadow.
-func userAdd(c *core.Call, w wanted) core.Return {
+func userAdd(c *core.Call, w userRequest) core.Return {
 	if c.Test {
 		r := core.Would(nil, "User %s set to be added", c.Name)
 		if len(w.missing) > 0 {
@@ -177,7 +177,7 @@ func userAdd(c *core.Call, w wanted) core.Return {
 	return ret
 }
 
-func userAddLine(c *core.Call, w wanted) []string {
+func userAddLine(c *core.Call, w userRequest) []string {
 	argv := []string{localTool(c, "useradd")}
 	local := argv[0] != "useradd"
 	opt := func(flag string, v any) {
@@ -270,8 +270,8 @@ func changeGecos(c *core.Call, key, value string) error {
 	return accountTool(c, "usermod", "-c", strings.TrimRight(strings.Join(parts, ","), ","), c.Name)
 }
 
-// shadowOfNew sets what shadow(5) keeps of a new account, and tells what of it did not come about.
-func shadowOfNew(c *core.Call, w wanted, ret *core.Return) error {
+// shadowOfNew sets what shadow(5) keeps of a new account, and reports what of it failed.
+func shadowOfNew(c *core.Call, w userRequest, ret *core.Return) error {
 	fail := func(format string) {
 		ret.Result, ret.Comment = core.False, "User "+c.Name+" created but failed to "+format
 	}

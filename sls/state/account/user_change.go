@@ -15,7 +15,7 @@ import (
 const redacted = "XXX-REDACTED-XXX"
 
 // userChanges are what an account that is there lacks, in Salt's order; a password stands there as redacted.
-func userChanges(c *core.Call, u host.User, w wanted, gid any) *py.Dict {
+func userChanges(c *core.Call, u host.User, w userRequest, gid any) *py.Dict {
 	ch := py.NewDict()
 	have, shadow := userInfo(c, u), shadowEntry(c)
 	if w.uid != nil && !py.Equal(w.uid, int64(0)) && !py.Equal(w.uid, int64(u.UID)) {
@@ -32,7 +32,7 @@ func userChanges(c *core.Call, u host.User, w wanted, gid any) *py.Dict {
 		}
 	}
 	want := groupsWanted(c, u, w)
-	cur, drop := groupsApart(c, u, want, primary), c.GroupName(primary)
+	cur, drop := otherGroups(c, u, want, primary), c.GroupName(primary)
 	want = slices.DeleteFunc(want, func(g string) bool { return g == drop })
 	if groupsDiffer(c, cur, want) && (len(want) > 0 || c.Bool("remove_groups", true)) {
 		ch.SetStr("groups", core.StringList(want))
@@ -57,7 +57,7 @@ func userChanges(c *core.Call, u host.User, w wanted, gid any) *py.Dict {
 }
 
 // shadowChanges are those of what shadow(5) keeps.
-func shadowChanges(c *core.Call, w wanted, shadow, ch *py.Dict) {
+func shadowChanges(c *core.Call, w userRequest, shadow, ch *py.Dict) {
 	passwd := core.DictText(shadow, "passwd")
 	if w.password != "" && !w.empty && passwd != w.password && (passwd == noPassword || c.Bool("enforce_password", true)) {
 		ch.SetStr("passwd", redacted)
@@ -89,7 +89,7 @@ func gidOf(c *core.Call, v any) (int, bool) {
 }
 
 // groupsWanted are the groups that the user is to be in.
-func groupsWanted(c *core.Call, u host.User, w wanted) []string {
+func groupsWanted(c *core.Call, u host.User, w userRequest) []string {
 	out := append(slices.Clone(w.groups), w.optional...)
 	if !c.Bool("remove_groups", true) || !w.grouped && len(w.optional) == 0 {
 		out = append(out, c.GroupsOf(u)...)
@@ -98,9 +98,9 @@ func groupsWanted(c *core.Call, u host.User, w wanted) []string {
 	return slices.Compact(out)
 }
 
-// groupsApart are the groups that the user is in, without those that count as the primary one: the one it is to be, the one
+// otherGroups are the groups that the user is in, without those that count as the primary one: the one it is to be, the one
 // that it was, and one that has the name of the user and is not asked for.
-func groupsApart(c *core.Call, u host.User, want []string, primary int) []string {
+func otherGroups(c *core.Call, u host.User, want []string, primary int) []string {
 	now, old := c.GroupName(primary), c.GroupName(u.GID)
 	return slices.DeleteFunc(c.GroupsOf(u), func(g string) bool {
 		return g == now || g == old || g == c.Name && !slices.Contains(want, g)
@@ -138,8 +138,8 @@ func containsAll(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-// unwelcome is Salt's complaint about a number that must not change.
-func unwelcome(c *core.Call, u host.User, ch *py.Dict) string {
+// refusedChange is Salt's error about a number that must not change.
+func refusedChange(c *core.Call, u host.User, ch *py.Dict) string {
 	var out []string
 	for _, n := range []struct {
 		key string
@@ -167,7 +167,7 @@ func changeLines(d *py.Dict) string {
 	return b.String()
 }
 
-func userUpdate(c *core.Call, u host.User, w wanted) core.Return {
+func userUpdate(c *core.Call, u host.User, w userRequest) core.Return {
 	gid := w.gid
 	if c.Bool("usergroup", false) {
 		if _, ok := gidOf(c, c.Name); ok {
@@ -175,7 +175,7 @@ func userUpdate(c *core.Call, u host.User, w wanted) core.Return {
 		}
 	}
 	ch := userChanges(c, u, w, gid)
-	if fail := unwelcome(c, u, ch); fail != "" {
+	if fail := refusedChange(c, u, ch); fail != "" {
 		return core.Failf("%s", fail)
 	}
 	if ch.Len() == 0 {
@@ -222,7 +222,7 @@ func userUpdate(c *core.Call, u host.User, w wanted) core.Return {
 }
 
 // userModify changes an account, one attribute after the other, in Salt's order: the primary group before the others.
-func userModify(c *core.Call, u host.User, w wanted, ch *py.Dict) error {
+func userModify(c *core.Call, u host.User, w userRequest, ch *py.Dict) error {
 	has := func(key string) bool { _, ok := ch.GetStr(key); return ok }
 	if has("passwd") {
 		if err := setPassword(c, w.password); err != nil {

@@ -49,7 +49,7 @@ type extraction struct {
 
 func archiveExtracted(c *core.Call) core.Return {
 	x := extraction{c: c, ret: core.Return{Result: core.False}}
-	for _, step := range []func() *core.Return{x.place, x.source, x.options, x.read, x.look, x.extract} {
+	for _, step := range []func() *core.Return{x.checkTarget, x.source, x.options, x.read, x.compare, x.extract} {
 		if done := step(); done != nil {
 			return *done
 		}
@@ -63,14 +63,14 @@ func (x *extraction) fail(format string, args ...any) *core.Return {
 	return &x.ret
 }
 
-func (x *extraction) end(result core.Tri, format string, args ...any) *core.Return {
+func (x *extraction) result(result core.Tri, format string, args ...any) *core.Return {
 	x.fail(format, args...)
 	x.ret.Result = result
 	return &x.ret
 }
 
-// place looks at where the archive goes.
-func (x *extraction) place() *core.Return {
+// checkTarget looks at where the archive goes.
+func (x *extraction) checkTarget() *core.Return {
 	c := x.c
 	if c.Bool("skip_files_list_verify", false) && c.Bool("skip_verify", false) {
 		return x.fail(`Only one of "skip_files_list_verify" and "skip_verify" can be set to True`)
@@ -97,7 +97,7 @@ func (x *extraction) place() *core.Return {
 		}
 	}
 	if missing != "" && core.Exists(missing) {
-		return x.end(core.True, "Path %s exists", missing)
+		return x.result(core.True, "Path %s exists", missing)
 	}
 	o, complaint := c.Owner()
 	x.owner = o
@@ -185,10 +185,10 @@ func (x *extraction) options() *core.Return {
 		if c.Test {
 			result = core.None
 		}
-		return x.end(result, "Archive %s existing source sum is the same as the expected one and skip_files_list_verify argument was set to True. Extraction is not needed", x.shown)
+		return x.result(result, "Archive %s existing source sum is the same as the expected one and skip_files_list_verify argument was set to True. Extraction is not needed", x.shown)
 	}
 	if !x.local && c.Test {
-		return x.end(core.None, "Archive %s would be cached (if necessary) and checked to discover if extraction is needed", x.shown)
+		return x.result(core.None, "Archive %s would be cached (if necessary) and checked to discover if extraction is needed", x.shown)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (x *extraction) read() *core.Return {
 	if c.Bool("source_hash_update", false) {
 		was := known(c, x.src)
 		if x.want.Kind != "" && verify && !c.Test {
-			if err := remember(c, x.src, fetch.Hash("sha256", x.data)); err != nil {
+			if err := saveSum(c, x.src, fetch.Hash("sha256", x.data)); err != nil {
 				return x.fail("%s", core.Cause(err))
 			}
 		}
@@ -229,7 +229,7 @@ func (x *extraction) read() *core.Return {
 		x.members, err = x.listThrough(c.Str("list_options", ""))
 	}
 	if err != nil {
-		return x.unlisted(err)
+		return x.cannotList(err)
 	}
 	if c.Str("password", "") == "" && slices.ContainsFunc(x.members, func(m member) bool { return errors.Is(m.broken, errEncrypted) }) {
 		return x.fail("Archive %s is password-protected, but no password was specified. Please set the 'password' argument.", x.shown)
@@ -286,8 +286,8 @@ type decompressError string
 
 func (e decompressError) Error() string { return string(e) }
 
-// unlisted is Salt's advice where an archive can't be listed.
-func (x *extraction) unlisted(err error) *core.Return {
+// cannotList is Salt's advice where an archive can't be listed.
+func (x *extraction) cannotList(err error) *core.Return {
 	msg := "Unable to list contents of " + x.src + ". If this is an XZ-compressed tar archive, install XZ Utils to enable listing its contents. " +
 		"If it is compressed using something other than XZ, it may be necessary to specify CLI options to decompress the archive. See the documentation for details."
 	way := "The following workarounds must be used for this state to proceed"
@@ -336,8 +336,8 @@ func (x *extraction) onDisk() (path string, discard func(), err error) {
 	return path, discard, err
 }
 
-// look compares the archive with what is there. Nothing to extract ends the state.
-func (x *extraction) look() *core.Return {
+// compare compares the archive with what is there. Nothing to extract ends the state.
+func (x *extraction) compare() *core.Return {
 	c := x.c
 	var wrong []string
 	for i, paths := range [][]string{x.list.dirs, x.list.files, x.list.links} {
@@ -360,9 +360,9 @@ func (x *extraction) look() *core.Return {
 		text := "The below paths (relative to " + x.name + ") exist, but are the incorrect type (file instead of directory, symlink instead of file, etc.)."
 		switch {
 		case c.Test && clean:
-			return x.end(core.None, "%s Since the 'clean' option is enabled, the destination paths would be cleared and the archive would be extracted.%s", text, paths)
+			return x.result(core.None, "%s Since the 'clean' option is enabled, the destination paths would be cleared and the archive would be extracted.%s", text, paths)
 		case c.Test && c.Bool("clean_parent", false):
-			return x.end(core.None, "%s Since the 'clean_parent' option is enabled, the destination parent directory would be removed first and then re-created and the archive would be extracted", text)
+			return x.result(core.None, "%s Since the 'clean_parent' option is enabled, the destination parent directory would be removed first and then re-created and the archive would be extracted", text)
 		case clean:
 		case !c.Bool("force", false):
 			return x.fail("%s To proceed with extraction, set 'force' to True. Note that this will remove these paths before extracting.%s", text, paths)
@@ -394,8 +394,8 @@ func (x *extraction) look() *core.Return {
 	return nil
 }
 
-// why tells for what the archive is extracted.
-func (x *extraction) why() string {
+// reason says why the archive is extracted.
+func (x *extraction) reason() string {
 	switch {
 	case x.updated:
 		return ", due to source_hash update"
@@ -417,7 +417,7 @@ func (x *extraction) extract() *core.Return {
 		if clean {
 			text += ", after cleaning destination path(s)"
 		}
-		return x.end(core.None, "%s", text+x.why())
+		return x.result(core.None, "%s", text+x.reason())
 	}
 	if c.Bool("clean_parent", false) {
 		if err := c.RemoveAll(strings.TrimRight(x.name, "/")); err != nil {
@@ -489,7 +489,7 @@ func known(c *core.Call, source string) string {
 	return strings.TrimSpace(string(b))
 }
 
-func remember(c *core.Call, source, sum string) error {
+func saveSum(c *core.Call, source, sum string) error {
 	if c.Backups == "" {
 		c.Cache["archive hash "+source] = sum
 		return nil

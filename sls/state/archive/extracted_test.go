@@ -89,7 +89,7 @@ func TestArchiveSums(t *testing.T) {
 	for _, backups := range []string{"", filepath.Join(dir, "backups")} {
 		c := &core.Call{Env: &core.Env{Backups: backups, Cache: map[string]any{}}}
 		require.Empty(t, known(c, "/x.tar"))
-		require.NoError(t, remember(c, "/x.tar", "abc"))
+		require.NoError(t, saveSum(c, "/x.tar", "abc"))
 		require.Equal(t, "abc", known(c, "/x.tar"))
 		require.Empty(t, known(c, "/y.tar"))
 		next := &core.Call{Env: &core.Env{Backups: backups, Cache: map[string]any{}}}

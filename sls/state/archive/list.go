@@ -25,9 +25,9 @@ type member struct {
 	link string // target of a symbolic link
 	hard string // target of a hard link
 	data []byte
-	// bare is a member of a zip archive that tells no mode.
+	// bare is a member of a zip archive without a mode.
 	bare bool
-	// broken is why the data of a member of a zip archive can't be read; the member is there all the same.
+	// broken is why the data of a member of a zip archive can't be read; the member is listed nonetheless.
 	broken error
 }
 
@@ -109,7 +109,7 @@ func readArchive(data []byte, format, password string) ([]member, error) {
 	return nil, fmt.Errorf("the archive format %s is not supported by the built-in runner", format)
 }
 
-// archiveFormat guesses it by the name; "" where that tells nothing.
+// archiveFormat guesses it by the name; "" where it does not say.
 func archiveFormat(name string) string {
 	name = strings.ToLower(name)
 	for _, end := range []string{"tar", "tar.gz", "tgz", "tar.bz2", "tbz2", "tbz", "tar.xz", "txz", "tar.lzma", "tlz", "tar.zst", "tzst"} {

@@ -35,7 +35,7 @@ func (x *extraction) unpack() (files any, done *core.Return) {
 	for _, m := range x.members {
 		var err error
 		if m.name != "" {
-			err = x.put(m)
+			err = x.write(m)
 		}
 		if err != nil && x.format == "zip" {
 			return nil, x.fail("Exception encountered unpacking zipfile: %s", core.Cause(err))
@@ -144,8 +144,8 @@ func (x *extraction) byTar(opts string) (any, *core.Return) {
 	return x.trimmed(files, false), nil
 }
 
-// put writes one member below the directory. Links are never followed on the way: an archive cannot write outside.
-func (x *extraction) put(m member) error {
+// write creates one member below the directory. Links are never followed on the way: an archive cannot write outside.
+func (x *extraction) write(m member) error {
 	root, err := os.OpenRoot(x.name)
 	if err != nil {
 		return err
@@ -198,12 +198,12 @@ func (x *extraction) put(m member) error {
 // finish enforces the owner and says what was done.
 func (x *extraction) finish(extracted bool) core.Return {
 	c := x.c
-	absent, failed := x.own()
+	absent, failed := x.chown()
 	ret := &x.ret
 	ret.Result = core.True
 	switch {
 	case extracted:
-		ret.Comment = x.shown + " extracted to " + x.name + x.why()
+		ret.Comment = x.shown + " extracted to " + x.name + x.reason()
 		if n := x.trim(); n > 0 {
 			ret.Comment += ". Output was trimmed to " + py.Str(n) + " number of lines"
 		}
@@ -232,8 +232,8 @@ func (x *extraction) finish(extracted bool) core.Return {
 	return *ret
 }
 
-// own gives what the archive has at its top, or what enforce_ownership_on names, its owner.
-func (x *extraction) own() (absent, failed []string) {
+// chown gives what the archive has at its top, or what enforce_ownership_on names, its owner.
+func (x *extraction) chown() (absent, failed []string) {
 	c := x.c
 	if x.owner.User == nil && x.owner.Group == nil {
 		return nil, nil

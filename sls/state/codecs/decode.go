@@ -7,7 +7,7 @@ import (
 )
 
 // Output in another encoding than UTF-8 is decoded as Python does, which writes U+FFFD for what is none of its characters.
-// Encodings of several bytes to a character are Salt's own: their lines can't be told while they come.
+// Encodings of several bytes to a character are Salt's own: their lines cannot be decoded while they come.
 // Source: Python documentation, codecs, "Standard Encodings".
 
 // Decoder gives what decodes an encoding that Python knows by that name; ok is false where this package has it not.

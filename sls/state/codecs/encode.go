@@ -173,7 +173,7 @@ func Encode(text, encoding, errors string) ([]byte, error) {
 	return out, nil
 }
 
-// handle does with the characters from i to end, which the encoding has not, what errors says.
+// handle does with the characters from i to end, which the encoding lacks, what errors says.
 func (c *Codec) handle(out []byte, rs []rune, i, end int, errors string) ([]byte, error) {
 	switch errors {
 	case "", "strict", "surrogateescape", "surrogatepass":

@@ -148,7 +148,7 @@ func finish(c *core.Call, sh host.Shell, label, comment string, stateful bool) c
 	return ret
 }
 
-// Command is what a result tells of a command that ran.
+// Command describes a command that ran, for the result.
 func Command(line string, res host.ShellResult) *core.Command {
 	return &core.Command{Line: line, Dir: res.Dir, User: res.User, ExitStatus: res.Retcode, TimedOut: res.TimedOut,
 		StderrTail: host.LastLines(res.Stderr, 40)}

@@ -131,7 +131,7 @@ func testWatch(c *core.Call, _ string) core.Return {
 	return ret
 }
 
-// checkPillar tells which keys are missing or of a wrong type; values never appear.
+// checkPillar reports which keys are missing or of a wrong type; values never appear.
 func checkPillar(c *core.Call) core.Return {
 	kinds := []struct{ arg, label string }{
 		{"present", ""}, {"boolean", "bool"}, {"integer", "int"}, {"string", "str"}, {"listing", "list"}, {"dictionary", "dict"},

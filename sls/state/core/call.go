@@ -69,7 +69,7 @@ func Failf(format string, args ...any) Return {
 	return Return{Result: False, Comment: fmt.Sprintf(format, args...)}
 }
 
-// OKf is a state that is right already.
+// OKf is a state that needs no change.
 func OKf(format string, args ...any) Return {
 	return Return{Result: True, Comment: fmt.Sprintf(format, args...)}
 }
@@ -156,20 +156,20 @@ type Declared struct {
 	Requires [][2]string
 }
 
-// errArg is an argument of a wrong type.
-type errArg struct{ msg string }
+// argumentError is an argument of a wrong type.
+type argumentError struct{ msg string }
 
-func (e errArg) Error() string { return e.msg }
+func (e argumentError) Error() string { return e.msg }
 
 // BadArg ends the call: the state fails with that comment.
-func BadArg(format string, args ...any) { panic(errArg{fmt.Sprintf(format, args...)}) }
+func BadArg(format string, args ...any) { panic(argumentError{fmt.Sprintf(format, args...)}) }
 
 // Guard turns a badArg into a failed state. It recovers nothing else.
 func Guard(fn func(c *Call) Return) func(c *Call) Return {
 	return func(c *Call) (ret Return) {
 		defer func() {
 			if r := recover(); r != nil {
-				e, ok := r.(errArg)
+				e, ok := r.(argumentError)
 				if !ok {
 					panic(r)
 				}

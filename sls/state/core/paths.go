@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Owner is a wanted user and group; nil leaves it as it is.
+// Owner is a requested user and group; nil leaves it as it is.
 type Owner struct {
 	User, Group       *int
 	UserName, GrpName string
@@ -38,7 +38,7 @@ func (o Owner) ShownGroup() any {
 	return o.GrpName
 }
 
-// Owner reads the arguments user and group. The text is Salt's complaint, "" where both exist.
+// Owner reads the arguments user and group. The string is Salt's error message, "" where both exist.
 func (c *Call) Owner() (Owner, string) {
 	var o Owner
 	var errs []string
@@ -125,7 +125,7 @@ func Octal(m fs.FileMode) string {
 // ModeBits are those of a mode that chmod(2) sets.
 const ModeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-// Enforce gives a path its owner and mode, and tells what it changed (or would, in a test run).
+// Enforce gives a path its owner and mode, and reports what it changed (or would, in a test run).
 func (c *Call) Enforce(path string, o Owner, mode *fs.FileMode, follow bool) (*py.Dict, error) {
 	stat, chown := os.Stat, os.Chown
 	if !follow {

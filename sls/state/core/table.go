@@ -13,9 +13,9 @@ type Function struct {
 	Name string
 	// Params are the names of the arguments it knows, without the global ones.
 	Params []string
-	// Lacks are arguments of Salt's that are not built in, each with the value, beside null, that asks for nothing; "" stands
+	// Unsupported are arguments of Salt's that are not built in, each with the value, beside null, that asks for nothing; "" stands
 	// for all that are false, and false always asks for nothing where the value is not true. A state that asks for more needs Salt.
-	Lacks map[string]string
+	Unsupported map[string]string
 	// Required are those that must be there ("name" always is).
 	Required []string
 	// AnyParam accepts every argument (module.run).
@@ -48,14 +48,14 @@ func NewTable(families ...func(*Table)) *Table {
 // taken and does nothing here: it is for other systems, or for how Salt works inside. One that ends in ~ is lacking, and
 // what follows the tilde is the value that asks for nothing.
 func (t *Table) Add(name, params string, run func(c *Call) Return) {
-	f := &Function{Name: name, Params: []string{"name"}, Lacks: map[string]string{}, Run: Guard(run)}
+	f := &Function{Name: name, Params: []string{"name"}, Unsupported: map[string]string{}, Run: Guard(run)}
 	for _, p := range strings.Fields(params) {
 		if p == "*" {
 			f.AnyParam = true
 			continue
 		}
 		if l, value, ok := strings.Cut(p, "~"); ok {
-			f.Lacks[l] = value
+			f.Unsupported[l] = value
 			continue
 		}
 		if r, ok := strings.CutSuffix(p, "!"); ok {
@@ -121,14 +121,14 @@ func (t *Table) HasModule(module string) bool {
 	return false
 }
 
-// Knows reports whether the function takes an argument of that name.
-func (f *Function) Knows(param string) bool {
-	return f.AnyParam || f.Takes(param)
+// Accepts reports whether the function takes an argument of that name.
+func (f *Function) Accepts(param string) bool {
+	return f.AnyParam || f.HasParam(param)
 }
 
-// Asks reports whether an argument asks for what is not built in.
-func (f *Function) Asks(param string, value any) bool {
-	nothing, lacks := f.Lacks[param]
+// AsksUnsupported reports whether an argument asks for what is not built in.
+func (f *Function) AsksUnsupported(param string, value any) bool {
+	nothing, lacks := f.Unsupported[param]
 	if !lacks || value == nil {
 		return false
 	}
@@ -138,8 +138,8 @@ func (f *Function) Asks(param string, value any) bool {
 	return !strings.EqualFold(py.Str(value), nothing)
 }
 
-// Takes reports whether the function names an argument.
-func (f *Function) Takes(param string) bool {
+// HasParam reports whether the function names an argument.
+func (f *Function) HasParam(param string) bool {
 	for _, p := range f.Params {
 		if p == param {
 			return true
@@ -148,11 +148,11 @@ func (f *Function) Takes(param string) bool {
 	return false
 }
 
-// ModuleKnows reports whether any function of a module takes an argument of that name.
-func (t *Table) ModuleKnows(module, param string) bool {
+// ModuleHasParam reports whether any function of a module takes an argument of that name.
+func (t *Table) ModuleHasParam(module, param string) bool {
 	module = t.module(module)
 	for n, f := range t.funcs {
-		if strings.HasPrefix(n, module+".") && f.Takes(param) {
+		if strings.HasPrefix(n, module+".") && f.HasParam(param) {
 			return true
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"corpus-git/internal/vfs"
-
 	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/vfs"
 )
 
 // What a killed run may leave outside the project: nothing where the file system has unnamed files (O_TMPFILE), but for

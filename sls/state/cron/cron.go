@@ -80,16 +80,16 @@ func installCrontab(c *core.Call, text string) error {
 // cronTimes are the arguments that say when an entry runs, in the order of a crontab.
 func cronTimes() []string { return []string{"minute", "hour", "daymonth", "month", "dayweek"} }
 
-// cronWish is what cron.present and cron.absent are asked for.
-type cronWish struct {
+// cronRequest is the entry that cron.present and cron.absent name.
+type cronRequest struct {
 	cmd  string
 	when [5]string
 	// id, note, off and spec are arguments as they came; nil is none.
 	id, note, off, spec any
 }
 
-func wish(c *core.Call) cronWish {
-	w := cronWish{cmd: strings.TrimSpace(c.Name), off: false}
+func readRequest(c *core.Call) cronRequest {
+	w := cronRequest{cmd: strings.TrimSpace(c.Name), off: false}
 	for i, f := range cronTimes() {
 		w.when[i] = "*"
 		if v, ok := c.Args.GetStr(f); ok {
@@ -144,8 +144,8 @@ func cronDiffers(old, want any) bool {
 	return true
 }
 
-// differs reports whether the entry is to be changed into what is asked for.
-func (j cronJob) differs(w cronWish) bool {
+// differs reports whether the entry is to be changed into what is requested.
+func (j cronJob) differs(w cronRequest) bool {
 	id := j.id
 	if id == nil {
 		id = cronNoID
@@ -164,8 +164,8 @@ func (j cronJob) differs(w cronWish) bool {
 	return false
 }
 
-// over is what is asked for where it differs from the entry, and the entry's own beside. Source: salt/modules/cron.py, set_job.
-func (j cronJob) over(w cronWish) cronWish {
+// merged is what is requested where it differs from the entry, and the entry's own beside. Source: salt/modules/cron.py, set_job.
+func (j cronJob) merged(w cronRequest) cronRequest {
 	keep := func(old any, want *any) {
 		if !cronDiffers(old, *want) {
 			*want = old
@@ -213,7 +213,7 @@ func (t *cronTab) remove(special bool, is func(cronJob) bool) bool {
 
 // set brings an entry into the crontab; said is present, updated or new, and changed whether the crontab is to be written.
 // An entry that changes goes to the end, as in Salt.
-func (t *cronTab) set(w cronWish, random func(n int) int) (said string, changed bool, err error) {
+func (t *cronTab) set(w cronRequest, random func(n int) int) (said string, changed bool, err error) {
 	said = "new"
 	for {
 		all := slices.Concat(t.jobs, t.special)
@@ -227,7 +227,7 @@ func (t *cronTab) set(w cronWish, random func(n int) int) (said string, changed 
 		}
 		key := cronKey(j.id)
 		t.remove(j.spec != nil, func(o cronJob) bool { return o.is(w.cmd, key) })
-		w, said = j.over(w), "updated"
+		w, said = j.merged(w), "updated"
 	}
 	j := cronJob{cmd: w.cmd, id: w.id, note: w.note, off: w.off, spec: w.spec}
 	if w.spec == nil {
@@ -281,7 +281,7 @@ func cronTime(when [5]string, random func(n int) int) ([5]string, error) {
 
 // cronPresent implements cron.present. Source: Salt documentation, cron state; salt/modules/cron.py, set_job and set_special.
 func cronPresent(c *core.Call) core.Return {
-	w := wish(c)
+	w := readRequest(c)
 	const failed = "Cron %s for user %s failed to commit with error \n%s"
 	t, user, fail := loadTab(c, failed, w.cmd)
 	if fail != nil {
@@ -290,7 +290,7 @@ func cronPresent(c *core.Call) core.Return {
 	if c.Test {
 		return t.would(w)
 	}
-	said, changed, err := t.set(w, c.Host.Draw)
+	said, changed, err := t.set(w, c.Host.RandomInt)
 	if err != nil {
 		return core.Failf("%s", err)
 	}
@@ -310,7 +310,7 @@ func cronPresent(c *core.Call) core.Return {
 }
 
 // would is cron.present in a test run, which looks among the entries of the same kind only.
-func (t *cronTab) would(w cronWish) core.Return {
+func (t *cronTab) would(w cronRequest) core.Return {
 	list := t.jobs
 	if w.spec != nil {
 		list = t.special
@@ -337,7 +337,7 @@ func (t *cronTab) would(w cronWish) core.Return {
 // cronAbsent implements cron.absent. In a test run Salt looks among the entries without a nickname only.
 // Source: Salt documentation, cron state; salt/modules/cron.py, rm_job and rm_special.
 func cronAbsent(c *core.Call) core.Return {
-	w := wish(c)
+	w := readRequest(c)
 	if !c.Installed("crontab") {
 		return core.OKf("Cron %s already absent", w.cmd)
 	}

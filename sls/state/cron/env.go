@@ -207,7 +207,7 @@ func cronEnvAbsent(c *core.Call) core.Return {
 	return core.Return{Result: core.True, Changes: py.NewDict(user, name), Comment: "Cron env " + name + " removed from " + user + "'s crontab"}
 }
 
-// loadTab reads the user's crontab; a failure is put with failed, of the name, the user and the complaint.
+// loadTab reads the user's crontab; a failure is put with failed, of the name, the user and the error message.
 func loadTab(c *core.Call, failed, name string) (t *cronTab, user string, fail *core.Return) {
 	user = c.Str("user", "root")
 	if !c.Installed("crontab") {

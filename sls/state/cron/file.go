@@ -78,7 +78,7 @@ func cronOwner(c *core.Call, name string) (core.Owner, bool) {
 	return core.Owner{User: &u.UID, Group: &g.GID, UserName: name, GrpName: groups[0]}, true
 }
 
-// cronSource reads the new crontab; what it says is Salt's complaint.
+// cronSource reads the new crontab; the string is Salt's error message.
 func cronSource(c *core.Call, m *file.Managed) string {
 	from := *c
 	from.Args = c.Args.Copy()

@@ -57,7 +57,7 @@ func CheckSignature(c *core.Call, data []byte, signature any) error {
 	return nil
 }
 
-// signedBy tells what is missing among the signatures of gpg's answer, "" where they are enough.
+// signedBy names what is missing among the signatures of gpg's answer, "" where they are enough.
 func signedBy(c *core.Call, v *verification) string {
 	anyOf, allOf := c.Strings("signed_by_any"), c.Strings("signed_by_all")
 	if !c.Bool("signed_by_any", false) {
@@ -143,7 +143,7 @@ func gpgVerify(c *core.Call, data, detached []byte, isDetached bool) (*verificat
 	return v, nil
 }
 
-// gnupgHome is where gpg keeps its keys unless told otherwise.
+// gnupgHome is where gpg keeps its keys by default.
 func gnupgHome(c *core.Call) string {
 	for _, kv := range c.Host.Environ {
 		if v, ok := strings.CutPrefix(kv, "GNUPGHOME="); ok && v != "" {

@@ -14,8 +14,8 @@ import (
 	"corpus-git/sls/state/regex"
 )
 
-// texts are the pieces that file.append and file.prepend add: text, or the rendered sources.
-func texts(c *core.Call) ([]string, string) {
+// readTexts are the pieces that file.append and file.prepend add: text, or the rendered sources.
+func readTexts(c *core.Call) ([]string, string) {
 	sources := c.Strings("sources")
 	if len(sources) == 0 && c.Bool("source", false) {
 		sources = c.Strings("source")
@@ -103,7 +103,7 @@ func addText(c *core.Call, merge func(have, add []string) []string, verb string)
 			return ret
 		}
 	}
-	pieces, fail := texts(c)
+	pieces, fail := readTexts(c)
 	if fail != "" {
 		return core.Failf("%s", fail)
 	}

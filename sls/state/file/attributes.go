@@ -30,7 +30,7 @@ func attributes(c *core.Call, path string) (has string, there bool) {
 	return "", false
 }
 
-// oldChattr reports whether the e2fsprogs of the machine are not later than 1.41.12, or can't be told.
+// oldChattr reports whether the e2fsprogs of the machine are not later than 1.41.12, or of an unknown release.
 func oldChattr(c *core.Call) bool {
 	if !c.Installed("tune2fs") {
 		return true
@@ -82,7 +82,7 @@ func attribute(c *core.Call, path string, follow bool, ret *core.Return) (remark
 		return nil, nil
 	}
 	if !there {
-		return nil, unmanaged(core.Errorf("the file system has no attributes for %s", path))
+		return nil, unableToManage(core.Errorf("the file system has no attributes for %s", path))
 	}
 	now := want
 	if !c.Test {

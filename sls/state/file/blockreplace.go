@@ -10,7 +10,7 @@ import (
 
 // fileBlock implements file.blockreplace. Source: Salt documentation, file execution module, blockreplace.
 func fileBlock(c *core.Call) core.Return {
-	path, text, fail := editable(c)
+	path, text, fail := readForEdit(c)
 	if fail != nil {
 		return *fail
 	}
@@ -33,7 +33,7 @@ func fileBlock(c *core.Call) core.Return {
 		content += p
 	}
 	if c.Bool("source", false) || c.Has("sources") {
-		pieces, bad := texts(c)
+		pieces, bad := readTexts(c)
 		if bad != "" {
 			return core.Failf("%s", bad)
 		}
@@ -79,7 +79,7 @@ func fileBlock(c *core.Call) core.Return {
 			return core.Failf("Encountered error managing block: Cannot edit marked block. Markers were not found in file.. See the log for details.")
 		}
 	}
-	return commit(c, path, text, strings.Join(out, ""), "Changes were made", "Changes would be made")
+	return writeEdit(c, path, text, strings.Join(out, ""), "Changes were made", "Changes would be made")
 }
 
 // block is what stands between two markers.
@@ -105,7 +105,7 @@ func (b block) inside(endLine string) []string {
 	return append(out, b.content[last]+endLine)
 }
 
-// replaced is the lines with every block replaced; open tells that the last one has no end.
+// replaced is the lines with every block replaced; open reports that the last one has no end.
 func (b block) replaced(lines []string) (out []string, found, open bool) {
 	for _, l := range lines {
 		switch at := strings.Index(l, b.end); {

@@ -8,8 +8,8 @@ import (
 	"corpus-git/sls/state/fetch"
 )
 
-// contents reads contents, contents_pillar or contents_grains. The text is Salt's complaint.
-func contents(c *core.Call, m *Managed) string {
+// readContents reads contents, contents_pillar or contents_grains. The string is Salt's error message.
+func readContents(c *core.Call, m *Managed) string {
 	if c.Verbatim != nil {
 		m.Data, m.hasData, m.isText = c.Verbatim, true, true
 		return ""

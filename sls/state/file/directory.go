@@ -86,7 +86,7 @@ func Directory(c *core.Call) core.Return {
 		return core.Failf("%s", complaint)
 	}
 	ret := core.Return{Result: core.True}
-	if done := clearWay(c, name, &ret); done != nil {
+	if done := replaceExisting(c, name, &ret); done != nil {
 		return *done
 	}
 	w := dirWork{c: c, name: name, owner: o, dirMode: dirMode, fileMode: fileMode, rec: rec, clean: clean,
@@ -95,7 +95,7 @@ func Directory(c *core.Call) core.Return {
 		w.depth = int(c.Int("max_depth", 0))
 	}
 	if clean {
-		w.keep = keep(c, name)
+		w.keep = requiredPaths(c, name)
 		w.exclude = c.Strings("exclude_pat")
 	}
 	if c.Test {
@@ -123,8 +123,8 @@ func Directory(c *core.Call) core.Return {
 	return w.apply(ret)
 }
 
-// clearWay removes or renames what stands where the directory goes. A result ends the state.
-func clearWay(c *core.Call, name string, ret *core.Return) *core.Return {
+// replaceExisting removes or renames what is where the directory goes. A result ends the state.
+func replaceExisting(c *core.Call, name string, ret *core.Return) *core.Return {
 	force, backup := c.Bool("force", false), c.Str("backupname", "")
 	file := core.IsFile(name)
 	link := core.IsLink(name) && (!c.Bool("allow_symlink", true) || force)
@@ -371,8 +371,8 @@ func (w *dirWork) test(ret core.Return) core.Return {
 	return ret
 }
 
-// keep are the paths that clean leaves: those of required file states, and all above and below them.
-func keep(c *core.Call, root string) map[string]bool {
+// requiredPaths are the paths that clean leaves: those of required file states, and all above and below them.
+func requiredPaths(c *core.Call, root string) map[string]bool {
 	keep := map[string]bool{root: true}
 	addTree := func(p string) {
 		_ = filepath.WalkDir(p, func(q string, _ fs.DirEntry, err error) error {

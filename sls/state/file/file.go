@@ -8,7 +8,7 @@ import (
 	"corpus-git/sls/state/fetch"
 )
 
-// windows are the arguments that Salt heeds on Windows only.
+// windows are the arguments that Salt uses on Windows only.
 const windows = "win_owner? win_perms? win_deny_perms? win_inheritance? win_perms_reset?"
 
 // addFile adds Salt's file module.

@@ -10,18 +10,18 @@ import (
 	"corpus-git/sls/state/difflib"
 )
 
-// ignoring is what file.managed leaves out of account where it asks whether a new content is a change for requisites.
-// The file is written all the same. Source: Salt documentation, file.managed, ignore_ordering, ignore_whitespace and
+// ignoreRules is what file.managed leaves out of account where it asks whether a new content is a change for requisites.
+// The file is written nonetheless. Source: Salt documentation, file.managed, ignore_ordering, ignore_whitespace and
 // ignore_comment_characters; salt/utils/stringutils.py, get_conditional_diff.
-type ignoring struct {
+type ignoreRules struct {
 	asked    bool
 	whole    bool // nothing that could be left out: any difference counts
 	space    bool
 	comments []string
 }
 
-func newIgnoring(c *core.Call) ignoring {
-	var ig ignoring
+func readIgnoreRules(c *core.Call) ignoreRules {
+	var ig ignoreRules
 	comments, _ := c.Value("ignore_comment_characters")
 	ig.space = c.Bool("ignore_whitespace", false)
 	order := c.Bool("ignore_ordering", false)
@@ -38,8 +38,8 @@ func newIgnoring(c *core.Call) ignoring {
 	return ig
 }
 
-// counts reports whether a new content is a change.
-func (ig ignoring) counts(old, new []byte) bool {
+// isChange reports whether a new content is a change.
+func (ig ignoreRules) isChange(old, new []byte) bool {
 	if !ig.asked || core.IsBinary(old) || core.IsBinary(new) {
 		return true
 	}

@@ -79,7 +79,7 @@ func fileKeyValue(c *core.Call) core.Return {
 	return ret
 }
 
-// keyValues are the pairs that are asked for.
+// keyValues are the pairs that are requested.
 func keyValues(c *core.Call) (*py.Dict, string) {
 	v, _ := c.Value("key_values")
 	d, isDict := v.(*py.Dict)
@@ -105,7 +105,7 @@ type keyValueWork struct {
 	changes                   int
 }
 
-func fold(s string, on bool) string {
+func foldCase(s string, on bool) string {
 	if on {
 		return strings.ToLower(s)
 	}
@@ -120,10 +120,10 @@ func (w *keyValueWork) line(line string) {
 	}
 	commented := len(bare) < len(line)
 	key, value, found := strings.Cut(bare, w.sep)
-	test := fold(bare, w.foldKey)
+	test := foldCase(bare, w.foldKey)
 	known := false
 	for _, e := range w.want.Items() {
-		known = known || strings.HasPrefix(test, fold(py.Str(e.Key), w.foldKey))
+		known = known || strings.HasPrefix(test, foldCase(py.Str(e.Key), w.foldKey))
 	}
 	if w.prune && !known {
 		w.dropped = append(w.dropped, line)
@@ -131,10 +131,10 @@ func (w *keyValueWork) line(line string) {
 	}
 	for _, e := range w.want.Items() {
 		name := py.Str(e.Key)
-		if !found || !strings.HasPrefix(test, fold(name, w.foldKey)) || fold(key, w.foldKey) != fold(name, w.foldKey) {
+		if !found || !strings.HasPrefix(test, foldCase(name, w.foldKey)) || foldCase(key, w.foldKey) != foldCase(name, w.foldKey) {
 			continue
 		}
-		strip := func(s string) string { return fold(strings.TrimFunc(s, pySpace), w.foldValue) }
+		strip := func(s string) string { return foldCase(strings.TrimFunc(s, pySpace), w.foldValue) }
 		same := strip(value) == strip(py.Str(e.Value))
 		change := !commented && w.left[name] == 0 // seen often enough
 		if commented {

@@ -33,7 +33,7 @@ func fileLine(c *core.Call) core.Return {
 			return core.Failf("%s", core.Cause(err))
 		}
 	}
-	path, text, fail := editable(c)
+	path, text, fail := readForEdit(c)
 	if fail != nil {
 		return *fail
 	}
@@ -64,7 +64,7 @@ func fileLine(c *core.Call) core.Return {
 	if !c.Args.Has("backup") {
 		c.Args.SetStr("backup", false)
 	}
-	return commit(c, path, text, l.text(), "Changes were made", "Changes would be made")
+	return writeEdit(c, path, text, l.text(), "Changes were made", "Changes would be made")
 }
 
 // lineEdit is one edit by file.line, of lines with their ends. It follows Salt, modules/file.py, _set_line.
@@ -93,8 +93,8 @@ func (l *lineEdit) matching(expr string) ([]string, string) {
 	return out, ""
 }
 
-// like is the content with the indentation of a line.
-func (l *lineEdit) like(at int) string {
+// indented is the content with the indentation of a line.
+func (l *lineEdit) indented(at int) string {
 	if !l.indent {
 		return l.content
 	}
@@ -105,16 +105,16 @@ func (l *lineEdit) like(at int) string {
 
 func (l *lineEdit) insert(at int, line string) { l.lines = slices.Insert(l.lines, at, line) }
 
-// same reports whether a line is the content, line ends apart.
+// same reports whether a line is the content, ignoring line ends.
 func (l *lineEdit) same(at int) bool {
 	return at >= 0 && at < len(l.lines) && strings.TrimRight(l.lines[at], "\r\n") == strings.TrimRight(l.content, "\r\n")
 }
 
-// edit changes the lines; the text is Salt's complaint.
+// edit changes the lines; the string is Salt's error message.
 func (l *lineEdit) edit() string {
 	switch l.mode {
 	case "insert", "ensure":
-		return l.place()
+		return l.insertOrEnsure()
 	case "delete":
 		if len(l.match) > 0 {
 			l.lines = slices.DeleteFunc(l.lines, func(line string) bool { return line == l.match[0] })
@@ -122,7 +122,7 @@ func (l *lineEdit) edit() string {
 	case "replace":
 		if len(l.match) > 0 {
 			at := slices.Index(l.lines, l.match[0])
-			l.lines[at] = l.like(at)
+			l.lines[at] = l.indented(at)
 		}
 	default:
 		return "Unknown mode: \"" + l.mode + "\""
@@ -130,8 +130,8 @@ func (l *lineEdit) edit() string {
 	return ""
 }
 
-// place is insert and ensure.
-func (l *lineEdit) place() string {
+// insertOrEnsure is insert and ensure.
+func (l *lineEdit) insertOrEnsure() string {
 	if l.mode == "insert" && l.location != "" {
 		l.atEdge()
 		return ""
@@ -153,20 +153,20 @@ func (l *lineEdit) place() string {
 	}
 	switch {
 	case first >= 0 && last >= 0 && l.mode == "insert":
-		l.insert(last, l.like(last))
+		l.insert(last, l.indented(last))
 	case first >= 0 && last >= 0:
 		return l.between(first, last)
 	case first >= 0:
 		if !l.same(first + 1) {
-			l.insert(first+1, l.like(first))
+			l.insert(first+1, l.indented(first))
 		}
 	case last >= 0 && l.mode == "insert":
 		if !l.same((last - 1 + len(l.lines)) % len(l.lines)) { // Salt looks at the last line where there is none before
-			l.insert(last, l.like(last))
+			l.insert(last, l.indented(last))
 		}
 	case last >= 0:
 		if last == 0 || !l.same(last-1) {
-			l.insert(last, l.like(last-1))
+			l.insert(last, l.indented(last-1))
 		}
 	case l.mode == "insert":
 		return "On insert either \"location\" or \"before/after\" conditions are required."
@@ -183,9 +183,9 @@ func (l *lineEdit) between(first, last int) string {
 	}
 	switch last - first {
 	case 1:
-		l.insert(first+1, l.like(first))
+		l.insert(first+1, l.indented(first))
 	case 2:
-		l.lines[first+1] = l.like(first)
+		l.lines[first+1] = l.indented(first)
 	default:
 		return "Found more than one line between boundaries \"before\" and \"after\"."
 	}
@@ -209,7 +209,7 @@ func (l *lineEdit) atEdge() {
 			end = "\n"
 			l.lines[n-1] += end
 		}
-		l.insert(n, strings.TrimRight(l.like(n-1), "\r\n")+end)
+		l.insert(n, strings.TrimRight(l.indented(n-1), "\r\n")+end)
 	case l.location == "start" && !bare(0):
 		l.insert(0, withLineEnd(l.lines[0], l.content))
 	}

@@ -30,7 +30,7 @@ type Managed struct {
 	dirMode *fs.FileMode
 	Follow  bool
 	label   label
-	ignore  ignoring
+	ignore  ignoreRules
 	counts  bool // what changes is a change for requisites, whatever ignore leaves out
 	skip    bool // no change is one for requisites
 }
@@ -75,7 +75,7 @@ func fileManaged(c *core.Call) core.Return {
 	if c.Test {
 		return manageTest(c, m)
 	}
-	if from.source && c.Bool("signature", false) && m.stale() {
+	if from.source && c.Bool("signature", false) && m.differs() {
 		if ret, ok := signedManaged(c, m); !ok {
 			return ret
 		}
@@ -99,7 +99,7 @@ type managedFrom struct {
 	keepMode         bool // the mode is that of the source
 }
 
-// managedArguments reads the arguments of file.managed, and the content where it stands among them. fail is Salt's complaint.
+// managedArguments reads the arguments of file.managed, and the content where it stands among them. fail is Salt's error message.
 func managedArguments(c *core.Call) (m Managed, from managedFrom, fail string) {
 	m = Managed{Path: c.ExpandUser(c.Name), Follow: c.Bool("follow_symlinks", true)}
 	if m.Path == "" {
@@ -110,7 +110,7 @@ func managedArguments(c *core.Call) (m Managed, from managedFrom, fail string) {
 		m.Mode = c.Mode("mode")
 	}
 	m.dirMode = c.Mode("dir_mode")
-	m.ignore = newIgnoring(c)
+	m.ignore = readIgnoreRules(c)
 	if m.label, fail = wantedLabel(c); fail != "" {
 		return m, from, fail
 	}
@@ -131,7 +131,7 @@ func managedArguments(c *core.Call) (m Managed, from managedFrom, fail string) {
 	case n > 1:
 		return m, from, "Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted"
 	case n > 0:
-		fail = contents(c, &m)
+		fail = readContents(c, &m)
 	}
 	return m, from, fail
 }
@@ -149,13 +149,13 @@ func signedManaged(c *core.Call, m Managed) (ret core.Return, ok bool) {
 	return ret, true
 }
 
-// stale reports whether the content would be written.
-func (m *Managed) stale() bool {
+// differs reports whether the content would be written.
+func (m *Managed) differs() bool {
 	old, err := vfs.ReadFollowed(m.Path, vfs.MaxRead)
 	return err != nil || !bytes.Equal(old, m.Data) || core.IsLink(m.Path) && !m.Follow
 }
 
-// encodeManaged turns the text into the encoding that is asked for; ok is false where it can't be. As in Salt, a new file
+// encodeManaged turns the text into the encoding that is requested; ok is false where it can't be. As in Salt, a new file
 // is there by then.
 func encodeManaged(c *core.Call, m *Managed) (core.Return, bool) {
 	data, err := codecs.Encode(string(m.Data), c.Str("encoding", ""), c.Str("encoding_errors", "strict"))
@@ -186,11 +186,11 @@ func SourceData(c *core.Call, m *Managed) (fs.FileMode, error) {
 		if c.Test {
 			return 0, err
 		}
-		return 0, unmanaged(err)
+		return 0, unableToManage(err)
 	}
 	src, sum, err := fetch.Source(c)
 	if err != nil {
-		return 0, unmanaged(err)
+		return 0, unableToManage(err)
 	}
 	verify := fetch.Scheme(src) != "salt" && !c.Bool("skip_verify", false)
 	s := fetch.Scheme(src)
@@ -203,7 +203,7 @@ func SourceData(c *core.Call, m *Managed) (fs.FileMode, error) {
 	var want fetch.Sum
 	if verify && sum != "" {
 		if want, err = fetch.WantedSum(c, src, sum); err != nil {
-			return fail(unmanaged(err))
+			return fail(unableToManage(err))
 		}
 	}
 	data, mode, err := fetch.File(c, src)
@@ -229,7 +229,7 @@ func SourceData(c *core.Call, m *Managed) (fs.FileMode, error) {
 	return mode, nil
 }
 
-func unmanaged(err error) error { return core.Errorf("Unable to manage file: %w", err) }
+func unableToManage(err error) error { return core.Errorf("Unable to manage file: %w", err) }
 
 // onlyPerms is file.managed where the content is not to be touched.
 func onlyPerms(c *core.Call, m Managed) core.Return {
@@ -335,7 +335,7 @@ func Manage(c *core.Call, m Managed) core.Return {
 	return ret
 }
 
-// skipped reports whether what changed is none of requisites' business.
+// skipped reports whether what changed is not for requisites to see.
 func (m *Managed) skipped(ret core.Return) bool {
 	return m.skip || m.ignore.asked && ret.Changed() && !m.counts
 }
@@ -374,7 +374,7 @@ func update(c *core.Call, m *Managed, ret *core.Return) error {
 	if ret.Diff == "" && m.isText { // the same text in UTF-8 and in Latin-1
 		return nil
 	}
-	m.counts = m.ignore.counts(old, m.Data)
+	m.counts = m.ignore.isChange(old, m.Data)
 	if err := c.Backup(m.Path); err != nil {
 		return err
 	}
@@ -486,7 +486,7 @@ func manageTest(c *core.Call, m Managed) core.Return {
 		if m.hasData {
 			old, err := vfs.ReadFollowed(m.Path, vfs.MaxRead)
 			if err == nil && !bytes.Equal(old, m.Data) {
-				m.counts = m.ignore.counts(old, m.Data)
+				m.counts = m.ignore.isChange(old, m.Data)
 				if ret.Diff = difflib.Text(old, m.Data); ret.Diff != "" || !m.isText {
 					ret.Set("diff", ret.Diff)
 				}

@@ -136,7 +136,7 @@ func (p *recursePlan) read(source string) error {
 		return err
 	}
 	if p.c.Bool("keep_symlinks", false) {
-		entries = p.takeLinks(entries, dirs, at)
+		entries = p.splitLinks(entries, dirs, at)
 	}
 	for _, f := range entries {
 		rel := at[f.Path]
@@ -162,13 +162,13 @@ func (p *recursePlan) read(source string) error {
 			p.kept(dst)
 		}
 	case p.c.Bool("keep_symlinks", false):
-		p.dropLinksToNothing(dirs)
+		p.dropDanglingLinks(dirs)
 	}
 	return nil
 }
 
-// takeLinks moves the links of a source, and what lies below them, from its entries to the links of the plan.
-func (p *recursePlan) takeLinks(entries []fileroot.File, dirs map[string]bool, at map[string]string) []fileroot.File {
+// splitLinks moves the links of a source, and what lies below them, from its entries to the links of the plan.
+func (p *recursePlan) splitLinks(entries []fileroot.File, dirs map[string]bool, at map[string]string) []fileroot.File {
 	for _, l := range slices.Clone(entries) {
 		if l.Link == "" {
 			continue
@@ -202,8 +202,8 @@ func (p *recursePlan) takeLinks(entries []fileroot.File, dirs map[string]bool, a
 	return entries
 }
 
-// dropLinksToNothing drops the links to directories of the source that hold no file.
-func (p *recursePlan) dropLinksToNothing(dirs map[string]bool) {
+// dropDanglingLinks drops the links to directories of the source that hold no file.
+func (p *recursePlan) dropDanglingLinks(dirs map[string]bool) {
 	for again := true; again; {
 		again = false
 		for dst, target := range p.links {
@@ -315,7 +315,7 @@ func (w *recurseWork) merge(p string, r core.Return) {
 func (w *recurseWork) finish(kept map[string]bool) core.Return {
 	if w.c.Bool("clean", false) {
 		d := dirWork{c: w.c, name: w.name, depth: -1, keep: kept, exclude: w.c.Strings("exclude_pat")}
-		for p := range keep(w.c, w.name) {
+		for p := range requiredPaths(w.c, w.name) {
 			d.keep[p] = true
 		}
 		removed, err := d.cleanUp()

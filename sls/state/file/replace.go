@@ -27,8 +27,8 @@ func addFileEdit(t *core.Table) {
 	t.Add("file.accumulated", "filename! text!", fileAccumulated)
 }
 
-// editable reads a file that must be there; the Return ends the state where it is not.
-func editable(c *core.Call) (path string, text string, fail *core.Return) {
+// readForEdit reads a file that must be there; the Return ends the state where it is not.
+func readForEdit(c *core.Call) (path string, text string, fail *core.Return) {
 	path = c.ExpandUser(c.Name)
 	stop := func(r core.Return) *core.Return { return &r }
 	switch {
@@ -52,8 +52,8 @@ func editable(c *core.Call) (path string, text string, fail *core.Return) {
 	return path, string(b), nil
 }
 
-// commit writes an edited file, keeps a copy where backup asks for one, and reports the diff.
-func commit(c *core.Call, path, old, text, done, would string) core.Return {
+// writeEdit writes an edited file, keeps a copy where backup asks for one, and reports the diff.
+func writeEdit(c *core.Call, path, old, text, done, would string) core.Return {
 	if old == text {
 		return core.OKf("No changes needed to be made")
 	}
@@ -87,7 +87,7 @@ func commit(c *core.Call, path, old, text, done, would string) core.Return {
 
 // fileReplace implements file.replace. Source: Salt documentation, file execution module, replace.
 func fileReplace(c *core.Call) core.Return {
-	path, text, fail := editable(c)
+	path, text, fail := readForEdit(c)
 	if fail != nil {
 		return *fail
 	}
@@ -126,7 +126,7 @@ func fileReplace(c *core.Call) core.Return {
 			}
 		}
 	}
-	return commit(c, path, text, out, "Changes were made", "Changes would have been made")
+	return writeEdit(c, path, text, out, "Changes were made", "Changes would have been made")
 }
 
 func fileComment(c *core.Call) core.Return   { return toggle(c, true) }
@@ -138,7 +138,7 @@ var anchored = regexp.MustCompile(`^(\(\?[iLmsux]\))?\^?(.*?)\$?$`)
 // is something to do, with a second one which lines it is done to, and with a third one whether it worked; all three
 // are Salt's. Source: Salt, states/file.py comment and uncomment, modules/file.py comment_line.
 func toggle(c *core.Call, comment bool) core.Return {
-	path, text, fail := editable(c)
+	path, text, fail := readForEdit(c)
 	if fail != nil {
 		return *fail
 	}
@@ -194,7 +194,7 @@ func toggle(c *core.Call, comment bool) core.Return {
 	edited := strings.Join(lines, "")
 	ret := core.OKf("")
 	if edited != text {
-		if ret = commit(c, path, text, edited, "", ""); ret.Result == core.False {
+		if ret = writeEdit(c, path, text, edited, "", ""); ret.Result == core.False {
 			return ret
 		}
 	}

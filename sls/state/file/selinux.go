@@ -11,7 +11,7 @@ import (
 // label is an SELinux context: user, role, type and range; "" is one that is not asked for.
 type label [4]string
 
-// wantedLabel reads the argument selinux. The text is Salt's complaint.
+// wantedLabel reads the argument selinux. The string is Salt's error message.
 func wantedLabel(c *core.Call) (label, string) {
 	var l label
 	v, ok := c.Value("selinux")
@@ -40,7 +40,7 @@ func currentLabel(c *core.Call, path string) (l label, ok bool) {
 	return label(parts), true
 }
 
-// relabel gives a file the parts of a context that it has not yet, for good, through semanage and chcon. The remarks go
+// relabel gives a file the parts of a context that it lacks yet, for good, through semanage and chcon. The remarks go
 // into the comment. Source: Salt, salt/modules/file.py, check_perms and set_selinux_context.
 func relabel(c *core.Call, path string, want label, ret *core.Return) (remarks []string) {
 	if want == (label{}) {

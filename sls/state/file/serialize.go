@@ -135,7 +135,7 @@ func options(c *core.Call, name string) *py.Dict {
 	return out
 }
 
-// deserialize reads what the file holds. The text is Salt's complaint.
+// deserialize reads what the file holds. The string is Salt's error message.
 func deserialize(c *core.Call, name, format string) (any, string) {
 	b, err := vfs.ReadFollowed(name, vfs.MaxRead)
 	if err != nil {
@@ -204,7 +204,7 @@ func merge(old, data any) any {
 	return out
 }
 
-// dictDiff tells what differs of two mappings. Source: Salt, salt/utils/dictdiffer.py, recursive_diff.
+// dictDiff is the difference between two mappings. Source: Salt, salt/utils/dictdiffer.py, recursive_diff.
 func dictDiff(old, new *py.Dict) *py.Dict {
 	const null = "<_null_>"
 	out := py.NewDict()

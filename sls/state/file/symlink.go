@@ -51,11 +51,11 @@ func fileSymlink(c *core.Call) core.Return {
 			return symlinkOwner(c, name, o, ret)
 		}
 	} else if core.Lexists(name) {
-		if done := makeWay(c, name, &ret); done != nil {
+		if done := replaceTarget(c, name, &ret); done != nil {
 			return *done
 		}
 	}
-	if err := putLink(c, target, name); err != nil {
+	if err := createLink(c, target, name); err != nil {
 		return core.Failf("Unable to create new symlink %s -> %s: %s", name, target, core.Cause(err))
 	}
 	ret.Comment = "Created new symlink " + name + " -> " + target
@@ -67,8 +67,8 @@ func fileSymlink(c *core.Call) core.Return {
 	return ret
 }
 
-// putLink makes a link; one that is there is replaced by a rename, so that there is always a link.
-func putLink(c *core.Call, target, name string) error {
+// createLink makes a link; one that is there is replaced by a rename, so that there is always a link.
+func createLink(c *core.Call, target, name string) error {
 	if err := c.Undo.Before(name); err != nil {
 		return err
 	}
@@ -133,8 +133,8 @@ func symlinkOwner(c *core.Call, name string, o core.Owner, ret core.Return) core
 	return ret
 }
 
-// makeWay renames or removes what stands where the link goes. A result ends the state.
-func makeWay(c *core.Call, name string, ret *core.Return) *core.Return {
+// replaceTarget renames or removes what is where the link goes. A result ends the state.
+func replaceTarget(c *core.Call, name string, ret *core.Return) *core.Return {
 	force, backup := c.Bool("force", false), c.Str("backupname", "")
 	fail := func(format string, args ...any) *core.Return { r := core.Failf(format, args...); return &r }
 	switch {

@@ -23,7 +23,7 @@ type gitWork struct {
 	kind     string            // branch, tag or sha1
 	upstream string            // the branch of the remote that is to be followed
 	follow   bool              // that matters: rev is not HEAD
-	loc      string            // what is wanted, for people
+	loc      string            // what is requested, for people
 	bare     bool              // the repository is one, or a mirror
 }
 
@@ -32,7 +32,7 @@ func newGitWork(c *core.Call, target string) *gitWork {
 		branch: c.Str("branch", ""), bare: c.Bool("bare", false) || c.Bool("mirror", false), ret: core.Return{Result: core.True}}
 }
 
-func (w *gitWork) say(comment string) { w.comments = append(w.comments, comment) }
+func (w *gitWork) addComment(comment string) { w.comments = append(w.comments, comment) }
 
 func joinComments(comments []string) string {
 	out := strings.Join(comments, ". ")
@@ -70,8 +70,8 @@ func (w *gitWork) would(msg string) core.Return {
 	return w.ret
 }
 
-// gitSays is what git said when it failed.
-func gitSays(err error) string {
+// gitMessage is what git said when it failed.
+func gitMessage(err error) string {
 	var t *core.ToolError
 	if errors.As(err, &t) && t.Stderr != "" {
 		return t.Stderr
@@ -81,14 +81,14 @@ func gitSays(err error) string {
 
 func (w *gitWork) git(args ...string) error { _, err := git(w.c, w.target, args...); return err }
 
-// ask is the one line that git answers; ok is false where it fails.
-func (w *gitWork) ask(args ...string) (string, bool) {
+// query is the one line that git prints; ok is false where it fails.
+func (w *gitWork) query(args ...string) (string, bool) {
 	out, err := gitQuiet(w.c, w.target, args...)
 	return strings.TrimSpace(out), err == nil
 }
 
 func (w *gitWork) commit(rev string) string {
-	sha, ok := w.ask("rev-parse", "--verify", "--quiet", rev+"^{commit}")
+	sha, ok := w.query("rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	if !ok {
 		return ""
 	}
@@ -96,23 +96,23 @@ func (w *gitWork) commit(rev string) string {
 }
 
 func (w *gitWork) names(kind string) []string {
-	out, _ := w.ask("for-each-ref", "--format", "%(refname:lstrip=2)", "refs/"+kind+"/")
+	out, _ := w.query("for-each-ref", "--format", "%(refname:lstrip=2)", "refs/"+kind+"/")
 	return strings.Fields(out)
 }
 
 // head is the local branch, and the commit that is checked out.
 func (w *gitWork) head() (sha, branch string) {
-	branch, _ = w.ask("rev-parse", "--abbrev-ref", "HEAD")
+	branch, _ = w.query("rev-parse", "--abbrev-ref", "HEAD")
 	return w.commit("HEAD"), branch
 }
 
 const needsRev = "When 'depth' is used, 'rev' must be set to the name of a branch or tag on the remote repository"
 
-// ask the remote for its refs, and find in them what is wanted. The text is Salt's complaint.
+// ask the remote for its refs, and find in them what is requested. The string is Salt's error message.
 func (w *gitWork) resolve() (complaint string) {
 	out, err := gitQuiet(w.c, "/", "ls-remote", "--", w.c.Name)
 	if err != nil {
-		return "Failed to check remote refs: " + gitSays(err)
+		return "Failed to check remote refs: " + gitMessage(err)
 	}
 	w.refs = map[string]string{}
 	for line := range strings.Lines(out) {
@@ -157,7 +157,7 @@ func (w *gitWork) resolve() (complaint string) {
 	return ""
 }
 
-// defaultBranch is the branch of the remote that its HEAD is on, "" where that can't be told.
+// defaultBranch is the branch of the remote that its HEAD is on, "" where that is not known.
 func (w *gitWork) defaultBranch() string {
 	var names []string
 	for ref, sha := range w.refs {
@@ -202,7 +202,7 @@ func (w *gitWork) tracking(upstream string, known bool) (args []string, action s
 }
 
 func (w *gitWork) upstreamOf(branch string) (string, bool) {
-	up, ok := w.ask("rev-parse", "--abbrev-ref", branch+"@{upstream}")
+	up, ok := w.query("rev-parse", "--abbrev-ref", branch+"@{upstream}")
 	return up, ok && branch != ""
 }
 
@@ -224,13 +224,13 @@ func (w *gitWork) clone() core.Return {
 	switch {
 	case err == nil && force && c.Test:
 		w.ret.Set("forced clone", true)
-		w.ret.Set("new", gitURL(c)+" => "+w.target)
-		return w.would("Target directory " + w.target + " exists. Since force_clone=True, the contents of " + w.target + " would be deleted, and " + gitURL(c) + " would be cloned into this directory.")
+		w.ret.Set("new", shownRemote(c)+" => "+w.target)
+		return w.would("Target directory " + w.target + " exists. Since force_clone=True, the contents of " + w.target + " would be deleted, and " + shownRemote(c) + " would be cloned into this directory.")
 	case len(entries) > 0 && !force:
 		return w.fail("Target '" + w.target + "' exists, is non-empty and is not a git repository. Set the 'force_clone' option to True to remove this directory's contents and proceed with cloning the remote repository")
 	case c.Test:
-		w.ret.Set("new", gitURL(c)+" => "+w.target)
-		return w.would("Repository " + gitURL(c) + " would be cloned to " + w.target)
+		w.ret.Set("new", shownRemote(c)+" => "+w.target)
+		return w.would("Repository " + shownRemote(c) + " would be cloned to " + w.target)
 	}
 	if complaint := w.resolve(); complaint != "" {
 		return w.fail(complaint)
@@ -243,7 +243,7 @@ func (w *gitWork) clone() core.Return {
 		}
 		w.ret.Set("forced clone", true)
 	}
-	if fail := gitPlace(c, w.target); fail != "" {
+	if fail := makeTarget(c, w.target); fail != "" {
 		return w.fail(fail)
 	}
 	var opts []string
@@ -262,16 +262,16 @@ func (w *gitWork) clone() core.Return {
 	}
 	if _, err := git(c, "/", slices.Concat([]string{"clone"}, opts, []string{"--", c.Name, w.target})...); err != nil {
 		_ = os.Remove(w.target) // an empty one, which was made for the clone
-		return w.fail("Clone failed: " + gitSays(err))
+		return w.fail("Clone failed: " + gitMessage(err))
 	}
-	w.ret.Set("new", gitURL(c)+" => "+w.target)
-	w.say(gitURL(c) + " cloned to " + w.target + as)
+	w.ret.Set("new", shownRemote(c)+" => "+w.target)
+	w.addComment(shownRemote(c) + " cloned to " + w.target + as)
 	if w.sha != "" {
-		if done := w.settle(); done != nil {
+		if done := w.checkout(); done != nil {
 			return *done
 		}
 		if err := w.submodules(); err != nil {
-			return w.fail("Failed to update submodules: " + gitSays(err))
+			return w.fail("Failed to update submodules: " + gitMessage(err))
 		}
 	}
 	w.ret.Comment = joinComments(w.comments)
@@ -287,17 +287,17 @@ func (w *gitWork) clone() core.Return {
 	return w.ret
 }
 
-// settle brings a new clone to its branch and commit. A result ends the state.
-func (w *gitWork) settle() *core.Return {
+// checkout brings a new clone to its branch and commit. A result ends the state.
+func (w *gitWork) checkout() *core.Return {
 	failed := func(msg string) *core.Return { r := w.fail(msg); return &r }
 	if w.kind == "tag" && !slices.Contains(w.names("tags"), w.rev) {
 		return failed("Revision '" + w.rev + "' does not exist in clone")
 	}
 	if w.branch != "" && !slices.Contains(w.names("heads"), w.branch) {
 		if err := w.git("checkout", "-b", w.branch, w.start()); err != nil {
-			return failed(gitSays(err))
+			return failed(gitMessage(err))
 		}
-		w.say("Branch '" + w.branch + "' checked out, with " + w.loc + " as a starting point")
+		w.addComment("Branch '" + w.branch + "' checked out, with " + w.loc + " as a starting point")
 	}
 	sha, branch := w.head()
 	if branch == "" && w.refs["HEAD"] == "" {
@@ -305,16 +305,16 @@ func (w *gitWork) settle() *core.Return {
 	}
 	if !w.equal(sha) {
 		if err := w.git("reset", "--hard", w.sha); err != nil {
-			return failed(gitSays(err))
+			return failed(gitMessage(err))
 		}
-		w.say("Repository was reset to " + w.loc)
+		w.addComment("Repository was reset to " + w.loc)
 	}
 	args, action := w.tracking(w.upstreamOf(branch))
 	if args != nil {
 		if err := w.git(args...); err != nil {
-			return failed(gitSays(err))
+			return failed(gitMessage(err))
 		}
-		w.say(action)
+		w.addComment(action)
 	}
 	return nil
 }
@@ -330,8 +330,8 @@ func (w *gitWork) start() string {
 	return w.rev
 }
 
-// gitPlace makes the directory of a clone, which the user of the state may not be able to. The text is what failed.
-func gitPlace(c *core.Call, target string) string {
+// makeTarget makes the directory of a clone, which the user of the state may not be able to. The text is what failed.
+func makeTarget(c *core.Call, target string) string {
 	if parent := filepath.Dir(target); !core.IsDir(parent) {
 		if err := c.MakeDirs(parent, core.Owner{}, nil); err != nil {
 			return core.Cause(err)

@@ -130,18 +130,18 @@ func gitCloned(c *core.Call) core.Return {
 	}
 	if core.Exists(target) {
 		if _, err := gitQuiet(c, target, "status", "-z", "--porcelain"); err != nil {
-			return core.Failf("%s", gitSays(err))
+			return core.Failf("%s", gitMessage(err))
 		}
 		return w.branchOf()
 	}
-	w.ret.Set("new", gitURL(c)+" => "+target)
+	w.ret.Set("new", shownRemote(c)+" => "+target)
 	if c.Test {
-		return w.would(gitURL(c) + " would be cloned to " + target + with)
+		return w.would(shownRemote(c) + " would be cloned to " + target + with)
 	}
 	if _, err := gitLogin(c); err != nil {
 		return core.Failf("%s", err)
 	}
-	if fail := gitPlace(c, target); fail != "" {
+	if fail := makeTarget(c, target); fail != "" {
 		return core.Failf("%s", fail)
 	}
 	defer func() { _ = os.Remove(target) }() // an empty one, where the clone failed
@@ -150,9 +150,9 @@ func gitCloned(c *core.Call) core.Return {
 		args = append(args, "--branch", w.branch)
 	}
 	if _, err := git(c, "/", append(args, "--", c.Name, target)...); err != nil {
-		return core.Failf("Clone failed: %s", gitSays(err))
+		return core.Failf("Clone failed: %s", gitMessage(err))
 	}
-	w.ret.Comment = gitURL(c) + " cloned to " + target + with
+	w.ret.Comment = shownRemote(c) + " cloned to " + target + with
 	return w.ret
 }
 
@@ -170,11 +170,11 @@ func (w *gitWork) branchOf() core.Return {
 		return w.would("Branch would be changed to '" + w.branch + "'")
 	}
 	args := []string{"checkout", w.branch}
-	if _, ok := w.ask("rev-parse", "--verify", "--quiet", w.branch); !ok {
+	if _, ok := w.query("rev-parse", "--verify", "--quiet", w.branch); !ok {
 		args = []string{"checkout", "-b", w.branch, "origin/" + w.branch}
 	}
 	if err := w.git(args...); err != nil {
-		return core.Failf("Failed to change branch to '%s': %s", w.branch, gitSays(err))
+		return core.Failf("Failed to change branch to '%s': %s", w.branch, gitMessage(err))
 	}
 	w.ret.Comment = "Branch changed to '" + w.branch + "'"
 	return w.ret
@@ -219,7 +219,7 @@ func gitPresent(c *core.Call) core.Return {
 		ret.Result, ret.Comment = core.None, "New "+kind+"repository would be created"
 		return ret
 	}
-	if fail := gitPlace(c, name); fail != "" {
+	if fail := makeTarget(c, name); fail != "" {
 		return core.Failf("%s", fail)
 	}
 	args := []string{"init", "--quiet"}
@@ -243,7 +243,7 @@ func gitPresent(c *core.Call) core.Return {
 		}
 	}
 	if _, err := git(c, "/", append(args, "--", name)...); err != nil {
-		return core.Failf("%s", gitSays(err))
+		return core.Failf("%s", gitMessage(err))
 	}
 	ret.Comment = joinComments(actions)
 	return ret

@@ -36,11 +36,11 @@ func isRepo(dir string, bare bool) bool {
 	}
 }
 
-// gitURL is the remote as results show it.
-func gitURL(c *core.Call) string { return gitShown(c.Name) }
+// shownRemote is the remote as results show it.
+func shownRemote(c *core.Call) string { return redactedURL(c.Name) }
 
-// gitShown is an address without what in it may be a secret: a password, and the user of an address of HTTP, which may be a token.
-func gitShown(address string) string {
+// redactedURL is an address without what in it may be a secret: a password, and the user of an address of HTTP, which may be a token.
+func redactedURL(address string) string {
 	if u, err := url.Parse(address); err == nil && u.User != nil && !strings.HasPrefix(strings.ToLower(u.Scheme), "http") {
 		if _, secret := u.User.Password(); !secret {
 			return address
@@ -49,22 +49,22 @@ func gitShown(address string) string {
 	return fetch.RedactURL(address)
 }
 
-// gitMarked is an address as Salt writes it where it looked at what is configured: with a mark for who logs in.
+// markedURL is an address as Salt writes it where it looked at what is configured: with a mark for who logs in.
 // Source: salt/utils/url.py, redact_http_basic_auth.
-func gitMarked(address string) string {
+func markedURL(address string) string {
 	marked := regexp.MustCompile(`(?i)(https?)://.*@`).ReplaceAllString(address, "$1://<redacted>@")
 	if marked == address {
-		return gitShown(address)
+		return redactedURL(address)
 	}
 	return marked
 }
 
-// gitWanted is the remote marked, also where https_user logs in.
-func gitWanted(c *core.Call) string {
+// markedRemote is the remote marked, also where https_user logs in.
+func markedRemote(c *core.Call) string {
 	if rest, ok := strings.CutPrefix(c.Name, "https://"); ok && c.Has("https_user") {
 		return "https://<redacted>@" + rest
 	}
-	return gitMarked(c.Name)
+	return markedURL(c.Name)
 }
 
 var (
@@ -127,7 +127,7 @@ func (w *gitWork) bareUpdate() core.Return {
 	if updated {
 		said += ", resulting in updated refs"
 	}
-	w.say(said)
+	w.addComment(said)
 	now := w.bareHead()
 	if now == was {
 		return w.upToDate(false, w.comments)
@@ -137,10 +137,10 @@ func (w *gitWork) bareUpdate() core.Return {
 	return w.ret
 }
 
-// bareHead is the commit of HEAD as git rev-parse tells it. Where there is none, git takes the name for that of the file
+// bareHead is the commit of HEAD by git rev-parse. Where there is none, git takes the name for that of the file
 // in the repository, and answers HEAD.
 func (w *gitWork) bareHead() string {
-	sha, ok := w.ask("rev-parse", "HEAD")
+	sha, ok := w.query("rev-parse", "HEAD")
 	if !ok {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 // gitState is what an update finds in the local repository.
 type gitState struct {
 	sha, branch  string // what is checked out
-	base, baseOn string // what is compared: another branch, where one is asked for
+	base, baseOn string // what is compared: another branch, where one is requested
 	switches     bool   // to another branch
 	exists       bool   // that branch
 	dirty        bool
@@ -36,7 +36,7 @@ func (w *gitWork) update() core.Return {
 	}
 	updateHead := c.Bool("update_head", true)
 	if s.has && !s.match && !updateHead && !s.switches {
-		return w.headStays(s, " is already present and local HEAD ("+short(s.sha)+") does not match, but update_head=False. HEAD has not been updated locally.")
+		return w.keepHead(s, " is already present and local HEAD ("+short(s.sha)+") does not match, but update_head=False. HEAD has not been updated locally.")
 	}
 	reset, _ := c.Value("force_reset")
 	forced := py.Truth(reset)
@@ -44,7 +44,7 @@ func (w *gitWork) update() core.Return {
 		return w.notForward(s)
 	}
 	upstream, known := w.upstreamOf(s.baseOn)
-	url, there := w.ask("config", "--get", "remote."+w.remote+".url")
+	url, there := w.query("config", "--get", "remote."+w.remote+".url")
 	if c.Test {
 		return w.plan(s, url, there, upstream, known, forced, updateHead)
 	}
@@ -77,8 +77,8 @@ func orNil(s string) any {
 	return s
 }
 
-// headStays is the end where update_head is false.
-func (w *gitWork) headStays(_ gitState, text string) core.Return {
+// keepHead is the end where update_head is false.
+func (w *gitWork) keepHead(_ gitState, text string) core.Return {
 	loc := w.loc
 	if w.rev == "HEAD" { // as str.capitalize does
 		loc = "R" + strings.ToLower(loc[1:])
@@ -104,7 +104,7 @@ func (w *gitWork) local() (s gitState, done *core.Return) {
 		s.base = w.sha
 	}
 	s.match = w.equal(s.sha)
-	diff, _ := w.ask("diff", "HEAD")
+	diff, _ := w.query("diff", "HEAD")
 	s.dirty = diff != ""
 	reset, _ := w.c.Value("force_reset")
 	if s.dirty && s.match {
@@ -119,7 +119,7 @@ func (w *gitWork) local() (s gitState, done *core.Return) {
 	if s.has = w.kind == "sha1" && s.base != "" && strings.HasPrefix(s.base, w.sha); !s.has && w.sha != "" && w.commit(w.sha) != "" {
 		switch w.kind {
 		case "branch":
-			local, _ := w.ask("rev-parse", "--verify", "--quiet", w.upstream)
+			local, _ := w.query("rev-parse", "--verify", "--quiet", w.upstream)
 			s.has = local == w.sha
 		case "tag":
 			if slices.Contains(w.names("tags"), w.rev) {
@@ -146,7 +146,7 @@ func (w *gitWork) ancestor(base string) int {
 	if base == "" {
 		return 1
 	}
-	if _, ok := w.ask("merge-base", "--is-ancestor", base, w.sha); ok {
+	if _, ok := w.query("merge-base", "--is-ancestor", base, w.sha); ok {
 		return 1
 	}
 	return -1
@@ -182,15 +182,15 @@ func (w *gitWork) setRemote(url string, there bool) *core.Return {
 		args[1] = "add"
 	}
 	if err := w.git(args...); err != nil {
-		r := w.fail(gitSays(err))
+		r := w.fail(gitMessage(err))
 		return &r
 	}
 	if there {
-		w.say("Remote '" + w.remote + "' changed from " + gitMarked(url) + " to " + gitWanted(w.c))
+		w.addComment("Remote '" + w.remote + "' changed from " + markedURL(url) + " to " + markedRemote(w.c))
 		return nil
 	}
-	w.say("Remote '" + w.remote + "' set to " + gitWanted(w.c))
-	w.ret.Set("new", gitURL(w.c)+" => "+w.remote)
+	w.addComment("Remote '" + w.remote + "' set to " + markedRemote(w.c))
+	w.ret.Set("new", shownRemote(w.c)+" => "+w.remote)
 	return nil
 }
 
@@ -222,7 +222,7 @@ func (w *gitWork) tags() (differ bool) {
 		var names []string
 		for _, n := range gone {
 			if err := w.git("tag", "-d", n); err != nil {
-				w.ret.Warnings = append(w.ret.Warnings, "Failed to remove local tag '"+n+"':\n\n"+gitSays(err)+"\n\n")
+				w.ret.Warnings = append(w.ret.Warnings, "Failed to remove local tag '"+n+"':\n\n"+gitMessage(err)+"\n\n")
 				continue
 			}
 			deleted.Append(n)
@@ -230,13 +230,13 @@ func (w *gitWork) tags() (differ bool) {
 		}
 		if len(names) > 0 {
 			w.ret.Set("deleted_tags", deleted)
-			w.say("The following tags were removed from the local checkout: " + strings.Join(names, ", "))
+			w.addComment("The following tags were removed from the local checkout: " + strings.Join(names, ", "))
 		}
 	}
 	return fresh.Len()+len(gone) > 0
 }
 
-// gitFetched matches a line of git fetch that tells of a change, but of a forced one.
+// gitFetched matches a line of git fetch about a change that was not forced.
 // Source: salt/modules/git.py, fetch.
 var gitFetched = regexp.MustCompile(`(?m)^[\s*]*(?:[0-9a-f]+\.\.[0-9a-f]+|\[(?:new (?:tag|branch)|tag update)\])\s+.+->`)
 
@@ -256,7 +256,7 @@ func (w *gitWork) fetchRefs() (updated bool, done *core.Return) {
 	}
 	out, err := gitMerged(w.c, w.target, args...)
 	if err != nil {
-		r := w.fail("Fetch failed. Set 'force_fetch' to True to force the fetch if the failure was due to not being able to fast-forward. Output of the fetch command follows:\n\n" + gitSays(err))
+		r := w.fail("Fetch failed. Set 'force_fetch' to True to force the fetch if the failure was due to not being able to fast-forward. Output of the fetch command follows:\n\n" + gitMessage(err))
 		return false, &r
 	}
 	return gitFetched.MatchString(out), nil
@@ -269,10 +269,10 @@ func (w *gitWork) fetch() *core.Return {
 		return done
 	}
 	if updated {
-		w.say(gitURL(w.c) + " was fetched, resulting in updated refs")
+		w.addComment(shownRemote(w.c) + " was fetched, resulting in updated refs")
 	}
 	if w.commit(w.sha) == "" {
-		r := w.fail("Fetch did not successfully retrieve rev '" + w.rev + "' from " + gitURL(w.c) + ": ")
+		r := w.fail("Fetch did not successfully retrieve rev '" + w.rev + "' from " + shownRemote(w.c) + ": ")
 		r.Comment = strings.TrimSuffix(r.Comment, " ")
 		return &r
 	}
@@ -291,7 +291,7 @@ func (w *gitWork) move(s *gitState, upstream string, known, forced, updateHead b
 			return done
 		}
 		if !s.match && !updateHead && !s.switches {
-			return end(w.headStays(*s, " is already present and local HEAD ("+short(s.sha)+") does not match, but update_head=False. HEAD has not been updated locally."))
+			return end(w.keepHead(*s, " is already present and local HEAD ("+short(s.sha)+") does not match, but update_head=False. HEAD has not been updated locally."))
 		}
 		s.forward = w.ancestor(s.base)
 		if !forced && (s.forward < 0 || s.dirty) {
@@ -312,35 +312,35 @@ func (w *gitWork) move(s *gitState, upstream string, known, forced, updateHead b
 			args = append(args, "-b", w.branch, w.start())
 		}
 		if err := w.git(args...); err != nil {
-			return end(w.fail(gitSays(err)))
+			return end(w.fail(gitMessage(err)))
 		}
 		if s.exists {
-			w.say("'" + w.branch + "' was checked out")
+			w.addComment("'" + w.branch + "' was checked out")
 		} else {
-			w.say("New branch '" + w.branch + "' was checked out, with " + w.loc + " as a starting point")
+			w.addComment("New branch '" + w.branch + "' was checked out, with " + w.loc + " as a starting point")
 		}
 	}
 	switch {
 	case s.forward < 0:
 		if err := w.git("reset", "--hard", w.sha); err != nil {
-			return end(w.fail(gitSays(err)))
+			return end(w.fail(gitMessage(err)))
 		}
 		w.ret.Set("forced update", true)
 		if s.dirty {
-			w.say("Uncommitted changes were discarded")
+			w.addComment("Uncommitted changes were discarded")
 		}
-		w.say("Repository was hard-reset to " + w.loc)
+		w.addComment("Repository was hard-reset to " + w.loc)
 	case s.dirty && forced:
 		if err := w.git("checkout", "--", "."); err != nil {
-			return end(w.fail(gitSays(err)))
+			return end(w.fail(gitMessage(err)))
 		}
-		w.say("Uncommitted changes were discarded")
+		w.addComment("Uncommitted changes were discarded")
 	}
 	if track != nil {
 		if err := w.git(track...); err != nil {
-			return end(w.fail(gitSays(err)))
+			return end(w.fail(gitMessage(err)))
 		}
-		w.say(action)
+		w.addComment(action)
 	}
 	if s.forward > 0 && !w.equal(s.base) {
 		if done := w.forward(); done != nil {
@@ -348,7 +348,7 @@ func (w *gitWork) move(s *gitState, upstream string, known, forced, updateHead b
 		}
 	}
 	if err := w.submodules(); err != nil {
-		return end(w.fail("Failed to update submodules: " + gitSays(err)))
+		return end(w.fail("Failed to update submodules: " + gitMessage(err)))
 	}
 	return nil
 }
@@ -357,18 +357,18 @@ func (w *gitWork) forward() *core.Return {
 	end := func(msg string) *core.Return { r := w.fail(msg); return &r }
 	if w.upstream == "" && w.rev != "HEAD" {
 		if err := w.git("reset", "--hard", w.rev); err != nil {
-			return end(gitSays(err))
+			return end(gitMessage(err))
 		}
-		w.say("Repository was reset to " + w.rev + " (fast-forward)")
+		w.addComment("Repository was reset to " + w.rev + " (fast-forward)")
 		return nil
 	}
-	if _, on := w.ask("symbolic-ref", "--quiet", "HEAD"); !on {
+	if _, on := w.query("symbolic-ref", "--quiet", "HEAD"); !on {
 		return end("Unable to fast-forward, HEAD is detached")
 	}
 	if err := w.git("merge", "--ff-only", w.sha); err != nil {
-		return end(gitSays(err))
+		return end(gitMessage(err))
 	}
-	w.say("Repository was fast-forwarded to " + w.loc)
+	w.addComment("Repository was fast-forwarded to " + w.loc)
 	return nil
 }
 
@@ -384,9 +384,9 @@ func (w *gitWork) plan(s gitState, url string, there bool, upstream string, know
 	if !there || url != w.c.Name {
 		from := "None"
 		if there {
-			from = gitMarked(url)
+			from = markedURL(url)
 		}
-		say("Remote '" + w.remote + "' would be changed from " + from + " to " + gitWanted(w.c))
+		say("Remote '" + w.remote + "' would be changed from " + from + " to " + markedRemote(w.c))
 		if !s.has {
 			say("Remote would be fetched")
 		}

@@ -1,2 +1,2 @@
-// Package pkg has the state functions of Salt's module pkg, for Debian and its kin: through apt-get, dpkg and apt-cache.
+// Package pkg has the state functions of Salt's module pkg, for Debian and its derivatives: through apt-get, dpkg and apt-cache.
 package pkg

@@ -20,7 +20,7 @@ type held struct {
 
 func (h held) changed() bool { return h.new != nil }
 
-// selections are what dpkg is told to do with packages, by name. Source: dpkg(1), --get-selections.
+// selections are what dpkg is set to do with packages, by name. Source: dpkg(1), --get-selections.
 func selections(c *core.Call, pattern string) (map[string]string, error) {
 	out, err := c.Query("dpkg", "--get-selections", pattern)
 	if err != nil && out == "" {
@@ -93,7 +93,7 @@ func holdOne(c *core.Call, name string, on bool) (held, error) {
 	return h, nil
 }
 
-// heldTargets are the held packages among those that are to be installed: they are let go for that, and held again.
+// heldTargets are the held packages among those that are to be installed: they are released for that, and held again.
 func heldTargets(c *core.Call, targets []string) ([]string, error) {
 	all, err := selections(c, "*")
 	if err != nil {
@@ -109,7 +109,7 @@ func heldTargets(c *core.Call, targets []string) ([]string, error) {
 	return out, nil
 }
 
-// withHolds adds to the return of packages that are right already what hold did.
+// withHolds adds to the return of packages that need no change already what hold did.
 func withHolds(c *core.Call, r core.Return, names []string) core.Return {
 	holds, err := holdAll(c, names)
 	if err != nil {

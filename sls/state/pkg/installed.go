@@ -31,7 +31,7 @@ func install(c *core.Call) core.Return {
 	}
 	defer discard()
 	p.dir = dir
-	if r, done := p.look(); done {
+	if r, done := p.inspect(); done {
 		return r
 	}
 	if c.Test {
@@ -53,8 +53,8 @@ type pkgPlan struct {
 	dir string
 }
 
-// desired reads what the state asks for; the text says why that can't be told.
-func (p *pkgPlan) desired() (problem string) {
+// readRequest reads what the state asks for; the text says why it could not.
+func (p *pkgPlan) readRequest() (problem string) {
 	if v, ok := p.Value("sources"); ok && py.Truth(v) {
 		if len(p.List("pkgs")) > 0 {
 			return `Only one of "pkgs" and "sources" is permitted.`
@@ -75,9 +75,9 @@ func (p *pkgPlan) desired() (problem string) {
 	return ""
 }
 
-// look finds out what there is to do; done tells that there is nothing, or that it can't be told.
-func (p *pkgPlan) look() (r core.Return, done bool) {
-	if fail := p.desired(); fail != "" {
+// inspect finds out what there is to do; done reports that there is nothing, or that it is not known.
+func (p *pkgPlan) inspect() (r core.Return, done bool) {
+	if fail := p.readRequest(); fail != "" {
 		return core.Failf("%s", fail), true
 	}
 	var err error
@@ -104,12 +104,12 @@ func (p *pkgPlan) look() (r core.Return, done bool) {
 			v, err := sourceVersion(p.Call, p.sources[i], p.dir)
 			if err != nil {
 				problems = append(problems, err.Error())
-			} else if !fulfils(p.Call, have, v, false) {
+			} else if !satisfies(p.Call, have, v, false) {
 				p.targets = append(p.targets, n)
 			}
 		case want != "":
 			versioned = true
-			if !fulfils(p.Call, have, want, p.Bool("allow_updates", false)) {
+			if !satisfies(p.Call, have, want, p.Bool("allow_updates", false)) {
 				p.targets = append(p.targets, n)
 			}
 		}
@@ -139,7 +139,7 @@ func (p *pkgPlan) keys() []string {
 	return out
 }
 
-// shown is the name of a package, with the version that is asked for.
+// shown is the name of a package, with the version that is requested.
 func (p *pkgPlan) shown(n string) string {
 	v := p.versions[n]
 	switch {
@@ -181,7 +181,7 @@ func (p *pkgPlan) would() core.Return {
 	return core.Would(changes, "%s", strings.Join(comment, "\n"))
 }
 
-// newest is what a plan shows as the new version: that of the lists where none is asked for.
+// newest is what a plan shows as the new version: that of the lists where none is requested.
 func newest(c *core.Call, name, version string) string {
 	if version == "" {
 		if v := candidate(c, name); v != "" {
@@ -209,18 +209,18 @@ func (p *pkgPlan) run() core.Return {
 	}
 	if len(problems) > 0 {
 		ret.Result = core.False
-		ret.Comment = additional("Problem encountered installing package(s)", problems)
+		ret.Comment = withErrors("Problem encountered installing package(s)", problems)
 		return ret
 	}
 	holds, err := holdAll(p.Call, p.names)
 	if err != nil {
 		return core.Failf("%s", err)
 	}
-	return p.told(ret, after, holds)
+	return p.result(ret, after, holds)
 }
 
-// additional is how Salt shows the errors of programs.
-func additional(what string, problems []string) string {
+// withErrors is how Salt shows the errors of programs.
+func withErrors(what string, problems []string) string {
 	out := what + ". Additional info follows:\n\nerrors:"
 	for _, e := range problems {
 		out += "\n    - " + strings.ReplaceAll(e, "\n", "\n      ")
@@ -228,7 +228,7 @@ func additional(what string, problems []string) string {
 	return out
 }
 
-// installAll runs apt-get. Held packages that are to be installed are let go meanwhile.
+// installAll runs apt-get. Held packages that are to be installed are released meanwhile.
 func (p *pkgPlan) installAll() (after map[string]string, problems []string, err error) {
 	var args, again, more []string
 	replaced := p.again
@@ -318,7 +318,7 @@ func (p *pkgPlan) arguments() (args, more, problems []string) {
 		v := strings.TrimLeft(p.versions[n], "=")
 		if strings.HasPrefix(v, "<") || strings.HasPrefix(v, ">") {
 			cand := candidate(p.Call, n)
-			if cand == "" || !fulfils(p.Call, cand, v, false) {
+			if cand == "" || !satisfies(p.Call, cand, v, false) {
 				problems = append(problems, "No version matching '"+n+v+"' could be found (available: "+cmp.Or(cand, "None")+")")
 				continue
 			}
@@ -335,12 +335,12 @@ func (p *pkgPlan) arguments() (args, more, problems []string) {
 	return args, more, problems
 }
 
-// told is the comment of what was done.
-func (p *pkgPlan) told(ret core.Return, after map[string]string, holds []held) core.Return {
+// result is the comment of what was done.
+func (p *pkgPlan) result(ret core.Return, after map[string]string, holds []held) core.Return {
 	var good, failed, right []string
 	for _, n := range p.names {
 		targeted := slices.Contains(p.targets, n)
-		ok := p.arrived(n, after, ret.Changes)
+		ok := p.isInstalled(n, after, ret.Changes)
 		switch {
 		case !ok && targeted:
 			failed = append(failed, n)
@@ -392,8 +392,8 @@ func (p *pkgPlan) told(ret core.Return, after map[string]string, holds []held) c
 	return ret
 }
 
-// arrived reports whether a package is what was asked for, after the installation.
-func (p *pkgPlan) arrived(n string, after map[string]string, changes *py.Dict) bool {
+// isInstalled reports whether a package is what was requested, after the installation.
+func (p *pkgPlan) isInstalled(n string, after map[string]string, changes *py.Dict) bool {
 	if p.sources != nil {
 		_, is := changes.GetStr(n)
 		return is || !slices.Contains(p.targets, n)
@@ -403,5 +403,5 @@ func (p *pkgPlan) arrived(n string, after map[string]string, changes *py.Dict) b
 		bare, _, _ := strings.Cut(n, ":")
 		return want == "" && provided(p.Call, bare)
 	}
-	return want == "" || fulfils(p.Call, have, want, false)
+	return want == "" || satisfies(p.Call, have, want, false)
 }

@@ -25,7 +25,7 @@ func remove(c *core.Call, how string) core.Return {
 		have, there := before[n]
 		if there && versions[n] != "" {
 			versioned = " (matching specified versions)"
-			there = fulfils(c, have, versions[n], false)
+			there = satisfies(c, have, versions[n], false)
 		}
 		if _, conf := left[n]; there || how == "purge" && conf {
 			doomed = append(doomed, n)
@@ -77,7 +77,7 @@ func remove(c *core.Call, how string) core.Return {
 	sort.Strings(absent)
 	switch {
 	case runErr != nil:
-		ret.Result, ret.Comment = core.False, additional("Problem encountered removing package(s)", c.Problems(runErr))
+		ret.Result, ret.Comment = core.False, withErrors("Problem encountered removing package(s)", c.Problems(runErr))
 	case len(failed) > 0:
 		ret.Result, ret.Comment = core.False, "The following packages failed to "+how+": "+strings.Join(failed, ", ")+"."
 	case len(absent) > 0:

@@ -27,9 +27,9 @@ func conditions(version string) (out [][2]string) {
 	return out
 }
 
-// fulfils reports whether a version is what is asked for. With newer, a later version than the one that is asked for will do,
-// where that is all that is asked for.
-func fulfils(c *core.Call, have, want string, newer bool) bool {
+// satisfies reports whether a version is what is requested. With newer, a later version than the one that is requested will do,
+// where that is all that is requested.
+func satisfies(c *core.Call, have, want string, newer bool) bool {
 	verb := map[string]string{"==": "eq", "=": "eq", "!=": "ne", "<>": "ne", "<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
 	conds := conditions(want)
 	for _, cond := range conds {
@@ -54,7 +54,7 @@ func fulfils(c *core.Call, have, want string, newer bool) bool {
 }
 
 // epochIgnored reports whether versions are compared without their epochs. Where ignore_epoch does not say, they are where
-// equality is asked for with a version that has none. Source: Salt documentation, pkg.installed, ignore_epoch.
+// equality is requested with a version that has none. Source: Salt documentation, pkg.installed, ignore_epoch.
 func epochIgnored(c *core.Call, op, want string) bool {
 	if v, ok := c.Value("ignore_epoch"); ok {
 		return py.Truth(v)

@@ -9,8 +9,8 @@ import (
 	"corpus-git/sls/state/core"
 )
 
-// stripURI is a definition without the slashes at the end of its URI.
-func stripURI(repo string) string {
+// trimURI is a definition without the slashes at the end of its URI.
+func trimURI(repo string) string {
 	words := strings.Fields(repo)
 	for i, w := range words {
 		if strings.HasPrefix(w, "http://") || strings.HasPrefix(w, "https://") || strings.HasPrefix(w, "ftp://") {
@@ -21,7 +21,7 @@ func stripURI(repo string) string {
 }
 
 func pkgrepoAbsent(c *core.Call) core.Return {
-	name := stripURI(repoLine(c))
+	name := trimURI(repoLine(c))
 	want, fail := newAptLine(name, "")
 	if fail != "" {
 		return core.Failf("%s", fail)
@@ -45,7 +45,7 @@ func pkgrepoAbsent(c *core.Call) core.Return {
 	if !c.Has("keyid") && !c.Has("keyid_ppa") {
 		return ret
 	}
-	removed, err := aptKeyGone(c, shown)
+	removed, err := removeRepoKey(c, shown)
 	if err != nil {
 		ret.Result = core.False
 		ret.Comment += ", but failed to remove key: " + err.Error()
@@ -82,7 +82,7 @@ func repoRemove(c *core.Call, list *aptList, want *aptLine) error {
 		touched[e.path()] = true
 	}
 	if len(touched) == 0 {
-		return core.Errorf("Repo %s doesn't exist in the sources.list(s)", stripURI(repoLine(c)))
+		return core.Errorf("Repo %s doesn't exist in the sources.list(s)", trimURI(repoLine(c)))
 	}
 	if err := saveAptList(c, list); err != nil {
 		return err
@@ -98,8 +98,8 @@ func repoRemove(c *core.Call, list *aptList, want *aptLine) error {
 	return aptUpdate(c)
 }
 
-// aptKeyGone removes the key that keyid names. That of a PPA is only known to Launchpad.
-func aptKeyGone(c *core.Call, name string) (any, error) {
+// removeRepoKey removes the key that keyid names. That of a PPA is only known to Launchpad.
+func removeRepoKey(c *core.Call, name string) (any, error) {
 	ppa := c.Bool("keyid_ppa", false)
 	switch {
 	case !c.Bool("aptkey", true) && !core.IsDir(filepath.Join(aptDir(c), "keyrings")):

@@ -57,7 +57,7 @@ func (p *aptParagraph) field(name string) string {
 	return ""
 }
 
-func (p *aptParagraph) put(name, value string) {
+func (p *aptParagraph) setField(name, value string) {
 	if i := p.at(name); i >= 0 {
 		p.fields[i].value = value
 		return
@@ -94,24 +94,24 @@ func (p *aptParagraph) set(key string, v any) {
 	fields := map[string]string{"architectures": "Architectures", "comps": "Components", "types": "Types", "uris": "URIs", "suites": "Suites"}
 	switch key {
 	case "architectures", "comps", "types", "uris", "suites":
-		p.put(fields[key], strings.Join(core.Texts(v), " "))
+		p.setField(fields[key], strings.Join(core.Texts(v), " "))
 	case "uri":
-		p.put("URIs", py.Str(v))
+		p.setField("URIs", py.Str(v))
 	case "dist":
-		p.put("Suites", py.Str(v))
+		p.setField("Suites", py.Str(v))
 	case "signedby":
-		p.put("Signed-By", py.Str(v))
+		p.setField("Signed-By", py.Str(v))
 	case "file":
 		p.file = py.Str(v)
 	case "disabled":
 		if p.drop("Enabled"); py.Truth(v) {
-			p.put("Enabled", "no")
+			p.setField("Enabled", "no")
 		}
 	case "trusted":
 		if on := trust(v); on == nil {
 			p.drop("Trusted")
 		} else {
-			p.put("Trusted", map[bool]string{true: "yes", false: "no"}[*on])
+			p.setField("Trusted", map[bool]string{true: "yes", false: "no"}[*on])
 		}
 	case "comments":
 		p.header = core.SplitLines(py.Str(v))

@@ -41,10 +41,10 @@ type aptLine struct {
 	remark           string
 }
 
-// newAptLine reads a line. The text is Salt's complaint about options after which too little is left.
+// newAptLine reads a line. The text is Salt's error about options after which too little is left.
 func newAptLine(line, file string) (*aptLine, string) {
 	l := &aptLine{file: file, line: line}
-	words := l.words(strings.TrimSpace(line))
+	words := l.split(strings.TrimSpace(line))
 	if l.bad {
 		return l, ""
 	}
@@ -85,8 +85,8 @@ func newAptLine(line, file string) (*aptLine, string) {
 
 var cdrom = regexp.MustCompile(`^(.*)(cdrom:.*/)(.*)`)
 
-// words splits a line, and finds out whether it is an entry, is commented out, and has a remark.
-func (l *aptLine) words(line string) []string {
+// split parses a line, and finds out whether it is an entry, is commented out, and has a remark.
+func (l *aptLine) split(line string) []string {
 	if rest, ok := strings.CutPrefix(line, "#"); ok {
 		l.off, line = true, rest
 	}
@@ -156,7 +156,7 @@ func (l *aptLine) uris() []string  { return []string{l.uri} }
 func (l *aptLine) comps() []string { return l.components }
 func (l *aptLine) archs() []string { return l.arch }
 func (l *aptLine) signedBy() any   { return l.key }
-func (l *aptLine) text() string    { return strings.TrimSpace(l.written()) }
+func (l *aptLine) text() string    { return strings.TrimSpace(l.render()) }
 
 func (l *aptLine) suites() []string {
 	if l.dist == "" {
@@ -206,8 +206,8 @@ func trust(v any) *bool {
 	return &on
 }
 
-// written is the line with what was set, options in the order that it had.
-func (l *aptLine) written() string {
+// render is the line with what was set, options in the order that it had.
+func (l *aptLine) render() string {
 	if l.bad {
 		return l.line
 	}

@@ -52,7 +52,7 @@ func repoOff(c *core.Call) (off bool, fail string) {
 	return hasOff && isTrue(disabled), ""
 }
 
-// keyConflict is Salt's complaint about more than one way to a key.
+// keyConflict is Salt's error about more than one way to a key.
 func keyConflict(c *core.Call) string {
 	id := c.Has("keyid") || c.Has("keyserver")
 	switch {
@@ -88,7 +88,7 @@ func pkgrepoManaged(c *core.Call) core.Return {
 		if !staleFile(c) {
 			before.Delete("file")
 			wanted.Delete("file")
-			if repoRight(c, wanted, before) {
+			if repoUnchanged(c, wanted, before) {
 				return core.OKf("Package repo '%s' already configured", c.Name)
 			}
 		}
@@ -184,7 +184,7 @@ func repoWanted(c *core.Call, name *aptLine, off bool) *py.Dict {
 		} else {
 			fresh.trusted = nil
 		}
-		fresh.line = fresh.written()
+		fresh.line = fresh.render()
 		e = &fresh
 	}
 	uri, suite := strings.Join(e.uris(), " "), strings.Join(e.suites(), " ")
@@ -193,8 +193,8 @@ func repoWanted(c *core.Call, name *aptLine, off bool) *py.Dict {
 		"signedby", line.key)
 }
 
-// repoRight reports whether a repository is what is wanted. Components and architectures are in no order.
-func repoRight(c *core.Call, wanted, have *py.Dict) bool {
+// repoUnchanged reports whether a repository is what is requested. Components and architectures are in no order.
+func repoUnchanged(c *core.Call, wanted, have *py.Dict) bool {
 	off, _ := wanted.GetStr("disabled")
 	for _, e := range wanted.Items() {
 		key := py.Str(e.Key)
@@ -210,7 +210,7 @@ func repoRight(c *core.Call, wanted, have *py.Dict) bool {
 			}
 		case "line":
 			text, comment, _ := strings.Cut(py.Str(was), "#")
-			if off != true && (!sameLine(py.Str(e.Value), text) || c.Has("comments") && remark(c) != strings.TrimSpace(comment)) {
+			if off != true && (!sameLine(py.Str(e.Value), text) || c.Has("comments") && commentLine(c) != strings.TrimSpace(comment)) {
 				return false
 			}
 		default:
@@ -222,8 +222,10 @@ func repoRight(c *core.Call, wanted, have *py.Dict) bool {
 	return true
 }
 
-// remark is the argument comments as one line.
-func remark(c *core.Call) string { return strings.TrimSpace(strings.Join(c.Strings("comments"), " ")) }
+// commentLine is the argument comments as one line.
+func commentLine(c *core.Call) string {
+	return strings.TrimSpace(strings.Join(c.Strings("comments"), " "))
+}
 
 // sameLine compares two lines, with what follows the third word in any order.
 func sameLine(a, b string) bool {
@@ -331,12 +333,12 @@ func newRepoEntry(want *aptLine, file string, trusted any) aptSource {
 		return &e
 	}
 	p := &aptParagraph{file: file}
-	p.put("Types", want.typ)
-	p.put("URIs", want.uri)
-	p.put("Suites", want.dist)
-	p.put("Components", strings.Join(want.components, " "))
+	p.setField("Types", want.typ)
+	p.setField("URIs", want.uri)
+	p.setField("Suites", want.dist)
+	p.setField("Components", strings.Join(want.components, " "))
 	if trusted == true || trusted == nil && want.trusted != nil && *want.trusted {
-		p.put("Trusted", "yes")
+		p.setField("Trusted", "yes")
 	}
 	return p
 }
@@ -344,7 +346,7 @@ func newRepoEntry(want *aptLine, file string, trusted any) aptSource {
 // repoSet gives an entry what the arguments say, in Salt's order: those of the state, then what its name holds.
 func repoSet(c *core.Call, e aptSource, want *aptLine, off bool, wanted, before *py.Dict) {
 	if c.Has("comments") {
-		e.set("comments", remark(c))
+		e.set("comments", commentLine(c))
 	}
 	l, isLine := e.(*aptLine)
 	if isLine {

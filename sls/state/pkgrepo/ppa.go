@@ -33,7 +33,7 @@ func repoName(c *core.Call) string {
 	return "ppa:" + py.Str(ppa)
 }
 
-// repoLine is that definition as a line of apt's sources, where it can be told.
+// repoLine is that definition as a line of apt's sources, where it is known.
 func repoLine(c *core.Call) string {
 	name := repoName(c)
 	rest, ok := strings.CutPrefix(name, "ppa:")

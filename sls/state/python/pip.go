@@ -27,7 +27,7 @@ func pipInstalled(c *core.Call) core.Return {
 	if b := c.Str("bin_env", ""); b != "" && !core.Exists(b) {
 		return core.Failf("Error installing '%s': Access denied to %s, could not find a pip binary", c.Name, b)
 	}
-	if fail := wheels(c, pip); fail != "" {
+	if fail := wheelProblem(c, pip); fail != "" {
 		return core.Failf("%s", fail)
 	}
 	reqs, fail := requirements(c)
@@ -71,7 +71,7 @@ func pipFiles(c *core.Call, pip []string, reqs string, editable []string) core.R
 	}
 	ret := core.Return{Result: core.True}
 	done := "Requirements were already installed."
-	if reqs != "" && !nothingNew(out) {
+	if reqs != "" && !allSatisfied(out) {
 		ret.Set("requirements", true)
 		done = "Successfully processed requirements file " + file + "."
 	}
@@ -82,8 +82,8 @@ func pipFiles(c *core.Call, pip []string, reqs string, editable []string) core.R
 	return ret
 }
 
-// nothingNew reports whether pip found all that it was asked for.
-func nothingNew(out string) bool {
+// allSatisfied reports whether pip found all that it was asked for.
+func allSatisfied(out string) bool {
 	for _, l := range strings.Split(strings.TrimSpace(out), "\n") {
 		known := false
 		for _, p := range []string{"Requirement already satisfied", "Requirement already up-to-date", "Requirement not upgraded", "Collecting",

@@ -39,8 +39,8 @@ func pipVersion(c *core.Call, pip []string) string {
 	return ""
 }
 
-// wheels is Salt's complaint about arguments that this release of pip has not: those about wheels are of old ones.
-func wheels(c *core.Call, pip []string) string {
+// wheelProblem is Salt's error about arguments that this release of pip does not have: those about wheels are of old releases.
+func wheelProblem(c *core.Call, pip []string) string {
 	for _, name := range []string{"use_wheel", "no_use_wheel"} {
 		if !pipIs(c, name) {
 			continue
@@ -50,7 +50,7 @@ func wheels(c *core.Call, pip []string) string {
 			return "The '" + name + "' option is only supported in pip between 1.4 and 9.0.3. The version of pip detected was " + v + "."
 		}
 	}
-	if py.Truth(first(c.Value("no_binary"))) {
+	if py.Truth(valueOf(c.Value("no_binary"))) {
 		if v := pipVersion(c, pip); slices.Compare(numbers(v), []int{7}) < 0 {
 			return "The 'no_binary' option is only supported in pip 7.0.0 and newer. The version of pip detected was " + v + "."
 		}
@@ -58,7 +58,7 @@ func wheels(c *core.Call, pip []string) string {
 	return ""
 }
 
-func first(v any, _ bool) any { return v }
+func valueOf(v any, _ bool) any { return v }
 
 // pipCommand is the command line of pip install, in Salt's order. The error says what is wrong with an argument.
 func pipCommand(c *core.Call, pip []string, reqs string, pkgs, editable []string) ([]string, error) {
@@ -135,7 +135,7 @@ func (p *pipArgs) many(name, flag string) {
 // connection adds log, proxy and timeout.
 func (p *pipArgs) connection() error {
 	if log := pipText(p.c, "log"); log != "" {
-		if fail := unwritable(log); fail != "" {
+		if fail := logProblem(log); fail != "" {
 			return p.wrong(fail)
 		}
 		p.add("--log", log)
@@ -243,8 +243,8 @@ func pipURL(s string) bool {
 	return err == nil && slices.Contains([]string{"http", "https", "ftp", "file"}, u.Scheme)
 }
 
-// unwritable is Salt's complaint about a log that can't be written.
-func unwritable(log string) string {
+// logProblem is Salt's error about a log that can't be written.
+func logProblem(log string) string {
 	parent := filepath.Dir(log)
 	switch {
 	case core.IsDir(log):

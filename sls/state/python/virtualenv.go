@@ -122,7 +122,7 @@ func venvManaged(c *core.Call) core.Return {
 		ret.Set("new", noVersion)
 		ret.Comment = map[bool]string{true: "Cleared existing virtualenv", false: "Created new virtualenv"}[c.Bool("clear", false)]
 	}
-	if fail := wheels(c, pip); fail != "" {
+	if fail := wheelProblem(c, pip); fail != "" {
 		ret.Result, ret.Comment = core.False, fail
 		return ret
 	}
@@ -259,7 +259,7 @@ func runnable(c *core.Call, bin string) bool {
 	return filepath.IsAbs(bin) && core.Exists(bin) || c.Installed(bin)
 }
 
-// virtualenvProgram is the command of virtualenv. What each of its releases is told is as in Salt: setuptools instead of
+// virtualenvProgram is the command of virtualenv. Its options by release are those of Salt: setuptools instead of
 // distribute before 1.10, and downloads, which were the rule once and the exception later.
 func virtualenvProgram(c *core.Call, bin string) ([]string, string) {
 	if !runnable(c, bin) {

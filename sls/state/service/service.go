@@ -21,8 +21,8 @@ func States(t *core.Table) {
 	const common = "sig init_delay no_block unmask unmask_runtime timeout? "
 	t.Add("service.running", common+"enable reload full_restart? force", func(c *core.Call) core.Return { return service(c, true) })
 	t.Add("service.dead", common+"enable", func(c *core.Call) core.Return { return service(c, false) })
-	t.Add("service.enabled", common, func(c *core.Call) core.Return { return bootOnly(c, true) })
-	t.Add("service.disabled", common, func(c *core.Call) core.Return { return bootOnly(c, false) })
+	t.Add("service.enabled", common, func(c *core.Call) core.Return { return enabledOnly(c, true) })
+	t.Add("service.disabled", common, func(c *core.Call) core.Return { return enabledOnly(c, false) })
 	t.OnWatch("service", serviceWatch)
 }
 
@@ -46,7 +46,7 @@ func manager(c *core.Call) string {
 	}).(string)
 }
 
-func act(c *core.Call, verb string) error {
+func runVerb(c *core.Call, verb string) error {
 	if err := noteAct(c, verb); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func noteEnabled(c *core.Call, on bool) error {
 		Undo: []string{"systemctl", back, unit(c.Name)}})
 }
 
-func ready(c *core.Call) string {
+func unavailable(c *core.Call) string {
 	if manager(c) == "" {
 		return "there is no service manager on this machine (neither systemd nor service)"
 	}
@@ -179,7 +179,7 @@ func ready(c *core.Call) string {
 
 // service implements service.running and service.dead. Source: Salt documentation, service state.
 func service(c *core.Call, run bool) core.Return {
-	if fail := ready(c); fail != "" {
+	if fail := unavailable(c); fail != "" {
 		return core.Failf("%s", fail)
 	}
 	if !exists(c) {
@@ -211,7 +211,7 @@ func service(c *core.Call, run bool) core.Return {
 	if c.Test {
 		return core.Would(nil, "Service %s is set to %s", c.Name, map[bool]string{true: "start", false: "be killed"}[run])
 	}
-	if err := act(c, map[bool]string{true: "start", false: "stop"}[run]); err != nil {
+	if err := runVerb(c, map[bool]string{true: "start", false: "stop"}[run]); err != nil {
 		if run {
 			return core.Failf("%s", strings.Join(c.Problems(err), ""))
 		}
@@ -266,9 +266,9 @@ func sleep(c *core.Call, d time.Duration) {
 	}
 }
 
-// bootOnly implements service.enabled and service.disabled.
-func bootOnly(c *core.Call, want bool) core.Return {
-	if fail := ready(c); fail != "" {
+// enabledOnly implements service.enabled and service.disabled.
+func enabledOnly(c *core.Call, want bool) core.Return {
+	if fail := unavailable(c); fail != "" {
 		return core.Failf("%s", fail)
 	}
 	if !exists(c) {
@@ -299,7 +299,7 @@ func boot(c *core.Call, want bool, state string) core.Return {
 
 // serviceWatch restarts (or reloads) a service whose watched state changed.
 func serviceWatch(c *core.Call, sfun string) core.Return {
-	if fail := ready(c); fail != "" {
+	if fail := unavailable(c); fail != "" {
 		return core.Failf("%s", fail)
 	}
 	verb, past := "restart", "restarted"
@@ -326,9 +326,9 @@ func serviceWatch(c *core.Call, sfun string) core.Return {
 		return core.Would(nil, "Service is set to be %s", past)
 	}
 	if verb == "start" {
-		_ = act(c, "stop") // what hangs about, as Salt does
+		_ = runVerb(c, "stop") // what hangs about, as Salt does
 	}
-	if err := act(c, verb); err != nil {
+	if err := runVerb(c, verb); err != nil {
 		return core.Failf("%s", strings.Join(c.Problems(err), ""))
 	}
 	if d := c.Int("init_delay", 0); d > 0 {

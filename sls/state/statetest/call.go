@@ -20,7 +20,7 @@ func Do(t *testing.T, states func(*core.Table), test bool, fun, name string, arg
 	c := CallFor(t, "", fun, name, args...)
 	c.Test = test
 	for _, k := range c.Args.Keys() {
-		require.True(t, f.Knows(k.(string)), "%s does not know %s", fun, k)
+		require.True(t, f.Accepts(k.(string)), "%s does not know %s", fun, k)
 	}
 	return f.Run(c)
 }
