@@ -47,6 +47,23 @@ type Server struct {
 	HTTP string `json:"http,omitempty"`
 	// SSHConfig is a block for ~/.ssh/config (ssh_config(5)), with the fingerprints of the host keys in comments.
 	SSHConfig string `json:"ssh_config"`
+	// HostKeys are the server's, strongest first; none before the first start.
+	HostKeys []HostKey `json:"host_keys,omitempty"`
+}
+
+// HostKey is a host key of the server.
+type HostKey struct {
+	Type        string `json:"type"`
+	Fingerprint string `json:"fingerprint"`
+	// KnownHosts is the line for known_hosts (sshd(8)).
+	KnownHosts string `json:"known_hosts"`
+}
+
+// HostKeys is what host-key --json prints.
+type HostKeys struct {
+	Version  int       `json:"version"`
+	SSH      string    `json:"ssh"`
+	HostKeys []HostKey `json:"host_keys"`
 }
 
 // Archive is one archive of a project.

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 
 	"corpus-git/project"
 	"corpus-git/project/status"
 	"corpus-git/receive/access"
 )
 
-// reach says where people find the server and the page of a project.
+// reach says where people find the server and the page of a project; "" is no project.
 func (c *core) reach(name project.Name) status.Server {
 	at := status.Server{SSH: c.address()}
 	if listen := c.cfg.Load().HTTP; listen != "" {
@@ -35,6 +36,9 @@ func (c *core) reach(name project.Name) status.Server {
 		}
 		if key, _, _, _, err := ssh.ParseAuthorizedKey(text); err == nil {
 			fmt.Fprintf(&b, "    # host key %s %s\n", key.Type(), access.Fingerprint(key))
+			at.HostKeys = append(at.HostKeys, status.HostKey{
+				Type: key.Type(), Fingerprint: access.Fingerprint(key), KnownHosts: knownhosts.Line([]string{net.JoinHostPort(host, port)}, key),
+			})
 		}
 	}
 	at.SSHConfig = b.String()

@@ -268,6 +268,35 @@ func doctorCommand(s *session) *cobra.Command {
 	})
 }
 
+func hostKeyCommand(s *session) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use: "host-key", Short: "Print the server's host keys, as lines for known_hosts", Args: exactly(),
+		Long: "Prints a line for known_hosts for each host key of the server; the fingerprints go to standard error.\n" +
+			"A build server that knows the line needs no question at its first push.",
+		Example: "  corpus-git host-key >> ~/.ssh/known_hosts\n  ssh -p 2222 deploy@server host-key",
+		RunE: func(*cobra.Command, []string) error {
+			at := status.Server{}
+			if s.b.Status.Server != nil {
+				at = s.b.Status.Server("")
+			}
+			if len(at.HostKeys) == 0 {
+				return fault.New(fault.Refused, "", "the server has no host key yet").WithHint("its first start makes one:  corpus-git serve")
+			}
+			if s.json {
+				return s.document(status.HostKeys{Version: status.Version, SSH: at.SSH, HostKeys: at.HostKeys})
+			}
+			p := s.printer()
+			for _, k := range at.HostKeys {
+				p.line("%s", k.KnownHosts)
+				if _, err := fmt.Fprintf(s.err, "# %s %s\n", k.Type, k.Fingerprint); err != nil {
+					return err
+				}
+			}
+			return p.err
+		},
+	})
+}
+
 func versionCommand(s *session) *cobra.Command {
 	return s.jsonFlag(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: exactly(), Annotations: map[string]string{Stateless: "yes"},

@@ -50,7 +50,7 @@ func Tree(s *session) *cobra.Command {
 		projectCommand(s), keyCommand(s), accessCommand(s),
 		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s),
 		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
-		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), webCommand(s), doctorCommand(s), versionCommand(s),
+		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
 	)
 	return root
 }
