@@ -8,6 +8,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -115,7 +116,7 @@ func (p *Pipeline) procedure(ctx context.Context, j *Journal, r *run, env *proce
 		}
 		env.Report.Append(event.Event{
 			Kind: event.Failure, Status: event.Bad, Procedure: name, Duration: took,
-			Text: fmt.Sprintf("%s  failed after %s", name, event.Rough(took)), Lines: lines,
+			Text: fmt.Sprintf("%s  failed after %s", name, humanize.Rough(took)), Lines: lines,
 		})
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -30,7 +31,7 @@ func (p *Pipeline) plan(ctx context.Context, r *run, env *procedures.Env) projec
 	if err != nil {
 		return p.refuse(r, err)
 	}
-	res.Reason = fmt.Sprintf("a deployment would change %s, nothing was touched", event.Plural(n, "thing"))
+	res.Reason = fmt.Sprintf("a deployment would change %s, nothing was touched", humanize.Plural(n, "thing"))
 	return res
 }
 

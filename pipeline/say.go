@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
@@ -22,7 +24,7 @@ func (r *run) sayWaiting(running project.Record, ahead int, now time.Time) {
 		where = ", in " + running.Procedure
 	}
 	r.log.Append(event.Event{Kind: event.Waiting, Text: fmt.Sprintf("waiting for deployment %s of %s (by %s, %s%s), %d ahead of you",
-		running.ID.Short(), running.Project, by, event.Rough(now.Sub(running.At)), where, ahead)})
+		running.ID.Short(), running.Project, by, humanize.Rough(now.Sub(running.At)), where, ahead)})
 }
 
 // headline is the first line of a deployment.
@@ -46,11 +48,7 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 		return event.Event{Kind: event.Head, Text: b.String()}
 	}
 	if desc.Subject != "" {
-		s := []rune(hide(desc.Subject)) // before it is cut short
-		if len(s) > 40 {
-			s = append(s[:39], '…')
-		}
-		fmt.Fprintf(&b, "  %q ", string(s))
+		fmt.Fprintf(&b, "  %q ", printable.Shorten(hide(desc.Subject), 40)) // hidden before it is cut short
 	}
 	b.WriteString(by)
 	if desc.Commits > 0 {
@@ -58,10 +56,10 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 		if desc.CommitsMore {
 			more = " or more"
 		}
-		fmt.Fprintf(&b, ", %s%s", event.Plural(desc.Commits, "commit"), more)
+		fmt.Fprintf(&b, ", %s%s", humanize.Plural(desc.Commits, "commit"), more)
 	}
 	if desc.Files > 0 {
-		fmt.Fprintf(&b, ", %s", event.Plural(desc.Files, "file"))
+		fmt.Fprintf(&b, ", %s", humanize.Plural(desc.Files, "file"))
 	}
 	if desc.Forced {
 		b.WriteString(", forced")
@@ -88,24 +86,24 @@ func sayVerdict(log *event.Log, rec project.Record) {
 	switch res.State {
 	case project.Live:
 		e.Status = event.OK
-		e.Text = fmt.Sprintf("live in %s: %s", event.Rough(took), is)
+		e.Text = fmt.Sprintf("live in %s: %s", humanize.Rough(took), is)
 		if res.Unhealthy != "" {
 			e.Status = event.Bad
-			e.Text = fmt.Sprintf("rolled back in %s, but %s: %s", event.Rough(took), res.Unhealthy, is)
+			e.Text = fmt.Sprintf("rolled back in %s, but %s: %s", humanize.Rough(took), res.Unhealthy, is)
 		}
 	case project.Done:
 		e.Status = event.OK
-		e.Text = fmt.Sprintf("done in %s: %s", event.Rough(took), res.Reason)
+		e.Text = fmt.Sprintf("done in %s: %s", humanize.Rough(took), res.Reason)
 	case project.RolledBack:
 		but := ""
 		if res.Unhealthy != "" {
 			but = ", but " + res.Unhealthy
 		}
-		e.Text = fmt.Sprintf("rolled back in %s%s: %s", event.Rough(took), but, still)
+		e.Text = fmt.Sprintf("rolled back in %s%s: %s", humanize.Rough(took), but, still)
 	case project.Refused:
 		e.Text = "refused: nothing was changed, " + still
 	default:
-		e.Text = fmt.Sprintf("failed after %s: %s", event.Rough(took), res.Reason)
+		e.Text = fmt.Sprintf("failed after %s: %s", humanize.Rough(took), res.Reason)
 	}
 	e.Text += ", deployment " + rec.ID.Short()
 	log.Append(e)

@@ -9,8 +9,8 @@ import (
 
 	"corpus-git/archive"
 	"corpus-git/hooks"
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/project"
 )
 
@@ -42,11 +42,11 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 		env.Summarize(nil, "nothing to keep yet")
 		return nil
 	}
-	text := event.Plural(a.Sizes.Files, "file")
+	text := humanize.Plural(a.Sizes.Files, "file")
 	if a.Made.Changed >= 0 {
-		text += fmt.Sprintf(", %s changed since the last archive", event.Count(a.Made.Changed))
+		text += fmt.Sprintf(", %s changed since the last archive", humanize.Count(a.Made.Changed))
 	}
-	env.Summarize(archiveNotes(a.Made.Notes), "%s, %s", text, event.Bytes(a.Sizes.Bytes))
+	env.Summarize(archiveNotes(a.Made.Notes), "%s, %s", text, humanize.Bytes(a.Sizes.Bytes))
 	return nil
 }
 
@@ -56,7 +56,7 @@ func (e *Env) progress() func(archive.Progress) {
 	return func(p archive.Progress) {
 		if now := e.Now(); now.Sub(last) >= 2*time.Second {
 			last = now
-			e.Note("archive: %s of %s", event.Count(p.Files), event.Plural(p.TotalFiles, "file"))
+			e.Note("archive: %s of %s", humanize.Count(p.Files), humanize.Plural(p.TotalFiles, "file"))
 		}
 	}
 }
@@ -64,16 +64,16 @@ func (e *Env) progress() func(archive.Progress) {
 func archiveNotes(n archive.Notes) []string {
 	var out []string
 	if n.Unstable > 0 {
-		out = append(out, fmt.Sprintf("%s changed while being read, such as %s", event.Plural(n.Unstable, "file"), n.UnstableNames[0]))
+		out = append(out, fmt.Sprintf("%s changed while being read, such as %s", humanize.Plural(n.Unstable, "file"), n.UnstableNames[0]))
 	}
 	if n.Skipped > 0 {
-		out = append(out, fmt.Sprintf("%s not archived (sockets, devices), such as %s", event.Count(n.Skipped), n.SkippedNames[0]))
+		out = append(out, fmt.Sprintf("%s not archived (sockets, devices), such as %s", humanize.Count(n.Skipped), n.SkippedNames[0]))
 	}
 	if n.Owners > 0 {
-		out = append(out, fmt.Sprintf("the owners of %s could not be kept: not root", event.Plural(n.Owners, "file")))
+		out = append(out, fmt.Sprintf("the owners of %s could not be kept: not root", humanize.Plural(n.Owners, "file")))
 	}
 	if n.Xattrs > 0 {
-		out = append(out, fmt.Sprintf("the extended attributes of %s could not be kept", event.Plural(n.Xattrs, "file")))
+		out = append(out, fmt.Sprintf("the extended attributes of %s could not be kept", humanize.Plural(n.Xattrs, "file")))
 	}
 	return out
 }

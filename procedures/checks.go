@@ -11,6 +11,8 @@ import (
 	"corpus-git/checks"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/sls/host"
 )
@@ -80,7 +82,7 @@ func (c Checks) Run(ctx context.Context, env *Env) error {
 		failure.Lines = append(failure.Lines, env.failedCheck(r)...)
 	}
 	if len(failure.Names) == 0 {
-		env.Summarize(good, "%s succeeded", event.Plural(len(results), "check"))
+		env.Summarize(good, "%s succeeded", humanize.Plural(len(results), "check"))
 		return nil
 	}
 	return fault.New(fault.Failed, "", "%w", failure)
@@ -144,7 +146,7 @@ const checkNoteEvery = 5 * time.Second
 func (e *Env) goodCheck(r checks.Result) string {
 	line := fmt.Sprintf("%s  %s", r.Check.Name, e.askedOf(r.Check))
 	if r.Attempts > 1 && r.Check.AlsoAfter == 0 {
-		line += fmt.Sprintf("  at attempt %d, after %s", r.Attempts, event.Rough(r.Took))
+		line += fmt.Sprintf("  at attempt %d, after %s", r.Attempts, humanize.Rough(r.Took))
 	}
 	if r.Check.AlsoAfter > 0 {
 		line += "  watched for " + project.FormatDuration(r.Check.AlsoAfter)
@@ -154,7 +156,7 @@ func (e *Env) goodCheck(r checks.Result) string {
 
 // askedOf is what was asked, short and redacted.
 func (e *Env) askedOf(c project.Check) string {
-	what := clip(e.hide(c.Target), 80)
+	what := printable.Shorten(e.hide(c.Target), 80)
 	if c.Kind == project.CheckHTTP || c.Kind == project.CheckCommand {
 		return what // it says itself what it is
 	}
@@ -162,9 +164,9 @@ func (e *Env) askedOf(c project.Check) string {
 }
 
 func (e *Env) failedCheck(r checks.Result) []string {
-	how := fmt.Sprintf("%s after %s", event.Plural(r.Attempts, "attempt"), event.Rough(r.Took))
+	how := fmt.Sprintf("%s after %s", humanize.Plural(r.Attempts, "attempt"), humanize.Rough(r.Took))
 	if r.Watched {
-		how = "it had succeeded, and failed " + event.Rough(r.Took) + " after the start"
+		how = "it had succeeded, and failed " + humanize.Rough(r.Took) + " after the start"
 	}
 	lines := []string{fmt.Sprintf("%s  %s", r.Check.Name, e.askedOf(r.Check)), fmt.Sprintf("%s  (%s)", e.hide(r.Reason), how)}
 	for _, l := range r.Answer {

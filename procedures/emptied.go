@@ -3,8 +3,8 @@ package procedures
 import (
 	"io/fs"
 
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/layout"
 )
 
@@ -33,7 +33,7 @@ func RefuseEmptied(live, comes fs.FS) error {
 	if left, err := stepCount(is); err != nil || left > 0 {
 		return err
 	}
-	return fault.New(fault.Refused, "", "the push has no steps in %s, and what is live has %s", layout.SaltDir, event.Plural(n, "step")).WithHint("%s", hint)
+	return fault.New(fault.Refused, "", "the push has no steps in %s, and what is live has %s", layout.SaltDir, humanize.Plural(n, "step")).WithHint("%s", hint)
 }
 
 // stepCount counts the steps of a recipe, and a file that stands for all of them.

@@ -15,6 +15,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
 )
@@ -73,16 +74,16 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 			}
 		}
 		if n := len(w.foreign); n > 0 {
-			kept = append(kept, fmt.Sprintf("%s kept: hard links out of the tree, such as %s", event.Plural(n, "owner"), w.foreign[0]))
+			kept = append(kept, fmt.Sprintf("%s kept: hard links out of the tree, such as %s", humanize.Plural(n, "owner"), w.foreign[0]))
 		}
 	}
 	switch {
 	case fixed == 0:
-		env.Summarize(kept, "%s unchanged%s", event.Count(right), tail)
+		env.Summarize(kept, "%s unchanged%s", humanize.Count(right), tail)
 	case right == 0:
-		env.Summarize(kept, "%s fixed%s", event.Count(fixed), tail)
+		env.Summarize(kept, "%s fixed%s", humanize.Count(fixed), tail)
 	default:
-		env.Summarize(kept, "%s unchanged, %s fixed%s", event.Count(right), event.Count(fixed), tail)
+		env.Summarize(kept, "%s unchanged, %s fixed%s", humanize.Count(right), humanize.Count(fixed), tail)
 	}
 	return nil
 }
@@ -489,12 +490,12 @@ func (e *Env) planFixperms(ctx context.Context) (int, error) {
 		}
 	}
 	if n == 0 {
-		say(event.OK, lines, "%s unchanged", event.Count(right))
+		say(event.OK, lines, "%s unchanged", humanize.Count(right))
 		return 0, nil
 	}
 	if more := n - int64(len(lines)-missing); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
-	say(event.Changed, lines, "%s would change", event.Plural(n, "permission"))
+	say(event.Changed, lines, "%s would change", humanize.Plural(n, "permission"))
 	return int(n), nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/sls"
 )
@@ -52,9 +54,9 @@ func (Install) Run(ctx context.Context, env *Env) error {
 	for i, s := range steps {
 		names[i] = s.Name
 	}
-	text := event.Plural(len(steps), "step")
+	text := humanize.Plural(len(steps), "step")
 	if d := env.Usual[NameInstall]; d >= time.Second {
-		text += ", about " + event.Rough(d) + " by past deployments"
+		text += ", about " + humanize.Rough(d) + " by past deployments"
 	}
 	env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: NameInstall, Text: text, Lines: names, Of: len(steps)})
 	begun := env.Now()
@@ -90,9 +92,9 @@ func (e *Env) step(ctx context.Context, procedure string, s Step, n, of int, res
 	fail := &Failure{Step: s.Name, Err: err}
 	ev := event.Event{Kind: event.Failure, Status: event.Bad, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: took}
 	if of > 1 || procedure == NameInstall {
-		ev.Text = fmt.Sprintf("%d/%d %s  failed after %s", n, of, s.Name, event.Rough(took))
+		ev.Text = fmt.Sprintf("%d/%d %s  failed after %s", n, of, s.Name, humanize.Rough(took))
 	} else {
-		ev.Text = fmt.Sprintf("%s  failed after %s", s.Name, event.Rough(took))
+		ev.Text = fmt.Sprintf("%s  failed after %s", s.Name, humanize.Rough(took))
 	}
 	switch {
 	case err != nil:
@@ -129,10 +131,10 @@ func (e *Env) failedStates(res *sls.StepResult) (lines []string, first string) {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, event.Plural(more, "more failed state"))
+		lines = append(lines, humanize.Plural(more, "more failed state"))
 	}
 	if blocked > 0 {
-		lines = append(lines, event.Plural(blocked, "state")+" not run: they require what failed")
+		lines = append(lines, humanize.Plural(blocked, "state")+" not run: they require what failed")
 	}
 	return lines, first
 }
@@ -142,7 +144,7 @@ func countText(res *sls.StepResult, s Step) string {
 		return "exit status 0"
 	}
 	right, changed, _ := res.Counts()
-	text := event.Plural(len(res.States), "state")
+	text := humanize.Plural(len(res.States), "state")
 	var parts []string
 	if right > 0 {
 		parts = append(parts, fmt.Sprintf("%d unchanged", right))
@@ -169,7 +171,7 @@ func ErrorLines(err error) []string {
 			src := strings.ReplaceAll(at.Text, "\t", " ")
 			lines = append(lines, "    "+src)
 			if at.Col > 0 && at.Col <= len([]rune(src))+1 {
-				lines = append(lines, "    "+strings.Repeat(" ", at.Col-1)+"^")
+				lines = append(lines, "    "+printable.Caret(src, at.Col))
 			}
 		}
 	}

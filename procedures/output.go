@@ -10,6 +10,7 @@ import (
 	"corpus-git/hooks"
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
+	"corpus-git/internal/printable"
 	"corpus-git/internal/redact"
 	"corpus-git/sls"
 )
@@ -132,7 +133,7 @@ func (e *Env) stateText(res sls.StateResult) string {
 	if more {
 		what += " …"
 	}
-	return res.Function + ": " + clip(what, 60)
+	return res.Function + ": " + printable.Shorten(what, 60)
 }
 
 // hide redacts a text of several lines, as they are seen.
@@ -142,13 +143,6 @@ func (e *Env) hide(text string) string {
 		lines[i] = event.Scrub(l)
 	}
 	return e.Prepared.Redactor.String(strings.Join(lines, "\n"))
-}
-
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }
 
 func diffLines(d string) []string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
 	"corpus-git/project"
 	"corpus-git/sls"
 )
@@ -14,7 +15,7 @@ import (
 func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) {
 	n := desc.Files
 	if desc.Files > 0 {
-		e := event.Event{Kind: event.Plan, Status: event.Changed, Procedure: NameReleaseSync, Text: fmt.Sprintf("%s  %s", NameReleaseSync, event.Plural(desc.Files, "file")), Lines: planFiles(desc)}
+		e := event.Event{Kind: event.Plan, Status: event.Changed, Procedure: NameReleaseSync, Text: fmt.Sprintf("%s  %s", NameReleaseSync, humanize.Plural(desc.Files, "file")), Lines: planFiles(desc)}
 		if more := desc.Files - len(desc.Paths); more > 0 {
 			e.Lines = append(e.Lines, fmt.Sprintf("and %d more", more))
 		}
@@ -80,13 +81,13 @@ func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
 		lines = append(lines, e.planState(st)...)
 	}
 	if changed == 0 && len(lines) == 0 {
-		say(event.OK, nil, "%s unchanged", event.Plural(len(res.States), "state"))
+		say(event.OK, nil, "%s unchanged", humanize.Plural(len(res.States), "state"))
 		return 0, nil
 	}
 	status, and := event.Changed, ""
 	if failed > 0 {
 		status, and = event.Bad, fmt.Sprintf(", %d would fail as things are now", failed)
 	}
-	say(status, lines, "%d of %s would change%s", changed, event.Plural(len(res.States), "state"), and)
+	say(status, lines, "%d of %s would change%s", changed, humanize.Plural(len(res.States), "state"), and)
 	return changed, nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
 	"corpus-git/project"
 	"corpus-git/sls"
 )
@@ -87,7 +87,7 @@ func planDiff(diff string) []string {
 		lines = lines[2:]
 	}
 	if more := len(lines) - planDiffLines; more > 0 {
-		lines = append(lines[:planDiffLines:planDiffLines], fmt.Sprintf("and %s more", event.Plural(more, "line")))
+		lines = append(lines[:planDiffLines:planDiffLines], fmt.Sprintf("and %s more", humanize.Plural(more, "line")))
 	}
 	return lines
 }

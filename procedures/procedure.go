@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -251,7 +252,7 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 		e.seen, e.synced = nil, nil
 	}
 	if n > 0 && err == nil {
-		e.Note("%s: %s ran", p, event.Plural(n, "hook"))
+		e.Note("%s: %s ran", p, humanize.Plural(n, "hook"))
 	}
 	return err
 }

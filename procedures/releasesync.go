@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"corpus-git/archive"
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -62,14 +62,14 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			parts = append(parts, s)
 		}
 		if st.LocalCount > 0 {
-			line := fmt.Sprintf("overwrote %s changed on this machine: %s", event.Plural(st.LocalCount, "file"), strings.Join(printable.Lines(st.Local), ", "))
+			line := fmt.Sprintf("overwrote %s changed on this machine: %s", humanize.Plural(st.LocalCount, "file"), strings.Join(printable.Lines(st.Local), ", "))
 			if st.LocalCount > len(st.Local) {
 				line += ", …"
 			}
 			lines = append(lines, line)
 		}
 		if st.KeptCount > 0 {
-			line := fmt.Sprintf("kept %s changed on this machine: %s", event.Plural(st.KeptCount, "file"), strings.Join(printable.Lines(st.Kept), ", "))
+			line := fmt.Sprintf("kept %s changed on this machine: %s", humanize.Plural(st.KeptCount, "file"), strings.Join(printable.Lines(st.Kept), ", "))
 			if st.KeptCount > len(st.Kept) {
 				line += ", …"
 			}
@@ -96,13 +96,13 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 func checkoutSummary(st project.CheckoutStats) string {
 	var s []string
 	if st.Written > 0 {
-		s = append(s, event.Count(st.Written)+" written")
+		s = append(s, humanize.Count(st.Written)+" written")
 	}
 	if st.Removed > 0 {
-		s = append(s, event.Count(st.Removed)+" removed")
+		s = append(s, humanize.Count(st.Removed)+" removed")
 	}
 	if st.Untracked > 0 {
-		s = append(s, event.Count(st.Untracked)+" untracked kept")
+		s = append(s, humanize.Count(st.Untracked)+" untracked kept")
 	}
 	return strings.Join(s, ", ")
 }

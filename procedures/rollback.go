@@ -7,8 +7,8 @@ import (
 
 	"corpus-git/archive"
 	"corpus-git/hooks"
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 )
 
 // Rollback brings back what was live before the deployment: the failed tree goes to project.failed in the
@@ -71,9 +71,9 @@ func ArchiveDamaged(err error) bool { return errors.Is(err, archive.ErrNotWhole)
 
 // proofText says what the tree that came back was compared with. It was verified before it went live.
 func proofText(p archive.Proof) string {
-	text := event.Plural(p.Entries, "file") + " verified"
+	text := humanize.Plural(p.Entries, "file") + " verified"
 	if !p.Exact() {
-		text += fmt.Sprintf(", %s changed since by running programs", event.Count(p.Different))
+		text += fmt.Sprintf(", %s changed since by running programs", humanize.Count(p.Different))
 	}
 	return text
 }

@@ -13,8 +13,8 @@ import (
 	"corpus-git/archive"
 	"corpus-git/hooks"
 	"corpus-git/internal/db"
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/project"
 )
 
@@ -77,7 +77,7 @@ func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	if err != nil {
 		return err
 	}
-	e.Note("dropped %s to make room: about %s", event.Plural(len(r.Removed), "archive of failed deployments"), event.Bytes(ownOf(r.Removed)))
+	e.Note("dropped %s to make room: about %s", humanize.Plural(len(r.Removed), "archive of failed deployments"), humanize.Bytes(ownOf(r.Removed)))
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (e *Env) refused(err error) error {
 		return err
 	}
 	name := e.Deployment.Project
-	missing := event.Bytes(int64(min(short.Missing(), 1<<62)))
+	missing := humanize.Bytes(int64(min(short.Missing(), 1<<62)))
 	var could int64
 	if r, perr := e.Archives(name).Preview(RetentionPolicy(project.Retention{Keep: 1})); perr == nil {
 		could = ownOf(r.Removed)
@@ -105,7 +105,7 @@ func (e *Env) refused(err error) error {
 	case short.Missing() == 0:
 		hint = "free inodes on the disk: remove what has many small files"
 	case could > 0:
-		hint = fmt.Sprintf("free %s on the disk; about %s of it with  corpus-git archives prune %s --keep 1", missing, event.Bytes(could), name)
+		hint = fmt.Sprintf("free %s on the disk; about %s of it with  corpus-git archives prune %s --keep 1", missing, humanize.Bytes(could), name)
 	}
 	return fault.New(fault.Failed, NameArchive, "%w", short).WithHint("%s", hint)
 }

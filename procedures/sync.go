@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
 )
@@ -95,7 +95,7 @@ func (e *Env) linkModules() ([]string, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	return []string{"linked " + event.Plural(n, "module")}, nil
+	return []string{"linked " + humanize.Plural(n, "module")}, nil
 }
 
 // pathsOf is the part of layout.Project that EnsureDirs needs.

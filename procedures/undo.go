@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
 	"corpus-git/sls/host"
@@ -72,7 +73,7 @@ func (Undo) Run(ctx context.Context, env *Env) error {
 	}
 	lines := env.undoLines(rep)
 	if len(rep.Failed) > 0 {
-		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", event.Plural(len(rep.Failed), "change"), strings.Join(lines, "\n")).
+		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", humanize.Plural(len(rep.Failed), "change"), strings.Join(lines, "\n")).
 			WithHint("what stood there is in %s", dir)
 	}
 	env.Summarize(lines, "%s", undoText(rep))
@@ -95,9 +96,9 @@ func undoText(rep undo.Report) string {
 	slices.Sort(nouns)
 	var parts []string
 	for _, n := range nouns {
-		parts = append(parts, event.Plural(counts[n], n))
+		parts = append(parts, humanize.Plural(counts[n], n))
 	}
-	return fmt.Sprintf("undid %s outside of the tree: %s", event.Plural(len(rep.Undone), "change"), strings.Join(parts, ", "))
+	return fmt.Sprintf("undid %s outside of the tree: %s", humanize.Plural(len(rep.Undone), "change"), strings.Join(parts, ", "))
 }
 
 // maxUndoLines is how many things of a kind are named.
@@ -124,7 +125,7 @@ func (e *Env) undoLines(rep undo.Report) []string {
 	}
 	add(rep.Failed, func(i undo.Item) string { return fmt.Sprintf("%s %s: %s", i.Noun, i.Name, i.Why) })
 	add(rep.Left, func(i undo.Item) string { return fmt.Sprintf("left as it is: %s %s: %s", i.Noun, i.Name, i.Why) })
-	add(rep.Manual, func(i undo.Item) string { return "not undone: " + clip(i.Name, 100) })
+	add(rep.Manual, func(i undo.Item) string { return "not undone: " + printable.Shorten(i.Name, 100) })
 	return lines
 }
 

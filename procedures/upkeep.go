@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"corpus-git/archive"
-	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
 	"corpus-git/project"
 )
 
@@ -208,10 +208,10 @@ func (u *Upkeep) look(ctx context.Context, name project.Name) {
 		log.Warn().Str("archive", r.ID).Str("why", r.Why).Msg("an archive stays a folder")
 	}
 	if n := len(got.Packed); n > 0 {
-		log.Info().Int("archives", n).Str("freed", event.Bytes(got.Freed)).Msg("packed archives")
+		log.Info().Int("archives", n).Str("freed", humanize.Bytes(got.Freed)).Msg("packed archives")
 	}
 	for _, a := range got.Rotation.Removed {
-		log.Info().Str("archive", a.ID).Str("freed", event.Bytes(a.Own)).Msg("removed an archive that the limits do not keep")
+		log.Info().Str("archive", a.ID).Str("freed", humanize.Bytes(a.Own)).Msg("removed an archive that the limits do not keep")
 	}
 	if u.Removed != nil && len(got.Rotation.Removed) > 0 {
 		u.Removed(ctx, name)

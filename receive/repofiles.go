@@ -14,7 +14,7 @@ import (
 	"corpus-git/git/checkout"
 	"corpus-git/git/store"
 	"corpus-git/git/tree"
-	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
@@ -227,7 +227,7 @@ func (r *Repository) Refresh(ctx context.Context, dir string) error {
 
 func overwritten(p checkout.Paths) string {
 	first := p.First[:min(len(p.First), 3)]
-	text := fmt.Sprintf("overwrote %s that git did not track: %s", event.Plural(p.Count, "file"), strings.Join(printable.Lines(first), ", "))
+	text := fmt.Sprintf("overwrote %s that git did not track: %s", humanize.Plural(p.Count, "file"), strings.Join(printable.Lines(first), ", "))
 	if p.Count > len(first) {
 		text += ", …"
 	}

@@ -14,6 +14,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
@@ -31,7 +32,7 @@ type page struct {
 
 func (s *Server) functions() template.FuncMap {
 	return template.FuncMap{
-		"age":   func(t time.Time) string { return age(s.Now(), t) },
+		"age":   func(t time.Time) string { return humanize.Age(s.Now(), t) },
 		"exact": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"short": func(c project.Commit) string {
@@ -41,14 +42,14 @@ func (s *Server) functions() template.FuncMap {
 			return c.Short()
 		},
 		"id":    func(id project.ID) string { return id.Short() },
-		"bytes": func(n int64) string { return event.Bytes(n) },
-		"count": func(n int64) string { return event.Count(n) },
+		"bytes": func(n int64) string { return humanize.Bytes(n) },
+		"count": func(n int64) string { return humanize.Count(n) },
 		"class": stateClass,
 		"took": func(r *project.Result) string {
 			if r == nil || r.Started.IsZero() || r.Ended.IsZero() {
 				return "–"
 			}
-			return event.Seconds(r.Ended.Sub(r.Started))
+			return humanize.Seconds(r.Ended.Sub(r.Started))
 		},
 		"what": what,
 	}
@@ -74,23 +75,6 @@ func what(r project.Record) string {
 		return "forced push"
 	}
 	return string(r.Trigger)
-}
-
-func age(now, t time.Time) string {
-	d := now.Sub(t)
-	switch {
-	case t.IsZero():
-		return "never"
-	case d < 5*time.Second:
-		return "just now"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s ago", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
-	}
-	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
 }
 
 // show renders a page, whole before the first byte is sent.

@@ -3,6 +3,8 @@ package refs
 import (
 	"fmt"
 	"strings"
+
+	"corpus-git/internal/printable"
 )
 
 const (
@@ -16,14 +18,7 @@ const (
 type NameError struct{ Name, Rule string }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("%q is no valid ref name: %s", clip(e.Name), e.Rule)
-}
-
-func clip(s string) string {
-	if len(s) > 200 {
-		return s[:200] + "…"
-	}
-	return s
+	return fmt.Sprintf("%q is no valid ref name: %s", printable.Shorten(e.Name, 200), e.Rule)
 }
 
 // CheckName reports whether a ref of this name may be made: "refs/", two parts more at least, and the rules of

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"corpus-git/git/object"
+	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -99,7 +100,7 @@ func (s *Store) loose(name string) (Ref, bool, error) {
 	if to, ok := bytes.CutPrefix(data, []byte("ref:")); ok {
 		r.Symbolic = string(bytes.TrimSpace(to))
 		if !wellFormed(r.Symbolic) {
-			return r, false, fmt.Errorf("%w: %s: names %q", ErrCorrupt, name, clip(r.Symbolic))
+			return r, false, fmt.Errorf("%w: %s: names %q", ErrCorrupt, name, printable.Shorten(r.Symbolic, 200))
 		}
 		return r, true, nil
 	}

@@ -1,6 +1,10 @@
 package event
 
-import "fmt"
+import (
+	"fmt"
+
+	"corpus-git/internal/humanize"
+)
 
 // bound keeps a log from growing without end: what commands print, and single states, stand in it up to half of its limit.
 // From then on only the last ones are kept, in memory, and written before what comes next that is always written: what
@@ -55,7 +59,7 @@ func (b *bound) add(e Event) (say Event, ok bool) {
 		return Event{}, false
 	}
 	b.told = true
-	return Event{Kind: Note, Text: fmt.Sprintf("the log has reached %s: of what is printed from here on the last lines are kept (limits.max_log_bytes)", Bytes(b.limit/2))}, true
+	return Event{Kind: Note, Text: fmt.Sprintf("the log has reached %s: of what is printed from here on the last lines are kept (limits.max_log_bytes)", humanize.Bytes(b.limit/2))}, true
 }
 
 // take gives what was kept, with what to say of the rest, and forgets it.
@@ -65,7 +69,7 @@ func (b *bound) take() []Event {
 	}
 	var out []Event
 	if b.left > 0 {
-		out = append(out, Event{Kind: Note, Text: fmt.Sprintf("%s left out, %s; the last ones:", Plural(b.left, "event"), Bytes(b.size))})
+		out = append(out, Event{Kind: Note, Text: fmt.Sprintf("%s left out, %s; the last ones:", humanize.Plural(b.left, "event"), humanize.Bytes(b.size))})
 	}
 	out = append(out, b.last...)
 	b.written += b.bytes

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"corpus-git/internal/humanize"
 )
 
 // Style says how a Console writes.
@@ -76,9 +78,9 @@ func (c *Console) lines(e Event) []string {
 		if e.Text == "" {
 			return nil
 		}
-		return under([]string{fmt.Sprintf("%s%-14s%7s  %s", arrow, e.Procedure, Seconds(e.Duration), e.Text)}, deep, e.Lines)
+		return under([]string{fmt.Sprintf("%s%-14s%7s  %s", arrow, e.Procedure, humanize.Seconds(e.Duration), e.Text)}, deep, e.Lines)
 	case StepDone:
-		out := []string{fmt.Sprintf("%s%d/%d %-*s%7s  %s", indent, e.N, e.Of, c.stepWidth, e.Step, Seconds(e.Duration), e.Text)}
+		out := []string{fmt.Sprintf("%s%d/%d %-*s%7s  %s", indent, e.N, e.Of, c.stepWidth, e.Step, humanize.Seconds(e.Duration), e.Text)}
 		for _, s := range c.slowOnes {
 			out = append(out, stateLine(s))
 		}
@@ -122,7 +124,7 @@ func under(out []string, prefix string, lines []string) []string {
 }
 
 func stateLine(e Event) string {
-	return fmt.Sprintf("%s  %-12s%7s  %s", deep, e.State, Seconds(e.Duration), e.Text)
+	return fmt.Sprintf("%s  %-12s%7s  %s", deep, e.State, humanize.Seconds(e.Duration), e.Text)
 }
 
 func planMark(s Status) string {
@@ -170,9 +172,9 @@ func (c *Console) Still(now time.Time) error {
 	if e.State != "" {
 		where += " " + e.State
 	}
-	text := fmt.Sprintf("%sstill in %s, %s", indent, where, Rough(now.Sub(e.Time)))
+	text := fmt.Sprintf("%sstill in %s, %s", indent, where, humanize.Rough(now.Sub(e.Time)))
 	if e.Duration > 0 {
-		text += fmt.Sprintf(" (usually %s)", Rough(e.Duration))
+		text += fmt.Sprintf(" (usually %s)", humanize.Rough(e.Duration))
 	}
 	_, err := io.WriteString(c.w, text+"\n")
 	return err
@@ -187,64 +189,3 @@ func (c *Console) sgr(code, s string) string {
 func (c *Console) bold(s string) string  { return c.sgr("1", s) }
 func (c *Console) red(s string) string   { return c.sgr("31", s) }
 func (c *Console) green(s string) string { return c.sgr("32", s) }
-
-// Seconds writes a duration as people read it in a column: 0.04s, 12.41s, 3m07s, 2h05m.
-func Seconds(d time.Duration) string {
-	switch {
-	case d < 100*time.Second:
-		return fmt.Sprintf("%.2fs", d.Seconds())
-	case d < 100*time.Minute:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	default:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-}
-
-// Rough writes a duration as people say it: 0.04s, 1.6s, 12s, 3m, 2h.
-func Rough(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%.2fs", d.Seconds())
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	default:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-}
-
-// Count writes n with thousands separated: 5,003.
-func Count[T int | int64 | uint64](n T) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// Plural writes "1 file", "3 files", "5,003 files"; many is for words that do not just take an s.
-func Plural[T int | int64 | uint64](n T, one string, many ...string) string {
-	word := one + "s"
-	if n == 1 {
-		word = one
-	} else if len(many) > 0 {
-		word = many[0]
-	}
-	return Count(n) + " " + word
-}
-
-// Bytes writes a size as people say it: 812 B, 22 MB, 1.5 GB (powers of 1000).
-func Bytes[T int | int64 | uint64](n T) string {
-	f, unit := float64(n), 0
-	units := []string{"B", "kB", "MB", "GB", "TB"}
-	for f >= 999.5 && unit < len(units)-1 {
-		f, unit = f/1000, unit+1
-	}
-	if unit == 0 || f >= 9.95 {
-		return fmt.Sprintf("%.0f %s", f, units[unit])
-	}
-	return fmt.Sprintf("%.1f %s", f, units[unit])
-}

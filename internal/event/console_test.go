@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
 )
 
 var good = []event.Event{
@@ -70,15 +71,15 @@ func TestStillNamesWhatRuns(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
-	require.Equal(t, "5,003", event.Count(5003))
-	require.Equal(t, "1,234,567", event.Count(1234567))
-	require.Equal(t, "-1,234", event.Count(-1234))
-	require.Equal(t, "999", event.Count(999))
-	require.Equal(t, "1 file", event.Plural(1, "file"))
-	require.Equal(t, "0 entries", event.Plural(0, "entry", "entries"))
-	require.Equal(t, "22 MB", event.Bytes(22_000_000))
-	require.Equal(t, "1.5 GB", event.Bytes(int64(1_500_000_000)))
-	require.Equal(t, "812 B", event.Bytes(812))
-	require.Equal(t, "2m03s", event.Seconds(123*time.Second))
-	require.Equal(t, "3h20m", event.Seconds(200*time.Minute))
+	require.Equal(t, "5,003", humanize.Count(5003))
+	require.Equal(t, "1,234,567", humanize.Count(1234567))
+	require.Equal(t, "-1,234", humanize.Count(-1234))
+	require.Equal(t, "999", humanize.Count(999))
+	require.Equal(t, "1 file", humanize.Plural(1, "file"))
+	require.Equal(t, "0 entries", humanize.Plural(0, "entry", "entries"))
+	require.Equal(t, "22 MB", humanize.Bytes(22_000_000))
+	require.Equal(t, "1.5 GB", humanize.Bytes(int64(1_500_000_000)))
+	require.Equal(t, "812 B", humanize.Bytes(812))
+	require.Equal(t, "2m03s", humanize.Seconds(123*time.Second))
+	require.Equal(t, "3h20m", humanize.Seconds(200*time.Minute))
 }

@@ -189,3 +189,28 @@ func hex(v uint64, digits int) string {
 	s := strconv.FormatUint(v, 16)
 	return strings.Repeat("0", max(0, digits-len(s))) + s
 }
+
+// Shorten is s, where it has more than n characters the first n-1 of them and an ellipsis. It escapes nothing.
+func Shorten(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:max(n-1, 0)]) + "…"
+}
+
+// Caret is a line that points at column col (from 1) of the line text above it: tabs stay tabs, everything else becomes a space.
+func Caret(text string, col int) string {
+	var b strings.Builder
+	n := 1
+	for _, r := range text {
+		if n >= col {
+			break
+		}
+		if r != '\t' {
+			r = ' '
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String() + "^"
+}

@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
@@ -232,7 +233,7 @@ func (c *conversation) settled(items []*Item) bool {
 // notes says one thing of each, "x is", and of many no more than their number.
 func (c *conversation) notes(each []string, one, many, text string) {
 	if n := len(each); n > maxExplained {
-		each = []string{event.Plural(n, one, many) + " are"}
+		each = []string{humanize.Plural(n, one, many) + " are"}
 	}
 	for _, x := range each {
 		c.show.say(c.wire, event.Event{Kind: event.Note, Text: x + " " + text})

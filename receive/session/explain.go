@@ -107,7 +107,7 @@ func Explain(err error, ref string) []event.Event {
 		text := event.Clean(p.Text)
 		e.Lines = append(e.Lines, "| "+text)
 		if p.Col > 0 {
-			e.Lines = append(e.Lines, "| "+Caret(p.Text, p.Col))
+			e.Lines = append(e.Lines, "| "+printable.Caret(p.Text, p.Col))
 		}
 	}
 	out := []event.Event{e}
@@ -115,24 +115,6 @@ func Explain(err error, ref string) []event.Event {
 		out = append(out, event.Event{Kind: event.Hint, Text: event.Clean(h)})
 	}
 	return out
-}
-
-// Caret is a line that points at column col (from 1) of text: tabs stay tabs, everything else becomes a space.
-func Caret(text string, col int) string {
-	var b strings.Builder
-	n := 1
-	for _, r := range text {
-		if n >= col {
-			break
-		}
-		if r == '\t' {
-			b.WriteByte('\t')
-		} else {
-			b.WriteByte(' ')
-		}
-		n++
-	}
-	return b.String() + "^"
 }
 
 // oneLine is an error as the reason of a rejected ref: git prints it in parentheses.
@@ -149,8 +131,5 @@ const maxReason = 160
 // reasonText is a text in one line, followed by end, which is never cut.
 func reasonText(s, end string) string {
 	s = printable.Line(event.StripColour(strings.Join(strings.Fields(s), " ")))
-	if r := []rune(s); len(r) > maxReason-len(end) {
-		s = string(r[:maxReason-len(end)-1]) + "…"
-	}
-	return s + end
+	return printable.Shorten(s, maxReason-len(end)) + end
 }

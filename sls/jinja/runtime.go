@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"corpus-git/internal/printable"
 	"corpus-git/internal/py"
 )
 
@@ -454,8 +455,5 @@ func (c *Context) Name() string { return c.name }
 
 // trimName keeps the name of a template that was not found readable.
 func trimName(s string) string {
-	if len(s) > 200 {
-		s = s[:200] + "…"
-	}
-	return strings.ToValidUTF8(s, "?")
+	return strings.ToValidUTF8(printable.Shorten(s, 200), "?")
 }

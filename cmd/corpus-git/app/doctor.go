@@ -15,7 +15,7 @@ import (
 
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/internal/db"
-	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
 	"corpus-git/layout"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
@@ -90,9 +90,9 @@ func (d doctor) space(add adder, dirs ...string) {
 		case free == 0:
 			continue
 		case free < low:
-			add("disk", "failed", "remove something, or prune archives:  corpus-git archives prune PROJECT", "%s free for %s", event.Bytes(free), dir)
+			add("disk", "failed", "remove something, or prune archives:  corpus-git archives prune PROJECT", "%s free for %s", humanize.Bytes(free), dir)
 		default:
-			add("disk", "ok", "", "%s free for %s", event.Bytes(free), dir)
+			add("disk", "ok", "", "%s free for %s", humanize.Bytes(free), dir)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 		serving = !errors.Is(err, control.ErrNoServer)
 	}
 	if len(found) > 0 && !serving {
-		add("leftovers", "warning", "the next start of the server sweeps them", "%s, such as %s", event.Plural(len(found), "temporary folder"), found[0])
+		add("leftovers", "warning", "the next start of the server sweeps them", "%s, such as %s", humanize.Plural(len(found), "temporary folder"), found[0])
 	} else {
 		add("leftovers", "ok", "", "none that need attention")
 	}
@@ -234,7 +234,7 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 			add("project", "failed", "restore it from a backup, or  corpus-git project destroy "+string(p.Name), "the folder of %s is gone", p.Name)
 		}
 	}
-	add("projects", "ok", "", "%s", event.Plural(len(all)-missing, "project"))
+	add("projects", "ok", "", "%s", humanize.Plural(len(all)-missing, "project"))
 }
 
 // problems are what the running server sees of the projects' repositories.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/receive"
@@ -31,6 +31,6 @@ func (d doctor) refs(ctx context.Context, add adder, root layout.Root) {
 		}
 	}
 	if bad == 0 {
-		add("refs", "ok", "", "what they need is there, in %s", event.Plural(len(dirs), "repository", "repositories"))
+		add("refs", "ok", "", "what they need is there, in %s", humanize.Plural(len(dirs), "repository", "repositories"))
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/internal/audit"
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -69,14 +70,14 @@ func (s *session) archiveTable(p *printer, all []status.Archive, indent string) 
 		// What it held went live again: it has no tree any more.
 		code, pillar, files, size := "-", "-", "-", "-"
 		if a.Tree {
-			code, pillar, files, size = commit(a.Code), commit(a.Pillar), event.Count(a.Files), event.Bytes(a.Bytes)
+			code, pillar, files, size = commit(a.Code), commit(a.Pillar), humanize.Count(a.Files), humanize.Bytes(a.Bytes)
 		}
 		row := []cell{
-			painted(bold, a.ID.Short()), plain(age(s.b.Now(), a.At)), plain(code), plain(pillar),
+			painted(bold, a.ID.Short()), plain(humanize.Age(s.b.Now(), a.At)), plain(code), plain(pillar),
 			painted(stateColour(a.Verdict), became(a.Verdict)), plain(orNone(a.Pusher)), number(files), number(size), number(onDisk(a)),
 		}
 		if shares {
-			row = append(row, number(event.Bytes(a.Shared)))
+			row = append(row, number(humanize.Bytes(a.Shared)))
 		}
 		t.add(append(row, plain(archiveNotes(a)))...)
 	}
@@ -86,9 +87,9 @@ func (s *session) archiveTable(p *printer, all []status.Archive, indent string) 
 // onDisk is what an archive takes; a guess has a tilde.
 func onDisk(a status.Archive) string {
 	if a.Estimated {
-		return "~" + event.Bytes(a.Own)
+		return "~" + humanize.Bytes(a.Own)
 	}
-	return event.Bytes(a.Own)
+	return humanize.Bytes(a.Own)
 }
 
 // occupied is what all archives take together.
@@ -97,14 +98,14 @@ func occupied(all []status.Archive, spare int64) string {
 	for _, a := range all {
 		own, shared = own+a.Own, shared+a.Shared
 	}
-	text := fmt.Sprintf("%s, %s on disk", event.Plural(len(all), "archive"), event.Bytes(own))
+	text := fmt.Sprintf("%s, %s on disk", humanize.Plural(len(all), "archive"), humanize.Bytes(own))
 	if shared > 0 {
-		text += fmt.Sprintf(" and %s shared", event.Bytes(shared))
+		text += fmt.Sprintf(" and %s shared", humanize.Bytes(shared))
 	} else {
 		text += ", none of it shared"
 	}
 	if spare > 0 {
-		text += fmt.Sprintf("; %s more wait to become the next one", event.Bytes(spare))
+		text += fmt.Sprintf("; %s more wait to become the next one", humanize.Bytes(spare))
 	}
 	return text
 }
@@ -124,7 +125,7 @@ func keeps(k status.Keeping) string {
 		}
 	}
 	if k.MaxBytes > 0 {
-		text += ", " + event.Bytes(k.MaxBytes) + " at most"
+		text += ", " + humanize.Bytes(k.MaxBytes) + " at most"
 	}
 	return text + ", and what is pinned"
 }
@@ -180,7 +181,7 @@ func (s *session) archive(name project.Name, prefix string) (status.Archive, err
 	case 1:
 		return found[0], nil
 	case 0:
-		return status.Archive{}, fault.New(fault.Refused, "", "%s has no archive %s", name, shorten(prefix, 60)).
+		return status.Archive{}, fault.New(fault.Refused, "", "%s has no archive %s", name, printable.Shorten(prefix, 60)).
 			WithHint("see  corpus-git archives list %s ; give at least 4 digits", name)
 	}
 	return status.Archive{}, ambiguous(prefix, names)
@@ -226,12 +227,12 @@ func archivesShow(s *session) *cobra.Command {
 				holds = "held " // it is live again, or was
 			}
 			p.line("  %s     %s, pillar %s: what was live before deployment %s", holds, a.Code.Short(), a.Pillar.Short(), a.ID.Short())
-			p.line("  made      %s by %s's deployment, which %s", age(s.b.Now(), a.At), orNone(a.Pusher), became(a.Verdict))
+			p.line("  made      %s by %s's deployment, which %s", humanize.Age(s.b.Now(), a.At), orNone(a.Pusher), became(a.Verdict))
 			if a.Tree {
-				p.line("  size      %s, %s", event.Plural(a.Files, "file"), event.Bytes(a.Bytes))
+				p.line("  size      %s, %s", humanize.Plural(a.Files, "file"), humanize.Bytes(a.Bytes))
 			}
 			if a.Shared > 0 {
-				p.line("  on disk   %s of its own, %s shared with others", onDisk(a), event.Bytes(a.Shared))
+				p.line("  on disk   %s of its own, %s shared with others", onDisk(a), humanize.Bytes(a.Shared))
 			} else {
 				p.line("  on disk   %s, none of it shared: removing it frees as much", onDisk(a))
 			}
@@ -325,7 +326,7 @@ func archivesPrune(s *session) *cobra.Command {
 			}
 			done, err := s.b.Archives.Prune(s.ctx, name, how)
 			if !how.DryRun {
-				err = s.audited(audit.Entry{Action: "archives prune", Project: string(name), Object: event.Plural(len(done.Removed), "archive")}, err)
+				err = s.audited(audit.Entry{Action: "archives prune", Project: string(name), Object: humanize.Plural(len(done.Removed), "archive")}, err)
 			}
 			if err != nil {
 				return err
@@ -335,7 +336,7 @@ func archivesPrune(s *session) *cobra.Command {
 			}
 			p := s.printer()
 			if len(done.Removed) == 0 {
-				p.line("nothing to remove: all that is there is kept, %s", event.Plural(done.Kept, "archive"))
+				p.line("nothing to remove: all that is there is kept, %s", humanize.Plural(done.Kept, "archive"))
 				return p.err
 			}
 			verb, total := "removed", "%s removed, about %s freed; %d kept"
@@ -343,9 +344,9 @@ func archivesPrune(s *session) *cobra.Command {
 				verb, total = "would remove", "%s would be removed and free about %s; %d would stay"
 			}
 			for _, a := range done.Removed {
-				p.line("%s %s  %s  %s  %s  %s", verb, a.ID.Short(), age(s.b.Now(), a.At), commit(a.Code), became(a.Verdict), onDisk(a))
+				p.line("%s %s  %s  %s  %s  %s", verb, a.ID.Short(), humanize.Age(s.b.Now(), a.At), commit(a.Code), became(a.Verdict), onDisk(a))
 			}
-			p.line(total, event.Plural(len(done.Removed), "archive"), event.Bytes(done.Freed), done.Kept)
+			p.line(total, humanize.Plural(len(done.Removed), "archive"), humanize.Bytes(done.Freed), done.Kept)
 			return p.err
 		},
 	}

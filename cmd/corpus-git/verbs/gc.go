@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/internal/audit"
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -118,7 +118,7 @@ func (s *session) gc(names []project.Name, what GC) error {
 		p.line("nothing was changed")
 	}
 	if failed > 0 {
-		return fault.New(fault.Busy, "gc", "%s could not be maintained", event.Plural(failed, "repository", "repositories")).WithHint("what stands above says why; a server tries again by itself")
+		return fault.New(fault.Busy, "gc", "%s could not be maintained", humanize.Plural(failed, "repository", "repositories")).WithHint("what stands above says why; a server tries again by itself")
 	}
 	return p.err
 }
@@ -134,7 +134,7 @@ func gcSummary(m status.Maintained) string {
 // gcSubmodules is a line of what was done to the repositories of submodules.
 func gcSubmodules(m *status.MaintainedSubmodules) string {
 	return gcParts(status.Maintained{After: m.After, Consolidated: m.Consolidated, Packed: m.Packed, Pruned: m.Pruned, Young: m.Young, Left: m.Left}, m.Expired) +
-		" in " + event.Plural(m.Repositories, "repository", "repositories")
+		" in " + humanize.Plural(m.Repositories, "repository", "repositories")
 }
 
 // gcParts says what was done, with the submodules' commits that were let go.
@@ -145,19 +145,19 @@ func gcParts(m status.Maintained, expired int) string {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	say(m.Consolidated, "%s consolidated", event.Plural(m.Consolidated, "pack"))
-	say(m.Packed, "%s packed", event.Plural(m.Packed, "loose object"))
-	say(m.Refs, "%s packed", event.Plural(m.Refs, "ref"))
-	say(expired, "%s unreferenced", event.Plural(expired, "commit"))
-	say(m.Pruned, "%s removed", event.Plural(m.Pruned, "object"))
-	say(m.Left, "%s left over by a crash removed", event.Plural(m.Left, "file"))
+	say(m.Consolidated, "%s consolidated", humanize.Plural(m.Consolidated, "pack"))
+	say(m.Packed, "%s packed", humanize.Plural(m.Packed, "loose object"))
+	say(m.Refs, "%s packed", humanize.Plural(m.Refs, "ref"))
+	say(expired, "%s unreferenced", humanize.Plural(expired, "commit"))
+	say(m.Pruned, "%s removed", humanize.Plural(m.Pruned, "object"))
+	say(m.Left, "%s left over by a crash removed", humanize.Plural(m.Left, "file"))
 	if len(parts) == 0 {
 		parts = append(parts, "nothing to do")
 	}
-	say(m.Young, "%s without a ref spared for their age", event.Plural(m.Young, "object"))
-	now := fmt.Sprintf("%s of %s", event.Plural(m.After.Packs, "pack"), event.Bytes(m.After.Bytes))
+	say(m.Young, "%s without a ref spared for their age", humanize.Plural(m.Young, "object"))
+	now := fmt.Sprintf("%s of %s", humanize.Plural(m.After.Packs, "pack"), humanize.Bytes(m.After.Bytes))
 	if m.After.Loose > 0 {
-		now += ", " + event.Plural(m.After.Loose, "loose object")
+		now += ", " + humanize.Plural(m.After.Loose, "loose object")
 	}
 	return strings.Join(parts, ", ") + "; " + now
 }

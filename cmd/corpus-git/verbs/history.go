@@ -10,6 +10,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
@@ -54,7 +55,7 @@ func (s *session) deploymentTable(p *printer, recs []project.Record, indent stri
 		took, why := "-", ""
 		if r.Result != nil {
 			if !r.Result.Ended.IsZero() && !r.Result.Started.IsZero() {
-				took = event.Seconds(r.Result.Ended.Sub(r.Result.Started))
+				took = humanize.Seconds(r.Result.Ended.Sub(r.Result.Started))
 			}
 			if !r.State.Good() {
 				why = r.Result.Reason
@@ -62,7 +63,7 @@ func (s *session) deploymentTable(p *printer, recs []project.Record, indent stri
 		} else if r.Step != "" || r.Procedure != "" {
 			why = "in " + join(firstOf(r.Step, r.Procedure))
 		}
-		t.add(painted(bold, r.ID.Short()), plain(age(s.b.Now(), r.At)), plain(what(r)), painted(stateColour(r.State), string(r.State)),
+		t.add(painted(bold, r.ID.Short()), plain(humanize.Age(s.b.Now(), r.At)), plain(what(r)), painted(stateColour(r.State), string(r.State)),
 			number(took), plain(commit(r.Code)), plain(commit(r.Pillar)), plain(r.Pusher.Key), plain(why))
 	}
 	t.print(p, s.who.Term)
@@ -92,11 +93,11 @@ func what(r project.Record) string {
 
 // recordLine is one deployment in one line.
 func (s *session) recordLine(r project.Record) styled {
-	rest := join(what(r), "by", r.Pusher.Key+",", age(s.b.Now(), ended(r)))
+	rest := join(what(r), "by", r.Pusher.Key+",", humanize.Age(s.b.Now(), ended(r)))
 	if r.Result != nil && !r.State.Good() && r.Result.Reason != "" {
 		rest += ": " + r.Result.Reason
 	}
-	return styled(join(r.ID.Short(), s.who.Term.paint(stateColour(r.State), string(r.State))+",", shorten(printable.Line(rest), 65)))
+	return styled(join(r.ID.Short(), s.who.Term.paint(stateColour(r.State), string(r.State))+",", printable.Shorten(printable.Line(rest), 65)))
 }
 
 // ended is when a deployment ended, or when it was asked for.

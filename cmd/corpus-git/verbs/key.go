@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/project"
 	"corpus-git/receive/access"
 )
@@ -93,7 +93,7 @@ func keyList(s *session) *cobra.Command {
 			t := table{heads: []string{"KEY", "FINGERPRINT", "ADMIN", "ADDED", "USED"}, flexible: []int{0}}
 			for _, k := range keys {
 				t.add(painted(bold, k.Name), plain(k.Fingerprint), plain(map[bool]string{true: "admin", false: "-"}[k.Admin]),
-					plain(age(s.b.Now(), k.Added)), plain(age(s.b.Now(), k.LastUsed)))
+					plain(humanize.Age(s.b.Now(), k.Added)), plain(humanize.Age(s.b.Now(), k.LastUsed)))
 			}
 			t.print(p, s.who.Term)
 			return p.err
@@ -187,13 +187,13 @@ func accessList(s *session) *cobra.Command {
 			p := s.printer()
 			t := table{heads: []string{"KEY", "RIGHT", "SINCE", "BY"}, flexible: []int{0, 3}}
 			for _, g := range grants {
-				t.add(painted(bold, g.Key), plain(string(g.Right)), plain(age(s.b.Now(), g.Added)), plain(g.AddedBy))
+				t.add(painted(bold, g.Key), plain(string(g.Right)), plain(humanize.Age(s.b.Now(), g.Added)), plain(g.AddedBy))
 			}
 			admins := 0
 			for _, k := range keys {
 				if k.Admin {
 					admins++
-					t.add(painted(bold, k.Name), plain("admin key"), plain(age(s.b.Now(), k.Added)), plain(k.AddedBy))
+					t.add(painted(bold, k.Name), plain("admin key"), plain(humanize.Age(s.b.Now(), k.Added)), plain(k.AddedBy))
 				}
 			}
 			if len(t.rows) == 0 {
@@ -202,7 +202,7 @@ func accessList(s *session) *cobra.Command {
 			}
 			t.print(p, s.who.Term)
 			if admins > 0 {
-				p.line("(%s every right on every project)", event.Plural(admins, "admin key has", "admin keys have"))
+				p.line("(%s every right on every project)", humanize.Plural(admins, "admin key has", "admin keys have"))
 			}
 			return p.err
 		},

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/internal/audit"
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
@@ -136,13 +136,13 @@ func reportCommand(s *session) *cobra.Command {
 
 func (s *session) report(p *printer, r status.Report) {
 	s.projectHead(p, r.Project)
-	p.line("  disk      live %s, data %s, git %s, archives %s; %s free", event.Bytes(r.Disk.Live), event.Bytes(r.Disk.Data),
-		event.Bytes(r.Disk.Git), event.Bytes(r.Disk.Archives), event.Bytes(r.Disk.Free))
+	p.line("  disk      live %s, data %s, git %s, archives %s; %s free", humanize.Bytes(r.Disk.Live), humanize.Bytes(r.Disk.Data),
+		humanize.Bytes(r.Disk.Git), humanize.Bytes(r.Disk.Archives), humanize.Bytes(r.Disk.Free))
 	if r.Disk.Incomplete != "" {
 		p.line("  %s", s.who.Term.paint(yellow, "not all of it was measured: "+r.Disk.Incomplete))
 	}
 	for i, w := range r.Queue.Waiting {
-		p.line("  waiting   %d. %s %s by %s, since %s", i+1, w.ID.Short(), what(w), w.Pusher.Key, age(s.b.Now(), w.At))
+		p.line("  waiting   %d. %s %s by %s, since %s", i+1, w.ID.Short(), what(w), w.Pusher.Key, humanize.Age(s.b.Now(), w.At))
 	}
 	if len(r.Deployments) > 0 {
 		p.line("")
@@ -202,7 +202,7 @@ func auditCommand(s *session) *cobra.Command {
 				if e.Outcome != "ok" {
 					c.paint = red
 				}
-				t.add(plain(age(s.b.Now(), e.Time)), painted(bold, orNone(e.Actor)), plain(e.From), plain(e.Action), plain(orNone(e.Project)), c,
+				t.add(plain(humanize.Age(s.b.Now(), e.Time)), painted(bold, orNone(e.Actor)), plain(e.From), plain(e.Action), plain(orNone(e.Project)), c,
 					plain(oneLine(join(e.Object, short(e.Deployment), e.Detail))))
 			}
 			t.print(p, s.who.Term)
@@ -261,7 +261,7 @@ func doctorCommand(s *session) *cobra.Command {
 				err = p.err
 			}
 			if err == nil && bad > 0 {
-				return fault.New(fault.Failed, "", "%s", event.Plural(bad, "check failed", "checks failed"))
+				return fault.New(fault.Failed, "", "%s", humanize.Plural(bad, "check failed", "checks failed"))
 			}
 			return err
 		},

@@ -8,7 +8,6 @@ import (
 	"math"
 	"reflect"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"corpus-git/internal/printable"
@@ -166,7 +165,7 @@ func (t *table) print(p *printer, term Terminal) {
 		var b strings.Builder
 		b.WriteString(t.indent)
 		for i, c := range r {
-			text := shorten(c.text, w[i])
+			text := printable.Shorten(c.text, w[i])
 			pad := strings.Repeat(" ", w[i]-utf8.RuneCountInString(text))
 			if n == 0 && len(t.rows) > 0 {
 				c.right = t.rows[0][i].right
@@ -183,36 +182,6 @@ func (t *table) print(p *printer, term Terminal) {
 			}
 		}
 		lines.line("%s", styled(b.String()))
-	}
-}
-
-// shorten cuts s to n characters, the last of them an ellipsis.
-func shorten(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:max(n-1, 0)]) + "…"
-}
-
-// age says how long ago t was.
-func age(now, t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	d := now.Sub(t)
-	switch {
-	case d < 5*time.Second:
-		return "just now"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds ago", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh ago", int(d.Hours()))
-	case d < 60*24*time.Hour:
-		return fmt.Sprintf("%dd ago", int(d.Hours()/24))
-	default:
-		return t.Format("2006-01-02")
 	}
 }
 

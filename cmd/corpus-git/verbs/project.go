@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/internal/audit"
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
@@ -53,7 +53,7 @@ func projectCreate(s *session) *cobra.Command {
 			case len(made.Changed) > 0:
 				p.line("%s already exists; changed: %s", name, strings.Join(made.Changed, ", "))
 			case len(made.Repos) > 0:
-				p.line("%s already exists; created %s again", name, event.Plural(len(made.Repos), "repository", "repositories"))
+				p.line("%s already exists; created %s again", name, humanize.Plural(len(made.Repos), "repository", "repositories"))
 			default:
 				p.line("%s already exists", name)
 			}
@@ -105,7 +105,7 @@ func projectList(s *session) *cobra.Command {
 			for _, d := range doc.Projects {
 				last, when := cell{text: "-"}, "-"
 				if d.Last != nil {
-					last, when = painted(stateColour(d.Last.State), string(d.Last.State)), age(s.b.Now(), ended(*d.Last))
+					last, when = painted(stateColour(d.Last.State), string(d.Last.State)), humanize.Age(s.b.Now(), ended(*d.Last))
 				}
 				t.add(painted(bold, string(d.Name)), plain(cmp.Or(d.Env, "configured")), plain(commit(d.Code)), plain(commit(d.Pillar)),
 					plain(orNone(d.Branch)), last, plain(when), plain(nowOf(d)))
@@ -168,7 +168,7 @@ func (s *session) projectHead(p *printer, d status.Project) {
 	if env == "" {
 		env = "environment as configured"
 	}
-	p.line("%s  %s", s.who.Term.paint(bold, string(d.Name)), join(env+",", "made", age(s.b.Now(), d.Created)))
+	p.line("%s  %s", s.who.Term.paint(bold, string(d.Name)), join(env+",", "made", humanize.Age(s.b.Now(), d.Created)))
 	if d.Missing {
 		p.line("  %s", s.who.Term.paint(red, "its folder is gone: restore it, or destroy the project"))
 	}
@@ -192,7 +192,7 @@ func (s *session) projectHead(p *printer, d status.Project) {
 			where = d.Running.Step
 		}
 		p.line("  now       deployment %s by %s, %s, in %s; %s", d.Running.ID.Short(), d.Running.Pusher.Key,
-			event.Rough(s.b.Now().Sub(d.Running.At)), where, event.Plural(d.Waiting, "waits", "wait"))
+			humanize.Rough(s.b.Now().Sub(d.Running.At)), where, humanize.Plural(d.Waiting, "waits", "wait"))
 	}
 	if !d.Linked {
 		p.line("  links     none: Salt's trees do not know it (corpus-git project link %s)", d.Name)

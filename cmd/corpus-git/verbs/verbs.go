@@ -210,27 +210,12 @@ func Report(w io.Writer, t Terminal, text, hint string, err error) {
 		line, _, _ := strings.Cut(at.Text, "\n")
 		p.line("  | %s", styled(printable.Text(line)))
 		if at.Col > 0 {
-			p.line("  | %s", styled(caret(line, at.Col)))
+			p.line("  | %s", styled(printable.Caret(line, at.Col)))
 		}
 	}
 	if hint != "" {
 		p.line("%s %s", t.paint(yellow, "hint:"), hint)
 	}
-}
-
-// caret points at a column; tabs stay tabs, so that it stands under its character.
-func caret(text string, col int) string {
-	out := make([]rune, 0, col)
-	for i, r := range []rune(text) {
-		if i >= col-1 {
-			break
-		}
-		if r != '\t' {
-			r = ' '
-		}
-		out = append(out, r)
-	}
-	return string(append(out, '^'))
 }
 
 // verdict is the end of a deployment that has said everything itself.
