@@ -1,7 +1,7 @@
 // Package checkout brings commits from the object store to the disk.
 //
 // It owns the working copies of a project (its code and its pillar): their tracked files and their .git. It never touches bare
-// repositories, and nothing in a working copy that git does not track, unless a tracked file must lie there.
+// repositories, and no untracked file in a working copy, unless a tracked one takes its place.
 //
 // Sync checks a commit out: only what differs is written. Refresh follows up on changed owners and modes. A list of paths is package index' entries with
 // this package's own state; trees, attributes and conversions are the packages' of those names.
@@ -19,20 +19,20 @@
 //
 // As in git, a file whose inode facts are those of the index is taken as unchanged, unless it is as new as the index itself;
 // every other is compared by content. Deployment wins: tracked files that were changed on the machine are overwritten, as by git reset
-// --hard, and reported; so are untracked files, and links, where tracked ones must lie. An untracked folder with files in it where the
+// --hard, and reported; so are untracked files, and links, in the place of tracked ones. An untracked folder with files in it where the
 // commit has a file is refused before anything is written. Commits made in the working copy stay in its reflog.
 //
-// Every file is looked at (lstat) each time, from the index's list and by as many goroutines as Request.Workers; that is all that an unchanged
-// tree costs. Where somebody has just walked the tree, Request.Seen says what he saw, and stands for those looks. A folder that both commits have alike, whose files
-// are as the index says and whose names are as they were (its time is older than the last count of untracked names) is not walked. Everything else is, through
-// descriptors. Stats.Untracked relies on the times of folders, nothing else does.
+// Every file is compared with the index by lstat, by as many goroutines as Request.Workers; that is all that an unchanged tree costs. Request.Seen
+// is the snapshot of somebody who has just walked the tree, and replaces those calls. A folder that is the same in both commits, whose files
+// are as in the index and whose names are unchanged (its time is older than the last count of untracked names), is not walked. Everything else is, through
+// descriptors. Only Stats.Untracked relies on the times of folders.
 //
-// Those counts lie beside the index in .git/corpus-git.memo, with the size and a CRC-32C of the index that they belong to. Where its bytes are not those, another
-// program wrote the index, or it is damaged: then its SHA-1 is verified, every entry parsed and every folder walked. Where they are and Request.Seen is given, the index
-// is compared with that byte by byte, and a folder of which nothing is to be said is folded: one entry in both lists, as in a sparse index of git's, whose
-// bytes are copied. Not folded is what has a submodule or a .gitattributes in it; and nothing is where line ends change or a note may be about a file in a folder that would be, where an
-// interrupted checkout is completed, and where the list would be nearly whole (fold). A large index that must be parsed is parsed in parts beside each other and
-// beside its checksum; each is written while its checksums are made. See ADR 13.
+// Those counts are kept beside the index in .git/corpus-git.memo, with the size and a CRC-32C of the index that they belong to. If its bytes do not fit, another
+// program wrote the index, or it is damaged: then its SHA-1 is verified, every entry parsed and every folder walked. If they do, and Request.Seen is given, the index
+// is compared with that byte by byte, and a folder in which nothing differs is one entry of both lists (folded), as in git's sparse index. Not folded are
+// folders with a submodule or a .gitattributes; and no folder is, where line ends change or a note may be needed about a file in it, where an
+// interrupted checkout is completed, and where few folders would be (fold). A large index is parsed in parallel, beside
+// its checksum, and written while its checksums are computed. See ADR 13.
 //
 // # .gitattributes
 //
