@@ -52,7 +52,7 @@ func (o *Ops) checkBig(b *big.Int) (any, error) {
 	return b, o.Alloc(b.BitLen() / 8)
 }
 
-// numbers tells whether both are numbers, and whether one is a float.
+// numbers reports whether both are numbers, and whether one is a float.
 func numbers(a, b any) (ok, float bool) {
 	_, fa := a.(float64)
 	_, fb := b.(float64)

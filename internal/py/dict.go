@@ -232,7 +232,7 @@ func (d *Dict) GetStr(key string) (v any, ok bool) {
 	return nil, false
 }
 
-// Has tells whether the key is there.
+// Has reports whether the key is there.
 func (d *Dict) Has(key any) bool {
 	_, ok := d.Get(key)
 	return ok

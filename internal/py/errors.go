@@ -47,7 +47,7 @@ func Errorf(t ErrType, format string, args ...any) *Error {
 	return &Error{Type: t, Msg: fmt.Sprintf(format, args...)}
 }
 
-// IsErr tells whether err is, or wraps, an exception of class t.
+// IsErr reports whether err is, or wraps, an exception of class t.
 func IsErr(err error, t ErrType) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Type == t

@@ -28,7 +28,7 @@ func methodOf(v any, name string) method {
 	return nil
 }
 
-// HasMethod tells whether v is a value of one of Python's own types with that method.
+// HasMethod reports whether v is a value of one of Python's own types with that method.
 func HasMethod(v any, name string) bool { return methodOf(v, name) != nil }
 
 // CallMethod calls a method for which HasMethod holds.
@@ -185,5 +185,5 @@ func Bind(fn string, pos []any, kw *Dict, required int, names ...string) ([]any,
 	return out, nil
 }
 
-// Given tells whether an argument of Bind was given.
+// Given reports whether an argument of Bind was given.
 func Given(v any) bool { return v != Unset }

@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// IsNumber tells whether v is a bool, int or float.
+// IsNumber reports whether v is a bool, int or float.
 func IsNumber(v any) bool {
 	switch v.(type) {
 	case bool, int64, *big.Int, float64:
@@ -14,7 +14,7 @@ func IsNumber(v any) bool {
 	return false
 }
 
-// IsInt tells whether v is an int or a bool.
+// IsInt reports whether v is an int or a bool.
 func IsInt(v any) bool {
 	switch v.(type) {
 	case bool, int64, *big.Int:

@@ -106,7 +106,7 @@ func compose(s source) (*yaml.Node, error) {
 		return nil, err
 	}
 	doc, more, err := decode(strings.NewReader(s.text))
-	if err != nil && mendable(err) {
+	if err != nil && substitutable(err) {
 		if text, stand, ok := substitute(s.text); ok {
 			d, m, again := decode(strings.NewReader(text))
 			if again == nil {
@@ -168,13 +168,13 @@ func decode(r io.Reader) (doc, more *yaml.Node, err error) {
 	return doc, more, nil
 }
 
-// dribble hands out its text byte by byte and so knows how far the parser has looked.
-type dribble struct {
+// byteReader hands out its text byte by byte and so knows how far the parser has looked.
+type byteReader struct {
 	text string
 	n    int
 }
 
-func (d *dribble) Read(p []byte) (int, error) {
+func (d *byteReader) Read(p []byte) (int, error) {
 	if d.n == len(d.text) {
 		return 0, io.EOF
 	}
@@ -216,7 +216,7 @@ func (s source) syntaxError(err error) error {
 		opened, _ = strconv.Atoi(m[1])
 	}
 	raw := msg
-	d := &dribble{text: s.text}
+	d := &byteReader{text: s.text}
 	_, _, _ = decode(d)
 	off := d.n
 	if off < len(s.text) || !strings.Contains(msg, "end of stream") {
@@ -238,16 +238,22 @@ func (s source) syntaxError(err error) error {
 	}
 	if strings.Contains(msg, "could not find expected ':'") {
 		// At the end of a text the parser can not look further: more line feeds tell where it stands.
-		d := &dribble{text: s.text + "\n\n\n\n\n"}
+		d := &byteReader{text: s.text + "\n\n\n\n\n"}
 		_, _, _ = decode(d)
 		off = min(max(d.n-lookahead, 0), len(s.text))
 	}
 	line, _ := s.place(off)
-	if again, at := s.earlier(line); again != "" {
-		msg, raw, line = again, again, at
-	}
-	if tokenErrors.MatchString(raw) {
-		line = s.firstBadLine(raw, line)
+	if directive, at := badDirective(s.text); at > 0 {
+		msg, line = directive, at
+	} else if s.unclosed(err) {
+		line = strings.Count(strings.TrimSuffix(s.text, "\n"), "\n") + 2
+	} else {
+		if again, at := s.earlier(line); again != "" {
+			msg, raw, line = again, again, at
+		}
+		if tokenErrors.MatchString(raw) {
+			line = s.firstBadLine(raw, line)
+		}
 	}
 	e := fault.New(fault.Failed, op, "%s", msg).WithPos(s.pos(line, 0))
 	hint := ""
@@ -264,6 +270,37 @@ func (s source) syntaxError(err error) error {
 		e = e.WithHint("%s", hint)
 	}
 	return e
+}
+
+// maxOpen is how many collections unclosed closes at most.
+const maxOpen = 16
+
+// unclosed reports whether the error is that the text ends within a flow collection. libyaml finds that on the line behind
+// the last one. What is lacking tells: with it, the text can be read.
+func (s source) unclosed(err error) bool {
+	if !strings.ContainsAny(s.text, "[{") || len(s.text) > maxSearching {
+		return false
+	}
+	text, before := strings.TrimSuffix(s.text, "\n"), ""
+	for range maxOpen {
+		msg := err.Error()
+		lack := ""
+		switch {
+		case strings.HasSuffix(msg, "did not find expected ',' or ']'"):
+			lack = "]"
+		case strings.HasSuffix(msg, "did not find expected ',' or '}'"):
+			lack = "}"
+		case strings.HasSuffix(msg, "did not find expected node content") && before != "x":
+			lack = "x"
+		default:
+			return false
+		}
+		text, before = text+"\n "+lack, lack
+		if _, _, err = decode(strings.NewReader(text + "\n")); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // tokenErrors are complaints of a token that stands where none of its kind may. The scanner may have looked at lines behind

@@ -73,7 +73,7 @@ func TestAgainstSalt(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d error lines as in PyYAML", right, lines)
-	require.GreaterOrEqual(t, 100*right, 95*lines)
+	require.GreaterOrEqual(t, 100*right, 98*lines)
 }
 
 func TestPositions(t *testing.T) {

@@ -262,5 +262,5 @@ func (c *compiler) mark(n node) int {
 	return c.line
 }
 
-// isPublic tells whether a variable of the top level is seen through an import.
+// isPublic reports whether a variable of the top level is seen through an import.
 func isPublic(name string) bool { return !strings.HasPrefix(name, "_") }

@@ -64,7 +64,7 @@ type undefinedText string
 
 func (u undefinedText) Error() string { return string(u) }
 
-// IsUndefined tells whether a fault that Error.Fault made is of ClassUndefined.
+// IsUndefined reports whether a fault that Error.Fault made is of ClassUndefined.
 func IsUndefined(err error) bool {
 	var u undefinedText
 	return errors.As(err, &u)

@@ -5,7 +5,7 @@ import (
 )
 
 // Call is a chain of attributes and constant subscripts that starts at a name, as it stands in a template:
-// salt['cmd.run'], pillar.get. Called tells whether it is called there.
+// salt['cmd.run'], pillar.get. Called reports whether it is called there.
 type Call struct {
 	Name   string   // the name it starts at: "salt"
 	Path   []string // "cmd.run"

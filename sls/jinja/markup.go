@@ -64,7 +64,7 @@ const (
 	escapeAsks          // autoescape with a value that is known when it renders
 )
 
-// on tells whether the part escapes in this render.
+// on reports whether the part escapes in this render.
 func (e escaping) on(rt *render) bool { return e == escapeAll || e == escapeAsks && rt.autoescape }
 
 // safe is a text that the template itself made: it is not escaped again.

@@ -42,7 +42,7 @@ func (p *parser) parseTuple(o tupleOpts) node {
 	return &tupleNode{at: at(line), items: args}
 }
 
-// tupleEnd tells whether a tuple ends here. Jinja2 also means to stop at the name in or recursive, but its test for
+// tupleEnd reports whether a tuple ends here. Jinja2 also means to stop at the name in or recursive, but its test for
 // them never holds.
 func (p *parser) tupleEnd() bool {
 	switch p.cur.kind {

@@ -135,7 +135,7 @@ func isMapping(v any) bool {
 	return false
 }
 
-// isSequence tells whether v has a length and can be subscripted.
+// isSequence reports whether v has a length and can be subscripted.
 func isSequence(c *Context, v any) bool {
 	switch x := v.(type) {
 	case string, Markup, *py.Dict, *py.List, py.Tuple, *py.Range, py.Mapping:

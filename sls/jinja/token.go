@@ -103,7 +103,7 @@ func (t token) describe() string {
 	return describeKind(t.kind)
 }
 
-// isName tells whether the token is that very name.
+// isName reports whether the token is that very name.
 func (t token) isName(name string) bool { return t.kind == tName && t.str == name }
 
 // quote is Python's repr of a string: how Jinja2 quotes names in messages.

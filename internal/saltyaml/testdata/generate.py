@@ -75,6 +75,19 @@ FOUND = [
     "a:\n  - b: >-\n ---\n      x\n    - c: d\n", ": >\n  b\n\n  c\n  ", ": |\n  b\n ...\na:\n  b: 1\n", "a: ]\nb:\n  c: []\n", "a: [\n  b,\n:  c\nb: c\n]\n", "a:\n  b: ,c\n  d:\n    - e\n", "a: |\n\\    \n  b\n", "a: [b,\nc]\nd 1\n", "a: >\n  b\n    c\n  \nd\n", "  a: |+\n  b\n\n",
     "|\na\nb", "|\nb\n", "[a\n--\nb]\n{", "a: >\n#  b\n    c\n  d\ne:\n  f: 1\n", "- a\n- *x\n- *y\nb: c\n", "a: &x---\n {p: 1}\nb:\n  <<: *x\n  p: 2\n",
     "# c\n\t\nkey: v\n", "# c\n\t# d\nkey: v\n", "a:\n  b: 1\n  # c\n\t\n  d: 2\n", "- a\n# c\n\t\n- b\n", "[a, # c\n\t\n b]\n", "{a: 1, # c\n\t\n b: 2}\n", "a: # c\n\t\n  b\n", "a: # c\n\t\n  b: 1\n", "? # c\n\t\n  a\n", "- # c\n\t\n  a\n", "# c\n\n\t\nkey: v\n", "a: 'x'\n# c\n\t\nb: 2\n", "a: |\n  # c\n  \t# d\nb: 1\n", "[a\n# c\n\t# d\n, b]\n", "# c\n\t",
+    # Collections that nobody closed, directives, and lines with nothing but tabs.
+    "a: [1, 2\n", "a: [1, 2", "a: [1,\n", "a: {b: 1\n", "a: {b: 1,\nc: 2\n", "a: [\n",
+    "a: [\n\n\n", "a: [1\n\n# c\n", "a: [1\n  # c", "a: {b: 1\n\n\nc: 3", "- [a\n- b\n", "a: [b\nc: d\n",
+    "a: [b,\n  c,\n", "x: 1\na: [b,\n  c,\n\n", "a: 'b\n", "a: 'b\nc: d\n\n", "a: \"b\n", "a: \"b\n\n\n",
+    "a: {\n", "a: {b\n", "a: {b: \n", "a: {b: [c, d}\n", "a: [b}\n", "a: ]\n",
+    "[\n", "[", "{", "[a", "[a\n#x\n", "%YAML 2.0\n---\na: 1\n",
+    "%YAML 3.1\n---\na: 1\n", "# c\n%YAML 2.0\n---\na: 1\n", "%YAML 2.0\na: 1\n", "%YAML 1.3\n---\na: 1\n", "%YAML 1.1\n---\na: 1\n", "%YAML 0.9\n---\na: 1\n",
+    "%YAML x\n---\na: 1\n", "%YAML 1\n---\na: 1\n", "%YAML 1.1 x\n---\na: 1\n", "%YAML 1.1\n%YAML 1.1\n---\na: 1\n", "%FOO bar\n---\na: 1\n", "%TAG ! x\n---\na: 1\n",
+    "%TAG ! x:\n%TAG ! y:\n---\na: 1\n", "a: 1\n%YAML 2.0\n", "a: 1\n...\n%YAML 2.0\n---\nb: 1\n", "\t\n\t\na: 1\n", "a: 1\n\t\n\t\nb: 2\n", "a: 1\n\t\nb: 2\n",
+    "a:\n\t\n\t\n  b: 2\n", "a:\n  b: 1\n\t\n\t\n  c: 2\n", "a:\n  - 1\n\t\n\t\n  - 2\n", "a: |\n  x\n\t\n\t\n  y\n", "a: |\n  x\n\t\n\t\nb: 1\n", "\t\n\t\n",
+    "\t\n", "a: 1\n\t\n\t\n", "a: 1\n\t\n", "a: b\n\t\n\t\n c\n", "a: [1,\n\t\n\t\n2]\n", "a: 1\n  \t\n  \t\nb: 2\n",
+    "a: 1\n\t\n\n\t\nb: 2\n", "a:\n\t\n\t\nb: 1\n", "a: 'x\n\t\n\t\ny'\n", "- 1\n\t\n\t\n- 2\n", "a: 1 #c\n\t\n\t\nb: 1\n", "\t# c\na: 1\n",
+    "a: 1\n\t# c\nb: 2\n", "a: 1\n\t\n\t\n\t\nb: 2\n", "---\n\t\n\t\na: 1\n",
 ]
 
 

@@ -9,67 +9,6 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// go.yaml.in refuses two things that libyaml reads: the escape \/ in double quotes, and ? inside a plain scalar of a flow
-// collection. A text that fails is parsed again with stand-ins for both, characters that do not occur in it, so that
-// lines and columns stay; the nodes then get the real text back.
-
-type standIns struct{ slash, question rune }
-
-// mendable tells whether an error can come from one of the two.
-func mendable(err error) bool {
-	msg := err.Error()
-	return strings.Contains(msg, "found unknown escape character") || strings.Contains(msg, "did not find expected ',' or") ||
-		strings.Contains(msg, "cannot start any token")
-}
-
-// substitute gives the text with stand-ins; ok is false where there is nothing to replace, or no character is free.
-func substitute(text string) (out string, s standIns, ok bool) {
-	for r := rune(0xe000); r < 0xf8ff && s.question == 0; r++ {
-		switch {
-		case strings.ContainsRune(text, r):
-		case s.slash == 0:
-			s.slash = r
-		default:
-			s.question = r
-		}
-	}
-	if s.question == 0 {
-		return text, s, false
-	}
-	b := make([]byte, 0, len(text)+len(text)/8)
-	last, escaped := ' ', false
-	for _, r := range text {
-		switch {
-		case escaped && r == '/':
-			// The backslash is written already: it becomes the slash, and the slash its stand-in.
-			b = utf8.AppendRune(append(b[:len(b)-1], '/'), s.slash)
-			ok = true
-		case r == '?' && !strings.ContainsRune(" \t\n\r,[]{}?", last):
-			b = utf8.AppendRune(b, s.question)
-			ok = true
-		default:
-			b = utf8.AppendRune(b, r)
-		}
-		escaped = r == '\\' && !escaped
-		last = r
-	}
-	return string(b), s, ok
-}
-
-// restore puts the real text back into a node and all below.
-func (s standIns) restore(n *yaml.Node) {
-	question := func(t string) string { return strings.ReplaceAll(t, string(s.question), "?") }
-	n.Tag, n.Anchor, n.Value = question(n.Tag), question(n.Anchor), question(n.Value)
-	if n.Style&yaml.DoubleQuotedStyle != 0 {
-		n.Value = strings.ReplaceAll(n.Value, string(s.slash), "")
-	} else {
-		n.Value = strings.ReplaceAll(n.Value, "/"+string(s.slash), `\/`)
-	}
-	for _, c := range n.Content {
-		s.restore(c)
-	}
-}
-
 // inspector walks the nodes in the order of the text.
 type inspector struct {
 	source
@@ -126,7 +65,7 @@ func (s *inspector) walk(n *yaml.Node, flow bool) error {
 	return nil
 }
 
-// followed tells whether an indicator of a flow collection follows a plain scalar at once.
+// followed reports whether an indicator of a flow collection follows a plain scalar at once.
 func (s *inspector) followed(n *yaml.Node) bool {
 	rest, ok := afterPlain(afterAnchor(s.from(n)), n.Value)
 	return ok && rest != "" && strings.IndexByte(",[]{}", rest[0]) >= 0
@@ -180,7 +119,7 @@ func (s *inspector) from(n *yaml.Node) string {
 	return s.text[s.off:]
 }
 
-// badEscape tells whether the double-quoted text that t holds, after its tag and anchor, has the escape \'.
+// badEscape reports whether the double-quoted text that t holds, after its tag and anchor, has the escape \'.
 func badEscape(t string) bool {
 	i := strings.IndexByte(t, '"')
 	for i++; i > 0 && i < len(t); i++ {
