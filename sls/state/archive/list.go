@@ -9,9 +9,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls/host"
+	"corpus-git/sls/state/core"
+	"corpus-git/sls/state/fetch"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
@@ -200,4 +206,131 @@ func decompress(data []byte) (io.Reader, error) {
 		return zstd.NewReader(b)
 	}
 	return b, nil
+}
+
+// read fetches, verifies and lists the archive.
+func (x *extraction) read() *core.Return {
+	c := x.c
+	var err error
+	if x.data, _, err = fetch.File(c, x.src); err != nil {
+		return x.fail("%s", err)
+	}
+	verify := !c.Bool("skip_verify", false)
+	if got := fetch.Hash(x.want.Kind, x.data); !x.local && fetch.Scheme(x.src) != "salt" && verify && got != x.want.Hex {
+		return x.fail("The hash (%s) of %s does not match the specified hash (%s)", got, x.shown, x.want.Hex)
+	}
+	if sig, _ := c.Value("signature"); py.Truth(sig) {
+		if _, yes := sig.(bool); yes {
+			return x.fail("'bool' object is not iterable")
+		}
+		if err := fetch.CheckSignature(c, x.data, sig); err != nil {
+			if errors.As(err, new(fetch.RefusedSignature)) {
+				return x.fail("Failed verifying the source file's signature: %s", err)
+			}
+			return x.fail("%s", err)
+		}
+	}
+	if c.Bool("source_hash_update", false) {
+		was := known(c, x.src)
+		if x.want.Kind != "" && verify && !c.Test {
+			if err := saveSum(c, x.src, fetch.Hash("sha256", x.data)); err != nil {
+				return x.fail("%s", core.Cause(err))
+			}
+		}
+		x.updated = was != "" && x.want.Kind != "" && verify && was != fetch.Hash("sha256", x.data)
+	}
+	x.members, err = readArchive(x.data, x.format, c.Str("password", ""))
+	if err != nil && x.format == "tar" && c.Has("list_options") {
+		x.members, err = x.listThrough(c.Str("list_options", ""))
+	}
+	if err != nil {
+		return x.cannotList(err)
+	}
+	if c.Str("password", "") == "" && slices.ContainsFunc(x.members, func(m member) bool { return errors.Is(m.broken, errEncrypted) }) {
+		return x.fail("Archive %s is password-protected, but no password was specified. Please set the 'password' argument.", x.shown)
+	}
+	x.list = list(x.members, x.format == "zip", x.strip)
+	if c.Bool("enforce_toplevel", true) && (len(x.list.topDirs) > 1 || len(x.list.topFiles) > 0) {
+		return x.fail("Archive does not have a single top-level directory. To allow this archive to be extracted, set 'enforce_toplevel' to False. To avoid a '%s-bomb' it may also be advisable to set a top-level directory by adding it to the 'name' value (for example, setting 'name' to %ssome_dir instead of %s).",
+			x.format, x.name, x.name)
+	}
+	if c.Bool("clean", false) && c.Bool("clean_parent", false) {
+		return x.fail("Only one of 'clean' and 'clean_parent' can be set to True")
+	}
+	return nil
+}
+
+var errListOptions = core.Errorf("Invalid CLI options")
+
+// listThrough lists a tar archive that the program of list_options decompresses.
+func (x *extraction) listThrough(options string) ([]member, error) {
+	argv, err := shlexSplit(options)
+	if err != nil || len(argv) == 0 {
+		return nil, errListOptions
+	}
+	file, discard, err := x.onDisk()
+	if err != nil {
+		return nil, err
+	}
+	defer discard()
+	sh := host.Shell{Argv: append(argv, file), Dir: "/", Env: map[string]string{"PATH": x.c.ToolPath()}, KeepEnd: true}
+	dir, drop, err := x.c.NewTempDir("corpus-archive-")
+	if err != nil {
+		return nil, err
+	}
+	defer drop()
+	// The output of a program is kept in part only, so the archive goes through a file.
+	plain := filepath.Join(dir, "plain.tar")
+	sh.Argv = append([]string{"/bin/sh", "-c", `exec "$@" >"$0"`, plain}, sh.Argv...)
+	res, err := x.c.Host.RunShell(x.c.Ctx, sh)
+	if err != nil {
+		return nil, err
+	}
+	if res.Retcode != 0 {
+		return nil, decompressError(strings.TrimRight(res.Stderr, "\n"))
+	}
+	data, err := os.ReadFile(plain)
+	if err != nil {
+		return nil, err
+	}
+	return readTar(data)
+}
+
+// decompressError is what the program of list_options said when it failed.
+type decompressError string
+
+func (e decompressError) Error() string { return string(e) }
+
+// cannotList is Salt's advice where an archive can't be listed.
+func (x *extraction) cannotList(err error) *core.Return {
+	msg := "Unable to list contents of " + x.src + ". If this is an XZ-compressed tar archive, install XZ Utils to enable listing its contents. " +
+		"If it is compressed using something other than XZ, it may be necessary to specify CLI options to decompress the archive. See the documentation for details."
+	way := "The following workarounds must be used for this state to proceed"
+	if x.format == "zip" {
+		msg = x.src + " is not a ZIP file"
+	} else {
+		way = "If the source archive is a tar archive compressed using a compression type not natively supported by the tar command, then setting the 'list_options' argument may " +
+			"allow the contents to be listed. Otherwise, if Salt is unable to determine the files/directories in the archive, the following workaround(s) would need to be used for this state to proceed"
+	}
+	switch {
+	case errors.As(err, new(decompressError)):
+		msg = "Failed to decompress " + x.src
+	case errors.As(err, new(outsideError)), err == errListOptions:
+		msg = err.Error()
+	}
+	var advice []string
+	if !x.c.Has("if_missing") {
+		advice = append(advice, "'if_missing' must be set")
+	}
+	if !x.c.Has("enforce_ownership_on") && (x.owner.User != nil || x.owner.Group != nil) {
+		advice = append(advice, "Ownership cannot be managed without setting 'enforce_ownership_on'.")
+	}
+	msg = strings.TrimSuffix(msg, ".") + ". Additional info follows:\n\narchive location:\n    " + x.src
+	if bad := decompressError(""); errors.As(err, &bad) {
+		msg += "\nerror:\n    " + strings.ReplaceAll(string(bad), "\n", "\n    ")
+	}
+	if len(advice) > 0 {
+		msg += "\n\n" + way + " (assuming the source file is a valid " + x.format + " archive):\n\n- " + strings.Join(advice, "\n- ")
+	}
+	return x.fail("%s", msg)
 }
