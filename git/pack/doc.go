@@ -6,14 +6,14 @@
 //
 //   - Indexer takes a pack from the network in one pass and leaves pack, .idx and .rev in a folder.
 //   - Pack is an indexed pack on disk, open for look-ups.
-//   - Writer sends the objects somebody asks for, with the compressed bytes and deltas that lie in the packs already.
+//   - Writer sends the requested objects, with the compressed bytes and deltas that are in the packs already.
 //
 // Invariants: no number in a pack, index or delta is trusted: each is checked against the bytes that are there and
 // against Limits before memory is taken for it. Bytes after a pack's trailer are never consumed.
 //
-// An ingestion has two passes. One goroutine takes the stream apart, one writes it down and sums it up; the others name what it inflates, and make
-// the deltas whose base they have just seen. What is left is made in a second pass over the pack, in parallel, child by child, with bounded memory for
-// bases. The tables of what a pack holds and large objects lie outside of the heap (internal/offheap), and buffers are used again:
+// An ingestion has two passes. One goroutine parses the stream, one writes and hashes it; the others compute the names of objects, and resolve
+// deltas whose base was just read. The other deltas are resolved in a second pass over the pack, in parallel, with bounded memory for
+// bases. The tables of a pack's objects and large objects are outside of the heap (internal/offheap), and buffers are reused:
 // the heap stays small.
 //
 // Concurrency: a Pack, a Cache and a Writer's inputs serve any number of goroutines; an Indexer serves one call at a

@@ -21,7 +21,7 @@
 //	_, data, err = q.Get(hash)                    // q reads what was pushed and what was there
 //	err = q.Migrate()                             // durable and visible in db; then move the refs
 //
-//	p, off, ok, err := db.Locate(hash)            // where it lies, for who follows deltas himself
+//	p, off, ok, err := db.Locate(hash)            // its pack and offset, for callers that follow deltas themselves
 //	id, err := store.WritePack(ctx, w, db, hashes, store.PackOptions{OfsDelta: true}) // for a fetch
 //
 //	m, err := db.Maintain(ctx, store.Repack{ID: id, Packs: 20})   // many packs become few; Prune removes what nothing refers to
@@ -29,13 +29,13 @@
 // What may be refused is said with *fsck.Error (a bad object), *pack.LimitError, pack.ErrCorrupt, *MissingError and *ShallowError.
 //
 // Invariants: an object is visible in a DB only when all of it is on the disk; a pack is published before its index and never changes, and
-// is removed after what stands for it is on the disk;
+// is removed after its replacement is on the disk;
 // what Get returns is shared and must not be changed.
 //
 // Concurrency: every method of DB and Quarantine may be called by any goroutine, but a Quarantine's Ingest by one at a time. Readers never
 // wait for writers.
 //
-// A crash leaves folders objects/incoming-*, swept at Open (where nobody opens the repository they stay), and tmp_obj_* files, which git's own prune knows. What Migrate
+// A crash leaves folders objects/incoming-*, removed by the next Open, and tmp_obj_* files, which git's own prune knows. What Migrate
 // returned from is on the disk; a Migrate cut short is finished by calling it again (DB.Quarantine), or undone by Discard,
 // which leaves at most some packs that nothing refers to.
 package store

@@ -2,7 +2,7 @@
 //
 // An expression that a finite automaton can decide is run by Go's engine, in time that grows with the text; only one with a
 // look-around, a back reference, a condition or an atomic group is run by a backtracking engine, whose text and time are
-// limited. Which engine runs is not to be seen in the result.
+// limited. The result does not depend on the engine.
 //
 // Invariants: a match of Python's is a match here, with the same groups; what Python refuses is refused. Concurrency: a
 // Regexp may be used by many goroutines.

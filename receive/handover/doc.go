@@ -5,7 +5,7 @@
 // server can take the push, before anything is stored; and proc-receive, which git runs in place of moving refs: it sends the
 // commands and their objects to the server as any client does, streams what the server says, and gives git the server's report.
 //
-// It never moves a ref, and trusts nothing that was checked before: the server takes the objects in as it takes any push.
+// It never moves a ref, and trusts no earlier check: the server checks the objects as those of any push.
 //
 // A crash leaves objects in the repository that no ref names, which maintenance removes.
 package handover
