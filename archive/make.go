@@ -111,7 +111,7 @@ func explain(op string, err error) error {
 		return err
 	}
 	switch {
-	case full(err):
+	case vfs.IsFull(err):
 		return fault.New(fault.Failed, op, "%w", err).WithHint("the disk is full, or a quota of it: corpus-git archives prune, or free some space")
 	case errors.Is(err, syscall.EROFS):
 		return fault.New(fault.Internal, op, "%w", err).WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, fix and remount it, and push again")

@@ -91,7 +91,7 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 		switch {
 		case err == nil:
 			a = now
-		case !full(err): // an exchange of names needs no room, and finds its own way after a crash
+		case !vfs.IsFull(err): // an exchange of names needs no room, and finds its own way after a crash
 			return Restored{}, explain(op, err)
 		}
 	}
@@ -151,7 +151,7 @@ func (s *Store) noteRollback(id string, change func(*Record)) (Archive, error) {
 // try may go better.
 func (s *Store) madeRoom(err error) bool {
 	var short *SpaceError
-	if !full(err) && !errors.As(err, &short) {
+	if !vfs.IsFull(err) && !errors.As(err, &short) {
 		return false
 	}
 	there := false

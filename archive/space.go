@@ -1,9 +1,7 @@
 package archive
 
 import (
-	"errors"
 	"fmt"
-	"syscall"
 
 	"corpus-git/internal/fault"
 )
@@ -69,13 +67,8 @@ func (s *Store) checkRoom(p *planned, later Later) error {
 		return nil
 	}
 	if e.short() || (sp.Files != 0 && e.NeedInodes > e.FreeInodes) {
-		return fault.New(fault.Failed, "make archive", "%w", e).
+		return fault.New(fault.Busy, "make archive", "%w", e).
 			WithHint("free some space, or drop archives: corpus-git archives prune %s", s.project.Name())
 	}
 	return nil
-}
-
-// full reports an error of a full disk or quota.
-func full(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -160,7 +160,7 @@ func (w *shift) spare(p Policy) (made bool, err error) {
 	for {
 		m, err := w.copyLive()
 		switch {
-		case full(err):
+		case vfs.IsFull(err):
 			return false, s.dropSpare() // a spare tree is a luxury
 		case err != nil:
 			return false, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -122,17 +123,9 @@ func (p *Pipeline) procedure(ctx context.Context, j *Journal, r *run, env *proce
 	return err
 }
 
-// fullDisk tells a full disk from the server's own faults: those who run it can do something.
-func fullDisk(err error) error {
-	if fault.KindOf(err) == fault.Internal && procedures.ShortOfSpace(err) {
-		return fault.New(fault.Busy, "", "the disk of the server is full: %w", err).WithHint("whoever runs the server must free some space; then try again")
-	}
-	return err
-}
-
 // explain is an error as the pusher reads it: a server fault shows the deployment's ID, the log has the rest.
 func (p *Pipeline) explain(d project.Deployment, err error) []string {
-	err = fullDisk(err)
+	err = diskfull.Explain(err)
 	if e, ok := endedBy(err); ok {
 		return []string{e.why}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/procedures"
@@ -16,7 +17,7 @@ import (
 func (p *Pipeline) fail(ctx context.Context, r *run, env *procedures.Env, j *Journal, res project.Result, name string, cause error, archived bool) project.Result {
 	ctx = context.WithoutCancel(ctx)
 	r.ending()
-	cause = fullDisk(cause)
+	cause = diskfull.Explain(cause)
 	p.blame(&res, env, name, cause)
 	r.hide(&res)
 	d := env.Deployment
@@ -186,7 +187,7 @@ func (p *Pipeline) configured(ctx context.Context, r *run, d project.Deployment)
 
 // refuse ends a deployment before anything ran.
 func (p *Pipeline) refuse(r *run, err error) project.Result {
-	err = fullDisk(err)
+	err = diskfull.Explain(err)
 	d := r.record().Deployment
 	ctx := context.Background()
 	res := project.Result{State: project.Refused, Kind: fault.KindOf(err).String(), Hint: fault.HintOf(err)}

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 )
 
 // withDiskHint tells what to do about an error of the file system, where it has no hint yet.
@@ -13,7 +14,7 @@ func withDiskHint(f *fault.Error) *fault.Error {
 	switch {
 	case fault.HintOf(f) != "":
 		return f
-	case errors.Is(f, syscall.ENOSPC), errors.Is(f, syscall.EDQUOT):
+	case vfs.IsFull(f):
 		return f.WithHint("the disk is full, or a quota of it: corpus-git archives prune, or free some space")
 	case errors.Is(f, syscall.EROFS):
 		return f.WithHint("the file system is mounted read-only, as the kernel does after an error: see its log, fix and remount it")

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"corpus-git/archive"
 	"corpus-git/hooks"
-	"corpus-git/internal/db"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/project"
@@ -107,13 +106,13 @@ func (e *Env) refused(err error) error {
 	case could > 0:
 		hint = fmt.Sprintf("free %s on the disk; about %s of it with  corpus-git archives prune %s --keep 1", missing, humanize.Bytes(could), name)
 	}
-	return fault.New(fault.Failed, NameArchive, "%w", short).WithHint("%s", hint)
+	return fault.New(fault.Busy, NameArchive, "%w", short).WithHint("%s", hint)
 }
 
 // ShortOfSpace tells that err is a disk without room, before or while something was written.
 func ShortOfSpace(err error) bool {
 	var short *archive.SpaceError
-	return errors.As(err, &short) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || db.IsFull(err)
+	return errors.As(err, &short) || diskfull.Is(err)
 }
 
 // enough is what must be free for records, journals and renames: less is a full disk.

@@ -11,7 +11,7 @@ import (
 	"corpus-git/git/pack"
 	"corpus-git/git/refs"
 	"corpus-git/git/store"
-	"corpus-git/internal/db"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -36,8 +36,8 @@ func classify(err error) error {
 		wrong    *object.WrongTypeError
 	)
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), db.IsFull(err):
-		return fault.New(fault.Busy, "", "the disk of the server is full: %w", syscall.ENOSPC).WithHint("whoever runs the server must free some space; then push again")
+	case diskfull.Is(err):
+		return diskfull.Explain(syscall.ENOSPC) // where it was is the server's own affair
 	case errors.As(err, &shallow):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("your clone has only a part of the history; get the rest, then push again:  git fetch --unshallow")
 	case errors.As(err, &bad):

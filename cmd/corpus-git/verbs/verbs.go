@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"corpus-git/internal/audit"
-	"corpus-git/internal/db"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -177,9 +177,7 @@ func (s *session) end(err error) int {
 	if asVerdict(err, &v) {
 		return v.exit
 	}
-	if db.IsFull(err) {
-		err = fault.New(fault.Busy, "", "the disk of the server is full: %w", err).WithHint("free some space below its state directory, and try again")
-	}
+	err = diskfull.Explain(err)
 	if s.json && !s.printed {
 		p := status.Problem{Version: status.Version, Error: s.explain(err), Kind: fault.KindOf(err).String(), Hint: fault.HintOf(err), Exit: fault.ExitCode(err)}
 		_ = s.document(p)
