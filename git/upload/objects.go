@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -49,10 +48,8 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 		if err != nil {
 			return nil, nil, err
 		}
-		if id == w {
-			named.add(id)
-		}
 		if t == plumbing.CommitObject {
+			named.add(id)
 			tips = append(tips, id)
 		} else {
 			roots = append(roots, id)
@@ -72,7 +69,7 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 			l.out = append(l.out, c.id)
 		}
 	} else {
-		// What is named itself is sent whatever the filter says.
+		// What is named, by itself or by a tag, is sent whatever the filter says.
 		for _, c := range tips {
 			if n := h.nodes[c]; named.has(c) && n.marks&had == 0 && l.seen.add(c) {
 				l.out = append(l.out, c)
@@ -81,12 +78,12 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 	}
 	common = hashSet{}
 	var edges []plumbing.Hash
-	if f.takes(plumbing.TreeObject) || f.takes(plumbing.BlobObject) || slices.ContainsFunc(roots, named.has) {
+	if f.takes(plumbing.TreeObject) || f.takes(plumbing.BlobObject) || len(roots) > 0 {
 		if edges, err = l.boundary(h, commits, b.cut, common); err != nil {
 			return nil, nil, err
 		}
 		before := len(l.out)
-		if err := l.trees(commits, roots, named); err != nil {
+		if err := l.trees(commits, roots); err != nil {
 			return nil, nil, err
 		}
 		if len(edges) > 0 && len(l.out)-before > reuseFrom {
@@ -181,8 +178,8 @@ func (l *lister) compare(old, next plumbing.Hash, common hashSet, depth int) err
 	})
 }
 
-// trees lists the trees of commits, and roots. Those of them that are wanted by name are sent whatever the filter says, those that a tag stands for are not.
-func (l *lister) trees(commits []*node, roots []plumbing.Hash, named hashSet) error {
+// trees lists the trees of commits, and roots, which are wanted by name or through a tag: those are sent whatever the filter says, as by git.
+func (l *lister) trees(commits []*node, roots []plumbing.Hash) error {
 	for _, c := range commits {
 		if err := l.tree(c.tree, 0); err != nil {
 			return err
@@ -193,22 +190,12 @@ func (l *lister) trees(commits []*node, roots []plumbing.Hash, named hashSet) er
 		if err != nil {
 			return err
 		}
-		if !named.has(id) && l.f.active() {
-			if t == plumbing.TreeObject {
-				err = l.tree(id, 0)
-			} else {
-				err = l.blob(id, 0)
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
 		// A root by name is sent although the boundary may have it: the client asks for what it lacks.
 		l.out = append(l.out, id)
 		l.seen.add(id)
 		if t == plumbing.TreeObject {
-			if err := l.below(id, 0); err != nil {
+			// Git's filters do not see such a tree: what is in it counts as the top.
+			if err := l.below(id, -1); err != nil {
 				return err
 			}
 		}
