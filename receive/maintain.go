@@ -198,11 +198,11 @@ func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *stor
 // BrokenRef is a ref that what it needs is not there for.
 type BrokenRef struct {
 	Name string
-	// Err says which object is missing, or is another than it is named as.
+	// Err says which object is missing, or is another than it is named as; or matches refs.ErrCorrupt where the ref itself cannot be read.
 	Err error
 }
 
-// BrokenRefs lists the refs of the repository at dir, hidden ones included, whose objects are not all there. It reads all of history once, and no files'
+// BrokenRefs lists the refs of the repository at dir, hidden ones included, that cannot be read or whose objects are not all there. It reads all of history once, and no files'
 // contents. It changes nothing, and may run beside the process that owns the repository.
 func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 	db, err := store.Open(dir, store.Options{KeepQuarantine: func(string) bool { return true }})
@@ -210,16 +210,19 @@ func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 		return nil, err
 	}
 	defer db.Close()
-	list, err := (&refs.Store{Dir: dir}).List("refs/")
+	list, broken, err := (&refs.Store{Dir: dir}).ListReadable("refs/")
 	if err != nil {
 		return nil, err
+	}
+	for _, b := range broken {
+		out = append(out, BrokenRef{b.Name, b.Err})
 	}
 	var tips []plumbing.Hash
 	for _, ref := range list {
 		tips = append(tips, ref.Hash)
 	}
 	if err := store.Connected(ctx, db, store.Connect{Tips: tips}); err == nil || ctx.Err() != nil {
-		return nil, err
+		return out, ctx.Err()
 	}
 	// Which of them it is: what one that is whole reaches is not read again for the next.
 	var whole []plumbing.Hash

@@ -126,7 +126,7 @@ func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (proje
 		if err != nil {
 			return err
 		}
-		list, err := o.refs.List("refs/tags/")
+		list, _, err := o.refs.ListReadable("refs/tags/") // a broken tag stops no deployment
 		if err != nil {
 			return err
 		}

@@ -116,14 +116,14 @@ func (r *Repository) SetDeployed(ctx context.Context, ref string) error {
 	})
 }
 
-// List gives the refs below prefix, hidden ones included.
+// List gives the refs below prefix, hidden ones included, and without those that are broken (BrokenRefs has them).
 func (r *Repository) List(ctx context.Context, prefix string) (map[string]project.Commit, error) {
 	out := map[string]project.Commit{}
 	err := r.with(ctx, func(o *opened) error {
 		if !strings.HasPrefix(prefix, "refs/") {
 			prefix = "refs/"
 		}
-		list, err := o.refs.List(prefix)
+		list, _, err := o.refs.ListReadable(prefix)
 		for _, ref := range list {
 			out[ref.Name] = commitOf(ref.Hash)
 		}

@@ -11,6 +11,8 @@
 //	n, err := s.Pack(refs.Packing{Peel: peel})     // into packed-refs
 //	name, err := s.Head(); err = s.SetHead("refs/heads/main")
 //
+// A ref whose file holds no name (ErrCorrupt) is an error to all of these; ListReadable passes over it, as git does.
+//
 // Errors that a pusher may cause: *NameError (no valid name), *ConflictError (the ref is elsewhere than the change says), *ClashError (a/b where
 // a is), *LockedError (somebody else holds the lock).
 //

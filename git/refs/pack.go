@@ -79,7 +79,7 @@ func (s *Store) Pack(o Packing) (int, error) {
 }
 
 func (s *Store) packable(o Packing) ([]Ref, error) {
-	loose, err := s.walk("refs/")
+	loose, err := s.walk("refs/", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -312,3 +312,36 @@ func FuzzCheckName(f *testing.F) {
 		require.True(t, wellFormed(name))
 	})
 }
+
+// A ref that cannot be read does not keep the others from being shown, whether it is packed as well or named by a symbolic one. Changing it fails.
+func TestBrokenRefs(t *testing.T) {
+	s, a, b, _ := repo(t)
+	for _, name := range []string{"refs/heads/good", "refs/heads/junk", "refs/heads/packed", "refs/tags/empty"} {
+		require.NoError(t, s.CompareAndSwap(name, plumbing.ZeroHash, a))
+	}
+	gittest.Git(t, s.Dir, "pack-refs", "--all")
+	gittest.Git(t, s.Dir, "symbolic-ref", "refs/heads/link", "refs/heads/junk")
+	for name, text := range map[string]string{"refs/heads/junk": "junk\n", "refs/tags/empty": "", "refs/heads/short": a.String()[:39] + "\n", "refs/heads/away": "ref: ../x\n"} {
+		gittest.WriteFile(t, filepath.Join(s.Dir, name), text)
+	}
+	list, broken, err := s.ListReadable("")
+	require.NoError(t, err)
+	var names, bad []string
+	for _, r := range list {
+		require.Equal(t, a, r.Hash)
+		names = append(names, r.Name)
+	}
+	for _, x := range broken {
+		require.ErrorIs(t, x.Err, ErrCorrupt)
+		bad = append(bad, x.Name)
+	}
+	require.Subset(t, names, []string{"refs/heads/good", "refs/heads/packed"})
+	require.ElementsMatch(t, []string{"refs/heads/junk", "refs/tags/empty", "refs/heads/short", "refs/heads/away", "refs/heads/link"}, bad)
+	for _, name := range bad {
+		require.NotContains(t, names, name)
+	}
+	_, err = s.List("")
+	require.ErrorIs(t, err, ErrCorrupt, "what is decided by all refs is not decided without one")
+	require.ErrorIs(t, s.CompareAndSwap("refs/heads/junk", a, b), ErrCorrupt)
+	require.NoError(t, s.CompareAndSwap("refs/heads/good", a, b))
+}

@@ -117,10 +117,26 @@ func (s *Store) loose(name string) (Ref, bool, error) {
 }
 
 // List lists the refs whose names begin with prefix ("" for all below refs/), in byte order. Symbolic refs are there with what they
-// stand for; those whose end is not there are left out. HEAD is not among them.
-func (s *Store) List(prefix string) ([]Ref, error) {
+// stand for; those whose end is not there are left out. HEAD is not among them. A ref that cannot be read is an error.
+func (s *Store) List(prefix string) ([]Ref, error) { return s.list(prefix, nil) }
+
+// Broken is a ref whose file holds no object's name. Err matches ErrCorrupt.
+type Broken struct {
+	Name string
+	Err  error
+}
+
+// ListReadable is List without the refs that are broken, which it gives apart. Git shows the others, too. Who decides by a list what nobody needs any
+// more uses List.
+func (s *Store) ListReadable(prefix string) (list []Ref, broken []Broken, err error) {
+	list, err = s.list(prefix, func(name string, err error) { broken = append(broken, Broken{name, err}) })
+	return list, broken, err
+}
+
+// list calls broken for each ref that is; where that is nil it is an error.
+func (s *Store) list(prefix string, broken func(name string, err error)) ([]Ref, error) {
 	// Loose refs first: one that is packed while we look is found twice rather than never.
-	loose, err := s.walk(prefix)
+	loose, err := s.walk(prefix, broken)
 	if err != nil {
 		return nil, err
 	}
@@ -153,20 +169,23 @@ func (s *Store) List(prefix string) ([]Ref, error) {
 		}
 		if r.Symbolic != "" {
 			end, err := s.Resolve(r.Symbolic)
-			if err != nil {
+			switch {
+			case err != nil && errors.Is(err, ErrCorrupt) && broken != nil:
+				broken(r.Name, err)
+			case err != nil:
 				return nil, err
 			}
-			if r.Hash = end.Hash; r.Hash.IsZero() {
-				continue
-			}
+			r.Hash = end.Hash
 		}
-		out = append(out, r)
+		if !r.Hash.IsZero() {
+			out = append(out, r)
+		}
 	}
 	return out, nil
 }
 
-// walk reads the loose refs below prefix.
-func (s *Store) walk(prefix string) ([]Ref, error) {
+// walk reads the loose refs below prefix. One that is broken has no hash, so that it stands before a packed one of its name.
+func (s *Store) walk(prefix string, broken func(name string, err error)) ([]Ref, error) {
 	dir := "refs"
 	if i := strings.LastIndexByte(prefix, '/'); i > 0 {
 		if dir = prefix[:i]; dir != "refs" && !folderFormed(dir) {
@@ -208,6 +227,10 @@ func (s *Store) walk(prefix string) ([]Ref, error) {
 				continue
 			}
 			r, ok, err := s.loose(name)
+			if err != nil && errors.Is(err, ErrCorrupt) && broken != nil {
+				broken(name, err)
+				r, ok, err = Ref{Name: name}, true, nil
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -20,8 +20,8 @@ import (
 
 // Refs is the refs of a repository; *refs.Store is one.
 type Refs interface {
-	// List gives the refs below a prefix in byte order, symbolic ones with what they stand for.
-	List(prefix string) ([]refs.Ref, error)
+	// ListReadable gives the refs below a prefix in byte order, symbolic ones with what they stand for, and those that cannot be read apart.
+	ListReadable(prefix string) ([]refs.Ref, []refs.Broken, error)
 	// Head is the branch that HEAD stands for, "" where it is detached.
 	Head() (string, error)
 	// Get is where a ref points to, zero where there is none.
@@ -177,7 +177,8 @@ func (s *session) hidden(name string) bool {
 
 // load reads the refs that the client may see.
 func (s *session) load() error {
-	all, err := s.req.Refs.List("")
+	// What cannot be read is left out, as by git: the rest can be fetched all the same.
+	all, _, err := s.req.Refs.ListReadable("")
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (s *session) load() error {
 	}
 	if head == "" || !s.hidden(head) {
 		h, err := s.req.Refs.Get("HEAD")
-		if err != nil {
+		if err != nil && !errors.Is(err, refs.ErrCorrupt) {
 			return err
 		}
 		if !h.IsZero() {

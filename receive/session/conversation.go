@@ -166,6 +166,9 @@ func (c *conversation) deployed() (string, error) {
 		return "", err
 	}
 	h, err := c.Refs.Get(head)
+	if errors.Is(err, refs.ErrCorrupt) {
+		return head, nil // a push to it is refused, and others are not
+	}
 	if err != nil || h.IsZero() {
 		return "", err
 	}
@@ -396,7 +399,7 @@ func (c *conversation) connect(ctx context.Context) error {
 		}
 		tips = append(tips, i)
 	}
-	list, err := c.Refs.List("refs/")
+	list, _, err := c.Refs.ListReadable("refs/")
 	if err != nil {
 		c.setAll(err)
 		return nil

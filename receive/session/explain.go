@@ -52,6 +52,8 @@ func classify(err error) error {
 		return fault.New(fault.Refused, "", "the push is not complete: %w", err).WithHint("git fsck  reports whether your clone is; if it is, push with  --no-thin")
 	case errors.Is(err, object.ErrCorrupt):
 		return fault.New(fault.Refused, "", "the pack is damaged: %w", err).WithHint("push again; if it stays,  git fsck  reports whether your clone is damaged")
+	case errors.Is(err, refs.ErrCorrupt):
+		return fault.New(fault.Failed, "", "reference broken: %w", err).WithHint("only whoever runs the server can repair it:  corpus-git doctor  names it; other refs can be pushed")
 	case errors.As(err, &conflict):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("somebody else moved it:  git fetch  first, look, and push again")
 	case errors.As(err, &locked):

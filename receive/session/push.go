@@ -83,7 +83,7 @@ func (p *Push) now() time.Time {
 // verdicts there.
 func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int {
 	bw := bufio.NewWriterSize(out, 16<<10)
-	list, err := p.Refs.List("refs/")
+	list, _, err := p.Refs.ListReadable("refs/")
 	if err != nil {
 		// Nothing was said yet: git prints an ERR line that comes instead of the refs (gitprotocol-pack(5)).
 		var told bytes.Buffer

@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 
+	"corpus-git/git/refs"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/layout"
@@ -26,6 +28,9 @@ func (d doctor) refs(ctx context.Context, add adder, root layout.Root) {
 			hint := "push it again from a clone that is whole, or delete it:  git push REMOTE --delete " + printable.Word(b.Name)
 			if strings.HasPrefix(b.Name, "refs/corpus/") {
 				hint = "push what it holds again from a clone that is whole, or restore the repository from a backup"
+			}
+			if errors.Is(b.Err, refs.ErrCorrupt) {
+				hint = "write the name of the right commit into  " + filepath.Join(dir, b.Name) + "  , or remove that file and push the ref again"
 			}
 			add("refs", "failed", hint, "%s, %s: %v", dir, printable.Line(b.Name), b.Err)
 		}
