@@ -23,7 +23,7 @@ func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles in
 	if err != nil {
 		return err
 	}
-	f := &fitter{ctx: ctx, objs: objs, limit: int64(maxFiles), known: map[plumbing.Hash]extent{}, links: map[plumbing.Hash]bool{}}
+	f := newFitter(ctx, objs, maxFiles)
 	before := plumbing.ZeroHash
 	if !old.IsZero() {
 		// What is live was checked out, so it fits. A commit that is gone is as good as none.
@@ -54,6 +54,10 @@ type fitter struct {
 	limit int64
 	known map[plumbing.Hash]extent
 	links map[plumbing.Hash]bool // good ones
+}
+
+func newFitter(ctx context.Context, objs Objects, maxFiles int) *fitter {
+	return &fitter{ctx: ctx, objs: objs, limit: int64(maxFiles), known: map[plumbing.Hash]extent{}, links: map[plumbing.Hash]bool{}}
 }
 
 func (f *fitter) check(x extent) error {
@@ -172,7 +176,7 @@ func Files(ctx context.Context, objs Objects, commit plumbing.Hash, length, maxF
 	if err != nil {
 		return 0, err
 	}
-	f := &fitter{ctx: ctx, objs: objs, limit: int64(maxFiles), known: map[plumbing.Hash]extent{}}
+	f := newFitter(ctx, objs, maxFiles)
 	x, err := f.dir(plumbing.ZeroHash, c.Tree, 0, length)
 	if err == nil {
 		err = f.check(extent{x.files, length + x.path})

@@ -60,8 +60,11 @@ func TestFits(t *testing.T) {
 		r.Git("update-index", "--add", "--cacheinfo", "120000,"+blob+",dir/link")
 		tree := strings.TrimSpace(r.Git("write-tree"))
 		c := plumbing.NewHash(strings.TrimSpace(r.Git("commit-tree", "-m", "x", tree)))
-		for _, old := range []plumbing.Hash{plumbing.ZeroHash, one} {
-			err := Fits(ctx, objs, old, c, 0)
+		below := func() error { // as a submodule
+			_, err := Files(ctx, objs, c, len("vendor/lib/"), 100)
+			return err
+		}
+		for _, err := range []error{Fits(ctx, objs, plumbing.ZeroHash, c, 0), Fits(ctx, objs, one, c, 0), below()} {
 			if why == "" {
 				require.NoError(t, err)
 				continue
@@ -70,6 +73,8 @@ func TestFits(t *testing.T) {
 			require.ErrorContains(t, err, why)
 			require.Equal(t, fault.Refused, fault.KindOf(err))
 		}
+		// That such a commit is stored, or live, keeps no other one from being deployed.
+		require.NoError(t, Fits(ctx, objs, c, two, 0))
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
