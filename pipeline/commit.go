@@ -11,38 +11,40 @@ import (
 )
 
 // commit moves the branch: the deployment is live.
-func (p *Pipeline) commit(ctx context.Context, r *run, env *procedures.Env, j *Journal, res project.Result, archived bool) project.Result {
+func (dep *deployment) commit(ctx context.Context) {
 	if err := context.Cause(ctx); err != nil {
-		return p.fail(ctx, r, env, j, res, procedures.NameInstall, err, archived)
+		dep.fail(ctx, procedures.NameInstall, err)
+		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	d := env.Deployment
-	changes, err := p.changes(ctx, d)
+	d := dep.env.Deployment
+	changes, err := dep.changes(ctx)
 	if err == nil {
 		// What steps wrote is in the page cache: it must be on the disk before the branch says that it is live.
-		err = env.Settle()
+		err = dep.env.Settle()
 	}
 	if err == nil {
-		err = p.journal(j, Entry{Kind: Committing, Deployment: d.ID, Changes: changes})
+		err = dep.enter(Entry{Kind: Committing, Changes: changes})
 	}
 	if err == nil {
-		if err = p.apply(ctx, d.Project, changes); err != nil {
-			err = errors.Join(err, p.revert(ctx, d.Project, changes))
+		if err = dep.apply(ctx, changes); err != nil {
+			err = errors.Join(err, dep.revert(ctx, changes))
 		}
 	}
 	if err != nil {
-		env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "the branch could not be moved", Lines: p.explain(d, err)})
-		return p.fail(ctx, r, env, j, res, "commit", err, archived)
+		dep.env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "the branch could not be moved", Lines: dep.explain(err)})
+		dep.fail(ctx, "commit", err)
+		return
 	}
-	res.State, res.Code, res.Pillar = project.Live, d.Code, d.Pillar
-	p.end(r, env, j, &res)
-	return res
+	dep.res.State, dep.res.Code, dep.res.Pillar = project.Live, d.Code, d.Pillar
+	dep.end()
 }
 
 // changes are the refs that a successful deployment moves.
-func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChange, error) {
+func (dep *deployment) changes(ctx context.Context) ([]RefChange, error) {
+	d := dep.record().Deployment
 	if d.Change.Ref != "" {
-		ref, err := p.cfg.Repository(d.Project, d.Repo).Deployed(ctx)
+		ref, err := dep.p.cfg.Repository(d.Project, d.Repo).Deployed(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -57,14 +59,14 @@ func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChan
 		new  project.Commit
 	}{{project.Code, d.Code}, {project.PillarRepo, d.Pillar}} {
 		// A tree from before the first pillar has none: then its branch goes. HEAD still names it, for when it comes back.
-		ref, err := p.cfg.Repository(d.Project, x.repo).Head(ctx)
+		ref, err := dep.p.cfg.Repository(d.Project, x.repo).Head(ctx)
 		if err != nil {
 			return nil, err
 		}
 		var old project.Commit
 		if ref != "" {
 			// Not what was live: somebody may have moved it beside the server, and it comes back from there.
-			if old, err = p.cfg.Repository(d.Project, x.repo).Get(ctx, ref); err != nil {
+			if old, err = dep.p.cfg.Repository(d.Project, x.repo).Get(ctx, ref); err != nil {
 				return nil, err
 			}
 		}
@@ -77,19 +79,19 @@ func (p *Pipeline) changes(ctx context.Context, d project.Deployment) ([]RefChan
 }
 
 // apply moves refs; one that is where it should be already is left, so it can be run again after a crash.
-func (p *Pipeline) apply(ctx context.Context, name project.Name, changes []RefChange) error {
+func (dep *deployment) apply(ctx context.Context, changes []RefChange) error {
 	for _, c := range changes {
-		cur, err := p.cfg.Repository(name, c.Repo).Get(ctx, c.Change.Ref)
+		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
 		if err != nil {
 			return err
 		}
 		if cur != c.Change.New {
-			if err := p.cfg.Repository(name, c.Repo).CompareAndSwap(ctx, c.Change); err != nil {
+			if err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).CompareAndSwap(ctx, c.Change); err != nil {
 				return err
 			}
 		}
 		if c.Head {
-			if err := p.cfg.Repository(name, c.Repo).SetDeployed(ctx, c.Change.Ref); err != nil {
+			if err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).SetDeployed(ctx, c.Change.Ref); err != nil {
 				return err
 			}
 		}
@@ -98,12 +100,12 @@ func (p *Pipeline) apply(ctx context.Context, name project.Name, changes []RefCh
 }
 
 // revert moves back what apply moved before it failed: the old tree is coming back.
-func (p *Pipeline) revert(ctx context.Context, name project.Name, changes []RefChange) error {
+func (dep *deployment) revert(ctx context.Context, changes []RefChange) error {
 	var errs []error
 	for _, c := range changes {
-		cur, err := p.cfg.Repository(name, c.Repo).Get(ctx, c.Change.Ref)
+		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
 		if err == nil && cur == c.Change.New && cur != c.Change.Old {
-			err = p.cfg.Repository(name, c.Repo).CompareAndSwap(ctx, project.Change{Ref: c.Change.Ref, Old: c.Change.New, New: c.Change.Old})
+			err = dep.p.cfg.Repository(dep.rec.Project, c.Repo).CompareAndSwap(ctx, project.Change{Ref: c.Change.Ref, Old: c.Change.New, New: c.Change.Old})
 		}
 		errs = append(errs, err)
 	}
@@ -111,34 +113,34 @@ func (p *Pipeline) revert(ctx context.Context, name project.Name, changes []RefC
 }
 
 // end makes the result final: archive verdict, rotation, journal, notification.
-func (p *Pipeline) end(r *run, env *procedures.Env, j *Journal, res *project.Result) {
+func (dep *deployment) end() {
 	ctx := context.Background()
-	res.Timings = env.Timings
-	res.Ended = p.cfg.Now()
-	r.hide(res)
-	if err := p.journal(j, Entry{Kind: Ended, Deployment: env.Deployment.ID, Result: res}); err != nil {
-		p.cfg.Logger.Error().Err(err).Str("deployment", string(env.Deployment.ID)).Msg("journal")
+	dep.res.Timings = dep.env.Timings
+	dep.res.Ended = dep.p.cfg.Now()
+	dep.hide(&dep.res)
+	if err := dep.enter(Entry{Kind: Ended, Result: &dep.res}); err != nil {
+		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.env.Deployment.ID)).Msg("journal")
 	}
-	p.conclude(ctx, r, env, res)
+	dep.conclude(ctx)
 }
 
 // conclude does what is left when the journal has ended a deployment. A crash before its record is final does it again.
-func (p *Pipeline) conclude(ctx context.Context, r *run, env *procedures.Env, res *project.Result) {
-	r.ending()
-	env.Result = *res
-	if err := env.Retain(res.State); err != nil {
-		r.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(p.explain(env.Deployment, err), " ")})
+func (dep *deployment) conclude(ctx context.Context) {
+	dep.ending()
+	dep.env.Result = dep.res
+	if err := dep.env.Retain(dep.res.State); err != nil {
+		dep.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(dep.explain(err), " ")})
 	}
-	if err := env.DropUndo(res.State); err != nil {
-		p.cfg.Logger.Warn().Err(err).Str("deployment", string(env.Deployment.ID)).Msg("remove the undo log")
+	if err := dep.env.DropUndo(dep.res.State); err != nil {
+		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the undo log")
 	}
-	p.sweepPins(ctx, env.Deployment.Project, env.Deployment.ID)
-	if _, skip := env.Prepared.Skips(procedures.NameNotify); !skip {
-		if err := env.Override(ctx, procedures.Notify{}); err != nil {
-			env.Note("notify: %s", strings.Join(p.explain(env.Deployment, err), " "))
+	dep.p.sweepPins(ctx, dep.env.Deployment.Project, dep.env.Deployment.ID)
+	if _, skip := dep.env.Prepared.Skips(procedures.NameNotify); !skip {
+		if err := dep.env.Override(ctx, procedures.Notify{}); err != nil {
+			dep.env.Note("notify: %s", strings.Join(dep.explain(err), " "))
 		}
-		if _, lines := env.TakeSummary(); len(lines) > 0 {
-			env.Note("notify: %s", strings.Join(lines, " "))
+		if _, lines := dep.env.TakeSummary(); len(lines) > 0 {
+			dep.env.Note("notify: %s", strings.Join(lines, " "))
 		}
 	}
 }

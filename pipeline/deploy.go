@@ -13,53 +13,64 @@ import (
 	"corpus-git/project"
 )
 
-// deploy runs one deployment whose turn has come.
-func (p *Pipeline) deploy(ctx context.Context, r *run, set Settings) project.Result {
+// deploy runs the deployment, whose turn has come, to its result.
+func (dep *deployment) deploy(ctx context.Context) {
+	p := dep.p
 	// What is done to archives in the background waits: the disk is the deployment's, and so are the archives it finds.
-	defer p.cfg.Tools.Archives(r.record().Project).Pause()()
-	d, notes, err := p.resolve(ctx, r.record().Deployment, set)
+	defer p.cfg.Tools.Archives(dep.record().Project).Pause()()
+	d, notes, err := p.resolve(ctx, dep.record().Deployment, dep.set)
 	for _, n := range notes {
-		r.log.Append(n)
+		dep.log.Append(n)
 	}
 	if err != nil {
-		return p.refuse(r, err)
+		dep.refuse(err)
+		return
 	}
-	r.update(func(rec *project.Record) { rec.Deployment = d })
+	dep.update(func(rec *project.Record) { rec.Deployment = d })
 	defer p.dropRecipes(d.ID)
-	p.recall(ctx, d, r.in, r.redact)
+	p.recall(ctx, d, dep.in, dep.redact)
 	tools, end := p.cfg.Tools.Open()
 	defer func() {
 		if err := end(); err != nil {
 			p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("end the runner of steps")
 		}
 	}()
-	env, err := p.prepare(ctx, r, tools, d, set)
-	if err != nil {
-		return p.refuse(r, err)
+	dep.tools = tools
+	if err := dep.prepare(ctx); err != nil {
+		dep.refuse(err)
+		return
 	}
 	switch d.Trigger {
 	case project.TriggerPlan:
-		return p.plan(ctx, r, env)
+		dep.plan(ctx)
+		return
 	case project.TriggerTask:
-		return p.task(ctx, r, env)
+		dep.task(ctx)
+		return
 	case project.TriggerCheck:
-		return p.check(ctx, r, env)
+		dep.check(ctx)
+		return
 	}
 	j, entries, err := OpenJournal(p.cfg.State.Journal(d.Project.String()))
 	if err != nil {
-		return p.refuse(r, err)
+		dep.refuse(err)
+		return
 	}
 	defer j.Close()
 	if isOpenEnded(entries) {
-		return p.refuse(r, p.recoverLate(ctx, d.Project))
+		dep.refuse(p.recoverLate(ctx, d.Project))
+		return
 	}
-	if err := env.OpenUndo(); err != nil {
-		return p.refuse(r, fault.New(fault.Internal, "open the undo log", "%w", err))
+	if err := dep.env.OpenUndo(); err != nil {
+		dep.refuse(fault.New(fault.Internal, "open the undo log", "%w", err))
+		return
 	}
-	if err := p.accept(ctx, r, d, j); err != nil {
-		return p.refuse(r, err)
+	dep.journal = j
+	if err := dep.accept(ctx); err != nil {
+		dep.refuse(err)
+		return
 	}
-	return p.execute(ctx, r, env, j)
+	dep.execute(ctx)
 }
 
 // recoverLate ends a deployment that a start should have ended: it could not, or its note was lost. The journal says so, and another Accepted
@@ -118,55 +129,64 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 }
 
 // prepare builds the environment of the procedures and checks everything that can be checked now.
-func (p *Pipeline) prepare(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, set Settings) (*procedures.Env, error) {
-	src, err := p.sources(ctx, d, set, r.in)
+func (dep *deployment) prepare(ctx context.Context) error {
+	p, d := dep.p, dep.record().Deployment
+	src, err := p.sources(ctx, d, dep.set, dep.in)
 	if err == nil {
-		err = p.submodules(ctx, r, tools, d, &src)
+		err = dep.submodules(ctx, d, &src)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	src.Private = p.cfg.State.Recipe(string(d.ID), brought)
-	prep, err := procedures.Prepare(ctx, tools, d, src, r.redact)
+	prep, err := procedures.Prepare(ctx, dep.tools, d, src, dep.redact)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := p.guard(ctx, r, tools, d, src, prep); err != nil {
-		return nil, err
+	if err := dep.guard(ctx, src, prep); err != nil {
+		return err
 	}
-	if d.Code != "" && prep.Cfg.RefusesLFS() && !set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy) {
-		if err := p.cfg.Repository(d.Project, project.Code).RefuseLFS(ctx, d.Code, incomingOf(d, r.in, project.Code)); err != nil {
-			return nil, err
+	if d.Code != "" && prep.Cfg.RefusesLFS() && !dep.set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy) {
+		if err := p.cfg.Repository(d.Project, project.Code).RefuseLFS(ctx, d.Code, incomingOf(d, dep.in, project.Code)); err != nil {
+			return err
 		}
 	}
-	env := &procedures.Env{
-		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now}, Prepared: prep,
+	dep.env = dep.environment(ctx, dep.tools, dep.set)
+	dep.env.Prepared = prep
+	if !dep.set.RemoteLess && d.LiveCode != d.Code {
+		dep.env.LiveTree = dep.liveTree
+	}
+	return nil
+}
+
+// environment is what the procedures see of a deployment, but for what was prepared.
+func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools, set Settings) *procedures.Env {
+	p, d := dep.p, dep.record().Deployment
+	return &procedures.Env{
+		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: dep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
-		Hurry: r.hurry, Said: r.toldSoFar,
+		Hurry: dep.hurry, Said: dep.toldSoFar,
 	}
-	if !set.RemoteLess && d.LiveCode != d.Code {
-		env.LiveTree = func(ctx context.Context) (fs.FS, error) { return p.liveTree(ctx, r, tools, d) }
-	}
-	return env, nil
 }
 
 // brought names the private copy of the recipe that a deployment brings.
 const brought = "brought"
 
 // liveTree are the files of the commit that was live before the deployment, with those of its submodules.
-func (p *Pipeline) liveTree(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment) (fs.FS, error) {
+func (dep *deployment) liveTree(ctx context.Context) (fs.FS, error) {
+	d := dep.record().Deployment
 	if d.LiveCode == "" {
 		return nil, nil
 	}
-	tree, err := p.cfg.Repository(d.Project, project.Code).Tree(ctx, d.LiveCode, nil)
+	tree, err := dep.p.cfg.Repository(d.Project, project.Code).Tree(ctx, d.LiveCode, nil)
 	if err != nil {
 		return nil, err
 	}
 	old := d
 	old.Code, old.Pillar, old.Trigger = d.LiveCode, "", project.TriggerRollback // nothing is fetched: it was when it went live
 	src := procedures.Sources{Code: tree}
-	if err := p.submodules(ctx, r, tools, old, &src); err != nil {
-		p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("submodules of what is live")
+	if err := dep.submodules(ctx, old, &src); err != nil {
+		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("submodules of what is live")
 	}
 	return src.Code, nil
 }
@@ -226,16 +246,17 @@ func treeWith(dir, file string) (fs.FS, error) {
 }
 
 // accept pins what is live, which the archive will hold, and opens the journal: from here on a crash is recovered from.
-func (p *Pipeline) accept(ctx context.Context, r *run, d project.Deployment, j *Journal) error {
-	if err := p.pin(ctx, d, livePins(d)); err != nil {
+func (dep *deployment) accept(ctx context.Context) error {
+	d := dep.record().Deployment
+	if err := dep.pin(ctx, livePins(d)); err != nil {
 		return err
 	}
-	facts := r.shown().Deployment
-	if err := p.journal(j, Entry{Kind: Accepted, Deployment: d.ID, Facts: &facts}); err != nil {
+	facts := dep.shown().Deployment
+	if err := dep.enter(Entry{Kind: Accepted, Facts: &facts}); err != nil {
 		return err
 	}
-	r.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, p.cfg.Now() })
-	if err := p.records.put(ctx, r.shown()); err != nil {
+	dep.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, dep.p.cfg.Now() })
+	if err := dep.p.records.put(ctx, dep.shown()); err != nil {
 		return fault.New(fault.Internal, "record deployment", "%w", err)
 	}
 	return nil
@@ -243,36 +264,37 @@ func (p *Pipeline) accept(ctx context.Context, r *run, d project.Deployment, j *
 
 // publish makes what the push brought part of the repository, and pins it. It comes after the archive: where there is no room for that the push
 // is refused, and leaves nothing.
-func (p *Pipeline) publish(ctx context.Context, r *run, d project.Deployment) error {
+func (dep *deployment) publish(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if r.in != nil {
-		if err := r.in.Migrate(ctx); err != nil {
+	if dep.in != nil {
+		if err := dep.in.Migrate(ctx); err != nil {
 			return fault.New(fault.Internal, "publish objects", "%w", err)
 		}
 	}
-	return p.pin(ctx, d, newPins(d))
+	return dep.pin(ctx, newPins(dep.record().Deployment))
 }
 
-func (p *Pipeline) pin(ctx context.Context, d project.Deployment, pins []RefChange) error {
+func (dep *deployment) pin(ctx context.Context, pins []RefChange) error {
 	for _, pin := range pins {
-		if err := p.cfg.Repository(d.Project, pin.Repo).CompareAndSwap(ctx, pin.Change); err != nil {
+		if err := dep.p.cfg.Repository(dep.rec.Project, pin.Repo).CompareAndSwap(ctx, pin.Change); err != nil {
 			return fault.New(fault.Internal, "pin commits", "%w", err)
 		}
 	}
 	return nil
 }
 
-func (p *Pipeline) journal(j *Journal, e Entry) error {
-	e.Time = p.cfg.Now()
-	if err := j.Append(e); err != nil {
+// enter appends an entry to the journal.
+func (dep *deployment) enter(e Entry) error {
+	e.Time, e.Deployment = dep.p.cfg.Now(), dep.rec.ID
+	if err := dep.journal.Append(e); err != nil {
 		return fault.New(fault.Internal, "journal", "%w", err)
 	}
 	point := string(e.Kind)
 	if e.Procedure != "" {
 		point += " " + e.Procedure
 	}
-	p.cfg.Boundary(point)
+	dep.p.cfg.Boundary(point)
 	return nil
 }

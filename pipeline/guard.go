@@ -9,7 +9,8 @@ import (
 
 // guard refuses, before anything runs, what is more likely a mistake than a wish: a push that leaves nothing to deploy, or, in dev, one that changes files which
 // somebody changed on the machine.
-func (p *Pipeline) guard(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, src procedures.Sources, prep *procedures.Prepared) error {
+func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *procedures.Prepared) error {
+	p, d := dep.p, dep.record().Deployment
 	if d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || src.RemoteLess {
 		return nil
 	}
@@ -23,7 +24,7 @@ func (p *Pipeline) guard(ctx context.Context, r *run, tools *procedures.Tools, d
 			if x.commit == "" {
 				continue
 			}
-			if err := p.cfg.Repository(d.Project, x.repo).LookAt(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, r.in, x.repo)); err != nil {
+			if err := p.cfg.Repository(d.Project, x.repo).LookAt(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, dep.in, x.repo)); err != nil {
 				return err
 			}
 		}
@@ -31,7 +32,7 @@ func (p *Pipeline) guard(ctx context.Context, r *run, tools *procedures.Tools, d
 	if d.AllowEmpty || d.LiveCode == "" || d.LiveCode == d.Code {
 		return nil
 	}
-	live, err := p.liveTree(ctx, r, tools, d)
+	live, err := dep.liveTree(ctx)
 	if err != nil {
 		return err
 	}

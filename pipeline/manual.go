@@ -13,77 +13,80 @@ import (
 )
 
 // plan shows what a deployment would do, and touches nothing.
-func (p *Pipeline) plan(ctx context.Context, r *run, env *procedures.Env) project.Result {
-	d := env.Deployment
-	res := project.Result{State: project.Done, Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
-	if r.in != nil {
+func (dep *deployment) plan(ctx context.Context) {
+	d := dep.env.Deployment
+	dep.res = project.Result{State: project.Done, Started: dep.p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
+	if dep.in != nil {
 		// The objects are read where they are; nothing of a plan is published.
-		env.Note("planned from the pushed commit, which is not kept")
+		dep.env.Note("planned from the pushed commit, which is not kept")
 	}
-	desc, err := p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, r.in)
+	desc, err := dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, dep.in)
 	if err == nil {
-		r.log.Append(headline(d, &desc, r.redact.String))
+		dep.log.Append(headline(d, &desc, dep.redact.String))
 	} else {
-		r.log.Append(headline(d, nil, r.redact.String))
+		dep.log.Append(headline(d, nil, dep.redact.String))
 	}
-	r.saySettings()
-	n, err := procedures.Plan(ctx, env, desc)
+	dep.saySettings()
+	n, err := procedures.Plan(ctx, dep.env, desc)
 	if err != nil {
-		return p.refuse(r, err)
+		dep.refuse(err)
+		return
 	}
-	res.Reason = fmt.Sprintf("a deployment would change %s, nothing was touched", humanize.Plural(n, "thing"))
-	return res
+	dep.res.Reason = fmt.Sprintf("a deployment would change %s, nothing was touched", humanize.Plural(n, "thing"))
 }
 
 // task runs one task of the live recipe.
-func (p *Pipeline) task(ctx context.Context, r *run, env *procedures.Env) project.Result {
-	d := env.Deployment
-	res := project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
-	r.update(func(rec *project.Record) { rec.State, rec.Procedure, rec.Since = project.Running, "task", p.cfg.Now() })
-	if err := p.records.put(ctx, r.shown()); err != nil {
-		return p.refuse(r, fault.New(fault.Internal, "record task", "%w", err))
+func (dep *deployment) task(ctx context.Context) {
+	d := dep.env.Deployment
+	dep.res = project.Result{Started: dep.p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
+	dep.update(func(rec *project.Record) {
+		rec.State, rec.Procedure, rec.Since = project.Running, "task", dep.p.cfg.Now()
+	})
+	if err := dep.p.records.put(ctx, dep.shown()); err != nil {
+		dep.refuse(fault.New(fault.Internal, "record task", "%w", err))
+		return
 	}
-	r.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  task %s  by %s", d.Project, d.Task, d.Pusher.Key)})
-	r.saySettings()
-	err := env.Task(ctx, env.Prepared.Steps[0])
-	res.Timings = env.Timings
+	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  task %s  by %s", d.Project, d.Task, d.Pusher.Key)})
+	dep.saySettings()
+	err := dep.env.Task(ctx, dep.env.Prepared.Steps[0])
+	dep.res.Timings = dep.env.Timings
 	if err == nil {
-		res.State, res.Reason = project.Done, d.Task
-		return res
+		dep.res.State, dep.res.Reason = project.Done, d.Task
+		return
 	}
-	res.State = project.Failed
-	p.blame(&res, env, "task", err)
+	dep.res.State = project.Failed
+	dep.blame("task", err)
 	var f *procedures.Failure
 	if errors.As(err, &f) && f.StateID != "" {
-		res.Reason = fmt.Sprintf("task %s, state %s", f.Step, f.StateID)
+		dep.res.Reason = fmt.Sprintf("task %s, state %s", f.Step, f.StateID)
 	}
-	return res
 }
 
 // check asks the checks of what is live, all of them.
-func (p *Pipeline) check(ctx context.Context, r *run, env *procedures.Env) project.Result {
-	d := env.Deployment
-	res := project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
-	if !env.Prepared.HasChecks("") {
-		return p.refuse(r, fault.New(fault.Refused, "check", "%s has no checks", d.Project).WithHint("the key  checks  of its configuration names some"))
+func (dep *deployment) check(ctx context.Context) {
+	d := dep.env.Deployment
+	dep.res = project.Result{Started: dep.p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
+	if !dep.env.Prepared.HasChecks("") {
+		dep.refuse(fault.New(fault.Refused, "check", "%s has no checks", d.Project).WithHint("the key  checks  of its configuration names some"))
+		return
 	}
-	rec := r.update(func(rec *project.Record) {
-		rec.State, rec.Procedure, rec.Since = project.Running, procedures.NameChecks, p.cfg.Now()
+	dep.update(func(rec *project.Record) {
+		rec.State, rec.Procedure, rec.Since = project.Running, procedures.NameChecks, dep.p.cfg.Now()
 	})
-	if err := p.records.put(ctx, rec); err != nil {
-		return p.refuse(r, fault.New(fault.Internal, "record check", "%w", err))
+	if err := dep.p.records.put(ctx, dep.shown()); err != nil {
+		dep.refuse(fault.New(fault.Internal, "record check", "%w", err))
+		return
 	}
-	r.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  check of %s  by %s", d.Project, d.LiveCode.Short(), d.Pusher.Key)})
-	err := env.AskAll(ctx)
-	res.Timings = env.Timings
+	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  check of %s  by %s", d.Project, d.LiveCode.Short(), d.Pusher.Key)})
+	err := dep.env.AskAll(ctx)
+	dep.res.Timings = dep.env.Timings
 	if err == nil {
-		res.State, res.Reason = project.Done, "all checks succeeded"
-		return res
+		dep.res.State, dep.res.Reason = project.Done, "all checks succeeded"
+		return
 	}
-	env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: procedures.NameChecks, Text: "checks failed", Lines: p.explain(d, err)})
-	res.State = project.Failed
-	p.blame(&res, env, procedures.NameChecks, err)
-	return res
+	dep.env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: procedures.NameChecks, Text: "checks failed", Lines: dep.explain(err)})
+	dep.res.State = project.Failed
+	dep.blame(procedures.NameChecks, err)
 }
 
 // findArchive finds the archive that a rollback restores: the one that d.Restore names, if it is whole; else one that

@@ -75,10 +75,10 @@ type Pipeline struct {
 	cfg     Config
 	records *records
 
-	entering doors
+	starting projectLocks
 	mu       sync.Mutex
 	queues   map[project.Name]*queue
-	byID     map[project.ID]*run
+	byID     map[project.ID]*deployment
 	stopping bool
 	known    knownSecrets
 	running  sync.WaitGroup
@@ -108,7 +108,7 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*run{}}
+	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}}
 	return p, nil
 }
 
@@ -145,63 +145,75 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 		return "", fault.New(fault.Internal, "open event log", "%w", err)
 	}
 	// The deployment's life is its own: only its values come from the caller's context.
-	rctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	r := &run{
-		rec: project.Record{Deployment: d, State: project.Waiting}, in: in, log: log, redact: hide,
-		cancel: cancel, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}),
+	dctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	dep := p.newDeployment(project.Record{Deployment: d, State: project.Waiting})
+	dep.set, dep.in, dep.log, dep.redact, dep.cancel = set, in, log, hide, cancel
+	same, err := p.admit(ctx, dep)
+	if err != nil {
+		return "", err
 	}
-	// The record is written with mu open, which every project needs all the time. Of one project one deployment at a time comes
-	// so far: their records are in the order of the queue, and two pushes of the same change find each other.
-	defer p.entering.lock(d.Project)()
-	p.mu.Lock()
-	if p.stopping {
-		p.mu.Unlock()
-		p.abandon(r)
-		return "", errStopping
-	}
-	if j := p.joinable(d); j != nil {
-		p.mu.Unlock()
-		p.abandon(r)
+	if same != nil {
 		if in != nil {
 			_ = in.Discard()
 		}
-		return j.record().ID, nil
+		return same.record().ID, nil
 	}
-	p.byID[d.ID] = r
-	p.running.Add(1)
-	p.mu.Unlock()
-	err = p.records.put(ctx, r.shown())
-	p.mu.Lock()
-	if err != nil {
-		delete(p.byID, d.ID)
-		p.mu.Unlock()
-		p.running.Done()
-		p.abandon(r)
-		return "", fault.New(fault.Internal, "record deployment", "%w", err)
-	}
-	p.enqueue(r)
-	if r.place > 0 {
-		r.sayWaiting(p.queues[d.Project].runs[0].shown(), r.place, p.cfg.Now())
-	}
-	if p.stopping {
-		cancel(errShutdown()) // Shutdown came while it was recorded
-	}
-	p.mu.Unlock()
 	started = true
 	go func() {
 		defer p.running.Done()
 		defer over()
 		defer cancel(nil)
-		p.drive(rctx, r, set)
+		dep.drive(dctx)
 	}()
 	return d.ID, nil
 }
 
+// admit records a deployment and puts it in its project's queue. Where one for the very same change runs or waits, it is that one, and dep is
+// abandoned; so it is with an error.
+func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment, err error) {
+	d := dep.rec.Deployment
+	// The record is written with mu open, which every project needs all the time. Of one project one deployment at a time comes
+	// so far: their records are in the order of the queue, and two pushes of the same change find each other.
+	defer p.starting.lock(d.Project)()
+	p.mu.Lock()
+	if p.stopping {
+		p.mu.Unlock()
+		dep.abandon()
+		return nil, errStopping
+	}
+	if same := p.joinable(d); same != nil {
+		p.mu.Unlock()
+		dep.abandon()
+		return same, nil
+	}
+	p.byID[d.ID] = dep
+	p.running.Add(1)
+	p.mu.Unlock()
+	err = p.records.put(ctx, dep.shown())
+	p.mu.Lock()
+	if err != nil {
+		delete(p.byID, d.ID)
+		p.mu.Unlock()
+		p.running.Done()
+		dep.abandon()
+		return nil, fault.New(fault.Internal, "record deployment", "%w", err)
+	}
+	defer p.mu.Unlock()
+	p.enqueue(dep)
+	if dep.place > 0 {
+		dep.sayWaiting(p.queues[d.Project].all[0].shown(), dep.place, p.cfg.Now())
+	}
+	if p.stopping {
+		dep.cancel(errShutdown()) // Shutdown came while it was recorded
+	}
+	return nil, nil
+}
+
 // abandon undoes what Start made for a deployment that never was.
-func (p *Pipeline) abandon(r *run) {
-	r.cancel(nil)
-	_ = r.log.Close()
-	removeQuietly(p.cfg.State.EventLog(r.rec.Project.String(), string(r.rec.ID)))
+func (dep *deployment) abandon() {
+	dep.cancel(nil)
+	_ = dep.log.Close()
+	removeQuietly(dep.p.cfg.State.EventLog(dep.rec.Project.String(), string(dep.rec.ID)))
 }
 
 // compare refuses a change whose old value is not what the ref holds.
@@ -252,10 +264,10 @@ func (p *Pipeline) commitOf(ctx context.Context, name project.Name, repo project
 // Follow implements session.Deployer.
 func (p *Pipeline) Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error] {
 	p.mu.Lock()
-	r := p.byID[id]
+	dep := p.byID[id]
 	p.mu.Unlock()
-	if r != nil {
-		return r.log.Follow(ctx, seq)
+	if dep != nil {
+		return dep.log.Follow(ctx, seq)
 	}
 	rec, err := p.records.get(ctx, id)
 	if err != nil {
@@ -267,12 +279,12 @@ func (p *Pipeline) Follow(ctx context.Context, id project.ID, seq uint64) iter.S
 // Wait implements session.Deployer.
 func (p *Pipeline) Wait(ctx context.Context, id project.ID) (project.Result, error) {
 	p.mu.Lock()
-	r := p.byID[id]
+	dep := p.byID[id]
 	p.mu.Unlock()
-	if r != nil {
+	if dep != nil {
 		select {
-		case <-r.ended:
-			return r.last, nil
+		case <-dep.ended:
+			return dep.res, nil
 		case <-ctx.Done():
 			return project.Result{}, context.Cause(ctx)
 		}
@@ -312,10 +324,10 @@ func (p *Pipeline) Find(ctx context.Context, name project.Name, prefix string) (
 // freshen adds what is known of a deployment that runs right now.
 func (p *Pipeline) freshen(rec *project.Record) {
 	p.mu.Lock()
-	r := p.byID[rec.ID]
+	dep := p.byID[rec.ID]
 	p.mu.Unlock()
-	if r != nil {
-		*rec = r.shown()
+	if dep != nil {
+		*rec = dep.shown()
 	}
 }
 
@@ -325,8 +337,8 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopping = true
 	for _, q := range p.queues {
-		for _, r := range q.runs[1:] {
-			r.cancel(errShutdown())
+		for _, dep := range q.all[1:] {
+			dep.cancel(errShutdown())
 		}
 	}
 	p.mu.Unlock()
@@ -341,8 +353,8 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
-	for _, r := range p.byID {
-		r.cancel(&ended{why: "the server was stopped before it finished"})
+	for _, dep := range p.byID {
+		dep.cancel(&ended{why: "the server was stopped before it finished"})
 	}
 	p.mu.Unlock()
 	select {
@@ -352,8 +364,8 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	}
 	// The tree comes back whatever it takes; what projects bring for that has had its time.
 	p.mu.Lock()
-	for _, r := range p.byID {
-		r.rush()
+	for _, dep := range p.byID {
+		dep.rush()
 	}
 	p.mu.Unlock()
 	<-done
@@ -361,47 +373,46 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 }
 
 // drive takes one deployment from the line to its end.
-func (p *Pipeline) drive(ctx context.Context, r *run, set Settings) {
-	ctx, stop := context.WithTimeoutCause(ctx, p.cfg.Deadline, &ended{why: fmt.Sprintf("deadline of %s exceeded", p.cfg.Deadline)})
+func (dep *deployment) drive(ctx context.Context) {
+	ctx, stop := context.WithTimeoutCause(ctx, dep.p.cfg.Deadline, &ended{why: fmt.Sprintf("deadline of %s exceeded", dep.p.cfg.Deadline)})
 	defer stop()
-	var res project.Result
-	if err := r.await(ctx); err != nil {
-		res = p.refuse(r, err)
+	if err := dep.await(ctx); err != nil {
+		dep.refuse(err)
 	} else {
-		res = p.deploy(ctx, r, set)
+		dep.deploy(ctx)
 	}
-	if r.in != nil {
-		if err := r.in.Discard(); err != nil {
-			p.cfg.Logger.Error().Err(err).Str("deployment", string(r.rec.ID)).Msg("discard quarantine")
+	if dep.in != nil {
+		if err := dep.in.Discard(); err != nil {
+			dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("discard quarantine")
 		}
 	}
-	p.finish(r, res)
+	dep.finish()
 }
 
 // finish records the result, speaks the verdict and lets the next one run.
-func (p *Pipeline) finish(r *run, res project.Result) {
-	ctx := context.Background()
-	res.Ended = p.cfg.Now()
-	if res.Started.IsZero() {
-		res.Started = res.Ended
+func (dep *deployment) finish() {
+	p, ctx := dep.p, context.Background()
+	dep.res.Ended = p.cfg.Now()
+	if dep.res.Started.IsZero() {
+		dep.res.Started = dep.res.Ended
 	}
-	r.hide(&res)
-	r.update(func(rec *project.Record) {
+	dep.hide(&dep.res)
+	res := dep.res
+	dep.update(func(rec *project.Record) {
 		rec.State, rec.Result = res.State, &res
 		rec.Procedure, rec.Step = "", ""
 	})
-	rec := r.shown()
+	rec := dep.shown()
 	if err := p.records.put(ctx, rec); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
 	}
 	p.record(ctx, rec)
-	sayVerdict(r.log, rec)
-	if err := r.log.Close(); err != nil {
+	sayVerdict(dep.log, rec)
+	if err := dep.log.Close(); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("event log")
 	}
-	r.last = res
-	p.leave(r)
-	close(r.ended)
+	p.leave(dep)
+	close(dep.ended)
 	p.cfg.OnEnd(rec)
 }
 

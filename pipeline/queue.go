@@ -1,179 +1,53 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 
-	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
-	"corpus-git/internal/redact"
 	"corpus-git/project"
 )
 
-// run is one deployment from Start to its end, in this process.
-type run struct {
-	mu     sync.Mutex
-	rec    project.Record
-	in     project.Incoming
-	log    *event.Log
-	redact *redact.Redactor
-	cancel context.CancelCauseFunc
-	ended  chan struct{}
-	last   project.Result
-	turn   chan struct{} // closed when the queue lets it run
-	// hurry is closed when what runs beside a rollback, and after the end, shall end at once; see ending.
-	hurry   chan struct{}
-	hurried sync.Once
-	past    bool   // it can no longer be cancelled: it fails, or has ended
-	said    []byte // the end of what it told, as deploy_ret.comment has it
-	place   int
-}
-
-func (r *run) record() project.Record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.rec
-}
-
-func (r *run) update(f func(*project.Record)) project.Record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f(&r.rec)
-	return r.rec
-}
-
-// hide redacts the texts of a result, before it is written anywhere.
-func (r *run) hide(res *project.Result) {
-	for _, s := range []*string{&res.Reason, &res.Hint, &res.Step, &res.StateID} {
-		*s = r.redact.String(event.Scrub(*s))
-	}
-	for i := range res.Timings { // they name states
-		res.Timings[i].Name = r.redact.String(event.Scrub(res.Timings[i].Name))
-	}
-}
-
-// shown is the record as it is written and shown: what the pusher named may be a secret's value.
-func (r *run) shown() project.Record {
-	rec := r.record()
-	text := func(s string) string { return r.redact.String(event.Scrub(s)) }
-	all := func(list []string) []string {
-		out := slices.Clone(list)
-		for i := range out {
-			out[i] = text(out[i])
-		}
-		return out
-	}
-	rec.Task, rec.Step = text(rec.Task), text(rec.Step)
-	rec.Select = project.Selection{Only: all(rec.Select.Only), OnlySteps: all(rec.Select.OnlySteps), Skip: all(rec.Select.Skip)}
-	return rec
-}
-
-// ending notes that the deployment can no longer be cancelled.
-func (r *run) ending() {
-	r.mu.Lock()
-	r.past = true
-	r.mu.Unlock()
-}
-
-// end cancels the deployment. One that can no longer be cancelled ends sooner: what runs beside its rollback, and
-// after its end, is ended.
-func (r *run) end(why *ended) {
-	r.mu.Lock()
-	past := r.past
-	r.past = true
-	r.mu.Unlock()
-	r.cancel(why)
-	if past {
-		r.rush()
-	}
-}
-
-func (r *run) rush() { r.hurried.Do(func() { close(r.hurry) }) }
-
-// maxSaid bounds what a run keeps of what it told, in bytes.
-const maxSaid = 64 << 10
-
-// tell keeps the text of an event for the project's own rollback and notify.
-func (r *run) tell(e event.Event) {
-	switch e.Kind {
-	case event.ProcedureDone, event.StepDone, event.Failure, event.Note:
-	default:
-		return
-	}
-	text := e.Text
-	if e.Kind != event.Note && e.Kind != event.Failure {
-		name := e.Step
-		if name == "" {
-			name = e.Procedure
-		}
-		text = name + ": " + text
-	}
-	for _, l := range e.Lines {
-		text += "\n  " + l
-	}
-	text = r.redact.String(text) + "\n"
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.said = append(r.said, text...); len(r.said) > maxSaid {
-		r.said = bytes.Clone(r.said[len(r.said)-maxSaid:])
-	}
-}
-
-// toldSoFar is what tell kept, whole lines of it.
-func (r *run) toldSoFar() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	text := r.said
-	if len(text) == maxSaid {
-		if i := bytes.IndexByte(text, '\n'); i >= 0 {
-			text = text[i+1:]
-		}
-	}
-	return strings.TrimRight(string(text), "\n")
-}
-
 // queue is the line of one project: the first element runs, the others wait in the order they came.
 type queue struct {
-	runs []*run
+	all []*deployment
 }
 
-// doors let one at a time pass for each project.
-type doors struct {
-	mu   sync.Mutex
-	open map[project.Name]*door
+// projectLocks is a mutex for each project.
+type projectLocks struct {
+	mu sync.Mutex
+	of map[project.Name]*projectLock
 }
 
-// door is there while somebody stands at it.
-type door struct {
+// projectLock is kept while somebody holds it or waits for it.
+type projectLock struct {
 	sync.Mutex
 	users int
 }
 
-// lock waits until nobody else is in the door of a project.
-func (d *doors) lock(name project.Name) (unlock func()) {
-	d.mu.Lock()
-	if d.open == nil {
-		d.open = map[project.Name]*door{}
+// lock waits until nobody else holds the lock of a project.
+func (l *projectLocks) lock(name project.Name) (unlock func()) {
+	l.mu.Lock()
+	if l.of == nil {
+		l.of = map[project.Name]*projectLock{}
 	}
-	x := d.open[name]
+	x := l.of[name]
 	if x == nil {
-		x = &door{}
-		d.open[name] = x
+		x = &projectLock{}
+		l.of[name] = x
 	}
 	x.users++
-	d.mu.Unlock()
+	l.mu.Unlock()
 	x.Lock()
 	return func() {
 		x.Unlock()
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if x.users--; x.users == 0 {
-			delete(d.open, name)
+			delete(l.of, name)
 		}
 	}
 }
@@ -181,32 +55,32 @@ func (d *doors) lock(name project.Name) (unlock func()) {
 // errStopping ends what waits when the server shuts down.
 var errStopping = fault.New(fault.Busy, "deploy", "the server is shutting down").WithHint("push again in a moment")
 
-// enqueue puts r at the end of its project's line and tells it when it is its turn. Called with p.mu held.
-func (p *Pipeline) enqueue(r *run) {
-	q := p.queues[r.rec.Project]
+// enqueue puts dep at the end of its project's line and tells it when it is its turn. Called with p.mu held.
+func (p *Pipeline) enqueue(dep *deployment) {
+	q := p.queues[dep.rec.Project]
 	if q == nil {
 		q = &queue{}
-		p.queues[r.rec.Project] = q
+		p.queues[dep.rec.Project] = q
 	}
-	q.runs = append(q.runs, r)
-	r.place = len(q.runs) - 1
-	if r.place == 0 {
-		close(r.turn)
+	q.all = append(q.all, dep)
+	dep.place = len(q.all) - 1
+	if dep.place == 0 {
+		close(dep.turn)
 	}
 }
 
-// leave takes r out of the line and lets the next one run; those who moved up are told.
-func (p *Pipeline) leave(r *run) {
+// leave takes dep out of the line and lets the next one run; those who moved up are told.
+func (p *Pipeline) leave(dep *deployment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := p.queues[r.rec.Project]
-	for i, x := range q.runs {
-		if x == r {
-			q.runs = append(q.runs[:i:i], q.runs[i+1:]...)
+	q := p.queues[dep.rec.Project]
+	for i, x := range q.all {
+		if x == dep {
+			q.all = append(q.all[:i:i], q.all[i+1:]...)
 			break
 		}
 	}
-	for i, x := range q.runs {
+	for i, x := range q.all {
 		if x.place == i {
 			continue
 		}
@@ -214,19 +88,19 @@ func (p *Pipeline) leave(r *run) {
 		if i == 0 {
 			close(x.turn)
 		} else {
-			x.sayWaiting(q.runs[0].shown(), i, p.cfg.Now())
+			x.sayWaiting(q.all[0].shown(), i, p.cfg.Now())
 		}
 	}
-	if len(q.runs) == 0 {
-		delete(p.queues, r.rec.Project)
+	if len(q.all) == 0 {
+		delete(p.queues, dep.rec.Project)
 	}
-	delete(p.byID, r.rec.ID)
+	delete(p.byID, dep.rec.ID)
 }
 
-// await returns when it is r's turn, or with the cause that ended it.
-func (r *run) await(ctx context.Context) error {
+// await returns when it is dep's turn, or with the cause that ended it.
+func (dep *deployment) await(ctx context.Context) error {
 	select {
-	case <-r.turn:
+	case <-dep.turn:
 		return context.Cause(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -234,7 +108,7 @@ func (r *run) await(ctx context.Context) error {
 }
 
 // joinable finds a deployment that runs or waits for the very same change. Called with p.mu held.
-func (p *Pipeline) joinable(d project.Deployment) *run {
+func (p *Pipeline) joinable(d project.Deployment) *deployment {
 	if d.Trigger != project.TriggerPush {
 		return nil
 	}
@@ -242,10 +116,10 @@ func (p *Pipeline) joinable(d project.Deployment) *run {
 	if q == nil {
 		return nil
 	}
-	for _, r := range q.runs {
-		x := r.record().Deployment
+	for _, dep := range q.all {
+		x := dep.record().Deployment
 		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty && x.Overwrite == d.Overwrite {
-			return r
+			return dep
 		}
 	}
 	return nil
@@ -275,8 +149,8 @@ func (p *Pipeline) Queue(_ context.Context, name project.Name) (project.Queue, e
 	if q == nil {
 		return out, nil
 	}
-	for i, r := range q.runs {
-		rec := r.shown()
+	for i, dep := range q.all {
+		rec := dep.shown()
 		if i == 0 {
 			out.Running = &rec
 		} else {
@@ -303,15 +177,15 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 	if q == nil {
 		return "", fault.New(fault.Refused, "cancel", "nothing is being deployed to %s", name)
 	}
-	r := q.runs[0]
+	dep := q.all[0]
 	if id != "" {
-		r = p.byID[id]
-		if r == nil || r.rec.Project != name {
+		dep = p.byID[id]
+		if dep == nil || dep.rec.Project != name {
 			return "", fault.New(fault.Refused, "cancel", "deployment %s of %s is not running", id.Short(), name)
 		}
 	}
-	r.end(&ended{why: "cancelled by " + by.Key})
-	return r.rec.ID, nil
+	dep.stop(&ended{why: "cancelled by " + by.Key})
+	return dep.rec.ID, nil
 }
 
 // Exclusive keeps deployments of a project out until release is called: they wait in line. It is fault.Busy while one
@@ -325,18 +199,15 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 	defer p.mu.Unlock()
 	if q := p.queues[name]; q != nil {
 		defer over()
-		rec := q.runs[0].record()
+		rec := q.all[0].record()
 		return nil, fault.New(fault.Busy, what, "deployment %s of %s is running", rec.ID.Short(), name).
 			WithHint("wait for it, or end it with  corpus-git cancel %s", name)
 	}
 	id := p.cfg.NewID()
-	r := &run{
-		rec:    project.Record{Deployment: project.Deployment{ID: id, Project: name, Pusher: by, At: p.cfg.Now()}, State: project.Running, Procedure: what},
-		cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}),
-	}
-	p.enqueue(r)
+	dep := p.newDeployment(project.Record{Deployment: project.Deployment{ID: id, Project: name, Pusher: by, At: p.cfg.Now()}, State: project.Running, Procedure: what})
+	p.enqueue(dep)
 	return sync.OnceFunc(func() {
-		p.leave(r)
+		p.leave(dep)
 		over()
 	}), nil
 }

@@ -14,7 +14,6 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
-	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -93,38 +92,40 @@ const journalSuffix = ".journal"
 
 // closeRecord ends a deployment that never got as far as its journal.
 func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
-	r, err := p.reopen(ctx, rec)
+	dep, err := p.reopen(ctx, rec)
 	if err != nil {
 		return err
 	}
 	if rec.State == project.Waiting || rec.Trigger == project.TriggerPlan || rec.Trigger == project.TriggerCheck {
-		p.finish(r, p.refuse(r, &ended{why: "the server stopped while this waited", busy: true}))
+		dep.refuse(&ended{why: "the server stopped while this waited", busy: true})
+		dep.finish()
 		return nil
 	}
 	// A task has no journal and no archive: what it did until then stays.
-	res := project.Result{
+	dep.res = project.Result{
 		State: project.Failed, Started: rec.At, Kind: fault.Failed.String(), Procedure: "task",
 		Code: rec.LiveCode, Pillar: rec.LivePillar, Reason: "the server stopped in task " + rec.Task, Hint: "what it did until then stays; run it again",
 	}
-	r.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: res.Reason})
-	p.finish(r, res)
+	dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: dep.res.Reason})
+	dep.finish()
 	return nil
 }
 
-// reopen makes a run of a recorded deployment, to end it.
-func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*run, error) {
+// reopen takes up a recorded deployment, to end it.
+func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment, error) {
 	hide := p.liveRedactor(ctx, rec.Deployment, nil)
 	p.recall(ctx, rec.Deployment, nil, hide)
 	log, err := p.openLog(rec.Deployment, hide)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{rec: rec, log: log, redact: hide, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{})}
+	dep := p.newDeployment(rec)
+	dep.log, dep.redact = log, hide
 	p.mu.Lock()
-	p.byID[rec.ID] = r
-	p.enqueue(r)
+	p.byID[rec.ID] = dep
+	p.enqueue(dep)
 	p.mu.Unlock()
-	return r, nil
+	return dep, nil
 }
 
 // recoverProject ends the deployment that a project's journal has open, and sweeps its archives and pins.
@@ -157,11 +158,13 @@ func (p *Pipeline) recoverProject(ctx context.Context, name project.Name) error 
 		return nil
 	}
 	defer p.dropRecipes(facts.ID)
-	r, err := p.reopen(ctx, project.Record{Deployment: facts, State: project.Running})
+	dep, err := p.reopen(ctx, project.Record{Deployment: facts, State: project.Running})
 	if err != nil {
 		return err
 	}
-	p.finish(r, p.recover(ctx, r, j, entries, last))
+	dep.journal = j
+	dep.recover(ctx, entries)
+	dep.finish()
 	return nil
 }
 
@@ -175,110 +178,112 @@ func (p *Pipeline) finishRecorded(ctx context.Context, d project.Deployment, e E
 		return err
 	}
 	defer p.dropRecipes(d.ID)
-	r, err := p.reopen(ctx, project.Record{Deployment: d, State: project.Running})
+	dep, err := p.reopen(ctx, project.Record{Deployment: d, State: project.Running})
 	if err != nil {
 		return err
 	}
-	res := *e.Result
-	env, err := p.recoveryEnv(ctx, r, d, res.Code, res.Pillar)
-	if env == nil {
+	dep.res = *e.Result
+	if err := dep.prepareRecovery(ctx, dep.res.Code, dep.res.Pillar); dep.env == nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("conclude")
 	} else {
-		p.conclude(ctx, r, env, &res)
+		dep.conclude(ctx)
 	}
-	p.finish(r, res)
+	dep.finish()
 	return nil
 }
 
-// recover ends the deployment whose journal stops at last.
-func (p *Pipeline) recover(ctx context.Context, r *run, j *Journal, entries []Entry, last Entry) project.Result {
-	d := r.rec.Deployment
-	where := place(entries)
+// recover ends the deployment, whose journal has these entries and no end.
+func (dep *deployment) recover(ctx context.Context, entries []Entry) {
+	p, d, last := dep.p, dep.rec.Deployment, entries[len(entries)-1]
 	code, pillar := d.LiveCode, d.LivePillar
 	if last.Kind == Committing {
 		code, pillar = d.Code, d.Pillar
 	}
-	env, err := p.recoveryEnv(ctx, r, d, code, pillar)
-	res := project.Result{Started: entries[0].Time, Code: d.LiveCode, Pillar: d.LivePillar, Kind: fault.Failed.String()}
-	if env == nil {
-		res.State, res.Reason = project.Failed, shortReason(err)
-		return res
+	err := dep.prepareRecovery(ctx, code, pillar)
+	dep.res = project.Result{Started: entries[0].Time, Code: d.LiveCode, Pillar: d.LivePillar, Kind: fault.Failed.String()}
+	if dep.env == nil {
+		dep.res.State, dep.res.Reason = project.Failed, shortReason(err)
+		return
 	}
 	if err != nil {
 		// Without its old configuration the permissions can't be fixed, but the tree can come back.
-		r.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + code.Short() + " can't be read: " + shortReason(err)})
+		dep.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + code.Short() + " can't be read: " + shortReason(err)})
 	}
 	if last.Kind == Committing {
-		r.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while the branch moved; everything had run, so it moves now"})
-		if err := p.apply(ctx, d.Project, last.Changes); err != nil {
-			res.State, res.Reason = project.Failed, "the branch could not be moved: "+shortReason(err)
-			res.Hint = "the new tree is live; push the same commit again"
-		} else {
-			res.State, res.Kind, res.Code, res.Pillar = project.Live, "", d.Code, d.Pillar
-		}
-		p.end(r, env, j, &res)
-		return res
+		dep.recommit(ctx, last.Changes)
+		return
 	}
 	if c := entryOf(entries, Committing); c != nil {
-		if err := p.revert(ctx, d.Project, c.Changes); err != nil {
+		if err := dep.revert(ctx, c.Changes); err != nil {
 			p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("move the branch back")
 		}
 	}
+	res := &dep.res
 	if f := entryOf(entries, Failing); f != nil && f.Result != nil {
 		res.Procedure, res.Step, res.StateID, res.Kind = f.Result.Procedure, f.Result.Step, f.Result.StateID, f.Result.Kind
 	}
-	res.Reason = "the server stopped " + where
+	res.Reason = "the server stopped " + place(entries)
 	res.Hint = "push the same commit again to try again"
-	if !changed(entries) {
+	note := func(what string) { dep.log.Append(event.Event{Kind: event.Note, Text: res.Reason + what}) }
+	switch {
+	case !changed(entries):
 		res.State = project.RolledBack // there is nothing to bring back
-		r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; nothing was changed yet"})
-		p.end(r, env, j, &res)
-		return res
-	}
-	if keepsFailure(entries) || env.Prepared.Dev() {
+		note("; nothing was changed yet")
+	case keepsFailure(entries) || dep.env.Prepared.Dev():
 		res.State = project.Failed
-		r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; the failed tree stays in place"})
-		p.end(r, env, j, &res)
-		return res
+		note("; the failed tree stays in place")
+	default:
+		note("; bringing back what was live before")
+		dep.env.Relieve(nil)
+		if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err == nil {
+			dep.rollback(ctx)
+		} else {
+			res.State = project.Failed
+			res.Hint = "there is no archive of the tree before it; look at the tree, then push the same commit again"
+		}
 	}
-	r.log.Append(event.Event{Kind: event.Note, Text: res.Reason + "; bringing back what was live before"})
-	env.Relieve(nil)
-	_, err = p.cfg.Tools.Archives(d.Project).Show(string(d.ID))
-	if err == nil {
-		p.rollback(ctx, r, env, j, &res)
-	} else {
-		res.State = project.Failed
-		res.Hint = "there is no archive of the tree before it; look at the tree, then push the same commit again"
-	}
-	p.end(r, env, j, &res)
-	return res
+	dep.end()
 }
 
-// recoveryEnv is the environment of what recovery runs; its configuration is that of the commits which are, or will be, live.
-func (p *Pipeline) recoveryEnv(ctx context.Context, r *run, d project.Deployment, code, pillar project.Commit) (*procedures.Env, error) {
-	env := &procedures.Env{
-		Tools: p.cfg.Tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: &tracker{r, p.cfg.Now},
-		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project),
-		Hurry: r.hurry, Said: r.toldSoFar,
+// recommit moves the branch of a deployment that was about to.
+func (dep *deployment) recommit(ctx context.Context, changes []RefChange) {
+	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while the branch moved; everything had run, so it moves now"})
+	if err := dep.apply(ctx, changes); err != nil {
+		dep.res.State, dep.res.Reason = project.Failed, "the branch could not be moved: "+shortReason(err)
+		dep.res.Hint = "the new tree is live; push the same commit again"
+	} else {
+		dep.res.State, dep.res.Kind, dep.res.Code, dep.res.Pillar = project.Live, "", dep.rec.Code, dep.rec.Pillar
 	}
+	dep.end()
+}
+
+// prepareRecovery builds the environment of what recovery runs; its configuration is that of the commits which are, or will be, live. Where that
+// can't be read the error says why, and the environment is one without it; there is none where not even that can be built.
+func (dep *deployment) prepareRecovery(ctx context.Context, code, pillar project.Commit) error {
+	p, d := dep.p, dep.rec.Deployment
 	set, err := p.cfg.Settings(ctx, d.Project)
+	environment := set.Environment
+	if err != nil {
+		set = Settings{}
+	}
+	dep.env = dep.environment(ctx, p.cfg.Tools, set)
 	if err == nil {
-		env.RemoteLess, env.Unlinked = set.RemoteLess, set.Unlinked
 		old := d
 		old.Code, old.Pillar, old.Change = code, pillar, project.Change{}
 		var src procedures.Sources
 		if src, err = p.sources(ctx, old, set, nil); err == nil {
 			src.Private = p.cfg.State.Recipe(string(d.ID), brought)
-			env.Prepared, err = procedures.PrepareRollback(ctx, p.cfg.Tools, old, src, r.redact)
+			dep.env.Prepared, err = procedures.PrepareRollback(ctx, p.cfg.Tools, old, src, dep.redact)
 		}
 	}
 	if err != nil {
 		var bare error
-		if env.Prepared, bare = procedures.Bare(ctx, p.cfg.Tools, d, set.Environment, r.redact); bare != nil {
-			return nil, errors.Join(err, bare)
+		if dep.env.Prepared, bare = procedures.Bare(ctx, p.cfg.Tools, d, environment, dep.redact); bare != nil {
+			dep.env = nil
+			return errors.Join(err, bare)
 		}
 	}
-	return env, err
+	return err
 }
 
 // isOpenEnded reports whether the deployment of these entries, the last one of a journal, has not come to its end.

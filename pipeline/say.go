@@ -8,14 +8,13 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/humanize"
-	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
 func removeQuietly(path string) { _ = os.Remove(path) }
 
-// sayWaiting tells r's followers for whom it waits.
-func (r *run) sayWaiting(running project.Record, ahead int, now time.Time) {
+// sayWaiting tells dep's followers for whom it waits.
+func (dep *deployment) sayWaiting(running project.Record, ahead int, now time.Time) {
 	by := running.Pusher.Key
 	where := ""
 	if running.Step != "" {
@@ -23,7 +22,7 @@ func (r *run) sayWaiting(running project.Record, ahead int, now time.Time) {
 	} else if running.Procedure != "" {
 		where = ", in " + running.Procedure
 	}
-	r.log.Append(event.Event{Kind: event.Waiting, Text: fmt.Sprintf("waiting for deployment %s of %s (by %s, %s%s), %d ahead of you",
+	dep.log.Append(event.Event{Kind: event.Waiting, Text: fmt.Sprintf("waiting for deployment %s of %s (by %s, %s%s), %d ahead of you",
 		running.ID.Short(), running.Project, by, humanize.Rough(now.Sub(running.At)), where, ahead)})
 }
 
@@ -48,7 +47,11 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 		return event.Event{Kind: event.Head, Text: b.String()}
 	}
 	if desc.Subject != "" {
-		fmt.Fprintf(&b, "  %q ", printable.Shorten(hide(desc.Subject), 40)) // hidden before it is cut short
+		s := []rune(hide(desc.Subject)) // before it is cut short
+		if len(s) > 40 {
+			s = append(s[:39], '…')
+		}
+		fmt.Fprintf(&b, "  %q ", string(s))
 	}
 	b.WriteString(by)
 	if desc.Commits > 0 {

@@ -65,8 +65,8 @@ func (p *Pipeline) pillars(ctx context.Context, d project.Deployment, in project
 }
 
 // saySettings tells the pusher what was set. The values are redacted as all texts are.
-func (r *run) saySettings() {
-	d := r.record().Deployment
+func (dep *deployment) saySettings() {
+	d := dep.record().Deployment
 	if len(d.Set) == 0 {
 		return
 	}
@@ -78,5 +78,5 @@ func (r *run) saySettings() {
 		}
 		parts = append(parts, s.Key+"="+v)
 	}
-	r.log.Append(event.Event{Kind: event.Note, Text: "set on the command line: " + strings.Join(parts, " ")})
+	dep.log.Append(event.Event{Kind: event.Note, Text: "set on the command line: " + strings.Join(parts, " ")})
 }

@@ -16,7 +16,7 @@ const modulesFile = ".gitmodules"
 
 // submodules brings what the commits' gitlinks name, before anything runs, and puts their files in their places in src. What a
 // project wants done about them stands in its configuration, which is read without them first: only what a step needs may lie in one.
-func (p *Pipeline) submodules(ctx context.Context, r *run, tools *procedures.Tools, d project.Deployment, src *procedures.Sources) error {
+func (dep *deployment) submodules(ctx context.Context, d project.Deployment, src *procedures.Sources) error {
 	if src.RemoteLess {
 		return nil
 	}
@@ -28,16 +28,16 @@ func (p *Pipeline) submodules(ctx context.Context, r *run, tools *procedures.Too
 	if err != nil || !code && !pillar {
 		return err
 	}
-	prep, err := procedures.PrepareRollback(ctx, tools, d, *src, r.redact)
+	prep, err := procedures.PrepareRollback(ctx, dep.tools, d, *src, dep.redact)
 	if err != nil {
 		return err
 	}
 	want := project.SubmoduleRequest{
 		Submodules: prep.Cfg.Submodules(), Offline: d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask, Pusher: d.Pusher,
-		Say: func(line string) { r.log.Append(event.Event{Kind: event.Note, Text: line}) },
+		Say: func(line string) { dep.log.Append(event.Event{Kind: event.Note, Text: line}) },
 		Hide: func(secrets []string) {
 			for _, s := range secrets {
-				r.redact.Extend([]redact.Secret{{Label: "submodule's URL", Value: s}})
+				dep.redact.Extend([]redact.Secret{{Label: "submodule's URL", Value: s}})
 			}
 		},
 	}
@@ -53,7 +53,7 @@ func (p *Pipeline) submodules(ctx context.Context, r *run, tools *procedures.Too
 		if !x.has {
 			continue
 		}
-		tree, err := p.cfg.Repository(d.Project, x.repo).Submodules(ctx, x.commit, incomingOf(d, r.in, x.repo), want)
+		tree, err := dep.p.cfg.Repository(d.Project, x.repo).Submodules(ctx, x.commit, incomingOf(d, dep.in, x.repo), want)
 		if err != nil {
 			return err
 		}
