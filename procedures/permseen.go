@@ -1,14 +1,10 @@
 package procedures
 
 import (
-	"errors"
-	"maps"
-	"slices"
-	"strings"
-
 	"corpus-git/archive"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/procedures/permissions"
 )
 
 // synced is what is known of the trees right after release-sync: what the archive's walk saw of them, and which files were written since. With it
@@ -29,90 +25,29 @@ func (e *Env) takeSynced() *synced {
 	return s
 }
 
-// errAsk: an entry can't be judged by what was seen.
-var errAsk = errors.New("not known")
-
 // partOf gives the part of a tree that has to be walked, and how many entries outside of it are right by what was seen. It is nil, and
 // the whole tree must be walked, where anything is wrong or not known.
-func (s *synced) partOf(t permTree) (part *permPart, right int64) {
-	if s == nil || (t.name != layout.ArchivedTree && t.name != layout.ArchivedPillar) {
+func (s *synced) partOf(t permissions.Tree) (part *permissions.Part, right int64) {
+	if s == nil || (t.Name != layout.ArchivedTree && t.Name != layout.ArchivedPillar) {
 		return nil, 0
 	}
-	touched, told := s.touched[t.name]
+	touched, told := s.touched[t.Name]
 	if !told {
 		return nil, 0
 	}
-	part = &permPart{}
-	part.add(".git") // the checkout writes there as it likes
+	part = &permissions.Part{}
+	part.Add(".git") // the checkout writes there as it likes
 	for _, p := range touched {
-		part.add(p)
+		part.Add(p)
 	}
-	for path, e := range s.look.Tree(t.name) {
-		if (!e.IsDir() && !e.IsRegular()) || part.has(path) {
+	for path, e := range s.look.Tree(t.Name) {
+		if (!e.IsDir() && !e.IsRegular()) || part.Has(path) {
 			continue
 		}
-		node, rule := t.rules, t.rules.rule
-		if t.rules.sub != nil {
-			for el := range strings.SplitSeq(path, "/") {
-				node, rule = node.at(el, rule)
-			}
-		}
-		want, err := rule.want(path[strings.LastIndexByte(path, '/')+1:], vfs.Stat{Mode: e.Mode, UID: e.UID, GID: e.GID}, func() ([]vfs.Xattr, error) { return nil, errAsk })
-		if err != nil || !want.nothing() {
+		if !t.Satisfied(path, vfs.Stat{Mode: e.Mode, UID: e.UID, GID: e.GID}) {
 			return nil, 0
 		}
 		right++
 	}
 	return part, right
-}
-
-// permPart is a part of a tree: a name with all below it, or with some of what lies in it. nil is everything.
-type permPart struct {
-	all bool
-	sub map[string]*permPart
-}
-
-func (p *permPart) add(path string) {
-	for el := range strings.SplitSeq(path, "/") {
-		if p.sub == nil {
-			p.sub = map[string]*permPart{}
-		}
-		if p.sub[el] == nil {
-			p.sub[el] = &permPart{}
-		}
-		p = p.sub[el]
-	}
-	p.all = true
-}
-
-// has reports whether a path is walked with the part.
-func (p *permPart) has(path string) bool {
-	for el := range strings.SplitSeq(path, "/") {
-		if p.all {
-			return true
-		}
-		if p = p.sub[el]; p == nil {
-			return false
-		}
-	}
-	return true
-}
-
-// at goes one name down; nil, everything, below what is walked whole.
-func (p *permPart) at(name string) *permPart {
-	if p == nil || p.all {
-		return nil
-	}
-	if sub := p.sub[name]; sub != nil && !sub.all {
-		return sub
-	}
-	return nil
-}
-
-// names are those in a folder that are walked.
-func (p *permPart) names(d vfs.Dir) ([]string, error) {
-	if p == nil {
-		return d.ReadDir(".")
-	}
-	return slices.Sorted(maps.Keys(p.sub)), nil
 }

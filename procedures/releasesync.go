@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/procedures/permissions"
 	"corpus-git/project"
 )
 
@@ -110,12 +111,12 @@ func checkoutSummary(st project.CheckoutStats) string {
 // treeOwners are the owners and permissions of the project's tree and of the pillar's, as fixperms has them; nil where they are not known yet: fixperms tells.
 // What is written with them needs no fixing, and an index without fixed files need not be written again.
 func (e *Env) treeOwners() (code, pillar *project.Owner) {
-	live, _, secret, err := e.treeRules()
+	owner, err := e.treeOwner()
 	if err != nil {
 		return nil, nil
 	}
-	of := func(r permRule) *project.Owner { return &project.Owner{UID: r.uid, GID: r.gid, Perm: r.perm} }
-	return of(live), of(secret)
+	live, _, secret := permissions.Defaults(owner)
+	return live.Owner(), secret.Owner()
 }
 
 // seenFor is how long what the archive's walk saw stands for the tree: see ADR 13. A copy that took longer makes looking again cheap beside it.

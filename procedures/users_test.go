@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/procedures/permissions"
 	"corpus-git/sls/host"
 )
 
@@ -123,7 +124,7 @@ func TestResetPermsFollowsNoLinkOfAUser(t *testing.T) {
 	link := filepath.Join(u.Home, "var")
 	require.NoError(t, os.Symlink(victim, link))
 	require.NoError(t, os.Lchown(link, stranger, stranger))
-	r := &ResetPerms{UID: stranger, GID: stranger, DirMode: 0o770, FileMode: 0o660, Paths: []string{filepath.Join(link, "conf")}}
+	r := &permissions.Reset{UID: stranger, GID: stranger, DirMode: 0o770, FileMode: 0o660, Paths: []string{filepath.Join(link, "conf")}}
 	require.ErrorContains(t, r.Run(t.Context()), "a symbolic link of another user is in the way")
 	fi, err := os.Stat(filepath.Join(victim, "conf"))
 	require.NoError(t, err)

@@ -31,6 +31,7 @@ import (
 	"corpus-git/layout"
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
+	"corpus-git/procedures/permissions"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
@@ -171,7 +172,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	program, err := os.Executable()
 	if err == nil {
 		c.repos.HandOver = receive.HandOver{Program: program, Socket: c.state.Socket()}
-		err = procedures.WriteResetPerms(c.state, program)
+		err = permissions.WriteProgram(c.state, program)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write the program reset-perms: %w", err)

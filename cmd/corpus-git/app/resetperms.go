@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/internal/fault"
-	"corpus-git/procedures"
+	"corpus-git/procedures/permissions"
 	"corpus-git/sls/host"
 )
 
@@ -23,7 +23,7 @@ func (c *command) resetPermsCommand() *cobra.Command {
 	var excludes []string
 	var onlyACLs, quiet, verbose, flat, ignored bool
 	var acls []string
-	r := &procedures.ResetPerms{}
+	r := &permissions.Reset{}
 	cmd := &cobra.Command{
 		Use: "reset-perms", Short: "Give files and folders below some paths one owner and mode", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -1,4 +1,4 @@
-package procedures
+package permissions
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"corpus-git/layout"
 )
 
-func TestResetPerms(t *testing.T) {
+func TestReset(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(dir, "outside")
 	top := filepath.Join(dir, "top")
@@ -26,7 +26,7 @@ func TestResetPerms(t *testing.T) {
 		require.NoError(t, err)
 		return st.Mode().Perm()
 	}
-	r := &ResetPerms{UID: os.Geteuid(), GID: os.Getegid(), DirMode: 0o750, FileMode: 0o640,
+	r := &Reset{UID: os.Geteuid(), GID: os.Getegid(), DirMode: 0o750, FileMode: 0o640,
 		Paths: []string{top, filepath.Join(dir, "nowhere", "x"), filepath.Join(dir, "no")}, Excludes: []*regexp.Regexp{regexp.MustCompile("sk.p")}}
 	require.NoError(t, r.Run(context.Background()))
 	require.Equal(t, 4, r.Changed)
@@ -43,10 +43,10 @@ func TestResetPerms(t *testing.T) {
 	require.Equal(t, os.FileMode(0o750), mode(filepath.Join(top, "sub")))
 }
 
-func TestWriteResetPerms(t *testing.T) {
+func TestWriteProgram(t *testing.T) {
 	state := layout.State(t.TempDir())
 	for _, program := range []string{"/opt/it's/corpus-git", "/opt/it's/corpus-git", "/usr/bin/corpus-git"} {
-		require.NoError(t, WriteResetPerms(state, program))
+		require.NoError(t, WriteProgram(state, program))
 	}
 	b, err := os.ReadFile(state.ResetPerms())
 	require.NoError(t, err)

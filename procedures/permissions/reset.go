@@ -1,4 +1,4 @@
-package procedures
+package permissions
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"corpus-git/layout"
 )
 
-// ResetPerms is what projects call as salt['mc_locations.settings']().resetperms: one owner, group and mode for folders
+// Reset is what projects call as salt['mc_locations.settings']().resetperms: one owner, group and mode for folders
 // and one for files, below some paths. Symbolic links are neither followed nor changed, and excluded paths are left out
 // with all below them. It sets no POSIX ACLs.
 // Source: makina-states, _scripts/reset-perms.py.
-type ResetPerms struct {
+type Reset struct {
 	UID, GID          int
 	DirMode, FileMode uint32
 	Paths             []string
@@ -31,7 +31,7 @@ type ResetPerms struct {
 }
 
 // Run fixes what differs. A path that is not there is left out; the error tells the first that could not be changed.
-func (r *ResetPerms) Run(ctx context.Context) error {
+func (r *Reset) Run(ctx context.Context) error {
 	for _, p := range r.Paths {
 		p = filepath.Clean(p)
 		dir, err := openParent(p)
@@ -57,7 +57,7 @@ func openParent(path string) (vfs.Dir, error) {
 	return vfs.OpenTrusted(filepath.Dir(path))
 }
 
-func (r *ResetPerms) one(ctx context.Context, d vfs.Dir, name, path string) error {
+func (r *Reset) one(ctx context.Context, d vfs.Dir, name, path string) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -107,7 +107,7 @@ func (r *ResetPerms) one(ctx context.Context, d vfs.Dir, name, path string) erro
 	return nil
 }
 
-func (r *ResetPerms) excluded(path string) bool {
+func (r *Reset) excluded(path string) bool {
 	for _, e := range r.Excludes {
 		if e.MatchString(path) {
 			return true
@@ -116,9 +116,9 @@ func (r *ResetPerms) excluded(path string) bool {
 	return false
 }
 
-// WriteResetPerms writes the program that mc_locations.settings names as resetperms: program with the verb reset-perms.
+// WriteProgram writes the program that mc_locations.settings names as resetperms: program with the verb reset-perms.
 // It is replaced by a rename, and only where it differs.
-func WriteResetPerms(state layout.State, program string) error {
+func WriteProgram(state layout.State, program string) error {
 	text := "#!/bin/sh\nexec '" + strings.ReplaceAll(program, "'", `'\''`) + "' reset-perms \"$@\"\n"
 	path := state.ResetPerms()
 	if old, err := os.ReadFile(path); err == nil && string(old) == text {

@@ -1,4 +1,4 @@
-package procedures
+package permissions
 
 import (
 	"encoding/binary"
@@ -14,8 +14,11 @@ import (
 	"corpus-git/sls/host"
 )
 
-// permRule is what entries shall be like; -1 leaves an owner.
-type permRule struct {
+// phase is whose errors ours are.
+const phase = "fixperms"
+
+// Rule is what entries shall be like; -1 leaves an owner.
+type Rule struct {
 	uid, gid int
 	// setgid sets the set-group-ID bit of folders.
 	setgid bool
@@ -27,14 +30,19 @@ type permRule struct {
 	dirs, files         *uint32
 	keepDirs, keepFiles bool
 	// acl is nil where access control lists are left alone.
-	acl *permACL
+	acl *acl
 	// others leaves what belongs to another account than uid and root, and pid files of root: daemons need them as they made
 	// them. all leaves everything: what lies in a folder of such an account. A rule that names an owner has neither.
 	others, all bool
 }
 
+// Owner is whom a new file is given to, and with which permissions.
+func (r *Rule) Owner() *project.Owner {
+	return &project.Owner{UID: r.uid, GID: r.gid, Perm: r.perm}
+}
+
 // leaves reports whether the owners of an entry are left alone, and its mode where no rule asks for one.
-func (r *permRule) leaves(name string, st vfs.Stat) bool {
+func (r *Rule) leaves(name string, st vfs.Stat) bool {
 	switch {
 	case !r.others || name == ".":
 		return false
@@ -44,8 +52,8 @@ func (r *permRule) leaves(name string, st vfs.Stat) bool {
 	return st.UID == 0 && st.IsRegular() && (name == "pid" || strings.HasSuffix(name, ".pid"))
 }
 
-// permACL are the named entries of an access control list.
-type permACL struct{ access, def []aclName }
+// acl are the named entries of an access control list.
+type acl struct{ access, def []aclName }
 
 type aclName struct {
 	tag  uint16
@@ -54,14 +62,14 @@ type aclName struct {
 	x    bool
 }
 
-// permNode is the rule of a path, and what is said about paths below it.
-type permNode struct {
-	rule *permRule
-	sub  map[string]*permNode
+// node is the rule of a path, and what is said about paths below it.
+type node struct {
+	rule *Rule
+	sub  map[string]*node
 }
 
 // at goes one name down: the node there, nil where nothing is said, and the rule that holds.
-func (n *permNode) at(name string, above *permRule) (*permNode, *permRule) {
+func (n *node) at(name string, above *Rule) (*node, *Rule) {
 	if n == nil {
 		return nil, above
 	}
@@ -73,7 +81,7 @@ func (n *permNode) at(name string, above *permRule) (*permNode, *permRule) {
 }
 
 // place puts a project's rule below a tree; what it leaves out comes from the nearest rule above. look finds accounts.
-func (n *permNode) place(p project.Permission, owns bool, look permAccounts) error {
+func (n *node) place(p project.Permission, owns bool, look Accounts) error {
 	_, rel, _ := strings.Cut(p.Path, "/")
 	at, above := n, n.rule
 	for el := range strings.SplitSeq(rel, "/") {
@@ -81,10 +89,10 @@ func (n *permNode) place(p project.Permission, owns bool, look permAccounts) err
 			break
 		}
 		if at.sub == nil {
-			at.sub = map[string]*permNode{}
+			at.sub = map[string]*node{}
 		}
 		if at.sub[el] == nil {
-			at.sub[el] = &permNode{}
+			at.sub[el] = &node{}
 		}
 		if at = at.sub[el]; at.rule != nil {
 			above = at.rule
@@ -114,7 +122,7 @@ func (n *permNode) place(p project.Permission, owns bool, look permAccounts) err
 	return nil
 }
 
-func (r *permRule) owners(p project.Permission, look permAccounts) error {
+func (r *Rule) owners(p project.Permission, look Accounts) error {
 	r.others = r.others && p.User == "" && p.Group == ""
 	for _, o := range []struct {
 		name  string
@@ -138,15 +146,15 @@ func (r *permRule) owners(p project.Permission, look permAccounts) error {
 	return nil
 }
 
-// permAccounts looks up the names in rules.
-type permAccounts struct {
-	users host.Users
-	// missing takes the accounts that are not there, where a step may still make them; nil makes them an error.
-	missing *[]string
+// Accounts looks up the names in rules.
+type Accounts struct {
+	Users host.Users
+	// Missing takes the accounts that are not there, where a step may still make them; nil makes them an error.
+	Missing *[]string
 }
 
 // id is the number of a user or a group; a number stands for itself. ok is false where there is no such account yet.
-func (a permAccounts) id(rule, name string, group bool) (id uint32, ok bool, err error) {
+func (a Accounts) id(rule, name string, group bool) (id uint32, ok bool, err error) {
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return uint32(n), true, nil
 	}
@@ -154,21 +162,21 @@ func (a permAccounts) id(rule, name string, group bool) (id uint32, ok bool, err
 	if group {
 		var g host.Group
 		kind = "group"
-		g, err = a.users.Group(name)
+		g, err = a.Users.Group(name)
 		id = uint32(g.GID)
 	} else {
 		var u host.User
-		u, err = a.users.User(name)
+		u, err = a.Users.User(name)
 		id = uint32(u.UID)
 	}
 	if err == nil {
 		return id, true, nil
 	}
-	if a.missing != nil {
-		*a.missing = append(*a.missing, fmt.Sprintf("permissions:%s: there is no %s %s yet", rule, kind, name))
+	if a.Missing != nil {
+		*a.Missing = append(*a.Missing, fmt.Sprintf("permissions:%s: there is no %s %s yet", rule, kind, name))
 		return 0, false, nil
 	}
-	return 0, false, fault.New(fault.Failed, NameFixperms, "permissions:%s: %s %s: %w", rule, kind, name, err).
+	return 0, false, fault.New(fault.Failed, phase, "permissions:%s: %s %s: %w", rule, kind, name, err).
 		WithHint("a step has to make the account, or the rule to name another")
 }
 
@@ -186,8 +194,8 @@ const (
 	aclVersion = 2
 )
 
-func aclNames(p project.Permission, look permAccounts) (*permACL, error) {
-	out := &permACL{}
+func aclNames(p project.Permission, look Accounts) (*acl, error) {
+	out := &acl{}
 	for _, e := range p.ACL {
 		id, ok, err := look.id(p.Path, e.Name, e.Group)
 		if err != nil {
@@ -274,7 +282,7 @@ type wanted struct {
 func (w wanted) nothing() bool { return w.uid < 0 && w.gid < 0 && !w.chmod && len(w.xattrs) == 0 }
 
 // want compares an entry with the rule; name is its last one, "." for the root of a tree. xattrs reads its extended attributes, and is called only where the rule names any.
-func (r *permRule) want(name string, st vfs.Stat, xattrs func() ([]vfs.Xattr, error)) (wanted, error) {
+func (r *Rule) want(name string, st vfs.Stat, xattrs func() ([]vfs.Xattr, error)) (wanted, error) {
 	w := wanted{uid: r.uid, gid: r.gid}
 	if w.uid < 0 || uint32(w.uid) == st.UID {
 		w.uid = -1
@@ -333,7 +341,7 @@ func valueOf(xs []vfs.Xattr, name string) []byte {
 
 // perm is the mode for an entry that has the mode old. A file that its owner may execute stays one: execute goes
 // wherever read is.
-func (r *permRule) perm(dir bool, old uint32) uint32 {
+func (r *Rule) perm(dir bool, old uint32) uint32 {
 	switch {
 	case dir && r.keepDirs, !dir && r.keepFiles:
 		return old

@@ -1,0 +1,78 @@
+package permissions
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/vfs"
+)
+
+// errAsk: an entry can't be judged by what was seen.
+var errAsk = errors.New("not known")
+
+// Satisfied reports whether the entry at path, below the tree, is what its rule says, as far as st tells: where the rule is about
+// access control lists it is not known, and the answer is no.
+func (t Tree) Satisfied(path string, st vfs.Stat) bool {
+	n, rule := t.rules, t.rules.rule
+	if t.rules.sub != nil {
+		for el := range strings.SplitSeq(path, "/") {
+			n, rule = n.at(el, rule)
+		}
+	}
+	want, err := rule.want(path[strings.LastIndexByte(path, '/')+1:], st, func() ([]vfs.Xattr, error) { return nil, errAsk })
+	return err == nil && want.nothing()
+}
+
+// Part is a part of a tree to be walked: a name with all below it, or with some of what lies in it. nil is everything.
+type Part struct {
+	all bool
+	sub map[string]*Part
+}
+
+// Add adds a path, with all below it.
+func (p *Part) Add(path string) {
+	for el := range strings.SplitSeq(path, "/") {
+		if p.sub == nil {
+			p.sub = map[string]*Part{}
+		}
+		if p.sub[el] == nil {
+			p.sub[el] = &Part{}
+		}
+		p = p.sub[el]
+	}
+	p.all = true
+}
+
+// Has reports whether a path is walked with the part.
+func (p *Part) Has(path string) bool {
+	for el := range strings.SplitSeq(path, "/") {
+		if p.all {
+			return true
+		}
+		if p = p.sub[el]; p == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// at goes one name down; nil, everything, below what is walked whole.
+func (p *Part) at(name string) *Part {
+	if p == nil || p.all {
+		return nil
+	}
+	if sub := p.sub[name]; sub != nil && !sub.all {
+		return sub
+	}
+	return nil
+}
+
+// names are those in a folder that are walked.
+func (p *Part) names(d vfs.Dir) ([]string, error) {
+	if p == nil {
+		return d.ReadDir(".")
+	}
+	return slices.Sorted(maps.Keys(p.sub)), nil
+}

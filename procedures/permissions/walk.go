@@ -1,0 +1,374 @@
+package permissions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+)
+
+// Tree is one tree of a project with its rules.
+type Tree struct {
+	Name, Dir string
+	// Repo is the repository that the tree is a working copy of, "" for data.
+	Repo  project.Repo
+	rules *node
+}
+
+// Defaults are the rules of the three trees, before those of the project's own. owner is whom the files belong to, nil where owners are not
+// ours to change.
+func Defaults(owner *project.Owner) (live, data, pillar Rule) {
+	uid, gid, root := -1, -1, -1
+	owns := owner != nil
+	if owns {
+		uid, gid, root = owner.UID, owner.GID, 0
+	}
+	pillar = Rule{uid: root, gid: gid, groupFromOwner: owns, umask: 0o007}
+	if !owns {
+		pillar.umask = 0o077
+	}
+	return Rule{uid: uid, gid: gid, setgid: owns}, Rule{uid: uid, gid: gid, setgid: owns, others: owns}, pillar
+}
+
+// Trees are the trees of a project and their rules: Defaults, and below them those of the project's own. The accounts that they name must be
+// there, or look tells which are not.
+func Trees(at layout.Project, owner *project.Owner, own []project.Permission, look Accounts) ([]Tree, error) {
+	live, data, pillar := Defaults(owner)
+	trees := []Tree{
+		{"project", at.Live(), project.Code, &node{rule: &live}},
+		{"data", at.Data(), "", &node{rule: &data}},
+		{"pillar", at.Pillar(), project.PillarRepo, &node{rule: &pillar}},
+	}
+	for _, p := range own { // folders come before what lies in them
+		for _, t := range trees {
+			if p.Path != t.Name && !strings.HasPrefix(p.Path, t.Name+"/") {
+				continue
+			}
+			if err := t.rules.place(p, owner != nil, look); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return trees, nil
+}
+
+// Walked is what a walk did, or, dry, would do.
+type Walked struct {
+	// Unchanged and Fixed count files and folders.
+	Unchanged, Fixed int64
+	// Foreign are files that were left because they have a name outside of the tree, too.
+	Foreign []string
+	// Differ are the first paths that differ, of a dry walk, each with what does.
+	Differ []string
+}
+
+// Walk applies the rules of a tree, or of the part of it that is not nil, or, dry, only tells what differs. No symbolic link is followed. It may be
+// run again after any error.
+func (t Tree) Walk(ctx context.Context, f vfs.FS, part *Part, dry bool) (Walked, error) {
+	w := &walker{dir: t.Dir, rules: t.rules, fs: f, part: part, dry: dry}
+	err := w.run(ctx)
+	return Walked{Unchanged: w.right.Load(), Fixed: w.fixed.Load(), Foreign: w.foreign, Differ: w.differ}, err
+}
+
+// walker applies the rules of one tree. Folders are handed to idle workers, so a wide tree is walked by several.
+type walker struct {
+	dir   string
+	rules *node
+	fs    vfs.FS
+	part  *Part // nil is all
+	dry   bool
+
+	right, fixed atomic.Int64
+
+	wg   sync.WaitGroup
+	free chan struct{}
+
+	mu      sync.Mutex
+	err     error
+	shared  map[inode]*sharedInode
+	foreign []string
+	differ  []string // the first paths that differ, of a dry walk
+}
+
+type inode struct{ dev, ino uint64 }
+
+// sharedInode is a file with several names; all of them must lie in the tree before it is changed.
+type sharedInode struct {
+	nlink uint64
+	seen  []sharedName
+	st    vfs.Stat
+}
+
+type sharedName struct {
+	path string
+	rule *Rule
+}
+
+const (
+	workers     = 4
+	shownDiffer = 20
+)
+
+func (w *walker) run(ctx context.Context) error {
+	w.free = make(chan struct{}, workers)
+	w.shared = map[inode]*sharedInode{}
+	top, err := w.fs.OpenDir(w.dir)
+	if err != nil {
+		return err
+	}
+	st, err := top.Lstat(".")
+	if err == nil {
+		err = w.fix(top, ".", ".", st, w.rules.rule)
+	}
+	if err != nil {
+		_ = top.Close()
+		return err
+	}
+	w.walk(ctx, top, "", w.rules, w.rules.rule, w.part)
+	w.wg.Wait()
+	if w.err != nil {
+		return w.err
+	}
+	return w.fixShared()
+}
+
+func (w *walker) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+func (w *walker) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err != nil
+}
+
+// walk fixes everything in d, whose path below the tree is rel, and closes it.
+func (w *walker) walk(ctx context.Context, d vfs.Dir, rel string, node *node, rule *Rule, part *Part) {
+	defer d.Close()
+	names, err := part.names(d)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // a running program removed it
+	}
+	if err != nil {
+		w.fail(fmt.Errorf("%s: %w", rel, err))
+		return
+	}
+	if err := ctx.Err(); err != nil {
+		w.fail(context.Cause(ctx))
+		return
+	}
+	if w.failed() {
+		return
+	}
+	for _, n := range names {
+		if err := w.one(ctx, d, n, rel, node, rule, part.at(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			w.fail(err)
+			return
+		}
+	}
+}
+
+// one fixes one name in d, and all below it. What a running program removes meanwhile is fs.ErrNotExist.
+func (w *walker) one(ctx context.Context, d vfs.Dir, n, rel string, node *node, rule *Rule, part *Part) error {
+	st, err := d.Lstat(n)
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
+	}
+	sub, rule := node.at(n, rule)
+	if st.IsRegular() && st.Nlink > 1 {
+		w.share(filepath.Join(rel, n), st, rule)
+		return nil
+	}
+	if err := w.fix(d, n, rel, st, rule); err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		return nil
+	}
+	if !rule.all && rule.leaves(n, st) {
+		below := *rule
+		below.all, rule = true, &below
+	}
+	in, err := d.OpenDir(n)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return nil // no longer a folder
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
+	}
+	path := filepath.Join(rel, n)
+	select {
+	case w.free <- struct{}{}:
+		w.wg.Go(func() {
+			w.walk(ctx, in, path, sub, rule, part)
+			<-w.free
+		})
+	default:
+		w.walk(ctx, in, path, sub, rule, part)
+	}
+	return nil
+}
+
+// fix makes one entry, name in d, what its rule says; rel is the path of d.
+func (w *walker) fix(d vfs.Dir, name, rel string, st vfs.Stat, rule *Rule) error {
+	if !st.IsDir() && !st.IsRegular() {
+		return nil
+	}
+	want, err := rule.want(name, st, func() ([]vfs.Xattr, error) { return d.Xattrs(name) })
+	if err == nil {
+		if want.nothing() {
+			w.right.Add(1)
+			return nil
+		}
+		if w.dry {
+			w.fixed.Add(1)
+			w.show(filepath.Join(rel, name), st, want)
+			return nil
+		}
+		err = apply(d, name, st, want)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", rel, err)
+	}
+	w.fixed.Add(1)
+	return nil
+}
+
+// apply changes the entry that st described, and no other: who may write to the folder could have put another file in
+// its place, or given it a name elsewhere. It is fs.ErrNotExist then. The mode comes last: chown(2) clears bits of it, and
+// an access control list has it in it.
+func apply(d vfs.Dir, name string, st vfs.Stat, want wanted) error {
+	f, err := d.OpenFile(name, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return applyByName(d, name, want)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if now.Dev != st.Dev || now.Ino != st.Ino || now.Type() != st.Type() || (!st.IsDir() && now.Nlink > st.Nlink) {
+		return fs.ErrNotExist
+	}
+	if want.uid >= 0 || want.gid >= 0 {
+		if err := f.Chown(want.uid, want.gid); err != nil {
+			return err
+		}
+	}
+	for _, x := range want.xattrs {
+		if err := f.SetXattr(x); err != nil && (x.Value != nil || !errors.Is(err, syscall.ENODATA)) {
+			return err
+		}
+	}
+	if want.chmod {
+		return f.Chmod(want.perm)
+	}
+	return nil
+}
+
+// applyByName is for a file that its owner can't open: an ordinary user, who can't give away what is another's.
+func applyByName(d vfs.Dir, name string, want wanted) error {
+	if want.uid >= 0 || want.gid >= 0 {
+		if err := d.Lchown(name, want.uid, want.gid); err != nil {
+			return err
+		}
+	}
+	if want.chmod {
+		if err := d.Chmod(name, want.perm); err != nil {
+			return err
+		}
+	}
+	for _, x := range want.xattrs {
+		if err := d.SetXattr(name, x); err != nil && (x.Value != nil || !errors.Is(err, syscall.ENODATA)) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) show(path string, st vfs.Stat, want wanted) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.differ) == shownDiffer {
+		return
+	}
+	var what []string
+	if want.uid >= 0 || want.gid >= 0 {
+		uid, gid := int(st.UID), int(st.GID)
+		if want.uid >= 0 {
+			uid = want.uid
+		}
+		if want.gid >= 0 {
+			gid = want.gid
+		}
+		what = append(what, fmt.Sprintf("owner %d:%d to %d:%d", st.UID, st.GID, uid, gid))
+	}
+	if want.perm != st.Perm() {
+		what = append(what, fmt.Sprintf("mode %04o to %04o", st.Perm(), want.perm))
+	}
+	if len(want.xattrs) > 0 {
+		what = append(what, "acl")
+	}
+	w.differ = append(w.differ, fmt.Sprintf("%s  %s", path, strings.Join(what, ", ")))
+}
+
+// share keeps a file with several names for the end.
+func (w *walker) share(path string, st vfs.Stat, rule *Rule) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := inode{st.Dev, st.Ino}
+	s := w.shared[id]
+	if s == nil {
+		s = &sharedInode{nlink: st.Nlink, st: st}
+		w.shared[id] = s
+	}
+	s.seen = append(s.seen, sharedName{path, rule})
+}
+
+func (w *walker) fixShared() error {
+	if len(w.shared) == 0 {
+		return nil
+	}
+	top, err := w.fs.OpenDir(w.dir)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	for _, s := range w.shared {
+		slices.SortFunc(s.seen, func(a, b sharedName) int { return strings.Compare(a.path, b.path) })
+		first := s.seen[0] // of names under different rules the first decides
+		if uint64(len(s.seen)) < s.nlink {
+			if want, err := first.rule.want(filepath.Base(first.path), s.st, func() ([]vfs.Xattr, error) { return top.Xattrs(first.path) }); err == nil && want.nothing() {
+				w.right.Add(1)
+				continue
+			}
+			for _, n := range s.seen {
+				w.foreign = append(w.foreign, n.path)
+			}
+			continue
+		}
+		if err := w.fix(top, first.path, ".", s.st, first.rule); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	slices.Sort(w.foreign)
+	return nil
+}
