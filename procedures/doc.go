@@ -3,7 +3,7 @@
 // all of them, Prepare, which builds the configuration and checks every step
 // while nothing on the machine has changed.
 //
-// Upkeep is what is done to archives between deployments. Which owners and modes files shall have, and the walk that
+// Package upkeep is what is done to archives between deployments. Which owners and modes files shall have, and the walk that
 // sees to it, are package permissions'.
 //
 // It owns what happens to the machine: together with archive and sls this is

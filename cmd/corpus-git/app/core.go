@@ -32,6 +32,7 @@ import (
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
 	"corpus-git/procedures/permissions"
+	"corpus-git/procedures/upkeep"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
@@ -74,7 +75,7 @@ type core struct {
 	archivesMu sync.Mutex
 	archives   map[project.Name]*archive.Store
 	background *archive.Background // one archive of the machine is packed at a time
-	upkeep     *procedures.Upkeep
+	upkeep     *upkeep.Scheduler
 	serves     bool // a server's: upkeep runs
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
@@ -180,7 +181,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if o.cfg.Notify.URL != "" {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}
-	c.upkeep = &procedures.Upkeep{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Told: o.told, Log: o.log}
+	c.upkeep = &upkeep.Scheduler{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Told: o.told, Log: o.log}
 	c.maintainer = newMaintainer(c)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },

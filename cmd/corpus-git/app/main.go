@@ -35,7 +35,7 @@ type Process struct {
 	Environment    Environment
 	Stdin          *os.File
 	Stdout, Stderr *os.File
-	// Boundary is called right after each entry of a journal (pipeline.Config.Boundary), with "upkeep …" as procedures.Upkeep
+	// Boundary is called right after each entry of a journal (pipeline.Config.Boundary), with "upkeep …" as upkeep.Scheduler
 	// tells it, and with "told" when what runs beside deployments knows that one has ended. The program leaves it nil: tests
 	// end the process there, or wait for it. It must be safe for many goroutines.
 	Boundary func(point string)

@@ -1,4 +1,8 @@
-package procedures
+// Package upkeep looks after archives while nobody waits: see Scheduler.
+//
+// It owns when archives are packed, removed by the limits and measured. It never decides what stays (procedures.RetentionPolicy does, of what
+// the project and the server say), and does nothing to an archive itself: package archive does.
+package upkeep
 
 import (
 	"context"
@@ -10,17 +14,18 @@ import (
 
 	"corpus-git/archive"
 	"corpus-git/internal/humanize"
+	"corpus-git/procedures"
 	"corpus-git/project"
 )
 
-// Upkeep looks after archives while nobody waits: it packs all but a project's newest one, removes what the limits do not
+// Scheduler looks after archives while nobody waits: it packs all but a project's newest one, removes what the limits do not
 // keep, and measures what is left. A project is due when one of its deployments has ended, and from time to time, so that
 // failures expire by themselves. Each project has its own goroutine while it is due; the stores take turns (archive.Background)
 // and stand still while a deployment of theirs runs (archive.Store.Pause).
 //
 // A crash leaves archives whole, each in one of its two forms; the next start sweeps the other. All methods are safe for
 // concurrent use. Fields are set before Start.
-type Upkeep struct {
+type Scheduler struct {
 	Archives func(project.Name) *archive.Store
 	// Retention says what stays of a project now.
 	Retention func(ctx context.Context, name project.Name) (project.Retention, error)
@@ -34,19 +39,19 @@ type Upkeep struct {
 	// Removed is told after archives of a project were removed; it may be nil.
 	Removed func(ctx context.Context, name project.Name)
 	// Told is told "upkeep due NAME" when a project becomes due, "upkeep idle NAME" when that has been seen to, and "upkeep all
-	// due" when all are at the start; crash tests wait for it. It may be nil, and must not call this Upkeep.
+	// due" when all are at the start; crash tests wait for it. It may be nil, and must not call this Scheduler.
 	Told func(point string)
 	Log  zerolog.Logger
 
 	mu   sync.Mutex
 	ctx  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
 	stop context.CancelFunc
-	due  map[project.Name]*dueness
+	all  map[project.Name]*due
 	done sync.WaitGroup
 }
 
-// dueness is that of one project while its goroutine lives.
-type dueness struct {
+// due is a project while its goroutine lives.
+type due struct {
 	again bool
 	more  chan struct{} // takes one: it has become due again
 }
@@ -58,23 +63,23 @@ const (
 )
 
 // Start makes all projects due, one after the other, and again and again. Call it once, after recovery.
-func (u *Upkeep) Start() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.ctx, u.stop = context.WithCancel(context.Background())
-	u.due = map[project.Name]*dueness{}
-	ctx := u.ctx
-	if u.Told == nil {
-		u.Told = func(string) {}
+func (s *Scheduler) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.all = map[project.Name]*due{}
+	ctx := s.ctx
+	if s.Told == nil {
+		s.Told = func(string) {}
 	}
-	u.done.Go(func() {
-		told := sync.OnceFunc(func() { u.Told("upkeep all due") })
-		tick := time.NewTicker(u.Every)
+	s.done.Go(func() {
+		told := sync.OnceFunc(func() { s.Told("upkeep all due") })
+		tick := time.NewTicker(s.Every)
 		defer tick.Stop()
 		for {
-			all, err := u.Projects(ctx)
+			all, err := s.Projects(ctx)
 			if err != nil && ctx.Err() == nil {
-				u.Log.Warn().Err(err).Msg("look for archives to pack")
+				s.Log.Warn().Err(err).Msg("look for archives to pack")
 			}
 			for i, name := range all {
 				if i >= atOnce {
@@ -84,7 +89,7 @@ func (u *Upkeep) Start() {
 						return
 					}
 				}
-				u.Due(name)
+				s.Due(name)
 			}
 			told()
 			select {
@@ -98,14 +103,14 @@ func (u *Upkeep) Start() {
 
 // Due has the archives of a project looked after, soon. It returns at once. Before Start and after Stop it does nothing:
 // the next start sees to all.
-func (u *Upkeep) Due(name project.Name) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ctx == nil || u.ctx.Err() != nil {
+func (s *Scheduler) Due(name project.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil || s.ctx.Err() != nil {
 		return
 	}
-	u.Told("upkeep due " + name.String())
-	if d := u.due[name]; d != nil {
+	s.Told("upkeep due " + name.String())
+	if d := s.all[name]; d != nil {
 		d.again = true
 		select {
 		case d.more <- struct{}{}:
@@ -113,24 +118,24 @@ func (u *Upkeep) Due(name project.Name) {
 		}
 		return
 	}
-	d := &dueness{more: make(chan struct{}, 1)}
-	u.due[name] = d
-	ctx := u.ctx
-	u.done.Go(func() {
-		for again := true; again; again = u.again(name) {
-			u.prepare(ctx, name)
-			u.rest(ctx, name, d.more)
-			u.look(ctx, name)
+	d := &due{more: make(chan struct{}, 1)}
+	s.all[name] = d
+	ctx := s.ctx
+	s.done.Go(func() {
+		for again := true; again; again = s.again(name) {
+			s.prepare(ctx, name)
+			s.rest(ctx, name, d.more)
+			s.run(ctx, name)
 		}
 	})
 }
 
 // rest waits until a project has been left alone for Quiet, and prepares its next archive each time that it was not.
-func (u *Upkeep) rest(ctx context.Context, name project.Name, more <-chan struct{}) {
-	if u.Quiet <= 0 {
+func (s *Scheduler) rest(ctx context.Context, name project.Name, more <-chan struct{}) {
+	if s.Quiet <= 0 {
 		return
 	}
-	t := time.NewTimer(u.Quiet)
+	t := time.NewTimer(s.Quiet)
 	defer t.Stop()
 	for {
 		select {
@@ -139,48 +144,48 @@ func (u *Upkeep) rest(ctx context.Context, name project.Name, more <-chan struct
 		case <-ctx.Done():
 			return
 		case <-more:
-			u.prepare(ctx, name)
-			t.Reset(u.Quiet)
+			s.prepare(ctx, name)
+			t.Reset(s.Quiet)
 		}
 	}
 }
 
 // prepare has the next archive of a project prepared.
-func (u *Upkeep) prepare(ctx context.Context, name project.Name) {
-	keep, err := u.Retention(ctx, name)
+func (s *Scheduler) prepare(ctx context.Context, name project.Name) {
+	keep, err := s.Retention(ctx, name)
 	if err == nil {
-		_, err = u.Archives(name).Prepare(ctx, RetentionPolicy(keep))
+		_, err = s.Archives(name).Prepare(ctx, procedures.RetentionPolicy(keep))
 	}
 	if err != nil && ctx.Err() == nil {
-		u.Log.Warn().Err(err).Str("project", name.String()).Msg("prepare the next archive")
+		s.Log.Warn().Err(err).Str("project", name.String()).Msg("prepare the next archive")
 	}
 }
 
-func (u *Upkeep) again(name project.Name) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if d := u.due[name]; d.again && u.ctx.Err() == nil {
+func (s *Scheduler) again(name project.Name) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.all[name]; d.again && s.ctx.Err() == nil {
 		d.again = false
 		return true
 	}
-	delete(u.due, name)
-	u.Told("upkeep idle " + name.String())
+	delete(s.all, name)
+	s.Told("upkeep idle " + name.String())
 	return false
 }
 
 // Stop ends what is under way, which takes as long as one block of a file, and waits for it no longer than patience. It
 // reports whether all has ended; what has not may be left alone: it is as safe as after a crash.
-func (u *Upkeep) Stop(patience time.Duration) bool {
-	u.mu.Lock()
-	stop := u.stop
-	u.mu.Unlock()
+func (s *Scheduler) Stop(patience time.Duration) bool {
+	s.mu.Lock()
+	stop := s.stop
+	s.mu.Unlock()
 	if stop == nil {
 		return true
 	}
 	stop()
 	ended := make(chan struct{})
 	go func() {
-		u.done.Wait()
+		s.done.Wait()
 		close(ended)
 	}()
 	t := time.NewTimer(patience)
@@ -193,17 +198,17 @@ func (u *Upkeep) Stop(patience time.Duration) bool {
 	}
 }
 
-// look looks after one project once.
-func (u *Upkeep) look(ctx context.Context, name project.Name) {
-	log := u.Log.With().Str("project", name.String()).Logger()
-	keep, err := u.Retention(ctx, name)
+// run looks after one project once.
+func (s *Scheduler) run(ctx context.Context, name project.Name) {
+	log := s.Log.With().Str("project", name.String()).Logger()
+	keep, err := s.Retention(ctx, name)
 	if err != nil {
 		if ctx.Err() == nil {
 			log.Warn().Err(err).Msg("archives stay as they are: what to keep is not known")
 		}
 		return
 	}
-	got, err := u.Archives(name).Compact(ctx, RetentionPolicy(keep))
+	got, err := s.Archives(name).Compact(ctx, procedures.RetentionPolicy(keep))
 	for _, r := range got.Refused {
 		log.Warn().Str("archive", r.ID).Str("why", r.Why).Msg("an archive stays a folder")
 	}
@@ -213,8 +218,8 @@ func (u *Upkeep) look(ctx context.Context, name project.Name) {
 	for _, a := range got.Rotation.Removed {
 		log.Info().Str("archive", a.ID).Str("freed", humanize.Bytes(a.Own)).Msg("removed an archive that the limits do not keep")
 	}
-	if u.Removed != nil && len(got.Rotation.Removed) > 0 {
-		u.Removed(ctx, name)
+	if s.Removed != nil && len(got.Rotation.Removed) > 0 {
+		s.Removed(ctx, name)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		log.Warn().Err(err).Msg("look after archives")
