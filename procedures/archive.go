@@ -101,7 +101,7 @@ func (e *Env) policy() archive.Policy {
 }
 
 // Retain records what became of the deployment in its archive, and rotates by number and age: on failure too. Sizes are
-// for Upkeep, which measures them.
+// for package upkeep, which measures them.
 func (e *Env) Retain(state project.State) error {
 	store := e.Archives(e.Deployment.Project)
 	verdict := archive.Failed
