@@ -134,7 +134,7 @@ func deepCopy(v any, memo map[any]any) any {
 		if c, ok := memo[x]; ok {
 			return c
 		}
-		out := &Dict{}
+		out := &Dict{ordered: x.ordered}
 		memo[x] = out
 		for _, e := range x.all() {
 			if e.norm != nil {

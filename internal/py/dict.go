@@ -14,7 +14,14 @@ type Dict struct {
 	entries []entry
 	index   map[any]int // position by normalised key; nil while the dict is small
 	live    int
+	ordered bool // an OrderedDict
 }
+
+// KeepOrder makes d an OrderedDict to what asks for that: YAML is written in its order, not in that of the keys.
+func (d *Dict) KeepOrder() { d.ordered = true }
+
+// KeepsOrder reports whether KeepOrder was called for d, or for the dict that d is a copy of.
+func (d *Dict) KeepsOrder() bool { return d.ordered }
 
 type entry struct {
 	norm any // see hashKey; nil marks a deleted entry
@@ -387,7 +394,7 @@ func (d *Dict) Range(fn func(key, val any) bool) {
 
 // Copy is a shallow copy. A nil Dict gives an empty one.
 func (d *Dict) Copy() *Dict {
-	out := &Dict{}
+	out := &Dict{ordered: d.ordered}
 	out.Update(d)
 	return out
 }

@@ -25,7 +25,8 @@ const (
 // DumpOptions are the arguments of yaml.dump that Salt's users reach. The zero value is salt.utils.yaml.safe_dump.
 type DumpOptions struct {
 	Flow Flow
-	// KeepOrder leaves mappings in their own order (sort_keys=False); else keys that can be compared are sorted.
+	// KeepOrder leaves mappings in their own order (sort_keys=False); else keys that can be compared are sorted, but
+	// those of a dict that keeps its order.
 	KeepOrder bool
 	// ASCII escapes all other characters (allow_unicode=False, as Salt's yaml serializer has it).
 	ASCII bool
@@ -155,7 +156,7 @@ func (r *representer) mapping(id any, d *py.Dict, depth int) (*rnode, error) {
 	n := &rnode{kind: Mapping, tag: tagMap}
 	r.seen[id] = n
 	items := d.Items()
-	if !r.opts.KeepOrder {
+	if !r.opts.KeepOrder && !d.KeepsOrder() {
 		sortItems(items)
 	}
 	scalars := true

@@ -41,7 +41,7 @@ func New(env *modules.Env) *Renderer {
 		Filters:         filters(),
 		Tests:           tests(),
 		Globals:         r.globals(),
-		ContextFuncs:    map[string]jinja.ContextFunc{"show_full_context": showFullContext, "odict": jinja.MakeDict, "ifelse": ifElse},
+		ContextFuncs:    map[string]jinja.ContextFunc{"show_full_context": showFullContext, "odict": orderedDict, "ifelse": ifElse},
 		DataLoaders:     map[string]jinja.DataLoader{"yaml": loadYAML, "json": loadJSON, "text": loadText},
 		Print:           printed,
 		Lacking:         lacking(),
@@ -49,6 +49,15 @@ func New(env *modules.Env) *Renderer {
 		ContextIsGlobal: true,
 	})
 	return r
+}
+
+// orderedDict is odict(): collections.OrderedDict.
+func orderedDict(c *jinja.Context, args []any, kw *py.Dict) (any, error) {
+	v, err := jinja.MakeDict(c, args, kw)
+	if d, ok := v.(*py.Dict); ok {
+		d.KeepOrder()
+	}
+	return v, err
 }
 
 func dict(d *py.Dict) *py.Dict {

@@ -170,7 +170,33 @@ func vars(c *core.Call) *py.Dict {
 	v := py.NewDict()
 	v.Update(c.Dict("defaults"))
 	v.Update(c.Dict("context"))
+	seen := map[any]bool{}
+	for _, value := range v.Values() {
+		keepOrder(value, seen)
+	}
 	return v
+}
+
+// keepOrder makes all mappings in a value of an SLS file keep their order, as Salt reads them to OrderedDicts. What aliases
+// share is looked at once.
+func keepOrder(v any, seen map[any]bool) {
+	var inner []any
+	switch x := v.(type) {
+	case *py.Dict:
+		x.KeepOrder()
+		inner = x.Values()
+	case *py.List:
+		inner = x.Items()
+	default:
+		return
+	}
+	if seen[v] {
+		return
+	}
+	seen[v] = true
+	for _, e := range inner {
+		keepOrder(e, seen)
+	}
 }
 
 // RenderText renders a text of the state itself.
