@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
+	"corpus-git/project"
 	"corpus-git/sls"
 )
 
@@ -127,7 +128,7 @@ func (e *Env) ownProcedure(ctx context.Context, name string) (*Recipe, Step, boo
 // ownFiles are the names that a procedure's own file may have.
 func ownFiles(procedure string) []string {
 	names := []string{procedure + ".sls"}
-	if other := strings.ReplaceAll(procedure, "-", "_"); other != procedure {
+	if other := project.ProcedureKey(procedure); other != procedure {
 		names = append(names, other+".sls")
 	}
 	return names

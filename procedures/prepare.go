@@ -85,10 +85,10 @@ func (p *Prepared) Skips(name string) (why string, skip bool) {
 	if !p.Cfg.Skip(name) {
 		return "", false
 	}
-	if only := p.Cfg.Only(); len(only) > 0 && !slices.Contains(only, strings.ReplaceAll(name, "-", "_")) {
+	if only := p.Cfg.Only(); len(only) > 0 && !slices.Contains(only, project.ProcedureKey(name)) {
 		return "only=" + strings.Join(only, ","), true
 	}
-	return "skip_" + strings.ReplaceAll(name, "-", "_"), true
+	return "skip_" + project.ProcedureKey(name), true
 }
 
 // Prepare reads the configuration and compiles every step that will run. It changes nothing on the machine. Errors

@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,14 +43,26 @@ const DefaultKeepArchives = 3
 // APIVersion is the version of the corpus conventions that cfg describes, as SLS files read it.
 const APIVersion = "2"
 
-// Procedures are the names that only and skip_<procedure> accept, as they are written in cfg keys. deploy and
-// rotate_archives are the original's: they are read, and stand for the whole and for a part of archive.
+// Procedures are the names of the procedures, as people read and write them, in the order of a deployment.
 func Procedures() []string {
-	return []string{"archive", "sync", "release_sync", "fixperms", "install", "checks", "rollback", "notify", "deploy", "rotate_archives"}
+	return []string{"archive", "sync", "release-sync", "fixperms", "install", "checks", "rollback", "notify"}
 }
 
-// procedureKey is the form of a procedure's name in cfg keys: release-sync is release_sync.
-func procedureKey(name string) string {
+// procedureKeys are what only and skip_<procedure> accept, as cfg keys have it. deploy and rotate_archives are the original's: they are read, and stand
+// for the whole and for a part of archive.
+func procedureKeys() []string {
+	var out []string
+	for _, name := range Procedures() {
+		out = append(out, ProcedureKey(name))
+	}
+	return append(out, "deploy", "rotate_archives")
+}
+
+// IsProcedure reports whether a name is one that only and skip accept; release_sync is release-sync.
+func IsProcedure(name string) bool { return slices.Contains(procedureKeys(), ProcedureKey(name)) }
+
+// ProcedureKey is the form of a procedure's name in cfg keys: release-sync is release_sync.
+func ProcedureKey(name string) string {
 	return strings.ReplaceAll(strings.TrimSpace(strings.ToLower(name)), "-", "_")
 }
 
@@ -380,7 +393,7 @@ func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 		m.merge(py.NewDict("only_steps", strList(d.Select.OnlySteps)), LayerCommand)
 	}
 	for _, p := range d.Select.Skip {
-		m.merge(py.NewDict("skip_"+procedureKey(p), true), LayerCommand)
+		m.merge(py.NewDict("skip_"+ProcedureKey(p), true), LayerCommand)
 	}
 	return t.dict(), m.err
 }
@@ -488,9 +501,6 @@ func (c *Cfg) Group() string { return c.str("group") }
 // Groups are the user's groups, the main one first.
 func (c *Cfg) Groups() []string { return c.strs("groups") }
 
-// NoUser tells that the project wants no user of its own.
-func (c *Cfg) NoUser() bool { return c.flag("no_user") }
-
 // RemoteLess projects have no repositories to push to.
 func (c *Cfg) RemoteLess() bool { return c.flag("remote_less") }
 
@@ -523,7 +533,7 @@ func (c *Cfg) Submodules() Submodules {
 func (c *Cfg) RefusesLFS() bool { return c.str("lfs") == LFSRefuse }
 
 // Skip reports whether a procedure is left out, by skip_<procedure> or by Only. Names may be written with - or _.
-func (c *Cfg) Skip(procedure string) bool { return c.flag("skip_" + procedureKey(procedure)) }
+func (c *Cfg) Skip(procedure string) bool { return c.flag("skip_" + ProcedureKey(procedure)) }
 
 // ArchiveDir is the folder of this deployment's archive, "" outside of a deployment.
 func (c *Cfg) ArchiveDir() string { return c.str("current_archive_dir") }

@@ -21,7 +21,7 @@ func defaults(in CfgInputs) *py.Dict {
 		"push_salt_url", in.Facts.PushSaltURL, "push_pillar_url", in.Facts.PushPillarURL,
 		"this_host", in.Facts.FQDN, "remote_host", in.Facts.FQDN,
 	)
-	for _, p := range Procedures() {
+	for _, p := range procedureKeys() {
 		d.SetStr("skip_"+p, false)
 	}
 	return d

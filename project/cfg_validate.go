@@ -33,8 +33,8 @@ func (c *Cfg) validate(in CfgInputs) error {
 				names[i] = strings.TrimSuffix(name, ".sls")
 				continue
 			}
-			names[i] = procedureKey(name)
-			if !slices.Contains(Procedures(), names[i]) {
+			names[i] = ProcedureKey(name)
+			if !slices.Contains(procedureKeys(), names[i]) {
 				return cfgError(l.layer, key, "there is no procedure of this name").WithHint("procedures are: %s", strings.Join(Procedures(), ", "))
 			}
 		}
@@ -150,7 +150,7 @@ func (c *Cfg) skips(in CfgInputs) error {
 		if err = c.boolean(key); err != nil {
 			return
 		}
-		if !slices.Contains(Procedures(), name) {
+		if !slices.Contains(procedureKeys(), name) {
 			e := cfgError(l.layer, key, "there is no procedure of this name")
 			err = e.WithHint("procedures are: %s", strings.Join(Procedures(), ", "))
 			return
@@ -163,7 +163,7 @@ func (c *Cfg) skips(in CfgInputs) error {
 		return err
 	}
 	for _, p := range in.Deployment.Select.Skip {
-		c.root.get([]string{"skip_" + procedureKey(p)}).value = true
+		c.root.get([]string{"skip_" + ProcedureKey(p)}).value = true
 	}
 	return nil
 }

@@ -84,15 +84,6 @@ func scan(f *os.File) (seq uint64, size int64, err error) {
 	}
 }
 
-// SetRedactor changes what is hidden from now on.
-func (l *Log) SetRedactor(r Redactor) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r != nil {
-		l.redact = r
-	}
-}
-
 // Append cleans, redacts, numbers and writes e, and wakes the followers. It returns the event's
 // number, 0 where the log is so long that e waits among the last ones (see Limit). A write error is kept and returned by
 // Sync and Close; it never stops a deployment. The event survives a crash of this process, and a crash of the machine

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -385,7 +384,7 @@ func addNames(to *[]string, option, value string) error {
 				return fault.New(fault.Usage, "", "push option %s: %.60q is no name", option, s)
 			}
 		}
-		if key := strings.ReplaceAll(strings.ToLower(s), "-", "_"); option != "only_steps" && !slices.Contains(project.Procedures(), key) {
+		if option != "only_steps" && !project.IsProcedure(s) {
 			return fault.New(fault.Usage, "", "push option %s: there is no procedure %.60s", option, s).WithHint("procedures are: %s", strings.Join(project.Procedures(), ", "))
 		}
 		*to = append(*to, s)

@@ -137,7 +137,7 @@ func TestOptions(t *testing.T) {
 		require.Equal(t, fault.Usage, fault.KindOf(err), bad)
 		if strings.Contains(bad, "nonsense") {
 			require.ErrorContains(t, err, "there is no procedure nonsense", bad)
-			require.Contains(t, fault.HintOf(err), "release_sync", bad)
+			require.Contains(t, fault.HintOf(err), "release-sync", bad)
 		}
 	}
 	o, err = session.ParseOptions([]string{"only=release-sync,Install", "skip_rotate_archives"})

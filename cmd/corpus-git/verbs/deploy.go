@@ -11,9 +11,6 @@ import (
 	"corpus-git/project"
 )
 
-// procedureNames are what --only and --skip take.
-var procedureNames = []string{"archive", "sync", "release-sync", "fixperms", "install", "checks", "rollback", "notify"}
-
 func deployCommand(s *session) *cobra.Command {
 	var sel project.Selection
 	var verbose, force bool
@@ -33,8 +30,8 @@ func deployCommand(s *session) *cobra.Command {
 				return err
 			}
 			for _, p := range slices.Concat(sel.Only, sel.Skip) {
-				if !slices.Contains(project.Procedures(), strings.ReplaceAll(strings.ToLower(p), "-", "_")) {
-					return usage("%q is no procedure", p).WithHint("the procedures are: %s", strings.Join(procedureNames, ", "))
+				if !project.IsProcedure(p) {
+					return usage("%q is no procedure", p).WithHint("the procedures are: %s", strings.Join(project.Procedures(), ", "))
 				}
 			}
 			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel, Set: set, Overwrite: force}, verbose)

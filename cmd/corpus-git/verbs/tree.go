@@ -44,6 +44,14 @@ func Tree(s *session) *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		// pflag repeats what the parser says, which names itself.
+		if text, rest, ok := strings.Cut(err.Error(), ": strconv."); ok {
+			why := "not a valid value"
+			if strings.HasSuffix(rest, "value out of range") {
+				why = "out of range"
+			}
+			err = fmt.Errorf("%s: %s", text, why)
+		}
 		return fault.New(fault.Usage, "", "%w", err).WithHint("see  %s --help", c.CommandPath())
 	})
 	root.AddCommand(
