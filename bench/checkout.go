@@ -94,7 +94,7 @@ func (l *lab) withCheckouts(run func(*checkoutBench) error) error {
 
 func (b *checkoutBench) checkOut(c string, seen *vfs.Snapshot, durable bool) error {
 	_, err := checkout.Sync(context.Background(), checkout.Request{
-		Objects: b.db, Repo: b.bare, Commit: plumbing.NewHash(c), Dir: b.ours, Branch: "refs/heads/master", Workers: 2, NoSync: !durable, Seen: seen})
+		Objects: b.db, Repo: b.bare, Commit: plumbing.NewHash(c), Dir: b.ours, Branch: "refs/heads/master", Workers: 2, NoSync: !durable, Snapshot: seen})
 	return err
 }
 

@@ -147,7 +147,7 @@ func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (proje
 			return err
 		}
 		req := checkout.Request{
-			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Seen: want.Seen,
+			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Snapshot: want.Seen,
 			Keep: want.Keep,
 		}
 		if want.Owner != nil {
@@ -201,7 +201,7 @@ func (r *Repository) LookAt(ctx context.Context, want project.Checkout, in proje
 		if err != nil {
 			return err
 		}
-		_, err = checkout.Look(ctx, checkout.Request{
+		_, err = checkout.Preview(ctx, checkout.Request{
 			Objects: rd, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Keep: want.Keep,
 		})
 		return err

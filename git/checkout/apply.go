@@ -88,7 +88,7 @@ type applier struct {
 func (a *applier) clear(p *plan, leftovers []string) error {
 	dirs := newFolders(a.root, 0o755, a.owner)
 	defer dirs.close()
-	for _, l := range [][]string{p.litter, p.removes, p.obstacles} {
+	for _, l := range [][]string{p.tempFiles, p.removes, p.obstacles} {
 		for _, name := range l {
 			if err := a.ctx.Err(); err != nil {
 				return err
@@ -113,11 +113,11 @@ func (a *applier) clear(p *plan, leftovers []string) error {
 			a.prune(dirs, name)
 		}
 	}
-	for _, name := range p.hollow {
+	for _, name := range p.emptyFolders {
 		up, base := path.Split(name)
 		dir, err := dirs.get(strings.TrimSuffix(up, "/"), false)
 		if err == nil {
-			err = removeHollow(dir, base, 0)
+			err = removeEmptyFolders(dir, base, 0)
 		}
 		if err != nil && !notThere(err) {
 			return fault.New(fault.Failed, "checkout", "%s: somebody put files in the way while it was being replaced: %w", printable.Line(name), err)
@@ -161,8 +161,8 @@ func (a *applier) prune(dirs *folders, name string) {
 	}
 }
 
-// removeHollow removes a folder that holds nothing but folders and our own litter.
-func removeHollow(dir int, name string, depth int) error {
+// removeEmptyFolders removes a folder that holds nothing but folders and our own temporary files.
+func removeEmptyFolders(dir int, name string, depth int) error {
 	if depth > tree.MaxDepth {
 		return unix.ENAMETOOLONG
 	}
@@ -176,7 +176,7 @@ func removeHollow(dir int, name string, depth int) error {
 		if err == nil && strings.HasPrefix(n, tmpPrefix) {
 			err = unix.Unlinkat(fd, n, 0)
 		} else if err == nil {
-			err = removeHollow(fd, n, depth+1)
+			err = removeEmptyFolders(fd, n, depth+1)
 		}
 	}
 	closeDir(fd)

@@ -53,11 +53,11 @@ func BenchmarkSync(b *testing.B) {
 			sync([]plumbing.Hash{before, last}[i%2])
 		}
 	})
-	b.Run("one commit, told what a walk saw", func(b *testing.B) {
+	b.Run("one commit, with a snapshot", func(b *testing.B) {
 		for i := range b.N {
 			b.StopTimer()
 			c := []plumbing.Hash{before, last}[i%2]
-			req := Request{Objects: db, Repo: bare, Commit: c, Dir: dir, NoSync: true, Seen: seeing(b, dir)}
+			req := Request{Objects: db, Repo: bare, Commit: c, Dir: dir, NoSync: true, Snapshot: snapshotOf(b, dir)}
 			b.StartTimer()
 			_, err := Sync(context.Background(), req)
 			require.NoError(b, err)

@@ -53,17 +53,17 @@ type Request struct {
 	NoSync bool
 	// Modules are the submodules to check out in their places; folders of others stay empty.
 	Modules []tree.Submodule
-	// Seen is what a walk of Dir saw a moment ago: tracked files are not looked at again where nothing is to be done. Nil looks at all.
+	// Snapshot is what a walk of Dir saw a moment ago: tracked files are not looked at again where nothing is to be done. Nil looks at all.
 	// Where something is written or removed the disk is asked all the same; a file that changes after the walk and that both
 	// commits have alike stays as it is, until the next Sync finds it. Submodules are always looked at.
-	Seen *vfs.Snapshot
+	Snapshot *vfs.Snapshot
 	// Keep leaves files that were changed on the machine as they are, where Commit has them as the last checkout had; where it has them otherwise, Sync is
 	// refused. Files that were deleted come back, and submodules are not asked.
 	Keep bool
 	// Now is the clock of the reflog; nil is time.Now.
 	Now func() time.Time
 
-	look bool // plan, and write nothing
+	preview bool // plan, and write nothing
 }
 
 func (r *Request) now() time.Time {
@@ -169,9 +169,9 @@ func Sync(ctx context.Context, req Request) (Stats, error) {
 	return st, err
 }
 
-// Look tells what Sync would do to a working copy that is there, and writes nothing; where Sync would be refused it gives the same error.
-func Look(ctx context.Context, req Request) (Stats, error) {
-	req.look = true
+// Preview tells what Sync would do to a working copy that is there, and writes nothing; where Sync would be refused it gives the same error.
+func Preview(ctx context.Context, req Request) (Stats, error) {
+	req.preview = true
 	return Sync(ctx, req)
 }
 
@@ -184,7 +184,7 @@ func syncAt(ctx context.Context, root int, req *Request, c *object.Commit, st *S
 	defer g.close()
 	err = checkout(ctx, root, g, c, st)
 	st.Notes = append(st.Notes, g.notes...)
-	if err == nil && !req.look {
+	if err == nil && !req.preview {
 		err = (&modules{ctx: ctx, root: root, g: g, st: st}).populate()
 	}
 	if len(req.Modules) > 0 {
@@ -214,10 +214,10 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 	if err != nil {
 		return err
 	}
-	p := &planner{ctx: ctx, objs: req.Objects, seen: req.Seen, keepLocal: req.Keep}
+	p := &planner{ctx: ctx, objs: req.Objects, snapshot: req.Snapshot, keepLocal: req.Keep}
 	trees := newFlattener(ctx, req.Objects, req.Workers, req.MaxFiles)
 	old := p.begin(g, in, trees, c.Tree)
-	if !req.look {
+	if !req.preview {
 		if err := (&modules{ctx: ctx, root: root, g: g, st: st}).release(old); err != nil {
 			return err
 		}
@@ -229,8 +229,8 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 		st.Previous = plumbing.NewHash(h)
 	}
 	next, err := p.lists(trees, old, c.Tree)
-	if err == nil && p.folded && !p.mayFold() {
-		old = p.unfold(g, in)
+	if err == nil && p.collapsed && !p.mayCollapse() {
+		old = p.expand(g, in)
 		next, err = p.lists(trees, old, c.Tree)
 	}
 	if err != nil {
@@ -244,14 +244,14 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 	if err := todo.refuse(); err != nil {
 		return err
 	}
-	if req.look {
+	if req.preview {
 		st.LocalChanges, st.Kept = newPaths(todo.local), newPaths(todo.kept)
 		return nil
 	}
 	if err := g.setup(); err != nil {
 		return err
 	}
-	changed := len(todo.writes)+len(todo.removes)+len(todo.obstacles)+len(todo.hollow)+len(todo.gone) > 0
+	changed := len(todo.writes)+len(todo.removes)+len(todo.obstacles)+len(todo.emptyFolders)+len(todo.gone) > 0
 	if changed {
 		if err := g.begin(); err != nil {
 			return err
@@ -430,7 +430,7 @@ func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err er
 		return inner, err
 	}
 	var n atomic.Int64
-	l := looker{root: root, entries: x.entries, see: func(i int, now *unix.Stat_t) bool {
+	l := statScan{root: root, entries: x.entries, see: func(i int, now *unix.Stat_t) bool {
 		e := &x.entries[i]
 		if !object.SameType(e.Mode, now.Mode) || e.Stat.Racy(&in.written) {
 			return false

@@ -51,10 +51,10 @@ func syncAlone(args []string) error {
 // trapped is a checkout from one commit to another, which dies or fails at a call.
 type trapped struct {
 	*repo
-	one, two plumbing.Hash
-	want     map[plumbing.Hash]string // the manifests
-	told     bool                     // whether the checkout before was told what a walk saw
-	base     string                   // a working copy of one
+	one, two     plumbing.Hash
+	want         map[plumbing.Hash]string // the manifests
+	fromSnapshot bool                     // whether the checkout before was given a snapshot
+	base         string                   // a working copy of one
 }
 
 // newTrapped has what a checkout can meet: files that change, come, go and stay, another mode, links, a folder that becomes
@@ -121,8 +121,8 @@ func (x *trapped) complete(dir string, c plumbing.Hash, says string) {
 	x.T.Helper()
 	req := x.request(c)
 	req.Dir, req.NoSync = dir, true
-	if x.told = !x.told; x.told {
-		req.Seen = seeing(x.T, dir)
+	if x.fromSnapshot = !x.fromSnapshot; x.fromSnapshot {
+		req.Snapshot = snapshotOf(x.T, dir)
 	}
 	_, err := Sync(context.Background(), req)
 	require.NoError(x.T, err, says)

@@ -22,16 +22,16 @@
 // --hard, and reported; so are untracked files, and links, in the place of tracked ones. An untracked folder with files in it where the
 // commit has a file is refused before anything is written. Commits made in the working copy stay in its reflog.
 //
-// Every file is compared with the index by lstat, by as many goroutines as Request.Workers; that is all that an unchanged tree costs. Request.Seen
+// Every file is compared with the index by lstat, by as many goroutines as Request.Workers; that is all that an unchanged tree costs. Request.Snapshot
 // is the snapshot of somebody who has just walked the tree, and replaces those calls. A folder that is the same in both commits, whose files
 // are as in the index and whose names are unchanged (its time is older than the last count of untracked names), is not walked. Everything else is, through
 // descriptors. Only Stats.Untracked relies on the times of folders.
 //
 // Those counts are kept beside the index in .git/corpus-git.memo, with the size and a CRC-32C of the index that they belong to. If its bytes do not fit, another
-// program wrote the index, or it is damaged: then its SHA-1 is verified, every entry parsed and every folder walked. If they do, and Request.Seen is given, the index
-// is compared with that byte by byte, and a folder in which nothing differs is one entry of both lists (folded), as in git's sparse index. Not folded are
+// program wrote the index, or it is damaged: then its SHA-1 is verified, every entry parsed and every folder walked. If they do, and Request.Snapshot is given, the index
+// is compared with that byte by byte, and a folder in which nothing differs is one entry of both lists (collapsed), as in git's sparse index. Not collapsed are
 // folders with a submodule or a .gitattributes; and no folder is, where line ends change or a note may be needed about a file in it, where an
-// interrupted checkout is completed, and where few folders would be (fold). A large index is parsed in parallel, beside
+// interrupted checkout is completed, and where few folders would be (collapse). A large index is parsed in parallel, beside
 // its checksum, and written while its checksums are computed. See ADR 13.
 //
 // # .gitattributes

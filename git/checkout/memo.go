@@ -33,7 +33,7 @@ type folderCount struct {
 
 // memo is what is known of an index: list are the folders that have any untracked names, in order, as they were at a time of the file system.
 type memo struct {
-	at   stamp
+	at   timestamp
 	list []folderCount
 }
 
@@ -98,7 +98,7 @@ func (g *gitFolder) readMemo(of index.ID) *memo {
 // writeMemo keeps m beside the index. A time of the file system is put in where m has none: now.
 func (g *gitFolder) writeMemo(m *memo, of index.ID) error {
 	tmp := tmpPrefix + memoFile
-	if m.at == (stamp{}) {
+	if m.at == (timestamp{}) {
 		// A file that is made now tells what the file system takes for now.
 		if err := writeFileAt(g.fd, tmp, nil, false, g.req.Owner); err != nil {
 			return err

@@ -21,13 +21,13 @@ import (
 
 // plan is what a walk of the working copy found to do. Nothing is written while it is made.
 type plan struct {
-	writes    []int    // indexes of the new list
-	removes   []string // tracked files that the commit does not have
-	obstacles []string // untracked files and links where a folder must be
-	hollow    []string // folders where a file must be; nothing but folders and files to be removed is in them
-	blocked   []string // untracked files in folders where a file must be: nothing can be done
-	gone      []string // folders of submodules that the commit does not have
-	litter    []string // temporary files of an interrupted checkout
+	writes       []int    // indexes of the new list
+	removes      []string // tracked files that the commit does not have
+	obstacles    []string // untracked files and links where a folder must be
+	emptyFolders []string // folders where a file must be; nothing but folders and files to be removed is in them
+	blocked      []string // untracked files in folders where a file must be: nothing can be done
+	gone         []string // folders of submodules that the commit does not have
+	tempFiles    []string // temporary files of an interrupted checkout
 
 	local       []string // tracked files that were changed on the machine
 	kept        []string // those of them that stay as they are
@@ -43,10 +43,10 @@ func (p *plan) add(q *plan) {
 	p.writes = append(p.writes, q.writes...)
 	p.removes = append(p.removes, q.removes...)
 	p.obstacles = append(p.obstacles, q.obstacles...)
-	p.hollow = append(p.hollow, q.hollow...)
+	p.emptyFolders = append(p.emptyFolders, q.emptyFolders...)
 	p.blocked = append(p.blocked, q.blocked...)
 	p.gone = append(p.gone, q.gone...)
-	p.litter = append(p.litter, q.litter...)
+	p.tempFiles = append(p.tempFiles, q.tempFiles...)
 	p.local = append(p.local, q.local...)
 	p.kept = append(p.kept, q.kept...)
 	p.clash = append(p.clash, q.clash...)
@@ -57,7 +57,7 @@ func (p *plan) add(q *plan) {
 	p.counts = append(p.counts, q.counts...)
 }
 
-// maxTouched is how many written paths are told one by one.
+// maxTouched is how many written paths are listed one by one.
 const maxTouched = 1000
 
 // touched are the paths of what is written, nil where they are too many to tell.
@@ -82,7 +82,7 @@ func (p *plan) untrackedIn(f folderCount) {
 
 func (p *plan) sort() {
 	sort.Ints(p.writes)
-	for _, l := range [][]string{p.removes, p.obstacles, p.hollow, p.blocked, p.gone, p.litter, p.local, p.kept, p.clash, p.overwritten} {
+	for _, l := range [][]string{p.removes, p.obstacles, p.emptyFolders, p.blocked, p.gone, p.tempFiles, p.local, p.kept, p.clash, p.overwritten} {
 		sort.Strings(l)
 	}
 	slices.SortFunc(p.counts, func(a, b folderCount) int { return strings.Compare(a.dir, b.dir) })
@@ -107,14 +107,14 @@ type planner struct {
 	// counted is what the last checkout knew of untracked names; nil if nothing is known.
 	counted *memo
 	// seen is what a walk has seen just now, nil where the disk is to be asked.
-	seen *vfs.Snapshot
-	// told says that dirty is what seen tells, folded that old and new are folded as fold says.
-	told, folded bool
-	// seenDirty are the entries of the whole index that are dirty by what was seen.
-	seenDirty []int32
-	// settles says that every old entry was looked at: dirty are the old ones that need a closer look, and fresh the new ones that
+	snapshot *vfs.Snapshot
+	// fromSnapshot says that dirty comes from the snapshot, collapsed that old and new are collapsed as collapse says.
+	fromSnapshot, collapsed bool
+	// snapshotDirty are the entries of the whole index that are dirty by what was seen.
+	snapshotDirty []int32
+	// scanned says that every old entry was looked at: dirty are the old ones that need a closer look, and fresh the new ones that
 	// are not simply old ones, both in order.
-	settles      bool
+	scanned      bool
 	dirty, fresh []int32
 
 	buffers sync.Pool // of *[]byte, for getdents
@@ -130,7 +130,7 @@ type planner struct {
 func (p *planner) makePlan(root, workers int) (*plan, error) {
 	p.buffers.New = func() any { b := make([]byte, 16<<10); return &b }
 	p.sem = make(chan struct{}, max(workers-1, 0))
-	if err := p.settle(root, workers); err != nil {
+	if err := p.scan(root, workers); err != nil {
 		return nil, err
 	}
 	var res plan
@@ -203,7 +203,7 @@ func (p *planner) dir(fd int, path string, s span, res *plan) error {
 			at = s.nLo
 			s.nLo++
 		}
-		if old != nil && at >= 0 && p.settledFile(s.oLo-1, at) {
+		if old != nil && at >= 0 && p.skipsFile(s.oLo-1, at) {
 			res.unchanged++
 			known++
 			continue
@@ -231,7 +231,7 @@ func (p *planner) count(fd int, path string, known int, res *plan) error {
 		switch {
 		case path == "" && name == gitDir:
 		case strings.HasPrefix(name, tmpPrefix) && typ != unix.DT_DIR:
-			res.litter = append(res.litter, path+name)
+			res.tempFiles = append(res.tempFiles, path+name)
 		default:
 			all++
 		}
@@ -242,7 +242,7 @@ func (p *planner) count(fd int, path string, known int, res *plan) error {
 
 // sub plans the subfolder name, in a goroutine of its own where it is worth one. found tells that the name is there and is a folder.
 func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool, err error) {
-	if p.settled(s) {
+	if p.skips(s) {
 		res.unchanged += files(p.new[s.nLo:s.nHi])
 		for _, f := range p.counted.below(path) {
 			res.untrackedIn(f)
@@ -403,7 +403,7 @@ func (p *planner) folder(fd int, name, path string, old *entry, at int, res *pla
 		return false, err
 	}
 	if len(res.blocked) == n {
-		res.hollow = append(res.hollow, path)
+		res.emptyFolders = append(res.emptyFolders, path)
 		res.writes = append(res.writes, at)
 	}
 	// Where the old commit has files in the folder, the walk of the folder counts its name.

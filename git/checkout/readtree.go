@@ -160,7 +160,7 @@ func under(list []entry, dir string) (lo, hi int) {
 	return lo, lo + sort.Search(len(list)-lo, func(i int) bool { return list[lo+i].Path >= end })
 }
 
-// files is how many files a list is about, with those in its folded folders.
+// files is how many files a list is about, with those in its collapsed folders.
 func files(list []entry) int {
 	n := 0
 	for i := range list {

@@ -20,9 +20,9 @@ type snapshotFile struct {
 // once instead of for each.
 const snapshotBatch = 32
 
-// changedSince is looker.look without the disk: what a walk has seen stands for each look. The walk went into folders only, so a file that it
-// saw has no link on its way. A .gitattributes counts as dirty, so that it is never folded.
-func changedSince(x *index.Unparsed, seen *vfs.Snapshot, since stamp, written *index.Stat) []int32 {
+// changedSince is statScan without the disk: what a walk has seen stands for each look. The walk went into folders only, so a file that it
+// saw has no link on its way. A .gitattributes counts as dirty, so that it is never collapsed.
+func changedSince(x *index.Unparsed, seen *vfs.Snapshot, since timestamp, written *index.Stat) []int32 {
 	c := comparison{x: x, since: since, racy: written.Mtime()}
 	batch := make([]snapshotFile, 0, snapshotBatch)
 	seen.Each(func(path string, f vfs.FileFacts) bool {
@@ -43,7 +43,7 @@ func changedSince(x *index.Unparsed, seen *vfs.Snapshot, since stamp, written *i
 // comparison goes through an index and what was seen, both in order of their paths.
 type comparison struct {
 	x     *index.Unparsed
-	since stamp
+	since timestamp
 	// racy is the time from which a file is as new as the index.
 	racy uint64
 	// next is the first entry that is still to be met.
@@ -87,7 +87,7 @@ func (c *comparison) file(s *snapshotFile) {
 
 // folder makes the first file of a folder that was touched dirty.
 func (c *comparison) folder(s *snapshotFile) {
-	if c.since.after(newStamp(s.f.Mtime)) {
+	if c.since.after(newTimestamp(s.f.Mtime)) {
 		return
 	}
 	dir := s.path + "/"
@@ -96,11 +96,11 @@ func (c *comparison) folder(s *snapshotFile) {
 	}
 }
 
-// newStamp is a time given in nanoseconds since 1970, as struct timespec has it: nanoseconds from 0 up.
-func newStamp(t int64) stamp {
-	s := stamp{t / 1e9, t % 1e9}
+// newTimestamp is a time given in nanoseconds since 1970, as struct timespec has it: nanoseconds from 0 up.
+func newTimestamp(t int64) timestamp {
+	s := timestamp{t / 1e9, t % 1e9}
 	if s.nsec < 0 {
-		s = stamp{s.sec - 1, s.nsec + 1e9}
+		s = timestamp{s.sec - 1, s.nsec + 1e9}
 	}
 	return s
 }
@@ -109,9 +109,9 @@ func newStamp(t int64) stamp {
 const snapshotSlack = 2
 
 // countedAt is the time that the counts of untracked names are of: when the walk that they rely on began, zero for now.
-func (p *planner) countedAt() stamp {
-	if !p.told || !p.settles {
-		return stamp{}
+func (p *planner) countedAt() timestamp {
+	if !p.fromSnapshot || !p.scanned {
+		return timestamp{}
 	}
-	return stamp{p.seen.Begun.Unix() - snapshotSlack, int64(p.seen.Begun.Nanosecond())}
+	return timestamp{p.snapshot.Begun.Unix() - snapshotSlack, int64(p.snapshot.Begun.Nanosecond())}
 }

@@ -18,8 +18,8 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// seeing walks a working copy as an archive does.
-func seeing(t testing.TB, dir string) *vfs.Snapshot {
+// snapshotOf walks a working copy as an archive does.
+func snapshotOf(t testing.TB, dir string) *vfs.Snapshot {
 	t.Helper()
 	type one struct {
 		path string
@@ -65,7 +65,7 @@ func TestChangesAfterTheWalk(t *testing.T) {
 	r.sync(one)
 	r.age(one)
 	req := r.request(two)
-	req.Seen = seeing(t, r.dir)
+	req.Snapshot = snapshotOf(t, r.dir)
 
 	elsewhere := t.TempDir()
 	gittest.WriteFile(t, filepath.Join(elsewhere, "a"), "not to be touched")
@@ -97,7 +97,7 @@ func TestChangesAfterTheWalk(t *testing.T) {
 	// Nothing takes the edited files for what the commit has: git tells, and the next checkout fixes them.
 	require.Equal(t, " M next/b\n M same/a", gittest.Git(t, r.dir, "status", "--porcelain", "--untracked-files=no"))
 	req = r.request(two)
-	req.Seen = seeing(t, r.dir)
+	req.Snapshot = snapshotOf(t, r.dir)
 	st, err = Sync(context.Background(), req)
 	require.NoError(t, err)
 	require.Equal(t, []string{"next/b", "same/a"}, st.LocalChanges.First)
@@ -118,7 +118,7 @@ func TestWalkOfAnotherTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			gittest.WriteFile(t, filepath.Join(r.dir, "dir/a"), "edited "+name)
 			req := r.request(one)
-			req.Seen = seeing(t, dir)
+			req.Snapshot = snapshotOf(t, dir)
 			st, err := Sync(context.Background(), req)
 			require.NoError(t, err)
 			require.Equal(t, []string{"dir/a"}, st.LocalChanges.First)

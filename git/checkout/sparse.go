@@ -12,7 +12,7 @@ import (
 )
 
 // A folder of the old index that is to have the tree that it has, and whose files all lie on the disk as the index says, needs no list of
-// what is in it: it is folded, one entry with its path and tree, as in a sparse index of git's. What a checkout then goes through is as
+// what is in it: it is collapsed, one entry with its path and tree, as in a sparse index of git's. What a checkout then goes through is as
 // long as what it has to do, and the bytes of the rest are compared where they lie and copied as they are.
 
 // folder makes such a list.
@@ -30,16 +30,16 @@ type folder struct {
 }
 
 const (
-	// foldReads is how many trees fold reads one after the other. A commit that changes more folders has other things to wait for, and
+	// collapseReads is how many trees collapse reads one after the other. A commit that changes more folders has other things to wait for, and
 	// flatten reads them beside each other.
-	foldReads = 256
-	// foldEntries is how many entries a list may have, of eight times as many, for folding to pay; or foldAnyway.
-	foldEntries = 8
-	foldAnyway  = 64
+	collapseReads = 256
+	// collapseShare is how many entries a list may have, of eight times as many, for collapsing to pay; or collapseAnyway.
+	collapseShare  = 8
+	collapseAnyway = 64
 )
 
-// fold lists an index for a checkout of the tree root. ok is false where that is not worth it or cannot be done: then all is to be listed.
-func fold(from *index.Unparsed, trees *flattener, dirty []int32, root plumbing.Hash) (x *pathList, dirtyOut []int32, ok bool) {
+// collapse lists an index for a checkout of the tree root. ok is false where that is not worth it or cannot be done: then all is to be listed.
+func collapse(from *index.Unparsed, trees *flattener, dirty []int32, root plumbing.Hash) (x *pathList, dirtyOut []int32, ok bool) {
 	f := &folder{from: from, trees: trees, dirty: dirty, read: from.Entries()}
 	x = &pathList{raw: from.Raw(), tree: from.Tree()}
 	n := from.Count()
@@ -57,7 +57,7 @@ func (f *folder) dir(path string, node *index.Tree, to plumbing.Hash, lo, hi int
 	same := node.Is(to, hi-lo)
 	if !same && !to.IsZero() {
 		items, err := f.trees.read(to)
-		if f.reads++; err != nil || f.reads > foldReads {
+		if f.reads++; err != nil || f.reads > collapseReads {
 			return false
 		}
 		trees = make(map[string]plumbing.Hash, len(items))
@@ -68,7 +68,7 @@ func (f *folder) dir(path string, node *index.Tree, to plumbing.Hash, lo, hi int
 		}
 	}
 	for i := lo; i < hi; {
-		if len(f.out) > max(f.from.Count()/foldEntries, foldAnyway) {
+		if len(f.out) > max(f.from.Count()/collapseShare, collapseAnyway) {
 			return false
 		}
 		name := f.from.Path(i)[len(path):]
@@ -110,24 +110,24 @@ func (f *folder) file(i int) bool {
 	return true
 }
 
-// begin lists the old index, folded where that can be.
+// begin lists the old index, collapsed where that can be.
 func (p *planner) begin(g *gitFolder, in *indexFile, trees *flattener, root plumbing.Hash) *pathList {
-	if p.seen != nil && g.resumed == "" {
+	if p.snapshot != nil && g.resumed == "" {
 		if from := in.plain(); from != nil {
-			p.told, p.seenDirty = true, changedSince(from, p.seen, in.memo.at, &in.written)
-			if x, dirty, ok := fold(from, trees, p.seenDirty, root); ok {
-				p.folded, p.dirty, p.written, p.counted = true, dirty, in.written, in.memo
+			p.fromSnapshot, p.snapshotDirty = true, changedSince(from, p.snapshot, in.memo.at, &in.written)
+			if x, dirty, ok := collapse(from, trees, p.snapshotDirty, root); ok {
+				p.collapsed, p.dirty, p.written, p.counted = true, dirty, in.written, in.memo
 				return x
 			}
 		}
 	}
-	return p.unfold(g, in)
+	return p.expand(g, in)
 }
 
-// unfold lists all of the old index, nil for none.
-func (p *planner) unfold(g *gitFolder, in *indexFile) *pathList {
+// expand lists all of the old index, nil for none.
+func (p *planner) expand(g *gitFolder, in *indexFile) *pathList {
 	x := g.parse(in)
-	p.folded, p.dirty, p.written, p.counted = false, p.seenDirty, in.written, in.memo
+	p.collapsed, p.dirty, p.written, p.counted = false, p.snapshotDirty, in.written, in.memo
 	return x
 }
 
@@ -148,7 +148,7 @@ func (p *planner) lists(trees *flattener, old *pathList, root plumbing.Hash) (ne
 	return next, nil
 }
 
-// mayFold reports whether nothing has to be said of files in what is folded: no change of line ends, no note.
-func (p *planner) mayFold() bool {
-	return p.settling() && !slices.ContainsFunc(p.new, func(e entry) bool { return e.Mode == object.ModeTree && p.newEOL.MayNote(e.Path) })
+// mayCollapse reports whether nothing has to be said of files in what is collapsed: no change of line ends, no note.
+func (p *planner) mayCollapse() bool {
+	return p.maySkip() && !slices.ContainsFunc(p.new, func(e entry) bool { return e.Mode == object.ModeTree && p.newEOL.MayNote(e.Path) })
 }

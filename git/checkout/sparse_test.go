@@ -21,19 +21,19 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// sides lists a working copy for a checkout of c in both ways, folded where that can be, and does nothing.
-func (r *repo) sides(c plumbing.Hash, seen *vfs.Snapshot) (folded, whole *planner, ok bool) {
+// sides lists a working copy for a checkout of c in both ways, collapsed where that can be, and does nothing.
+func (r *repo) sides(c plumbing.Hash, seen *vfs.Snapshot) (collapsed, whole *planner, ok bool) {
 	r.T.Helper()
 	_, g, in, end := r.open()
 	defer end()
 	to, err := tree.ReadCommit(r.objs, c)
 	require.NoError(r.T, err)
-	encoded := func(fold bool) (*planner, []byte) {
-		p := &planner{ctx: context.Background(), objs: r.objs, seen: seen}
+	encoded := func(collapse bool) (*planner, []byte) {
+		p := &planner{ctx: context.Background(), objs: r.objs, snapshot: seen}
 		trees := newFlattener(context.Background(), r.objs, 2, 0)
 		old := p.begin(g, in, trees, to.Tree)
-		if !fold {
-			old = p.unfold(g, in)
+		if !collapse {
+			old = p.expand(g, in)
 		}
 		next, err := p.lists(trees, old, to.Tree)
 		require.NoError(r.T, err)
@@ -48,16 +48,16 @@ func (r *repo) sides(c plumbing.Hash, seen *vfs.Snapshot) (folded, whole *planne
 		}))
 		return p, b.Bytes()
 	}
-	folded, a := encoded(true)
+	collapsed, a := encoded(true)
 	whole, b := encoded(false)
 	require.Equal(r.T, b, a)
-	return folded, whole, folded.folded
+	return collapsed, whole, collapsed.collapsed
 }
 
-// A folded list stands for all that the whole one has: nothing that must be seen is in a folder of it.
-func requireFolded(t *testing.T, folded, whole *planner) (folders int) {
+// A collapsed list stands for all that the whole one has: nothing that must be seen is in a folder of it.
+func requireCollapsed(t *testing.T, collapsed, whole *planner) (folders int) {
 	t.Helper()
-	for _, side := range [][2][]entry{{folded.old, whole.old}, {folded.new, whole.new}} {
+	for _, side := range [][2][]entry{{collapsed.old, whole.old}, {collapsed.new, whole.new}} {
 		rest := side[1]
 		for _, e := range side[0] {
 			if e.Mode != object.ModeTree {
@@ -76,14 +76,14 @@ func requireFolded(t *testing.T, folded, whole *planner) (folders int) {
 		}
 		require.Empty(t, rest)
 	}
-	require.Len(t, folded.dirty, len(whole.dirty))
-	for i, d := range folded.dirty {
-		require.Equal(t, whole.old[whole.dirty[i]], folded.old[d])
+	require.Len(t, collapsed.dirty, len(whole.dirty))
+	for i, d := range collapsed.dirty {
+		require.Equal(t, whole.old[whole.dirty[i]], collapsed.old[d])
 	}
 	return folders
 }
 
-func TestFoldedIsWhole(t *testing.T) {
+func TestCollapsedIsWhole(t *testing.T) {
 	rnd := rand.New(rand.NewSource(7))
 	folders := 0
 	for range 4 {
@@ -98,17 +98,17 @@ func TestFoldedIsWhole(t *testing.T) {
 		for range 12 {
 			c := commits[rnd.Intn(len(commits))]
 			if _, err := os.Lstat(filepath.Join(r.dir, gitDir, "index")); err == nil {
-				folded, whole, ok := r.sides(c, seeing(t, r.dir))
+				collapsed, whole, ok := r.sides(c, snapshotOf(t, r.dir))
 				require.True(t, ok)
-				folders += requireFolded(t, folded, whole)
+				folders += requireCollapsed(t, collapsed, whole)
 				// What a walk saw is what a look sees.
-				looked, ok := r.unsettled()
+				looked, ok := r.notSkipped()
 				require.True(t, ok)
-				var told []string
+				var fromSnapshot []string
 				for _, i := range whole.dirty {
-					told = append(told, whole.old[i].Path)
+					fromSnapshot = append(fromSnapshot, whole.old[i].Path)
 				}
-				require.Equal(t, looked, told)
+				require.Equal(t, looked, fromSnapshot)
 			}
 			require.NoError(t, os.RemoveAll(r.dir))
 			r.sync(c)
@@ -122,7 +122,7 @@ func TestFoldedIsWhole(t *testing.T) {
 }
 
 // What has something to say of every file below it, or of itself, is listed.
-func TestNeverFolded(t *testing.T) {
+func TestNeverCollapsed(t *testing.T) {
 	r := newRepo(t)
 	for _, n := range []string{"top", "plain/a", "plain/sub/b", "attr/a", "attr/deep/b", "link/a"} {
 		r.Write(n, n+"\n")
@@ -143,29 +143,29 @@ func TestNeverFolded(t *testing.T) {
 	r.Write("plain/other/xb", "b")
 	narrow := r.Commit("narrow")
 
-	told, untold := *r, *r
-	told.dir, untold.dir = filepath.Join(t.TempDir(), "told"), filepath.Join(t.TempDir(), "untold")
+	fromSnapshot, untold := *r, *r
+	fromSnapshot.dir, untold.dir = filepath.Join(t.TempDir(), "with"), filepath.Join(t.TempDir(), "untold")
 	listed := func(c plumbing.Hash) (paths []string) {
-		folded, whole, ok := told.sides(c, seeing(t, told.dir))
+		collapsed, whole, ok := fromSnapshot.sides(c, snapshotOf(t, fromSnapshot.dir))
 		require.True(t, ok)
-		requireFolded(t, folded, whole)
-		for _, e := range folded.old {
+		requireCollapsed(t, collapsed, whole)
+		for _, e := range collapsed.old {
 			paths = append(paths, e.Path)
 		}
 		return paths
 	}
-	for _, x := range []*repo{&told, &untold} {
+	for _, x := range []*repo{&fromSnapshot, &untold} {
 		x.sync(one)
 		x.age(one)
 	}
 	require.Equal(t, []string{"attr/.gitattributes", "attr/a", "attr/deep/", "link/a", "plain/", "top"}, listed(linked))
 	for _, c := range []plumbing.Hash{linked, two, linked, crlf, crlf, two, filtered, filtered, one, filtered, narrow, narrow, filtered, crlf, one} {
-		req := told.request(c)
-		req.Seen = seeing(t, told.dir)
+		req := fromSnapshot.request(c)
+		req.Snapshot = snapshotOf(t, fromSnapshot.dir)
 		got, err := Sync(context.Background(), req)
 		require.NoError(t, err)
 		require.Equal(t, untold.sync(c), got)
-		for _, x := range []*repo{&told, &untold} {
+		for _, x := range []*repo{&fromSnapshot, &untold} {
 			require.Empty(t, gittest.Git(t, x.dir, "status", "--porcelain", "--untracked-files=no"))
 			require.Equal(t, r.Git("rev-parse", c.String()+"^{tree}"), gittest.Git(t, x.dir, "write-tree"))
 			x.age(c)
@@ -176,8 +176,8 @@ func TestNeverFolded(t *testing.T) {
 	}
 }
 
-// Facts that are those of the index do not settle a file that is as new as the index, or that lost its executable bit.
-func TestSeenAndNotSettled(t *testing.T) {
+// Facts that are those of the index prove nothing of a file that is as new as the index, or that lost its executable bit.
+func TestSnapshotAndNotSkipped(t *testing.T) {
 	r := newRepo(t)
 	for _, n := range []string{"top", "dir/a", "dir/run", "other/x"} {
 		r.Write(n, n)
@@ -192,9 +192,9 @@ func TestSeenAndNotSettled(t *testing.T) {
 	_, err := Refresh(context.Background(), r.dir)
 	require.NoError(t, err)
 	dirty := func() (paths []string) {
-		folded, whole, ok := r.sides(two, seeing(t, r.dir))
+		collapsed, whole, ok := r.sides(two, snapshotOf(t, r.dir))
 		require.True(t, ok)
-		requireFolded(t, folded, whole)
+		requireCollapsed(t, collapsed, whole)
 		for _, i := range whole.dirty {
 			paths = append(paths, whole.old[i].Path)
 		}
@@ -215,7 +215,7 @@ func TestSeenAndNotSettled(t *testing.T) {
 	require.NoError(t, os.Chtimes(filepath.Join(r.dir, gitDir, "index"), fi.ModTime(), fi.ModTime()))
 	require.Equal(t, []string{"dir/a", "dir/run", "other/x", "top"}, dirty())
 	req := r.request(two)
-	req.Seen = seeing(t, r.dir)
+	req.Snapshot = snapshotOf(t, r.dir)
 	st, err := Sync(context.Background(), req)
 	require.NoError(t, err)
 	require.Equal(t, []string{"dir/run", "other/x"}, st.LocalChanges.First)
@@ -223,9 +223,9 @@ func TestSeenAndNotSettled(t *testing.T) {
 }
 
 // A list that would be nearly whole is whole.
-func TestFoldingThatDoesNotPay(t *testing.T) {
+func TestCollapsingThatDoesNotPay(t *testing.T) {
 	r := newRepo(t)
-	for i := range 3 * foldAnyway {
+	for i := range 3 * collapseAnyway {
 		r.Write(fmt.Sprintf("one/%03d", i), "x")
 	}
 	one := r.Commit("one")
@@ -233,13 +233,13 @@ func TestFoldingThatDoesNotPay(t *testing.T) {
 	two := r.Commit("two")
 	r.sync(one)
 	r.age(one)
-	seen := seeing(t, r.dir)
+	seen := snapshotOf(t, r.dir)
 	_, _, ok := r.sides(two, seen)
 	require.False(t, ok)
 	_, _, ok = r.sides(one, seen)
 	require.True(t, ok)
 	req := r.request(two)
-	req.Seen = seen
+	req.Snapshot = seen
 	st, err := Sync(context.Background(), req)
 	require.NoError(t, err)
 	require.Equal(t, 1, st.Written)
@@ -262,9 +262,9 @@ func TestMemoProvesTheIndex(t *testing.T) {
 	require.NoError(t, err)
 	goodMemo, err := os.ReadFile(memo)
 	require.NoError(t, err)
-	told := func(c plumbing.Hash) Stats {
+	fromSnapshot := func(c plumbing.Hash) Stats {
 		req := r.request(c)
-		req.Seen = seeing(t, r.dir)
+		req.Snapshot = snapshotOf(t, r.dir)
 		st, err := Sync(context.Background(), req)
 		require.NoError(t, err)
 		return st
@@ -287,7 +287,7 @@ func TestMemoProvesTheIndex(t *testing.T) {
 		data, err := os.ReadFile(indexFile)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(indexFile, flipped(data), 0o644))
-		require.Contains(t, told(c).Notes, "the working copy's index was unusable; every file was compared")
+		require.Contains(t, fromSnapshot(c).Notes, "the working copy's index was unusable; every file was compared")
 		r.clean(c)
 	}
 	// What is no file does not hold a checkout up, and is replaced.
@@ -296,12 +296,12 @@ func TestMemoProvesTheIndex(t *testing.T) {
 		require.NoError(t, os.Remove(at))
 		require.NoError(t, unix.Mkfifo(at, 0o644))
 	}
-	require.Contains(t, told(two).Notes, "the working copy's index was unusable; every file was compared")
+	require.Contains(t, fromSnapshot(two).Notes, "the working copy's index was unusable; every file was compared")
 	r.clean(two)
-	told(one)
+	fromSnapshot(one)
 	// What was called otherwise when it kept less goes.
 	require.NoError(t, os.WriteFile(filepath.Join(r.dir, gitDir, oldCountFile), []byte("x"), 0o644))
-	require.Empty(t, told(two).Notes)
+	require.Empty(t, fromSnapshot(two).Notes)
 	require.NoFileExists(t, filepath.Join(r.dir, gitDir, oldCountFile))
 	r.clean(two)
 }

@@ -170,7 +170,7 @@ func (m *modules) one(dirs *folders, mod *tree.Submodule) error {
 	req := m.g.req
 	sub := *req
 	sub.Objects, sub.Repo, sub.Commit, sub.Modules = mod.Objects, mod.Repo, mod.Commit, mod.Modules
-	sub.Dir, sub.Branch, sub.Tags, sub.Seen = filepath.Join(req.Dir, mod.Path), "", nil, nil
+	sub.Dir, sub.Branch, sub.Tags, sub.Snapshot = filepath.Join(req.Dir, mod.Path), "", nil, nil
 	if err := sub.check(); err != nil {
 		return err
 	}

@@ -13,39 +13,39 @@ import (
 	"corpus-git/git/object"
 )
 
-// looker asks for the inode facts of every file of a list, in parallel: the price of telling that nothing changed. It opens no folder,
+// statScan asks for the inode facts of every file of a list, in parallel: the price of telling that nothing changed. It opens no folder,
 // which would cost twice as much; each folder on the way is looked at itself instead, so that one that became a link counts as changed.
 // Somebody who swaps a folder for a link between the two looks gains nothing: nothing is read or written on the strength of a
 // look, and the facts must be those of the very same inode.
 //
 // It is for one call of look.
-type looker struct {
+type statScan struct {
 	root    int
 	entries []entry
 	// since is the time from which a folder counts as touched.
-	since stamp
+	since timestamp
 	// see gets each file's place in entries and facts, and reports whether no closer look is needed.
 	see func(i int, st *unix.Stat_t) bool
 }
 
-// stamp is a time of the file system.
-type stamp struct{ sec, nsec int64 }
+// timestamp is a time of the file system.
+type timestamp struct{ sec, nsec int64 }
 
-func (s stamp) after(t stamp) bool { return s.sec > t.sec || s.sec == t.sec && s.nsec > t.nsec }
+func (s timestamp) after(t timestamp) bool { return s.sec > t.sec || s.sec == t.sec && s.nsec > t.nsec }
 
-// lookAtOnce is how many files a goroutine takes at a time.
-const lookAtOnce = 512
+// scanBatch is how many files a goroutine takes at a time.
+const scanBatch = 512
 
 // look gives, in order, the places of the entries that need a closer look: see said so, they are not there, something on their way is
 // no folder, or they are the first of a folder that was touched.
-func (l *looker) look(ctx context.Context, workers int) ([]int32, error) {
-	parts := make([][]int32, (len(l.entries)+lookAtOnce-1)/lookAtOnce)
+func (l *statScan) look(ctx context.Context, workers int) ([]int32, error) {
+	parts := make([][]int32, (len(l.entries)+scanBatch-1)/scanBatch)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range max(workers, 1) {
 		wg.Go(func() {
 			for n := int(next.Add(1)) - 1; n < len(parts) && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
-				parts[n] = l.part(n*lookAtOnce, min((n+1)*lookAtOnce, len(l.entries)))
+				parts[n] = l.part(n*scanBatch, min((n+1)*scanBatch, len(l.entries)))
 			}
 		})
 	}
@@ -53,7 +53,7 @@ func (l *looker) look(ctx context.Context, workers int) ([]int32, error) {
 	return slices.Concat(parts...), ctx.Err()
 }
 
-func (l *looker) part(lo, hi int) (out []int32) {
+func (l *statScan) part(lo, hi int) (out []int32) {
 	var st unix.Stat_t
 	// last is the folder of the entry before, and lost one on the way that is none; both with their slash.
 	last, lost := "", ""
@@ -72,7 +72,7 @@ func (l *looker) part(lo, hi int) (out []int32) {
 }
 
 // folders looks at the folders that dir consists of, those in its first known bytes excepted: they were looked at before.
-func (l *looker) folders(dir string, known int, before string) (lost string, touched bool) {
+func (l *statScan) folders(dir string, known int, before string) (lost string, touched bool) {
 	if before != "" && strings.HasPrefix(dir, before) {
 		return before, false
 	}
@@ -83,7 +83,7 @@ func (l *looker) folders(dir string, known int, before string) (lost string, tou
 			return dir[:n+1], touched
 		}
 		sec, nsec := st.Mtim.Unix()
-		touched = touched || !l.since.after(stamp{sec, nsec})
+		touched = touched || !l.since.after(timestamp{sec, nsec})
 		n++
 	}
 	return "", touched
@@ -93,20 +93,20 @@ func lstatAt(dir int, path string, st *unix.Stat_t) error {
 	return retry(func() error { return unix.Fstatat(dir, path, st, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
-// settle finds what needs no walk: a folder that both commits have alike, whose files lie on the disk as the index says, and which has the
+// scan finds what needs no walk: a folder that both commits have alike, whose files lie on the disk as the index says, and which has the
 // names that it had when its untracked ones were counted.
-func (p *planner) settle(root, workers int) error {
-	if !p.settling() {
+func (p *planner) scan(root, workers int) error {
+	if !p.maySkip() {
 		return nil
 	}
-	if !p.told {
-		l := looker{root: root, entries: p.old, since: p.counted.at, see: func(i int, st *unix.Stat_t) bool { return p.clean(i, st.Mode, index.NewStat(st)) }}
+	if !p.fromSnapshot {
+		l := statScan{root: root, entries: p.old, since: p.counted.at, see: func(i int, st *unix.Stat_t) bool { return p.clean(i, st.Mode, index.NewStat(st)) }}
 		var err error
 		if p.dirty, err = l.look(p.ctx, workers); err != nil {
 			return err
 		}
 	}
-	p.settles = true
+	p.scanned = true
 	for i := range p.new {
 		if p.new[i].was == 0 {
 			p.fresh = append(p.fresh, int32(i))
@@ -115,8 +115,8 @@ func (p *planner) settle(root, workers int) error {
 	return nil
 }
 
-// settling reports whether anything can be settled.
-func (p *planner) settling() bool {
+// maySkip reports whether anything can be skipped.
+func (p *planner) maySkip() bool {
 	return p.counted != nil && p.cut == nil && (p.oldEOL == p.newEOL || !p.oldEOL.Changes() && !p.newEOL.Changes())
 }
 
@@ -132,17 +132,17 @@ func anyIn(list []int32, lo, hi int) bool {
 	return i < len(list) && int(list[i]) < hi
 }
 
-// settled reports whether nothing is to be done in a folder, of which s is all. Where no new entry is fresh, each is an old one, so
+// skips reports whether nothing is to be done in a folder, of which s is all. Where no new entry is fresh, each is an old one, so
 // that as many new ones as old ones are the same ones.
-func (p *planner) settled(s span) bool {
+func (p *planner) skips(s span) bool {
 	n := s.oHi - s.oLo
-	return p.settles && n > 0 && n == s.nHi-s.nLo && !anyIn(p.dirty, s.oLo, s.oHi) && !anyIn(p.fresh, s.nLo, s.nHi)
+	return p.scanned && n > 0 && n == s.nHi-s.nLo && !anyIn(p.dirty, s.oLo, s.oHi) && !anyIn(p.fresh, s.nLo, s.nHi)
 }
 
-// settledFile is settled for one file in a folder that is walked.
-func (p *planner) settledFile(old, at int) bool {
+// skipsFile is the same for one file in a folder that is walked.
+func (p *planner) skipsFile(old, at int) bool {
 	o, n := &p.old[old], &p.new[at]
-	if !p.settles || o.Hash != n.Hash || o.Mode != n.Mode || anyIn(p.dirty, old, old+1) {
+	if !p.scanned || o.Hash != n.Hash || o.Mode != n.Mode || anyIn(p.dirty, old, old+1) {
 		return false
 	}
 	n.CopyStat(&o.Entry)

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// age gives everything in a working copy a time in the past and lets a checkout learn it: what is settled is settled then, however coarse
+// age gives everything in a working copy a time in the past and lets a checkout learn it: what is skipped is skipped then, however coarse
 // the file system's clock is.
 func (r *repo) age(c plumbing.Hash) {
 	r.T.Helper()
@@ -53,28 +53,28 @@ func (r *repo) open() (root int, g *gitFolder, in *indexFile, end func()) {
 	return root, g, in, func() { g.close(); closeDir(root) }
 }
 
-// unsettled gives the paths that need a closer look; ok is false where every folder is walked.
-func (r *repo) unsettled() (paths []string, ok bool) {
+// notSkipped gives the paths that need a closer look; ok is false where every folder is walked.
+func (r *repo) notSkipped() (paths []string, ok bool) {
 	r.T.Helper()
 	root, g, in, end := r.open()
 	defer end()
 	x := g.parse(in)
 	p := &planner{ctx: context.Background(), old: x.entries, written: in.written, counted: in.memo}
-	require.NoError(r.T, p.settle(root, 2))
+	require.NoError(r.T, p.scan(root, 2))
 	for _, i := range p.dirty {
 		paths = append(paths, x.entries[i].Path)
 	}
-	return paths, p.settles
+	return paths, p.scanned
 }
 
-func TestSettled(t *testing.T) {
+func TestSkipped(t *testing.T) {
 	all := []string{"top", "dir/a", "dir/b", "dir/sub/c", "dir/sub/run", "other/x", "other/deep/er/y"}
 	for name, c := range map[string]struct {
-		change    func(t *testing.T, dir string)
-		unsettled []string
-		local     []string
-		over      []string
-		untracked int
+		change     func(t *testing.T, dir string)
+		notSkipped []string
+		local      []string
+		over       []string
+		untracked  int
 	}{
 		"nothing": {change: func(*testing.T, string) {}},
 		"edited, of the same size and time": {
@@ -84,44 +84,44 @@ func TestSettled(t *testing.T) {
 				gittest.WriteFile(t, filepath.Join(dir, "dir/sub/c"), "DIR/SUB/C")
 				require.NoError(t, os.Chtimes(filepath.Join(dir, "dir/sub/c"), fi.ModTime(), fi.ModTime()))
 			},
-			unsettled: []string{"dir/sub/c"}, local: []string{"dir/sub/c"},
+			notSkipped: []string{"dir/sub/c"}, local: []string{"dir/sub/c"},
 		},
 		"removed": {
-			change:    func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "dir/b"))) },
-			unsettled: []string{"dir/a", "dir/b"}, local: []string{"dir/b"},
+			change:     func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "dir/b"))) },
+			notSkipped: []string{"dir/a", "dir/b"}, local: []string{"dir/b"},
 		},
 		"a bit lost": {
-			change:    func(t *testing.T, dir string) { require.NoError(t, os.Chmod(filepath.Join(dir, "dir/sub/run"), 0o644)) },
-			unsettled: []string{"dir/sub/run"}, local: []string{"dir/sub/run"},
+			change:     func(t *testing.T, dir string) { require.NoError(t, os.Chmod(filepath.Join(dir, "dir/sub/run"), 0o644)) },
+			notSkipped: []string{"dir/sub/run"}, local: []string{"dir/sub/run"},
 		},
 		"a file is a link": {
 			change: func(t *testing.T, dir string) {
 				require.NoError(t, os.Rename(filepath.Join(dir, "other/x"), filepath.Join(dir, "moved")))
 				require.NoError(t, os.Symlink("../moved", filepath.Join(dir, "other/x")))
 			},
-			unsettled: []string{"other/deep/er/y", "other/x"}, local: []string{"other/x"}, untracked: 1,
+			notSkipped: []string{"other/deep/er/y", "other/x"}, local: []string{"other/x"}, untracked: 1,
 		},
 		"a folder is a link to where it went": {
 			change: func(t *testing.T, dir string) {
 				require.NoError(t, os.Rename(filepath.Join(dir, "dir/sub"), filepath.Join(dir, "moved")))
 				require.NoError(t, os.Symlink("../moved", filepath.Join(dir, "dir/sub")))
 			},
-			unsettled: []string{"dir/a", "dir/sub/c", "dir/sub/run"}, local: []string{"dir/sub/c", "dir/sub/run"}, over: []string{"dir/sub"}, untracked: 1,
+			notSkipped: []string{"dir/a", "dir/sub/c", "dir/sub/run"}, local: []string{"dir/sub/c", "dir/sub/run"}, over: []string{"dir/sub"}, untracked: 1,
 		},
 		"a folder is gone": {
-			change:    func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "other/deep"))) },
-			unsettled: []string{"other/deep/er/y", "other/x"}, local: []string{"other/deep/er/y"},
+			change:     func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, "other/deep"))) },
+			notSkipped: []string{"other/deep/er/y", "other/x"}, local: []string{"other/deep/er/y"},
 		},
 		"a file is a folder": {
 			change: func(t *testing.T, dir string) {
 				require.NoError(t, os.Remove(filepath.Join(dir, "dir/a")))
 				require.NoError(t, os.Mkdir(filepath.Join(dir, "dir/a"), 0o755))
 			},
-			unsettled: []string{"dir/a"}, local: []string{"dir/a"},
+			notSkipped: []string{"dir/a"}, local: []string{"dir/a"},
 		},
 		"something new": {
-			change:    func(t *testing.T, dir string) { gittest.WriteFile(t, filepath.Join(dir, "other/deep/new"), "n") },
-			unsettled: []string{"other/deep/er/y"}, untracked: 1,
+			change:     func(t *testing.T, dir string) { gittest.WriteFile(t, filepath.Join(dir, "other/deep/new"), "n") },
+			notSkipped: []string{"other/deep/er/y"}, untracked: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,13 +135,13 @@ func TestSettled(t *testing.T) {
 			two := r.Commit("two")
 			r.sync(one)
 			r.age(one)
-			got, ok := r.unsettled()
+			got, ok := r.notSkipped()
 			require.True(t, ok)
 			require.Empty(t, got)
 			c.change(t, r.dir)
-			got, ok = r.unsettled()
+			got, ok = r.notSkipped()
 			require.True(t, ok)
-			require.Subset(t, c.unsettled, got)
+			require.Subset(t, c.notSkipped, got)
 			for _, p := range c.local {
 				require.Contains(t, got, p)
 			}
@@ -171,7 +171,7 @@ func TestCountsBelongToTheirIndex(t *testing.T) {
 	r.sync(one)
 	gittest.WriteFile(t, filepath.Join(r.dir, "dir/mine"), "untracked")
 	r.age(one)
-	_, ok := r.unsettled()
+	_, ok := r.notSkipped()
 	require.True(t, ok)
 	file := filepath.Join(r.dir, gitDir, memoFile)
 	good, err := os.ReadFile(file)
@@ -186,15 +186,15 @@ func TestCountsBelongToTheirIndex(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(bad), 0o644))
-			_, ok := r.unsettled()
+			_, ok := r.notSkipped()
 			require.False(t, ok)
 			require.Equal(t, 1, r.sync(one).Untracked)
-			_, ok = r.unsettled()
+			_, ok = r.notSkipped()
 			require.True(t, ok)
 		})
 	}
 	gittest.Git(t, r.dir, "update-index", "--assume-unchanged", "a")
-	_, ok = r.unsettled()
+	_, ok = r.notSkipped()
 	require.False(t, ok, "git wrote the index")
 	gittest.WriteFile(t, filepath.Join(r.dir, "a"), "changed")
 	r.Write("dir/b", "new")
@@ -204,7 +204,7 @@ func TestCountsBelongToTheirIndex(t *testing.T) {
 }
 
 // A change of line ends is about files in folders that are the same otherwise.
-func TestLineEndsUnsettle(t *testing.T) {
+func TestLineEndsAreNotSkipped(t *testing.T) {
 	r := newRepo(t)
 	r.Write("dir/sub/a", "1\n2\n")
 	r.Write("top", "t\n")
@@ -218,15 +218,15 @@ func TestLineEndsUnsettle(t *testing.T) {
 	}
 }
 
-// A checkout that walks only what is not settled does what one that walks everything does, whatever happened to the working copy.
-func TestSettledAgreesWithWalk(t *testing.T) {
+// A checkout that walks only what is not skipped does what one that walks everything does, whatever happened to the working copy.
+func TestSkippingAgreesWithWalk(t *testing.T) {
 	for seed := range int64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewSource(seed))
 			r := newRepo(t)
-			walked, told, hurt := *r, *r, *r
+			walked, fromSnapshot, hurt := *r, *r, *r
 			walked.dir = filepath.Join(t.TempDir(), "walked")
-			told.dir = filepath.Join(t.TempDir(), "told")
+			fromSnapshot.dir = filepath.Join(t.TempDir(), "with")
 			hurt.dir = filepath.Join(t.TempDir(), "hurt")
 			var older []byte
 			var commits []plumbing.Hash
@@ -243,34 +243,34 @@ func TestSettledAgreesWithWalk(t *testing.T) {
 					n := rnd.Int63()
 					mutate(t, r.dir, rand.New(rand.NewSource(n)))
 					mutate(t, walked.dir, rand.New(rand.NewSource(n)))
-					mutate(t, told.dir, rand.New(rand.NewSource(n)))
+					mutate(t, fromSnapshot.dir, rand.New(rand.NewSource(n)))
 					mutate(t, hurt.dir, rand.New(rand.NewSource(n)))
 				}
 				if rnd.Intn(4) == 0 { // an operator's git writes the index
-					for _, x := range []*repo{r, &walked, &told, &hurt} {
+					for _, x := range []*repo{r, &walked, &fromSnapshot, &hurt} {
 						if _, err := os.Lstat(filepath.Join(x.dir, gitDir, "index")); err == nil {
 							gittest.Git(t, x.dir, "add", "-A")
 						}
 					}
 				}
-				if paths, ok := r.unsettledIfAny(); ok && len(paths) == 0 {
+				if paths, ok := r.notSkippedIfAny(); ok && len(paths) == 0 {
 					fast++
 				}
 				a, errA := Sync(context.Background(), r.request(c))
 				_ = os.Remove(filepath.Join(walked.dir, gitDir, memoFile))
 				b, errB := Sync(context.Background(), walked.request(c))
-				req := told.request(c)
-				req.Seen = seeing(t, told.dir)
+				req := fromSnapshot.request(c)
+				req.Snapshot = snapshotOf(t, fromSnapshot.dir)
 				d, errD := Sync(context.Background(), req)
 				older = hurtMemo(t, filepath.Join(hurt.dir, gitDir, memoFile), older, rnd)
 				req = hurt.request(c)
-				req.Seen = seeing(t, hurt.dir)
+				req.Snapshot = snapshotOf(t, hurt.dir)
 				e, errE := Sync(context.Background(), req)
 				if errB != nil {
 					require.EqualError(t, errA, errB.Error())
 					require.EqualError(t, errD, errB.Error())
 					require.EqualError(t, errE, errB.Error())
-					for _, x := range []*repo{r, &walked, &told, &hurt} {
+					for _, x := range []*repo{r, &walked, &fromSnapshot, &hurt} {
 						require.NoError(t, os.RemoveAll(x.dir))
 						x.sync(c)
 					}
@@ -283,7 +283,7 @@ func TestSettledAgreesWithWalk(t *testing.T) {
 					require.Equal(t, b, e)
 				}
 				want := manifest(t, walked.dir)
-				for _, x := range []*repo{r, &walked, &told, &hurt} {
+				for _, x := range []*repo{r, &walked, &fromSnapshot, &hurt} {
 					require.Equal(t, want, manifest(t, x.dir))
 					require.Empty(t, gittest.Git(t, x.dir, "status", "--porcelain", "--untracked-files=no"))
 					x.age(c)
@@ -321,11 +321,11 @@ func hurtMemo(t *testing.T, file string, older []byte, rnd *rand.Rand) (now []by
 	return now
 }
 
-func (r *repo) unsettledIfAny() (paths []string, ok bool) {
+func (r *repo) notSkippedIfAny() (paths []string, ok bool) {
 	if _, err := os.Lstat(filepath.Join(r.dir, gitDir, "index")); err != nil {
 		return nil, false
 	}
-	return r.unsettled()
+	return r.notSkipped()
 }
 
 // A refreshed index is younger than files that may have changed without showing it: they are compared all the same.
