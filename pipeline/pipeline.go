@@ -46,7 +46,7 @@ type Config struct {
 	May   func(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error)
 	Audit *audit.Log
 	// Underway notes the projects in which a deployment is under way; nil notes none, and then Recover must look at all.
-	Underway *underway.Book
+	Underway *underway.Markers
 	Now      func() time.Time
 	NewID    func() project.ID
 	// Deadline ends a deployment that takes longer; 0 means 5 hours.

@@ -33,7 +33,7 @@ type Repositories struct {
 	// Submodule is how submodules are fetched; nil fetches none from this server's projects and over ssh.
 	Submodule func() SubmoduleSettings
 	// Underway notes the projects in whose repositories something is being written; nil notes none.
-	Underway *underway.Book
+	Underway *underway.Markers
 	// HandOver makes git itself hand pushes over.
 	HandOver HandOver
 	Log      zerolog.Logger

@@ -11,5 +11,5 @@
 // look was begun and did not end, every project is to be looked at: that is so at the first start of a version that keeps
 // notes.
 //
-// A Book is safe for concurrent use; one process owns the state. A crash leaves notes, which is what they are for.
+// Markers are safe for concurrent use; one process owns the state. A crash leaves markers, which is what they are for.
 package underway

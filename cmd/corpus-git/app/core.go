@@ -53,7 +53,7 @@ type core struct {
 	lock  *stateLock
 	// clean tells that there is nothing to recover: the last owner of the state left it in order, or this one has recovered it.
 	clean    atomic.Bool
-	underway *underway.Book
+	underway *underway.Markers
 	// recovered are the projects that recover looked at, where it did not look at all. It is written before the doors open.
 	recovered map[project.Name]bool
 	db        *sql.DB

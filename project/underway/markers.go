@@ -15,8 +15,8 @@ import (
 // all is the note that every project is to be looked at. It is no project's name.
 const all = "*"
 
-// Book is the notes. A nil Book keeps none.
-type Book struct {
+// Markers are in-progress markers, one file for each project. A nil Markers keeps none.
+type Markers struct {
 	dir string
 	fs  vfs.FS
 
@@ -36,11 +36,11 @@ type note struct {
 }
 
 // Open reads what the last owner of the state left below dir, which is made where it is missing. A nil FS is the machine's.
-func Open(dir string, f vfs.FS) (*Book, error) {
+func Open(dir string, f vfs.FS) (*Markers, error) {
 	if f == nil {
 		f = vfs.OS{}
 	}
-	b := &Book{dir: dir, fs: f, held: map[project.Name]*note{}, left: map[project.Name]bool{}}
+	b := &Markers{dir: dir, fs: f, held: map[project.Name]*note{}, left: map[project.Name]bool{}}
 	names, err := f.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		b.full = true
@@ -60,7 +60,7 @@ func Open(dir string, f vfs.FS) (*Book, error) {
 }
 
 // first makes the folder. It must not be there without the note that all is to be looked at, so it comes with it.
-func (b *Book) first() error {
+func (b *Markers) first() error {
 	tmp := b.dir + ".new"
 	err := vfs.RemoveAll(b.fs, tmp) // a crash may have left it
 	if err == nil {
@@ -79,7 +79,7 @@ func (b *Book) first() error {
 }
 
 // write makes an empty file, durable with its name on return.
-func (b *Book) write(path string) error {
+func (b *Markers) write(path string) error {
 	f, err := b.fs.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -90,12 +90,12 @@ func (b *Book) write(path string) error {
 	return vfs.SyncDir(b.fs, filepath.Dir(path))
 }
 
-func (b *Book) path(name project.Name) string { return filepath.Join(b.dir, string(name)) }
+func (b *Markers) path(name project.Name) string { return filepath.Join(b.dir, string(name)) }
 
 // Begin notes that something is about to be done in a project that a crash would leave half done. The note is durable on
 // return, and stays until end is called by everybody who began: once each, more than once is once. Where it can't be
 // made nothing may be done.
-func (b *Book) Begin(name project.Name) (end func(), err error) {
+func (b *Markers) Begin(name project.Name) (end func(), err error) {
 	if b == nil {
 		return func() {}, nil
 	}
@@ -126,7 +126,7 @@ func (b *Book) Begin(name project.Name) (end func(), err error) {
 
 // end lets one user go; with the last one goes the file, unless recovery has not seen to what was left before. Who begins
 // anew meanwhile waits for b.mu, and makes it again.
-func (b *Book) end(name project.Name, n *note) {
+func (b *Markers) end(name project.Name, n *note) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n.users--; n.users > 0 {
@@ -139,11 +139,11 @@ func (b *Book) end(name project.Name, n *note) {
 }
 
 // remove takes a note away. One that stays costs a look at the next start, and no more.
-func (b *Book) remove(path string) { _ = b.fs.Remove(path) }
+func (b *Markers) remove(path string) { _ = b.fs.Remove(path) }
 
 // Left tells what is to be looked at before anything else is done: the projects in which something was under way when the last
 // owner of the state ended, in no order. full tells that it may be any project: there were no notes, or a look at all of them did not end.
-func (b *Book) Left() (names []project.Name, full bool) {
+func (b *Markers) Left() (names []project.Name, full bool) {
 	if b == nil {
 		return nil, true
 	}
@@ -156,7 +156,7 @@ func (b *Book) Left() (names []project.Name, full bool) {
 }
 
 // Settled says that a project of Left has been seen to.
-func (b *Book) Settled(name project.Name) {
+func (b *Markers) Settled(name project.Name) {
 	if b == nil {
 		return
 	}
@@ -172,7 +172,7 @@ func (b *Book) Settled(name project.Name) {
 }
 
 // Unsettled says that a project could not be seen to: the next start tries again. Durable on return.
-func (b *Book) Unsettled(name project.Name) error {
+func (b *Markers) Unsettled(name project.Name) error {
 	if b == nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (b *Book) Unsettled(name project.Name) error {
 }
 
 // SettledAll says that every project was looked at, and those that could not be seen to are Unsettled.
-func (b *Book) SettledAll() {
+func (b *Markers) SettledAll() {
 	if b == nil {
 		return
 	}

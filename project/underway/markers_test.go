@@ -14,7 +14,7 @@ import (
 	"corpus-git/project/underway"
 )
 
-func open(t *testing.T, dir string) *underway.Book {
+func open(t *testing.T, dir string) *underway.Markers {
 	t.Helper()
 	b, err := underway.Open(dir, nil)
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func open(t *testing.T, dir string) *underway.Book {
 }
 
 // settled is a book of a state in which nothing is to be looked at.
-func settled(t *testing.T) (*underway.Book, string) {
+func settled(t *testing.T) (*underway.Markers, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "underway")
 	b := open(t, dir)
@@ -115,8 +115,8 @@ func TestNamesAreChecked(t *testing.T) {
 	require.False(t, full)
 }
 
-func TestNoBookNotesNothing(t *testing.T) {
-	var b *underway.Book
+func TestNilMarkersNoteNothing(t *testing.T) {
+	var b *underway.Markers
 	end, err := b.Begin("a")
 	require.NoError(t, err)
 	end()
