@@ -58,6 +58,8 @@ type shift struct {
 	s    *Store
 	ctx  context.Context
 	held bool
+	// front: a Make waits for it, which holds the lock of what moves trees and has paused the background.
+	front bool
 }
 
 // begin waits for an open gate and the slot.
@@ -92,6 +94,9 @@ func (w *shift) end() {
 
 // lock takes the lock of what moves trees, with the gate open: a paused store changes nothing.
 func (w *shift) lock() (unlock func(), err error) {
+	if w.front {
+		return func() {}, w.ctx.Err()
+	}
 	for {
 		if err := w.breath(); err != nil {
 			return nil, err
@@ -109,7 +114,7 @@ func (w *shift) breath() error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
-	if w.s.gate.waiting() == nil {
+	if w.front || w.s.gate.waiting() == nil {
 		return nil
 	}
 	w.end()

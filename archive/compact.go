@@ -211,7 +211,7 @@ func (a Archive) treePaths() (out []string) {
 
 func (a Archive) packedPaths() (out []string) {
 	for _, t := range a.Trees {
-		out = append(out, a.packedPath(t))
+		out = append(out, a.packedFiles(t)...)
 	}
 	return out
 }

@@ -3,7 +3,9 @@
 // It owns <project>/archives/ and everything below: one folder for each archive, <YYYY-MM-DD_hh_mm-ss>_<id>/, with
 //
 //	project/, pillar/        the trees, exact: plain folders; or, packed,
-//	project.tar.zst …        the same as files that tar --zstd --xattrs --acls -xpf reads
+//	project.tar.zst …        the same as files that tar --zstd --xattrs --acls -xpf reads; or, incremental,
+//	project.base.tar.zst …   such a file of an older archive, by a hard link, and
+//	project.changed.tar.zst  what differs from it: this one's entries count
 //	deployment.json          Record: the deployment, its result, pins, sizes, the state of a rollback
 //	manifest                 every entry of the trees with its attributes, and which file it was
 //	project.failed/ …        after a rollback: the tree that failed
@@ -15,7 +17,7 @@
 //
 // # No inode is shared
 //
-// Each archive is a private copy: it shares no inode with the live tree (a program that writes in place would rewrite
+// Each archive that is a folder is a private copy: it shares no inode with the live tree (a program that writes in place would rewrite
 // history) nor with another archive (a rollback would put a shared inode into the live tree, with the same effect). So a
 // rollback can exchange whole trees by one rename, and needs no copy. On a file system with reflinks a copy costs no space.
 //
@@ -35,6 +37,9 @@
 // of the live tree, whose own manifest proves as well what has not changed since. Pause interrupts the copying after the files in hand, and a Make
 // takes over what is there: version 0 marks what is not. Such a half is known in memory only; for a start it is a leftover.
 //
+// When deployments follow each other at once, Prepare packs the newest archive, whose tree becomes the spare one, if that has many files and little content; where it did not come
+// to that, Make does (handOver). Such an archive shares the packed file of the one before, which is never written to and never goes live (increment). A Pause waits for it.
+//
 // After a rollback the live files are the copies: the reference knows those identities too. The spare tree is one more
 // tree on the disk; Config.NoSpare and Policy.Squeeze do without.
 //
@@ -47,7 +52,7 @@
 //
 // # Packed archives
 //
-// The newest archive that is whole stays a folder, which a rollback can exchange at once. Compact makes files of the
+// The archive of a deployment that runs is a folder, which a rollback can exchange at once; the newest one stays a folder for longer, but when deployments follow each other at once. Compact makes files of the
 // others, off every deployment's path. Every operation takes either form: Restore unpacks with many writers at once,
 // guided by the manifest, so that a name in a tar never makes anything that the manifest does not list; Rollback unpacks
 // first. Holes are zeros in the tar, and become holes again. What no tar can hold (an extended attribute with "=" in its

@@ -121,9 +121,13 @@ func treeOrder(entries []Entry) []*Entry {
 	for i := range entries {
 		out[i] = &entries[i]
 	}
-	key := strings.NewReplacer("/", "\x00")
-	slices.SortFunc(out, func(a, b *Entry) int { return strings.Compare(key.Replace(a.Path), key.Replace(b.Path)) })
+	slices.SortFunc(out, func(a, b *Entry) int { return strings.Compare(treeKey(a.Path), treeKey(b.Path)) })
 	return out
+}
+
+// treeKey is what paths are sorted by in a tar.
+func treeKey(path string) string {
+	return strings.ReplaceAll(strings.TrimSuffix(path, "/"), "/", "\x00")
 }
 
 // latch keeps the first error of a writer, and fails from then on.

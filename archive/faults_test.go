@@ -62,7 +62,7 @@ func TestEveryCallMayFail(t *testing.T) {
 				failed := 0
 				for n := first; o.failsAt(base, n, errnos()[(n+n/8+shift+round)%len(errnos())], &failed); n += step {
 				}
-				require.Greater(t, failed, 10, "most calls matter")
+				require.Greater(t, failed, 5, "a call that fails fails the operation, but where it only saves work")
 			}
 		})
 	}

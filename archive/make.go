@@ -147,7 +147,10 @@ func (m *making) build(ctx context.Context) error {
 	var taken, release func()
 	var loading sync.WaitGroup
 	loading.Go(func() { ref = s.reference() })
-	loading.Go(func() { from, taken, release = s.lockBase() })
+	loading.Go(func() {
+		s.handOver(ctx)
+		from, taken, release = s.lockBase()
+	})
 	t, err := scan(ctx, src, trees(), s.cfg.Workers)
 	loading.Wait()
 	defer release()

@@ -23,7 +23,13 @@ func (w *shift) pack(a Archive) (Archive, error) {
 	if err != nil {
 		return a, err
 	}
-	if err := s.roomToPack(a); err != nil {
+	var inc *increment
+	if w.front {
+		if inc, err = w.increment(a, m); err != nil {
+			return a, err
+		}
+	}
+	if err := s.roomToPack(a, m, inc); err != nil {
 		return a, err
 	}
 	// The files lie in a folder of their own until they are proved: whole names, in a place that is swept.
@@ -43,16 +49,22 @@ func (w *shift) pack(a Archive) (Archive, error) {
 	half := a
 	half.Path, half.Packed = tmp, packed
 	for _, t := range a.Trees {
-		done, err := w.packTree(a, m, t, half.packedPath(t))
+		base, err := inc.link(t, half.basePath(t))
+		if err != nil {
+			return a, err
+		}
+		packed.Trees[t] = PackedTree{Base: base}
+		done, err := w.packTree(a, m, t, half.packedPath(t), inc)
 		if err != nil {
 			return a, s.moved(a, err)
 		}
+		done.Base = base
 		packed.Trees[t] = done
 	}
 	if err := vfs.SyncDir(s.fs, tmp); err != nil {
 		return a, err
 	}
-	proof, err := s.provePacked(half, m, w.breath)
+	proof, err := s.provePacked(half, m, inc, w.breath)
 	if err != nil {
 		return a, s.moved(a, err)
 	}
@@ -64,7 +76,7 @@ func (w *shift) pack(a Archive) (Archive, error) {
 
 // moved tells an error from an archive that went away meanwhile.
 func (s *Store) moved(a Archive, err error) error {
-	if now, rerr := s.read(a.Path); errors.Is(rerr, fs.ErrNotExist) || (rerr == nil && !now.Whole) {
+	if now, rerr := s.read(a.Path); errors.Is(rerr, fs.ErrNotExist) || (rerr == nil && (!now.Whole || now.Packed != nil)) {
 		return errMoved
 	}
 	return err
@@ -85,8 +97,8 @@ func (w *shift) publishPacked(a Archive, m *Manifest, half Archive, packed *Pack
 	if err != nil {
 		return a, err
 	}
-	for _, t := range a.Trees {
-		if err := s.fs.Rename(half.packedPath(t), a.packedPath(t)); err != nil {
+	for _, f := range half.packedPaths() {
+		if err := s.fs.Rename(f, filepath.Join(a.Path, filepath.Base(f))); err != nil {
 			return a, err
 		}
 	}
@@ -115,12 +127,21 @@ func (w *shift) publishPacked(a Archive, m *Manifest, half Archive, packed *Pack
 }
 
 // roomToPack refuses what might not fit: content that does not compress at all.
-func (s *Store) roomToPack(a Archive) error {
+func (s *Store) roomToPack(a Archive, m *Manifest, inc *increment) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {
 		return err
 	}
-	e := &SpaceError{Path: s.dir(), Need: uint64(a.Sizes.tar()), Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total)}
+	need := a.Sizes.tar()
+	if inc != nil {
+		need = 0
+		for i := range m.Entries {
+			if e := &m.Entries[i]; !inc.has(e.Path) {
+				need += e.Size + headerSize
+			}
+		}
+	}
+	e := &SpaceError{Path: s.dir(), Need: uint64(need), Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total)}
 	if e.short() {
 		return fault.New(fault.Failed, "pack archive", "%w", e).WithHint("it stays a folder until there is room")
 	}
@@ -128,7 +149,7 @@ func (s *Store) roomToPack(a Archive) error {
 }
 
 // packTree writes one tree to a file, durably.
-func (w *shift) packTree(a Archive, m *Manifest, tree, to string) (out PackedTree, err error) {
+func (w *shift) packTree(a Archive, m *Manifest, tree, to string, inc *increment) (out PackedTree, err error) {
 	s := w.s
 	src, err := s.fs.OpenDir(a.Path)
 	if err != nil {
@@ -138,7 +159,7 @@ func (w *shift) packTree(a Archive, m *Manifest, tree, to string) (out PackedTre
 	var mine []*Entry
 	var size int64
 	for _, e := range treeOrder(m.Entries) {
-		if within(tree, e.Path) {
+		if within(tree, e.Path) && !inc.has(e.Path) {
 			mine = append(mine, e)
 			size += e.Size + headerSize
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,14 +34,63 @@ type Packed struct {
 	Trees map[string]PackedTree `json:"trees"`
 }
 
-// PackedTree is one file of a packed archive.
+// PackedTree is one file of a packed archive, and the one that it shares with others.
 type PackedTree struct {
 	Entries int64  `json:"entries"`
 	Bytes   int64  `json:"bytes"`  // of the file
 	SHA256  string `json:"sha256"` // of the file, as sha256sum prints it
+	// Base is the file of an older archive that holds the rest: see increment. nil where this one holds the whole tree.
+	Base *PackedBase `json:"base,omitempty"`
 }
 
-func (a Archive) packedPath(tree string) string { return filepath.Join(a.Path, tree+packedSuffix) }
+// PackedBase is a file that archives share by hard links. It is never written to again.
+type PackedBase struct {
+	Entries int64  `json:"entries"`
+	Bytes   int64  `json:"bytes"`
+	SHA256  string `json:"sha256"`
+}
+
+const (
+	// changedSuffix and baseSuffix make the names of the two files of a tree that shares: project.changed.tar.zst holds what its base lacks.
+	changedSuffix = ".changed" + packedSuffix
+	baseSuffix    = ".base" + packedSuffix
+)
+
+// shares reports whether a tree is in two files.
+func (p *Packed) shares() bool {
+	if p == nil {
+		return false
+	}
+	for _, t := range p.Trees {
+		if t.Base != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// packedPath is the file that was written for a tree of a packed archive.
+func (a Archive) packedPath(tree string) string {
+	if a.Packed != nil && a.Packed.Trees[tree].Base != nil {
+		return filepath.Join(a.Path, tree+changedSuffix)
+	}
+	return filepath.Join(a.Path, tree+packedSuffix)
+}
+
+func (a Archive) basePath(tree string) string { return filepath.Join(a.Path, tree+baseSuffix) }
+
+// packedFiles are the files of a tree, in the order in which they are read: what one holds counts, whatever a later one says.
+func (a Archive) packedFiles(tree string) []string {
+	if a.Packed != nil && a.Packed.Trees[tree].Base != nil {
+		return []string{a.packedPath(tree), a.basePath(tree)}
+	}
+	return []string{a.packedPath(tree)}
+}
+
+// allPackedFiles are the names that the files of a tree may have, whatever the record says.
+func (a Archive) allPackedFiles(tree string) []string {
+	return []string{filepath.Join(a.Path, tree+packedSuffix), filepath.Join(a.Path, tree+changedSuffix), a.basePath(tree)}
+}
 
 // packedFile gives what is behind each header of one packed tree, in order. i is the index in the manifest, below 0 for
 // what it does not list.
@@ -48,36 +98,112 @@ type packedFile func(i int, h *tar.Header, r io.Reader) error
 
 // eachPacked reads the packed trees of an archive from their first byte to their last, checksums of the stream included.
 // It returns which entries of the manifest came.
-// raw is written what the files are made of; nil is fine.
-func (s *Store) eachPacked(a Archive, m *Manifest, breath func() error, raw func(tree string) io.Writer, each packedFile) (seen []bool, err error) {
+// raw is written what the files are made of; nil is fine. Of an archive that is being packed as an increment only what was written is read, and its base as bytes.
+func (s *Store) eachPacked(a Archive, m *Manifest, inc *increment, breath func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
 	idx := make(map[string]int, len(m.Entries))
 	for i := range m.Entries {
 		idx[m.Entries[i].Path] = i
 	}
 	seen = make([]bool, len(m.Entries))
+	for i := range seen {
+		seen[i] = inc.has(m.Entries[i].Path)
+	}
 	for _, t := range a.Trees {
-		name := a.packedPath(t)
-		file := io.Discard
-		if raw != nil {
-			file = raw(t)
-		}
-		err := s.readTar(name, breath, file, func(h *tar.Header, r io.Reader) error {
+		own := func(h *tar.Header, r io.Reader) error {
 			i, ok := idx[strings.TrimSuffix(h.Name, "/")]
 			if !ok || !within(t, m.Entries[i].Path) {
 				return each(-1, h, r)
 			}
 			if seen[i] {
-				return fmt.Errorf("%w: %s holds %q twice", ErrNotWhole, filepath.Base(name), h.Name)
+				return fmt.Errorf("%w: %s holds %q twice", ErrNotWhole, filepath.Base(a.packedPath(t)), h.Name)
 			}
 			seen[i] = true
 			return each(i, h, r)
-		})
+		}
+		shared := func(h *tar.Header, r io.Reader) error {
+			if _, ok := idx[strings.TrimSuffix(h.Name, "/")]; !ok {
+				return nil // an older archive's
+			}
+			return own(h, r)
+		}
+		if inc != nil {
+			err = s.readChanged(a, t, breath, raw, own)
+		} else {
+			err = s.readPacked(a, t, breath, raw, own, shared)
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return seen, nil
 }
+
+// readChanged reads what was written of an incremental tree, and the bytes of its base.
+func (s *Store) readChanged(a Archive, tree string, breath func() error, raw func(file string) io.Writer, own func(*tar.Header, io.Reader) error) error {
+	files := a.packedFiles(tree)
+	if err := s.readTar(files[0], breath, raw(files[0]), own); err != nil || len(files) == 1 {
+		return err
+	}
+	f, err := s.fs.OpenFile(files[1], os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	if err = vfs.DropCache(f); err == nil { // the disk is asked
+		_, err = io.Copy(raw(files[1]), &breathing{r: f, breath: breath})
+	}
+	return errors.Join(err, f.Close())
+}
+
+// readPacked reads the file of one packed tree. Where it has a base both are read at once, so that entries come in the order of the tree, and what the base
+// has under a name that the other one has too is left out.
+func (s *Store) readPacked(a Archive, tree string, breath func() error, raw func(file string) io.Writer, own, shared func(*tar.Header, io.Reader) error) error {
+	files := a.packedFiles(tree)
+	to := func(name string) io.Writer {
+		if raw == nil {
+			return io.Discard
+		}
+		return raw(name)
+	}
+	if len(files) == 1 {
+		return s.readTar(files[0], breath, to(files[0]), own)
+	}
+	var ownErr error
+	next, stop := iter.Pull2(func(yield func(*tar.Header, io.Reader) bool) {
+		ownErr = s.readTar(files[0], breath, to(files[0]), func(h *tar.Header, r io.Reader) error {
+			if !yield(h, r) {
+				return errStopped
+			}
+			return nil
+		})
+	})
+	defer stop()
+	h, r, ok := next()
+	err := s.readTar(files[1], breath, to(files[1]), func(bh *tar.Header, br io.Reader) error {
+		key := treeKey(bh.Name)
+		for ; ok; h, r, ok = next() {
+			switch order := strings.Compare(treeKey(h.Name), key); {
+			case order > 0:
+				return shared(bh, br)
+			case order == 0:
+				return nil // its own comes with the next header
+			}
+			if err := own(h, r); err != nil {
+				return err
+			}
+		}
+		return errors.Join(ownErr, shared(bh, br))
+	})
+	for ; ok && err == nil; h, r, ok = next() {
+		err = own(h, r)
+	}
+	if err == nil {
+		err = ownErr
+	}
+	return err
+}
+
+// errStopped ends the reading of a file whose rest nobody asks for.
+var errStopped = errors.New("stopped")
 
 func within(tree, path string) bool { return path == tree || strings.HasPrefix(path, tree+"/") }
 
@@ -255,18 +381,18 @@ func aclBytes(text string) ([]byte, error) {
 }
 
 // provePacked compares the packed trees of an archive with its manifest, content included where its sum is known, and
-// the files with the sums of the record.
-func (s *Store) provePacked(a Archive, m *Manifest, breath func() error) (Proof, error) {
+// the files with the sums of the record. inc is nil but for one that is being packed.
+func (s *Store) provePacked(a Archive, m *Manifest, inc *increment, breath func() error) (Proof, error) {
 	var p Proof
 	diff := p.differ
 	h := sha256.New()
 	buf := make([]byte, 256<<10)
 	files := map[string]hash.Hash{}
-	raw := func(tree string) io.Writer {
-		files[tree] = sha256.New()
-		return files[tree]
+	raw := func(file string) io.Writer {
+		files[file] = sha256.New()
+		return files[file]
 	}
-	seen, err := s.eachPacked(a, m, breath, raw, func(i int, hd *tar.Header, r io.Reader) error {
+	seen, err := s.eachPacked(a, m, inc, breath, raw, func(i int, hd *tar.Header, r io.Reader) error {
 		p.Entries++
 		if i < 0 {
 			diff(hd.Name, "extra")
@@ -300,8 +426,17 @@ func (s *Store) provePacked(a Archive, m *Manifest, breath func() error) (Proof,
 		}
 	}
 	for _, t := range a.Trees {
-		if got := hex.EncodeToString(files[t].Sum(nil)); a.Packed != nil && a.Packed.Trees[t].SHA256 != got {
-			diff(t+packedSuffix, "content") // in a bit that means nothing to its readers, or nothing would have come of it
+		if a.Packed == nil {
+			break
+		}
+		want := []string{a.Packed.Trees[t].SHA256}
+		if b := a.Packed.Trees[t].Base; b != nil {
+			want = append(want, b.SHA256)
+		}
+		for i, f := range a.packedFiles(t) {
+			if hex.EncodeToString(files[f].Sum(nil)) != want[i] {
+				diff(filepath.Base(f), "content") // in a bit that means nothing to its readers, or nothing would have come of it
+			}
 		}
 	}
 	return p, nil
@@ -319,7 +454,7 @@ func (s *Store) reexport(ctx context.Context, a Archive, m *Manifest, record []b
 		if err := writeEntry(tw, rec, make([]byte, 64<<10)); err != nil {
 			return err
 		}
-		seen, err := s.eachPacked(a, m, ctx.Err, nil, func(i int, h *tar.Header, r io.Reader) error {
+		seen, err := s.eachPacked(a, m, nil, ctx.Err, nil, func(i int, h *tar.Header, r io.Reader) error {
 			if i < 0 {
 				return fmt.Errorf("%w: %q is not in its manifest", ErrNotWhole, h.Name)
 			}

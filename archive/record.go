@@ -16,8 +16,12 @@ import (
 	"corpus-git/layout"
 )
 
-// Schema is the version of Record that this program writes. A record of a later version is refused, never guessed at.
-const Schema = 1
+// Schema is the version of Record that this program writes where it can, schemaShares that of an archive that shares a file with others, which
+// earlier programs don't know. A record of a later version is refused, never guessed at.
+const (
+	Schema       = 1
+	schemaShares = 2
+)
 
 const (
 	recordFile   = "deployment.json"
@@ -141,8 +145,10 @@ type Archive struct {
 	Own int64 `json:"own"`
 	// Estimated: Own has a guess in it, for a folder that Measure has not seen yet.
 	Estimated bool `json:"estimated,omitempty"`
-	// Shared is what it shares with another archive or the live tree: nothing, ever. No inode has two homes.
-	Shared int64 `json:"shared"`
+	// Shared is what it shares with other archives: the file of a packed tree that several were packed beside. It comes free with the last of them.
+	// Nothing is shared with the live tree, ever.
+	Shared int64            `json:"shared"`
+	shared map[uint64]int64 // the same by inode
 	// Whole: every archived tree is here (none consumed by a rollback). FailedTree: the failed one is.
 	Whole      bool `json:"whole"`
 	FailedTree bool `json:"failed_tree"`
@@ -223,8 +229,8 @@ func (s *Store) read(path string) (Archive, error) {
 	if err := json.Unmarshal(b, &a.Record); err != nil {
 		return Archive{}, fault.New(fault.Internal, "read archive", "%s: %w", filepath.Join(path, recordFile), err)
 	}
-	if a.Schema != Schema {
-		return Archive{}, fault.New(fault.Refused, "read archive", "%s has schema %d, this program knows %d", path, a.Schema, Schema).
+	if a.Schema != Schema && a.Schema != schemaShares {
+		return Archive{}, fault.New(fault.Refused, "read archive", "%s has schema %d, this program knows %d", path, a.Schema, schemaShares).
 			WithHint("a newer corpus-git wrote it: use that one")
 	}
 	return s.look(a)
@@ -237,7 +243,12 @@ func (s *Store) look(a Archive) (Archive, error) {
 		return Archive{}, fmt.Errorf("read archive: %w", err)
 	}
 	var held []string
-	packed := 0
+	packed, files := 0, map[string]bool{}
+	for _, t := range a.Trees {
+		for _, f := range a.packedFiles(t) {
+			files[filepath.Base(f)] = true
+		}
+	}
 	for _, n := range names {
 		st, err := s.fs.Lstat(filepath.Join(a.Path, n))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -248,11 +259,13 @@ func (s *Store) look(a Archive) (Archive, error) {
 		}
 		tree, isFailed := strings.CutSuffix(n, failedSuffix)
 		isFailed = isFailed && slices.Contains(trees(), tree)
-		if file, ok := strings.CutSuffix(n, packedSuffix); ok && slices.Contains(a.Trees, file) {
+		if files[n] {
 			packed++
 		}
 		a.FailedTree = a.FailedTree || isFailed
 		switch m, ok := a.Measured[n]; {
+		case !st.IsDir() && st.Nlink > 1 && strings.HasSuffix(n, packedSuffix):
+			a.share(st.Ino, st.Allocated())
 		case !st.IsDir():
 			a.Own += st.Allocated()
 		case slices.Contains(a.Trees, n):
@@ -272,7 +285,7 @@ func (s *Store) look(a Archive) (Archive, error) {
 	if len(held) > 0 && (every || slices.Contains(held, layout.ArchivedTree)) {
 		a.Own += a.Sizes.Disk
 	}
-	a.Whole = (every && (len(held) > 0 || a.Rollback == nil)) || (a.Packed != nil && packed == len(a.Trees))
+	a.Whole = (every && (len(held) > 0 || a.Rollback == nil)) || (a.Packed != nil && packed == len(files))
 	if a.Rollback != nil && a.Rollback.Done.IsZero() {
 		a.Whole = false // a name may stand for the failed tree in the middle of the exchange
 	}
@@ -290,6 +303,10 @@ func (s *Store) write(path string, r Record) error {
 
 // encode is what stands in deployment.json.
 func (r Record) encode() ([]byte, error) {
+	r.Schema = Schema
+	if r.Packed.shares() {
+		r.Schema = schemaShares
+	}
 	b, err := json.MarshalIndent(r, "", "  ")
 	return append(b, '\n'), err
 }

@@ -231,12 +231,19 @@ func (s *Store) sweepInside(dir string) error {
 // not name.
 func (s *Store) sweepHalves(a Archive) error {
 	for _, t := range a.Trees {
-		p := a.packedPath(t)
+		var gone []string
 		if a.Packed != nil {
-			p = a.treePath(t)
+			gone = append(gone, a.treePath(t))
 		}
-		if err := s.reaper.Remove(p); err != nil {
-			return err
+		for _, f := range a.allPackedFiles(t) {
+			if a.Packed == nil || !slices.Contains(a.packedFiles(t), f) {
+				gone = append(gone, f)
+			}
+		}
+		for _, p := range gone {
+			if err := s.reaper.Remove(p); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -36,6 +36,8 @@ type Policy struct {
 type Rotation struct {
 	Removed []Archive `json:"removed"`
 	Kept    int       `json:"kept"`
+	// Freed is what removing them frees on disk: what others share with them stays.
+	Freed int64 `json:"freed"`
 	// Recycled tells that one removed tree waits to become the next archive (".spare"): the next Make copies only what
 	// changed since.
 	Recycled bool `json:"recycled,omitempty"`
@@ -58,7 +60,7 @@ func (s *Store) Preview(p Policy) (Rotation, error) {
 		return Rotation{}, err
 	}
 	c, _ := s.chooseOf(all, p.normal())
-	return Rotation{Removed: c.expired, Kept: len(c.kept)}, nil
+	return Rotation{Removed: c.expired, Kept: len(c.kept), Freed: c.frees()}, nil
 }
 
 // safeGood is how many good archives no age and no size removes: what was live before the live deployment, and before
@@ -100,23 +102,24 @@ func (p Policy) choose(all []Archive, now time.Time) choice {
 
 // shrink moves what is too much from those that stay to those that go, and tells what is left.
 func (c *choice) shrink(limit, spare int64) (total int64) {
-	total = spare
-	for _, a := range c.kept {
-		total += a.Own
-	}
+	use := usageOf(c.kept)
+	total = spare + use.total
 	for _, failedOnes := range []bool{true, false} {
 		for i := len(c.kept) - 1; i >= 0 && total > limit; i-- {
 			a := c.kept[i]
 			if c.safe[a.ID] || (a.Verdict != Good) != failedOnes {
 				continue
 			}
-			total -= a.Own
+			total -= use.without(a)
 			c.kept = slices.Delete(c.kept, i, i+1)
 			c.expired = append(c.expired, a)
 		}
 	}
 	return total
 }
+
+// frees is what those that go take on disk and no other archive.
+func (c *choice) frees() int64 { return Disk(slices.Concat(c.kept, c.expired)) - Disk(c.kept) }
 
 func (s *Store) rotate(p Policy) (Rotation, error) {
 	all, err := s.List()
@@ -127,7 +130,7 @@ func (s *Store) rotate(p Policy) (Rotation, error) {
 	c, over := s.chooseOf(all, p)
 	p.noSpare = p.noSpare || over
 	var r Rotation
-	r.Kept = len(c.kept)
+	r.Kept, r.Freed = len(c.kept), c.frees()
 	expired := c.expired
 	if p.noSpare {
 		if err := s.dropSpare(); err != nil {

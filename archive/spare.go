@@ -83,9 +83,15 @@ func (s *Store) recyclable(sizes Sizes, scanned int64, newest Sizes) bool {
 // burst is how soon after one another deployments come whose next one may not wait for packing.
 const burst = 10 * time.Second
 
+// inBurst reports whether the newest archive came so soon after the one before.
+func (s *Store) inBurst() (bool, error) {
+	all, err := s.List()
+	return len(all) > 1 && all[0].At.Sub(all[1].At) < burst, err
+}
+
 // Prepare sees to it that the next Make need not be a full copy, soon after a deployment, where there is no spare tree. The oldest archive that holds
-// about as much as the newest is packed, whose tree becomes the spare one, which takes less than a copy. Where there is none, or the newest archive came within
-// ten seconds of the one before, the live tree is copied: of a copy that is interrupted nothing is lost. What holds for Compact holds here; one of the two of a
+// about as much as the newest is packed, whose tree becomes the spare one, which takes less than a copy. Where the newest archive came within ten seconds of the
+// one before, that one is packed (handOver), for which a Pause waits. Where neither can be, the live tree is copied: of a copy that is interrupted nothing is lost. What holds for Compact holds here; one of the two of a
 // store runs at a time, and the other does nothing. made tells that there is a spare tree now that was not there.
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	const op = "prepare the next archive"
@@ -121,7 +127,11 @@ func (w *shift) prepare(p Policy) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for i := len(all) - 1; i > 0 && all[0].At.Sub(all[1].At) >= burst; i-- {
+	inBurst, err := s.inBurst()
+	if err != nil {
+		return false, err
+	}
+	for i := len(all) - 1; i > 0 && !inBurst; i-- {
 		a := all[i]
 		if a.Verdict == Pending || a.Sizes.Files == 0 || a.Sizes.Files*2 < all[0].Sizes.Files {
 			continue
@@ -132,6 +142,10 @@ func (w *shift) prepare(p Policy) (bool, error) {
 			return false, err
 		}
 		break // Compact tells why it can't be packed
+	}
+	if inBurst && s.handsOver() != nil {
+		err := w.handOverEarly()
+		return s.loadSpare() != nil, err
 	}
 	return w.spare(p)
 }
@@ -148,10 +162,7 @@ func (w *shift) spare(p Policy) (made bool, err error) {
 		if err != nil || len(all) == 0 {
 			return false, err
 		}
-		total := all[0].Sizes.Disk
-		for _, x := range all {
-			total += x.Own
-		}
+		total := all[0].Sizes.Disk + Disk(all)
 		if total > p.MaxBytes {
 			return false, nil
 		}
@@ -173,8 +184,15 @@ func (w *shift) spare(p Policy) (made bool, err error) {
 		if err := w.breath(); err != nil {
 			return false, err
 		}
+		s.sparing.Lock()
+		took := s.next == nil
+		s.sparing.Unlock()
 		if s.loadSpare() != nil {
 			return false, nil
+		}
+		if took && s.handsOver() != nil {
+			err := w.handOverEarly()
+			return s.loadSpare() != nil, err
 		}
 	}
 }

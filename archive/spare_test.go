@@ -135,7 +135,39 @@ func TestPreparePacksBeforeItCopies(t *testing.T) {
 	s.requireNoLeftovers()
 }
 
-// When deployments follow each other at once there is no time for packing, of which nothing would be there before it is done.
+// When deployments follow each other at once the newest archive gives its tree to the next one, and is packed beside the one before.
+func TestPrepareHandsTheNewestTreeOver(t *testing.T) {
+	s, all := burstSite(t, 3)
+	require.True(t, all[1].Incremental())
+	require.Nil(t, all[2].Packed)
+	made, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 9})
+	require.NoError(t, err)
+	require.True(t, made)
+	a := s.show(all[2].ID)
+	require.True(t, a.Incremental())
+	p, err := s.s.Verify(context.Background(), a.ID)
+	require.NoError(t, err)
+	require.True(t, p.Exact(), "%v", p.Differences)
+	b := s.good()
+	s.requireExact(b)
+	require.Zero(t, b.Made.Copied)
+	s.requireNoLeftovers()
+
+	// A deployment that begins meanwhile waits for the end of it, and finds the tree.
+	for range 20 {
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.s.Prepare(context.Background(), archive.Policy{Keep: 9})
+			done <- err
+		}()
+		resume := s.s.Pause()
+		s.requireExact(s.good())
+		resume()
+		require.NoError(t, <-done)
+	}
+}
+
+// Of trees that are copied in the time that packing takes, the live one is copied.
 func TestPrepareCopiesInABurst(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")

@@ -45,6 +45,8 @@ type Config struct {
 	Reserve Reserve
 	// NoSpare keeps no recyclable tree: each archive is copied in full, and one tree less lies on the disk.
 	NoSpare bool
+	// HandOver is how many files a tree has at least that Make packs in order to build from it, see handOver; 0 is 200: below that copying takes no longer.
+	HandOver int64
 	// Background is the slot for background work, shared with the stores of other projects; nil is one of its own.
 	Background *Background
 	// Begin is called before Compact works, a record is changed or a removed tree deleted in the background, and what it returns when that has
@@ -82,6 +84,9 @@ func New(p layout.Project, cfg Config) *Store {
 	}
 	if cfg.SyncEvery <= 0 {
 		cfg.SyncEvery = 64 << 20
+	}
+	if cfg.HandOver <= 0 {
+		cfg.HandOver = 200
 	}
 	if cfg.Background == nil {
 		cfg.Background = NewBackground()

@@ -20,7 +20,7 @@ func (s *Store) Verify(ctx context.Context, id string) (Proof, error) {
 		return Proof{}, err
 	}
 	if a.Packed != nil {
-		p, err := s.provePacked(a, m, ctx.Err)
+		p, err := s.provePacked(a, m, nil, ctx.Err)
 		if err != nil && !errors.Is(err, ErrNotWhole) {
 			err = explain(op, err)
 		}

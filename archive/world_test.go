@@ -3,6 +3,7 @@ package archive_test
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -28,10 +29,12 @@ type world struct {
 	p   layout.Project
 	id  string            // of the archive made before the deployment
 	old map[string]string // the trees as that archive holds them
+	// handOver is archive.Config.HandOver.
+	handOver int64
 }
 
 func (w *world) store(f vfs.FS) *archive.Store {
-	return archive.New(w.p, archive.Config{FS: f, Now: w.m.Now, Workers: 1, Reserve: noReserve})
+	return archive.New(w.p, archive.Config{FS: f, Now: w.m.Now, Workers: 1, Reserve: noReserve, HandOver: w.handOver})
 }
 
 func memWrite(t *testing.T, f vfs.FS, p, content string) {
@@ -230,6 +233,21 @@ func operations() []operation {
 			_, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(4)})
 			return err
 		}},
+		{name: "make from the packed one before", setup: (*world).burst, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			_, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(9)})
+			return err
+		}},
+		{name: "prepare in a burst", setup: (*world).burst, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			made, err := s.Prepare(context.Background(), archive.Policy{Keep: 9})
+			if err == nil && !made && s.Spare() == 0 {
+				return errors.New("nothing was prepared")
+			}
+			return err
+		}},
+		{name: "restore an incremental one", setup: (*world).burstAndBack, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			_, err := s.Restore(context.Background(), w.id, nil)
+			return err
+		}},
 		{name: "rotate", setup: (*world).deploy, steady: true, wrap: none, run: func(w *world, s *archive.Store) error {
 			if err := s.SetVerdict(w.id, archive.Good); err != nil {
 				return err
@@ -252,6 +270,42 @@ func operations() []operation {
 		}},
 		{name: "rollback to a packed one", setup: (*world).deployAndPack, long: true, run: rollback, wrap: none},
 	}
+}
+
+// burst makes archives of which each but the newest was packed by the next one. The newest is not packed yet, and there is no spare tree.
+func (w *world) burst() {
+	f := w.m.FS()
+	w.handOver = 1
+	for n := range 12 {
+		memWrite(w.t, f, fmt.Sprintf("%s/more%d", w.p.Live(), n), fmt.Sprint("content ", n))
+	}
+	s := w.store(f)
+	for n := 4; n <= 8; n++ {
+		memWrite(w.t, f, w.p.Live()+"/dir/c", fmt.Sprint("push ", n))
+		require.NoError(w.t, f.SyncFS("/"))
+		w.m.Advance(time.Minute)
+		if n == 7 {
+			w.id, w.old = w.facts(n).ID, memSnapshot(w.t, f, w.p)
+		}
+		a, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(n)})
+		require.NoError(w.t, err)
+		require.NoError(w.t, s.SetVerdict(a.ID, archive.Good))
+	}
+	require.NoError(w.t, s.Wait())
+	a, err := s.Show(w.id)
+	require.NoError(w.t, err)
+	require.True(w.t, a.Incremental())
+	w.m.Advance(time.Minute)
+}
+
+// burstAndBack is burst, where what is live has changed since.
+func (w *world) burstAndBack() {
+	w.burst()
+	f := w.m.FS()
+	memWrite(w.t, f, w.p.Live()+"/more3", "broken")
+	require.NoError(w.t, f.Remove(w.p.Live()+"/more4"))
+	require.NoError(w.t, f.SyncFS("/"))
+	w.m.Advance(time.Minute)
 }
 
 func compact(s *archive.Store) error {

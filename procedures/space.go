@@ -66,7 +66,7 @@ func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	if err != nil {
 		return err
 	}
-	if freed := ownOf(could.Removed); len(could.Removed) == 0 || uint64(freed) < short.Missing() {
+	if freed := could.Freed; len(could.Removed) == 0 || uint64(freed) < short.Missing() {
 		return nil
 	}
 	r, err := store.Rotate(policy)
@@ -76,15 +76,8 @@ func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	if err != nil {
 		return err
 	}
-	e.Note("dropped %s to make room: about %s", humanize.Plural(len(r.Removed), "archive of failed deployments"), humanize.Bytes(ownOf(r.Removed)))
+	e.Note("dropped %s to make room: about %s", humanize.Plural(len(r.Removed), "archive of failed deployments"), humanize.Bytes(r.Freed))
 	return nil
-}
-
-func ownOf(all []archive.Archive) (n int64) {
-	for _, a := range all {
-		n += a.Own
-	}
-	return n
 }
 
 // refused adds to a short disk what could be done about it.
@@ -97,7 +90,7 @@ func (e *Env) refused(err error) error {
 	missing := humanize.Bytes(int64(min(short.Missing(), 1<<62)))
 	var could int64
 	if r, perr := e.Archives(name).Preview(RetentionPolicy(project.Retention{Keep: 1})); perr == nil {
-		could = ownOf(r.Removed)
+		could = r.Freed
 	}
 	hint := fmt.Sprintf("free %s on the disk; none of the archives of %s may go", missing, name)
 	switch {

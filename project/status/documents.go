@@ -93,6 +93,10 @@ type Archive struct {
 	Own       int64 `json:"own"`
 	Shared    int64 `json:"shared"`
 	Estimated bool  `json:"estimated"`
+	// SharedFile names what is shared: archives with the same name share the same bytes, which come free with the last of them.
+	SharedFile string `json:"shared_file,omitempty"`
+	// Incremental: the tree is in two files, project.base.tar.zst, which other archives have too, and project.changed.tar.zst.
+	Incremental bool `json:"incremental,omitempty"`
 }
 
 // Keeping is which archives of a project stay, by its configuration or the server's.

@@ -184,6 +184,7 @@ func describeArchive(a archive.Archive) status.Archive {
 		ID: project.ID(a.ID), Name: lastElement(a.Path), At: a.At, Code: project.Commit(a.Held.Code), Pillar: project.Commit(a.Held.Pillar),
 		Pusher: a.By, Pinned: a.Pinned, Tree: a.Whole, Failed: a.FailedTree, Packed: a.Packed != nil,
 		Files: a.Sizes.Files, Bytes: a.Sizes.Bytes, Disk: a.Sizes.Disk, Own: a.Own, Shared: a.Shared, Estimated: a.Estimated,
+		SharedFile: a.SharedFile(), Incremental: a.Incremental(),
 	}
 	switch a.Verdict {
 	case archive.Good:
@@ -259,9 +260,8 @@ func (a archives) Prune(ctx context.Context, name project.Name, how verbs.Prune)
 	}
 	for _, x := range r.Removed {
 		out.Removed = append(out.Removed, describeArchive(x))
-		out.Freed += x.Own
 	}
-	out.Kept = r.Kept
+	out.Kept, out.Freed = r.Kept, r.Freed
 	return out, err
 }
 

@@ -95,8 +95,13 @@ func onDisk(a status.Archive) string {
 // occupied is what all archives take together.
 func occupied(all []status.Archive, spare int64) string {
 	var own, shared int64
+	seen := map[string]bool{}
 	for _, a := range all {
-		own, shared = own+a.Own, shared+a.Shared
+		own += a.Own
+		if a.SharedFile == "" || !seen[a.SharedFile] {
+			shared += a.Shared
+		}
+		seen[a.SharedFile] = true
 	}
 	text := fmt.Sprintf("%s, %s on disk", humanize.Plural(len(all), "archive"), humanize.Bytes(own))
 	if shared > 0 {
@@ -236,7 +241,10 @@ func archivesShow(s *session) *cobra.Command {
 			} else {
 				p.line("  on disk   %s, none of it shared: removing it frees as much", onDisk(a))
 			}
-			if a.Packed {
+			switch {
+			case a.Incremental:
+				p.line("  packed    in two files, one of them shared: --export writes one that tar reads")
+			case a.Packed:
 				p.line("  packed    tar --zstd -xf %s", filepath.Join(s.b.Status.Root.Project(string(name)).Archives(), a.Name, "project.tar.zst"))
 			}
 			if n := archiveNotes(a); n != "" {

@@ -1,0 +1,59 @@
+package archive
+
+import (
+	"context"
+	"path/filepath"
+)
+
+const (
+	// handOverBytes and handOverMean bound the trees that are packed while a deployment waits: what holds more, or larger files, is copied in about
+	// the time that packing takes.
+	handOverBytes = 64 << 20
+	handOverMean  = 32 << 10
+	handOverFew   = 16 << 20
+)
+
+// handsOver gives the archive whose tree the next Make can be built from once it is packed: the newest one, where there is no spare tree. A tree of many
+// small files is packed in a part of the time that creating its files again takes. nil where there is none.
+func (s *Store) handsOver() *Archive {
+	if s.cfg.NoSpare || s.loadSpare() != nil {
+		return nil
+	}
+	all, err := s.List()
+	if err != nil || len(all) == 0 {
+		return nil
+	}
+	a := all[0]
+	switch z := a.Sizes; {
+	case !a.Whole, a.Packed != nil, a.Rollback != nil, a.Verdict == Pending, z.Files < s.cfg.HandOver, z.Bytes > handOverBytes, z.Bytes > max(handOverMean*z.Files, handOverFew):
+		return nil
+	}
+	return &a
+}
+
+// handOverEarly is handOver in the background. Nothing else moves trees meanwhile: a deployment waits for it, instead of doing the same.
+func (w *shift) handOverEarly() error {
+	unlock, err := w.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	w.s.handOver(w.ctx)
+	return w.ctx.Err()
+}
+
+// handOver packs the newest archive for Make, which holds the lock, so that its tree becomes the spare one. It only saves work: after an error the archive is a
+// folder or files, whichever its record names, and Make copies.
+func (s *Store) handOver(ctx context.Context) {
+	s.sparing.Lock()
+	half := s.next != nil
+	s.sparing.Unlock()
+	if half {
+		return // a deployment took it from the background: what is there counts for more
+	}
+	a := s.handsOver()
+	if a == nil || s.inUse(filepath.Join(a.Path, tmpPrefix+"packed")) {
+		return
+	}
+	_, _ = (&shift{s: s, ctx: ctx, front: true}).pack(*a)
+}

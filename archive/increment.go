@@ -1,0 +1,182 @@
+package archive
+
+import (
+	"archive/tar"
+	"io"
+	"strings"
+)
+
+// increment is what an archive that is packed need not write, since the base of another packed archive holds the same.
+type increment struct {
+	s     *Store
+	from  Archive
+	holds map[string]bool // paths
+}
+
+// increment looks for a packed archive to share the base of: the newest that holds most of a. nil where there is none, so that a is packed whole. What it finds
+// the same gets the sum that was noted there.
+//
+// An entry is the same when the two manifests give it the same version and the same attributes, and the other archive has it from its base: a
+// version is one state of a live file, of which both archives were copied. The names of a file that has several are always written.
+func (w *shift) increment(a Archive, m *Manifest) (*increment, error) {
+	all, err := w.s.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if p.Packed == nil || !p.Whole || p.ID == a.ID {
+			continue
+		}
+		inc, err := w.incrementOf(p, a, m)
+		if inc != nil || w.ctx.Err() != nil {
+			return inc, err
+		}
+		return nil, nil // an older one holds no more, and what can't be read Verify tells of
+	}
+	return nil, nil
+}
+
+func (w *shift) incrementOf(p, a Archive, m *Manifest) (*increment, error) {
+	s := w.s
+	pm, err := s.manifest(p.Path)
+	if err != nil {
+		return nil, err
+	}
+	newer := map[string]bool{}
+	var room int64
+	for _, t := range a.Trees {
+		of, ok := p.Packed.Trees[t]
+		switch {
+		case !ok:
+			return nil, nil
+		case of.Base == nil:
+			room += of.Entries
+			continue
+		}
+		room += of.Base.Entries
+		err := s.readTar(p.packedPath(t), w.breath, io.Discard, func(h *tar.Header, _ io.Reader) error {
+			newer[strings.TrimSuffix(h.Name, "/")] = true
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	inc := &increment{s: s, from: p, holds: map[string]bool{}}
+	var all, held int64
+	was := pm.walk()
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		if e.Flags&FlagSkipped != 0 {
+			continue
+		}
+		all += e.Size + headerSize
+		o := was.at(e.Path)
+		if o == nil || newer[e.Path] || !sameEntry(o, e) {
+			continue
+		}
+		if e.IsRegular() {
+			e.Sum = o.Sum
+		}
+		held += e.Size + headerSize
+		inc.holds[e.Path] = true
+	}
+	// Where much has changed since, or much is gone, a base of its own is due.
+	if held < all/4*3 || int64(len(inc.holds)) < room/4*3 {
+		return nil, nil
+	}
+	return inc, nil
+}
+
+// sameEntry reports whether two archives hold the same under one name, as far as a tar tells.
+func sameEntry(o, e *Entry) bool {
+	const lacks = FlagSkipped | FlagUnstable
+	if o.Flags&^FlagRacy != e.Flags&^FlagRacy || e.Flags&lacks != 0 || o.Link != 0 || e.Link != 0 || o.Mode != e.Mode || o.UID != e.UID || o.GID != e.GID ||
+		o.Mtime != e.Mtime || o.Xattrs != e.Xattrs || o.Rdev != e.Rdev || o.Target != e.Target {
+		return false
+	}
+	if !e.IsRegular() {
+		return o.Xattrs == 0 || o.Version == e.Version
+	}
+	return o.Size == e.Size && o.Version != 0 && o.Version == e.Version && o.Sum.Known() && (!e.Sum.Known() || e.Sum == o.Sum)
+}
+
+func (i *increment) has(path string) bool { return i != nil && i.holds[path] }
+
+// link gives the base of a tree another name, nil where there is no increment.
+func (i *increment) link(tree, to string) (*PackedBase, error) {
+	if i == nil {
+		return nil, nil
+	}
+	of := i.from.Packed.Trees[tree]
+	from := i.from.packedPath(tree)
+	base := of.Base
+	if base != nil {
+		from = i.from.basePath(tree)
+	} else {
+		base = &PackedBase{Entries: of.Entries, Bytes: of.Bytes, SHA256: of.SHA256}
+	}
+	return base, i.s.fs.Link(from, to)
+}
+
+// share notes a file that has more names than that in this archive.
+func (a *Archive) share(ino uint64, disk int64) {
+	if a.shared == nil {
+		a.shared = map[uint64]int64{}
+	}
+	a.shared[ino] = disk
+	a.Shared += disk
+}
+
+// SharedFile names what the archive shares, by content: archives with the same name share the same. "" where nothing is shared.
+func (a Archive) SharedFile() string {
+	if a.Shared == 0 || a.Packed == nil {
+		return ""
+	}
+	var names []string
+	for _, t := range a.Trees {
+		of := a.Packed.Trees[t]
+		if of.Base != nil {
+			of.SHA256 = of.Base.SHA256
+		}
+		names = append(names, of.SHA256[:min(len(of.SHA256), 16)])
+	}
+	return strings.Join(names, "-")
+}
+
+// Incremental reports whether a packed tree is in two files, of which neither alone is the tree.
+func (a Archive) Incremental() bool { return a.Packed.shares() }
+
+// usedDisk is what archives take on disk together, each shared file once.
+type usedDisk struct {
+	total int64
+	users map[uint64]int
+}
+
+func usageOf(all []Archive) *usedDisk {
+	u := &usedDisk{users: map[uint64]int{}}
+	for _, a := range all {
+		u.total += a.Own
+		for ino, n := range a.shared {
+			if u.users[ino]++; u.users[ino] == 1 {
+				u.total += n
+			}
+		}
+	}
+	return u
+}
+
+// without takes an archive away, and gives how much less they take.
+func (u *usedDisk) without(a Archive) (freed int64) {
+	freed = a.Own
+	for ino, n := range a.shared {
+		if u.users[ino]--; u.users[ino] == 0 {
+			freed += n
+		}
+	}
+	u.total -= freed
+	return freed
+}
+
+// Disk is what archives take on disk together, what they share counted once.
+func Disk(all []Archive) int64 { return usageOf(all).total }
