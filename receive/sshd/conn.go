@@ -24,15 +24,15 @@ type conn struct {
 	offered       atomic.Int32 // keys that were offered
 	lastOffer     atomic.Pointer[string]
 
-	sessions  atomic.Int32 // that are open
-	running   atomic.Int32 // those of them whose end we have not sent
-	keepalive sync.Once
-	busy      atomic.Bool // it has had a session
-	crowded   atomic.Bool // a session was refused because there are too many
-	closing   sync.Once
-	onClose   func()
-	ended     atomic.Pointer[string] // why we closed it
-	begun     time.Time
+	sessions    atomic.Int32 // that are open
+	running     atomic.Int32 // those of them whose end we have not sent
+	keepalive   sync.Once
+	busy        atomic.Bool // it has had a session
+	limitLogged atomic.Bool // a session was refused because there are too many
+	closing     sync.Once
+	onClose     func()
+	ended       atomic.Pointer[string] // why we closed it
+	begun       time.Time
 }
 
 // end closes the connection for a reason that the log gives: a limit, and its key in the configuration.

@@ -81,8 +81,8 @@ func source(a net.Addr) string {
 	return ip.String()
 }
 
-// door counts who is in, and turns away who is too many.
-type door struct {
+// admission counts who is in, and turns away who is too many.
+type admission struct {
 	limits Limits
 	now    func() time.Time
 
@@ -105,7 +105,7 @@ type count struct {
 
 // enter counts a new connection in; why says what is too much, and the key of the configuration that says how much that is. Where there
 // are too many that have not logged in, out is one that has to go in its place: few sources that say nothing must not lock everybody out.
-func (d *door) enter(nc *conn) (why string, out *conn) {
+func (d *admission) enter(nc *conn) (why string, out *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	src := nc.source
@@ -137,7 +137,7 @@ func (d *door) enter(nc *conn) (why string, out *conn) {
 
 // crowding takes the oldest waiting connection of the source that has most of them out of the list; of several such sources, the one whose
 // oldest is older. It gives nil where src would have more than any other with one more. d.mu is held.
-func (d *door) crowding(src string) *conn {
+func (d *admission) crowding(src string) *conn {
 	var most []*conn
 	for s, w := range d.waiting {
 		if s != src && (len(w) > len(most) || len(w) == len(most) && w[0].begun.Before(most[0].begun)) {
@@ -153,7 +153,7 @@ func (d *door) crowding(src string) *conn {
 }
 
 // waitsNoMore takes a connection out of the list. d.mu is held.
-func (d *door) waitsNoMore(c *conn) {
+func (d *admission) waitsNoMore(c *conn) {
 	w := d.waiting[c.source]
 	if i := slices.Index(w, c); i >= 0 {
 		w = slices.Delete(w, i, i+1)
@@ -166,7 +166,7 @@ func (d *door) waitsNoMore(c *conn) {
 }
 
 // turnedAway reports whether a refusal is worth a line: the first of a source within a penalty is. The number is of those that had none.
-func (d *door) turnedAway(src string) (silent int, report bool) {
+func (d *admission) turnedAway(src string) (silent int, report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.of(src)
@@ -179,13 +179,13 @@ func (d *door) turnedAway(src string) (silent int, report bool) {
 }
 
 // set changes the limits; who is in stays.
-func (d *door) set(l Limits) {
+func (d *admission) set(l Limits) {
 	d.mu.Lock()
 	d.limits = l
 	d.mu.Unlock()
 }
 
-func (d *door) authenticated(nc *conn) {
+func (d *admission) authenticated(nc *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all.unauth--
@@ -195,7 +195,7 @@ func (d *door) authenticated(nc *conn) {
 
 // leave counts a connection out. failed says that it tried to log in and could not; report reports whether that is worth a
 // line: the first of a source within a penalty is.
-func (d *door) leave(nc *conn, authenticated, failed bool) (report bool) {
+func (d *admission) leave(nc *conn, authenticated, failed bool) (report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.of(nc.source)
@@ -219,7 +219,7 @@ func (d *door) leave(nc *conn, authenticated, failed bool) (report bool) {
 }
 
 // of finds a source's count, forgetting failures that are old. The map is swept so that it never grows with the past.
-func (d *door) of(src string) *count {
+func (d *admission) of(src string) *count {
 	now := d.now()
 	stale := func(t time.Time) bool { return !t.IsZero() && now.Sub(t).Abs() >= d.limits.Penalty }
 	fresh := func(c *count) {

@@ -50,15 +50,15 @@ type Server struct {
 	// LoggedIn is told of every key that logged in. nil drops it.
 	LoggedIn func(access.Identity)
 
-	once     sync.Once
-	door     *door
-	limits   atomic.Pointer[Limits]
-	mu       sync.Mutex
-	closing  bool
-	lns      map[net.Listener]struct{}
-	conns    map[*conn]struct{}
-	sessions int
-	empty    chan struct{} // closed when closing and no session runs
+	once      sync.Once
+	admission *admission
+	limits    atomic.Pointer[Limits]
+	mu        sync.Mutex
+	closing   bool
+	lns       map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	sessions  int
+	empty     chan struct{} // closed when closing and no session runs
 }
 
 // ErrClosed is what Serve returns after Shutdown or Close.
@@ -71,7 +71,7 @@ func (s *Server) init() {
 		}
 		l := s.Limits.WithDefaults()
 		s.limits.Store(&l)
-		s.door = &door{limits: l, now: s.Now}
+		s.admission = &admission{limits: l, now: s.Now}
 		s.lns = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
 		s.empty = make(chan struct{})
@@ -84,7 +84,7 @@ func (s *Server) SetLimits(l Limits) {
 	s.init()
 	l = l.WithDefaults()
 	s.limits.Store(&l)
-	s.door.set(l)
+	s.admission.set(l)
 }
 
 // Serve accepts connections on l until Shutdown or Close, and then returns ErrClosed. It closes l.
@@ -133,14 +133,14 @@ func (s *Server) Serve(l net.Listener) error {
 // serve takes one connection from its first byte to its last.
 func (s *Server) serve(nc net.Conn) {
 	c := &conn{Conn: nc, limits: *s.limits.Load(), source: source(nc.RemoteAddr()), begun: time.Now()}
-	why, out := s.door.enter(c)
+	why, out := s.admission.enter(c)
 	if out != nil {
 		out.end("it made room for another one: too many connections that have not logged in, and most of them from its address (limits.max_unauthenticated)")
 	}
 	if why != "" {
 		// A source that tries again and again is worth a line within the penalty, not one for each try.
 		level := zerolog.DebugLevel
-		silent, report := s.door.turnedAway(c.source)
+		silent, report := s.admission.turnedAway(c.source)
 		if report {
 			level = zerolog.WarnLevel
 		}
@@ -178,7 +178,7 @@ func (s *Server) left(c *conn) {
 		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("why", why).Msg("connection ended")
 	}
 	failed := !in && c.offered.Load() > 0
-	if report := s.door.leave(c, in, failed); !report {
+	if report := s.admission.leave(c, in, failed); !report {
 		return
 	}
 	user, fp := "", ""
@@ -228,7 +228,7 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 					if !c.loggedIn() {
 						return nil, errors.New("logged in already")
 					}
-					s.door.authenticated(c)
+					s.admission.authenticated(c)
 					id := access.Identity{Name: k.Name, Fingerprint: k.Fingerprint, Admin: k.Admin, From: c.RemoteAddr().String()}
 					return &gossh.Permissions{ExtraData: map[any]any{stateKey{}: &state{id: id, conn: c}}}, nil
 				},

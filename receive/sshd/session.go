@@ -58,8 +58,8 @@ func AllowedEnv(name string) bool {
 	return false
 }
 
-// farewell is how long a client that is put out has to take the reason.
-const farewell = time.Second
+// reasonGrace is how long a client that is put out has to take the reason.
+const reasonGrace = time.Second
 
 const (
 	maxCommand = 32 << 10
@@ -78,7 +78,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	if c.sessions.Add(1) > int32(c.limits.Sessions) {
 		c.sessions.Add(-1)
 		why := fmt.Sprintf("more than %d sessions on one connection (limits.max_sessions_per_connection)", c.limits.Sessions)
-		if c.crowded.CompareAndSwap(false, true) { // once is enough for the log
+		if c.limitLogged.CompareAndSwap(false, true) { // once is enough for the log
 			s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", st.id.Name).Str("why", why).Msg("session refused")
 		}
 		_ = nch.Reject(gossh.ResourceShortage, why)
@@ -185,9 +185,9 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	errw := &timedWriter{w: ch.Stderr(), end: end, limit: c.limits.WriteIdle}
 	in := &timedReader{r: ch, limit: c.limits.ReadIdle, end: func(why string) {
 		// It may still listen: standard error goes straight to whoever typed the command. One that does not is not waited for.
-		deaf := time.AfterFunc(farewell, func() { _ = ch.Close() })
+		stuck := time.AfterFunc(reasonGrace, func() { _ = ch.Close() })
 		_, _ = fmt.Fprintf(ch.Stderr(), "error: %s\n", why)
-		deaf.Stop()
+		stuck.Stop()
 		end(why)
 	}}
 	sess.Stdin, sess.Stdout, sess.Stderr = in, out, errw
