@@ -178,6 +178,9 @@ func (dep *deployment) configured(ctx context.Context) (*procedures.Prepared, er
 		return nil, err
 	}
 	d.Code, d.Pillar, d.Change = d.LiveCode, d.LivePillar, project.Change{}
+	// The trees hold their repositories until the context ends; the configuration is read by then.
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	src, err := dep.p.sources(ctx, d, set, nil)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,8 +39,7 @@ func (e *Env) OpenUndo() error {
 }
 
 func (e *Env) machine(ctx context.Context) undo.Machine {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it a power cut is taken for somebody's change
-	return undo.Machine{FS: e.FS, Boot: strings.TrimSpace(string(boot)), Run: func(ctx context.Context, argv []string, stdin string) (int, string, error) {
+	return undo.Machine{FS: e.FS, Boot: e.Host.Boot, Run: func(ctx context.Context, argv []string, stdin string) (int, string, error) {
 		res, err := e.Host.RunShell(ctx, host.Shell{Argv: argv, Dir: "/", Stdin: stdin, Merge: true, KeepEnd: true})
 		return res.Retcode, res.Stdout, err
 	}}
@@ -49,6 +47,9 @@ func (e *Env) machine(ctx context.Context) undo.Machine {
 
 // HasUndo reports whether steps of the deployment noted a change outside of the archived trees.
 func (e *Env) HasUndo() bool {
+	if len(e.Undo.Listed()) > 0 {
+		return true
+	}
 	there, err := vfs.Exists(e.FS, e.State.Undo(string(e.Deployment.ID)))
 	return there || err != nil
 }
@@ -58,9 +59,9 @@ func (Undo) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, asideLimit)
 	defer end()
 	dir := env.State.Undo(string(env.Deployment.ID))
+	rep := undo.Report{Manual: env.Undo.Listed()}
 	err := env.Undo.Close()
-	var rep undo.Report
-	if err == nil {
+	if err == nil && len(rep.Manual) == 0 {
 		rep, err = undo.Undo(ctx, env.machine(ctx), dir)
 	}
 	if err != nil || !rep.Whole() {
@@ -141,6 +142,8 @@ func (e *Env) DropUndo(state project.State) error {
 		return err
 	}
 	switch {
+	case state == project.Live && !there:
+		return e.dropKept()
 	case state == project.Live:
 		return errors.Join(e.dropKept(), undo.Drop(e.FS, dir))
 	case state == project.Failed && !e.Prepared.Dev():

@@ -174,7 +174,7 @@ func TestNothingElse(t *testing.T) {
 	require.NotZero(t, finish(t, cmd).exit)
 	o = finish(t, w.ssh("marie", "git-receive-pack"))
 	require.Equal(t, 2, o.exit)
-	require.Contains(t, o.err, "takes one path")
+	require.Contains(t, o.all(), "takes one path", "as an ERR line, which a git client shows")
 	cmd = w.ssh("marie", "git-upload-pack", "app")
 	cmd.Args = append([]string{"ssh", "-tt"}, cmd.Args[1:]...)
 	o = finish(t, cmd)

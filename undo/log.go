@@ -46,6 +46,8 @@ type Log struct {
 	noted   map[string]*note
 	touched []string
 	acted   []record
+	// listed is what Manual was told before there was a journal.
+	listed []record
 }
 
 // note is what the log has of a path.
@@ -82,7 +84,9 @@ func (l *Log) create() error {
 	}
 	l.journal = j
 	l.seq++
-	err = l.append([]record{{Seq: l.seq, Kind: kindBoot, What: l.boot}}, true)
+	// Numbers only tell records apart.
+	err = l.append(append([]record{{Seq: l.seq, Kind: kindBoot, What: l.boot}}, l.listed...), true)
+	l.listed = nil
 	if err == nil {
 		err = vfs.SyncDir(l.fs, l.dir)
 	}
@@ -416,7 +420,8 @@ func answer(ctx context.Context, run Commands, a Action) (string, error) {
 	return strconv.Itoa(status) + "\n" + out, nil
 }
 
-// Manual notes a change that cannot be undone by itself: Undo lists it.
+// Manual notes a change that cannot be undone by itself: Undo lists it. It is not durable, and makes no log where nothing else does:
+// Listed has it then.
 func (l *Log) Manual(what string) error {
 	if l == nil {
 		return nil
@@ -424,7 +429,32 @@ func (l *Log) Manual(what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq++
-	return l.append([]record{{Seq: l.seq, Kind: kindManual, State: l.state, What: what}}, true)
+	r := record{Seq: l.seq, Kind: kindManual, State: l.state, What: what}
+	if l.journal == nil {
+		if len(l.listed) < maxListed {
+			l.listed = append(l.listed, r)
+		}
+		return nil
+	}
+	return l.append([]record{r}, false)
+}
+
+// maxListed bounds what is remembered of what cannot be undone.
+const maxListed = 1000
+
+// Listed are the changes that cannot be undone by themselves, the last first, where nothing else was noted.
+func (l *Log) Listed() []Item {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []Item
+	for _, r := range l.listed {
+		out = append(out, Item{Name: r.What, State: r.State})
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // After looks what the state left at what was noted since the last call. Where it is lost in a crash, what stands there then

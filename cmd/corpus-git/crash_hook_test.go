@@ -34,6 +34,7 @@ func crashable() {
 		return
 	}
 	os.Exit(app.Main(app.Process{
+		Boot: os.Getenv("CRASH_BOOT"),
 		Args: os.Args[1:], Environment: app.Environment{Env: os.Environ(), UID: os.Geteuid()}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Boundary: func(point string) {
 			if err := atBoundary(dir, point); err != nil {

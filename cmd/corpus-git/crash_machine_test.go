@@ -346,7 +346,7 @@ check:
 }
 
 // outside is a folder outside of all that is archived, which steps write to.
-func (m *crashed) outside() string { return filepath.Join(m.dir, "outside") }
+func (m *crashed) outside() string { return filepath.Join(filepath.Dir(m.root.Path()), "outside") }
 
 // uploads puts files that git does not track into the live tree.
 func (m *crashed) uploads() {

@@ -141,7 +141,8 @@ func TestPowerCut(t *testing.T) {
 			m.kill()
 			m.decide = nil
 			live := 0
-			for _, cut := range c.cuts {
+			for i, cut := range c.cuts {
+				m.env = append(m.env, fmt.Sprintf("CRASH_BOOT=%d", i)) // the last of a name counts
 				end, err := disk.Boot(cut.image)
 				require.NoError(t, err)
 				m.note("%s", cut.says)

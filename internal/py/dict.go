@@ -21,7 +21,7 @@ type Dict struct {
 func (d *Dict) KeepOrder() { d.ordered = true }
 
 // KeepsOrder reports whether KeepOrder was called for d, or for the dict that d is a copy of.
-func (d *Dict) KeepsOrder() bool { return d.ordered }
+func (d *Dict) KeepsOrder() bool { return d != nil && d.ordered }
 
 type entry struct {
 	norm any // see hashKey; nil marks a deleted entry
@@ -394,7 +394,7 @@ func (d *Dict) Range(fn func(key, val any) bool) {
 
 // Copy is a shallow copy. A nil Dict gives an empty one.
 func (d *Dict) Copy() *Dict {
-	out := &Dict{ordered: d.ordered}
+	out := &Dict{ordered: d.KeepsOrder()}
 	out.Update(d)
 	return out
 }

@@ -48,7 +48,7 @@ func TestDocumentsAreDocumented(t *testing.T) {
 		}
 	}
 	for _, doc := range []any{status.Projects{}, status.ProjectDocument{}, status.Deployments{}, status.DeploymentDocument{}, status.Event{}, status.Archives{},
-		status.ArchiveDocument{}, status.Pruned{}, status.Reports{}, status.Audit{}, status.Doctor{}, status.Build{}, status.Problem{}} {
+		status.ArchiveDocument{}, status.Pruned{}, status.Reports{}, status.Audit{}, status.HostKeys{}, status.Doctor{}, status.Build{}, status.Problem{}} {
 		walk(reflect.TypeOf(doc))
 	}
 	require.Greater(t, n, 80, "the walk found the fields")

@@ -30,6 +30,8 @@ type Host struct {
 	AptDir string
 	// EtcDir is where shadow and login.defs lie; "" is /etc.
 	EtcDir string
+	// Boot is another text after each start of the machine, "" where that is not known (proc_sys_kernel(5), random/boot_id).
+	Boot string
 	// Random gives a whole number from 0 to n-1; nil draws one.
 	Random func(n int) int
 	// Refused, where not nil, counts what RunShell was asked to run and did not: command lines, and programs that are named
@@ -144,6 +146,7 @@ func (h *Host) Whoami() string {
 
 // New is the real machine; commands run through exec.
 func New(exec execx.Commander) *Host {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return &Host{
 		Now:     time.Now,
 		Exec:    exec,
@@ -151,5 +154,6 @@ func New(exec execx.Commander) *Host {
 		Environ: os.Environ(),
 		EUID:    os.Geteuid(),
 		EGID:    os.Getegid(),
+		Boot:    strings.TrimSpace(string(boot)),
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -108,6 +109,8 @@ type options struct {
 	onEnd func(project.Record)
 	// boundary is pipeline.Config.Boundary.
 	boundary func(point string)
+	// boot is Process.Boot.
+	boot string
 }
 
 // told calls boundary where there is one.
@@ -157,6 +160,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
 	commander := execx.OS{Book: c.state.Processes()}
 	machine := host.New(commander)
+	machine.Boot = cmp.Or(o.boot, machine.Boot)
 	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
 	c.runner = newRunner(c)
 	c.tools = &procedures.Tools{

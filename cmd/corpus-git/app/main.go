@@ -39,6 +39,8 @@ type Process struct {
 	// tells it, and with "told" when what runs beside deployments knows that one has ended. The program leaves it nil: tests
 	// end the process there, or wait for it. It must be safe for many goroutines.
 	Boundary func(point string)
+	// Boot is another text after each start of the machine; "" asks the kernel. Tests that cut the power of a disk say it.
+	Boot string
 }
 
 // Main runs the program and returns its exit status.
@@ -338,7 +340,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	signals := make(chan os.Signal, 4)
 	// They are caught until the process is gone: a second one that comes at the very end must not turn an orderly end into a killed server.
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, c.Boundary)
+	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, seams{boundary: c.Boundary, boot: c.Boot})
 	if err != nil {
 		return err
 	}

@@ -90,13 +90,19 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 
 // start brings a server up: state, recovery, then the doors. After an error nothing is left running.
 func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error)) (*server, error) {
-	return startWith(ctx, cfg, env, log, level, load, nil)
+	return startWith(ctx, cfg, env, log, level, load, seams{})
 }
 
-// startWith is start with a seam at each journal entry; see Process.Boundary.
-func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error), boundary func(string)) (s *server, err error) {
+// seams are what tests put between the program and the machine; see Process.
+type seams struct {
+	boundary func(point string)
+	boot     string
+}
+
+// startWith is start with seams.
+func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error), with seams) (s *server, err error) {
 	counters := web.NewMetrics()
-	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }, boundary: boundary})
+	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }, boundary: with.boundary, boot: with.boot})
 	if err != nil {
 		return nil, err
 	}
