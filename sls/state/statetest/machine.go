@@ -146,9 +146,11 @@ func (m *Machine) NoteUndo(dir string) {
 func (m *Machine) TakeBack(dir string) undo.Report {
 	m.t.Helper()
 	require.NoError(m.t, m.Undo.Close())
+	listed := m.Undo.Listed()
 	m.Undo, m.Ran, m.Stdin = nil, nil, nil
 	rep, err := undo.Undo(context.Background(), m.commands(), dir)
 	require.NoError(m.t, err)
+	rep.Manual = append(rep.Manual, listed...)
 	return rep
 }
 
