@@ -262,7 +262,7 @@ func (dep *deployment) accept(ctx context.Context) error {
 	return nil
 }
 
-// publish makes what the push brought part of the repository, and pins it. It comes after the archive: where there is no room for that the push
+// publish makes what the push brought part of the repository, stores the passwords that its templates generated, and pins it. It comes after the archive: where there is no room for that the push
 // is refused, and leaves nothing.
 func (dep *deployment) publish(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
@@ -272,6 +272,9 @@ func (dep *deployment) publish(ctx context.Context) error {
 		if err := dep.in.Migrate(ctx); err != nil {
 			return fault.New(fault.Internal, "publish objects", "%w", err)
 		}
+	}
+	if err := dep.env.Prepared.StorePasswords(); err != nil {
+		return err
 	}
 	return dep.pin(ctx, newPins(dep.record().Deployment))
 }

@@ -48,7 +48,10 @@ func (dep *deployment) task(ctx context.Context) {
 	}
 	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  task %s  by %s", d.Project, d.Task, d.Pusher.Key)})
 	dep.saySettings()
-	err := dep.env.Task(ctx, dep.env.Prepared.Steps[0])
+	err := dep.env.Prepared.StorePasswords()
+	if err == nil {
+		err = dep.env.Task(ctx, dep.env.Prepared.Steps[0])
+	}
 	dep.res.Timings = dep.env.Timings
 	if err == nil {
 		dep.res.State, dep.res.Reason = project.Done, d.Task

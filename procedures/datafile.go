@@ -2,15 +2,12 @@ package procedures
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"strings"
-	"sync"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
-	"corpus-git/internal/redact"
 	"corpus-git/internal/saltyaml"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
@@ -100,60 +97,4 @@ func valuesIn(line string) []string {
 		}
 	}
 	return out
-}
-
-// passwords keeps what templates generate, one file for a project; what is in it is hidden like the pillar.
-type passwords struct {
-	fs   vfs.FS
-	path string
-	hide *redact.Redactor
-
-	mu sync.Mutex
-}
-
-var _ modules.Passwords = (*passwords)(nil)
-
-func (p *passwords) load() (map[string]string, error) {
-	m := map[string]string{}
-	data, err := vfs.ReadFile(p.fs, p.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return m, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m, json.Unmarshal(data, &m)
-}
-
-// Get implements modules.Passwords.
-func (p *passwords) Get(key string) (string, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	m, err := p.load()
-	s, ok := m[key]
-	if ok {
-		p.hide.Extend([]redact.Secret{{Label: "generated." + key, Value: s}})
-	}
-	return s, ok, err
-}
-
-// Put implements modules.Passwords.
-func (p *passwords) Put(key, secret string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	m, err := p.load()
-	if err != nil {
-		return err
-	}
-	m[key] = secret
-	data, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	dir := p.path[:strings.LastIndexByte(p.path, '/')]
-	if err := vfs.MkdirAll(p.fs, dir, 0o700); err != nil {
-		return err
-	}
-	p.hide.Extend([]redact.Secret{{Label: "generated." + key, Value: secret}})
-	return vfs.WriteFileAtomic(p.fs, p.path, append(data, '\n'), 0o600)
 }

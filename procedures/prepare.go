@@ -107,6 +107,15 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 	return p, p.check(ctx, t, d)
 }
 
+// StorePasswords makes durable what the templates generated while the deployment was prepared. Secrets that they generate after it are durable
+// at once. A plan stores nothing.
+func (p *Prepared) StorePasswords() error {
+	if err := p.passwords.store(); err != nil {
+		return fault.New(fault.Internal, "store generated passwords", "%w", err)
+	}
+	return nil
+}
+
 // PrepareRollback reads the configuration only: what comes back was checked when it went live.
 func PrepareRollback(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
 	return configure(ctx, t, d, src, hide)
@@ -138,11 +147,11 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 		}
 	}
 	p.recipe = recipe
-	p.passwords = &passwords{fs: t.FS, path: t.State.Passwords(d.Project.String()), hide: hide}
+	p.passwords = &passwords{fs: t.FS, path: t.State.Passwords(d.Project.String()), hide: hide, plan: d.Trigger == project.TriggerPlan}
 	data := &dataFiles{tools: t, name: d.Project, grains: p.grains, passwords: p.passwords}
 	in := project.CfgInputs{
 		Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
-		Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(),
+		Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.in,
 	}
 	if recipe != nil && has(recipe, layout.PillarSample) {
 		in.Sample = func(ctx context.Context) (*py.Dict, error) {

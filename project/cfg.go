@@ -94,6 +94,9 @@ type CfgInputs struct {
 	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil where there is no such file. Their errors
 	// are handed on.
 	Sample, Pillar func(ctx context.Context) (*py.Dict, error)
+	// Generated reports whether a text of the sample or the pillar holds a generated secret, which then is as secret as the pillar; nil
+	// is never. It is asked after Sample and Pillar.
+	Generated func(text string) bool
 }
 
 // Cfg is a project's configuration: what SLS files read as opts.ms_project and cfg. It is read only, and safe to
@@ -172,7 +175,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	}
 	m.merge(facts(in), LayerFacts)
 	m.merge(py.NewDict("env_class", env.class), LayerFacts)
-	if err := newResolver(c.root).all(); err != nil {
+	if err := newResolver(c.root, in.Generated).all(); err != nil {
 		return nil, err
 	}
 	if err := c.accounts(); err != nil {

@@ -25,10 +25,12 @@ type resolver struct {
 	busy map[*leaf]bool
 	size int
 	err  error
+	// generated is CfgInputs.Generated.
+	generated func(text string) bool
 }
 
-func newResolver(root *tree) *resolver {
-	r := &resolver{root: root, done: map[*leaf]bool{}, busy: map[*leaf]bool{}}
+func newResolver(root *tree, generated func(text string) bool) *resolver {
+	r := &resolver{root: root, generated: generated, done: map[*leaf]bool{}, busy: map[*leaf]bool{}}
 	if l := root.get([]string{"data"}); l != nil {
 		r.data = l.sub
 	}
@@ -117,8 +119,9 @@ func (r *resolver) lookup(key string) *leaf {
 // text resolves a string. A string that is one reference to a list or a mapping becomes that; any other reference is
 // replaced by the text of its value.
 func (r *resolver) text(s string) (out any, secret bool) {
+	secret = r.generated != nil && r.generated(s)
 	if !strings.Contains(s, "{") || r.err != nil {
-		return s, false
+		return s, secret
 	}
 	var b strings.Builder
 	rest := 0

@@ -64,8 +64,8 @@ type Input struct {
 type Passwords interface {
 	// Get is the stored secret; ok is false where there is none yet.
 	Get(key string) (secret string, ok bool, err error)
-	// Put stores a secret durably.
-	Put(key, secret string) error
+	// Put gives a key a secret and returns what templates see of it: the secret or, where nothing is stored, a text that says so.
+	Put(key, secret string) (string, error)
 }
 
 // Deferred says why a file could not be compiled before its turn.

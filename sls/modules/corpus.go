@@ -150,17 +150,14 @@ func (c *call) locations() *py.Dict {
 	return d
 }
 
-// storedPassword makes a secret once per key. Before the step runs it only reads.
+// storedPassword generates a secret once per key. Where it is kept decides when a new one becomes durable.
 func storedPassword(c *call) (any, error) {
 	if c.Passwords == nil {
 		return nil, errors.New(c.name + ": there is no place to keep passwords")
 	}
 	key := c.str("key", "")
 	if v, ok := c.args["value"]; ok && v != nil {
-		if c.Static {
-			return nil, &DeferError{c.name}
-		}
-		return py.Str(v), c.Passwords.Put(key, py.Str(v))
+		return c.Passwords.Put(key, py.Str(v))
 	}
 	if !c.boolean("force", false) {
 		old, ok, err := c.Passwords.Get(key)
@@ -171,14 +168,11 @@ func storedPassword(c *call) (any, error) {
 			return old, nil
 		}
 	}
-	if c.Static {
-		return nil, &DeferError{c.name}
-	}
 	pw, err := c.password()
 	if err != nil {
 		return nil, err
 	}
-	return pw, c.Passwords.Put(key, pw)
+	return c.Passwords.Put(key, pw)
 }
 
 func (c *call) password() (string, error) {

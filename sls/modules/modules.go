@@ -30,8 +30,10 @@ type Env struct {
 
 // Passwords keeps generated secrets.
 type Passwords interface {
+	// Get is the secret of a key; ok is false where it has none yet.
 	Get(key string) (secret string, ok bool, err error)
-	Put(key, secret string) error
+	// Put gives a key a secret and returns what templates see of it: the secret or, where nothing is stored, a text that says so.
+	Put(key, secret string) (string, error)
 }
 
 // DeferError reports that a function may only be called when the step runs.

@@ -301,7 +301,7 @@ func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) 
 		return nil, err
 	}
 	src := procedures.Sources{Environment: p.Env, RemoteLess: p.RemoteLess}
-	d := project.Deployment{Project: name, Trigger: project.TriggerRedeploy}
+	d := project.Deployment{Project: name, Trigger: project.TriggerPlan}
 	if p.RemoteLess {
 		l := a.c.root.Project(string(name))
 		if src.Code, err = beneath(l.Live(), "."); err != nil {
