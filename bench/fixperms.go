@@ -116,8 +116,10 @@ type me struct{}
 func (me) User(n string) (host.User, error) {
 	return host.User{Name: n, UID: os.Geteuid(), GID: os.Getegid()}, nil
 }
-func (me) Group(n string) (host.Group, error) { return host.Group{Name: n, GID: os.Getegid()}, nil }
-func (me) GroupsOf(host.User) ([]int, error)  { return []int{os.Getegid()}, nil }
+func (me) Group(n string) (host.Group, error)  { return host.Group{Name: n, GID: os.Getegid()}, nil }
+func (m me) UserByID(int) (host.User, error)   { return m.User("") }
+func (m me) GroupByID(int) (host.Group, error) { return m.Group("") }
+func (me) GroupsOf(host.User) ([]int, error)   { return []int{os.Getegid()}, nil }
 
 // noIndex has a working copy of no repository.
 type noIndex struct{ procedures.Repository }

@@ -43,6 +43,10 @@ func (u someUsers) Group(n string) (host.Group, error) {
 	return host.Group{}, fmt.Errorf("%w: %s", host.ErrNoAccount, n)
 }
 
+func (u someUsers) UserByID(int) (host.User, error) { return host.User{}, host.ErrNoAccount }
+
+func (u someUsers) GroupByID(int) (host.Group, error) { return host.Group{}, host.ErrNoAccount }
+
 func (u someUsers) GroupsOf(host.User) ([]int, error) { return nil, nil }
 
 // noRepo has a working copy whose index never needs a word.

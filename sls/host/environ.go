@@ -21,7 +21,7 @@ func CleanEnviron(server []string, users Users, euid int) []string {
 		return ""
 	}
 	home, name := get("HOME"), strconv.Itoa(euid)
-	if u, err := users.User(name); err == nil {
+	if u, err := users.UserByID(euid); err == nil {
 		name = u.Name
 		if !filepath.IsAbs(home) {
 			home = u.Home

@@ -108,6 +108,9 @@ type Group struct {
 type Users interface {
 	User(nameOrUID string) (User, error)
 	Group(nameOrGID string) (Group, error)
+	// UserByID and GroupByID look up by number alone: an account may be called by the number of another.
+	UserByID(uid int) (User, error)
+	GroupByID(gid int) (Group, error)
 	// GroupsOf are the IDs of all groups of a user, the primary one first.
 	GroupsOf(u User) ([]int, error)
 }
@@ -137,7 +140,7 @@ func (h *Host) CredFor(name string) (*Cred, error) {
 
 // Whoami is the name of the user this process runs as, or its number where it has no name.
 func (h *Host) Whoami() string {
-	u, err := h.Users.User(strconv.Itoa(h.EUID))
+	u, err := h.Users.UserByID(h.EUID)
 	if err != nil {
 		return strconv.Itoa(h.EUID)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -214,7 +213,10 @@ func (h *Host) home(runas string) string {
 				return v
 			}
 		}
-		runas = strconv.Itoa(h.EUID)
+		if u, err := h.Users.UserByID(h.EUID); err == nil {
+			return u.Home
+		}
+		return "/"
 	}
 	u, err := h.Users.User(runas)
 	if err != nil {

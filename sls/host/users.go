@@ -16,9 +16,19 @@ type FileUsers struct {
 
 // User implements Users.
 func (f FileUsers) User(nameOrUID string) (User, error) {
-	var found *User
+	return f.user(nameOrUID, func(u User) bool { return u.Name == nameOrUID }, func(u User) bool { return strconv.Itoa(u.UID) == nameOrUID })
+}
+
+// UserByID implements Users.
+func (f FileUsers) UserByID(uid int) (User, error) {
+	return f.user(strconv.Itoa(uid), func(u User) bool { return u.UID == uid })
+}
+
+// user gives the first account for which the first of the questions holds, else the first for which the next one does.
+func (f FileUsers) user(asked string, questions ...func(User) bool) (User, error) {
+	found := make([]*User, len(questions))
 	err := eachLine(f.passwd(), func(p []string) bool {
-		if len(p) < 7 || (p[0] != nameOrUID && p[2] != nameOrUID) {
+		if len(p) < 7 {
 			return true
 		}
 		uid, err1 := strconv.Atoi(p[2])
@@ -27,44 +37,51 @@ func (f FileUsers) User(nameOrUID string) (User, error) {
 			return true
 		}
 		u := User{Name: p[0], UID: uid, GID: gid, Gecos: p[4], Home: p[5], Shell: p[6], Passwd: p[1]}
-		if p[0] == nameOrUID {
-			found = &u
-			return false
-		}
-		if found == nil {
-			found = &u
-		}
-		return true
+		return firstOf(u, found, questions)
 	})
 	if err != nil {
 		return User{}, err
 	}
-	if found == nil {
-		return User{}, fmt.Errorf("user %s: %w", nameOrUID, ErrNoAccount)
+	for _, u := range found {
+		if u != nil {
+			return *u, nil
+		}
 	}
-	return *found, nil
+	return User{}, fmt.Errorf("user %s: %w", asked, ErrNoAccount)
+}
+
+// firstOf notes x where it is the first for which a question holds, and reports whether a later one could still be better.
+func firstOf[T any](x T, found []*T, questions []func(T) bool) bool {
+	for n, q := range questions {
+		if found[n] == nil && q(x) {
+			found[n] = &x
+		}
+	}
+	return found[0] == nil
 }
 
 // Group implements Users.
 func (f FileUsers) Group(nameOrGID string) (Group, error) {
-	var found *Group
-	err := f.eachGroup(func(g Group) bool {
-		if g.Name == nameOrGID {
-			found = &g
-			return false
-		}
-		if found == nil && strconv.Itoa(g.GID) == nameOrGID {
-			found = &g
-		}
-		return true
-	})
+	return f.oneGroup(nameOrGID, func(g Group) bool { return g.Name == nameOrGID }, func(g Group) bool { return strconv.Itoa(g.GID) == nameOrGID })
+}
+
+// GroupByID implements Users.
+func (f FileUsers) GroupByID(gid int) (Group, error) {
+	return f.oneGroup(strconv.Itoa(gid), func(g Group) bool { return g.GID == gid })
+}
+
+func (f FileUsers) oneGroup(asked string, questions ...func(Group) bool) (Group, error) {
+	found := make([]*Group, len(questions))
+	err := f.eachGroup(func(g Group) bool { return firstOf(g, found, questions) })
 	if err != nil {
 		return Group{}, err
 	}
-	if found == nil {
-		return Group{}, fmt.Errorf("group %s: %w", nameOrGID, ErrNoAccount)
+	for _, g := range found {
+		if g != nil {
+			return *g, nil
+		}
 	}
-	return *found, nil
+	return Group{}, fmt.Errorf("group %s: %w", asked, ErrNoAccount)
 }
 
 // GroupsOf implements Users.

@@ -56,15 +56,12 @@ func (c *call) userInfo(u host.User) *py.Dict {
 
 // accountName is the name of a user or group, or its number where it has none.
 func (c *call) accountName(id int, group bool) string {
-	n := strconv.Itoa(id)
 	if group {
-		if g, err := c.Host.Users.Group(n); err == nil {
+		if g, err := c.Host.Users.GroupByID(id); err == nil {
 			return g.Name
 		}
-		return n
-	}
-	if u, err := c.Host.Users.User(n); err == nil {
+	} else if u, err := c.Host.Users.UserByID(id); err == nil {
 		return u.Name
 	}
-	return n
+	return strconv.Itoa(id)
 }

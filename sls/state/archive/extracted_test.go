@@ -2,11 +2,15 @@ package archive
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"encoding/base64"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +85,42 @@ func TestZipPassword(t *testing.T) {
 		require.NoError(t, members[0].broken)
 		require.Equal(t, "a\n", string(members[0].data))
 	}
+}
+
+// A member says that it has 2 bytes, and its encrypted data inflate to 256 MiB: no more than what it says is made of it.
+func TestEncryptedZipMemberIsHeldToItsSize(t *testing.T) {
+	var packed bytes.Buffer
+	z, err := flate.NewWriter(&packed, flate.BestCompression)
+	require.NoError(t, err)
+	zeros := make([]byte, 1<<20)
+	for range 256 {
+		_, err = z.Write(zeros)
+		require.NoError(t, err)
+	}
+	require.NoError(t, z.Close())
+	sum := crc32.ChecksumIEEE(zeros[:2])
+	plain := append(append(make([]byte, 11), byte(sum>>24)), packed.Bytes()...)
+	k := newZipKeys("secret")
+	for i, c := range plain {
+		t := k[2] | 2
+		plain[i] ^= byte(t * (t ^ 1) >> 8)
+		k.update(c)
+	}
+	var whole bytes.Buffer
+	w := zip.NewWriter(&whole)
+	m, err := w.CreateRaw(&zip.FileHeader{Name: "a", Flags: 1, Method: zip.Deflate, CRC32: sum, CompressedSize64: uint64(len(plain)), UncompressedSize64: 2})
+	require.NoError(t, err)
+	_, err = m.Write(plain)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	members, err := readZip(whole.Bytes(), "secret")
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.NoError(t, members[0].broken)
+	require.Equal(t, []byte{0, 0}, members[0].data)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20))
 }
 
 // The sum of an archive is known in the next run where there is a place for it.

@@ -52,7 +52,7 @@ func zipData(f *zip.File, password string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	return io.ReadAll(io.LimitReader(r, maxArchive))
+	return io.ReadAll(r) // no more than its size, which r holds it to
 }
 
 // unlock decrypts a member with the traditional encryption of PKWARE, the one that Python's zipfile knows.
@@ -84,11 +84,13 @@ func unlock(f *zip.File, password string) ([]byte, error) {
 		return nil, core.Errorf("Bad password for file %s", py.Repr(f.Name))
 	}
 	b = b[12:]
+	size := min(f.UncompressedSize64, maxArchive) // where Python's zipfile ends a member as well, whatever follows
 	if f.Method == zip.Deflate {
-		if b, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(b)), maxArchive)); err != nil {
+		if b, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(b)), int64(size))); err != nil {
 			return nil, err
 		}
 	}
+	b = b[:min(len(b), int(size))]
 	if crc32.ChecksumIEEE(b) != f.CRC32 {
 		return nil, core.Errorf("Bad CRC-32 for file %s", py.Repr(f.Name))
 	}

@@ -9,7 +9,7 @@ import (
 
 // UserName is the name of a user ID, or the number where no user has it.
 func (c *Call) UserName(uid int) string {
-	if u, err := c.Host.Users.User(py.Str(int64(uid))); err == nil {
+	if u, err := c.Host.Users.UserByID(uid); err == nil {
 		return u.Name
 	}
 	return py.Str(int64(uid))
@@ -17,7 +17,7 @@ func (c *Call) UserName(uid int) string {
 
 // GroupName is the name of a group ID, or the number where no group has it.
 func (c *Call) GroupName(gid int) string {
-	if g, err := c.Host.Users.Group(py.Str(int64(gid))); err == nil {
+	if g, err := c.Host.Users.GroupByID(gid); err == nil {
 		return g.Name
 	}
 	return py.Str(int64(gid))

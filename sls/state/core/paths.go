@@ -288,12 +288,12 @@ func (c *Call) ExpandUser(p string) string {
 				home = v
 			}
 		}
-		if home == "" {
-			user = strconv.Itoa(c.Host.EUID)
-		}
 	}
 	if home == "" {
-		u, err := c.Host.Users.User(user)
+		u, err := c.Host.Users.UserByID(c.Host.EUID)
+		if user != "" {
+			u, err = c.Host.Users.User(user)
+		}
 		if err != nil {
 			return p
 		}

@@ -105,6 +105,12 @@ func (m *Machine) Group(n string) (host.Group, error) {
 	return host.Group{}, fmt.Errorf("group %s: %w", n, host.ErrNoAccount)
 }
 
+// UserByID implements host.Users.
+func (m *Machine) UserByID(uid int) (host.User, error) { return m.User(strconv.Itoa(uid)) }
+
+// GroupByID implements host.Users.
+func (m *Machine) GroupByID(gid int) (host.Group, error) { return m.Group(strconv.Itoa(gid)) }
+
 // GroupsOf implements host.Users.
 func (m *Machine) GroupsOf(u host.User) ([]int, error) {
 	out := []int{u.GID}
