@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +28,7 @@ type Chunk struct {
 	Reqs         [ReqCount][]ReqRef
 	ListenIn     []ReqRef
 	Umask        *int
-	ignored      []string // arguments of other functions of the module
+	ignored      []leftover // arguments that the function does not have, and ignores
 
 	order     any // as written: a number, "first", "last", or nil
 	nameOrder int
@@ -166,7 +168,7 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 		// are no mistake.
 		if table.ModuleHasParam(out.Module, key) {
 			out.Args.Delete(key)
-			out.ignored = append(out.ignored, key)
+			out.ignored = append(out.ignored, leftover{key, at[key]})
 			continue
 		}
 		near := closest(key, knownArgs(fn))
@@ -183,14 +185,16 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 			}
 			continue
 		}
+		if fn.Ignores && near == "" {
+			out.Args.Delete(key)
+			out.ignored = append(out.ignored, leftover{key, at[key]})
+			continue
+		}
 		e := failf(at[key], "%s of state '%s' has no argument '%s'", out.Function(), out.ID, key)
 		if near != "" {
 			return nil, e.WithHint("did you mean '%s'?", near)
 		}
 		takes := out.Function() + " takes: " + strings.Join(fn.Params, ", ")
-		if out.Module == "cmd" { // cmd.* take **kwargs
-			return nil, e.WithHint("Salt ignores it without a word, so it does nothing there either: remove it; %s", takes)
-		}
 		return nil, e.WithHint("%s", takes)
 	}
 	if what := state.Unsupported(fn, out.Args); what != "" {
@@ -205,7 +209,9 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 }
 
 func knownArgs(fn *core.Function) []string {
-	return append(append([]string{}, fn.Params...), "require", "watch", "onchanges", "onfail", "prereq", "listen",
+	lacking := slices.Collect(maps.Keys(fn.Unsupported))
+	slices.Sort(lacking)
+	return append(slices.Concat(fn.Params, lacking), "require", "watch", "onchanges", "onfail", "prereq", "listen",
 		"require_in", "watch_in", "onchanges_in", "onfail_in", "prereq_in", "listen_in", "onlyif", "unless", "creates",
 		"order", "failhard", "retry", "check_cmd", "names", "runas", "umask", "require_any", "watch_any", "onchanges_any", "onfail_any")
 }
@@ -312,4 +318,10 @@ func Items(v any) []any {
 		return l.Items()
 	}
 	return []any{v}
+}
+
+// leftover is an argument that a function does not have, as Salt ignores it.
+type leftover struct {
+	key string
+	at  pos
 }

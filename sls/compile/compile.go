@@ -134,8 +134,8 @@ func SLS(ctx context.Context, in *sls.Input, log func(line string)) (*Program, e
 		return nil, fault.New(fault.Failed, Op+" "+in.SLS, "%d states are more than %d", len(chunks), maxStates)
 	}
 	for _, x := range chunks {
-		for _, key := range x.ignored {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s ignores the argument '%s'", x.at.at(), x.Function(), key))
+		for _, a := range x.ignored {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s ignores the argument '%s'", a.at.at(), x.Function(), a.key))
 		}
 		if c.table.Watch(x.Module) == nil { // without mod_watch, watch means require
 			x.Reqs[ReqRequire] = append(x.Reqs[ReqRequire], x.Reqs[ReqWatch]...)

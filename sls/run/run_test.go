@@ -165,7 +165,6 @@ func TestCompileErrors(t *testing.T) {
 	tests := []struct{ name, sls, msg, hint, line string }{
 		{"unknown function", "a:\n  cmd.rum:\n    - name: x\n", "State 'cmd.rum' was not found", "cmd.run", "  cmd.rum:"},
 		{"unknown argument", "a:\n  cmd.run:\n    - nam: x\n", "has no argument 'nam'", "'name'", "    - nam: x"},
-		{"argument that Salt ignores", "a:\n  cmd.run:\n    - name: x\n    - download_cache: /y\n", "has no argument 'download_cache'", "Salt ignores it without a word", "    - download_cache: /y"},
 		{"typo beside a template", "a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - contxt: {}\n", "has no argument 'contxt'", "'context'", "    - contxt: {}"},
 		{"missing requisite", "a:\n  test.nop:\n    - require:\n      - test: bb\nb:\n  test.nop: []\n", "there is no state 'test: bb'", "'b'", "    - require:"},
 		{"missing requisite_in", "a:\n  test.nop:\n    - require_in:\n      - test: bb\nb:\n  test.nop: []\n", "there is no such state", "test: b", "    - require_in:"},

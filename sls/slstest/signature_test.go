@@ -76,6 +76,9 @@ func TestSignatures(t *testing.T) {
 				wrong = append(wrong, n+" lacks "+a)
 			}
 		}
+		if f.Ignores && !s.Any {
+			wrong = append(wrong, n+" ignores unknown arguments")
+		}
 		for _, a := range f.Params {
 			if !s.Any && !slices.Contains(s.Args, a) {
 				wrong = append(wrong, n+" adds "+a)

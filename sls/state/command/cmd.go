@@ -19,7 +19,7 @@ import (
 func addCmd(t *core.Table) {
 	const common = "cwd root runas user group password shell env prepend_path stateful output_loglevel hide_output timeout " +
 		"ignore_timeout use_vt success_retcodes success_stdout success_stderr stdin clean_env template context defaults rstrip " +
-		"output_encoding log_callback? reset_system_locale ignore_retcode? python_shell? bg~ quiet~"
+		"output_encoding log_callback? reset_system_locale ignore_retcode? python_shell? bg~ quiet~ **"
 	t.Add("cmd.run", common, cmdRun)
 	t.Add("cmd.wait", common, func(*core.Call) core.Return { return core.Return{Result: core.True} })
 	t.Add("cmd.script", common+" source args", cmdScript)

@@ -20,6 +20,8 @@ type Function struct {
 	Required []string
 	// AnyParam accepts every argument (module.run).
 	AnyParam bool
+	// Ignores: Salt's function takes arguments that it does not know, and ignores them.
+	Ignores bool
 	// Run does the work.
 	Run func(c *Call) Return
 }
@@ -46,12 +48,16 @@ func NewTable(families ...func(*Table)) *Table {
 
 // Add registers a function. params is a space-separated list. A name that ends in ! is required. One that ends in ? is
 // taken and does nothing here: it is for other systems, or for how Salt works inside. One that ends in ~ is lacking, and
-// what follows the tilde is the value that asks for nothing.
+// what follows the tilde is the value that asks for nothing. * takes every argument, ** takes and ignores those that are not in the list.
 func (t *Table) Add(name, params string, run func(c *Call) Return) {
 	f := &Function{Name: name, Params: []string{"name"}, Unsupported: map[string]string{}, Run: Guard(run)}
 	for _, p := range strings.Fields(params) {
 		if p == "*" {
 			f.AnyParam = true
+			continue
+		}
+		if p == "**" {
+			f.Ignores = true
 			continue
 		}
 		if l, value, ok := strings.Cut(p, "~"); ok {

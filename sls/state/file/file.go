@@ -17,13 +17,13 @@ func addFile(t *core.Table) {
 		"context replace defaults backup show_changes create contents tmp_dir tmp_ext contents_pillar contents_grains "+
 		"contents_newline contents_delimiter encoding encoding_errors allow_empty follow_symlinks check_cmd skip_verify "+
 		"verify_ssl use_etag? new_file_diff owner selinux ignore_ordering ignore_whitespace ignore_comment_characters "+
-		"signature source_hash_sig "+fetch.Signatures+" "+windows, fileManaged)
+		"signature source_hash_sig "+fetch.Signatures+" ** "+windows, fileManaged)
 	t.Add("file.directory", "user group recurse max_depth dir_mode file_mode mode makedirs clean exclude_pat "+
-		"follow_symlinks force backupname allow_symlink children_only "+windows, Directory)
+		"follow_symlinks force backupname allow_symlink children_only ** "+windows, Directory)
 	t.Add("file.symlink", "target! force backupname makedirs user group mode atomic? disallow_copy_and_unlink? "+
-		"inherit_user_and_group follow_symlinks "+windows, fileSymlink)
-	t.Add("file.absent", "", fileAbsent)
-	t.Add("file.exists", "", func(c *core.Call) core.Return {
+		"inherit_user_and_group follow_symlinks ** "+windows, fileSymlink)
+	t.Add("file.absent", "**", fileAbsent)
+	t.Add("file.exists", "**", func(c *core.Call) core.Return {
 		name := c.ExpandUser(c.Name)
 		if name == "" {
 			return core.Failf("Must provide name to file.exists")
@@ -33,7 +33,7 @@ func addFile(t *core.Table) {
 		}
 		return core.OKf("Path %s exists", name)
 	})
-	t.Add("file.missing", "", func(c *core.Call) core.Return {
+	t.Add("file.missing", "**", func(c *core.Call) core.Return {
 		name := c.ExpandUser(c.Name)
 		if name == "" {
 			return core.Failf("Must provide name to file.missing")

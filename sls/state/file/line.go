@@ -15,7 +15,7 @@ func addFileLine(t *core.Table) {
 	t.Add("file.line", "content match mode location before after show_changes backup quiet indent create user group file_mode", fileLine)
 	t.Add("file.keyvalue", "key value key_values separator append_if_not_found prepend_if_not_found search_only show_changes "+
 		"ignore_if_missing count uncomment key_ignore_case value_ignore_case create_if_missing prune", fileKeyValue)
-	t.Add("file.hardlink", "target! force makedirs user group dir_mode", fileHardlink)
+	t.Add("file.hardlink", "target! force makedirs user group dir_mode **", fileHardlink)
 }
 
 // fileLine implements file.line: one line that is there, is not, or replaces another.

@@ -24,7 +24,7 @@ func addFileEdit(t *core.Table) {
 	t.Add("file.uncomment", "regex! char backup", fileUncomment)
 	t.Add("file.blockreplace", "marker_start marker_end source source_hash template sources source_hashes defaults context content "+
 		"append_if_not_found prepend_if_not_found backup show_changes append_newline insert_before_match insert_after_match", fileBlock)
-	t.Add("file.accumulated", "filename! text!", fileAccumulated)
+	t.Add("file.accumulated", "filename! text! **", fileAccumulated)
 }
 
 // readForEdit reads a file that must be there; the Return ends the state where it is not.

@@ -18,10 +18,10 @@ import (
 func States(t *core.Table) {
 	const apt = "version refresh fromrepo skip_verify pkgs sources normalize install_recommends force_yes " +
 		"cache_valid_time only_upgrade "
-	t.Add("pkg.installed", apt+"hold ignore_epoch skip_suggestions? allow_updates pkg_verify reinstall update_holds?", func(c *core.Call) core.Return { return install(c) })
-	t.Add("pkg.latest", apt+"hold? ignore_epoch? watch_flags?", func(c *core.Call) core.Return { return latest(c) })
-	t.Add("pkg.removed", apt+"hold? ignore_epoch", func(c *core.Call) core.Return { return remove(c, "remove") })
-	t.Add("pkg.purged", apt+"hold? ignore_epoch", func(c *core.Call) core.Return { return remove(c, "purge") })
+	t.Add("pkg.installed", apt+"hold ignore_epoch skip_suggestions? allow_updates pkg_verify reinstall update_holds? **", func(c *core.Call) core.Return { return install(c) })
+	t.Add("pkg.latest", apt+"hold? ignore_epoch? watch_flags? **", func(c *core.Call) core.Return { return latest(c) })
+	t.Add("pkg.removed", apt+"hold? ignore_epoch **", func(c *core.Call) core.Return { return remove(c, "remove") })
+	t.Add("pkg.purged", apt+"hold? ignore_epoch **", func(c *core.Call) core.Return { return remove(c, "purge") })
 	t.OnWatch("pkg", func(c *core.Call, sfun string) core.Return {
 		switch sfun {
 		case "installed":

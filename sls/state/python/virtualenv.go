@@ -18,12 +18,12 @@ import (
 func addVenv(t *core.Table) {
 	t.Add("virtualenv.managed", "venv_bin requirements system_site_packages distribute use_wheel clear python extra_search_dir never_download "+
 		"prompt user cwd index_url extra_index_url pre_releases no_deps pip_download pip_download_cache pip_exists_action "+
-		"pip_ignore_installed proxy use_vt env_vars no_use_wheel pip_upgrade pip_pkgs pip_no_cache_dir pip_cache_dir no_chown? process_dependency_links no_binary", venvManaged)
+		"pip_ignore_installed proxy use_vt env_vars no_use_wheel pip_upgrade pip_pkgs pip_no_cache_dir pip_cache_dir no_chown? process_dependency_links no_binary **", venvManaged)
 	t.Add("pip.installed", "pkgs pip_bin requirements bin_env user cwd upgrade force_reinstall ignore_installed index_url extra_index_url "+
 		"pre_releases no_deps use_vt env_vars proxy no_cache_dir editable find_links constraint extra_args timeout target "+
 		"use_wheel no_use_wheel log repo? no_index mirrors build download download_cache source exists_action no_install no_download "+
 		"install_options global_options cert allow_all_external allow_external allow_unverified process_dependency_links trusted_host "+
-		"cache_dir no_binary", pipInstalled)
+		"cache_dir no_binary **", pipInstalled)
 }
 
 func asUser(c *core.Call, argv []string) (string, error) {

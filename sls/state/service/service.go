@@ -19,10 +19,10 @@ import (
 func States(t *core.Table) {
 	// no_block, unmask and unmask_runtime are systemd's; timeout is Windows'.
 	const common = "sig init_delay no_block unmask unmask_runtime timeout? "
-	t.Add("service.running", common+"enable reload full_restart? force", func(c *core.Call) core.Return { return service(c, true) })
-	t.Add("service.dead", common+"enable", func(c *core.Call) core.Return { return service(c, false) })
-	t.Add("service.enabled", common, func(c *core.Call) core.Return { return enabledOnly(c, true) })
-	t.Add("service.disabled", common, func(c *core.Call) core.Return { return enabledOnly(c, false) })
+	t.Add("service.running", common+"enable reload full_restart? force **", func(c *core.Call) core.Return { return service(c, true) })
+	t.Add("service.dead", common+"enable **", func(c *core.Call) core.Return { return service(c, false) })
+	t.Add("service.enabled", common+"**", func(c *core.Call) core.Return { return enabledOnly(c, true) })
+	t.Add("service.disabled", common+"**", func(c *core.Call) core.Return { return enabledOnly(c, false) })
 	t.OnWatch("service", serviceWatch)
 }
 
