@@ -60,6 +60,7 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 	if err != nil {
 		return nil, nil, err
 	}
+	base = append(base, b.unshallow...) // the client named them as its own
 	commits, err := h.between(tips, base, b.cut, theirs)
 	if err != nil {
 		return nil, nil, err

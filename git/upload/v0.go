@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,10 +136,7 @@ func (s *session) wants0(f *fetch) (ack int, noDone bool, err error) {
 		if err := f.want(id, s.req.Limits.Wants); err != nil {
 			return 0, false, err
 		}
-		if !first {
-			continue
-		}
-		first = false
+		first = false // git reads the capabilities of every want
 		for _, c := range strings.Fields(caps) {
 			switch c {
 			case "multi_ack":
@@ -173,6 +171,9 @@ func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done b
 		kind, line, err := s.r.Line()
 		if err != nil {
 			if errors.Is(err, io.EOF) {
+				if s.req.Stateless {
+					return false, nil // it comes again with what it has
+				}
 				err = io.ErrUnexpectedEOF
 			}
 			return false, err
@@ -368,22 +369,25 @@ func (f *fetch) shallowLine(line string) (err error) {
 			return refused("more than 100000 shallow commits")
 		}
 	case "deepen":
-		n, e := strconv.ParseInt(arg, 10, 32)
+		n, e := strconv.ParseInt(arg, 0, 64) // hexadecimal and octal, too, as git's strtol
 		if e != nil || n <= 0 {
 			return refused("deepen: %q is no depth", clip(arg))
 		}
-		f.deepen.depth = int(n)
+		f.deepen.depth = int(min(n, math.MaxInt32))
 	case "deepen-since":
 		n, e := strconv.ParseInt(arg, 10, 64)
-		if e != nil || n <= 0 {
+		if e != nil || n < 0 {
 			return refused("deepen-since: %q is no time", clip(arg))
 		}
-		f.deepen.since = n
+		f.deepen.since = max(n, 1) // all is since 1970
 	case "deepen-not":
 		if f.deepen.not = append(f.deepen.not, arg); len(f.deepen.not) > 1000 {
 			return refused("more than 1000 lines deepen-not")
 		}
 	case "filter":
+		if f.filter.active() {
+			return refused("filters cannot be combined but with combine:")
+		}
 		if e := f.filter.parse(arg); e != nil {
 			return refused("%w", e)
 		}

@@ -94,9 +94,12 @@ func (s *session) command(over bool) (more bool, err error) {
 			name = value
 		case key == "command":
 			return false, refused("two commands in one request")
-		case key == "server-option": // there is none here that means anything: git-upload-pack takes all, too
+		case key == "server-option", key == "agent": // there is no option here that means anything: git-upload-pack takes all, too
 		case key == "object-format" && value != "sha1":
 			return false, refused("object format %q is not the repository's, which is sha1", clip(value))
+		case key == "object-format":
+		default:
+			return false, refused("unknown capability %q", clip(line))
 		}
 	}
 }
@@ -104,11 +107,13 @@ func (s *session) command(over bool) (more bool, err error) {
 // arguments is the list of a command's arguments; an error ends it.
 type arguments func(yield func(string, error) bool)
 
+// maxPrefixes is from how many on none is compared.
 const maxPrefixes = 65_536
 
 func (s *session) lsRefs(args arguments) error {
 	var peel, symrefs, unborn bool
 	var prefixes []string
+	n := 0
 	for a, err := range args {
 		if err != nil {
 			return err
@@ -125,8 +130,10 @@ func (s *session) lsRefs(args arguments) error {
 			if !ok {
 				return refused("ls-refs: %q is not understood", clip(a))
 			}
-			if prefixes = append(prefixes, p); len(prefixes) > maxPrefixes {
-				return refused("ls-refs: more than %d prefixes", maxPrefixes)
+			if n++; n < maxPrefixes {
+				prefixes = append(prefixes, p)
+			} else {
+				prefixes = nil // as git does: all refs, of which the client takes its own
 			}
 		}
 	}
@@ -189,20 +196,26 @@ func (s *session) fetch2(args arguments) error {
 		if err != nil {
 			return err
 		}
+		switch a {
+		case "done":
+			f.done = true
+			continue
+		case "wait-for-done":
+			f.waitDone = true
+			continue
+		case "deepen-relative":
+			f.deepen.relative = true
+			continue
+		case "thin-pack", "no-progress", "include-tag", "ofs-delta":
+			f.option(a)
+			continue
+		}
 		key, value, _ := strings.Cut(a, " ")
 		switch key {
 		case "want":
 			err = f.want(value, s.req.Limits.Wants)
 		case "have":
 			_, _, err = f.have(h, value, s.req.Limits.Haves)
-		case "done":
-			f.done = true
-		case "wait-for-done":
-			f.waitDone = true
-		case "thin-pack", "no-progress", "include-tag", "ofs-delta":
-			f.option(key)
-		case "deepen-relative":
-			f.deepen.relative = true
 		default:
 			err = f.shallowLine(a)
 		}
@@ -294,8 +307,13 @@ func (s *session) shallowInfo(b *boundary) error {
 func (s *session) bound(h *history, f *fetch) (*boundary, error) {
 	var theirs, not []plumbing.Hash
 	for _, id := range f.shallow {
-		// Shallow commits that we do not have, or that are none, say nothing here; git passes over them as well.
-		if t, _, err := s.req.Objects.Header(id); err == nil && t == plumbing.CommitObject {
+		// Shallow commits that we do not have say nothing here; git passes over them as well.
+		t, _, err := s.req.Objects.Header(id)
+		switch {
+		case err != nil:
+		case t != plumbing.CommitObject:
+			return nil, refused("invalid shallow object %s", id)
+		default:
 			theirs = append(theirs, id)
 		}
 	}
