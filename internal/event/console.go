@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
 )
 
 // Style says how a Console writes.
@@ -15,6 +16,8 @@ type Style struct {
 	Colour bool
 	// Verbose shows every state and every line that a command prints.
 	Verbose bool
+	// Output shows every line that a command prints; Verbose includes it.
+	Output bool
 }
 
 // slow is from when on a state that went well gets a line of its own.
@@ -29,6 +32,7 @@ type Console struct {
 	stepWidth int
 	slowOnes  []Event
 	running   []Event // the open procedure, step and state
+	printed   string  // the last line that a command printed in it, where Output events are not shown
 }
 
 // NewConsole writes to w, one Write a line.
@@ -95,7 +99,7 @@ func (c *Console) lines(e Event) []string {
 		}
 		return nil
 	case Output:
-		if !c.style.Verbose {
+		if !c.style.Verbose && !c.style.Output {
 			return nil
 		}
 		return []string{deep + "| " + e.Text}
@@ -140,6 +144,14 @@ func planMark(s Status) string {
 // track remembers what is open, for Still.
 func (c *Console) track(e Event) {
 	switch e.Kind {
+	case Output:
+		if !c.style.Verbose && !c.style.Output && strings.TrimSpace(StripColour(e.Text)) != "" {
+			c.printed = StripColour(e.Text)
+		}
+	case ProcedureStart, StepStart, ProcedureDone, StepDone, Verdict:
+		c.printed = ""
+	}
+	switch e.Kind {
 	case ProcedureStart:
 		for _, s := range e.Lines {
 			c.stepWidth = max(c.stepWidth, min(len(s)+2, 34))
@@ -159,7 +171,8 @@ func (c *Console) track(e Event) {
 }
 
 // Still writes the line that names what has been running in silence, and since when; now is compared with the
-// events' own times. It writes nothing while nothing runs.
+// events' own times. Under it stands the last line that a command of that step printed, unless it was shown before. It
+// writes nothing while nothing runs.
 func (c *Console) Still(now time.Time) error {
 	if len(c.running) == 0 {
 		return nil
@@ -176,9 +189,15 @@ func (c *Console) Still(now time.Time) error {
 	if e.Duration > 0 {
 		text += fmt.Sprintf(" (usually %s)", humanize.Rough(e.Duration))
 	}
+	if c.printed != "" {
+		text += "\n" + deep + "| " + printable.Shorten(c.printed, lastPrinted)
+	}
 	_, err := io.WriteString(c.w, text+"\n")
 	return err
 }
+
+// lastPrinted is how many characters Still shows of the last line that was printed.
+const lastPrinted = 200
 
 func (c *Console) sgr(code, s string) string {
 	if !c.style.Colour {

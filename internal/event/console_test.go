@@ -46,6 +46,8 @@ func TestConsole(t *testing.T) {
 `, show(event.Style{}, good))
 	require.Contains(t, show(event.Style{Verbose: true}, good), "         | added 3 packages\n")
 	require.Contains(t, show(event.Style{Colour: true}, good), "\x1b[32m=====> live")
+	require.Contains(t, show(event.Style{Output: true}, good), "         | added 3 packages\n")
+	require.NotContains(t, show(event.Style{}, good), "added 3 packages")
 	require.NotContains(t, show(event.Style{}, []event.Event{{Kind: event.Note, Text: "\x1b[31mred\x1b[0m"}}), "\x1b")
 }
 
@@ -64,6 +66,16 @@ func TestStillNamesWhatRuns(t *testing.T) {
 	}
 	require.NoError(t, c.Still(at.Add(45*time.Second)))
 	require.Equal(t, "       still in 0100_build npm-install, 45s (usually 40s)\n", b.String())
+	b.Reset()
+	for _, text := range []string{"compiling 1 of 2", "\x1b[32mcompiling 2 of 2\x1b[0m", " "} {
+		_, _ = c.Show(event.Event{Kind: event.Output, Step: "0100_build", State: "npm-install", Text: text})
+	}
+	require.NoError(t, c.Still(at.Add(75*time.Second)))
+	require.Equal(t, "       still in 0100_build npm-install, 75s (usually 40s)\n         | compiling 2 of 2\n", b.String())
+	b.Reset()
+	_, _ = c.Show(event.Event{Kind: event.StepStart, Step: "0200_next", Time: at})
+	require.NoError(t, c.Still(at.Add(time.Second)))
+	require.Equal(t, "       still in 0200_next, 1.0s\n", b.String(), "the line was another step's")
 	b.Reset()
 	_, _ = c.Show(event.Event{Kind: event.ProcedureDone, Procedure: "install"})
 	require.NoError(t, c.Still(at))

@@ -39,6 +39,7 @@ type Config struct {
 	DiskPercent  int           `key:"disk_reserve_percent" default:"5" min:"0" restart:"yes" help:"The same as a share of the disk, in percent; the larger of both counts."`
 	Deadline     time.Duration `key:"deadline" default:"5h" min:"1" help:"The longest that a deployment may take; then it is cancelled and rolled back."`
 	Grace        time.Duration `key:"shutdown_grace" default:"5m" min:"0" help:"How long a stopping server lets running deployments go on before it cancels them."`
+	Progress     time.Duration `key:"progress_interval" default:"30s" min:"1" help:"How long a push, or a command that follows a deployment, shows nothing before it names the step that runs and the last line that it printed."`
 
 	CreateOnPush       bool `key:"create_on_push" default:"false" help:"Whether an administrator's first push to a new, valid name creates the project."`
 	StoreOtherBranches bool `key:"store_other_branches" default:"false" help:"Whether pushes of other branches than the deployed one are stored, without deploying; else they are refused."`

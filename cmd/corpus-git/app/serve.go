@@ -319,6 +319,7 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 		},
 		UploadLimits: upload.Limits{Wants: l.MaxWants, Haves: l.MaxHaves, Commands: l.MaxRequests},
 		PackLimits:   packLimits(l, s.memory),
+		Still:        cfg.Progress,
 	}
 }
 

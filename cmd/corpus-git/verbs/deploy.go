@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 )
@@ -102,7 +103,7 @@ func taskCommand(s *session) *cobra.Command {
 	var verbose bool
 	c := &cobra.Command{
 		Use: "task PROJECT TASK [KEY=VALUE...]", Short: "Run one task: .salt/task_TASK.sls",
-		Long:    "Runs .salt/task_TASK.sls of what is live." + aboutSettings,
+		Long:    "Runs .salt/task_TASK.sls of what is live, and shows what it prints as it comes." + aboutSettings,
 		Example: "  corpus-git task app backup\n  corpus-git task app hello who=bob",
 		Args:    andSettings("PROJECT", "TASK"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -187,12 +188,13 @@ func (s *session) deploy(verb string, d project.Deployment, verbose bool) error 
 		return err
 	}
 	d.Pusher = s.who.Pusher()
+	style := event.Style{Verbose: verbose, Output: d.Trigger == project.TriggerTask}
 	id, err := s.b.Runs.Start(s.ctx, d, nil)
 	if err != nil {
 		// What was started is recorded by the pipeline when it has ended.
 		return s.audited(audit.Entry{Action: verb, Project: string(d.Project), Object: join(d.Task, d.Restore.Short())}, err)
 	}
-	return s.watch(d.Project, id, verbose)
+	return s.watch(d.Project, id, style)
 }
 
 // exitOf is the exit status of a deployment that ended: what was refused before it ran has its kind's, what

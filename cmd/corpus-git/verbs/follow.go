@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,18 +13,19 @@ import (
 	"corpus-git/project/status"
 )
 
-// quiet is how long a deployment may say nothing before the running step is named.
-const quiet = 30 * time.Second
+// stillAfter is Backend.Still where that is not set.
+const stillAfter = 30 * time.Second
 
 // watch follows a deployment to its end. With --json the lines go to standard error and the record, once it
 // has ended, to standard output.
-func (s *session) watch(name project.Name, id project.ID, verbose bool) error {
+func (s *session) watch(name project.Name, id project.ID, style event.Style) error {
 	w := s.out
 	if s.json {
 		w = s.err
 	}
 	ctx := s.ctx
-	f := s.follower(id, w, verbose)
+	style.Colour = s.who.Term.Colour
+	f := s.follower(id, w, style)
 	err := f.run(ctx)
 	if err != nil && s.ctx.Err() != nil {
 		if s.b.Detached {
@@ -74,8 +76,8 @@ type follower struct {
 	seq uint64
 }
 
-func (s *session) follower(id project.ID, w io.Writer, verbose bool) *follower {
-	return &follower{s: s, id: id, console: event.NewConsole(w, event.Style{Colour: s.who.Term.Colour, Verbose: verbose})}
+func (s *session) follower(id project.ID, w io.Writer, style event.Style) *follower {
+	return &follower{s: s, id: id, console: event.NewConsole(w, style)}
 }
 
 // run shows what comes until the deployment has ended, and names what runs when nothing is said.
@@ -96,6 +98,7 @@ func (f *follower) run(ctx context.Context) error {
 			}
 		}
 	}()
+	quiet := cmp.Or(f.s.b.Still, stillAfter)
 	silence := time.NewTimer(quiet)
 	defer silence.Stop()
 	for {

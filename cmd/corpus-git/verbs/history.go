@@ -128,7 +128,7 @@ func logsCommand(s *session) *cobra.Command {
 				return err
 			}
 			if follow && !s.json {
-				err := s.follower(rec.ID, s.out, verbose && !short).run(s.ctx)
+				err := s.follower(rec.ID, s.out, event.Style{Colour: s.who.Term.Colour, Verbose: verbose && !short}).run(s.ctx)
 				if err != nil && s.ctx.Err() != nil {
 					return nil // who follows may leave
 				}

@@ -137,6 +137,8 @@ type Backend struct {
 	// Detached tells that deployments outlive the caller: a server runs them. Otherwise they end with the process,
 	// and a caller who leaves cancels them.
 	Detached bool
+	// Still is how long a deployment that is followed shows nothing before the running step is named; 0 is 30 seconds.
+	Still time.Duration
 }
 
 // Run does what argv (without the program's name) says and returns the exit status: 0 done, 1 the work
