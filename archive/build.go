@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"corpus-git/internal/vfs"
 )
@@ -23,31 +22,41 @@ const (
 	actKeep               // right as it is
 )
 
-// builder makes a destination equal to a list of entries, reading content from a source with the same paths.
-type builder struct {
-	src, dst vfs.Dir
-	entries  []Entry
-	acts     []action
-	remove   []string // destination paths to remove first, folders with all below them
-	workers  int
-	// cold: the source must come from the disk. It is read in the order of inodes, which is about that of its blocks, by many.
-	cold bool
-	// inPlace: the destination is in use. A file is replaced by a rename, so that its name is never absent.
-	inPlace bool
-	// trustAttrs: attributes come from entries, which describe more than the source could carry (its owner).
-	trustAttrs bool
-	version    *atomic.Uint64
-	progress   func(Progress)
-	// sync makes what is written durable, nil to leave that to the caller. It runs beside the copying, each time that
-	// much more has been written: the disk has its share of the work done by the time the copying ends.
-	sync      func() error
-	syncEvery int64
-	syncing   sync.WaitGroup
-	unsynced  int64
-	syncBusy  bool
-	syncErr   error
+// CopyOptions says what a copy is made from, and how.
+type CopyOptions struct {
+	// Src has the content, at the paths that the entries name; Dst becomes equal to the entries.
+	Src, Dst vfs.Dir
+	// Entries are in byte order of paths. The copy changes them: what it found to be different, and the identities of the new files.
+	Entries []Entry
+	// Plan is what is to be done with each of them.
+	Plan *Plan
+	// Workers copy at once; twice as many where Cold is set.
+	Workers int
+	// Cold: the source must come from the disk. It is read in the order of inodes, which is about that of its blocks.
+	Cold bool
+	// InPlace: the destination is in use. A file is replaced by a rename, so that its name is never absent.
+	InPlace bool
+	// TrustAttrs: attributes come from Entries, which describe more than the source could carry (its owner).
+	TrustAttrs bool
+	// Progress is told how far the copying is, from any goroutine but never twice at once; nil is fine.
+	Progress func(Progress)
+	// Sync makes what is written durable, nil to leave that to the caller. It runs beside the copying, each time that
+	// SyncEvery bytes more have been written: the disk has its share of the work done by the time the copying ends.
+	Sync      func() error
+	SyncEvery int64
+	// KeepPartial: Partial tells afterwards what an interrupted copy has left.
+	KeepPartial bool
+}
 
-	// made notes which entries were made by one, for leaveHalf; nil where nobody asks. haveDirs: all folders are there.
+// Copier makes a destination equal to a list of entries.
+type Copier struct {
+	CopyOptions
+	syncing  sync.WaitGroup
+	unsynced int64
+	syncBusy bool
+	syncErr  error
+
+	// made notes which entries were made by one, for Partial; nil where nobody asks. haveDirs: all folders are there.
 	made     []bool
 	haveDirs bool
 
@@ -57,6 +66,34 @@ type builder struct {
 	dropped map[int]bool // vanished while they were copied
 }
 
+// NewCopier prepares a copy. One Copier makes one copy.
+func NewCopier(o CopyOptions) *Copier {
+	b := &Copier{CopyOptions: o, dropped: map[int]bool{}}
+	if o.KeepPartial {
+		b.made = make([]bool, len(o.Entries))
+	}
+	return b
+}
+
+// Notes is what could not be carried, once Run has ended.
+func (b *Copier) Notes() Notes { return b.notes }
+
+// Notes is what an archive could not carry exactly. Lists end after 20 names, counts do not.
+type Notes struct {
+	// Sockets and devices that an ordinary user can't make are left out. A rollback puts sockets back by moving them.
+	Skipped      int      `json:"skipped,omitempty"`
+	SkippedNames []string `json:"skipped_names,omitempty"`
+	// Owners that only root could set.
+	Owners int `json:"owners,omitempty"`
+	// Extended attributes that only root could set, or that the file system of the archive refuses.
+	Xattrs int `json:"xattrs,omitempty"`
+	// Unstable files changed each time they were read, or a folder changed after it was listed.
+	Unstable      int      `json:"unstable,omitempty"`
+	UnstableNames []string `json:"unstable_names,omitempty"`
+	// Vanished between the listing and the copy.
+	Vanished int `json:"vanished,omitempty"`
+}
+
 // Progress counts what is done of an archive, and what there is to do.
 type Progress struct {
 	Files, TotalFiles int64
@@ -64,28 +101,27 @@ type Progress struct {
 }
 
 const (
-	batchFiles = 48
-	batchBytes = 4 << 20
+	BatchFiles = 48
+	BatchBytes = 4 << 20
 	readTries  = 3
 	notedNames = 20
 )
 
-// run builds. Order: removals, folders from the top, files in parallel, further names of files, attributes of folders
+// Run makes the copy. Order: removals, folders from the top, files in parallel, further names of files, attributes of folders
 // from the bottom. Nothing is synced.
-func (b *builder) run(ctx context.Context) error {
-	b.dropped = map[int]bool{}
-	for i := range b.entries {
-		if b.acts[i] == actMake && !b.entries[i].IsDir() {
+func (b *Copier) Run(ctx context.Context) error {
+	for i := range b.Entries {
+		if b.Plan.acts[i] == actMake && !b.Entries[i].IsDir() {
 			b.done.TotalFiles++
-			b.done.TotalBytes += b.entries[i].Size
+			b.done.TotalBytes += b.Entries[i].Size
 		}
 	}
 	dirty := b.dirty()
 	if err := b.openUp(dirty); err != nil {
 		return err
 	}
-	for _, p := range b.remove {
-		if err := vfs.RemoveAll(b.dst, p); err != nil {
+	for _, p := range b.Plan.remove {
+		if err := vfs.RemoveAll(b.Dst, p); err != nil {
 			return err
 		}
 	}
@@ -99,57 +135,64 @@ func (b *builder) run(ctx context.Context) error {
 	if err := b.finishDirs(ctx, dirty); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if len(b.dropped) > 0 {
-		kept := b.entries[:0]
-		for i := range b.entries {
+		kept := b.Entries[:0]
+		for i := range b.Entries {
 			if !b.dropped[i] {
-				kept = append(kept, b.entries[i])
+				kept = append(kept, b.Entries[i])
 			}
 		}
-		b.entries = kept
+		b.Entries = kept
 	}
-	return ctx.Err()
+	return nil
 }
 
-// leaveHalf makes of entries what a run that was interrupted, with all folders made, has left at the destination. What is not there, or not whole,
-// or a folder whose attributes may still be to set, gets version 0, which is no version: a plan makes it anew. Names stay, so that a plan removes what
-// is no longer wanted.
-func (b *builder) leaveHalf() {
-	kept := b.entries[:0]
-	for i := range b.entries {
+// Partial is what a Run that was interrupted has left at the destination; ok is false where not even all folders are there. What is not there, or
+// not whole, or a folder whose attributes may still be to set, gets version 0, which is no version: a plan makes it anew. Names stay, so that a plan
+// removes what is no longer wanted.
+func (b *Copier) Partial() (entries []Entry, ok bool) {
+	if !b.haveDirs {
+		return nil, false
+	}
+	kept := b.Entries[:0]
+	for i := range b.Entries {
 		if b.dropped[i] {
 			continue
 		}
-		e := b.entries[i]
+		e := b.Entries[i]
 		switch {
 		case e.IsDir():
 			e.Version = 0
-		case b.acts[i] != actKeep && !b.made[i]:
+		case b.Plan.acts[i] != actKeep && !b.made[i]:
 			e.Version, e.Copy, e.Blocks = 0, Ident{}, 0
 		}
 		kept = append(kept, e)
 	}
-	b.entries = kept
+	b.Entries = kept
+	return kept, true
 }
 
 // dirty gives the indexes of folders whose content or attributes are about to change, from the top.
-func (b *builder) dirty() []int {
+func (b *Copier) dirty() []int {
 	touched := map[string]bool{}
 	last := ""
-	for i := range b.entries {
-		if b.acts[i] != actMake {
+	for i := range b.Entries {
+		if b.Plan.acts[i] != actMake {
 			continue
 		}
-		if d := parent(b.entries[i].Path); d != last {
+		if d := parent(b.Entries[i].Path); d != last {
 			touched[d], last = true, d
 		}
 	}
-	for _, p := range b.remove {
+	for _, p := range b.Plan.remove {
 		touched[path.Dir(p)] = true
 	}
 	var out []int
-	for i := range b.entries {
-		if b.entries[i].IsDir() && (b.acts[i] != actKeep || touched[b.entries[i].Path]) {
+	for i := range b.Entries {
+		if b.Entries[i].IsDir() && (b.Plan.acts[i] != actKeep || touched[b.Entries[i].Path]) {
 			out = append(out, i)
 		}
 	}
@@ -157,18 +200,18 @@ func (b *builder) dirty() []int {
 }
 
 // openUp lets the owner write to folders that are there and about to change.
-func (b *builder) openUp(dirty []int) error {
+func (b *Copier) openUp(dirty []int) error {
 	for _, i := range dirty {
-		e := &b.entries[i]
-		if b.acts[i] == actMake || (e.Mode&0o700 == 0o700 && !b.inPlace) {
+		e := &b.Entries[i]
+		if b.Plan.acts[i] == actMake || (e.Mode&0o700 == 0o700 && !b.InPlace) {
 			continue
 		}
-		st, err := b.dst.Lstat(e.Path)
+		st, err := b.Dst.Lstat(e.Path)
 		if err != nil {
 			return err
 		}
 		if st.Perm()&0o700 != 0o700 {
-			if err := b.dst.Chmod(e.Path, st.Perm()|0o700); err != nil {
+			if err := b.Dst.Chmod(e.Path, st.Perm()|0o700); err != nil {
 				return err
 			}
 		}
@@ -185,15 +228,15 @@ func parent(p string) string {
 }
 
 // mkdirs makes folders, each after the one that it lies in.
-func (b *builder) mkdirs(ctx context.Context) error {
+func (b *Copier) mkdirs(ctx context.Context) error {
 	in := map[string][]string{} // names of new folders
 	var tops []string
 	made := map[string]bool{}
-	for i := range b.entries {
-		if !b.entries[i].IsDir() || b.acts[i] != actMake {
+	for i := range b.Entries {
+		if !b.Entries[i].IsDir() || b.Plan.acts[i] != actMake {
 			continue
 		}
-		p := b.entries[i].Path
+		p := b.Entries[i].Path
 		d := parent(p)
 		if len(in[d]) == 0 && !made[d] {
 			tops = append(tops, d)
@@ -201,42 +244,42 @@ func (b *builder) mkdirs(ctx context.Context) error {
 		in[d] = append(in[d], path.Base(p))
 		made[p] = true
 	}
-	work := newPool(ctx)
+	work := NewPool(ctx)
 	var fill func(at string) error
 	fill = func(at string) error {
-		d, err := b.dst.OpenDir(at)
+		d, err := b.Dst.OpenDir(at)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = d.Close() }() // opened for reading
 		for _, name := range in[at] {
 			if err := d.Mkdir(name, 0o700); err != nil {
-				return named(at, err)
+				return Named(at, err)
 			}
 			if sub := path.Join(at, name); len(in[sub]) > 0 {
-				work.add(func() error { return fill(sub) })
+				work.Add(func() error { return fill(sub) })
 			}
 		}
 		return nil
 	}
 	for _, at := range tops {
-		work.add(func() error { return fill(at) })
+		work.Add(func() error { return fill(at) })
 	}
-	return work.run(b.workers)
+	return work.Run(b.Workers)
 }
 
 // finishDirs sets the attributes of folders whose content is in place. Folders that shut their owner out come last and from
 // the bottom, since the way to what lies in them goes through them.
-func (b *builder) finishDirs(ctx context.Context, dirty []int) error {
-	work := newPool(ctx)
+func (b *Copier) finishDirs(ctx context.Context, dirty []int) error {
+	work := NewPool(ctx)
 	var shut []int
 	for len(dirty) > 0 {
-		n := min(len(dirty), batchFiles)
+		n := min(len(dirty), BatchFiles)
 		batch := dirty[:n]
 		dirty = dirty[n:]
-		work.add(func() error {
+		work.Add(func() error {
 			for _, i := range batch {
-				if b.entries[i].Mode&0o700 != 0o700 {
+				if b.Entries[i].Mode&0o700 != 0o700 {
 					continue
 				}
 				if err := b.finishDir(i); err != nil {
@@ -246,12 +289,12 @@ func (b *builder) finishDirs(ctx context.Context, dirty []int) error {
 			return ctx.Err()
 		})
 		for _, i := range batch {
-			if b.entries[i].Mode&0o700 != 0o700 {
+			if b.Entries[i].Mode&0o700 != 0o700 {
 				shut = append(shut, i)
 			}
 		}
 	}
-	if err := work.run(b.workers); err != nil {
+	if err := work.Run(b.Workers); err != nil {
 		return err
 	}
 	for _, i := range slices.Backward(shut) {
@@ -263,37 +306,37 @@ func (b *builder) finishDirs(ctx context.Context, dirty []int) error {
 }
 
 // order are the indexes of all entries in the order in which they are added to the pool, which takes the last first.
-func (b *builder) order() []int {
-	out := make([]int, len(b.entries))
+func (b *Copier) order() []int {
+	out := make([]int, len(b.Entries))
 	for i := range out {
 		out[i] = i
 	}
-	if b.cold {
-		slices.SortStableFunc(out, func(x, y int) int { return cmp.Compare(b.entries[y].Live.Ino, b.entries[x].Live.Ino) })
+	if b.Cold {
+		slices.SortStableFunc(out, func(x, y int) int { return cmp.Compare(b.Entries[y].Live.Ino, b.Entries[x].Live.Ino) })
 	}
 	return out
 }
 
 // files copies everything that is no folder, in batches of neighbours.
-func (b *builder) files(ctx context.Context) error {
-	p := newPool(ctx)
+func (b *Copier) files(ctx context.Context) error {
+	p := NewPool(ctx)
 	groups := map[uint32][]int{}
 	var batch []int
 	var bytes int64
 	flush := func() {
 		if len(batch) > 0 {
 			mine := batch
-			if b.cold {
+			if b.Cold {
 				slices.Reverse(mine)
 			}
-			p.add(func() error { return b.batch(ctx, mine) })
+			p.Add(func() error { return b.batch(ctx, mine) })
 		}
 		batch, bytes = nil, 0
 	}
 	for _, i := range b.order() {
-		e := &b.entries[i]
+		e := &b.Entries[i]
 		switch {
-		case e.IsDir() || b.acts[i] != actMake:
+		case e.IsDir() || b.Plan.acts[i] != actMake:
 			continue
 		case e.Link != 0:
 			groups[e.Link] = append(groups[e.Link], i)
@@ -301,19 +344,19 @@ func (b *builder) files(ctx context.Context) error {
 		}
 		batch = append(batch, i)
 		bytes += e.Size
-		if len(batch) >= batchFiles || bytes >= batchBytes {
+		if len(batch) >= BatchFiles || bytes >= BatchBytes {
 			flush()
 		}
 	}
 	flush()
 	for _, g := range groups {
-		p.add(func() error { return b.group(ctx, g) })
+		p.Add(func() error { return b.group(ctx, g) })
 	}
-	workers := b.workers
-	if b.cold {
+	workers := b.Workers
+	if b.Cold {
 		workers *= 2
 	}
-	err := p.run(workers)
+	err := p.Run(workers)
 	b.syncing.Wait()
 	if err == nil {
 		err = b.syncErr
@@ -321,36 +364,36 @@ func (b *builder) files(ctx context.Context) error {
 	return err
 }
 
-func (b *builder) batch(ctx context.Context, idx []int) error {
-	src, dst := cursor{root: b.src}, cursor{root: b.dst, target: true}
-	defer src.close()
-	defer dst.close()
+func (b *Copier) batch(ctx context.Context, idx []int) error {
+	src, dst := NewCursor(b.Src), &Cursor{root: b.Dst, target: true}
+	defer src.Close()
+	defer dst.Close()
 	var bytes int64
 	for _, i := range idx {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := b.one(i, &src, &dst); err != nil {
+		if _, err := b.one(i, src, dst); err != nil {
 			return err
 		}
-		bytes += b.entries[i].Size
+		bytes += b.Entries[i].Size
 	}
 	b.report(int64(len(idx)), bytes)
 	return nil
 }
 
 // group copies a file that has several names once, and links the others.
-func (b *builder) group(ctx context.Context, idx []int) error {
-	src, dst := cursor{root: b.src}, cursor{root: b.dst, target: true}
-	defer src.close()
-	defer dst.close()
+func (b *Copier) group(ctx context.Context, idx []int) error {
+	src, dst := NewCursor(b.Src), &Cursor{root: b.Dst, target: true}
+	defer src.Close()
+	defer dst.Close()
 	leader := -1
 	for _, i := range idx {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if leader < 0 {
-			ok, err := b.one(i, &src, &dst)
+			ok, err := b.one(i, src, dst)
 			if err != nil {
 				return err
 			}
@@ -359,18 +402,18 @@ func (b *builder) group(ctx context.Context, idx []int) error {
 			}
 			continue
 		}
-		e, l := &b.entries[i], &b.entries[leader]
+		e, l := &b.Entries[i], &b.Entries[leader]
 		target := e.Path
-		if b.inPlace {
+		if b.InPlace {
 			target = vfs.TempName(e.Path)
-		} else if err := b.dst.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		} else if err := b.Dst.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := b.dst.Link(l.Path, target); err != nil {
+		if err := b.Dst.Link(l.Path, target); err != nil {
 			return err
 		}
-		if b.inPlace {
-			if err := b.dst.Rename(target, e.Path); err != nil {
+		if b.InPlace {
+			if err := b.Dst.Rename(target, e.Path); err != nil {
 				return err
 			}
 		}
@@ -381,35 +424,35 @@ func (b *builder) group(ctx context.Context, idx []int) error {
 	if leader < 0 {
 		return nil
 	}
-	st, err := b.dst.Lstat(b.entries[leader].Path) // its ctime moved with every link
+	st, err := b.Dst.Lstat(b.Entries[leader].Path) // its ctime moved with every link
 	if err != nil {
 		return err
 	}
 	for _, i := range idx {
-		b.entries[i].Copy = ident(st)
+		b.Entries[i].Copy = IdentOf(st)
 	}
-	b.report(int64(len(idx)), b.entries[leader].Size)
+	b.report(int64(len(idx)), b.Entries[leader].Size)
 	return nil
 }
 
-func (b *builder) report(files, bytes int64) {
+func (b *Copier) report(files, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done.Files += files
 	b.done.Bytes += bytes
 	b.unsynced += bytes
-	if b.sync != nil && b.unsynced >= b.syncEvery && !b.syncBusy && b.syncErr == nil {
+	if b.Sync != nil && b.unsynced >= b.SyncEvery && !b.syncBusy && b.syncErr == nil {
 		b.unsynced, b.syncBusy = 0, true
 		b.syncing.Go(b.early)
 	}
-	if b.progress != nil {
-		b.progress(b.done)
+	if b.Progress != nil {
+		b.Progress(b.done)
 	}
 }
 
 // early syncs while the copying goes on. Its error is the build's: a file system reports a failed write once.
-func (b *builder) early() {
-	err := b.sync()
+func (b *Copier) early() {
+	err := b.Sync()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.syncBusy = false
@@ -419,13 +462,13 @@ func (b *builder) early() {
 }
 
 // flag marks what a copy lacks. Entries of a manifest keep saying what the archive has: a proof then shows the lack.
-func (b *builder) flag(e *Entry, f Flags) {
-	if !b.trustAttrs {
+func (b *Copier) flag(e *Entry, f Flags) {
+	if !b.TrustAttrs {
 		e.Flags |= f
 	}
 }
 
-func (b *builder) note(f func(*Notes)) {
+func (b *Copier) note(f func(*Notes)) {
 	b.mu.Lock()
 	f(&b.notes)
 	b.mu.Unlock()

@@ -25,7 +25,7 @@ type Proof struct {
 // Exact reports that nothing differs.
 func (p Proof) Exact() bool { return p.Different == 0 }
 
-func (p *Proof) differ(path, what string) {
+func (p *Proof) Differ(path, what string) {
 	p.Different++
 	if len(p.Differences) < 100 {
 		p.Differences = append(p.Differences, Difference{Path: path, What: what})
@@ -43,24 +43,23 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s", d.What, strings.Trim(fmt.Sprintf("%q", d.Path), `"`))
 }
 
-// Scan describes named folders below dir, as they are now. Nothing is written. Extended attributes are read when
+// Describe describes named folders below dir, as they are now. Nothing is written. Extended attributes are read when
 // withXattrs is set; otherwise their digests are 0.
-func Scan(ctx context.Context, f vfs.FS, dir string, withXattrs bool, names ...string) (*Manifest, error) {
+func Describe(ctx context.Context, f vfs.FS, dir string, withXattrs bool, names ...string) (*Manifest, error) {
 	d, err := f.OpenDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = d.Close() }()
-	t, err := scan(ctx, d, names, 8)
+	t, err := Scan(ctx, d, names, 8)
 	if err != nil {
 		return nil, err
 	}
-	groupLinks(t.entries)
 	if withXattrs {
-		c := cursor{root: d}
-		defer c.close()
-		for i := range t.entries {
-			at, name, err := c.at(t.entries[i].Path)
+		c := NewCursor(d)
+		defer c.Close()
+		for i := range t.Entries {
+			at, name, err := c.At(t.Entries[i].Path)
 			if err != nil {
 				return nil, err
 			}
@@ -68,10 +67,10 @@ func Scan(ctx context.Context, f vfs.FS, dir string, withXattrs bool, names ...s
 			if err != nil {
 				return nil, err
 			}
-			t.entries[i].Xattrs = xattrDigest(xs)
+			t.Entries[i].Xattrs = XattrDigest(xs)
 		}
 	}
-	return &Manifest{Entries: t.entries}, nil
+	return &Manifest{Entries: t.Entries}, nil
 }
 
 // groupLinks numbers the files that have several names among entries.
@@ -103,7 +102,7 @@ func groupLinks(entries []Entry) {
 // an attribute could not be carried, that is not compared. Extended attributes are compared where got has digests.
 func Compare(want, got *Manifest) Proof {
 	var p Proof
-	diff := p.differ
+	diff := p.Differ
 	links := map[uint32]uint32{}
 	i, j := 0, 0
 	for i < len(want.Entries) || j < len(got.Entries) {

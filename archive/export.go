@@ -274,7 +274,7 @@ func (c *checked) Read(p []byte) (int, error) {
 		if st.Size != c.e.Size || st.Mtime != c.e.Mtime {
 			return 0, fmt.Errorf("%w: %q changed while it was read", ErrNotWhole, c.e.Path)
 		}
-		got := sumOf(c.sum)
+		got := SumOf(c.sum)
 		if c.e.Sum.Known() && c.e.Sum != got {
 			return 0, fmt.Errorf("%w: %q has another content than was recorded", ErrNotWhole, c.e.Path)
 		}

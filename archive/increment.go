@@ -64,14 +64,14 @@ func (w *shift) incrementOf(p, a Archive, m *Manifest) (*increment, error) {
 	}
 	inc := &increment{s: s, from: p, holds: map[string]bool{}}
 	var all, held int64
-	was := pm.walk()
+	was := pm.Walk()
 	for i := range m.Entries {
 		e := &m.Entries[i]
 		if e.Flags&FlagSkipped != 0 {
 			continue
 		}
 		all += e.Size + headerSize
-		o := was.at(e.Path)
+		o := was.At(e.Path)
 		if o == nil || newer[e.Path] || !sameEntry(o, e) {
 			continue
 		}

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -70,7 +68,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		}
 		return Archive{}, explain(op, err)
 	}
-	made := Archive{Record: m.rec, Path: final, Look: m.seen}
+	made := Archive{Record: m.rec, Path: final, Scan: m.scan}
 	a, err := s.look(made)
 	if err != nil {
 		a = made // it is durable: only looking failed
@@ -131,7 +129,7 @@ type making struct {
 	req   MakeRequest
 	// What build has made: the record, and what it saw of the live trees.
 	rec  Record
-	seen *Look
+	scan *Snapshot
 }
 
 // build makes the archive at tmp, durable but for its name.
@@ -142,7 +140,7 @@ func (m *making) build(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = src.Close() }()
-	var ref *reference
+	var ref *Reference
 	var from base
 	var taken, release func()
 	var loading sync.WaitGroup
@@ -151,15 +149,14 @@ func (m *making) build(ctx context.Context) error {
 		s.handOver(ctx)
 		from, taken, release = s.lockBase()
 	})
-	t, err := scan(ctx, src, trees(), s.cfg.Workers)
+	t, err := Scan(ctx, src, trees(), s.cfg.Workers)
 	loading.Wait()
 	defer release()
 	spare := from.m
 	if err != nil {
 		return err
 	}
-	groupLinks(t.entries)
-	p := plan(t.entries, ref, spare, m.begun)
+	p := NewPlan(t.Entries, ref, spare, m.begun)
 	if err := s.checkRoom(p, m.req.Later); err != nil {
 		return err
 	}
@@ -178,20 +175,18 @@ func (m *making) build(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = dst.Close() }()
-	b := &builder{
-		src: src, dst: dst, entries: t.entries, acts: p.acts, remove: p.remove,
-		workers: s.cfg.Workers, cold: t.cold, version: p.version, progress: m.req.Progress,
-		sync: func() error { return dst.SyncFS(".") }, syncEvery: s.cfg.SyncEvery,
+	b := NewCopier(CopyOptions{
+		Src: src, Dst: dst, Entries: t.Entries, Plan: p, Workers: s.cfg.Workers, Cold: t.Cold, Progress: m.req.Progress,
+		Sync: func() error { return dst.SyncFS(".") }, SyncEvery: s.cfg.SyncEvery,
+	})
+	if err := b.Run(ctx); err != nil {
+		return ReadError(err)
 	}
-	b.notes.Vanished = t.vanished
-	if err := b.run(ctx); err != nil {
-		return readable(err)
-	}
-	if err := refreshRoots(dst, b.entries); err != nil {
+	if err := RefreshRoots(dst, b.Entries); err != nil {
 		return err
 	}
-	man := &Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.entries}
-	markRacy(man.Entries, m.begun)
+	man := &Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.Entries}
+	MarkRacy(man.Entries, m.begun)
 	all, err := s.List()
 	if err != nil {
 		return err
@@ -201,11 +196,13 @@ func (m *making) build(ctx context.Context) error {
 		rec.Seq = all[0].Seq + 1
 	}
 	for _, n := range trees() {
-		if i := man.find(n); i != nil {
+		if i := man.Find(n); i != nil {
 			rec.Trees = append(rec.Trees, n)
 		}
 	}
-	rec.Made = Made{Copied: p.copies, CopiedBytes: p.bytes, Kept: p.kept, Changed: p.changed, Notes: b.notes, Took: s.cfg.Now().Sub(m.begun)}
+	notes := b.Notes()
+	notes.Vanished += t.Vanished
+	rec.Made = Made{Copied: p.Copies, CopiedBytes: p.Bytes, Kept: p.Kept, Changed: p.Changed, Notes: notes, Took: s.cfg.Now().Sub(m.begun)}
 	// One syncfs makes the tree, the manifest and the record durable together, before the rename that publishes them.
 	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
 		return err
@@ -217,31 +214,8 @@ func (m *making) build(ctx context.Context) error {
 	if err := writePlain(dst, recordFile, text); err != nil {
 		return err
 	}
-	m.rec, m.seen = rec, &Look{Begun: m.begun, entries: man.Entries}
+	m.rec, m.scan = rec, NewSnapshot(m.begun, man.Entries)
 	return dst.SyncFS(".")
-}
-
-// refreshRoots notes the identity of the trees' roots, which moving the spare tree has changed.
-func refreshRoots(dst vfs.Dir, entries []Entry) error {
-	for i := range entries {
-		if strings.Contains(entries[i].Path, "/") {
-			continue
-		}
-		st, err := dst.Lstat(entries[i].Path)
-		if err != nil {
-			return err
-		}
-		entries[i].Copy = ident(st)
-	}
-	return nil
-}
-
-func (m *Manifest) find(path string) *Entry {
-	i, ok := slices.BinarySearchFunc(m.Entries, path, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
-	if !ok {
-		return nil
-	}
-	return &m.Entries[i]
 }
 
 // writePlain writes a file without syncing it.

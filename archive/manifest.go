@@ -6,6 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
+	"slices"
+	"strings"
 	"syscall"
 
 	"corpus-git/internal/vfs"
@@ -62,6 +65,9 @@ type Entry struct {
 // Sum proves content: the first sixteen bytes of its SHA-256. The zero value knows nothing.
 type Sum [16]byte
 
+// SumOf is the sum of what a SHA-256 has read.
+func SumOf(h hash.Hash) Sum { return Sum(h.Sum(nil)[:len(Sum{})]) }
+
 // Known tells that there is something to compare with.
 func (s Sum) Known() bool { return s != Sum{} }
 
@@ -74,12 +80,12 @@ func (e *Entry) IsDir() bool { return e.Type() == syscall.S_IFDIR }
 // IsRegular reports a regular file.
 func (e *Entry) IsRegular() bool { return e.Type() == syscall.S_IFREG }
 
-func ident(st vfs.Stat) Ident { return Ident{Dev: st.Dev, Ino: st.Ino, Ctime: st.Ctime} }
+func IdentOf(st vfs.Stat) Ident { return Ident{Dev: st.Dev, Ino: st.Ino, Ctime: st.Ctime} }
 
 // fill takes over what stat tells about a live file.
 func (e *Entry) fill(st vfs.Stat) {
 	e.Mode, e.UID, e.GID, e.Rdev, e.nlink = st.Mode, st.UID, st.GID, 0, st.Nlink
-	e.Size, e.Blocks, e.Mtime, e.Live = st.Size, st.Blocks, st.Mtime, ident(st)
+	e.Size, e.Blocks, e.Mtime, e.Live = st.Size, st.Blocks, st.Mtime, IdentOf(st)
 	switch e.Type() {
 	case syscall.S_IFDIR:
 		e.Size, e.Blocks = 0, 0 // of no meaning elsewhere
@@ -93,6 +99,15 @@ type Manifest struct {
 	ID      string // of the deployment
 	Scanned int64  // when the scan began, nanoseconds since 1970
 	Entries []Entry
+}
+
+// Find is the entry of a path, nil where there is none.
+func (m *Manifest) Find(path string) *Entry {
+	i, ok := slices.BinarySearchFunc(m.Entries, path, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
+	if !ok {
+		return nil
+	}
+	return &m.Entries[i]
 }
 
 func (m *Manifest) index() map[string]*Entry {
@@ -257,8 +272,8 @@ func (d *decoder) str() string {
 	return string(d.take(int(n)))
 }
 
-// xattrDigest is 0 for none, else the start of a hash over names and values.
-func xattrDigest(xs []vfs.Xattr) uint64 {
+// XattrDigest is 0 for none, else the start of a hash over names and values.
+func XattrDigest(xs []vfs.Xattr) uint64 {
 	if len(xs) == 0 {
 		return 0
 	}

@@ -66,7 +66,7 @@ func TestXattrDigest(t *testing.T) {
 		for i := 0; i < len(kv); i += 2 {
 			xs = append(xs, vfs.Xattr{Name: kv[i], Value: []byte(kv[i+1])})
 		}
-		return xattrDigest(xs)
+		return XattrDigest(xs)
 	}
 	require.Zero(t, x())
 	require.NotZero(t, x("a", ""))

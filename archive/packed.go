@@ -276,7 +276,7 @@ func (b *breathing) Read(p []byte) (n int, err error) {
 func headerDiffers(m *Manifest, i int, h *tar.Header) string {
 	e := &m.Entries[i]
 	if h.Typeflag == tar.TypeLink {
-		if t := m.find(h.Linkname); t == nil || t == e || t.Link == 0 || t.Link != e.Link {
+		if t := m.Find(h.Linkname); t == nil || t == e || t.Link == 0 || t.Link != e.Link {
 			return "links"
 		}
 		return ""
@@ -298,7 +298,7 @@ func headerDiffers(m *Manifest, i int, h *tar.Header) string {
 		return "mtime"
 	}
 	xs, err := tarXattrs(h)
-	if err != nil || (e.Flags&FlagXattr == 0 && xattrDigest(xs) != e.Xattrs) {
+	if err != nil || (e.Flags&FlagXattr == 0 && XattrDigest(xs) != e.Xattrs) {
 		return "xattrs"
 	}
 	return ""
@@ -384,7 +384,7 @@ func aclBytes(text string) ([]byte, error) {
 // the files with the sums of the record. inc is nil but for one that is being packed.
 func (s *Store) provePacked(a Archive, m *Manifest, inc *increment, breath func() error) (Proof, error) {
 	var p Proof
-	diff := p.differ
+	diff := p.Differ
 	h := sha256.New()
 	buf := make([]byte, 256<<10)
 	files := map[string]hash.Hash{}
@@ -411,7 +411,7 @@ func (s *Store) provePacked(a Archive, m *Manifest, inc *increment, breath func(
 			return err
 		}
 		p.Hashed++
-		if sumOf(h) != e.Sum {
+		if SumOf(h) != e.Sum {
 			diff(e.Path, "content")
 		}
 		return nil
@@ -442,8 +442,6 @@ func (s *Store) provePacked(a Archive, m *Manifest, inc *increment, breath func(
 	return p, nil
 }
 
-func sumOf(h hash.Hash) Sum { return Sum(h.Sum(nil)[:len(Sum{})]) }
-
 // reexport writes a packed archive as Export does.
 func (s *Store) reexport(ctx context.Context, a Archive, m *Manifest, record []byte, w io.Writer) (Exported, error) {
 	out := &latch{w: w}
@@ -467,7 +465,7 @@ func (s *Store) reexport(ctx context.Context, a Archive, m *Manifest, record []b
 			}
 			sum := sha256.New()
 			n, err := io.Copy(io.MultiWriter(struct{ io.Writer }{tw}, sum), r)
-			if e := &m.Entries[i]; err == nil && h.Typeflag == tar.TypeReg && e.Sum.Known() && sumOf(sum) != e.Sum {
+			if e := &m.Entries[i]; err == nil && h.Typeflag == tar.TypeReg && e.Sum.Known() && SumOf(sum) != e.Sum {
 				err = fmt.Errorf("%w: %q has another content than was recorded", ErrNotWhole, e.Path)
 			}
 			x.Entries++

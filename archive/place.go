@@ -13,18 +13,18 @@ import (
 )
 
 // one makes one entry that is no folder. ok is false when it vanished or was skipped.
-func (b *builder) one(i int, src, dst *cursor) (ok bool, err error) {
-	e := &b.entries[i]
-	sd, sname, serr := src.at(e.Path)
-	if serr != nil && !vanishedErr(serr) {
+func (b *Copier) one(i int, src, dst *Cursor) (ok bool, err error) {
+	e := &b.Entries[i]
+	sd, sname, serr := src.At(e.Path)
+	if serr != nil && !Vanished(serr) {
 		return false, serr
 	}
-	dd, dname, err := dst.at(e.Path)
+	dd, dname, err := dst.At(e.Path)
 	if err != nil {
 		return false, err
 	}
 	name := dname
-	if b.inPlace {
+	if b.InPlace {
 		name = vfs.TempName(dname)
 	}
 	switch {
@@ -43,12 +43,12 @@ func (b *builder) one(i int, src, dst *cursor) (ok bool, err error) {
 		b.vanish(i)
 		return false, nil
 	case err != nil:
-		if b.inPlace {
+		if b.InPlace {
 			_ = dd.Remove(name)
 		}
-		return false, named(dst.path, err)
+		return false, Named(dst.path, err)
 	}
-	if b.inPlace {
+	if b.InPlace {
 		if err := dd.Rename(name, dname); err != nil {
 			_ = dd.Remove(name)
 			return false, err
@@ -57,7 +57,7 @@ func (b *builder) one(i int, src, dst *cursor) (ok bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		e.Copy = ident(st)
+		e.Copy = IdentOf(st)
 	}
 	if b.made != nil {
 		b.made[i] = true
@@ -70,7 +70,7 @@ var (
 	errSkip     = errors.New("skipped")
 )
 
-func (b *builder) vanish(i int) {
+func (b *Copier) vanish(i int) {
 	b.mu.Lock()
 	b.dropped[i] = true
 	b.notes.Vanished++
@@ -91,10 +91,10 @@ func clear(dd vfs.Dir, name string, create func() error) error {
 
 // regular copies a regular file. A file that changes while it is read is read again; one that changes each time is kept as
 // last read, and noted. plain is that of the cursor.
-func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string, plain bool) (err error) {
+func (b *Copier) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string, plain bool) (err error) {
 	in, err := sd.OpenFile(sname, os.O_RDONLY, 0)
 	if err != nil {
-		if vanishedErr(err) {
+		if Vanished(err) {
 			return errVanished
 		}
 		return err
@@ -108,7 +108,7 @@ func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 		return errVanished
 	}
 	perm := e.Mode & 0o777 // nobody else gets into the folder of a copy that is being made
-	if b.inPlace {
+	if b.InPlace {
 		perm = 0o600
 	}
 	var out vfs.File
@@ -131,8 +131,8 @@ func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 	if err != nil {
 		return err
 	}
-	if !b.trustAttrs {
-		e.Xattrs = xattrDigest(want)
+	if !b.TrustAttrs {
+		e.Xattrs = XattrDigest(want)
 	}
 	made, err := out.Stat()
 	if err != nil {
@@ -161,12 +161,12 @@ func (b *builder) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name s
 		return err
 	}
 	made, err = out.Stat()
-	e.Copy = ident(made)
+	e.Copy = IdentOf(made)
 	return err
 }
 
 // content copies what is in a file that was st when it was opened.
-func (b *builder) content(e *Entry, in, out vfs.File, st vfs.Stat) error {
+func (b *Copier) content(e *Entry, in, out vfs.File, st vfs.Stat) error {
 	stable := false
 	var copied int64
 	for try := 0; try < readTries && !stable; try++ {
@@ -187,14 +187,14 @@ func (b *builder) content(e *Entry, in, out vfs.File, st vfs.Stat) error {
 		stable = n == after.Size && after.Size == st.Size && after.Mtime == st.Mtime && after.Ctime == st.Ctime
 		st = after
 	}
-	if !b.trustAttrs {
-		if ident(st) != e.Live || st.Size != e.Size {
-			e.Version, e.Sum = b.version.Add(1), Sum{}
+	if !b.TrustAttrs {
+		if IdentOf(st) != e.Live || st.Size != e.Size {
+			e.Version, e.Sum = b.Plan.version.Add(1), Sum{}
 		}
 		e.fill(st)
 	}
 	if !stable {
-		if !b.trustAttrs {
+		if !b.TrustAttrs {
 			e.Size, e.Sum = copied, Sum{} // what the archive has
 		}
 		e.Flags |= FlagUnstable
@@ -213,14 +213,14 @@ func rewind(in, out vfs.File) error {
 }
 
 // special makes a symbolic link, a fifo or a device.
-func (b *builder) special(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+func (b *Copier) special(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
 	if err := clear(dd, name, func() error { return b.makeSpecial(e, dd, name) }); err != nil {
 		return err
 	}
 	return b.attrs(e, sd, sname, dd, name)
 }
 
-func (b *builder) makeSpecial(e *Entry, dd vfs.Dir, name string) error {
+func (b *Copier) makeSpecial(e *Entry, dd vfs.Dir, name string) error {
 	var err error
 	switch e.Type() {
 	case syscall.S_IFLNK:
@@ -237,7 +237,7 @@ func (b *builder) makeSpecial(e *Entry, dd vfs.Dir, name string) error {
 	return err
 }
 
-func (b *builder) skip(e *Entry) error {
+func (b *Copier) skip(e *Entry) error {
 	e.Flags |= FlagSkipped
 	e.Copy = Ident{}
 	b.note(func(n *Notes) { n.Skipped++; n.SkippedNames = noteName(n.SkippedNames, e.Path) })
@@ -245,7 +245,7 @@ func (b *builder) skip(e *Entry) error {
 }
 
 // attrs sets everything but content by path, and notes the identity of the copy.
-func (b *builder) attrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
+func (b *Copier) attrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
 	want, err := b.wanted(e, sd, sname)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (b *builder) attrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name str
 }
 
 // setAttrs is attrs with known extended attributes. chown clears setuid, so modes come after.
-func (b *builder) setAttrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) error {
+func (b *Copier) setAttrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) error {
 	st, err := dd.Lstat(name)
 	if err != nil {
 		return err
@@ -280,12 +280,12 @@ func (b *builder) setAttrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) 
 		}
 	}
 	st, err = dd.Lstat(name)
-	e.Copy = ident(st)
+	e.Copy = IdentOf(st)
 	return err
 }
 
 // own sets the owner; an ordinary user who may not is told apart from a failure.
-func (b *builder) own(e *Entry, chown func(uid, gid int) error) error {
+func (b *Copier) own(e *Entry, chown func(uid, gid int) error) error {
 	err := chown(int(e.UID), int(e.GID))
 	if !errors.Is(err, syscall.EPERM) {
 		return err
@@ -297,22 +297,22 @@ func (b *builder) own(e *Entry, chown func(uid, gid int) error) error {
 }
 
 // wanted reads the extended attributes of a source.
-func (b *builder) wanted(e *Entry, sd vfs.Dir, sname string) ([]vfs.Xattr, error) {
+func (b *Copier) wanted(e *Entry, sd vfs.Dir, sname string) ([]vfs.Xattr, error) {
 	want, err := sd.Xattrs(sname)
 	if err != nil {
-		if vanishedErr(err) {
+		if Vanished(err) {
 			return nil, errVanished
 		}
 		return nil, err
 	}
-	if !b.trustAttrs {
-		e.Xattrs = xattrDigest(want)
+	if !b.TrustAttrs {
+		e.Xattrs = XattrDigest(want)
 	}
 	return want, nil
 }
 
 // setXattrs makes the extended attributes those that are wanted; changed tells that it had to.
-func (b *builder) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) (changed bool, err error) {
+func (b *Copier) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) (changed bool, err error) {
 	have, err := dd.Xattrs(name)
 	if err != nil {
 		return false, err
@@ -353,9 +353,9 @@ func (b *builder) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string)
 }
 
 // finishDir sets the attributes of a folder once its content is in place.
-func (b *builder) finishDir(i int) error {
-	e := &b.entries[i]
-	d, err := b.dst.OpenDir(e.Path)
+func (b *Copier) finishDir(i int) error {
+	e := &b.Entries[i]
+	d, err := b.Dst.OpenDir(e.Path)
 	if err != nil {
 		return err
 	}
@@ -363,8 +363,8 @@ func (b *builder) finishDir(i int) error {
 	want, err := b.wantedDir(e)
 	if errors.Is(err, errVanished) {
 		b.note(func(n *Notes) { n.Vanished++ })
-		if !b.trustAttrs {
-			e.Xattrs = xattrDigest(nil) // the rest is as it was when the folder was listed
+		if !b.TrustAttrs {
+			e.Xattrs = XattrDigest(nil) // the rest is as it was when the folder was listed
 		}
 		err = nil
 	}
@@ -375,13 +375,13 @@ func (b *builder) finishDir(i int) error {
 }
 
 // wantedDir is wanted for a folder, and notes one that has changed since it was listed.
-func (b *builder) wantedDir(e *Entry) ([]vfs.Xattr, error) {
-	if b.trustAttrs {
-		return b.wanted(e, b.src, e.Path)
+func (b *Copier) wantedDir(e *Entry) ([]vfs.Xattr, error) {
+	if b.TrustAttrs {
+		return b.wanted(e, b.Src, e.Path)
 	}
-	st, err := b.src.Lstat(e.Path)
+	st, err := b.Src.Lstat(e.Path)
 	switch {
-	case vanishedErr(err) || (err == nil && !st.IsDir()):
+	case Vanished(err) || (err == nil && !st.IsDir()):
 		return nil, errVanished
 	case err != nil:
 		return nil, err
@@ -389,24 +389,24 @@ func (b *builder) wantedDir(e *Entry) ([]vfs.Xattr, error) {
 		e.Flags |= FlagUnstable
 		b.note(func(n *Notes) { n.Unstable++; n.UnstableNames = noteName(n.UnstableNames, e.Path) })
 	}
-	return b.wanted(e, b.src, e.Path)
+	return b.wanted(e, b.Src, e.Path)
 }
 
 // setDir sets the attributes of an open folder.
-func (b *builder) setDir(e *Entry, want []vfs.Xattr, d vfs.Dir) error {
+func (b *Copier) setDir(e *Entry, want []vfs.Xattr, d vfs.Dir) error {
 	err := b.setAttrs(e, want, d, ".")
 	if errors.Is(err, fs.ErrPermission) && e.Mode&0o100 == 0 {
 		// Without x even the owner can't look at "."; ask from above.
 		var st vfs.Stat
-		if st, err = b.dst.Lstat(e.Path); err == nil {
-			e.Copy = ident(st)
+		if st, err = b.Dst.Lstat(e.Path); err == nil {
+			e.Copy = IdentOf(st)
 		}
 	}
-	return named(e.Path, err)
+	return Named(e.Path, err)
 }
 
-// cursor opens the folder of a path, and keeps it open for the next path in it.
-type cursor struct {
+// Cursor opens the folder of a path, and keeps it open for the next path in it.
+type Cursor struct {
 	root vfs.Dir
 	path string
 	d    vfs.Dir
@@ -417,14 +417,21 @@ type cursor struct {
 	plain bool
 }
 
-func (c *cursor) at(p string) (d vfs.Dir, name string, err error) {
+// NewCursor starts at the root of a tree.
+func NewCursor(root vfs.Dir) *Cursor { return &Cursor{root: root} }
+
+// Path is the open folder's.
+func (c *Cursor) Path() string { return c.path }
+
+// At opens the folder of a path, until the next call, and gives it with the last part of the path.
+func (c *Cursor) At(p string) (d vfs.Dir, name string, err error) {
 	i := strings.LastIndexByte(p, '/')
 	if i < 0 {
 		c.plain = false
 		return c.root, p, nil
 	}
 	if c.d == nil || c.path != p[:i] {
-		c.close()
+		c.Close()
 		d, err := c.root.OpenDir(p[:i])
 		if err != nil {
 			return nil, "", err
@@ -433,7 +440,7 @@ func (c *cursor) at(p string) (d vfs.Dir, name string, err error) {
 		if c.target {
 			xs, err := d.Xattrs(".")
 			if err != nil {
-				return nil, "", named(c.path, err)
+				return nil, "", Named(c.path, err)
 			}
 			c.plain = len(xs) == 0
 		}
@@ -441,7 +448,8 @@ func (c *cursor) at(p string) (d vfs.Dir, name string, err error) {
 	return c.d, p[i+1:], nil
 }
 
-func (c *cursor) close() {
+// Close ends it.
+func (c *Cursor) Close() {
 	if c.d != nil {
 		_ = c.d.Close() // opened for reading
 		c.d = nil

@@ -3,7 +3,6 @@ package archive
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,7 +24,7 @@ func racy(ctime, begun int64) bool {
 	return ctime >= begun-int64(racyWindow)
 }
 
-func markRacy(entries []Entry, begun time.Time) {
+func MarkRacy(entries []Entry, begun time.Time) {
 	for i := range entries {
 		entries[i].Flags &^= FlagRacy
 		if racy(entries[i].Live.Ctime, begun.UnixNano()) {
@@ -34,34 +33,15 @@ func markRacy(entries []Entry, begun time.Time) {
 	}
 }
 
-// reference is the newest manifest that can be read, which knows best what the live tree was. nil where there is none.
-type reference struct {
-	m *Manifest
-	// wentLive is when the copies of this archive became the live tree, 0 if they did not.
-	wentLive int64
-}
-
-func (s *Store) reference() *reference {
-	all, err := s.List()
-	if err != nil {
-		return nil // a full copy needs no reference
-	}
-	for _, a := range all {
-		m, err := s.manifest(a.Path)
-		if err != nil {
-			continue
-		}
-		r := &reference{m: m}
-		if a.Rollback != nil && a.Rollback.Method == methodExchange {
-			r.wentLive = a.Rollback.Begun.UnixNano()
-		}
-		return r
-	}
-	return nil
+// Reference is the newest manifest that can be read, which knows best what the live tree was. nil where there is none.
+type Reference struct {
+	Manifest *Manifest
+	// WentLive is when the copies of this archive became the live tree, 0 if they did not.
+	WentLive int64
 }
 
 // match is w, the recorded state of a live file, or nil when that may have changed.
-func (r *reference) match(e, w *Entry) *Entry {
+func (r *Reference) match(e, w *Entry) *Entry {
 	if w == nil || w.Version == 0 || w.Flags&FlagUnstable != 0 || w.Mode != e.Mode || w.Size != e.Size || w.Mtime != e.Mtime || w.Target != e.Target {
 		return nil
 	}
@@ -69,60 +49,52 @@ func (r *reference) match(e, w *Entry) *Entry {
 		return w
 	}
 	// After a rollback the live file is the copy.
-	if r.wentLive != 0 && w.Copy == e.Live && !racy(w.Copy.Ctime, r.wentLive) {
+	if r.WentLive != 0 && w.Copy == e.Live && !racy(w.Copy.Ctime, r.WentLive) {
 		return w
 	}
 	return nil
 }
 
-func (s *Store) manifest(dir string) (*Manifest, error) {
-	b, err := vfs.ReadFile(s.fs, filepath.Join(dir, manifestFile))
-	if err != nil {
-		return nil, err
-	}
-	return DecodeManifest(b)
-}
-
-// planned is what a Make will do.
-type planned struct {
+// Plan is what a copy will do with each entry.
+type Plan struct {
 	acts    []action
 	remove  []string
 	version *atomic.Uint64
-	copies  int64 // files to copy
-	bytes   int64 // their allocated bytes
-	inodes  int64 // to create, folders included
-	freed   int64 // allocated bytes of what is removed or replaced in the spare tree
-	freedN  int64 // inodes of it
-	kept    int64
-	changed int64
+	Copies  int64 // files to copy
+	Bytes   int64 // their allocated bytes
+	Inodes  int64 // to create, folders included
+	Freed   int64 // allocated bytes of what is removed or replaced in the spare tree
+	FreedInodes  int64 // Inodes of it
+	Kept    int64
+	Changed int64
 }
 
-// plan decides entry by entry what can be taken over from the spare tree: what the reference, or the spare tree's own manifest, proves
+// NewPlan decides entry by entry what can be taken over from the spare tree: what the reference, or the spare tree's own manifest, proves
 // unchanged in the live tree, and of which the spare tree has the same version. When in doubt it is copied.
-func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *planned {
-	p := &planned{acts: make([]action, len(entries)), version: newVersions()}
+func NewPlan(entries []Entry, ref *Reference, spare *Manifest, begun time.Time) *Plan {
+	p := &Plan{acts: make([]action, len(entries)), version: newVersions()}
 	if ref == nil {
-		p.changed = -1
+		p.Changed = -1
 	}
-	base := spare.walk()
-	var was follower
+	base := spare.Walk()
+	var was Walker
 	if ref != nil {
-		was = ref.m.walk()
+		was = ref.Manifest.Walk()
 	}
-	own := &reference{m: spare}
+	own := &Reference{Manifest: spare}
 	gone := was.files()
 	for i := range entries {
 		e := &entries[i]
-		w := was.at(e.Path)
+		w := was.At(e.Path)
 		if w != nil && !w.IsDir() && !e.IsDir() {
 			gone--
 		}
-		b := base.at(e.Path)
+		b := base.At(e.Path)
 		if w := ref.match(e, w); w != nil {
 			e.Version, e.Xattrs, e.Sum = w.Version, w.Xattrs, w.Sum
 		} else {
 			if ref != nil && !e.IsDir() {
-				p.changed++
+				p.Changed++
 			}
 			// A spare tree that was copied from the live one after the reference was made knows what changed in between.
 			if w := own.match(e, b); w != nil {
@@ -143,7 +115,7 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 		}
 	}
 	if ref != nil {
-		p.changed += gone
+		p.Changed += gone
 	}
 	p.regroup(entries, spare)
 	p.removals(entries, spare)
@@ -151,18 +123,18 @@ func plan(entries []Entry, ref *reference, spare *Manifest, begun time.Time) *pl
 	return p
 }
 
-// follower looks entries up whose paths are asked for in byte order.
-type follower struct{ rest []Entry }
+// Walker looks entries up whose paths are asked for in byte order.
+type Walker struct{ rest []Entry }
 
-// walk follows a manifest, from its start; one that is nil has no entries.
-func (m *Manifest) walk() follower {
+// Walk follows a manifest, from its start; one that is nil has no entries.
+func (m *Manifest) Walk() Walker {
 	if m == nil {
-		return follower{}
+		return Walker{}
 	}
-	return follower{m.Entries}
+	return Walker{m.Entries}
 }
 
-func (f *follower) at(path string) *Entry {
+func (f *Walker) At(path string) *Entry {
 	for len(f.rest) > 0 && f.rest[0].Path < path {
 		f.rest = f.rest[1:]
 	}
@@ -172,7 +144,7 @@ func (f *follower) at(path string) *Entry {
 	return &f.rest[0]
 }
 
-func (f *follower) files() (n int64) {
+func (f *Walker) files() (n int64) {
 	for i := range f.rest {
 		if !f.rest[i].IsDir() {
 			n++
@@ -191,7 +163,7 @@ func newVersions() *atomic.Uint64 {
 }
 
 // regroup keeps the names of one file only together: all of them as they were, or all made again.
-func (p *planned) regroup(entries []Entry, spare *Manifest) {
+func (p *Plan) regroup(entries []Entry, spare *Manifest) {
 	if spare == nil {
 		return // all are made
 	}
@@ -203,7 +175,7 @@ func (p *planned) regroup(entries []Entry, spare *Manifest) {
 			had[l]++
 		}
 	}
-	base := spare.walk()
+	base := spare.Walk()
 	for i := range entries {
 		e := &entries[i]
 		if e.Link == 0 {
@@ -213,7 +185,7 @@ func (p *planned) regroup(entries []Entry, spare *Manifest) {
 		if _, seen := whole[e.Link]; !seen {
 			whole[e.Link] = true
 		}
-		b := base.at(e.Path)
+		b := base.At(e.Path)
 		if p.acts[i] != actKeep || b == nil {
 			whole[e.Link] = false
 			continue
@@ -231,23 +203,23 @@ func (p *planned) regroup(entries []Entry, spare *Manifest) {
 }
 
 // removals lists what the spare tree has and the live one has not, or has as something else.
-func (p *planned) removals(entries []Entry, spare *Manifest) {
+func (p *Plan) removals(entries []Entry, spare *Manifest) {
 	if spare == nil {
 		return
 	}
-	live := follower{entries}
+	live := Walker{entries}
 	under := ""
 	for i := range spare.Entries {
 		b := &spare.Entries[i]
 		if b.Flags&FlagSkipped != 0 {
 			continue
 		}
-		e := live.at(b.Path)
+		e := live.At(b.Path)
 		if e != nil && e.IsDir() == b.IsDir() {
 			continue
 		}
-		p.freed += b.Blocks * 512
-		p.freedN++
+		p.Freed += b.Blocks * 512
+		p.FreedInodes++
 		if under != "" && strings.HasPrefix(b.Path, under) {
 			continue // goes with its folder
 		}
@@ -258,34 +230,101 @@ func (p *planned) removals(entries []Entry, spare *Manifest) {
 	}
 }
 
-func (p *planned) tally(entries []Entry, spare *Manifest) {
-	base := spare.walk()
+func (p *Plan) tally(entries []Entry, spare *Manifest) {
+	base := spare.Walk()
 	seen := map[uint32]bool{}
 	for i := range entries {
 		e := &entries[i]
 		switch {
 		case p.acts[i] == actKeep:
 			if !e.IsDir() {
-				p.kept++
+				p.Kept++
 			}
 			continue
 		case p.acts[i] == actAttr:
 			continue
 		case e.IsDir():
-			p.inodes++
-			p.bytes += 4096
+			p.Inodes++
+			p.Bytes += 4096
 			continue
 		}
-		if b := base.at(e.Path); b != nil && !b.IsDir() && b.Link == 0 {
-			p.freed += b.Blocks * 512
-			p.freedN++
+		if b := base.At(e.Path); b != nil && !b.IsDir() && b.Link == 0 {
+			p.Freed += b.Blocks * 512
+			p.FreedInodes++
 		}
 		if e.Link != 0 && seen[e.Link] {
 			continue
 		}
 		seen[e.Link] = e.Link != 0
-		p.copies++
-		p.inodes++
-		p.bytes += e.Blocks * 512
+		p.Copies++
+		p.Inodes++
+		p.Bytes += e.Blocks * 512
 	}
+}
+
+// PlanAll makes everything anew, in an empty destination.
+func PlanAll(entries []Entry) *Plan {
+	p := &Plan{acts: make([]action, len(entries)), version: newVersions()}
+	p.tally(entries, nil)
+	return p
+}
+
+// PlanBack decides what to copy so that a live tree, got, becomes what a manifest describes.
+func PlanBack(want, got []Entry) *Plan {
+	live := (&Manifest{Entries: got}).index()
+	acts := make([]action, len(want))
+	var remove []string
+	group := map[uint32]bool{} // groups of which a name must be made
+	for i := range want {
+		w := &want[i]
+		g := live[w.Path]
+		same := g != nil && w.Flags&FlagRacy == 0 && g.Live == w.Live
+		switch {
+		case w.Flags&FlagSkipped != 0, same:
+			acts[i] = actKeep
+		case w.IsDir() && g != nil && g.IsDir():
+			acts[i] = actAttr
+		default:
+			acts[i] = actMake
+			if w.Link != 0 {
+				group[w.Link] = true
+			}
+		}
+		if g != nil && g.IsDir() != w.IsDir() {
+			remove = append(remove, w.Path)
+		}
+	}
+	for i := range want {
+		if group[want[i].Link] {
+			acts[i] = actMake
+		}
+	}
+	wanted := (&Manifest{Entries: want}).index()
+	under := ""
+	for i := range got {
+		p := got[i].Path
+		if wanted[p] != nil || (under != "" && strings.HasPrefix(p, under)) {
+			continue
+		}
+		remove = append(remove, p)
+		if got[i].IsDir() {
+			under = p + "/"
+		}
+	}
+	return &Plan{acts: acts, remove: remove, version: newVersions()}
+}
+
+// RefreshRoots notes the identity of the trees' roots, which moving the spare tree has changed.
+func RefreshRoots(dst vfs.Dir, entries []Entry) error {
+	for i := range entries {
+		if strings.Contains(entries[i].Path, "/") {
+			continue
+		}
+		st, err := dst.Lstat(entries[i].Path)
+		if err != nil {
+			return err
+		}
+		entries[i].Copy = IdentOf(st)
+	}
+	return nil
 }

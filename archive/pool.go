@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// pool runs tasks that may add tasks: those with a place on the disk in the order of places, as a lift goes up and begins
+// Pool runs tasks that may add tasks: those with a place on the disk in the order of places, as a lift goes up and begins
 // again below, then the others, last in first out so that a walk stays narrow. The first error stops it.
-type pool struct {
+type Pool struct {
 	ctx     context.Context
 	mu      sync.Mutex
 	cond    *sync.Cond
@@ -21,13 +21,13 @@ type pool struct {
 	err     error
 }
 
-func newPool(ctx context.Context) *pool {
-	p := &pool{ctx: ctx}
+func NewPool(ctx context.Context) *Pool {
+	p := &Pool{ctx: ctx}
 	p.cond = sync.NewCond(&p.mu)
 	return p
 }
 
-func (p *pool) add(task func() error) {
+func (p *Pool) Add(task func() error) {
 	p.mu.Lock()
 	p.tasks = append(p.tasks, task)
 	p.pending++
@@ -36,7 +36,7 @@ func (p *pool) add(task func() error) {
 }
 
 // addAt adds a task that reads what lies at a place of the disk, of which the number of an inode tells something.
-func (p *pool) addAt(place uint64, task func() error) {
+func (p *Pool) addAt(place uint64, task func() error) {
 	p.mu.Lock()
 	if place >= p.at {
 		heap.Push(&p.above, placed{place, task})
@@ -49,7 +49,7 @@ func (p *pool) addAt(place uint64, task func() error) {
 }
 
 // next takes a task, nil when there is none.
-func (p *pool) next() (task func() error) {
+func (p *Pool) next() (task func() error) {
 	if len(p.above) == 0 {
 		p.above, p.below = p.below, p.above
 	}
@@ -85,15 +85,15 @@ func (h *places) Pop() any {
 	return x
 }
 
-// run works with n goroutines until nothing is left, and gives the first error, the context's included.
-func (p *pool) run(n int) error { return p.runCold(n, forever) }
+// Run works with n goroutines until nothing is left, and gives the first error, the context's included.
+func (p *Pool) Run(n int) error { return p.runCold(n, forever) }
 
 // forever is longer than any patience.
 const forever = time.Duration(1<<63 - 1)
 
 // runCold is run, with three times as many goroutines besides when it takes longer than patience: it waits for the disk then,
 // which does best with many questions at once. One goroutine stays one.
-func (p *pool) runCold(n int, patience time.Duration) error {
+func (p *Pool) runCold(n int, patience time.Duration) error {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(p.work)
@@ -119,7 +119,7 @@ func (p *pool) runCold(n int, patience time.Duration) error {
 	return p.err
 }
 
-func (p *pool) work() {
+func (p *Pool) work() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {

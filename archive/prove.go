@@ -47,7 +47,7 @@ func damaged(a Archive, p Proof) error {
 // the content whose sum is known; where none is known its content can't be proved, and that is damage too. With all every
 // known sum is compared, else only those of files that were touched.
 func (s *Store) proveHeld(ctx context.Context, a Archive, m *Manifest, names []string, all bool) error {
-	got, err := Scan(ctx, s.fs, a.Path, false, names...)
+	got, err := Describe(ctx, s.fs, a.Path, false, names...)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s *Store) proveHeld(ctx context.Context, a Archive, m *Manifest, names []s
 	check := &Manifest{} // files whose content is compared
 	for _, e := range touched(want, got, all) {
 		if !e.Sum.Known() {
-			p.differ(e.Path, "content")
+			p.Differ(e.Path, "content")
 			continue
 		}
 		check.Entries = append(check.Entries, e)
@@ -83,7 +83,7 @@ func (s *Store) heldTrees(a Archive, m *Manifest) (names []string, err error) {
 		return nil, err
 	}
 	for _, name := range trees() {
-		root := m.find(name)
+		root := m.Find(name)
 		if root == nil {
 			continue
 		}
@@ -136,7 +136,7 @@ func touched(want, got *Manifest, all bool) (out []Entry) {
 
 // proveCopy compares what was copied out of an archive with its entries, before it goes live.
 func (s *Store) proveCopy(ctx context.Context, a Archive, dir string, entries []Entry) error {
-	got, err := Scan(ctx, s.fs, dir, false, a.Trees...)
+	got, err := Describe(ctx, s.fs, dir, false, a.Trees...)
 	if err != nil {
 		return err
 	}

@@ -107,22 +107,6 @@ type Made struct {
 	Notes   Notes `json:"notes,omitzero"`
 }
 
-// Notes is what an archive could not carry exactly. Lists end after 20 names, counts do not.
-type Notes struct {
-	// Sockets and devices that an ordinary user can't make are left out. A rollback puts sockets back by moving them.
-	Skipped      int      `json:"skipped,omitempty"`
-	SkippedNames []string `json:"skipped_names,omitempty"`
-	// Owners that only root could set.
-	Owners int `json:"owners,omitempty"`
-	// Extended attributes that only root could set, or that the file system of the archive refuses.
-	Xattrs int `json:"xattrs,omitempty"`
-	// Unstable files changed each time they were read, or a folder changed after it was listed.
-	Unstable      int      `json:"unstable,omitempty"`
-	UnstableNames []string `json:"unstable_names,omitempty"`
-	// Vanished between the listing and the copy.
-	Vanished int `json:"vanished,omitempty"`
-}
-
 // Rollback is the state of a rollback.
 type Rollback struct {
 	Begun time.Time `json:"begun"`
@@ -152,8 +136,8 @@ type Archive struct {
 	// Whole: every archived tree is here (none consumed by a rollback). FailedTree: the failed one is.
 	Whole      bool `json:"whole"`
 	FailedTree bool `json:"failed_tree"`
-	// Look is what Make has just seen of the live trees. Nil where this archive was not made just now.
-	Look *Look `json:"-"`
+	// Snapshot is what Make has just seen of the live trees. Nil where this archive was not made just now.
+	Scan *Snapshot `json:"-"`
 }
 
 // HeldTree is the path of an archived tree, FailedTreePath that of a failed one.

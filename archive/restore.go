@@ -12,10 +12,6 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-func sortEntries(es []Entry) {
-	slices.SortFunc(es, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
-}
-
 // Restore puts a copy of an archive's trees in place of the live ones, which are deleted: the caller has made an archive
 // of them. The archive itself stays as it is. The copy is complete, durable and compared with the manifest before the exchange
 // of names makes it live; an archive that differs from what was recorded, or whose known content does, is a DamageError, and
@@ -45,7 +41,7 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(Progress))
 	}
 	if err == nil {
 		for _, name := range trees() {
-			err = s.replace(tmp, name, m.find(name) != nil)
+			err = s.replace(tmp, name, m.Find(name) != nil)
 			if errors.Is(err, errInPlace) {
 				res.Method = methodInPlace
 				entries, err = s.copyBack(ctx, tmp, entries, name)
@@ -90,9 +86,7 @@ func (s *Store) whole(id string) (Archive, *Manifest, error) {
 // copyOut copies the trees of an archive to a new folder, durably.
 func (s *Store) copyOut(ctx context.Context, a Archive, m *Manifest, to string, progress func(Progress)) ([]Entry, error) {
 	entries := slices.Clone(m.Entries)
-	p := &planned{acts: make([]action, len(entries)), version: newVersions()}
-	p.tally(entries, nil)
-	if err := s.checkSpace(p); err != nil {
+	if err := s.checkSpace(PlanAll(entries)); err != nil {
 		return nil, err
 	}
 	if err := s.fs.Mkdir(to, 0o700); err != nil {
@@ -121,14 +115,14 @@ func (s *Store) copyTrees(ctx context.Context, from string, entries []Entry, dst
 		return nil, err
 	}
 	defer func() { _ = src.Close() }()
-	b := &builder{src: src, dst: dst, entries: entries, acts: make([]action, len(entries)), workers: workers, trustAttrs: true, version: newVersions(), progress: progress}
-	if err := b.run(ctx); err != nil {
+	b := NewCopier(CopyOptions{Src: src, Dst: dst, Entries: entries, Plan: PlanAll(entries), Workers: workers, TrustAttrs: true, Progress: progress})
+	if err := b.Run(ctx); err != nil {
 		return nil, err
 	}
-	if b.notes.Vanished > 0 {
-		return nil, fault.New(fault.Internal, "copy archive", "%w: %d of its files are missing", ErrNotWhole, b.notes.Vanished)
+	if n := b.Notes().Vanished; n > 0 {
+		return nil, fault.New(fault.Internal, "copy archive", "%w: %d of its files are missing", ErrNotWhole, n)
 	}
-	return b.entries, nil
+	return b.Entries, nil
 }
 
 // replace exchanges one live tree with its copy in tmp.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -165,7 +166,7 @@ func (s *Store) madeRoom(err error) bool {
 
 // proveLive compares the live trees with a manifest.
 func (s *Store) proveLive(ctx context.Context, want *Manifest) (Proof, error) {
-	got, err := Scan(ctx, s.fs, s.project.Dir(), false, trees()...)
+	got, err := Describe(ctx, s.fs, s.project.Dir(), false, trees()...)
 	if err != nil {
 		return Proof{}, err
 	}
@@ -219,7 +220,7 @@ func (s *Store) swap(a Archive, m *Manifest, name string) error {
 	if err != nil {
 		return err
 	}
-	root := m.find(name)
+	root := m.Find(name)
 	if root == nil { // there was no such tree
 		if !isLive {
 			return nil
@@ -289,7 +290,7 @@ func (s *Store) sockets(a Archive, m *Manifest) error {
 		if err := d.Rename(from, e.Path); err != nil {
 			return err
 		}
-		if p := m.find(path.Dir(e.Path)); p != nil {
+		if p := m.Find(path.Dir(e.Path)); p != nil {
 			if err := d.Lutimes(p.Path, p.Mtime); err != nil {
 				return err
 			}
@@ -314,15 +315,14 @@ func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 			return err
 		}
 		defer func() { _ = src.Close() }()
-		t, err := scan(ctx, src, []string{name}, s.cfg.Workers)
+		t, err := Scan(ctx, src, []string{name}, s.cfg.Workers)
 		if err != nil {
 			return err
 		}
-		if len(t.entries) == 0 {
+		if len(t.Entries) == 0 {
 			return fs.ErrNotExist
 		}
-		groupLinks(t.entries)
-		p := plan(t.entries, nil, nil, s.cfg.Now())
+		p := NewPlan(t.Entries, nil, nil, s.cfg.Now())
 		if err := s.checkSpace(p); err != nil {
 			return err
 		}
@@ -334,8 +334,8 @@ func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 			return err
 		}
 		defer func() { _ = dst.Close() }()
-		b := &builder{src: src, dst: dst, entries: t.entries, acts: p.acts, workers: s.cfg.Workers, version: p.version}
-		if err := b.run(ctx); err != nil {
+		b := NewCopier(CopyOptions{Src: src, Dst: dst, Entries: t.Entries, Plan: p, Workers: s.cfg.Workers})
+		if err := b.Run(ctx); err != nil {
 			return err
 		}
 		if err := dst.SyncFS("."); err != nil {
@@ -360,7 +360,7 @@ func (s *Store) copyBack(ctx context.Context, archive string, entries []Entry, n
 		return nil, err
 	}
 	defer func() { _ = src.Close() }()
-	t, err := scan(ctx, dst, []string{name}, s.cfg.Workers)
+	t, err := Scan(ctx, dst, []string{name}, s.cfg.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -372,59 +372,14 @@ func (s *Store) copyBack(ctx context.Context, archive string, entries []Entry, n
 			others = append(others, e)
 		}
 	}
-	b := &builder{src: src, dst: dst, entries: mine, workers: s.cfg.Workers, inPlace: true, trustAttrs: true, version: newVersions()}
-	b.acts, b.remove = backPlan(mine, t.entries)
-	if err := b.run(ctx); err != nil {
+	b := NewCopier(CopyOptions{Src: src, Dst: dst, Entries: mine, Plan: PlanBack(mine, t.Entries), Workers: s.cfg.Workers, InPlace: true, TrustAttrs: true})
+	if err := b.Run(ctx); err != nil {
 		return nil, err
 	}
 	if err := dst.SyncFS("."); err != nil {
 		return nil, err
 	}
-	all := append(others, b.entries...)
-	sortEntries(all)
+	all := append(others, b.Entries...)
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
 	return all, nil
-}
-
-// backPlan decides what differs between a manifest and a live tree.
-func backPlan(want, got []Entry) (acts []action, remove []string) {
-	live := (&Manifest{Entries: got}).index()
-	acts = make([]action, len(want))
-	group := map[uint32]bool{} // groups of which a name must be made
-	for i := range want {
-		w := &want[i]
-		g := live[w.Path]
-		same := g != nil && w.Flags&FlagRacy == 0 && g.Live == w.Live
-		switch {
-		case w.Flags&FlagSkipped != 0, same:
-			acts[i] = actKeep
-		case w.IsDir() && g != nil && g.IsDir():
-			acts[i] = actAttr
-		default:
-			acts[i] = actMake
-			if w.Link != 0 {
-				group[w.Link] = true
-			}
-		}
-		if g != nil && g.IsDir() != w.IsDir() {
-			remove = append(remove, w.Path)
-		}
-	}
-	for i := range want {
-		if group[want[i].Link] {
-			acts[i] = actMake
-		}
-	}
-	wanted := (&Manifest{Entries: want}).index()
-	under := ""
-	for i := range got {
-		p := got[i].Path
-		if wanted[p] != nil || (under != "" && strings.HasPrefix(p, under)) {
-			continue
-		}
-		remove = append(remove, p)
-		if got[i].IsDir() {
-			under = p + "/"
-		}
-	}
-	return acts, remove
 }

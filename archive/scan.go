@@ -16,16 +16,19 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Look is what Make saw of the live trees. It is read only.
-type Look struct {
+// Snapshot is what Make saw of the live trees. It is read only.
+type Snapshot struct {
 	// Begun is when it began, by the Store's clock. Each file was looked at once, after that.
 	Begun   time.Time
 	entries []Entry
 }
 
+// NewSnapshot keeps what was found by a scan that began then.
+func NewSnapshot(begun time.Time, entries []Entry) *Snapshot { return &Snapshot{Begun: begun, entries: entries} }
+
 // Tree gives all that lay in the folder name ("project"), by its path below that, in byte order of paths, as it was when it was looked at.
 // No link was followed on the way.
-func (s *Look) Tree(name string) iter.Seq2[string, *Entry] {
+func (s *Snapshot) Tree(name string) iter.Seq2[string, *Entry] {
 	return func(yield func(string, *Entry) bool) {
 		dir := name + "/"
 		i, _ := slices.BinarySearchFunc(s.entries, dir, func(e Entry, d string) int { return strings.Compare(e.Path, d) })
@@ -38,12 +41,12 @@ func (s *Look) Tree(name string) iter.Seq2[string, *Entry] {
 	}
 }
 
-// tree is the result of a scan.
-type tree struct {
-	entries  []Entry // in byte order of paths
-	vanished int
-	// cold tells that the scan had to wait for the disk: the tree was not in the kernel's memory.
-	cold bool
+// Scanned is the result of a scan.
+type Scanned struct {
+	Entries  []Entry // in byte order of paths
+	Vanished int
+	// Cold tells that the scan had to wait for the disk: the tree was not in the kernel's memory.
+	Cold bool
 }
 
 const (
@@ -55,11 +58,11 @@ const (
 	coldCount = 2000
 )
 
-// scan lists named folders below d and everything in them, in parallel, following no link. A named folder that is not
+// Scan lists named folders below d and everything in them, in parallel, following no link. A named folder that is not
 // there is no error. What vanishes while it is scanned is counted and left out.
-func scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*tree, error) {
-	sc := &scanner{root: d, pool: newPool(ctx)}
-	var tops []*scanned
+func Scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*Scanned, error) {
+	sc := &scanner{root: d, pool: NewPool(ctx)}
+	var tops []*folder
 	for _, n := range names {
 		st, err := d.Lstat(n)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -71,45 +74,46 @@ func scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*tree, e
 		if !st.IsDir() {
 			return nil, fault.New(fault.Refused, "scan", "%s is not a folder", n).WithHint("a project's tree must be a real folder, not a link to one")
 		}
-		top := &scanned{self: Entry{Path: n}}
+		top := &folder{self: Entry{Path: n}}
 		top.self.fill(st)
 		tops = append(tops, top)
 		sc.pool.addAt(st.Ino, func() error { return sc.dir(top) })
 	}
 	begun := time.Now() // a clock that never jumps: only the difference counts
 	if err := sc.pool.runCold(workers, coldAfter); err != nil {
-		return nil, readable(err)
+		return nil, ReadError(err)
 	}
 	took := time.Since(begun)
-	t := &tree{cold: sc.count.Load() >= coldCount && took > coldEach*time.Duration(sc.count.Load()), entries: make([]Entry, 0, sc.count.Load()+int64(len(tops))), vanished: int(sc.vanished.Load())}
-	slices.SortFunc(tops, func(a, b *scanned) int { return strings.Compare(a.self.Path, b.self.Path) })
+	t := &Scanned{Cold: sc.count.Load() >= coldCount && took > coldEach*time.Duration(sc.count.Load()), Entries: make([]Entry, 0, sc.count.Load()+int64(len(tops))), Vanished: int(sc.vanished.Load())}
+	slices.SortFunc(tops, func(a, b *folder) int { return strings.Compare(a.self.Path, b.self.Path) })
 	for _, top := range tops {
 		if !top.gone {
-			t.entries = top.flatten(append(t.entries, top.self))
+			t.Entries = top.flatten(append(t.Entries, top.self))
 		}
 	}
+	groupLinks(t.Entries)
 	return t, nil
 }
 
 type scanner struct {
 	root     vfs.Dir
-	pool     *pool
+	pool     *Pool
 	count    atomic.Int64
 	vanished atomic.Int64
 }
 
-// scanned is a folder and what lies in it.
-type scanned struct {
+// folder is a folder and what lies in it.
+type folder struct {
 	self Entry
 	in   []Entry    // in byte order, folders included
-	subs []*scanned // in byte order
+	subs []*folder // in byte order
 	gone bool       // it vanished before it was listed
 }
 
 // flatten appends all below the folder in byte order of paths, in which "a-b" stands between "a" and "a/c".
-func (n *scanned) flatten(out []Entry) []Entry {
+func (n *folder) flatten(out []Entry) []Entry {
 	subs := n.subs // folders whose content is still to come, after "name/" has had its turn
-	pending := make([]*scanned, 0, len(subs))
+	pending := make([]*folder, 0, len(subs))
 	for i := range n.in {
 		e := &n.in[i]
 		for len(pending) > 0 && under(pending[0].self.Path, e.Path) < 0 {
@@ -146,7 +150,7 @@ func under(dir, path string) int {
 }
 
 // insertPending keeps folders in the order of their contents: "a-b/" comes before "a/".
-func insertPending(list []*scanned, n *scanned) []*scanned {
+func insertPending(list []*folder, n *folder) []*folder {
 	i := len(list)
 	for i > 0 && under(n.self.Path, list[i-1].self.Path+"/") < 0 {
 		i--
@@ -154,14 +158,14 @@ func insertPending(list []*scanned, n *scanned) []*scanned {
 	return slices.Insert(list, i, n)
 }
 
-// vanishedErr tells that a thing is no longer what it was when it was listed.
-func vanishedErr(err error) bool {
+// Vanished tells that a thing is no longer what it was when it was listed.
+func Vanished(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-func (sc *scanner) dir(n *scanned) error {
+func (sc *scanner) dir(n *folder) error {
 	d, err := sc.root.OpenDir(n.self.Path)
-	if vanishedErr(err) {
+	if Vanished(err) {
 		n.gone = true
 		sc.vanished.Add(1)
 		return nil
@@ -181,7 +185,7 @@ func (sc *scanner) dir(n *scanned) error {
 	sc.vanished.Add(int64(vanished))
 	for i := range n.in {
 		if n.in[i].IsDir() {
-			sub := &scanned{self: n.in[i]}
+			sub := &folder{self: n.in[i]}
 			n.subs = append(n.subs, sub)
 			sc.pool.addAt(sub.self.Live.Ino, func() error { return sc.dir(sub) })
 		}
@@ -193,7 +197,7 @@ func (sc *scanner) dir(n *scanned) error {
 func list(d vfs.Dir, path string) (found []Entry, vanished int, err error) {
 	names, err := d.ReadDir(".")
 	if err != nil {
-		return nil, 0, named(path, err)
+		return nil, 0, Named(path, err)
 	}
 	found = make([]Entry, 0, len(names))
 	for _, n := range names {
@@ -205,12 +209,12 @@ func list(d vfs.Dir, path string) (found []Entry, vanished int, err error) {
 				err = fs.ErrNotExist // no longer a link
 			}
 		}
-		if vanishedErr(err) {
+		if Vanished(err) {
 			vanished++
 			continue
 		}
 		if err != nil {
-			return nil, 0, named(path, err)
+			return nil, 0, Named(path, err)
 		}
 		e.fill(st)
 		found = append(found, e)
@@ -218,8 +222,8 @@ func list(d vfs.Dir, path string) (found []Entry, vanished int, err error) {
 	return found, vanished, nil
 }
 
-// named puts the folder in front of the relative path of an error.
-func named(dir string, err error) error {
+// Named puts the folder in front of the relative path of an error.
+func Named(dir string, err error) error {
 	var pe *fs.PathError
 	if dir != "" && errors.As(err, &pe) && !strings.HasPrefix(pe.Path, "/") {
 		return &fs.PathError{Op: pe.Op, Path: dir + "/" + pe.Path, Err: pe.Err}
@@ -227,8 +231,8 @@ func named(dir string, err error) error {
 	return err
 }
 
-// readable explains an error of reading a tree.
-func readable(err error) error {
+// ReadError explains an error of reading a tree.
+func ReadError(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fault.New(fault.Refused, "read tree", "%w", err).
 			WithHint("an archive must be whole: run the server as root, or let its user read this file")

@@ -41,7 +41,7 @@ func TestScanIsInByteOrder(t *testing.T) {
 			return err
 		}))
 		slices.Sort(want)
-		m, err := archive.Scan(t.Context(), vfs.OS{}, dir, false, "project")
+		m, err := archive.Describe(t.Context(), vfs.OS{}, dir, false, "project")
 		require.NoError(t, err)
 		var got []string
 		for _, e := range m.Entries {

@@ -11,7 +11,7 @@ import (
 type SpaceError struct {
 	Path string
 	// Need is all that was asked for, Later the part of it that is not the archive's: MakeRequest.Later.
-	Need, Later, Free, Reserve uint64 // bytes
+	Need, Later, Free, Reserve uint64 // Bytes
 	NeedInodes, FreeInodes     uint64
 }
 
@@ -50,18 +50,18 @@ func size(n uint64) string {
 }
 
 // checkSpace compares what a plan takes with what is free. The answer may be stale at once: errors of writing decide.
-func (s *Store) checkSpace(p *planned) error { return s.checkRoom(p, Later{}) }
+func (s *Store) checkSpace(p *Plan) error { return s.checkRoom(p, Later{}) }
 
 // checkRoom is checkSpace with what the caller will write afterwards.
-func (s *Store) checkRoom(p *planned, later Later) error {
+func (s *Store) checkRoom(p *Plan, later Later) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {
 		return err
 	}
 	net := func(need, freed int64) uint64 { return uint64(max(0, need-freed)) }
 	e := &SpaceError{
-		Path: s.dir(), Need: net(p.bytes, p.freed) + later.Bytes, Later: later.Bytes, Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total),
-		NeedInodes: net(p.inodes, p.freedN) + later.Inodes, FreeInodes: sp.Inodes,
+		Path: s.dir(), Need: net(p.Bytes, p.Freed) + later.Bytes, Later: later.Bytes, Free: sp.Free, Reserve: s.cfg.Reserve.of(sp.Total),
+		NeedInodes: net(p.Inodes, p.FreedInodes) + later.Inodes, FreeInodes: sp.Inodes,
 	}
 	if e.Need == 0 && e.NeedInodes == 0 {
 		return nil

@@ -15,7 +15,7 @@ const nextSpare = tmpPrefix + "next-spare"
 
 // next is a spare tree that is being made, or was interrupted by a Make: part of it is there already. It lives in memory only.
 type next struct {
-	// m describes what nextSpare holds: an entry of version 0 is not there, or not whole; a folder is there.
+	// Manifest describes what nextSpare holds: an entry of version 0 is not there, or not whole; a folder is there.
 	m *Manifest
 }
 
@@ -215,19 +215,18 @@ func (w *shift) copyLive() (whole *Manifest, err error) {
 		return nil, err
 	}
 	defer func() { _ = src.Close() }()
-	t, err := scan(ctx, src, trees(), backgroundWorkers)
+	t, err := Scan(ctx, src, trees(), backgroundWorkers)
 	if ctx.Err() != nil {
 		return nil, w.ctx.Err()
 	}
 	if err != nil {
 		return nil, err
 	}
-	groupLinks(t.entries)
 	var have *Manifest
 	if s.next != nil {
 		have = s.next.m
 	}
-	pl := plan(t.entries, s.reference(), have, begun)
+	pl := NewPlan(t.Entries, s.reference(), have, begun)
 	if err := s.checkSpace(pl); err != nil {
 		return nil, nil //nolint:nilerr // a spare tree is a luxury
 	}
@@ -245,27 +244,23 @@ func (w *shift) copyLive() (whole *Manifest, err error) {
 		return nil, err
 	}
 	defer func() { _ = dst.Close() }()
-	b := &builder{
-		src: src, dst: dst, entries: t.entries, acts: pl.acts, remove: pl.remove, workers: backgroundWorkers, cold: t.cold, version: pl.version,
-		made: make([]bool, len(t.entries)),
-	}
-	err = b.run(ctx)
+	b := NewCopier(CopyOptions{Src: src, Dst: dst, Entries: t.Entries, Plan: pl, Workers: backgroundWorkers, Cold: t.Cold, KeepPartial: true})
+	err = b.Run(ctx)
 	if err != nil && ctx.Err() != nil {
-		if b.haveDirs {
-			b.leaveHalf()
-			markRacy(b.entries, begun)
-			s.next = &next{&Manifest{Scanned: begun.UnixNano(), Entries: b.entries}}
+		if have, ok := b.Partial(); ok {
+			MarkRacy(have, begun)
+			s.next = &next{&Manifest{Scanned: begun.UnixNano(), Entries: have}}
 		}
 		return nil, w.ctx.Err()
 	}
 	if err == nil {
-		err = refreshRoots(dst, b.entries)
+		err = RefreshRoots(dst, b.Entries)
 	}
 	if err != nil {
 		return nil, err
 	}
-	markRacy(b.entries, begun)
-	whole = &Manifest{Scanned: begun.UnixNano(), Entries: b.entries}
+	MarkRacy(b.Entries, begun)
+	whole = &Manifest{Scanned: begun.UnixNano(), Entries: b.Entries}
 	if err := writePlain(dst, manifestFile, whole.Encode()); err != nil {
 		return nil, err
 	}
@@ -306,3 +301,32 @@ func (w *shift) publishSpare(m *Manifest) (bool, error) {
 
 // backgroundWorkers copy a spare tree: few, since nobody waits for it.
 const backgroundWorkers = 2
+
+// Reference is the newest manifest that can be read, nil where there is none.
+func (s *Store) reference() *Reference {
+	all, err := s.List()
+	if err != nil {
+		return nil // a full copy needs no reference
+	}
+	for _, a := range all {
+		m, err := s.manifest(a.Path)
+		if err != nil {
+			continue
+		}
+		r := &Reference{Manifest: m}
+		if a.Rollback != nil && a.Rollback.Method == methodExchange {
+			r.WentLive = a.Rollback.Begun.UnixNano()
+		}
+		return r
+	}
+	return nil
+}
+
+// manifest reads the manifest in a folder.
+func (s *Store) manifest(dir string) (*Manifest, error) {
+	b, err := vfs.ReadFile(s.fs, filepath.Join(dir, manifestFile))
+	if err != nil {
+		return nil, err
+	}
+	return DecodeManifest(b)
+}

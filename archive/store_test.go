@@ -36,8 +36,8 @@ func TestListShowPin(t *testing.T) {
 	require.Empty(t, s.list(), "no folder yet")
 	s.write("a", "1")
 	a, b := s.make(), s.make()
-	require.NotNil(t, a.Look)
-	a.Look = nil // only Make has seen anything
+	require.NotNil(t, a.Scan)
+	a.Scan = nil // only Make has seen anything
 	require.Equal(t, []string{"02", "01"}, s.list())
 	for _, id := range []string{a.ID, a.ID[:8], filepath.Base(a.Path)} {
 		got, err := s.s.Show(id)

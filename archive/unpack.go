@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 
@@ -25,18 +24,17 @@ const (
 // the tar only choose among its entries, everything is made anew below an open folder, and no link is ever followed.
 // One goroutine reads, the others write.
 type unpacker struct {
-	*builder
+	*Writer
+	entries []Entry
+	dst     vfs.Dir
 	ctx     context.Context
 	m       *Manifest
 	batches chan []unpacked
 	wg      sync.WaitGroup
 	failed  context.CancelCauseFunc
 
-	batch   []unpacked
-	bytes   int64
-	leaders map[uint32]int
-	links   []int // entries to link to their leaders in the end
-	dirs    map[int][]vfs.Xattr
+	batch []unpacked
+	bytes int64
 }
 
 // unpacked is one entry to write.
@@ -50,21 +48,14 @@ type unpacked struct {
 // entries with the identities of the new files.
 func (s *Store) unpack(ctx context.Context, a Archive, m *Manifest, dst vfs.Dir, progress func(Progress)) ([]Entry, error) {
 	entries := slices.Clone(m.Entries)
-	b := &builder{dst: dst, entries: entries, acts: make([]action, len(entries)), workers: s.cfg.Workers, trustAttrs: true, version: newVersions(), progress: progress}
-	for i := range entries {
-		if !entries[i].IsDir() {
-			b.done.TotalFiles++
-			b.done.TotalBytes += entries[i].Size
-		}
-	}
-	if err := b.mkdirs(ctx); err != nil {
+	w := NewWriter(dst, entries, s.cfg.Workers, progress)
+	if err := w.Mkdirs(ctx); err != nil {
 		return nil, err
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	u := &unpacker{
-		builder: b, ctx: inner, m: m, failed: cancel, batches: make(chan []unpacked, s.cfg.Workers),
-		leaders: map[uint32]int{}, dirs: map[int][]vfs.Xattr{},
+		Writer: w, dst: dst, entries: entries, ctx: inner, m: m, failed: cancel, batches: make(chan []unpacked, s.cfg.Workers),
 	}
 	for range s.cfg.Workers {
 		u.wg.Go(u.work)
@@ -82,7 +73,9 @@ func (s *Store) unpack(ctx context.Context, a Archive, m *Manifest, dst vfs.Dir,
 		err = complete(m, seen)
 	}
 	if err == nil {
-		err = u.finish()
+		if err = u.Finish(); errors.Is(err, ErrLink) {
+			err = fmt.Errorf("%w: %w", ErrNotWhole, err)
+		}
 	}
 	return entries, err
 }
@@ -102,27 +95,21 @@ func (u *unpacker) take(i int, h *tar.Header, r io.Reader) error {
 	e := &u.entries[i]
 	switch {
 	case e.IsDir():
-		if len(xs) > 0 {
-			u.dirs[i] = xs
-		}
+		u.Dir(i, xs)
 		return nil
 	case h.Typeflag == tar.TypeLink:
-		u.links = append(u.links, i)
+		u.Link(i)
 		return nil
-	case e.Link != 0:
-		if _, ok := u.leaders[e.Link]; ok { // the other tree has it too
-			u.links = append(u.links, i)
-			return u.drain(e, r)
-		}
-		u.leaders[e.Link] = i
+	case e.Link != 0 && !u.First(i): // the other tree has it too
+		return u.drain(e, r)
 	}
 	if e.IsRegular() && e.Size > smallFile {
-		c := cursor{root: u.dst}
-		defer c.close()
-		if err := u.write(e, r, xs, &c); err != nil {
+		c := NewCursor(u.dst)
+		defer c.Close()
+		if err := u.Write(e, xs, c, contentOf(e, r)); err != nil {
 			return err
 		}
-		u.report(1, e.Size)
+		u.Done(1, e.Size)
 		return nil
 	}
 	next := unpacked{i: i, xattrs: xs}
@@ -134,7 +121,7 @@ func (u *unpacker) take(i int, h *tar.Header, r io.Reader) error {
 	}
 	u.batch = append(u.batch, next)
 	u.bytes += e.Size
-	if len(u.batch) >= batchFiles || u.bytes >= batchBytes {
+	if len(u.batch) >= BatchFiles || u.bytes >= BatchBytes {
 		return u.flush()
 	}
 	return nil
@@ -146,7 +133,7 @@ func (u *unpacker) drain(e *Entry, r io.Reader) error {
 	if _, err := io.Copy(h, r); err != nil {
 		return err
 	}
-	if e.Sum.Known() && sumOf(h) != e.Sum {
+	if e.Sum.Known() && SumOf(h) != e.Sum {
 		return rotten(e)
 	}
 	return nil
@@ -181,8 +168,8 @@ func (u *unpacker) work() {
 }
 
 func (u *unpacker) some(batch []unpacked) error {
-	c := cursor{root: u.dst}
-	defer c.close()
+	c := NewCursor(u.dst)
+	defer c.Close()
 	var bytes int64
 	for _, n := range batch {
 		e := &u.entries[n.i]
@@ -190,12 +177,12 @@ func (u *unpacker) some(batch []unpacked) error {
 		if e.IsRegular() {
 			r = &bytesReader{n.content}
 		}
-		if err := u.write(e, r, n.xattrs, &c); err != nil {
+		if err := u.Write(e, n.xattrs, c, contentOf(e, r)); err != nil {
 			return err
 		}
 		bytes += e.Size
 	}
-	u.report(int64(len(batch)), bytes)
+	u.Done(int64(len(batch)), bytes)
 	return nil
 }
 
@@ -211,60 +198,9 @@ func (r *bytesReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// write makes one entry that is no folder; r is the content of a regular file.
-func (u *unpacker) write(e *Entry, r io.Reader, xs []vfs.Xattr, c *cursor) error {
-	d, name, err := c.at(e.Path)
-	if err != nil {
-		return err
-	}
-	if !e.IsRegular() {
-		if err := u.special(e, xs, d, name); err != nil {
-			return named(c.path, err)
-		}
-		return nil
-	}
-	return named(c.path, u.regular(e, r, xs, d, name))
-}
-
-func (u *unpacker) special(e *Entry, xs []vfs.Xattr, d vfs.Dir, name string) error {
-	err := u.makeSpecial(e, d, name)
-	if err != nil {
-		if errors.Is(err, errSkip) {
-			return nil
-		}
-		return err
-	}
-	return u.setAttrs(e, xs, d, name)
-}
-
-func (u *unpacker) regular(e *Entry, r io.Reader, xs []vfs.Xattr, d vfs.Dir, name string) (err error) {
-	out, err := d.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := out.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	if err := writeContent(e, out, r); err != nil {
-		return err
-	}
-	if err := u.own(e, out.Chown); err != nil {
-		return err
-	}
-	if _, err := u.setXattrs(e, xs, d, name); err != nil {
-		return err
-	}
-	if err := out.Chmod(e.Mode & 0o7777); err != nil {
-		return err
-	}
-	if err := out.Utimes(e.Mtime); err != nil {
-		return err
-	}
-	made, err := out.Stat()
-	e.Copy = ident(made)
-	return err
+// contentOf writes the content of an entry from r.
+func contentOf(e *Entry, r io.Reader) func(vfs.File) error {
+	return func(out vfs.File) error { return writeContent(e, out, r) }
 }
 
 // writeContent writes the content of a regular file, and proves it while it does. Where the file had holes, whole blocks
@@ -298,7 +234,7 @@ func writeContent(e *Entry, out vfs.File, r io.Reader) error {
 			off += int64(len(block))
 		}
 	}
-	if e.Sum.Known() && sumOf(sum) != e.Sum {
+	if e.Sum.Known() && SumOf(sum) != e.Sum {
 		return rotten(e)
 	}
 	if sparse {
@@ -321,47 +257,4 @@ func zero(b []byte) bool {
 		}
 	}
 	return true
-}
-
-// finish gives files their further names and folders their attributes, from the bottom.
-func (u *unpacker) finish() error {
-	for _, i := range u.links {
-		e := &u.entries[i]
-		l, ok := u.leaders[e.Link]
-		if !ok {
-			return fmt.Errorf("%w: nothing for %q to link to", ErrNotWhole, e.Path)
-		}
-		if err := u.dst.Link(u.entries[l].Path, e.Path); err != nil {
-			return err
-		}
-	}
-	for _, l := range u.leaders {
-		st, err := u.dst.Lstat(u.entries[l].Path) // its ctime moved with every link
-		if err != nil {
-			return err
-		}
-		u.entries[l].Copy = ident(st)
-	}
-	for _, i := range u.links {
-		u.entries[i].Copy = u.entries[u.leaders[u.entries[i].Link]].Copy
-	}
-	u.report(int64(len(u.links)), 0)
-	for i := range slices.Backward(u.entries) {
-		e := &u.entries[i]
-		if !e.IsDir() {
-			continue
-		}
-		d, err := u.dst.OpenDir(e.Path)
-		if err != nil {
-			return err
-		}
-		err = u.setDir(e, u.dirs[i], d)
-		if cerr := d.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -26,7 +26,7 @@ func (s *Store) Verify(ctx context.Context, id string) (Proof, error) {
 		}
 		return p, err
 	}
-	got, err := Scan(ctx, s.fs, a.Path, false, a.Trees...)
+	got, err := Describe(ctx, s.fs, a.Path, false, a.Trees...)
 	if err != nil {
 		return Proof{}, explain(op, err)
 	}
@@ -45,18 +45,18 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *Manifest, p *Pro
 	}
 	defer func() { _ = src.Close() }()
 	var mu sync.Mutex
-	work := newPool(ctx)
+	work := NewPool(ctx)
 	groups := map[uint32]bool{}
 	var batch []*Entry
 	var bytes int64
 	flush := func() {
 		mine := batch
-		work.add(func() error {
-			c := cursor{root: src}
-			defer c.close()
+		work.Add(func() error {
+			c := NewCursor(src)
+			defer c.Close()
 			for _, e := range mine {
-				got, err := sumFile(&c, e.Path, ctx.Err)
-				if vanishedErr(err) {
+				got, err := sumFile(c, e.Path, ctx.Err)
+				if Vanished(err) {
 					continue // missing, as was said
 				}
 				if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *Manifest, p *Pro
 				mu.Lock()
 				p.Hashed++
 				if got != e.Sum {
-					p.differ(e.Path, "content")
+					p.Differ(e.Path, "content")
 				}
 				mu.Unlock()
 			}
@@ -80,28 +80,28 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *Manifest, p *Pro
 		}
 		groups[e.Link] = true
 		batch = append(batch, e)
-		if bytes += e.Size; len(batch) >= batchFiles || bytes >= batchBytes {
+		if bytes += e.Size; len(batch) >= BatchFiles || bytes >= BatchBytes {
 			flush()
 		}
 	}
 	flush()
-	return work.run(s.cfg.Workers)
+	return work.Run(s.cfg.Workers)
 }
 
 // sumFile reads one file.
-func sumFile(c *cursor, path string, breath func() error) (Sum, error) {
-	d, name, err := c.at(path)
+func sumFile(c *Cursor, path string, breath func() error) (Sum, error) {
+	d, name, err := c.At(path)
 	if err != nil {
 		return Sum{}, err
 	}
 	f, err := d.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
-		return Sum{}, named(c.path, err)
+		return Sum{}, Named(c.Path(), err)
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	h := sha256.New()
 	_, err = io.CopyBuffer(h, &breathing{r: struct{ io.Reader }{f}, breath: breath}, make([]byte, 64<<10))
-	return sumOf(h), named(c.path, err)
+	return SumOf(h), Named(c.Path(), err)
 }
 
 // seal notes the content of a plain archive's files whose sum is not known yet, for Verify to compare with. It gives how
@@ -117,8 +117,8 @@ func (w *shift) seal(a Archive) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = src.Close() }()
-	c := cursor{root: src}
-	defer c.close()
+	c := NewCursor(src)
+	defer c.Close()
 	groups := map[uint32]Sum{}
 	read := 0
 	for i := range m.Entries {
@@ -126,14 +126,14 @@ func (w *shift) seal(a Archive) (int, error) {
 		if e.Sum.Known() || !e.IsRegular() || e.Flags&FlagSkipped != 0 {
 			continue
 		}
-		if d, name, err := c.at(e.Path); err != nil {
+		if d, name, err := c.At(e.Path); err != nil {
 			return 0, err
-		} else if st, err := d.Lstat(name); err != nil || ident(st) != e.Copy {
+		} else if st, err := d.Lstat(name); err != nil || IdentOf(st) != e.Copy {
 			continue // not what was copied: Verify says so, and a sum must not bless it
 		}
 		sum, ok := groups[e.Link]
 		if !ok || e.Link == 0 {
-			if sum, err = sumFile(&c, e.Path, w.breath); err != nil {
+			if sum, err = sumFile(c, e.Path, w.breath); err != nil {
 				return 0, err
 			}
 			groups[e.Link] = sum

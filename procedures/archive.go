@@ -34,7 +34,7 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	env.seen = a.Look
+	env.seen = a.Scan
 	if err := env.runHooks(ctx, hooks.PostArchive, nil); err != nil {
 		return err
 	}

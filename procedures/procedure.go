@@ -163,7 +163,7 @@ type Env struct {
 	cfg  *stepCfg // of the steps that ran
 	full bool     // the disk was full when the deployment failed
 	// seen is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
-	seen *archive.Look
+	seen *archive.Snapshot
 	// synced is what release-sync left for the permissions that come right after it.
 	synced  *synced
 	summary string

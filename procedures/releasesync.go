@@ -123,7 +123,7 @@ func (e *Env) treeOwners() (code, pillar *project.Owner) {
 const seenFor = 2 * time.Second
 
 // takeSeen gives what the archive's walk saw, once, if it is fresh enough to stand for the trees.
-func (e *Env) takeSeen() *archive.Look {
+func (e *Env) takeSeen() *archive.Snapshot {
 	s := e.seen
 	e.seen = nil // from here on the trees are others
 	if s == nil || !e.fresh(s) {
@@ -132,13 +132,13 @@ func (e *Env) takeSeen() *archive.Look {
 	return s
 }
 
-func (e *Env) fresh(s *archive.Look) bool {
+func (e *Env) fresh(s *archive.Snapshot) bool {
 	age := e.Now().Sub(s.Begun)
 	return age >= 0 && age <= seenFor
 }
 
 // seenOf is what the walk saw of one tree, nil for none.
-func seenOf(s *archive.Look, tree string) *vfs.Snapshot {
+func seenOf(s *archive.Snapshot, tree string) *vfs.Snapshot {
 	if s == nil {
 		return nil
 	}
