@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -164,8 +165,8 @@ func (s *Store) packable(refused map[string]bool) (Archive, bool, error) {
 }
 
 // unpackHeld makes folders of the trees of a packed archive, for a rollback that exchanges them with the live ones.
-func (s *Store) unpackHeld(ctx context.Context, a Archive, m *Manifest) (Archive, *Manifest, error) {
-	fail := func(err error) (Archive, *Manifest, error) { return a, m, err }
+func (s *Store) unpackHeld(ctx context.Context, a Archive, m *tree.Manifest) (Archive, *tree.Manifest, error) {
+	fail := func(err error) (Archive, *tree.Manifest, error) { return a, m, err }
 	if a.Rollback != nil {
 		return fail(fault.New(fault.Internal, "roll back", "%w: packed in the middle of a rollback", ErrNotWhole))
 	}
@@ -180,7 +181,7 @@ func (s *Store) unpackHeld(ctx context.Context, a Archive, m *Manifest) (Archive
 		_ = s.reaper.Remove(tmp)
 		return fail(err)
 	}
-	plain := &Manifest{ID: m.ID, Scanned: m.Scanned, Entries: entries}
+	plain := &tree.Manifest{ID: m.ID, Scanned: m.Scanned, Entries: entries}
 	if err := s.writeManifest(a.Path, plain); err != nil {
 		return fail(err)
 	}
@@ -217,6 +218,6 @@ func (a Archive) packedPaths() (out []string) {
 }
 
 // writeManifest replaces a manifest durably.
-func (s *Store) writeManifest(dir string, m *Manifest) error {
+func (s *Store) writeManifest(dir string, m *tree.Manifest) error {
 	return vfs.WriteFileAtomic(s.fs, filepath.Join(dir, manifestFile), m.Encode(), 0o600)
 }

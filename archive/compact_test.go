@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
 
@@ -203,7 +204,7 @@ func TestVerifyFindsBitRot(t *testing.T) {
 	flip(filepath.Join(plain.Path, "project/big"), 100_000)
 	p, err := s.s.Verify(context.Background(), plain.ID)
 	require.NoError(t, err)
-	require.Equal(t, []archive.Difference{{Path: "project/big", What: "content"}}, p.Differences)
+	require.Equal(t, []tree.Difference{{Path: "project/big", What: "content"}}, p.Differences)
 	_, err = s.s.Export(context.Background(), plain.ID, &bytes.Buffer{})
 	require.ErrorIs(t, err, archive.ErrNotWhole)
 

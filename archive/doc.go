@@ -12,7 +12,7 @@
 //	anything else            what hooks put there (dumps); it goes with the archive
 //
 // Other names there are its own: .tmp-* (half made), .trash-* (half deleted), .spare (below). The folder of an archive has
-// mode 0700. It exchanges the live trees on Rollback and Restore, and never writes to them otherwise. It runs no
+// mode 0700. Reading, comparing and copying the trees themselves is archive/tree. It exchanges the live trees on Rollback and Restore, and never writes to them otherwise. It runs no
 // program and knows no git.
 //
 // # No inode is shared
@@ -73,7 +73,7 @@
 //
 // # Walks
 //
-// Make looks at each live file once, and hands on what it saw (Archive.Look), for whoever would look again right after it: see ADR 13.
+// Make looks at each live file once, and hands on what it saw (Archive.Scan), for whoever would look again right after it: see ADR 13.
 // A tree may be written by its project's user while root walks it. Everything is reached from an open folder, no link is
 // ever followed.
 //

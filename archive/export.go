@@ -21,6 +21,7 @@ import (
 	"github.com/mholt/archiver/v4"
 	"golang.org/x/sys/unix"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -64,7 +65,7 @@ func (s *Store) Export(ctx context.Context, id string, w io.Writer) (Exported, e
 }
 
 // exportTrees exports an archive whose trees are folders.
-func (s *Store) exportTrees(ctx context.Context, a Archive, m *Manifest, record []byte, w io.Writer) (Exported, error) {
+func (s *Store) exportTrees(ctx context.Context, a Archive, m *tree.Manifest, record []byte, w io.Writer) (Exported, error) {
 	src, err := s.fs.OpenDir(a.Path)
 	if err != nil {
 		return Exported{}, err
@@ -116,12 +117,12 @@ var ErrNotForTar = errors.New("a tar can't hold this")
 
 // treeOrder puts everything below a folder right behind it. tar sets a folder's times when it leaves it: in byte order
 // "dir-x" stands between "dir" and "dir/a".
-func treeOrder(entries []Entry) []*Entry {
-	out := make([]*Entry, len(entries))
+func treeOrder(entries []tree.Entry) []*tree.Entry {
+	out := make([]*tree.Entry, len(entries))
 	for i := range entries {
 		out[i] = &entries[i]
 	}
-	slices.SortFunc(out, func(a, b *Entry) int { return strings.Compare(treeKey(a.Path), treeKey(b.Path)) })
+	slices.SortFunc(out, func(a, b *tree.Entry) int { return strings.Compare(treeKey(a.Path), treeKey(b.Path)) })
 	return out
 }
 
@@ -158,10 +159,10 @@ type exporter struct {
 }
 
 // files describes entries, those that an archive could not hold left out.
-func (x *exporter) files(entries []*Entry) ([]archiver.File, error) {
+func (x *exporter) files(entries []*tree.Entry) ([]archiver.File, error) {
 	out := make([]archiver.File, 0, len(entries)+1)
 	for _, e := range entries {
-		if e.Flags&FlagSkipped != 0 {
+		if e.Flags&tree.FlagSkipped != 0 {
 			continue
 		}
 		f, err := x.file(e)
@@ -182,7 +183,7 @@ func (x *exporter) record(content []byte, at time.Time) archiver.File {
 }
 
 // file describes one entry. Attributes are the manifest's: it knows what an ordinary user's copy could not carry.
-func (x *exporter) file(e *Entry) (archiver.File, error) {
+func (x *exporter) file(e *tree.Entry) (archiver.File, error) {
 	h := &tar.Header{
 		Name: e.Path, Mode: int64(e.Mode & 0o7777), Uid: int(e.UID), Gid: int(e.GID), ModTime: time.Unix(0, e.Mtime), Format: tar.FormatPAX,
 	}
@@ -235,7 +236,7 @@ func (x *exporter) file(e *Entry) (archiver.File, error) {
 }
 
 // open gives the content of a regular file, and an error instead of its end when that is not what the manifest says.
-func (x *exporter) open(e *Entry) (io.ReadCloser, error) {
+func (x *exporter) open(e *tree.Entry) (io.ReadCloser, error) {
 	f, err := x.src.OpenFile(e.Path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -257,7 +258,7 @@ func (x *exporter) open(e *Entry) (io.ReadCloser, error) {
 type checked struct {
 	vfs.File
 	breath func() error
-	e      *Entry
+	e      *tree.Entry
 	left   int64
 	sum    hash.Hash
 }
@@ -274,7 +275,7 @@ func (c *checked) Read(p []byte) (int, error) {
 		if st.Size != c.e.Size || st.Mtime != c.e.Mtime {
 			return 0, fmt.Errorf("%w: %q changed while it was read", ErrNotWhole, c.e.Path)
 		}
-		got := SumOf(c.sum)
+		got := tree.SumOf(c.sum)
 		if c.e.Sum.Known() && c.e.Sum != got {
 			return 0, fmt.Errorf("%w: %q has another content than was recorded", ErrNotWhole, c.e.Path)
 		}

@@ -267,3 +267,21 @@ func TestFaultsAreTold(t *testing.T) {
 		})
 	}
 }
+
+// A file system tells of a block that could not be written once: to whoever syncs first. Where that is the sync beside
+// the copying, the archive must fail all the same.
+func TestEarlySyncFails(t *testing.T) {
+	s := newSite(t)
+	for i := range 40 {
+		s.write("f"+string(rune('A'+i)), strings.Repeat("x", 100<<10))
+	}
+	bad := vfstest.New(vfs.OS{}, vfstest.FailNth("syncfs", 1, syscall.EIO))
+	s.use(archive.Config{FS: bad, SyncEvery: 1 << 20, Reserve: noReserve})
+	_, err := s.s.Make(t.Context(), archive.MakeRequest{Facts: s.facts()})
+	require.ErrorIs(t, err, syscall.EIO)
+	require.NoError(t, s.s.Wait())
+	all, err := s.s.List()
+	require.NoError(t, err)
+	require.Empty(t, all)
+	s.requireExact(s.make())
+}

@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"io"
 	"strings"
+
+	"corpus-git/archive/tree"
 )
 
 // increment is what an archive that is packed need not write, since the base of another packed archive holds the same.
@@ -18,7 +20,7 @@ type increment struct {
 //
 // An entry is the same when the two manifests give it the same version and the same attributes, and the other archive has it from its base: a
 // version is one state of a live file, of which both archives were copied. The names of a file that has several are always written.
-func (w *shift) increment(a Archive, m *Manifest) (*increment, error) {
+func (w *shift) increment(a Archive, m *tree.Manifest) (*increment, error) {
 	all, err := w.s.List()
 	if err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func (w *shift) increment(a Archive, m *Manifest) (*increment, error) {
 	return nil, nil
 }
 
-func (w *shift) incrementOf(p, a Archive, m *Manifest) (*increment, error) {
+func (w *shift) incrementOf(p, a Archive, m *tree.Manifest) (*increment, error) {
 	s := w.s
 	pm, err := s.manifest(p.Path)
 	if err != nil {
@@ -67,7 +69,7 @@ func (w *shift) incrementOf(p, a Archive, m *Manifest) (*increment, error) {
 	was := pm.Walk()
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if e.Flags&FlagSkipped != 0 {
+		if e.Flags&tree.FlagSkipped != 0 {
 			continue
 		}
 		all += e.Size + headerSize
@@ -89,9 +91,9 @@ func (w *shift) incrementOf(p, a Archive, m *Manifest) (*increment, error) {
 }
 
 // sameEntry reports whether two archives hold the same under one name, as far as a tar tells.
-func sameEntry(o, e *Entry) bool {
-	const lacks = FlagSkipped | FlagUnstable
-	if o.Flags&^FlagRacy != e.Flags&^FlagRacy || e.Flags&lacks != 0 || o.Link != 0 || e.Link != 0 || o.Mode != e.Mode || o.UID != e.UID || o.GID != e.GID ||
+func sameEntry(o, e *tree.Entry) bool {
+	const lacks = tree.FlagSkipped | tree.FlagUnstable
+	if o.Flags&^tree.FlagRacy != e.Flags&^tree.FlagRacy || e.Flags&lacks != 0 || o.Link != 0 || e.Link != 0 || o.Mode != e.Mode || o.UID != e.UID || o.GID != e.GID ||
 		o.Mtime != e.Mtime || o.Xattrs != e.Xattrs || o.Rdev != e.Rdev || o.Target != e.Target {
 		return false
 	}
@@ -104,15 +106,15 @@ func sameEntry(o, e *Entry) bool {
 func (i *increment) has(path string) bool { return i != nil && i.holds[path] }
 
 // link gives the base of a tree another name, nil where there is no increment.
-func (i *increment) link(tree, to string) (*PackedBase, error) {
+func (i *increment) link(name, to string) (*PackedBase, error) {
 	if i == nil {
 		return nil, nil
 	}
-	of := i.from.Packed.Trees[tree]
-	from := i.from.packedPath(tree)
+	of := i.from.Packed.Trees[name]
+	from := i.from.packedPath(name)
 	base := of.Base
 	if base != nil {
-		from = i.from.basePath(tree)
+		from = i.from.basePath(name)
 	} else {
 		base = &PackedBase{Entries: of.Entries, Bytes: of.Bytes, SHA256: of.SHA256}
 	}

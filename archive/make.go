@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -19,7 +20,7 @@ import (
 type MakeRequest struct {
 	Facts
 	// Progress is told how far the copying is, from any goroutine but never twice at once; nil is fine.
-	Progress func(Progress)
+	Progress func(tree.Progress)
 	// Later is what will be written to the same file system when the archive is made: it must have room too.
 	Later Later
 }
@@ -129,7 +130,7 @@ type making struct {
 	req   MakeRequest
 	// What build has made: the record, and what it saw of the live trees.
 	rec  Record
-	scan *Snapshot
+	scan *tree.Snapshot
 }
 
 // build makes the archive at tmp, durable but for its name.
@@ -140,7 +141,7 @@ func (m *making) build(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = src.Close() }()
-	var ref *Reference
+	var ref *tree.Reference
 	var from base
 	var taken, release func()
 	var loading sync.WaitGroup
@@ -149,14 +150,14 @@ func (m *making) build(ctx context.Context) error {
 		s.handOver(ctx)
 		from, taken, release = s.lockBase()
 	})
-	t, err := Scan(ctx, src, trees(), s.cfg.Workers)
+	t, err := tree.Scan(ctx, src, trees(), s.cfg.Workers)
 	loading.Wait()
 	defer release()
 	spare := from.m
 	if err != nil {
 		return err
 	}
-	p := NewPlan(t.Entries, ref, spare, m.begun)
+	p := tree.NewPlan(t.Entries, ref, spare, m.begun)
 	if err := s.checkRoom(p, m.req.Later); err != nil {
 		return err
 	}
@@ -175,18 +176,18 @@ func (m *making) build(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = dst.Close() }()
-	b := NewCopier(CopyOptions{
+	b := tree.NewCopier(tree.CopyOptions{
 		Src: src, Dst: dst, Entries: t.Entries, Plan: p, Workers: s.cfg.Workers, Cold: t.Cold, Progress: m.req.Progress,
 		Sync: func() error { return dst.SyncFS(".") }, SyncEvery: s.cfg.SyncEvery,
 	})
 	if err := b.Run(ctx); err != nil {
-		return ReadError(err)
+		return tree.ReadError(err)
 	}
-	if err := RefreshRoots(dst, b.Entries); err != nil {
+	if err := tree.RefreshRoots(dst, b.Entries); err != nil {
 		return err
 	}
-	man := &Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.Entries}
-	MarkRacy(man.Entries, m.begun)
+	man := &tree.Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.Entries}
+	tree.MarkRacy(man.Entries, m.begun)
 	all, err := s.List()
 	if err != nil {
 		return err
@@ -214,7 +215,7 @@ func (m *making) build(ctx context.Context) error {
 	if err := writePlain(dst, recordFile, text); err != nil {
 		return err
 	}
-	m.rec, m.scan = rec, NewSnapshot(m.begun, man.Entries)
+	m.rec, m.scan = rec, tree.NewSnapshot(m.begun, man.Entries)
 	return dst.SyncFS(".")
 }
 
@@ -234,12 +235,12 @@ func writePlain(d vfs.FS, name string, data []byte) error {
 	return err
 }
 
-func count(entries []Entry) Sizes {
+func count(entries []tree.Entry) Sizes {
 	var z Sizes
 	links := map[uint32]bool{}
 	for i := range entries {
 		e := &entries[i]
-		if e.Flags&FlagSkipped != 0 {
+		if e.Flags&tree.FlagSkipped != 0 {
 			continue
 		}
 		if e.IsDir() {
@@ -264,7 +265,7 @@ func count(entries []Entry) Sizes {
 func (s *Store) sparePath() string { return filepath.Join(s.dir(), spareDir) }
 
 // loadSpare gives the manifest of the spare tree, nil where there is none to use.
-func (s *Store) loadSpare() *Manifest {
+func (s *Store) loadSpare() *tree.Manifest {
 	if s.cfg.NoSpare {
 		return nil
 	}

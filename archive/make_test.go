@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -336,20 +337,20 @@ func TestProgress(t *testing.T) {
 	for i := range 200 {
 		s.write(fmt.Sprintf("d%d/f%d", i%7, i), "0123456789")
 	}
-	var last archive.Progress
-	_, err := s.s.Make(context.Background(), archive.MakeRequest{Facts: s.facts(), Progress: func(p archive.Progress) {
+	var last tree.Progress
+	_, err := s.s.Make(context.Background(), archive.MakeRequest{Facts: s.facts(), Progress: func(p tree.Progress) {
 		require.GreaterOrEqual(t, p.Files, last.Files)
 		last = p
 	}})
 	require.NoError(t, err)
-	require.Equal(t, archive.Progress{Files: 200, TotalFiles: 200, Bytes: 2000, TotalBytes: 2000}, last)
+	require.Equal(t, tree.Progress{Files: 200, TotalFiles: 200, Bytes: 2000, TotalBytes: 2000}, last)
 }
 
 func TestCancelledMakeLeavesNothing(t *testing.T) {
 	s := newSite(t)
 	exotic(t, s.live(""))
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := s.s.Make(ctx, archive.MakeRequest{Facts: s.facts(), Progress: func(archive.Progress) { cancel() }})
+	_, err := s.s.Make(ctx, archive.MakeRequest{Facts: s.facts(), Progress: func(tree.Progress) { cancel() }})
 	require.ErrorIs(t, err, context.Canceled)
 	s.requireNoLeftovers()
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
 
@@ -62,7 +63,7 @@ func (s *Store) measureOne(a Archive, breath func() error) (map[string]Measured,
 	for _, n := range names {
 		st, err := d.Lstat(n)
 		if err != nil {
-			return nil, Named(a.Path, err)
+			return nil, tree.Named(a.Path, err)
 		}
 		if !st.IsDir() || slices.Contains(a.Trees, n) {
 			continue
@@ -70,7 +71,7 @@ func (s *Store) measureOne(a Archive, breath func() error) (map[string]Measured,
 		seen := map[uint64]bool{}
 		disk, err := usage(d, n, seen, breath)
 		if err != nil {
-			return nil, Named(filepath.Clean(a.Path), err)
+			return nil, tree.Named(filepath.Clean(a.Path), err)
 		}
 		out[n] = Measured{Ino: st.Ino, Mtime: st.Mtime, Disk: disk}
 	}
@@ -83,7 +84,7 @@ func usage(parent vfs.Dir, name string, seen map[uint64]bool, breath func() erro
 		return 0, err
 	}
 	d, err := parent.OpenDir(name)
-	if Vanished(err) {
+	if tree.Vanished(err) {
 		return 0, nil
 	}
 	if err != nil {
@@ -92,26 +93,26 @@ func usage(parent vfs.Dir, name string, seen map[uint64]bool, breath func() erro
 	defer func() { _ = d.Close() }()
 	st, err := d.Lstat(".")
 	if err != nil {
-		return 0, Named(name, err)
+		return 0, tree.Named(name, err)
 	}
 	total := st.Allocated()
 	names, err := d.ReadDir(".")
 	if err != nil {
-		return 0, Named(name, err)
+		return 0, tree.Named(name, err)
 	}
 	for _, n := range names {
 		st, err := d.Lstat(n)
-		if Vanished(err) {
+		if tree.Vanished(err) {
 			continue
 		}
 		if err != nil {
-			return 0, Named(name, err)
+			return 0, tree.Named(name, err)
 		}
 		switch {
 		case st.IsDir():
 			below, err := usage(d, n, seen, breath)
 			if err != nil {
-				return 0, Named(name, err)
+				return 0, tree.Named(name, err)
 			}
 			total += below
 		case st.Nlink > 1 && seen[st.Ino]:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mholt/archiver/v4"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -83,7 +84,7 @@ func (s *Store) moved(a Archive, err error) error {
 }
 
 // publishPacked puts proved files in their place and names them in the record, which is the moment that counts.
-func (w *shift) publishPacked(a Archive, m *Manifest, half Archive, packed *Packed) (Archive, error) {
+func (w *shift) publishPacked(a Archive, m *tree.Manifest, half Archive, packed *Packed) (Archive, error) {
 	s := w.s
 	unlock, err := w.lock()
 	if err != nil {
@@ -127,7 +128,7 @@ func (w *shift) publishPacked(a Archive, m *Manifest, half Archive, packed *Pack
 }
 
 // roomToPack refuses what might not fit: content that does not compress at all.
-func (s *Store) roomToPack(a Archive, m *Manifest, inc *increment) error {
+func (s *Store) roomToPack(a Archive, m *tree.Manifest, inc *increment) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {
 		return err
@@ -149,17 +150,17 @@ func (s *Store) roomToPack(a Archive, m *Manifest, inc *increment) error {
 }
 
 // packTree writes one tree to a file, durably.
-func (w *shift) packTree(a Archive, m *Manifest, tree, to string, inc *increment) (out PackedTree, err error) {
+func (w *shift) packTree(a Archive, m *tree.Manifest, name, to string, inc *increment) (out PackedTree, err error) {
 	s := w.s
 	src, err := s.fs.OpenDir(a.Path)
 	if err != nil {
 		return out, err
 	}
 	defer func() { _ = src.Close() }()
-	var mine []*Entry
+	var mine []*tree.Entry
 	var size int64
 	for _, e := range treeOrder(m.Entries) {
-		if within(tree, e.Path) && !inc.has(e.Path) {
+		if within(name, e.Path) && !inc.has(e.Path) {
 			mine = append(mine, e)
 			size += e.Size + headerSize
 		}
@@ -196,8 +197,8 @@ func (w *shift) packTree(a Archive, m *Manifest, tree, to string, inc *increment
 }
 
 // shareSums gives all names of a file the sum that was found for one.
-func shareSums(m *Manifest) {
-	sums := map[uint32]Sum{}
+func shareSums(m *tree.Manifest) {
+	sums := map[uint32]tree.Sum{}
 	for i := range m.Entries {
 		if e := &m.Entries[i]; e.Link != 0 && e.Sum.Known() {
 			sums[e.Link] = e.Sum

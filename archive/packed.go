@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
 
@@ -70,26 +71,26 @@ func (p *Packed) shares() bool {
 }
 
 // packedPath is the file that was written for a tree of a packed archive.
-func (a Archive) packedPath(tree string) string {
-	if a.Packed != nil && a.Packed.Trees[tree].Base != nil {
-		return filepath.Join(a.Path, tree+changedSuffix)
+func (a Archive) packedPath(name string) string {
+	if a.Packed != nil && a.Packed.Trees[name].Base != nil {
+		return filepath.Join(a.Path, name+changedSuffix)
 	}
-	return filepath.Join(a.Path, tree+packedSuffix)
+	return filepath.Join(a.Path, name+packedSuffix)
 }
 
-func (a Archive) basePath(tree string) string { return filepath.Join(a.Path, tree+baseSuffix) }
+func (a Archive) basePath(name string) string { return filepath.Join(a.Path, name+baseSuffix) }
 
 // packedFiles are the files of a tree, in the order in which they are read: what one holds counts, whatever a later one says.
-func (a Archive) packedFiles(tree string) []string {
-	if a.Packed != nil && a.Packed.Trees[tree].Base != nil {
-		return []string{a.packedPath(tree), a.basePath(tree)}
+func (a Archive) packedFiles(name string) []string {
+	if a.Packed != nil && a.Packed.Trees[name].Base != nil {
+		return []string{a.packedPath(name), a.basePath(name)}
 	}
-	return []string{a.packedPath(tree)}
+	return []string{a.packedPath(name)}
 }
 
 // allPackedFiles are the names that the files of a tree may have, whatever the record says.
-func (a Archive) allPackedFiles(tree string) []string {
-	return []string{filepath.Join(a.Path, tree+packedSuffix), filepath.Join(a.Path, tree+changedSuffix), a.basePath(tree)}
+func (a Archive) allPackedFiles(name string) []string {
+	return []string{filepath.Join(a.Path, name+packedSuffix), filepath.Join(a.Path, name+changedSuffix), a.basePath(name)}
 }
 
 // packedFile gives what is behind each header of one packed tree, in order. i is the index in the manifest, below 0 for
@@ -99,7 +100,7 @@ type packedFile func(i int, h *tar.Header, r io.Reader) error
 // eachPacked reads the packed trees of an archive from their first byte to their last, checksums of the stream included.
 // It returns which entries of the manifest came.
 // raw is written what the files are made of; nil is fine. Of an archive that is being packed as an increment only what was written is read, and its base as bytes.
-func (s *Store) eachPacked(a Archive, m *Manifest, inc *increment, breath func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
+func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, breath func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
 	idx := make(map[string]int, len(m.Entries))
 	for i := range m.Entries {
 		idx[m.Entries[i].Path] = i
@@ -139,8 +140,8 @@ func (s *Store) eachPacked(a Archive, m *Manifest, inc *increment, breath func()
 }
 
 // readChanged reads what was written of an incremental tree, and the bytes of its base.
-func (s *Store) readChanged(a Archive, tree string, breath func() error, raw func(file string) io.Writer, own func(*tar.Header, io.Reader) error) error {
-	files := a.packedFiles(tree)
+func (s *Store) readChanged(a Archive, name string, breath func() error, raw func(file string) io.Writer, own func(*tar.Header, io.Reader) error) error {
+	files := a.packedFiles(name)
 	if err := s.readTar(files[0], breath, raw(files[0]), own); err != nil || len(files) == 1 {
 		return err
 	}
@@ -156,8 +157,8 @@ func (s *Store) readChanged(a Archive, tree string, breath func() error, raw fun
 
 // readPacked reads the file of one packed tree. Where it has a base both are read at once, so that entries come in the order of the tree, and what the base
 // has under a name that the other one has too is left out.
-func (s *Store) readPacked(a Archive, tree string, breath func() error, raw func(file string) io.Writer, own, shared func(*tar.Header, io.Reader) error) error {
-	files := a.packedFiles(tree)
+func (s *Store) readPacked(a Archive, name string, breath func() error, raw func(file string) io.Writer, own, shared func(*tar.Header, io.Reader) error) error {
+	files := a.packedFiles(name)
 	to := func(name string) io.Writer {
 		if raw == nil {
 			return io.Discard
@@ -205,7 +206,7 @@ func (s *Store) readPacked(a Archive, tree string, breath func() error, raw func
 // errStopped ends the reading of a file whose rest nobody asks for.
 var errStopped = errors.New("stopped")
 
-func within(tree, path string) bool { return path == tree || strings.HasPrefix(path, tree+"/") }
+func within(name, path string) bool { return path == name || strings.HasPrefix(path, name+"/") }
 
 // readTar reads one tar.zst to its end.
 func (s *Store) readTar(name string, breath func() error, raw io.Writer, each func(*tar.Header, io.Reader) error) (err error) {
@@ -273,7 +274,7 @@ func (b *breathing) Read(p []byte) (n int, err error) {
 }
 
 // headerDiffers tells how a header of a tar is not its entry, "" when it is.
-func headerDiffers(m *Manifest, i int, h *tar.Header) string {
+func headerDiffers(m *tree.Manifest, i int, h *tar.Header) string {
 	e := &m.Entries[i]
 	if h.Typeflag == tar.TypeLink {
 		if t := m.Find(h.Linkname); t == nil || t == e || t.Link == 0 || t.Link != e.Link {
@@ -298,13 +299,13 @@ func headerDiffers(m *Manifest, i int, h *tar.Header) string {
 		return "mtime"
 	}
 	xs, err := tarXattrs(h)
-	if err != nil || (e.Flags&FlagXattr == 0 && XattrDigest(xs) != e.Xattrs) {
+	if err != nil || (e.Flags&tree.FlagXattr == 0 && tree.XattrDigest(xs) != e.Xattrs) {
 		return "xattrs"
 	}
 	return ""
 }
 
-func tarType(e *Entry) byte {
+func tarType(e *tree.Entry) byte {
 	switch e.Type() {
 	case syscall.S_IFDIR:
 		return tar.TypeDir
@@ -382,8 +383,8 @@ func aclBytes(text string) ([]byte, error) {
 
 // provePacked compares the packed trees of an archive with its manifest, content included where its sum is known, and
 // the files with the sums of the record. inc is nil but for one that is being packed.
-func (s *Store) provePacked(a Archive, m *Manifest, inc *increment, breath func() error) (Proof, error) {
-	var p Proof
+func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, breath func() error) (tree.Proof, error) {
+	var p tree.Proof
 	diff := p.Differ
 	h := sha256.New()
 	buf := make([]byte, 256<<10)
@@ -411,7 +412,7 @@ func (s *Store) provePacked(a Archive, m *Manifest, inc *increment, breath func(
 			return err
 		}
 		p.Hashed++
-		if SumOf(h) != e.Sum {
+		if tree.SumOf(h) != e.Sum {
 			diff(e.Path, "content")
 		}
 		return nil
@@ -420,7 +421,7 @@ func (s *Store) provePacked(a Archive, m *Manifest, inc *increment, breath func(
 		return p, err
 	}
 	for i := range m.Entries {
-		if !seen[i] && m.Entries[i].Flags&FlagSkipped == 0 {
+		if !seen[i] && m.Entries[i].Flags&tree.FlagSkipped == 0 {
 			p.Entries++
 			diff(m.Entries[i].Path, "missing")
 		}
@@ -443,7 +444,7 @@ func (s *Store) provePacked(a Archive, m *Manifest, inc *increment, breath func(
 }
 
 // reexport writes a packed archive as Export does.
-func (s *Store) reexport(ctx context.Context, a Archive, m *Manifest, record []byte, w io.Writer) (Exported, error) {
+func (s *Store) reexport(ctx context.Context, a Archive, m *tree.Manifest, record []byte, w io.Writer) (Exported, error) {
 	out := &latch{w: w}
 	x := Exported{Entries: 1}
 	err := compressed(out, 0, a.Sizes.tar(), func(enc io.Writer) error {
@@ -465,7 +466,7 @@ func (s *Store) reexport(ctx context.Context, a Archive, m *Manifest, record []b
 			}
 			sum := sha256.New()
 			n, err := io.Copy(io.MultiWriter(struct{ io.Writer }{tw}, sum), r)
-			if e := &m.Entries[i]; err == nil && h.Typeflag == tar.TypeReg && e.Sum.Known() && SumOf(sum) != e.Sum {
+			if e := &m.Entries[i]; err == nil && h.Typeflag == tar.TypeReg && e.Sum.Known() && tree.SumOf(sum) != e.Sum {
 				err = fmt.Errorf("%w: %q has another content than was recorded", ErrNotWhole, e.Path)
 			}
 			x.Entries++
@@ -485,9 +486,9 @@ func (s *Store) reexport(ctx context.Context, a Archive, m *Manifest, record []b
 }
 
 // complete refuses where an entry that the archive holds did not come.
-func complete(m *Manifest, seen []bool) error {
+func complete(m *tree.Manifest, seen []bool) error {
 	for i := range m.Entries {
-		if !seen[i] && m.Entries[i].Flags&FlagSkipped == 0 {
+		if !seen[i] && m.Entries[i].Flags&tree.FlagSkipped == 0 {
 			return fmt.Errorf("%w: %q is missing", ErrNotWhole, m.Entries[i].Path)
 		}
 	}

@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
 
 // DamageError says what of an archive is not as it was recorded. Nothing of such an archive goes live.
 type DamageError struct {
 	Archive string // the folder's name
-	Proof   Proof
+	Proof   tree.Proof
 }
 
 // damageNames is how many paths the text of a DamageError names.
@@ -35,7 +36,7 @@ func (e *DamageError) Error() string {
 // Unwrap makes it an ErrNotWhole.
 func (e *DamageError) Unwrap() error { return ErrNotWhole }
 
-func damaged(a Archive, p Proof) error {
+func damaged(a Archive, p tree.Proof) error {
 	if p.Exact() {
 		return nil
 	}
@@ -46,22 +47,22 @@ func damaged(a Archive, p Proof) error {
 // entry is there, nothing else is, and all have their attributes. A file that was touched since it was archived must have
 // the content whose sum is known; where none is known its content can't be proved, and that is damage too. With all every
 // known sum is compared, else only those of files that were touched.
-func (s *Store) proveHeld(ctx context.Context, a Archive, m *Manifest, names []string, all bool) error {
-	got, err := Describe(ctx, s.fs, a.Path, false, names...)
+func (s *Store) proveHeld(ctx context.Context, a Archive, m *tree.Manifest, names []string, all bool) error {
+	got, err := tree.Describe(ctx, s.fs, a.Path, false, names...)
 	if err != nil {
 		return err
 	}
-	want := &Manifest{}
+	want := &tree.Manifest{}
 	for _, e := range m.Entries {
-		tree, _, _ := strings.Cut(e.Path, "/")
+		top, _, _ := strings.Cut(e.Path, "/")
 		for _, n := range names {
-			if n == tree {
+			if n == top {
 				want.Entries = append(want.Entries, e)
 			}
 		}
 	}
-	p := Compare(want, got)
-	check := &Manifest{} // files whose content is compared
+	p := tree.Compare(want, got)
+	check := &tree.Manifest{} // files whose content is compared
 	for _, e := range touched(want, got, all) {
 		if !e.Sum.Known() {
 			p.Differ(e.Path, "content")
@@ -77,7 +78,7 @@ func (s *Store) proveHeld(ctx context.Context, a Archive, m *Manifest, names []s
 
 // heldTrees are the trees that the archive still holds, for a rollback to make live. Those that are live already, of a
 // rollback that was interrupted, were proved then. One that neither the archive holds nor is live is damage.
-func (s *Store) heldTrees(a Archive, m *Manifest) (names []string, err error) {
+func (s *Store) heldTrees(a Archive, m *tree.Manifest) (names []string, err error) {
 	here, err := s.fs.Lstat(a.Path)
 	if err != nil {
 		return nil, err
@@ -109,11 +110,13 @@ func (s *Store) heldTrees(a Archive, m *Manifest) (names []string, err error) {
 
 // untouched reports whether a file of an archive is the very one that was made there, not written to since. The number of
 // its device may be another one since the machine started.
-func untouched(e *Entry, now Ident) bool { return now.Ino == e.Copy.Ino && now.Ctime == e.Copy.Ctime }
+func untouched(e *tree.Entry, now tree.Ident) bool {
+	return now.Ino == e.Copy.Ino && now.Ctime == e.Copy.Ctime
+}
 
 // touched gives the regular files of both lists, which agree in size and times, that are not untouched; with all those
 // whose sum is known too.
-func touched(want, got *Manifest, all bool) (out []Entry) {
+func touched(want, got *tree.Manifest, all bool) (out []tree.Entry) {
 	j := 0
 	for i := range want.Entries {
 		w := &want.Entries[i]
@@ -124,7 +127,7 @@ func touched(want, got *Manifest, all bool) (out []Entry) {
 			continue
 		}
 		g := &got.Entries[j]
-		if !w.IsRegular() || !g.IsRegular() || w.Size != g.Size || w.Mtime != g.Mtime || w.Flags&FlagSkipped != 0 {
+		if !w.IsRegular() || !g.IsRegular() || w.Size != g.Size || w.Mtime != g.Mtime || w.Flags&tree.FlagSkipped != 0 {
 			continue
 		}
 		if !untouched(w, g.Live) || all && w.Sum.Known() {
@@ -135,10 +138,10 @@ func touched(want, got *Manifest, all bool) (out []Entry) {
 }
 
 // proveCopy compares what was copied out of an archive with its entries, before it goes live.
-func (s *Store) proveCopy(ctx context.Context, a Archive, dir string, entries []Entry) error {
-	got, err := Describe(ctx, s.fs, dir, false, a.Trees...)
+func (s *Store) proveCopy(ctx context.Context, a Archive, dir string, entries []tree.Entry) error {
+	got, err := tree.Describe(ctx, s.fs, dir, false, a.Trees...)
 	if err != nil {
 		return err
 	}
-	return damaged(a, Compare(&Manifest{Entries: entries}, got))
+	return damaged(a, tree.Compare(&tree.Manifest{Entries: entries}, got))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
 
@@ -78,7 +79,7 @@ func requireDamage(t *testing.T, err error, path, what string) {
 	require.ErrorIs(t, err, archive.ErrNotWhole)
 	var d *archive.DamageError
 	require.True(t, errors.As(err, &d), "%v", err)
-	require.Contains(t, d.Proof.Differences, archive.Difference{Path: path, What: what})
+	require.Contains(t, d.Proof.Differences, tree.Difference{Path: path, What: what})
 	require.Contains(t, err.Error(), what+": "+path)
 }
 
@@ -150,7 +151,7 @@ func TestWhatIsWrittenSinceIsNoDamage(t *testing.T) {
 	s.use(archive.Config{Reserve: noReserve, FS: &writesAfterExchange{live: s.live("a")}})
 	res, err := s.s.Rollback(context.Background(), a.ID)
 	require.NoError(t, err)
-	require.Equal(t, []archive.Difference{{Path: "project/a", What: "size"}}, res.Proof.Differences)
+	require.Equal(t, []tree.Difference{{Path: "project/a", What: "size"}}, res.Proof.Differences)
 }
 
 // writesAfterExchange is a disk on which a program writes to a file once trees were exchanged.

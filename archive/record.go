@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -103,8 +104,8 @@ type Made struct {
 	CopiedBytes int64 `json:"copied_bytes"`
 	Kept        int64 `json:"kept"`
 	// Changed files differ from the archive before; -1 where there is none to compare with.
-	Changed int64 `json:"changed"`
-	Notes   Notes `json:"notes,omitzero"`
+	Changed int64      `json:"changed"`
+	Notes   tree.Notes `json:"notes,omitzero"`
 }
 
 // Rollback is the state of a rollback.
@@ -113,8 +114,8 @@ type Rollback struct {
 	// Done is zero while the rollback is under way: run it again.
 	Done time.Time `json:"done,omitzero"`
 	// Method is "exchange" (the archived tree itself went live) or "in place" (what differed was copied back).
-	Method string `json:"method,omitempty"`
-	Proof  Proof  `json:"proof,omitzero"`
+	Method string     `json:"method,omitempty"`
+	Proof  tree.Proof `json:"proof,omitzero"`
 	// FailedKept reports whether the failed tree lies beside this record.
 	FailedKept bool `json:"failed_kept,omitempty"`
 }
@@ -137,7 +138,7 @@ type Archive struct {
 	Whole      bool `json:"whole"`
 	FailedTree bool `json:"failed_tree"`
 	// Snapshot is what Make has just seen of the live trees. Nil where this archive was not made just now.
-	Scan *Snapshot `json:"-"`
+	Scan *tree.Snapshot `json:"-"`
 }
 
 // HeldTree is the path of an archived tree, FailedTreePath that of a failed one.
@@ -241,8 +242,8 @@ func (s *Store) look(a Archive) (Archive, error) {
 		if err != nil {
 			return Archive{}, fmt.Errorf("read archive: %w", err)
 		}
-		tree, isFailed := strings.CutSuffix(n, failedSuffix)
-		isFailed = isFailed && slices.Contains(trees(), tree)
+		of, isFailed := strings.CutSuffix(n, failedSuffix)
+		isFailed = isFailed && slices.Contains(trees(), of)
 		if files[n] {
 			packed++
 		}
@@ -258,7 +259,7 @@ func (s *Store) look(a Archive) (Archive, error) {
 			a.Own += m.Disk
 		default:
 			a.Estimated = true
-			if isFailed && tree == layout.ArchivedTree {
+			if isFailed && of == layout.ArchivedTree {
 				a.Own += a.Sizes.Disk // about as large as the one it was made from
 			}
 		}

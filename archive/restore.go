@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -16,7 +17,7 @@ import (
 // of them. The archive itself stays as it is. The copy is complete, durable and compared with the manifest before the exchange
 // of names makes it live; an archive that differs from what was recorded, or whose known content does, is a DamageError, and
 // the live trees stay as they are. It may be run again after any crash or error.
-func (s *Store) Restore(ctx context.Context, id string, progress func(Progress)) (Restored, error) {
+func (s *Store) Restore(ctx context.Context, id string, progress func(tree.Progress)) (Restored, error) {
 	const op = "restore archive"
 	s.work.Lock()
 	defer s.work.Unlock()
@@ -59,7 +60,7 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(Progress))
 	if err != nil {
 		return Restored{}, explain(op, err)
 	}
-	if res.Proof, err = s.proveLive(ctx, &Manifest{Entries: entries}); err != nil {
+	if res.Proof, err = s.proveLive(ctx, &tree.Manifest{Entries: entries}); err != nil {
 		return Restored{}, explain(op, err)
 	}
 	res.Took = s.cfg.Now().Sub(begun)
@@ -67,7 +68,7 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(Progress))
 }
 
 // whole finds an archive that holds its tree.
-func (s *Store) whole(id string) (Archive, *Manifest, error) {
+func (s *Store) whole(id string) (Archive, *tree.Manifest, error) {
 	a, err := s.Show(id)
 	if err != nil {
 		return a, nil, err
@@ -84,9 +85,9 @@ func (s *Store) whole(id string) (Archive, *Manifest, error) {
 }
 
 // copyOut copies the trees of an archive to a new folder, durably.
-func (s *Store) copyOut(ctx context.Context, a Archive, m *Manifest, to string, progress func(Progress)) ([]Entry, error) {
+func (s *Store) copyOut(ctx context.Context, a Archive, m *tree.Manifest, to string, progress func(tree.Progress)) ([]tree.Entry, error) {
 	entries := slices.Clone(m.Entries)
-	if err := s.checkSpace(PlanAll(entries)); err != nil {
+	if err := s.checkSpace(tree.PlanAll(entries)); err != nil {
 		return nil, err
 	}
 	if err := s.fs.Mkdir(to, 0o700); err != nil {
@@ -109,13 +110,13 @@ func (s *Store) copyOut(ctx context.Context, a Archive, m *Manifest, to string, 
 }
 
 // copyTrees copies archived trees to an empty folder. Nothing is synced.
-func (s *Store) copyTrees(ctx context.Context, from string, entries []Entry, dst vfs.Dir, workers int, progress func(Progress)) ([]Entry, error) {
+func (s *Store) copyTrees(ctx context.Context, from string, entries []tree.Entry, dst vfs.Dir, workers int, progress func(tree.Progress)) ([]tree.Entry, error) {
 	src, err := s.fs.OpenDir(from)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = src.Close() }()
-	b := NewCopier(CopyOptions{Src: src, Dst: dst, Entries: entries, Plan: PlanAll(entries), Workers: workers, TrustAttrs: true, Progress: progress})
+	b := tree.NewCopier(tree.CopyOptions{Src: src, Dst: dst, Entries: entries, Plan: tree.PlanAll(entries), Workers: workers, TrustAttrs: true, Progress: progress})
 	if err := b.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func (s *Store) replace(tmp, name string, want bool) error {
 }
 
 // Manifest gives the manifest of an archive, whole or not.
-func (s *Store) Manifest(id string) (*Manifest, error) {
+func (s *Store) Manifest(id string) (*tree.Manifest, error) {
 	a, err := s.Show(id)
 	if err != nil {
 		return nil, err
@@ -152,10 +153,10 @@ func (s *Store) Manifest(id string) (*Manifest, error) {
 }
 
 // CompareLive compares the live trees with what an archive recorded.
-func (s *Store) CompareLive(ctx context.Context, id string) (Proof, error) {
+func (s *Store) CompareLive(ctx context.Context, id string) (tree.Proof, error) {
 	m, err := s.Manifest(id)
 	if err != nil {
-		return Proof{}, err
+		return tree.Proof{}, err
 	}
 	return s.proveLive(ctx, m)
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -29,7 +30,7 @@ type Restored struct {
 	// Method is "exchange" or "in place".
 	Method string `json:"method"`
 	// Proof compares the live tree, as it is now, with the manifest.
-	Proof Proof `json:"proof"`
+	Proof tree.Proof `json:"proof"`
 	// FailedKept reports whether the tree that was live is kept in the archive, as project.failed.
 	FailedKept bool `json:"failed_kept,omitempty"`
 	// Back is how long it took until the trees were live again, durably; Took has the proof in it.
@@ -165,12 +166,12 @@ func (s *Store) madeRoom(err error) bool {
 }
 
 // proveLive compares the live trees with a manifest.
-func (s *Store) proveLive(ctx context.Context, want *Manifest) (Proof, error) {
-	got, err := Describe(ctx, s.fs, s.project.Dir(), false, trees()...)
+func (s *Store) proveLive(ctx context.Context, want *tree.Manifest) (tree.Proof, error) {
+	got, err := tree.Describe(ctx, s.fs, s.project.Dir(), false, trees()...)
 	if err != nil {
-		return Proof{}, err
+		return tree.Proof{}, err
 	}
-	return Compare(want, got), nil
+	return tree.Compare(want, got), nil
 }
 
 // errInPlace tells that a tree can't change its name here, whoever asks and however often, and that it has not: it must be
@@ -214,7 +215,7 @@ func (s *Store) stat(p string) (st vfs.Stat, ok bool, err error) {
 
 // swap brings one tree back by renames. Where it stands is read from the disk: the inode of the archived root, which the
 // manifest names, lies either in the archive or is live. Each rename is atomic, and durable before the next.
-func (s *Store) swap(a Archive, m *Manifest, name string) error {
+func (s *Store) swap(a Archive, m *tree.Manifest, name string) error {
 	live, held, failed := filepath.Join(s.project.Dir(), name), a.treePath(name), a.failedPath(name)
 	lst, isLive, err := s.stat(live)
 	if err != nil {
@@ -264,7 +265,7 @@ func (s *Store) swap(a Archive, m *Manifest, name string) error {
 var ErrNotWhole = errors.New("the archive is not whole")
 
 // sockets moves sockets of the failed tree, on which somebody may still listen, to where they were in the live one.
-func (s *Store) sockets(a Archive, m *Manifest) error {
+func (s *Store) sockets(a Archive, m *tree.Manifest) error {
 	var d vfs.Dir
 	for i := range m.Entries {
 		e := &m.Entries[i]
@@ -315,14 +316,14 @@ func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 			return err
 		}
 		defer func() { _ = src.Close() }()
-		t, err := Scan(ctx, src, []string{name}, s.cfg.Workers)
+		t, err := tree.Scan(ctx, src, []string{name}, s.cfg.Workers)
 		if err != nil {
 			return err
 		}
 		if len(t.Entries) == 0 {
 			return fs.ErrNotExist
 		}
-		p := NewPlan(t.Entries, nil, nil, s.cfg.Now())
+		p := tree.NewPlan(t.Entries, nil, nil, s.cfg.Now())
 		if err := s.checkSpace(p); err != nil {
 			return err
 		}
@@ -334,7 +335,7 @@ func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 			return err
 		}
 		defer func() { _ = dst.Close() }()
-		b := NewCopier(CopyOptions{Src: src, Dst: dst, Entries: t.Entries, Plan: p, Workers: s.cfg.Workers})
+		b := tree.NewCopier(tree.CopyOptions{Src: src, Dst: dst, Entries: t.Entries, Plan: p, Workers: s.cfg.Workers})
 		if err := b.Run(ctx); err != nil {
 			return err
 		}
@@ -349,7 +350,7 @@ func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 
 // copyBack makes one live tree equal to an archived one, file by file: what the manifest proves untouched stays, the rest
 // is copied beside and renamed over, what is too much goes. It returns entries with the identities of the new files.
-func (s *Store) copyBack(ctx context.Context, archive string, entries []Entry, name string) ([]Entry, error) {
+func (s *Store) copyBack(ctx context.Context, archive string, entries []tree.Entry, name string) ([]tree.Entry, error) {
 	dst, err := s.fs.OpenDir(s.project.Dir())
 	if err != nil {
 		return nil, err
@@ -360,11 +361,11 @@ func (s *Store) copyBack(ctx context.Context, archive string, entries []Entry, n
 		return nil, err
 	}
 	defer func() { _ = src.Close() }()
-	t, err := Scan(ctx, dst, []string{name}, s.cfg.Workers)
+	t, err := tree.Scan(ctx, dst, []string{name}, s.cfg.Workers)
 	if err != nil {
 		return nil, err
 	}
-	var mine, others []Entry
+	var mine, others []tree.Entry
 	for _, e := range entries {
 		if e.Path == name || strings.HasPrefix(e.Path, name+"/") {
 			mine = append(mine, e)
@@ -372,7 +373,7 @@ func (s *Store) copyBack(ctx context.Context, archive string, entries []Entry, n
 			others = append(others, e)
 		}
 	}
-	b := NewCopier(CopyOptions{Src: src, Dst: dst, Entries: mine, Plan: PlanBack(mine, t.Entries), Workers: s.cfg.Workers, InPlace: true, TrustAttrs: true})
+	b := tree.NewCopier(tree.CopyOptions{Src: src, Dst: dst, Entries: mine, Plan: tree.PlanBack(mine, t.Entries), Workers: s.cfg.Workers, InPlace: true, TrustAttrs: true})
 	if err := b.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -380,6 +381,6 @@ func (s *Store) copyBack(ctx context.Context, archive string, entries []Entry, n
 		return nil, err
 	}
 	all := append(others, b.Entries...)
-	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, func(a, b tree.Entry) int { return strings.Compare(a.Path, b.Path) })
 	return all, nil
 }

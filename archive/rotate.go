@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
 
@@ -181,7 +182,7 @@ func (s *Store) expire(a Archive, newest Sizes, recycle bool) (recycled bool, er
 		// Recycling only saves work: where it does not succeed the tree is deleted with the rest.
 		b, err := vfs.ReadFile(s.fs, filepath.Join(trash, manifestFile))
 		if err == nil {
-			m, derr := DecodeManifest(b)
+			m, derr := tree.DecodeManifest(b)
 			recycled = derr == nil && s.recyclable(a.Sizes, m.Scanned, newest) && s.makeSpare(a.Trees, trash, b) == nil
 		}
 	}

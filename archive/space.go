@@ -3,6 +3,7 @@ package archive
 import (
 	"fmt"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 )
 
@@ -50,10 +51,10 @@ func size(n uint64) string {
 }
 
 // checkSpace compares what a plan takes with what is free. The answer may be stale at once: errors of writing decide.
-func (s *Store) checkSpace(p *Plan) error { return s.checkRoom(p, Later{}) }
+func (s *Store) checkSpace(p *tree.Plan) error { return s.checkRoom(p, Later{}) }
 
 // checkRoom is checkSpace with what the caller will write afterwards.
-func (s *Store) checkRoom(p *Plan, later Later) error {
+func (s *Store) checkRoom(p *tree.Plan, later Later) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
 
@@ -16,12 +17,12 @@ const nextSpare = tmpPrefix + "next-spare"
 // next is a spare tree that is being made, or was interrupted by a Make: part of it is there already. It lives in memory only.
 type next struct {
 	// Manifest describes what nextSpare holds: an entry of version 0 is not there, or not whole; a folder is there.
-	m *Manifest
+	m *tree.Manifest
 }
 
 // base is the tree that an archive is built from: its manifest, nil for none, and its path.
 type base struct {
-	m    *Manifest
+	m    *tree.Manifest
 	path string
 }
 
@@ -198,7 +199,7 @@ func (w *shift) spare(p Policy) (made bool, err error) {
 }
 
 // copyLive goes on with the next spare tree. It gives its manifest when it is whole, and nil when it was interrupted or there is no room.
-func (w *shift) copyLive() (whole *Manifest, err error) {
+func (w *shift) copyLive() (whole *tree.Manifest, err error) {
 	s := w.s
 	s.sparing.Lock()
 	defer s.sparing.Unlock()
@@ -215,18 +216,18 @@ func (w *shift) copyLive() (whole *Manifest, err error) {
 		return nil, err
 	}
 	defer func() { _ = src.Close() }()
-	t, err := Scan(ctx, src, trees(), backgroundWorkers)
+	t, err := tree.Scan(ctx, src, trees(), backgroundWorkers)
 	if ctx.Err() != nil {
 		return nil, w.ctx.Err()
 	}
 	if err != nil {
 		return nil, err
 	}
-	var have *Manifest
+	var have *tree.Manifest
 	if s.next != nil {
 		have = s.next.m
 	}
-	pl := NewPlan(t.Entries, s.reference(), have, begun)
+	pl := tree.NewPlan(t.Entries, s.reference(), have, begun)
 	if err := s.checkSpace(pl); err != nil {
 		return nil, nil //nolint:nilerr // a spare tree is a luxury
 	}
@@ -244,23 +245,23 @@ func (w *shift) copyLive() (whole *Manifest, err error) {
 		return nil, err
 	}
 	defer func() { _ = dst.Close() }()
-	b := NewCopier(CopyOptions{Src: src, Dst: dst, Entries: t.Entries, Plan: pl, Workers: backgroundWorkers, Cold: t.Cold, KeepPartial: true})
+	b := tree.NewCopier(tree.CopyOptions{Src: src, Dst: dst, Entries: t.Entries, Plan: pl, Workers: backgroundWorkers, Cold: t.Cold, KeepPartial: true})
 	err = b.Run(ctx)
 	if err != nil && ctx.Err() != nil {
 		if have, ok := b.Partial(); ok {
-			MarkRacy(have, begun)
-			s.next = &next{&Manifest{Scanned: begun.UnixNano(), Entries: have}}
+			tree.MarkRacy(have, begun)
+			s.next = &next{&tree.Manifest{Scanned: begun.UnixNano(), Entries: have}}
 		}
 		return nil, w.ctx.Err()
 	}
 	if err == nil {
-		err = RefreshRoots(dst, b.Entries)
+		err = tree.RefreshRoots(dst, b.Entries)
 	}
 	if err != nil {
 		return nil, err
 	}
-	MarkRacy(b.Entries, begun)
-	whole = &Manifest{Scanned: begun.UnixNano(), Entries: b.Entries}
+	tree.MarkRacy(b.Entries, begun)
+	whole = &tree.Manifest{Scanned: begun.UnixNano(), Entries: b.Entries}
 	if err := writePlain(dst, manifestFile, whole.Encode()); err != nil {
 		return nil, err
 	}
@@ -269,7 +270,7 @@ func (w *shift) copyLive() (whole *Manifest, err error) {
 }
 
 // publishSpare makes a tree that was copied the spare one, unless a deployment has taken it meanwhile.
-func (w *shift) publishSpare(m *Manifest) (bool, error) {
+func (w *shift) publishSpare(m *tree.Manifest) (bool, error) {
 	s := w.s
 	dst, err := s.fs.OpenDir(s.nextPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -303,7 +304,7 @@ func (w *shift) publishSpare(m *Manifest) (bool, error) {
 const backgroundWorkers = 2
 
 // Reference is the newest manifest that can be read, nil where there is none.
-func (s *Store) reference() *Reference {
+func (s *Store) reference() *tree.Reference {
 	all, err := s.List()
 	if err != nil {
 		return nil // a full copy needs no reference
@@ -313,7 +314,7 @@ func (s *Store) reference() *Reference {
 		if err != nil {
 			continue
 		}
-		r := &Reference{Manifest: m}
+		r := &tree.Reference{Manifest: m}
 		if a.Rollback != nil && a.Rollback.Method == methodExchange {
 			r.WentLive = a.Rollback.Begun.UnixNano()
 		}
@@ -323,10 +324,10 @@ func (s *Store) reference() *Reference {
 }
 
 // manifest reads the manifest in a folder.
-func (s *Store) manifest(dir string) (*Manifest, error) {
+func (s *Store) manifest(dir string) (*tree.Manifest, error) {
 	b, err := vfs.ReadFile(s.fs, filepath.Join(dir, manifestFile))
 	if err != nil {
 		return nil, err
 	}
-	return DecodeManifest(b)
+	return tree.DecodeManifest(b)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
@@ -223,10 +224,10 @@ func TestDamagedManifest(t *testing.T) {
 	b[len(b)/2] ^= 1
 	require.NoError(t, os.WriteFile(p, b, 0o600))
 	_, err = s.s.Verify(context.Background(), a.ID)
-	require.ErrorIs(t, err, archive.ErrManifest)
+	require.ErrorIs(t, err, tree.ErrManifest)
 	before := snapshot(t, s.p.Live())
 	_, err = s.s.Rollback(context.Background(), a.ID)
-	require.ErrorIs(t, err, archive.ErrManifest)
+	require.ErrorIs(t, err, tree.ErrManifest)
 	requireSame(t, before, snapshot(t, s.p.Live()))
 	s.make() // a new one needs no reference
 }

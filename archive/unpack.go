@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 )
 
@@ -24,11 +25,11 @@ const (
 // the tar only choose among its entries, everything is made anew below an open folder, and no link is ever followed.
 // One goroutine reads, the others write.
 type unpacker struct {
-	*Writer
-	entries []Entry
+	*tree.Writer
+	entries []tree.Entry
 	dst     vfs.Dir
 	ctx     context.Context
-	m       *Manifest
+	m       *tree.Manifest
 	batches chan []unpacked
 	wg      sync.WaitGroup
 	failed  context.CancelCauseFunc
@@ -46,9 +47,9 @@ type unpacked struct {
 
 // unpack writes the packed trees of an archive to a folder that is there and empty. Nothing is synced. It gives the
 // entries with the identities of the new files.
-func (s *Store) unpack(ctx context.Context, a Archive, m *Manifest, dst vfs.Dir, progress func(Progress)) ([]Entry, error) {
+func (s *Store) unpack(ctx context.Context, a Archive, m *tree.Manifest, dst vfs.Dir, progress func(tree.Progress)) ([]tree.Entry, error) {
 	entries := slices.Clone(m.Entries)
-	w := NewWriter(dst, entries, s.cfg.Workers, progress)
+	w := tree.NewWriter(dst, entries, s.cfg.Workers, progress)
 	if err := w.Mkdirs(ctx); err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (s *Store) unpack(ctx context.Context, a Archive, m *Manifest, dst vfs.Dir,
 		err = complete(m, seen)
 	}
 	if err == nil {
-		if err = u.Finish(); errors.Is(err, ErrLink) {
+		if err = u.Finish(); errors.Is(err, tree.ErrLink) {
 			err = fmt.Errorf("%w: %w", ErrNotWhole, err)
 		}
 	}
@@ -104,7 +105,7 @@ func (u *unpacker) take(i int, h *tar.Header, r io.Reader) error {
 		return u.drain(e, r)
 	}
 	if e.IsRegular() && e.Size > smallFile {
-		c := NewCursor(u.dst)
+		c := tree.NewCursor(u.dst)
 		defer c.Close()
 		if err := u.Write(e, xs, c, contentOf(e, r)); err != nil {
 			return err
@@ -121,25 +122,25 @@ func (u *unpacker) take(i int, h *tar.Header, r io.Reader) error {
 	}
 	u.batch = append(u.batch, next)
 	u.bytes += e.Size
-	if len(u.batch) >= BatchFiles || u.bytes >= BatchBytes {
+	if len(u.batch) >= tree.BatchFiles || u.bytes >= tree.BatchBytes {
 		return u.flush()
 	}
 	return nil
 }
 
 // drain reads content that is there already, and proves it.
-func (u *unpacker) drain(e *Entry, r io.Reader) error {
+func (u *unpacker) drain(e *tree.Entry, r io.Reader) error {
 	h := sha256.New()
 	if _, err := io.Copy(h, r); err != nil {
 		return err
 	}
-	if e.Sum.Known() && SumOf(h) != e.Sum {
+	if e.Sum.Known() && tree.SumOf(h) != e.Sum {
 		return rotten(e)
 	}
 	return nil
 }
 
-func rotten(e *Entry) error {
+func rotten(e *tree.Entry) error {
 	return fmt.Errorf("%w: %q has another content than was recorded", ErrNotWhole, e.Path)
 }
 
@@ -168,7 +169,7 @@ func (u *unpacker) work() {
 }
 
 func (u *unpacker) some(batch []unpacked) error {
-	c := NewCursor(u.dst)
+	c := tree.NewCursor(u.dst)
 	defer c.Close()
 	var bytes int64
 	for _, n := range batch {
@@ -199,13 +200,13 @@ func (r *bytesReader) Read(p []byte) (int, error) {
 }
 
 // contentOf writes the content of an entry from r.
-func contentOf(e *Entry, r io.Reader) func(vfs.File) error {
+func contentOf(e *tree.Entry, r io.Reader) func(vfs.File) error {
 	return func(out vfs.File) error { return writeContent(e, out, r) }
 }
 
 // writeContent writes the content of a regular file, and proves it while it does. Where the file had holes, whole blocks
 // of zeros become holes.
-func writeContent(e *Entry, out vfs.File, r io.Reader) error {
+func writeContent(e *tree.Entry, out vfs.File, r io.Reader) error {
 	sum := sha256.New()
 	buf := make([]byte, min(max(e.Size, 1), 256<<10))
 	sparse := e.Blocks*512 < e.Size
@@ -234,7 +235,7 @@ func writeContent(e *Entry, out vfs.File, r io.Reader) error {
 			off += int64(len(block))
 		}
 	}
-	if e.Sum.Known() && SumOf(sum) != e.Sum {
+	if e.Sum.Known() && tree.SumOf(sum) != e.Sum {
 		return rotten(e)
 	}
 	if sparse {

@@ -7,17 +7,19 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"corpus-git/archive/tree"
 )
 
 // Verify compares the tree in an archive with its manifest: every entry's type, mode, owner, size, times, target, links,
 // that nobody has touched it since it was made, and every content whose sum is known: what a disk has changed by itself
 // shows there and nowhere else. It reads the whole archive, packed or not. Sums become known by Compact, and go from
 // one archive to the next with the files that stay the same.
-func (s *Store) Verify(ctx context.Context, id string) (Proof, error) {
+func (s *Store) Verify(ctx context.Context, id string) (tree.Proof, error) {
 	const op = "verify archive"
 	a, m, err := s.whole(id)
 	if err != nil {
-		return Proof{}, err
+		return tree.Proof{}, err
 	}
 	if a.Packed != nil {
 		p, err := s.provePacked(a, m, nil, ctx.Err)
@@ -26,37 +28,37 @@ func (s *Store) Verify(ctx context.Context, id string) (Proof, error) {
 		}
 		return p, err
 	}
-	got, err := Describe(ctx, s.fs, a.Path, false, a.Trees...)
+	got, err := tree.Describe(ctx, s.fs, a.Path, false, a.Trees...)
 	if err != nil {
-		return Proof{}, explain(op, err)
+		return tree.Proof{}, explain(op, err)
 	}
-	p := Compare(m, got)
+	p := tree.Compare(m, got)
 	if err := s.proveContent(ctx, a, m, &p); err != nil {
-		return Proof{}, explain(op, err)
+		return tree.Proof{}, explain(op, err)
 	}
 	return p, nil
 }
 
 // proveContent reads every file of a plain archive whose sum is known.
-func (s *Store) proveContent(ctx context.Context, a Archive, m *Manifest, p *Proof) error {
+func (s *Store) proveContent(ctx context.Context, a Archive, m *tree.Manifest, p *tree.Proof) error {
 	src, err := s.fs.OpenDir(a.Path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = src.Close() }()
 	var mu sync.Mutex
-	work := NewPool(ctx)
+	work := tree.NewPool(ctx)
 	groups := map[uint32]bool{}
-	var batch []*Entry
+	var batch []*tree.Entry
 	var bytes int64
 	flush := func() {
 		mine := batch
 		work.Add(func() error {
-			c := NewCursor(src)
+			c := tree.NewCursor(src)
 			defer c.Close()
 			for _, e := range mine {
 				got, err := sumFile(c, e.Path, ctx.Err)
-				if Vanished(err) {
+				if tree.Vanished(err) {
 					continue // missing, as was said
 				}
 				if err != nil {
@@ -75,12 +77,12 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *Manifest, p *Pro
 	}
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if !e.Sum.Known() || !e.IsRegular() || e.Flags&FlagSkipped != 0 || (e.Link != 0 && groups[e.Link]) {
+		if !e.Sum.Known() || !e.IsRegular() || e.Flags&tree.FlagSkipped != 0 || (e.Link != 0 && groups[e.Link]) {
 			continue
 		}
 		groups[e.Link] = true
 		batch = append(batch, e)
-		if bytes += e.Size; len(batch) >= BatchFiles || bytes >= BatchBytes {
+		if bytes += e.Size; len(batch) >= tree.BatchFiles || bytes >= tree.BatchBytes {
 			flush()
 		}
 	}
@@ -89,19 +91,19 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *Manifest, p *Pro
 }
 
 // sumFile reads one file.
-func sumFile(c *Cursor, path string, breath func() error) (Sum, error) {
+func sumFile(c *tree.Cursor, path string, breath func() error) (tree.Sum, error) {
 	d, name, err := c.At(path)
 	if err != nil {
-		return Sum{}, err
+		return tree.Sum{}, err
 	}
 	f, err := d.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
-		return Sum{}, Named(c.Path(), err)
+		return tree.Sum{}, tree.Named(c.Path(), err)
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	h := sha256.New()
 	_, err = io.CopyBuffer(h, &breathing{r: struct{ io.Reader }{f}, breath: breath}, make([]byte, 64<<10))
-	return SumOf(h), Named(c.Path(), err)
+	return tree.SumOf(h), tree.Named(c.Path(), err)
 }
 
 // seal notes the content of a plain archive's files whose sum is not known yet, for Verify to compare with. It gives how
@@ -117,18 +119,18 @@ func (w *shift) seal(a Archive) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = src.Close() }()
-	c := NewCursor(src)
+	c := tree.NewCursor(src)
 	defer c.Close()
-	groups := map[uint32]Sum{}
+	groups := map[uint32]tree.Sum{}
 	read := 0
 	for i := range m.Entries {
 		e := &m.Entries[i]
-		if e.Sum.Known() || !e.IsRegular() || e.Flags&FlagSkipped != 0 {
+		if e.Sum.Known() || !e.IsRegular() || e.Flags&tree.FlagSkipped != 0 {
 			continue
 		}
 		if d, name, err := c.At(e.Path); err != nil {
 			return 0, err
-		} else if st, err := d.Lstat(name); err != nil || IdentOf(st) != e.Copy {
+		} else if st, err := d.Lstat(name); err != nil || tree.IdentOf(st) != e.Copy {
 			continue // not what was copied: Verify says so, and a sum must not bless it
 		}
 		sum, ok := groups[e.Link]

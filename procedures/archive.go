@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/hooks"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -51,9 +52,9 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 }
 
 // progress reports a long copy every two seconds.
-func (e *Env) progress() func(archive.Progress) {
+func (e *Env) progress() func(tree.Progress) {
 	last := e.Now()
-	return func(p archive.Progress) {
+	return func(p tree.Progress) {
 		if now := e.Now(); now.Sub(last) >= 2*time.Second {
 			last = now
 			e.Note("archive: %s of %s", humanize.Count(p.Files), humanize.Plural(p.TotalFiles, "file"))
@@ -61,7 +62,7 @@ func (e *Env) progress() func(archive.Progress) {
 	}
 }
 
-func archiveNotes(n archive.Notes) []string {
+func archiveNotes(n tree.Notes) []string {
 	var out []string
 	if n.Unstable > 0 {
 		out = append(out, fmt.Sprintf("%s changed while being read, such as %s", humanize.Plural(n.Unstable, "file"), n.UnstableNames[0]))

@@ -1,7 +1,7 @@
 package procedures
 
 import (
-	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures/permissions"
@@ -10,7 +10,7 @@ import (
 // synced is what is known of the trees right after release-sync: what the archive's walk saw of them, and which files were written since. With it
 // the permissions that come next need not look at each file again (ADR 13).
 type synced struct {
-	look *archive.Snapshot
+	look *tree.Snapshot
 	// touched are the paths that were written in each tree, by the tree's name.
 	touched map[string][]string
 }

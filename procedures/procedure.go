@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/hooks"
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
@@ -163,7 +164,7 @@ type Env struct {
 	cfg  *stepCfg // of the steps that ran
 	full bool     // the disk was full when the deployment failed
 	// seen is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
-	seen *archive.Snapshot
+	seen *tree.Snapshot
 	// synced is what release-sync left for the permissions that come right after it.
 	synced  *synced
 	summary string

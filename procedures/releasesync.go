@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
@@ -123,7 +123,7 @@ func (e *Env) treeOwners() (code, pillar *project.Owner) {
 const seenFor = 2 * time.Second
 
 // takeSeen gives what the archive's walk saw, once, if it is fresh enough to stand for the trees.
-func (e *Env) takeSeen() *archive.Snapshot {
+func (e *Env) takeSeen() *tree.Snapshot {
 	s := e.seen
 	e.seen = nil // from here on the trees are others
 	if s == nil || !e.fresh(s) {
@@ -132,13 +132,13 @@ func (e *Env) takeSeen() *archive.Snapshot {
 	return s
 }
 
-func (e *Env) fresh(s *archive.Snapshot) bool {
+func (e *Env) fresh(s *tree.Snapshot) bool {
 	age := e.Now().Sub(s.Begun)
 	return age >= 0 && age <= seenFor
 }
 
 // seenOf is what the walk saw of one tree, nil for none.
-func seenOf(s *archive.Snapshot, tree string) *vfs.Snapshot {
+func seenOf(s *tree.Snapshot, tree string) *vfs.Snapshot {
 	if s == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/hooks"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -70,7 +71,7 @@ func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
 func ArchiveDamaged(err error) bool { return errors.Is(err, archive.ErrNotWhole) }
 
 // proofText says what the tree that came back was compared with. It was verified before it went live.
-func proofText(p archive.Proof) string {
+func proofText(p tree.Proof) string {
 	text := humanize.Plural(p.Entries, "file") + " verified"
 	if !p.Exact() {
 		text += fmt.Sprintf(", %s changed since by running programs", humanize.Count(p.Different))
@@ -79,7 +80,7 @@ func proofText(p archive.Proof) string {
 }
 
 // laterLines name what was written to since the tree went live.
-func laterLines(p archive.Proof) []string {
+func laterLines(p tree.Proof) []string {
 	var out []string
 	for _, d := range p.Differences {
 		out = append(out, "changed since: "+d.String())

@@ -1,4 +1,4 @@
-package archive
+package tree
 
 import (
 	"crypto/rand"
@@ -24,6 +24,7 @@ func racy(ctime, begun int64) bool {
 	return ctime >= begun-int64(racyWindow)
 }
 
+// MarkRacy sets FlagRacy as it is for a scan that began then.
 func MarkRacy(entries []Entry, begun time.Time) {
 	for i := range entries {
 		entries[i].Flags &^= FlagRacy
@@ -57,16 +58,16 @@ func (r *Reference) match(e, w *Entry) *Entry {
 
 // Plan is what a copy will do with each entry.
 type Plan struct {
-	acts    []action
-	remove  []string
-	version *atomic.Uint64
-	Copies  int64 // files to copy
-	Bytes   int64 // their allocated bytes
-	Inodes  int64 // to create, folders included
-	Freed   int64 // allocated bytes of what is removed or replaced in the spare tree
-	FreedInodes  int64 // Inodes of it
-	Kept    int64
-	Changed int64
+	acts        []action
+	remove      []string
+	version     *atomic.Uint64
+	Copies      int64 // files to copy
+	Bytes       int64 // their allocated bytes
+	Inodes      int64 // to create, folders included
+	Freed       int64 // allocated bytes of what is removed or replaced in the spare tree
+	FreedInodes int64 // Inodes of it
+	Kept        int64
+	Changed     int64
 }
 
 // NewPlan decides entry by entry what can be taken over from the spare tree: what the reference, or the spare tree's own manifest, proves
@@ -134,6 +135,7 @@ func (m *Manifest) Walk() Walker {
 	return Walker{m.Entries}
 }
 
+// At is the entry of a path, nil where there is none.
 func (f *Walker) At(path string) *Entry {
 	for len(f.rest) > 0 && f.rest[0].Path < path {
 		f.rest = f.rest[1:]

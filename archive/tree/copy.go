@@ -1,4 +1,4 @@
-package archive
+package tree
 
 import (
 	"cmp"
@@ -101,6 +101,7 @@ type Progress struct {
 }
 
 const (
+	// BatchFiles and BatchBytes are how much is handed to a worker at once.
 	BatchFiles = 48
 	BatchBytes = 4 << 20
 	readTries  = 3

@@ -1,4 +1,4 @@
-package archive
+package tree
 
 import (
 	"context"
@@ -25,6 +25,7 @@ type Proof struct {
 // Exact reports that nothing differs.
 func (p Proof) Exact() bool { return p.Different == 0 }
 
+// Differ counts an entry that does not agree, and in what.
 func (p *Proof) Differ(path, what string) {
 	p.Different++
 	if len(p.Differences) < 100 {

@@ -1,4 +1,4 @@
-package archive
+package tree
 
 import (
 	"bytes"
@@ -80,6 +80,7 @@ func (e *Entry) IsDir() bool { return e.Type() == syscall.S_IFDIR }
 // IsRegular reports a regular file.
 func (e *Entry) IsRegular() bool { return e.Type() == syscall.S_IFREG }
 
+// IdentOf is the identity of what was asked for.
 func IdentOf(st vfs.Stat) Ident { return Ident{Dev: st.Dev, Ino: st.Ino, Ctime: st.Ctime} }
 
 // fill takes over what stat tells about a live file.

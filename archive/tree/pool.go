@@ -1,4 +1,4 @@
-package archive
+package tree
 
 import (
 	"container/heap"
@@ -21,12 +21,14 @@ type Pool struct {
 	err     error
 }
 
+// NewPool has no tasks yet; its tasks end when ctx does.
 func NewPool(ctx context.Context) *Pool {
 	p := &Pool{ctx: ctx}
 	p.cond = sync.NewCond(&p.mu)
 	return p
 }
 
+// Add adds a task, from anywhere.
 func (p *Pool) Add(task func() error) {
 	p.mu.Lock()
 	p.tasks = append(p.tasks, task)

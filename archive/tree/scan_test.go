@@ -1,4 +1,4 @@
-package archive_test
+package tree_test
 
 import (
 	"math/rand/v2"
@@ -6,14 +6,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"corpus-git/archive"
+	"corpus-git/archive/tree"
 	"corpus-git/internal/vfs"
-	"corpus-git/internal/vfs/vfstest"
 )
 
 // A folder's content follows "name/", so names with bytes below the slash stand between a folder and what lies in it.
@@ -41,7 +39,7 @@ func TestScanIsInByteOrder(t *testing.T) {
 			return err
 		}))
 		slices.Sort(want)
-		m, err := archive.Describe(t.Context(), vfs.OS{}, dir, false, "project")
+		m, err := tree.Describe(t.Context(), vfs.OS{}, dir, false, "project")
 		require.NoError(t, err)
 		var got []string
 		for _, e := range m.Entries {
@@ -49,22 +47,4 @@ func TestScanIsInByteOrder(t *testing.T) {
 		}
 		require.Equal(t, want, got)
 	}
-}
-
-// A file system tells of a block that could not be written once: to whoever syncs first. Where that is the sync beside
-// the copying, the archive must fail all the same.
-func TestEarlySyncFails(t *testing.T) {
-	s := newSite(t)
-	for i := range 40 {
-		s.write("f"+string(rune('A'+i)), strings.Repeat("x", 100<<10))
-	}
-	bad := vfstest.New(vfs.OS{}, vfstest.FailNth("syncfs", 1, syscall.EIO))
-	s.use(archive.Config{FS: bad, SyncEvery: 1 << 20, Reserve: noReserve})
-	_, err := s.s.Make(t.Context(), archive.MakeRequest{Facts: s.facts()})
-	require.ErrorIs(t, err, syscall.EIO)
-	require.NoError(t, s.s.Wait())
-	all, err := s.s.List()
-	require.NoError(t, err)
-	require.Empty(t, all)
-	s.requireExact(s.make())
 }

@@ -1,4 +1,4 @@
-package archive
+package tree
 
 import (
 	"bytes"
@@ -74,22 +74,6 @@ func TestXattrDigest(t *testing.T) {
 	require.NotEqual(t, x("a", "b", "c", "d"), x("a", "bcd"))
 }
 
-// FuzzACL: what was read from a file system comes back as it was, and nothing else is taken for an ACL.
-func FuzzACL(f *testing.F) {
-	f.Add([]byte("\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x02\x00\x04\x00\xd2\x04\x00\x00"), "user::rw-,other::---")
-	f.Fuzz(func(t *testing.T, acl []byte, text string) {
-		if x := aclText(acl); x != "" {
-			back, err := aclBytes(x)
-			require.NoError(t, err)
-			require.Equal(t, x, aclText(back))
-		}
-		if b, err := aclBytes(text); err == nil {
-			_, err := aclBytes(aclText(b))
-			require.NoError(t, err)
-		}
-	})
-}
-
 // Manifests of the version before have no sums.
 func TestManifestOfTheVersionBefore(t *testing.T) {
 	m := sample()
@@ -117,27 +101,4 @@ func strip(t *testing.T, body []byte, m *Manifest) []byte {
 		start = end
 	}
 	return out
-}
-
-func TestACLText(t *testing.T) {
-	acl := "\x02\x00\x00\x00" + "\x01\x00\x07\x00\xff\xff\xff\xff" + "\x02\x00\x05\x00\xe8\x03\x00\x00" + "\x04\x00\x04\x00\xff\xff\xff\xff" +
-		"\x08\x00\x06\x00\x01\x00\x00\x00" + "\x10\x00\x07\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
-	require.Equal(t, "user::rwx,user:1000:r-x,group::r--,group:1:rw-,mask::rwx,other::---", aclText([]byte(acl)))
-	back, err := aclBytes(aclText([]byte(acl)))
-	require.NoError(t, err)
-	require.Equal(t, acl, string(back))
-	for _, bad := range []string{"", "user", "user::rw", "user::rwq", "mask:1:rwx", "user:x:rwx", "nobody::rwx", "user:5000000000:rwx"} {
-		_, err := aclBytes(bad)
-		require.ErrorIs(t, err, ErrNotWhole, bad)
-	}
-	for _, bad := range []string{"", "\x02\x00\x00\x00x", "\x03\x00\x00\x00", "\x02\x00\x00\x00" + "\x03\x00\x07\x00\xff\xff\xff\xff"} {
-		require.Empty(t, aclText([]byte(bad)))
-	}
-}
-
-func TestSpaceErrorSaysFigures(t *testing.T) {
-	e := &SpaceError{Path: "/a", Need: 2_500_000_000, Free: 3_000_000_000, Reserve: 1 << 30}
-	require.Equal(t, "not enough space for an archive in /a: it takes 2.5 GB, 1.9 GB of 3.0 GB free may be used (1.1 GB stay in reserve)", e.Error())
-	require.Equal(t, "999 B", size(999))
-	require.Equal(t, "1.0 MB", size(999_960))
 }

@@ -1,4 +1,4 @@
-package archive
+package tree
 
 import (
 	"cmp"
@@ -24,7 +24,9 @@ type Snapshot struct {
 }
 
 // NewSnapshot keeps what was found by a scan that began then.
-func NewSnapshot(begun time.Time, entries []Entry) *Snapshot { return &Snapshot{Begun: begun, entries: entries} }
+func NewSnapshot(begun time.Time, entries []Entry) *Snapshot {
+	return &Snapshot{Begun: begun, entries: entries}
+}
 
 // Tree gives all that lay in the folder name ("project"), by its path below that, in byte order of paths, as it was when it was looked at.
 // No link was followed on the way.
@@ -105,9 +107,9 @@ type scanner struct {
 // folder is a folder and what lies in it.
 type folder struct {
 	self Entry
-	in   []Entry    // in byte order, folders included
+	in   []Entry   // in byte order, folders included
 	subs []*folder // in byte order
-	gone bool       // it vanished before it was listed
+	gone bool      // it vanished before it was listed
 }
 
 // flatten appends all below the folder in byte order of paths, in which "a-b" stands between "a" and "a/c".
