@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"bytes"
+	"net/url"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -12,7 +13,7 @@ import (
 const maxModules = 10 << 20
 
 // Modules checks the content of a .gitmodules: what would make git run commands or leave the tree when it follows it
-// (CVE-2018-11235, CVE-2018-17456, CVE-2019-1387). The error is an *Error.
+// (CVE-2018-11235, CVE-2018-17456, CVE-2019-1387, CVE-2020-5260, CVE-2020-11008). The error is an *Error.
 func Modules(h plumbing.Hash, size int64, data []byte) error {
 	fail := func(rule, format string, args ...any) error {
 		err := broken(rule, format, args...)
@@ -36,7 +37,7 @@ func Modules(h plumbing.Hash, size int64, data []byte) error {
 			}
 			for _, o := range sub.Options {
 				switch {
-				case o.IsKey("url") && (strings.HasPrefix(o.Value, "-") || strings.ContainsAny(o.Value, "\n\r")):
+				case o.IsKey("url") && !moduleURL(o.Value):
 					return fail("gitmodulesUrl", "submodule %q has URL %q", sub.Name, o.Value)
 				case o.IsKey("path") && strings.HasPrefix(o.Value, "-"):
 					return fail("gitmodulesPath", "submodule %q has path %q", sub.Name, o.Value)
@@ -47,6 +48,33 @@ func Modules(h plumbing.Hash, size int64, data []byte) error {
 		}
 	}
 	return nil
+}
+
+// moduleURL refuses what git may take for an option, for two lines (to a credential helper, written out or as %0a), or, once a relative one was joined to
+// that of the superproject, for another host (CVE-2020-5260, CVE-2020-11008).
+func moduleURL(raw string) bool {
+	if strings.HasPrefix(raw, "-") || strings.ContainsAny(raw, "\n\r") {
+		return false
+	}
+	if strings.HasPrefix(raw, "./") || strings.HasPrefix(raw, "../") {
+		rest, up := raw, false
+		for {
+			if r, ok := strings.CutPrefix(rest, "./"); ok {
+				rest = r
+			} else if r, ok := strings.CutPrefix(rest, "../"); ok {
+				rest, up = r, true
+			} else {
+				break
+			}
+		}
+		if up && rest != "" && (rest[0] == ':' || rest[0] == '/') {
+			return false
+		}
+	} else if !strings.Contains(raw, "://") {
+		return true // host:path and paths are not decoded
+	}
+	plain, err := url.PathUnescape(raw)
+	return err != nil || !strings.ContainsAny(plain, "\n")
 }
 
 // moduleName refuses empty names, and ".." as a part of one.

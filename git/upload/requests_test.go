@@ -100,6 +100,7 @@ func TestRequestsAgreeWithGit(t *testing.T) {
 	}
 	for _, c := range requestTable {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			var in bytes.Buffer
 			for _, l := range c.lines {
 				if raw, ok := strings.CutPrefix(l, "<"); ok {

@@ -204,7 +204,7 @@ func (c *conversation) keepAtomic() {
 	}
 	var first *Item
 	for _, i := range c.items {
-		if i.Err != nil && i.reason == "" && first == nil {
+		if i.Err != nil && i.reason != "atomic push failed" && first == nil {
 			first = i
 		}
 	}
@@ -285,7 +285,7 @@ func changesOf(items []*Item) (changes []refs.Change, moved, absent []*Item) {
 // refuseAll explains. The pack that follows is not read, but drained.
 func (c *conversation) refuseAll() error {
 	c.explain()
-	c.unread = c.req.Pack() && c.body != nil
+	c.unread = (c.req.Pack() || c.over != nil) && c.body != nil
 	return nil
 }
 

@@ -85,14 +85,10 @@ func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int
 	bw := bufio.NewWriterSize(out, 16<<10)
 	list, _, err := p.Refs.ListReadable("refs/")
 	if err != nil {
-		// Nothing was said yet: git prints an ERR line that comes instead of the refs (gitprotocol-pack(5)).
-		var told bytes.Buffer
-		exit := p.early(&told, err)
-		_ = pktline.NewWriter(out).Errorf("%s", bytes.TrimRight(told.Bytes(), "\n"))
-		return exit
+		return p.early(out, err)
 	}
 	if err := p.advertise(bw, list); err != nil {
-		return p.early(errw, err)
+		return p.early(out, err)
 	}
 	r := pktline.NewReader(in, pktline.Limits{})
 	req, err := ReadRequest(r, p.Limits)
@@ -100,7 +96,12 @@ func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int
 		return 0
 	}
 	if req == nil {
-		return p.early(errw, err)
+		exit := p.early(out, err)
+		if !cut(err) { // who still writes would not read why
+			l := p.Limits.WithDefaults()
+			pktline.Drain(ctx, r.Raw(), l.Drain, l.DrainIdle)
+		}
+		return exit
 	}
 	if len(req.Commands) == 0 {
 		return 0
@@ -110,17 +111,20 @@ func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int
 	return c.hold(ctx)
 }
 
-// early ends a conversation that has not come to a report.
-func (p *Push) early(errw io.Writer, err error) int {
+// early ends a conversation before there is anything to report on, with an ERR line (gitprotocol-pack(5)): git prints that, and not that the connection broke
+// beside it.
+func (p *Push) early(out io.Writer, err error) int {
 	err = classify(err)
 	if fault.KindOf(err) == fault.Internal {
 		p.Log.Error().Err(err).Str("push", p.ID).Msg("push failed")
 	}
 	p.record("push", "", "", err)
-	c := event.NewConsole(errw, event.Style{Colour: p.Colour})
+	var told bytes.Buffer
+	c := event.NewConsole(&told, event.Style{Colour: p.Colour})
 	for _, e := range Explain(err, p.ID) {
 		_, _ = c.Show(e)
 	}
+	_ = pktline.NewWriter(out).Errorf("%s", bytes.TrimRight(told.Bytes(), "\n"))
 	return fault.ExitCode(err)
 }
 

@@ -82,25 +82,17 @@ type Caps map[string]string
 // Has reports whether the client asked for one.
 func (c Caps) Has(name string) bool { _, ok := c[name]; return ok }
 
-// maxCaps bounds the capabilities of one line.
+// maxCaps bounds the capabilities of one push: what comes after as many is passed over, as all are that mean nothing here.
 const maxCaps = 100
 
-// ParseCaps reads a space-separated list of name or name=value. A name that comes twice keeps its first value.
-func ParseCaps(s string) (Caps, error) {
-	out := Caps{}
+// Parse adds a space-separated list of name or name=value. A name that comes twice keeps its first value.
+func (c Caps) Parse(s string) {
 	for f := range strings.FieldsSeq(s) {
-		if len(out) == maxCaps {
-			return nil, protocolError("more than %d capabilities", maxCaps)
-		}
 		name, value, _ := strings.Cut(f, "=")
-		if name == "" {
-			return nil, protocolError("a capability without a name: %.60q", f)
-		}
-		if _, ok := out[name]; !ok {
-			out[name] = value
+		if _, ok := c[name]; !ok && name != "" && len(c) < maxCaps {
+			c[name] = value
 		}
 	}
-	return out, nil
 }
 
 // protocolError is a client that does not speak as gitprotocol-pack(5) has it.
@@ -117,10 +109,17 @@ const readOn = 1000
 // ReadRequest reads shallow lines, commands and push options. A client that has nothing to push gives a Request without
 // commands; one that hung up before saying a word io.EOF. Errors are fault.Usage and fault.Refused.
 //
-// What is beyond a limit is read on, within reason: a client that is told so in a report, ref by ref, says nothing but that, while one
-// that is cut off adds that the connection broke. Then the Request comes with the error, and holds all commands.
+// A client that is told of an error in a report, ref by ref, says nothing but that, while one that is cut off adds that the connection broke. So
+// what is beyond a limit is read on, within reason, and the Request comes with the error as soon as a command of it is known, but where the client is gone.
 func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
-	l = l.WithDefaults()
+	req, err := readRequest(r, l.WithDefaults())
+	if err != nil && (len(req.Commands) == 0 || cut(err)) {
+		return nil, err
+	}
+	return req, err
+}
+
+func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	r.Reset(pktline.Limits{Lines: 2*(l.Commands+l.Shallow) + readOn, Bytes: int64(l.Commands+1)*int64(l.RefName+100) + int64(l.Shallow)*64 + pktline.MaxPayload})
 	req := &Request{Caps: Caps{}}
 	seen := map[string]bool{}
@@ -133,24 +132,27 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	for first := true; ; first = false {
 		k, line, err := r.Line()
 		if err != nil && over != nil {
-			return nil, over
+			if cut(err) {
+				req.Commands = nil // nobody is there to be told of them
+			}
+			return req, over
 		}
 		if err != nil {
 			if first && errors.Is(err, io.EOF) {
-				return nil, io.EOF
+				return req, io.EOF
 			}
-			return nil, readError(err)
+			return req, readError(err)
 		}
 		if k == pktline.Flush {
 			break
 		}
 		if k != pktline.Data {
-			return nil, protocolError("%s among the commands", k)
+			return req, protocolError("%s among the commands", k)
 		}
 		if root, ok := strings.CutPrefix(line, "shallow "); ok {
 			h, ok := project.ParseCommit(strings.TrimSpace(root))
 			if !ok || h == "" {
-				return nil, protocolError("%.60q is not a shallow line", line)
+				return req, protocolError("%.60q is not a shallow line", line)
 			}
 			if len(req.Shallow) == l.Shallow {
 				beyond(fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("get the whole history first:  git fetch --unshallow ; or have limits.max_shallow_roots raised"))
@@ -160,21 +162,16 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 			continue
 		}
 		if strings.HasPrefix(line, "push-cert") {
-			return nil, fault.New(fault.Refused, "", "%w", ErrSigned).WithHint("push without --signed (push.gpgSign); the key that you log in with says who you are")
+			return req, fault.New(fault.Refused, "", "%w", ErrSigned).WithHint("push without --signed (push.gpgSign); the key that you log in with says who you are")
 		}
-		if len(req.Commands) == 0 {
-			text, caps, _ := strings.Cut(line, "\x00")
-			line = text
-			if req.Caps, err = ParseCaps(caps); err != nil {
-				return nil, err
-			}
-		}
+		line, caps, _ := strings.Cut(line, "\x00") // git sends them with the first command, and reads them with any
+		req.Caps.Parse(caps)
 		if len(req.Commands) == l.Commands {
 			beyond(fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or have limits.max_commands raised"))
 		}
 		c, err := ParseCommand(line)
 		if err != nil {
-			return nil, err
+			return req, err
 		}
 		if len(c.Ref) > l.RefName {
 			beyond(fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", l.RefName, printable.Line(c.Ref)).
@@ -187,10 +184,10 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		req.Commands = append(req.Commands, c)
 	}
 	if f := req.Caps["object-format"]; f != "" && f != "sha1" {
-		return nil, fault.New(fault.Refused, "", "the repository is sha1, the push is %.20q", f)
+		return req, fault.New(fault.Refused, "", "the repository is sha1, the push is %.20q", f)
 	}
 	if len(req.Commands) == 0 && over != nil {
-		return nil, over
+		return req, over
 	}
 	if len(req.Commands) == 0 || !req.Caps.Has("push-options") {
 		return req, over
@@ -199,20 +196,23 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	for {
 		k, line, err := r.Line()
 		if errors.Is(err, pktline.ErrTooMuch) {
-			return nil, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes).
+			return req, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes).
 				WithHint("an administrator can raise  limits.max_push_options  and  limits.max_push_option_bytes  in the server's configuration")
 		}
 		if err != nil && over != nil {
-			return nil, over
+			if cut(err) {
+				req.Commands = nil // nobody is there to be told of them
+			}
+			return req, over
 		}
 		if err != nil {
-			return nil, readError(err)
+			return req, readError(err)
 		}
 		if k == pktline.Flush {
 			return req, over
 		}
 		if k != pktline.Data {
-			return nil, protocolError("%s among the push options", k)
+			return req, protocolError("%s among the push options", k)
 		}
 		if len(req.Options) == l.Options {
 			beyond(fault.New(fault.Refused, "", "more than %d push options", l.Options).WithHint("an administrator can raise  limits.max_push_options  in the server's configuration"))
@@ -226,6 +226,9 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		req.Options = append(req.Options, line)
 	}
 }
+
+// cut reports whether the client is gone.
+func cut(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 func readError(err error) error {
 	switch {
@@ -251,10 +254,8 @@ func ParseCommand(line string) (project.Change, error) {
 		return project.Change{}, protocolError("%.120q is not a command", line)
 	}
 	ref := line[82:]
-	for i := range len(ref) {
-		if ref[i] < 0x20 || ref[i] == 0x7f {
-			return project.Change{}, protocolError("the name of a ref holds a control character: %.120q", ref)
-		}
+	if strings.ContainsAny(ref, "\x00\n\r") {
+		return project.Change{}, protocolError("the name of a ref holds a line end: %.120q", ref)
 	}
 	return project.Change{Ref: ref, Old: old, New: new}, nil
 }

@@ -70,7 +70,7 @@ func TestReadRequest(t *testing.T) {
 		"upper case":     {lines(t, strings.Repeat("A", 40)+" "+b+" refs/heads/x", "0000"), "is not a command", fault.Usage},
 		"cut":            {lines(t, z+" "+b+" refs/heads/main"), "unexpected EOF", fault.Usage},
 		"twice":          {lines(t, z+" "+b+" refs/heads/x", z+" "+a+" refs/heads/x", "0000"), "updated twice", fault.Refused},
-		"control":        {lines(t, z+" "+b+" refs/heads/\x1b[2J", "0000"), "control character", fault.Usage},
+		"control":        {lines(t, z+" "+b+" refs/heads/\n2J", "0000"), "line end", fault.Usage},
 		"bad shallow":    {lines(t, "shallow x", "0000"), "not a shallow line", fault.Usage},
 		"signed":         {lines(t, "push-cert\x00report-status", "0000"), "signed pushes", fault.Refused},
 		"sha256":         {lines(t, z+" "+b+" refs/heads/x\x00object-format=sha256", "0000"), "sha1", fault.Refused},
@@ -106,7 +106,7 @@ func TestReadRequestBeyondLimits(t *testing.T) {
 		"shallow, nothing":   {[]string{"shallow " + a, "shallow " + b, "shallow " + z[:39] + "1", "0000"}, "more than 2 shallow roots", 0},
 		"commands, cut":      {four[:4], "more than 3 refs", 0},
 		"options, cut":       {[]string{four[0], "0000", "1", "2", "3"}, "more than 2 push options", 0},
-		"options, no end":    {append([]string{four[0], "0000"}, endless...), "more than 2 push options", 0},
+		"options, no end":    {append([]string{four[0], "0000"}, endless...), "more than 2 push options", 1},
 		"shallow, no end":    {slices.Repeat([]string{"shallow " + a}, 3000), "more than 2 shallow roots", 0},
 		"twice, beyond them": {[]string{four[0], four[1], four[2], four[3], four[3], "0000", "0000"}, "more than 3 refs", 5},
 	} {
@@ -315,11 +315,8 @@ func FuzzParseCaps(f *testing.F) {
 	f.Add(" report-status side-band-64k agent=git/2.39.5 object-format=sha1")
 	f.Add("a=b=c a=d  =x")
 	f.Fuzz(func(t *testing.T, s string) {
-		c, err := session.ParseCaps(s)
-		if err != nil {
-			require.Equal(t, fault.Usage, fault.KindOf(err))
-			return
-		}
+		c := session.Caps{}
+		c.Parse(s)
 		require.LessOrEqual(t, len(c), 100)
 		for k, v := range c {
 			require.NotEmpty(t, k)
