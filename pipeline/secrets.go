@@ -139,7 +139,7 @@ func (p *Pipeline) learn(ctx context.Context, known *recentSecrets, name project
 		return nil
 	}
 	v := pillarValues{}
-	v.secrets, v.shown = procedures.PillarSecrets(ctx, p.cfg.Tools, name, tree)
+	v.secrets, v.shown = p.cfg.Tools.Pillar(name).Secrets(ctx, tree)
 	had := map[string]bool{}
 	for _, s := range v.secrets {
 		had[s.Value] = true

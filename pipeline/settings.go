@@ -9,7 +9,6 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
-	"corpus-git/procedures"
 	"corpus-git/project"
 )
 
@@ -23,7 +22,7 @@ func (p *Pipeline) settings(ctx context.Context, d project.Deployment, in projec
 	defer done()
 	out := slices.Clone(d.Set)
 	for _, tree := range p.pillars(ctx, d, in, set) {
-		pillar, err := procedures.ReadPillar(ctx, p.cfg.Tools, d.Project, tree)
+		pillar, err := p.cfg.Tools.Pillar(d.Project).Pillar(ctx, tree)
 		known := redact.New(redact.Secrets(pillar, nil))
 		for i, s := range out {
 			if err != nil || redact.Hides(pillar, d.Project.String(), s.Key) || known.String(s.Value) != s.Value {

@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/procedures/pillar"
 )
 
 // Links joins projects to the Salt and pillar trees. It owns the two links of each project, its line
@@ -40,7 +41,7 @@ func (l Links) Link(name string) ([]string, error) {
 			did = append(did, "linked "+l.short(link.path))
 		}
 	}
-	changed, err := l.top(func(lines []string) []string { return addTop(lines, topEntry(name)) })
+	changed, err := l.top(func(lines []string) []string { return addTop(lines, pillar.SLS(name)) })
 	if changed {
 		did = append(did, "listed in "+l.short(l.Root.PillarTop()))
 	}
@@ -74,7 +75,7 @@ func (l Links) Unlink(name string) ([]string, error) {
 	if n > 0 {
 		did = append(did, fmt.Sprintf("unlinked %d modules", n))
 	}
-	changed, err := l.top(func(lines []string) []string { return removeTop(lines, topEntry(name)) })
+	changed, err := l.top(func(lines []string) []string { return removeTop(lines, pillar.SLS(name)) })
 	if changed {
 		did = append(did, "removed from "+l.short(l.Root.PillarTop()))
 	}
@@ -184,8 +185,6 @@ func (l Links) short(path string) string {
 }
 
 // The top file: Salt documentation, "The Top File". Only the line of our project is ever touched.
-
-func topEntry(name string) string { return layout.ProjectsNamespace + "." + name }
 
 const emptyTop = "base:\n  '*':\n"
 

@@ -14,6 +14,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/procedures/pillar"
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
@@ -148,18 +149,18 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	}
 	p.recipe = recipe
 	p.passwords = &passwords{fs: t.FS, path: t.State.Passwords(d.Project.String()), hide: hide, plan: d.Trigger == project.TriggerPlan}
-	data := &dataFiles{tools: t, name: d.Project, grains: p.grains, passwords: p.passwords}
+	data := &pillar.Reader{Root: t.Root, Host: t.Host, Name: d.Project, Grains: p.grains, Passwords: p.passwords}
 	in := project.CfgInputs{
 		Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
 		Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.in,
 	}
 	if recipe != nil && has(recipe, layout.PillarSample) {
 		in.Sample = func(ctx context.Context) (*py.Dict, error) {
-			return data.sample(ctx, recipe, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample))
+			return data.Sample(ctx, recipe, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample))
 		}
 	}
 	in.Pillar = func(ctx context.Context) (*py.Dict, error) {
-		v, err := data.pillar(ctx, src.Pillar)
+		v, err := data.Pillar(ctx, src.Pillar)
 		if err == nil {
 			p.pillar = v
 		}

@@ -17,6 +17,7 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/procedures/pillar"
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/host"
@@ -109,6 +110,11 @@ func (t *Tools) retention() project.Retention {
 		return project.DefaultRetention()
 	}
 	return t.Retention()
+}
+
+// Pillar reads the pillar of a project.
+func (t *Tools) Pillar(name project.Name) *pillar.Reader {
+	return &pillar.Reader{Root: t.Root, Host: t.Host, Name: name, Grains: t.Grains()}
 }
 
 // Open gives the tools of one deployment: its steps may share what their runner keeps alive. close is called once,

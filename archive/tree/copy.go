@@ -101,8 +101,9 @@ type Progress struct {
 }
 
 const (
-	// BatchFiles and BatchBytes are how much is handed to a worker at once.
+	// BatchFiles is how many files are handed to a worker at once.
 	BatchFiles = 48
+	// BatchBytes is about how large they are together.
 	BatchBytes = 4 << 20
 	readTries  = 3
 	notedNames = 20

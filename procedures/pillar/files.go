@@ -1,4 +1,4 @@
-package procedures
+package pillar
 
 import (
 	"context"
@@ -10,24 +10,29 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/saltyaml"
 	"corpus-git/internal/vfs"
+	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/sls/fileroot"
+	"corpus-git/sls/host"
 	"corpus-git/sls/jinja"
 	"corpus-git/sls/modules"
 	"corpus-git/sls/render"
 )
 
-// dataFiles reads PILLAR.sample and the pillar: Jinja, then YAML, as Salt reads a pillar.
-type dataFiles struct {
-	tools     *Tools
-	name      project.Name
-	grains    *py.Dict
-	passwords modules.Passwords
+// Reader reads PILLAR.sample and the pillar: Jinja, then YAML, as Salt reads a pillar.
+type Reader struct {
+	Root layout.Root
+	Host *host.Host
+	Name project.Name
+	// Grains are the facts of this machine.
+	Grains *py.Dict
+	// Passwords are what templates get stored passwords from; nil where they get none.
+	Passwords modules.Passwords
 }
 
-// sample gives the mapping in PILLAR.sample.
-func (d *dataFiles) sample(ctx context.Context, dir fs.FS, file, display string) (*py.Dict, error) {
-	dir = vfs.Bounded{FS: dir, Max: maxPillarFile}
+// Sample gives the mapping in PILLAR.sample.
+func (d *Reader) Sample(ctx context.Context, dir fs.FS, file, display string) (*py.Dict, error) {
+	dir = vfs.Bounded{FS: dir, Max: maxFile}
 	src, err := fs.ReadFile(dir, file)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "read "+display, "%w", err)
@@ -48,10 +53,10 @@ type dataFile struct {
 }
 
 // parse renders a file and reads its mapping.
-func (d *dataFiles) parse(ctx context.Context, f dataFile) (*py.Dict, error) {
+func (d *Reader) parse(ctx context.Context, f dataFile) (*py.Dict, error) {
 	text := string(f.src)
 	if f.jinja {
-		r := render.New(&modules.Env{Host: d.tools.Host, Roots: f.roots, Grains: d.grains, Pillar: py.NewDict(), Opts: py.NewDict(), Static: true, Passwords: d.passwords})
+		r := render.New(&modules.Env{Host: d.Host, Roots: f.roots, Grains: d.Grains, Pillar: py.NewDict(), Opts: py.NewDict(), Static: true, Passwords: d.Passwords})
 		var err error
 		if text, err = r.Text(ctx, f.display, text, f.vars); err != nil {
 			return nil, templateFault(err, f.display, f.src, f.private)
@@ -68,7 +73,7 @@ func (d *dataFiles) parse(ctx context.Context, f dataFile) (*py.Dict, error) {
 		return v, nil
 	}
 	return nil, fault.New(fault.Failed, "read "+f.display, "the file is not a mapping").
-		WithPos(fault.Pos{File: f.display, Line: 1}).WithHint("it begins with  makina-projects.%s:", d.name)
+		WithPos(fault.Pos{File: f.display, Line: 1}).WithHint("it begins with  makina-projects.%s:", d.Name)
 }
 
 // templateFault gives a template's error its place.

@@ -1,4 +1,4 @@
-package procedures
+package pillar
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"corpus-git/internal/redact"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
-	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/modules"
@@ -24,20 +23,20 @@ import (
 )
 
 const (
-	// maxPillarFile, maxPillarFiles and maxPillarBytes bound what a pillar is made from.
-	maxPillarFile  = 8 << 20
-	maxPillarFiles = 1000
-	maxPillarBytes = 64 << 20
+	// maxFile, maxFiles and maxBytes bound what a pillar is made from.
+	maxFile  = 8 << 20
+	maxFiles = 1000
+	maxBytes = 64 << 20
 	// maxIncludes bounds the entries of all include lists.
 	maxIncludes = 10_000
 )
 
-// pillarTree compiles the pillar of a project: the files that <root>/pillar/top.sls names for this machine, with the project's own pillar
+// tree compiles the pillar of a project: the files that <root>/pillar/top.sls names for this machine, with the project's own pillar
 // in its place below makina-projects, and what they include. Other projects' pillars are not part of it.
 //
 // Source: Salt documentation, "The Top File" and "Pillar", and salt.pillar of release 3008.
-type pillarTree struct {
-	data *dataFiles
+type tree struct {
+	data *Reader
 	// own and machine are the project's pillar and <root>/pillar; nil where there is none.
 	own, machine fs.FS
 	slses        fileroot.Roots // where SLS names are looked up
@@ -47,20 +46,16 @@ type pillarTree struct {
 	includes     int
 }
 
-// ReadPillar gives the values of a project's pillar; pillar are the files of its repository, nil for none.
-func ReadPillar(ctx context.Context, t *Tools, name project.Name, pillar fs.FS) (*py.Dict, error) {
-	return (&dataFiles{tools: t, name: name, grains: t.Grains()}).pillar(ctx, pillar)
-}
-
-func (d *dataFiles) pillarTree(own fs.FS) (*pillarTree, error) {
-	t := &pillarTree{data: d, done: map[string]*py.Dict{}}
+// tree finds the trees; own are the files of the project's repository, nil for none.
+func (d *Reader) tree(own fs.FS) (*tree, error) {
+	t := &tree{data: d, done: map[string]*py.Dict{}}
 	if own != nil {
-		t.own = vfs.Bounded{FS: own, Max: maxPillarFile}
-		t.slses = append(t.slses, fileroot.Root{FS: t.own, Mount: layout.ProjectsNamespace + "/" + d.name.String()})
+		t.own = vfs.Bounded{FS: own, Max: maxFile}
+		t.slses = append(t.slses, fileroot.Root{FS: t.own, Mount: layout.ProjectsNamespace + "/" + d.Name.String()})
 	}
-	dir := d.tools.Root.Pillar()
+	dir := d.Root.Pillar()
 	if machine, err := vfs.Beneath(dir); err == nil {
-		t.machine = vfs.Bounded{FS: machine, Max: maxPillarFile}
+		t.machine = vfs.Bounded{FS: machine, Max: maxFile}
 		t.slses = append(t.slses, fileroot.Root{FS: t.machine, Label: dir})
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.Internal, "read "+dir, "%w", err)
@@ -72,10 +67,10 @@ func (d *dataFiles) pillarTree(own fs.FS) (*pillarTree, error) {
 	return t, nil
 }
 
-// pillar compiles the pillar.
-func (d *dataFiles) pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
-	self := topEntry(d.name.String())
-	t, err := d.pillarTree(own)
+// Pillar gives the values of the project's pillar; own are the files of its repository, nil for none.
+func (d *Reader) Pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
+	self := SLS(d.Name.String())
+	t, err := d.tree(own)
 	if err != nil {
 		return nil, err
 	}
@@ -100,9 +95,12 @@ func (d *dataFiles) pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
 	return out, nil
 }
 
+// SLS is the name under which the top file has a project's pillar.
+func SLS(name string) string { return layout.ProjectsNamespace + "." + name }
+
 // foreign reports whether an SLS belongs to another project.
-func (t *pillarTree) foreign(sls string) bool {
-	self := topEntry(t.data.name.String())
+func (t *tree) foreign(sls string) bool {
+	self := SLS(t.data.Name.String())
 	return (sls == layout.ProjectsNamespace || strings.HasPrefix(sls, layout.ProjectsNamespace+".")) && sls != self && !strings.HasPrefix(sls, self+".")
 }
 
@@ -110,8 +108,8 @@ func (t *pillarTree) foreign(sls string) bool {
 const topFile = "top"
 
 // top are the SLS files that the top file names for this machine, in order.
-func (t *pillarTree) top(ctx context.Context) ([]string, error) {
-	display := t.data.tools.Root.PillarTop()
+func (t *tree) top(ctx context.Context) ([]string, error) {
+	display := t.data.Root.PillarTop()
 	if t.machine == nil {
 		return nil, nil
 	}
@@ -178,7 +176,7 @@ func (t *pillarTree) top(ctx context.Context) ([]string, error) {
 }
 
 // named are the SLS files that a name or a pattern of the top file means, but those of other projects.
-func (t *pillarTree) named(pattern string) ([]string, error) {
+func (t *tree) named(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		if t.foreign(pattern) {
 			return nil, nil
@@ -195,7 +193,7 @@ func (t *pillarTree) named(pattern string) ([]string, error) {
 }
 
 // targets reports whether a target of the top file is this machine: a glob or a list of IDs, a grain, or a compound of those.
-func (t *pillarTree) targets(target string, list *py.List) (bool, error) {
+func (t *tree) targets(target string, list *py.List) (bool, error) {
 	how := "compound"
 	for _, item := range list.Items() {
 		if d, ok := item.(*py.Dict); ok {
@@ -204,7 +202,7 @@ func (t *pillarTree) targets(target string, list *py.List) (bool, error) {
 			}
 		}
 	}
-	id, _ := t.data.grains.GetStr("id")
+	id, _ := t.data.Grains.GetStr("id")
 	switch how {
 	case "glob":
 		return sls.Glob(target, py.Str(id)), nil
@@ -219,7 +217,7 @@ func (t *pillarTree) targets(target string, list *py.List) (bool, error) {
 }
 
 // compound is words joined by and, or and not, of which "and" binds closer; no parentheses.
-func (t *pillarTree) compound(target, id string) (bool, error) {
+func (t *tree) compound(target, id string) (bool, error) {
 	words := strings.Fields(target)
 	any, all, not, open := false, true, false, true // open: a word is expected
 	for _, w := range words {
@@ -247,7 +245,7 @@ func (t *pillarTree) compound(target, id string) (bool, error) {
 	return any || all, nil
 }
 
-func (t *pillarTree) word(w, id string) (bool, error) {
+func (t *tree) word(w, id string) (bool, error) {
 	engine, of, ok := strings.Cut(w, "@")
 	switch {
 	case !ok:
@@ -255,7 +253,7 @@ func (t *pillarTree) word(w, id string) (bool, error) {
 	case engine == "L":
 		return slices.Contains(strings.Split(of, ","), id), nil
 	case engine == "G" && !strings.Contains(of, "*:"):
-		return grainMatches(t.data.grains, of), nil
+		return grainMatches(t.data.Grains, of), nil
 	}
 	return false, fmt.Errorf("the target %q is not supported", w)
 }
@@ -292,11 +290,11 @@ func grainMatches(grains *py.Dict, expr string) bool {
 }
 
 // sls gives the values of one SLS file and of what it includes. by is the file that includes it, vars what that gives it.
-func (t *pillarTree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dict, error) {
+func (t *tree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dict, error) {
 	refuse := func(format string, args ...any) *fault.Error {
 		e := fault.New(fault.Failed, "read the pillar", format, args...)
 		if by == "" {
-			return e.WithPos(fault.Pos{File: t.data.tools.Root.PillarTop()})
+			return e.WithPos(fault.Pos{File: t.data.Root.PillarTop()})
 		}
 		return e.WithPos(fault.Pos{File: by})
 	}
@@ -304,12 +302,12 @@ func (t *pillarTree) sls(ctx context.Context, name, by string, vars *py.Dict) (*
 		return nil, refuse("%s is the pillar of another project", name)
 	}
 	f, err := t.slses.SLS(name)
-	if err != nil && name == topEntry(t.data.name.String()) {
+	if err != nil && name == SLS(t.data.Name.String()) {
 		return nil, fault.New(fault.Failed, "read the pillar", "there is no %s", layout.PillarFile).
 			WithHint("the pillar repository holds the configuration in a file  %s  at its top", layout.PillarFile)
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return nil, refuse("%s is not there: neither in the project's pillar nor in %s", name, t.data.tools.Root.Pillar()).
+		return nil, refuse("%s is not there: neither in the project's pillar nor in %s", name, t.data.Root.Pillar()).
 			WithHint("a file of the project's own pillar is included as  .NAME")
 	}
 	if err != nil {
@@ -359,15 +357,15 @@ func (t *pillarTree) sls(ctx context.Context, name, by string, vars *py.Dict) (*
 	return out, nil
 }
 
-type pillarInclude struct {
+type inclusion struct {
 	names []string
 	key   string
 	vars  *py.Dict
 }
 
 // include reads one entry of an include list: a name, or a name with defaults and key.
-func (t *pillarTree) include(item any, by string, f fileroot.File, display string) (pillarInclude, error) {
-	var out pillarInclude
+func (t *tree) include(item any, by string, f fileroot.File, display string) (inclusion, error) {
+	var out inclusion
 	bad := fault.New(fault.Failed, "read "+display, "an entry of include must be a name, or a name with defaults and key").WithPos(fault.Pos{File: display})
 	name, ok := item.(string)
 	if d, isDict := item.(*py.Dict); isDict && d.Len() == 1 {
@@ -407,21 +405,21 @@ func (t *pillarTree) include(item any, by string, f fileroot.File, display strin
 }
 
 // display is how messages name a file: the project's own by the path in its repository.
-func (t *pillarTree) display(f fileroot.File) string {
+func (t *tree) display(f fileroot.File) string {
 	if f.Root.Mount != "" {
 		return "pillar " + f.Rel
 	}
-	return filepath.Join(t.data.tools.Root.Pillar(), filepath.FromSlash(f.Rel))
+	return filepath.Join(t.data.Root.Pillar(), filepath.FromSlash(f.Rel))
 }
 
 // file renders and reads one file. No line of it is ever quoted.
-func (t *pillarTree) file(ctx context.Context, f fileroot.File, name, display string, vars *py.Dict) (*py.Dict, error) {
+func (t *tree) file(ctx context.Context, f fileroot.File, name, display string, vars *py.Dict) (*py.Dict, error) {
 	src, err := f.Read()
 	if err != nil {
 		return nil, fault.New(fault.Failed, "read "+display, "%w", err).WithPos(fault.Pos{File: display})
 	}
-	if t.bytes += len(src); t.bytes > maxPillarBytes || len(t.done) > maxPillarFiles {
-		return nil, fault.New(fault.Failed, "read "+display, "the pillar is larger than %d files or %d MiB", maxPillarFiles, maxPillarBytes>>20).WithPos(fault.Pos{File: display})
+	if t.bytes += len(src); t.bytes > maxBytes || len(t.done) > maxFiles {
+		return nil, fault.New(fault.Failed, "read "+display, "the pillar is larger than %d files or %d MiB", maxFiles, maxBytes>>20).WithPos(fault.Pos{File: display})
 	}
 	jinja := true
 	if line, _, _ := strings.Cut(string(src), "\n"); strings.HasPrefix(line, "#!") {
@@ -441,21 +439,20 @@ func (t *pillarTree) file(ctx context.Context, f fileroot.File, name, display st
 // included is a line of an include list: the name of a file.
 var included = regexp.MustCompile(`^\s*-\s+[\w./*-]+:?\s*$`)
 
-// PillarSecrets are the values of a pillar that must not be shown, but where they stand in code (redact.NotIn), and those that
+// Secrets are the values of a pillar that must not be shown, but where they stand in code (redact.NotIn), and those that
 // it says may be. Of a pillar that can't be read, everything that looks like a value is a secret, in all of its files.
-func PillarSecrets(ctx context.Context, t *Tools, name project.Name, pillar fs.FS) (secrets []redact.Secret, shown map[string]bool) {
-	d := &dataFiles{tools: t, name: name, grains: t.Grains()}
-	v, err := d.pillar(ctx, pillar)
+func (d *Reader) Secrets(ctx context.Context, own fs.FS) (secrets []redact.Secret, shown map[string]bool) {
+	v, err := d.Pillar(ctx, own)
 	if err == nil {
 		return redact.Secrets(v, nil), redact.Shown(v)
 	}
 	loose := py.NewDict()
-	tree, err := d.pillarTree(pillar)
+	t, err := d.tree(own)
 	if err != nil {
-		tree = &pillarTree{own: vfs.Bounded{FS: pillar, Max: maxPillarFile}}
+		t = &tree{own: vfs.Bounded{FS: own, Max: maxFile}}
 	}
-	left := maxPillarFiles
-	for _, files := range []fs.FS{tree.own, tree.machine} {
+	left := maxFiles
+	for _, files := range []fs.FS{t.own, t.machine} {
 		if files == nil {
 			continue
 		}
@@ -470,10 +467,10 @@ func PillarSecrets(ctx context.Context, t *Tools, name project.Name, pillar fs.F
 				return nil
 			}
 			src, err := fs.ReadFile(files, p)
-			if err != nil || tree.bytes+len(src) > maxPillarBytes {
+			if err != nil || t.bytes+len(src) > maxBytes {
 				return nil
 			}
-			left, tree.bytes = left-1, tree.bytes+len(src)
+			left, t.bytes = left-1, t.bytes+len(src)
 			if p == topFile+".sls" {
 				return nil // names of files and machines
 			}
