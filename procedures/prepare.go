@@ -19,6 +19,7 @@ import (
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/host"
+	"corpus-git/sls/makina"
 )
 
 // Sources are what a deployment is made from, before any of it is on disk.
@@ -363,7 +364,7 @@ func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *Recipe, s Step, m
 }
 
 // roots are the file roots of salt://: the private copy of the project's recipe in its place, where the permanent link would lead into
-// the working copy, those of the other projects likewise, then what is on disk.
+// the working copy, those of the other projects likewise, then what is on disk, and last what stands for makina-states.
 func (t *Tools) roots(name project.Name, r *Recipe, others fileroot.Roots) fileroot.Roots {
 	mount := fileroot.Root{FS: nothing{}}
 	if r != nil {
@@ -377,7 +378,7 @@ func (t *Tools) roots(name project.Name, r *Recipe, others fileroot.Roots) filer
 			out = append(out, fileroot.OnDisk(dir))
 		}
 	}
-	return out
+	return append(out, makina.Root())
 }
 
 // nothing is a file system without files.

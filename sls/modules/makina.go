@@ -19,6 +19,8 @@ func addMakina(s *Set) {
 		return c.registry("makina-states.services.http.apache", c.apacheSettings()), nil
 	})
 	addPHP(s)
+	addMakinaHTTP(s)
+	addMakinaUtils(s)
 	is := func(name string, test func(v any) bool) {
 		s.add("mc_utils."+name, "value", func(c *call) (any, error) { return test(c.val("value")), nil })
 	}

@@ -1,0 +1,2 @@
+include:
+  - makina-states.localsettings.nodejs
