@@ -188,18 +188,9 @@ func (m *making) build(ctx context.Context) error {
 	}
 	man := &tree.Manifest{ID: m.req.ID, Scanned: m.begun.UnixNano(), Entries: b.Entries}
 	tree.MarkRacy(man.Entries, m.begun)
-	all, err := s.List()
+	rec, err := m.record(man)
 	if err != nil {
 		return err
-	}
-	rec := Record{Schema: Schema, Seq: 1, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
-	if len(all) > 0 {
-		rec.Seq = all[0].Seq + 1
-	}
-	for _, n := range trees() {
-		if i := man.Find(n); i != nil {
-			rec.Trees = append(rec.Trees, n)
-		}
 	}
 	notes := b.Notes()
 	notes.Vanished += t.Vanished
@@ -259,6 +250,24 @@ func count(entries []tree.Entry) Sizes {
 		z.Disk += e.Blocks * 512
 	}
 	return z
+}
+
+// record describes the archive of a manifest, but how it was made.
+func (m *making) record(man *tree.Manifest) (Record, error) {
+	rec := Record{Schema: Schema, Seq: 1, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
+	all, err := m.s.List()
+	if err != nil {
+		return rec, err
+	}
+	if len(all) > 0 {
+		rec.Seq = all[0].Seq + 1
+	}
+	for _, n := range trees() {
+		if i := man.Find(n); i != nil {
+			rec.Trees = append(rec.Trees, n)
+		}
+	}
+	return rec, nil
 }
 
 // sparePath is the tree that the next archive is built from.

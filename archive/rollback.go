@@ -64,22 +64,8 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	if err != nil {
 		return Restored{}, fault.New(fault.Internal, op, "%w", err)
 	}
-	for try := 0; a.Packed != nil; try++ {
-		now, plain, err := s.unpackHeld(ctx, a, m)
-		if err == nil {
-			a, m = now, plain
-			break
-		}
-		if try > 0 || !s.madeRoom(err) {
-			return Restored{}, explain(op, err)
-		}
-		// What failed may be the last of it: then the record names the folders, and they are the archive.
-		if a, err = s.Show(id); err != nil {
-			return Restored{}, err
-		}
-		if m, err = s.manifest(a.Path); err != nil {
-			return Restored{}, fault.New(fault.Internal, op, "%w", err)
-		}
+	if a, m, err = s.unpacked(ctx, a, m); err != nil {
+		return Restored{}, explain(op, err)
 	}
 	held, err := s.heldTrees(a, m)
 	if err == nil {
@@ -137,6 +123,27 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 		return res, fault.New(fault.KindOf(err), "record the rollback", "the old tree is live: %w", explain(op, err))
 	}
 	return res, nil
+}
+
+// unpacked makes folders of an archive's trees where they are packed; where the disk is full it gives up the spare tree and tries once more.
+func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (Archive, *tree.Manifest, error) {
+	for try := 0; a.Packed != nil; try++ {
+		now, plain, err := s.unpackHeld(ctx, a, m)
+		if err == nil {
+			return now, plain, nil
+		}
+		if try > 0 || !s.madeRoom(err) {
+			return a, m, err
+		}
+		// What failed may be the last of it: then the record names the folders, and they are the archive.
+		if a, err = s.Show(a.ID); err != nil {
+			return a, m, err
+		}
+		if m, err = s.manifest(a.Path); err != nil {
+			return a, m, err
+		}
+	}
+	return a, m, nil
 }
 
 // noteRollback changes the record of an archive durably.

@@ -207,6 +207,31 @@ func openRoot(dir string) (int, error) {
 	return fd, nil
 }
 
+// fill notes what was done.
+func (st *Stats) fill(g *gitFolder, p *planner, todo *plan, a *applier, next *pathList) {
+	st.Files, st.Written, st.Removed, st.Unchanged = files(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
+	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
+	st.LocalChanges, st.Overwritten, st.Kept = newPaths(todo.local), newPaths(todo.overwritten), newPaths(todo.kept)
+	st.Touched = todo.touched(next.entries)
+	st.Notes = append(st.Notes, a.notes...)
+	st.Notes = append(st.Notes, notes(g.req, next.entries, p.newEOL, a.lfs.paths)...)
+	if g.resumed != "" {
+		st.Notes = append(st.Notes, fmt.Sprintf("completed a checkout of %.12s that was interrupted", g.resumed))
+	}
+}
+
+// commit is what HEAD of the working copy leads to, zero where that is nothing.
+func (g *gitFolder) commit() plumbing.Hash {
+	h, err := g.ref("HEAD")
+	if err != nil {
+		return plumbing.ZeroHash
+	}
+	if to, ok := strings.CutPrefix(h, "ref: "); ok && refs.CheckName(to) == nil {
+		h, _ = g.ref(to)
+	}
+	return plumbing.NewHash(h)
+}
+
 // checkout is Sync with everything open and locked.
 func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st *Stats) error {
 	req := g.req
@@ -222,12 +247,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 			return err
 		}
 	}
-	if h, err := g.ref("HEAD"); err == nil {
-		if to, ok := strings.CutPrefix(h, "ref: "); ok && refs.CheckName(to) == nil {
-			h, _ = g.ref(to)
-		}
-		st.Previous = plumbing.NewHash(h)
-	}
+	st.Previous = g.commit()
 	next, err := p.lists(trees, old, c.Tree)
 	if err == nil && p.collapsed && !p.mayCollapse() {
 		old = p.expand(g, in)
@@ -264,15 +284,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 	if err := a.write(todo); err != nil {
 		return err
 	}
-	st.Files, st.Written, st.Removed, st.Unchanged = files(next.entries), len(todo.writes), len(todo.removes), todo.unchanged
-	st.Untracked, st.Bytes = todo.untracked, a.bytes.Load()
-	st.LocalChanges, st.Overwritten, st.Kept = newPaths(todo.local), newPaths(todo.overwritten), newPaths(todo.kept)
-	st.Touched = todo.touched(next.entries)
-	st.Notes = append(st.Notes, a.notes...)
-	st.Notes = append(st.Notes, notes(req, next.entries, p.newEOL, a.lfs.paths)...)
-	if g.resumed != "" {
-		st.Notes = append(st.Notes, fmt.Sprintf("completed a checkout of %.12s that was interrupted", g.resumed))
-	}
+	st.fill(g, p, todo, a, next)
 	if err := g.head(); err != nil {
 		return err
 	}

@@ -15,16 +15,8 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 	if len(bounds) == 0 {
 		return wholeTree(data, out, seen)
 	}
-	// keep entries are wholly within what both begin with, and the entries from tail on are within what both end with.
-	head := commonPrefix(data, base)
-	keep := sort.Search(len(bounds), func(i int) bool { return bounds.end(i, base) > head })
-	from := len(base)
-	if keep < len(bounds) {
-		from = int(bounds[keep])
-	}
-	common := commonSuffix(data[from:], base[from:])
+	keep, tail, from := common(data, base, bounds)
 	shift := len(data) - len(base)
-	tail := keep + sort.Search(len(bounds)-keep, func(i int) bool { return len(base)-int(bounds[keep+i]) <= common })
 
 	out = append(out, bounds[:keep]...)
 	var near []int // entries that may have a twin
@@ -94,13 +86,32 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 			out = append(out, uint32(int(b)+shift))
 		}
 	}
+	return out, twins(data, out, near)
+}
+
+// common gives how many entries of base are wholly within what both begin with, from which entry on they are within what both end with, and where
+// the first entry that is not kept begins.
+func common(data, base []byte, bounds Bounds) (keep, tail, from int) {
+	head := commonPrefix(data, base)
+	keep = sort.Search(len(bounds), func(i int) bool { return bounds.end(i, base) > head })
+	from = len(base)
+	if keep < len(bounds) {
+		from = int(bounds[keep])
+	}
+	end := commonSuffix(data[from:], base[from:])
+	tail = keep + sort.Search(len(bounds)-keep, func(i int) bool { return len(base)-int(bounds[keep+i]) <= end })
+	return keep, tail, from
+}
+
+// twins refuses the first of the entries near, by their numbers, that has a twin.
+func twins(data []byte, bounds Bounds, near []int) *Error {
 	for _, i := range near {
-		if twin(data, out, i) {
-			e, _, _ := object.NextEntry(data[out[i]:])
-			return out, duplicate(&e)
+		if twin(data, bounds, i) {
+			e, _, _ := object.NextEntry(data[bounds[i]:])
+			return duplicate(&e)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // twin reports whether entry i has the name of another one of another kind. A file "a" and a tree "a" are apart in the order where "a-b"

@@ -287,8 +287,26 @@ func (z *flate) dynamic(r *bitReader, left int) error {
 	if !z.dist.build(cl[:], 7, z.symbols.code[:], false) {
 		return corrupt("zlib stream: bad code of lengths")
 	}
+	if err := z.lengths(r, nlit+ndist); err != nil {
+		return err
+	}
+	if z.lens[256] == 0 {
+		return corrupt("zlib stream: no code ends the block")
+	}
+	lw, dw := uint(9), uint(7)
+	if left > 8<<10 {
+		lw, dw = 11, 9
+	}
+	if !z.lit.build(z.lens[:nlit], lw, z.symbols.lit[:], true) || !z.dist.build(z.lens[nlit:nlit+ndist], dw, z.symbols.dist[:], true) {
+		return corrupt("zlib stream: bad code")
+	}
+	return nil
+}
+
+// lengths reads the lengths of a block's codes, count of them, by the code that dist holds (RFC 1951, 3.2.7).
+func (z *flate) lengths(r *bitReader, count int) error {
 	mask := uint64(1)<<z.dist.width - 1
-	for i := 0; i < nlit+ndist; {
+	for i := 0; i < count; {
 		if r.n < 14 {
 			r.fill()
 		}
@@ -330,23 +348,13 @@ func (z *flate) dynamic(r *bitReader, left int) error {
 		default:
 			val, rep = uint8(sym), 1
 		}
-		if i+rep > nlit+ndist {
+		if i+rep > count {
 			return corrupt("zlib stream: too many lengths")
 		}
 		for range rep {
 			z.lens[i] = val
 			i++
 		}
-	}
-	if z.lens[256] == 0 {
-		return corrupt("zlib stream: no code ends the block")
-	}
-	lw, dw := uint(9), uint(7)
-	if left > 8<<10 {
-		lw, dw = 11, 9
-	}
-	if !z.lit.build(z.lens[:nlit], lw, z.symbols.lit[:], true) || !z.dist.build(z.lens[nlit:nlit+ndist], dw, z.symbols.dist[:], true) {
-		return corrupt("zlib stream: bad code")
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package pack
 import "encoding/binary"
 
 // block decodes symbols up to the end of a block. Where src ends before, rd is left in front of the first symbol that is not there as a whole.
+//
+// It is long because it is the inner loop of reading a pack: a call for each symbol would cost more than the symbol.
 func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) {
 	if len(rd.src)-rd.pos >= fastSrc && len(dst)-out >= fastDst {
 		var done bool

@@ -10,7 +10,7 @@ const (
 )
 
 // blockFast decodes symbols while there is so much of the stream, and so much room, that neither needs to be looked at for each. done tells that the block
-// ended. What is left of the block is left to block.
+// ended. What is left of the block is left to block. Long for the same reason as block, and because its variables must stay in registers.
 func blockFast(rd *bitReader, dst []byte, out int, lit, dist *huffman) (_ int, done bool, err error) {
 	// Locals, since the compiler keeps no struct of this size in registers.
 	b, n, src, pos := rd.b, rd.n, rd.src, rd.pos

@@ -161,11 +161,75 @@ func (s *session) wants0(f *fetch) (ack int, noDone bool, err error) {
 	}
 }
 
+// negotiation is what is known in the course of negotiate0.
+type negotiation struct {
+	*session
+	h             *history
+	f             *fetch
+	ack           int
+	last          plumbing.Hash // the last have that we have too
+	ready         bool          // what the client has is enough
+	common, other bool          // in this round: a have that we have, one that we don't
+}
+
+// round answers the flush that ends a round of haves.
+func (n *negotiation) round() error {
+	if n.ack == ackDetailed && n.common && !n.other {
+		ok, err := n.f.enough(n.h)
+		if err != nil {
+			return err
+		}
+		if ok {
+			n.ready = true
+			if err := n.w.Linef("ACK %s ready", n.last); err != nil {
+				return err
+			}
+		}
+	}
+	n.common, n.other = false, false
+	if len(n.f.haves) == 0 || n.ack != ackNone {
+		return n.w.Linef("NAK")
+	}
+	return nil
+}
+
+// have answers one have.
+func (n *negotiation) have(line string) error {
+	id, ours, err := n.f.have(n.h, line, n.req.Limits.Haves)
+	if err != nil {
+		return err
+	}
+	if ours {
+		n.common, n.last = true, id
+		switch {
+		case n.ack == ackDetailed:
+			return n.w.Linef("ACK %s common", id)
+		case n.ack == ackMulti:
+			return n.w.Linef("ACK %s continue", id)
+		case len(n.f.haves) == 1:
+			return n.w.Linef("ACK %s", id)
+		}
+		return nil
+	}
+	n.other = true
+	if n.ack == ackNone {
+		return nil
+	}
+	ok, err := n.f.enough(n.h)
+	switch {
+	case err != nil || !ok:
+		return err
+	case n.ack == ackDetailed:
+		n.ready = true
+		return n.w.Linef("ACK %s ready", id)
+	}
+	return n.w.Linef("ACK %s continue", id)
+}
+
 // negotiate0 finds out what the client has. done is false where a stateless client will come again.
 // Source: gitprotocol-pack(5), "Packfile Negotiation".
 func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done bool, err error) {
-	ready, common, other := false, false, false
-	last := plumbing.ZeroHash
+	n := negotiation{session: s, h: h, f: f, ack: ack}
 	s.r.Reset(pktline.Limits{Lines: 2*s.req.Limits.Haves + 1000})
 	for {
 		kind, line, err := s.r.Line()
@@ -180,25 +244,11 @@ func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done b
 		}
 		switch have, isHave := strings.CutPrefix(line, "have "); {
 		case kind == pktline.Flush:
-			if ack == ackDetailed && common && !other {
-				ok, err := f.enough(h)
-				if err != nil {
-					return false, err
-				}
-				if ok {
-					ready = true
-					if err := s.w.Linef("ACK %s ready", last); err != nil {
-						return false, err
-					}
-				}
+			if err := n.round(); err != nil {
+				return false, err
 			}
-			if len(f.haves) == 0 || ack != ackNone {
-				if err := s.w.Linef("NAK"); err != nil {
-					return false, err
-				}
-			}
-			if noDone && ready {
-				return true, s.w.Linef("ACK %s", last)
+			if noDone && n.ready {
+				return true, s.w.Linef("ACK %s", n.last)
 			}
 			if err := s.buf.Flush(); err != nil {
 				return false, fmt.Errorf("%w: %w", errGone, err)
@@ -206,44 +256,10 @@ func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done b
 			if s.req.Stateless {
 				return false, nil
 			}
-			common, other = false, false
 		case kind != pktline.Data:
 			return false, refused("a %s among the haves", kind)
 		case isHave:
-			id, ours, err := f.have(h, have, s.req.Limits.Haves)
-			if err != nil {
-				return false, err
-			}
-			if !ours {
-				other = true
-				ok := false
-				if ack != ackNone {
-					if ok, err = f.enough(h); err != nil {
-						return false, err
-					}
-				}
-				switch {
-				case ok && ack == ackDetailed:
-					ready = true
-					err = s.w.Linef("ACK %s ready", id)
-				case ok:
-					err = s.w.Linef("ACK %s continue", id)
-				}
-				if err != nil {
-					return false, err
-				}
-				continue
-			}
-			common, last = true, id
-			switch {
-			case ack == ackDetailed:
-				err = s.w.Linef("ACK %s common", id)
-			case ack == ackMulti:
-				err = s.w.Linef("ACK %s continue", id)
-			case len(f.haves) == 1:
-				err = s.w.Linef("ACK %s", id)
-			}
-			if err != nil {
+			if err := n.have(have); err != nil {
 				return false, err
 			}
 		case line == "done":
@@ -251,7 +267,7 @@ func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done b
 				return true, s.w.Linef("NAK")
 			}
 			if ack != ackNone {
-				return true, s.w.Linef("ACK %s", last)
+				return true, s.w.Linef("ACK %s", n.last)
 			}
 			return true, nil
 		default:

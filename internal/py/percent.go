@@ -97,40 +97,46 @@ func (p *percent) number(s string) (n, used int, err error) {
 // maxWidth bounds the width of a formatted field.
 const maxWidth = 1 << 31
 
-// spec formats one conversion after its %; it gives how long it is in the format.
-func (p *percent) spec(s string) (int, error) {
-	i := 0
-	incomplete := Errorf(ValueError, "incomplete format")
-	var value any
-	keyed := false
-	if i < len(s) && s[i] == '(' {
-		depth, j := 1, i+1
-		for ; j < len(s); j++ {
-			if s[j] == '(' {
-				depth++
-			} else if s[j] == ')' {
-				if depth--; depth == 0 {
-					break
-				}
+// keyed gives the value of the key in parentheses that a conversion begins with, and how long that is; 0 where there is none.
+func (p *percent) keyed(s string) (value any, n int, err error) {
+	if s == "" || s[0] != '(' {
+		return nil, 0, nil
+	}
+	depth, j := 1, 1
+	for ; j < len(s); j++ {
+		if s[j] == '(' {
+			depth++
+		} else if s[j] == ')' {
+			if depth--; depth == 0 {
+				break
 			}
 		}
-		if j >= len(s) {
-			return 0, Errorf(ValueError, "incomplete format key")
-		}
-		if p.dict == nil {
-			return 0, Errorf(TypeError, "format requires a mapping")
-		}
-		v, ok, err := p.ops.Item(p.dict, s[i+1:j])
-		if err != nil {
-			return 0, err
-		}
-		if !ok {
-			return 0, Errorf(KeyError, "a key of the format string is not in the mapping")
-		}
-		value, keyed = v, true
-		p.vals = nil
-		i = j + 1
 	}
+	if j >= len(s) {
+		return nil, 0, Errorf(ValueError, "incomplete format key")
+	}
+	if p.dict == nil {
+		return nil, 0, Errorf(TypeError, "format requires a mapping")
+	}
+	v, ok, err := p.ops.Item(p.dict, s[1:j])
+	if err != nil {
+		return nil, 0, err
+	}
+	if !ok {
+		return nil, 0, Errorf(KeyError, "a key of the format string is not in the mapping")
+	}
+	p.vals = nil
+	return v, j + 1, nil
+}
+
+// spec formats one conversion after its %; it gives how long it is in the format.
+func (p *percent) spec(s string) (int, error) {
+	incomplete := Errorf(ValueError, "incomplete format")
+	value, i, err := p.keyed(s)
+	if err != nil {
+		return 0, err
+	}
+	keyed := i > 0
 	f := fieldSpec{align: '>', fill: " "}
 	left := false
 	zero := false

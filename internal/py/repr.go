@@ -130,6 +130,42 @@ func (r *reprer) push(v any) error {
 
 func (r *reprer) leave() { r.stack = r.stack[:len(r.stack)-1] }
 
+// inside writes a container that may hold itself, for which again stands then.
+func (r *reprer) inside(v any, again string, write func() error) error {
+	from := r.b.Len()
+	cycle, err := r.enter(v)
+	if err != nil {
+		return err
+	}
+	if cycle {
+		r.b.WriteString(again)
+		return r.charge(from)
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	r.leave()
+	return nil
+}
+
+func (r *reprer) tuple(x Tuple) error {
+	if err := r.push(nil); err != nil {
+		return err
+	}
+	end := byte(')')
+	if len(x) == 1 {
+		end = ','
+	}
+	if err := r.seq('(', x, end); err != nil {
+		return err
+	}
+	if end == ',' {
+		r.b.WriteByte(')')
+	}
+	r.leave()
+	return nil
+}
+
 func (r *reprer) write(v any) error {
 	from := r.b.Len()
 	switch x := v.(type) {
@@ -154,49 +190,11 @@ func (r *reprer) write(v any) error {
 	case float64:
 		r.b.WriteString(FloatRepr(x))
 	case *List:
-		cycle, err := r.enter(v)
-		if err != nil {
-			return err
-		}
-		if cycle {
-			r.b.WriteString("[...]")
-			break
-		}
-		if err := r.seq('[', x.items, ']'); err != nil {
-			return err
-		}
-		r.leave()
-		return nil
+		return r.inside(v, "[...]", func() error { return r.seq('[', x.items, ']') })
 	case Tuple:
-		if err := r.push(nil); err != nil {
-			return err
-		}
-		end := byte(')')
-		if len(x) == 1 {
-			end = ','
-		}
-		if err := r.seq('(', x, end); err != nil {
-			return err
-		}
-		if end == ',' {
-			r.b.WriteByte(')')
-		}
-		r.leave()
-		return nil
+		return r.tuple(x)
 	case *Dict:
-		cycle, err := r.enter(v)
-		if err != nil {
-			return err
-		}
-		if cycle {
-			r.b.WriteString("{...}")
-			break
-		}
-		if err := r.dict(x); err != nil {
-			return err
-		}
-		r.leave()
-		return nil
+		return r.inside(v, "{...}", func() error { return r.dict(x) })
 	case *Set:
 		if x.members.Len() == 0 {
 			r.b.WriteString("set()")

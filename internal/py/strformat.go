@@ -62,6 +62,42 @@ func (f *formatter) run(s string, depth int) (string, error) {
 	return b.String(), nil
 }
 
+// fieldParts are the parts of a replacement field: NAME!CONVERSION:SPEC; conv is 0 where there is none.
+func fieldParts(body string) (name string, conv byte, spec string, err error) {
+	name = body
+	bracket := false
+	for i := 0; i < len(body); i++ {
+		c := body[i]
+		switch c {
+		case '[':
+			bracket = true
+		case ']':
+			bracket = false
+		}
+		if bracket || c != '!' && c != ':' {
+			continue
+		}
+		name = body[:i]
+		if c == ':' {
+			spec = body[i+1:]
+			break
+		}
+		rest := body[i+1:]
+		if rest == "" {
+			return "", 0, "", Errorf(ValueError, "end of string while looking for conversion specifier")
+		}
+		conv = rest[0]
+		if len(rest) > 1 {
+			if rest[1] != ':' {
+				return "", 0, "", Errorf(ValueError, "expected ':' after conversion specifier")
+			}
+			spec = rest[2:]
+		}
+		break
+	}
+	return name, conv, spec, nil
+}
+
 // field formats a replacement field after its brace; it gives how long it is.
 func (f *formatter) field(s string, depth int) (string, int, error) {
 	nest, end := 1, 0
@@ -84,37 +120,9 @@ func (f *formatter) field(s string, depth int) (string, int, error) {
 	if end >= len(s) {
 		return "", 0, Errorf(ValueError, "expected '}' before end of string")
 	}
-	body := s[:end]
-	name, conv, spec := body, byte(0), ""
-	bracket = false
-	for i := 0; i < len(body); i++ {
-		c := body[i]
-		switch c {
-		case '[':
-			bracket = true
-		case ']':
-			bracket = false
-		}
-		if bracket || c != '!' && c != ':' {
-			continue
-		}
-		name = body[:i]
-		if c == ':' {
-			spec = body[i+1:]
-			break
-		}
-		rest := body[i+1:]
-		if rest == "" {
-			return "", 0, Errorf(ValueError, "end of string while looking for conversion specifier")
-		}
-		conv = rest[0]
-		if len(rest) > 1 {
-			if rest[1] != ':' {
-				return "", 0, Errorf(ValueError, "expected ':' after conversion specifier")
-			}
-			spec = rest[2:]
-		}
-		break
+	name, conv, spec, err := fieldParts(s[:end])
+	if err != nil {
+		return "", 0, err
 	}
 	v, err := f.value(name)
 	if err != nil {
@@ -183,6 +191,11 @@ func (f *formatter) value(name string) (any, error) {
 			return nil, Errorf(KeyError, "a name of the format string is not among the arguments")
 		}
 	}
+	return f.follow(v, rest)
+}
+
+// follow gives what v has at the attributes and items that rest names.
+func (f *formatter) follow(v any, rest string) (any, error) {
 	for rest != "" {
 		if rest[0] == '.' {
 			j := strings.IndexAny(rest[1:], ".[")

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -192,35 +193,40 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	if len(req.Commands) == 0 || !req.Caps.Has("push-options") {
 		return req, over
 	}
+	return req, readOptions(r, l, req, over)
+}
+
+// readOptions reads push options. over is what was beyond a limit before, or nil; it is given back where nothing worse comes.
+func readOptions(r *pktline.Reader, l Limits, req *Request, over error) error {
 	r.Reset(pktline.Limits{Lines: 2*l.Options + readOn, Bytes: int64(l.Options+1)*int64(l.OptionBytes+1) + pktline.MaxPayload})
 	for {
 		k, line, err := r.Line()
 		if errors.Is(err, pktline.ErrTooMuch) {
-			return req, fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes).
+			return fault.New(fault.Refused, "", "more than %d push options of %d bytes", l.Options, l.OptionBytes).
 				WithHint("an administrator can raise  limits.max_push_options  and  limits.max_push_option_bytes  in the server's configuration")
 		}
 		if err != nil && over != nil {
 			if cut(err) {
 				req.Commands = nil // nobody is there to be told of them
 			}
-			return req, over
+			return over
 		}
 		if err != nil {
-			return req, readError(err)
+			return readError(err)
 		}
 		if k == pktline.Flush {
-			return req, over
+			return over
 		}
 		if k != pktline.Data {
-			return req, protocolError("%s among the push options", k)
+			return protocolError("%s among the push options", k)
 		}
 		if len(req.Options) == l.Options {
-			beyond(fault.New(fault.Refused, "", "more than %d push options", l.Options).WithHint("an administrator can raise  limits.max_push_options  in the server's configuration"))
+			over = cmp.Or(over, error(fault.New(fault.Refused, "", "more than %d push options", l.Options).WithHint("an administrator can raise  limits.max_push_options  in the server's configuration")))
 			continue
 		}
 		if len(line) > l.OptionBytes {
-			beyond(fault.New(fault.Refused, "", "a push option is longer than %d bytes: %.40s…", l.OptionBytes, printable.Line(line)).
-				WithHint("an administrator can raise  limits.max_push_option_bytes  in the server's configuration"))
+			over = cmp.Or(over, error(fault.New(fault.Refused, "", "a push option is longer than %d bytes: %.40s…", l.OptionBytes, printable.Line(line)).
+				WithHint("an administrator can raise  limits.max_push_option_bytes  in the server's configuration")))
 			continue
 		}
 		req.Options = append(req.Options, line)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -67,28 +68,55 @@ const (
 	maxSetup   = 64 // requests before the command
 )
 
-// channel serves one session channel (RFC 4254, 6).
-func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
-	st, ok := sc.Permissions.ExtraData[stateKey{}].(*state)
+// accept accepts a session channel, unless it is one too many on its connection. Where ok is true it counts among the connection's sessions.
+func (s *Server) accept(sc *gossh.ServerConn, nch gossh.NewChannel) (st *state, ch gossh.Channel, reqs <-chan *gossh.Request, ok bool) {
+	st, ok = sc.Permissions.ExtraData[stateKey{}].(*state)
 	if !ok {
 		_ = nch.Reject(gossh.Prohibited, "not logged in")
+		return nil, nil, nil, false
+	}
+	c := st.conn
+	if c.sessions.Add(1) <= int32(c.limits.Sessions) {
+		ch, reqs, err := nch.Accept()
+		if err != nil {
+			c.sessions.Add(-1)
+		}
+		return st, ch, reqs, err == nil
+	}
+	c.sessions.Add(-1)
+	why := fmt.Sprintf("more than %d sessions on one connection (limits.max_sessions_per_connection)", c.limits.Sessions)
+	if c.limitLogged.CompareAndSwap(false, true) { // once is enough for the log
+		s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", st.id.Name).Str("why", why).Msg("session refused")
+	}
+	_ = nch.Reject(gossh.ResourceShortage, why)
+	return nil, nil, nil, false
+}
+
+// setCommand takes what a request asks to run; ok is false where it is malformed or too long.
+func (s *Session) setCommand(req *gossh.Request) (ok bool) {
+	if req.Type == "shell" {
+		return true
+	}
+	text, ok := payloadString(req.Payload)
+	if !ok || len(text) > maxCommand {
+		return false
+	}
+	if req.Type == "exec" {
+		s.Command = text
+	} else {
+		s.Subsystem = text
+	}
+	return true
+}
+
+// channel serves one session channel (RFC 4254, 6).
+func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
+	st, ch, reqs, ok := s.accept(sc, nch)
+	if !ok {
 		return
 	}
 	c := st.conn
-	if c.sessions.Add(1) > int32(c.limits.Sessions) {
-		c.sessions.Add(-1)
-		why := fmt.Sprintf("more than %d sessions on one connection (limits.max_sessions_per_connection)", c.limits.Sessions)
-		if c.limitLogged.CompareAndSwap(false, true) { // once is enough for the log
-			s.Log.Info().Str("from", c.RemoteAddr().String()).Str("key", st.id.Name).Str("why", why).Msg("session refused")
-		}
-		_ = nch.Reject(gossh.ResourceShortage, why)
-		return
-	}
 	defer c.sessions.Add(-1)
-	ch, reqs, err := nch.Accept()
-	if err != nil {
-		return
-	}
 	c.watch(sc)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -123,19 +151,8 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 		ok := false
 		switch req.Type {
 		case "exec", "shell", "subsystem":
-			if started {
+			if started || !sess.setCommand(req) {
 				break
-			}
-			if req.Type != "shell" {
-				text, good := payloadString(req.Payload)
-				if !good || len(text) > maxCommand {
-					break
-				}
-				if req.Type == "exec" {
-					sess.Command = text
-				} else {
-					sess.Subsystem = text
-				}
 			}
 			ok, started = true, true
 			setup.Stop()
@@ -149,19 +166,12 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 			}()
 			continue
 		case "env":
-			if !started {
-				ok = sess.setEnv(req.Payload)
-			}
+			ok = !started && sess.setEnv(req.Payload)
 		case "pty-req":
-			if !started && !sess.Terminal.Pty {
-				ok = sess.setPty(req.Payload)
-			}
+			ok = !started && !sess.Terminal.Pty && sess.setPty(req.Payload)
 		case "signal":
-			if name, good := payloadString(req.Payload); good {
-				switch name {
-				case "INT", "TERM", "HUP", "KILL", "QUIT":
-					cancel()
-				}
+			if name, good := payloadString(req.Payload); good && slices.Contains([]string{"INT", "TERM", "HUP", "KILL", "QUIT"}, name) {
+				cancel()
 			}
 		}
 		if req.WantReply {

@@ -283,39 +283,12 @@ func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 			band = b
 		}
 	}
-	caps := band + " agent=" + c.agent
-	for _, k := range []string{"ofs-delta", "thin-pack", "no-progress", "shallow"} {
-		if c.can(k) {
-			caps += " " + k
-		}
-	}
 	deepen := !q.all && c.can("shallow")
-	var b bytes.Buffer
-	w := pktline.NewWriter(&b)
-	var errs []error
-	line := func(format string, args ...any) { errs = append(errs, w.Linef(format, args...)) }
-	for i, h := range wants {
-		if i == 0 {
-			line("want %s %s", h, strings.TrimSpace(caps))
-		} else {
-			line("want %s", h)
-		}
-	}
-	if deepen {
-		for _, h := range q.shallow {
-			line("shallow %s", h)
-		}
-		line("deepen 1")
-	}
-	errs = append(errs, w.Flush())
-	for _, h := range q.have {
-		line("have %s", h)
-	}
-	line("done")
-	if err := errors.Join(errs...); err != nil {
+	request, err := c.request0(q, wants, band, deepen)
+	if err != nil {
 		return nil, err
 	}
-	br, err := c.t.request(ctx, b.Bytes())
+	br, err := c.t.request(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -346,6 +319,39 @@ func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 			a.boundary(line)
 		}
 	}
+}
+
+// request0 writes the request of fetch0.
+func (c *client) request0(q ask, wants []plumbing.Hash, band string, deepen bool) ([]byte, error) {
+	caps := band + " agent=" + c.agent
+	for _, k := range []string{"ofs-delta", "thin-pack", "no-progress", "shallow"} {
+		if c.can(k) {
+			caps += " " + k
+		}
+	}
+	var b bytes.Buffer
+	w := pktline.NewWriter(&b)
+	var errs []error
+	line := func(format string, args ...any) { errs = append(errs, w.Linef(format, args...)) }
+	for i, h := range wants {
+		if i == 0 {
+			line("want %s %s", h, strings.TrimSpace(caps))
+		} else {
+			line("want %s", h)
+		}
+	}
+	if deepen {
+		for _, h := range q.shallow {
+			line("shallow %s", h)
+		}
+		line("deepen 1")
+	}
+	errs = append(errs, w.Flush())
+	for _, h := range q.have {
+		line("have %s", h)
+	}
+	line("done")
+	return b.Bytes(), errors.Join(errs...)
 }
 
 // answerLine reads a line of what the server answers to a fetch; an ERR line is a notGivenError, an early end errHungUp.

@@ -6,7 +6,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// builtinTests fills in the tests of Jinja2.
+// builtinTests fills in the tests of Jinja2: one table, of which each entry is a line or two.
 func builtinTests(m map[string]TestFunc) {
 	plain := func(fn func(v any) bool) TestFunc {
 		return func(_ *Context, v any, args []any, kw *py.Dict) (bool, error) {

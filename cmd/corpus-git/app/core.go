@@ -120,6 +120,26 @@ func (o options) told(point string) {
 	}
 }
 
+// makeTools makes what procedures work with.
+func (c *core) makeTools(o options) {
+	commander := execx.OS{Book: c.state.Processes()}
+	machine := host.New(commander)
+	machine.Boot = cmp.Or(o.boot, machine.Boot)
+	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
+	c.runner = newRunner(c)
+	c.tools = &procedures.Tools{
+		Root: c.root, State: c.state, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
+		Hooks: &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
+		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
+		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
+	}
+	c.tools.Repository = func(n project.Name, r project.Repo) procedures.Repository { return c.repos.Open(n, r) }
+	c.tools.Live = c.liveCommit
+	c.tools.Environments = c.environments
+	c.registry.Environments = c.environments
+	c.tools.Accounts = o.cfg.Accounts != "off"
+}
+
 // openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it.
 func openCore(ctx context.Context, o options) (c *core, err error) {
 	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, told: o.told, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
@@ -158,22 +178,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.memory = pack.NewMemory(int64(o.cfg.Limits.DeltaMemory))
 	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, MaxFiles: o.cfg.Limits.MaxFiles, Submodule: c.submodules, Underway: c.underway, Log: o.log}
 	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
-	commander := execx.OS{Book: c.state.Processes()}
-	machine := host.New(commander)
-	machine.Boot = cmp.Or(o.boot, machine.Boot)
-	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
-	c.runner = newRunner(c)
-	c.tools = &procedures.Tools{
-		Root: c.root, State: c.state, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
-		Hooks: &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
-		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
-		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
-	}
-	c.tools.Repository = func(n project.Name, r project.Repo) procedures.Repository { return c.repos.Open(n, r) }
-	c.tools.Live = c.liveCommit
-	c.tools.Environments = c.environments
-	c.registry.Environments = c.environments
-	c.tools.Accounts = o.cfg.Accounts != "off"
+	c.makeTools(o)
 	program, err := os.Executable()
 	if err == nil {
 		c.repos.HandOver = receive.HandOver{Program: program, Socket: c.state.Socket()}
