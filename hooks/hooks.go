@@ -35,6 +35,11 @@ const (
 	Notify      Point = "notify"
 )
 
+// Points are all of them, in that order.
+func Points() []Point {
+	return []Point{LowSpace, PreArchive, PostArchive, PreDeploy, PostDeploy, PreRollback, Rollback, Notify}
+}
+
 // Description is what a hook is told; its JSON is the hook's standard input.
 type Description struct {
 	Version    int                `json:"version"`

@@ -232,17 +232,22 @@ func has(f fs.FS, name string) bool {
 	return err == nil
 }
 
-// check compiles all steps that will run, and the project's own procedures.
+// check compiles all steps that will run, and the project's own procedures. The first error ends it.
 func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) error {
+	return p.checkAll(ctx, t, d, func(err error) error { return err })
+}
+
+// checkAll is check which shows failed what is wrong with a file, and goes on where that returns nil.
+func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment, failed func(error) error) error {
 	if p.recipe == nil {
 		return nil
 	}
 	all, err := ListSteps(p.recipe)
 	if err != nil {
-		return err
+		return failed(err)
 	}
 	if p.Steps, err = choose(all, p.Cfg.OnlySteps()); err != nil {
-		return err
+		return failed(err)
 	}
 	_, skipsInstall := p.Skips(NameInstall)
 	if skipsInstall {
@@ -250,7 +255,7 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 	}
 	own, err := ownIn(p.recipe)
 	if err != nil {
-		return err
+		return failed(err)
 	}
 	for _, s := range own {
 		if s.procedure == NameInstall {
@@ -261,7 +266,10 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 			continue // checked with the steps
 		}
 		if err := p.checkOwn(ctx, t, d, s); err != nil {
-			return err
+			if err = failed(err); err != nil {
+				return err
+			}
+			continue
 		}
 		p.Notes = append(p.Notes, s.note())
 	}
@@ -271,7 +279,9 @@ func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) er
 			continue
 		}
 		if p.Checked[i], err = p.checkStep(ctx, t, d, s); err != nil {
-			return err
+			if err = failed(err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -289,3 +289,31 @@ type Maintenance struct {
 	DryRun       bool         `json:"dry_run"`
 	Repositories []Maintained `json:"repositories"`
 }
+
+// Lint is what  corpus-git lint  found in a working tree.
+type Lint struct {
+	Version  int           `json:"version"`
+	Project  project.Name  `json:"project"`
+	Steps    []string      `json:"steps,omitempty"`
+	Checks   []string      `json:"checks,omitempty"`
+	Problems []LintProblem `json:"problems"`
+	Warnings []LintWarning `json:"warnings"`
+	// Notes are what a push tells beside: what was not checked, attributes that are not honoured.
+	Notes []string `json:"notes"`
+}
+
+// LintProblem is an error, and where.
+type LintProblem struct {
+	File  string `json:"file,omitempty"`
+	Line  int    `json:"line,omitempty"`
+	Col   int    `json:"col,omitempty"`
+	Error string `json:"error"`
+	Kind  string `json:"kind"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+// LintWarning is a remark about a file.
+type LintWarning struct {
+	File string `json:"file"`
+	Text string `json:"text"`
+}

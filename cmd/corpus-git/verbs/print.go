@@ -60,7 +60,12 @@ func shown(arg any) any {
 // document writes v as the answer to --json: indented, one value.
 func (s *session) document(v any) error {
 	s.printed = true
-	e := json.NewEncoder(printable.JSONWriter{W: s.out})
+	return WriteDocument(s.out, v)
+}
+
+// WriteDocument writes a document as --json does.
+func WriteDocument(w io.Writer, v any) error {
+	e := json.NewEncoder(printable.JSONWriter{W: w})
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
