@@ -275,7 +275,7 @@ func (o *Ops) Sorted(items []any, key func(any) (any, error), reverse bool) ([]a
 		if err != nil {
 			return false
 		}
-		if err = o.Step(1); err != nil {
+		if err = o.Step(2); err != nil { // swaps are charged with the comparisons
 			return false
 		}
 		var c int

@@ -55,6 +55,11 @@ func (o *Ops) Slice(v any) ([]any, error) {
 		if err := o.allocItems(1); err != nil {
 			return nil, err
 		}
+		if _, made := e.(string); made { // a value of its own for each character
+			if err := o.Step(2); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, e)
 	}
 }

@@ -149,7 +149,7 @@ func (o *Ops) Alloc(n int) error {
 
 // copied are the bytes that are written to new memory in the time of a step, collected the steps that a collection takes.
 const (
-	copied    = 512
+	copied    = 256
 	collected = 20_000
 )
 

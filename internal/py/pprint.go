@@ -67,7 +67,19 @@ func (p *pprinter) repr(v any, depth int) (string, error) {
 		}
 		return "(" + s + ")", err
 	}
-	return p.ops.Repr(v)
+	s, err := p.ops.Repr(v)
+	if err == nil {
+		err = p.ops.Step(1 + len(s)/16)
+	}
+	return s, err
+}
+
+// text is repr() of a part of a text, charged.
+func (p *pprinter) text(s string) (string, error) {
+	if err := p.ops.Work(150 + 35*len(s)); err != nil {
+		return "", err
+	}
+	return Repr(s), nil
 }
 
 // sorted are the entries in order of their keys; keys that cannot be compared are ordered by type.
@@ -168,6 +180,9 @@ func (p *pprinter) items(items []any, open, end string, indent, allowance, depth
 
 // str breaks a long string into several literals, at line ends and between words.
 func (p *pprinter) str(s string, indent, allowance, depth int) error {
+	if err := p.ops.Work(10 * len(s)); err != nil {
+		return err
+	}
 	lines := SplitLines(s, true)
 	if depth == 0 {
 		indent++
@@ -177,7 +192,10 @@ func (p *pprinter) str(s string, indent, allowance, depth int) error {
 	var chunks []string
 	rep := ""
 	for i, line := range lines {
-		rep = Repr(line)
+		var err error
+		if rep, err = p.text(line); err != nil {
+			return err
+		}
 		width := most
 		if i == len(lines)-1 {
 			width -= allowance
@@ -185,6 +203,9 @@ func (p *pprinter) str(s string, indent, allowance, depth int) error {
 		if StrLen(rep) <= width {
 			chunks = append(chunks, rep)
 			continue
+		}
+		if err := p.ops.Work(15 * len(line)); err != nil {
+			return err
 		}
 		parts := words(line)
 		cur := ""
@@ -197,7 +218,11 @@ func (p *pprinter) str(s string, indent, allowance, depth int) error {
 			if err := p.ops.Alloc(len(candidate)); err != nil {
 				return err
 			}
-			if StrLen(Repr(candidate)) > width {
+			r, err := p.text(candidate)
+			if err != nil {
+				return err
+			}
+			if StrLen(r) > width {
 				if cur != "" {
 					chunks = append(chunks, Repr(cur))
 				}

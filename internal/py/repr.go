@@ -107,8 +107,13 @@ func (r *reprer) value(v any) error {
 	return r.write(v)
 }
 
+// charge charges what was written of one value: a step for itself, and for each byte about 8 ns, which escaping takes.
 func (r *reprer) charge(from int) error {
-	return r.ops.Alloc(2 * (r.b.Len() - from))
+	n := r.b.Len() - from
+	if err := r.ops.Step(1 + n/12); err != nil {
+		return err
+	}
+	return r.ops.Alloc(2 * n)
 }
 
 func (r *reprer) enter(v any) (cycle bool, err error) {

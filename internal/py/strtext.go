@@ -52,6 +52,9 @@ func (o *Ops) Replace(s, old, repl string, n int) (string, error) {
 	if err := o.Alloc(len(s) + found*max(len(repl)-len(old), 0)); err != nil {
 		return "", err
 	}
+	if err := o.Work(15 * found); err != nil {
+		return "", err
+	}
 	return strings.Replace(s, old, repl, n), nil
 }
 

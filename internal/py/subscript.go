@@ -250,6 +250,9 @@ func (o *Ops) sliceStr(s string, start, stop, step any) (any, error) {
 		a := runeOffset(s, from)
 		return s[a : a+runeOffset(s[a:], to-from)], nil
 	}
+	if err := o.Work(25 * len(s)); err != nil {
+		return nil, err
+	}
 	all := chars(s)
 	var b strings.Builder
 	for i, n := from, (&Range{int64(from), int64(to), int64(by)}).len(); n > 0; i, n = i+by, n-1 {

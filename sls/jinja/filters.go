@@ -268,7 +268,13 @@ func filterIndent(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.rt.ops.Work(20 * len(s)); err != nil {
+		return nil, err
+	}
 	lines := py.SplitLines(s+"\n", false)
+	if err := c.rt.ops.Step(len(lines)); err != nil {
+		return nil, err
+	}
 	if err := c.rt.ops.Alloc(len(s) + len(lines)*(len(pad)+17)); err != nil {
 		return nil, err
 	}

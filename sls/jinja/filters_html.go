@@ -39,6 +39,9 @@ func htmlFilters(m map[string]FilterFunc) {
 		if err := c.rt.ops.Alloc(2 * len(s)); err != nil {
 			return nil, err
 		}
+		if err := c.rt.ops.Work(25 * len(s)); err != nil {
+			return nil, err
+		}
 		return stripTags(s), nil
 	}
 	m["xmlattr"] = filterXMLAttr

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"corpus-git/internal/py"
 )
@@ -230,6 +231,10 @@ func filterLast(c *Context, v any, args []any, kw *py.Dict) (any, error) {
 	}
 	if l, ok := v.(*py.List); ok && l.Len() > 0 {
 		return l.At(l.Len() - 1), nil
+	}
+	if s, ok := v.(string); ok && s != "" {
+		_, n := utf8.DecodeLastRuneInString(s)
+		return s[len(s)-n:], nil
 	}
 	s, err := reversed(c, v)
 	if err != nil {

@@ -100,10 +100,32 @@ func marked(v any) any {
 
 // escapeHTML is markupsafe.escape of a plain string.
 func escapeHTML(s string) string {
-	if !strings.ContainsAny(s, `&<>'"`) {
+	at := strings.IndexAny(s, `&<>'"`)
+	if at < 0 {
 		return s
 	}
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;").Replace(s)
+	b := make([]byte, 0, len(s)+len(s)/8)
+	from := 0
+	for ; at < len(s); at++ {
+		var to string
+		switch s[at] {
+		case '&':
+			to = "&amp;"
+		case '<':
+			to = "&lt;"
+		case '>':
+			to = "&gt;"
+		case '\'':
+			to = "&#39;"
+		case '"':
+			to = "&#34;"
+		default:
+			continue
+		}
+		b = append(append(b, s[from:at]...), to...)
+		from = at + 1
+	}
+	return string(append(b, s[from:]...))
 }
 
 // escape is markupsafe.escape: marked-up text stays as it is.
@@ -115,8 +137,11 @@ func escape(o *py.Ops, v any) (Markup, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := o.Work(15 * len(s)); err != nil {
+		return "", err
+	}
 	s = escapeHTML(s)
-	return Markup(s), o.Alloc(len(s))
+	return Markup(s), o.Alloc(2 * len(s))
 }
 
 // Binary implements py.BinaryOp: + escapes the other side, % what it formats.

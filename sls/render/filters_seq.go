@@ -137,6 +137,9 @@ func extreme(c call, op string) (any, error) {
 	if op == ">" {
 		want = 1
 	}
+	if err := c.Ops().Step(len(items)); err != nil {
+		return nil, err
+	}
 	for _, x := range items[1:] {
 		order, err := c.Ops().Compare(x, best, op)
 		if err != nil {

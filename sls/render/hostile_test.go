@@ -24,6 +24,18 @@ func TestHostileFiltersEnd(t *testing.T) {
 		"hosts of version 6":  "{% set x = 'fe80::/16'|network_hosts %}",
 		"product":             "{% for x in range(99999)|product(repeat=9) %}{% endfor %}",
 		"product repeated":    "{% set x = [1]|product(repeat=1000000000) %}",
+		// As many rounds as take seconds: what they write out of lists, break into lines or look through is charged, too.
+		"e of a list":      "{% set s = ['ab'] * 50000 %}{% for i in range(2000) %}{% set x = s|e %}{% endfor %}",
+		"e":                "{% set s = '&' * 400000 %}{% for i in range(2000) %}{% set x = s|e %}{% endfor %}",
+		"safe of a list":   "{% set s = range(99999)|list %}{% for i in range(2000) %}{% set x = s|safe %}{% endfor %}",
+		"format of a list": "{% set s = ['ab'] * 50000 %}{% for i in range(2000) %}{% set x = s|format %}{% endfor %}",
+		"replace":          "{% set s = 'a' * 1500000 %}{% for i in range(300) %}{% set x = s|replace('a', 'b') %}{% endfor %}",
+		"reverse":          "{% set s = 'a' * 1500000 %}{% for i in range(300) %}{% set x = s|reverse %}{% endfor %}",
+		"min":              "{% set s = range(99999)|list %}{% for i in range(2000) %}{% set x = s|min %}{% endfor %}",
+		"indent":           "{% set s = 'a\n' * 500000 %}{% for i in range(300) %}{% set x = s|indent(2) %}{% endfor %}",
+		"striptags":        "{% set s = '&' * 400000 %}{% for i in range(1000) %}{% set x = s|striptags %}{% endfor %}",
+		"pprint":           "{% set s = 'a ' * 700000 %}{% for i in range(50) %}{% set x = s|pprint %}{% endfor %}",
+		"pprint of a list": "{% set s = ['ab'] * 50000 %}{% for i in range(300) %}{% set x = s|pprint %}{% endfor %}",
 	} {
 		_, err := newRenderer().Text(t.Context(), "x", src, py.NewDict())
 		var e *jinja.Error
