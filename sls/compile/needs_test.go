@@ -82,3 +82,31 @@ func TestLackingPartsGoToSalt(t *testing.T) {
 		require.False(t, ok, "%s: %v", src, err)
 	}
 }
+
+// TestTemplatesOfStatesGoToSalt: what the template of a state lacks is found before anything ran, in what it imports, in the folder of a file.recurse and in a
+// script's, too.
+func TestTemplatesOfStatesGoToSalt(t *testing.T) {
+	const lacking = "x\n{{ {'a': 1}|xml }}\n"
+	for name, src := range map[string]string{
+		"managed":         "a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://dir/sub/t\n",
+		"first of two":    "a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: [salt://none, salt://dir/sub/t]\n",
+		"imported":        "a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://importing\n",
+		"append":          "a:\n  file.append:\n    - name: /x\n    - template: jinja\n    - source: salt://dir/sub/t\n",
+		"recurse":         "a:\n  file.recurse:\n    - name: /x\n    - template: jinja\n    - source: salt://dir\n",
+		"script":          "a:\n  cmd.script:\n    - source: salt://dir/sub/t\n    - template: jinja\n",
+		"script by name":  "salt://dir/sub/t:\n  cmd.script:\n    - template: jinja\n",
+		"behind a state":  "a:\n  cmd.run: [{name: 'true'}]\nb:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://dir/sub/t\n",
+		"template engine": "a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://dir/sub/t?saltenv=base\n",
+	} {
+		in := oneFile(src)
+		in.Roots[0].FS.(fstest.MapFS)["dir/sub/t"] = &fstest.MapFile{Data: []byte(lacking)}
+		in.Roots[0].FS.(fstest.MapFS)["dir/good"] = &fstest.MapFile{Data: []byte("good {{ 1 }} {% broken")}
+		in.Roots[0].FS.(fstest.MapFS)["importing"] = &fstest.MapFile{Data: []byte("{% import 'dir/sub/t' as t %}")}
+		in.Pillar, in.Grains = py.NewDict(), py.NewDict("os", "Debian")
+		_, err := SLS(t.Context(), in, nil)
+		n, ok := NeedOf(err)
+		require.True(t, ok, "%s: %v", name, err)
+		require.Equal(t, "the filter 'xml'", n.What, name)
+		require.Equal(t, 2, n.Line, name)
+	}
+}

@@ -2,11 +2,13 @@ package compile
 
 import (
 	"context"
+	"io/fs"
 	"strings"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/sls"
+	"corpus-git/sls/fileroot"
 	"corpus-git/sls/render"
 	"corpus-git/sls/state/command"
 )
@@ -51,35 +53,83 @@ func (c *compiler) checkModules(chunks []*Chunk) error {
 	return nil
 }
 
-// checkTemplates parses the templates of file states that are there already; what they say is found before anything ran.
+// checkTemplates parses the templates of states that are there already, with what they import; what they say is found before anything ran.
 func (c *compiler) checkTemplates(ctx context.Context, chunks []*Chunk) error {
 	done := map[string]bool{}
 	for _, x := range chunks {
-		if v, ok := x.Args.GetStr("template"); !ok || v != "jinja" || x.Fun == "recurse" {
+		if v, ok := x.Args.GetStr("template"); !ok || v != "jinja" {
 			continue
 		}
-		v, _ := x.Args.GetStr("source")
+		if x.Module == "file" && x.Fun == "recurse" {
+			if err := c.checkFolder(ctx, x, done); err != nil {
+				return err
+			}
+			continue
+		}
+		v, ok := x.Args.GetStr("source")
+		if !ok && x.Module == "cmd" {
+			v = x.Name // cmd.script
+		}
 		for _, s := range Items(v) {
 			src, ok := s.(string)
-			if !ok || !strings.HasPrefix(src, "salt://") || done[src] {
+			if !ok || !strings.HasPrefix(src, "salt://") {
 				continue
 			}
-			done[src] = true
 			f, err := c.in.Roots.Find(src)
-			if err != nil {
+			if err != nil || done[f.Path] {
 				continue // it may be made by an earlier step, or be one of several
 			}
-			raw, err := f.Read()
-			if err != nil {
-				return fault.New(fault.Internal, Op+" "+src, "%w", err)
+			done[f.Path] = true
+			if err := c.checkTemplate(ctx, f); err != nil {
+				return err
 			}
-			c.inputs = append(c.inputs, rendered{f, string(raw)})
-			if line, text := render.OwnOptions(string(raw)); line > 0 {
-				return need(pos{}, sls.Need{File: f.Display(), Line: line, Text: text, What: render.OwnOptionsName})
+		}
+	}
+	return nil
+}
+
+func (c *compiler) checkTemplate(ctx context.Context, f fileroot.File) error {
+	raw, err := f.Read()
+	if err != nil {
+		return fault.New(fault.Internal, Op+" "+f.Display(), "%w", err)
+	}
+	c.inputs = append(c.inputs, rendered{f, string(raw)})
+	if line, text := render.OwnOptions(string(raw)); line > 0 {
+		return need(pos{}, sls.Need{File: f.Display(), Line: line, Text: text, What: render.OwnOptionsName})
+	}
+	if _, err := c.renderer.Inspect(ctx, f, string(raw)); err != nil {
+		return c.jinjaError(ctx, err)
+	}
+	return nil
+}
+
+// checkFolder looks in the templates of a file.recurse for what is lacking here. A mistake in one of them is told when its turn comes: the state may have made
+// others by then, in Salt as well. With patterns it is not known here which of them are rendered.
+func (c *compiler) checkFolder(ctx context.Context, x *Chunk, done map[string]bool) error {
+	for _, key := range []string{"include_pat", "exclude_pat"} {
+		if v, ok := x.Args.GetStr(key); ok && py.Truth(v) {
+			return nil
+		}
+	}
+	v, _ := x.Args.GetStr("source")
+	for _, s := range Items(v) {
+		src, ok := s.(string)
+		if !ok || !strings.HasPrefix(src, "salt://") {
+			continue
+		}
+		err := c.in.Roots.Walk(src, func(_ string, f fileroot.File, d fs.DirEntry) error {
+			if d.IsDir() || done[f.Path] {
+				return nil
 			}
-			if err := c.renderer.Parse(f.Display(), string(raw)); err != nil {
-				return c.jinjaError(ctx, err)
+			done[f.Path] = true
+			err := c.checkTemplate(ctx, f)
+			if _, lacking := NeedOf(err); lacking {
+				return err
 			}
+			return nil
+		})
+		if _, lacking := NeedOf(err); lacking {
+			return err
 		}
 	}
 	return nil
