@@ -79,5 +79,8 @@ func (s State) Passwords(project string) string {
 // ResetPerms is the program that templates know as the location resetperms.
 func (s State) ResetPerms() string { return filepath.Join(string(s), "bin", "reset-perms") }
 
+// Skeletons is the folder of the operator's skeletons, a folder each.
+func (s State) Skeletons() string { return filepath.Join(string(s), "skeletons") }
+
 // Trash is where large folders go before they are deleted in the background.
 func (s State) Trash() string { return filepath.Join(string(s), "trash") }

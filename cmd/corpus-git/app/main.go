@@ -93,7 +93,7 @@ func (c *command) tree() *cobra.Command {
 		c.adopt(sub)
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.demoCommand(), c.lintCommand(), c.hookCommand(), docsCommand(), c.resetPermsCommand())
+	root.AddCommand(c.serveCommand(), c.demoCommand(), c.lintCommand(), c.initCommand(), c.skeletonsCommand(), c.hookCommand(), docsCommand(), c.resetPermsCommand())
 	return root
 }
 

@@ -1,0 +1,138 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
+	"corpus-git/layout"
+	"corpus-git/project/status"
+	"corpus-git/skeletons"
+)
+
+// ownSkeletons is the folder of the operator's.
+func (c *command) ownSkeletons() (string, error) {
+	cfg, err := c.stateSettings().load()
+	if err != nil {
+		return "", err
+	}
+	return layout.State(cfg.StateDir).Skeletons(), nil
+}
+
+func (c *command) skeletonsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "skeletons", Short: "List what a project can begin with",
+		Long: "Lists the skeletons of the program, and those that lie as folders below <state_dir>/skeletons.\nStart a project with one:  corpus-git init --skeleton NAME DIR",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			own, err := c.ownSkeletons()
+			if err != nil {
+				return err
+			}
+			all, err := skeletons.List(own)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return verbs.WriteDocument(c.Stdout, struct {
+					Version   int                  `json:"version"`
+					Skeletons []skeletons.Skeleton `json:"skeletons"`
+				}{status.Version, all})
+			}
+			for _, s := range all {
+				from := ""
+				if s.Own {
+					from = "  (" + s.Dir + ")"
+				}
+				fmt.Fprintf(c.Stdout, "%-10s %s%s\n", s.Name, s.Title, from)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
+	return cmd
+}
+
+func (c *command) initCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "init [DIR]", Short: "Write the files of a new project",
+		Long: "Writes a skeleton into DIR, the current folder by default: an application that can be pushed as it is, and the .salt\n" +
+			"that deploys it. No file is replaced. --skeleton is a name of  corpus-git skeletons , the path of a folder (./mine), or the\n" +
+			"URL of a git repository.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			own, err := c.ownSkeletons()
+			if err != nil {
+				return err
+			}
+			s, done, err := c.skeleton(own, name)
+			if err != nil {
+				return err
+			}
+			defer done()
+			n, err := s.Write(dir)
+			if err != nil {
+				return err
+			}
+			abs, err := filepath.Abs(dir)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Stdout, "wrote %s of %s to %s\n", humanize.Plural(n, "file"), s.Name, abs)
+			fmt.Fprintf(c.Stdout, "check it:  corpus-git lint %s\n", dir)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "skeleton", "shell", "what to begin with: a name, the path of a folder, or the URL of a git repository")
+	return cmd
+}
+
+// isURL reports whether git would fetch a skeleton of this name from elsewhere: a URL, or host:path as git-clone(1) has it.
+func isURL(name string) bool {
+	if strings.Contains(name, "://") {
+		return true
+	}
+	before, _, ok := strings.Cut(name, ":")
+	return ok && !strings.Contains(before, "/")
+}
+
+// skeleton finds a skeleton; one of a git repository is cloned to a temporary folder, which done removes.
+func (c *command) skeleton(own, name string) (s skeletons.Skeleton, done func(), err error) {
+	if !isURL(name) {
+		s, err = skeletons.Find(own, name)
+		return s, func() {}, err
+	}
+	tmp, err := os.MkdirTemp("", "corpus-git-skeleton-")
+	if err != nil {
+		return s, nil, err
+	}
+	done = func() { _ = os.RemoveAll(tmp) }
+	base := strings.TrimSuffix(path.Base(strings.ReplaceAll(strings.TrimRight(name, "/"), ":", "/")), ".git")
+	if base == "" || base == "." || base == ".." {
+		base = "skeleton"
+	}
+	dir := filepath.Join(tmp, base)
+	cmd := exec.Command("git", "clone", "--quiet", "--depth=1", "--", name, dir) //nolint:gosec // what the person typed, after --
+	cmd.Env, cmd.Stderr = c.Environment.Env, c.Stderr
+	if err := cmd.Run(); err != nil {
+		done()
+		return s, nil, fault.New(fault.Failed, "git clone", "%s: %w", printable.Text(name), err)
+	}
+	s, err = skeletons.Find(own, dir)
+	return s, done, err
+}

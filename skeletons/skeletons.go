@@ -1,0 +1,174 @@
+package skeletons
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+)
+
+//go:embed all:shell all:static all:python all:worker
+var files embed.FS
+
+// Skeleton is one of them.
+type Skeleton struct {
+	Name string `json:"name"`
+	// Title is the first line of its README.md.
+	Title string `json:"title"`
+	// Own tells that it is the operator's, and lies in Dir.
+	Own bool   `json:"own"`
+	Dir string `json:"dir,omitempty"`
+
+	files fs.FS
+}
+
+// Files is the content of the skeleton. Modes are those of Mode.
+func (s Skeleton) Files() fs.FS { return s.files }
+
+// List gives all skeletons by name: those of the program, and the folders below own, where it is not "" and is there.
+func List(own string) ([]Skeleton, error) {
+	byName := map[string]Skeleton{}
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		sub, err := fs.Sub(files, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		byName[e.Name()] = Skeleton{Name: e.Name(), Title: title(sub), files: sub}
+	}
+	if own != "" {
+		entries, err := os.ReadDir(own)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fault.New(fault.Internal, "read the skeletons", "%w", err)
+		}
+		for _, e := range entries {
+			dir := filepath.Join(own, e.Name())
+			if fi, err := os.Stat(dir); err == nil && fi.IsDir() && e.Name()[0] != '.' {
+				byName[e.Name()] = folder(e.Name(), dir)
+			}
+		}
+	}
+	out := make([]Skeleton, 0, len(byName))
+	for _, s := range byName {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Skeleton) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Find is the skeleton of a name, or the folder at a path that has a slash in it. An unknown name is fault.Usage.
+func Find(own, name string) (Skeleton, error) {
+	if strings.Contains(name, "/") {
+		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
+			return Skeleton{}, fault.New(fault.Usage, "", "%s is not a folder", name)
+		}
+		return folder(filepath.Base(name), name), nil
+	}
+	all, err := List(own)
+	if err != nil {
+		return Skeleton{}, err
+	}
+	var names []string
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return Skeleton{}, fault.New(fault.Usage, "", "there is no skeleton %q", name).
+		WithHint("the skeletons are: %s; the path of a folder is one, too", strings.Join(names, ", "))
+}
+
+func folder(name, dir string) Skeleton {
+	content := vfs.Files(dir)
+	return Skeleton{Name: name, Title: title(content), Own: true, Dir: dir, files: content}
+}
+
+// title is the first heading of README.md.
+func title(content fs.FS) string {
+	text, err := fs.ReadFile(content, "README.md")
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSpace(strings.TrimLeft(line, "#"))
+}
+
+// Mode is that of a file with this content: git knows two.
+func Mode(content []byte) fs.FileMode {
+	if bytes.HasPrefix(content, []byte("#!")) {
+		return 0o755
+	}
+	return 0o644
+}
+
+// Write puts the files of a skeleton into dir, which is made where it is missing. It replaces nothing: where a file is there already the error is
+// fault.Refused, and nothing was written. A repository's own .git is left out.
+func (s Skeleton) Write(dir string) (written int, err error) {
+	type file struct {
+		name string
+		data []byte
+		mode fs.FileMode
+	}
+	var all []file
+	var there []string
+	err = fs.WalkDir(s.files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if e.Name() == ".git" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !e.Type().IsRegular() {
+			return fault.New(fault.Refused, "", "%s of the skeleton is no regular file", name)
+		}
+		data, err := fs.ReadFile(s.files, name)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			there = append(there, name)
+		}
+		mode := Mode(data)
+		if info, err := e.Info(); err == nil && s.Own && info.Mode()&0o111 != 0 {
+			mode = 0o755
+		}
+		all = append(all, file{name, data, mode})
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(there) > 0 {
+		return 0, fault.New(fault.Refused, "", "%s has these files already: %s", dir, strings.Join(there, ", ")).
+			WithHint("name an empty folder, or move them away; nothing was written")
+	}
+	if !slices.ContainsFunc(all, func(f file) bool { return strings.HasPrefix(f.name, layout.SaltDir+"/") }) {
+		return 0, fault.New(fault.Refused, "", "%s has no folder %s, so it is no skeleton", s.Name, layout.SaltDir)
+	}
+	for _, f := range all {
+		at := filepath.Join(dir, f.name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			return written, err
+		}
+		if err := os.WriteFile(at, f.data, f.mode); err != nil {
+			return written, err
+		}
+		written++
+	}
+	return written, nil
+}

@@ -1,0 +1,7 @@
+{# Packages of Debian. #}
+{% set cfg = opts.ms_project %}
+
+{{cfg.name}}-packages:
+  pkg.installed:
+    - pkgs:
+      - nginx-light
