@@ -53,8 +53,8 @@ func (g *gate) waiting() <-chan struct{} {
 	return g.open
 }
 
-// shift is background work under way. It holds the machine's slot but while it is paused.
-type shift struct {
+// compaction is background work under way. It holds the machine's slot but while it is paused.
+type compaction struct {
 	s    *Store
 	ctx  context.Context
 	held bool
@@ -63,7 +63,7 @@ type shift struct {
 }
 
 // begin waits for an open gate and the slot.
-func (w *shift) begin() error {
+func (w *compaction) begin() error {
 	for {
 		select {
 		case w.s.cfg.Background.slot <- struct{}{}:
@@ -85,7 +85,7 @@ func (w *shift) begin() error {
 }
 
 // end gives the slot back, if it is held.
-func (w *shift) end() {
+func (w *compaction) end() {
 	if w.held {
 		w.held = false
 		<-w.s.cfg.Background.slot
@@ -93,12 +93,12 @@ func (w *shift) end() {
 }
 
 // lock takes the lock of what moves trees, with the gate open: a paused store changes nothing.
-func (w *shift) lock() (unlock func(), err error) {
+func (w *compaction) lock() (unlock func(), err error) {
 	if w.front {
 		return func() {}, w.ctx.Err()
 	}
 	for {
-		if err := w.breath(); err != nil {
+		if err := w.pause(); err != nil {
 			return nil, err
 		}
 		w.s.work.Lock()
@@ -109,8 +109,8 @@ func (w *shift) lock() (unlock func(), err error) {
 	}
 }
 
-// breath is taken between blocks: it gives up when the context ends, and gives the slot to others while it is paused.
-func (w *shift) breath() error {
+// pause is taken between blocks: it gives up when the context ends, and gives the slot to others while it is paused.
+func (w *compaction) pause() error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 		return out, nil
 	}
 	defer s.compacting.Unlock()
-	w := &shift{s: s, ctx: ctx}
+	w := &compaction{s: s, ctx: ctx}
 	if err := w.begin(); err != nil {
 		return out, err
 	}
@@ -89,11 +89,11 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 			out.Packed = append(out.Packed, packed)
 			out.Freed += a.Own - packed.Own
 		}
-		if err := w.breath(); err != nil {
+		if err := w.pause(); err != nil {
 			return out, err
 		}
 	}
-	if err := s.measure(ctx, w.breath); err != nil {
+	if err := s.measure(ctx, w.pause); err != nil {
 		return out, err
 	}
 	unlock, err := w.lock()
@@ -121,7 +121,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 }
 
 // failed is the error of a compaction: the context's, where that has ended.
-func (w *shift) failed(op string, err error) error {
+func (w *compaction) failed(op string, err error) error {
 	if w.ctx.Err() != nil {
 		return w.ctx.Err()
 	}

@@ -71,7 +71,7 @@ func (s *Store) exportTrees(ctx context.Context, a Archive, m *tree.Manifest, re
 		return Exported{}, err
 	}
 	defer func() { _ = src.Close() }()
-	x := &exporter{breath: ctx.Err, src: src, leaders: map[uint32]string{}}
+	x := &exporter{pause: ctx.Err, src: src, leaders: map[uint32]string{}}
 	files, err := x.files(treeOrder(m.Entries))
 	if err != nil {
 		return Exported{}, err
@@ -152,7 +152,7 @@ func (l *latch) Write(p []byte) (int, error) {
 }
 
 type exporter struct {
-	breath  func() error // asked between blocks
+	pause   func() error // asked between blocks
 	src     vfs.Dir
 	leaders map[uint32]string // first path of each hard-link group
 	bytes   int64
@@ -250,21 +250,21 @@ func (x *exporter) open(e *tree.Entry) (io.ReadCloser, error) {
 		return nil, err
 	}
 	x.bytes += e.Size
-	return &checked{File: f, breath: x.breath, e: e, left: e.Size, sum: sha256.New()}, nil
+	return &checked{File: f, pause: x.pause, e: e, left: e.Size, sum: sha256.New()}, nil
 }
 
 // checked reads one file of an archive, and proves it: its content is what the entry's Sum says, which is set where it
 // was not known.
 type checked struct {
 	vfs.File
-	breath func() error
-	e      *tree.Entry
-	left   int64
-	sum    hash.Hash
+	pause func() error
+	e     *tree.Entry
+	left  int64
+	sum   hash.Hash
 }
 
 func (c *checked) Read(p []byte) (int, error) {
-	if err := c.breath(); err != nil {
+	if err := c.pause(); err != nil {
 		return 0, err
 	}
 	if c.left == 0 {

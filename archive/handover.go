@@ -13,9 +13,9 @@ const (
 	handOverFew   = 16 << 20
 )
 
-// handsOver gives the archive whose tree the next Make can be built from once it is packed: the newest one, where there is no spare tree. A tree of many
+// toHandOver gives the archive whose tree the next Make can be built from once it is packed: the newest one, where there is no spare tree. A tree of many
 // small files is packed in a part of the time that creating its files again takes. nil where there is none.
-func (s *Store) handsOver() *Archive {
+func (s *Store) toHandOver() *Archive {
 	if s.cfg.NoSpare || s.loadSpare() != nil {
 		return nil
 	}
@@ -31,8 +31,8 @@ func (s *Store) handsOver() *Archive {
 	return &a
 }
 
-// handOverEarly is handOver in the background. Nothing else moves trees meanwhile: a deployment waits for it, instead of doing the same.
-func (w *shift) handOverEarly() error {
+// packNewest is handOver in the background. Nothing else moves trees meanwhile: a deployment waits for it, instead of doing the same.
+func (w *compaction) packNewest() error {
 	unlock, err := w.lock()
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func (s *Store) handOver(ctx context.Context) {
 	if half {
 		return // a deployment took it from the background: what is there counts for more
 	}
-	a := s.handsOver()
+	a := s.toHandOver()
 	if a == nil || s.inUse(filepath.Join(a.Path, tmpPrefix+"packed")) {
 		return
 	}
-	_, _ = (&shift{s: s, ctx: ctx, front: true}).pack(*a)
+	_, _ = (&compaction{s: s, ctx: ctx, front: true}).pack(*a)
 }

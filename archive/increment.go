@@ -20,7 +20,7 @@ type increment struct {
 //
 // An entry is the same when the two manifests give it the same version and the same attributes, and the other archive has it from its base: a
 // version is one state of a live file, of which both archives were copied. The names of a file that has several are always written.
-func (w *shift) increment(a Archive, m *tree.Manifest) (*increment, error) {
+func (w *compaction) increment(a Archive, m *tree.Manifest) (*increment, error) {
 	all, err := w.s.List()
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (w *shift) increment(a Archive, m *tree.Manifest) (*increment, error) {
 	return nil, nil
 }
 
-func (w *shift) incrementOf(p, a Archive, m *tree.Manifest) (*increment, error) {
+func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, error) {
 	s := w.s
 	pm, err := s.manifest(p.Path)
 	if err != nil {
@@ -56,7 +56,7 @@ func (w *shift) incrementOf(p, a Archive, m *tree.Manifest) (*increment, error) 
 			continue
 		}
 		room += of.Base.Entries
-		err := s.readTar(p.packedPath(t), w.breath, io.Discard, func(h *tar.Header, _ io.Reader) error {
+		err := s.readTar(p.packedPath(t), w.pause, io.Discard, func(h *tar.Header, _ io.Reader) error {
 			newer[strings.TrimSuffix(h.Name, "/")] = true
 			return nil
 		})

@@ -23,7 +23,7 @@ type Measured struct {
 // a full disk, is measured again the next time.
 func (s *Store) Measure(ctx context.Context) error { return s.measure(ctx, ctx.Err) }
 
-func (s *Store) measure(ctx context.Context, breath func() error) error {
+func (s *Store) measure(ctx context.Context, pause func() error) error {
 	all, err := s.List()
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Store) measure(ctx context.Context, breath func() error) error {
 		if !a.Estimated {
 			continue
 		}
-		found, err := s.measureOne(a, breath)
+		found, err := s.measureOne(a, pause)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it went meanwhile
 		}
@@ -49,7 +49,7 @@ func (s *Store) measure(ctx context.Context, breath func() error) error {
 	return ctx.Err()
 }
 
-func (s *Store) measureOne(a Archive, breath func() error) (map[string]Measured, error) {
+func (s *Store) measureOne(a Archive, pause func() error) (map[string]Measured, error) {
 	d, err := s.fs.OpenDir(a.Path)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *Store) measureOne(a Archive, breath func() error) (map[string]Measured,
 			continue
 		}
 		seen := map[uint64]bool{}
-		disk, err := usage(d, n, seen, breath)
+		disk, err := usage(d, n, seen, pause)
 		if err != nil {
 			return nil, tree.Named(filepath.Clean(a.Path), err)
 		}
@@ -79,8 +79,8 @@ func (s *Store) measureOne(a Archive, breath func() error) (map[string]Measured,
 }
 
 // usage is the allocated bytes of a folder and all below it, each inode once.
-func usage(parent vfs.Dir, name string, seen map[uint64]bool, breath func() error) (int64, error) {
-	if err := breath(); err != nil {
+func usage(parent vfs.Dir, name string, seen map[uint64]bool, pause func() error) (int64, error) {
+	if err := pause(); err != nil {
 		return 0, err
 	}
 	d, err := parent.OpenDir(name)
@@ -110,7 +110,7 @@ func usage(parent vfs.Dir, name string, seen map[uint64]bool, breath func() erro
 		}
 		switch {
 		case st.IsDir():
-			below, err := usage(d, n, seen, breath)
+			below, err := usage(d, n, seen, pause)
 			if err != nil {
 				return 0, tree.Named(name, err)
 			}

@@ -18,7 +18,7 @@ import (
 
 // pack makes files of the trees of one archive. Its folders are touched last, when the files are durable, read back and
 // proved; they become the spare tree if they are newer than it, else they are deleted.
-func (w *shift) pack(a Archive) (Archive, error) {
+func (w *compaction) pack(a Archive) (Archive, error) {
 	s := w.s
 	m, err := s.manifest(a.Path)
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *shift) pack(a Archive) (Archive, error) {
 	if err := vfs.SyncDir(s.fs, tmp); err != nil {
 		return a, err
 	}
-	proof, err := s.provePacked(half, m, inc, w.breath)
+	proof, err := s.provePacked(half, m, inc, w.pause)
 	if err != nil {
 		return a, s.moved(a, err)
 	}
@@ -84,7 +84,7 @@ func (s *Store) moved(a Archive, err error) error {
 }
 
 // publishPacked puts proved files in their place and names them in the record, which is the moment that counts.
-func (w *shift) publishPacked(a Archive, m *tree.Manifest, half Archive, packed *Packed) (Archive, error) {
+func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, packed *Packed) (Archive, error) {
 	s := w.s
 	unlock, err := w.lock()
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Store) roomToPack(a Archive, m *tree.Manifest, inc *increment) error {
 }
 
 // packTree writes one tree to a file, durably.
-func (w *shift) packTree(a Archive, m *tree.Manifest, name, to string, inc *increment) (out PackedTree, err error) {
+func (w *compaction) packTree(a Archive, m *tree.Manifest, name, to string, inc *increment) (out PackedTree, err error) {
 	s := w.s
 	src, err := s.fs.OpenDir(a.Path)
 	if err != nil {
@@ -165,7 +165,7 @@ func (w *shift) packTree(a Archive, m *tree.Manifest, name, to string, inc *incr
 			size += e.Size + headerSize
 		}
 	}
-	x := &exporter{breath: w.breath, src: src, leaders: map[uint32]string{}}
+	x := &exporter{pause: w.pause, src: src, leaders: map[uint32]string{}}
 	files, err := x.files(mine)
 	if err != nil {
 		return out, err

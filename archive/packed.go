@@ -100,7 +100,7 @@ type packedFile func(i int, h *tar.Header, r io.Reader) error
 // eachPacked reads the packed trees of an archive from their first byte to their last, checksums of the stream included.
 // It returns which entries of the manifest came.
 // raw is written what the files are made of; nil is fine. Of an archive that is being packed as an increment only what was written is read, and its base as bytes.
-func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, breath func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
+func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, pause func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
 	idx := make(map[string]int, len(m.Entries))
 	for i := range m.Entries {
 		idx[m.Entries[i].Path] = i
@@ -128,9 +128,9 @@ func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, breath f
 			return own(h, r)
 		}
 		if inc != nil {
-			err = s.readChanged(a, t, breath, raw, own)
+			err = s.readChanged(a, t, pause, raw, own)
 		} else {
-			err = s.readPacked(a, t, breath, raw, own, shared)
+			err = s.readPacked(a, t, pause, raw, own, shared)
 		}
 		if err != nil {
 			return nil, err
@@ -140,9 +140,9 @@ func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, breath f
 }
 
 // readChanged reads what was written of an incremental tree, and the bytes of its base.
-func (s *Store) readChanged(a Archive, name string, breath func() error, raw func(file string) io.Writer, own func(*tar.Header, io.Reader) error) error {
+func (s *Store) readChanged(a Archive, name string, pause func() error, raw func(file string) io.Writer, own func(*tar.Header, io.Reader) error) error {
 	files := a.packedFiles(name)
-	if err := s.readTar(files[0], breath, raw(files[0]), own); err != nil || len(files) == 1 {
+	if err := s.readTar(files[0], pause, raw(files[0]), own); err != nil || len(files) == 1 {
 		return err
 	}
 	f, err := s.fs.OpenFile(files[1], os.O_RDONLY, 0)
@@ -150,14 +150,14 @@ func (s *Store) readChanged(a Archive, name string, breath func() error, raw fun
 		return err
 	}
 	if err = vfs.DropCache(f); err == nil { // the disk is asked
-		_, err = io.Copy(raw(files[1]), &breathing{r: f, breath: breath})
+		_, err = io.Copy(raw(files[1]), &pausingReader{r: f, pause: pause})
 	}
 	return errors.Join(err, f.Close())
 }
 
 // readPacked reads the file of one packed tree. Where it has a base both are read at once, so that entries come in the order of the tree, and what the base
 // has under a name that the other one has too is left out.
-func (s *Store) readPacked(a Archive, name string, breath func() error, raw func(file string) io.Writer, own, shared func(*tar.Header, io.Reader) error) error {
+func (s *Store) readPacked(a Archive, name string, pause func() error, raw func(file string) io.Writer, own, shared func(*tar.Header, io.Reader) error) error {
 	files := a.packedFiles(name)
 	to := func(name string) io.Writer {
 		if raw == nil {
@@ -166,11 +166,11 @@ func (s *Store) readPacked(a Archive, name string, breath func() error, raw func
 		return raw(name)
 	}
 	if len(files) == 1 {
-		return s.readTar(files[0], breath, to(files[0]), own)
+		return s.readTar(files[0], pause, to(files[0]), own)
 	}
 	var ownErr error
 	next, stop := iter.Pull2(func(yield func(*tar.Header, io.Reader) bool) {
-		ownErr = s.readTar(files[0], breath, to(files[0]), func(h *tar.Header, r io.Reader) error {
+		ownErr = s.readTar(files[0], pause, to(files[0]), func(h *tar.Header, r io.Reader) error {
 			if !yield(h, r) {
 				return errStopped
 			}
@@ -179,7 +179,7 @@ func (s *Store) readPacked(a Archive, name string, breath func() error, raw func
 	})
 	defer stop()
 	h, r, ok := next()
-	err := s.readTar(files[1], breath, to(files[1]), func(bh *tar.Header, br io.Reader) error {
+	err := s.readTar(files[1], pause, to(files[1]), func(bh *tar.Header, br io.Reader) error {
 		key := treeKey(bh.Name)
 		for ; ok; h, r, ok = next() {
 			switch order := strings.Compare(treeKey(h.Name), key); {
@@ -209,13 +209,13 @@ var errStopped = errors.New("stopped")
 func within(name, path string) bool { return path == name || strings.HasPrefix(path, name+"/") }
 
 // readTar reads one tar.zst to its end.
-func (s *Store) readTar(name string, breath func() error, raw io.Writer, each func(*tar.Header, io.Reader) error) (err error) {
+func (s *Store) readTar(name string, pause func() error, raw io.Writer, each func(*tar.Header, io.Reader) error) (err error) {
 	f, err := s.fs.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // opened for reading
-	in := &breathing{r: io.TeeReader(f, raw), breath: breath}
+	in := &pausingReader{r: io.TeeReader(f, raw), pause: pause}
 	z, err := decompressed(in)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (s *Store) readTar(name string, breath func() error, raw io.Writer, each fu
 		if err != nil {
 			return damaged(err)
 		}
-		body := &breathing{r: tr}
+		body := &pausingReader{r: tr}
 		if err := each(h, body); err != nil {
 			if body.err != nil {
 				return damaged(body.err)
@@ -253,16 +253,16 @@ func (s *Store) readTar(name string, breath func() error, raw io.Writer, each fu
 	return nil
 }
 
-// breathing keeps the error of a reader, and asks before each read whether to go on.
-type breathing struct {
-	r      io.Reader
-	breath func() error
-	err    error
+// pausingReader keeps the error of a reader, and asks before each read whether to go on.
+type pausingReader struct {
+	r     io.Reader
+	pause func() error
+	err   error
 }
 
-func (b *breathing) Read(p []byte) (n int, err error) {
-	if b.breath != nil {
-		err = b.breath()
+func (b *pausingReader) Read(p []byte) (n int, err error) {
+	if b.pause != nil {
+		err = b.pause()
 	}
 	if err == nil {
 		n, err = b.r.Read(p)
@@ -383,7 +383,7 @@ func aclBytes(text string) ([]byte, error) {
 
 // provePacked compares the packed trees of an archive with its manifest, content included where its sum is known, and
 // the files with the sums of the record. inc is nil but for one that is being packed.
-func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, breath func() error) (tree.Proof, error) {
+func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause func() error) (tree.Proof, error) {
 	var p tree.Proof
 	diff := p.Differ
 	h := sha256.New()
@@ -393,7 +393,7 @@ func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, breath 
 		files[file] = sha256.New()
 		return files[file]
 	}
-	seen, err := s.eachPacked(a, m, inc, breath, raw, func(i int, hd *tar.Header, r io.Reader) error {
+	seen, err := s.eachPacked(a, m, inc, pause, raw, func(i int, hd *tar.Header, r io.Reader) error {
 		p.Entries++
 		if i < 0 {
 			diff(hd.Name, "extra")

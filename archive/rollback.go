@@ -91,7 +91,7 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 			res.Method = methodInPlace
 			s.keepFailed(ctx, a, name)
 			entries := want.Entries
-			if want.Entries, err = s.copyBack(ctx, a.Path, entries, name); s.madeRoom(err) {
+			if want.Entries, err = s.copyBack(ctx, a.Path, entries, name); s.freedSpare(err) {
 				want.Entries, err = s.copyBack(ctx, a.Path, entries, name)
 			}
 		}
@@ -132,7 +132,7 @@ func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (Arch
 		if err == nil {
 			return now, plain, nil
 		}
-		if try > 0 || !s.madeRoom(err) {
+		if try > 0 || !s.freedSpare(err) {
 			return a, m, err
 		}
 		// What failed may be the last of it: then the record names the folders, and they are the archive.
@@ -150,15 +150,15 @@ func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (Arch
 func (s *Store) noteRollback(id string, change func(*Record)) (Archive, error) {
 	note := func(r *Record) error { change(r); return nil }
 	a, err := s.update(id, "roll back", note)
-	if s.madeRoom(err) {
+	if s.freedSpare(err) {
 		a, err = s.update(id, "roll back", note)
 	}
 	return a, err
 }
 
-// madeRoom gives up the spare tree where an error says that the disk is full: it is a luxury. It reports whether another
+// freedSpare gives up the spare tree where an error says that the disk is full: it is a luxury. It reports whether another
 // try may go better.
-func (s *Store) madeRoom(err error) bool {
+func (s *Store) freedSpare(err error) bool {
 	var short *SpaceError
 	if !vfs.IsFull(err) && !errors.As(err, &short) {
 		return false

@@ -100,7 +100,7 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 		return false, nil
 	}
 	defer s.compacting.Unlock()
-	w := &shift{s: s, ctx: ctx}
+	w := &compaction{s: s, ctx: ctx}
 	if err := w.begin(); err != nil {
 		return false, err
 	}
@@ -119,7 +119,7 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	return made, nil
 }
 
-func (w *shift) prepare(p Policy) (bool, error) {
+func (w *compaction) prepare(p Policy) (bool, error) {
 	s := w.s
 	if s.cfg.NoSpare || s.loadSpare() != nil {
 		return false, nil
@@ -144,8 +144,8 @@ func (w *shift) prepare(p Policy) (bool, error) {
 		}
 		break // Compact tells why it can't be packed
 	}
-	if inBurst && s.handsOver() != nil {
-		err := w.handOverEarly()
+	if inBurst && s.toHandOver() != nil {
+		err := w.packNewest()
 		return s.loadSpare() != nil, err
 	}
 	return w.spare(p)
@@ -153,7 +153,7 @@ func (w *shift) prepare(p Policy) (bool, error) {
 
 // spare makes a spare tree of what is live where there is none, so that the next archive need not be a full copy. It stops as soon as a deployment
 // wants the disk, whose archive takes over what is there; otherwise the next call goes on with that.
-func (w *shift) spare(p Policy) (made bool, err error) {
+func (w *compaction) spare(p Policy) (made bool, err error) {
 	s := w.s
 	if s.cfg.NoSpare || s.loadSpare() != nil {
 		return false, nil
@@ -182,7 +182,7 @@ func (w *shift) spare(p Policy) (made bool, err error) {
 			return false, nil // there is no room, or somebody wanted it for something better
 		}
 		// A deployment has the disk. Where it did not take over what is there, that is gone on with.
-		if err := w.breath(); err != nil {
+		if err := w.pause(); err != nil {
 			return false, err
 		}
 		s.sparing.Lock()
@@ -191,15 +191,15 @@ func (w *shift) spare(p Policy) (made bool, err error) {
 		if s.loadSpare() != nil {
 			return false, nil
 		}
-		if took && s.handsOver() != nil {
-			err := w.handOverEarly()
+		if took && s.toHandOver() != nil {
+			err := w.packNewest()
 			return s.loadSpare() != nil, err
 		}
 	}
 }
 
 // copyLive goes on with the next spare tree. It gives its manifest when it is whole, and nil when it was interrupted or there is no room.
-func (w *shift) copyLive() (whole *tree.Manifest, err error) {
+func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	s := w.s
 	s.sparing.Lock()
 	defer s.sparing.Unlock()
@@ -270,7 +270,7 @@ func (w *shift) copyLive() (whole *tree.Manifest, err error) {
 }
 
 // publishSpare makes a tree that was copied the spare one, unless a deployment has taken it meanwhile.
-func (w *shift) publishSpare(m *tree.Manifest) (bool, error) {
+func (w *compaction) publishSpare(m *tree.Manifest) (bool, error) {
 	s := w.s
 	dst, err := s.fs.OpenDir(s.nextPath())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -135,12 +135,12 @@ func (u *unpacker) drain(e *tree.Entry, r io.Reader) error {
 		return err
 	}
 	if e.Sum.Known() && tree.SumOf(h) != e.Sum {
-		return rotten(e)
+		return contentDiffers(e)
 	}
 	return nil
 }
 
-func rotten(e *tree.Entry) error {
+func contentDiffers(e *tree.Entry) error {
 	return fmt.Errorf("%w: %q has another content than was recorded", ErrNotWhole, e.Path)
 }
 
@@ -236,7 +236,7 @@ func writeContent(e *tree.Entry, out vfs.File, r io.Reader) error {
 		}
 	}
 	if e.Sum.Known() && tree.SumOf(sum) != e.Sum {
-		return rotten(e)
+		return contentDiffers(e)
 	}
 	if sparse {
 		return out.Truncate(e.Size)

@@ -91,7 +91,7 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *tree.Manifest, p
 }
 
 // sumFile reads one file.
-func sumFile(c *tree.Cursor, path string, breath func() error) (tree.Sum, error) {
+func sumFile(c *tree.Cursor, path string, pause func() error) (tree.Sum, error) {
 	d, name, err := c.At(path)
 	if err != nil {
 		return tree.Sum{}, err
@@ -102,13 +102,13 @@ func sumFile(c *tree.Cursor, path string, breath func() error) (tree.Sum, error)
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	h := sha256.New()
-	_, err = io.CopyBuffer(h, &breathing{r: struct{ io.Reader }{f}, breath: breath}, make([]byte, 64<<10))
+	_, err = io.CopyBuffer(h, &pausingReader{r: struct{ io.Reader }{f}, pause: pause}, make([]byte, 64<<10))
 	return tree.SumOf(h), tree.Named(c.Path(), err)
 }
 
 // seal notes the content of a plain archive's files whose sum is not known yet, for Verify to compare with. It gives how
 // many it read.
-func (w *shift) seal(a Archive) (int, error) {
+func (w *compaction) seal(a Archive) (int, error) {
 	s := w.s
 	m, err := s.manifest(a.Path)
 	if err != nil {
@@ -135,7 +135,7 @@ func (w *shift) seal(a Archive) (int, error) {
 		}
 		sum, ok := groups[e.Link]
 		if !ok || e.Link == 0 {
-			if sum, err = sumFile(c, e.Path, w.breath); err != nil {
+			if sum, err = sumFile(c, e.Path, w.pause); err != nil {
 				return 0, err
 			}
 			groups[e.Link] = sum

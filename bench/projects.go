@@ -20,7 +20,7 @@ import (
 	"corpus-git/project"
 )
 
-// manyProjects are the two numbers of projects that benchProjects compares; CORPUS_GIT_BENCH_PROJECTS makes the second one less or more.
+// fewProjects and manyProjects are the two numbers of projects that benchProjects compares; CORPUS_GIT_BENCH_PROJECTS makes the second one less or more.
 // pushedProjects of them at most are pushed to; the others are copies of one of those. manyPushes is how often it pushes to each server to compare them,
 // manyStarts how often it starts each in each way.
 const (
@@ -29,8 +29,8 @@ const (
 	manyPushes, manyStarts    = 15, 5
 )
 
-// crowd is a server with some number of projects.
-type crowd struct {
+// filledServer is a server with some number of projects.
+type filledServer struct {
 	*lab
 	n    int
 	work string
@@ -54,10 +54,10 @@ func benchProjects(l *lab) error {
 	if err != nil {
 		return err
 	}
-	var both [2]*crowd
+	var both [2]*filledServer
 	starts := map[string][2]time.Duration{}
 	for i, n := range []int{fewProjects, many} {
-		c := &crowd{lab: &lab{dir: l.path(fmt.Sprint("m", n)), bin: l.bin}, n: n, work: works[0], next: map[int]int{}}
+		c := &filledServer{lab: &lab{dir: l.path(fmt.Sprint("m", n)), bin: l.bin}, n: n, work: works[0], next: map[int]int{}}
 		both[i] = c
 		if err := c.fill(l); err != nil {
 			return err
@@ -104,13 +104,13 @@ func benchProjects(l *lab) error {
 }
 
 // push pushes a project's next commit.
-func (c *crowd) push(base string, p int) error {
+func (c *filledServer) push(base string, p int) error {
 	c.next[p]++
 	return c.sh(c.work, "git", "push", "-q", fmt.Sprintf("%sp%d/project.git", base, p), fmt.Sprintf("refs/c/%d:refs/heads/master", c.next[p]-1))
 }
 
 // fill makes the projects: some are pushed to, the others become what the first one is.
-func (c *crowd) fill(l *lab) error {
+func (c *filledServer) fill(l *lab) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (c *crowd) fill(l *lab) error {
 
 // copies makes the other projects of the first one: its folder with files that are links to its own, its journal, its event logs, its
 // records. What holds a path is written anew.
-func (c *crowd) copies(from int) error {
+func (c *filledServer) copies(from int) error {
 	state := layout.Root(c.path("srv")).DefaultState()
 	journal, err := os.ReadFile(state.Journal("p0"))
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *crowd) copies(from int) error {
 }
 
 // records copies those of the first project, with other names.
-func (c *crowd) records(state layout.State, from int) error {
+func (c *filledServer) records(state layout.State, from int) error {
 	ctx := context.Background()
 	d, err := db.Open(ctx, state.Database())
 	if err != nil {
@@ -250,7 +250,7 @@ func copyTree(from, to string) error {
 }
 
 // starts is the median time until the server listens, after the last one ended in some way.
-func (c *crowd) starts(way string) (time.Duration, error) {
+func (c *filledServer) starts(way string) (time.Duration, error) {
 	var all []time.Duration
 	for range manyStarts + 1 {
 		began := time.Now()
@@ -294,7 +294,7 @@ func (c *crowd) starts(way string) (time.Duration, error) {
 }
 
 // busy waits until something is under way in so many projects.
-func (c *crowd) busy(n int) error {
+func (c *filledServer) busy(n int) error {
 	dir := layout.Root(c.path("srv")).DefaultState().Underway()
 	for range 10_000 {
 		list, err := os.ReadDir(dir)

@@ -42,7 +42,7 @@ func (p *Pipeline) completeRecords(ctx context.Context) error {
 		}
 		// The verdict comes last, so where it is all is said.
 		errs = append(errs, p.cfg.Audit.RecordOnce(ctx, auditEntry(rec)))
-		sayVerdict(log, rec)
+		printResult(log, rec)
 		errs = append(errs, log.Close())
 	}
 	return errors.Join(errs...)

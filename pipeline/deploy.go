@@ -165,7 +165,7 @@ func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools,
 	return &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: dep,
 		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
-		Hurry: dep.hurry, Said: dep.toldSoFar,
+		Hurry: dep.hurry, Output: dep.output,
 	}
 }
 

@@ -31,7 +31,7 @@ type deployment struct {
 	mu    sync.Mutex
 	rec   project.Record
 	past  bool   // it can no longer be cancelled: it fails, or has ended
-	said  []byte // the end of what it told, as deploy_ret.comment has it
+	kept  []byte // the end of what it told, as deploy_ret.comment has it
 	place int    // in the queue; the pipeline's mu guards it
 
 	// tools are those of this deployment: its steps share a runner.
@@ -104,17 +104,17 @@ func (dep *deployment) stop(why *ended) {
 	dep.mu.Unlock()
 	dep.cancel(why)
 	if past {
-		dep.rush()
+		dep.hurryUp()
 	}
 }
 
-func (dep *deployment) rush() { dep.hurried.Do(func() { close(dep.hurry) }) }
+func (dep *deployment) hurryUp() { dep.hurried.Do(func() { close(dep.hurry) }) }
 
-// maxSaid bounds what a deployment keeps of what it told, in bytes.
-const maxSaid = 64 << 10
+// maxKept bounds what a deployment keeps of what it told, in bytes.
+const maxKept = 64 << 10
 
-// tell keeps the text of an event for the project's own rollback and notify.
-func (dep *deployment) tell(e event.Event) {
+// keepOutput keeps the text of an event for the project's own rollback and notify.
+func (dep *deployment) keepOutput(e event.Event) {
 	switch e.Kind {
 	case event.ProcedureDone, event.StepDone, event.Failure, event.Note:
 	default:
@@ -134,17 +134,17 @@ func (dep *deployment) tell(e event.Event) {
 	text = dep.redact.String(text) + "\n"
 	dep.mu.Lock()
 	defer dep.mu.Unlock()
-	if dep.said = append(dep.said, text...); len(dep.said) > maxSaid {
-		dep.said = bytes.Clone(dep.said[len(dep.said)-maxSaid:])
+	if dep.kept = append(dep.kept, text...); len(dep.kept) > maxKept {
+		dep.kept = bytes.Clone(dep.kept[len(dep.kept)-maxKept:])
 	}
 }
 
-// toldSoFar is what tell kept, whole lines of it.
-func (dep *deployment) toldSoFar() string {
+// output is what keepOutput kept, whole lines of it.
+func (dep *deployment) output() string {
 	dep.mu.Lock()
 	defer dep.mu.Unlock()
-	text := dep.said
-	if len(text) == maxSaid {
+	text := dep.kept
+	if len(text) == maxKept {
 		if i := bytes.IndexByte(text, '\n'); i >= 0 {
 			text = text[i+1:]
 		}

@@ -23,7 +23,7 @@ func (dep *deployment) execute(ctx context.Context) {
 	}
 	dep.env.Brings = desc
 	dep.log.Append(headline(d, desc, dep.redact.String))
-	dep.saySettings()
+	dep.printSettings()
 	for _, n := range dep.env.Prepared.Notes {
 		dep.log.Append(event.Event{Kind: event.Note, Text: n})
 	}
@@ -157,6 +157,6 @@ func (dep *deployment) Append(e event.Event) uint64 {
 	if e.Kind == event.StepStart {
 		dep.update(func(rec *project.Record) { rec.Step, rec.Since = e.Step, dep.p.cfg.Now() })
 	}
-	dep.tell(e)
+	dep.keepOutput(e)
 	return dep.log.Append(e)
 }

@@ -18,7 +18,7 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	ctx = context.WithoutCancel(ctx)
 	dep.ending()
 	cause = diskfull.Explain(cause)
-	dep.blame(name, cause)
+	dep.setFailure(name, cause)
 	dep.hide(&dep.res)
 	d := dep.env.Deployment
 	keep := dep.env.Prepared.Dev()
@@ -53,8 +53,8 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	dep.end()
 }
 
-// blame fills in what failed and why.
-func (dep *deployment) blame(name string, cause error) {
+// setFailure fills in what failed and why.
+func (dep *deployment) setFailure(name string, cause error) {
 	dep.res.Procedure = name
 	dep.res.Kind = fault.KindOf(cause).String()
 	var checks *procedures.CheckFailure

@@ -26,7 +26,7 @@ func (dep *deployment) plan(ctx context.Context) {
 	} else {
 		dep.log.Append(headline(d, nil, dep.redact.String))
 	}
-	dep.saySettings()
+	dep.printSettings()
 	n, err := procedures.Plan(ctx, dep.env, desc)
 	if err != nil {
 		dep.refuse(err)
@@ -47,7 +47,7 @@ func (dep *deployment) task(ctx context.Context) {
 		return
 	}
 	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  task %s  by %s", d.Project, d.Task, d.Pusher.Key)})
-	dep.saySettings()
+	dep.printSettings()
 	err := dep.env.Prepared.StorePasswords()
 	if err == nil {
 		err = dep.env.Task(ctx, dep.env.Prepared.Steps[0])
@@ -58,7 +58,7 @@ func (dep *deployment) task(ctx context.Context) {
 		return
 	}
 	dep.res.State = project.Failed
-	dep.blame("task", err)
+	dep.setFailure("task", err)
 	var f *procedures.Failure
 	if errors.As(err, &f) && f.StateID != "" {
 		dep.res.Reason = fmt.Sprintf("task %s, state %s", f.Step, f.StateID)
@@ -89,7 +89,7 @@ func (dep *deployment) check(ctx context.Context) {
 	}
 	dep.env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: procedures.NameChecks, Text: "checks failed", Lines: dep.explain(err)})
 	dep.res.State = project.Failed
-	dep.blame(procedures.NameChecks, err)
+	dep.setFailure(procedures.NameChecks, err)
 }
 
 // findArchive finds the archive that a rollback restores: the one that d.Restore names, if it is whole; else one that

@@ -201,7 +201,7 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 	defer p.mu.Unlock()
 	p.enqueue(dep)
 	if dep.place > 0 {
-		dep.sayWaiting(p.queues[d.Project].all[0].shown(), dep.place, p.cfg.Now())
+		dep.printWaiting(p.queues[d.Project].all[0].shown(), dep.place, p.cfg.Now())
 	}
 	if p.stopping {
 		dep.cancel(errShutdown()) // Shutdown came while it was recorded
@@ -365,7 +365,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	// The tree comes back whatever it takes; what projects bring for that has had its time.
 	p.mu.Lock()
 	for _, dep := range p.byID {
-		dep.rush()
+		dep.hurryUp()
 	}
 	p.mu.Unlock()
 	<-done
@@ -407,7 +407,7 @@ func (dep *deployment) finish() {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
 	}
 	p.record(ctx, rec)
-	sayVerdict(dep.log, rec)
+	printResult(dep.log, rec)
 	if err := dep.log.Close(); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("event log")
 	}

@@ -75,7 +75,7 @@ func (m *machine) start() {
 	require.NoError(t, err)
 	m.rep = &receive.Repositories{Root: m.root, Log: zerolog.Nop()}
 	t.Cleanup(func() { _ = m.rep.Close() })
-	programs := execx.OS{Book: state.Processes()}
+	programs := execx.OS{Notes: state.Processes()}
 	stores := map[project.Name]*archive.Store{}
 	h := host.New(programs)
 	h.EUID = 1000 // users and owners have a test of their own

@@ -88,7 +88,7 @@ func (p *Pipeline) leave(dep *deployment) {
 		if i == 0 {
 			close(x.turn)
 		} else {
-			x.sayWaiting(q.all[0].shown(), i, p.cfg.Now())
+			x.printWaiting(q.all[0].shown(), i, p.cfg.Now())
 		}
 	}
 	if len(q.all) == 0 {

@@ -13,8 +13,8 @@ import (
 
 func removeQuietly(path string) { _ = os.Remove(path) }
 
-// sayWaiting tells dep's followers for whom it waits.
-func (dep *deployment) sayWaiting(running project.Record, ahead int, now time.Time) {
+// printWaiting tells dep's followers for whom it waits.
+func (dep *deployment) printWaiting(running project.Record, ahead int, now time.Time) {
 	by := running.Pusher.Key
 	where := ""
 	if running.Step != "" {
@@ -70,8 +70,8 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 	return event.Event{Kind: event.Head, Text: b.String()}
 }
 
-// sayVerdict speaks the last line, with the hint before it.
-func sayVerdict(log *event.Log, rec project.Record) {
+// printResult speaks the last line, with the hint before it.
+func printResult(log *event.Log, rec project.Record) {
 	res := rec.Result
 	took := res.Ended.Sub(res.Started)
 	if res.Hint != "" {

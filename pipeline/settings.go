@@ -63,8 +63,8 @@ func (p *Pipeline) pillars(ctx context.Context, d project.Deployment, in project
 	return out
 }
 
-// saySettings tells the pusher what was set. The values are redacted as all texts are.
-func (dep *deployment) saySettings() {
+// printSettings tells the pusher what was set. The values are redacted as all texts are.
+func (dep *deployment) printSettings() {
 	d := dep.record().Deployment
 	if len(d.Set) == 0 {
 		return

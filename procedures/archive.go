@@ -35,12 +35,12 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	env.seen = a.Scan
+	env.scan = a.Scan
 	if err := env.runHooks(ctx, hooks.PostArchive, nil); err != nil {
 		return err
 	}
 	if a.Sizes.Files == 0 {
-		env.Summarize(nil, "nothing to keep yet")
+		env.Summarize(nil, "nothing to archive yet")
 		return nil
 	}
 	text := humanize.Plural(a.Sizes.Files, "file")

@@ -173,10 +173,10 @@ func ownIn(recipe fs.FS) ([]ownStep, error) {
 
 // runOwn applies the project's own file for a procedure.
 func (e *Env) runOwn(ctx context.Context, procedure string, r *Recipe, s Step) error {
-	e.seen, e.synced = nil, nil // whatever it does may change the tree
+	e.scan, e.synced = nil, nil // whatever it does may change the tree
 	switch procedure {
 	case NameRollback, nameRestore, NameNotify:
-		e.tellVerdict(procedure)
+		e.reportResult(procedure)
 	}
 	ctx, end := e.ownContext(ctx, procedure)
 	defer end()

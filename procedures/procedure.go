@@ -159,8 +159,8 @@ type Env struct {
 	Undo *undo.Log
 	// Hurry, where it is not nil, is closed when what runs beside a rollback, and after the end, shall end at once.
 	Hurry <-chan struct{}
-	// Said is what the deployment has told so far, redacted; nil is nothing.
-	Said func() string
+	// Output is what the deployment has told so far, redacted; nil is nothing.
+	Output func() string
 
 	// back tells that what was live before is live again.
 	back bool
@@ -169,8 +169,8 @@ type Env struct {
 
 	cfg  *stepCfg // of the steps that ran
 	full bool     // the disk was full when the deployment failed
-	// seen is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
-	seen *tree.Snapshot
+	// scan is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
+	scan *tree.Snapshot
 	// synced is what release-sync left for the permissions that come right after it.
 	synced  *synced
 	summary string
@@ -256,7 +256,7 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 	n, err := e.Hooks.Run(ctx, own, slices.Concat(e.Host.Environ, e.Prepared.Cfg.Environ()), d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
 	out.close()
 	if n > 0 || err != nil {
-		e.seen, e.synced = nil, nil
+		e.scan, e.synced = nil, nil
 	}
 	if n > 0 && err == nil {
 		e.Note("%s: %s ran", p, humanize.Plural(n, "hook"))

@@ -29,10 +29,10 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 		return nil
 	}
 	var parts, lines []string
-	seen := env.takeSeen()
+	seen := env.takeScan()
 	env.synced = nil
 	code, pillar := env.treeOwners()
-	left := &synced{look: seen, touched: map[string][]string{}}
+	left := &synced{scan: seen, touched: map[string][]string{}}
 	for _, c := range []struct {
 		repo   project.Repo
 		commit project.Commit
@@ -48,7 +48,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			continue
 		}
 		st, err := env.Repository(env.Deployment.Project, c.repo).Checkout(ctx, project.Checkout{
-			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Seen: seenOf(seen, c.tree), Keep: env.Prepared.KeepsEdits(env.Deployment),
+			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Snapshot: snapshotOf(seen, c.tree), Keep: env.Prepared.KeepsEdits(env.Deployment),
 		})
 		if err != nil {
 			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
@@ -119,13 +119,13 @@ func (e *Env) treeOwners() (code, pillar *project.Owner) {
 	return live.Owner(), secret.Owner()
 }
 
-// seenFor is how long what the archive's walk saw stands for the tree: see ADR 13. A copy that took longer makes looking again cheap beside it.
-const seenFor = 2 * time.Second
+// scanMaxAge is how long what the archive's walk saw stands for the tree: see ADR 13. A copy that took longer makes looking again cheap beside it.
+const scanMaxAge = 2 * time.Second
 
-// takeSeen gives what the archive's walk saw, once, if it is fresh enough to stand for the trees.
-func (e *Env) takeSeen() *tree.Snapshot {
-	s := e.seen
-	e.seen = nil // from here on the trees are others
+// takeScan gives what the archive's walk saw, once, if it is fresh enough to stand for the trees.
+func (e *Env) takeScan() *tree.Snapshot {
+	s := e.scan
+	e.scan = nil // from here on the trees are others
 	if s == nil || !e.fresh(s) {
 		return nil
 	}
@@ -134,11 +134,11 @@ func (e *Env) takeSeen() *tree.Snapshot {
 
 func (e *Env) fresh(s *tree.Snapshot) bool {
 	age := e.Now().Sub(s.Begun)
-	return age >= 0 && age <= seenFor
+	return age >= 0 && age <= scanMaxAge
 }
 
-// seenOf is what the walk saw of one tree, nil for none.
-func seenOf(s *tree.Snapshot, tree string) *vfs.Snapshot {
+// snapshotOf is what the walk saw of one tree, nil for none.
+func snapshotOf(s *tree.Snapshot, tree string) *vfs.Snapshot {
 	if s == nil {
 		return nil
 	}

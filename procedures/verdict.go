@@ -55,15 +55,15 @@ func (e *Env) ownContext(ctx context.Context, procedure string) (context.Context
 	return ctx, func() {}
 }
 
-// tellVerdict puts how the deployment ends into cfg, for the project's own rollback.sls and notify.sls.
-func (e *Env) tellVerdict(procedure string) {
+// reportResult puts how the deployment ends into cfg, for the project's own rollback.sls and notify.sls.
+func (e *Env) reportResult(procedure string) {
 	good := procedure != NameRollback
 	if procedure == NameNotify {
 		good = e.Result.State.Good()
 	}
 	comment := ""
-	if e.Said != nil {
-		comment = e.Said() + "\n"
+	if e.Output != nil {
+		comment = e.Output() + "\n"
 	}
 	if e.Result.Reason != "" {
 		comment += e.Prepared.Redactor.String(e.Result.Reason) + "\n"

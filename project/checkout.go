@@ -18,8 +18,8 @@ type Checkout struct {
 	Owner *Owner
 	// Keep leaves files that were changed on the machine, and refuses a commit that has other versions of them.
 	Keep bool
-	// Seen is what a walk of Dir saw a moment ago, and spares looking at each file again; nil where nobody did.
-	Seen *vfs.Snapshot
+	// Snapshot is what a walk of Dir saw a moment ago, and spares looking at each file again; nil where nobody did.
+	Snapshot *vfs.Snapshot
 }
 
 // Owner is a user and a group by number, -1 leaves one as it comes, and the permissions that go with them: Perm makes those of a file or folder

@@ -121,7 +121,7 @@ func (w *world) hurried(set func(l *sshd.Limits), come func()) {
 func TestHalfOpenConnections(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.server.Log = zerolog.New(w.log) })
 	other := w.clone("other", "app/project.git")
-	push, letGo := w.heldPush(other)
+	push, release := w.heldPush(other)
 	soon := 300 * time.Millisecond
 
 	t.Run("before logging in", func(t *testing.T) {
@@ -164,12 +164,12 @@ func TestHalfOpenConnections(t *testing.T) {
 		w.logged("connection ended", "limits.keepalive_timeout")
 		require.Eventually(t, func() bool { return len(w.quarantines("app", project.Code)) == 0 }, time.Minute, 5*time.Millisecond)
 	})
-	letGo()
+	release()
 	o := <-push
 	require.Zero(t, o.exit, o.all())
 
 	t.Run("while its deployment runs", func(t *testing.T) {
-		began, letGo := w.hold()
+		began, release := w.hold()
 		before := strings.Count(w.log.String(), "limits.keepalive_timeout")
 		c := w.cable()
 		head := w.commit(other, "README", "two\n")
@@ -199,7 +199,7 @@ func TestHalfOpenConnections(t *testing.T) {
 		c.cut()
 		require.Eventually(t, func() bool { return strings.Count(w.log.String(), "limits.keepalive_timeout") > before }, time.Minute, 5*time.Millisecond)
 		require.NotEqual(t, head, w.remoteRefs(other)["refs/heads/main"])
-		letGo()
+		release()
 		require.Eventually(t, func() bool { return w.remoteRefs(other)["refs/heads/main"] == head }, time.Minute, 20*time.Millisecond, "it went live without its client")
 		w.deployer.set(live)
 	})
@@ -221,7 +221,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	o := w.push("marie", dir, "prod", "main")
 	require.Zero(t, o.exit, o.all())
 	w.commit(dir, "README", "two\n")
-	push, letGo := w.heldPush(dir)
+	push, release := w.heldPush(dir)
 
 	for name, key := range map[string]func(*sshd.Limits){
 		"limits.write_timeout":     func(l *sshd.Limits) { l.WriteIdle = 500 * time.Millisecond },
@@ -252,7 +252,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	}
 	require.Equal(t, head, w.remoteRefs(dir)["refs/heads/main"], "others are served")
 	w.git(dir, "clone", "-q", w.url("app/project.git"), w.path("clone"))
-	letGo()
+	release()
 	o = <-push
 	require.Zero(t, o.exit, o.all())
 	w.logged("session ended", `"key":"marie"`)
@@ -262,7 +262,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 func TestSilentSessionIsLogged(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.server.Log = zerolog.New(w.log) })
 	dir := w.clone("a", "app/project.git")
-	push, letGo := w.heldPush(dir)
+	push, release := w.heldPush(dir)
 	var s *ssh.Session
 	var err error
 	w.hurried(func(l *sshd.Limits) { l.ReadIdle = 300 * time.Millisecond }, func() {
@@ -274,7 +274,7 @@ func TestSilentSessionIsLogged(t *testing.T) {
 	require.NoError(t, s.Start("git-receive-pack 'app/project.git'"))
 	w.logged("session ended", "limits.read_timeout")
 	require.Error(t, s.Wait())
-	letGo()
+	release()
 	o := <-push
 	require.Zero(t, o.exit, o.all())
 }

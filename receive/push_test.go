@@ -505,7 +505,7 @@ func TestTwoPushesAtOnce(t *testing.T) {
 	w.git(w.dir, "clone", "-q", "-o", "prod", w.url("app/project.git"), two)
 	first := w.commit(one, "README", "from one\n")
 	w.commit(two, "README", "from two\n")
-	began, letGo := w.hold()
+	began, release := w.hold()
 	done := make(chan outcome, 1)
 	cmd := w.gitCmd("marie", one, "push", "prod", "main")
 	go func() { done <- finish(t, cmd) }()
@@ -514,7 +514,7 @@ func TestTwoPushesAtOnce(t *testing.T) {
 	second := make(chan outcome, 1)
 	go func() { second <- finish(t, other) }()
 	require.Eventually(t, func() bool { return len(w.deployer.started()) == 3 }, 20*time.Second, 5*time.Millisecond)
-	letGo()
+	release()
 	o1, o2 := <-done, <-second
 	// Which of the two swaps first is the Deployer's matter; this one has no line to wait in. Exactly one wins.
 	require.Equal(t, 1, o1.exit+o2.exit, o1.all()+o2.all())

@@ -147,7 +147,7 @@ func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (proje
 			return err
 		}
 		req := checkout.Request{
-			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Snapshot: want.Seen,
+			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Snapshot: want.Snapshot,
 			Keep: want.Keep,
 		}
 		if want.Owner != nil {

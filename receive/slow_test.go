@@ -50,7 +50,7 @@ func TestSlowLoris(t *testing.T) {
 		w.server.Log = zerolog.New(w.log).Level(zerolog.DebugLevel)
 	})
 	dir := w.clone("a", "app/project.git")
-	push, letGo := w.heldPush(dir)
+	push, release := w.heldPush(dir)
 
 	kex := append([]byte{0, 0, 1, 0, 4, 20}, make([]byte, 30)...) // the length of a KEXINIT, and an eighth of it
 	conns := map[string]net.Conn{}
@@ -113,7 +113,7 @@ func TestSlowLoris(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	close(asking)
-	letGo()
+	release()
 	o := <-push
 	require.Zero(t, o.exit, o.all())
 	require.Contains(t, w.log.String(), "connection failed")
@@ -194,7 +194,7 @@ func TestManyIdleConnections(t *testing.T) {
 		w.server.Log = zerolog.New(w.log)
 	})
 	dir := w.clone("a", "app/project.git")
-	push, letGo := w.heldPush(dir)
+	push, release := w.heldPush(dir)
 	var idle []net.Conn
 	for range many {
 		c := w.dial()
@@ -209,7 +209,7 @@ func TestManyIdleConnections(t *testing.T) {
 	for range 50 {
 		require.Contains(t, closed(t, w.dial()), "too many connections from your address that have not logged in: 1000 (limits.max_unauthenticated_per_source), try again later")
 	}
-	letGo()
+	release()
 	o := <-push
 	require.Zero(t, o.exit, o.all())
 	require.Equal(t, 1, strings.Count(w.log.String(), `"level":"warn"`), "one line for fifty that were turned away: %s", w.log)
@@ -231,7 +231,7 @@ func TestKeyGuessing(t *testing.T) {
 		w.server.Log = zerolog.New(w.log)
 	})
 	dir := w.clone("a", "app/project.git")
-	push, letGo := w.heldPush(dir)
+	push, release := w.heldPush(dir)
 	var guesses []ssh.Signer
 	for i := range 10 {
 		w.writeKey(fmt.Sprint("guess", i))
@@ -246,7 +246,7 @@ func TestKeyGuessing(t *testing.T) {
 		}
 	}
 	require.True(t, turned, "the source is turned away")
-	letGo()
+	release()
 	o := <-push
 	require.Zero(t, o.exit, o.all())
 	es, err := w.audit.List(context.Background(), "", 100)
@@ -266,12 +266,12 @@ func TestKeyGuessing(t *testing.T) {
 	require.Zero(t, o.exit, o.all())
 }
 
-// heldPush starts a push whose deployment waits for letGo; how it ended comes through the channel.
-func (w *world) heldPush(dir string) (push <-chan outcome, letGo func()) {
-	began, letGo := w.hold()
+// heldPush starts a push whose deployment waits for release; how it ended comes through the channel.
+func (w *world) heldPush(dir string) (push <-chan outcome, release func()) {
+	began, release := w.hold()
 	ended := make(chan outcome, 1)
 	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
 	go func() { ended <- finish(w.t, cmd) }()
 	<-began
-	return ended, letGo
+	return ended, release
 }

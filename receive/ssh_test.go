@@ -182,10 +182,10 @@ func TestNothingElse(t *testing.T) {
 }
 
 // hold makes deployments wait until they are let go; the end of the test lets them go too.
-func (w *world) hold() (began chan struct{}, letGo func()) {
+func (w *world) hold() (began chan struct{}, release func()) {
 	began, goOn := make(chan struct{}), make(chan struct{})
-	letGo = sync.OnceFunc(func() { close(goOn) })
-	w.t.Cleanup(letGo)
+	release = sync.OnceFunc(func() { close(goOn) })
+	w.t.Cleanup(release)
 	start := sync.OnceFunc(func() { close(began) })
 	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
 		log.Append(event.Event{Kind: event.ProcedureStart, Procedure: "install", Text: "1 step"})
@@ -193,14 +193,14 @@ func (w *world) hold() (began chan struct{}, letGo func()) {
 		<-goOn
 		return live(d, log)
 	})
-	return began, letGo
+	return began, release
 }
 
 func TestClientKilled(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")
 	head := w.git(dir, "rev-parse", "HEAD")
-	began, letGo := w.hold()
+	began, release := w.hold()
 	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start())
@@ -209,7 +209,7 @@ func TestClientKilled(t *testing.T) {
 	_ = cmd.Wait()
 	// The session notices; the deployment does not.
 	require.Eventually(t, func() bool { return strings.Contains(w.log.String(), "the client disconnected") }, 20*time.Second, 10*time.Millisecond)
-	letGo()
+	release()
 	require.Eventually(t, func() bool { return w.remoteRefs(dir)["refs/heads/main"] == head }, 20*time.Second, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return len(w.quarantines("app", project.Code)) == 0 }, 20*time.Second, 10*time.Millisecond)
 }
@@ -230,7 +230,7 @@ func TestMultiplexedClientInterrupted(t *testing.T) {
 	defer func() { _ = master.Process.Kill(); _ = master.Wait() }()
 	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(sock, "s")); return err == nil }, 20*time.Second, 10*time.Millisecond)
 
-	began, letGo := w.hold()
+	began, release := w.hold()
 	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
 	for i, e := range cmd.Env {
 		if strings.HasPrefix(e, "GIT_SSH_COMMAND=") {
@@ -246,7 +246,7 @@ func TestMultiplexedClientInterrupted(t *testing.T) {
 	again := w.ssh("marie", "echo", "still here")
 	again.Args = append(append([]string{"ssh"}, control...), again.Args[1:]...)
 	require.Contains(t, finish(t, again).out, `["still" "here"]`, "the master lives on")
-	letGo()
+	release()
 	require.Eventually(t, func() bool { return w.remoteRefs(dir)["refs/heads/main"] == head }, 20*time.Second, 20*time.Millisecond)
 }
 
@@ -256,7 +256,7 @@ func TestSilenceIsFilled(t *testing.T) {
 		w.service.Still = 50 * time.Millisecond
 	})
 	dir := w.clone("a", "app/project.git")
-	began, letGo := w.hold()
+	began, release := w.hold()
 	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
 	cmd.Env = append(cmd.Env, "GIT_TRACE_PACKET="+w.path("trace"))
 	pipe, err := cmd.StderrPipe()
@@ -270,7 +270,7 @@ func TestSilenceIsFilled(t *testing.T) {
 		require.NoError(t, err, seen.String())
 		seen.Write(buf[:n])
 	}
-	letGo()
+	release()
 	rest, err := io.ReadAll(pipe)
 	require.NoError(t, err)
 	require.NoError(t, cmd.Wait(), seen.String()+string(rest))
@@ -346,7 +346,7 @@ func TestDamagedPack(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("a", "app/project.git")
-	began, letGo := w.hold()
+	began, release := w.hold()
 	done := make(chan outcome, 1)
 	cmd := w.gitCmd("marie", dir, "push", "prod", "main")
 	go func() { done <- finish(t, cmd) }()
@@ -377,7 +377,7 @@ func TestShutdown(t *testing.T) {
 		late.Env = append(late.Env, "GIT_SSH_COMMAND=ssh -S "+socket)
 		require.Equal(t, "fatal: remote error: the server is shutting down\nhint: try again in a minute\n", finish(t, late).err)
 	}
-	letGo()
+	release()
 	o := <-done
 	require.Zero(t, o.exit, o.all())
 	require.NoError(t, <-down)
@@ -389,8 +389,8 @@ func TestStoppedClientHoldsUpNothing(t *testing.T) {
 	dir := w.clone("a", "app/project.git")
 	head := w.git(dir, "rev-parse", "HEAD")
 	began, goOn := make(chan struct{}), make(chan struct{})
-	letGo := sync.OnceFunc(func() { close(goOn) })
-	t.Cleanup(letGo)
+	release := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(release)
 	w.deployer.set(func(d project.Deployment, log *event.Log) project.Result {
 		log.Append(event.Event{Kind: event.ProcedureStart, Procedure: "install", Text: "1 step"})
 		close(began)
@@ -406,7 +406,7 @@ func TestStoppedClientHoldsUpNothing(t *testing.T) {
 	<-began
 	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() }()
-	letGo()
+	release()
 	<-w.deployer.run(w.deployer.ids()[0]).done
 	require.Equal(t, head, w.remoteRefs(dir)["refs/heads/main"])
 	w.deployer.set(live)

@@ -219,7 +219,7 @@ func (a *applier) write(p *plan) error {
 		if err == nil {
 			err = a.put(dir, base, e, b, made[up])
 		}
-		return inTheWay(err)
+		return obstacleError(err)
 	})
 }
 
@@ -271,11 +271,11 @@ func (a *applier) makeFolders(p *plan, dirs []*folders) (map[string]bool, error)
 	for _, d := range dirs {
 		maps.Copy(made, d.made)
 	}
-	return made, inTheWay(cmp.Or(errs...))
+	return made, obstacleError(cmp.Or(errs...))
 }
 
-// inTheWay explains errors of a tree that changes under our hands.
-func inTheWay(err error) error {
+// obstacleError explains errors of a tree that changes under our hands.
+func obstacleError(err error) error {
 	if err != nil && notDir(err) {
 		return fault.New(fault.Failed, "checkout", "a folder was replaced while it was being written: %w", err).
 			WithHint("something else changes the working copy; stop it, and push again")

@@ -173,7 +173,7 @@ func attributesAgree(t *testing.T, r attributesCases, n int) {
 
 		_, err := Sync(context.Background(), Request{Objects: objs, Repo: bare, Commit: plumbing.NewHash(c), Dir: dir, Branch: "refs/heads/master", NoSync: true})
 		require.NoError(t, err, texts[i])
-		list, err := newFlattener(context.Background(), objs, 1, 0).list(plumbing.NewHash(trees[i]), nil)
+		list, err := newTreeLister(context.Background(), objs, 1, 0).list(plumbing.NewHash(trees[i]), nil)
 		require.NoError(t, err)
 		a, err := attributesOf(objs, list.entries)
 		require.NoError(t, err)

@@ -240,7 +240,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 		return err
 	}
 	p := &planner{ctx: ctx, objs: req.Objects, snapshot: req.Snapshot, keepLocal: req.Keep}
-	trees := newFlattener(ctx, req.Objects, req.Workers, req.MaxFiles)
+	trees := newTreeLister(ctx, req.Objects, req.Workers, req.MaxFiles)
 	old := p.begin(g, in, trees, c.Tree)
 	if !req.preview {
 		if err := (&modules{ctx: ctx, root: root, g: g, st: st}).release(old); err != nil {
@@ -304,8 +304,8 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 	}
 	// Which folders were read again is worth knowing, too: they need not be the next time.
 	if p.counted == nil || len(p.dirty) > 0 || !slices.Equal(p.counted.list, todo.counts) {
-		if err := g.writeMemo(&memo{at: p.countedAt(), list: todo.counts}, next.id); err != nil {
-			return fmt.Errorf("write %s: %w", memoFile, err)
+		if err := g.writeFolderCounts(&folderCounts{at: p.countedAt(), list: todo.counts}, next.id); err != nil {
+			return fmt.Errorf("write %s: %w", countsFile, err)
 		}
 	}
 	return g.end()
@@ -321,7 +321,7 @@ func resume(ctx context.Context, g *gitFolder, p *planner) {
 	if err != nil {
 		return
 	}
-	x, err := newFlattener(ctx, p.objs, g.req.Workers, g.req.MaxFiles).list(c.Tree, nil)
+	x, err := newTreeLister(ctx, p.objs, g.req.Workers, g.req.MaxFiles).list(c.Tree, nil)
 	if err != nil {
 		return
 	}
@@ -467,8 +467,8 @@ func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err er
 	if err := g.writeIndex(x); err != nil {
 		return inner, err
 	}
-	if in.memo != nil {
-		err = g.writeMemo(in.memo, x.id)
+	if in.counts != nil {
+		err = g.writeFolderCounts(in.counts, x.id)
 	}
 	return int(n.Load()) + inner, err
 }

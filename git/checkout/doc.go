@@ -63,7 +63,7 @@
 //
 // # A crash
 //
-// It leaves some files new, some old, temporary files .corpus-git-tmp-*, the old index or the new one, a memo that is about it or not, an index.lock of ours, and
+// It leaves some files new, some old, temporary files .corpus-git-tmp-*, the old index or the new one, folder counts that are about it or not, an index.lock of ours, and
 // .git/corpus-git.checkout, which names the commit. The next Sync, to the same commit or another, sweeps, tells by that commit what the interrupted
 // one wrote, and completes.
 package checkout

@@ -97,7 +97,7 @@ func findPointers(ctx context.Context, objs tree.Objects, commit plumbing.Hash, 
 	if err != nil {
 		return err
 	}
-	x, err := newFlattener(ctx, objs, 2, 0).list(c.Tree, nil)
+	x, err := newTreeLister(ctx, objs, 2, 0).list(c.Tree, nil)
 	if err != nil {
 		return err
 	}

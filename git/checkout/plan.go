@@ -105,7 +105,7 @@ type planner struct {
 	// keepLocal is Request.Keep.
 	keepLocal bool
 	// counted is what the last checkout knew of untracked names; nil if nothing is known.
-	counted *memo
+	counted *folderCounts
 	// seen is what a walk has seen just now, nil where the disk is to be asked.
 	snapshot *vfs.Snapshot
 	// fromSnapshot says that dirty comes from the snapshot, collapsed that old and new are collapsed as collapse says.

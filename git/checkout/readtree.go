@@ -16,9 +16,9 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// flattener lists a tree in index order. Where the old index knows a folder's tree, its entries are taken from there
+// treeLister lists a tree in index order. Where the old index knows a folder's tree, its entries are taken from there
 // and no object is read.
-type flattener struct {
+type treeLister struct {
 	ctx   context.Context
 	objs  tree.Objects
 	limit int
@@ -37,16 +37,16 @@ type flat struct {
 	shared bool
 }
 
-// newFlattener lists with up to workers readers. More than limit entries are refused.
-func newFlattener(ctx context.Context, objs tree.Objects, workers, limit int) *flattener {
+// newTreeLister lists with up to workers readers. More than limit entries are refused.
+func newTreeLister(ctx context.Context, objs tree.Objects, workers, limit int) *treeLister {
 	if limit <= 0 {
 		limit = tree.DefaultFiles
 	}
-	return &flattener{ctx: ctx, objs: objs, limit: limit, trees: map[plumbing.Hash][]tree.Item{}, sem: make(chan struct{}, max(workers-1, 0))}
+	return &treeLister{ctx: ctx, objs: objs, limit: limit, trees: map[plumbing.Hash][]tree.Item{}, sem: make(chan struct{}, max(workers-1, 0))}
 }
 
 // list lists the tree root. old may be nil. It may be called again, when the other call returned, and does not read twice.
-func (f *flattener) list(root plumbing.Hash, old *pathList) (*pathList, error) {
+func (f *treeLister) list(root plumbing.Hash, old *pathList) (*pathList, error) {
 	f.seen.Store(0)
 	var known []entry
 	var tree *index.Tree
@@ -70,7 +70,7 @@ func (f *flattener) list(root plumbing.Hash, old *pathList) (*pathList, error) {
 
 // dir lists the tree h at path (with its slash). known are old entries of which those below path are a run; cached is
 // the old node of path.
-func (f *flattener) dir(h plumbing.Hash, name, path string, cached *index.Tree, known []entry, depth int) (flat, error) {
+func (f *treeLister) dir(h plumbing.Hash, name, path string, cached *index.Tree, known []entry, depth int) (flat, error) {
 	if depth > tree.MaxDepth {
 		return flat{}, fault.New(fault.Refused, "tree "+h.String(), "more than %d folders deep", tree.MaxDepth)
 	}
@@ -133,7 +133,7 @@ func (f *flattener) dir(h plumbing.Hash, name, path string, cached *index.Tree, 
 	return out, nil
 }
 
-func (f *flattener) read(h plumbing.Hash) ([]tree.Item, error) {
+func (f *treeLister) read(h plumbing.Hash) ([]tree.Item, error) {
 	f.mu.Lock()
 	items, ok := f.trees[h]
 	f.mu.Unlock()

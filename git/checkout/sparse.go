@@ -18,7 +18,7 @@ import (
 // folder makes such a list.
 type folder struct {
 	from  *index.Unparsed
-	trees *flattener
+	trees *treeLister
 	// dirty are the entries that must be seen, in order.
 	dirty []int32
 
@@ -39,7 +39,7 @@ const (
 )
 
 // collapse lists an index for a checkout of the tree root. ok is false where that is not worth it or cannot be done: then all is to be listed.
-func collapse(from *index.Unparsed, trees *flattener, dirty []int32, root plumbing.Hash) (x *pathList, dirtyOut []int32, ok bool) {
+func collapse(from *index.Unparsed, trees *treeLister, dirty []int32, root plumbing.Hash) (x *pathList, dirtyOut []int32, ok bool) {
 	f := &folder{from: from, trees: trees, dirty: dirty, read: from.Entries()}
 	x = &pathList{raw: from.Raw(), tree: from.Tree()}
 	n := from.Count()
@@ -111,12 +111,12 @@ func (f *folder) file(i int) bool {
 }
 
 // begin lists the old index, collapsed where that can be.
-func (p *planner) begin(g *gitFolder, in *indexFile, trees *flattener, root plumbing.Hash) *pathList {
+func (p *planner) begin(g *gitFolder, in *indexFile, trees *treeLister, root plumbing.Hash) *pathList {
 	if p.snapshot != nil && g.resumed == "" {
 		if from := in.plain(); from != nil {
-			p.fromSnapshot, p.snapshotDirty = true, changedSince(from, p.snapshot, in.memo.at, &in.written)
+			p.fromSnapshot, p.snapshotDirty = true, changedSince(from, p.snapshot, in.counts.at, &in.written)
 			if x, dirty, ok := collapse(from, trees, p.snapshotDirty, root); ok {
-				p.collapsed, p.dirty, p.written, p.counted = true, dirty, in.written, in.memo
+				p.collapsed, p.dirty, p.written, p.counted = true, dirty, in.written, in.counts
 				return x
 			}
 		}
@@ -127,12 +127,12 @@ func (p *planner) begin(g *gitFolder, in *indexFile, trees *flattener, root plum
 // expand lists all of the old index, nil for none.
 func (p *planner) expand(g *gitFolder, in *indexFile) *pathList {
 	x := g.parse(in)
-	p.collapsed, p.dirty, p.written, p.counted = false, p.snapshotDirty, in.written, in.memo
+	p.collapsed, p.dirty, p.written, p.counted = false, p.snapshotDirty, in.written, in.counts
 	return x
 }
 
 // lists fills in both sides, and gives the new one as an index.
-func (p *planner) lists(trees *flattener, old *pathList, root plumbing.Hash) (next *pathList, err error) {
+func (p *planner) lists(trees *treeLister, old *pathList, root plumbing.Hash) (next *pathList, err error) {
 	if next, err = trees.list(root, old); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (r *repo) sides(c plumbing.Hash, seen *vfs.Snapshot) (collapsed, whole *pla
 	require.NoError(r.T, err)
 	encoded := func(collapse bool) (*planner, []byte) {
 		p := &planner{ctx: context.Background(), objs: r.objs, snapshot: seen}
-		trees := newFlattener(context.Background(), r.objs, 2, 0)
+		trees := newTreeLister(context.Background(), r.objs, 2, 0)
 		old := p.begin(g, in, trees, to.Tree)
 		if !collapse {
 			old = p.expand(g, in)
@@ -246,7 +246,7 @@ func TestCollapsingThatDoesNotPay(t *testing.T) {
 	r.clean(two)
 }
 
-// An index that is damaged behind a memo that is well, or the other way round, is found out: what the memo says is about its very bytes.
+// An index that is damaged behind folder counts that are whole, or the other way round, is found out: what they say is about its very bytes.
 func TestMemoProvesTheIndex(t *testing.T) {
 	r := newRepo(t)
 	for _, n := range []string{"top", "dir/a", "dir/b", "dir/sub/c", "other/x"} {
@@ -257,7 +257,7 @@ func TestMemoProvesTheIndex(t *testing.T) {
 	two := r.Commit("two")
 	r.sync(one)
 	r.age(one)
-	indexFile, memo := filepath.Join(r.dir, gitDir, "index"), filepath.Join(r.dir, gitDir, memoFile)
+	indexFile, memo := filepath.Join(r.dir, gitDir, "index"), filepath.Join(r.dir, gitDir, countsFile)
 	good, err := os.ReadFile(indexFile)
 	require.NoError(t, err)
 	goodMemo, err := os.ReadFile(memo)
@@ -277,12 +277,12 @@ func TestMemoProvesTheIndex(t *testing.T) {
 	}
 	for range 200 {
 		data := flipped(good)
-		require.Nil(t, parseMemo(goodMemo, index.Identify(data)))
+		require.Nil(t, parseFolderCounts(goodMemo, index.Identify(data)))
 		_, err := readList(data, false)
 		require.ErrorIs(t, err, index.ErrUnusable)
-		require.Nil(t, parseMemo(flipped(goodMemo), index.Identify(good)))
+		require.Nil(t, parseFolderCounts(flipped(goodMemo), index.Identify(good)))
 	}
-	require.NotNil(t, parseMemo(goodMemo, index.Identify(good)))
+	require.NotNil(t, parseFolderCounts(goodMemo, index.Identify(good)))
 	for _, c := range []plumbing.Hash{two, one} {
 		data, err := os.ReadFile(indexFile)
 		require.NoError(t, err)

@@ -180,7 +180,7 @@ func (m *modules) one(dirs *folders, mod *tree.Submodule) error {
 	}
 	fd, err := dirs.get(mod.Path, true)
 	if err != nil {
-		return inTheWay(err)
+		return obstacleError(err)
 	}
 	// What "git submodule update" leaves: a file that names a folder in the superproject's .git.
 	if st, err := lstatat(fd, gitDir); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {

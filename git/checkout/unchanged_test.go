@@ -59,7 +59,7 @@ func (r *repo) notSkipped() (paths []string, ok bool) {
 	root, g, in, end := r.open()
 	defer end()
 	x := g.parse(in)
-	p := &planner{ctx: context.Background(), old: x.entries, written: in.written, counted: in.memo}
+	p := &planner{ctx: context.Background(), old: x.entries, written: in.written, counted: in.counts}
 	require.NoError(r.T, p.scan(root, 2))
 	for _, i := range p.dirty {
 		paths = append(paths, x.entries[i].Path)
@@ -173,7 +173,7 @@ func TestCountsBelongToTheirIndex(t *testing.T) {
 	r.age(one)
 	_, ok := r.notSkipped()
 	require.True(t, ok)
-	file := filepath.Join(r.dir, gitDir, memoFile)
+	file := filepath.Join(r.dir, gitDir, countsFile)
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(good), "1 \"dir/\"\n")
@@ -257,12 +257,12 @@ func TestSkippingAgreesWithWalk(t *testing.T) {
 					fast++
 				}
 				a, errA := Sync(context.Background(), r.request(c))
-				_ = os.Remove(filepath.Join(walked.dir, gitDir, memoFile))
+				_ = os.Remove(filepath.Join(walked.dir, gitDir, countsFile))
 				b, errB := Sync(context.Background(), walked.request(c))
 				req := fromSnapshot.request(c)
 				req.Snapshot = snapshotOf(t, fromSnapshot.dir)
 				d, errD := Sync(context.Background(), req)
-				older = hurtMemo(t, filepath.Join(hurt.dir, gitDir, memoFile), older, rnd)
+				older = damageCounts(t, filepath.Join(hurt.dir, gitDir, countsFile), older, rnd)
 				req = hurt.request(c)
 				req.Snapshot = snapshotOf(t, hurt.dir)
 				e, errE := Sync(context.Background(), req)
@@ -294,8 +294,8 @@ func TestSkippingAgreesWithWalk(t *testing.T) {
 	}
 }
 
-// hurtMemo does one of the things to a memo that a crash, another version or a bad disk may, or nothing; older is one from before.
-func hurtMemo(t *testing.T, file string, older []byte, rnd *rand.Rand) (now []byte) {
+// damageCounts does one of the things to the folder counts that a crash, another version or a bad disk may, or nothing; older is one from before.
+func damageCounts(t *testing.T, file string, older []byte, rnd *rand.Rand) (now []byte) {
 	t.Helper()
 	now, err := os.ReadFile(file)
 	if err != nil {

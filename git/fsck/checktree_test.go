@@ -16,8 +16,8 @@ import (
 // alike compares the check of a tree by its difference from another with the check of all of it.
 func alike(t *testing.T, base, data []byte) error {
 	t.Helper()
-	links := func(into map[plumbing.Hash]bool) Seen {
-		return Seen{Link: func(h plumbing.Hash, _ plumbing.ObjectType) { into[h] = true }}
+	links := func(into map[plumbing.Hash]bool) Callbacks {
+		return Callbacks{Link: func(h plumbing.Hash, _ plumbing.ObjectType) { into[h] = true }}
 	}
 	got, want := map[plumbing.Hash]bool{}, map[plumbing.Hash]bool{}
 	if Check(plumbing.TreeObject, someHash, base, links(got)) != nil {

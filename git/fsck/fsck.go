@@ -30,8 +30,8 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Seen gets what an object says of others. A nil function is not called.
-type Seen struct {
+// Callbacks gets what an object says of others. A nil function is not called.
+type Callbacks struct {
 	// Link is called for each object that this one needs: a commit's tree and parents, a tag's object, a tree's entries but gitlinks.
 	Link func(plumbing.Hash, plumbing.ObjectType)
 	// Modules is called for each blob that is the .gitmodules of some tree: Modules is to check it.
@@ -39,15 +39,15 @@ type Seen struct {
 }
 
 // Check looks at one object. Blobs are always good. The error is an *Error.
-func Check(t plumbing.ObjectType, h plumbing.Hash, data []byte, seen Seen) error {
+func Check(t plumbing.ObjectType, h plumbing.Hash, data []byte, on Callbacks) error {
 	var err *Error
 	switch t {
 	case plumbing.CommitObject:
-		err = commit(data, seen)
+		err = commit(data, on)
 	case plumbing.TreeObject:
-		_, err = tree(data, nil, nil, nil, seen)
+		_, err = tree(data, nil, nil, nil, on)
 	case plumbing.TagObject:
-		err = tag(data, seen)
+		err = tag(data, on)
 	}
 	return named(err, t, h)
 }
@@ -71,12 +71,12 @@ func TreeBounds(data []byte) Bounds {
 
 // CheckTree is Check for a tree that is much like another one, base, which Check has seen with the same Seen and found good, and whose bounds
 // are given: what they have in common is not looked at, nor linked, again. It returns the bounds of the tree.
-func CheckTree(h plumbing.Hash, data, base []byte, bounds Bounds, seen Seen) (Bounds, error) {
+func CheckTree(h plumbing.Hash, data, base []byte, bounds Bounds, on Callbacks) (Bounds, error) {
 	if len(data) > math.MaxInt32 || len(base) > math.MaxInt32 {
-		return nil, Check(plumbing.TreeObject, h, data, seen)
+		return nil, Check(plumbing.TreeObject, h, data, on)
 	}
 	out := make(Bounds, 0, len(bounds)+4)
-	out, err := tree(data, base, bounds, out, seen)
+	out, err := tree(data, base, bounds, out, on)
 	return out, named(err, plumbing.TreeObject, h)
 }
 
@@ -122,13 +122,13 @@ func field(data *[]byte, name string) (value []byte, ok bool) {
 	return rest[:i], true
 }
 
-func (s Seen) link(h plumbing.Hash, t plumbing.ObjectType) {
+func (s Callbacks) link(h plumbing.Hash, t plumbing.ObjectType) {
 	if s.Link != nil {
 		s.Link(h, t)
 	}
 }
 
-func commit(data []byte, seen Seen) *Error {
+func commit(data []byte, on Callbacks) *Error {
 	if err := header(data); err != nil {
 		return err
 	}
@@ -138,18 +138,18 @@ func commit(data []byte, seen Seen) *Error {
 	}
 	h, ok := object.ParseHash(v)
 	if !ok {
-		return broken("badTreeSha1", "%q is no object name", clip(v))
+		return broken("badTreeSha1", "%.64q is no object name", v)
 	}
-	seen.link(h, plumbing.TreeObject)
+	on.link(h, plumbing.TreeObject)
 	for {
 		v, ok := field(&data, "parent")
 		if !ok {
 			break
 		}
 		if h, ok = object.ParseHash(v); !ok {
-			return broken("badParentSha1", "%q is no object name", clip(v))
+			return broken("badParentSha1", "%.64q is no object name", v)
 		}
-		seen.link(h, plumbing.CommitObject)
+		on.link(h, plumbing.CommitObject)
 	}
 	if _, ok := field(&data, "author"); !ok {
 		return broken("missingAuthor", "no author after tree and parents")
@@ -163,7 +163,7 @@ func commit(data []byte, seen Seen) *Error {
 	return nil
 }
 
-func tag(data []byte, seen Seen) *Error {
+func tag(data []byte, on Callbacks) *Error {
 	if err := header(data); err != nil {
 		return err
 	}
@@ -173,20 +173,18 @@ func tag(data []byte, seen Seen) *Error {
 	}
 	h, ok := object.ParseHash(v)
 	if !ok {
-		return broken("badObjectSha1", "%q is no object name", clip(v))
+		return broken("badObjectSha1", "%.64q is no object name", v)
 	}
 	if v, ok = field(&data, "type"); !ok {
 		return broken("missingTypeEntry", "no type after the object")
 	}
 	t, err := plumbing.ParseObjectType(string(v))
 	if err != nil || t > plumbing.TagObject {
-		return broken("badType", "unknown type %q", clip(v))
+		return broken("badType", "unknown type %.64q", v)
 	}
 	if _, ok = field(&data, "tag"); !ok {
 		return broken("missingTagEntry", "no name after the type")
 	}
-	seen.link(h, t)
+	on.link(h, t)
 	return nil
 }
-
-func clip(b []byte) []byte { return b[:min(len(b), 64)] }

@@ -98,7 +98,7 @@ func TestTreesAgreeWithGit(t *testing.T) {
 		"a huge mode":            {treeOf(line{"7777777", "a"}), "badFilemode"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Check(plumbing.TreeObject, someHash, c.data, Seen{})
+			err := Check(plumbing.TreeObject, someHash, c.data, Callbacks{})
 			if c.rule == "" {
 				require.NoError(t, err)
 			} else {
@@ -157,7 +157,7 @@ func TestCommitsAndTagsAgreeWithGit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			typ, err := plumbing.ParseObjectType(c.typ)
 			require.NoError(t, err)
-			err = Check(typ, someHash, []byte(c.data), Seen{})
+			err = Check(typ, someHash, []byte(c.data), Callbacks{})
 			if c.rule == "" {
 				require.NoError(t, err)
 				return
@@ -174,10 +174,10 @@ func TestCommitsAndTagsAgreeWithGit(t *testing.T) {
 
 func TestLinks(t *testing.T) {
 	got := map[string]int{}
-	seen := Seen{Link: func(h plumbing.Hash, typ plumbing.ObjectType) { got[typ.String()]++ }, Modules: func(plumbing.Hash) { got["modules"]++ }}
-	require.NoError(t, Check(plumbing.TreeObject, someHash, treeOf(line{"100644", ".gitmodules"}, line{"40000", "c"}, line{"120000", "d"}, line{"160000", "e"}), seen))
+	on := Callbacks{Link: func(h plumbing.Hash, typ plumbing.ObjectType) { got[typ.String()]++ }, Modules: func(plumbing.Hash) { got["modules"]++ }}
+	require.NoError(t, Check(plumbing.TreeObject, someHash, treeOf(line{"100644", ".gitmodules"}, line{"40000", "c"}, line{"120000", "d"}, line{"160000", "e"}), on))
 	require.Equal(t, map[string]int{"blob": 2, "tree": 1, "modules": 1}, got)
-	require.NoError(t, Check(plumbing.BlobObject, someHash, nil, seen))
+	require.NoError(t, Check(plumbing.BlobObject, someHash, nil, on))
 }
 
 func TestModules(t *testing.T) {
@@ -217,7 +217,7 @@ func FuzzTree(f *testing.F) {
 	f.Add([]byte("40000 a\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		n := 0
-		err := Check(plumbing.TreeObject, someHash, data, Seen{Link: func(plumbing.Hash, plumbing.ObjectType) { n++ }})
+		err := Check(plumbing.TreeObject, someHash, data, Callbacks{Link: func(plumbing.Hash, plumbing.ObjectType) { n++ }})
 		if err != nil {
 			require.IsType(t, &Error{}, err)
 			return
@@ -246,7 +246,7 @@ func FuzzCommitAndTag(f *testing.F) {
 		if isCommit {
 			typ = plumbing.CommitObject
 		}
-		if err := Check(typ, someHash, data, Seen{}); err != nil {
+		if err := Check(typ, someHash, data, Callbacks{}); err != nil {
 			require.IsType(t, &Error{}, err)
 		}
 	})

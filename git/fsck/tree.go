@@ -11,9 +11,9 @@ import (
 
 // tree checks a tree. Where base is given, bounds are its entries', and what data has in common with it at its beginning and its end is passed
 // over. Where out is not nil, the bounds of data are appended to it.
-func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
+func tree(data, base []byte, bounds, out Bounds, on Callbacks) (Bounds, *Error) {
 	if len(bounds) == 0 {
-		return wholeTree(data, out, seen)
+		return wholeTree(data, out, on)
 	}
 	keep, tail, from := common(data, base, bounds)
 	shift := len(data) - len(base)
@@ -54,7 +54,7 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 			}
 		}
 		if !found {
-			if err := entry(&e, seen); err != nil {
+			if err := entry(&e, on); err != nil {
 				err.Path = string(e.Name)
 				return out, err
 			}
@@ -75,7 +75,7 @@ func tree(data, base []byte, bounds, out Bounds, seen Seen) (Bounds, *Error) {
 			break
 		}
 		if !found && !e.IsGitlink() {
-			seen.link(e.Hash, e.Type())
+			on.link(e.Hash, e.Type())
 		}
 		known = found
 		out = append(out, uint32(at))
@@ -172,7 +172,7 @@ func order(prev, e *object.Entry) *Error {
 	return nil
 }
 
-func wholeTree(data []byte, out Bounds, seen Seen) (Bounds, *Error) {
+func wholeTree(data []byte, out Bounds, on Callbacks) (Bounds, *Error) {
 	var prev object.Entry
 	var files [][]byte // entries that are no trees, each a prefix of the next and of what follows
 	size := len(data)
@@ -185,7 +185,7 @@ func wholeTree(data []byte, out Bounds, seen Seen) (Bounds, *Error) {
 			out = append(out, uint32(size-len(data)))
 		}
 		data = rest
-		if err := entry(&e, seen); err != nil {
+		if err := entry(&e, on); err != nil {
 			err.Path = string(e.Name)
 			return out, err
 		}
@@ -209,7 +209,7 @@ func wholeTree(data []byte, out Bounds, seen Seen) (Bounds, *Error) {
 		}
 		prev = e
 		if !e.IsGitlink() {
-			seen.link(e.Hash, e.Type())
+			on.link(e.Hash, e.Type())
 		}
 	}
 	return out, nil
@@ -219,7 +219,7 @@ func duplicate(e *object.Entry) *Error {
 	return &Error{Rule: "duplicateEntries", Detail: "two entries have one name", Path: string(e.Name)}
 }
 
-func entry(e *object.Entry, seen Seen) *Error {
+func entry(e *object.Entry, on Callbacks) *Error {
 	if len(e.Name) == 0 {
 		return broken("emptyName", "an entry has no name")
 	}
@@ -251,8 +251,8 @@ func entry(e *object.Entry, seen Seen) *Error {
 		if e.IsSymlink() {
 			return broken("gitmodulesSymlink", ".gitmodules is a symbolic link")
 		}
-		if e.Type() == plumbing.BlobObject && seen.Modules != nil {
-			seen.Modules(e.Hash)
+		if e.Type() == plumbing.BlobObject && on.Modules != nil {
+			on.Modules(e.Hash)
 		}
 	}
 	return nil

@@ -13,13 +13,13 @@ const earlyMemory = 2 << 20
 // early names the objects of batches, and makes those of the deltas in them whose base it has just seen: packs hold most families together. That
 // uses a processor that has nothing to do while the stream is taken apart, or waited for. What it does not make is left to the resolver.
 type early struct {
-	g     *run
-	h     *objectHash
-	bases map[int32]*list.Element // by place of the record
-	order *list.List              // the one used last in front
-	used  int
-	spare spares
-	made  int64
+	g       *run
+	h       *objectHash
+	bases   map[int32]*list.Element // by place of the record
+	order   *list.List              // the one used last in front
+	used    int
+	buffers bufferPool
+	made    int64
 }
 
 // base is an object that others may be made from.
@@ -32,7 +32,7 @@ type base struct {
 }
 
 func newEarly(g *run) *early {
-	return &early{g: g, h: newObjectHash(), bases: map[int32]*list.Element{}, order: list.New(), spare: spares{most: earlyMemory / 8}}
+	return &early{g: g, h: newObjectHash(), bases: map[int32]*list.Element{}, order: list.New(), buffers: bufferPool{most: earlyMemory / 8}}
 }
 
 // batch goes through a batch in its order.
@@ -54,7 +54,7 @@ func (w *early) batch(b *batch) error {
 			done++
 		}
 	}
-	w.g.tell(done)
+	w.g.reportProgress(done)
 	return nil
 }
 
@@ -70,7 +70,7 @@ func (w *early) whole(it batchItem, data []byte) error {
 		return err
 	}
 	if len(data) <= earlyMemory/4 {
-		w.keep(&base{at: it.at, typ: t, data: append(w.spare.buffer(len(data)), data...), note: o.Note})
+		w.keep(&base{at: it.at, typ: t, data: append(w.buffers.buffer(len(data)), data...), note: o.Note})
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 	if b.note == nil && b.depth == 0 && w.g.x.Note != nil {
 		b.note = w.g.x.Note(b.typ, b.data)
 	}
-	out, note, err := w.g.makeDelta(w.h, it.rec, b.depth+1, b.typ, b.data, b.note, delta, w.spare.buffer)
+	out, note, err := w.g.makeDelta(w.h, it.rec, b.depth+1, b.typ, b.data, b.note, delta, w.buffers.buffer)
 	if err != nil {
 		return false, err
 	}
@@ -101,7 +101,7 @@ func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 // keep takes an object over and drops those that were not used for the longest time.
 func (w *early) keep(b *base) {
 	if len(b.data) > earlyMemory/4 {
-		w.spare.put(b.data)
+		w.buffers.put(b.data)
 		return
 	}
 	w.bases[b.at] = w.order.PushFront(b)
@@ -110,7 +110,7 @@ func (w *early) keep(b *base) {
 		old := w.order.Remove(e).(*base)
 		delete(w.bases, old.at)
 		w.used -= cap(old.data)
-		w.spare.put(old.data)
+		w.buffers.put(old.data)
 	}
 }
 

@@ -275,7 +275,7 @@ type run struct {
 
 	progress sync.Mutex
 	done     int
-	told     int
+	reported int
 	expected int
 }
 
@@ -317,14 +317,14 @@ func (g *run) complete(o *Object) error {
 	return nil
 }
 
-func (g *run) tell(n int) {
+func (g *run) reportProgress(n int) {
 	if g.x.Progress == nil {
 		return
 	}
 	g.progress.Lock()
 	defer g.progress.Unlock()
-	if g.done += n; g.done-g.told >= 1000 || g.done == g.expected {
-		g.told = g.done
+	if g.done += n; g.done-g.reported >= 1000 || g.done == g.expected {
+		g.reported = g.done
 		g.x.Progress(g.done, g.expected)
 	}
 }

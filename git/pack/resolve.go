@@ -21,13 +21,13 @@ type resolver struct {
 	mu      sync.Mutex
 	cond    *sync.Cond
 	// stack has the objects with deltas that nobody has taken yet, the youngest last: depth first keeps few of them.
-	stack []*node
-	root  int32 // the next record to look at for being a root
-	roots []*node
-	busy  int
-	used  int64
-	err   error
-	spare spares
+	stack   []*node
+	root    int32 // the next record to look at for being a root
+	roots   []*node
+	busy    int
+	used    int64
+	err     error
+	buffers bufferPool
 }
 
 // node is an object that deltas build on.
@@ -66,8 +66,8 @@ func (g *run) resolve() error {
 	}()
 	g.first, g.next = first.Slice(), next.Slice()
 	g.link()
-	r := &resolver{g: g, workers: workers, spare: spares{most: maxSpare}}
-	defer r.spare.close()
+	r := &resolver{g: g, workers: workers, buffers: bufferPool{most: maxBuffers}}
+	defer r.buffers.close()
 	r.cond = sync.NewCond(&r.mu)
 	if err := r.run(); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (r *resolver) work() {
 				n.data = data
 				r.used += int64(len(data))
 			} else if own {
-				r.spare.put(data) // another goroutine was faster
+				r.buffers.put(data) // another goroutine was faster
 			}
 		}
 		if n.pins == 0 && n.ofs < 0 && n.ref < 0 {
@@ -258,7 +258,7 @@ func (r *resolver) drop(n *node) {
 		return
 	}
 	r.used -= int64(len(n.data))
-	r.spare.put(n.data)
+	r.buffers.put(n.data)
 	n.data = nil
 }
 
@@ -274,5 +274,5 @@ func (r *resolver) shrink() {
 // smallDeltas is the memory for objects below which a pack's deltas are made by several goroutines, and without asking: about what those keep anyway.
 const smallDeltas = 24 << 20
 
-// maxSpare bounds the bytes of spare buffers.
-const maxSpare = 2 << 20
+// maxBuffers bounds the bytes of spare buffers.
+const maxBuffers = 2 << 20

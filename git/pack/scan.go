@@ -92,7 +92,7 @@ func (s *scanner) fail(err error) {
 // hashBatches names the objects of full batches.
 func (s *scanner) hashBatches() {
 	w := newEarly(s.g)
-	defer w.spare.close()
+	defer w.buffers.close()
 	for b := range s.full {
 		if err := w.batch(b); err != nil {
 			s.fail(err)
@@ -479,6 +479,6 @@ func (s *scanner) stream(e Entry, rec *record) error {
 		return err
 	}
 	rec.hash, rec.real = name, rec.typ
-	s.g.tell(1)
+	s.g.reportProgress(1)
 	return s.g.complete(&Object{Type: e.Type, Hash: name, Size: e.Size})
 }

@@ -56,7 +56,7 @@ func (w *worker) load(n *node) (data []byte, own bool, err error) {
 				return nil, false, err
 			}
 		}
-		data = w.r.spare.buffer(int(e.Size))[:e.Size]
+		data = w.r.buffers.buffer(int(e.Size))[:e.Size]
 		if err := w.inflate(e, data); err != nil {
 			return nil, false, err
 		}
@@ -70,7 +70,7 @@ func (w *worker) load(n *node) (data []byte, own bool, err error) {
 			return nil, false, err
 		}
 		if i < len(chain)-2 || loaded {
-			w.r.spare.put(data) // nobody else has it
+			w.r.buffers.put(data) // nobody else has it
 		}
 		data = out
 	}
@@ -98,13 +98,13 @@ func (w *worker) make(n *node, base []byte, note any, i int32) (child *node, out
 			made = g.x.Note(t, out)
 		}
 	} else {
-		if out, made, err = g.makeDelta(w.h, rec, n.depth+1, t, base, note, w.delta, w.r.spare.buffer); err != nil {
+		if out, made, err = g.makeDelta(w.h, rec, n.depth+1, t, base, note, w.delta, w.r.buffers.buffer); err != nil {
 			return nil, nil, err
 		}
-		g.tell(1)
+		g.reportProgress(1)
 	}
 	if child = g.newNode(i, rec, n); child == nil {
-		w.r.spare.put(out)
+		w.r.buffers.put(out)
 		return nil, nil, nil
 	}
 	child.note = made
@@ -122,7 +122,7 @@ func (w *worker) apply(base []byte) ([]byte, error) {
 	}
 	var dst []byte
 	if size/maxCopy <= int64(len(w.delta)) { // no lie, see ApplyDelta
-		dst = w.r.spare.buffer(int(size))
+		dst = w.r.buffers.buffer(int(size))
 	}
 	return ApplyDelta(dst, base, w.delta)
 }

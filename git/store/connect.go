@@ -77,7 +77,7 @@ func (q *Quarantine) Connected(ctx context.Context, c Connect) error {
 	q.mu.Unlock()
 	k := newChecker(ctx, q, in, c)
 	if in != nil && in.Objects > fewObjects {
-		ok, err := k.whole(c.Tips)
+		ok, err := k.complete(c.Tips)
 		if ok || err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func newChecker(ctx context.Context, r Reader, in *Ingested, c Connect) *checker
 	return k
 }
 
-// came is the type of an object of the pack.
-func (k *checker) came(h plumbing.Hash) (plumbing.ObjectType, bool) {
+// received is the type of an object of the pack.
+func (k *checker) received(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	if k.in == nil {
 		return 0, false
 	}
@@ -178,7 +178,7 @@ func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Has
 		if want != plumbing.InvalidObject && t != want {
 			return &object.WrongTypeError{Hash: h, Got: t, Want: want}
 		}
-		if _, ok := k.came(h); !ok {
+		if _, ok := k.received(h); !ok {
 			if ok, err := k.reach.has(h); ok || err != nil {
 				return err
 			}
@@ -220,7 +220,7 @@ func (k *checker) commit(h plumbing.Hash) error {
 		c.Parents = nil
 	}
 	for _, p := range c.Parents {
-		_, came := k.came(p)
+		_, came := k.received(p)
 		if !came {
 			ok, err := k.reach.has(p)
 			if err != nil {
@@ -331,7 +331,7 @@ func (k *checker) blob(e *object.Entry, commit plumbing.Hash, path string) error
 	if !k.mark(e.Hash, plumbing.BlobObject) {
 		return nil
 	}
-	t, ok := k.came(e.Hash)
+	t, ok := k.received(e.Hash)
 	if !ok {
 		var err error
 		t, _, err = k.r.Header(e.Hash)

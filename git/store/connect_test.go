@@ -41,7 +41,7 @@ func TestConnected(t *testing.T) {
 	for _, tips := range [][]plumbing.Hash{{tip}, {tag}, {again}, {tip, tag, again, plumbing.ZeroHash}, {base}, {gittest.Hash(t, src, "master~7")}, {gittest.Hash(t, src, "master^{tree}")}} {
 		require.NoError(t, q.Connected(t.Context(), Connect{Tips: tips, Refs: refs}))
 	}
-	ok, err := newChecker(t.Context(), q, in, Connect{Refs: refs}).whole([]plumbing.Hash{tip, dropped})
+	ok, err := newChecker(t.Context(), q, in, Connect{Refs: refs}).complete([]plumbing.Hash{tip, dropped})
 	require.NoError(t, err)
 	require.True(t, ok || in.Objects < fewObjects)
 
@@ -88,7 +88,7 @@ func TestMissingObjects(t *testing.T) {
 		require.ErrorAs(t, err, &missing, rev)
 		require.Equal(t, h, missing.Hash)
 		require.Equal(t, path, missing.Path)
-		ok, err := newChecker(t.Context(), q, in, Connect{}).whole([]plumbing.Hash{tip})
+		ok, err := newChecker(t.Context(), q, in, Connect{}).complete([]plumbing.Hash{tip})
 		require.NoError(t, err)
 		require.False(t, ok)
 		// The same object on the disk, but reached from no ref, and without what it needs itself.

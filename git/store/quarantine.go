@@ -165,7 +165,7 @@ func (in *Ingested) visit(o *pack.Object) error {
 	if o.Added {
 		return nil // it was checked when it came; whether what it needs is there is asked where it is used
 	}
-	seen := fsck.Seen{Link: in.links.add, Modules: in.links.module}
+	seen := fsck.Callbacks{Link: in.links.add, Modules: in.links.module}
 	if o.Type != plumbing.TreeObject || o.Base == nil {
 		return fsck.Check(o.Type, o.Hash, o.Data, seen)
 	}

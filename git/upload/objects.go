@@ -18,7 +18,7 @@ type lister struct {
 	f    filter
 
 	out  []plumbing.Hash
-	seen seenSet
+	seen objectSet
 	// depths has the least depth at which a tree was seen, where the filter counts depth.
 	depths map[plumbing.Hash]int
 	n      int

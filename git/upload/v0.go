@@ -271,13 +271,10 @@ func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done b
 			}
 			return true, nil
 		default:
-			return false, refused("%q where have or done is expected", clip(line))
+			return false, refused("%.100q where have or done is expected", line)
 		}
 	}
 }
-
-// clip shortens what a client sent for an error.
-func clip(s string) string { return s[:min(len(s), 100)] }
 
 // fetch is one request for a pack.
 type fetch struct {
@@ -310,7 +307,7 @@ func newFetch() *fetch {
 func parseHash(s string) (plumbing.Hash, error) {
 	h, ok := object.ParseHash(s)
 	if !ok {
-		return plumbing.ZeroHash, refused("%q is no object name", clip(s))
+		return plumbing.ZeroHash, refused("%.100q is no object name", s)
 	}
 	return h, nil
 }
@@ -387,13 +384,13 @@ func (f *fetch) shallowLine(line string) (err error) {
 	case "deepen":
 		n, e := strconv.ParseInt(arg, 0, 64) // hexadecimal and octal, too, as git's strtol
 		if e != nil || n <= 0 {
-			return refused("deepen: %q is no depth", clip(arg))
+			return refused("deepen: %.100q is no depth", arg)
 		}
 		f.deepen.depth = int(min(n, math.MaxInt32))
 	case "deepen-since":
 		n, e := strconv.ParseInt(arg, 10, 64)
 		if e != nil || n < 0 {
-			return refused("deepen-since: %q is no time", clip(arg))
+			return refused("deepen-since: %.100q is no time", arg)
 		}
 		f.deepen.since = max(n, 1) // all is since 1970
 	case "deepen-not":
@@ -408,7 +405,7 @@ func (f *fetch) shallowLine(line string) (err error) {
 			return refused("%w", e)
 		}
 	default:
-		return refused("%q is not understood", clip(line))
+		return refused("%.100q is not understood", line)
 	}
 	if f.deepen.depth > 0 && (f.deepen.since > 0 || len(f.deepen.not) > 0) {
 		return refused("deepen and deepen-since or deepen-not cannot be used together")

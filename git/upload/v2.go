@@ -85,7 +85,7 @@ func (s *session) command(over bool) (more bool, err error) {
 			case "fetch":
 				return true, s.fetch2(args)
 			default:
-				return false, refused("unknown command %q", clip(name))
+				return false, refused("unknown command %.100q", name)
 			}
 		}
 		key, value, _ := strings.Cut(line, "=")
@@ -96,10 +96,10 @@ func (s *session) command(over bool) (more bool, err error) {
 			return false, refused("two commands in one request")
 		case key == "server-option", key == "agent": // there is no option here that means anything: git-upload-pack takes all, too
 		case key == "object-format" && value != "sha1":
-			return false, refused("object format %q is not the repository's, which is sha1", clip(value))
+			return false, refused("object format %.100q is not the repository's, which is sha1", value)
 		case key == "object-format":
 		default:
-			return false, refused("unknown capability %q", clip(line))
+			return false, refused("unknown capability %.100q", line)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (s *session) lsRefs(args arguments) error {
 		default:
 			p, ok := strings.CutPrefix(a, "ref-prefix ")
 			if !ok {
-				return refused("ls-refs: %q is not understood", clip(a))
+				return refused("ls-refs: %.100q is not understood", a)
 			}
 			if n++; n < maxPrefixes {
 				prefixes = append(prefixes, p)
@@ -348,5 +348,5 @@ func (s *session) named(name string) (plumbing.Hash, error) {
 			}
 		}
 	}
-	return plumbing.ZeroHash, refused("deepen-not is not a ref: %s", clip(name))
+	return plumbing.ZeroHash, refused("deepen-not is not a ref: %.100s", name)
 }

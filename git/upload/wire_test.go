@@ -257,7 +257,7 @@ func TestKeepalive(t *testing.T) {
 }
 
 func TestSeenSet(t *testing.T) {
-	var s seenSet
+	var s objectSet
 	require.False(t, s.has(plumbing.NewHash("01")))
 	want := map[plumbing.Hash]bool{}
 	for i := range 5000 {

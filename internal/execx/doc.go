@@ -3,7 +3,7 @@
 // It owns the session: every command leads one of its own, without a terminal,
 // and when its context ends its group gets SIGTERM and, after a grace, the whole
 // session SIGKILL. It streams output line by line, runs as another user where we
-// are root, and notes each command in a book while it runs, so that Reap can
+// are root, and notes each command in a folder while it runs, so that Reap can
 // find after a crash what a dead server left running.
 //
 // It never decides what to run and logs nothing. A crash of this process ends

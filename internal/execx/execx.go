@@ -57,8 +57,8 @@ type Commander interface {
 
 // OS is the real Commander.
 type OS struct {
-	// Book is a folder in which each command is noted while it runs, so that Reap finds it after a crash; "" notes none.
-	Book string
+	// Notes is a folder in which each command is noted while it runs, so that Reap finds it after a crash; "" notes none.
+	Notes string
 }
 
 var _ Commander = OS{}
@@ -95,7 +95,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 		// that of a thread, not of the process: no goroutine here ends while it is locked to its thread.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: c.Credential, Pdeathsig: syscall.SIGKILL},
 	}
-	n := openNote(o.Book)
+	n := openNote(o.Notes)
 	defer func() { n.close() }()
 	cmd.Env = append(append([]string{}, c.Env...), n.env()...)
 	leave, err := start(cmd)

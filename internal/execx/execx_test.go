@@ -136,7 +136,7 @@ func TestReapEndsStepsAndSparesDaemons(t *testing.T) {
 		t.Skip("no bash, whose job control needs no terminal")
 	}
 	dir := t.TempDir()
-	book := filepath.Join(dir, "book")
+	notes := filepath.Join(dir, "processes")
 	script := filepath.Join(dir, "script")
 	require.NoError(t, os.WriteFile(script, []byte(`cd "$1"
 sleep 300 & echo $! > child
@@ -151,7 +151,7 @@ wait
 `), 0o600))
 	done := make(chan execx.Status, 1)
 	go func() {
-		st, _ := execx.OS{Book: book}.Run(context.Background(), execx.Cmd{Argv: []string{"bash", script, dir}, Env: env})
+		st, _ := execx.OS{Notes: notes}.Run(context.Background(), execx.Cmd{Argv: []string{"bash", script, dir}, Env: env})
 		done <- st
 	}()
 	pids := map[string]int{}
@@ -166,7 +166,7 @@ wait
 		}, 30*time.Second, 5*time.Millisecond, name)
 	}
 	defer func() { _ = syscall.Kill(pids["daemon"], syscall.SIGKILL) }()
-	n, err := execx.Reap("/proc", book)
+	n, err := execx.Reap("/proc", notes)
 	require.NoError(t, err)
 	require.Equal(t, 5, n)
 	for name, pid := range pids {
@@ -176,10 +176,10 @@ wait
 	}
 	require.False(t, gone(pids["daemon"]))
 	require.Equal(t, 128+9, (<-done).Exit)
-	left, err := os.ReadDir(book)
+	left, err := os.ReadDir(notes)
 	require.NoError(t, err)
 	require.Empty(t, left)
-	n, err = execx.Reap("/proc", book)
+	n, err = execx.Reap("/proc", notes)
 	require.NoError(t, err)
 	require.Zero(t, n)
 }
@@ -187,15 +187,15 @@ wait
 // What a command left running that has ended is no leftover of a crash.
 func TestReapSparesWhatACommandLeftRunning(t *testing.T) {
 	dir := t.TempDir()
-	book, pidfile := filepath.Join(dir, "book"), filepath.Join(dir, "pid")
-	_, err := execx.OS{Book: book}.Run(t.Context(), execx.Cmd{Argv: []string{"sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $! > "$1"`, "x", pidfile}, Env: env})
+	notes, pidfile := filepath.Join(dir, "processes"), filepath.Join(dir, "pid")
+	_, err := execx.OS{Notes: notes}.Run(t.Context(), execx.Cmd{Argv: []string{"sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $! > "$1"`, "x", pidfile}, Env: env})
 	require.NoError(t, err)
 	data, err := os.ReadFile(pidfile)
 	require.NoError(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	require.NoError(t, err)
 	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
-	n, err := execx.Reap("/proc", book)
+	n, err := execx.Reap("/proc", notes)
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.False(t, gone(pid))
@@ -204,8 +204,8 @@ func TestReapSparesWhatACommandLeftRunning(t *testing.T) {
 // A server that dies before the note has its process is found by the note's name in the environment; numbers of another
 // run of the machine mean nothing.
 func TestReapReadsEveryKindOfNote(t *testing.T) {
-	book := t.TempDir()
-	note := filepath.Join(book, "starting-1")
+	notes := t.TempDir()
+	note := filepath.Join(notes, "starting-1")
 	require.NoError(t, os.WriteFile(note, nil, 0o600))
 	cmd := exec.CommandContext(t.Context(), "sleep", "300")
 	cmd.Env = append(env, execx.Key+"="+note)
@@ -215,14 +215,14 @@ func TestReapReadsEveryKindOfNote(t *testing.T) {
 	require.NoError(t, other.Start())
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	for _, name := range []string{strconv.Itoa(other.Process.Pid) + "-1-deadbeef", "1-2", "x-y-z", "junk"} {
-		require.NoError(t, os.WriteFile(filepath.Join(book, name), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(notes, name), nil, 0o600))
 	}
-	n, err := execx.Reap("/proc", book)
+	n, err := execx.Reap("/proc", notes)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Error(t, cmd.Wait())
 	require.False(t, gone(other.Process.Pid))
-	left, err := os.ReadDir(book)
+	left, err := os.ReadDir(notes)
 	require.NoError(t, err)
 	require.Empty(t, left)
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Reap ends, with SIGKILL, what is left of the commands in a book: every process of their sessions, whatever its
+// Reap ends, with SIGKILL, what is left of the commands noted in a folder: every process of their sessions, whatever its
 // environment, its process group and its parent have become. It returns how many it found, when none of them runs any
 // more: one that is killed while it starts another leaves that one, so it looks again until a look finds nothing. Then the
-// book is empty. A process that went into a session of its own is a daemon, and stays. proc is where proc(5) is mounted. The
-// caller must be the only owner of the book.
-func Reap(proc, book string) (int, error) {
-	notes, paths, err := readBook(book)
+// dir is empty. A process that went into a session of its own is a daemon, and stays. proc is where proc(5) is mounted. The
+// caller must be the only owner of the folder.
+func Reap(proc, dir string) (int, error) {
+	notes, paths, err := readNotes(dir)
 	if err != nil {
 		return 0, err
 	}

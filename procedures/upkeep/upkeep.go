@@ -38,10 +38,10 @@ type Scheduler struct {
 	Quiet time.Duration
 	// Removed is told after archives of a project were removed; it may be nil.
 	Removed func(ctx context.Context, name project.Name)
-	// Told is told "upkeep due NAME" when a project becomes due, "upkeep idle NAME" when that has been seen to, and "upkeep all
+	// Reached gets "upkeep due NAME" when a project becomes due, "upkeep idle NAME" when that has been seen to, and "upkeep all
 	// due" when all are at the start; crash tests wait for it. It may be nil, and must not call this Scheduler.
-	Told func(point string)
-	Log  zerolog.Logger
+	Reached func(point string)
+	Log     zerolog.Logger
 
 	mu   sync.Mutex
 	ctx  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
@@ -69,11 +69,11 @@ func (s *Scheduler) Start() {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.all = map[project.Name]*due{}
 	ctx := s.ctx
-	if s.Told == nil {
-		s.Told = func(string) {}
+	if s.Reached == nil {
+		s.Reached = func(string) {}
 	}
 	s.done.Go(func() {
-		told := sync.OnceFunc(func() { s.Told("upkeep all due") })
+		told := sync.OnceFunc(func() { s.Reached("upkeep all due") })
 		tick := time.NewTicker(s.Every)
 		defer tick.Stop()
 		for {
@@ -109,7 +109,7 @@ func (s *Scheduler) Due(name project.Name) {
 	if s.ctx == nil || s.ctx.Err() != nil {
 		return
 	}
-	s.Told("upkeep due " + name.String())
+	s.Reached("upkeep due " + name.String())
 	if d := s.all[name]; d != nil {
 		d.again = true
 		select {
@@ -169,7 +169,7 @@ func (s *Scheduler) again(name project.Name) bool {
 		return true
 	}
 	delete(s.all, name)
-	s.Told("upkeep idle " + name.String())
+	s.Reached("upkeep idle " + name.String())
 	return false
 }
 

@@ -25,7 +25,7 @@ func (c *conversation) run(ctx context.Context) error {
 		c.verdict()
 		return nil
 	}
-	if err := c.born(i); err != nil {
+	if err := c.setHead(i); err != nil {
 		i.Err = classify(err)
 		c.failed(i)
 		c.verdict()
@@ -65,9 +65,9 @@ func (c *conversation) run(ctx context.Context) error {
 	return nil
 }
 
-// born makes HEAD stand for the branch of a first push while neither is there: the checkout of that deployment takes the
+// setHead makes HEAD stand for the branch of a first push while neither is there: the checkout of that deployment takes the
 // name of its branch from HEAD. It decides nothing yet: what deploys is HEAD's branch once it exists.
-func (c *conversation) born(i *Item) error {
+func (c *conversation) setHead(i *Item) error {
 	if i.Role != Deploy || c.Policy.Deployed != "" {
 		return nil
 	}

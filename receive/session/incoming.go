@@ -44,10 +44,10 @@ func (in *Incoming) Migrate(context.Context) error {
 }
 
 // Discard is the Deployer's: it lets go. Idempotent, and safe after Migrate.
-func (in *Incoming) Discard() error { return in.letGo(&in.deployer) }
+func (in *Incoming) Discard() error { return in.giveUp(&in.deployer) }
 
 // release is the session's.
-func (in *Incoming) release() error { return in.letGo(&in.session) }
+func (in *Incoming) release() error { return in.giveUp(&in.session) }
 
 // hand gives the Deployer its share, before Start.
 func (in *Incoming) hand(on bool) {
@@ -56,7 +56,7 @@ func (in *Incoming) hand(on bool) {
 	in.mu.Unlock()
 }
 
-func (in *Incoming) letGo(who *bool) error {
+func (in *Incoming) giveUp(who *bool) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	*who = false

@@ -116,10 +116,10 @@ func (c *conn) Close() error {
 	return err
 }
 
-// linger waits for a client to close a session that has ended here. One that does not keeps a place for nothing, and is put out; but not
+// awaitClose waits for a client to close a session that has ended here. One that does not keeps a place for nothing, and is put out; but not
 // while another session runs on the same connection: a multiplexing client (ssh_config(5), ControlMaster) closes a session only when
 // whoever started it has read all of its output.
-func (c *conn) linger(closed <-chan struct{}) {
+func (c *conn) awaitClose(closed <-chan struct{}) {
 	tick := time.NewTicker(c.limits.Idle)
 	defer tick.Stop()
 	for {

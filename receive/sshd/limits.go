@@ -120,7 +120,7 @@ func (d *admission) enter(nc *conn) (why string, out *conn) {
 	case c.unauth >= l.UnauthenticatedPerSource:
 		return fmt.Sprintf("too many connections from your address that have not logged in: %d (limits.max_unauthenticated_per_source)", l.UnauthenticatedPerSource), nil
 	case d.all.unauth >= l.Unauthenticated:
-		if out = d.crowding(src); out == nil {
+		if out = d.evictFor(src); out == nil {
 			return fmt.Sprintf("too many connections that have not logged in: %d (limits.max_unauthenticated)", l.Unauthenticated), nil
 		}
 	}
@@ -135,9 +135,9 @@ func (d *admission) enter(nc *conn) (why string, out *conn) {
 	return "", out
 }
 
-// crowding takes the oldest waiting connection of the source that has most of them out of the list; of several such sources, the one whose
+// evictFor takes the oldest waiting connection of the source that has most of them out of the list; of several such sources, the one whose
 // oldest is older. It gives nil where src would have more than any other with one more. d.mu is held.
-func (d *admission) crowding(src string) *conn {
+func (d *admission) evictFor(src string) *conn {
 	var most []*conn
 	for s, w := range d.waiting {
 		if s != src && (len(w) > len(most) || len(w) == len(most) && w[0].begun.Before(most[0].begun)) {
@@ -148,12 +148,12 @@ func (d *admission) crowding(src string) *conn {
 		return nil
 	}
 	oldest := most[0]
-	d.waitsNoMore(oldest)
+	d.removeWaiting(oldest)
 	return oldest
 }
 
-// waitsNoMore takes a connection out of the list. d.mu is held.
-func (d *admission) waitsNoMore(c *conn) {
+// removeWaiting takes a connection out of the list. d.mu is held.
+func (d *admission) removeWaiting(c *conn) {
 	w := d.waiting[c.source]
 	if i := slices.Index(w, c); i >= 0 {
 		w = slices.Delete(w, i, i+1)
@@ -165,8 +165,8 @@ func (d *admission) waitsNoMore(c *conn) {
 	}
 }
 
-// turnedAway reports whether a refusal is worth a line: the first of a source within a penalty is. The number is of those that had none.
-func (d *admission) turnedAway(src string) (silent int, report bool) {
+// countRefusal reports whether a refusal is worth a line: the first of a source within a penalty is. The number is of those that had none.
+func (d *admission) countRefusal(src string) (silent int, report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.of(src)
@@ -190,7 +190,7 @@ func (d *admission) authenticated(nc *conn) {
 	defer d.mu.Unlock()
 	d.all.unauth--
 	d.of(nc.source).unauth--
-	d.waitsNoMore(nc)
+	d.removeWaiting(nc)
 }
 
 // leave counts a connection out. failed says that it tried to log in and could not; report reports whether that is worth a
@@ -204,7 +204,7 @@ func (d *admission) leave(nc *conn, authenticated, failed bool) (report bool) {
 	if !authenticated {
 		d.all.unauth--
 		c.unauth--
-		d.waitsNoMore(nc)
+		d.removeWaiting(nc)
 	}
 	if failed {
 		if c.failures == 0 {

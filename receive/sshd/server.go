@@ -140,7 +140,7 @@ func (s *Server) serve(nc net.Conn) {
 	if why != "" {
 		// A source that tries again and again is worth a line within the penalty, not one for each try.
 		level := zerolog.DebugLevel
-		silent, report := s.admission.turnedAway(c.source)
+		silent, report := s.admission.countRefusal(c.source)
 		if report {
 			level = zerolog.WarnLevel
 		}

@@ -127,7 +127,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	// over is called when our side has ended; the client closes its side in turn.
 	over := sync.OnceFunc(func() {
 		c.running.Add(-1)
-		go c.linger(closed)
+		go c.awaitClose(closed)
 	})
 	c.running.Add(1)
 	defer over()

@@ -300,7 +300,7 @@ func parseArgs(src *source, id string, s *stateDecl, list *saltyaml.Node) error 
 		p := pos{src, it.Line}
 		if fun, ok := it.Value.(string); ok {
 			if strings.Contains(strings.TrimSpace(fun), " ") {
-				return failf(p, "The function \"%s\" in state \"%s\" in SLS \"%s\" has whitespace", clip(fun), id, src.sls).
+				return failf(p, "The function \"%s\" in state \"%s\" in SLS \"%s\" has whitespace", firstWord(fun), id, src.sls).
 					WithHint("perhaps this is an argument that is missing a \":\"")
 			}
 			s.funs = append(s.funs, argument{fun: fun, at: p})
@@ -329,8 +329,8 @@ func parseArgs(src *source, id string, s *stateDecl, list *saltyaml.Node) error 
 	return nil
 }
 
-// clip keeps a rendered text that may hold anything out of an error, but for its first word.
-func clip(s string) string {
+// firstWord keeps a rendered text that may hold anything out of an error, but for its first word.
+func firstWord(s string) string {
 	s = strings.TrimSpace(s)
 	if i := strings.IndexAny(s, " \t\n"); i > 0 {
 		return s[:i] + " …"

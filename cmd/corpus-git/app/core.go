@@ -46,7 +46,7 @@ import (
 	"corpus-git/sls/run"
 )
 
-// core is every room but the doors (SSH, HTTP, socket): what a server and a command without one both need.
+// core is every room but the listeners (SSH, HTTP, socket): what a server and a command without one both need.
 type core struct {
 	root  layout.Root
 	state layout.State
@@ -55,7 +55,7 @@ type core struct {
 	// clean tells that there is nothing to recover: the last owner of the state left it in order, or this one has recovered it.
 	clean    atomic.Bool
 	underway *underway.Markers
-	// recovered are the projects that recover looked at, where it did not look at all. It is written before the doors open.
+	// recovered are the projects that recover looked at, where it did not look at all. It is written before anything listens.
 	recovered map[project.Name]bool
 	db        *sql.DB
 	audit     *audit.Log
@@ -69,9 +69,9 @@ type core struct {
 	log       zerolog.Logger
 	env       []string
 	// port is that of the SSH server, 0 until it listens.
-	port  atomic.Int64
-	onEnd func(project.Record)
-	told  func(point string)
+	port    atomic.Int64
+	onEnd   func(project.Record)
+	reached func(point string)
 
 	archivesMu sync.Mutex
 	archives   map[project.Name]*archive.Store
@@ -113,8 +113,8 @@ type options struct {
 	boot string
 }
 
-// told calls boundary where there is one.
-func (o options) told(point string) {
+// reached calls boundary where there is one.
+func (o options) reached(point string) {
 	if o.boundary != nil {
 		o.boundary(point)
 	}
@@ -122,7 +122,7 @@ func (o options) told(point string) {
 
 // makeTools makes what procedures work with.
 func (c *core) makeTools(o options) {
-	commander := execx.OS{Book: c.state.Processes()}
+	commander := execx.OS{Notes: c.state.Processes()}
 	machine := host.New(commander)
 	machine.Boot = cmp.Or(o.boot, machine.Boot)
 	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
@@ -142,7 +142,7 @@ func (c *core) makeTools(o options) {
 
 // openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it.
 func openCore(ctx context.Context, o options) (c *core, err error) {
-	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, told: o.told, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
+	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
 	c.cfg.Store(o.cfg)
 	// The root is for everybody who runs a step; the state below it is ours alone.
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
@@ -190,7 +190,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if o.cfg.Notify.URL != "" {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}
-	c.upkeep = &upkeep.Scheduler{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Told: o.told, Log: o.log}
+	c.upkeep = &upkeep.Scheduler{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Reached: o.reached, Log: o.log}
 	c.maintainer = newMaintainer(c)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
@@ -215,7 +215,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 func (c *core) ended(rec project.Record) {
 	c.upkeep.Due(rec.Project)
 	c.maintainer.ended(rec.Project)
-	c.told("told")
+	c.reached("told")
 	if c.onEnd != nil {
 		c.onEnd(rec)
 	}

@@ -155,7 +155,7 @@ func (d doctor) database(ctx context.Context, add adder, state layout.State) {
 		add("database", "failed", "stop the server, keep a copy of it, and restore it from a backup", "%s", answer)
 		return
 	}
-	add("database", "ok", "", "whole")
+	add("database", "ok", "", "intact")
 }
 
 func (d doctor) programs(add adder) {
@@ -227,7 +227,7 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 	if err != nil {
 		add("projects", "failed", "", "%v", err)
 	}
-	tellProblems(add, described)
+	addProblems(add, described)
 	for _, p := range all {
 		if p.Missing {
 			missing++
@@ -254,11 +254,11 @@ func (d doctor) problems(ctx context.Context, add adder, state layout.State) {
 		add("projects", "failed", "", "%v", err)
 		return
 	}
-	tellProblems(add, doc.Projects)
+	addProblems(add, doc.Projects)
 }
 
-// tellProblems adds what is wrong with projects.
-func tellProblems(add adder, projects []status.Project) {
+// addProblems adds what is wrong with projects.
+func addProblems(add adder, projects []status.Project) {
 	for _, p := range projects {
 		if p.Problem != "" {
 			add("project", "warning", "corpus-git report "+string(p.Name), "%s: %s", p.Name, p.Problem)

@@ -88,7 +88,7 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}}, q.Argv, stdin, stdout, stderr)
 }
 
-// start brings a server up: state, recovery, then the doors. After an error nothing is left running.
+// start brings a server up: state, recovery, then the listeners. After an error nothing is left running.
 func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error)) (*server, error) {
 	return startWith(ctx, cfg, env, log, level, load, seams{})
 }
@@ -181,7 +181,7 @@ func hostKeys(state layout.State, log zerolog.Logger) ([]ssh.Signer, error) {
 			return nil, err
 		}
 		if made {
-			log.Info().Str("file", k.path).Msg("made a host key")
+			log.Info().Str("file", k.path).Msg("created an SSH host key")
 		}
 		keys = append(keys, key)
 	}
@@ -340,14 +340,14 @@ func orNone(n int) int {
 	return n
 }
 
-// shutdown refuses new deployments, lets the running ones end within grace, and then closes the doors. When now ends, the
+// shutdown refuses new deployments, lets the running ones end within grace, and then closes the listeners. When now ends, the
 // grace does.
 func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(now, grace)
 	defer cancel()
 	var errs []error
 	s.log.Info().Dur("grace", grace).Msg("shutting down: running deployments may finish, new ones are refused")
-	// The doors stay open meanwhile: who follows sees the end, and who pushes is told to try again.
+	// The listeners stay open meanwhile: who follows sees the end, and who pushes is told to try again.
 	if err := s.pipeline.Shutdown(ctx); err != nil {
 		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace has passed, or a second signal came")
 	}

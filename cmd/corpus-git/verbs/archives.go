@@ -110,7 +110,7 @@ func occupied(all []status.Archive, spare int64) string {
 		text += ", none of it shared"
 	}
 	if spare > 0 {
-		text += fmt.Sprintf("; %s more wait to become the next one", humanize.Bytes(spare))
+		text += fmt.Sprintf("; %s more kept for the next archive", humanize.Bytes(spare))
 	}
 	return text
 }

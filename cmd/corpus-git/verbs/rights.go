@@ -21,7 +21,7 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	if err != nil {
 		return "", err
 	}
-	some, err := s.someRight(name)
+	some, err := s.hasAnyRight(name)
 	if err != nil {
 		return "", err
 	}
@@ -52,8 +52,8 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, err)
 }
 
-// someRight reports whether the caller may know that a project exists.
-func (s *session) someRight(name project.Name) (bool, error) {
+// hasAnyRight reports whether the caller may know that a project exists.
+func (s *session) hasAnyRight(name project.Name) (bool, error) {
 	for _, r := range []project.Right{project.Read, project.Configure} {
 		if ok, err := s.b.Access.Can(s.ctx, s.who.Identity, name, r); err != nil || ok {
 			return ok, err
@@ -136,7 +136,7 @@ func (s *session) greet() error {
 		}
 	}
 	p.line("")
-	p.line("To deploy:  git push prod HEAD:master   What else there is:  add  help  to the ssh command")
+	p.line("To deploy:  git push prod HEAD:master   Other commands:  add  help  to the ssh command")
 	return p.err
 }
 

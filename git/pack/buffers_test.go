@@ -11,12 +11,12 @@ import (
 func TestSpares(t *testing.T) {
 	classes := map[int]int{}
 	last := -1
-	for n := 0; n <= largestSpare; n += 1 + n/50 {
-		size := spareSize(n)
+	for n := 0; n <= largestBuffer; n += 1 + n/50 {
+		size := bufferSize(n)
 		require.GreaterOrEqual(t, size, n)
-		require.LessOrEqual(t, size, max(leastSpare, n+n/4+1), n)
-		require.Equal(t, size, spareSize(size), "a size is its own")
-		c := max(0, spareClass(size))
+		require.LessOrEqual(t, size, max(leastBuffer, n+n/4+1), n)
+		require.Equal(t, size, bufferSize(size), "a size is its own")
+		c := max(0, bufferClass(size))
 		require.Less(t, c, spareClasses)
 		require.GreaterOrEqual(t, c, last, "larger ones come later")
 		last = c
@@ -28,18 +28,18 @@ func TestSpares(t *testing.T) {
 	require.Greater(t, len(classes), 40)
 
 	const most = 4 << 20
-	s := spares{most: most}
+	s := bufferPool{most: most}
 	for range 3 * most / 4096 {
 		s.put(make([]byte, 10, 4096))
 	}
 	require.LessOrEqual(t, s.bytes, most)
 	s.put(make([]byte, 0, 4097)) // of no size
-	s.put(make([]byte, 0, 2*largestSpare))
+	s.put(make([]byte, 0, 2*largestBuffer))
 	s.put(nil)
-	require.Nil(t, s.get(2*largestSpare))
-	require.Nil(t, s.get(spareSize(5000)))
+	require.Nil(t, s.get(2*largestBuffer))
+	require.Nil(t, s.get(bufferSize(5000)))
 	n := 0
-	for b := s.get(spareSize(4000)); b != nil; b = s.get(spareSize(4000)) {
+	for b := s.get(bufferSize(4000)); b != nil; b = s.get(bufferSize(4000)) {
 		require.Empty(t, b)
 		require.GreaterOrEqual(t, cap(b), 4000)
 		n++
@@ -50,8 +50,8 @@ func TestSpares(t *testing.T) {
 
 // Large buffers lie outside of the heap, are used again, and go back to the machine as soon as they are given back.
 func TestSparesOutside(t *testing.T) {
-	s := spares{most: 256 << 10}
-	for _, n := range []int{0, 1, leastOutside - 1, leastOutside, 100_000, largestSpare, largestSpare + 1, 5 << 20} {
+	s := bufferPool{most: 256 << 10}
+	for _, n := range []int{0, 1, leastOutside - 1, leastOutside, 100_000, largestBuffer, largestBuffer + 1, 5 << 20} {
 		b := s.buffer(n)
 		require.Empty(t, b)
 		require.GreaterOrEqual(t, cap(b), n)
@@ -61,7 +61,7 @@ func TestSparesOutside(t *testing.T) {
 		}
 		at := unsafe.SliceData(b)
 		_, outside := s.out[at]
-		require.Equal(t, spareSize(n) >= leastOutside, outside, n)
+		require.Equal(t, bufferSize(n) >= leastOutside, outside, n)
 		s.put(b)
 		_, kept := s.out[at]
 		if n > 256<<10 {
@@ -86,6 +86,6 @@ func TestSparesOutside(t *testing.T) {
 	s.close()
 	require.Empty(t, s.out)
 	require.Zero(t, s.bytes)
-	require.Nil(t, s.get(spareSize(100_000)))
+	require.Nil(t, s.get(bufferSize(100_000)))
 	s.close()
 }

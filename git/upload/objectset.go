@@ -7,15 +7,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// seenSet is a set of object names for walks over millions of tree entries: the names themselves in one table with
+// objectSet is a set of object names for walks over millions of tree entries: the names themselves in one table with
 // linear probing, which costs one miss of the processor's cache where a map costs two. Object names are hashes already; two that share
 // their first 64 bits cannot be made at will. The zero value is empty. The zero hash must not be added.
-type seenSet struct {
+type objectSet struct {
 	slots []plumbing.Hash
 	n     int
 }
 
-func (s *seenSet) slot(h *plumbing.Hash) *plumbing.Hash {
+func (s *objectSet) slot(h *plumbing.Hash) *plumbing.Hash {
 	mask := uint64(len(s.slots) - 1)
 	// Multiplied, so that names that agree in some bits do not lie together.
 	i := binary.LittleEndian.Uint64(h[:]) * 0x9e3779b97f4a7c15 >> (64 - bits.Len64(mask))
@@ -28,12 +28,12 @@ func (s *seenSet) slot(h *plumbing.Hash) *plumbing.Hash {
 	}
 }
 
-func (s *seenSet) has(h plumbing.Hash) bool {
+func (s *objectSet) has(h plumbing.Hash) bool {
 	return s.n > 0 && !s.slot(&h).IsZero()
 }
 
 // add reports whether h is new.
-func (s *seenSet) add(h plumbing.Hash) bool {
+func (s *objectSet) add(h plumbing.Hash) bool {
 	if s.n*2 >= len(s.slots) {
 		old := s.slots
 		s.slots = make([]plumbing.Hash, max(1024, 2*len(old)))
@@ -53,7 +53,7 @@ func (s *seenSet) add(h plumbing.Hash) bool {
 }
 
 // each calls fn with every name, in no order.
-func (s *seenSet) each(fn func(plumbing.Hash)) {
+func (s *objectSet) each(fn func(plumbing.Hash)) {
 	for i := range s.slots {
 		if !s.slots[i].IsZero() {
 			fn(s.slots[i])

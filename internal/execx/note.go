@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// Key is the environment variable that names a command's note: the file in the book that stands for it.
+// Key is the environment variable that names a command's note: the file that stands for it.
 const Key = "CORPUS_PROCESS"
 
-// note is one running command in the book: an empty file, whose name says it all, so that a full disk has room for it.
+// note is one running command: an empty file, whose name says it all, so that a full disk has room for it.
 // It is "starting-<random>" until the command has a process, then "<pid>-<start time>-<boot>". The process leads a session of
 // its own, so that the number is that of all processes that it starts, and of no others as long as one of them lives.
 //
-// A book needs no fsync: it is for the processes that outlive a killed server, and nothing outlives a machine that stops.
+// Notes need no fsync: they are for the processes that outlive a killed server, and nothing outlives a machine that stops.
 type note struct{ path string }
 
 const starting = "starting-"
 
-// open writes the note of a command that is about to start. Without a book, or where it can't be written, there is none:
+// open writes the note of a command that is about to start. Without a folder, or where it can't be written, there is none:
 // that a command runs matters more.
-func openNote(book string) note {
-	if book == "" {
+func openNote(dir string) note {
+	if dir == "" {
 		return note{}
 	}
-	if err := os.MkdirAll(book, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return note{}
 	}
-	f, err := os.CreateTemp(book, starting)
+	f, err := os.CreateTemp(dir, starting)
 	if err != nil {
 		return note{}
 	}
@@ -74,15 +74,15 @@ type noted struct {
 	start uint64
 }
 
-// readBook gives the notes of commands that may still run.
-func readBook(book string) (notes []noted, paths []string, err error) {
-	names, err := os.ReadDir(book)
+// readNotes gives the notes of commands that may still run.
+func readNotes(dir string) (notes []noted, paths []string, err error) {
+	names, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
 		return nil, nil, nil
 	}
 	now := boot()
 	for _, e := range names {
-		path := filepath.Join(book, e.Name())
+		path := filepath.Join(dir, e.Name())
 		paths = append(paths, path)
 		if strings.HasPrefix(e.Name(), starting) {
 			notes = append(notes, noted{token: Key + "=" + path})

@@ -6,10 +6,10 @@ import (
 	"corpus-git/git/object"
 )
 
-// whole tries to show that every object of the pack has what it needs. false proves nothing.
-func (k *checker) whole(tips []plumbing.Hash) (bool, error) {
+// complete tries to show that every object of the pack has what it needs. false proves nothing.
+func (k *checker) complete(tips []plumbing.Hash) (bool, error) {
 	for _, h := range tips {
-		if _, ok := k.came(h); ok || h.IsZero() {
+		if _, ok := k.received(h); ok || h.IsZero() {
 			continue
 		}
 		if ok, err := k.reach.has(h); !ok || err != nil {

@@ -85,12 +85,12 @@ func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 			require.Len(t, repos.of, 2)
 			require.Equal(t, paths.Pillar(), repos.of[1].Dir)
 			if !c.told {
-				require.Nil(t, repos.of[0].Seen)
-				require.Nil(t, repos.of[1].Seen)
+				require.Nil(t, repos.of[0].Snapshot)
+				require.Nil(t, repos.of[1].Snapshot)
 				return
 			}
 			var names []string
-			for path, f := range repos.of[0].Seen.Each {
+			for path, f := range repos.of[0].Snapshot.Each {
 				names = append(names, path)
 				st, err := vfs.OS{}.Lstat(filepath.Join(paths.Live(), path))
 				require.NoError(t, err)
@@ -100,12 +100,12 @@ func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 				require.Equal(t, vfs.FileFacts{Mode: st.Mode, UID: st.UID, GID: st.GID, Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mtime: st.Mtime, Ctime: st.Ctime}, f)
 			}
 			require.Equal(t, []string{"dir", "dir-b", "dir/file", "dir/link"}, names)
-			for range repos.of[1].Seen.Each {
+			for range repos.of[1].Snapshot.Each {
 				t.Fatal("the pillar is empty")
 			}
 			// Once only: what is there now is another tree.
 			require.NoError(t, procedures.ReleaseSync{}.Run(t.Context(), env))
-			require.Nil(t, repos.of[2].Seen)
+			require.Nil(t, repos.of[2].Snapshot)
 		})
 	}
 }

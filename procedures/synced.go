@@ -10,7 +10,7 @@ import (
 // synced is what is known of the trees right after release-sync: what the archive's walk saw of them, and which files were written since. With it
 // the permissions that come next need not look at each file again (ADR 13).
 type synced struct {
-	look *tree.Snapshot
+	scan *tree.Snapshot
 	// touched are the paths that were written in each tree, by the tree's name.
 	touched map[string][]string
 }
@@ -19,7 +19,7 @@ type synced struct {
 func (e *Env) takeSynced() *synced {
 	s := e.synced
 	e.synced = nil
-	if s == nil || !e.fresh(s.look) {
+	if s == nil || !e.fresh(s.scan) {
 		return nil
 	}
 	return s
@@ -40,7 +40,7 @@ func (s *synced) partOf(t permissions.Tree) (part *permissions.Part, right int64
 	for _, p := range touched {
 		part.Add(p)
 	}
-	for path, e := range s.look.Tree(t.Name) {
+	for path, e := range s.scan.Tree(t.Name) {
 		if (!e.IsDir() && !e.IsRegular()) || part.Has(path) {
 			continue
 		}

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoFile keeps, beside the index, what the Sync that wrote the index knew of it: which bytes it has, so that their SHA-1 need not be made
+// countsFile keeps, beside the index, what the Sync that wrote the index knew of it: which bytes it has, so that their SHA-1 need not be made
 // again to tell that they are whole, and how many untracked names each folder has, so that only folders whose names changed since are read
 // again. Another program that writes the index makes it void: the index's checksum is verified then, and every folder is read.
 const (
-	memoFile = "corpus-git.memo"
-	memoHead = "corpus-git memo 1"
-	maxMemo  = 16 << 20
+	countsFile   = "corpus-git.memo"
+	countsHeader = "corpus-git memo 1"
+	maxCounts    = 16 << 20
 	// oldCountFile is what it was called when it kept counts only.
 	oldCountFile = "corpus-git.untracked"
 )
@@ -31,14 +31,14 @@ type folderCount struct {
 	n   int
 }
 
-// memo is what is known of an index: list are the folders that have any untracked names, in order, as they were at a time of the file system.
-type memo struct {
+// folderCounts is what is known of an index: list are the folders that have any untracked names, in order, as they were at a time of the file system.
+type folderCounts struct {
 	at   timestamp
 	list []folderCount
 }
 
 // below is the part of the list about dir, given with its slash, and what is in it.
-func (m *memo) below(dir string) []folderCount {
+func (m *folderCounts) below(dir string) []folderCount {
 	if m == nil {
 		return nil
 	}
@@ -48,28 +48,28 @@ func (m *memo) below(dir string) []folderCount {
 	return m.list[lo:hi]
 }
 
-func (m *memo) encode(of index.ID) []byte {
-	b := fmt.Appendf(nil, "%s\n%s %d %08x\n%d %d\n", memoHead, of.Sum, of.Size, of.CRC, m.at.sec, m.at.nsec)
+func (m *folderCounts) encode(of index.ID) []byte {
+	b := fmt.Appendf(nil, "%s\n%s %d %08x\n%d %d\n", countsHeader, of.Sum, of.Size, of.CRC, m.at.sec, m.at.nsec)
 	for _, f := range m.list {
 		b = fmt.Appendf(b, "%d %q\n", f.n, f.dir)
 	}
 	return fmt.Appendf(b, "%08x\n", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// parseMemo gives nil for what is not about that index, or damaged: it is only a lost short cut.
-func parseMemo(data []byte, of index.ID) *memo {
+// parseFolderCounts gives nil for what is not about that index, or damaged: it is only a lost short cut.
+func parseFolderCounts(data []byte, of index.ID) *folderCounts {
 	const end = 9 // eight digits, and the end of their line
 	if len(data) < end {
 		return nil
 	}
 	text, sum := data[:len(data)-end], data[len(data)-end:]
-	head := (&memo{}).encode(of)
+	head := (&folderCounts{}).encode(of)
 	head = head[:len(head)-end-len("0 0\n")]
 	rest, ok := strings.CutPrefix(string(text), string(head))
 	if !ok || !strings.HasSuffix(rest, "\n") || string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli))) {
 		return nil
 	}
-	m := &memo{}
+	m := &folderCounts{}
 	lines := strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
 	if _, err := fmt.Sscanf(lines[0], "%d %d", &m.at.sec, &m.at.nsec); err != nil {
 		return nil
@@ -86,18 +86,18 @@ func parseMemo(data []byte, of index.ID) *memo {
 	return m
 }
 
-// readMemo reads what is known of an index.
-func (g *gitFolder) readMemo(of index.ID) *memo {
-	data, _, err := readFileAt(g.fd, memoFile, maxMemo)
+// readFolderCounts reads what is known of an index.
+func (g *gitFolder) readFolderCounts(of index.ID) *folderCounts {
+	data, _, err := readFileAt(g.fd, countsFile, maxCounts)
 	if err != nil {
 		return nil
 	}
-	return parseMemo(data, of)
+	return parseFolderCounts(data, of)
 }
 
-// writeMemo keeps m beside the index. A time of the file system is put in where m has none: now.
-func (g *gitFolder) writeMemo(m *memo, of index.ID) error {
-	tmp := tmpPrefix + memoFile
+// writeFolderCounts keeps m beside the index. A time of the file system is put in where m has none: now.
+func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
+	tmp := tmpPrefix + countsFile
 	if m.at == (timestamp{}) {
 		// A file that is made now tells what the file system takes for now.
 		if err := writeFileAt(g.fd, tmp, nil, false, g.req.Owner); err != nil {
@@ -110,10 +110,10 @@ func (g *gitFolder) writeMemo(m *memo, of index.ID) error {
 		m.at.sec, m.at.nsec = st.Mtim.Unix()
 	}
 	data := m.encode(of)
-	if len(data) > maxMemo {
+	if len(data) > maxCounts {
 		data = nil
 	}
-	err := writeFileAt(g.fd, memoFile, data, false, g.req.Owner)
+	err := writeFileAt(g.fd, countsFile, data, false, g.req.Owner)
 	for _, name := range []string{tmp, oldCountFile} {
 		err = errors.Join(err, ignore(unix.Unlinkat(g.fd, name, 0), unix.ENOENT))
 	}
@@ -126,8 +126,8 @@ type indexFile struct {
 	id   index.ID
 	// written is the file's own facts.
 	written index.Stat
-	// memo is what is known of it, nil where nothing is: then these bytes are not proved to be what a Sync wrote.
-	memo *memo
+	// counts is what is known of it, nil where nothing is: then these bytes are not proved to be what a Sync wrote.
+	counts *folderCounts
 }
 
 func (g *gitFolder) readIndex() (*indexFile, error) {
@@ -143,12 +143,12 @@ func (g *gitFolder) readIndex() (*indexFile, error) {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
 	id := index.Identify(data)
-	return &indexFile{data: data, id: id, written: index.NewStat(st), memo: g.readMemo(id)}, nil
+	return &indexFile{data: data, id: id, written: index.NewStat(st), counts: g.readFolderCounts(id)}, nil
 }
 
 // plain is the index without its entries parsed, nil for one that is not known to be whole and of our making.
 func (f *indexFile) plain() *index.Unparsed {
-	if f.memo == nil {
+	if f.counts == nil {
 		return nil
 	}
 	return index.NewUnparsed(f.data)
@@ -163,10 +163,10 @@ func (g *gitFolder) parse(f *indexFile) *pathList {
 	if f.data == nil {
 		return nil
 	}
-	x, err := readList(f.data, f.memo != nil)
+	x, err := readList(f.data, f.counts != nil)
 	if err != nil {
 		g.noteUnusable()
-		f.written, f.memo = index.Stat{}, nil
+		f.written, f.counts = index.Stat{}, nil
 		return nil
 	}
 	return x

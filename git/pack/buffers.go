@@ -8,10 +8,10 @@ import (
 	"corpus-git/internal/offheap"
 )
 
-// spares gives buffers, and keeps those that come back for reuse: the objects that deltas give come and go by the hundred thousand, and the collector
+// bufferPool gives buffers, and keeps those that come back for reuse: the objects that deltas give come and go by the hundred thousand, and the collector
 // would let as many of them lie as are in use. A buffer has one of a few sizes, four between one power of two and the next. Large ones lie
 // outside of the heap and cost what they hold: whoever has one uses it no more after put, and nobody uses any after close.
-type spares struct {
+type bufferPool struct {
 	most int // bytes of all that are kept
 
 	mu    sync.Mutex
@@ -21,32 +21,32 @@ type spares struct {
 }
 
 const (
-	// largestSpare bounds the size of a spare buffer.
-	largestSpare = 1 << 20
-	leastSpare   = 256
+	// largestBuffer bounds the size of a spare buffer.
+	largestBuffer = 1 << 20
+	leastBuffer   = 256
 	// leastOutside is the size from which a buffer lies outside of the heap.
 	leastOutside = 64 << 10
 	spareClasses = 4*(20-8) + 1
 )
 
-// spareSize is the size of the buffer for n bytes.
-func spareSize(n int) int {
-	if n <= leastSpare {
-		return leastSpare
+// bufferSize is the size of the buffer for n bytes.
+func bufferSize(n int) int {
+	if n <= leastBuffer {
+		return leastBuffer
 	}
 	step := 1 << (bits.Len(uint(n-1)) - 3)
 	return (n + step - 1) &^ (step - 1)
 }
 
-// spareClass is the place of buffers of a size that spareSize gave.
-func spareClass(size int) int {
+// bufferClass is the place of buffers of a size that bufferSize gave.
+func bufferClass(size int) int {
 	k := bits.Len(uint(size-1)) - 1 // size is above 1<<k, and at most twice as much
 	return (k-8)*4 + (size-1-1<<k)>>(k-2) + 1
 }
 
 // buffer gives an empty buffer that holds n bytes.
-func (s *spares) buffer(n int) []byte {
-	size := spareSize(n)
+func (s *bufferPool) buffer(n int) []byte {
+	size := bufferSize(n)
 	if b := s.get(size); b != nil {
 		return b
 	}
@@ -65,13 +65,13 @@ func (s *spares) buffer(n int) []byte {
 }
 
 // get is nil where there is none.
-func (s *spares) get(size int) []byte {
-	if size > largestSpare {
+func (s *bufferPool) get(size int) []byte {
+	if size > largestBuffer {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := &s.free[max(0, spareClass(size))]
+	list := &s.free[max(0, bufferClass(size))]
 	k := len(*list) - 1
 	if k < 0 {
 		return nil
@@ -84,14 +84,14 @@ func (s *spares) get(size int) []byte {
 
 // put takes a buffer back, which its giver uses no more. It is kept if there is room and it has the size of a spare. What
 // buffer did not give may come too, and nil.
-func (s *spares) put(b []byte) {
+func (s *bufferPool) put(b []byte) {
 	size := cap(b)
-	if size < leastSpare || size != spareSize(size) {
+	if size < leastBuffer || size != bufferSize(size) {
 		return
 	}
 	s.mu.Lock()
-	if size <= largestSpare && s.bytes+size <= s.most {
-		list := &s.free[max(0, spareClass(size))]
+	if size <= largestBuffer && s.bytes+size <= s.most {
+		list := &s.free[max(0, bufferClass(size))]
 		*list = append(*list, b[:0])
 		s.bytes += size
 		s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *spares) put(b []byte) {
 }
 
 // close gives all memory back, whoever has it.
-func (s *spares) close() {
+func (s *bufferPool) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, block := range s.out {
