@@ -173,7 +173,8 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 		}
 		near := closest(key, knownArgs(fn))
 		// Salt hands what a templating function does not know to the template.
-		if v, has := out.Args.GetStr("template"); has && v != nil && (near == "" || distance(key, near, 3) > max(1, len(key)/4)) {
+		alike := near != "" && distance(key, near, 3) <= max(1, len(key)/4)
+		if v, has := out.Args.GetStr("template"); has && v != nil && !alike {
 			extra, _ := out.Args.GetStr("context")
 			ctx, _ := extra.(*py.Dict)
 			vars := py.NewDict()
@@ -185,7 +186,7 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 			}
 			continue
 		}
-		if fn.Ignores && near == "" {
+		if fn.Ignores && !alike || key == "__env__" { // Salt gives the latter itself
 			out.Args.Delete(key)
 			out.ignored = append(out.ignored, leftover{key, at[key]})
 			continue

@@ -215,17 +215,17 @@ func (h *high) targetsIn(a argument) ([]match, error) {
 		case "id":
 			f, ok := h.findAny(ref.Target)
 			if !ok {
-				e := failf(a.at, "%s: there is no state '%s'", a.key, ref.Target)
 				if near := closest(ref.Target, h.order); near != "" {
-					return nil, e.WithHint("did you mean '%s'?", near)
+					return nil, failf(a.at, "%s: there is no state '%s'", a.key, ref.Target).WithHint("did you mean '%s'?", near)
 				}
-				return nil, e.WithHint("check the ID, and whether the SLS that declares it is included")
+				h.warnings = append(h.warnings, fmt.Sprintf("%s: %s: there is no state '%s': Salt ignores it", a.at.at(), a.key, ref.Target))
+				continue
 			}
 			out = append(out, f)
 		case "sls":
 			all := h.findSLS(ref.Target)
 			if len(all) == 0 {
-				return nil, failf(a.at, "%s: no state comes from the SLS '%s'", a.key, ref.Target).WithHint("include it")
+				h.warnings = append(h.warnings, fmt.Sprintf("%s: %s: no state comes from the SLS '%s': Salt ignores it", a.at.at(), a.key, ref.Target))
 			}
 			out = append(out, all...)
 		default:

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -173,6 +175,27 @@ func (r Roots) SLS(name string) (File, error) {
 		return f, nil
 	}
 	return File{}, err
+}
+
+// Dirs are the folders of salt:// below which files are, sorted, those that begin with prefix.
+func (r Roots) Dirs(prefix string) []string {
+	seen := map[string]bool{}
+	for _, root := range r {
+		_ = fs.WalkDir(root.FS, ".", func(p string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return nil
+			}
+			full := path.Join(strings.Trim(root.Mount, "/"), p)
+			if full == "." || !strings.HasPrefix(full, prefix) {
+				return nil
+			}
+			if f, err := r.FindDir(full); err == nil && f.Root.Mount == root.Mount {
+				seen[full] = true
+			}
+			return nil
+		})
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // AllSLS are the dotted names of every SLS file, sorted, for globs in include.

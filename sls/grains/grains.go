@@ -309,6 +309,7 @@ func (s Source) software(g *py.Dict) {
 	g.SetStr("saltversion", saltRelease)
 	g.SetStr("saltversioninfo", py.NewList(int64(3008), int64(3)))
 	g.SetStr("master", "")
+	s.python(g)
 	if u := s.account("/etc/passwd", strconv.Itoa(os.Geteuid())); u != "" {
 		g.SetStr("username", u)
 	}
@@ -316,6 +317,23 @@ func (s Source) software(g *py.Dict) {
 		g.SetStr("groupname", n)
 	}
 	g.SetStr("locale_info", py.NewDict("defaultlanguage", "en_US", "defaultencoding", "UTF-8", "detectedencoding", "utf-8"))
+}
+
+// python is the release of the machine's python3, as far as the name of its program tells it: Salt's own Python is not there.
+func (s Source) python(g *py.Dict) {
+	to, err := os.Readlink(filepath.Join(s.Root, "/usr/bin/python3"))
+	if err != nil {
+		return
+	}
+	out := py.NewList()
+	for _, n := range strings.Split(strings.TrimPrefix(filepath.Base(to), "python"), ".") {
+		v, err := strconv.ParseInt(n, 10, 64)
+		if err != nil {
+			return
+		}
+		out.Append(v)
+	}
+	g.SetStr("pythonversion", out)
 }
 
 func list(l []string) *py.List {
@@ -348,6 +366,6 @@ func Names() []string {
 		"fqdn_ip6 gid groupname host hwaddr_interfaces id init ip4_gw ip4_interfaces ip6_gw ip6_interfaces ip_gw ip_interfaces ipv4 ipv6 kernel " +
 		"kernelparams kernelrelease kernelversion locale_info localhost lsb_distrib_codename lsb_distrib_id lsb_distrib_release machine_id " +
 		"manufacturer master mem_total nodename num_cpus os os_family osarch oscodename osfinger osfullname osmajorrelease osrelease " +
-		"osrelease_info path pid productname ps saltversion saltversioninfo serialnumber server_id shell ssds swap_total systempath " +
+		"osrelease_info path pid productname ps pythonversion saltversion saltversioninfo serialnumber server_id shell ssds swap_total systempath " +
 		"transactional uid username uuid virtual virtual_subtype")
 }

@@ -207,8 +207,11 @@ func (c *call) filterBy(grain any) (any, error) {
 		}
 	}
 	if !found {
-		def := c.str("default", "default")
-		ret, _ = table.GetStr(def)
+		def := any("default")
+		if v := c.val("default"); v != nil {
+			def = v
+		}
+		ret, _ = table.Get(def)
 	}
 	if base := c.str("base", ""); base != "" {
 		if b, ok := table.GetStr(base); ok {

@@ -194,6 +194,13 @@ func addPkg(s *Set) {
 
 // addCp adds the module cp.
 func addCp(s *Set) {
+	s.add("cp.list_master_dirs", "saltenv? prefix?", func(c *call) (any, error) {
+		out := py.NewList()
+		for _, d := range c.Roots.Dirs(strings.Trim(c.str("prefix", ""), "/")) {
+			out.Append(d)
+		}
+		return out, nil
+	})
 	s.add("cp.get_file_str", "path saltenv?", func(c *call) (any, error) {
 		f, err := c.Roots.Find(c.str("path", ""))
 		if err != nil {

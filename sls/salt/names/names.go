@@ -31,7 +31,7 @@ func Function(name string) bool { return has(modules, name) }
 // of tools that Salt asks. Source: Salt, grains/core.py and the other files there.
 func Grains() []string {
 	return []string{"ca_truststore", "fibre_channel_host", "fibre_channel_wwn", "fqdns", "gpus", "iscsi_iqn", "mdadm", "num_gpus", "nvme_nqn", "package",
-		"pythonexecutable", "pythonpath", "pythonversion", "saltpath", "selinux", "systemd", "zfs_feature_flags", "zfs_support", "zmqversion", "zpool"}
+		"pythonexecutable", "pythonpath", "saltpath", "selinux", "systemd", "zfs_feature_flags", "zfs_support", "zmqversion", "zpool"}
 }
 
 // Grain reports whether a name is one of Grains.

@@ -19,7 +19,7 @@ func States(t *core.Table) {
 	t.Add("archive.extracted", "source! source_hash source_hash_name source_hash_update skip_files_list_verify skip_verify password options "+
 		"list_options tar_options? zip_options force overwrite clean clean_parent user group if_missing keep? keep_source? trim_output "+
 		"use_cmd_unzip extract_perms enforce_toplevel enforce_ownership_on archive_format archive_user use_etag? "+
-		"signature source_hash_sig "+fetch.Signatures, archiveExtracted)
+		"signature source_hash_sig "+fetch.Signatures+" **", archiveExtracted)
 }
 
 // extraction is one run of archive.extracted. Its steps are those of Salt's, in their order.

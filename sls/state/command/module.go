@@ -1,10 +1,12 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"corpus-git/internal/py"
 	"corpus-git/sls/state/core"
+	"corpus-git/sls/state/service"
 )
 
 // addModule adds module.run and module.wait: execution functions as states, in both of Salt's forms.
@@ -40,6 +42,9 @@ func moduleRun(c *core.Call) core.Return {
 	ret := core.Return{Result: core.True}
 	var done []string
 	for _, j := range jobs {
+		if err := noteService(c, j); err != nil {
+			return core.Failf("%s", err)
+		}
 		v, err := c.Modules(c.Ctx, j.fun, j.args, j.kw)
 		if err != nil {
 			ret.Result = core.False
@@ -128,4 +133,17 @@ func ModuleFunctions(name string, args *py.Dict) []string {
 		out = append(out, name)
 	}
 	return out
+}
+
+// noteService tells the undo log of a service that a function starts, stops, restarts or reloads.
+func noteService(c *core.Call, j job) error {
+	verb, ok := strings.CutPrefix(j.fun, "service.")
+	if !ok || !slices.Contains([]string{"start", "stop", "restart", "reload", "force_reload"}, verb) {
+		return nil
+	}
+	name, _ := j.kw.GetStr("name")
+	if len(j.args) > 0 {
+		name = j.args[0]
+	}
+	return service.Note(c, py.Str(name), verb)
 }

@@ -63,6 +63,13 @@ func runVerb(c *core.Call, verb string) error {
 	return err
 }
 
+// Note tells the undo log of a service that a module function is about to act on (restart, reload, …).
+func Note(c *core.Call, name, verb string) error {
+	of := *c
+	of.Name = name
+	return noteAct(&of, strings.ReplaceAll(verb, "_", "-"))
+}
+
 // noteAct tells the undo log of a service that is about to be started, stopped, restarted or reloaded. What ran before runs again in the end,
 // with the files that are back: as a restart, or a reload where it was one.
 func noteAct(c *core.Call, verb string) error {
