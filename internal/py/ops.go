@@ -16,8 +16,9 @@ type Ops struct {
 	ctx   context.Context
 	fuel  int64
 	bytes int64 // left to charge
+	rest  int64 // left to charge when the program's memory has been looked at, 0 from then on
 	most  int64 // the limit of bytes
-	base  int64 // bytes that the program had in use at the beginning
+	base  int64 // bytes that the program had in use when it was looked at first
 	tick  int64
 	// The time that the work may take: since began, but for what was waited for elsewhere.
 	began  time.Time
@@ -36,8 +37,13 @@ const maxBits = 1 << 17
 
 // NewOps makes a budget of fuel (steps of work) and bytes (memory of new values); ctx ends it early.
 func NewOps(ctx context.Context, fuel, bytes int64) *Ops {
-	return &Ops{ctx: ctx, fuel: fuel, bytes: bytes, most: bytes, base: inUse(), tick: tickEvery}
+	first := bytes / unmeasured
+	return &Ops{ctx: ctx, fuel: fuel, bytes: first, rest: bytes - first, most: bytes, tick: tickEvery}
 }
+
+// unmeasured is the part of the memory, one of so many, that is charged before the program's memory is looked at: that takes longer than
+// rendering a line does, and most work never charges so much.
+const unmeasured = 64
 
 // SetTime makes the work end with an error after that long, from now on. What Wait waits for does not count.
 func (o *Ops) SetTime(limit time.Duration) { o.began, o.limit = time.Now(), limit }
@@ -155,6 +161,13 @@ const (
 
 // reclaim gives back what was charged and is not in use any more, so that n bytes can be charged.
 func (o *Ops) reclaim(n int) error {
+	if o.rest > 0 {
+		o.base = inUse()
+		o.bytes, o.rest = o.bytes+o.rest, 0
+		if n >= 0 && int64(n) <= o.bytes {
+			return nil
+		}
+	}
 	if n >= 0 && int64(n) <= o.most {
 		if err := o.Step(collected); err != nil {
 			return err

@@ -135,3 +135,15 @@ func TestBudgetStopsExponentialValues(t *testing.T) {
 	_, err = o.ToJSON(v, JSONOptions{})
 	require.True(t, IsErr(err, LimitError), err)
 }
+
+func TestMemoryIsChargedInTwoParts(t *testing.T) {
+	const limit = 1 << 20
+	o := NewOps(t.Context(), 1e9, limit)
+	require.NoError(t, o.Alloc(limit/unmeasured))
+	require.Zero(t, o.base, "the program's memory was looked at for little")
+	require.NoError(t, o.Alloc(limit-limit/unmeasured))
+	require.Zero(t, o.bytes+o.rest)
+	require.NoError(t, NewOps(t.Context(), 1e9, limit).Alloc(limit))
+	require.True(t, IsErr(NewOps(t.Context(), 1e9, limit).Alloc(limit+1), LimitError))
+	require.True(t, IsErr(NewOps(t.Context(), 1e9, limit).Alloc(-1), LimitError))
+}

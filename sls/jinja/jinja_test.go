@@ -93,3 +93,16 @@ func TestTemplatesAreSharedBetweenRenders(t *testing.T) {
 		require.Equal(t, "12345", <-done)
 	}
 }
+
+// BenchmarkLine renders a line that reads the context once: what any render takes, however little it does.
+func BenchmarkLine(b *testing.B) {
+	tmpl, err := New(Options{}).Parse("line", "port: {{ port }}\n")
+	require.NoError(b, err)
+	vars := py.NewDict("port", int64(8080))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := tmpl.Render(b.Context(), vars); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
