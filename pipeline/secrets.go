@@ -194,3 +194,11 @@ func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in proje
 	}
 	return procedures.RecipeTexts(tree)
 }
+
+// Redactor hides the secrets of a project, those of its live and its recent pillars, in what is shown outside of a deployment.
+func (p *Pipeline) Redactor(ctx context.Context, name project.Name) *redact.Redactor {
+	d := project.Deployment{Project: name}
+	hide := p.liveRedactor(ctx, d, nil)
+	p.recall(ctx, d, nil, hide)
+	return hide
+}

@@ -124,17 +124,11 @@ func (e *Env) checker() checks.Runner {
 
 // askByCommand runs the command line of a check in the live tree, as the user that the check names, else as the project's.
 func (e *Env) askByCommand(ctx context.Context, c project.Check, argv []string) (int, string, error) {
-	shell := host.Shell{Line: c.Target, Argv: argv, Dir: e.Paths.Live(), RunAs: c.User, KeepLocale: true, Merge: true, Env: map[string]string{}}
+	shell := host.Shell{Line: c.Target, Argv: argv, Dir: e.Paths.Live(), RunAs: c.User, KeepLocale: true, Merge: true, Env: e.Prepared.environ(e.describe(NameChecks))}
 	if argv != nil {
 		shell.Dir = "/"
-	} else if c.User == "" && e.ownsFiles() {
-		if _, err := e.Host.Users.User(e.Prepared.Cfg.User()); err == nil {
-			shell.RunAs = e.Prepared.Cfg.User()
-		}
-	}
-	for _, kv := range slices.Concat(e.Prepared.Cfg.Environ(), e.describe(NameChecks).Env()) {
-		k, v, _ := strings.Cut(kv, "=")
-		shell.Env[k] = v
+	} else if c.User == "" {
+		shell.RunAs = e.ProjectUser(e.Prepared)
 	}
 	res, err := e.Host.RunShell(ctx, shell)
 	return res.Retcode, res.Stdout, err

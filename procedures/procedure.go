@@ -202,9 +202,6 @@ func (e *Env) ArchiveDir() string {
 	return e.Paths.Archives() + "/" + e.ArchiveName
 }
 
-// ownsFiles reports whether users and ownership are ours to change.
-func (e *Env) ownsFiles() bool { return e.Accounts && e.Host.EUID == 0 }
-
 // leftOwners says why they are not.
 func (e *Env) leftOwners() string {
 	if e.Host.EUID == 0 {

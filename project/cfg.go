@@ -110,6 +110,8 @@ type Cfg struct {
 	retention Retention
 	perms     []Permission
 	checkList []Check
+	unitList  []Unit
+	logList   []LogFiles
 	class     string
 }
 
@@ -188,6 +190,12 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		return nil, err
 	}
 	if err := c.checks(); err != nil {
+		return nil, err
+	}
+	if err := c.units(); err != nil {
+		return nil, err
+	}
+	if err := c.logs(in.Layout.Live()); err != nil {
 		return nil, err
 	}
 	c.show = pillarShow(pillarDoc, pillar)

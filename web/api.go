@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -217,4 +218,31 @@ func (f *flow) Write(p []byte) (int, error) {
 // wantsJSON reports whether the client reads JSON rather than pages.
 func wantsJSON(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.Header.Get("Accept"), "application/json")
+}
+
+// unitsWait bounds how long a page waits for systemd and the like.
+const unitsWait = 5 * time.Second
+
+// units is what a project runs; the project exists.
+func (s *Server) units(r *http.Request, name project.Name) ([]project.UnitState, error) {
+	if s.Units == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), unitsWait)
+	defer cancel()
+	return s.Units(ctx, name)
+}
+
+func (s *Server) apiUnits(w http.ResponseWriter, r *http.Request) {
+	name, err := s.name(r)
+	if err == nil {
+		_, err = s.Status.Project(r.Context(), name)
+	}
+	doc := status.Units{Version: status.Version, Project: name, Units: []project.UnitState{}}
+	if err == nil {
+		var all []project.UnitState
+		all, err = s.units(r, name)
+		doc.Units = append(doc.Units, all...)
+	}
+	s.answer(w, r, doc, err)
 }

@@ -41,10 +41,11 @@ func (s *Server) functions() template.FuncMap {
 			}
 			return c.Short()
 		},
-		"id":    func(id project.ID) string { return id.Short() },
-		"bytes": func(n int64) string { return humanize.Bytes(n) },
-		"count": func(n int64) string { return humanize.Count(n) },
-		"class": stateClass,
+		"id":        func(id project.ID) string { return id.Short() },
+		"bytes":     func(n int64) string { return humanize.Bytes(n) },
+		"count":     func(n int64) string { return humanize.Count(n) },
+		"class":     stateClass,
+		"unitClass": unitClass,
 		"took": func(r *project.Result) string {
 			if r == nil || r.Started.IsZero() || r.Ended.IsZero() {
 				return "–"
@@ -119,7 +120,26 @@ func (s *Server) project(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, err)
 		return
 	}
-	s.show(w, r, http.StatusOK, "project.html", string(rep.Project.Name), rep)
+	body := struct {
+		status.Report
+		Units   []project.UnitState
+		Problem string
+	}{Report: rep}
+	if body.Units, err = s.units(r, rep.Project.Name); err != nil {
+		_, body.Problem = s.fail(r, err)
+	}
+	s.show(w, r, http.StatusOK, "project.html", string(rep.Project.Name), body)
+}
+
+// unitClass is how the state of a unit looks.
+func unitClass(u project.UnitState) string {
+	switch u.State {
+	case project.UnitActive:
+		return "good"
+	case project.UnitFailed, project.UnitUnknown:
+		return "bad"
+	}
+	return "busy"
 }
 
 // logLine is one line of a log, and how it looks.

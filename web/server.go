@@ -38,8 +38,10 @@ type Runs interface {
 
 // Server answers HTTP. All exported fields are set before Serve and not changed after.
 type Server struct {
-	Status  Status
-	Runs    Runs
+	Status Status
+	Runs   Runs
+	// Units gives what a project runs, with the last lines of their logs; nil shows none.
+	Units   func(ctx context.Context, name project.Name) ([]project.UnitState, error)
 	Metrics *Metrics
 	// Token lets programs in, as a bearer token or as the password of HTTP basic authentication; "" lets nobody in.
 	Token string
@@ -101,6 +103,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/projects/{name}", s.apiProject)
 	mux.HandleFunc("GET /api/v1/projects/{name}/report", s.apiReport)
 	mux.HandleFunc("GET /api/v1/projects/{name}/archives", s.apiArchives)
+	mux.HandleFunc("GET /api/v1/projects/{name}/units", s.apiUnits)
 	mux.HandleFunc("GET /api/v1/projects/{name}/deployments", s.apiDeployments)
 	mux.HandleFunc("GET /api/v1/projects/{name}/deployments/{id}", s.apiDeployment)
 	mux.HandleFunc("GET /api/v1/projects/{name}/deployments/{id}/events", s.apiEvents)

@@ -192,6 +192,21 @@ type Report struct {
 	Server *Server `json:"server,omitempty"`
 }
 
+// Units is printed by  ps, start, stop and restart --json.
+type Units struct {
+	Version int                 `json:"version"`
+	Project project.Name        `json:"project"`
+	Units   []project.UnitState `json:"units"`
+}
+
+// LogLine is one line of  logs --app --json.
+type LogLine struct {
+	Version int `json:"version"`
+	// Source is a file or a program, absent for the journal, whose lines name the unit.
+	Source string `json:"source,omitempty"`
+	Text   string `json:"text"`
+}
+
 // Reports is printed by  report --json.
 type Reports struct {
 	Version int      `json:"version"`

@@ -71,16 +71,8 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	if h.refuses(s) {
 		return res, ErrRefused
 	}
-	cred, err := h.credential(s)
-	if err != nil {
-		return res, err
-	}
-	res.User = s.RunAs
-	home := h.home(s.RunAs)
-	if res.Dir, err = workDir(s.Dir, home); err != nil {
-		return res, err
-	}
-	argv, err := s.argv()
+	cmd, err := h.Command(s)
+	res.User, res.Dir = s.RunAs, cmd.Dir
 	if err != nil {
 		return res, err
 	}
@@ -90,16 +82,7 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 		onLine = func(stderr bool, line string) { s.OnLine(stderr, s.Decode(line)) }
 	}
 	stdout, stderr := writer(out, onLine, false), writer(serr, onLine, true)
-	cmd := execx.Cmd{
-		Argv:       argv,
-		Dir:        res.Dir,
-		Env:        h.environ(s, home),
-		Stdin:      strings.NewReader(s.Stdin),
-		Stdout:     stdout,
-		Stderr:     stderr,
-		Credential: cred.Syscall(),
-		Umask:      s.Umask,
-	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(s.Stdin), stdout, stderr
 	if s.Merge {
 		cmd.Stderr = stdout
 	}
@@ -118,6 +101,25 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 		return res, nil
 	}
 	return res, runError(ctx, err)
+}
+
+// Command is the command of s, without its streams: who it runs as, where, and in which environment. Errors are those of RunShell. What
+// s says of time, input and output is not in it.
+func (h *Host) Command(s Shell) (execx.Cmd, error) {
+	cred, err := h.credential(s)
+	if err != nil {
+		return execx.Cmd{}, err
+	}
+	home := h.home(s.RunAs)
+	cmd := execx.Cmd{Credential: cred.Syscall(), Umask: s.Umask}
+	if cmd.Dir, err = workDir(s.Dir, home); err != nil {
+		return cmd, err
+	}
+	if cmd.Argv, err = s.argv(); err != nil {
+		return cmd, err
+	}
+	cmd.Env = h.environ(s, home)
+	return cmd, nil
 }
 
 // credential is who the command runs as; nil is the user of this process.

@@ -293,48 +293,56 @@ func (a archives) prune(ctx context.Context, name project.Name, store *archive.S
 type cfgs struct{ c *core }
 
 func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
+	prep, _, err := a.prepared(ctx, name, redact.None())
+	if err != nil {
+		return nil, err
+	}
+	return prep.Cfg, nil
+}
+
+// prepared is the configuration of what is live, and a deployment that stands for it; hide is extended by the pillar's values.
+func (a cfgs) prepared(ctx context.Context, name project.Name, hide *redact.Redactor) (prep *procedures.Prepared, d project.Deployment, err error) {
 	// The trees keep their repositories in use until this context ends, and who asks may live as long as the server.
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	p, err := a.c.registry.Get(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, d, err
 	}
 	src := procedures.Sources{Environment: p.Env, RemoteLess: p.RemoteLess}
-	d := project.Deployment{Project: name, Trigger: project.TriggerPlan}
+	d = project.Deployment{Project: name, Trigger: project.TriggerPlan}
 	if p.RemoteLess {
 		l := a.c.root.Project(string(name))
 		if src.Code, err = beneath(l.Live(), "."); err != nil {
-			return nil, err
+			return nil, d, err
 		}
 		if src.Pillar, err = beneath(l.Pillar(), layout.PillarFile); err != nil {
-			return nil, err
+			return nil, d, err
 		}
 	} else {
 		if src.Code, d.Code, err = a.tree(ctx, name, project.Code); err != nil {
-			return nil, err
+			return nil, d, err
 		}
 		if src.Pillar, d.Pillar, err = a.tree(ctx, name, project.PillarRepo); err != nil {
-			return nil, err
+			return nil, d, err
 		}
 	}
-	prep, err := procedures.PrepareRollback(ctx, a.c.tools, d, src, redact.None())
-	if err != nil {
-		return nil, err
+	if prep, err = procedures.PrepareRollback(ctx, a.c.tools, d, src, hide); err != nil {
+		return nil, d, err
 	}
 	// As in a deployment: what a project wants done about submodules is read without them, everything else with them.
 	if want := prep.Cfg.Submodules(); want.Fetch && !p.RemoteLess {
 		more, err := a.submodules(ctx, name, d, &src, want)
 		if err != nil {
-			return nil, err
+			return nil, d, err
 		}
 		if more {
-			if prep, err = procedures.PrepareRollback(ctx, a.c.tools, d, src, redact.None()); err != nil {
-				return nil, err
+			if prep, err = procedures.PrepareRollback(ctx, a.c.tools, d, src, hide); err != nil {
+				return nil, d, err
 			}
 		}
 	}
-	return prep.Cfg, nil
+	return prep, d, nil
 }
 
 // submodules puts the files of submodules in their places in src: .salt, or a folder of it, may be one. What is live was fetched; nothing is now.

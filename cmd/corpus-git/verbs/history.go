@@ -14,6 +14,7 @@ import (
 	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
+	"corpus-git/units"
 )
 
 func deploymentsCommand(s *session) *cobra.Command {
@@ -109,13 +110,28 @@ func ended(r project.Record) time.Time {
 }
 
 func logsCommand(s *session) *cobra.Command {
-	var follow, short, verbose bool
+	var follow, short, verbose, app bool
+	var lines int
 	c := &cobra.Command{
-		Use: "logs PROJECT [DEPLOYMENT]", Short: "Show the log of a deployment (default: the last one)",
+		Use: "logs PROJECT [DEPLOYMENT]", Short: "Show the log of a deployment (default: the last one), or of the project's units",
 		Long: "Shows every state and every line that commands printed, but with --short. -f follows a deployment that runs, to its\n" +
-			"end. --json prints one event a line (docs/json.md).",
-		Args: exactly("PROJECT", "[DEPLOYMENT]"),
+			"end. --json prints one event a line (docs/json.md).\n\n" +
+			"With --app shows what the project's units wrote (the keys units and logs of its configuration), or those named after\n" +
+			"PROJECT: the last -n lines of each, and with -f those that follow.",
+		Example: "  corpus-git logs app -f\n  corpus-git logs --app app -f\n  corpus-git logs --app app -n 20 web",
+		Args: func(c *cobra.Command, args []string) error {
+			if app {
+				return unitArgs(c, args)
+			}
+			return exactly("PROJECT", "[DEPLOYMENT]")(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if app {
+				return s.appLogs(c, args, units.LogRequest{Lines: lines, Follow: follow})
+			}
+			if c.Flags().Changed("lines") {
+				return usage("-n is for --app")
+			}
 			if short && verbose && c.Flags().Changed("verbose") {
 				return usage("--verbose and --short exclude each other")
 			}
@@ -159,7 +175,9 @@ func logsCommand(s *session) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the deployment has ended")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the deployment has ended; with --app until it is interrupted")
+	c.Flags().BoolVar(&app, "app", false, "the logs of the project's units, not of a deployment")
+	c.Flags().IntVarP(&lines, "lines", "n", 100, "with --app: how many of the last lines")
 	c.Flags().BoolVar(&short, "short", false, "only what the pusher saw")
 	verboseFlag(c, &verbose)
 	c.Flags().Lookup("verbose").DefValue = "true"

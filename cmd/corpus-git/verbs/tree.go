@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/internal/fault"
+	"corpus-git/project"
 )
 
 // Annotations of commands, for who runs them on the machine.
@@ -57,6 +58,7 @@ func Tree(s *session) *cobra.Command {
 	root.AddCommand(
 		projectCommand(s), keyCommand(s), accessCommand(s),
 		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s),
+		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s),
 		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
 		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
 	)

@@ -16,6 +16,7 @@ import (
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
 	"corpus-git/receive/access"
+	"corpus-git/units"
 )
 
 // Caller is who types, and where.
@@ -103,6 +104,20 @@ type Cfg interface {
 	Cfg(ctx context.Context, name project.Name) (*project.Cfg, error)
 }
 
+// Units are what projects run.
+type Units interface {
+	// List gives the units that only selects, all for none.
+	List(ctx context.Context, name project.Name, only []string) ([]project.UnitState, error)
+	// Act starts, stops or restarts them while no deployment runs, and gives their states after it. Where one is not in the state that was
+	// asked for the error wraps a *units.Failure.
+	Act(ctx context.Context, name project.Name, a project.UnitAction, only []string, by project.Pusher) ([]project.UnitState, error)
+	// Logs hands over the lines of their logs; the error of emit ends it.
+	Logs(ctx context.Context, name project.Name, req units.LogRequest, emit func(source, line string) error) error
+	// Run runs a command as the project's user, in its environment and its live tree, and gives the exit status. begin is called before it
+	// starts, with what is run, redacted, and who runs it, "" for the server's user; its error ends it.
+	Run(ctx context.Context, name project.Name, argv []string, begin func(what, user string) error, stdin io.Reader, stdout, stderr io.Writer) (exit int, err error)
+}
+
 // Audit is the audit log.
 type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
@@ -116,6 +131,7 @@ type Backend struct {
 	Access   Access
 	Archives Archives
 	Cfg      Cfg
+	Units    Units
 	Audit    Audit
 	Status   *status.Source
 	// Events reads the event log of a deployment as far as it is written, without waiting.

@@ -136,7 +136,7 @@ func TestSelectionAndPusherReachThePipeline(t *testing.T) {
 // What a stranger is told about a project that exists must be what is told about one that does not.
 func TestNoRightNoKnowledge(t *testing.T) {
 	h := build(t)
-	for _, verb := range []string{"deploy X", "plan X", "rollback X", "task X t", "cancel X", "deployments X", "logs X", "archives list X", "archives show X 0198",
+	for _, verb := range []string{"ps X", "restart X", "start X", "stop X", "run X id", "logs --app X", "deploy X", "plan X", "rollback X", "task X t", "cancel X", "deployments X", "logs X", "archives list X", "archives show X 0198",
 		"archives restore X 0198", "archives pin X 0198", "archives unpin X 0198", "archives prune X", "cfg X", "report X", "audit X", "project show X",
 		"project link X", "project unlink X", "access list X", "access grant X marie read", "access revoke X marie read", "deployments X --json"} {
 		answer := func(name string) string {
@@ -148,7 +148,7 @@ func TestNoRightNoKnowledge(t *testing.T) {
 	}
 	entries, err := h.audit.List(t.Context(), "secret", 100)
 	require.NoError(t, err)
-	require.Len(t, entries, 23, "each refusal is on record")
+	require.Len(t, entries, 29, "each refusal is on record")
 }
 
 func TestInternalDetailsStayOnTheMachine(t *testing.T) {

@@ -1,0 +1,328 @@
+package units
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/project"
+)
+
+// Opener opens log files for who may read them.
+type Opener struct {
+	// User is who opens: the kernel refuses what that user may not read. Nil is this process, for which more is refused: what is
+	// neither below Within nor for everybody to read.
+	User *syscall.Credential
+	// Within is the project's folder. Links on the way to it are followed, below it and elsewhere none are.
+	Within string
+}
+
+// maxFiles bounds how many files are read at a time.
+const maxFiles = 200
+
+// glob gives the files that match, in order.
+func (o Opener) glob(globs []string) (out []string, err error) {
+	err = o.as(func() error {
+		for _, g := range globs {
+			list, err := filepath.Glob(g)
+			if err != nil {
+				return fmt.Errorf("%s: %w", g, err)
+			}
+			out = append(out, list...)
+		}
+		return nil
+	})
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) > maxFiles {
+		out = out[:maxFiles]
+	}
+	return out, err
+}
+
+// open opens a regular file to read.
+func (o Opener) open(path string) (f *os.File, err error) {
+	real, inside := path, false
+	if rel, rerr := filepath.Rel(o.Within, path); rerr == nil && filepath.IsLocal(rel) {
+		dir, err := filepath.EvalSymlinks(o.Within)
+		if err != nil {
+			return nil, err
+		}
+		real, inside = filepath.Join(dir, rel), true
+	}
+	err = o.as(func() error {
+		how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+		fd, err := unix.Openat2(unix.AT_FDCWD, real, &how)
+		for errors.Is(err, unix.EINTR) {
+			fd, err = unix.Openat2(unix.AT_FDCWD, real, &how)
+		}
+		if errors.Is(err, unix.ELOOP) {
+			return errors.New("it is, or is behind, a symbolic link; the key  logs  names files themselves")
+		}
+		if err != nil {
+			return err
+		}
+		f = os.NewFile(uintptr(fd), path) //nolint:gosec // a descriptor is not negative
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+	case !st.Mode().IsRegular():
+		err = fmt.Errorf("%s: not a regular file", path)
+	case o.User == nil && !inside && st.Mode()&0o004 == 0:
+		err = fmt.Errorf("%s: not everybody may read it, and it is not in the project's folder", path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// as runs fn with the rights that User has on files: the thread's user and group for file systems (setfsuid(2)) are his. The thread
+// ends with that.
+func (o Opener) as(fn func() error) error {
+	if o.User == nil {
+		return fn()
+	}
+	done := make(chan error)
+	var on func()
+	on = func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() { // the first thread cannot end: it stays who it is
+			next := make(chan struct{})
+			go func() {
+				defer close(next)
+				on()
+			}()
+			<-next
+			runtime.UnlockOSThread()
+			return
+		}
+		// Never unlocked: no other goroutine may get this thread.
+		if err := become(o.User); err != nil {
+			done <- err
+			return
+		}
+		done <- fn()
+	}
+	go on()
+	return <-done
+}
+
+// become changes what this thread, and no other, may do to files. Going from root to another user takes the capabilities to read what
+// is closed away (capabilities(7)).
+func become(c *syscall.Credential) error {
+	groups := slices.Clone(c.Groups)
+	if err := setgroups(groups); err != nil {
+		return fmt.Errorf("setgroups: %w", err)
+	}
+	if err := unix.Setfsgid(int(c.Gid)); err != nil {
+		return fmt.Errorf("setfsgid: %w", err)
+	}
+	if err := unix.Setfsuid(int(c.Uid)); err != nil {
+		return fmt.Errorf("setfsuid: %w", err)
+	}
+	// Neither call reports a failure; asking for an impossible user tells which is set (setfsuid(2)).
+	if now, _ := unix.SetfsuidRetUid(-1); now != int(c.Uid) {
+		return fmt.Errorf("setfsuid: this thread is still %d", now)
+	}
+	if now, _ := unix.SetfsgidRetGid(-1); now != int(c.Gid) {
+		return fmt.Errorf("setfsgid: this thread is still in %d", now)
+	}
+	return nil
+}
+
+// tail is one file that is read to its end, and then, as tail -F does, on.
+type tail struct {
+	path string
+	f    *os.File
+	r    *bufio.Reader
+	part string // of a line without end
+}
+
+// maxLine is the longest line that is kept in one piece, in bytes.
+const maxLine = 64 << 10
+
+// blocks is how much is read at once, backwards, to find the last lines, and lastBytes how far back at most.
+const (
+	blocks    = 64 << 10
+	lastBytes = 16 << 20
+)
+
+// openTail opens a file and goes to where its last n lines begin.
+func (o Opener) openTail(path string, n int) (*tail, error) {
+	f, err := o.open(path)
+	if err != nil {
+		return nil, err
+	}
+	at, err := lastLines(f, n)
+	if err == nil {
+		_, err = f.Seek(at, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &tail{path: path, f: f, r: bufio.NewReader(f)}, nil
+}
+
+// lastLines finds where the last n lines of a file begin.
+func lastLines(f *os.File, n int) (int64, error) {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil || n <= 0 {
+		return size, err
+	}
+	least := max(0, size-lastBytes)
+	buf := make([]byte, blocks)
+	end := size
+	for end > least {
+		begin := max(least, end-blocks)
+		part := buf[:end-begin]
+		if _, err := f.ReadAt(part, begin); err != nil {
+			return 0, err
+		}
+		for i := len(part) - 1; i >= 0; i-- {
+			if part[i] != '\n' || begin+int64(i) == size-1 {
+				continue
+			}
+			if n--; n == 0 {
+				return begin + int64(i) + 1, nil
+			}
+		}
+		end = begin
+	}
+	return least, nil
+}
+
+// read hands over the lines that are there; with end the last one, too, where it has no end.
+func (t *tail) read(ctx context.Context, emit func(source, line string) error, end bool) error {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		piece, err := t.r.ReadString('\n')
+		if t.part += piece; strings.HasSuffix(t.part, "\n") || len(t.part) > maxLine || end && err != nil && t.part != "" {
+			line := strings.TrimSuffix(t.part, "\n")
+			t.part = ""
+			if err := emit(t.path, line); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// follow reads what has come since. Where another file has taken the name, or this one was cut, it goes on there, from the beginning.
+func (t *tail) follow(ctx context.Context, o Opener, emit func(source, line string) error) error {
+	if err := t.read(ctx, emit, false); err != nil {
+		return err
+	}
+	old, err := t.f.Stat()
+	if err != nil {
+		return err
+	}
+	at, err := t.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	if old.Size() < at {
+		_, err = t.f.Seek(0, io.SeekStart)
+		t.r.Reset(t.f)
+		return errors.Join(err, t.read(ctx, emit, false))
+	}
+	f, err := o.open(t.path)
+	if err != nil {
+		return nil // it is being rotated, or gone: what comes later is followed
+	}
+	now, err := f.Stat()
+	if err != nil || os.SameFile(old, now) {
+		_ = f.Close()
+		return err
+	}
+	// What the old one got between the look and now.
+	err = t.read(ctx, emit, true)
+	_ = t.f.Close()
+	t.f = f
+	t.r.Reset(f)
+	return errors.Join(err, t.read(ctx, emit, false))
+}
+
+// files reads the files of the entries.
+func (r *Runner) files(ctx context.Context, o Opener, entries []project.LogFiles, req LogRequest, emit func(source, line string) error) error {
+	open := map[string]*tail{}
+	defer func() {
+		for _, t := range open {
+			_ = t.f.Close()
+		}
+	}()
+	failed := map[string]bool{}
+	var globs []string
+	for _, e := range entries {
+		globs = append(globs, e.Globs...)
+	}
+	for first := true; ; first = false {
+		paths, err := o.glob(globs)
+		if err != nil {
+			return err
+		}
+		for _, p := range paths {
+			t := open[p]
+			switch {
+			case t == nil && !failed[p]:
+				n := req.Lines
+				if !first {
+					n = int(^uint(0) >> 1) // a new file is new from its beginning
+				}
+				if t, err = o.openTail(p, n); err != nil {
+					failed[p] = true
+					if err := emit("", "not shown: "+err.Error()); err != nil {
+						return err
+					}
+					continue
+				}
+				open[p] = t
+				if err := t.read(ctx, emit, !req.Follow); err != nil {
+					return err
+				}
+			case t != nil:
+				if err := t.follow(ctx, o, emit); err != nil {
+					return err
+				}
+			}
+		}
+		if !req.Follow {
+			return nil
+		}
+		if req.Idle != nil {
+			if err := req.Idle(); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, followEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// followEvery is how far apart files that are followed are looked at.
+const followEvery = 300 * time.Millisecond
