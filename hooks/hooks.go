@@ -78,7 +78,7 @@ func (d Description) Env() []string {
 		"CORPUS_ARCHIVE_DIR=" + d.ArchiveDir,
 	}
 	if d.Result != nil {
-		env = append(env, "CORPUS_STATE="+string(d.Result.State))
+		env = append(env, "CORPUS_STATE="+string(d.Result.State), "CORPUS_EVENT="+d.Result.Event())
 	}
 	return env
 }

@@ -23,7 +23,9 @@ type Webhook struct {
 
 // Notification is the posted document, version 1.
 type Notification struct {
-	Version    int                `json:"version"`
+	Version int `json:"version"`
+	// Event is Result.Event.
+	Event      string             `json:"event"`
 	Deployment project.Deployment `json:"deployment"`
 	Result     project.Result     `json:"result"`
 }
@@ -34,7 +36,7 @@ func (w Webhook) Post(ctx context.Context, n Notification) error {
 	if u, err := url.Parse(string(w.URL)); err == nil {
 		host = u.Host
 	}
-	n.Version = 1
+	n.Version, n.Event = 1, n.Result.Event()
 	body, err := json.Marshal(n)
 	if err != nil {
 		return err

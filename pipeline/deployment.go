@@ -43,6 +43,9 @@ type deployment struct {
 	res     project.Result
 	// archived: what was live is in an archive.
 	archived bool
+	// stepsBegan: steps of the deployment may have changed something. rollbacks counts how often its rollback began.
+	stepsBegan bool
+	rollbacks  int
 }
 
 // newDeployment makes one that nothing has been written of.
@@ -64,7 +67,7 @@ func (dep *deployment) update(f func(*project.Record)) {
 
 // hide redacts the texts of a result, before it is written anywhere.
 func (dep *deployment) hide(res *project.Result) {
-	for _, s := range []*string{&res.Reason, &res.Hint, &res.Step, &res.StateID} {
+	for _, s := range []*string{&res.Reason, &res.Unhealthy, &res.Hint, &res.Step, &res.StateID} {
 		*s = dep.redact.String(event.Scrub(*s))
 	}
 	for i := range res.Timings { // they name states

@@ -52,7 +52,7 @@ func (dep *deployment) execute(ctx context.Context) {
 		}
 	}
 	if d.Trigger == project.TriggerRollback {
-		dep.recheck(ctx)
+		dep.follow(ctx)
 	}
 	dep.commit(ctx)
 }
@@ -71,7 +71,7 @@ const publishing = "publish"
 // order is what runs, and in which order: the archive first, which only reads what is live.
 func (dep *deployment) order() []procedures.Procedure {
 	if dep.env.Deployment.Trigger == project.TriggerRollback {
-		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}, procedures.Fixperms{}}
+		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}}
 	}
 	list := []procedures.Procedure{
 		procedures.Archive{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{Early: true, Synced: true},
@@ -90,6 +90,7 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 		return err
 	}
 	begun := dep.p.cfg.Now()
+	dep.stepsBegan = dep.stepsBegan || name == procedures.NameInstall
 	err := dep.enter(Entry{Kind: Begin, Procedure: name})
 	if err == nil {
 		dep.update(func(rec *project.Record) { rec.Procedure, rec.Step, rec.Since = name, "", dep.p.cfg.Now() })

@@ -18,6 +18,7 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	ctx = context.WithoutCancel(ctx)
 	dep.ending()
 	cause = diskfull.Explain(cause)
+	dep.res.Unhealthy = "" // what a rollback by hand had come to
 	dep.setFailure(name, cause)
 	dep.hide(&dep.res)
 	d := dep.env.Deployment
@@ -87,9 +88,10 @@ func (dep *deployment) setFailure(name string, cause error) {
 	}
 }
 
-// rollback brings the archived tree back, and fixes its permissions.
+// rollback brings the archived tree back, and what is outside of it.
 func (dep *deployment) rollback(ctx context.Context) {
 	dep.env.Result = dep.res
+	dep.rollbacks++
 	if err := dep.enter(Entry{Kind: RollingBack, Archive: dep.env.ArchiveName}); err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Msg("journal")
 	}
@@ -106,86 +108,7 @@ func (dep *deployment) rollback(ctx context.Context) {
 		return
 	}
 	dep.res.State = project.RolledBack
-	dep.undo(ctx)
-	for _, file := range dep.env.OwnFailed {
-		failed := "the project's own " + file + " failed after the tree was back"
-		dep.res.Reason += "; " + failed
-		dep.res.Hint = failed + ": what it would have repaired may be left undone; " + dep.res.Hint
-	}
-	if _, skip := dep.env.Prepared.Skips(procedures.NameFixperms); !skip {
-		if err := dep.procedure(ctx, dep.env, procedures.Fixperms{Early: true}); err != nil {
-			dep.log.Append(event.Event{Kind: event.Note, Text: "the tree is restored, but not all of its permissions could be fixed"})
-		}
-	}
-	dep.recheck(ctx)
-}
-
-// undo takes back what the steps changed outside of the trees.
-func (dep *deployment) undo(ctx context.Context) {
-	if !dep.env.HasUndo() {
-		return
-	}
-	if err := dep.procedure(ctx, dep.env, procedures.Undo{}); err != nil {
-		dep.res.Unhealthy = "not everything outside of the tree could be undone"
-	}
-}
-
-// recheck asks the checks of the release whose tree is back. What they find changes nothing but the result.
-func (dep *deployment) recheck(ctx context.Context) {
-	if why, skip := dep.env.Prepared.Skips(procedures.NameChecks); skip {
-		if dep.env.Prepared.HasChecks(project.OnRollback) {
-			dep.env.Note("checks skipped: %s", why)
-		}
-		return
-	}
-	live := *dep.env
-	if dep.env.Deployment.Trigger != project.TriggerRollback && !dep.env.RemoteLess {
-		var err error
-		if live.Prepared, err = dep.configured(ctx); err != nil {
-			dep.log.Append(event.Event{Kind: event.Note, Text: "the checks of what is live again could not be read: " + shortReason(err)})
-			return
-		}
-	}
-	if live.Prepared == nil || !live.Prepared.HasChecks(project.OnRollback) {
-		return
-	}
-	err := dep.procedure(ctx, &live, procedures.Checks{On: project.OnRollback})
-	dep.env.Timings = live.Timings
-	var failed *procedures.CheckFailure
-	switch {
-	case errors.As(err, &failed):
-		dep.res.Unhealthy = joined(dep.res.Unhealthy, failed.Error())
-	case err != nil:
-		dep.res.Unhealthy = joined(dep.res.Unhealthy, "its checks could not be asked")
-	}
-}
-
-func joined(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + ", and " + b
-}
-
-// configured is the configuration of what was live before a deployment, nil where nothing was.
-func (dep *deployment) configured(ctx context.Context) (*procedures.Prepared, error) {
-	d := dep.env.Deployment
-	if d.LiveCode == "" {
-		return nil, nil
-	}
-	set, err := dep.p.cfg.Settings(ctx, d.Project)
-	if err != nil {
-		return nil, err
-	}
-	d.Code, d.Pillar, d.Change = d.LiveCode, d.LivePillar, project.Change{}
-	// The trees hold their repositories until the context ends; the configuration is read by then.
-	ctx, done := context.WithCancel(ctx)
-	defer done()
-	src, err := dep.p.sources(ctx, d, set, nil)
-	if err != nil {
-		return nil, err
-	}
-	return procedures.PrepareRollback(ctx, dep.p.cfg.Tools, d, src, dep.redact)
+	dep.converge(ctx)
 }
 
 // refuse ends a deployment before anything ran.

@@ -236,6 +236,13 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 		note("; bringing back what was live before")
 		dep.env.Relieve(nil)
 		if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err == nil {
+			// The entry of the procedure that began last is not durable: it may have been the steps.
+			dep.stepsBegan = true
+			for _, e := range entries {
+				if e.Kind == RollingBack {
+					dep.rollbacks++
+				}
+			}
 			dep.rollback(ctx)
 		} else {
 			res.State = project.Failed

@@ -69,6 +69,27 @@ func (Install) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
+// Reinstall applies the steps of the release that is live again after a rollback. It ends with the limit that this release sets, and when
+// somebody hurries the deployment.
+type Reinstall struct{}
+
+// Name implements Procedure.
+func (Reinstall) Name() string { return NameInstall }
+
+// Run implements Procedure; errors are those of Install.
+func (Reinstall) Run(ctx context.Context, env *Env) error {
+	ctx, end := env.aside(ctx, env.Prepared.Cfg.RollbackTimeout())
+	defer end()
+	err := Install{}.Run(ctx, env)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		var f *Failure
+		if errors.As(err, &f) {
+			return &Failure{Step: f.Step, Err: cause}
+		}
+	}
+	return err
+}
+
 // step applies one step and reports it. A failed one is reported whole, and returned as a *Failure.
 func (e *Env) step(ctx context.Context, procedure string, s Step, n, of int, rest []string) error {
 	e.Report.Append(event.Event{Kind: event.StepStart, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: e.Usual[timingName(s.Name, "")]})

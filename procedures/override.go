@@ -181,7 +181,11 @@ func (e *Env) runOwn(ctx context.Context, procedure string, r *Recipe, s Step) e
 	ctx, end := e.ownContext(ctx, procedure)
 	defer end()
 	sink := &stepSink{outputs: e.outputs(procedure)}
-	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, r, s, sls.Live), sink)
+	in := e.Prepared.input(e, r, s, sls.Live)
+	if procedure == NameRollback {
+		in.Undo = nil // it repairs, and is not undone after it
+	}
+	res, err := s.Runner(e.Tools).Apply(ctx, in, sink)
 	sink.close()
 	file := layout.SaltDir + "/" + s.File
 	if err != nil {

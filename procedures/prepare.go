@@ -123,6 +123,15 @@ func PrepareRollback(ctx context.Context, t *Tools, d project.Deployment, src So
 	return configure(ctx, t, d, src, hide)
 }
 
+// Compile checks every step of what PrepareRollback prepared, from sources with a private copy, as Prepare does. The live tree must be
+// back by then: templates may read it.
+func (p *Prepared) Compile(ctx context.Context, t *Tools, d project.Deployment) error {
+	if err := p.check(ctx, t, d); err != nil {
+		return err
+	}
+	return p.StorePasswords()
+}
+
 // Bare is what can be prepared without any source: the defaults.
 func Bare(ctx context.Context, t *Tools, d project.Deployment, environment string, hide *redact.Redactor) (*Prepared, error) {
 	return configure(ctx, t, d, Sources{Environment: environment}, hide)

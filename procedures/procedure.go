@@ -177,6 +177,14 @@ type Env struct {
 	lines   []string
 }
 
+// Again is the environment of the release that is live again in the same deployment; d is that release. Nothing is noted in the undo log.
+func (e *Env) Again(t *Tools, p *Prepared, d project.Deployment) *Env {
+	out := *e
+	out.Tools, out.Prepared, out.Deployment = t, p, d
+	out.LiveTree, out.live, out.liveLoaded, out.Undo, out.cfg, out.scan, out.synced = nil, nil, false, nil, nil, nil, nil
+	return &out
+}
+
 // Summarize sets the procedure's own line, and what stands under it.
 func (e *Env) Summarize(lines []string, format string, args ...any) {
 	e.summary, e.lines = fmt.Sprintf(format, args...), lines

@@ -81,6 +81,50 @@ func (Undo) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
+// NameServices is the name of the procedure that restarts what ran before a failed deployment.
+const NameServices = "services"
+
+// Services restarts or reloads the services that ran before a failed deployment restarted or reloaded them, so that they run what is
+// live again. It can be run again.
+type Services struct{}
+
+// Name implements Procedure.
+func (Services) Name() string { return NameServices }
+
+// Run implements Procedure. The error, of kind Failed, names those that could not be restarted.
+func (Services) Run(ctx context.Context, env *Env) error {
+	ctx, end := env.aside(ctx, asideLimit)
+	defer end()
+	rep, err := undo.Last(ctx, env.machine(ctx), env.State.Undo(string(env.Deployment.ID)))
+	if err != nil || len(rep.Failed) > 0 {
+		if kerr := env.keepUndo(); kerr != nil {
+			env.Note("the undo log could not be marked: %v", kerr)
+		}
+	}
+	switch {
+	case err != nil:
+		return fault.New(fault.Internal, "", "%w", err)
+	case len(rep.Failed) > 0:
+		return fault.New(fault.Failed, "", "%s could not be restarted:\n%s", humanize.Plural(len(rep.Failed), "service"), strings.Join(env.undoLines(rep), "\n"))
+	}
+	var names []string
+	for _, i := range rep.Undone {
+		names = append(names, env.hide(i.Name))
+	}
+	text := "nothing to restart"
+	if len(names) > 0 {
+		text = "restarted " + strings.Join(names, ", ")
+	}
+	env.Summarize(nil, "%s", text)
+	return nil
+}
+
+// HasServices reports whether Services has anything to do. A log that cannot be read may have.
+func (e *Env) HasServices() bool {
+	some, err := undo.HasLast(e.machine(context.Background()), e.State.Undo(string(e.Deployment.ID)))
+	return some || err != nil
+}
+
 // undoText is  7 changes outside of the tree undone: 3 files, 1 crontab.
 func undoText(rep undo.Report) string {
 	if len(rep.Undone) == 0 {

@@ -108,6 +108,7 @@ type Cfg struct {
 	value *py.Dict
 
 	retention Retention
+	onRollback
 	perms     []Permission
 	checkList []Check
 	unitList  []Unit

@@ -22,6 +22,9 @@ func (c *Cfg) validate(in CfgInputs) error {
 	if err := c.keeps(in); err != nil {
 		return err
 	}
+	if err := c.rollbacks(); err != nil {
+		return err
+	}
 	for _, key := range []string{"only", "only_steps"} {
 		l := c.root.get([]string{key})
 		names, err := nameList(l, key)

@@ -97,6 +97,17 @@ func (s State) Good() bool { return s == Live || s == Done }
 // Good reports whether the deployment succeeded, and what it left answers its checks.
 func (r Result) Good() bool { return r.State.Good() && r.Unhealthy == "" }
 
+// Incomplete is what Event says of a rollback after which something is not as it was before.
+const Incomplete = "rollback-incomplete"
+
+// Event is the result in one word, as hooks, webhooks and metrics have it: the state, or Incomplete.
+func (r Result) Event() string {
+	if r.Unhealthy != "" {
+		return Incomplete
+	}
+	return string(r.State)
+}
+
 // Timing is how long one procedure or step took.
 type Timing struct {
 	Name     string        `json:"name"`
@@ -113,7 +124,7 @@ type Result struct {
 	// Kind is a fault.Kind's name, Reason one line, Hint what to do next.
 	Kind   string `json:"kind,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Unhealthy says which checks failed although the tree is what State says: after a rollback.
+	// Unhealthy says what failed after a rollback although the tree is what State says: an undoing, a step, a service, a check.
 	Unhealthy string `json:"unhealthy,omitempty"`
 	Hint      string `json:"hint,omitempty"`
 	// Code and Pillar are what is live now.

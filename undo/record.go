@@ -43,6 +43,7 @@ const (
 	kindAction = "action" // a change that is no file
 	kindActed  = "acted"  // what the probe of an action says after it
 	kindManual = "manual" // a change that cannot be undone by itself
+	kindUndone = "undone" // the log was gone through by Undo
 )
 
 // record is one line of the journal.
@@ -58,6 +59,7 @@ type record struct {
 	Action *Action `json:"action,omitempty"`
 	Output *string `json:"output,omitempty"`
 	What   string  `json:"what,omitempty"`
+	Report *Report `json:"report,omitempty"`
 }
 
 // State names what changed something.
@@ -129,6 +131,10 @@ func (r record) valid() error {
 	case kindAction:
 		if r.Action == nil || len(r.Action.Undo) == 0 {
 			return errors.New("an action without a command")
+		}
+	case kindUndone:
+		if r.Report == nil {
+			return errors.New("what became of it is missing")
 		}
 	case kindActed, kindManual, kindBoot, kindAgain:
 	default:

@@ -1,7 +1,9 @@
 package undo
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,49 +19,44 @@ import (
 // Item is one thing that was changed.
 type Item struct {
 	// Noun is file, folder, link, or that of an action; Name its path or name.
-	Noun, Name string
+	Noun string `json:"noun,omitempty"`
+	Name string `json:"name"`
 	// State made the change.
-	State State
+	State State `json:"state,omitzero"`
 	// Why says what kept it from being undone.
-	Why string
+	Why string `json:"why,omitempty"`
 }
 
 // Report is what became of an undo log.
 type Report struct {
 	// Undone were brought back and proved by this call; Unchanged were as before already.
-	Undone, Unchanged []Item
+	Undone    []Item `json:"undone,omitempty"`
+	Unchanged []Item `json:"unchanged,omitempty"`
 	// Left were changed by somebody else since, and stay as they are.
-	Left []Item
+	Left []Item `json:"left,omitempty"`
 	// Failed could not be brought back.
-	Failed []Item
+	Failed []Item `json:"failed,omitempty"`
 	// Manual cannot be undone by itself.
-	Manual []Item
+	Manual []Item `json:"manual,omitempty"`
 }
 
 // Whole reports whether everything is as it was, as far as it can be undone at all.
 func (r Report) Whole() bool { return len(r.Left) == 0 && len(r.Failed) == 0 }
 
-// Undo takes back what a log holds, the last change first, and proves each. It goes on where something cannot be taken back. What is
-// in the report as undone is durable. The error tells that the log could not be read, or is ctx's cause. No log is nothing to undo.
+// Undo takes back what a log holds but its last actions, the last change first, and proves each. It goes on where something cannot be taken
+// back. What is in the report as undone is durable, and so is that all of it was gone through: a later call changes nothing, and reports what
+// could not be taken back and what is as before. The error tells that the log could not be read or written, or is ctx's cause. No log is
+// nothing to undo.
 func Undo(ctx context.Context, m Machine, dir string) (Report, error) {
-	recs, err := readRecords(m.FS, dir)
+	u, list, err := open(m, dir)
 	if err != nil {
-		return Report{}, fmt.Errorf("undo log %s: %w", dir, err)
+		return Report{}, err
 	}
-	u := &undoing{fs: m.FS, dir: dir, run: m.Run, folders: map[string]*change{}}
-	if len(recs) > 0 && recs[0].Kind == kindBoot {
-		u.cut = recs[0].What != m.Boot
+	if u.done != nil {
+		return *u.done, nil
 	}
-	list := changesOf(recs)
 	for _, c := range list {
-		if c.Kind == kindBefore && c.Node.Type == folder {
-			u.folders[string(c.Path)] = c
-		}
-	}
-	var last []*change
-	for _, c := range list {
-		if c.Kind == kindAction && c.Action.Last {
-			last = append(last, c)
+		if c.last() {
 			continue
 		}
 		if err := context.Cause(ctx); err != nil {
@@ -67,17 +64,80 @@ func Undo(ctx context.Context, m Machine, dir string) (Report, error) {
 		}
 		u.change(ctx, c)
 	}
-	slices.Reverse(last)
-	for i, c := range last {
-		if slices.ContainsFunc(last[:i], func(o *change) bool { return o.Action.Noun == c.Action.Noun && o.Action.Name == c.Action.Name }) {
+	if len(list) == 0 {
+		return u.report, nil
+	}
+	return u.report, u.finish()
+}
+
+// Last runs the last actions of a log, each once, in the order in which they were noted first. The error is as Undo's.
+func Last(ctx context.Context, m Machine, dir string) (Report, error) {
+	u, list, err := open(m, dir)
+	if err != nil {
+		return Report{}, err
+	}
+	slices.Reverse(list)
+	seen := map[[2]string]bool{}
+	for _, c := range list {
+		if !c.last() || seen[[2]string{c.Action.Noun, c.Action.Name}] {
 			continue
 		}
+		seen[[2]string{c.Action.Noun, c.Action.Name}] = true
 		if err := context.Cause(ctx); err != nil {
 			return u.report, err
 		}
 		u.action(ctx, c)
 	}
 	return u.report, nil
+}
+
+// HasLast reports whether a log has last actions.
+func HasLast(m Machine, dir string) (bool, error) {
+	_, list, err := open(m, dir)
+	return slices.ContainsFunc(list, (*change).last), err
+}
+
+// open reads a log: its changes, the last first.
+func open(m Machine, dir string) (*undoing, []*change, error) {
+	recs, err := readRecords(m.FS, dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("undo log %s: %w", dir, err)
+	}
+	u := &undoing{fs: m.FS, dir: dir, run: m.Run, folders: map[string]*change{}}
+	if len(recs) > 0 && recs[0].Kind == kindBoot {
+		u.cut = recs[0].What != m.Boot
+	}
+	for _, r := range recs {
+		if r.Kind == kindUndone {
+			u.done = r.Report
+		}
+	}
+	list := changesOf(recs)
+	for _, c := range list {
+		if c.Kind == kindBefore && c.Node.Type == folder {
+			u.folders[string(c.Path)] = c
+		}
+	}
+	return u, list, nil
+}
+
+// finish notes durably that the log was gone through, and what could not be taken back.
+func (u *undoing) finish() error {
+	rep := Report{Unchanged: slices.Concat(u.report.Undone, u.report.Unchanged), Left: u.report.Left, Failed: u.report.Failed, Manual: u.report.Manual}
+	line, err := json.Marshal(record{Kind: kindUndone, Report: &rep})
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(u.dir, journalFile)
+	data, err := vfs.ReadFile(u.fs, path)
+	if err == nil {
+		// A last line that was cut short goes.
+		err = vfs.WriteFileAtomic(u.fs, path, append(append(data[:bytes.LastIndexByte(data, '\n')+1], line...), '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("undo log %s: %w", u.dir, err)
+	}
+	return nil
 }
 
 // Drop removes a log; none is no error.
@@ -95,6 +155,9 @@ type change struct {
 	output *string
 	early  bool // undone already, for what lies below
 }
+
+// last reports whether it is an action that comes after everything else.
+func (c *change) last() bool { return c.Kind == kindAction && c.Action.Last }
 
 // changesOf joins the records of a journal, the last change first.
 func changesOf(recs []record) []*change {
@@ -139,6 +202,8 @@ type undoing struct {
 	dir string
 	run Commands
 	cut bool // the machine started anew since
+	// done is what an earlier undoing came to that was not cut off.
+	done *Report
 	// folders are what was a folder, by path.
 	folders map[string]*change
 	report  Report

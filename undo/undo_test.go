@@ -285,6 +285,9 @@ func TestLastActions(t *testing.T) {
 	require.NoError(t, l.Close())
 	_, err = Undo(t.Context(), m, root+"/state/undo")
 	require.NoError(t, err)
+	assert.Empty(t, seen)
+	_, err = Last(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
 	assert.Equal(t, []string{"restart a: 127.0.0.1 localhost\n", "restart b: 127.0.0.1 localhost\n"}, seen)
 }
 
@@ -326,8 +329,35 @@ func TestActions(t *testing.T) {
 	}, rep)
 	assert.Equal(t, "old\n", table)
 
-	table = "somebody's\n"
+	// The steps of the release that is live again may have changed it since: it is nobody else's, and stays.
+	table = "newest\n"
 	rep, err = Undo(t.Context(), m, root+"/state/undo")
+	require.NoError(t, err)
+	assert.Empty(t, rep.Left)
+	assert.Len(t, rep.Failed, 1, "what could not be taken back is still told")
+	assert.Equal(t, "newest\n", table)
+}
+
+func TestSomebodyElsesActionStays(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	f := vfs.OS{}
+	etc(t, f, root)
+	table := "old\n"
+	m := Machine{FS: f, Run: func(_ context.Context, argv []string, stdin string) (int, string, error) {
+		if len(argv) == 2 && argv[1] == "-" {
+			table = stdin
+		}
+		return 0, table, nil
+	}}
+	l, err := New(m, root+"/state/undo")
+	require.NoError(t, err)
+	require.NoError(t, l.BeforeAction(t.Context(), Action{Noun: "crontab", Name: "app", Probe: []string{"crontab", "-l"}, Undo: []string{"crontab", "-"}, Stdin: table}))
+	table = "new\n"
+	require.NoError(t, l.After(t.Context()))
+	require.NoError(t, l.Close())
+	table = "somebody's\n"
+	rep, err := Undo(t.Context(), m, root+"/state/undo")
 	require.NoError(t, err)
 	assert.Equal(t, "it was changed since by somebody else", rep.Left[0].Why)
 	assert.Equal(t, "somebody's\n", table)

@@ -37,7 +37,11 @@ func NewMetrics() *Metrics {
 
 // Ended counts an ended deployment.
 func (m *Metrics) Ended(r project.Record) {
-	m.deployments.WithLabelValues(string(r.Project), string(r.Trigger), string(r.State)).Inc()
+	verdict := string(r.State)
+	if r.Result != nil && r.Result.Unhealthy != "" {
+		verdict = project.Incomplete
+	}
+	m.deployments.WithLabelValues(string(r.Project), string(r.Trigger), verdict).Inc()
 	if r.Result != nil && r.State != project.Refused {
 		m.duration.WithLabelValues(string(r.Project), string(r.State)).Observe(r.Result.Ended.Sub(r.Result.Started).Seconds())
 	}

@@ -156,6 +156,9 @@ func (m *Machine) TakeBack(dir string) undo.Report {
 	m.Undo, m.Ran, m.Stdin = nil, nil, nil
 	rep, err := undo.Undo(context.Background(), m.commands(), dir)
 	require.NoError(m.t, err)
+	last, err := undo.Last(context.Background(), m.commands(), dir)
+	require.NoError(m.t, err)
+	rep.Undone, rep.Failed = append(rep.Undone, last.Undone...), append(rep.Failed, last.Failed...)
 	rep.Manual = append(rep.Manual, listed...)
 	return rep
 }

@@ -1,0 +1,61 @@
+package project
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"corpus-git/internal/py"
+)
+
+// The values of the key on_rollback: what a rollback does after the trees are back. Each does what the ones before it do.
+const (
+	// RollbackTree does nothing more than fix permissions and ask the checks, as the original did.
+	RollbackTree = "tree"
+	// RollbackUndo undoes what steps changed outside of the trees, and restarts services that they restarted.
+	RollbackUndo = "undo"
+	// RollbackSteps applies the steps of the release that is live again.
+	RollbackSteps = "steps"
+)
+
+// DefaultRollbackTimeout bounds the steps of a rollback where cfg does not say.
+const DefaultRollbackTimeout = 15 * time.Minute
+
+// onRollback are the keys of rollbacks.
+type onRollback struct {
+	reach string
+	limit time.Duration
+}
+
+// OnRollback is how far a rollback to this release goes: RollbackTree, RollbackUndo or RollbackSteps, which is the default but in
+// environments of class dev.
+func (c *Cfg) OnRollback() string { return c.reach }
+
+// RollbackTimeout is how long the steps may take that are applied after a rollback to this release.
+func (c *Cfg) RollbackTimeout() time.Duration { return c.limit }
+
+// rollbacks reads and checks the keys of rollbacks.
+func (c *Cfg) rollbacks() error {
+	words := []string{RollbackSteps, RollbackUndo, RollbackTree}
+	c.reach, c.limit = RollbackSteps, DefaultRollbackTimeout
+	if c.class == ClassDev {
+		c.reach = RollbackTree
+	}
+	if l := c.root.get([]string{"on_rollback"}); l.sub != nil || l.value != nil {
+		if l.sub != nil || !slices.Contains(words, py.Str(l.value)) {
+			return cfgError(l.layer, "on_rollback", "must be one of: %s", strings.Join(words, ", "))
+		}
+		c.reach = py.Str(l.value)
+	}
+	if l := c.root.get([]string{"rollback_timeout"}); l.sub != nil || l.value != nil {
+		d, err := ParseDuration(py.Str(l.value))
+		if n, ok := asInt(l.value); ok {
+			d, err = time.Duration(n)*time.Second, nil
+		}
+		if l.sub != nil || err != nil || d < time.Second || d > maxCheckTime {
+			return cfgError(l.layer, "rollback_timeout", "must be a duration such as 90s or 5m, at most %s", FormatDuration(maxCheckTime))
+		}
+		c.limit = d
+	}
+	return nil
+}
