@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
@@ -93,20 +94,25 @@ func (dep *deployment) check(ctx context.Context) {
 }
 
 // findArchive finds the archive that a rollback restores: the one that d.Restore names, if it is whole; else one that
-// holds the commits of the deployment d.Restore; without d.Restore the newest tree that differs from what is live.
+// holds the commits of the deployment d.Restore; without d.Restore the newest tree that differs from what is live, after a rollback by hand the
+// newest one that is older than what that restored.
 func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (procedures.Held, error) {
 	whole, err := procedures.HeldTrees(p.cfg.Tools, d.Project)
 	if err != nil {
 		return procedures.Held{}, err
 	}
 	if d.Restore == "" {
-		for _, a := range whole {
+		older, err := p.older(ctx, d, whole)
+		if err != nil {
+			return procedures.Held{}, err
+		}
+		for _, a := range older {
 			if a.Code != d.LiveCode || a.Pillar != d.LivePillar {
 				return a, nil
 			}
 		}
 		return procedures.Held{}, fault.New(fault.Refused, "rollback", "no archive holds an earlier tree of %s", d.Project).
-			WithHint("push the commit that you want live:  git push -f prod COMMIT:master")
+			WithHint("push the commit that you want live:  git push -f prod COMMIT:master  ; forward again:  corpus-git rollback %s DEPLOYMENT", d.Project)
 	}
 	for _, a := range whole {
 		if a.Name == string(d.Restore) {
@@ -131,6 +137,40 @@ func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (proce
 	}
 	return procedures.Held{}, fault.New(fault.Refused, "rollback", "the archive with the tree of deployment %s is gone", rec.ID.Short()).
 		WithHint("push its commit again:  git push -f prod %s:master", rec.Code.Short())
+}
+
+// maxBack is how many deployments are looked at for the rollback that brought what is live.
+const maxBack = 1000
+
+// older leaves out the trees that are not older than what a rollback by hand restored, where that is live still: the next rollback goes one
+// further back. whole is newest first.
+func (p *Pipeline) older(ctx context.Context, d project.Deployment, whole []procedures.Held) ([]procedures.Held, error) {
+	list, err := p.records.list(ctx, d.Project, maxBack)
+	if err != nil {
+		return nil, err
+	}
+	var restored project.ID
+	for _, rec := range list {
+		if rec.State != project.Live || rec.Trigger == project.TriggerRedeploy && rec.Code == rec.LiveCode && rec.Pillar == rec.LivePillar {
+			continue
+		}
+		if rec.Trigger == project.TriggerRollback && rec.Code == d.LiveCode && rec.Pillar == d.LivePillar {
+			restored = rec.Restore
+		}
+		break
+	}
+	if restored == "" {
+		return whole, nil
+	}
+	// Archives have the IDs of the deployments that made them.
+	newer := map[project.ID]bool{}
+	for _, rec := range list {
+		newer[rec.ID] = true
+		if rec.ID == restored {
+			break
+		}
+	}
+	return slices.DeleteFunc(whole, func(a procedures.Held) bool { return newer[a.ID] }), nil
 }
 
 // mayMove refuses a rollback to who has no right on a repository whose branch would move: the pillar takes configure, the

@@ -33,6 +33,12 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 	switch {
 	case d.Trigger == project.TriggerRollback:
 		fmt.Fprintf(&b, "%s  back from %s to %s", d.Project, d.LiveCode.Short(), d.Code.Short())
+		switch {
+		case d.Pillar == d.LivePillar && d.Pillar != "":
+			fmt.Fprintf(&b, ", pillar %s unchanged", d.Pillar.Short())
+		case d.Pillar != d.LivePillar:
+			fmt.Fprintf(&b, ", pillar from %s to %s", orNone(d.LivePillar), orNone(d.Pillar))
+		}
 	case d.Trigger == project.TriggerRedeploy && d.Code == d.LiveCode:
 		fmt.Fprintf(&b, "%s  %s again", d.Project, d.Code.Short())
 	case d.Repo == project.PillarRepo:
@@ -68,6 +74,14 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 		b.WriteString(", forced")
 	}
 	return event.Event{Kind: event.Head, Text: b.String()}
+}
+
+// orNone is a commit as people read it.
+func orNone(c project.Commit) string {
+	if c == "" {
+		return "none"
+	}
+	return c.Short()
 }
 
 // printResult speaks the last line, with the hint before it.

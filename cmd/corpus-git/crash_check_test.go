@@ -160,7 +160,7 @@ func (m *crashed) check(before moment, a action) (live bool) {
 	switch {
 	case !live && after.outside != before.outside:
 		m.fail("outside of the trees it is not as before:\n%s", difference(before.outside, after.outside))
-	case live && len(after.records) > 0 && after.records[0].Trigger != project.TriggerRollback && !strings.Contains(after.outside, "/site "+string(after.records[0].ID)):
+	case live && len(after.records) > 0 && !strings.Contains(after.outside, "/site "+strings.TrimPrefix(m.git("code", "show", after.code+":page"), "number ")+" "):
 		m.fail("outside of the trees it is not as the deployment that is live wrote it:\n%s", after.outside)
 	}
 	// The record.

@@ -289,13 +289,14 @@ func (m *crashed) commit(repo string, bad bool) string {
 		// One file comes, one goes.
 		m.write(repo, fmt.Sprintf("pages/%d", m.commits%7), text+"\n")
 		_ = os.Remove(filepath.Join(m.clone(repo), fmt.Sprintf("pages/%d", (m.commits+3)%7)))
+		m.outsideRecipe()
 	}
 	m.git(repo, "add", "-A")
 	m.git(repo, "commit", "-q", "-m", text)
 	return m.git(repo, "rev-parse", "HEAD")
 }
 
-// recipe writes the files that never change. Steps start many processes, so that a kill often falls between two of them.
+// recipe writes the files that never change. What they make of the same commits is the same, as after a rollback they run again. Steps start many processes, so that a kill often falls between two of them.
 func (m *crashed) recipe() {
 	m.write("code", ".gitignore", "/uploads\n/generated\n/title\n/made\n")
 	m.write("code", "bin/run", "#!/bin/sh\n")
@@ -305,32 +306,9 @@ func (m *crashed) recipe() {
 	m.write("code", ".salt/010_build.sls", `{% set cfg = opts.ms_project %}
 build:
   cmd.run:
-    - name: i=0; rm -rf made; mkdir made; while [ $i -lt 12 ]; do cat {{cfg.project_root}}/page > {{cfg.project_root}}/generated; cp page {{cfg.project_root}}/made/$i; i=$((i+1)); done
+    - name: i=0; mkdir -p made; while [ $i -lt 12 ]; do cmp -s page generated || cat page > generated; cmp -s page made/$i || cp page made/$i; i=$((i+1)); done
     - cwd: {{cfg.project_root}}
 `)
-	// What lies outside of the trees: a file is rewritten, a folder made, the one of before removed.
-	m.write("code", ".salt/015_outside.sls", strings.ReplaceAll(`{% set cfg = opts.ms_project %}
-site:
-  file.managed:
-    - name: OUTSIDE/site
-    - contents: "{{cfg.deployment_id}}"
-    - makedirs: true
-made:
-  file.managed:
-    - name: OUTSIDE/all/{{cfg.deployment_id}}/file
-    - contents: "{{cfg.deployment_id}}"
-    - makedirs: true
-clean:
-  file.directory:
-    - name: OUTSIDE/all
-    - clean: true
-    - require:
-      - file: made
-link:
-  file.symlink:
-    - name: OUTSIDE/link
-    - target: all/{{cfg.deployment_id}}
-`, "OUTSIDE", m.outside()))
 	m.write("code", ".salt/020_title.sls", `{% set cfg = opts.ms_project %}
 title:
   file.managed:
@@ -343,6 +321,34 @@ check:
     - name: if grep -q BREAK page title; then rm -rf uploads page link; chmod 700 . bin; echo junk > junk; ln uploads-too here; exit 7; fi
     - cwd: {{cfg.project_root}}
 `)
+}
+
+// outsideRecipe writes the step that changes what lies outside of the trees, for the next commit: a file is rewritten, a folder made, the one
+// of before removed.
+func (m *crashed) outsideRecipe() {
+	m.write("code", ".salt/015_outside.sls", strings.NewReplacer("OUTSIDE", m.outside(), "NUMBER", strconv.Itoa(m.commits)).Replace(`{% set cfg = opts.ms_project %}
+{% set release = 'NUMBER ' + cfg.data.title %}
+site:
+  file.managed:
+    - name: OUTSIDE/site
+    - contents: "{{release}}"
+    - makedirs: true
+made:
+  file.managed:
+    - name: OUTSIDE/all/{{release}}/file
+    - contents: "{{release}}"
+    - makedirs: true
+clean:
+  file.directory:
+    - name: OUTSIDE/all
+    - clean: true
+    - require:
+      - file: made
+link:
+  file.symlink:
+    - name: OUTSIDE/link
+    - target: all/{{release}}
+`))
 }
 
 // outside is a folder outside of all that is archived, which steps write to.
