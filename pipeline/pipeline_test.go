@@ -279,8 +279,8 @@ func TestRollbackRestoresAnEarlierTreeAndMovesTheBranchBack(t *testing.T) {
 func TestRollbackTakesThePillarAwayAndBringsItBack(t *testing.T) {
 	for _, branch := range []string{"refs/heads/master", "refs/heads/main"} {
 		m := newMachine(t)
-		back := func(who string) (project.Result, string) {
-			id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerRollback, Pusher: project.Pusher{Key: who}}, nil)
+		back := func(who string, to project.ID) (project.Result, string) {
+			id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerRollback, Restore: to, Pusher: project.Pusher{Key: who}}, nil)
 			require.NoError(t, err)
 			return m.follow(id)
 		}
@@ -290,20 +290,23 @@ func TestRollbackTakesThePillarAwayAndBringsItBack(t *testing.T) {
 		pillar := m.commit(project.PillarRepo, "", map[string]string{"init.sls": "a: 1\n"})
 		res, out = m.pushTo(project.PillarRepo, branch, "", pillar)
 		require.Equal(t, project.Live, res.State, out)
+		list, err := m.p.Deployments(t.Context(), "app", 1)
+		require.NoError(t, err)
+		with := list[0].ID
 		for range 3 {
-			res, out = back("deployer")
+			res, out = back("deployer", "")
 			require.Equal(t, project.Refused, res.State, out)
 			require.Contains(t, out, "the pillar would go back too")
-			res, out = back("ops")
+			res, out = back("ops", "")
 			require.Equal(t, project.Live, res.State, out)
 			got, err := m.rep.Open("app", project.PillarRepo).Get(t.Context(), branch)
 			require.NoError(t, err)
 			require.Empty(t, got)
 			require.NoFileExists(t, filepath.Join(m.root.Project("app").Pillar(), "init.sls"))
 
-			res, out = back("deployer")
+			res, out = back("deployer", with)
 			require.Equal(t, project.Refused, res.State, out)
-			res, out = back("ops")
+			res, out = back("ops", with)
 			require.Equal(t, project.Live, res.State, out)
 			got, err = m.rep.Open("app", project.PillarRepo).Get(t.Context(), branch)
 			require.NoError(t, err)
