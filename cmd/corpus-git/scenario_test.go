@@ -38,6 +38,7 @@ import (
 //	removes-accounts P   when the scenario ends, remove the user and the group that project P got
 //	git-http DIR         serve the repositories below DIR on $HTTP; see submodule_test.go
 //	web-hook FILE        take notifications on $HOOK; see webhook_test.go
+//	visitors start|stop  ask an address 50 times a second, and want every answer; see downtime_test.go
 //	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
 //
 // and those of interop_test.go.
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"corpus-git": crashable})
+	testscript.Main(m, map[string]func(){"corpus-git": crashable, "socket-holder": socketHolder})
 }
 
 func TestScenarios(t *testing.T) {
@@ -79,6 +80,7 @@ func TestScenarios(t *testing.T) {
 			"manifest": cmdManifest,
 			"await":    cmdAwait,
 			"visit":    cmdVisit,
+			"visitors": cmdVisitors,
 
 			"removes-accounts": cmdRemovesAccounts,
 			"small-disk":       cmdSmallDisk,
@@ -145,6 +147,7 @@ func setupScenario(env *testscript.Env) error {
 		return err
 	}
 	env.Values[serverKey{}] = &server{}
+	env.Values[visitorsKey{}] = map[string]*visitors{}
 	env.Defer(func() {
 		if s := env.Values[serverKey{}].(*server); s.cmd != nil {
 			_ = s.end(syscall.SIGKILL)
