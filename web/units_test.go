@@ -1,0 +1,41 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+func TestUnitsOfAProject(t *testing.T) {
+	s := server(newMachine())
+	var err error
+	s.Units = func(context.Context, project.Name) ([]project.UnitState, error) {
+		return []project.UnitState{{Unit: "app-web.service", State: project.UnitActive, Detail: "running", PID: 4711, Since: noon.Add(-time.Hour), Log: []string{"<b>line"}}, {Unit: "own", State: project.UnitUnknown}}, err
+	}
+	_, body := get(t, s, "/projects/app")
+	for _, want := range []string{"app-web.service", `<span class="state good">active</span>`, "4711", "&lt;b&gt;line", `<span class="state bad">unknown</span>`} {
+		require.Contains(t, body, want)
+	}
+	require.NotContains(t, body, "<form", "a page acts on nothing")
+	res, body := get(t, s, "/api/v1/projects/app/units")
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Contains(t, body, `"unit": "app-web.service"`)
+	res, _ = get(t, s, "/api/v1/projects/nope/units")
+	require.Equal(t, http.StatusNotFound, res.StatusCode)
+
+	// What is wrong with units hides no other part of the page.
+	err = fault.New(fault.Refused, "supervisorctl", "it is not installed here")
+	_, body = get(t, s, "/projects/app")
+	require.Contains(t, body, "Units: supervisorctl: it is not installed here")
+	require.Contains(t, body, "0198c2f4")
+	err = errors.New("disk on fire at /secret/place")
+	_, body = get(t, s, "/projects/app")
+	require.NotContains(t, body, "/secret/place")
+}
