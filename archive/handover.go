@@ -16,7 +16,7 @@ const (
 // toHandOver gives the archive whose tree the next Make can be built from once it is packed: the newest one, where there is no spare tree. A tree of many
 // small files is packed in a part of the time that creating its files again takes. nil where there is none.
 func (s *Store) toHandOver() *Archive {
-	if s.cfg.NoSpare || s.loadSpare() != nil {
+	if s.cfg.NoSpare || s.hasSpare() {
 		return nil
 	}
 	all, err := s.List()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -272,22 +271,3 @@ func (m *making) record(man *tree.Manifest) (Record, error) {
 
 // sparePath is the tree that the next archive is built from.
 func (s *Store) sparePath() string { return filepath.Join(s.dir(), spareDir) }
-
-// loadSpare gives the manifest of the spare tree, nil where there is none to use.
-func (s *Store) loadSpare() *tree.Manifest {
-	if s.cfg.NoSpare {
-		return nil
-	}
-	m, err := s.manifest(s.sparePath())
-	if err != nil {
-		return nil
-	}
-	for i := range m.Entries {
-		if path.Dir(m.Entries[i].Path) == "." {
-			if ok, err := vfs.Exists(s.fs, filepath.Join(s.sparePath(), m.Entries[i].Path)); err != nil || !ok {
-				return nil
-			}
-		}
-	}
-	return m
-}

@@ -184,7 +184,7 @@ func (s *Store) Sweep() error {
 		case strings.HasPrefix(n, vfs.TrashPrefix):
 			s.reaper.Delete(p)
 		case n == spareDir:
-			if s.loadSpare() == nil {
+			if !s.hasSpare() {
 				err = s.reaper.Remove(p)
 			}
 		default:

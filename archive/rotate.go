@@ -229,9 +229,6 @@ func (s *Store) putSpare(tmp string) error {
 func (s *Store) Spare() int64 { return s.spareDisk() }
 
 func (s *Store) spareDisk() int64 {
-	m, err := s.manifest(s.sparePath())
-	if err != nil {
-		return 0
-	}
-	return count(m.Entries).Disk
+	f, _ := s.spareFacts()
+	return f.disk
 }

@@ -77,8 +77,8 @@ func (s *Store) recyclable(sizes Sizes, scanned int64, newest Sizes) bool {
 	if s.cfg.NoSpare || sizes.Files*2 < newest.Files {
 		return false
 	}
-	old := s.loadSpare()
-	return old == nil || old.Scanned <= scanned
+	old, ok := s.spareFacts()
+	return !ok || old.scanned <= scanned
 }
 
 // burst is how soon after one another deployments come whose next one may not wait for packing.
@@ -96,7 +96,7 @@ func (s *Store) inBurst() (bool, error) {
 // store runs at a time, and the other does nothing. made tells that there is a spare tree now that was not there.
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	const op = "prepare the next archive"
-	if s.cfg.NoSpare || s.loadSpare() != nil || !s.compacting.TryLock() {
+	if s.cfg.NoSpare || s.hasSpare() || !s.compacting.TryLock() {
 		return false, nil
 	}
 	defer s.compacting.Unlock()
@@ -121,7 +121,7 @@ func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 
 func (w *compaction) prepare(p Policy) (bool, error) {
 	s := w.s
-	if s.cfg.NoSpare || s.loadSpare() != nil {
+	if s.cfg.NoSpare || s.hasSpare() {
 		return false, nil
 	}
 	all, err := s.plainOnes()
@@ -138,7 +138,7 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 			continue
 		}
 		if _, err := w.pack(a); err == nil {
-			return s.loadSpare() != nil, nil
+			return s.hasSpare(), nil
 		} else if w.ctx.Err() != nil {
 			return false, err
 		}
@@ -146,7 +146,7 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 	}
 	if inBurst && s.toHandOver() != nil {
 		err := w.packNewest()
-		return s.loadSpare() != nil, err
+		return s.hasSpare(), err
 	}
 	return w.spare(p)
 }
@@ -155,7 +155,7 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 // wants the disk, whose archive takes over what is there; otherwise the next call goes on with that.
 func (w *compaction) spare(p Policy) (made bool, err error) {
 	s := w.s
-	if s.cfg.NoSpare || s.loadSpare() != nil {
+	if s.cfg.NoSpare || s.hasSpare() {
 		return false, nil
 	}
 	if p.MaxBytes > 0 {
@@ -188,12 +188,12 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 		s.sparing.Lock()
 		took := s.next == nil
 		s.sparing.Unlock()
-		if s.loadSpare() != nil {
+		if s.hasSpare() {
 			return false, nil
 		}
 		if took && s.toHandOver() != nil {
 			err := w.packNewest()
-			return s.loadSpare() != nil, err
+			return s.hasSpare(), err
 		}
 	}
 }

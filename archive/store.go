@@ -27,6 +27,7 @@ type Store struct {
 	sparing     sync.Mutex
 	next        *next
 	stopSparing atomic.Pointer[context.CancelFunc] // interrupts the copying under way
+	spareRead   atomic.Pointer[spareFacts]         // of the spare tree's manifest when it was read last
 	busyMu      sync.Mutex
 	busy        map[string]bool // temporary names that Compact writes to: no leftovers
 }
