@@ -2,6 +2,7 @@ package pyre
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -287,9 +288,9 @@ type part struct {
 func (r *Regexp) Template(repl string) (*Template, error) {
 	t := &Template{}
 	var b strings.Builder
-	group := func(n int) error {
+	group := func(n, pos int) error {
 		if n > r.Groups() {
-			return &SyntaxError{Msg: "invalid group reference"}
+			return &SyntaxError{Msg: fmt.Sprintf("invalid group reference %d", n), Pos: pos}
 		}
 		t.parts = append(t.parts, part{b.String(), -1}, part{"", n})
 		b.Reset()
@@ -320,7 +321,7 @@ func (r *Regexp) Template(repl string) (*Template, error) {
 			if n < 0 {
 				return nil, &SyntaxError{Msg: "bad character in group name", Pos: i}
 			}
-			if err := group(n); err != nil {
+			if err := group(n, i+3); err != nil {
 				return nil, err
 			}
 			i += 4 + len(name)
@@ -343,7 +344,7 @@ func (r *Regexp) Template(repl string) (*Template, error) {
 				n = 2
 			}
 			v, _ := strconv.Atoi(repl[i+1 : i+1+n]) // digits only
-			if err := group(v); err != nil {
+			if err := group(v, i+1); err != nil {
 				return nil, err
 			}
 			i += 1 + n

@@ -214,6 +214,8 @@ func sameContent(a, b string) bool {
 func fileRename(c *core.Call) core.Return {
 	name, src := c.ExpandUser(c.Name), c.ExpandUser(c.Str("source", ""))
 	switch {
+	case name == "":
+		return core.Failf("Must provide name to file.rename")
 	case !filepath.IsAbs(name):
 		return core.Failf("Specified file %s is not an absolute path", name)
 	case !core.Lexists(src):

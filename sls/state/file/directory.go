@@ -2,7 +2,6 @@ package file
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,7 +26,7 @@ func readRecursion(c *core.Call) (*recursion, string) {
 	r := &recursion{}
 	v, _ := c.Value("recurse")
 	if _, ok := v.(*py.List); !ok {
-		return nil, "Invalid recurse: it must be formed as a list"
+		return nil, "\"recurse\" must be formed as a list of strings"
 	}
 	for _, s := range c.Strings("recurse") {
 		switch s {
@@ -44,7 +43,7 @@ func readRecursion(c *core.Call) (*recursion, string) {
 		case "silent":
 			r.si = true
 		default:
-			return nil, "Types for \"recurse\" limited to \"group\", \"ignore_dirs\", \"ignore_files\", \"mode\", \"silent\", and \"user\""
+			return nil, "Types for \"recurse\" limited to \"user\", \"group\", \"mode\", \"ignore_files\", \"ignore_dirs\", \"silent\"."
 		}
 	}
 	if r.ignoreFiles && r.ignoreDirs {
@@ -229,13 +228,9 @@ func (w *dirWork) recurseChanges(report func(path string, ch *py.Dict)) error {
 	o := w.owner
 	if !w.rec.user {
 		o.User = nil
-	} else if o.User == nil {
-		return fmt.Errorf("user not specified, but configured as a target for recursive ownership management")
 	}
 	if !w.rec.group {
 		o.Group = nil
-	} else if o.Group == nil {
-		return fmt.Errorf("group not specified, but configured as a target for recursive ownership management")
 	}
 	return w.walk(false, func(p string, d fs.DirEntry) error {
 		var mode *fs.FileMode
@@ -277,7 +272,7 @@ func (w *dirWork) apply(ret core.Return) core.Return {
 		}
 	}
 	if !w.childrenOnly {
-		ch, err := w.c.Enforce(w.name, w.owner, w.dirMode, true)
+		ch, err := w.c.Enforce(w.name, w.owner, w.dirMode, w.follow)
 		if err != nil {
 			return core.Failf("Failed to change owner or mode of %s: %s", w.name, core.Cause(err))
 		}
@@ -329,17 +324,19 @@ func (w *dirWork) test(ret core.Return) core.Return {
 	if !core.IsDir(w.name) {
 		ret.Set(w.name, py.NewDict("directory", "new"))
 	} else {
+		own := py.NewDict()
 		if !w.childrenOnly {
-			ch, err := w.c.Enforce(w.name, w.owner, w.dirMode, true)
+			ch, err := w.c.Enforce(w.name, w.owner, w.dirMode, w.follow)
 			if err != nil {
 				return core.Failf("%s", core.Cause(err))
 			}
-			if ch.Len() > 0 {
-				ret.Set(w.name, ch)
-			}
+			own = ch
 		}
 		if err := w.recurseChanges(func(p string, ch *py.Dict) { ret.Set(p, ch) }); err != nil {
 			return core.Failf("%s", core.Cause(err))
+		}
+		if own.Len() > 0 { // as in Salt, after what is below it
+			ret.Set(w.name, own)
 		}
 		if w.clean {
 			removed, err := w.cleanUp()

@@ -40,7 +40,7 @@ func fileLine(c *core.Call) core.Return {
 	l := lineEdit{mode: strings.ToLower(c.Str("mode", "")), location: c.Str("location", ""), content: c.Str("content", ""),
 		indent: c.Bool("indent", true), lines: core.SplitKeep(text)}
 	if l.mode != "delete" && !c.Has("content") {
-		return core.Failf("Content can only be empty if mode is \"delete\"")
+		return core.Failf("Content can only be empty if mode is ['delete']")
 	}
 	if n := len(l.lines); n > 0 && lineEnd(l.lines[n-1]) != "" {
 		l.lines = append(l.lines, "") // what comes after the last line end

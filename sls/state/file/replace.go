@@ -2,6 +2,7 @@ package file
 
 import (
 	"cmp"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -68,21 +69,27 @@ func writeEdit(c *core.Call, path, old, text, done, would string) core.Return {
 		ret.Result, ret.Comment = core.None, would
 		return ret
 	}
-	if ext, ok := c.Args.GetStr("backup"); !ok || py.Truth(ext) {
-		suffix := ".bak"
-		if ok {
-			suffix = py.Str(ext)
-		}
-		if suffix != "minion" && suffix != "True" {
-			if err := copyFile(c, path, path+suffix); err != nil {
-				return core.Failf("Unable to keep a copy of %s: %s", path, core.Cause(err))
-			}
+	if suffix := backupSuffix(c); suffix != "" {
+		if err := copyFile(c, path, path+suffix); err != nil {
+			return core.Failf("Unable to keep a copy of %s: %s", path, core.Cause(err))
 		}
 	}
 	if err := c.Rewrite(path, []byte(text)); err != nil {
 		return core.Failf("Unable to write file '%s': %s", path, core.Cause(err))
 	}
 	return ret
+}
+
+// backupSuffix is what the name of a copy of the old file ends in, "" where none is kept.
+func backupSuffix(c *core.Call) string {
+	ext, ok := c.Args.GetStr("backup")
+	if !ok {
+		return ".bak"
+	}
+	if s := py.Str(ext); py.Truth(ext) && s != "minion" && s != "True" {
+		return s
+	}
+	return ""
 }
 
 // fileReplace implements file.replace. Source: Salt documentation, file execution module, replace.
@@ -126,7 +133,18 @@ func fileReplace(c *core.Call) core.Return {
 			}
 		}
 	}
-	return writeEdit(c, path, text, out, "Changes were made", "Changes would have been made")
+	to, err := os.Readlink(path)
+	if err != nil {
+		return writeEdit(c, path, text, out, "Changes were made", "Changes would have been made")
+	}
+	// Behind a link the file itself is copied and written, and a link like this one leads to the copy.
+	ret := writeEdit(c, core.Followed(path), text, out, "Changes were made", "Changes would have been made")
+	if suffix := backupSuffix(c); suffix != "" && out != text && ret.Result == core.True {
+		if err := createLink(c, to+suffix, path+suffix); err != nil {
+			return core.Failf("Unable to make the link %s: %s", path+suffix, core.Cause(err))
+		}
+	}
+	return ret
 }
 
 func fileComment(c *core.Call) core.Return   { return toggle(c, true) }
