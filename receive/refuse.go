@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"corpus-git/git/pktline"
+	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/receive/sshd"
 )
@@ -55,7 +56,7 @@ func (s *Service) refuse(sess *sshd.Session, err error) int {
 	}
 	hint := ""
 	if h := fault.HintOf(err); h != "" {
-		hint = "\nhint: " + h
+		hint = "\nhint: " + event.WithCommands(h, s.commands(sess.Identity))
 	}
 	var werr error
 	switch s.listenerOf(sess) {

@@ -66,6 +66,8 @@ type Service struct {
 	Audit    Audit
 	// Find resolves the prefix of a deployment's ID for refs/rollback; nil hands the prefix to the Deployer as it is.
 	Find func(ctx context.Context, name project.Name, prefix string) (project.ID, error)
+	// Prefix is how people run the server's commands over SSH, "ssh -p 2222 deploy@server", for the hints that they read; nil leaves hints as they are.
+	Prefix func() string
 	// CreateOnPush lets the first push of an admin to a new valid name create the project.
 	CreateOnPush bool
 	// Version is ours, for the agent capability.
@@ -193,6 +195,14 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 	return p.Serve(ctx, sess.Stdin, sess.Stdout, sess.Stderr)
 }
 
+// commands is how who runs the server's commands: by SSH, where that is how they came.
+func (s *Service) commands(who access.Identity) string {
+	if s.Prefix == nil || who.Fingerprint == "" {
+		return ""
+	}
+	return s.Prefix()
+}
+
 // push prepares a push to a repository, which stays open until done is called.
 func (s *Service) push(ctx context.Context, who access.Identity, name project.Name, repo project.Repo, settings Settings) (p *session.Push, done func(), err error) {
 	o, err := s.Repos.Open(name, repo).acquire()
@@ -213,7 +223,7 @@ func (s *Service) push(ctx context.Context, who access.Identity, name project.Na
 		Hold:     func() func() { return s.Repos.hold(o) },
 		Begin:    func() (func(), error) { return s.Repos.Underway.Begin(name) },
 		Deployer: s.Deployer, Find: s.Find,
-		Agent:  s.agent(),
+		Agent: s.agent(), Commands: s.commands(who),
 		Limits: s.Limits, PackLimits: s.PackLimits, Keepalive: s.Keepalive, Still: s.Still,
 		Now: s.Now, ID: s.newID(), Log: s.Log,
 		Audit: func(all ...audit.Entry) { s.write(ctx, all...) },

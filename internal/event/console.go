@@ -18,6 +18,8 @@ type Style struct {
 	Verbose bool
 	// Output shows every line that a command prints; Verbose includes it.
 	Output bool
+	// Commands is how the reader runs the server's commands, see WithCommands.
+	Commands string
 }
 
 // slow is from when on a state that went well gets a line of its own.
@@ -115,7 +117,7 @@ func (c *Console) lines(e Event) []string {
 		}
 		return []string{text}
 	case Hint:
-		return under([]string{indent + "hint: " + e.Text}, indent+"      ", e.Lines)
+		return under([]string{indent + "hint: " + WithCommands(e.Text, c.style.Commands)}, indent+"      ", e.Lines)
 	}
 	return nil
 }

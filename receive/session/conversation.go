@@ -95,7 +95,7 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 	}
 	c.Policy.Deployed = head
 	c.items, c.deploy = c.Policy.Classify(c.req.Commands)
-	c.show = show{style: event.Style{Colour: c.Colour}}
+	c.show = show{style: event.Style{Colour: c.Colour, Commands: c.Commands}}
 	if c.over != nil {
 		for _, i := range c.items {
 			i.Err = nil // one reason for all
@@ -104,7 +104,7 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 		return c.refuseAll()
 	}
 	c.opts, err = ParseOptions(c.req.Options)
-	c.show = show{style: event.Style{Colour: c.Colour, Verbose: c.opts.Verbose}, quiet: c.opts.Quiet}
+	c.show = show{style: event.Style{Colour: c.Colour, Verbose: c.opts.Verbose, Commands: c.Commands}, quiet: c.opts.Quiet}
 	if c.opts.Colour != nil {
 		c.show.style.Colour = *c.opts.Colour
 	}

@@ -58,6 +58,8 @@ type Push struct {
 	Version int
 	// Agent is our name and version in the capabilities: corpus-git/<version>.
 	Agent string
+	// Commands is how the pusher runs the server's commands (event.WithCommands); "" for somebody on its machine.
+	Commands string
 	// Colour is used where no push option says otherwise.
 	Colour     bool
 	Limits     Limits
@@ -120,7 +122,7 @@ func (p *Push) early(out io.Writer, err error) int {
 	}
 	p.record("push", "", "", err)
 	var told bytes.Buffer
-	c := event.NewConsole(&told, event.Style{Colour: p.Colour})
+	c := event.NewConsole(&told, event.Style{Colour: p.Colour, Commands: p.Commands})
 	for _, e := range Explain(err, p.ID) {
 		_, _ = c.Show(e)
 	}

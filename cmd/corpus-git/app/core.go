@@ -381,6 +381,15 @@ func (c *core) remotes(name project.Name) status.Remotes {
 	return status.Remotes{Project: base + "project.git", Pillar: base + "pillar.git"}
 }
 
+// sshCommand is how people run the server's commands over SSH.
+func (c *core) sshCommand() string {
+	name, port, err := net.SplitHostPort(c.address())
+	if err != nil || port == "22" {
+		return "ssh deploy@" + cmp.Or(name, c.address())
+	}
+	return "ssh -p " + port + " deploy@" + name
+}
+
 // address is the host and port that clients reach the SSH server by.
 func (c *core) address() string {
 	cfg := c.cfg.Load()
@@ -433,7 +442,7 @@ func (c *core) hostName() string {
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
 		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: cfgs{c}, Units: processes{c}, Audit: c.audit,
-		Status: c.status(),
+		Status: c.status(), Commands: c.sshCommand,
 		Events: func(name project.Name, id project.ID) iter.Seq2[event.Event, error] {
 			return event.Read(c.state.EventLog(string(name), string(id)), 0)
 		},

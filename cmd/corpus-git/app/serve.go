@@ -313,6 +313,7 @@ func (s *server) newService(cfg *config.Config) *receive.Service {
 			r, err := s.pipeline.Find(ctx, name, prefix)
 			return r.ID, err
 		},
+		Prefix:       s.sshCommand,
 		CreateOnPush: cfg.CreateOnPush, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
 		Limits: session.Limits{
 			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, RefName: l.MaxRefName, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain), Unpack: l.UnpackLimit,

@@ -188,7 +188,7 @@ func (s *session) deploy(verb string, d project.Deployment, verbose bool) error 
 		return err
 	}
 	d.Pusher = s.who.Pusher()
-	style := event.Style{Verbose: verbose, Output: d.Trigger == project.TriggerTask}
+	style := event.Style{Commands: s.commands(), Verbose: verbose, Output: d.Trigger == project.TriggerTask}
 	id, err := s.b.Runs.Start(s.ctx, d, nil)
 	if err != nil {
 		// What was started is recorded by the pipeline when it has ended.

@@ -144,7 +144,7 @@ func logsCommand(s *session) *cobra.Command {
 				return err
 			}
 			if follow && !s.json {
-				err := s.follower(rec.ID, s.out, event.Style{Colour: s.who.Term.Colour, Verbose: verbose && !short}).run(s.ctx)
+				err := s.follower(rec.ID, s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short}).run(s.ctx)
 				if err != nil && s.ctx.Err() != nil {
 					return nil // who follows may leave
 				}
@@ -156,7 +156,7 @@ func logsCommand(s *session) *cobra.Command {
 			} else {
 				events = s.b.Events(name, rec.ID)
 			}
-			console := event.NewConsole(s.out, event.Style{Colour: s.who.Term.Colour, Verbose: verbose && !short})
+			console := event.NewConsole(s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short})
 			for e, err := range events {
 				switch {
 				case err != nil && s.ctx.Err() != nil:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/audit"
+	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 	"corpus-git/project/registry"
@@ -112,7 +113,7 @@ func (s *session) greet() error {
 	if len(projects) == 0 {
 		p.line("You have no right on any project yet.")
 		if admin {
-			p.line("Make one:  corpus-git project create NAME")
+			p.line("%s", event.WithCommands("Create one:  corpus-git project create NAME", s.commands()))
 		} else {
 			p.line("An administrator can give you one:  corpus-git access grant PROJECT %s deploy", s.who.Name)
 		}

@@ -146,6 +146,8 @@ type Backend struct {
 	WebLogin func(ctx context.Context, who string) (string, error)
 	// Maintainer maintains repositories.
 	Maintainer Maintainer
+	// Commands is how people run the server's commands over SSH, "ssh -p 2222 deploy@server", for the hints that they read; nil leaves hints as they are.
+	Commands func() string
 	// Host is the name of this machine for people, Build what runs.
 	Host  string
 	Build status.Build
@@ -197,10 +199,10 @@ func (s *session) end(err error) int {
 	}
 	err = diskfull.Explain(err)
 	if s.json && !s.printed {
-		p := status.Problem{Version: status.Version, Error: s.explain(err), Kind: fault.KindOf(err).String(), Hint: fault.HintOf(err), Exit: fault.ExitCode(err)}
+		p := status.Problem{Version: status.Version, Error: s.explain(err), Kind: fault.KindOf(err).String(), Hint: s.hint(err), Exit: fault.ExitCode(err)}
 		_ = s.document(p)
 	}
-	Report(s.err, s.who.Term, s.explain(err), fault.HintOf(err), err)
+	Report(s.err, s.who.Term, s.explain(err), s.hint(err), err)
 	return fault.ExitCode(err)
 }
 
@@ -210,6 +212,17 @@ func (s *session) explain(err error) string {
 		return "the server failed at this; its log has the details"
 	}
 	return err.Error()
+}
+
+// hint is the hint of an error as the caller can follow it.
+func (s *session) hint(err error) string { return event.WithCommands(fault.HintOf(err), s.commands()) }
+
+// commands is how the caller runs the server's commands, "" for corpus-git on its machine.
+func (s *session) commands() string {
+	if !s.who.Remote || s.b.Commands == nil {
+		return ""
+	}
+	return s.b.Commands()
 }
 
 // Report prints an error as people read it: the line, the place with a caret where it is known, the hint.
