@@ -33,6 +33,7 @@ func (dep *deployment) converge(ctx context.Context) {
 	if reach != project.RollbackTree {
 		dep.restart(ctx)
 	}
+	dep.tellOldProcesses()
 	if live == nil {
 		dep.fixperms(ctx, dep.env, true)
 		return
@@ -49,8 +50,18 @@ func (dep *deployment) follow(ctx context.Context) {
 		dep.stepsBegan = true
 		dep.reinstall(ctx, dep.env)
 	}
+	dep.tellOldProcesses()
 	dep.fixperms(ctx, dep.env, false)
 	dep.recheck(ctx, dep.env)
+}
+
+// tellOldProcesses names the processes that still run in a tree that is not live any more, once steps and services are done.
+func (dep *deployment) tellOldProcesses() {
+	lines := dep.env.OldProcesses("/proc")
+	if len(lines) == 0 {
+		return
+	}
+	dep.log.Append(event.Event{Kind: event.Note, Text: "processes that still run in a tree that is not live any more; restart them:", Lines: lines})
 }
 
 func (dep *deployment) tellOwnFailed() {

@@ -549,7 +549,7 @@ func (u *undoing) action(ctx context.Context, c *change) {
 	}
 	if status != 0 {
 		line, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
-		fail(fmt.Sprintf("%s: exit status %d: %s", a.Undo[0], status, line))
+		fail(strings.TrimSuffix(fmt.Sprintf("%s: exit status %d: %s", a.Undo[0], status, line), ": "))
 		return
 	}
 	if len(a.Probe) > 0 && !a.Last {

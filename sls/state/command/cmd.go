@@ -13,13 +13,14 @@ import (
 	"corpus-git/sls/state/codecs"
 	"corpus-git/sls/state/core"
 	"corpus-git/sls/state/fetch"
+	"corpus-git/undo"
 )
 
 // addCmd adds Salt's cmd module. "user" stands for runas, as in the Salt that corpus projects were written for.
 func addCmd(t *core.Table) {
 	const common = "cwd root runas user group password shell env prepend_path stateful output_loglevel hide_output timeout " +
 		"ignore_timeout use_vt success_retcodes success_stdout success_stderr stdin clean_env template context defaults rstrip " +
-		"output_encoding log_callback? reset_system_locale ignore_retcode? python_shell? bg~ quiet~ **"
+		"output_encoding log_callback? reset_system_locale ignore_retcode? python_shell? bg~ quiet~ undo **"
 	t.Add("cmd.run", common, cmdRun)
 	t.Add("cmd.wait", common, func(*core.Call) core.Return { return core.Return{Result: core.True} })
 	t.Add("cmd.script", common+" source args", cmdScript)
@@ -114,7 +115,7 @@ func cmdRun(c *core.Call) core.Return {
 
 // finish runs a command and makes the state's return of it.
 func finish(c *core.Call, sh host.Shell, label, comment string, stateful bool) core.Return {
-	if err := c.Manual(); err != nil {
+	if err := noteCommand(c, sh); err != nil {
 		return core.Failf("%s", err)
 	}
 	res, err := c.Host.RunShell(c.Ctx, sh)
@@ -146,6 +147,20 @@ func finish(c *core.Call, sh host.Shell, label, comment string, stateful bool) c
 		ret.Result = core.None
 	}
 	return ret
+}
+
+// noteCommand notes in the undo log that a command is about to run, and the command that takes it back where the state has one: the argument
+// undo, which Salt ignores. That one runs in a rollback, with the state's runas, from /, and exit status 0 is its proof.
+func noteCommand(c *core.Call, sh host.Shell) error {
+	line := c.Str("undo", "")
+	if line == "" {
+		return c.Manual()
+	}
+	argv := []string{"/bin/sh", "-c", line}
+	if sh.RunAs != "" && c.Host.EUID == 0 {
+		argv = append([]string{"runuser", "-u", sh.RunAs, "--"}, argv...)
+	}
+	return c.BeforeAction(undo.Action{Noun: "command", Name: c.Name, Undo: argv})
 }
 
 // Command describes a command that ran, for the result.
