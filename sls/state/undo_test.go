@@ -56,7 +56,7 @@ func machine(t *testing.T) *statetest.Machine {
 			active["web"] = false
 		case "systemctl stop old.service":
 			active["old"] = false
-		case "systemctl restart old.service":
+		case again:
 			active["old"] = true
 		case "systemctl enable web.service":
 			enabled = true
@@ -80,6 +80,9 @@ func machine(t *testing.T) *statetest.Machine {
 	return m
 }
 
+// again is how a service that ran is restarted.
+const again = `sh -c systemctl daemon-reload; systemctl reset-failed "$0"; exec systemctl restart "$0" old.service`
+
 // TestUndo: what the states of each family do by programs is taken back by programs, and proved.
 func TestUndo(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -94,7 +97,7 @@ func TestUndo(t *testing.T) {
 		},
 		"stopped": {
 			calls: [][]any{{"service.dead", "old"}},
-			ran:   []string{"systemctl restart old.service"},
+			ran:   []string{again},
 			want:  undo.Report{Undone: []undo.Item{{Noun: "service", Name: "old"}}},
 		},
 		"right already": {calls: [][]any{{"service.running", "old"}}},

@@ -52,6 +52,12 @@ func runVerb(c *core.Call, verb string) error {
 	}
 	var err error
 	if manager(c) == "systemctl" {
+		// As Salt's module: what systemd read of the unit may be older than its file.
+		if out, err := c.Query("systemctl", "show", "-p", "NeedDaemonReload", "--value", unit(c.Name)); err == nil && strings.TrimSpace(out) == "yes" {
+			if _, err := c.Tool("systemctl", "daemon-reload"); err != nil {
+				return err
+			}
+		}
 		argv := []string{"systemctl", verb}
 		if c.Bool("no_block", false) {
 			argv = append(argv, "--no-block")
@@ -79,6 +85,13 @@ func noteAct(c *core.Call, verb string) error {
 		}
 		return []string{"service", c.Name, verb}
 	}
+	// The unit's file is back by then, so systemd has to read it again; and what crashed too often is not started before its failures are forgotten.
+	again := func(verb string) []string {
+		if manager(c) == "systemctl" {
+			return []string{"sh", "-c", `systemctl daemon-reload; systemctl reset-failed "$0"; exec systemctl ` + verb + ` "$0"`, unit(c.Name)}
+		}
+		return argv(verb)
+	}
 	a := undo.Action{Noun: "service", Name: c.Name}
 	switch {
 	case !active(c):
@@ -87,9 +100,9 @@ func noteAct(c *core.Call, verb string) error {
 			a.Probe = []string{"systemctl", "is-active", unit(c.Name)}
 		}
 	case verb == "reload" || verb == "force-reload":
-		a.Undo, a.Last = argv(verb), true
+		a.Undo, a.Last = again(verb), true
 	default:
-		a.Undo, a.Last = argv("restart"), true
+		a.Undo, a.Last = again("restart"), true
 	}
 	return c.BeforeAction(a)
 }

@@ -20,6 +20,7 @@ func TestServiceStates(t *testing.T) {
 		m.Answers = map[string]string{
 			"systemctl show -p LoadState --value web.service":  "loaded\n",
 			"systemctl show -p LoadState --value none.service": "not-found\n",
+			"systemctl show -p NeedDaemonReload":               "no\n",
 			"systemctl is-active --quiet web.service":          map[bool]string{true: "", false: "!"}[up],
 			"systemctl is-enabled web.service":                 map[bool]string{true: "enabled\n", false: "!disabled\n"}[enabled],
 		}
@@ -61,6 +62,10 @@ func TestServiceStates(t *testing.T) {
 	m.Is(watch(false), core.True, "Service started", `{"web": true}`, "systemctl stop web.service", "systemctl start web.service")
 	m.Is(watch(false), core.True, "Service restarted", `{"web": true}`, "systemctl restart web.service")
 	m.Is(watch(false, "reload", true), core.True, "Service reloaded", `{"web": true}`, "systemctl reload web.service")
+	reread := "systemctl show -p NeedDaemonReload --value web.service"
+	m.On, m.Answers = nil, map[string]string{reread: "yes\n", "systemctl is-active --quiet web.service": ""}
+	m.Is(watch(false), core.True, "Service restarted", `{"web": true}`, "systemctl daemon-reload", "systemctl restart web.service")
+	answer()
 	m.Is(watch(true, "reload", true), core.None, "Service is set to be reloaded", "")
 
 	// Without systemd a service can be looked for among the processes.
