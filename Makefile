@@ -7,7 +7,7 @@ PACKAGES ?= ./...
 TESTFLAGS ?=
 export CGO_ENABLED = 0
 
-.PHONY: build demo test race salt lint vuln fuzz bench crash docs clean
+.PHONY: build demo test race salt lint vuln fuzz bench crash docs containers clean
 
 build: ## a static binary in bin/
 	$(GO) build -trimpath -ldflags "-s -w -X corpus-git/cmd/corpus-git/app.release=$(VERSION)" -o $(BIN) ./cmd/corpus-git
@@ -45,6 +45,9 @@ crash: ## faults, kills and power cuts at every call, and a server killed everyw
 
 docs: build ## man pages, completions, generated references
 	$(BIN) docs --dir dist/docs
+
+containers: ## the skeletons and the stories of failing releases in a booted Debian 12; needs root, debootstrap and systemd-nspawn
+	$(GO) test -tags containers -count=1 -timeout 30m -v ./cmd/corpus-git -run '^TestContainer'
 
 clean:
 	rm -rf bin dist
