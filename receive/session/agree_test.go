@@ -482,7 +482,6 @@ func pushTable() []pushes {
 		top := what
 		switch kind {
 		case "g-":
-			pack = "revs {new} ^{two}" // and the tag by itself
 			pack = "objects {" + what + "} {new} {tree} {blob}"
 		case "t-":
 			top, ref = "tc-"+what[2:], "refs/heads/x"
