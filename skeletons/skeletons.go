@@ -15,7 +15,7 @@ import (
 	"corpus-git/layout"
 )
 
-//go:embed all:shell all:static all:python all:worker
+//go:embed all:node all:php all:python all:shell all:static all:worker
 var files embed.FS
 
 // Skeleton is one of them.

@@ -25,6 +25,10 @@ func TestContainerSkeletons(t *testing.T) {
 			`sed -i 's/It works/Broken/' public/index.html; sed -i 's/try_files/tri_files/' .salt/files/nginx.conf`, true},
 		{"python", `curl -sS --fail -H 'Host: python.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active python && nginx -t`,
 			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' app.py`, true},
+		{"php", `curl -sS --fail -H 'Host: php.localhost' http://127.0.0.1/some/page | grep 'It works' && nginx -t && php-fpm8.2 --test`,
+			`sed -i 's/It works/Broken/; s/=> .ok./=> 1/' public/index.php; sed -i 's/ondemand/static/' .salt/files/pool.conf`, true},
+		{"node", `curl -sS --fail -H 'Host: node.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active node`,
+			`sed -i 's/It works/Broken/; s/status: .ok./status: 1/' server.js`, true},
 		{"worker", `systemctl is-active worker && touch /srv/projects/worker/data/inbox/job && sleep 2 && test -e /srv/projects/worker/data/done/job && rm /srv/projects/worker/data/done/job && crontab -u worker-user -l | grep nightly.sh`,
 			`printf '#!/bin/sh\nexit 1\n' > worker.sh; sed -i s/nightly.sh/weekly.sh/ .salt/040_cron.sls`, true},
 	} {

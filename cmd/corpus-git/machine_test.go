@@ -19,7 +19,7 @@ import (
 
 // packages are what the container has: Debian's, those of the skeletons among them, so that no deployment needs the network.
 const packages = "systemd,systemd-sysv,dbus,openssh-client,iproute2,git,curl,ca-certificates,procps,cron,logrotate,nginx-light," +
-	"python3-venv,python3-flask,python3-gunicorn"
+	"python3-venv,python3-flask,python3-gunicorn,php8.2-fpm,nodejs"
 
 // rootCache is where the root of the containers is kept, by the list of its packages.
 const rootCache = "/var/cache/corpus-git-test"
