@@ -49,8 +49,8 @@ func (c *Cfg) rollbacks() error {
 	}
 	if l := c.root.get([]string{"rollback_timeout"}); l.sub != nil || l.value != nil {
 		d, err := ParseDuration(py.Str(l.value))
-		if n, ok := asInt(l.value); ok {
-			d, err = time.Duration(n)*time.Second, nil
+		if n, ok := asInt(l.value); ok { // seconds
+			d, err = time.Duration(min(max(n, 0), int64(maxCheckTime/time.Second)+1))*time.Second, nil
 		}
 		if l.sub != nil || err != nil || d < time.Second || d > maxCheckTime {
 			return cfgError(l.layer, "rollback_timeout", "must be a duration such as 90s or 5m, at most %s", FormatDuration(maxCheckTime))
