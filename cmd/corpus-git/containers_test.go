@@ -37,19 +37,19 @@ func TestContainerSkeletons(t *testing.T) {
 			m.t = t
 			before := m.outside()
 			m.deploy(s.name)
-			m.run(s.proves)
+			m.soon(s.proves)
 			m.run("corpus-git task " + s.name + " backup && ls /srv/projects/" + s.name + "/data/backups/*.tar.gz")
 			live := m.outside()
 			said := m.fail("cd " + s.name + "\n" + s.breaks + "\ngit add -A; git commit -qm Two; git push prod master")
 			if !strings.Contains(said, "rolled back") {
 				t.Errorf("the push does not say that it was rolled back:\n%s", said)
 			}
-			m.run(s.proves)
+			m.soon(s.proves)
 			if now := m.outside(); now != live {
 				t.Errorf("outside of the project is not what was before:\n%s", diff(live, now))
 			}
 			m.run("cd " + s.name + "; git reset -q --hard HEAD^; git commit -q --allow-empty -m Three; git push prod master")
-			m.run(s.proves)
+			m.soon(s.proves)
 			if s.removes {
 				m.run("corpus-git task " + s.name + " remove")
 			}

@@ -171,6 +171,17 @@ func (m *machine) run(script string) string {
 	return out
 }
 
+// soon is run for what must succeed within seconds: after a reload, workers of nginx with the old configuration answer a last request.
+func (m *machine) soon(script string) {
+	m.t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if _, err := m.try(script); err == nil {
+			return
+		}
+	}
+	m.run(script)
+}
+
 // fail is try for what must not succeed.
 func (m *machine) fail(script string) string {
 	m.t.Helper()
