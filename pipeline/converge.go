@@ -197,7 +197,7 @@ func (dep *deployment) reinstall(ctx context.Context, live *procedures.Env) {
 		return
 	}
 	dep.env.Note("the steps of %s are applied again", of)
-	err := dep.procedure(ctx, live, procedures.Reinstall{})
+	err := dep.procedure(ctx, live, procedures.Reinstall{Limit: dep.stepsLimit})
 	var step *procedures.Failure
 	switch {
 	case err == nil:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/redact"
@@ -46,6 +47,8 @@ type deployment struct {
 	// stepsBegan: steps of the deployment may have changed something. rollbacks counts how often its rollback began.
 	stepsBegan bool
 	rollbacks  int
+	// stepsLimit is a shorter limit than the release's own for the steps that a rollback applies; 0 is none.
+	stepsLimit time.Duration
 }
 
 // newDeployment makes one that nothing has been written of.

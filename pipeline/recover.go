@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
@@ -237,7 +238,7 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 		dep.env.Relieve(nil)
 		if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err == nil {
 			// The entry of the procedure that began last is not durable: it may have been the steps.
-			dep.stepsBegan = true
+			dep.stepsBegan, dep.stepsLimit = true, recoverySteps
 			for _, e := range entries {
 				if e.Kind == RollingBack {
 					dep.rollbacks++
@@ -251,6 +252,9 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 	}
 	dep.end()
 }
+
+// recoverySteps bounds the steps that a recovery applies: a starting server listens when it is done with them.
+const recoverySteps = 30 * time.Second
 
 // recommit moves the branch of a deployment that was about to.
 func (dep *deployment) recommit(ctx context.Context, changes []RefChange) {

@@ -71,14 +71,21 @@ func (Install) Run(ctx context.Context, env *Env) error {
 
 // Reinstall applies the steps of the release that is live again after a rollback. It ends with the limit that this release sets, and when
 // somebody hurries the deployment.
-type Reinstall struct{}
+type Reinstall struct {
+	// Limit is a shorter limit than the release's; 0 is none.
+	Limit time.Duration
+}
 
 // Name implements Procedure.
 func (Reinstall) Name() string { return NameInstall }
 
 // Run implements Procedure; errors are those of Install.
-func (Reinstall) Run(ctx context.Context, env *Env) error {
-	ctx, end := env.aside(ctx, env.Prepared.Cfg.RollbackTimeout())
+func (r Reinstall) Run(ctx context.Context, env *Env) error {
+	limit := env.Prepared.Cfg.RollbackTimeout()
+	if r.Limit > 0 {
+		limit = min(limit, r.Limit)
+	}
+	ctx, end := env.aside(ctx, limit)
 	defer end()
 	err := Install{}.Run(ctx, env)
 	if cause := context.Cause(ctx); err != nil && cause != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"corpus-git/hooks"
@@ -16,12 +17,15 @@ import (
 )
 
 // outputs turns what commands print into Output events. Each stream goes through the redactor as a whole, because a secret
-// may run over the end of a line, and without what is not seen (event.Scrub), because a secret may lie around that. It belongs to one goroutine.
+// may run over the end of a line, and without what is not seen (event.Scrub), because a secret may lie around that. A command's two streams may
+// be written at the same time.
 type outputs struct {
 	env       *Env
 	procedure string
 	step      string
-	open      map[string]*outStream
+
+	mu   sync.Mutex
+	open map[string]*outStream
 }
 
 type outStream struct {
@@ -34,6 +38,8 @@ func (e *Env) outputs(procedure string) *outputs {
 }
 
 func (o *outputs) write(state, stream, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	key := state + "\x00" + stream
 	s := o.open[key]
 	if s == nil {
@@ -53,6 +59,8 @@ func (o *outputs) line(p hooks.Point, hook, stream, line string) {
 
 // close ends all streams: what was held back comes out, redacted.
 func (o *outputs) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for k, s := range o.open {
 		_ = s.redact.Flush()
 		_ = s.lines.Close()

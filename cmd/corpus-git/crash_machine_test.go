@@ -326,7 +326,7 @@ check:
 // outsideRecipe writes the step that changes what lies outside of the trees, for the next commit: a file is rewritten, a folder made, the one
 // of before removed.
 func (m *crashed) outsideRecipe() {
-	m.write("code", ".salt/015_outside.sls", strings.NewReplacer("OUTSIDE", m.outside(), "NUMBER", strconv.Itoa(m.commits)).Replace(`{% set cfg = opts.ms_project %}
+	m.write("code", ".salt/015_outside.sls", strings.NewReplacer("OUTSIDE", filepath.Dir(m.outside())+"/{{cfg.name}}", "NUMBER", strconv.Itoa(m.commits)).Replace(`{% set cfg = opts.ms_project %}
 {% set release = 'NUMBER ' + cfg.data.title %}
 site:
   file.managed:
@@ -351,8 +351,11 @@ link:
 `))
 }
 
-// outside is a folder outside of all that is archived, which steps write to.
-func (m *crashed) outside() string { return filepath.Join(filepath.Dir(m.root.Path()), "outside") }
+// outside is a folder outside of all that is archived, which steps of the project write to: one for each, as the steps of what is live run again
+// after a rollback.
+func (m *crashed) outside() string {
+	return filepath.Join(filepath.Dir(m.root.Path()), "outside", m.project)
+}
 
 // uploads puts files that git does not track into the live tree.
 func (m *crashed) uploads() {

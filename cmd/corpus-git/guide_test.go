@@ -146,7 +146,7 @@ func (r *reader) serve(b block, text string) {
 	}()
 	r.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		for range listens { //nolint:revive // until its output ends
+		for range listens { // until its output ends
 		}
 		_ = cmd.Wait()
 	})
