@@ -6,7 +6,7 @@
 // A tree is a txtar archive. Its comment describes it; lines "key: value" in it set options: test: true runs it as a
 // test, root: true skips it for other users, needs: names a program that the machine must have, os: a distribution that it must be, apt: true gives
 // it apt's directory of its own (@APT@, its files are below apt/), etc: true files that stand in for those of /etc (@ETC@, they
-// are below etc/: passwd, group, shadow, login.defs).
+// are below etc/: passwd, group, shadow, login.defs; what they say of today is @TODAY@).
 // Files below salt/ are the file roots, with @D@ standing for the working directory and @B@ for the directory that
 // holds it; salt/t.sls is run. setup.sh prepares the working directory; programs below bin/ stand before those of the
 // machine; pillar.json and cfg.json are data. golden is what Salt did; where the built-in runner differs on purpose,

@@ -10,9 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
@@ -128,6 +130,7 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 		seen[dir] = own(t, in.Host, runner, base, dir)
 		marks = append(marks, "@"+strings.ToUpper(dir)+"@", seen[dir])
 	}
+	days := []string{today()}
 	golden, builtin := lay(t, in, a, base, work, strings.NewReplacer(marks...))
 	res, err := runner.Apply(context.Background(), in, sls.Discard{})
 	got := strings.ReplaceAll(report(res, err, work), "owned by "+me, "owned by @ME@")
@@ -139,6 +142,11 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 		got = strings.ReplaceAll(got, apt, "@APT@")
 	}
 	got = strings.ReplaceAll(got, base, "@B@")
+	if opts["etc"] == "true" {
+		for _, day := range append(days, today()) { // midnight may lie between them
+			got = strings.ReplaceAll(got, day, "@TODAY@")
+		}
+	}
 	if o.Update != "" {
 		update(t, o, name, runner.Name(), a, golden, got)
 		return
@@ -151,6 +159,9 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	require.Equal(t, builtin != "", opts["difference"] != "", "golden.builtin needs a line difference: in the comment, and that one needs golden.builtin")
 	require.Equal(t, want, got)
 }
+
+// today is the day as shadow(5) counts it: since 1970.
+func today() string { return strconv.FormatInt(time.Now().Unix()/86400, 10) }
 
 // input is that of the tree in base, with the machine's tools and nothing else of the machine.
 func input(base, work string, opts map[string]string) *sls.Input {
