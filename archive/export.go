@@ -14,12 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/mholt/archiver/v4"
-	"golang.org/x/sys/unix"
 
 	"corpus-git/archive/tree"
 	"corpus-git/internal/fault"
@@ -112,9 +110,6 @@ func compressed(out *latch, workers int, size int64, write func(io.Writer) error
 // decompressed opens a zstd stream to read. Close what it gives.
 func decompressed(r io.Reader) (io.ReadCloser, error) { return archiver.Zstd{}.OpenReader(r) }
 
-// ErrNotForTar is wrapped where a tree holds what no tar can: an extended attribute with "=" in its name.
-var ErrNotForTar = errors.New("a tar can't hold this")
-
 // treeOrder puts everything below a folder right behind it. tar sets a folder's times when it leaves it: in byte order
 // "dir-x" stands between "dir" and "dir/a".
 func treeOrder(entries []tree.Entry) []*tree.Entry {
@@ -184,53 +179,13 @@ func (x *exporter) record(content []byte, at time.Time) archiver.File {
 
 // file describes one entry. Attributes are the manifest's: it knows what an ordinary user's copy could not carry.
 func (x *exporter) file(e *tree.Entry) (archiver.File, error) {
-	h := &tar.Header{
-		Name: e.Path, Mode: int64(e.Mode & 0o7777), Uid: int(e.UID), Gid: int(e.GID), ModTime: time.Unix(0, e.Mtime), Format: tar.FormatPAX,
-	}
-	f := archiver.File{Header: h, NameInArchive: e.Path}
-	if e.Link != 0 {
-		if first, ok := x.leaders[e.Link]; ok {
-			h.Typeflag, h.Linkname, f.LinkTarget = tar.TypeLink, first, first
-			return f, nil
-		}
-		x.leaders[e.Link] = e.Path
-	}
-	switch e.Type() {
-	case syscall.S_IFDIR:
-		h.Typeflag, h.Name = tar.TypeDir, e.Path+"/"
-	case syscall.S_IFREG:
-		h.Typeflag, h.Size = tar.TypeReg, e.Size
-		f.Open = func() (io.ReadCloser, error) { return x.open(e) }
-	case syscall.S_IFLNK:
-		h.Typeflag, h.Linkname, f.LinkTarget = tar.TypeSymlink, e.Target, e.Target
-	case syscall.S_IFIFO:
-		h.Typeflag = tar.TypeFifo
-	case syscall.S_IFCHR, syscall.S_IFBLK:
-		h.Typeflag = tar.TypeChar
-		if e.Type() == syscall.S_IFBLK {
-			h.Typeflag = tar.TypeBlock
-		}
-		h.Devmajor, h.Devminor = int64(unix.Major(e.Rdev)), int64(unix.Minor(e.Rdev))
-	}
-	if e.Xattrs == 0 {
-		return f, nil
-	}
-	xs, err := x.src.Xattrs(e.Path)
+	h, err := tree.TarHeader(e, x.leaders, func() ([]vfs.Xattr, error) { return x.src.Xattrs(e.Path) })
 	if err != nil {
-		return f, err
+		return archiver.File{}, err
 	}
-	h.PAXRecords = map[string]string{}
-	for _, a := range xs {
-		switch {
-		case a.Name == "system.posix_acl_access":
-			h.PAXRecords["SCHILY.acl.access"] = aclText(a.Value)
-		case a.Name == "system.posix_acl_default":
-			h.PAXRecords["SCHILY.acl.default"] = aclText(a.Value)
-		case strings.ContainsAny(a.Name, "=\x00"):
-			return f, fmt.Errorf("%w: %q has an attribute named %q", ErrNotForTar, e.Path, a.Name)
-		default:
-			h.PAXRecords["SCHILY.xattr."+a.Name] = string(a.Value)
-		}
+	f := archiver.File{Header: h, NameInArchive: e.Path, LinkTarget: h.Linkname}
+	if h.Typeflag == tar.TypeReg {
+		f.Open = func() (io.ReadCloser, error) { return x.open(e) }
 	}
 	return f, nil
 }
@@ -345,30 +300,4 @@ func writeEntry(tw *tar.Writer, f archiver.File, buf []byte) error {
 // Extract calls handle for each entry. It writes nothing anywhere.
 func (exactTar) Extract(ctx context.Context, r io.Reader, paths []string, handle archiver.FileHandler) error {
 	return archiver.Tar{}.Extract(ctx, r, paths, handle)
-}
-
-// aclText is the text form of a POSIX ACL as Linux stores it in an attribute: a version, then tag, permissions and ID of
-// each entry, little-endian (linux/posix_acl_xattr.h). IDs stay numbers. Anything else is "".
-func aclText(b []byte) string {
-	const head, size = 4, 8
-	if len(b) < head || (len(b)-head)%size != 0 || b[0] != 2 {
-		return ""
-	}
-	var out []string
-	for b = b[head:]; len(b) > 0; b = b[size:] {
-		tag := uint16(b[0]) | uint16(b[1])<<8
-		id := uint32(b[4]) | uint32(b[5])<<8 | uint32(b[6])<<16 | uint32(b[7])<<24
-		who := map[uint16]string{1: "user:", 2: fmt.Sprintf("user:%d", id), 4: "group:", 8: fmt.Sprintf("group:%d", id), 16: "mask:", 32: "other:"}[tag]
-		if who == "" {
-			return ""
-		}
-		perm := []byte("---")
-		for i, c := range []byte("rwx") {
-			if b[2]&(4>>i) != 0 {
-				perm[i] = c
-			}
-		}
-		out = append(out, who+":"+string(perm))
-	}
-	return strings.Join(out, ",")
 }

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,10 +12,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -282,7 +278,7 @@ func headerDiffers(m *tree.Manifest, i int, h *tar.Header) string {
 		}
 		return ""
 	}
-	switch want := tarType(e); {
+	switch want := tree.TarType(e); {
 	case h.Typeflag != want:
 		return "type"
 	case want == tar.TypeSymlink && h.Linkname != e.Target:
@@ -298,87 +294,11 @@ func headerDiffers(m *tree.Manifest, i int, h *tar.Header) string {
 	case h.ModTime.UnixNano() != e.Mtime:
 		return "mtime"
 	}
-	xs, err := tarXattrs(h)
+	xs, err := tree.TarXattrs(h)
 	if err != nil || (e.Flags&tree.FlagXattr == 0 && tree.XattrDigest(xs) != e.Xattrs) {
 		return "xattrs"
 	}
 	return ""
-}
-
-func tarType(e *tree.Entry) byte {
-	switch e.Type() {
-	case syscall.S_IFDIR:
-		return tar.TypeDir
-	case syscall.S_IFLNK:
-		return tar.TypeSymlink
-	case syscall.S_IFIFO:
-		return tar.TypeFifo
-	case syscall.S_IFCHR:
-		return tar.TypeChar
-	case syscall.S_IFBLK:
-		return tar.TypeBlock
-	}
-	return tar.TypeReg
-}
-
-// tarXattrs are the extended attributes of a header, in byte order of names.
-func tarXattrs(h *tar.Header) ([]vfs.Xattr, error) {
-	var out []vfs.Xattr
-	for k, v := range h.PAXRecords {
-		name, ok := strings.CutPrefix(k, "SCHILY.xattr.")
-		value := []byte(v)
-		switch k {
-		case "SCHILY.acl.access", "SCHILY.acl.default":
-			name, ok = "system.posix_acl_"+strings.TrimPrefix(k, "SCHILY.acl."), true
-			var err error
-			if value, err = aclBytes(v); err != nil {
-				return nil, err
-			}
-		}
-		if ok {
-			out = append(out, vfs.Xattr{Name: name, Value: value})
-		}
-	}
-	slices.SortFunc(out, func(a, b vfs.Xattr) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
-// aclBytes is the inverse of aclText.
-func aclBytes(text string) ([]byte, error) {
-	bad := fmt.Errorf("%w: ACL %q", ErrNotWhole, text)
-	out := []byte{2, 0, 0, 0}
-	for entry := range strings.SplitSeq(text, ",") {
-		part := strings.Split(entry, ":")
-		if len(part) != 3 || len(part[2]) != 3 {
-			return nil, bad
-		}
-		tag, ok := map[string]uint16{"user": 1, "group": 4, "mask": 16, "other": 32}[part[0]]
-		id := uint64(1<<32 - 1)
-		if part[1] != "" {
-			var err error
-			if id, err = strconv.ParseUint(part[1], 10, 32); err != nil || tag > 4 {
-				return nil, bad
-			}
-			tag *= 2 // a named one
-		}
-		perm := uint16(0)
-		for i, c := range []byte("rwx") {
-			switch part[2][i] {
-			case c:
-				perm |= 4 >> i
-			case '-':
-			default:
-				return nil, bad
-			}
-		}
-		if !ok {
-			return nil, bad
-		}
-		out = binary.LittleEndian.AppendUint16(out, tag)
-		out = binary.LittleEndian.AppendUint16(out, perm)
-		out = binary.LittleEndian.AppendUint32(out, uint32(id))
-	}
-	return out, nil
 }
 
 // provePacked compares the packed trees of an archive with its manifest, content included where its sum is known, and

@@ -89,9 +89,9 @@ func (u *unpacker) take(i int, h *tar.Header, r io.Reader) error {
 	if what := headerDiffers(u.m, i, h); what != "" {
 		return fmt.Errorf("%w: %s of %q is not as its manifest says", ErrNotWhole, what, h.Name)
 	}
-	xs, err := tarXattrs(h)
+	xs, err := tree.TarXattrs(h)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrNotWhole, err)
 	}
 	e := &u.entries[i]
 	switch {

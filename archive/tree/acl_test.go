@@ -1,4 +1,4 @@
-package archive
+package tree
 
 import (
 	"testing"
@@ -31,7 +31,7 @@ func TestACLText(t *testing.T) {
 	require.Equal(t, acl, string(back))
 	for _, bad := range []string{"", "user", "user::rw", "user::rwq", "mask:1:rwx", "user:x:rwx", "nobody::rwx", "user:5000000000:rwx"} {
 		_, err := aclBytes(bad)
-		require.ErrorIs(t, err, ErrNotWhole, bad)
+		require.ErrorIs(t, err, ErrBadACL, bad)
 	}
 	for _, bad := range []string{"", "\x02\x00\x00\x00x", "\x03\x00\x00\x00", "\x02\x00\x00\x00" + "\x03\x00\x07\x00\xff\xff\xff\xff"} {
 		require.Empty(t, aclText([]byte(bad)))
