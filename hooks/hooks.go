@@ -47,6 +47,8 @@ type Description struct {
 	Deployment project.Deployment `json:"deployment"`
 	// Result is known from pre-rollback on.
 	Result *project.Result `json:"result,omitempty"`
+	// Check is set for notify where a check that runs periodically fails or succeeds again; there is no result then.
+	Check *project.CheckPeriod `json:"check,omitempty"`
 	// Environment is dev, staging or prod.
 	Environment string `json:"environment"`
 	ProjectDir  string `json:"project_dir"`
@@ -79,6 +81,9 @@ func (d Description) Env() []string {
 	}
 	if d.Result != nil {
 		env = append(env, "CORPUS_STATE="+string(d.Result.State), "CORPUS_EVENT="+d.Result.Event())
+	}
+	if d.Check != nil {
+		env = append(env, "CORPUS_EVENT="+d.Check.Event(), "CORPUS_CHECK="+d.Check.Check)
 	}
 	return env
 }

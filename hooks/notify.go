@@ -24,10 +24,13 @@ type Webhook struct {
 // Notification is the posted document, version 1.
 type Notification struct {
 	Version int `json:"version"`
-	// Event is Result.Event.
-	Event      string             `json:"event"`
+	// Event is Result.Event, or that of Check.
+	Event string `json:"event"`
+	// Deployment is the one that ended; with Check the one that brought what is live.
 	Deployment project.Deployment `json:"deployment"`
 	Result     project.Result     `json:"result"`
+	// Check is a check that runs periodically, and fails now or succeeds again.
+	Check *project.CheckPeriod `json:"check,omitempty"`
 }
 
 // Post sends n once. An answer of 300 or more is an error. Nothing is tried again: the event log has it all.
@@ -37,6 +40,9 @@ func (w Webhook) Post(ctx context.Context, n Notification) error {
 		host = u.Host
 	}
 	n.Version, n.Event = 1, n.Result.Event()
+	if n.Check != nil {
+		n.Event = n.Check.Event()
+	}
 	body, err := json.Marshal(n)
 	if err != nil {
 		return err

@@ -35,6 +35,9 @@ type deployment struct {
 	kept  []byte // the end of what it told, as deploy_ret.comment has it
 	place int    // in the queue; the pipeline's mu guards it
 
+	// guests are to be waited for before it begins.
+	guests []*guest
+
 	// tools are those of this deployment: its steps share a runner.
 	tools *procedures.Tools
 	// env is what the procedures see of it, once it is prepared.

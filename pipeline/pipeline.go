@@ -31,7 +31,7 @@ type Settings struct {
 	Unlinked bool
 }
 
-// Config is what a Pipeline works with. All fields but Underway, Boundary, OnEnd, MaxLogBytes, Secrets and Logger are needed.
+// Config is what a Pipeline works with. All fields but Underway, Boundary, OnEnd, OnLive, MaxLogBytes, Secrets and Logger are needed.
 type Config struct {
 	Root  layout.Root
 	State layout.State
@@ -60,6 +60,8 @@ type Config struct {
 	Logger  zerolog.Logger
 	// OnEnd is told every ended deployment.
 	OnEnd func(project.Record)
+	// OnLive is told what is live after a deployment that went live, or a rollback by hand, and which checks its configuration has.
+	OnLive func(project.Name, []project.Check)
 	// Boundary is called with a name right after each journal entry; crash tests end the process there.
 	Boundary func(point string)
 }
@@ -79,6 +81,7 @@ type Pipeline struct {
 	mu       sync.Mutex
 	queues   map[project.Name]*queue
 	byID     map[project.ID]*deployment
+	guests   map[project.Name][]*guest
 	stopping bool
 	known    knownSecrets
 	running  sync.WaitGroup
@@ -95,6 +98,9 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if cfg.OnEnd == nil {
 		cfg.OnEnd = func(project.Record) {}
 	}
+	if cfg.OnLive == nil {
+		cfg.OnLive = func(project.Name, []project.Check) {}
+	}
 	if cfg.Boundary == nil {
 		cfg.Boundary = func(string) {}
 	}
@@ -108,7 +114,7 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}}
+	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, guests: map[project.Name][]*guest{}}
 	return p, nil
 }
 
@@ -413,6 +419,9 @@ func (dep *deployment) finish() {
 	}
 	p.leave(dep)
 	close(dep.ended)
+	if res.State == project.Live && dep.env != nil {
+		p.cfg.OnLive(rec.Project, dep.env.Prepared.Cfg.Checks())
+	}
 	p.cfg.OnEnd(rec)
 }
 

@@ -63,6 +63,10 @@ func (p *Pipeline) enqueue(dep *deployment) {
 		p.queues[dep.rec.Project] = q
 	}
 	q.all = append(q.all, dep)
+	dep.guests = p.guests[dep.rec.Project]
+	for _, g := range dep.guests {
+		g.cancel(&ended{why: "a deployment begins", busy: true})
+	}
 	dep.place = len(q.all) - 1
 	if dep.place == 0 {
 		close(dep.turn)
@@ -101,10 +105,45 @@ func (p *Pipeline) leave(dep *deployment) {
 func (dep *deployment) await(ctx context.Context) error {
 	select {
 	case <-dep.turn:
-		return context.Cause(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	for _, g := range dep.guests {
+		select {
+		case <-g.done:
+		case <-ctx.Done():
+		}
+	}
+	dep.guests = nil
+	return context.Cause(ctx)
+}
+
+// guest is something that runs in a project while nothing is deployed to it, and gives way.
+type guest struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+}
+
+// Quiet reports whether nothing runs or waits in a project. While it is so during is not over; the next deployment ends it, and does not begin
+// before end is called. end must be called, and may be more than once.
+func (p *Pipeline) Quiet(name project.Name) (during context.Context, end func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queues[name] != nil || p.stopping {
+		return nil, nil, false
+	}
+	during, cancel := context.WithCancelCause(context.Background())
+	g := &guest{cancel: cancel, done: make(chan struct{})}
+	p.guests[name] = append(p.guests[name], g)
+	return during, sync.OnceFunc(func() {
+		cancel(nil)
+		close(g.done)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.guests[name] = slices.DeleteFunc(slices.Clone(p.guests[name]), func(x *guest) bool { return x == g }); len(p.guests[name]) == 0 {
+			delete(p.guests, name)
+		}
+	}), true
 }
 
 // joinable finds a deployment that runs or waits for the very same change. Called with p.mu held.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"corpus-git/checks"
+	"corpus-git/hooks"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -124,13 +125,25 @@ func (e *Env) checker() checks.Runner {
 
 // askByCommand runs the command line of a check in the live tree, as the user that the check names, else as the project's.
 func (e *Env) askByCommand(ctx context.Context, c project.Check, argv []string) (int, string, error) {
-	shell := host.Shell{Line: c.Target, Argv: argv, Dir: e.Paths.Live(), RunAs: c.User, KeepLocale: true, Merge: true, Env: e.Prepared.environ(e.describe(NameChecks))}
+	return e.askAs(ctx, e.Prepared, e.describe(NameChecks), c, argv)
+}
+
+// Checker is what asks checks of what is live outside of a deployment; d stands for what is live.
+func (t *Tools) Checker(p *Prepared, d project.Deployment) checks.Runner {
+	told := describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameChecks)
+	return checks.Runner{Command: func(ctx context.Context, c project.Check, argv []string) (int, string, error) {
+		return t.askAs(ctx, p, told, c, argv)
+	}}
+}
+
+func (t *Tools) askAs(ctx context.Context, p *Prepared, told hooks.Description, c project.Check, argv []string) (int, string, error) {
+	shell := host.Shell{Line: c.Target, Argv: argv, Dir: told.ProjectRoot, RunAs: c.User, KeepLocale: true, Merge: true, Env: p.environ(told)}
 	if argv != nil {
 		shell.Dir = "/"
 	} else if c.User == "" {
-		shell.RunAs = e.ProjectUser(e.Prepared)
+		shell.RunAs = t.ProjectUser(p)
 	}
-	res, err := e.Host.RunShell(ctx, shell)
+	res, err := t.Host.RunShell(ctx, shell)
 	return res.Retcode, res.Stdout, err
 }
 

@@ -23,7 +23,7 @@ const (
 	maxChecks        = 100
 	maxCheckAttempts = 1000
 	maxCheckTime     = 24 * time.Hour
-	minCheckInterval = 10 * time.Second
+	minCheckInterval = time.Second
 )
 
 // defaultCheck is a check that names its kind and target only.

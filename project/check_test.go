@@ -82,7 +82,7 @@ func TestChecksThatAreRefused(t *testing.T) {
 		"    a: {tcp: 'h:1', timeout: 0}":                     "checks:a:timeout: must be a duration such as 500ms, 5s or 2m, at most 1d",
 		"    a: {tcp: 'h:1', every: x}":                       "checks:a:every: must be a duration such as 500ms, 5s or 2m, at most 1d",
 		"    a: {tcp: 'h:1', on: [x]}":                        "checks:a:on: must be a list of deploy, rollback, converge and  every: DURATION",
-		"    a: {tcp: 'h:1', on: {every: 1}}":                 "checks:a:on: every must be a duration of at least 10s",
+		"    a: {tcp: 'h:1', on: {every: 0.5}}":               "checks:a:on: every must be a duration of at least 1s",
 		"    a: {http: 'http://h/', status: 99}":              "checks:a:status: must be a status such as 200, 2xx or 200-204, or a list of them",
 		"    a: {http: 'http://h/', status: []}":              "checks:a:status: must name a status",
 		"    a: {http: 'http://h/', headers: {'a b': c}}":     "checks:a:headers: must be a mapping of header names and texts",

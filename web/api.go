@@ -246,3 +246,33 @@ func (s *Server) apiUnits(w http.ResponseWriter, r *http.Request) {
 	}
 	s.answer(w, r, doc, err)
 }
+
+// shownPeriods is how much of the history of checks a page shows.
+const shownPeriods = 20
+
+// checks are the periodic checks of a project, which exists, and their history.
+func (s *Server) checks(r *http.Request, name project.Name, limit int) (doc status.Checks, err error) {
+	doc = status.Checks{Version: status.Version, Project: name, Checks: []project.CheckState{}, History: []project.CheckPeriod{}}
+	if s.Checks == nil {
+		return doc, nil
+	}
+	history, err := s.Checks.History(r.Context(), name, limit)
+	doc.Checks, doc.History = append(doc.Checks, s.Checks.States(name)...), append(doc.History, history...)
+	return doc, err
+}
+
+func (s *Server) apiChecks(w http.ResponseWriter, r *http.Request) {
+	name, err := s.name(r)
+	n := 0
+	if err == nil {
+		n, err = limit(r, 100)
+	}
+	if err == nil {
+		_, err = s.Status.Project(r.Context(), name)
+	}
+	var doc status.Checks
+	if err == nil {
+		doc, err = s.checks(r, name, n)
+	}
+	s.answer(w, r, doc, err)
+}

@@ -52,7 +52,9 @@ func (s *Server) functions() template.FuncMap {
 			}
 			return humanize.Seconds(r.Ended.Sub(r.Started))
 		},
-		"what": what,
+		"what":    what,
+		"every":   project.FormatDuration,
+		"seconds": humanize.Seconds,
 	}
 }
 
@@ -124,7 +126,12 @@ func (s *Server) project(w http.ResponseWriter, r *http.Request) {
 		status.Report
 		Units   []project.UnitState
 		Problem string
+		Checks  status.Checks
 	}{Report: rep}
+	if body.Checks, err = s.checks(r, rep.Project.Name, shownPeriods); err != nil {
+		s.problem(w, r, err)
+		return
+	}
 	if body.Units, err = s.units(r, rep.Project.Name); err != nil {
 		_, body.Problem = s.fail(r, err)
 	}

@@ -75,12 +75,14 @@ type queues struct{ s *Server }
 var (
 	runningDesc = prometheus.NewDesc("corpus_deployments_running", "Deployments that run now.", []string{"project"}, nil)
 	waitingDesc = prometheus.NewDesc("corpus_deployments_waiting", "Deployments that wait in line.", []string{"project"}, nil)
+	failingDesc = prometheus.NewDesc("corpus_check_failing", "1 where a check that runs periodically failed when it ran last, 0 where it succeeded.", []string{"project", "check"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (queues) Describe(ch chan<- *prometheus.Desc) {
 	ch <- runningDesc
 	ch <- waitingDesc
+	ch <- failingDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -99,5 +101,22 @@ func (q queues) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(runningDesc, prometheus.GaugeValue, running, string(p.Name))
 		ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(p.Waiting), string(p.Name))
+		q.checks(ch, p.Name)
+	}
+}
+
+func (q queues) checks(ch chan<- prometheus.Metric, name project.Name) {
+	if q.s.Checks == nil {
+		return
+	}
+	for _, c := range q.s.Checks.States(name) {
+		if c.Now == nil {
+			continue
+		}
+		failing := 0.0
+		if c.Failing() {
+			failing = 1
+		}
+		ch <- prometheus.MustNewConstMetric(failingDesc, prometheus.GaugeValue, failing, string(name), c.Name)
 	}
 }

@@ -36,12 +36,20 @@ type Runs interface {
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)
 }
 
+// Checks are the checks that run periodically; *watch.Watcher satisfies it.
+type Checks interface {
+	States(name project.Name) []project.CheckState
+	History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error)
+}
+
 // Server answers HTTP. All exported fields are set before Serve and not changed after.
 type Server struct {
 	Status Status
 	Runs   Runs
 	// Units gives what a project runs, with the last lines of their logs; nil shows none.
-	Units   func(ctx context.Context, name project.Name) ([]project.UnitState, error)
+	Units func(ctx context.Context, name project.Name) ([]project.UnitState, error)
+	// Checks are the checks that run periodically; nil shows none.
+	Checks  Checks
 	Metrics *Metrics
 	// Token lets programs in, as a bearer token or as the password of HTTP basic authentication; "" lets nobody in.
 	Token string
@@ -104,6 +112,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/projects/{name}/report", s.apiReport)
 	mux.HandleFunc("GET /api/v1/projects/{name}/archives", s.apiArchives)
 	mux.HandleFunc("GET /api/v1/projects/{name}/units", s.apiUnits)
+	mux.HandleFunc("GET /api/v1/projects/{name}/checks", s.apiChecks)
 	mux.HandleFunc("GET /api/v1/projects/{name}/deployments", s.apiDeployments)
 	mux.HandleFunc("GET /api/v1/projects/{name}/deployments/{id}", s.apiDeployment)
 	mux.HandleFunc("GET /api/v1/projects/{name}/deployments/{id}/events", s.apiEvents)

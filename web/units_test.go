@@ -39,3 +39,34 @@ func TestUnitsOfAProject(t *testing.T) {
 	_, body = get(t, s, "/projects/app")
 	require.NotContains(t, body, "/secret/place")
 }
+
+// checksOf is what is known of the checks of one project.
+type checksOf []project.CheckPeriod
+
+func (c checksOf) States(name project.Name) []project.CheckState {
+	if name != "app" {
+		return nil
+	}
+	return []project.CheckState{{Name: "home", Kind: project.CheckHTTP, Every: time.Minute, Now: &c[0]}, {Name: "new", Every: time.Hour}}
+}
+
+func (c checksOf) History(_ context.Context, _ project.Name, limit int) ([]project.CheckPeriod, error) {
+	return c[:min(limit, len(c))], nil
+}
+
+func TestPeriodicChecksOfAProject(t *testing.T) {
+	s := server(newMachine())
+	s.Checks = checksOf{{Check: "home", Since: noon.Add(-time.Hour), Last: noon, Runs: 60, Reason: "the body is <b>wrong</b>"}, {Check: "home", Good: true, Since: noon.Add(-2 * time.Hour), Last: noon.Add(-time.Hour), Runs: 61}}
+	_, body := get(t, s, "/projects/app")
+	for _, want := range []string{"<h2>Checks</h2>", `<span class="state bad">failed</span> <span class="why">the body is &lt;b&gt;wrong&lt;/b&gt;</span>`, "has not run yet", "History of the checks", "61"} {
+		require.Contains(t, body, want)
+	}
+	res, body := get(t, s, "/api/v1/projects/app/checks?limit=1")
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Contains(t, body, `"every_ns": 60000000000`)
+	require.NotContains(t, body, `"runs": 61`)
+	res, _ = get(t, s, "/api/v1/projects/nope/checks")
+	require.Equal(t, http.StatusNotFound, res.StatusCode)
+	_, body = get(t, s, "/metrics")
+	require.Contains(t, body, `corpus_check_failing{check="home",project="app"} 1`)
+}

@@ -30,7 +30,9 @@ type Project struct {
 	Running *project.Record `json:"running,omitempty"`
 	Waiting int             `json:"waiting"`
 	Last    *project.Record `json:"last,omitempty"`
-	Remotes *Remotes        `json:"remotes,omitempty"`
+	// FailingChecks are the checks that run periodically and failed when they ran last.
+	FailingChecks []string `json:"failing_checks,omitempty"`
+	Remotes       *Remotes `json:"remotes,omitempty"`
 }
 
 // Remotes are the addresses to push to.
@@ -197,6 +199,16 @@ type Units struct {
 	Version int                 `json:"version"`
 	Project project.Name        `json:"project"`
 	Units   []project.UnitState `json:"units"`
+}
+
+// Checks is printed by  check --history --json.
+type Checks struct {
+	Version int          `json:"version"`
+	Project project.Name `json:"project"`
+	// Checks are the periodic checks of what is live; none where no server runs.
+	Checks []project.CheckState `json:"checks"`
+	// History has the newest periods first.
+	History []project.CheckPeriod `json:"history"`
 }
 
 // LogLine is one line of  logs --app --json.

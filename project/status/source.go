@@ -59,6 +59,8 @@ type Source struct {
 	Remotes func(project.Name) Remotes
 	// Server, where it is not nil, says where the server and a project's page are.
 	Server func(project.Name) Server
+	// Checks, where it is not nil, gives the checks of a project that run periodically.
+	Checks func(project.Name) []project.CheckState
 	// Remember is how long a measure of the disk is good enough; 0 measures each time. Measuring walks all of a project's files.
 	Remember time.Duration
 	// Now is needed where Remember is set.
@@ -126,6 +128,7 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 			return nil, err
 		}
 		out[i].Running, out[i].Waiting = q.Running, len(q.Waiting)
+		out[i].FailingChecks = s.failing(out[i].Name)
 		if l, ok := last[out[i].Name]; ok {
 			out[i].Last = &l
 		}
@@ -136,6 +139,19 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 		}
 	}
 	return out, nil
+}
+
+// failing are the periodic checks of a project that failed when they ran last.
+func (s *Source) failing(name project.Name) (names []string) {
+	if s.Checks == nil {
+		return nil
+	}
+	for _, c := range s.Checks(name) {
+		if c.Failing() {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // moved says where the branches of a project are elsewhere than its last deployment that went live left them, "" where they are not.

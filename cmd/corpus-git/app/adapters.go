@@ -65,6 +65,9 @@ func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (re
 	p.c.repos.Forget(name)
 	d, err := p.Registry.Destroy(ctx, name, data)
 	p.c.repos.Forget(name)
+	if err == nil {
+		err = p.c.watch.Forget(ctx, name)
+	}
 	return d, err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"corpus-git/archive"
+	"corpus-git/checks/watch"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/git/pack"
 	"corpus-git/hooks"
@@ -77,6 +78,7 @@ type core struct {
 	archives   map[project.Name]*archive.Store
 	background *archive.Background // one archive of the machine is packed at a time
 	upkeep     *upkeep.Scheduler
+	watch      *watch.Watcher
 	serves     bool // a server's: upkeep runs
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
@@ -195,10 +197,13 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
 		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,
-		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, Boundary: o.boundary,
+		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, OnLive: func(n project.Name, list []project.Check) { c.watch.Live(n, list) }, Boundary: o.boundary,
 		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := c.openWatch(ctx); err != nil {
 		return nil, err
 	}
 	c.upkeep.Removed = c.pipeline.SweepPins
@@ -226,6 +231,9 @@ func (c *core) close() error {
 	if c.upkeep != nil && !c.upkeep.Stop(patience) {
 		c.log.Warn().Msg("archives were being packed; the next start goes on")
 		c.clean.Store(false)
+	}
+	if c.watch != nil {
+		c.watch.Stop()
 	}
 	c.trash.Wait()
 	var errs []error
@@ -441,7 +449,7 @@ func (c *core) hostName() string {
 // backend is what the verbs work with. detached tells that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: cfgs{c}, Units: processes{c}, Audit: c.audit,
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: cfgs{c}, Units: processes{c}, Checks: c.watch, Audit: c.audit,
 		Status: c.status(), Commands: c.sshCommand,
 		Events: func(name project.Name, id project.ID) iter.Seq2[event.Event, error] {
 			return event.Read(c.state.EventLog(string(name), string(id)), 0)
@@ -469,7 +477,7 @@ func (c *core) emptyTrash(ctx context.Context) {
 
 func (c *core) status() *status.Source {
 	return &status.Source{
-		Root: c.root, Projects: c.registry, Records: c.pipeline, Archives: archives{c}, Remotes: c.remotes, Server: c.reach,
+		Root: c.root, Projects: c.registry, Records: c.pipeline, Archives: archives{c}, Remotes: c.remotes, Server: c.reach, Checks: c.watch.States,
 		Repository: func(n project.Name, r project.Repo) status.Repository { return c.repos.Open(n, r) },
 	}
 }

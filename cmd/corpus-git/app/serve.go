@@ -169,6 +169,9 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	}
 	s.open()
 	s.upkeep.Start()
+	if err := s.watch.Start(ctx); err != nil {
+		log.Error().Err(err).Msg("periodic checks do not run")
+	}
 	return s, nil
 }
 
@@ -227,7 +230,7 @@ func (s *server) openWeb(cfg *config.Config, m *web.Metrics) (err error) {
 	source := s.status()
 	source.Remember, source.Now = 30*time.Second, time.Now
 	s.web = &web.Server{
-		Status: source, Runs: s.pipeline, Units: processes{s.core}.Shown, Metrics: m, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Host: s.hostName(), Release: Build().Release, Now: time.Now,
+		Status: source, Runs: s.pipeline, Units: processes{s.core}.Shown, Checks: s.watch, Metrics: m, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Host: s.hostName(), Release: Build().Release, Now: time.Now,
 		Log: s.log.With().Str("part", "http").Logger(),
 	}
 	return nil

@@ -128,13 +128,21 @@ func taskCommand(s *session) *cobra.Command {
 }
 
 func checkCommand(s *session) *cobra.Command {
-	var verbose bool
+	var verbose, history bool
+	limit := 20
 	c := &cobra.Command{
-		Use: "check PROJECT", Short: "Ask the checks of what is live",
-		Long:    "Asks every check of the project's configuration (the key checks) of what is live now. The exit status is 1\nwhere an answer is not good. Nothing is rolled back.",
-		Example: "  corpus-git check app",
+		Use: "check PROJECT", Short: "Run the checks of what is live",
+		Long: "Runs every check of the project's configuration (the key checks) on what is live now. The exit status is 1\n" +
+			"where one fails. Nothing is rolled back. --history runs nothing: it shows the periodic checks and what they found.",
+		Example: "  corpus-git check app\n  corpus-git check app --history",
 		Args:    exactly("PROJECT"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if history {
+				return s.checkHistory(args[0], limit)
+			}
+			if c.Flags().Changed("limit") {
+				return usage("--limit is for --history")
+			}
 			name, err := s.project("check", args[0], project.Deploy)
 			if err != nil {
 				return err
@@ -142,6 +150,8 @@ func checkCommand(s *session) *cobra.Command {
 			return s.deploy("check", project.Deployment{Project: name, Trigger: project.TriggerCheck}, verbose)
 		},
 	}
+	c.Flags().BoolVar(&history, "history", false, "show the periodic checks, and when each failed and succeeded")
+	c.Flags().IntVarP(&limit, "limit", "n", limit, "with --history: show at most this many changes")
 	verboseFlag(c, &verbose)
 	return s.jsonFlag(c)
 }

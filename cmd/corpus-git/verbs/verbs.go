@@ -118,6 +118,14 @@ type Units interface {
 	Run(ctx context.Context, name project.Name, argv []string, begin func(what, user string) error, stdin io.Reader, stdout, stderr io.Writer) (exit int, err error)
 }
 
+// Checks are the checks that run periodically.
+type Checks interface {
+	// States are those of what is live, as they stand; none where no server runs.
+	States(name project.Name) []project.CheckState
+	// History gives the newest periods first, at most limit.
+	History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error)
+}
+
 // Audit is the audit log.
 type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
@@ -132,6 +140,7 @@ type Backend struct {
 	Archives Archives
 	Cfg      Cfg
 	Units    Units
+	Checks   Checks
 	Audit    Audit
 	Status   *status.Source
 	// Events reads the event log of a deployment as far as it is written, without waiting.

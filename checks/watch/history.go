@@ -1,0 +1,164 @@
+package watch
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"corpus-git/internal/db"
+	"corpus-git/project"
+)
+
+// keep is how many periods of each check stay.
+const keep = 100
+
+// period is a row of the history.
+type period struct {
+	project.CheckPeriod
+	id int64
+	// notified: whoever is to be told of its beginning was.
+	notified bool
+	dirty    bool
+}
+
+// everyProject, in the table of watched projects, tells that all projects were looked at once.
+const everyProject = "*"
+
+func migrate(ctx context.Context, d *sql.DB) error {
+	return db.Migrate(ctx, d, "checks", []string{
+		`CREATE TABLE checks_watched (project TEXT PRIMARY KEY) WITHOUT ROWID`,
+		`CREATE TABLE check_periods (
+			id INTEGER PRIMARY KEY, project TEXT NOT NULL, name TEXT NOT NULL, good INTEGER NOT NULL, since INTEGER NOT NULL, last INTEGER NOT NULL,
+			runs INTEGER NOT NULL, took INTEGER NOT NULL, reason TEXT NOT NULL, answer TEXT NOT NULL, code TEXT NOT NULL, notified INTEGER NOT NULL)`,
+		`CREATE INDEX check_periods_of ON check_periods (project, name, id)`,
+	})
+}
+
+// watched are the projects whose live release has periodic checks; all tells that every project was looked at once.
+func watched(ctx context.Context, d *sql.DB) (names []project.Name, all bool, err error) {
+	rows, err := d.QueryContext(ctx, `SELECT project FROM checks_watched`)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, false, err
+		}
+		if name == everyProject {
+			all = true
+			continue
+		}
+		names = append(names, project.Name(name))
+	}
+	return names, all, rows.Err()
+}
+
+// setWatched notes durably whether a project has periodic checks.
+func setWatched(ctx context.Context, d *sql.DB, name project.Name, has bool) error {
+	q := `DELETE FROM checks_watched WHERE project = ?`
+	if has {
+		q = `INSERT INTO checks_watched(project) VALUES(?) ON CONFLICT DO NOTHING`
+	}
+	_, err := d.ExecContext(ctx, q, name)
+	return err
+}
+
+const columns = `id, name, good, since, last, runs, took, reason, answer, code, notified`
+
+// periods reads rows of a project, the newest first.
+func periods(ctx context.Context, d *sql.DB, where string, args ...any) ([]period, error) {
+	rows, err := d.QueryContext(ctx, `SELECT `+columns+` FROM check_periods `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []period
+	for rows.Next() {
+		var p period
+		var since, last int64
+		var answer string
+		if err := rows.Scan(&p.id, &p.Check, &p.Good, &since, &last, &p.Runs, &p.Took, &p.Reason, &answer, &p.Code, &p.notified); err != nil {
+			return nil, err
+		}
+		p.Since, p.Last = time.Unix(0, since).UTC(), time.Unix(0, last).UTC()
+		if err := json.Unmarshal([]byte(answer), &p.Answer); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, rows.Err()
+}
+
+// newest is the newest period of each check of a project.
+func newest(ctx context.Context, d *sql.DB, name project.Name) (map[string]*period, error) {
+	list, err := periods(ctx, d, `WHERE id IN (SELECT max(id) FROM check_periods WHERE project = ? GROUP BY name)`, name)
+	out := map[string]*period{}
+	for i := range list {
+		out[list[i].Check] = &list[i]
+	}
+	return out, err
+}
+
+// add writes the row of a period that begins, and removes what there is too much of. It is durable on return.
+func (p *period) add(ctx context.Context, d *sql.DB, name project.Name) error {
+	answer, err := json.Marshal(p.Answer)
+	if err != nil {
+		return err
+	}
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	res, err := tx.ExecContext(ctx, `INSERT INTO check_periods(project, name, good, since, last, runs, took, reason, answer, code, notified) VALUES(?,?,?,?,?,?,?,?,?,?,?)`,
+		name, p.Check, p.Good, p.Since.UnixNano(), p.Last.UnixNano(), p.Runs, p.Took, p.Reason, string(answer), p.Code, p.notified)
+	if err != nil {
+		return err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM check_periods WHERE project = ?1 AND name = ?2 AND id <=
+		(SELECT id FROM check_periods WHERE project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)`, name, p.Check, keep); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	p.id = id
+	return nil
+}
+
+// save writes what changed of periods, in one transaction.
+func save(ctx context.Context, d *sql.DB, list []period) error {
+	if len(list) == 0 {
+		return nil
+	}
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, p := range list {
+		answer, err := json.Marshal(p.Answer)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE check_periods SET last = ?, runs = ?, took = ?, reason = ?, answer = ?, notified = ? WHERE id = ?`,
+			p.Last.UnixNano(), p.Runs, p.Took, p.Reason, string(answer), p.notified, p.id); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// forget removes all that is known of a project.
+func forget(ctx context.Context, d *sql.DB, name project.Name) error {
+	_, err := d.ExecContext(ctx, `DELETE FROM check_periods WHERE project = ?`, name)
+	return errors.Join(err, setWatched(ctx, d, name, false))
+}
