@@ -112,7 +112,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	if err != nil || newest == nil {
 		return out, err
 	}
-	if out.Sealed, err = w.seal(*newest); err != nil {
+	if out.Sealed, err = s.seal(*newest, w.pause); err != nil {
 		if err = s.moved(*newest, err); !errors.Is(err, errMoved) {
 			return out, w.failed(op, err)
 		}

@@ -106,10 +106,24 @@ func sumFile(c *tree.Cursor, path string, pause func() error) (tree.Sum, error) 
 	return tree.SumOf(h), tree.Named(c.Path(), err)
 }
 
+// Seal notes the content of all plain archives, durably: a copy of them elsewhere, whose files have other inodes, can be verified by
+// it. The caller keeps deployments of the project out, and pauses the store.
+func (s *Store) Seal(ctx context.Context) error {
+	all, err := s.plainOnes()
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if _, err := s.seal(a, ctx.Err); err != nil {
+			return explain("verify archive", err)
+		}
+	}
+	return nil
+}
+
 // seal notes the content of a plain archive's files whose sum is not known yet, for Verify to compare with. It gives how
 // many it read.
-func (w *compaction) seal(a Archive) (int, error) {
-	s := w.s
+func (s *Store) seal(a Archive, pause func() error) (int, error) {
 	m, err := s.manifest(a.Path)
 	if err != nil {
 		return 0, err
@@ -135,7 +149,7 @@ func (w *compaction) seal(a Archive) (int, error) {
 		}
 		sum, ok := groups[e.Link]
 		if !ok || e.Link == 0 {
-			if sum, err = sumFile(c, e.Path, w.pause); err != nil {
+			if sum, err = sumFile(c, e.Path, pause); err != nil {
 				return 0, err
 			}
 			groups[e.Link] = sum

@@ -34,6 +34,9 @@ func ModuleDirs() []string {
 // Modules is the folder of Salt's own root that collects modules of one kind.
 func (r Root) Modules(kind string) string { return filepath.Join(r.Salt(), kind) }
 
+// RestoreTemp is where a restore writes before everything gets its name.
+func (r Root) RestoreTemp() string { return filepath.Join(string(r), ".corpus-git-restore") }
+
 // DefaultState is where State lies unless it is configured.
 func (r Root) DefaultState() State { return State(filepath.Join(string(r), ".corpus-git")) }
 

@@ -17,6 +17,15 @@ func (s State) Socket() string { return filepath.Join(string(s), "control.sock")
 // Lock is the file whose advisory lock the owner of the state holds.
 func (s State) Lock() string { return filepath.Join(string(s), "lock") }
 
+// Addresses is the file that says where the running server listens.
+func (s State) Addresses() string { return filepath.Join(string(s), "addr.json") }
+
+// Clean is the file that is there while no process owns a state that its last owner left in order.
+func (s State) Clean() string { return filepath.Join(string(s), "clean") }
+
+// RestoreTemp is where a restore writes the state before it gets its name.
+func (s State) RestoreTemp() string { return filepath.Clean(string(s)) + "-restore" }
+
 // HostKey is the server's ed25519 host key.
 func (s State) HostKey() string { return filepath.Join(string(s), "ssh_host_ed25519_key") }
 

@@ -146,6 +146,17 @@ func (r *records) each(ctx context.Context, where string, names []project.Name) 
 	return r.query(ctx, where, string(list))
 }
 
+// TrimRecords removes from a copy of the database the records of each project that came after one of its deployments, or all for "".
+func TrimRecords(ctx context.Context, d *sql.DB, last map[project.Name]project.ID) error {
+	for name, id := range last {
+		_, err := d.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?1 AND (?2 = '' OR rowid > (SELECT rowid FROM deployments WHERE id = ?2))`, name, id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *records) forget(ctx context.Context, name project.Name) error {
 	_, err := r.db.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?`, name)
 	return err

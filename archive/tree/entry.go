@@ -420,6 +420,9 @@ type Cursor struct {
 // NewCursor starts at the root of a tree.
 func NewCursor(root vfs.Dir) *Cursor { return &Cursor{root: root} }
 
+// Root is the folder that it started at.
+func (c *Cursor) Root() vfs.Dir { return c.root }
+
 // Path is the open folder's.
 func (c *Cursor) Path() string { return c.path }
 

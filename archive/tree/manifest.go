@@ -83,6 +83,13 @@ func (e *Entry) IsRegular() bool { return e.Type() == syscall.S_IFREG }
 // IdentOf is the identity of what was asked for.
 func IdentOf(st vfs.Stat) Ident { return Ident{Dev: st.Dev, Ino: st.Ino, Ctime: st.Ctime} }
 
+// EntryOf describes a file, by what lstat says of it.
+func EntryOf(path string, st vfs.Stat) Entry {
+	e := Entry{Path: path}
+	e.fill(st)
+	return e
+}
+
 // fill takes over what stat tells about a live file.
 func (e *Entry) fill(st vfs.Stat) {
 	e.Mode, e.UID, e.GID, e.Rdev, e.nlink = st.Mode, st.UID, st.GID, 0, st.Nlink

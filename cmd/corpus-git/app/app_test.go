@@ -157,7 +157,7 @@ func TestStopAndStartAgain(t *testing.T) {
 		}
 		key = now
 		require.NoError(t, s.shutdown(context.Background(), time.Minute))
-		require.NoFileExists(t, addressFile(s.state))
+		require.NoFileExists(t, s.state.Addresses())
 		_, err = control.Dial(s.state.Socket())
 		require.ErrorIs(t, err, control.ErrNoServer)
 	}
@@ -442,7 +442,7 @@ func TestRecoveryLooksWhereSomethingWasUnderWay(t *testing.T) {
 		run("project", "create", name)
 	}
 	run("gc", "app") // which recovers, as every command that works on what deployments left
-	require.FileExists(t, cleanFile(state))
+	require.FileExists(t, state.Clean())
 	// What a crash leaves in repositories.
 	type leftover struct{ quarantine, lock, temp, log string }
 	left := map[string]leftover{}
@@ -477,19 +477,19 @@ func TestRecoveryLooksWhereSomethingWasUnderWay(t *testing.T) {
 	run("gc", "app")
 	untouched("pushed")
 
-	require.NoError(t, os.Remove(cleanFile(state)))
+	require.NoError(t, os.Remove(state.Clean()))
 	note := filepath.Join(state.Underway(), "pushed")
 	require.NoError(t, os.WriteFile(note, nil, 0o600))
 	// A command that changes nothing does not recover, and so does not say that all is well.
 	run("key", "list")
-	require.NoFileExists(t, cleanFile(state))
+	require.NoFileExists(t, state.Clean())
 	require.FileExists(t, note)
 	untouched("pushed")
 	run("gc", "app")
 	swept("pushed")
 	require.NoFileExists(t, left["pushed"].log)
 	require.NoFileExists(t, note)
-	require.FileExists(t, cleanFile(state))
+	require.FileExists(t, state.Clean())
 	untouched("unused") // nothing was under way there: nothing looked
 	run("gc", "unused") // but whoever uses it does
 	swept("unused")
@@ -497,14 +497,14 @@ func TestRecoveryLooksWhereSomethingWasUnderWay(t *testing.T) {
 	// Without notes, as a version before them leaves it, everything is looked at, once.
 	leave("unused")
 	leave("pushed")
-	require.NoError(t, os.Remove(cleanFile(state)))
+	require.NoError(t, os.Remove(state.Clean()))
 	require.NoError(t, os.RemoveAll(state.Underway()))
 	run("gc", "app")
 	swept("unused")
 	swept("pushed")
 	require.NoFileExists(t, left["unused"].log)
 	leave("unused")
-	require.NoError(t, os.Remove(cleanFile(state)))
+	require.NoError(t, os.Remove(state.Clean()))
 	run("gc", "app")
 	untouched("unused")
 }
@@ -522,7 +522,7 @@ func TestWhatCannotBeRecoveredIsTriedAgain(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		code, _, _ := program(t, env(root), "", "gc", "app")
 		require.NotZero(t, code)
-		require.NoFileExists(t, cleanFile(state), "first=%v", first)
+		require.NoFileExists(t, state.Clean(), "first=%v", first)
 		left, err := os.ReadDir(state.Underway())
 		require.NoError(t, err)
 		require.Len(t, left, 1)
@@ -531,7 +531,7 @@ func TestWhatCannotBeRecoveredIsTriedAgain(t *testing.T) {
 	require.NoError(t, os.Remove(state.Journal("broken")))
 	code, _, errs := program(t, env(root), "", "gc", "app")
 	require.Zero(t, code, errs)
-	require.FileExists(t, cleanFile(state))
+	require.FileExists(t, state.Clean())
 	left, err := os.ReadDir(state.Underway())
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -457,7 +457,7 @@ func (c *core) backend(detached bool) *verbs.Backend {
 		Doctor: func(ctx context.Context) []status.Check {
 			return doctor{cfg: c.cfg.Load(), env: c.env, core: c}.run(ctx)
 		},
-		Maintainer: c.maintainer, Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached, Still: c.cfg.Load().Progress,
+		Backup: c.backup, Maintainer: c.maintainer, Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached, Still: c.cfg.Load().Progress,
 	}
 	if detached {
 		b.Discard = func(context.Context) {

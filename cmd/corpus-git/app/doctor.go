@@ -104,7 +104,7 @@ func (d doctor) server(add adder, state layout.State) {
 		_ = c.Close()
 		a, aerr := readAddresses(state)
 		if aerr != nil {
-			add("server", "warning", "", "it runs, and %s cannot be read", addressFile(state))
+			add("server", "warning", "", "it runs, and %s cannot be read", state.Addresses())
 			return
 		}
 		add("server", "ok", "", "runs (process %d), listens on %s", a.PID, strings.TrimSpace(a.SSH+" "+a.HTTP))
@@ -147,12 +147,8 @@ func (d doctor) database(ctx context.Context, add adder, state layout.State) {
 		}
 		defer base.Close()
 	}
-	var answer string
-	if err := base.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&answer); err != nil {
-		answer = err.Error()
-	}
-	if answer != "ok" {
-		add("database", "failed", "stop the server, keep a copy of it, and restore it from a backup", "%s", answer)
+	if err := db.Check(ctx, base); err != nil {
+		add("database", "failed", "stop the server, keep a copy of it, and restore a backup:  corpus-git restore FILE", "%v", err)
 		return
 	}
 	add("database", "ok", "", "intact")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -70,12 +69,9 @@ func orUnknown(s string) string {
 // release gives the state up.
 func (l *stateLock) release() error { return l.f.Close() }
 
-// cleanFile is there while no process owns a state that its last owner left in order: then there is nothing to recover.
-func cleanFile(state layout.State) string { return filepath.Join(state.Path(), "clean") }
-
 // takeClean reports whether the last owner left the state in order. It is so no longer, durably, when takeClean returns.
 func takeClean(state layout.State) (bool, error) {
-	err := os.Remove(cleanFile(state))
+	err := os.Remove(state.Clean())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -87,7 +83,7 @@ func takeClean(state layout.State) (bool, error) {
 
 // leaveClean says that the state is in order. It is the last thing that an owner writes.
 func leaveClean(state layout.State) error {
-	return vfs.WriteFileAtomic(vfs.OS{}, cleanFile(state), nil, 0o600)
+	return vfs.WriteFileAtomic(vfs.OS{}, state.Clean(), nil, 0o600)
 }
 
 func stateError(state layout.State, err error) error {

@@ -22,6 +22,7 @@ import (
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/config"
@@ -92,8 +93,11 @@ func (c *command) tree() *cobra.Command {
 	for _, sub := range root.Commands() {
 		c.adopt(sub)
 	}
+	if b, _, err := root.Find([]string{"backup"}); err == nil {
+		b.AddCommand(c.verifyCommand())
+	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.demoCommand(), c.lintCommand(), c.initCommand(), c.skeletonsCommand(), c.hookCommand(), docsCommand(), c.resetPermsCommand())
+	root.AddCommand(c.serveCommand(), c.demoCommand(), c.lintCommand(), c.initCommand(), c.skeletonsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
 	return root
 }
 
@@ -243,6 +247,16 @@ func (c *command) words(cmd *cobra.Command, args []string) (argv []string, f *st
 	if ferr != nil {
 		return nil, nil, ferr
 	}
+	if cmd.Annotations[verbs.WritesFile] != "" && len(args) == 1 {
+		if args[0] == "-" {
+			err = c.toTerminal()
+		} else {
+			args, err = []string{"-"}, f.create(args[0])
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
 	return append(append(argv, "--"), args...), f, nil
 }
 
@@ -286,7 +300,7 @@ func (f *streams) keep(good bool) error {
 	}
 	err := errors.Join(f.made.Sync(), f.made.Close())
 	if good && err == nil {
-		return os.Rename(f.made.Name(), f.name)
+		return vfs.RenameDurable(vfs.OS{}, f.made.Name(), f.name)
 	}
 	return errors.Join(err, os.Remove(f.made.Name()))
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -42,10 +41,8 @@ type Addresses struct {
 	PID  int    `json:"pid"`
 }
 
-func addressFile(state layout.State) string { return filepath.Join(state.Path(), "addr.json") }
-
 func readAddresses(state layout.State) (a Addresses, err error) {
-	text, err := os.ReadFile(addressFile(state))
+	text, err := os.ReadFile(state.Addresses())
 	if err != nil {
 		return a, err
 	}
@@ -164,7 +161,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err != nil {
 		return nil, err
 	}
-	if err := vfs.WriteFileAtomic(vfs.OS{}, addressFile(c.state), append(text, '\n'), 0o600); err != nil {
+	if err := vfs.WriteFileAtomic(vfs.OS{}, c.state.Addresses(), append(text, '\n'), 0o600); err != nil {
 		return nil, err
 	}
 	s.open()
@@ -355,7 +352,7 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	if err := s.pipeline.Shutdown(ctx); err != nil {
 		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace has passed, or a second signal came")
 	}
-	errs = append(errs, os.Remove(addressFile(s.state)), s.control.Close())
+	errs = append(errs, os.Remove(s.state.Addresses()), s.control.Close())
 	last, cancel2 := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel2()
 	if s.ssh.Shutdown(last) != nil {

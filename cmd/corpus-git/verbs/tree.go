@@ -15,6 +15,8 @@ import (
 const (
 	// ReadsStdin marks a command that reads standard input.
 	ReadsStdin = "stdin"
+	// WritesFile marks a command whose argument is a file that it writes to standard output; who runs it on the machine opens the file itself.
+	WritesFile = "writes"
 	// Stateless marks a command that works without a state directory.
 	Stateless = "stateless"
 	// Creates marks a command that may be the first one on a machine.
@@ -22,7 +24,7 @@ const (
 )
 
 // LocalOnly names the commands that exist on the machine only.
-func LocalOnly() []string { return []string{"serve", "demo", "docs", "completion"} }
+func LocalOnly() []string { return []string{"serve", "demo", "docs", "completion", "restore"} }
 
 // Tree builds the commands. s may be nil where they are only described or taken apart, never run.
 func Tree(s *session) *cobra.Command {
@@ -60,7 +62,7 @@ func Tree(s *session) *cobra.Command {
 		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s),
 		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s),
 		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
-		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
+		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
 	)
 	return root
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"corpus-git/backup"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
@@ -153,6 +154,8 @@ type Backend struct {
 	Discard func(ctx context.Context)
 	// WebLogin makes a link that lets a browser see the pages, once; nil where no server runs.
 	WebLogin func(ctx context.Context, who string) (string, error)
+	// Backup writes a backup of everything to w, and tells note what it reads.
+	Backup func(ctx context.Context, w io.Writer, what Backup, note func(string)) (backup.Contents, error)
 	// Maintainer maintains repositories.
 	Maintainer Maintainer
 	// Commands is how people run the server's commands over SSH, "ssh -p 2222 deploy@server", for the hints that they read; nil leaves hints as they are.

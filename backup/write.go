@@ -1,0 +1,530 @@
+package backup
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"corpus-git/archive/tree"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+)
+
+// Server is what a backup must ask the owner of the state for.
+type Server interface {
+	// Hold waits until nothing is deployed to a project, and keeps it so until release is called.
+	Hold(ctx context.Context, name string) (Held, error)
+	// Owns reports whether a deployment, by its ID, is one of the project that has ended.
+	Owns(ctx context.Context, name, id string) bool
+	// Database copies the database to the file path, removes from the copy what is newer than what was held, by name, and gives the names of the
+	// projects in it.
+	Database(ctx context.Context, path string, held map[string]Held) ([]string, error)
+}
+
+// Held is a project to which nothing is deployed.
+type Held struct {
+	// Code and Pillar are the commits of its branches, "" for none.
+	Code, Pillar string
+	// Last is the ID of its newest deployment that has ended, "" for none.
+	Last    string
+	Release func()
+}
+
+// Options say what goes into a backup besides what a server can't do without.
+type Options struct {
+	Archives, Data bool
+	Program        string // release of corpus-git
+	Host           string
+	Now            func() time.Time
+	// Note is told what is done, a line for each project.
+	Note func(string)
+}
+
+// maxAttempts is how often projects that were created meanwhile are looked for.
+const maxAttempts = 5
+
+// Write writes a backup of a server to w. Deployments of a project wait while that project is read, and no longer. Nothing
+// of w is durable when it returns. An error leaves in w what must be thrown away.
+func Write(ctx context.Context, w io.Writer, s Server, root layout.Root, state layout.State, o Options) (Contents, error) {
+	const op = "back up"
+	out, err := newWriter(w, o)
+	if err != nil {
+		return Contents{}, fault.New(fault.Internal, op, "%w", err)
+	}
+	defer out.close()
+	out.contents.Head = Head{Version: Version, Program: o.Program, Made: o.Now().UTC().Truncate(time.Second), Host: o.Host, Root: root.Path(), Archives: o.Archives, Data: o.Data}
+	out.contents.Projects = []Project{}
+	err = out.all(ctx, s, root, state)
+	if err == nil {
+		err = out.finish()
+	}
+	if vfs.IsFull(err) || fault.KindOf(err) != fault.Internal {
+		return Contents{}, err
+	}
+	if err != nil {
+		return Contents{}, fault.New(fault.Internal, op, "%w", err)
+	}
+	return out.contents, nil
+}
+
+// writer is one backup that is being written.
+type writer struct {
+	o        Options
+	fs       vfs.FS
+	buffered *bufio.Writer
+	zstd     *zstd.Encoder
+	tar      *tar.Writer
+	digest   digest
+	contents Contents
+	names    accountNames
+}
+
+func newWriter(w io.Writer, o Options) (*writer, error) {
+	enc, err := zstd.NewWriter(w, zstd.WithEncoderCRC(true))
+	if err != nil {
+		return nil, err
+	}
+	buffered := bufio.NewWriterSize(enc, 256<<10)
+	return &writer{o: o, fs: vfs.OS{}, buffered: buffered, zstd: enc, tar: tar.NewWriter(buffered), digest: newDigest(), names: accountNames{users: map[int]string{}, groups: map[int]string{}}}, nil
+}
+
+// close gives back what the compressor holds; finish has written its end.
+func (w *writer) close() { _ = w.zstd.Close() }
+
+func (w *writer) all(ctx context.Context, s Server, root layout.Root, state layout.State) error {
+	if err := w.document(headName, w.contents.Head); err != nil {
+		return err
+	}
+	tmp := vfs.TempName(state.Database())
+	defer func() { _ = w.fs.Remove(tmp) }()
+	held := map[string]Held{}
+	for attempt := 0; ; attempt++ {
+		// The database is copied last, and again after each project: it must know those that are here, and no others.
+		names, err := s.Database(ctx, tmp, held)
+		if err != nil {
+			return err
+		}
+		fresh := slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, done := held[n]; return done })
+		if len(fresh) == 0 {
+			w.forget(names)
+			break
+		}
+		if attempt == maxAttempts {
+			return fault.New(fault.Busy, "back up", "projects are created faster than they are read").WithHint("try again")
+		}
+		for i, name := range fresh {
+			w.note("reading %s (%d of %d)", name, i+1, len(fresh))
+			h, err := w.project(ctx, s, root, state, name)
+			if err != nil {
+				return fmt.Errorf("project %s: %w", name, err)
+			}
+			held[name] = h
+		}
+	}
+	w.note("reading the state of the server")
+	for _, dir := range []string{root.Salt(), root.Pillar()} {
+		if err := w.dir(ctx, root.Path(), []string{filepath.Base(dir)}, rootDir, nil); err != nil {
+			return err
+		}
+	}
+	if err := w.dir(ctx, state.Path(), nil, stateDir, func(p string) bool { return stateSkipped(state, p) }); err != nil {
+		return err
+	}
+	return w.database(tmp)
+}
+
+// forget leaves out of the contents what was destroyed after it was read.
+func (w *writer) forget(names []string) {
+	w.contents.Projects = slices.DeleteFunc(w.contents.Projects, func(p Project) bool {
+		gone := !slices.Contains(names, p.Name)
+		if gone {
+			w.remark("project %s was destroyed while the backup was made", p.Name)
+		}
+		return gone
+	})
+}
+
+func (w *writer) database(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: databaseName, Mode: 0o600, Size: st.Size(), ModTime: w.contents.Made, Format: tar.FormatPAX}
+	w.fillOwn(h)
+	return w.entry(h, f)
+}
+
+// fillOwn makes a file that has no owner yet this process's.
+func (w *writer) fillOwn(h *tar.Header) {
+	h.Uid, h.Gid = os.Geteuid(), os.Getegid()
+	w.names.fill(h)
+}
+
+// project writes one project, with what the state holds of it, as it is between two deployments.
+func (w *writer) project(ctx context.Context, s Server, root layout.Root, state layout.State, name string) (Held, error) {
+	held, err := s.Hold(ctx, name)
+	if err != nil {
+		return Held{}, err
+	}
+	defer held.Release()
+	at := root.Project(name)
+	entries, bytes := w.contents.Entries, w.contents.Bytes
+	prefix := projectsDir + "/" + name
+	left := map[string]bool{filepath.Base(at.Git()): true}
+	for dir, in := range map[string]bool{at.Archives(): w.o.Archives, at.Data(): w.o.Data} {
+		if !in {
+			left[filepath.Base(dir)] = true
+		}
+	}
+	// Refs before objects: a push of another branch that comes meanwhile adds objects first.
+	git := filepath.Base(at.Git())
+	if there, err := vfs.Exists(w.fs, at.Dir()); err != nil {
+		return held, err
+	} else if !there {
+		w.remark("project %s has no folder", name)
+	} else if err := w.top(root.Projects(), name, projectsDir); err != nil {
+		return held, err
+	}
+	for _, objects := range []bool{false, true} {
+		err := w.dir(ctx, at.Dir(), []string{git}, prefix, func(p string) bool { return gitSkipped(p) || inObjects(p) != objects })
+		if err != nil {
+			return held, err
+		}
+	}
+	archives := filepath.Base(at.Archives())
+	err = w.dir(ctx, at.Dir(), nil, prefix, func(p string) bool {
+		top, below, _ := strings.Cut(p, "/")
+		return left[top] || top == archives && strings.HasPrefix(below, ".") // half made, half deleted, spare
+	})
+	if err != nil {
+		return held, err
+	}
+	own := []string{state.Journal(name), state.Events(name), state.Passwords(name)}
+	undo, err := w.fs.ReadDir(state.Undo(""))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return held, err
+	}
+	for _, id := range undo {
+		if s.Owns(ctx, name, id) {
+			own = append(own, state.Undo(id))
+		}
+	}
+	for _, path := range own {
+		rel, err := filepath.Rel(state.Path(), path)
+		if err != nil {
+			return held, err
+		}
+		if err := w.dir(ctx, state.Path(), []string{rel}, stateDir, nil); err != nil {
+			return held, err
+		}
+	}
+	w.contents.Projects = append(w.contents.Projects, Project{Name: name, Code: held.Code, Pillar: held.Pillar, Files: w.contents.Entries - entries, Bytes: w.contents.Bytes - bytes})
+	return held, nil
+}
+
+// gitSkipped are names in a git directory that belong to what is being received or written.
+func gitSkipped(p string) bool {
+	base := filepath.Base(p)
+	if strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "tmp_") || strings.HasPrefix(base, ".tmp-") {
+		return true
+	}
+	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.HasPrefix(part, "incoming-") })
+}
+
+// inObjects reports whether a path below the folder git/ is in an object store, or is one.
+func inObjects(p string) bool { return slices.Contains(strings.Split(p, "/"), "objects") }
+
+// stateSkipped are names in the state directory that are of this process, of what runs, or of single projects.
+func stateSkipped(state layout.State, p string) bool {
+	top, _, _ := strings.Cut(p, "/")
+	for _, path := range []string{
+		state.Lock(), state.Socket(), state.Addresses(), state.Clean(), state.Processes(), state.Underway(), state.Trash(), state.Ballast(), state.Recipes(),
+		state.Journals(), filepath.Dir(state.Events("x")), filepath.Dir(state.Undo("x")), filepath.Dir(state.Passwords("x")), filepath.Dir(filepath.Dir(state.SaltConfig("x", "y"))),
+	} {
+		if rel, err := filepath.Rel(state.Path(), path); err == nil && top == rel {
+			return true
+		}
+	}
+	return strings.HasPrefix(top, filepath.Base(state.Database())) || strings.HasPrefix(top, filepath.Base(state.ServerLog())) || strings.HasPrefix(top, ".tmp-")
+}
+
+// dir writes folders and files below base, named relative to it, nil for all that lie in it, as prefix/name. skip is asked for each path below
+// base; what lies in a skipped folder is skipped with it only where skip says so for each.
+func (w *writer) dir(ctx context.Context, base string, names []string, prefix string, skip func(string) bool) error {
+	d, err := w.fs.OpenDir(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if names == nil {
+		if names, err = d.ReadDir("."); err != nil {
+			return err
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return skip != nil && skip(n) })
+	}
+	for _, name := range names {
+		st, err := d.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		scanned, err := scan(ctx, d, name, st)
+		if err != nil {
+			return err
+		}
+		leaders := map[uint32]string{}
+		for i := range scanned {
+			e := &scanned[i]
+			if skip != nil && skip(e.Path) {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := w.one(d, e, leaders, prefix); err != nil {
+				return fmt.Errorf("%s: %w", printable.Text(filepath.Join(base, e.Path)), err)
+			}
+		}
+	}
+	return nil
+}
+
+// top writes a folder without what is in it.
+func (w *writer) top(base, name, prefix string) error {
+	d, err := w.fs.OpenDir(base)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	st, err := d.Lstat(name)
+	if err != nil {
+		return err
+	}
+	e := tree.EntryOf(name, st)
+	return w.one(d, &e, map[uint32]string{}, prefix)
+}
+
+// scan lists a folder with all in it, or a single file.
+func scan(ctx context.Context, d vfs.Dir, name string, st vfs.Stat) ([]tree.Entry, error) {
+	if !st.IsDir() {
+		e := tree.EntryOf(name, st)
+		if st.IsSymlink() {
+			target, err := d.Readlink(name)
+			if err != nil {
+				return nil, err
+			}
+			e.Target = target
+		}
+		return []tree.Entry{e}, nil
+	}
+	found, err := tree.Scan(ctx, d, []string{name}, scanners)
+	if err != nil {
+		return nil, err
+	}
+	return found.Entries, nil
+}
+
+// one writes one entry. Sockets are of a process that will not run where this is restored; nothing is lost with them.
+func (w *writer) one(d vfs.Dir, e *tree.Entry, leaders map[uint32]string, prefix string) error {
+	if e.Type() == syscall.S_IFSOCK {
+		return nil
+	}
+	xs, err := d.Xattrs(e.Path)
+	if err != nil {
+		return err
+	}
+	e.Xattrs = tree.XattrDigest(xs)
+	h, err := tree.TarHeader(e, leaders, func() ([]vfs.Xattr, error) { return xs, nil })
+	if errors.Is(err, tree.ErrNotForTar) {
+		w.remark("%s/%s: an extended attribute that no tar can hold was left out", prefix, e.Path)
+		plain := *e
+		plain.Xattrs = 0
+		h, err = tree.TarHeader(&plain, leaders, nil)
+	}
+	if err != nil {
+		return err
+	}
+	h.Name = prefix + "/" + h.Name
+	if h.Typeflag == tar.TypeLink {
+		h.Linkname = prefix + "/" + h.Linkname
+	}
+	w.names.fill(h)
+	if h.Typeflag != tar.TypeReg {
+		return w.entry(h, nil)
+	}
+	f, err := d.OpenFile(e.Path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Busy, "back up", "it was removed while the backup was made").WithHint("try again")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	whole := &padded{r: f, left: e.Size}
+	if err := w.entry(h, whole); err != nil {
+		return err
+	}
+	if st, err := f.Stat(); err == nil && (st.Mtime != e.Mtime || st.Size != e.Size) || whole.short > 0 {
+		w.remark("%s/%s was written to while it was read", prefix, e.Path)
+	}
+	return nil
+}
+
+// scanners is how many goroutines list folders.
+const scanners = 2
+
+// maxRemarks bounds how many files are named.
+const maxRemarks = 100
+
+func (w *writer) remark(format string, args ...any) {
+	if len(w.contents.Notes) < maxRemarks {
+		w.contents.Notes = append(w.contents.Notes, printable.Text(fmt.Sprintf(format, args...)))
+	}
+}
+
+func (w *writer) note(format string, args ...any) {
+	if w.o.Note != nil {
+		w.o.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// entry writes a header and its content, which must be as long as the header says.
+func (w *writer) entry(h *tar.Header, content io.Reader) error {
+	w.digest.header(h)
+	if err := w.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	if content != nil {
+		n, err := io.Copy(w.tar, io.TeeReader(io.LimitReader(content, h.Size), w.digest.h))
+		if err != nil {
+			return err
+		}
+		if n != h.Size {
+			return fmt.Errorf("%s: %d bytes of %d", h.Name, n, h.Size)
+		}
+	}
+	w.contents.Entries++
+	w.contents.Bytes += h.Size
+	return nil
+}
+
+// document writes a JSON entry. The head counts as content of the digest, and the contents, which hold that, do not.
+func (w *writer) document(name string, doc any) error {
+	b, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(b)), ModTime: w.contents.Made, Format: tar.FormatPAX}
+	if err := w.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	if name == headName {
+		_, _ = w.digest.h.Write(b) // never fails: hash.Hash
+		w.contents.Entries++
+	}
+	_, err = io.Copy(w.tar, bytes.NewReader(b))
+	return err
+}
+
+// finish writes the contents and the end.
+func (w *writer) finish() error {
+	w.contents.Digest = w.digest.String()
+	if len(w.contents.Notes) == maxRemarks {
+		w.contents.Notes = append(w.contents.Notes, "… and others")
+	}
+	if err := w.document(contentsName, w.contents); err != nil {
+		return err
+	}
+	return errors.Join(w.tar.Close(), w.buffered.Flush(), w.zstd.Close())
+}
+
+// Summary is a backup in one line.
+func (c Contents) Summary() string {
+	with := []string{}
+	if c.Archives {
+		with = append(with, "archives")
+	}
+	if c.Data {
+		with = append(with, "data")
+	}
+	text := fmt.Sprintf("%s, %s, %s", humanize.Plural(len(c.Projects), "project"), humanize.Plural(c.Entries, "entry", "entries"), humanize.Bytes(c.Bytes))
+	if len(with) > 0 {
+		text += ", with " + strings.Join(with, " and ")
+	}
+	return text
+}
+
+// padded is a file at exactly the size that its header says: what was cut off meanwhile is zeros, what was added is left out.
+type padded struct {
+	r           io.Reader
+	left, short int64
+	ended       bool
+}
+
+func (p *padded) Read(b []byte) (int, error) {
+	if p.left == 0 {
+		return 0, io.EOF
+	}
+	b = b[:min(int64(len(b)), p.left)]
+	n := len(b)
+	var err error
+	if p.ended {
+		clear(b)
+		p.short += int64(n)
+	} else if n, err = p.r.Read(b); errors.Is(err, io.EOF) {
+		p.ended, err = true, nil
+	}
+	p.left -= int64(n)
+	return n, err
+}
+
+// accountNames are the names of users and groups, looked up once each.
+type accountNames struct{ users, groups map[int]string }
+
+// fill names the owner and group of an entry, where they have names.
+func (a accountNames) fill(h *tar.Header) {
+	name, ok := a.users[h.Uid]
+	if !ok {
+		if u, err := user.LookupId(strconv.Itoa(h.Uid)); err == nil {
+			name = u.Username
+		}
+		a.users[h.Uid] = name
+	}
+	h.Uname = name
+	if name, ok = a.groups[h.Gid]; !ok {
+		if g, err := user.LookupGroupId(strconv.Itoa(h.Gid)); err == nil {
+			name = g.Name
+		}
+		a.groups[h.Gid] = name
+	}
+	h.Gname = name
+}
