@@ -387,7 +387,7 @@ func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 	own := facts(in)
 	for _, s := range d.Set {
 		path := strings.Split(s.Key, ".")
-		if own.Has(path[0]) || path[0] == "remote_less" || path[0] == "env_class" {
+		if own.Has(path[0]) || fixed(path[0]) {
 			return nil, cfgError(LayerCommand, path[0], "the deployment itself says this; it cannot be set")
 		}
 		if s.forgotten() {
@@ -409,6 +409,9 @@ func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 	}
 	return t.dict(), m.err
 }
+
+// fixed reports whether a key of cfg that is no fact cannot be set on the command line either.
+func fixed(key string) bool { return key == "remote_less" || key == "env_class" }
 
 func strList(s []string) *py.List {
 	l := py.NewList()

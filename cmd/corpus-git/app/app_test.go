@@ -274,7 +274,7 @@ func TestDocs(t *testing.T) {
 	dir := t.TempDir()
 	code, _, errs := program(t, env(t.TempDir()), "", "docs", "--dir", dir)
 	require.Equal(t, 0, code, errs)
-	for _, f := range []string{"man/corpus-git.1", "man/corpus-git-project-create.1", "completions/corpus-git.bash", "completions/_corpus-git", "completions/corpus-git.fish", "commands/corpus-git_deploy.md", "configuration.md"} {
+	for _, f := range []string{"man/corpus-git.1", "man/corpus-git-project-create.1", "completions/corpus-git.bash", "completions/_corpus-git", "completions/corpus-git.fish", "commands/corpus-git_deploy.md", "configuration.md", "cfg-keys.md"} {
 		require.FileExists(t, filepath.Join(dir, f))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"corpus-git/project"
 	"corpus-git/project/config"
 )
 
@@ -39,7 +40,16 @@ func docsCommand() *cobra.Command {
 			if err := root.GenFishCompletionFile(filepath.Join(comp, "corpus-git.fish"), true); err != nil {
 				return err
 			}
-			return os.WriteFile(filepath.Join(dir, "configuration.md"), []byte(config.Markdown()), 0o644) //nolint:gosec // documentation, for all
+			keys, err := project.Reference(cmd.Context())
+			if err != nil {
+				return err
+			}
+			for name, page := range map[string]string{"configuration.md": config.Markdown(), "cfg-keys.md": keys} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(page), 0o644); err != nil { //nolint:gosec // documentation, for all
+					return err
+				}
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "docs/generated", "where to")
