@@ -76,8 +76,12 @@ func (dep *deployment) deploy(ctx context.Context) {
 // recoverLate ends a deployment that a start should have ended: it could not, or its note was lost. The journal says so, and another Accepted
 // would bury it. What the deployment in hand is about may have changed by it: it is refused, and may come again.
 func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
-	if err := p.recoverProject(context.WithoutCancel(ctx), name); err != nil {
+	finish, err := p.takeUp(context.WithoutCancel(ctx), name)
+	if err != nil {
 		return fault.New(fault.Internal, "recover "+name.String(), "%w", err)
+	}
+	if finish != nil {
+		finish(context.WithoutCancel(ctx), recoverySteps)
 	}
 	return fault.New(fault.Busy, "", "a deployment that the server had left unfinished was ended first").WithHint("try again")
 }

@@ -35,6 +35,8 @@ type deployment struct {
 	kept  []byte // the end of what it told, as deploy_ret.comment has it
 	place int    // in the queue; the pipeline's mu guards it
 
+	// reopened: an earlier server began it; nobody joins it.
+	reopened bool
 	// guests are to be waited for before it begins.
 	guests []*guest
 

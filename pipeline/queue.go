@@ -157,7 +157,7 @@ func (p *Pipeline) joinable(d project.Deployment) *deployment {
 	}
 	for _, dep := range q.all {
 		x := dep.record().Deployment
-		if x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty && x.Overwrite == d.Overwrite {
+		if !dep.reopened && x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty && x.Overwrite == d.Overwrite {
 			return dep
 		}
 	}

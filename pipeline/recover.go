@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"corpus-git/internal/event"
@@ -19,12 +20,37 @@ import (
 	"corpus-git/project"
 )
 
-// Recover finishes what a dead server left: processes of its steps are ended, each unfinished deployment is
-// rolled back or committed by what its journal says, deployments that waited are recorded as refused, leftovers
-// are swept. It runs before the first Start; a second call changes nothing. It looks at the projects that are named and at those that
-// have unfinished records, and at each one that has a journal or events where all is true. The error joins those of single
-// projects, which are in bad; the others are recovered all the same.
+// Recover finishes what a dead server left: TakeUp, and all that is unfinished. It runs before the first Start; a second call changes nothing.
+// The error joins those of single projects, which are in bad; the others are recovered all the same.
 func (p *Pipeline) Recover(ctx context.Context, names []project.Name, all bool) (bad map[project.Name]bool, err error) {
+	list, bad, err := p.TakeUp(ctx, names, all)
+	if bad == nil {
+		return nil, err
+	}
+	errs := []error{err}
+	for _, u := range list {
+		if err := p.FinishNow(ctx, u); err != nil {
+			bad[u.Project] = true
+			errs = append(errs, err)
+		}
+	}
+	return bad, errors.Join(errs...)
+}
+
+// Unfinished is a project in which a dead server left a deployment open. It has its place in the queue: whoever comes waits.
+type Unfinished struct {
+	Project project.Name
+	// finish ends the deployment; limit bounds the steps that a rollback applies, 0 does not. waiting are those that stood behind it.
+	finish  func(ctx context.Context, limit time.Duration)
+	waiting []project.Record
+}
+
+// TakeUp looks for what a dead server left: processes of its steps are ended, deployments that waited are recorded as refused, leftovers
+// are swept, and each deployment that has not ended takes its place in the queue: Recover or Finish rolls it back or commits it by what its
+// journal says. It runs before the first Start. It looks at the projects that are named and at those that have unfinished records, and
+// at each one that has a journal or events where all is true. The error joins those of single projects, which are in bad; bad is nil where nothing could
+// be looked at.
+func (p *Pipeline) TakeUp(ctx context.Context, names []project.Name, all bool) (list []Unfinished, bad map[project.Name]bool, err error) {
 	var errs []error
 	if n, err := execx.Reap("/proc", p.cfg.State.Processes()); err != nil {
 		errs = append(errs, fmt.Errorf("end left-over processes: %w", err))
@@ -33,30 +59,80 @@ func (p *Pipeline) Recover(ctx context.Context, names []project.Name, all bool) 
 	}
 	look, err := p.left(ctx, names, all)
 	if err != nil {
-		return nil, errors.Join(append(errs, err)...)
+		return nil, nil, errors.Join(append(errs, err)...)
 	}
 	bad = map[project.Name]bool{}
+	at := map[project.Name]int{}
 	for _, name := range look {
-		if err := p.recoverProject(ctx, name); err != nil {
+		finish, err := p.takeUp(ctx, name)
+		switch {
+		case err != nil:
 			bad[name] = true
 			errs = append(errs, fmt.Errorf("recover %s: %w", name, err))
+		case finish != nil:
+			at[name] = len(list)
+			list = append(list, Unfinished{Project: name, finish: finish})
 		}
 	}
 	open, err := p.records.unfinished(ctx)
 	if err != nil {
-		return bad, errors.Join(append(errs, err)...)
+		return list, bad, errors.Join(append(errs, err)...)
 	}
 	for _, rec := range open {
-		if err := p.closeRecord(ctx, rec); err != nil {
+		if i, ok := at[rec.Project]; ok {
+			list[i].waiting = append(list[i].waiting, rec)
+		} else if err := p.closeRecord(ctx, rec); err != nil {
 			bad[rec.Project] = true
 			errs = append(errs, err)
 		}
 	}
 	errs = append(errs, p.completeRecords(ctx))
 	for _, name := range look {
-		errs = append(errs, p.Sweep(ctx, name))
+		if _, ok := at[name]; !ok {
+			errs = append(errs, p.Sweep(ctx, name))
+		}
 	}
-	return bad, errors.Join(errs...)
+	return list, bad, errors.Join(errs...)
+}
+
+// FinishNow ends what TakeUp found in a project, and returns when that is done.
+func (p *Pipeline) FinishNow(ctx context.Context, u Unfinished) error {
+	return p.finishOne(ctx, u, recoverySteps)
+}
+
+// recoveries is how many projects are recovered at the same time in the background.
+const recoveries = 4
+
+// Finish ends what TakeUp found, in the background: other projects are served meanwhile, and who pushes to one of these waits. done is told of each project,
+// and all when there is none left. Shutdown waits for them.
+func (p *Pipeline) Finish(list []Unfinished, done func(project.Name, error), all func()) {
+	p.running.Go(func() {
+		var wait sync.WaitGroup
+		slots := make(chan struct{}, recoveries)
+		for _, u := range list {
+			wait.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				defer p.cfg.Tools.Archives(u.Project).Pause()()
+				done(u.Project, p.finishOne(context.Background(), u, 0))
+			})
+		}
+		wait.Wait()
+		all()
+	})
+}
+
+// finishOne ends the deployment that a project has open, and closes what waited behind it.
+func (p *Pipeline) finishOne(ctx context.Context, u Unfinished, limit time.Duration) error {
+	u.finish(ctx, limit)
+	var errs []error
+	for _, rec := range u.waiting {
+		if now, err := p.records.get(ctx, rec.ID); err == nil && now.State.Terminal() {
+			continue
+		}
+		errs = append(errs, p.closeRecord(ctx, rec))
+	}
+	return errors.Join(append(errs, p.Sweep(ctx, u.Project))...)
 }
 
 // left are the projects to look at, by name.
@@ -121,7 +197,7 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment,
 		return nil, err
 	}
 	dep := p.newDeployment(rec)
-	dep.log, dep.redact = log, hide
+	dep.log, dep.redact, dep.reopened = log, hide, true
 	p.mu.Lock()
 	p.byID[rec.ID] = dep
 	p.enqueue(dep)
@@ -129,68 +205,70 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment,
 	return dep, nil
 }
 
-// recoverProject ends the deployment that a project's journal has open, and sweeps its archives and pins.
-func (p *Pipeline) recoverProject(ctx context.Context, name project.Name) error {
+// takeUp looks whether a project's journal has a deployment open, and sweeps its archives and pins. finish ends that deployment, which has its place in
+// the queue; it is nil where there is none.
+func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(context.Context, time.Duration), err error) {
 	var j *Journal
 	var entries []Entry
 	path := p.cfg.State.Journal(name.String())
-	_, err := os.Lstat(path)
-	if err == nil {
+	if _, err = os.Lstat(path); err == nil {
 		if j, entries, err = OpenJournal(path); err == nil {
-			defer j.Close()
+			defer func() {
+				if finish == nil {
+					_ = j.Close()
+				}
+			}()
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
 	if err := p.cfg.Tools.Archives(name).Sweep(); err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("sweep archives")
 	}
 	if len(entries) == 0 || entries[0].Facts == nil {
 		p.sweepPins(ctx, name, "")
-		return nil
+		return nil, nil
 	}
 	last, facts := entries[len(entries)-1], *entries[0].Facts
 	if last.Kind == Ended {
-		if err := p.finishRecorded(ctx, facts, last); err != nil {
-			return err
+		rec, err := p.records.get(ctx, facts.ID)
+		if err != nil && fault.KindOf(err) != fault.Usage {
+			return nil, err
 		}
-		p.sweepPins(ctx, name, "") // a push that was pinned, but not yet accepted
-		return nil
+		if err == nil && rec.State.Terminal() {
+			p.sweepPins(ctx, name, "") // a push that was pinned, but not yet accepted
+			return nil, nil
+		}
 	}
-	defer p.dropRecipes(facts.ID)
 	dep, err := p.reopen(ctx, project.Record{Deployment: facts, State: project.Running})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	dep.journal = j
-	dep.recover(ctx, entries)
-	dep.finish()
-	return nil
+	dep.ending() // to cancel it is to end what runs beside it
+	return func(ctx context.Context, limit time.Duration) {
+		defer p.dropRecipes(facts.ID)
+		defer j.Close()
+		dep.journal, dep.stepsLimit = j, limit
+		if last.Kind == Ended {
+			dep.concludeAgain(ctx, last)
+			dep.finish()
+			p.sweepPins(ctx, name, "")
+			return
+		}
+		dep.recover(ctx, entries)
+		dep.finish()
+	}, nil
 }
 
-// finishRecorded concludes a deployment whose end is in the journal but not in the table.
-func (p *Pipeline) finishRecorded(ctx context.Context, d project.Deployment, e Entry) error {
-	rec, err := p.records.get(ctx, d.ID)
-	if err == nil && rec.State.Terminal() {
-		return nil
-	}
-	if err != nil && fault.KindOf(err) != fault.Usage {
-		return err
-	}
-	defer p.dropRecipes(d.ID)
-	dep, err := p.reopen(ctx, project.Record{Deployment: d, State: project.Running})
-	if err != nil {
-		return err
-	}
+// concludeAgain concludes a deployment whose end is in the journal but not in the table.
+func (dep *deployment) concludeAgain(ctx context.Context, e Entry) {
 	dep.res = *e.Result
 	if err := dep.prepareRecovery(ctx, dep.res.Code, dep.res.Pillar); dep.env == nil {
-		p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("conclude")
+		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("conclude")
 	} else {
 		dep.conclude(ctx)
 	}
-	dep.finish()
-	return nil
 }
 
 // recover ends the deployment, whose journal has these entries and no end.
@@ -238,7 +316,7 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 		dep.env.Relieve(nil)
 		if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err == nil {
 			// The entry of the procedure that began last is not durable: it may have been the steps.
-			dep.stepsBegan, dep.stepsLimit = true, recoverySteps
+			dep.stepsBegan = true
 			for _, e := range entries {
 				if e.Kind == RollingBack {
 					dep.rollbacks++
@@ -253,7 +331,7 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 	dep.end()
 }
 
-// recoverySteps bounds the steps that a recovery applies: a starting server listens when it is done with them.
+// recoverySteps bounds the steps that a recovery applies which a command waits for.
 const recoverySteps = 30 * time.Second
 
 // recommit moves the branch of a deployment that was about to.

@@ -46,7 +46,7 @@ func crashable() {
 }
 
 func atBoundary(dir, point string) error {
-	if point == "ended" || point == "told" || strings.HasPrefix(point, "upkeep ") {
+	if point == "ended" || point == "told" || point == "recovered" || strings.HasPrefix(point, "upkeep ") {
 		if err := addLine(filepath.Join(dir, "upkeep"), point); err != nil || point != "ended" {
 			return err
 		}

@@ -131,7 +131,7 @@ func (m *crashed) must(args ...string) string {
 	return out
 }
 
-// begin starts the server; up reports whether it came up, or ended before it did.
+// begin starts the server; up reports whether it came up and recovered what was left, or ended before it did.
 func (m *crashed) begin() {
 	m.t.Helper()
 	m.stderr.Reset()
@@ -164,7 +164,9 @@ func (m *crashed) up() bool {
 	for {
 		text, err := os.ReadFile(filepath.Join(m.dir, "server.out"))
 		require.NoError(m.t, err)
-		if r := readyLine.FindSubmatch(text); r != nil {
+		done, err := os.ReadFile(filepath.Join(m.hook, "upkeep"))
+		require.NoError(m.t, err)
+		if r := readyLine.FindSubmatch(text); r != nil && bytes.Contains(done, []byte("recovered\n")) {
 			m.addr = string(r[1])
 			return true
 		}

@@ -32,6 +32,7 @@ import (
 // testscript's own commands they know:
 //
 //	serve [ARG...]       start a server on a free port; $ADDR, $PORT, $REMOTE (ssh://…/) and $SERVER_PID are set
+//	recovered            wait until nothing runs in any project: what a crash left is ended in the background
 //	halt [-9]            end it: SIGTERM and wait, or SIGKILL; $WORK/server.stderr gets what it wrote on standard error
 //	manifest FILE DIR    write every entry of DIR with type, mode, size, mtime, link and content hash
 //	await FILE [TEXT]    wait until FILE exists (and holds TEXT)
@@ -75,12 +76,14 @@ func TestScenarios(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve":    cmdServe,
-			"halt":     cmdHalt,
-			"manifest": cmdManifest,
-			"await":    cmdAwait,
-			"visit":    cmdVisit,
-			"visitors": cmdVisitors,
+			"serve": cmdServe,
+			"halt":  cmdHalt,
+
+			"recovered": cmdRecovered,
+			"manifest":  cmdManifest,
+			"await":     cmdAwait,
+			"visit":     cmdVisit,
+			"visitors":  cmdVisitors,
 
 			"removes-accounts": cmdRemovesAccounts,
 			"small-disk":       cmdSmallDisk,
@@ -276,6 +279,21 @@ func environ(ts *testscript.TestScript) []string {
 		env = append(env, "CORPUS_GIT_NOTIFY_URL="+url)
 	}
 	return env
+}
+
+// cmdRecovered needs no other sign than that: what was left open has its place in the queue before the server listens.
+func cmdRecovered(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: recovered")
+	}
+	for range 60_000 / 20 {
+		ts.Check(ts.Exec("corpus-git", "project", "list", "--json"))
+		if !strings.Contains(ts.ReadFile("stdout"), `"running":`) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	ts.Fatalf("something still runs after a minute")
 }
 
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {

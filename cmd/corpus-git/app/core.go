@@ -257,64 +257,6 @@ func (c *core) close() error {
 // patience is how long the end waits for what is done in the background, and is safe to leave.
 const patience = 5 * time.Second
 
-// recover fixes what a dead server left. It looks where something was under way, and nowhere else: a start costs the same for ten projects
-// and ten thousand, after an orderly end, which leaves nothing, and after a crash. Only where there are no notes of that, at the
-// first start of a version that keeps them, every project is looked at.
-func (c *core) recover(ctx context.Context) error {
-	if c.clean.Load() {
-		if _, full := c.underway.Left(); full {
-			c.underway.SettledAll() // the end was orderly, before there were notes
-		}
-		return nil
-	}
-	names, full := c.underway.Left()
-	if full {
-		all, err := c.registry.List(ctx)
-		if err != nil {
-			return err
-		}
-		for _, p := range all {
-			names = append(names, p.Name)
-		}
-	} else {
-		c.recovered = map[project.Name]bool{}
-		for _, name := range names {
-			c.recovered[name] = true
-		}
-	}
-	bad, err := c.pipeline.Recover(ctx, names, full)
-	if bad == nil {
-		return err
-	}
-	c.runner.sweep()
-	c.sweepTemps()
-	var sweeps sync.WaitGroup
-	slots := make(chan struct{}, 4)
-	for _, name := range names {
-		slots <- struct{}{}
-		sweeps.Go(func() {
-			defer func() { <-slots }()
-			c.sweep(name)
-			if !bad[name] {
-				c.underway.Settled(name)
-			}
-		})
-	}
-	sweeps.Wait()
-	if full {
-		var errs []error
-		for name := range bad {
-			errs = append(errs, c.underway.Unsettled(name))
-		}
-		if errors.Join(errs...) == nil {
-			c.underway.SettledAll()
-		}
-		err = errors.Join(append(errs, err)...)
-	}
-	c.clean.Store(err == nil)
-	return err
-}
-
 // sweep removes what a crash left in the repositories of a project. What is not removed now is when a repository is first used.
 func (c *core) sweep(name project.Name) {
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {

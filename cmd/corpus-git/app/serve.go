@@ -85,7 +85,7 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}}, q.Argv, stdin, stdout, stderr)
 }
 
-// start brings a server up: state, recovery, then the listeners. After an error nothing is left running.
+// start brings a server up: state, what a crash left, then the listeners; the deployments that it left open are ended in the background. After an error nothing is left running.
 func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error)) (*server, error) {
 	return startWith(ctx, cfg, env, log, level, load, seams{})
 }
@@ -121,9 +121,9 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err := c.syncAdmins(ctx, cfg.AdminKeys); err != nil {
 		return nil, err
 	}
-	if err := c.recover(ctx); err != nil {
-		// The projects that could be fixed are; the others say so at their next deployment.
-		log.Error().Err(err).Msg("recovery is not complete")
+	left, err := c.takeUp(ctx)
+	if err != nil {
+		log.Error().Err(err).Msg("recovery could not begin")
 	}
 	if s.sshAddr, err = net.Listen("tcp", cfg.Listen); err != nil {
 		return nil, listenError("listen", cfg.Listen, err)
@@ -164,6 +164,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err := vfs.WriteFileAtomic(vfs.OS{}, c.state.Addresses(), append(text, '\n'), 0o600); err != nil {
 		return nil, err
 	}
+	s.finishLater(left)
 	s.open()
 	s.upkeep.Start()
 	if err := s.watch.Start(ctx); err != nil {
