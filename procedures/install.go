@@ -183,7 +183,7 @@ func countText(res *sls.StepResult, s Step) string {
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
-	if res.Runner == "salt-call" {
+	if res.Runner == saltRunner {
 		text += " (salt-call)"
 	}
 	return text

@@ -1,12 +1,14 @@
 package procedures
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -335,7 +337,32 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 	if len(c.Needs) > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s: it needs %s (%s:%d)", s.Name, c.Runner, c.Needs[0].What, c.Needs[0].File, c.Needs[0].Line))
 	}
+	if c.Runner == saltRunner {
+		if line := undoLine(p.recipe, s.File); line > 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s, which ignores undo: a rollback does not undo that command (%s/%s:%d)", s.Name, c.Runner, layout.SaltDir, s.File, line))
+		}
+	}
 	return c, nil
+}
+
+// saltRunner is the name of the runner that hands steps to Salt.
+const saltRunner = "salt-call"
+
+var undoArgument = regexp.MustCompile(`^\s*-\s+["']?undo["']?\s*:\s*\S`)
+
+// undoLine is the first line of a file of the recipe that has the argument undo, 0 where none has. Nobody has compiled the file.
+func undoLine(recipe fs.FS, file string) int {
+	text, err := fs.ReadFile(recipe, file)
+	if err != nil {
+		return 0 // who runs it says so
+	}
+	n := 0
+	for line := range bytes.Lines(text) {
+		if n++; undoArgument.Match(line) {
+			return n
+		}
+	}
+	return 0
 }
 
 // task finds and checks one task.

@@ -35,6 +35,9 @@ const keptMark = "kept"
 func (e *Env) OpenUndo() error {
 	var err error
 	e.Undo, err = undo.New(e.machine(context.Background()), e.State.Undo(string(e.Deployment.ID)), e.Paths.Live(), e.Paths.Pillar())
+	if err == nil && e.Prepared.Cfg.UndoPackages() {
+		e.Undo.UndoPackages()
+	}
 	return err
 }
 
@@ -141,9 +144,14 @@ func undoText(rep undo.Report) string {
 	slices.Sort(nouns)
 	var parts []string
 	for _, n := range nouns {
-		parts = append(parts, humanize.Plural(counts[n], n))
+		parts = append(parts, humanize.Plural(counts[n], n, plurals()[n]...))
 	}
 	return fmt.Sprintf("undid %s outside of the tree: %s", humanize.Plural(len(rep.Undone), "change"), strings.Join(parts, ", "))
+}
+
+// plurals are those that are not made by an s.
+func plurals() map[string][]string {
+	return map[string][]string{"set of packages": {"sets of packages"}}
 }
 
 // maxUndoLines is how many things of a kind are named.

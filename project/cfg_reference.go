@@ -37,6 +37,7 @@ func cfgKeys() []documented {
 		{"logs", "glob, list, or mapping of names and these", "none", "Files that `logs --app` shows ([logs](processes.md))."},
 		{"on_rollback", "`steps`, `undo`, `tree`", "`" + RollbackSteps + "`; in class dev `" + RollbackTree + "`", "How far a rollback goes ([rollback](rollback.md#how-far-it-goes))."},
 		{"rollback_timeout", "duration", "`" + FormatDuration(DefaultRollbackTimeout) + "`", "How long the steps may take that are applied after a rollback."},
+		{"undo", "mapping", "", "`{packages: true}`: a rollback of a deployment of this release restores the installed packages, too (rollback.md)."},
 		{"keep_archives", "number", "", "How many archives of good deployments are kept. The default is the server's, and so are those of the next four."},
 		{"keep_failed_archives", "number", "", "How many archives of failed deployments are kept."},
 		{"archives_max_bytes", "size", "the server's", "What all archives of the project may take on disk; 0 sets no bound."},

@@ -23,8 +23,9 @@ const DefaultRollbackTimeout = 15 * time.Minute
 
 // onRollback are the keys of rollbacks.
 type onRollback struct {
-	reach string
-	limit time.Duration
+	reach    string
+	limit    time.Duration
+	packages bool
 }
 
 // OnRollback is how far a rollback to this release goes: RollbackTree, RollbackUndo or RollbackSteps, which is the default but in
@@ -33,6 +34,10 @@ func (c *Cfg) OnRollback() string { return c.reach }
 
 // RollbackTimeout is how long the steps may take that are applied after a rollback to this release.
 func (c *Cfg) RollbackTimeout() time.Duration { return c.limit }
+
+// UndoPackages reports whether a rollback of a deployment of this release removes the packages that it installed, and installs again those
+// that it removed or replaced: the key packages of undo.
+func (c *Cfg) UndoPackages() bool { return c.packages }
 
 // rollbacks reads and checks the keys of rollbacks.
 func (c *Cfg) rollbacks() error {
@@ -57,5 +62,28 @@ func (c *Cfg) rollbacks() error {
 		}
 		c.limit = d
 	}
-	return nil
+	return c.undo()
+}
+
+// undo reads the key of this name.
+func (c *Cfg) undo() error {
+	l := c.root.get([]string{"undo"})
+	if l.sub == nil && l.value == nil {
+		return nil
+	}
+	bad := "takes  packages: true  or  packages: false"
+	if l.sub == nil {
+		return cfgError(l.layer, "undo", "%s", bad)
+	}
+	var err error
+	l.sub.each(func(k *leaf) {
+		v, ok := k.value.(bool)
+		switch {
+		case py.Str(k.key) != "packages" || k.sub != nil || !ok && k.value != nil:
+			err = cfgError(k.nearest(l.layer), "undo", "%s", bad)
+		default:
+			c.packages = v
+		}
+	})
+	return err
 }

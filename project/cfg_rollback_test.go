@@ -36,3 +36,15 @@ func TestOnRollback(t *testing.T) {
 		require.Equal(t, x.limit, c.RollbackTimeout(), x.cfg)
 	}
 }
+
+func TestUndoPackages(t *testing.T) {
+	for cfg, want := range map[string]bool{"{}": false, "{undo: {packages: true}}": true, "{undo: {packages: false}}": false, "{undo: {}}": false} {
+		c, err := project.BuildCfg(t.Context(), inputs(t, "", "makina-projects.app: "+cfg+"\n"))
+		require.NoError(t, err, cfg)
+		require.Equal(t, want, c.UndoPackages(), cfg)
+	}
+	for _, cfg := range []string{"{undo: yes}", "{undo: {packages: sometimes}}", "{undo: {package: true}}", "{undo: {packages: {a: 1}}}"} {
+		_, err := project.BuildCfg(t.Context(), inputs(t, "", "makina-projects.app: "+cfg+"\n"))
+		require.ErrorContains(t, err, "undo: takes  packages: true", cfg)
+	}
+}

@@ -48,6 +48,8 @@ type Log struct {
 	acted   []record
 	// listed is what Manual was told before there was a journal.
 	listed []record
+	// packages: see Packages.
+	packages bool
 }
 
 // note is what the log has of a path.
@@ -70,6 +72,12 @@ func New(m Machine, dir string, inside ...string) (*Log, error) {
 	}
 	return l, nil
 }
+
+// UndoPackages says that packages which states install and remove are to be undone.
+func (l *Log) UndoPackages() { l.packages = true }
+
+// Packages reports whether packages that states install and remove are to be undone; a nil *Log notes nothing.
+func (l *Log) Packages() bool { return l != nil && l.packages }
 
 // create makes the folder and the journal. It is durable on return.
 func (l *Log) create() error {

@@ -124,6 +124,9 @@ func groupPresent(c *core.Call) core.Return {
 		ret.Result = core.None
 		return ret
 	}
+	if err := noteChangedGroup(c, g); err != nil {
+		return core.Failf("%s", err)
+	}
 	if err := groupModify(c, changes); err != nil {
 		return core.Failf("%s", err)
 	}
@@ -221,7 +224,8 @@ func groupAdd(c *core.Call) core.Return {
 }
 
 func groupAbsent(c *core.Call) core.Return {
-	if _, err := c.Host.Users.Group(c.Name); err != nil {
+	g, err := c.Host.Users.Group(c.Name)
+	if err != nil {
 		if errors.Is(err, host.ErrNoAccount) {
 			return core.OKf("Group not present")
 		}
@@ -233,6 +237,9 @@ func groupAbsent(c *core.Call) core.Return {
 	tool := localTool(c, "groupdel")
 	if !c.Installed(tool) {
 		return core.Failf("Command '%s' cannot be found", tool)
+	}
+	if err := noteChangedGroup(c, g); err != nil {
+		return core.Failf("%s", err)
 	}
 	if _, err := c.Tool(tool, c.Name); err != nil {
 		return core.Failf("Failed to remove group %s", c.Name)

@@ -328,6 +328,14 @@ func userAbsent(c *core.Call) core.Return {
 		return core.Failf("Command '%s' cannot be found", argv[0])
 	}
 	groups := c.GroupsOf(u)
+	if err := noteChangedUser(c, u); err != nil {
+		return core.Failf("%s", err)
+	}
+	if slices.Contains(argv, "-r") {
+		if err := c.Manual(); err != nil { // the home goes, too
+			return core.Failf("%s", err)
+		}
+	}
 	if _, err := c.Tool(append(argv, c.Name)...); err != nil && !onlyMailIsMissing(err) {
 		return core.Failf("Failed to remove user %s", c.Name)
 	}

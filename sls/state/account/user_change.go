@@ -189,6 +189,9 @@ func userUpdate(c *core.Call, u host.User, w userRequest) core.Return {
 		return r
 	}
 	before, shadow := userInfo(c, u), shadowEntry(c)
+	if err := noteChangedUser(c, u); err != nil {
+		return core.Failf("%s", err)
+	}
 	if err := userModify(c, u, w, ch); err != nil {
 		return core.Failf("%s", err)
 	}
@@ -282,6 +285,9 @@ func changeHome(c *core.Call, u host.User, ch *py.Dict) error {
 	if home, ok := ch.GetStr("home"); ok {
 		argv := []string{"usermod"}
 		if c.Bool("persist_home", false) {
+			if err := c.Manual(); err != nil { // what is in it stays where it went
+				return err
+			}
 			argv = append(argv, "-m")
 		}
 		if err := accountTool(c, append(argv, "-d", py.Str(home), c.Name)...); err != nil {

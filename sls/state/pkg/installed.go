@@ -244,6 +244,9 @@ func (p *pkgPlan) installAll() (after map[string]string, problems []string, err 
 		again = p.again
 	}
 	if len(args)+len(again) > 0 {
+		if err := notePackages(p.Call); err != nil {
+			return nil, nil, err
+		}
 		if err := refresh(p.Call); err != nil {
 			return nil, nil, err
 		}

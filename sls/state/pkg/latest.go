@@ -21,6 +21,9 @@ func latest(c *core.Call) core.Return {
 	}
 	names, _ := packages(c, c.Has("pkgs"))
 	if !c.Test {
+		if err := notePackages(c); err != nil {
+			return core.Failf("%s", err)
+		}
 		if err := refresh(c); err != nil {
 			return core.Failf("An error was encountered while checking the newest available version of package(s): %s", err)
 		}

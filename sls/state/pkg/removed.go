@@ -45,6 +45,9 @@ func remove(c *core.Call, how string) core.Return {
 		}
 		return core.Would(changes, "The following packages will be %s: %s.", past, strings.Join(doomed, ", "))
 	}
+	if err := notePackages(c); err != nil {
+		return core.Failf("%s", err)
+	}
 	runErr := AptGet(c, append([]string{how}, doomed...)...)
 	after, stays, err := dpkg(c)
 	if err != nil {
