@@ -13,7 +13,7 @@ build: ## a static binary in bin/
 	$(GO) build -trimpath -ldflags "-s -w -X corpus-git/cmd/corpus-git/app.release=$(VERSION)" -o $(BIN) ./cmd/corpus-git
 
 demo: build ## serve, create a project, push a sample, leave it running
-	$(BIN) demo
+	$(BIN) demo $(ARGS)
 
 test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for a part
 	$(GO) test -timeout 20m $(TESTFLAGS) $(PACKAGES)

@@ -40,10 +40,12 @@ func facts(in CfgInputs) *py.Dict {
 		"chrono", nil, "current_archive_dir", nil, "deployment_id", nil,
 	)
 	if dep := in.Deployment; dep != nil {
+		d.SetStr("rollback", dep.Trigger == TriggerRollback)
+	}
+	if dep := in.Deployment; dep != nil && dep.ID != "" {
 		d.SetStr("deployment_id", string(dep.ID))
 		d.SetStr("chrono", layout.ArchiveName(dep.At, string(dep.ID)))
 		d.SetStr("current_archive_dir", p.Archive(dep.At, string(dep.ID)))
-		d.SetStr("rollback", dep.Trigger == TriggerRollback)
 	}
 	return d
 }

@@ -116,9 +116,10 @@ func (c *command) demo(exit bool) (err error) {
 		return nil
 	}
 	d.say("")
-	d.say("Your turn: change src/ or .salt/ in %s, commit, and push:", d.clone())
+	d.say("Your turn: change src/ or .salt/ in this working copy, commit, and push:")
 	d.say("")
-	d.say("  cd %s && GIT_SSH_COMMAND='%s' git push prod HEAD:master", d.clone(), d.git)
+	d.say("  cd %s", shellQuote(d.clone()))
+	d.say("  git push prod HEAD:master")
 	d.say("")
 	link, err := d.server.webLogin(ctx, d.caller().Name)
 	if err != nil {
@@ -372,7 +373,8 @@ func (d *demo) handOver(ctx context.Context) error {
 	remotes := d.server.remotes(demoProject)
 	for _, c := range []struct{ dir, remote string }{{d.clone(), remotes.Project}, {filepath.Join(d.dir, "pillar"), remotes.Pillar}} {
 		if _, err := os.Lstat(c.dir); errors.Is(err, fs.ErrNotExist) {
-			if err := d.quiet(ctx, d.dir, "clone", "-q", "-o", "prod", "-b", "master", c.remote, c.dir); err != nil {
+			// The key and the known host of the demo, for a plain git push.
+			if err := d.quiet(ctx, d.dir, "clone", "-q", "-o", "prod", "-b", "master", "-c", "core.sshCommand="+d.git, c.remote, c.dir); err != nil {
 				return err
 			}
 			continue
@@ -383,6 +385,9 @@ func (d *demo) handOver(ctx context.Context) error {
 		}
 		// The port is another one each time.
 		err := d.quiet(ctx, c.dir, "remote", "set-url", "prod", c.remote)
+		if err == nil {
+			err = d.quiet(ctx, c.dir, "config", "core.sshCommand", d.git)
+		}
 		if err == nil {
 			err = d.quiet(ctx, c.dir, "fetch", "-q", "prod")
 		}
