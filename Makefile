@@ -7,7 +7,7 @@ PACKAGES ?= ./...
 TESTFLAGS ?=
 export CGO_ENABLED = 0
 
-.PHONY: build demo test race salt lint vuln fuzz bench crash docs containers clean
+.PHONY: build demo test race salt lint vuln fuzz bench crash docs containers install packages clean
 
 build: ## a static binary in bin/
 	$(GO) build -trimpath -ldflags "-s -w -X corpus-git/cmd/corpus-git/app.release=$(VERSION)" -o $(BIN) ./cmd/corpus-git
@@ -48,6 +48,31 @@ docs: build ## man pages, completions, generated references
 
 containers: ## the skeletons and the stories of failing releases in a booted Debian 12; needs root, debootstrap and systemd-nspawn
 	$(GO) test -tags containers -count=1 -timeout 30m -v ./cmd/corpus-git -run '^TestContainer'
+
+PREFIX  ?= /usr/local
+NFPM    ?= $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
+
+install: build ## the program, its man pages, completions and systemd units below DESTDIR/PREFIX
+	$(BIN) docs --dir dist/docs
+	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/corpus-git
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/lib/systemd/system
+	for page in dist/docs/man/*.1; do gzip -9n <$$page >$(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page).gz; done
+	install -D -m 644 dist/docs/completions/corpus-git.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/corpus-git
+	install -D -m 644 dist/docs/completions/_corpus-git $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_corpus-git
+	install -D -m 644 dist/docs/completions/corpus-git.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/corpus-git.fish
+	for unit in service socket; do sed 's#/usr/bin/#$(PREFIX)/bin/#' packaging/corpus-git.$$unit >$(DESTDIR)$(PREFIX)/lib/systemd/system/corpus-git.$$unit; done
+
+# The version of a tag without its v; what follows a tag sorts before the next release, and what has none by its date.
+packages: export VERSION_OF_PACKAGE = $(shell echo '$(VERSION)' | sed -n '/^v\{0,1\}[0-9][0-9]*\./!{s/^/0~'$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M)'./;s/-/~/g;p;q;};s/^v//;s/-/~/g;p')
+packages: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+packages: ## a deb and an rpm in dist/, the same bytes for the same commit
+	rm -rf dist/root
+	umask 022 && $(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/dist/root PREFIX=/usr
+	install -D -m 640 packaging/corpus-git.yaml dist/root/etc/corpus-git/corpus-git.yaml
+	install -D -m 644 packaging/corpus-git.logrotate dist/root/etc/logrotate.d/corpus-git
+	find dist/root -exec touch -h -d @$$SOURCE_DATE_EPOCH {} +
+	for kind in deb rpm; do VERSION="$$VERSION_OF_PACKAGE" GOARCH=$$($(GO) env GOARCH) $(NFPM) package -f packaging/nfpm.yaml -p $$kind -t dist/ || exit 1; done
+	rm -rf dist/root
 
 clean:
 	rm -rf bin dist

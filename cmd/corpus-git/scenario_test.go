@@ -38,6 +38,7 @@ import (
 //	await FILE [TEXT]    wait until FILE exists (and holds TEXT)
 //	removes-accounts P   when the scenario ends, remove the user and the group that project P got
 //	git-http DIR         serve the repositories below DIR on $HTTP; see submodule_test.go
+//	service-manager FILE  take what servers tell a service manager; see systemd_test.go
 //	web-hook FILE        take notifications on $HOOK; see webhook_test.go
 //	visitors start|stop  ask an address 50 times a second, and want every answer; see downtime_test.go
 //	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
@@ -88,8 +89,11 @@ func TestScenarios(t *testing.T) {
 			"removes-accounts": cmdRemovesAccounts,
 			"small-disk":       cmdSmallDisk,
 
-			"git-http":     cmdGitHTTP,
-			"web-hook":     cmdWebHook,
+			"git-http": cmdGitHTTP,
+			"web-hook": cmdWebHook,
+
+			"service-manager": cmdServiceManager,
+
 			"same-history": cmdSameHistory,
 			"python":       cmdPython,
 			"jgit":         cmdJGit,
@@ -275,8 +279,10 @@ func environ(ts *testscript.TestScript) []string {
 	for _, k := range []string{"HOME", "ROOT", "CORPUS_GIT_ROOT", "PATH", "TZ", "WORK", "TMPDIR", "CORPUS_GIT_ACCOUNTS"} {
 		env = append(env, k+"="+ts.Getenv(k))
 	}
-	if url := ts.Getenv("CORPUS_GIT_NOTIFY_URL"); url != "" {
-		env = append(env, "CORPUS_GIT_NOTIFY_URL="+url)
+	for _, k := range []string{"CORPUS_GIT_NOTIFY_URL", "NOTIFY_SOCKET", "WATCHDOG_USEC"} {
+		if v := ts.Getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
 	}
 	return env
 }

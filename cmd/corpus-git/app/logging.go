@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,14 +51,50 @@ func console(stderr io.Writer, colour bool) zerolog.ConsoleWriter {
 	}, FormatFieldValue: seen, FormatErrFieldValue: seen}
 }
 
+// logFile is a file that is appended to, and opened again when somebody has renamed it (logrotate(8)).
+type logFile struct {
+	path string
+	mu   sync.Mutex
+	f    *os.File
+}
+
+// reopen opens the file under its name, and goes on with the old one where that fails.
+func (l *logFile) reopen() error {
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	old := l.f
+	l.f = f
+	l.mu.Unlock()
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.f.Write(p)
+}
+
+// Close ends it.
+func (l *logFile) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.f.Close()
+}
+
 // openLog makes the server's log: JSON lines in the state directory, and on stderr as the configuration says.
-func openLog(cfg *config.Config, stderr io.Writer, colour bool) (zerolog.Logger, *logLevel, io.Closer, error) {
+func openLog(cfg *config.Config, stderr io.Writer, colour bool) (zerolog.Logger, *logLevel, *logFile, error) {
 	state := layout.State(cfg.StateDir)
 	if err := os.MkdirAll(state.Path(), 0o700); err != nil {
 		return zerolog.Nop(), nil, nil, stateError(state, err)
 	}
-	f, err := os.OpenFile(state.ServerLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
+	f := &logFile{path: state.ServerLog()}
+	if err := f.reopen(); err != nil {
 		return zerolog.Nop(), nil, nil, stateError(state, err)
 	}
 	people := stderr

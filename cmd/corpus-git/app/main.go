@@ -315,7 +315,9 @@ func (c *command) serveCommand() *cobra.Command {
 		Use: "serve", Short: "Serve pushes over SSH",
 		Long: "Takes the state, fixes what a crash left, and then listens. The line  listening on ADDRESS (ssh)  on\n" +
 			"standard output says that it is ready; <state_dir>/addr.json holds the addresses. SIGTERM lets running\n" +
-			"deployments end within shutdown_grace, then cancels them and rolls back; a second one ends the grace.\nSIGHUP reads the configuration again.",
+			"deployments end within shutdown_grace, then cancels them and rolls back; a second one ends the grace.\nSIGHUP reads the configuration again, and opens the log file again.\n" +
+			"A service manager is told (sd_notify): ready, reloading, stopping, and that it answers (WatchdogSec); its sockets are taken\n" +
+			"(names: ssh, http).",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fault.New(fault.Usage, "", "unexpected argument %q", args[0]).WithHint("usage:  %s", cmd.UseLine())
@@ -344,6 +346,9 @@ func (c *command) serveCommand() *cobra.Command {
 	return cmd
 }
 
+// rollbackTime is what cancelled deployments have to go back, after the grace, before a service manager may kill the server.
+const rollbackTime = 20 * time.Minute
+
 // serve runs a server until it is told to stop.
 func (c *command) serve(cfg *config.Config, load func() (*config.Config, error)) error {
 	log, level, file, err := openLog(cfg, c.Stderr, terminal(c.Stderr, c.Environment).Colour)
@@ -354,17 +359,32 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	signals := make(chan os.Signal, 4)
 	// They are caught until the process is gone: a second one that comes at the very end must not turn an orderly end into a killed server.
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, seams{boundary: c.Boundary, boot: c.Boot})
+	given, err := inheritedSockets()
+	if err != nil {
+		return err
+	}
+	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, seams{boundary: c.Boundary, boot: c.Boot, sockets: given})
 	if err != nil {
 		return err
 	}
 	s.announce(c.Stdout)
+	service := manager{log}
+	service.ready("listening on " + s.sshAddr.Addr().String())
+	watched, unwatch := context.WithCancel(context.Background())
+	defer unwatch()
+	go service.watchdog(watched, s.state)
 	log.Info().Str("root", cfg.Root).Str("state", cfg.StateDir).Str("release", Build().Release).Msg("serving")
 	for sig := range signals {
 		if sig == syscall.SIGHUP {
+			service.reloading()
+			if err := file.reopen(); err != nil {
+				log.Error().Err(err).Msg("open the log again")
+			}
 			s.reload(context.Background())
+			service.ready("listening on " + s.sshAddr.Addr().String())
 			continue
 		}
+		service.stopping(s.cfg.Load().Grace + rollbackTime)
 		log.Info().Str("signal", sig.String()).Dur("grace", s.cfg.Load().Grace).Msg("stopping: new deployments are refused, running ones may end")
 		break
 	}

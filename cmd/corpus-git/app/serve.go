@@ -94,6 +94,7 @@ func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Lo
 type seams struct {
 	boundary func(point string)
 	boot     string
+	sockets  sockets
 }
 
 // startWith is start with seams.
@@ -125,8 +126,8 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err != nil {
 		log.Error().Err(err).Msg("recovery could not begin")
 	}
-	if s.sshAddr, err = net.Listen("tcp", cfg.Listen); err != nil {
-		return nil, listenError("listen", cfg.Listen, err)
+	if s.sshAddr, err = listen(with.sockets.ssh, "listen", cfg.Listen); err != nil {
+		return nil, err
 	}
 	if a, ok := s.sshAddr.Addr().(*net.TCPAddr); ok {
 		c.port.Store(int64(a.Port))
@@ -145,8 +146,8 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 			s.service.Load().LoggedIn(id)
 		},
 	}
-	if cfg.HTTP != "" {
-		if err := s.openWeb(cfg, counters); err != nil {
+	if cfg.HTTP != "" || with.sockets.http != nil {
+		if err := s.openWeb(with.sockets.http, cfg, counters); err != nil {
 			return nil, err
 		}
 	}
@@ -213,9 +214,9 @@ func (a counted) RecordAll(ctx context.Context, all []audit.Entry) error {
 	return a.Log.RecordAll(ctx, all)
 }
 
-func (s *server) openWeb(cfg *config.Config, m *web.Metrics) (err error) {
-	if s.webAddr, err = net.Listen("tcp", cfg.HTTP); err != nil {
-		return listenError("http_listen", cfg.HTTP, err)
+func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics) (err error) {
+	if s.webAddr, err = listen(given, "http_listen", cfg.HTTP); err != nil {
+		return err
 	}
 	token, err := s.webToken()
 	if err != nil {
