@@ -22,14 +22,13 @@ func addSSHAuth(t *core.Table) {
 // authKey is one line of authorized_keys.
 type authKey struct{ options, enc, key, comment string }
 
+// line is the key as Salt writes it: with a space before the comment, also where there is none.
 func (k authKey) line() string {
-	var parts []string
-	for _, s := range []string{k.options, k.enc, k.key, k.comment} {
-		if s != "" {
-			parts = append(parts, s)
-		}
+	line := k.enc + " " + k.key + " " + k.comment
+	if k.options != "" {
+		line = k.options + " " + line
 	}
-	return strings.Join(parts, " ")
+	return line
 }
 
 // in is the last line that has the key, -1 where none has; same reports whether all of it is the same.
@@ -43,16 +42,36 @@ func (k authKey) in(lines []string) (at int, same bool) {
 	return at, same
 }
 
-// decodes reports whether the key is one in base64. Python leaves out what is no letter of it.
+// decodes reports whether the key is one in base64.
 func (k authKey) decodes() bool {
-	letters := strings.Map(func(r rune) rune {
-		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+/=", r)) {
-			return r
-		}
-		return -1
-	}, k.key)
-	_, err := base64.StdEncoding.DecodeString(letters)
+	_, err := base64.StdEncoding.DecodeString(k.key)
 	return err == nil
+}
+
+// keyTypes are the types of keys that Salt takes besides the short names of keyType.
+// Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; salt/modules/ssh.py.
+const keyTypes = " ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 ecdsa-sha2-nistp521 rsa-sha2-512 rsa-sha2-256 " +
+	"rsa-sha2-512-cert-v01@openssh.com rsa-sha2-256-cert-v01@openssh.com ssh-rsa-cert-v01@openssh.com " +
+	"ecdsa-sha2-nistp256-cert-v01@openssh.com ecdsa-sha2-nistp384-cert-v01@openssh.com ecdsa-sha2-nistp521-cert-v01@openssh.com " +
+	"sk-ecdsa-sha2-nistp256@openssh.com sk-ecdsa-sha2-nistp256-cert-v01@openssh.com ssh-ed25519-cert-v01@openssh.com " +
+	"sk-ssh-ed25519@openssh.com sk-ssh-ed25519-cert-v01@openssh.com "
+
+// keyType is the type that enc names, as it stands in a line.
+func keyType(enc string) (string, error) {
+	switch enc {
+	case "r", "rsa":
+		return "ssh-rsa", nil
+	case "d", "dsa", "dss":
+		return "ssh-dss", nil
+	case "e", "ecdsa":
+		return "ecdsa-sha2-nistp256", nil
+	case "ed25519":
+		return "ssh-ed25519", nil
+	}
+	if enc == "" || strings.Contains(enc, " ") || !strings.Contains(keyTypes, " "+enc+" ") {
+		return "", core.Errorf("Incorrect encryption key type '%s'.", enc)
+	}
+	return enc, nil
 }
 
 func isKeyType(s string) bool {
@@ -94,7 +113,7 @@ func wantedKeys(c *core.Call) ([]authKey, error) {
 	if src := c.Str("source", ""); src != "" {
 		data, _, err := fetch.File(c, src)
 		if err != nil {
-			return nil, err
+			return nil, core.Errorf("Failed to add the ssh key. Source file %s is missing", src)
 		}
 		var out []authKey
 		for _, l := range strings.Split(string(data), "\n") {
@@ -112,14 +131,13 @@ func wantedKeys(c *core.Call) ([]authKey, error) {
 	}
 	k, ok := parseAuthKey(c.Name)
 	if !ok {
-		enc := c.Str("enc", "ssh-rsa")
-		switch enc {
-		case "rsa", "dsa", "ed25519":
-			enc = "ssh-" + enc
-		case "ecdsa":
-			enc = "ecdsa-sha2-nistp256"
-		}
-		k = authKey{enc: enc, key: strings.TrimSpace(c.Name)}
+		k = authKey{enc: c.Str("enc", "ssh-rsa")}
+		k.key, k.comment, _ = strings.Cut(strings.TrimSpace(c.Name), " ")
+		k.comment = strings.TrimSpace(k.comment)
+	}
+	var err error
+	if k.enc, err = keyType(k.enc); err != nil {
+		return nil, err
 	}
 	if v := c.Str("comment", ""); v != "" && k.comment == "" {
 		k.comment = v
@@ -137,7 +155,10 @@ func authorize(c *core.Call, want bool) core.Return {
 		return core.Failf("the argument user is required")
 	}
 	u, err := c.Host.Users.User(name)
-	if err != nil && !c.Test { // an earlier state may make the account
+	if err != nil && !c.Test { // in a test run an earlier state may make the account
+		if !want {
+			return core.OKf("Key not present")
+		}
 		return core.Failf("User %s is not available", name)
 	}
 	config := c.Str("config", ".ssh/authorized_keys")
@@ -160,24 +181,33 @@ func authorize(c *core.Call, want bool) core.Return {
 	if c.Test {
 		return wouldAuthorize(c, want, keys, lines)
 	}
+	label := keys[0].key
+	if c.Str("source", "") != "" {
+		label = c.Name // Salt tells of all keys of a source under the name of the state
+	}
 	ret, did := core.Return{Result: core.True}, "added"
 	for _, k := range keys {
+		if want && !k.decodes() {
+			return core.Failf("Invalid public ssh key, most likely has spaces or invalid syntax")
+		}
 		switch at, same := k.in(lines); {
 		case want && at < 0:
 			lines = append(lines, k.line())
-			ret.Set(k.key, "New")
+			if did == "added" {
+				ret.Set(label, "New")
+			}
 		case want && !same:
 			lines[at] = k.line()
-			ret.Set(k.key, "Updated")
+			ret.Set(label, "Updated")
 			did = "updated"
 		case !want && at >= 0:
 			lines = append(lines[:at:at], lines[at+1:]...)
-			ret.Set(k.key, "Removed")
+			ret.Set(label, "Removed")
 		}
 	}
 	if !ret.Changed() {
 		if want {
-			return core.OKf("The authorized host key %s is already present for user %s", keys[0].key, name)
+			return core.OKf("The authorized host key %s is already present for user %s", label, name)
 		}
 		return core.OKf("Key not present")
 	}
@@ -185,6 +215,9 @@ func authorize(c *core.Call, want bool) core.Return {
 	o := core.Owner{User: &uid, Group: &gid, UserName: name, GrpName: c.GroupName(gid)}
 	if c.Host.EUID != 0 {
 		o = core.Owner{}
+	}
+	if strings.HasPrefix(path, u.Home) && !core.IsDir(u.Home) {
+		return core.Failf("Failed to add the ssh key. Is the home directory available, and/or does the key file exist?")
 	}
 	if dir := filepath.Dir(path); !core.IsDir(dir) {
 		mode := os.FileMode(0o700)
@@ -205,7 +238,7 @@ func authorize(c *core.Call, want bool) core.Return {
 	if err != nil {
 		return core.Failf("%s", core.Cause(err))
 	}
-	ret.Comment = "The authorized host key " + keys[0].key + " for user " + name + " was " + did
+	ret.Comment = "The authorized host key " + label + " for user " + name + " was " + did
 	if !want {
 		ret.Comment = "Key removed"
 	}

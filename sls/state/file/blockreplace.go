@@ -23,7 +23,7 @@ func fileBlock(c *core.Call) core.Return {
 		}
 	}
 	if n > 1 {
-		return core.Failf("Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and insert_after_match is permitted")
+		return core.Failf("Encountered error managing block: Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and insert_after_match is permitted. See the log for details.")
 	}
 	content := c.Str("content", "")
 	for _, p := range accumulated(c, path) {

@@ -73,7 +73,7 @@ func readContents(c *core.Call, m *Managed) string {
 	return ""
 }
 
-// strList is a string or a list of them; numbers and booleans are written as Python writes them.
+// strList is a string or a list of at least one; numbers and booleans are written as Python writes them.
 func strList(v any) ([]string, bool) {
 	switch x := v.(type) {
 	case string:
@@ -87,10 +87,7 @@ func strList(v any) ([]string, bool) {
 			}
 			out = append(out, py.Str(it))
 		}
-		if len(out) == 0 {
-			return []string{""}, true
-		}
-		return out, true
+		return out, len(out) > 0
 	case bool, int64, float64:
 		return []string{py.Str(x)}, true
 	}

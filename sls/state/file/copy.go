@@ -18,7 +18,7 @@ func addFileCopy(t *core.Table) {
 	t.Add("file.copy", "source! force makedirs preserve user group mode dir_mode subdir **", fileCopy)
 	t.Add("file.rename", "source! force makedirs **", fileRename)
 	t.Add("file.touch", "atime mtime makedirs", fileTouch)
-	t.Add("file.recurse", "source! keep_source? clean user group dir_mode file_mode sym_mode template context replace defaults "+
+	t.Add("file.recurse", "source! keep_source? mode clean user group dir_mode file_mode sym_mode template context replace defaults "+
 		"include_empty backup include_pat exclude_pat maxdepth keep_symlinks force_symlinks merge ** "+windows, fileRecurse)
 	t.Add("file.serialize", "dataset dataset_pillar user group mode backup makedirs show_changes create merge_if_exists encoding "+
 		"encoding_errors serializer formatter serializer_opts deserializer_opts check_cmd tmp_dir tmp_ext **", fileSerialize)

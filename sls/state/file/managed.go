@@ -340,7 +340,7 @@ func parentMode(c *core.Call, m *Managed) *fs.FileMode {
 func manageTest(c *core.Call, m Managed) core.Return {
 	ret := core.Return{Result: core.True}
 	switch {
-	case !core.Lexists(m.Path):
+	case !core.Lexists(m.Path), m.hasData && m.Follow && !core.Exists(m.Path): // nothing, or a link to nothing
 		m.counts = true
 		ret.Set("newfile", m.Path)
 		if m.hasData && !core.IsBinary(m.Data) && c.Bool("show_changes", true) {

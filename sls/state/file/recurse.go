@@ -17,6 +17,9 @@ import (
 // fileRecurse implements file.recurse. Source: Salt documentation, file state, recurse.
 func fileRecurse(c *core.Call) core.Return {
 	name := c.ExpandUser(c.Name)
+	if c.Has("mode") {
+		return core.Failf("'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.")
+	}
 	if !filepath.IsAbs(name) {
 		return core.Failf("Specified file %s is not an absolute path", name)
 	}
