@@ -65,7 +65,7 @@ func (r *Runner) Logs(ctx context.Context, files Opener, entries []project.LogFi
 		sources = append(sources, func() error { return r.files(ctx, files, entries, req, single) })
 	}
 	if len(sources) == 0 {
-		return fault.New(fault.Refused, "", "nothing of it has a log here").WithHint("the keys  units  and  logs  of the project's configuration name units and files")
+		return fault.New(fault.Refused, "", "there is no log to show").WithHint("units of systemd and supervisord have logs; of other units the key  logs  of the project's configuration names the files")
 	}
 	if !req.Follow {
 		for _, source := range sources {

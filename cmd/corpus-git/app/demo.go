@@ -125,12 +125,28 @@ func (c *command) demo(exit bool) (err error) {
 	if err != nil {
 		return err
 	}
-	d.say("See it:  %s   (once; another link:  corpus-git --root %s web login )", link, root)
-	d.say("   and:  corpus-git --root %s report", root)
+	program := d.program() + " --root " + shellQuote(root)
+	d.say("See it:  %s   (once; another link:  %s web login )", link, program)
+	d.say("   and:  %s report", program)
 	d.say("Serving until Ctrl-C.")
 	<-ctx.Done()
 	d.say("stopping")
 	return nil
+}
+
+// program is how its reader starts this program: make demo builds one that is not in PATH.
+func (d *demo) program() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "corpus-git"
+	}
+	found, err := exec.LookPath("corpus-git")
+	if err == nil {
+		if found, err = filepath.EvalSymlinks(found); err == nil && found == self {
+			return "corpus-git"
+		}
+	}
+	return shellQuote(self)
 }
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Stdout, format+"\n", args...) }

@@ -183,7 +183,7 @@ func hostKeys(state layout.State, log zerolog.Logger) ([]ssh.Signer, error) {
 			return nil, err
 		}
 		if made {
-			log.Info().Str("file", k.path).Msg("created an SSH host key")
+			log.Info().Str("file", k.path).Str("fingerprint", access.Fingerprint(key.PublicKey())).Msg("created an SSH host key")
 		}
 		keys = append(keys, key)
 	}
