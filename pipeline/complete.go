@@ -59,7 +59,7 @@ func (p *Pipeline) Sweep(ctx context.Context, name project.Name) error {
 		return err
 	}
 	for _, f := range files {
-		id, ok := strings.CutSuffix(f.Name(), ".jsonl")
+		id, ok := strings.CutSuffix(f.Name(), logSuffix)
 		if !ok {
 			continue
 		}

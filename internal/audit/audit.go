@@ -60,6 +60,21 @@ func (l *Log) record(ctx context.Context, d execer, e Entry) error {
 	return err
 }
 
+// Count is how many entries there are.
+func (l *Log) Count(ctx context.Context) (n int64, err error) {
+	err = l.DB.QueryRowContext(ctx, `SELECT count(*) FROM audit`).Scan(&n)
+	return n, err
+}
+
+// Prune removes the entries that were recorded before a time, and gives how many.
+func (l *Log) Prune(ctx context.Context, before time.Time) (int64, error) {
+	res, err := l.DB.ExecContext(ctx, `DELETE FROM audit WHERE time < ?`, before.UnixNano())
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
 // RecordAll is Record for many at once: all are durable on return, or none.
 func (l *Log) RecordAll(ctx context.Context, all []Entry) error {
 	tx, err := l.DB.BeginTx(ctx, nil)

@@ -46,6 +46,7 @@ type Config struct {
 
 	Submodules  Submodules  `key:"submodules"`
 	Maintenance Maintenance `key:"maintenance"`
+	History     History     `key:"history"`
 
 	Log    Log    `key:"log"`
 	Notify Notify `key:"notify"`
@@ -67,6 +68,13 @@ type Maintenance struct {
 	Every    time.Duration `key:"prune_interval" default:"168h" min:"1" help:"How often a repository is searched for such objects. A search walks all of its history."`
 	Quiet    time.Duration `key:"quiet" default:"1m" min:"0" help:"How long after the end of a deployment its repositories are maintained."`
 	Rate     Size          `key:"rate" default:"32MiB" min:"1024" help:"How many bytes a second maintenance writes at most. It also waits while anything is deployed."`
+}
+
+// History bounds what is recorded. The server keeps these limits once an hour.
+type History struct {
+	Deployments int           `key:"max_deployments" default:"10000" min:"0" help:"How many deployments of one project are listed; older ones go with their logs. The newest ten, what is live, and what an archive belongs to stay. 0 sets no bound."`
+	LogBytes    Size          `key:"max_log_bytes" default:"1GiB" min:"0" help:"What the logs of all deployments of one project may take on disk; the oldest go, their deployments are still listed. 0 sets no bound."`
+	AuditAge    time.Duration `key:"audit_max_age" default:"0s" min:"0" help:"Audit entries that are older go; 0s keeps all."`
 }
 
 // Submodules says how submodules of what is pushed are fetched.
@@ -132,6 +140,11 @@ type Limits struct {
 // Retention is which archives stay where a project's own configuration does not say.
 func (c *Config) Retention() project.Retention {
 	return project.Retention{Keep: c.KeepArchives, KeepFailed: c.KeepFailed, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, FailedMaxAge: c.FailedMaxAge}
+}
+
+// Bounds are the limits on what is recorded of one project.
+func (h History) Bounds() project.History {
+	return project.History{Deployments: h.Deployments, LogBytes: int64(h.LogBytes)}
 }
 
 // Envs are the environments that projects may have.

@@ -49,6 +49,7 @@ func (d doctor) run(ctx context.Context) []status.Check {
 		add("user", "skipped", "run as root for that", "not root: projects' users and groups are not made, owners are left as they are, steps run as you")
 	}
 	d.refs(ctx, add, root)
+	d.history(ctx, add, state)
 	d.leftovers(ctx, add, root, state)
 	return out
 }
@@ -109,7 +110,7 @@ func (d doctor) server(add adder, state layout.State) {
 		}
 		add("server", "ok", "", "runs (process %d), listens on %s", a.PID, strings.TrimSpace(a.SSH+" "+a.HTTP))
 	case errors.Is(err, control.ErrNoServer):
-		add("server", "ok", "", "does not run; commands work on the state themselves")
+		add("server", "warning", "start it:  systemctl start corpus-git , or  corpus-git serve", "does not run; commands work on the state themselves")
 	default:
 		add("server", "failed", "run as the user of the server", "%v", err)
 	}
@@ -152,6 +153,34 @@ func (d doctor) database(ctx context.Context, add adder, state layout.State) {
 		return
 	}
 	add("database", "ok", "", "intact")
+}
+
+// history says how much is recorded, which grows with every deployment until the keys history.* bound it.
+func (d doctor) history(ctx context.Context, add adder, state layout.State) {
+	if d.core == nil {
+		return
+	}
+	deployments, err := d.core.pipeline.CountRecords(ctx)
+	if err != nil {
+		add("history", "failed", "", "%v", err)
+		return
+	}
+	entries, err := d.core.audit.Count(ctx)
+	if err != nil {
+		add("history", "failed", "", "%v", err)
+		return
+	}
+	var database, logs int64
+	if fi, err := os.Stat(state.Database()); err == nil {
+		database = fi.Size()
+	}
+	files, _ := filepath.Glob(filepath.Join(state.Events("*"), "*"))
+	for _, f := range files {
+		if fi, err := os.Stat(f); err == nil {
+			logs += fi.Size()
+		}
+	}
+	add("history", "ok", "", "%s, %s of logs; %s; database %s", humanize.Plural(deployments, "deployment"), humanize.Bytes(logs), humanize.Plural(entries, "audit entry", "audit entries"), humanize.Bytes(database))
 }
 
 func (d doctor) programs(add adder) {

@@ -291,6 +291,7 @@ func (s *server) open() {
 	}
 	s.trash.Go(func() { s.emptyTrash(ctx) })
 	s.serving.Go(func() { s.maintainer.run(ctx) })
+	s.serving.Go(func() { s.pruneHistory(ctx) })
 }
 
 // abandon undoes a start that failed.

@@ -1,0 +1,10 @@
+package project
+
+// History bounds what is recorded of a project's deployments. Zero sets no bound.
+type History struct {
+	Deployments int   // records
+	LogBytes    int64 // of all event logs together
+}
+
+// Pruned counts what was removed to keep a History.
+type Pruned struct{ Deployments, Logs int }
