@@ -97,7 +97,12 @@ func noteAct(c *core.Call, verb string) error {
 	case !active(c):
 		a.Undo = argv("stop")
 		if manager(c) == "systemctl" {
-			a.Probe = []string{"systemctl", "is-active", unit(c.Name)}
+			// What crashes is failed, or about to be started again: it goes with its failures, which a start would forget anyway.
+			if err := forgetFailures(c); err != nil {
+				return err
+			}
+			a.Undo = []string{"sh", "-c", `systemctl stop "$0" && { systemctl reset-failed "$0" 2>/dev/null || true; }`, unit(c.Name)}
+			a.Probe = []string{"sh", "-c", `case $(systemctl show -p ActiveState --value "$0") in inactive|"") echo stopped ;; *) echo started ;; esac`, unit(c.Name)}
 		}
 	case verb == "reload" || verb == "force-reload":
 		a.Undo, a.Last = again(verb), true
@@ -105,6 +110,19 @@ func noteAct(c *core.Call, verb string) error {
 		a.Undo, a.Last = again("restart"), true
 	}
 	return c.BeforeAction(a)
+}
+
+// forgetFailures lets a unit that failed be one that was not started, where the undo log is about to compare that.
+func forgetFailures(c *core.Call) error {
+	if c.Undo == nil {
+		return nil
+	}
+	out, err := c.Query("systemctl", "show", "-p", "ActiveState", "--value", unit(c.Name))
+	if err != nil || strings.TrimSpace(out) != "failed" {
+		return nil // what cannot be asked is noted as it is
+	}
+	_, err = c.Tool("systemctl", "reset-failed", unit(c.Name))
+	return err
 }
 
 func unit(name string) string {
