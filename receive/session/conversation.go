@@ -132,7 +132,7 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			err = classify(err)
+			err = Classify(err)
 			c.unpack = oneLine(err)
 			for _, i := range c.items {
 				if i.Err == nil {
@@ -186,7 +186,7 @@ func (c *conversation) todo() (out []*Item) {
 }
 
 func (c *conversation) setAll(err error) {
-	err = classify(err)
+	err = Classify(err)
 	if c.items == nil {
 		c.items, _ = c.Policy.Classify(c.req.Commands)
 	}
@@ -240,13 +240,13 @@ func (c *conversation) lockAtomic() {
 	for n, i := range moved {
 		one, err := c.Refs.Prepare(changes[n:n+1], beside...)
 		if err != nil {
-			i.refuse(classify(err))
+			i.refuse(Classify(err))
 			continue
 		}
 		one.Abort()
 	}
 	if len(c.rest()) == len(rest) { // each is good by itself
-		moved[0].refuse(classify(err))
+		moved[0].refuse(Classify(err))
 	}
 	c.keepAtomic()
 }
@@ -339,14 +339,14 @@ func (c *conversation) compareOld() {
 		}
 		have, err := c.Refs.Get(i.Ref)
 		if err != nil {
-			i.refuse(classify(err))
+			i.refuse(Classify(err))
 			continue
 		}
 		if i.New == "" && have.IsZero() {
 			continue // deleting what is not there: git says ok too
 		}
 		if have != hash(i.Old) {
-			i.refuse(classify(&refs.ConflictError{Name: i.Ref, Want: hash(i.Old), Have: have}))
+			i.refuse(Classify(&refs.ConflictError{Name: i.Ref, Want: hash(i.Old), Have: have}))
 			i.reason = "fetch first"
 		}
 	}
@@ -394,7 +394,7 @@ func (c *conversation) connect(ctx context.Context) error {
 			continue
 		}
 		if err := c.checkType(i); err != nil {
-			i.refuse(classify(err))
+			i.refuse(Classify(err))
 			continue
 		}
 		tips = append(tips, i)
@@ -431,7 +431,7 @@ func (c *conversation) connect(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			i.refuse(classify(err))
+			i.refuse(Classify(err))
 			var s *store.ShallowError
 			if errors.As(err, &s) {
 				i.reason = "shallow update not allowed"
@@ -451,7 +451,7 @@ func (c *conversation) fits(ctx context.Context) error {
 	if c.Policy.Deployed != "" {
 		var err error
 		if live, err = c.Refs.Get(c.Policy.Deployed); err != nil {
-			i.refuse(classify(err))
+			i.refuse(Classify(err))
 			return nil
 		}
 	}
@@ -462,7 +462,7 @@ func (c *conversation) fits(ctx context.Context) error {
 		if fault.KindOf(err) == fault.Refused && fault.HintOf(err) == "" {
 			err = refused("%w", err).WithHint("no file system can hold it: rewrite the commit that added it (git rebase), then push again")
 		}
-		i.refuse(classify(err))
+		i.refuse(Classify(err))
 	}
 	return nil
 }

@@ -20,13 +20,13 @@ func (c *conversation) run(ctx context.Context) error {
 	i := c.deploy
 	d, err := c.deployment(ctx, i)
 	if err != nil {
-		i.Err = classify(err)
+		i.Err = Classify(err)
 		c.failed(i)
 		c.verdict()
 		return nil
 	}
 	if err := c.setHead(i); err != nil {
-		i.Err = classify(err)
+		i.Err = Classify(err)
 		c.failed(i)
 		c.verdict()
 		return nil
@@ -41,7 +41,7 @@ func (c *conversation) run(ctx context.Context) error {
 		if in != nil {
 			c.in.hand(false)
 		}
-		i.Err = classify(err)
+		i.Err = Classify(err)
 		c.failed(i)
 		c.verdict()
 		return nil
@@ -169,7 +169,7 @@ func (c *conversation) apply(ctx context.Context) {
 	if c.in != nil {
 		if err := c.in.Migrate(ctx); err != nil {
 			for _, i := range rest {
-				i.Err = classify(err)
+				i.Err = Classify(err)
 			}
 			c.failed(rest[0])
 			return
@@ -189,7 +189,7 @@ func (c *conversation) apply(ctx context.Context) {
 	}
 	if err != nil && len(changes) > 1 && !c.req.Caps.Has("atomic") {
 		for n, i := range moved {
-			if i.Err = classify(c.Refs.Update(changes[n : n+1])); i.Err != nil {
+			if i.Err = Classify(c.Refs.Update(changes[n : n+1])); i.Err != nil {
 				c.failed(i)
 			}
 		}
@@ -197,7 +197,7 @@ func (c *conversation) apply(ctx context.Context) {
 	}
 	if err != nil {
 		for _, i := range moved {
-			i.Err = classify(err)
+			i.Err = Classify(err)
 		}
 		c.failed(moved[0])
 	}

@@ -17,8 +17,8 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// classify gives the errors of the rooms below their kind and their hint. What is not known stays the server's own fault.
-func classify(err error) error {
+// Classify gives the errors of the rooms below their kind and their hint. What is not known stays the server's own fault.
+func Classify(err error) error {
 	var fe *fault.Error
 	if err == nil || errors.As(err, &fe) {
 		return err

@@ -116,7 +116,7 @@ func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int
 // early ends a conversation before there is anything to report on, with an ERR line (gitprotocol-pack(5)): git prints that, and not that the connection broke
 // beside it.
 func (p *Push) early(out io.Writer, err error) int {
-	err = classify(err)
+	err = Classify(err)
 	if fault.KindOf(err) == fault.Internal {
 		p.Log.Error().Err(err).Str("push", p.ID).Msg("push failed")
 	}

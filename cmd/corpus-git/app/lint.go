@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,6 +26,7 @@ import (
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
+	"corpus-git/receive"
 )
 
 // linting is one run of lint.
@@ -133,8 +136,8 @@ func (l *linting) look(ctx context.Context, tmp string, name project.Name) (_ *l
 	}
 	d := project.Deployment{ID: project.NewID(), Project: name, Trigger: project.TriggerPlan, At: time.Now(), Repo: project.Code}
 	src := procedures.Sources{Environment: l.env, Private: core.state.Recipe(string(d.ID), "lint")}
-	code := worktree{dir: l.dir, tmp: filepath.Join(tmp, "code"), env: l.Environment.Env}
 	repo := core.repos.Open(name, project.Code)
+	code := worktree{dir: l.dir, tmp: filepath.Join(tmp, "code"), env: l.Environment.Env, check: checkPack(ctx, core, repo)}
 	if d.Code, err = code.commitTo(ctx, repo.Dir()); err != nil {
 		return nil, err
 	}
@@ -142,14 +145,15 @@ func (l *linting) look(ctx context.Context, tmp string, name project.Name) (_ *l
 		return nil, err
 	}
 	if l.pillar != "" {
-		pillar := worktree{dir: l.pillar, tmp: filepath.Join(tmp, "pillar"), env: l.Environment.Env}
 		repo := core.repos.Open(name, project.PillarRepo)
+		pillar := worktree{dir: l.pillar, tmp: filepath.Join(tmp, "pillar"), env: l.Environment.Env, check: checkPack(ctx, core, repo)}
 		if d.Pillar, err = pillar.commitTo(ctx, repo.Dir()); err != nil {
 			return nil, err
 		}
 		if src.Pillar, err = repo.Tree(ctx, d.Pillar, nil); err != nil {
 			return nil, err
 		}
+		code.refused = errors.Join(code.refused, pillar.refused)
 	}
 	hide := redact.New(nil)
 	found, err := procedures.Lint(ctx, core.tools, d, src, hide)
@@ -157,6 +161,9 @@ func (l *linting) look(ctx context.Context, tmp string, name project.Name) (_ *l
 		return nil, err
 	}
 	doc := &lintDocument{project: name, linted: found, problems: found.Problems, warnings: found.Warnings, hide: hide}
+	if code.refused != nil {
+		doc.problems = append(doc.problems, code.refused)
+	}
 	if p := found.Prepared; p != nil {
 		doc.notes = p.Notes
 		if p.Cfg.RefusesLFS() {
@@ -178,6 +185,13 @@ func (l *linting) look(ctx context.Context, tmp string, name project.Name) (_ *l
 		doc.warnings = append(doc.warnings, procedures.Warning{File: file, Text: "git does not track it: a push leaves it out until it is added and committed"})
 	}
 	return doc, nil
+}
+
+// checkPack looks at a pack as a server with the default limits does.
+func checkPack(ctx context.Context, core *core, repo *receive.Repository) func(io.Reader) error {
+	return func(pack io.Reader) error {
+		return repo.CheckPack(ctx, pack, packLimits(core.cfg.Load().Limits, core.memory))
+	}
 }
 
 // lintDocument is what lint tells.
@@ -202,7 +216,11 @@ func (doc *lintDocument) counts() string {
 func (doc *lintDocument) write(w *os.File, t verbs.Terminal) error {
 	for _, err := range doc.problems {
 		err = doc.hide.Error(err)
-		verbs.Report(w, t, err.Error(), fault.HintOf(err), err)
+		text := procedures.Cause(err)
+		if at, ok := fault.PosOf(err); ok { // as a push has them: the place, and the cause alone
+			text = at.String() + ": " + text
+		}
+		verbs.Report(w, t, text, fault.HintOf(err), err)
 	}
 	for _, x := range doc.warnings {
 		fmt.Fprintf(w, "warning: %s: %s\n", printable.Text(x.File), x.Text)

@@ -19,6 +19,9 @@ import (
 type worktree struct {
 	dir, tmp string
 	env      []string
+	// check looks at the pack as the server does at that of a push; what it refuses is refused.
+	check   func(pack io.Reader) error
+	refused error
 	// untracked are the files below .salt that git does not track yet; none where the folder is no work tree.
 	untracked []string
 }
@@ -56,6 +59,14 @@ func (w *worktree) commitTo(ctx context.Context, to string) (project.Commit, err
 		return "", err
 	}
 	defer file.Close()
+	if err := w.check(file); fault.KindOf(err) == fault.Refused {
+		w.refused = err // what else is wrong is told, too
+	} else if err != nil {
+		return "", err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
 	if _, err := w.git(ctx, w.clean("GIT_DIR="+to), file, "index-pack", "--stdin"); err != nil {
 		return "", err
 	}

@@ -1,0 +1,31 @@
+package receive
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+
+	"corpus-git/git/pack"
+	"corpus-git/git/store"
+	"corpus-git/project"
+	"corpus-git/receive/session"
+)
+
+// CheckPack reads a pack as that of a push is read, with the checks of every object, and keeps nothing of it. What a push would be refused for is
+// fault.Refused with the same words.
+func (r *Repository) CheckPack(ctx context.Context, from io.Reader, limits pack.Limits) error {
+	return r.change(ctx, func(o *opened) (err error) {
+		db, err := r.all.objects(o)
+		if err != nil {
+			return err
+		}
+		q, err := db.NewQuarantine(string(project.NewID()))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, q.Discard()) }()
+		_, err = q.Ingest(ctx, bufio.NewReader(from), store.IngestOptions{Limits: limits})
+		return session.Classify(err)
+	})
+}
