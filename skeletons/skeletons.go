@@ -15,8 +15,11 @@ import (
 	"corpus-git/layout"
 )
 
-//go:embed all:node all:php all:python all:shell all:static all:worker
+//go:embed all:django all:multi all:node all:php all:python all:ruby all:shell all:static all:worker
 var files embed.FS
+
+// sourceSuffix ends the names, here, of files that would make a folder a module of Go, or a package of this one.
+const sourceSuffix = ".skeleton"
 
 // Skeleton is one of them.
 type Skeleton struct {
@@ -29,9 +32,6 @@ type Skeleton struct {
 
 	files fs.FS
 }
-
-// Files is the content of the skeleton. Modes are those of Mode.
-func (s Skeleton) Files() fs.FS { return s.files }
 
 // List gives all skeletons by name: those of the program, and the folders below own, where it is not "" and is there.
 func List(own string) ([]Skeleton, error) {
@@ -113,24 +113,29 @@ func Mode(content []byte) fs.FileMode {
 	return 0o644
 }
 
-// Write puts the files of a skeleton into dir, which is made where it is missing. It replaces nothing: where a file is there already the error is
-// fault.Refused, and nothing was written. A repository's own .git is left out.
-func (s Skeleton) Write(dir string) (written int, err error) {
-	type file struct {
-		name string
-		data []byte
-		mode fs.FileMode
-	}
-	var all []file
-	var there []string
-	err = fs.WalkDir(s.files, ".", func(name string, e fs.DirEntry, err error) error {
+// File is one file of a skeleton.
+type File struct {
+	// Name is its path, with slashes.
+	Name string
+	Data []byte
+	Mode fs.FileMode
+}
+
+// Read gives the files, by name. A repository's own .git is left out. What has no .salt, and what holds anything but folders and files, is
+// fault.Refused.
+func (s Skeleton) Read() ([]File, error) {
+	var all []File
+	err := fs.WalkDir(s.files, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if e.IsDir() {
-			if e.Name() == ".git" {
+		if e.Name() == ".git" { // a file in a work tree of git worktree(1)
+			if e.IsDir() {
 				return fs.SkipDir
 			}
+			return nil
+		}
+		if e.IsDir() {
 			return nil
 		}
 		if !e.Type().IsRegular() {
@@ -140,32 +145,48 @@ func (s Skeleton) Write(dir string) (written int, err error) {
 		if err != nil {
 			return err
 		}
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			there = append(there, name)
+		if !s.Own {
+			name = strings.TrimSuffix(name, sourceSuffix)
 		}
 		mode := Mode(data)
 		if info, err := e.Info(); err == nil && s.Own && info.Mode()&0o111 != 0 {
 			mode = 0o755
 		}
-		all = append(all, file{name, data, mode})
+		all = append(all, File{name, data, mode})
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(all, func(f File) bool { return strings.HasPrefix(f.Name, layout.SaltDir+"/") }) {
+		return nil, fault.New(fault.Refused, "", "%s has no folder %s, so it is no skeleton", s.Name, layout.SaltDir)
+	}
+	return all, nil
+}
+
+// Write puts the files of a skeleton into dir, which is made where it is missing. It replaces nothing: where a file is there already the error is
+// fault.Refused, and nothing was written.
+func (s Skeleton) Write(dir string) (written int, err error) {
+	all, err := s.Read()
+	if err != nil {
 		return 0, err
+	}
+	var there []string
+	for _, f := range all {
+		if _, err := os.Lstat(filepath.Join(dir, f.Name)); err == nil {
+			there = append(there, f.Name)
+		}
 	}
 	if len(there) > 0 {
 		return 0, fault.New(fault.Refused, "", "%s has these files already: %s", dir, strings.Join(there, ", ")).
 			WithHint("name an empty folder, or move them away; nothing was written")
 	}
-	if !slices.ContainsFunc(all, func(f file) bool { return strings.HasPrefix(f.name, layout.SaltDir+"/") }) {
-		return 0, fault.New(fault.Refused, "", "%s has no folder %s, so it is no skeleton", s.Name, layout.SaltDir)
-	}
 	for _, f := range all {
-		at := filepath.Join(dir, f.name)
+		at := filepath.Join(dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			return written, err
 		}
-		if err := os.WriteFile(at, f.data, f.mode); err != nil {
+		if err := os.WriteFile(at, f.Data, f.Mode); err != nil {
 			return written, err
 		}
 		written++

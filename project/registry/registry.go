@@ -26,6 +26,8 @@ type Project struct {
 	// Linked reports whether Salt's trees are to know the project.
 	Linked  bool      `json:"linked"`
 	Created time.Time `json:"created"`
+	// Skeleton is the name of the skeleton that its first commits were made of, "" where there was none.
+	Skeleton string `json:"skeleton,omitempty"`
 	// Missing tells that the folder of a known project is gone.
 	Missing bool `json:"missing,omitempty"`
 }
@@ -35,6 +37,8 @@ type Settings struct {
 	// Env is the name of an environment, or "" to keep what is.
 	Env        string
 	RemoteLess bool
+	// Skeleton is what the project begins with, or "" to keep what is.
+	Skeleton string
 }
 
 // Repository is one bare repository of a project; receive's satisfies it.
@@ -79,6 +83,7 @@ func Open(ctx context.Context, d *sql.DB, root layout.Root, state layout.State, 
 	err := db.Migrate(ctx, d, "registry", []string{
 		`CREATE TABLE projects (name TEXT PRIMARY KEY, env TEXT NOT NULL, remote_less INTEGER NOT NULL, linked INTEGER NOT NULL,
 			created INTEGER NOT NULL, destroying INTEGER NOT NULL DEFAULT 0)`,
+		`ALTER TABLE projects ADD COLUMN skeleton TEXT NOT NULL DEFAULT ''`,
 	})
 	return &Registry{Root: root, State: state, db: d, now: now}, err
 }
@@ -96,14 +101,14 @@ func (r *Registry) checkEnv(s string) error {
 	return err
 }
 
-const columns = `name, env, remote_less, linked, created`
+const columns = `name, env, remote_less, linked, created, skeleton`
 
 type scanner interface{ Scan(...any) error }
 
 func scan(s scanner) (Project, error) {
 	var p Project
 	var created int64
-	if err := s.Scan(&p.Name, &p.Env, &p.RemoteLess, &p.Linked, &created); err != nil {
+	if err := s.Scan(&p.Name, &p.Env, &p.RemoteLess, &p.Linked, &created, &p.Skeleton); err != nil {
 		return Project{}, err
 	}
 	p.Created = time.Unix(0, created)
@@ -219,6 +224,9 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 		if p.RemoteLess && !s.RemoteLess {
 			p.RemoteLess, out.Changed = false, append(out.Changed, "remote_less")
 		}
+		if s.Skeleton != "" {
+			p.Skeleton = s.Skeleton
+		}
 	case fault.KindOf(err) == fault.Refused:
 		if busy, err := r.destroying(ctx, name); err != nil || busy {
 			if err == nil {
@@ -227,7 +235,7 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 			}
 			return Created{}, err
 		}
-		p = Project{Name: name, Env: s.Env, RemoteLess: s.RemoteLess, Linked: true, Created: r.now()}
+		p = Project{Name: name, Env: s.Env, RemoteLess: s.RemoteLess, Linked: true, Created: r.now(), Skeleton: s.Skeleton}
 	default:
 		return Created{}, err
 	}
@@ -259,9 +267,9 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 }
 
 func (r *Registry) put(ctx context.Context, p Project) error {
-	_, err := r.db.ExecContext(ctx, `INSERT INTO projects(name, env, remote_less, linked, created) VALUES(?,?,?,?,?)
-		ON CONFLICT(name) DO UPDATE SET env = excluded.env, remote_less = excluded.remote_less, linked = excluded.linked`,
-		string(p.Name), p.Env, p.RemoteLess, p.Linked, p.Created.UnixNano())
+	_, err := r.db.ExecContext(ctx, `INSERT INTO projects(name, env, remote_less, linked, created, skeleton) VALUES(?,?,?,?,?,?)
+		ON CONFLICT(name) DO UPDATE SET env = excluded.env, remote_less = excluded.remote_less, linked = excluded.linked, skeleton = excluded.skeleton`,
+		string(p.Name), p.Env, p.RemoteLess, p.Linked, p.Created.UnixNano(), p.Skeleton)
 	return err
 }
 

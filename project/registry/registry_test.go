@@ -280,3 +280,36 @@ func TestReconcileAdopts(t *testing.T) {
 		}
 	}
 }
+
+// A table of the version before projects could begin with a skeleton is read on.
+func TestTableWithoutSkeletons(t *testing.T) {
+	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	require.NoError(t, db.Migrate(t.Context(), d, "registry", []string{
+		`CREATE TABLE projects (name TEXT PRIMARY KEY, env TEXT NOT NULL, remote_less INTEGER NOT NULL, linked INTEGER NOT NULL,
+			created INTEGER NOT NULL, destroying INTEGER NOT NULL DEFAULT 0)`,
+	}))
+	_, err = d.ExecContext(t.Context(), `INSERT INTO projects(name, env, remote_less, linked, created) VALUES('old', 'prod', 0, 1, 7)`)
+	require.NoError(t, err)
+	root := layout.Root(t.TempDir())
+	open := func() *registry.Registry {
+		r, err := registry.Open(t.Context(), d, root, layout.State(root), time.Now)
+		require.NoError(t, err)
+		r.Repository, r.Linker = (&bare{root: root}).open, links{}
+		return r
+	}
+	r := open()
+	p, err := r.Get(t.Context(), "old")
+	require.NoError(t, err)
+	require.Equal(t, "prod", p.Env)
+	require.Empty(t, p.Skeleton)
+	require.NoError(t, os.MkdirAll(root.Projects(), 0o755))
+	_, err = r.Create(t.Context(), "new", registry.Settings{Skeleton: "static"})
+	require.NoError(t, err)
+	_, err = r.Create(t.Context(), "new", registry.Settings{Env: "dev"})
+	require.NoError(t, err)
+	p, err = open().Get(t.Context(), "new")
+	require.NoError(t, err)
+	require.Equal(t, "static", p.Skeleton, "kept by what does not name another")
+}

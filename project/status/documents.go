@@ -22,6 +22,8 @@ type Project struct {
 	// Problem is why it cannot be told what is live, or that a branch is elsewhere: something is wrong with a repository. "" where nothing is.
 	Problem string    `json:"problem,omitempty"`
 	Created time.Time `json:"created"`
+	// Skeleton is what its first commits were made of, "" where they were pushed.
+	Skeleton string `json:"skeleton,omitempty"`
 	// Branch is the branch that deploys, Code and Pillar the commits that are live; "" before the first deployment.
 	Branch string         `json:"branch,omitempty"`
 	Code   project.Commit `json:"code,omitempty"`

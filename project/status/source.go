@@ -105,7 +105,7 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 	out := make([]Project, len(projects))
 	names := make([]project.Name, len(projects))
 	for i, p := range projects {
-		out[i] = Project{Name: p.Name, Env: p.Env, RemoteLess: p.RemoteLess, Linked: p.Linked, Missing: p.Missing, Created: p.Created}
+		out[i] = Project{Name: p.Name, Env: p.Env, RemoteLess: p.RemoteLess, Linked: p.Linked, Missing: p.Missing, Created: p.Created, Skeleton: p.Skeleton}
 		names[i] = p.Name
 	}
 	var wait sync.WaitGroup

@@ -45,6 +45,9 @@ type projects struct {
 // Create lets no right come back with a name: a crash between the end of a project and that of its rights may have left some.
 func (p projects) Create(ctx context.Context, name project.Name, s registry.Settings) (registry.Created, error) {
 	exists, err := p.Exists(ctx, name)
+	if err == nil && s.Skeleton != "" {
+		err = p.c.mayBegin(ctx, name, s.Skeleton, exists)
+	}
 	if err != nil {
 		return registry.Created{}, err
 	}

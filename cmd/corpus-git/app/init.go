@@ -54,7 +54,7 @@ func (c *command) skeletonsCommand() *cobra.Command {
 				if s.Own {
 					from = "  (" + s.Dir + ")"
 				}
-				fmt.Fprintf(c.Stdout, "%-10s %s%s\n", s.Name, s.Title, from)
+				fmt.Fprintf(c.Stdout, "%-13s %s%s\n", s.Name, s.Title, from)
 			}
 			return nil
 		},

@@ -25,7 +25,10 @@ func projectCreate(s *session) *cobra.Command {
 		Use: "create NAME", Short: "Create a project and print its two remotes",
 		Long: "Makes the directories, the two bare repositories, and the links by which Salt's trees know the\n" +
 			"project, with its line in the pillar's top file. Harmless for a project that exists: what is\n" +
-			"missing is made again, and --env is changed.",
+			"missing is made again, and --env is changed.\n\n" +
+			"With --skeleton both repositories begin with a commit, of what  corpus-git skeletons  lists on the server, and it is\n" +
+			"deployed as a push of it would be: first the pillar, then the code. When that fails the branch of the code stays empty;\n" +
+			"the same command tries again. Clone the project to go on.",
 		Args: exactly("NAME"), Annotations: map[string]string{Creates: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("project create", args[0]); err != nil {
@@ -35,11 +38,14 @@ func projectCreate(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if set.Skeleton != "" && set.RemoteLess {
+				return usage("--skeleton makes commits, and a project without repositories has none").WithHint("write the files with  corpus-git init --skeleton %s DIR", set.Skeleton)
+			}
 			made, err := s.b.Projects.Create(s.ctx, name, set)
-			if err := s.audited(audit.Entry{Action: "project create", Project: string(name), Object: set.Env}, err); err != nil {
+			if err := s.audited(audit.Entry{Action: "project create", Project: string(name), Object: join(set.Env, set.Skeleton)}, err); err != nil {
 				return err
 			}
-			if s.json {
+			if s.json && set.Skeleton == "" {
 				d, err := s.b.Status.Project(s.ctx, name)
 				if err != nil {
 					return err
@@ -47,6 +53,9 @@ func projectCreate(s *session) *cobra.Command {
 				return s.document(status.ProjectDocument{Version: status.Version, Project: d})
 			}
 			p := s.printer()
+			if s.json {
+				p = &printer{w: s.err}
+			}
 			switch {
 			case made.New:
 				p.line("created %s", name)
@@ -60,13 +69,45 @@ func projectCreate(s *session) *cobra.Command {
 			if len(made.Linked) > 0 {
 				p.line("  %s", strings.Join(made.Linked, ", "))
 			}
+			if set.Skeleton != "" {
+				return s.begin(p, name, set.Skeleton)
+			}
 			s.howToPush(p, name, made.Project.RemoteLess)
 			return p.err
 		},
 	}
+	c.Flags().StringVar(&set.Skeleton, "skeleton", "", "begin with this skeleton: first commits in both repositories, deployed at once")
 	c.Flags().StringVar(&set.Env, "env", "", "environment: dev, staging, prod, or a name of the server's configuration (default: the project's own configuration)")
 	c.Flags().BoolVar(&set.RemoteLess, "remote-less", false, "no repositories: deployed by hand from the working copy")
 	return s.jsonFlag(c)
+}
+
+// begin deploys the first commits of a project.
+func (s *session) begin(p *printer, name project.Name, skeleton string) error {
+	if p.err != nil {
+		return p.err
+	}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	runs, err := s.b.Begin(s.ctx, name, skeleton, s.who.Pusher())
+	if err != nil {
+		return err
+	}
+	for i, d := range runs {
+		p.line("%s.git begins with %s", d.Repo, d.Change.New.Short())
+		of := *s
+		if s.json && i < len(runs)-1 { // one document: that of the code's deployment
+			of.json, of.out = false, s.err
+		}
+		if err := of.deploy("project create", d, false); err != nil {
+			return err
+		}
+	}
+	r := s.b.Status.Remotes(name)
+	p.line("  git clone -o prod %s %s", r.Project, name)
+	p.line("  git clone -o prod %s %s-pillar", r.Pillar, name)
+	return p.err
 }
 
 // howToPush prints the remotes, ready to copy.
@@ -193,6 +234,9 @@ func (s *session) projectHead(p *printer, d status.Project) {
 		}
 		p.line("  now       deployment %s by %s, %s, in %s; %s", d.Running.ID.Short(), d.Running.Pusher.Key,
 			humanize.Rough(s.b.Now().Sub(d.Running.At)), where, humanize.Plural(d.Waiting, "waits", "wait"))
+	}
+	if d.Skeleton != "" {
+		p.line("  skeleton  %s", d.Skeleton)
 	}
 	if !d.Linked {
 		p.line("  links     none: Salt's trees do not know it (corpus-git project link %s)", d.Name)

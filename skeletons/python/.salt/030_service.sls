@@ -1,4 +1,4 @@
-{# The systemd unit of the application. test.succeed_with_changes reports a change in each deployment, so that the service is restarted
+{# The systemd units of the application: systemd holds the socket, and hands it to the service. test.succeed_with_changes reports a change in each deployment, so that the service is restarted
    with the new code. When a deployment fails after it, the old unit comes back and the service is restarted with the old code. #}
 {% set cfg = opts.ms_project %}
 {% set data = cfg.data %}
@@ -15,9 +15,18 @@
         group: {{cfg.group}}
         root: {{cfg.project_root}}
         data_root: {{cfg.data_root}}
-        port: '{{data.port}}'
         workers: '{{data.workers}}'
         environment: {{cfg.default_env}}
+
+{{cfg.name}}-socket-unit:
+  file.managed:
+    - name: /etc/systemd/system/{{cfg.name}}.socket
+    - source: salt://makina-projects/{{cfg.name}}/files/unit.socket
+    - template: jinja
+    - mode: '0644'
+    - defaults:
+        name: {{cfg.name}}
+        port: '{{data.port}}'
 
 {{cfg.name}}-logs:
   file.directory:
@@ -40,12 +49,22 @@
 {{cfg.name}}-release:
   test.succeed_with_changes: []
 
-{{cfg.name}}-service:
+{{cfg.name}}-socket:
   service.running:
-    - name: {{cfg.name}}
+    - name: {{cfg.name}}.socket
     - enable: true
     - require:
+      - file: {{cfg.name}}-unit
       - file: {{cfg.name}}-logs
+    - watch:
+      - file: {{cfg.name}}-socket-unit
+
+{{cfg.name}}-service:
+  service.running:
+    - name: {{cfg.name}}.service
+    - enable: true
+    - require:
+      - service: {{cfg.name}}-socket
     - watch:
       - file: {{cfg.name}}-unit
       - test: {{cfg.name}}-release

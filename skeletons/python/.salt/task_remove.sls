@@ -17,13 +17,16 @@
 
 {{cfg.name}}-service:
   service.dead:
-    - name: {{cfg.name}}
+    - names:
+      - {{cfg.name}}.socket
+      - {{cfg.name}}.service
     - enable: false
 
 {{cfg.name}}-files:
   file.absent:
     - names:
       - /etc/systemd/system/{{cfg.name}}.service
+      - /etc/systemd/system/{{cfg.name}}.socket
       - /etc/logrotate.d/{{cfg.name}}
       - /var/log/{{cfg.name}}
     - require:

@@ -1,0 +1,10 @@
+{# Packages of Debian; the virtualenv sees the Python ones, so that a first deployment downloads nothing from PyPI. #}
+{% set cfg = opts.ms_project %}
+
+{{cfg.name}}-packages:
+  pkg.installed:
+    - pkgs:
+      - nginx-light
+      - python3-venv
+      - python3-django
+      - python3-gunicorn
