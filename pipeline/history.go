@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -44,9 +45,9 @@ func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h projec
 	return done, err
 }
 
-// CountRecords is how many deployments of all projects are recorded.
-func (p *Pipeline) CountRecords(ctx context.Context) (n int64, err error) {
-	err = p.records.db.QueryRowContext(ctx, `SELECT count(*) FROM deployments`).Scan(&n)
+// CountRecords is how many deployments of all projects a server's database records.
+func CountRecords(ctx context.Context, d *sql.DB) (n int64, err error) {
+	err = d.QueryRowContext(ctx, `SELECT count(*) FROM deployments`).Scan(&n)
 	return n, err
 }
 

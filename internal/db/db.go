@@ -73,6 +73,37 @@ func Check(ctx context.Context, d *sql.DB) error {
 	return nil
 }
 
+// NewerError tells that a database has tables that this version does not know.
+type NewerError struct {
+	Room          string
+	Schema, Known int
+	Writer        string // release that opened it last, "" where that was not noted
+}
+
+// Error names the versions.
+func (e *NewerError) Error() string {
+	by := "a newer corpus-git"
+	if e.Writer != "" {
+		by = "corpus-git " + e.Writer + ", which is newer"
+	}
+	return fmt.Sprintf("the database was written by %s (%s: schema %d, this version knows %d)", by, e.Room, e.Schema, e.Known)
+}
+
+// SetWriter notes the release that has opened a database, when all its rooms have migrated it.
+func SetWriter(ctx context.Context, d *sql.DB, release string) error {
+	if err := Migrate(ctx, d, "writer", []string{`CREATE TABLE writer (one INTEGER PRIMARY KEY CHECK (one = 1), release TEXT NOT NULL)`}); err != nil {
+		return err
+	}
+	_, err := d.ExecContext(ctx, `INSERT INTO writer(one, release) VALUES (1, ?) ON CONFLICT(one) DO UPDATE SET release = excluded.release WHERE release <> excluded.release`, release)
+	return err
+}
+
+// writer is what SetWriter noted.
+func writer(ctx context.Context, tx *sql.Tx) (release string) {
+	_ = tx.QueryRowContext(ctx, `SELECT release FROM writer`).Scan(&release) // before there was such a table: unknown
+	return release
+}
+
 // Migrate brings the tables of one room up to date: statements are applied once each, in order, in
 // one transaction, and remembered under the room's name. A database that knows more statements
 // than we do was written by a newer version, and is refused.
@@ -91,7 +122,7 @@ func Migrate(ctx context.Context, d *sql.DB, room string, statements []string) e
 		return err
 	}
 	if applied > len(statements) {
-		return fmt.Errorf("the database was written by a newer corpus-git (%s: schema %d, this version knows %d)", room, applied, len(statements))
+		return &NewerError{Room: room, Schema: applied, Known: len(statements), Writer: writer(ctx, tx)}
 	}
 	for i, s := range statements[applied:] {
 		if _, err := tx.ExecContext(ctx, s); err != nil {

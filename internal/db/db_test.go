@@ -27,7 +27,12 @@ func TestMigrateAppliesOnceAndRefusesNewer(t *testing.T) {
 	var n int
 	require.NoError(t, d.QueryRow(`SELECT count(*) FROM t`).Scan(&n))
 	require.Equal(t, 2, n)
-	require.ErrorContains(t, db.Migrate(t.Context(), d, "room", one), "newer")
+	require.ErrorContains(t, db.Migrate(t.Context(), d, "room", one), "the database was written by a newer corpus-git (room: schema 3, this version knows 2)")
+	require.NoError(t, db.SetWriter(t.Context(), d, "0.8"))
+	require.NoError(t, db.SetWriter(t.Context(), d, "0.9"))
+	var newer *db.NewerError
+	require.ErrorAs(t, db.Migrate(t.Context(), d, "room", one), &newer)
+	require.Equal(t, "0.9", newer.Writer)
 	fi, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), fi.Mode().Perm())

@@ -536,3 +536,20 @@ func TestWhatCannotBeRecoveredIsTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+func TestNewerDatabase(t *testing.T) {
+	root := t.TempDir()
+	cfg := &config.Config{Root: root, StateDir: filepath.Join(root, ".corpus-git")}
+	c, err := openCore(t.Context(), options{cfg: cfg, log: zerolog.Nop(), who: "test"})
+	require.NoError(t, err)
+	_, err = c.db.Exec(`UPDATE migrations SET applied = 99 WHERE room = 'pipeline'`)
+	require.NoError(t, err)
+	_, err = c.db.Exec(`UPDATE writer SET release = '99.1'`)
+	require.NoError(t, err)
+	require.NoError(t, c.close())
+	_, err = openCore(t.Context(), options{cfg: cfg, log: zerolog.Nop(), who: "test"})
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.ErrorContains(t, err, "the database was written by corpus-git 99.1, which is newer")
+	require.ErrorContains(t, err, "this is corpus-git "+Build().Release)
+	require.Contains(t, fault.HintOf(err), "corpus-git restore FILE")
+}

@@ -153,9 +153,11 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if c.lock, err = lockState(c.state, o.who, o.wait); err != nil {
 		return nil, err
 	}
+	begun := c
 	defer func() {
 		if err != nil {
-			_ = c.close()
+			err = newerDatabase(err)
+			_ = begun.close() // c is nil by now
 		}
 	}()
 	clean, err := takeClean(c.state)
@@ -212,8 +214,21 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if _, err = c.registry.Reconcile(ctx); err != nil {
 		return nil, fmt.Errorf("look for projects: %w", err)
 	}
+	if err := db.SetWriter(ctx, c.db, Build().Release); err != nil {
+		return nil, stateError(c.state, err)
+	}
 	c.clean.Store(clean)
 	return c, nil
+}
+
+// newerDatabase says what to do about a database of a newer version.
+func newerDatabase(err error) error {
+	var newer *db.NewerError
+	if !errors.As(err, &newer) {
+		return err
+	}
+	return fault.New(fault.Refused, "", "%w; this is corpus-git %s", err, Build().Release).
+		WithHint("install that version again, or restore a backup of before the upgrade:  corpus-git restore FILE")
 }
 
 // ended is told every deployment that has ended.

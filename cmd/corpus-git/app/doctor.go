@@ -14,9 +14,11 @@ import (
 	"strings"
 
 	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/internal/audit"
 	"corpus-git/internal/db"
 	"corpus-git/internal/humanize"
 	"corpus-git/layout"
+	"corpus-git/pipeline"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
 )
@@ -49,7 +51,6 @@ func (d doctor) run(ctx context.Context) []status.Check {
 		add("user", "skipped", "run as root for that", "not root: projects' users and groups are not made, owners are left as they are, steps run as you")
 	}
 	d.refs(ctx, add, root)
-	d.history(ctx, add, state)
 	d.leftovers(ctx, add, root, state)
 	return out
 }
@@ -153,19 +154,16 @@ func (d doctor) database(ctx context.Context, add adder, state layout.State) {
 		return
 	}
 	add("database", "ok", "", "intact")
+	d.history(ctx, add, state, base)
 }
 
 // history says how much is recorded, which grows with every deployment until the keys history.* bound it.
-func (d doctor) history(ctx context.Context, add adder, state layout.State) {
-	if d.core == nil {
-		return
+func (d doctor) history(ctx context.Context, add adder, state layout.State, base *sql.DB) {
+	deployments, err := pipeline.CountRecords(ctx, base)
+	var entries int64
+	if err == nil {
+		entries, err = (&audit.Log{DB: base}).Count(ctx)
 	}
-	deployments, err := d.core.pipeline.CountRecords(ctx)
-	if err != nil {
-		add("history", "failed", "", "%v", err)
-		return
-	}
-	entries, err := d.core.audit.Count(ctx)
 	if err != nil {
 		add("history", "failed", "", "%v", err)
 		return
