@@ -18,6 +18,8 @@ type Style struct {
 	Verbose bool
 	// Output shows every line that a command prints; Verbose includes it.
 	Output bool
+	// Times begins each line with the time of its event, in UTC (RFC 3339, milliseconds).
+	Times bool
 	// Commands is how the reader runs the server's commands, see WithCommands.
 	Commands string
 }
@@ -51,11 +53,19 @@ func (c *Console) Show(e Event) (n int, err error) {
 		if !c.style.Colour {
 			l = StripColour(l)
 		}
-		if _, err := io.WriteString(c.w, strings.TrimRight(l, " ")+"\n"); err != nil {
+		if _, err := io.WriteString(c.w, c.at(e.Time)+strings.TrimRight(l, " ")+"\n"); err != nil {
 			return 0, err
 		}
 	}
 	return len(lines), nil
+}
+
+// at is what a line begins with.
+func (c *Console) at(t time.Time) string {
+	if !c.style.Times {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z") + "  "
 }
 
 const (
@@ -192,9 +202,9 @@ func (c *Console) Still(now time.Time) error {
 		text += fmt.Sprintf(" (usually %s)", humanize.Rough(e.Duration))
 	}
 	if c.printed != "" {
-		text += "\n" + deep + "| " + printable.Shorten(c.printed, lastPrinted)
+		text += "\n" + c.at(now) + deep + "| " + printable.Shorten(c.printed, lastPrinted)
 	}
-	_, err := io.WriteString(c.w, text+"\n")
+	_, err := io.WriteString(c.w, c.at(now)+text+"\n")
 	return err
 }
 

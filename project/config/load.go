@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/nearest"
 	"corpus-git/internal/py"
 	"corpus-git/internal/saltyaml"
 	"corpus-git/layout"
@@ -274,12 +275,7 @@ func keysOf[V any](m map[string]V) []string {
 
 // suggest is "; did you mean x?" for the nearest of the names, "" where none is near.
 func suggest(name string, names []string) string {
-	best, at := "", 1+len(name)/3
-	for _, n := range names {
-		if d := distance(strings.ToLower(name), strings.ToLower(n)); d <= at && d < len(n) {
-			best, at = n, d-1
-		}
-	}
+	best := nearest.To(name, names)
 	if best == "" {
 		// The last part alone: max_commands for limits.max_commands.
 		for _, n := range names {
@@ -292,27 +288,6 @@ func suggest(name string, names []string) string {
 		return ""
 	}
 	return "; did you mean " + best + "?"
-}
-
-// distance is the Levenshtein distance.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := prev
-			if a[i] != b[j] {
-				cost++
-			}
-			prev = row[j+1]
-			row[j+1] = min(cost, row[j]+1, prev+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // flagValue keeps a flag's text; Load reads it.

@@ -25,7 +25,7 @@ func archivesCommand(s *session) *cobra.Command {
 }
 
 func archivesList(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	return s.listFlags(&cobra.Command{
 		Use: "list PROJECT", Short: "List the archives, newest first", Args: exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("archives list", args[0], project.Read)
@@ -73,7 +73,7 @@ func (s *session) archiveTable(p *printer, all []status.Archive, indent string) 
 			code, pillar, files, size = commit(a.Code), commit(a.Pillar), humanize.Count(a.Files), humanize.Bytes(a.Bytes)
 		}
 		row := []cell{
-			painted(bold, a.ID.Short()), plain(humanize.Age(s.b.Now(), a.At)), plain(code), plain(pillar),
+			painted(bold, a.ID.Short()), plain(s.when(a.At)), plain(code), plain(pillar),
 			painted(stateColour(a.Verdict), became(a.Verdict)), plain(orNone(a.Pusher)), number(files), number(size), number(onDisk(a)),
 		}
 		if shares {
@@ -232,7 +232,7 @@ func archivesShow(s *session) *cobra.Command {
 				holds = "held " // it is live again, or was
 			}
 			p.line("  %s     %s, pillar %s: what was live before deployment %s", holds, a.Code.Short(), a.Pillar.Short(), a.ID.Short())
-			p.line("  made      %s by %s's deployment, which %s", humanize.Age(s.b.Now(), a.At), orNone(a.Pusher), became(a.Verdict))
+			p.line("  made      %s by %s's deployment, which %s", s.when(a.At), orNone(a.Pusher), became(a.Verdict))
 			if a.Tree {
 				p.line("  size      %s, %s", humanize.Plural(a.Files, "file"), humanize.Bytes(a.Bytes))
 			}
@@ -257,7 +257,7 @@ func archivesShow(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&export, ExportFlag, "", "write the archive as tar.zst to `FILE`; - is standard output (also requires configure permission)")
-	return s.jsonFlag(c)
+	return s.listFlags(c)
 }
 
 func archivesRestore(s *session) *cobra.Command {
@@ -352,7 +352,7 @@ func archivesPrune(s *session) *cobra.Command {
 				verb, total = "would remove", "%s would be removed and free about %s; %d would stay"
 			}
 			for _, a := range done.Removed {
-				p.line("%s %s  %s  %s  %s  %s", verb, a.ID.Short(), humanize.Age(s.b.Now(), a.At), commit(a.Code), became(a.Verdict), onDisk(a))
+				p.line("%s %s  %s  %s  %s  %s", verb, a.ID.Short(), s.when(a.At), commit(a.Code), became(a.Verdict), onDisk(a))
 			}
 			p.line(total, humanize.Plural(len(done.Removed), "archive"), humanize.Bytes(done.Freed), done.Kept)
 			return p.err

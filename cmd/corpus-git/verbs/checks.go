@@ -32,7 +32,7 @@ func (s *session) checkHistory(arg string, limit int) error {
 		for _, c := range states {
 			state, since, last, took, why := plain("has not run yet"), "", "", "", ""
 			if n := c.Now; n != nil {
-				state, since, last, took, why = checkState(*n), humanize.Age(s.b.Now(), n.Since), humanize.Age(s.b.Now(), n.Last), humanize.Seconds(n.Took), n.Reason
+				state, since, last, took, why = checkState(*n), s.when(n.Since), s.when(n.Last), humanize.Seconds(n.Took), n.Reason
 			}
 			t.add(painted(bold, c.Name), plain(project.FormatDuration(c.Every)), state, plain(since), plain(last), number(took), plain(why))
 		}
@@ -49,7 +49,7 @@ func (s *session) checkHistory(arg string, limit int) error {
 	}
 	t := table{heads: []string{"CHECK", "STATE", "FROM", "UNTIL", "RUNS", "CODE", "WHY"}, flexible: []int{6}}
 	for _, h := range history {
-		t.add(painted(bold, h.Check), checkState(h), plain(humanize.Age(s.b.Now(), h.Since)), plain(humanize.Age(s.b.Now(), h.Last)), number(humanize.Count(h.Runs)), plain(commit(h.Code)), plain(h.Reason))
+		t.add(painted(bold, h.Check), checkState(h), plain(s.when(h.Since)), plain(s.when(h.Last)), number(humanize.Count(h.Runs)), plain(commit(h.Code)), plain(h.Reason))
 	}
 	t.print(p, s.who.Term)
 	return p.err

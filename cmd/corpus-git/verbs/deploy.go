@@ -143,6 +143,9 @@ func checkCommand(s *session) *cobra.Command {
 			if c.Flags().Changed("limit") {
 				return usage("--limit is for --history")
 			}
+			if s.exact {
+				return usage("--time is for --history")
+			}
 			name, err := s.project("check", args[0], project.Deploy)
 			if err != nil {
 				return err
@@ -153,7 +156,7 @@ func checkCommand(s *session) *cobra.Command {
 	c.Flags().BoolVar(&history, "history", false, "show the periodic checks, and when each failed and succeeded")
 	c.Flags().IntVarP(&limit, "limit", "n", limit, "with --history: show at most this many changes")
 	verboseFlag(c, &verbose)
-	return s.jsonFlag(c)
+	return s.listFlags(c)
 }
 
 func cancelCommand(s *session) *cobra.Command {

@@ -47,7 +47,7 @@ func deploymentsCommand(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many")
-	return s.jsonFlag(c)
+	return s.listFlags(c)
 }
 
 func (s *session) deploymentTable(p *printer, recs []project.Record, indent string) {
@@ -64,7 +64,7 @@ func (s *session) deploymentTable(p *printer, recs []project.Record, indent stri
 		} else if r.Step != "" || r.Procedure != "" {
 			why = "in " + join(firstOf(r.Step, r.Procedure))
 		}
-		t.add(painted(bold, r.ID.Short()), plain(humanize.Age(s.b.Now(), r.At)), plain(what(r)), painted(stateColour(r.State), string(r.State)),
+		t.add(painted(bold, r.ID.Short()), plain(s.when(r.At)), plain(what(r)), painted(stateColour(r.State), string(r.State)),
 			number(took), plain(commit(r.Code)), plain(commit(r.Pillar)), plain(r.Pusher.Key), plain(why))
 	}
 	t.print(p, s.who.Term)
@@ -94,7 +94,7 @@ func what(r project.Record) string {
 
 // recordLine is one deployment in one line.
 func (s *session) recordLine(r project.Record) styled {
-	rest := join(what(r), "by", r.Pusher.Key+",", humanize.Age(s.b.Now(), ended(r)))
+	rest := join(what(r), "by", r.Pusher.Key+",", s.when(ended(r)))
 	if r.Result != nil && !r.State.Good() && r.Result.Reason != "" {
 		rest += ": " + r.Result.Reason
 	}
@@ -110,7 +110,7 @@ func ended(r project.Record) time.Time {
 }
 
 func logsCommand(s *session) *cobra.Command {
-	var follow, short, verbose, app bool
+	var follow, short, verbose, app, times bool
 	var lines int
 	c := &cobra.Command{
 		Use: "logs PROJECT [DEPLOYMENT]", Short: "Show the log of a deployment (default: the last one), or of the project's units",
@@ -126,6 +126,9 @@ func logsCommand(s *session) *cobra.Command {
 			return exactly("PROJECT", "[DEPLOYMENT]")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if times && (app || s.json) {
+				return usage("-t is for the log of a deployment, without --app and --json")
+			}
 			if app {
 				return s.appLogs(c, args, units.LogRequest{Lines: lines, Follow: follow})
 			}
@@ -144,7 +147,7 @@ func logsCommand(s *session) *cobra.Command {
 				return err
 			}
 			if follow && !s.json {
-				err := s.follower(rec.ID, s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short}).run(s.ctx)
+				err := s.follower(rec.ID, s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short, Times: times}).run(s.ctx)
 				if err != nil && s.ctx.Err() != nil {
 					return nil // who follows may leave
 				}
@@ -156,7 +159,7 @@ func logsCommand(s *session) *cobra.Command {
 			} else {
 				events = s.b.Events(name, rec.ID)
 			}
-			console := event.NewConsole(s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short})
+			console := event.NewConsole(s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short, Times: times})
 			for e, err := range events {
 				switch {
 				case err != nil && s.ctx.Err() != nil:
@@ -176,6 +179,7 @@ func logsCommand(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the deployment has ended; with --app until it is interrupted")
+	c.Flags().BoolVarP(&times, "times", "t", false, "begin each line with its time, in UTC")
 	c.Flags().BoolVar(&app, "app", false, "the logs of the project's units, not of a deployment")
 	c.Flags().IntVarP(&lines, "lines", "n", 100, "with --app: how many of the last lines")
 	c.Flags().BoolVar(&short, "short", false, "only what the pusher saw")

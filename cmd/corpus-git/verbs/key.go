@@ -72,7 +72,7 @@ func keyAdd(s *session) *cobra.Command {
 }
 
 func keyList(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	return s.listFlags(&cobra.Command{
 		Use: "list", Short: "List the keys", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			if err := s.admin("key list", ""); err != nil {
@@ -93,7 +93,7 @@ func keyList(s *session) *cobra.Command {
 			t := table{heads: []string{"KEY", "FINGERPRINT", "ADMIN", "ADDED", "USED"}, flexible: []int{0}}
 			for _, k := range keys {
 				t.add(painted(bold, k.Name), plain(k.Fingerprint), plain(map[bool]string{true: "admin", false: "-"}[k.Admin]),
-					plain(humanize.Age(s.b.Now(), k.Added)), plain(humanize.Age(s.b.Now(), k.LastUsed)))
+					plain(s.when(k.Added)), plain(s.when(k.LastUsed)))
 			}
 			t.print(p, s.who.Term)
 			return p.err
@@ -166,7 +166,7 @@ func phrase(r project.Right, name project.Name) string {
 }
 
 func accessList(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	return s.listFlags(&cobra.Command{
 		Use: "list PROJECT", Short: "List permissions on a project", Args: exactly("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("access list", args[0], project.Admin)
@@ -187,13 +187,13 @@ func accessList(s *session) *cobra.Command {
 			p := s.printer()
 			t := table{heads: []string{"KEY", "RIGHT", "SINCE", "BY"}, flexible: []int{0, 3}}
 			for _, g := range grants {
-				t.add(painted(bold, g.Key), plain(string(g.Right)), plain(humanize.Age(s.b.Now(), g.Added)), plain(g.AddedBy))
+				t.add(painted(bold, g.Key), plain(string(g.Right)), plain(s.when(g.Added)), plain(g.AddedBy))
 			}
 			admins := 0
 			for _, k := range keys {
 				if k.Admin {
 					admins++
-					t.add(painted(bold, k.Name), plain("admin key"), plain(humanize.Age(s.b.Now(), k.Added)), plain(k.AddedBy))
+					t.add(painted(bold, k.Name), plain("admin key"), plain(s.when(k.Added)), plain(k.AddedBy))
 				}
 			}
 			if len(t.rows) == 0 {

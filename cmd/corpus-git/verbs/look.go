@@ -82,7 +82,7 @@ func cfgPath(c *project.Cfg, path string) string {
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "⏎") }
 
 func reportCommand(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	return s.listFlags(&cobra.Command{
 		Use: "report [PROJECT]", Short: "Show status: live commit, deployments, queue, archives, disk", Args: exactly("[PROJECT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var names []project.Name
@@ -142,7 +142,7 @@ func (s *session) report(p *printer, r status.Report) {
 		p.line("  %s", s.who.Term.paint(yellow, "not all of it was measured: "+r.Disk.Incomplete))
 	}
 	for i, w := range r.Queue.Waiting {
-		p.line("  waiting   %d. %s %s by %s, since %s", i+1, w.ID.Short(), what(w), w.Pusher.Key, humanize.Age(s.b.Now(), w.At))
+		p.line("  waiting   %d. %s %s by %s, since %s", i+1, w.ID.Short(), what(w), w.Pusher.Key, s.when(w.At))
 	}
 	if len(r.Deployments) > 0 {
 		p.line("")
@@ -202,7 +202,7 @@ func auditCommand(s *session) *cobra.Command {
 				if e.Outcome != "ok" {
 					c.paint = red
 				}
-				t.add(plain(humanize.Age(s.b.Now(), e.Time)), painted(bold, orNone(e.Actor)), plain(e.From), plain(e.Action), plain(orNone(e.Project)), c,
+				t.add(plain(s.when(e.Time)), painted(bold, orNone(e.Actor)), plain(e.From), plain(e.Action), plain(orNone(e.Project)), c,
 					plain(oneLine(join(e.Object, short(e.Deployment), e.Detail))))
 			}
 			t.print(p, s.who.Term)
@@ -210,7 +210,7 @@ func auditCommand(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().IntVarP(&limit, "limit", "n", 50, "show at most this many")
-	return s.jsonFlag(c)
+	return s.listFlags(c)
 }
 
 // auditProject resolves a project for the audit log: an administrator may ask for one that is gone.

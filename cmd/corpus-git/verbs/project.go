@@ -123,7 +123,7 @@ func (s *session) howToPush(p *printer, name project.Name, remoteLess bool) {
 }
 
 func projectList(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	return s.listFlags(&cobra.Command{
 		Use: "list", Short: "List the projects", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			mine, _, err := s.mine()
@@ -146,7 +146,7 @@ func projectList(s *session) *cobra.Command {
 			for _, d := range doc.Projects {
 				last, when := cell{text: "-"}, "-"
 				if d.Last != nil {
-					last, when = painted(stateColour(d.Last.State), string(d.Last.State)), humanize.Age(s.b.Now(), ended(*d.Last))
+					last, when = painted(stateColour(d.Last.State), string(d.Last.State)), s.when(ended(*d.Last))
 				}
 				t.add(painted(bold, string(d.Name)), plain(cmp.Or(d.Env, "configured")), plain(commit(d.Code)), plain(commit(d.Pillar)),
 					plain(orNone(d.Branch)), last, plain(when), plain(nowOf(d)))
@@ -182,7 +182,7 @@ func nowOf(d status.Project) string {
 }
 
 func projectShow(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	return s.listFlags(&cobra.Command{
 		Use: "show NAME", Short: "Show one project", Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("project show", args[0], project.Read)
@@ -209,7 +209,7 @@ func (s *session) projectHead(p *printer, d status.Project) {
 	if env == "" {
 		env = "environment as configured"
 	}
-	p.line("%s  %s", s.who.Term.paint(bold, string(d.Name)), join(env+",", "made", humanize.Age(s.b.Now(), d.Created)))
+	p.line("%s  %s", s.who.Term.paint(bold, string(d.Name)), join(env+",", "made", s.when(d.Created)))
 	if d.Missing {
 		p.line("  %s", s.who.Term.paint(red, "its folder is gone: restore it, or destroy the project"))
 	}

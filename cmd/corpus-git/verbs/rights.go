@@ -7,6 +7,7 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/nearest"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/receive/access"
@@ -31,10 +32,15 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 		return "", err
 	}
 	// Who may know nothing of a project costs the same whether it exists or not: how long an answer takes must not tell.
-	unknown := fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, s.who.Name).
-		WithHint("see what you may use with  corpus-git project list")
+	unknown := func() error {
+		err := fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, s.who.Name)
+		if meant := s.meant(name); meant != "" {
+			return err.WithHint("did you mean %s?", meant)
+		}
+		return err.WithHint("see what you may use with  corpus-git project list")
+	}
 	if !can && !some && !admin {
-		return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, unknown)
+		return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, unknown())
 	}
 	_, err = s.b.Projects.Get(s.ctx, name)
 	switch {
@@ -43,14 +49,33 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	case err != nil && fault.KindOf(err) != fault.Refused:
 		return "", err
 	case admin && err != nil:
+		if meant := s.meant(name); meant != "" {
+			return "", fault.New(fault.Refused, "", "no project %s", name).WithHint("did you mean %s? Or make it with  corpus-git project create %s", meant, name)
+		}
 		return "", err // the registry's own words: it does not exist
 	case err == nil && some:
 		err = fault.New(fault.Refused, "", "%s may not use %q on %s: it requires %s permission", s.who.Name, verb, name, want).
 			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, s.who.Name, want)
 	default:
-		err = unknown // an unknown project and a forbidden one answer alike
+		err = unknown() // an unknown project and a forbidden one answer alike
 	}
 	return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, err)
+}
+
+// meant is the project whose name nearly is the given one, of those that the caller may know of; "" where there is none, or where they
+// cannot be listed.
+func (s *session) meant(name project.Name) string {
+	all, _, err := s.mine()
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, p := range all {
+		if p.Name != name {
+			names = append(names, string(p.Name))
+		}
+	}
+	return nearest.To(string(name), names)
 }
 
 // hasAnyRight reports whether the caller may know that a project exists.

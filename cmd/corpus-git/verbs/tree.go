@@ -3,11 +3,15 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/nearest"
 	"corpus-git/project"
 )
 
@@ -24,7 +28,9 @@ const (
 )
 
 // LocalOnly names the commands that exist on the machine only.
-func LocalOnly() []string { return []string{"serve", "demo", "docs", "completion", "restore"} }
+func LocalOnly() []string {
+	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons"}
+}
 
 // Tree builds the commands. s may be nil where they are only described or taken apart, never run.
 func Tree(s *session) *cobra.Command {
@@ -37,9 +43,9 @@ func Tree(s *session) *cobra.Command {
 		Long: "corpus-git is a git server to which a push is a deployment: archive, sync, release-sync,\n" +
 			"fixperms, the steps of .salt in order; and all of it back when one of them fails.",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownCommand(args[0], s.who.Remote)
+				return unknownCommand(c, args[0], s.who.Remote)
 			}
 			return nil
 		},
@@ -70,14 +76,36 @@ func Tree(s *session) *cobra.Command {
 // Describe builds the commands for who takes argv apart and prints help; their RunE must be replaced.
 func Describe() *cobra.Command { return Tree(nil) }
 
-func unknownCommand(word string, remote bool) error {
+// unknownCommand is the error of a word that is no command, and names the nearest that is one.
+func unknownCommand(c *cobra.Command, word string, remote bool) error {
+	if remote && slices.Contains([]string{"lint", "init", "skeletons"}, word) {
+		return fault.New(fault.Refused, "", "%s works where your files are, not over ssh", word).WithHint("install the program on your own machine, and type  %s %s  there", c.Name(), word)
+	}
 	for _, w := range LocalOnly() {
 		if w == word && remote {
 			return fault.New(fault.Refused, "", "%s works on the machine itself, not over ssh", word).
 				WithHint("log in to the machine and type  corpus-git %s", word)
 		}
 	}
-	return fault.New(fault.Usage, "", "there is no command %q", word).WithHint("see  corpus-git help")
+	hint := "see  corpus-git help"
+	if meant := meantCommand(c, word); meant != "" {
+		hint = "did you mean  " + meant + " ?"
+	}
+	return fault.New(fault.Usage, "", "there is no command %q", word).WithHint("%s", hint)
+}
+
+// meantCommand is the command below c that word nearly is, "" where there is none.
+func meantCommand(c *cobra.Command, word string) string {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	if meant := nearest.To(word, names); meant != "" {
+		return c.CommandPath() + " " + meant
+	}
+	return ""
 }
 
 // exactly wants the named arguments; one in brackets may be left away.
@@ -115,7 +143,11 @@ func group(s *session, use, short string, subs ...*cobra.Command) *cobra.Command
 			if len(args) == 0 {
 				return nil
 			}
-			return fault.New(fault.Usage, "", "there is no command %q", c.Name()+" "+args[0]).WithHint("see  %s --help", c.CommandPath())
+			hint := "see  " + c.CommandPath() + " --help"
+			if meant := meantCommand(c, args[0]); meant != "" {
+				hint = "did you mean  " + meant + " ?"
+			}
+			return fault.New(fault.Usage, "", "there is no command %q", c.Name()+" "+args[0]).WithHint("%s", hint)
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			var names []string
@@ -133,6 +165,20 @@ func group(s *session, use, short string, subs ...*cobra.Command) *cobra.Command
 func (s *session) jsonFlag(c *cobra.Command) *cobra.Command {
 	c.Flags().BoolVar(&s.json, "json", false, "print a JSON document (its schema: docs/json.md)")
 	return c
+}
+
+// listFlags are those of commands that show times.
+func (s *session) listFlags(c *cobra.Command) *cobra.Command {
+	c.Flags().BoolVar(&s.exact, "time", false, "show times in UTC (RFC 3339), not how long ago they were")
+	return s.jsonFlag(c)
+}
+
+// when is a time as people read it: how long ago it was, or with --time the time itself.
+func (s *session) when(t time.Time) string {
+	if s.exact && !t.IsZero() {
+		return t.UTC().Format(time.RFC3339)
+	}
+	return humanize.Age(s.b.Now(), t)
 }
 
 // arg is the i-th argument or "".

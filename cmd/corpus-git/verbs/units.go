@@ -10,7 +10,6 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
-	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
@@ -23,7 +22,7 @@ func unitArgs(c *cobra.Command, args []string) error {
 }
 
 func psCommand(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
+	return s.listFlags(&cobra.Command{
 		Use: "ps PROJECT [UNIT...]", Short: "List the units of a project and their states",
 		Long:    "Lists what the key units of the project's configuration names: units of systemd, programs of supervisord, and what the\nproject starts itself (docs/processes.md).",
 		Example: "  corpus-git ps app\n  corpus-git ps app web",
@@ -56,7 +55,7 @@ func (s *session) unitTable(name project.Name, all []project.UnitState) error {
 	for _, u := range all {
 		since, pid := "", ""
 		if !u.Since.IsZero() {
-			since = humanize.Age(s.b.Now(), u.Since)
+			since = s.when(u.Since)
 		}
 		if u.PID > 0 {
 			pid = strconv.Itoa(u.PID)

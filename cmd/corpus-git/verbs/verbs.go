@@ -201,6 +201,7 @@ type session struct {
 	err     io.Writer
 	json    bool
 	printed bool // a document was written
+	exact   bool // times are shown as such, not as ages
 }
 
 // end prints what went wrong and gives the exit status.
