@@ -20,7 +20,7 @@ func addFileEdit(t *core.Table) {
 	const texts = "text makedirs source source_hash template sources source_hashes defaults context show_changes"
 	t.Add("file.prepend", texts+" header", filePrepend)
 	t.Add("file.replace", "pattern! repl! count flags bufsize? append_if_not_found prepend_if_not_found not_found_content backup "+
-		"show_changes ignore_if_missing backslash_literal encoding", fileReplace)
+		"show_changes ignore_if_missing backslash_literal encoding search_only~", fileReplace)
 	t.Add("file.comment", "regex! char backup ignore_missing", fileComment)
 	t.Add("file.uncomment", "regex! char backup", fileUncomment)
 	t.Add("file.blockreplace", "marker_start marker_end source source_hash template sources source_hashes defaults context content "+
@@ -94,9 +94,16 @@ func backupSuffix(c *core.Call) string {
 
 // fileReplace implements file.replace. Source: Salt documentation, file execution module, replace.
 func fileReplace(c *core.Call) core.Return {
+	if p := c.ExpandUser(c.Name); filepath.IsAbs(p) && core.IsDir(p) {
+		return core.Failf("Cannot perform string replacements on a binary file: %s", p)
+	}
 	path, text, fail := readForEdit(c)
 	if fail != nil {
 		return *fail
+	}
+	pattern, _ := c.Args.GetStr("pattern")
+	if _, ok := pattern.(string); !ok {
+		return core.Failf("expected str, bytes, or bytearray not <class '%s'>", py.TypeName(pattern))
 	}
 	app, pre := c.Bool("append_if_not_found", false), c.Bool("prepend_if_not_found", false)
 	if app && pre {
