@@ -93,6 +93,7 @@ func TestTemplatesOfStatesGoToSalt(t *testing.T) {
 		"imported":        "a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://importing\n",
 		"append":          "a:\n  file.append:\n    - name: /x\n    - template: jinja\n    - source: salt://dir/sub/t\n",
 		"recurse":         "a:\n  file.recurse:\n    - name: /x\n    - template: jinja\n    - source: salt://dir\n",
+		"recurse, named":  "a:\n  file.recurse:\n    - name: /x\n    - template: jinja\n    - source: salt://dir\n    - include_pat: 'sub/*'\n",
 		"script":          "a:\n  cmd.script:\n    - source: salt://dir/sub/t\n    - template: jinja\n",
 		"script by name":  "salt://dir/sub/t:\n  cmd.script:\n    - template: jinja\n",
 		"behind a state":  "a:\n  cmd.run: [{name: 'true'}]\nb:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://dir/sub/t\n",
@@ -109,4 +110,36 @@ func TestTemplatesOfStatesGoToSalt(t *testing.T) {
 		require.Equal(t, "the filter 'xml'", n.What, name)
 		require.Equal(t, 2, n.Line, name)
 	}
+}
+
+// TestFunctionsInTemplatesOfStates: a function that is not built in is known before anything ran where the template calls it in any case, and left to its
+// branch elsewhere.
+func TestFunctionsInTemplatesOfStates(t *testing.T) {
+	for src, want := range map[string]string{
+		"{{ salt['network.interfaces']() }}":                                             "salt['network.interfaces']",
+		"{% set i = salt.network.interfaces() %}":                                        "salt['network.interfaces']",
+		"{% if salt['network.interfaces']() %}x{% endif %}":                              "salt['network.interfaces']",
+		"{% if grains.os == 'Windows' %}{{ salt['network.interfaces']() }}{% endif %}":   "",
+		"{% if salt['network.interfaces'] is defined %}x{% endif %}":                     "",
+		"{{ salt['test.ping']() }}":                                                      "",
+		"{% macro m() %}{{ salt['network.interfaces']() }}{% endmacro %}{{ 1 }}":         "",
+		"{{ salt['network.interfaces']() if false else salt['grains.get']('os', 'x') }}": "",
+	} {
+		in := oneFile("a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://t\n")
+		in.Roots[0].FS.(fstest.MapFS)["t"] = &fstest.MapFile{Data: []byte(src)}
+		in.Pillar, in.Grains = py.NewDict(), py.NewDict("os", "Debian")
+		_, err := SLS(t.Context(), in, nil)
+		n, ok := NeedOf(err)
+		require.Equal(t, want != "", ok, "%s: %v", src, err)
+		if ok {
+			require.Equal(t, want, n.What, src)
+			continue
+		}
+		require.NoError(t, err, src)
+	}
+	in := oneFile("a:\n  file.recurse:\n    - name: /x\n    - template: jinja\n    - source: salt://dir\n    - exclude_pat: 'sub/*'\n")
+	in.Roots[0].FS.(fstest.MapFS)["dir/sub/t"] = &fstest.MapFile{Data: []byte("{{ salt['network.interfaces']() }}")}
+	in.Pillar, in.Grains = py.NewDict(), py.NewDict("os", "Debian")
+	_, err := SLS(t.Context(), in, nil)
+	require.NoError(t, err, "what the patterns leave out is not rendered")
 }

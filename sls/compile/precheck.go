@@ -11,6 +11,8 @@ import (
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/render"
 	"corpus-git/sls/state/command"
+	"corpus-git/sls/state/core"
+	"corpus-git/sls/state/file"
 )
 
 // checkModules looks at the execution functions that states name: module.run, slots, and fun in onlyif and unless.
@@ -53,7 +55,8 @@ func (c *compiler) checkModules(chunks []*Chunk) error {
 	return nil
 }
 
-// checkTemplates parses the templates of states that are there already, with what they import; what they say is found before anything ran.
+// checkTemplates parses the templates of states that are there already, with what they import, and looks for functions of salt that they call in any
+// case: what is wrong or lacking is found before anything ran.
 func (c *compiler) checkTemplates(ctx context.Context, chunks []*Chunk) error {
 	done := map[string]bool{}
 	for _, x := range chunks {
@@ -97,28 +100,30 @@ func (c *compiler) checkTemplate(ctx context.Context, f fileroot.File) error {
 	if line, text := render.OwnOptions(string(raw)); line > 0 {
 		return need(pos{}, sls.Need{File: f.Display(), Line: line, Text: text, What: render.OwnOptionsName})
 	}
-	if _, err := c.renderer.Inspect(ctx, f, string(raw)); err != nil {
+	uses, err := c.renderer.Inspect(ctx, f, string(raw))
+	if err != nil {
 		return c.jinjaError(ctx, err)
+	}
+	for _, u := range uses {
+		if u.Always && u.Called && !u.Known {
+			return c.unknownModule(u.Function, c.position(u.Template, u.Line))
+		}
 	}
 	return nil
 }
 
 // checkFolder looks in the templates of a file.recurse for what is lacking here. A mistake in one of them is told when its turn comes: the state may have made
-// others by then, in Salt as well. With patterns it is not known here which of them are rendered.
+// others by then, in Salt as well.
 func (c *compiler) checkFolder(ctx context.Context, x *Chunk, done map[string]bool) error {
-	for _, key := range []string{"include_pat", "exclude_pat"} {
-		if v, ok := x.Args.GetStr(key); ok && py.Truth(v) {
-			return nil
-		}
-	}
+	call := &core.Call{Args: x.Args}
 	v, _ := x.Args.GetStr("source")
 	for _, s := range Items(v) {
 		src, ok := s.(string)
 		if !ok || !strings.HasPrefix(src, "salt://") {
 			continue
 		}
-		err := c.in.Roots.Walk(src, func(_ string, f fileroot.File, d fs.DirEntry) error {
-			if d.IsDir() || done[f.Path] {
+		err := c.in.Roots.Walk(src, func(rel string, f fileroot.File, d fs.DirEntry) error {
+			if d.IsDir() || done[f.Path] || !file.InRecurse(call, rel) {
 				return nil
 			}
 			done[f.Path] = true

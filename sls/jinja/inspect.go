@@ -5,42 +5,70 @@ import (
 )
 
 // Call is a chain of attributes and constant subscripts that starts at a name, as it stands in a template:
-// salt['cmd.run'], pillar.get. Called reports whether it is called there.
+// salt['cmd.run'], pillar.get. Called reports whether it is called there; Always, whether every rendering comes by: it stands in no branch,
+// loop or macro, and in no template that extends another one.
 type Call struct {
 	Name   string   // the name it starts at: "salt"
 	Path   []string // "cmd.run"
 	Expr   string   // salt['cmd.run']
 	Line   int
 	Called bool
+	Always bool
 }
 
 // Calls lists the chains that the template uses, in the order of the text, without rendering anything. Names that
 // templates build at run time are not seen.
 func (t *Template) Calls() []Call {
 	var out []Call
-	var visit func(n node, called bool)
-	visit = func(n node, called bool) {
+	var visit func(n node, called, always bool)
+	visit = func(n node, called, always bool) {
 		if isNil(n) {
 			return
 		}
 		if c, ok := chainOf(n); ok {
-			c.Called = called
+			c.Called, c.Always = called, always
 			out = append(out, c)
 			return
 		}
 		if call, ok := n.(*callNode); ok {
-			visit(call.expr, true)
+			visit(call.expr, true, always)
 			for _, a := range call.callArgs.children() {
-				visit(a, false)
+				visit(a, false, always)
 			}
 			return
 		}
+		first := firstOnly(n)
 		for _, c := range children(n) {
-			visit(c, false)
+			visit(c, false, always && (first == nil || !isNil(first) && c == first))
 		}
 	}
-	visit(t.ast, false)
+	extends := false
+	walk(t.ast, func(n node) bool {
+		_, ok := n.(*extendsNode)
+		extends = extends || ok
+		return true
+	})
+	visit(t.ast, false, !extends)
 	return out
+}
+
+// firstOnly is the part of n that every rendering of n comes by, where the others depend on something; nil where all of it is rendered.
+func firstOnly(n node) node {
+	switch x := n.(type) {
+	case *condNode:
+		return x.test
+	case *logicNode:
+		return x.left
+	case *ifNode:
+		return x.test
+	case *forNode:
+		return x.iter
+	case *callBlockNode:
+		return x.call
+	case *macroNode:
+		return (*macroNode)(nil)
+	}
+	return nil
 }
 
 func chainOf(n node) (Call, bool) {

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,11 +43,33 @@ func TestCallsListsStaticChains(t *testing.T) {
 	tmpl, err := New(Options{}).Parse("x", "{{ salt['cmd.run']('ls') }}\n{% set a = pillar.get('x', grains['os']) %}{{ salt.test.ping }}")
 	require.NoError(t, err)
 	require.Equal(t, []Call{
-		{"salt", []string{"cmd.run"}, "salt['cmd.run']", 1, true},
-		{"pillar", []string{"get"}, "pillar.get", 2, true},
-		{"grains", []string{"os"}, "grains['os']", 2, false},
-		{"salt", []string{"test", "ping"}, "salt.test.ping", 2, false},
+		{"salt", []string{"cmd.run"}, "salt['cmd.run']", 1, true, true},
+		{"pillar", []string{"get"}, "pillar.get", 2, true, true},
+		{"grains", []string{"os"}, "grains['os']", 2, false, true},
+		{"salt", []string{"test", "ping"}, "salt.test.ping", 2, false, true},
 	}, tmpl.Calls())
+}
+
+func TestCallsTellsWhatIsAlwaysRendered(t *testing.T) {
+	for src, want := range map[string]string{
+		"{% set x = y or a.b %}{{ c }}":                                           "y c",
+		"{% if a %}{{ b }}{% elif c %}{{ d }}{% else %}{{ e }}{% endif %}{{ f }}": "a f",
+		"{% for x in a %}{{ b }}{% endfor %}":                                     "a",
+		"{{ b if a else c }}":                                                     "a",
+		"{% macro m(x=a) %}{{ b }}{% endmacro %}{{ m(c) }}":                       "m c",
+		"{% with x = a %}{{ b|upper }}{% endwith %}":                              "a b",
+		"{% extends 'x' %}{{ a }}":                                                "",
+	} {
+		tmpl, err := New(Options{}).Parse("x", src)
+		require.NoError(t, err)
+		var got []string
+		for _, c := range tmpl.Calls() {
+			if c.Always {
+				got = append(got, c.Expr)
+			}
+		}
+		require.Equal(t, want, strings.Join(got, " "), src)
+	}
 }
 
 // Errors must not show what a variable holds, wherever the value stands.

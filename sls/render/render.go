@@ -248,6 +248,8 @@ type Use struct {
 	Live     bool
 	// Called is false where the template only asks for the function, as in  salt['x'] is defined.
 	Called bool
+	// Always is set where every rendering of the file that was asked for calls it.
+	Always bool
 }
 
 // Inspect parses an SLS file, and every template that it names as a constant, without rendering. The error is a
@@ -271,7 +273,7 @@ func (r *Renderer) Inspect(ctx context.Context, f fileroot.File, src string) (us
 			if !strings.Contains(fn, ".") {
 				continue
 			}
-			uses = append(uses, Use{Function: fn, Template: display, Line: c.Line, Known: r.salt.Has(fn), Live: r.salt.Live(fn), Called: c.Called})
+			uses = append(uses, Use{Function: fn, Template: display, Line: c.Line, Known: r.salt.Has(fn), Live: r.salt.Live(fn), Called: c.Called, Always: c.Always && display == f.Display()})
 		}
 		for _, ref := range t.References() {
 			if seen[ref] {

@@ -92,16 +92,16 @@ func newRecursePlan(c *core.Call, name string) *recursePlan {
 		above: map[string]bool{}, keep: map[string]bool{name: true}, ignored: map[string]bool{}}
 }
 
-// wanted reports whether a path of the source counts at all.
-func (p *recursePlan) wanted(rel string) bool {
-	if p.c.Has("maxdepth") && int64(strings.Count(rel, "/")) > p.c.Int("maxdepth", 0) {
+// InRecurse reports whether a path of the source counts at all in a file.recurse, by its patterns and its depth.
+func InRecurse(c *core.Call, rel string) bool {
+	if c.Has("maxdepth") && int64(strings.Count(rel, "/")) > c.Int("maxdepth", 0) {
 		return false
 	}
 	matches := func(pattern string) bool { return matchesPattern(pattern, rel) }
-	if inc := p.c.Strings("include_pat"); len(inc) > 0 && !slices.ContainsFunc(inc, matches) {
+	if inc := c.Strings("include_pat"); len(inc) > 0 && !slices.ContainsFunc(inc, matches) {
 		return false
 	}
-	return !slices.ContainsFunc(p.c.Strings("exclude_pat"), matches)
+	return !slices.ContainsFunc(c.Strings("exclude_pat"), matches)
 }
 
 // occupied reports whether a source before has something else there.
@@ -144,7 +144,7 @@ func (p *recursePlan) read(source string) error {
 	for _, f := range entries {
 		rel := at[f.Path]
 		dst := filepath.Join(p.name, filepath.FromSlash(rel))
-		if dirs[rel] || !p.wanted(rel) || p.occupied(dst) {
+		if dirs[rel] || !InRecurse(p.c, rel) || p.occupied(dst) {
 			continue
 		}
 		p.kept(dst)
@@ -158,7 +158,7 @@ func (p *recursePlan) read(source string) error {
 	case p.c.Bool("include_empty", false):
 		for _, rel := range slices.Sorted(maps.Keys(dirs)) {
 			dst := filepath.Join(p.name, filepath.FromSlash(rel))
-			if !dirs[rel] || !p.wanted(rel) || p.ignored[dst] || p.occupied(dst) && !p.dirs[dst] {
+			if !dirs[rel] || !InRecurse(p.c, rel) || p.ignored[dst] || p.occupied(dst) && !p.dirs[dst] {
 				continue
 			}
 			p.dirs[dst], p.above[dst] = true, true
@@ -184,7 +184,7 @@ func (p *recursePlan) splitLinks(entries []fileroot.File, dirs map[string]bool, 
 			return below || f.Path == l.Path
 		})
 		dst := filepath.Join(p.name, filepath.FromSlash(rel))
-		if !p.wanted(rel) || p.occupied(dst) {
+		if !InRecurse(p.c, rel) || p.occupied(dst) {
 			continue
 		}
 		target := filepath.Clean(filepath.Join(filepath.Dir(dst), l.Link))
