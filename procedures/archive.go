@@ -27,8 +27,8 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.PreArchive, nil); err != nil {
 		return err
 	}
-	_ = KeepBallast(env.State.Ballast()) // the estimate below says what is short
-	if _, err := EnsureDirs(env.FS, env.Paths, !env.RemoteLess); err != nil {
+	_ = KeepBallast(env.Tools.State.Ballast()) // the estimate below says what is short
+	if _, err := EnsureDirs(env.Tools.FS, env.Paths, !env.RemoteLess); err != nil {
 		return fault.New(fault.Internal, NameArchive, "%w", err)
 	}
 	a, err := env.makeArchive(ctx)
@@ -53,9 +53,9 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 
 // progress reports a long copy every two seconds.
 func (e *Env) progress() func(tree.Progress) {
-	last := e.Now()
+	last := e.Tools.Now()
 	return func(p tree.Progress) {
-		if now := e.Now(); now.Sub(last) >= 2*time.Second {
+		if now := e.Tools.Now(); now.Sub(last) >= 2*time.Second {
 			last = now
 			e.Note("archive: %s of %s", humanize.Count(p.Files), humanize.Plural(p.TotalFiles, "file"))
 		}
@@ -90,7 +90,7 @@ func RetentionPolicy(r project.Retention) archive.Policy {
 
 // policy is what rotation keeps while the deployment runs: what it is about to restore stays.
 func (e *Env) policy() archive.Policy {
-	keep := e.retention()
+	keep := e.Tools.retention()
 	if e.Prepared != nil && e.Prepared.Cfg != nil {
 		keep = e.Prepared.Cfg.Retention()
 	}
@@ -104,7 +104,7 @@ func (e *Env) policy() archive.Policy {
 // Retain records what became of the deployment in its archive, and rotates by number and age: on failure too. Sizes are
 // for package upkeep, which measures them.
 func (e *Env) Retain(state project.State) error {
-	store := e.Archives(e.Deployment.Project)
+	store := e.Tools.Archives(e.Deployment.Project)
 	verdict := archive.Failed
 	switch state {
 	case project.Live:

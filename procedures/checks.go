@@ -91,9 +91,9 @@ func (c Checks) Run(ctx context.Context, env *Env) error {
 
 // AskAll asks every check of what is live, and reports what it found. Errors are those of Run.
 func (e *Env) AskAll(ctx context.Context) error {
-	begun := e.Now()
+	begun := e.Tools.Now()
 	err := Checks{}.Run(ctx, e)
-	took := e.Now().Sub(begun)
+	took := e.Tools.Now().Sub(begun)
 	e.Timings = append(e.Timings, project.Timing{Name: NameChecks, Duration: took})
 	if text, lines := e.TakeSummary(); err == nil {
 		e.Report.Append(event.Event{Kind: event.ProcedureDone, Status: event.OK, Procedure: NameChecks, Duration: took, Text: text, Lines: lines})
@@ -112,12 +112,12 @@ func (e *Env) checker() checks.Runner {
 			defer mu.Unlock()
 			last, told := begun[r.Check.Name]
 			if !told {
-				last = e.Now().Add(-r.Took)
+				last = e.Tools.Now().Add(-r.Took)
 			}
-			if e.Now().Sub(last) < checkNoteEvery {
+			if e.Tools.Now().Sub(last) < checkNoteEvery {
 				return
 			}
-			begun[r.Check.Name] = e.Now()
+			begun[r.Check.Name] = e.Tools.Now()
 			e.Note("check %s: attempt %d of %d: %s", r.Check.Name, r.Attempts, r.Check.Attempts, e.hide(r.Reason))
 		},
 	}
@@ -125,7 +125,7 @@ func (e *Env) checker() checks.Runner {
 
 // askByCommand runs the command line of a check in the live tree, as the user that the check names, else as the project's.
 func (e *Env) askByCommand(ctx context.Context, c project.Check, argv []string) (int, string, error) {
-	return e.askAs(ctx, e.Prepared, e.describe(NameChecks), c, argv)
+	return e.Tools.askAs(ctx, e.Prepared, e.describe(NameChecks), c, argv)
 }
 
 // Checker is what asks checks of what is live outside of a deployment; d stands for what is live.

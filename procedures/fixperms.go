@@ -40,7 +40,7 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 	if !f.Synced {
 		known = nil
 	}
-	look := permissions.Accounts{Users: env.Host.Users}
+	look := permissions.Accounts{Users: env.Tools.Host.Users}
 	var kept []string
 	if f.Early {
 		look.Missing = &kept
@@ -50,7 +50,7 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	tail := ""
-	if !env.ownsFiles() {
+	if !env.Tools.ownsFiles() {
 		tail = ", " + env.leftOwners()
 	}
 	var right, fixed int64
@@ -63,7 +63,7 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 		right += seen + w.Unchanged
 		fixed += w.Fixed
 		if t.Repo != "" && w.Fixed > 0 && !env.RemoteLess {
-			if err := env.Repository(env.Deployment.Project, t.Repo).Refresh(ctx, t.Dir); err != nil {
+			if err := env.Tools.Repository(env.Deployment.Project, t.Repo).Refresh(ctx, t.Dir); err != nil {
 				return fault.New(fault.Internal, NameFixperms, "refresh the index of %s: %w", t.Dir, err)
 			}
 		}
@@ -93,7 +93,7 @@ func (e *Env) permTrees(look permissions.Accounts) ([]permissions.Tree, error) {
 
 // treeOwner is whom the project's files belong to, nil where owners are not ours to change.
 func (e *Env) treeOwner() (*project.Owner, error) {
-	if !e.ownsFiles() {
+	if !e.Tools.ownsFiles() {
 		return nil, nil
 	}
 	o, err := e.owner()
@@ -106,11 +106,11 @@ func (e *Env) treeOwner() (*project.Owner, error) {
 // owner is the user and the group that the project's files belong to. They must be there.
 func (e *Env) owner() (o project.Owner, err error) {
 	user, group := e.Prepared.Cfg.User(), e.Prepared.Cfg.Group()
-	u, err := e.Host.Users.User(user)
+	u, err := e.Tools.Host.Users.User(user)
 	if err != nil {
 		return o, fault.New(fault.Failed, NameFixperms, "user %s: %w", user, err).WithHint("the sync procedure makes the user; run it, or correct `user` in the pillar")
 	}
-	g, err := e.Host.Users.Group(group)
+	g, err := e.Tools.Host.Users.Group(group)
 	if err != nil {
 		return o, fault.New(fault.Failed, NameFixperms, "group %s: %w", group, err).WithHint("the sync procedure makes the group; run it, or correct `group` in the pillar")
 	}
@@ -119,11 +119,11 @@ func (e *Env) owner() (o project.Owner, err error) {
 
 // walk applies the rules of a tree: see permissions.Tree.Walk. A tree that is not there is right.
 func (e *Env) walk(ctx context.Context, t permissions.Tree, part *permissions.Part, dry bool) (permissions.Walked, error) {
-	w, err := t.Walk(ctx, e.FS, part, dry)
+	w, err := t.Walk(ctx, e.Tools.FS, part, dry)
 	if err == nil {
 		return w, nil
 	}
-	if there, xerr := vfs.Exists(e.FS, t.Dir); xerr == nil && !there {
+	if there, xerr := vfs.Exists(e.Tools.FS, t.Dir); xerr == nil && !there {
 		return w, nil
 	}
 	if ctx.Err() != nil {
@@ -142,7 +142,7 @@ func (e *Env) planFixperms(ctx context.Context) (int, error) {
 		e.Report.Append(event.Event{Kind: event.Plan, Status: st, Procedure: NameFixperms, Text: NameFixperms + "  " + fmt.Sprintf(format, args...), Lines: lines})
 	}
 	var lines []string
-	trees, err := e.permTrees(permissions.Accounts{Users: e.Host.Users, Missing: &lines})
+	trees, err := e.permTrees(permissions.Accounts{Users: e.Tools.Host.Users, Missing: &lines})
 	if err != nil {
 		say(event.Changed, nil, "decided when its turn comes: %v", err)
 		return 0, nil

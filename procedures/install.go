@@ -59,13 +59,13 @@ func (Install) Run(ctx context.Context, env *Env) error {
 		text += ", about " + humanize.Rough(d) + " by past deployments"
 	}
 	env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: NameInstall, Text: text, Lines: names, Of: len(steps)})
-	begun := env.Now()
+	begun := env.Tools.Now()
 	for i, s := range steps {
 		if err := env.step(ctx, NameInstall, s, i+1, len(steps), names[i+1:]); err != nil {
 			return err
 		}
 	}
-	env.Timings = append(env.Timings, project.Timing{Name: NameInstall, Duration: env.Now().Sub(begun)})
+	env.Timings = append(env.Timings, project.Timing{Name: NameInstall, Duration: env.Tools.Now().Sub(begun)})
 	return nil
 }
 
@@ -102,10 +102,10 @@ func (e *Env) step(ctx context.Context, procedure string, s Step, n, of int, res
 	e.Report.Append(event.Event{Kind: event.StepStart, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: e.Usual[timingName(s.Name, "")]})
 	sink := &stepSink{outputs: e.outputs(procedure)}
 	sink.step = s.Name
-	begun := e.Now()
+	begun := e.Tools.Now()
 	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink)
 	sink.close()
-	took := e.Now().Sub(begun)
+	took := e.Tools.Now().Sub(begun)
 	e.Timings = append(e.Timings, project.Timing{Name: timingName(s.Name, ""), Duration: took})
 	for _, x := range sink.slow {
 		e.Timings = append(e.Timings, project.Timing{Name: timingName(s.Name, x.id), Duration: x.d})
@@ -226,8 +226,8 @@ func Cause(err error) string {
 
 // Task applies one task by hand: an SLS file named task_*.sls, of the live recipe.
 func (e *Env) Task(ctx context.Context, s Step) error {
-	begun := e.Now()
+	begun := e.Tools.Now()
 	err := e.step(ctx, "task", s, 1, 1, nil)
-	e.Timings = append(e.Timings, project.Timing{Name: "task", Duration: e.Now().Sub(begun)})
+	e.Timings = append(e.Timings, project.Timing{Name: "task", Duration: e.Tools.Now().Sub(begun)})
 	return err
 }

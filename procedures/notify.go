@@ -21,7 +21,7 @@ func (Notify) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, notifyTimeout)
 	defer end()
 	err := env.runHooks(ctx, hooks.Notify, func(d *hooks.Description) { d.Result = &env.Result })
-	for _, w := range env.Webhooks {
+	for _, w := range env.Tools.Webhooks {
 		if werr := w.Post(ctx, hooks.Notification{Deployment: env.Deployment, Result: env.Result}); werr != nil {
 			env.Note("%v", werr)
 		}

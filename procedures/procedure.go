@@ -127,7 +127,7 @@ func (t *Tools) Open() (tools *Tools, close func() error) {
 
 // Env is one deployment as its procedures see it. It belongs to one goroutine.
 type Env struct {
-	*Tools
+	Tools      *Tools
 	Deployment project.Deployment
 	Paths      layout.Project
 	Report     Reporter
@@ -212,7 +212,7 @@ func (e *Env) ArchiveDir() string {
 
 // leftOwners says why they are not.
 func (e *Env) leftOwners() string {
-	if e.Host.EUID == 0 {
+	if e.Tools.Host.EUID == 0 {
 		return "owners skipped (accounts: off)"
 	}
 	return "owners skipped (not root)"
@@ -258,7 +258,7 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 		return fault.New(fault.KindOf(err), string(p)+" hooks", "%w", err)
 	}
 	out := e.outputs(string(p))
-	n, err := e.Hooks.Run(ctx, own, slices.Concat(e.Host.Environ, e.Prepared.Cfg.Environ()), d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
+	n, err := e.Tools.Hooks.Run(ctx, own, slices.Concat(e.Tools.Host.Environ, e.Prepared.Cfg.Environ()), d, func(hook, stream, line string) { out.line(p, hook, stream, line) })
 	out.close()
 	if n > 0 || err != nil {
 		e.scan, e.synced = nil, nil

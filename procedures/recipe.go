@@ -247,7 +247,7 @@ func (e *Env) liveRecipe(ctx context.Context) (*Recipe, error) {
 		return nil, err
 	}
 	if runs {
-		if e.live, err = copyRecipe(ctx, files, e.State.Recipe(string(e.Deployment.ID), "live"), e.Paths.Salt()); err != nil {
+		if e.live, err = copyRecipe(ctx, files, e.Tools.State.Recipe(string(e.Deployment.ID), "live"), e.Paths.Salt()); err != nil {
 			return nil, err
 		}
 	}

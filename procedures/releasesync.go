@@ -47,7 +47,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			left.touched[c.tree] = nil
 			continue
 		}
-		st, err := env.Repository(env.Deployment.Project, c.repo).Checkout(ctx, project.Checkout{
+		st, err := env.Tools.Repository(env.Deployment.Project, c.repo).Checkout(ctx, project.Checkout{
 			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Snapshot: snapshotOf(seen, c.tree), Keep: env.Prepared.KeepsEdits(env.Deployment),
 		})
 		if err != nil {
@@ -133,7 +133,7 @@ func (e *Env) takeScan() *tree.Snapshot {
 }
 
 func (e *Env) fresh(s *tree.Snapshot) bool {
-	age := e.Now().Sub(s.Begun)
+	age := e.Tools.Now().Sub(s.Begun)
 	return age >= 0 && age <= scanMaxAge
 }
 

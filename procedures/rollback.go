@@ -54,7 +54,7 @@ const rollbackTries = 3
 
 // rollBack brings the archived tree back. What fails is tried again at once: a tree that is half of each serves nobody.
 func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
-	store := env.Archives(env.Deployment.Project)
+	store := env.Tools.Archives(env.Deployment.Project)
 	for try := 1; ; try++ {
 		got, err := store.Rollback(ctx, string(env.Deployment.ID))
 		if err == nil {
@@ -103,7 +103,7 @@ func (Restore) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.PreRollback, describe); err != nil {
 		return err
 	}
-	store := env.Archives(env.Deployment.Project)
+	store := env.Tools.Archives(env.Deployment.Project)
 	got, err := store.Restore(ctx, string(env.Deployment.Restore), env.progress())
 	if err != nil {
 		switch {

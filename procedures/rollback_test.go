@@ -32,7 +32,7 @@ func failedDeployment(t *testing.T, decide func(n int, op vfstest.Op) error) (en
 	require.NoError(t, os.MkdirAll(live, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(live, "file"), []byte("old"), 0o640))
 	require.NoError(t, procedures.Archive{}.Run(t.Context(), env))
-	require.NoError(t, env.Archives("app").Wait())
+	require.NoError(t, env.Tools.Archives("app").Wait())
 	require.NoError(t, os.WriteFile(filepath.Join(live, "file"), []byte("new"), 0o640))
 	require.NoError(t, os.WriteFile(filepath.Join(live, "more"), []byte("new"), 0o640))
 	begun = true

@@ -68,15 +68,15 @@ func TestCheckoutsAreToldWhatTheArchiveSaw(t *testing.T) {
 			now := time.Now()
 			repos := &asked{}
 			env := archiveEnv(t, vfs.OS{}, func() time.Time { return now })
-			env.Repository = always(repos)
+			env.Tools.Repository = always(repos)
 			paths := env.Paths
 			require.NoError(t, os.MkdirAll(filepath.Join(paths.Live(), "dir"), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(paths.Live(), "dir/file"), []byte("text"), 0o640))
 			require.NoError(t, os.Symlink("file", filepath.Join(paths.Live(), "dir/link")))
 			require.NoError(t, os.WriteFile(filepath.Join(paths.Live(), "dir-b"), nil, 0o600))
 			if c.point != "" {
-				require.NoError(t, os.MkdirAll(env.State.Hooks(c.point), 0o755))
-				require.NoError(t, os.WriteFile(filepath.Join(env.State.Hooks(c.point), "hook"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
+				require.NoError(t, os.MkdirAll(env.Tools.State.Hooks(c.point), 0o755))
+				require.NoError(t, os.WriteFile(filepath.Join(env.Tools.State.Hooks(c.point), "hook"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
 			}
 			require.NoError(t, procedures.Archive{}.Run(t.Context(), env))
 			require.NoError(t, procedures.PreDeploy().Run(t.Context(), env))
@@ -122,7 +122,7 @@ func TestCheckoutsHaveTheOwnerOfFixperms(t *testing.T) {
 	} {
 		env := permEnv(t, vfs.OS{}, layout.Root(t.TempDir()), nil, asRoot)
 		repos := &asked{}
-		env.Repository = always(repos)
+		env.Tools.Repository = always(repos)
 		env.Deployment.Code, env.Deployment.Pillar = "0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"
 		require.NoError(t, procedures.ReleaseSync{}.Run(t.Context(), env))
 		require.Len(t, repos.of, 2)

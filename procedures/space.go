@@ -20,7 +20,7 @@ import (
 // makeArchive makes the archive, and makes room for it and for the checkout if it must: the low-space hooks are called, then
 // goes what may go, then the deployment is refused with figures. Nothing is written before there is room for all of it.
 func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
-	store := e.Archives(e.Deployment.Project)
+	store := e.Tools.Archives(e.Deployment.Project)
 	req := archive.MakeRequest{Facts: archive.Facts{
 		ID: string(e.Deployment.ID), Project: e.Deployment.Project.String(), At: e.Deployment.At,
 		Held:     archive.Commits{Code: string(e.Deployment.LiveCode), Pillar: string(e.Deployment.LivePillar)},
@@ -59,7 +59,7 @@ func (e *Env) callLowSpace(ctx context.Context, short *archive.SpaceError) error
 // dropOld drops what retention lets go before its time: failed trees. Where that would not make room enough it is left: what
 // is lost must be lost for something. The spare tree stays, without which the archive would take as much more.
 func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
-	store := e.Archives(e.Deployment.Project)
+	store := e.Tools.Archives(e.Deployment.Project)
 	policy := e.policy()
 	policy.KeepFailed = -1
 	could, err := store.Preview(policy)
@@ -89,7 +89,7 @@ func (e *Env) refused(err error) error {
 	name := e.Deployment.Project
 	missing := humanize.Bytes(int64(min(short.Missing(), 1<<62)))
 	var could int64
-	if r, perr := e.Archives(name).Preview(RetentionPolicy(project.Retention{Keep: 1})); perr == nil {
+	if r, perr := e.Tools.Archives(name).Preview(RetentionPolicy(project.Retention{Keep: 1})); perr == nil {
 		could = r.Freed
 	}
 	hint := fmt.Sprintf("free %s on the disk; none of the archives of %s may go", missing, name)
@@ -116,7 +116,7 @@ func (e *Env) diskFull(cause error) bool {
 	if ShortOfSpace(cause) {
 		return true
 	}
-	sp, err := e.FS.StatFS(e.Paths.Dir())
+	sp, err := e.Tools.FS.StatFS(e.Paths.Dir())
 	return err == nil && (sp.Free < enough || (sp.Files > 0 && sp.Inodes == 0))
 }
 
@@ -128,10 +128,10 @@ func (e *Env) Relieve(cause error) {
 	}
 	again := e.full
 	e.full = true
-	_ = os.Remove(e.State.Ballast()) // if it is not there, it was used before
+	_ = os.Remove(e.Tools.State.Ballast()) // if it is not there, it was used before
 	policy := e.policy()
 	policy.Squeeze = true
-	if _, err := e.Archives(e.Deployment.Project).Rotate(policy); err != nil {
+	if _, err := e.Tools.Archives(e.Deployment.Project).Rotate(policy); err != nil {
 		e.Note("no room could be made: %v", err)
 		return
 	}
@@ -143,7 +143,7 @@ func (e *Env) Relieve(cause error) {
 
 // Settle makes everything durable that the deployment wrote to the project's file system, by one syncfs(2).
 func (e *Env) Settle() error {
-	d, err := e.FS.OpenDir(e.Paths.Dir())
+	d, err := e.Tools.FS.OpenDir(e.Paths.Dir())
 	if err == nil {
 		err = d.SyncFS(".")
 		if cerr := d.Close(); err == nil {

@@ -59,7 +59,7 @@ func TestSwappedFoldersLeadNowhere(t *testing.T) {
 	}
 	close(stop)
 	swapping.Wait()
-	require.NoError(t, env.Archives("app").Wait())
+	require.NoError(t, env.Tools.Archives("app").Wait())
 	require.Equal(t, before, modes(t, outside), "what lies behind the link")
 	err := filepath.WalkDir(env.Paths.Dir(), func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

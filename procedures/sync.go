@@ -24,7 +24,7 @@ func (Sync) Name() string { return NameSync }
 // Run implements Procedure.
 func (Sync) Run(ctx context.Context, env *Env) error {
 	var made, did, lines []string
-	if env.ownsFiles() {
+	if env.Tools.ownsFiles() {
 		who, err := accounts(ctx, env)
 		if err != nil {
 			return fault.New(fault.KindOf(err), NameSync, "%w", err)
@@ -35,7 +35,7 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 	}
 	if !env.RemoteLess {
 		for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-			isNew, err := env.Repository(env.Deployment.Project, repo).Create(ctx)
+			isNew, err := env.Tools.Repository(env.Deployment.Project, repo).Create(ctx)
 			if err != nil {
 				return fault.New(fault.Internal, NameSync, "repository %s.git: %w", repo, err)
 			}
@@ -44,7 +44,7 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 			}
 		}
 	}
-	dirs, err := EnsureDirs(env.FS, env.Paths, !env.RemoteLess)
+	dirs, err := EnsureDirs(env.Tools.FS, env.Paths, !env.RemoteLess)
 	if err != nil {
 		return fault.New(fault.Internal, NameSync, "%w", err)
 	}
@@ -60,8 +60,8 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 		env.Summarize(nil, "up to date")
 		return nil
 	}
-	if env.Remotes != nil && !env.RemoteLess {
-		code, pillar := env.Remotes(env.Deployment.Project)
+	if env.Tools.Remotes != nil && !env.RemoteLess {
+		code, pillar := env.Tools.Remotes(env.Deployment.Project)
 		lines = append(lines, "push code to    "+code, "push pillar to  "+pillar)
 	}
 	env.Summarize(lines, "%s", strings.Join(did, ", "))
@@ -73,7 +73,7 @@ func (e *Env) link() ([]string, error) {
 	if e.Unlinked {
 		return nil, nil
 	}
-	links := Links{FS: e.FS, Root: e.Root}
+	links := Links{FS: e.Tools.FS, Root: e.Tools.Root}
 	did, err := links.Link(e.Deployment.Project.String())
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (e *Env) linkModules() ([]string, error) {
 	if e.Unlinked {
 		return nil, nil
 	}
-	n, err := Links{FS: e.FS, Root: e.Root}.Modules(e.Deployment.Project.String())
+	n, err := Links{FS: e.Tools.FS, Root: e.Tools.Root}.Modules(e.Deployment.Project.String())
 	if err != nil {
 		return nil, fault.New(fault.KindOf(err), "custom modules", "%w", err)
 	}

@@ -54,12 +54,12 @@ func TestFixpermsBelievesTheArchivesWalk(t *testing.T) {
 			f := vfstest.New(mem, func(int, vfstest.Op) error { return nil })
 			env := permEnv(t, f, "/srv", nil, true)
 			live := env.Paths.Live()
-			env.State, env.Unlinked, env.Now = layout.State(t.TempDir()), true, m.Now
+			env.Tools.State, env.Unlinked, env.Tools.Now = layout.State(t.TempDir()), true, m.Now
 			env.Deployment.ID, env.Deployment.At = project.NewID(), m.Now()
 			env.Deployment.Code, env.Deployment.Pillar = "0123456789abcdef0123456789abcdef01234567", "0123456789abcdef0123456789abcdef01234567"
 			store := archive.New(env.Paths, archive.Config{FS: mem, Now: m.Now, Workers: 1, Reserve: archive.Reserve{Percent: -1}})
-			env.Archives = func(project.Name) *archive.Store { return store }
-			env.Hooks = &hooks.Runner{Exec: execx.OS{}, State: env.State}
+			env.Tools.Archives = func(project.Name) *archive.Store { return store }
+			env.Tools.Hooks = &hooks.Runner{Exec: execx.OS{}, State: env.Tools.State}
 			repos := writing{paths: []string{"bin/run", "new/dir/file"}, write: func() {
 				require.NoError(t, vfs.WriteFileAtomic(mem, live+"/bin/run", []byte("new"), 0o755))
 				require.NoError(t, vfs.MkdirAll(mem, live+"/new/dir", 0o755))
@@ -70,7 +70,7 @@ func TestFixpermsBelievesTheArchivesWalk(t *testing.T) {
 			if c.untold {
 				repos.paths = nil
 			}
-			env.Repository = func(_ project.Name, repo project.Repo) procedures.Repository {
+			env.Tools.Repository = func(_ project.Name, repo project.Repo) procedures.Repository {
 				w := repos
 				w.repo = repo
 				return w

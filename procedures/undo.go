@@ -34,7 +34,7 @@ const keptMark = "kept"
 // OpenUndo begins the undo log of a deployment; nothing is written before a state changes something.
 func (e *Env) OpenUndo() error {
 	var err error
-	e.Undo, err = undo.New(e.machine(context.Background()), e.State.Undo(string(e.Deployment.ID)), e.Paths.Live(), e.Paths.Pillar())
+	e.Undo, err = undo.New(e.machine(context.Background()), e.Tools.State.Undo(string(e.Deployment.ID)), e.Paths.Live(), e.Paths.Pillar())
 	if err == nil && e.Prepared.Cfg.UndoPackages() {
 		e.Undo.UndoPackages()
 	}
@@ -42,8 +42,8 @@ func (e *Env) OpenUndo() error {
 }
 
 func (e *Env) machine(ctx context.Context) undo.Machine {
-	return undo.Machine{FS: e.FS, Boot: e.Host.Boot, Run: func(ctx context.Context, argv []string, stdin string) (int, string, error) {
-		res, err := e.Host.RunShell(ctx, host.Shell{Argv: argv, Dir: "/", Stdin: stdin, Merge: true, KeepEnd: true})
+	return undo.Machine{FS: e.Tools.FS, Boot: e.Tools.Host.Boot, Run: func(ctx context.Context, argv []string, stdin string) (int, string, error) {
+		res, err := e.Tools.Host.RunShell(ctx, host.Shell{Argv: argv, Dir: "/", Stdin: stdin, Merge: true, KeepEnd: true})
 		return res.Retcode, res.Stdout, err
 	}}
 }
@@ -53,7 +53,7 @@ func (e *Env) HasUndo() bool {
 	if len(e.Undo.Listed()) > 0 {
 		return true
 	}
-	there, err := vfs.Exists(e.FS, e.State.Undo(string(e.Deployment.ID)))
+	there, err := vfs.Exists(e.Tools.FS, e.Tools.State.Undo(string(e.Deployment.ID)))
 	return there || err != nil
 }
 
@@ -61,7 +61,7 @@ func (e *Env) HasUndo() bool {
 func (Undo) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, asideLimit)
 	defer end()
-	dir := env.State.Undo(string(env.Deployment.ID))
+	dir := env.Tools.State.Undo(string(env.Deployment.ID))
 	rep := undo.Report{Manual: env.Undo.Listed()}
 	err := env.Undo.Close()
 	if err == nil && len(rep.Manual) == 0 {
@@ -98,7 +98,7 @@ func (Services) Name() string { return NameServices }
 func (Services) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, asideLimit)
 	defer end()
-	rep, err := undo.Last(ctx, env.machine(ctx), env.State.Undo(string(env.Deployment.ID)))
+	rep, err := undo.Last(ctx, env.machine(ctx), env.Tools.State.Undo(string(env.Deployment.ID)))
 	if err != nil || len(rep.Failed) > 0 {
 		if kerr := env.keepUndo(); kerr != nil {
 			env.Note("the undo log could not be marked: %v", kerr)
@@ -124,7 +124,7 @@ func (Services) Run(ctx context.Context, env *Env) error {
 
 // HasServices reports whether Services has anything to do. A log that cannot be read may have.
 func (e *Env) HasServices() bool {
-	some, err := undo.HasLast(e.machine(context.Background()), e.State.Undo(string(e.Deployment.ID)))
+	some, err := undo.HasLast(e.machine(context.Background()), e.Tools.State.Undo(string(e.Deployment.ID)))
 	return some || err != nil
 }
 
@@ -188,8 +188,8 @@ func (e *Env) DropUndo(state project.State) error {
 	if err := e.Undo.Close(); err != nil {
 		return err
 	}
-	dir := e.State.Undo(string(e.Deployment.ID))
-	there, err := vfs.Exists(e.FS, dir)
+	dir := e.Tools.State.Undo(string(e.Deployment.ID))
+	there, err := vfs.Exists(e.Tools.FS, dir)
 	if err != nil || !there && state != project.Live {
 		return err
 	}
@@ -197,32 +197,32 @@ func (e *Env) DropUndo(state project.State) error {
 	case state == project.Live && !there:
 		return e.dropKept()
 	case state == project.Live:
-		return errors.Join(e.dropKept(), undo.Drop(e.FS, dir))
+		return errors.Join(e.dropKept(), undo.Drop(e.Tools.FS, dir))
 	case state == project.Failed && !e.Prepared.Dev():
 		return e.keepUndo()
 	}
-	if kept, err := vfs.Exists(e.FS, filepath.Join(dir, keptMark)); kept || err != nil {
+	if kept, err := vfs.Exists(e.Tools.FS, filepath.Join(dir, keptMark)); kept || err != nil {
 		return err
 	}
-	return undo.Drop(e.FS, dir)
+	return undo.Drop(e.Tools.FS, dir)
 }
 
 // keepUndo marks the log as one that stays.
 func (e *Env) keepUndo() error {
-	return vfs.WriteFileAtomic(e.FS, filepath.Join(e.State.Undo(string(e.Deployment.ID)), keptMark), []byte(e.Deployment.Project), 0o600)
+	return vfs.WriteFileAtomic(e.Tools.FS, filepath.Join(e.Tools.State.Undo(string(e.Deployment.ID)), keptMark), []byte(e.Deployment.Project), 0o600)
 }
 
 // dropKept removes what earlier deployments of the project kept.
 func (e *Env) dropKept() error {
-	all := filepath.Dir(e.State.Undo("x"))
-	names, err := e.FS.ReadDir(all)
+	all := filepath.Dir(e.Tools.State.Undo("x"))
+	names, err := e.Tools.FS.ReadDir(all)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, n := range names {
-		of, rerr := vfs.ReadFile(e.FS, filepath.Join(all, n, keptMark))
+		of, rerr := vfs.ReadFile(e.Tools.FS, filepath.Join(all, n, keptMark))
 		if rerr == nil && string(of) == e.Deployment.Project.String() {
-			err = errors.Join(err, undo.Drop(e.FS, filepath.Join(all, n)))
+			err = errors.Join(err, undo.Drop(e.Tools.FS, filepath.Join(all, n)))
 		}
 	}
 	return err

@@ -28,7 +28,7 @@ func accounts(ctx context.Context, env *Env) ([]string, error) {
 	cfg := env.Prepared.Cfg
 	user, group := cfg.User(), cfg.Group()
 	var did []string
-	if _, err := env.Host.Users.Group(group); errors.Is(err, host.ErrNoAccount) {
+	if _, err := env.Tools.Host.Users.Group(group); errors.Is(err, host.ErrNoAccount) {
 		if err := env.admin(ctx, "groupadd", "--system", group); err != nil {
 			return did, err
 		}
@@ -36,14 +36,14 @@ func accounts(ctx context.Context, env *Env) ([]string, error) {
 	} else if err != nil {
 		return did, err
 	}
-	u, err := env.Host.Users.User(user)
+	u, err := env.Tools.Host.Users.User(user)
 	if errors.Is(err, host.ErrNoAccount) {
 		home := "/home/" + user
 		if err := env.admin(ctx, "useradd", "--system", "--gid", group, "--create-home", "--home-dir", home, "--shell", "/bin/bash", user); err != nil {
 			return did, err
 		}
 		did = append(did, "user "+user)
-		u, err = env.Host.Users.User(user)
+		u, err = env.Tools.Host.Users.User(user)
 	}
 	if err != nil {
 		return did, err
@@ -59,12 +59,12 @@ func accounts(ctx context.Context, env *Env) ([]string, error) {
 }
 
 func joinGroups(ctx context.Context, env *Env, u host.User, groups []string, did *[]string) error {
-	have, err := env.Host.Users.GroupsOf(u)
+	have, err := env.Tools.Host.Users.GroupsOf(u)
 	if err != nil {
 		return err
 	}
 	for _, name := range groups {
-		g, err := env.Host.Users.Group(name)
+		g, err := env.Tools.Host.Users.Group(name)
 		if errors.Is(err, host.ErrNoAccount) {
 			return fault.New(fault.Failed, NameSync, "group %s of `groups` does not exist", name).WithHint("make the group on this machine, or take it out of `groups`")
 		}
@@ -89,7 +89,7 @@ func joinGroups(ctx context.Context, env *Env, u host.User, groups []string, did
 // admin runs a program of the system's administration (shadow-utils).
 func (e *Env) admin(ctx context.Context, argv ...string) error {
 	var out bytes.Buffer
-	st, err := e.Exec.Run(ctx, execx.Cmd{
+	st, err := e.Tools.Exec.Run(ctx, execx.Cmd{
 		Argv: argv, Dir: "/", Stdout: &out, Stderr: &out,
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"},
 	})
