@@ -362,6 +362,45 @@ func TestCompletionOffersProjects(t *testing.T) {
 	require.NotContains(t, out, "shop")
 }
 
+// What Tab offers behind the project: its deployments, units, tasks and steps, the keys; and in lists what follows a comma.
+func TestCompletionOffersWhatAProjectHas(t *testing.T) {
+	root := t.TempDir()
+	running(t, root, map[string]string{"listen": "127.0.0.1:0"})
+	code, _, errs := program(t, env(root), "", "project", "create", "shop", "--remote-less")
+	require.Equal(t, 0, code, errs)
+	salt := filepath.Join(root, "projects", "shop", "project", ".salt")
+	require.NoError(t, os.MkdirAll(salt, 0o755))
+	for name, text := range map[string]string{
+		"010_one.sls": "one:\n  test.nop: []\n", "020_two.sls": "two:\n  test.nop: []\n", "task_hello.sls": "hello:\n  test.nop: []\n",
+		"PILLAR.sample": "makina-projects.shop:\n  units:\n    web: {status: 'true'}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(salt, name), []byte(text), 0o644))
+	}
+	for range 2 {
+		code, _, errs = program(t, env(root), "", "deploy", "shop")
+		require.Equal(t, 0, code, errs)
+	}
+	for _, c := range []struct{ words, want string }{
+		{"rollback shop", `^[0-9a-f]{8}\tlive, redeploy\n[0-9a-f]{8}\tlive, redeploy\n:4\n`},
+		{"logs shop", `^[0-9a-f]{8}\t`},
+		{"archives show shop", `^[0-9a-f]{8}\t`},
+		{"task shop", `^hello\n:4`},
+		{"ps shop", `^web\tactive\n`},
+		{"restart shop web", `^web\tactive\n`},
+		{"deploy shop --only-steps", `^010_one\n020_two\n:6`},
+		{"deploy shop --only", `^archive\nsync\nrelease-sync\n`},
+		{"access grant shop", `^:4`},
+		{"access grant shop me", `^read\ndeploy\nconfigure\nadmin\n`},
+		{"logs shop 0 more", `^:4`},
+		{"backup", `(?m)^:0$`},
+	} {
+		_, out, _ := program(t, env(root), "", append(append([]string{"__complete"}, strings.Fields(c.words)...), "")...)
+		require.Regexp(t, c.want, out, c.words)
+	}
+	_, out, _ := program(t, env(root), "", "__complete", "deploy", "shop", "--only-steps", "010_one,")
+	require.Contains(t, out, "010_one,020_two\n")
+}
+
 // The token is made once, and only the owner of the state can read it.
 func TestWebToken(t *testing.T) {
 	c := &core{state: layout.State(t.TempDir()), log: zerolog.Nop()}

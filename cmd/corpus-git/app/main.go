@@ -1,9 +1,7 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +24,6 @@ import (
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/config"
-	"corpus-git/project/status"
 	"corpus-git/receive/access"
 )
 
@@ -109,43 +106,8 @@ func (c *command) adopt(cmd *cobra.Command) {
 	}
 	if len(subs) == 0 {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.verb(cmd, args) }
-		_, words, _ := strings.Cut(cmd.Use, " ")
-		if strings.HasPrefix(words, "PROJECT") || strings.HasPrefix(words, "[PROJECT]") || cmd.HasParent() && cmd.Parent().Name() == "project" {
-			cmd.ValidArgsFunction = c.complete
-		}
+		c.completes(cmd)
 	}
-}
-
-// complete offers the names of the projects, as far as a running server knows them: a completion never touches the state.
-func (c *command) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	none := cobra.ShellCompDirectiveNoFileComp
-	if len(args) > 0 {
-		return nil, none
-	}
-	cfg, err := c.stateSettings().load()
-	if err != nil {
-		return nil, none
-	}
-	server, err := control.Dial(layout.State(cfg.StateDir).Socket())
-	if err != nil {
-		return nil, none
-	}
-	defer server.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	var out bytes.Buffer
-	if code, err := server.Do(ctx, control.Request{Argv: []string{"project", "list", "--json"}}, nil, &out, io.Discard); err != nil || code != 0 {
-		return nil, none
-	}
-	var doc status.Projects
-	if json.Unmarshal(out.Bytes(), &doc) != nil {
-		return nil, none
-	}
-	names := make([]string, 0, len(doc.Projects))
-	for _, p := range doc.Projects {
-		names = append(names, string(p.Name))
-	}
-	return names, none
 }
 
 func (c *command) settings(cmd *cobra.Command) settings {

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/layout"
+	"corpus-git/procedures"
+	"corpus-git/project"
+	"corpus-git/project/config"
+	"corpus-git/project/status"
+	"corpus-git/receive/access"
+)
+
+// completes makes a command offer what its arguments and flags may be.
+func (c *command) completes(cmd *cobra.Command) {
+	words := argumentWords(cmd)
+	if len(words) > 0 {
+		cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			word := words[min(len(args), len(words)-1)]
+			if len(args) >= len(words) && !strings.HasSuffix(word, "...") {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			if word == "FILE" {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return c.offers(strings.TrimSuffix(word, "..."), args), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	for flag, offers := range map[string]string{"only": "PROCEDURE", "skip": "PROCEDURE", "only-steps": "STEP"} {
+		if cmd.Flags().Lookup(flag) == nil {
+			continue
+		}
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			// What is before the last comma stays.
+			before := typed[:strings.LastIndexByte(typed, ',')+1]
+			var out []string
+			for _, o := range c.offers(offers, args) {
+				out = append(out, before+o)
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		})
+	}
+}
+
+// argumentWords are the words of a command's usage: PROJECT, DEPLOYMENT, UNIT...; NAME is what the command is about.
+func argumentWords(cmd *cobra.Command) []string {
+	_, usage, _ := strings.Cut(cmd.Use, " ")
+	var out []string
+	for _, w := range strings.Fields(usage) {
+		w = strings.Trim(w, "[]")
+		if w == "--" {
+			break
+		}
+		if w == "NAME" && cmd.HasParent() {
+			w = strings.ToUpper(cmd.Parent().Name())
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// offers are the names that may stand for a word of a usage, as far as a running server, asked as the caller, and the live tree know them. None is no
+// error: nobody waits for one who presses Tab.
+func (c *command) offers(word string, args []string) []string {
+	cfg, err := c.stateSettings().load()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	switch word {
+	case "PROJECT":
+		var doc status.Projects
+		c.ask(cfg, &doc, "project", "list")
+		for _, p := range doc.Projects {
+			out = append(out, string(p.Name))
+		}
+	case "KEY":
+		var doc struct{ Keys []access.Key }
+		c.ask(cfg, &doc, "key", "list")
+		for _, k := range doc.Keys {
+			out = append(out, k.Name)
+		}
+	case "PROCEDURE":
+		out = project.Procedures()
+	case "read|deploy|configure|admin":
+		out = strings.Split(word, "|")
+	default:
+		if len(args) > 0 {
+			return c.offersOf(cfg, word, args[0])
+		}
+	}
+	return out
+}
+
+// offersOf are the names that belong to one project.
+func (c *command) offersOf(cfg *config.Config, word, name string) (out []string) {
+	switch word {
+	case "DEPLOYMENT":
+		var doc status.Deployments
+		c.ask(cfg, &doc, "deployments", name)
+		for _, d := range doc.Deployments {
+			out = append(out, d.ID.Short()+"\t"+string(d.State)+", "+string(d.Trigger))
+		}
+	case "ARCHIVE":
+		var doc status.Archives
+		c.ask(cfg, &doc, "archives", "list", name)
+		for _, a := range doc.Archives {
+			out = append(out, a.ID.Short()+"\t"+a.Code.Short())
+		}
+	case "UNIT":
+		var doc status.Units
+		c.ask(cfg, &doc, "ps", name)
+		for _, u := range doc.Units {
+			out = append(out, u.Unit+"\t"+u.State)
+		}
+	case "STEP", "TASK":
+		parsed, err := project.ParseName(name)
+		if err != nil {
+			return nil
+		}
+		list := procedures.ListSteps
+		if word == "TASK" {
+			list = procedures.ListTasks
+		}
+		steps, err := list(os.DirFS(filepath.Join(layout.Root(cfg.Root).Project(parsed.String()).Live(), layout.SaltDir)))
+		if err != nil {
+			return nil
+		}
+		for _, s := range steps {
+			out = append(out, strings.TrimPrefix(s.Name, "task_"))
+		}
+	}
+	return out
+}
+
+// ask reads the JSON of a verb from the running server into doc, which stays empty where there is no answer within a second.
+func (c *command) ask(cfg *config.Config, doc any, argv ...string) {
+	server, err := control.Dial(layout.State(cfg.StateDir).Socket())
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	if code, err := server.Do(ctx, control.Request{Argv: append(argv, "--json")}, nil, &out, io.Discard); err == nil && code == 0 {
+		_ = json.Unmarshal(out.Bytes(), doc)
+	}
+}
