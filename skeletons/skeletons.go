@@ -15,7 +15,7 @@ import (
 	"corpus-git/layout"
 )
 
-//go:embed all:django all:multi all:node all:php all:python all:ruby all:shell all:static all:worker
+//go:embed all:compose all:django all:go all:multi all:node all:php all:python all:ruby all:shell all:static all:worker all:zero-downtime
 var files embed.FS
 
 // sourceSuffix ends the names, here, of files that would make a folder a module of Go, or a package of this one.

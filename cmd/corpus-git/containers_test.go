@@ -3,13 +3,14 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
 
 // Every skeleton is deployed as it is to a Debian 12 that has booted, visited, broken, seen to be what it was before, and removed.
-func TestContainerSkeletons(t *testing.T) {
-	m := boot(t)
+func TestContainerSkeletons(t0 *testing.T) {
+	var shared *machine // by all, until one fails and leaves something in it
 	for _, s := range []struct {
 		name string
 		// proves is a script that succeeds while the skeleton works as it was written.
@@ -31,21 +32,58 @@ func TestContainerSkeletons(t *testing.T) {
 			`sed -i 's/It works/Broken/; s/status: .ok./status: 1/' server.js`, true},
 		{"worker", `systemctl is-active worker && touch /srv/projects/worker/data/inbox/job && sleep 2 && test -e /srv/projects/worker/data/done/job && rm /srv/projects/worker/data/done/job && crontab -u worker-user -l | grep nightly.sh`,
 			`printf '#!/bin/sh\nexit 1\n' > worker.sh; sed -i s/nightly.sh/weekly.sh/ .salt/040_cron.sls`, true},
+		{"django", `curl -sS --fail -H 'Host: django.localhost' http://127.0.0.1/ | grep 'It works.*0 notes' && curl -sS --fail -H 'Host: django.localhost' http://127.0.0.1/static/notes/style.css | grep margin
+echo uploaded >/srv/projects/django/data/media/file && curl -sS --fail -H 'Host: django.localhost' http://127.0.0.1/media/file | grep uploaded
+! runuser -u www-data -- cat /srv/projects/django/data/secret && ! runuser -u www-data -- cat /srv/projects/django/data/db.sqlite3`,
+			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' notes/views.py; echo 'body { display: none }' > notes/static/notes/style.css`, true},
+		{"ruby", `curl -sS --fail -H 'Host: ruby.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active ruby`,
+			`sed -i "s/It works/Broken/; s/status: 'ok'/status: 'bad'/" app.rb`, true},
+		{"go", `curl -sS --fail -H 'Host: go.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active go`,
+			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": 1, "ok": 1/' main.go; git rm -q main_test.go`, true},
+		{"multi", `curl -sS --fail -H 'Host: multi.localhost' http://127.0.0.1/ | grep 'It works: this' && curl -sS --fail -H 'Host: multi.localhost' http://127.0.0.1/api/greeting | grep greeting && systemctl is-active multi-web multi-api`,
+			`sed -i 's/this page was/nothing was/; s/"status": "ok"/"status": "bad"/' api/app.py`, true},
+		{"zero-downtime", `curl -sS --fail -H 'Host: zero-downtime.localhost' http://127.0.0.1/ | grep 'It works' && nginx -t`,
+			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' app.py`, true},
+		{"compose", `curl -sS --fail -H 'Host: compose.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active compose`,
+			`echo Broken > public/index.html; echo '{"status": "bad"}' > public/health.json`, true},
 	} {
-		t.Run(s.name, func(t *testing.T) {
-			m := *m
+		t0.Run(s.name, func(t *testing.T) {
+			if shared == nil {
+				shared = boot(t0)
+			}
+			m := *shared
 			m.t = t
-			before := m.outside()
+			defer func() {
+				if t.Failed() {
+					out, _ := m.try("journalctl --no-pager -n 40 -u '" + s.name + "*'; tail -n 40 /var/log/" + s.name + "/*.log")
+					t.Log(out)
+					shared = nil
+				}
+			}()
+			// Which of the two units serves is not what is compared: it changes with every deployment, and when one is rolled back.
+			outside := func() string {
+				var keep []string
+				for line := range strings.Lines(m.outside()) {
+					if s.name != "zero-downtime" || !strings.HasPrefix(line, "/etc/nginx/conf.d/zero-downtime.conf ") {
+						keep = append(keep, line)
+					}
+				}
+				return strings.Join(keep, "")
+			}
+			before := outside()
+			if s.name == "compose" {
+				m.busybox()
+			}
 			m.deploy(s.name)
 			m.soon(s.proves)
 			m.run("corpus-git task " + s.name + " backup && ls /srv/projects/" + s.name + "/data/backups/*.tar.gz")
-			live := m.outside()
+			live := outside()
 			said := m.fail("cd " + s.name + "\n" + s.breaks + "\ngit add -A; git commit -qm Two; git push prod master")
 			if !strings.Contains(said, "rolled back") {
 				t.Errorf("the push does not say that it was rolled back:\n%s", said)
 			}
 			m.soon(s.proves)
-			if now := m.outside(); now != live {
+			if now := outside(); now != live {
 				t.Errorf("outside of the project is not what was before:\n%s", diff(live, now))
 			}
 			m.run("cd " + s.name + "; git reset -q --hard HEAD^; git commit -q --allow-empty -m Three; git push prod master")
@@ -54,11 +92,26 @@ func TestContainerSkeletons(t *testing.T) {
 				m.run("corpus-git task " + s.name + " remove")
 			}
 			m.run("corpus-git project destroy " + s.name + " --yes --data; corpus-git project list | grep -v " + s.name)
-			if after := m.outside(); after != before {
+			if after := outside(); after != before {
 				t.Errorf("a trace is left:\n%s", diff(before, after))
 			}
 			m.run("! systemctl --failed --plain --no-legend | grep . && nginx -t && ! ls /srv/projects/" + s.name)
 		})
+	}
+}
+
+// The first release of an application does not start, and systemd tries it again and again. Nothing of it stays.
+func TestContainerFirstFails(t *testing.T) {
+	m := boot(t)
+	before := m.outside()
+	said := m.fail(`corpus-git project create node; corpus-git access grant node dev deploy; corpus-git init --skeleton node node
+cd node; echo 'process.exit(1)' > server.js; git init -q; git add -A; git commit -qm One; git remote add prod ssh://deploy@127.0.0.1:2222/node/project.git; git push prod master`)
+	if !strings.Contains(said, "check home failed; rolled back)") || strings.Contains(said, "somebody else") {
+		t.Errorf("said:\n%s", said)
+	}
+	m.run(`! systemctl --all --plain --no-legend list-units 'node*' | grep . && ! systemctl --failed --plain --no-legend | grep . && nginx -t`)
+	if after := m.outside(); after != before {
+		t.Errorf("a trace is left:\n%s", diff(before, after))
 	}
 }
 
@@ -100,6 +153,49 @@ func TestContainerFlaskStory(t *testing.T) {
 
 	// The workers run the files that are live, not those of a folder that is gone.
 	m.run(`for p in $(pgrep -u python-user); do readlink /proc/$p/cwd; done | sort -u | grep -qx /srv/projects/python/project`)
+}
+
+// Visitors ask fifty times a second while ten releases are pushed, five of which fail, each in another way. Every request is answered, and by a
+// release that answers rightly.
+func TestContainerZeroDowntime(t *testing.T) {
+	m := boot(t)
+	m.deploy("zero-downtime")
+	release := func(text, breaks string) string {
+		return "cd zero-downtime; git reset -q --hard prod/master; sed -i 's/return \"[^{].*/return \"" + text + "\\\\n\"/' app.py\n" + breaks + "\ngit add -A; git commit -qm '" + text + "'; git push prod master"
+	}
+	m.run(release("good 0", ""))
+	stop := m.everySecond(50, "zero-downtime")
+	late := "  cmd.run:\\n    - name: exit 1\\n"
+	for i, breaks := range []struct{ how, says string }{
+		{"echo 'raise SystemExit(1)' >> app.py", "failed in 030_release, state zero-downtime-ready"},
+		{`sed -i 's/"status": "ok"/"status": "bad"/' app.py`, "failed in 030_release, state zero-downtime-ready"},
+		{"sed -i 's/max_fails/max_tails/' .salt/files/upstream.conf", "failed in 040_nginx, state zero-downtime-nginx-test"},
+		{"printf 'late:\\n" + late + "' > .salt/050_late.sls", "failed in 050_late, state late"},
+		{"sed -i 's/json: {status: ok}/json: {status: well}/' .salt/PILLAR.sample", "check home failed"},
+	} {
+		m.run(release(fmt.Sprint("good ", i+1), ""))
+		if said := m.fail(release(fmt.Sprint("broken ", i+1), breaks.how)); !strings.Contains(said, breaks.says+"; rolled back)") {
+			t.Errorf("%s: said:\n%s", breaks.how, said)
+		}
+	}
+	answers := stop()
+	total := 0
+	for answer, n := range answers {
+		total += n
+		switch answer {
+		case "200 good 0", "200 good 1", "200 good 2", "200 good 3", "200 good 4", "200 good 5":
+		case "200 broken 4", "200 broken 5": // it answered rightly: what fails is asked after it began to serve
+		default:
+			t.Errorf("%d requests were answered by %q", n, answer)
+		}
+	}
+	t.Logf("%d requests: %v", total, answers)
+	if answers["200 good 5"] == 0 || total < 500 {
+		t.Errorf("visitors got %d answers: %v", total, answers)
+	}
+	if got := strings.TrimSpace(m.visit("zero-downtime")); got != "good 5" {
+		t.Errorf("visitors read %q", got)
+	}
 }
 
 // A site that nginx refuses stays nowhere: nginx -t passes, and visitors read the old pages all the time.

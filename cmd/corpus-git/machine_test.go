@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,7 +20,8 @@ import (
 
 // packages are what the container has: Debian's, those of the skeletons among them, so that no deployment needs the network.
 const packages = "systemd,systemd-sysv,dbus,openssh-client,iproute2,git,curl,ca-certificates,procps,cron,logrotate,nginx-light," +
-	"python3-venv,python3-flask,python3-gunicorn,php8.2-fpm,nodejs"
+	"python3-venv,python3-flask,python3-gunicorn,php8.2-fpm,nodejs,python3-django,ruby,ruby-sinatra,puma,bundler,golang-go," +
+	"podman,podman-compose,crun,netavark,aardvark-dns,iptables,busybox-static"
 
 // rootCache is where the root of the containers is kept, by the list of its packages.
 const rootCache = "/var/cache/corpus-git-test"
@@ -91,6 +93,16 @@ func boot(t *testing.T) *machine {
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	// podman as it is cannot store images on an overlay, nor make control groups in a container of a machine that has their first version, nor keyrings
+	// in one of systemd-nspawn's.
+	for name, text := range map[string]string{
+		"storage.conf":    "[storage]\ndriver = \"vfs\"\nrunroot = \"/run/containers/storage\"\ngraphroot = \"/var/lib/containers/storage\"\n",
+		"containers.conf": "[containers]\ncgroups = \"disabled\"\nkeyring = false\n",
+	} {
+		if err := os.WriteFile(filepath.Join(m.root, "etc/containers", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var console bytes.Buffer
 	nspawn := exec.Command("systemd-nspawn", "-q", "-D", m.root, "--register=no", "--keep-unit", "-b", "--private-network")
@@ -208,6 +220,13 @@ git remote add prod ssh://deploy@127.0.0.1:2222/NAME/project.git
 git push prod master`, "NAME", skeleton))
 }
 
+// busybox gives podman the image that the skeleton compose begins with: there is no network to fetch it from its registry.
+func (m *machine) busybox() {
+	m.t.Helper()
+	m.run(`mkdir -p image/bin image/etc; cp /bin/busybox image/bin/; for a in sh httpd; do ln -sf busybox image/bin/$a; done
+tar -C image -c . | podman import - docker.io/library/busybox:1.36`)
+}
+
 // visit asks for a page of a project as a visitor does.
 func (m *machine) visit(name string) string {
 	m.t.Helper()
@@ -242,6 +261,49 @@ func (m *machine) visitor(name string) (stop func() map[string]int) {
 	return func() map[string]int {
 		cancel()
 		done.Wait()
+		return answers
+	}
+}
+
+// everySecond asks for a page n times a second, each time over a new connection and without waiting for the answers before, until stop, which gives every
+// different answer: the status and the body, or the error.
+func (m *machine) everySecond(n int, name string) (stop func() map[string]int) {
+	m.t.Helper()
+	const client = `
+import collections, http.client, json, os, sys, threading, time
+answers, lock, asking = collections.Counter(), threading.Lock(), []
+def ask():
+    try:
+        c = http.client.HTTPConnection("127.0.0.1", 80, timeout=60)
+        c.request("GET", "/", headers={"Host": sys.argv[2], "Connection": "close"})
+        r = c.getresponse()
+        answer = "%d %s" % (r.status, r.read().decode().strip()[:80])
+    except Exception as e:
+        answer = repr(e)
+    with lock:
+        answers[answer] += 1
+due = time.monotonic()
+while not os.path.exists("/root/visitors.stop"):
+    t = threading.Thread(target=ask)
+    t.start()
+    asking = [a for a in asking if a.is_alive()] + [t]
+    due += 1 / int(sys.argv[1])
+    time.sleep(max(0, due - time.monotonic()))
+for t in asking:
+    t.join()
+json.dump(answers, open("/root/visitors.part", "w"))
+os.rename("/root/visitors.part", "/root/visitors.json")
+`
+	if err := os.WriteFile(filepath.Join(m.root, "root/visitors.py"), []byte(client), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+	m.run(fmt.Sprintf("rm -f visitors.stop visitors.json; python3 visitors.py %d %s.localhost >/root/visitors.log 2>&1 &", n, name))
+	return func() map[string]int {
+		m.run("touch visitors.stop; for i in $(seq 900); do test -e visitors.json && break; sleep .1; done; cat visitors.log")
+		answers := map[string]int{}
+		if err := json.Unmarshal([]byte(m.run("cat visitors.json")), &answers); err != nil {
+			m.t.Fatal(err)
+		}
 		return answers
 	}
 }

@@ -1,0 +1,8 @@
+{# Packages of Debian. #}
+{% set cfg = opts.ms_project %}
+
+{{cfg.name}}-packages:
+  pkg.installed:
+    - pkgs:
+      - nginx-light
+      - golang-go
