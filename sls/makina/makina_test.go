@@ -22,8 +22,14 @@ import (
 func input(name string, files fstest.MapFS) *sls.Input {
 	return &sls.Input{SLS: name, Roots: fileroot.Roots{{FS: files}, makina.Root()}, Host: host.New(execx.OS{}), Mode: sls.Static,
 		Pillar: py.NewDict(), Grains: py.NewDict("os", "Debian", "os_family", "Debian", "osrelease", "12", "oscodename", "bookworm", "cpuarch", "x86_64"),
-		Cfg: py.NewDict("name", "app", "env_class", "prod", "data", py.NewDict()), Opts: py.NewDict("id", "m")}
+		Cfg: py.NewDict("name", "app", "env_class", "prod", "data", py.NewDict()), Opts: py.NewDict("id", "m"), Passwords: passwords{}}
 }
+
+// passwords keeps them in memory.
+type passwords map[string]string
+
+func (p passwords) Get(key string) (string, bool, error)   { v, ok := p[key]; return v, ok, nil }
+func (p passwords) Put(key, secret string) (string, error) { p[key] = secret; return secret, nil }
 
 // TestEveryFileCompiles: each file can be included alone.
 func TestEveryFileCompiles(t *testing.T) {

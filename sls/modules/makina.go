@@ -20,6 +20,8 @@ func addMakina(s *Set) {
 	})
 	addPHP(s)
 	addMakinaHTTP(s)
+	addMakinaServices(s)
+	addMakinaSSL(s)
 	addMakinaUtils(s)
 	is := func(name string, test func(v any) bool) {
 		s.add("mc_utils."+name, "value", func(c *call) (any, error) { return test(c.val("value")), nil })
@@ -119,5 +121,5 @@ func (c *call) apacheSettings() *py.Dict {
 	return py.NewDict("httpd_user", "www-data", "packages", py.NewList("apache2"), "server", "apache2", "service", "apache2",
 		"mod_wsgi", "libapache2-mod-wsgi", "basedir", "/etc/apache2", "vhostdir", "/etc/apache2/sites-available",
 		"ivhostdir", "/etc/apache2/includes", "evhostdir", "/etc/apache2/sites-enabled", "confdir", "/etc/apache2/conf.d",
-		"logdir", "/var/log/apache2", "wwwdir", "/srv")
+		"logdir", "/var/log/apache2", "wwwdir", "/srv", "ssl_dir", "/etc/ssl/apache")
 }

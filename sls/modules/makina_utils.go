@@ -52,6 +52,13 @@ func addMakinaUtils(s *Set) {
 			return nil, py.Errorf(py.ValueError, "unknown hash %q: md5, sha1, sha256 or sha512", typ)
 		}
 	})
+	s.add("mc_utils.format_resolve", "value original_dict? * **", func(c *call) (any, error) {
+		values, ok := c.val("original_dict").(*py.Dict)
+		if !ok {
+			values, _ = c.val("value").(*py.Dict)
+		}
+		return formatResolve(c.val("value"), values, 0)
+	})
 	s.add("mc_utils.purge_memoize_cache", "* **", func(*call) (any, error) { return nil, nil })
 	s.add("mc_macros.register", "kind name * **", func(*call) (any, error) { return "", nil })
 	s.add("mc_nodetypes.is_devhost", "**", func(c *call) (any, error) {
@@ -101,4 +108,77 @@ func items(v any) []any {
 		return x
 	}
 	return nil
+}
+
+// formatResolve replaces {key} in the strings of a value by the text of that key of values, until none is left that is known.
+// Source: makina-states, mc_utils.format_resolve; 100 rounds are its limit.
+func formatResolve(v any, values *py.Dict, depth int) (any, error) {
+	if depth > 100 {
+		return nil, py.Errorf(py.ValueError, "mc_utils.format_resolve: the value is nested too deeply")
+	}
+	switch x := v.(type) {
+	case string:
+		for range 100 {
+			before := x
+			x = resolveKeys(x, values)
+			if x == before || len(x) > 1<<20 {
+				break
+			}
+		}
+		return x, nil
+	case *py.List:
+		out := py.NewList()
+		for _, e := range x.Items() {
+			r, err := formatResolve(e, values, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out.Append(r)
+		}
+		return out, nil
+	case *py.Dict:
+		out := py.NewDict()
+		for _, e := range x.Items() {
+			r, err := formatResolve(e.Value, values, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			if err := out.Set(e.Key, r); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+// resolveKeys replaces each {key} that is known once; mappings and lists are left.
+func resolveKeys(s string, values *py.Dict) string {
+	if values == nil {
+		return s
+	}
+	var out strings.Builder
+	for {
+		i := strings.IndexByte(s, '{')
+		if i < 0 {
+			break
+		}
+		n := strings.IndexByte(s[i:], '}')
+		if n < 0 {
+			break
+		}
+		value, ok := values.GetStr(s[i+1 : i+n])
+		switch value.(type) {
+		case *py.Dict, *py.List:
+			ok = false
+		}
+		if !ok {
+			out.WriteString(s[:i+1])
+			s = s[i+1:]
+			continue
+		}
+		out.WriteString(s[:i] + py.Str(value))
+		s = s[i+n+1:]
+	}
+	return out.String() + s
 }

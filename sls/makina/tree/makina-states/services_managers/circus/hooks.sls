@@ -76,3 +76,12 @@ circus-pre-disable:
 
 circus-post-disable:
   mc_proxy.hook: []
+
+{# One reload for the units of all watchers that changed. #}
+circus-units-reload:
+  cmd.wait:
+    - name: systemctl daemon-reload
+    - watch:
+      - mc_proxy: circus-post-conf-watchers
+    - require_in:
+      - mc_proxy: circus-post-watchers

@@ -1,0 +1,4 @@
+{#- OpenSSH's client of the distribution. #}
+openssh-pkgs:
+  pkg.installed:
+    - pkgs: [openssh-client]

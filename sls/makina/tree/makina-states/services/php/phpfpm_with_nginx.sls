@@ -1,0 +1,3 @@
+include:
+  - makina-states.services.http.nginx
+  - makina-states.services.php.phpfpm
