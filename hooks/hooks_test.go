@@ -73,11 +73,12 @@ func TestDescription(t *testing.T) {
 
 // A notification is posted once, and no error of it shows the address, which may hold a token.
 func TestWebhook(t *testing.T) {
-	answer, posts := http.StatusOK, 0
+	answer, posts, raw := http.StatusOK, 0, ""
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		posts++
 		body, err := io.ReadAll(r.Body)
 		var n hooks.Notification
+		raw = string(body)
 		if err != nil || json.Unmarshal(body, &n) != nil || n.Version != 1 || r.Header.Get("Content-Type") != "application/json" {
 			answer = http.StatusTeapot
 		}
@@ -85,7 +86,8 @@ func TestWebhook(t *testing.T) {
 		w.WriteHeader(answer)
 	}))
 	w := hooks.Webhook{URL: project.Secret(s.URL + "/T0KEN?x=T0KEN")}
-	require.NoError(t, w.Post(t.Context(), hooks.Notification{}))
+	require.NoError(t, w.Post(t.Context(), hooks.Notification{Result: project.Result{Reason: "a\u202e\u009bb é"}}))
+	require.Contains(t, raw, `"a\u202e\u009bb é"`, "what hides or turns text is written as JSON's escape")
 	for _, answer = range []int{http.StatusFound, http.StatusInternalServerError} {
 		err := w.Post(t.Context(), hooks.Notification{})
 		require.ErrorContains(t, err, "answered")

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
@@ -47,7 +48,7 @@ func (w Webhook) Post(ctx context.Context, n Notification) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, string(w.URL), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, string(w.URL), bytes.NewReader(printable.JSON(body)))
 	if err != nil {
 		return errors.New("notify: the address is not a URL")
 	}

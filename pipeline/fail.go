@@ -97,7 +97,7 @@ func (dep *deployment) rollback(ctx context.Context) {
 	}
 	if err := dep.procedure(ctx, dep.env, procedures.Rollback{}); err != nil {
 		dep.res.State = project.Failed
-		dep.res.Reason += "; the rollback failed too"
+		dep.res.Reason += "; " + project.RollbackFailed
 		if procedures.ArchiveDamaged(err) {
 			dep.res.Reason += ": the archive is damaged, nothing of it went live"
 			dep.res.Hint = fmt.Sprintf("full log:  corpus-git logs %[1]s %[2]s ; what is left is in %[3]s; bring the commit before again with  corpus-git deploy %[1]s",

@@ -114,6 +114,9 @@ type Timing struct {
 	Duration time.Duration `json:"duration_ns"`
 }
 
+// RollbackFailed stands in the Reason of a Result whose rollback failed, too.
+const RollbackFailed = "the rollback failed too"
+
 // Result is how a deployment ended. Its texts are already redacted.
 type Result struct {
 	State State `json:"state"`

@@ -182,6 +182,9 @@ func (c *Console) track(e Event) {
 	}
 }
 
+// stillLeast is how long something has to run to be named by Still: below it, what it belongs to is named.
+const stillLeast = time.Second
+
 // Still writes the line that names what has been running in silence, and since when; now is compared with the
 // events' own times. Under it stands the last line that a command of that step printed, unless it was shown before. It
 // writes nothing while nothing runs.
@@ -190,6 +193,9 @@ func (c *Console) Still(now time.Time) error {
 		return nil
 	}
 	e := c.running[len(c.running)-1]
+	for n := len(c.running) - 1; n > 0 && now.Sub(e.Time) < stillLeast; n-- {
+		e = c.running[n-1]
+	}
 	where := e.Procedure
 	if e.Step != "" {
 		where = e.Step

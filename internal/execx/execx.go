@@ -51,7 +51,8 @@ type Status struct {
 type Commander interface {
 	// Run starts c and waits for it. A command that ran and exited non-zero is a Status, not an
 	// error. When ctx ends the whole session is ended and ctx's cause is the error. Output
-	// that background children still hold open is waited for no longer than a second.
+	// that background children still hold open is waited for no longer than a second; what they write later is
+	// read and dropped.
 	Run(ctx context.Context, c Cmd) (Status, error)
 }
 
@@ -90,7 +91,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	}
 	cmd := &exec.Cmd{
 		Path: path, Args: argv, Dir: c.Dir, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
-		WaitDelay: time.Second,
+		WaitDelay: outputWait, // of the input
 		// Pdeathsig ends the leader with the server, should that be killed before the note has the process. The signal is
 		// that of a thread, not of the process: no goroutine here ends while it is locked to its thread.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: c.Credential, Pdeathsig: syscall.SIGKILL},
@@ -98,10 +99,16 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	n := openNote(o.Notes)
 	defer func() { n.close() }()
 	cmd.Env = append(append([]string{}, c.Env...), n.env()...)
-	leave, err := start(cmd)
+	out, err := pipeOutputs(cmd)
 	if err != nil {
 		return Status{}, err
 	}
+	leave, err := start(cmd)
+	if err != nil {
+		out.abandon()
+		return Status{}, err
+	}
+	out.begin()
 	defer leave()
 	n.started(cmd.Process.Pid)
 	leader, _ := statOf("/proc", cmd.Process.Pid)
@@ -120,6 +127,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 		}
 	}()
 	err = cmd.Wait()
+	written := out.finish()
 	close(done)
 	<-ended
 	if cause := context.Cause(ctx); cause != nil {
@@ -127,6 +135,9 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		endSession(cmd.Process.Pid, leader.start)
 		return status(cmd.ProcessState), cause
+	}
+	if err == nil {
+		err = written
 	}
 	var exit *exec.ExitError
 	switch {

@@ -242,3 +242,20 @@ func TestTailKeepsWholeLines(t *testing.T) {
 	_, _ = tail.Write([]byte("first line\nab\ncd\n"))
 	require.Equal(t, "ab\ncd\n", tail.String())
 }
+
+// TestDaemonsKeepWriting: a child that stays and holds the output open, as a daemon does, was ended by SIGPIPE at its next line.
+func TestDaemonsKeepWriting(t *testing.T) {
+	dir := t.TempDir()
+	var out bytes.Buffer
+	st, err := execx.OS{}.Run(t.Context(), execx.Cmd{Dir: dir, Env: env, Stdout: &out, Stderr: &out,
+		Argv: []string{"sh", "-c", `(while ! test -e go; do sleep 0.01; done; echo late; echo late >&2; echo lived > lived) & echo early`}})
+	require.NoError(t, err)
+	require.Zero(t, st.Exit)
+	require.Equal(t, "early\n", out.String())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(dir, "lived"))
+		return err == nil
+	}, 30*time.Second, 5*time.Millisecond)
+	require.Equal(t, "early\n", out.String(), "the writer is not used after Run")
+}

@@ -136,6 +136,9 @@ func Reason(r project.Result) string {
 		}
 		return reasonText(why, "; rolled back")
 	}
+	if strings.Contains(why, project.RollbackFailed) {
+		return reasonText(why, "") // what is live then, the log tells
+	}
 	return reasonText(why, "; failed tree left in place")
 }
 

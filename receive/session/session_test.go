@@ -210,7 +210,7 @@ func TestReason(t *testing.T) {
 		{project.Result{State: project.RolledBack, Procedure: "fixperms"}, "failed in fixperms; rolled back"},
 		{project.Result{State: project.RolledBack, Reason: "cancelled by boss"}, "cancelled by boss; rolled back"},
 		{project.Result{State: project.RolledBack, Procedure: "install", Step: "0100_build", Reason: "cancelled by boss"}, "cancelled by boss; rolled back"},
-		{project.Result{State: project.Failed, Procedure: "pre-deploy", Reason: "failed in pre-deploy; the rollback failed too"}, "failed in pre-deploy; the rollback failed too; failed tree left in place"},
+		{project.Result{State: project.Failed, Procedure: "pre-deploy", Reason: "failed in pre-deploy; the rollback failed too"}, "failed in pre-deploy; the rollback failed too"},
 		{project.Result{State: project.Failed, Step: "a"}, "failed in a; failed tree left in place"},
 		{project.Result{State: project.Refused, Reason: ".salt/020_x.sls:12: unknown\nfunction"}, "refused: .salt/020_x.sls:12: unknown function"},
 		{project.Result{State: project.Refused}, "refused"},

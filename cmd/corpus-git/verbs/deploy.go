@@ -182,7 +182,7 @@ func cancelCommand(s *session) *cobra.Command {
 				return err
 			}
 			p := s.printer()
-			p.line("cancelling deployment %s; it rolls back now", id.Short())
+			p.line("cancelling deployment %s", id.Short())
 			p.line("  watch it:  corpus-git logs %s %s -f", name, id.Short())
 			return p.err
 		},
