@@ -29,7 +29,7 @@ const notRunMark = "*Not run by the tests: "
 
 // notRun is how many blocks of a page no test runs: more of them are a decision, not an accident.
 func notRun(page string) int {
-	return map[string]int{"README.md": 1, "CONTRIBUTING.md": 1, "docs/fuzzing.md": 1}[page]
+	return map[string]int{"README.md": 1, "CONTRIBUTING.md": 1, "docs/fuzzing.md": 1, "docs/operating.md": 1}[page]
 }
 
 // docPages are the pages that people read: all of the repository but the decisions, which tell of what was.
@@ -99,9 +99,15 @@ func blocks(t *testing.T, page string) (out []block) {
 // isCommand finds a command that somebody could type.
 var isCommand = regexp.MustCompile(`(?m)^(\$ )?(corpus-git|git|ssh|make|sudo|go|GIT_\w+=\S+) `)
 
+// changesMachine finds commands that act on more than the folders of the test, which may run as root.
+var changesMachine = regexp.MustCompile(`(?m)^\s*(sudo )?(dpkg|apt|apt-get|rpm|systemctl|install|useradd|usermod|userdel|mount|reboot)\b`)
+
 // do does what one block says.
 func (r *reader) do(b block) {
 	r.t.Helper()
+	if strings.HasPrefix(b.kind, "sh") {
+		require.NotRegexp(r.t, changesMachine, b.text, "%s: it would change this machine; mark it, or write it so that it does not", b.at)
+	}
 	switch b.kind {
 	case "sh":
 		r.run(b.at, b.text)
