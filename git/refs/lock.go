@@ -81,7 +81,7 @@ func (s *Store) lockFor(name string, wait time.Duration) (*lockFile, error) {
 func (s *Store) mkdirs(name string) error {
 	parts := strings.Split(name, "/")
 	for i := 1; i < len(parts); i++ {
-		err := s.fs().Mkdir(s.path(strings.Join(parts[:i], "/")), 0o777)
+		err := s.mkdir(s.path(strings.Join(parts[:i], "/")))
 		switch {
 		case err == nil, errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
 		case errors.Is(err, syscall.ENOTDIR):
@@ -183,7 +183,7 @@ func (s *Store) removeEmpty(path string) error {
 			return err
 		}
 	}
-	return s.fs().Remove(path)
+	return s.rmdir(path)
 }
 
 // prune removes the folders above a deleted ref that are empty now, but those that every repository has.
@@ -208,7 +208,7 @@ func (s *Store) removeFolder(name string) bool {
 	s.places.Lock()
 	defer s.places.Unlock()
 	st, err := s.fs().Lstat(s.path(name))
-	return err == nil && st.IsDir() && s.fs().Remove(s.path(name)) == nil
+	return err == nil && st.IsDir() && s.rmdir(s.path(name)) == nil
 }
 
 // SweepLocks removes the lock files that a crash left: those of refs, HEAD and packed-refs. Call it only where no other process and no

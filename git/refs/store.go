@@ -20,7 +20,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Store is the refs of one repository. Only Dir must be set. Do not copy a Store that was used.
+// Store is the refs of one repository. Only Dir must be set. Do not copy a Store that was used. What it remembers of durable folders asks that
+// no other Store makes folders of the same repository meanwhile; readers may be many.
 type Store struct {
 	// Dir is the bare repository.
 	Dir string
@@ -29,7 +30,8 @@ type Store struct {
 	// LockWait is how long a lock that somebody else holds is waited for. Default 1 s; negative is not at all.
 	LockWait time.Duration
 
-	packed packedCache
+	packed  packedCache
+	folders folders
 	// places is held while a name changes between ref and folder.
 	places sync.Mutex
 	// packing is held with the lock of packed-refs: within a process nobody starves behind a file.

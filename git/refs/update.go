@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
@@ -275,7 +274,8 @@ func (s *Store) apply(ups []*update) (err error) {
 			return err
 		}
 	}
-	dirs := map[string]bool{}
+	removed := map[string]bool{} // the folders of refs
+	var written []string
 	for _, u := range ups {
 		if !u.New.IsZero() || !u.set {
 			continue
@@ -284,7 +284,7 @@ func (s *Store) apply(ups []*update) (err error) {
 			return err
 		}
 		moved++
-		dirs[filepath.Dir(s.path(u.Name))] = true
+		removed[filepath.Dir(s.path(u.Name))] = true
 		u.lock.unlock() // a ref may be made in the place of its folder
 	}
 	for _, u := range ups {
@@ -295,20 +295,9 @@ func (s *Store) apply(ups []*update) (err error) {
 			return err
 		}
 		moved++
-		// Folders may be new too: their names are synced as well, up to refs.
-		for d := filepath.Dir(s.path(u.Name)); len(d) > len(s.Dir); d = filepath.Dir(d) {
-			dirs[d] = true
-			if u.set {
-				break
-			}
-		}
+		written = append(written, u.Name)
 	}
-	for d := range dirs {
-		if err := vfs.SyncDir(s.fs(), d); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return err
-		}
-	}
-	return nil
+	return s.syncNames(written, removed)
 }
 
 // unpack takes deleted refs out of packed-refs, whose lock is held and stays.

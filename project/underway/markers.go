@@ -78,13 +78,14 @@ func (b *Markers) first() error {
 	return nil
 }
 
-// write makes an empty file, durable with its name on return.
+// write makes an empty file whose name is durable on return. The file itself needs no sync: it has no content, and a name is never durable
+// without its inode.
 func (b *Markers) write(path string) error {
 	f, err := b.fs.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+	if err := f.Close(); err != nil {
 		return err
 	}
 	return vfs.SyncDir(b.fs, filepath.Dir(path))

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/internal/vfs"
+	"corpus-git/internal/vfs/vfstest"
 	"corpus-git/project"
 	"corpus-git/project/underway"
 )
@@ -147,6 +149,30 @@ func TestWithoutADurableNoteNothingBegins(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	names, _ := left(t, dir)
 	require.Empty(t, names)
+}
+
+// A power cut keeps the note once Begin has returned, and the file without content is not synced for that.
+func TestNotesSurviveAPowerCut(t *testing.T) {
+	m := vfstest.NewMem(time.Unix(1e9, 0))
+	f := vfstest.New(m.FS(), nil)
+	b, err := underway.Open("underway", f)
+	require.NoError(t, err)
+	b.SettledAll()
+	seen := f.Count()
+	_, err = b.Begin("a")
+	require.NoError(t, err)
+	var synced []string
+	for _, op := range f.Ops()[seen:] {
+		if op.Name == "fsync" {
+			synced = append(synced, op.Path)
+		}
+	}
+	require.Equal(t, []string{"underway"}, synced)
+	next, err := underway.Open("underway", m.Crash(nil).FS())
+	require.NoError(t, err)
+	names, full := next.Left()
+	require.Equal(t, []project.Name{"a"}, names)
+	require.False(t, full)
 }
 
 // Many come and go: as long as one holds a project its note is there.
