@@ -62,6 +62,3 @@ func (w *Writer) Flush() error { return w.special("0000") }
 
 // Delim writes a delim-pkt.
 func (w *Writer) Delim() error { return w.special("0001") }
-
-// ResponseEnd writes a response-end-pkt.
-func (w *Writer) ResponseEnd() error { return w.special("0002") }

@@ -172,11 +172,8 @@ func exact(v any) (*big.Float, bool) {
 	return new(big.Float).SetPrec(prec).SetInt(b), true
 }
 
-// Compare orders a and b as Python's < does for numbers, strings, lists and tuples (-1, 0, 1); other pairs are a
-// TypeError worded for op ("<", "<=", ">", ">=").
-func Compare(a, b any) (int, error) { return (*Ops)(nil).Compare(a, b, "<") }
-
-// Compare is the package's Compare within limits. A NaN gives 2: no order holds.
+// Compare orders a and b as Python's < does for numbers, strings, lists and tuples (-1, 0, 1), within limits; other pairs are a
+// TypeError worded for op ("<", "<=", ">", ">="). A NaN gives 2: no order holds.
 func (o *Ops) Compare(a, b any, op string) (int, error) { return o.compare(a, b, op, 0) }
 
 func (o *Ops) compare(a, b any, op string, depth int) (int, error) {

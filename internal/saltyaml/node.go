@@ -32,27 +32,6 @@ type Node struct {
 	size int
 }
 
-// Get is the key node and the value node of a Mapping's key. ok is false where there is none.
-func (n *Node) Get(key string) (k, v *Node, ok bool) {
-	if n == nil {
-		return nil, nil, false
-	}
-	for i, k := range n.Keys {
-		if s, isStr := k.Value.(string); isStr && s == key {
-			return k, n.Items[i], true
-		}
-	}
-	return nil, nil, false
-}
-
-// At is the item of a Sequence at index i, nil where there is none.
-func (n *Node) At(i int) *Node {
-	if n == nil || n.Kind != Sequence || i < 0 || i >= len(n.Items) {
-		return nil
-	}
-	return n.Items[i]
-}
-
 // Doc is a parsed document.
 type Doc struct {
 	// Value is the document: nil, a bool, a number, a string, *py.List, *py.Dict.

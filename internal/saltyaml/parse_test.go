@@ -76,24 +76,32 @@ func TestAgainstSalt(t *testing.T) {
 	require.GreaterOrEqual(t, 100*right, 98*lines)
 }
 
+// child is the entry of a mapping under a key.
+func child(n *saltyaml.Node, key string) (k, v *saltyaml.Node, ok bool) {
+	for i, k := range n.Keys {
+		if k.Value == key {
+			return k, n.Items[i], true
+		}
+	}
+	return nil, nil, false
+}
+
 func TestPositions(t *testing.T) {
 	doc, err := saltyaml.Parse("a.sls", []byte("# c\n/etc/x:\n  file.managed:\n    - source: a\n    - mode: 0644\nb: [1, é, {k: v}]\n"), saltyaml.Options{})
 	require.NoError(t, err)
-	k, v, ok := doc.Root.Get("/etc/x")
+	k, v, ok := child(doc.Root, "/etc/x")
 	require.True(t, ok)
 	require.Equal(t, fault.Pos{File: "a.sls", Line: 2, Col: 1, Text: "/etc/x:"}, doc.Pos(k))
-	k, args, ok := v.Get("file.managed")
+	k, args, ok := child(v, "file.managed")
 	require.True(t, ok)
 	require.Equal(t, 3, k.Line)
-	k, v, ok = args.At(1).Get("mode")
+	k, v, ok = child(args.Items[1], "mode")
 	require.True(t, ok)
 	require.Equal(t, int64(644), v.Value)
 	require.Equal(t, fault.Pos{File: "a.sls", Line: 5, Col: 7, Text: "    - mode: 0644"}, doc.Pos(k))
-	_, b, _ := doc.Root.Get("b")
-	require.Equal(t, 11, b.At(2).Col, "columns count characters")
-	require.Nil(t, b.At(3))
-	_, _, ok = b.Get("x")
-	require.False(t, ok)
+	_, b, _ := child(doc.Root, "b")
+	require.Equal(t, 11, b.Items[2].Col, "columns count characters")
+	require.Len(t, b.Items, 3)
 	require.Equal(t, fault.Pos{File: "a.sls"}, doc.Pos(nil))
 }
 

@@ -102,14 +102,6 @@ func SyncParents(f FS, paths ...string) error {
 	return nil
 }
 
-// ExchangeDurable swaps two names and makes the swap durable.
-func ExchangeDurable(f FS, a, b string) error {
-	if err := f.Exchange(a, b); err != nil {
-		return err
-	}
-	return SyncParents(f, a, b)
-}
-
 // RenameDurable renames and makes the new name durable.
 func RenameDurable(f FS, oldPath, newPath string) error {
 	if err := f.Rename(oldPath, newPath); err != nil {

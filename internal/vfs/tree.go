@@ -46,17 +46,7 @@ func regular(f *os.File, path string, folders bool) (*os.File, error) {
 	return f, nil
 }
 
-// ReadRegular reads a file that OpenRegular opens, of at most limit bytes; a larger one is ErrTooLarge, and is not read.
-func ReadRegular(path string, limit int64) ([]byte, error) {
-	f, err := OpenRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return readAll(f, path, limit)
-}
-
-// ReadFollowed is ReadRegular that follows links.
+// ReadFollowed reads a regular file of at most limit bytes; a larger one is ErrTooLarge, and is not read. Links are followed.
 func ReadFollowed(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, regularOnly, 0)
 	if err == nil {

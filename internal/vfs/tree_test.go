@@ -32,18 +32,20 @@ func hostile(t *testing.T) (dir string) {
 	return dir
 }
 
-func TestReadRegularTakesNothingElse(t *testing.T) {
+func TestOnlyRegularFilesAreRead(t *testing.T) {
 	dir := hostile(t)
 	for name, want := range map[string]error{
-		"fifo": vfs.ErrNotRegular, "d": vfs.ErrNotRegular, "sparse": vfs.ErrTooLarge, "inside": syscall.ELOOP, "out": syscall.ELOOP, "none": fs.ErrNotExist,
+		"fifo": vfs.ErrNotRegular, "d": vfs.ErrNotRegular, "inside": syscall.ELOOP, "out": syscall.ELOOP, "none": fs.ErrNotExist,
 	} {
-		_, err := vfs.ReadRegular(filepath.Join(dir, name), 1<<20)
+		_, err := vfs.OpenRegular(filepath.Join(dir, name))
 		require.ErrorIs(t, err, want, name)
 	}
-	text, err := vfs.ReadRegular(filepath.Join(dir, "d", "file"), 4)
+	_, err := vfs.ReadFollowed(filepath.Join(dir, "sparse"), 1<<20)
+	require.ErrorIs(t, err, vfs.ErrTooLarge)
+	text, err := vfs.ReadFollowed(filepath.Join(dir, "d", "file"), 4)
 	require.NoError(t, err)
 	require.Equal(t, "text", string(text))
-	_, err = vfs.ReadRegular(filepath.Join(dir, "d", "file"), 3)
+	_, err = vfs.ReadFollowed(filepath.Join(dir, "d", "file"), 3)
 	require.ErrorIs(t, err, vfs.ErrTooLarge)
 	text, err = vfs.ReadFollowed(filepath.Join(dir, "out"), 100)
 	require.NoError(t, err)
@@ -53,8 +55,8 @@ func TestReadRegularTakesNothingElse(t *testing.T) {
 }
 
 // A file whose size is not known before it is read, as in /proc, is read to its end.
-func TestReadRegularOfUnknownSize(t *testing.T) {
-	text, err := vfs.ReadRegular("/proc/self/status", 1<<20)
+func TestFilesOfUnknownSizeAreRead(t *testing.T) {
+	text, err := vfs.ReadFollowed("/proc/self/status", 1<<20)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "Pid:")
 }

@@ -172,7 +172,7 @@ func TestExchange(t *testing.T) {
 	a, b := filepath.Join(root, "a"), filepath.Join(root, "b")
 	require.NoError(t, os.Mkdir(a, 0o755))
 	require.NoError(t, os.WriteFile(b, []byte("b"), 0o600))
-	require.NoError(t, vfs.ExchangeDurable(vfs.OS{}, a, b))
+	require.NoError(t, vfs.OS{}.Exchange(a, b))
 	st, err := vfs.OS{}.Lstat(b)
 	require.NoError(t, err)
 	require.True(t, st.IsDir())

@@ -233,12 +233,6 @@ func (r *Renderer) Text(ctx context.Context, name, src string, vars *py.Dict) (s
 	return out + lastNewline(src), nil
 }
 
-// Parse looks at the syntax of a template. The error is a *jinja.Error.
-func (r *Renderer) Parse(name, src string) error {
-	_, err := r.j.Parse(name, src)
-	return err
-}
-
 // Use is a function of salt that a template calls.
 type Use struct {
 	Function string
