@@ -47,7 +47,7 @@ docs: build ## man pages, completions, generated references
 	$(BIN) docs --dir dist/docs
 
 containers: ## the skeletons and the stories of failing releases in a booted Debian 12; needs root, debootstrap and systemd-nspawn
-	$(GO) test -tags containers -count=1 -timeout 30m -v ./cmd/corpus-git -run '^TestContainer'
+	$(GO) test -tags containers -count=1 -timeout 60m -v ./cmd/corpus-git -run '^TestContainer'
 
 PREFIX  ?= /usr/local
 NFPM    ?= $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
