@@ -71,6 +71,11 @@ func (s State) Recipe(id, which string) string { return filepath.Join(s.RecipesO
 // Undo is the folder of one deployment's undo log.
 func (s State) Undo(id string) string { return filepath.Join(string(s), "undo", id) }
 
+// LiveUndo is the folder of the undo logs of a project's deployments that went live, one folder each: a number that counts up, a hyphen, the ID.
+func (s State) LiveUndo(project string) string {
+	return filepath.Join(string(s), "undo", "live", project)
+}
+
 // Underway is the folder of notes that say in which projects something is under way.
 func (s State) Underway() string { return filepath.Join(string(s), "underway") }
 

@@ -50,6 +50,9 @@ func (dep *deployment) deploy(ctx context.Context) {
 	case project.TriggerCheck:
 		dep.check(ctx)
 		return
+	case project.TriggerUndeploy:
+		dep.undeploy(ctx)
+		return
 	}
 	j, entries, err := OpenJournal(p.cfg.State.Journal(d.Project.String()))
 	if err != nil {
@@ -120,7 +123,7 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 		d.Pillar = d.Change.New
 	case d.Change.Ref != "":
 		d.Code = d.Change.New
-	case d.Trigger != project.TriggerTask && d.Trigger != project.TriggerCheck:
+	case d.Trigger != project.TriggerTask && d.Trigger != project.TriggerCheck && d.Trigger != project.TriggerUndeploy:
 		d.Code, d.Pillar = at.code, at.pillar // who deploys what is pushed already means the branches
 	}
 	if hint := hintMoved(d, at); hint != "" && d.Code != at.code {

@@ -11,7 +11,7 @@ import (
 // somebody changed on the machine.
 func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *procedures.Prepared) error {
 	p, d := dep.p, dep.record().Deployment
-	if d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || src.RemoteLess {
+	if d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || d.Trigger == project.TriggerUndeploy || src.RemoteLess {
 		return nil
 	}
 	if _, skip := prep.Skips(procedures.NameReleaseSync); !skip && prep.KeepsEdits(d) {

@@ -31,7 +31,7 @@ type Settings struct {
 	Unlinked bool
 }
 
-// Config is what a Pipeline works with. All fields but Underway, Boundary, OnEnd, OnLive, MaxLogBytes, Secrets and Logger are needed.
+// Config is what a Pipeline works with. All fields but Underway, StopUnits, Boundary, OnEnd, OnLive, MaxLogBytes, Secrets and Logger are needed.
 type Config struct {
 	Root  layout.Root
 	State layout.State
@@ -60,8 +60,11 @@ type Config struct {
 	Logger  zerolog.Logger
 	// OnEnd is told every ended deployment.
 	OnEnd func(project.Record)
-	// OnLive is told what is live after a deployment that went live, or a rollback by hand, and which checks its configuration has.
+	// OnLive is told what is live after a deployment that went live, or a rollback by hand, and which checks its configuration has; none after
+	// an undeploy.
 	OnLive func(project.Name, []project.Check)
+	// StopUnits stops what a project runs, and names it; nil stops nothing.
+	StopUnits func(ctx context.Context, name project.Name) ([]string, error)
 	// Boundary is called with a name right after each journal entry; crash tests end the process there.
 	Boundary func(point string)
 }
@@ -97,6 +100,9 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	}
 	if cfg.OnEnd == nil {
 		cfg.OnEnd = func(project.Record) {}
+	}
+	if cfg.StopUnits == nil {
+		cfg.StopUnits = func(context.Context, project.Name) ([]string, error) { return nil, nil }
 	}
 	if cfg.OnLive == nil {
 		cfg.OnLive = func(project.Name, []project.Check) {}
@@ -421,6 +427,9 @@ func (dep *deployment) finish() {
 	close(dep.ended)
 	if res.State == project.Live && dep.env != nil {
 		p.cfg.OnLive(rec.Project, dep.env.Prepared.Cfg.Checks())
+	}
+	if res.State == project.Done && rec.Trigger == project.TriggerUndeploy {
+		p.cfg.OnLive(rec.Project, nil)
 	}
 	p.cfg.OnEnd(rec)
 }

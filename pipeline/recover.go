@@ -81,6 +81,15 @@ func (p *Pipeline) TakeUp(ctx context.Context, names []project.Name, all bool) (
 	for _, rec := range open {
 		if i, ok := at[rec.Project]; ok {
 			list[i].waiting = append(list[i].waiting, rec)
+		} else if rec.Trigger == project.TriggerUndeploy && rec.State == project.Running {
+			finish, err := p.undeployAgain(ctx, rec)
+			if err != nil {
+				bad[rec.Project] = true
+				errs = append(errs, err)
+				continue
+			}
+			at[rec.Project] = len(list)
+			list = append(list, Unfinished{Project: rec.Project, finish: finish})
 		} else if err := p.closeRecord(ctx, rec); err != nil {
 			bad[rec.Project] = true
 			errs = append(errs, err)

@@ -33,7 +33,7 @@ func (dep *deployment) submodules(ctx context.Context, d project.Deployment, src
 		return err
 	}
 	want := project.SubmoduleRequest{
-		Submodules: prep.Cfg.Submodules(), Offline: d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask, Pusher: d.Pusher,
+		Submodules: prep.Cfg.Submodules(), Offline: d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || d.Trigger == project.TriggerUndeploy, Pusher: d.Pusher,
 		Say: func(line string) { dep.log.Append(event.Event{Kind: event.Note, Text: line}) },
 		Hide: func(secrets []string) {
 			for _, s := range secrets {

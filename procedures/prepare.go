@@ -107,6 +107,14 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 		return p, nil
 	case project.TriggerTask:
 		return p, p.task(ctx, t, d)
+	case project.TriggerUndeploy:
+		for _, s := range undeployStep(p.recipe) {
+			p.Steps = append(p.Steps, s)
+			if _, err := p.checkStep(ctx, t, d, s); err != nil {
+				return nil, err
+			}
+		}
+		return p, nil
 	}
 	return p, p.check(ctx, t, d)
 }
@@ -283,6 +291,13 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 			continue
 		}
 		p.Notes = append(p.Notes, s.note())
+	}
+	for _, s := range undeployStep(p.recipe) {
+		if _, err := p.checkStep(ctx, t, d, s); err != nil {
+			if err = failed(err); err != nil {
+				return err
+			}
+		}
 	}
 	p.Checked = make([]*sls.Checked, len(p.Steps))
 	for i, s := range p.Steps {

@@ -157,6 +157,8 @@ type Env struct {
 	liveLoaded bool
 	// Undo is the undo log of the steps; nil keeps none.
 	Undo *undo.Log
+	// Since are the deployments that a rollback by hand goes back over: they went live, and what was live before the oldest of them is restored.
+	Since []project.ID
 	// Hurry, where it is not nil, is closed when what runs beside a rollback, and after the end, shall end at once.
 	Hurry <-chan struct{}
 	// Output is what the deployment has told so far, redacted; nil is nothing.

@@ -40,13 +40,24 @@ func (s Step) SLS(name project.Name) string {
 
 // special are the files that are procedures and no steps.
 func special(file string) bool {
-	if file == ".sls" {
+	if file == ".sls" || file == undeployFile {
 		return true
 	}
 	return slices.ContainsFunc(Names(), func(procedure string) bool { return slices.Contains(ownFiles(procedure), file) })
 }
 
 const taskPrefix = "task_"
+
+// undeployFile is what a project brings to be undeployed.
+const undeployFile = "undeploy.sls"
+
+// undeployStep is that as a step; none where the recipe has none.
+func undeployStep(recipe fs.FS) []Step {
+	if recipe == nil || !has(recipe, undeployFile) {
+		return nil
+	}
+	return []Step{{Name: strings.TrimSuffix(undeployFile, ".sls"), File: undeployFile}}
+}
 
 // scriptForm is NN_name.sh: the number says that it wants a place in the order.
 var scriptForm = regexp.MustCompile(`^[0-9][^/]*\.sh$`)

@@ -104,21 +104,26 @@ func (Services) Run(ctx context.Context, env *Env) error {
 			env.Note("the undo log could not be marked: %v", kerr)
 		}
 	}
+	return env.restarted(rep, err)
+}
+
+// restarted says which services were restarted.
+func (e *Env) restarted(rep undo.Report, err error) error {
 	switch {
 	case err != nil:
 		return fault.New(fault.Internal, "", "%w", err)
 	case len(rep.Failed) > 0:
-		return fault.New(fault.Failed, "", "%s could not be restarted:\n%s", humanize.Plural(len(rep.Failed), "service"), strings.Join(env.undoLines(rep), "\n"))
+		return fault.New(fault.Failed, "", "%s could not be restarted:\n%s", humanize.Plural(len(rep.Failed), "service"), strings.Join(e.undoLines(rep), "\n"))
 	}
 	var names []string
 	for _, i := range rep.Undone {
-		names = append(names, env.hide(i.Name))
+		names = append(names, e.hide(i.Name))
 	}
 	text := "nothing to restart"
 	if len(names) > 0 {
 		text = "restarted " + strings.Join(names, ", ")
 	}
-	env.Summarize(nil, "%s", text)
+	e.Summarize(nil, "%s", text)
 	return nil
 }
 
@@ -182,7 +187,8 @@ func (e *Env) undoLines(rep undo.Report) []string {
 	return lines
 }
 
-// DropUndo removes the undo log of a deployment that has ended. One that may still be wanted stays until the next deployment of the project
+// DropUndo removes the undo log of a deployment that has ended. That of one that went live is kept for a rollback by hand and an undeploy
+// where it holds a change that can be undone. One that may still be wanted stays until the next deployment of the project
 // went live: not all in it could be undone, or the rollback failed.
 func (e *Env) DropUndo(state project.State) error {
 	if err := e.Undo.Close(); err != nil {
@@ -197,7 +203,7 @@ func (e *Env) DropUndo(state project.State) error {
 	case state == project.Live && !there:
 		return e.dropKept()
 	case state == project.Live:
-		return errors.Join(e.dropKept(), undo.Drop(e.Tools.FS, dir))
+		return errors.Join(e.dropKept(), e.keepLive())
 	case state == project.Failed && !e.Prepared.Dev():
 		return e.keepUndo()
 	}

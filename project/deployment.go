@@ -16,6 +16,8 @@ const (
 	TriggerTask Trigger = "task"
 	// TriggerCheck asks the checks of what is live.
 	TriggerCheck Trigger = "check"
+	// TriggerUndeploy stops what runs and undoes what deployments changed outside of the trees.
+	TriggerUndeploy Trigger = "undeploy"
 	// TriggerPlan shows what a deployment would do and touches nothing.
 	TriggerPlan Trigger = "plan"
 )

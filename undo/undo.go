@@ -70,25 +70,56 @@ func Undo(ctx context.Context, m Machine, dir string) (Report, error) {
 	return u.report, u.finish()
 }
 
-// Last runs the last actions of a log, each once, in the order in which they were noted first. The error is as Undo's.
-func Last(ctx context.Context, m Machine, dir string) (Report, error) {
+// Reverse is Undo of a deployment that went live, whose changes are all on the disk, since: a restart of the machine explains no
+// difference. It is not noted that the log was gone through; to go through it again changes nothing. Before a path is changed into is told, which may be
+// nil: what that notes, undone, makes the paths again what the deployment left.
+func Reverse(ctx context.Context, m Machine, dir string, into *Log) (Report, error) {
 	u, list, err := open(m, dir)
 	if err != nil {
 		return Report{}, err
 	}
-	slices.Reverse(list)
-	seen := map[[2]string]bool{}
+	u.cut, u.into = false, into
 	for _, c := range list {
-		if !c.last() || seen[[2]string{c.Action.Noun, c.Action.Name}] {
+		if c.last() {
 			continue
 		}
-		seen[[2]string{c.Action.Noun, c.Action.Name}] = true
 		if err := context.Cause(ctx); err != nil {
 			return u.report, err
 		}
-		u.action(ctx, c)
+		u.change(ctx, c)
 	}
-	return u.report, nil
+	return u.report, into.After(ctx)
+}
+
+// Reversible reports whether a log holds a change that can be undone.
+func Reversible(m Machine, dir string) (bool, error) {
+	_, list, err := open(m, dir)
+	return slices.ContainsFunc(list, func(c *change) bool { return c.Kind != kindManual && !c.last() }), err
+}
+
+// Last runs the last actions of logs, each once, in the order in which they were noted first. The error is as Undo's.
+func Last(ctx context.Context, m Machine, dirs ...string) (Report, error) {
+	var all Report
+	seen := map[[2]string]bool{}
+	for _, dir := range dirs {
+		u, list, err := open(m, dir)
+		if err != nil {
+			return all, err
+		}
+		slices.Reverse(list)
+		for _, c := range list {
+			if !c.last() || seen[[2]string{c.Action.Noun, c.Action.Name}] {
+				continue
+			}
+			seen[[2]string{c.Action.Noun, c.Action.Name}] = true
+			if err := context.Cause(ctx); err != nil {
+				return all, err
+			}
+			u.action(ctx, c)
+		}
+		all.Undone, all.Failed = append(all.Undone, u.report.Undone...), append(all.Failed, u.report.Failed...)
+	}
+	return all, nil
 }
 
 // HasLast reports whether a log has last actions.
@@ -202,6 +233,8 @@ type undoing struct {
 	dir string
 	run Commands
 	cut bool // the machine started anew since
+	// into is told of each path before it is changed.
+	into *Log
 	// done is what an earlier undoing came to that was not cut off.
 	done *Report
 	// folders are what was a folder, by path.
@@ -229,7 +262,9 @@ func (u *undoing) path(c *change) {
 	cleared := false
 	if err == nil && c.Node.Whole && now.Type == folder {
 		item.Noun = folder
-		cleared, err = u.clear(string(c.Path))
+		if err = u.into.BeforeTree(string(c.Path)); err == nil {
+			cleared, err = u.clear(string(c.Path))
+		}
 	}
 	switch {
 	case err != nil:
@@ -249,7 +284,11 @@ func (u *undoing) path(c *change) {
 		u.report.Left = append(u.report.Left, item)
 		return
 	}
-	if err := u.restore(string(c.Path), *c.Node, now); err != nil {
+	err = u.into.Before(string(c.Path))
+	if err == nil {
+		err = u.restore(string(c.Path), *c.Node, now)
+	}
+	if err != nil {
 		if errors.Is(err, syscall.ENOTEMPTY) {
 			item.Why = "it holds what no state made"
 			u.report.Left = append(u.report.Left, item)

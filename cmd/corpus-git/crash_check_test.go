@@ -21,6 +21,7 @@ import (
 	"corpus-git/layout"
 	"corpus-git/pipeline"
 	"corpus-git/project"
+	"corpus-git/project/status"
 )
 
 // moment is what must be the old or the new after a crash.
@@ -350,6 +351,26 @@ func (m *crashed) oneForm(a archive.Archive) {
 	}
 }
 
+// foreignLogs are kept undo logs of deployments that did not go live.
+func (m *crashed) foreignLogs() (left []string) {
+	var doc status.Deployments
+	require.NoError(m.t, json.Unmarshal([]byte(m.must("deployments", m.project, "-n", "1000", "--json")), &doc))
+	live := map[string]bool{}
+	for _, r := range doc.Deployments {
+		live[string(r.ID)] = r.State == project.Live
+	}
+	logs, err := os.ReadDir(m.state().LiveUndo(m.project))
+	if err != nil && !os.IsNotExist(err) {
+		left = append(left, err.Error())
+	}
+	for _, l := range logs {
+		if _, id, ok := strings.Cut(l.Name(), "-"); !ok || !live[id] {
+			left = append(left, "the undo log "+l.Name()+" of a deployment that did not go live")
+		}
+	}
+	return left
+}
+
 // leftovers are half made things anywhere below the root.
 func (m *crashed) leftovers() (left []string) {
 	// At rest nothing is under way.
@@ -365,6 +386,10 @@ func (m *crashed) leftovers() (left []string) {
 		left = append(left, err.Error())
 	}
 	for _, l := range logs {
+		if l.Name() == "live" {
+			left = append(left, m.foreignLogs()...)
+			continue
+		}
 		left = append(left, "the undo log of "+l.Name())
 	}
 	err = filepath.WalkDir(m.root.Path(), func(path string, d fs.DirEntry, err error) error {

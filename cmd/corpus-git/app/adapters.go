@@ -69,7 +69,7 @@ func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (re
 	d, err := p.Registry.Destroy(ctx, name, data)
 	p.c.repos.Forget(name)
 	if err == nil {
-		err = p.c.watch.Forget(ctx, name)
+		err = errors.Join(p.c.watch.Forget(ctx, name), procedures.DropLiveUndo(p.c.tools.FS, p.c.state, name))
 	}
 	return d, err
 }

@@ -199,7 +199,8 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
 		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,
-		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, OnLive: func(n project.Name, list []project.Check) { c.watch.Live(n, list) }, Boundary: o.boundary,
+		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: processes{c}.stop,
+		OnLive: func(n project.Name, list []project.Check) { c.watch.Live(n, list) }, Boundary: o.boundary,
 		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})
 	if err != nil {

@@ -113,6 +113,24 @@ func (a processes) Act(ctx context.Context, name project.Name, action project.Un
 		return nil, err
 	}
 	defer release()
+	return a.act(ctx, name, action, only)
+}
+
+// stop stops all units of a project, and names them. The caller keeps deployments out.
+func (a processes) stop(ctx context.Context, name project.Name) ([]string, error) {
+	l, err := a.live(ctx, name)
+	if err != nil || len(l.prep.Cfg.Units()) == 0 {
+		return nil, err
+	}
+	all, err := a.act(ctx, name, project.StopUnit, nil)
+	var names []string
+	for _, u := range all {
+		names = append(names, u.Unit)
+	}
+	return names, err
+}
+
+func (a processes) act(ctx context.Context, name project.Name, action project.UnitAction, only []string) ([]project.UnitState, error) {
 	l, err := a.live(ctx, name)
 	if err != nil {
 		return nil, err

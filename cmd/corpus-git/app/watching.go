@@ -29,8 +29,11 @@ func (c *core) openWatch(ctx context.Context) (err error) {
 	return err
 }
 
-// liveChecks are the periodic checks of what is live in a project.
+// liveChecks are the periodic checks of what is live in a project; none where it was undeployed.
 func (c *core) liveChecks(ctx context.Context, name project.Name) (watch.Release, error) {
+	if gone, err := c.pipeline.Undeployed(ctx, name); err != nil || gone {
+		return watch.Release{}, err
+	}
 	l, err := processes{c}.live(ctx, name)
 	if err != nil {
 		return watch.Release{}, err

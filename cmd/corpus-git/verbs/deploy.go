@@ -159,6 +159,32 @@ func checkCommand(s *session) *cobra.Command {
 	return s.listFlags(c)
 }
 
+func undeployCommand(s *session) *cobra.Command {
+	var yes, verbose bool
+	c := &cobra.Command{
+		Use: "undeploy PROJECT", Short: "Stop a project and undo what its deployments changed outside of its tree",
+		Long: "Runs .salt/undeploy.sls of what is live, if there is one, stops the project's units, and undoes what its deployments\n" +
+			"changed outside of its trees, the newest first (docs/rollback.md). Tree, repositories, archives and data stay:\n" +
+			"corpus-git deploy PROJECT  deploys it again.",
+		Example: "  corpus-git undeploy app --yes",
+		Args:    exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("undeploy", args[0], project.Admin)
+			if err != nil {
+				return err
+			}
+			if !yes {
+				return fault.New(fault.Refused, "undeploy", "%s would stop, and what its deployments changed outside of its tree would be undone", name).
+					WithHint("confirm with --yes:  corpus-git undeploy %s --yes", name)
+			}
+			return s.deploy("undeploy", project.Deployment{Project: name, Trigger: project.TriggerUndeploy}, verbose)
+		},
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "do it")
+	verboseFlag(c, &verbose)
+	return s.jsonFlag(c)
+}
+
 func cancelCommand(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel PROJECT [DEPLOYMENT]", Short: "Cancel the running deployment and roll it back",

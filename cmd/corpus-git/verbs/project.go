@@ -248,10 +248,10 @@ func (s *session) projectHead(p *printer, d status.Project) {
 }
 
 func projectDestroy(s *session) *cobra.Command {
-	var yes, data bool
+	var yes, data, outside bool
 	c := &cobra.Command{
 		Use: "destroy NAME", Short: "Delete a project: repositories, working copy, archives",
-		Long: "Moves the project's folder to the trash and removes it from there; data/ stays unless --data is given.\nRefused while a deployment runs or waits. All rights on the project end.",
+		Long: "Undeploys the project (corpus-git undeploy), unless --keep-outside is given. Moves the project's folder to the trash and removes it from there; data/ stays unless --data is given.\nRefused while a deployment runs or waits. All rights on the project end.",
 		Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := project.ParseName(args[0])
@@ -268,6 +268,11 @@ func projectDestroy(s *session) *cobra.Command {
 			}
 			if err := s.prepare(); err != nil {
 				return err
+			}
+			if !outside {
+				if err := s.undeployFirst(name); err != nil {
+					return err
+				}
 			}
 			gone, err := s.b.Projects.Destroy(s.ctx, name, data)
 			if err == nil {
@@ -292,7 +297,25 @@ func projectDestroy(s *session) *cobra.Command {
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do it")
 	c.Flags().BoolVar(&data, "data", false, "remove data/ too")
+	c.Flags().BoolVar(&outside, "keep-outside", false, "do not undeploy: leave what runs and what is outside of the project's folder as it is")
 	return c
+}
+
+// undeployFirst undeploys a project that is about to be destroyed, where something of it is live. One that is half destroyed is not there any more.
+func (s *session) undeployFirst(name project.Name) error {
+	p, err := s.b.Status.Project(s.ctx, name)
+	if fault.KindOf(err) == fault.Refused || err == nil && (p.Missing || p.Code == "") {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = s.deploy("undeploy", project.Deployment{Project: name, Trigger: project.TriggerUndeploy}, false)
+	if err != nil {
+		pr := &printer{w: s.err}
+		pr.line("%s is not destroyed:  corpus-git project destroy %s --yes --keep-outside  does it without undeploying it", name, name)
+	}
+	return err
 }
 
 func projectLink(s *session, link bool) *cobra.Command {

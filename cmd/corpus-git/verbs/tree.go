@@ -65,7 +65,7 @@ func Tree(s *session) *cobra.Command {
 	})
 	root.AddCommand(
 		projectCommand(s), keyCommand(s), accessCommand(s),
-		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s),
+		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s), undeployCommand(s),
 		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s),
 		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
 		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),

@@ -1,0 +1,157 @@
+package procedures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/undo"
+)
+
+// liveLogs are the undo logs of a project's deployments that went live, the newest first, of those that since names; all of them where it is
+// nil.
+func (t *Tools) liveLogs(name project.Name, since []project.ID) ([]string, error) {
+	parent := t.State.LiveUndo(name.String())
+	names, err := t.FS.ReadDir(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	var out []string
+	for _, n := range names {
+		_, id, ok := strings.Cut(n, "-")
+		if ok && (since == nil || slices.Contains(since, project.ID(id))) {
+			out = append(out, filepath.Join(parent, n))
+		}
+	}
+	return out, err
+}
+
+// keepLive keeps the log of a deployment that went live, after those that are there already.
+func (e *Env) keepLive() error {
+	dir := e.Tools.State.Undo(string(e.Deployment.ID))
+	some, err := undo.Reversible(e.machine(context.Background()), dir)
+	if err != nil {
+		return err
+	}
+	if !some {
+		return undo.Drop(e.Tools.FS, dir)
+	}
+	parent := e.Tools.State.LiveUndo(e.Deployment.Project.String())
+	if err := vfs.MkdirAll(e.Tools.FS, parent, 0o700); err != nil {
+		return err
+	}
+	names, err := e.Tools.FS.ReadDir(parent)
+	if err != nil {
+		return err
+	}
+	last := 0
+	for _, n := range names {
+		number, _, _ := strings.Cut(n, "-")
+		if i, err := strconv.Atoi(number); err == nil {
+			last = max(last, i)
+		}
+	}
+	return vfs.RenameDurable(e.Tools.FS, dir, filepath.Join(parent, fmt.Sprintf("%08d-%s", last+1, e.Deployment.ID)))
+}
+
+// DropLiveUndo removes the undo logs of all deployments of a project.
+func DropLiveUndo(f vfs.FS, s layout.State, name project.Name) error {
+	return vfs.RemoveAll(f, s.LiveUndo(name.String()))
+}
+
+// Reverse undoes what the deployments Env.Since that went live changed outside of the trees, the newest first; all of them where All is set, whose
+// logs are removed as each is undone. It can be run again. Otherwise the logs stay, and what is undone is a change of this deployment, in its own.
+type Reverse struct{ All bool }
+
+// Name implements Procedure.
+func (Reverse) Name() string { return NameUndo }
+
+func (r Reverse) logs(e *Env) ([]string, error) {
+	if r.All {
+		return e.Tools.liveLogs(e.Deployment.Project, nil)
+	}
+	if len(e.Since) == 0 {
+		return nil, nil
+	}
+	return e.Tools.liveLogs(e.Deployment.Project, e.Since)
+}
+
+// Needed reports whether there is anything to undo.
+func (r Reverse) Needed(e *Env) bool {
+	dirs, err := r.logs(e)
+	return len(dirs) > 0 || err != nil
+}
+
+// Run implements Procedure. The error, of kind Failed, names what could not be undone.
+func (r Reverse) Run(ctx context.Context, env *Env) error {
+	ctx, end := env.aside(ctx, asideLimit)
+	defer end()
+	dirs, err := r.logs(env)
+	var all undo.Report
+	for _, dir := range dirs {
+		if err != nil {
+			break
+		}
+		var rep undo.Report
+		rep, err = undo.Reverse(ctx, env.machine(ctx), dir, env.Undo)
+		all.Undone, all.Left, all.Failed = append(all.Undone, rep.Undone...), append(all.Left, rep.Left...), append(all.Failed, rep.Failed...)
+		if r.All {
+			all.Manual = append(all.Manual, rep.Manual...)
+			if err == nil && len(rep.Failed) == 0 {
+				err = undo.Drop(env.Tools.FS, dir)
+			}
+		}
+	}
+	if err != nil {
+		return fault.New(fault.Internal, "", "%w", err)
+	}
+	lines := env.undoLines(all)
+	if len(all.Failed) > 0 {
+		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", humanize.Plural(len(all.Failed), "change"), strings.Join(lines, "\n")).
+			WithHint("what stood there is in %s", env.Tools.State.LiveUndo(env.Deployment.Project.String()))
+	}
+	env.Summarize(lines, "%s", undoText(all))
+	return nil
+}
+
+// RestartReversed restarts or reloads the services that ran before the deployments Env.Since restarted or reloaded them, each once.
+type RestartReversed struct{}
+
+// Name implements Procedure.
+func (RestartReversed) Name() string { return NameServices }
+
+// Needed reports whether there is a service to restart.
+func (RestartReversed) Needed(e *Env) bool {
+	dirs, err := Reverse{}.logs(e)
+	for _, dir := range dirs {
+		some, herr := undo.HasLast(e.machine(context.Background()), dir)
+		if some || herr != nil {
+			return true
+		}
+	}
+	return err != nil
+}
+
+// Run implements Procedure. The error, of kind Failed, names those that could not be restarted.
+func (RestartReversed) Run(ctx context.Context, env *Env) error {
+	ctx, end := env.aside(ctx, asideLimit)
+	defer end()
+	dirs, err := Reverse{}.logs(env)
+	if err != nil {
+		return fault.New(fault.Internal, "", "%w", err)
+	}
+	rep, err := undo.Last(ctx, env.machine(ctx), dirs...)
+	return env.restarted(rep, err)
+}
