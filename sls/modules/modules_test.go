@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -191,4 +193,30 @@ func TestPHPSettings(t *testing.T) {
 		fpm, _ := packages.(*py.Dict).GetStr("php_fpm")
 		require.Equal(t, "php-fpm", fpm)
 	}
+}
+
+// TestGuideNamesEachFunction: the page for those who come from makina-states lists the functions that there are, and no others.
+func TestGuideNamesEachFunction(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guide/from-corpus.md")
+	require.NoError(t, err)
+	var want, got []string
+	for _, n := range set(t, true).Names() {
+		if strings.HasPrefix(n, "mc_") {
+			want = append(want, n)
+		}
+	}
+	function := regexp.MustCompile("`(mc_[a-z0-9_]+\\.[a-z0-9_]+)`")
+	_, table, found := strings.Cut(string(page), "\n| call |")
+	require.True(t, found)
+	for line := range strings.SplitSeq(table, "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for _, m := range function.FindAllStringSubmatch(cells[1], -1) {
+			got = append(got, m[1])
+		}
+	}
+	require.NotEmpty(t, want)
+	require.ElementsMatch(t, want, got)
 }

@@ -86,6 +86,11 @@ func (s *Call) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 	if err != nil {
 		return nil, fault.New(fault.Internal, "configure salt-call", "%w", err)
 	}
+	stop, err := serveFunctions(ctx, in, s.Dir)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "configure salt-call", "%w", err)
+	}
+	defer stop()
 	res := &sls.StepResult{SLS: in.SLS, File: f.Display(), Runner: s.Name(), Started: in.Host.Now()}
 	if hasModules(in) {
 		if _, err := s.call(ctx, in, sink, "saltutil.sync_all"); err != nil {

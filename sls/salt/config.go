@@ -37,6 +37,9 @@ func (s *Call) Configure(in *sls.Input) error {
 	if err := os.WriteFile(filepath.Join(states, "mc_proxy.py"), saltHook, 0o600); err != nil {
 		return err
 	}
+	if err := s.writeFunctions(in); err != nil {
+		return err
+	}
 	id := "corpus"
 	if v, ok := in.Grains.GetStr("id"); ok {
 		id = py.Str(v)

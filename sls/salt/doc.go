@@ -1,6 +1,6 @@
 // Package salt runs steps through Salt: by a salt-call for each (Call), or all of a deployment in one Salt process (Session,
 // which a Driver opens). config.go writes Salt's configuration, ondisk.go puts the file roots on disk as Salt may see them,
-// results.go reads what Salt answers.
+// functions.go answers the functions of makina-states that templates call within Salt, results.go reads what Salt answers.
 //
 // A salt-call for each step spends most of its time on starting: Python, the minion, its loaders. Here Salt starts
 // once. A small program (driver.py), run by Salt's own interpreter, lets Salt's own entry point read the

@@ -149,6 +149,11 @@ func (s *Session) withProcess(ctx context.Context, in *sls.Input, sink sls.Sink,
 	if s.perStep != "" {
 		return disk, true, nil
 	}
+	stop, err := serveFunctions(ctx, disk, s.Dir)
+	if err != nil {
+		return nil, false, fault.New(fault.Internal, op, "%w", err)
+	}
+	defer stop()
 	st := &stepRun{in: disk, sink: sink, salt: s.salt(), reported: map[string]bool{}}
 	for again := false; ; again = true {
 		if err := s.ensure(ctx, st); err != nil {

@@ -70,7 +70,7 @@ func TestDriver(t *testing.T) {
 // TestSaltCall holds some of them against a salt-call of their own: what the one process says is what Salt says.
 func TestSaltCall(t *testing.T) {
 	bin := realSalt(t)
-	some := []string{"cmd_env_list", "directory_clean", "failhard", "grains", "jinja_salt", "managed_pillar", "managed_template",
+	some := []string{"cmd_env_list", "directory_clean", "failhard", "grains", "jinja_salt", "makina_functions", "managed_pillar", "managed_template",
 		"req_listen", "req_prereq_file", "retry", "umask_global", "yaml_error"}
 	slstest.Run(t, slstest.Options{
 		Only: func(name string) bool { return slices.Contains(some, name) && chosen(name) },

@@ -1,0 +1,178 @@
+package salt
+
+import (
+	"bufio"
+	"context"
+	_ "embed" // the modules' text
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"corpus-git/internal/py"
+	"corpus-git/sls"
+	"corpus-git/sls/modules"
+)
+
+// Salt's modules for makina-states' functions: the text that all have, and what answers within Salt.
+var (
+	//go:embed saltmodules/ask.py
+	askModule string
+	//go:embed saltmodules/mc_project.py
+	projectModule string
+	//go:embed saltmodules/mc_utils.py
+	utilsModule string
+)
+
+const (
+	functionSocket = "functions.sock"
+	// maxQuestion bounds a call: arguments are a template's values.
+	maxQuestion = 8 << 20
+	// questionTimeout bounds how long one caller holds the others up.
+	questionTimeout = time.Minute
+)
+
+// makinaFunctions are the built-in functions of makina-states, by module.
+func makinaFunctions() map[string][]string {
+	out := map[string][]string{}
+	for _, n := range modules.New(&modules.Env{}).Names() {
+		if module, fn, ok := strings.Cut(n, "."); ok && strings.HasPrefix(module, "mc_") {
+			out[module] = append(out[module], fn)
+		}
+	}
+	return out
+}
+
+// moduleText is Salt's module of those functions: each is one of the text, or is asked of the server.
+func moduleText(module string, functions []string) string {
+	text := askModule
+	switch module {
+	case "mc_project", "mc_project_2":
+		text += projectModule
+	case "mc_utils":
+		text += utilsModule
+	}
+	for _, fn := range functions {
+		if !strings.Contains(text, "\ndef "+fn+"(") {
+			text += fmt.Sprintf("\n\ndef %s(*args, **kwargs):\n    return _ask(%q, args, kwargs)\n", fn, module+"."+fn)
+		}
+	}
+	return text
+}
+
+// writeFunctions writes Salt's modules of makina-states' functions. Those that the file roots bring themselves are left out.
+func (s *Call) writeFunctions(in *sls.Input) error {
+	dir := filepath.Join(s.Dir, "modules", "modules")
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for module, functions := range makinaFunctions() {
+		_, err := in.Roots.Find("_modules/" + module + ".py")
+		switch {
+		case err == nil:
+			continue
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, module+".py"), []byte(moduleText(module, functions)), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveFunctions answers the calls of Salt's modules of makina-states' functions until stop is called, one after the other. The socket lies in
+// the private directory of this Salt.
+func serveFunctions(ctx context.Context, in *sls.Input, dir string) (stop func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(filepath.Join(dir, functionSocket)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	// The path of a socket has at most 107 bytes: that through an open folder is short.
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), functionSocket))
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	env := &modules.Env{Host: in.Host, Roots: in.Roots, Cfg: in.Cfg, Pillar: in.Pillar, Grains: in.Grains, Opts: in.Opts, Locations: in.Locations}
+	if in.Passwords != nil {
+		env.Passwords = in.Passwords
+	}
+	set := modules.New(env)
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			shut := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			_ = conn.SetDeadline(time.Now().Add(questionTimeout))
+			answerFunction(ctx, set, conn)
+			shut()
+			_ = conn.Close()
+		}
+	}()
+	return func() {
+		cancel()
+		_ = l.Close()
+		<-ended
+		_ = folder.Close()
+	}, nil
+}
+
+// answerFunction answers one call.
+func answerFunction(ctx context.Context, set *modules.Set, conn io.ReadWriter) {
+	line, err := bufio.NewReader(io.LimitReader(conn, maxQuestion)).ReadString('\n')
+	if errors.Is(err, io.EOF) && line != "" {
+		err = fmt.Errorf("the arguments are longer than %d bytes", maxQuestion)
+	}
+	var value any
+	if err == nil {
+		value, err = callFunction(ctx, set, line)
+	}
+	answer := py.NewDict("value", value)
+	text := ""
+	if err == nil {
+		text, err = py.ToJSON(answer, py.JSONOptions{})
+	}
+	if err != nil {
+		if text, err = py.ToJSON(py.NewDict("error", err.Error()), py.JSONOptions{}); err != nil {
+			return
+		}
+	}
+	_, _ = io.WriteString(conn, text+"\n") // who asked has gone otherwise
+}
+
+func callFunction(ctx context.Context, set *modules.Set, question string) (any, error) {
+	v, err := py.FromJSON(question)
+	if err != nil {
+		return nil, err
+	}
+	q, _ := v.(*py.Dict)
+	name, _ := q.GetStr("function")
+	args, _ := q.GetStr("args")
+	kwargs, _ := q.GetStr("kwargs")
+	fn, ok1 := name.(string)
+	list, ok2 := args.(*py.List)
+	kw, ok3 := kwargs.(*py.Dict)
+	if !ok1 || !ok2 || !ok3 || !strings.HasPrefix(fn, "mc_") {
+		return nil, errors.New("not a call of a function of makina-states")
+	}
+	return set.Call(ctx, fn, list.Items(), kw)
+}
