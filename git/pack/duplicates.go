@@ -108,7 +108,7 @@ func (g *run) rewrite(f *os.File, keep []int32) error {
 				continue
 			}
 			rec := next.add()
-			n, err := g.reentry(w, i, rec)
+			n, err := g.rewriteEntry(w, i, rec)
 			if err != nil {
 				return err
 			}
@@ -126,8 +126,8 @@ func (g *run) rewrite(f *os.File, keep []int32) error {
 	return w.Flush()
 }
 
-// reentry writes entry i, a delta with its base by name, and fills its new record, but for the place. n is its length.
-func (g *run) reentry(w io.Writer, i int32, rec *record) (n int64, err error) {
+// rewriteEntry writes entry i, a delta with its base by name, and fills its new record, but for the place. n is its length.
+func (g *run) rewriteEntry(w io.Writer, i int32, rec *record) (n int64, err error) {
 	old := g.recs.at(i)
 	end := g.end
 	if int(i)+1 < g.recs.n {

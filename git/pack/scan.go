@@ -331,7 +331,7 @@ func (s *scanner) delta(e Entry, rec *record) error {
 		return s.sizes(s.cur.data[len(s.cur.data)-int(e.Size):], e.Size)
 	}
 	if e.Size > maxKept {
-		return s.skim(e.Size)
+		return s.skipDelta(e.Size)
 	}
 	junk, err := s.into(s.junk[:0], e.Size)
 	if cap(junk) <= maxKept {
@@ -356,8 +356,8 @@ func (s *scanner) sizes(head []byte, size int64) error {
 	return g.promised(result, s.off)
 }
 
-// skim inflates a large delta and keeps nothing but its sizes.
-func (s *scanner) skim(size int64) error {
+// skipDelta inflates a large delta and keeps nothing but its sizes.
+func (s *scanner) skipDelta(size int64) error {
 	in := &feed{s: s}
 	if err := s.z.reset(in); err != nil {
 		return in.error(err)

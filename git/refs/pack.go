@@ -69,7 +69,7 @@ func (s *Store) Pack(o Packing) (int, error) {
 	}
 	n := 0
 	for _, r := range loose {
-		if ok, err := s.unloose(r); err != nil {
+		if ok, err := s.removeLoose(r); err != nil {
 			return n, err
 		} else if ok {
 			n++
@@ -90,8 +90,8 @@ func (s *Store) packable(o Packing) ([]Ref, error) {
 	return loose, nil
 }
 
-// unloose removes the file of a ref that packed-refs holds with the same value.
-func (s *Store) unloose(r Ref) (bool, error) {
+// removeLoose removes the file of a ref that packed-refs holds with the same value.
+func (s *Store) removeLoose(r Ref) (bool, error) {
 	l, err := s.lockFor(r.Name, -1)
 	var locked *LockedError
 	if errors.As(err, &locked) {

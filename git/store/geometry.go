@@ -55,14 +55,14 @@ type looseFile struct {
 	size int64
 }
 
-// survey lists what maintenance works on.
-type survey struct {
+// inventory lists what maintenance works on.
+type inventory struct {
 	packs []storedPack
 	loose []looseFile
 	left  []string
 }
 
-func (v *survey) counts() Counts {
+func (v *inventory) counts() Counts {
 	c := Counts{Packs: len(v.packs), Loose: len(v.loose), Left: len(v.left)}
 	for _, p := range v.packs {
 		if p.kept {
@@ -77,11 +77,11 @@ func (v *survey) counts() Counts {
 	return c
 }
 
-func (db *DB) survey() (*survey, error) {
+func (db *DB) inventory() (*inventory, error) {
 	if err := db.main.rescan(); err != nil {
 		return nil, err
 	}
-	v := &survey{}
+	v := &inventory{}
 	now := db.opt.Now()
 	dir := filepath.Join(db.main.dir, "pack")
 	list, err := os.ReadDir(dir)
@@ -114,10 +114,10 @@ func (db *DB) survey() (*survey, error) {
 		kept := there[base+".keep"] || there[base+".promisor"] || there[base+".mtimes"]
 		v.packs = append(v.packs, storedPack{p, st.ModTime(), kept})
 	}
-	return v, db.surveyLoose(v, now)
+	return v, db.listLoose(v, now)
 }
 
-func (db *DB) surveyLoose(v *survey, now time.Time) error {
+func (db *DB) listLoose(v *inventory, now time.Time) error {
 	fans, err := os.ReadDir(db.main.dir)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func push(t testing.TB, db *DB, id string, data []byte) {
 
 func (db *DB) counted(t testing.TB) Counts {
 	t.Helper()
-	v, err := db.survey()
+	v, err := db.inventory()
 	require.NoError(t, err)
 	return v.counts()
 }

@@ -17,7 +17,7 @@ const pruneShare = 20
 
 // unreachable lists the objects that nothing refers to and that are old enough to go. In a pack of which only a few have died
 // they stay until there are more, but with Repack.All.
-func (db *DB) unreachable(ctx context.Context, o Repack, v *survey, m *Maintained) (*dead, error) {
+func (db *DB) unreachable(ctx context.Context, o Repack, v *inventory, m *Maintained) (*dead, error) {
 	limit := db.opt.Now().Add(-o.Prune.Grace)
 	tips, err := o.Prune.Tips()
 	if err != nil {

@@ -79,7 +79,7 @@ func (m *Maintained) Add(o Maintained) {
 // one after it leaves copies, which the next call removes. Readers go on meanwhile: they find an object whose pack went in the
 // new one. One Maintain of a repository at a time. Packs with a .keep, .promisor or .mtimes beside them stay as they are.
 func (db *DB) Maintain(ctx context.Context, o Repack) (m Maintained, err error) {
-	v, err := db.survey()
+	v, err := db.inventory()
 	if err != nil {
 		return m, err
 	}
@@ -106,14 +106,14 @@ func (db *DB) Maintain(ctx context.Context, o Repack) (m Maintained, err error) 
 			return m, err
 		}
 	}
-	if v, err = db.survey(); err == nil {
+	if v, err = db.inventory(); err == nil {
 		m.After = v.counts()
 	}
 	return m, err
 }
 
 // plan chooses what becomes one pack: the packs that break the geometric row, those that hold dead objects, and loose objects.
-func (o Repack) plan(v *survey, gone *dead) (from []storedPack, loose []plumbing.Hash) {
+func (o Repack) plan(v *inventory, gone *dead) (from []storedPack, loose []plumbing.Hash) {
 	var free []storedPack
 	for _, p := range v.packs {
 		if !p.kept {
@@ -167,7 +167,7 @@ func (d *dead) in(p storedPack) bool {
 var errFound = errors.New("found")
 
 // consolidate writes the new pack, publishes it, and removes what it stands for.
-func (db *DB) consolidate(ctx context.Context, o Repack, v *survey, from []storedPack, loose []plumbing.Hash, gone *dead, m *Maintained) error {
+func (db *DB) consolidate(ctx context.Context, o Repack, v *inventory, from []storedPack, loose []plumbing.Hash, gone *dead, m *Maintained) error {
 	slices.SortStableFunc(from, func(a, b storedPack) int { return b.time.Compare(a.time) })
 	packs := make([]*pack.Pack, len(from))
 	for i, p := range from {
@@ -291,7 +291,7 @@ func (p *paced) Read(b []byte) (int, error) {
 }
 
 // drop removes the packs whose objects lie in the one just written, the loose objects that lie in a pack, and the dead ones.
-func (db *DB) drop(from []storedPack, v *survey, gone *dead, written string) error {
+func (db *DB) drop(from []storedPack, v *inventory, gone *dead, written string) error {
 	// A multi-pack-index may name the packs; git makes do without it.
 	if err := db.dropDerived(len(gone.objects) > 0); err != nil {
 		return err

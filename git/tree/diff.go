@@ -121,7 +121,7 @@ func (d *differ) dir(a, b plumbing.Hash, path string, depth int) error {
 			d.out.Links = append(d.out.Links, l)
 		}
 		if next.Name != "" && next.Hash != old.Hash {
-			if err := d.weigh(&next); err != nil {
+			if err := d.addSize(&next); err != nil {
 				return InFolder(path, err)
 			}
 		}
@@ -147,8 +147,8 @@ func link(it *Item) plumbing.Hash {
 	return it.Hash
 }
 
-// weigh counts what a file will take.
-func (d *differ) weigh(it *Item) error {
+// addSize counts what a file will take.
+func (d *differ) addSize(it *Item) error {
 	if it.Mode != object.ModeFile && it.Mode != object.ModeExecutable {
 		return nil // a link lies in its inode, a submodule is not fetched
 	}

@@ -69,14 +69,14 @@ func listen(given net.Listener, key, addr string) (net.Listener, error) {
 // manager tells the service manager what the server does (sd_notify(3)); where there is none it says nothing.
 type manager struct{ log zerolog.Logger }
 
-func (m manager) tell(state string) {
+func (m manager) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		m.log.Warn().Err(err).Msg("notify the service manager")
 	}
 }
 
 // ready says that the server answers.
-func (m manager) ready(status string) { m.tell(daemon.SdNotifyReady + "\nSTATUS=" + status) }
+func (m manager) ready(status string) { m.notify(daemon.SdNotifyReady + "\nSTATUS=" + status) }
 
 // reloading says that the configuration is being read; ready follows. The time is needed by Type=notify-reload.
 func (m manager) reloading() {
@@ -85,12 +85,12 @@ func (m manager) reloading() {
 		m.log.Warn().Err(err).Msg("notify the service manager")
 		return
 	}
-	m.tell(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/1000))
+	m.notify(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/1000))
 }
 
 // stopping says that the server ends within a time, after which the manager may kill it.
 func (m manager) stopping(within time.Duration) {
-	m.tell(fmt.Sprintf("%s\nSTATUS=waiting for deployments to end\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, within.Microseconds()))
+	m.notify(fmt.Sprintf("%s\nSTATUS=waiting for deployments to end\nEXTEND_TIMEOUT_USEC=%d", daemon.SdNotifyStopping, within.Microseconds()))
 }
 
 // watchdog says again and again that the server answers, as often as the manager asks for it (WatchdogSec= of systemd.service(5)), and only when
@@ -104,7 +104,7 @@ func (m manager) watchdog(ctx context.Context, state layout.State) {
 		if err := answers(ctx, state, within/2); err != nil {
 			m.log.Error().Err(err).Msg("the server does not answer; the service manager will start it again")
 		} else {
-			m.tell(daemon.SdNotifyWatchdog)
+			m.notify(daemon.SdNotifyWatchdog)
 		}
 		select {
 		case <-ctx.Done():

@@ -22,7 +22,7 @@ func (m *Mem) Crash(keep *rand.Rand) *Mem {
 	}
 	out := &Mem{now: m.now + int64(time.Minute), next: m.next, limit: m.limit, dev: m.dev + 1}
 	seen := map[*inode]*inode{}
-	out.root = revive(m.root, keep, seen)
+	out.root = cloneInode(m.root, keep, seen)
 	for _, i := range seen {
 		out.used += int64(len(i.data))
 	}
@@ -39,7 +39,7 @@ func (m *Mem) Clone() *Mem {
 	return c
 }
 
-func revive(old *inode, keep *rand.Rand, seen map[*inode]*inode) *inode {
+func cloneInode(old *inode, keep *rand.Rand, seen map[*inode]*inode) *inode {
 	if i := seen[old]; i != nil {
 		i.nlink++
 		return i
@@ -61,7 +61,7 @@ func revive(old *inode, keep *rand.Rand, seen map[*inode]*inode) *inode {
 	i.nlink = 2
 	i.names, i.dnames = map[string]*inode{}, map[string]*inode{}
 	for _, name := range slices.Sorted(maps.Keys(old.dnames)) {
-		c := revive(old.dnames[name], keep, seen)
+		c := cloneInode(old.dnames[name], keep, seen)
 		i.names[name], i.dnames[name] = c, c
 	}
 	return i
