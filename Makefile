@@ -7,7 +7,7 @@ PACKAGES ?= ./...
 TESTFLAGS ?=
 export CGO_ENABLED = 0
 
-.PHONY: build demo test race salt lint vuln fuzz bench crash docs containers install packages clean
+.PHONY: build demo test race salt lint vuln fuzz bench crash docs containers install packages corpus clean
 
 build: ## a static binary in bin/
 	$(GO) build -trimpath -ldflags "-s -w -X corpus-git/cmd/corpus-git/app.release=$(VERSION)" -o $(BIN) ./cmd/corpus-git
@@ -73,6 +73,9 @@ packages: ## a deb and an rpm in dist/, the same bytes for the same commit
 	find dist/root -exec touch -h -d @$$SOURCE_DATE_EPOCH {} +
 	for kind in deb rpm; do VERSION="$$VERSION_OF_PACKAGE" GOARCH=$$($(GO) env GOARCH) $(NFPM) package -f packaging/nfpm.yaml -p $$kind -t dist/ || exit 1; done
 	rm -rf dist/root
+
+corpus: ## look over checkouts of the Salt-based corpus' projects in DIR, and compare with testdata/corpus/projects.tsv
+	CORPUS_DIR=$(abspath $(DIR)) $(GO) test -count=1 -v ./cmd/corpus-git -run '^TestCorpus'
 
 clean:
 	rm -rf bin dist

@@ -14,6 +14,7 @@ import (
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
 	"corpus-git/project"
+	"corpus-git/sls"
 )
 
 // Linted is what Lint found.
@@ -22,10 +23,20 @@ type Linted struct {
 	Prepared *Prepared
 	// Tasks is the number of tasks.
 	Tasks int
+	// Files are the steps and the tasks, in this order.
+	Files []LintedFile
 	// Problems refuse a push, or, in a task, running it.
 	Problems []error
 	// Warnings are files that look as if they would run, and do not; a push says nothing of them.
 	Warnings []Warning
+}
+
+// LintedFile is a step or a task. Checked and Err are nil for an executable.
+type LintedFile struct {
+	Step    Step
+	Task    bool
+	Checked *sls.Checked
+	Err     error
 }
 
 // Warning is a remark about a file of the commit.
@@ -56,6 +67,11 @@ func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide
 	if p.recipe == nil {
 		return out, nil
 	}
+	for i, s := range p.Steps {
+		if i < len(p.Checked) {
+			out.Files = append(out.Files, LintedFile{Step: s, Checked: p.Checked[i], Err: p.refused[i]})
+		}
+	}
 	tasks, err := ListTasks(p.recipe)
 	if err != nil {
 		return out, keep(err)
@@ -63,7 +79,9 @@ func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide
 	out.Tasks = len(tasks)
 	for _, s := range tasks {
 		p.checking = nil // a task runs alone
-		if _, err := p.checkStep(ctx, t, d, s); err != nil {
+		c, err := p.checkStep(ctx, t, d, s)
+		out.Files = append(out.Files, LintedFile{Step: s, Task: true, Checked: c, Err: err})
+		if err != nil {
 			if err = keep(err); err != nil {
 				return out, err
 			}

@@ -70,6 +70,7 @@ type Prepared struct {
 	recipe         fs.FS
 	others         fileroot.Roots
 	passwords      *passwords
+	refused        []error // why a step was refused, by its place in Steps; Lint goes on
 	checking       *stepCfg
 }
 
@@ -299,12 +300,13 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 			}
 		}
 	}
-	p.Checked = make([]*sls.Checked, len(p.Steps))
+	p.Checked, p.refused = make([]*sls.Checked, len(p.Steps)), make([]error, len(p.Steps))
 	for i, s := range p.Steps {
 		if s.Script {
 			continue
 		}
 		if p.Checked[i], err = p.checkStep(ctx, t, d, s); err != nil {
+			p.refused[i] = err
 			if err = failed(err); err != nil {
 				return err
 			}

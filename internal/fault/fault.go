@@ -86,7 +86,12 @@ type Error struct {
 	At   Pos
 	Hint string
 	Err  error
+	// Fix is what should stand at the place instead, where that is known.
+	Fix Fix
 }
+
+// Fix replaces a word on the line of an error. The zero value is none.
+type Fix struct{ Old, New string }
 
 // Error is one line: place, operation, cause. The hint is not part of it.
 func (e *Error) Error() string {
@@ -121,6 +126,13 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &c
 }
 
+// WithFix returns a copy of e that says which word of its line should be another one.
+func (e *Error) WithFix(old, new string) *Error {
+	c := *e
+	c.Fix = Fix{old, new}
+	return &c
+}
+
 // WithPos returns a copy of e that names a place.
 func (e *Error) WithPos(p Pos) *Error {
 	c := *e
@@ -150,6 +162,21 @@ func HintOf(err error) string {
 		err = e.Err
 	}
 	return ""
+}
+
+// FixOf is the first fix in an error chain.
+func FixOf(err error) (f Fix, ok bool) {
+	for err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			return Fix{}, false
+		}
+		if e.Fix != (Fix{}) {
+			return e.Fix, true
+		}
+		err = e.Err
+	}
+	return Fix{}, false
 }
 
 // PosOf is the first place found in err's chain; ok is false where there is none.

@@ -331,6 +331,41 @@ type Lint struct {
 	Notes []string `json:"notes"`
 }
 
+// Import is what  corpus-git import  found in a project.
+type Import struct {
+	Version  int           `json:"version"`
+	Project  project.Name  `json:"project"`
+	Files    []ImportFile  `json:"files"`
+	Changes  []ImportLine  `json:"changes"`
+	Problems []LintProblem `json:"problems"` // of the project as a whole
+	Warnings []LintWarning `json:"warnings"`
+	Builtin  int           `json:"builtin"`
+	Deferred int           `json:"deferred"`
+	Salt     int           `json:"salt"`
+	Refused  int           `json:"refused"`
+}
+
+// ImportFile is a step or a task, and what runs it: builtin, deferred (decided when its turn comes), salt, script, or refused.
+type ImportFile struct {
+	File string `json:"file"`
+	Task bool   `json:"task,omitempty"`
+	Runs string `json:"runs"`
+	// States is their number, where it is known.
+	States int `json:"states,omitempty"`
+	// Why says what the built-in runner lacks, or what is wrong, and At where.
+	Why  string `json:"why,omitempty"`
+	At   string `json:"at,omitempty"`
+	Hint string `json:"hint,omitempty"`
+}
+
+// ImportLine is a line that should be another one.
+type ImportLine struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+}
+
 // LintProblem is an error, and where.
 type LintProblem struct {
 	File  string `json:"file,omitempty"`

@@ -193,7 +193,7 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 		}
 		e := failf(at[key], "%s of state '%s' has no argument '%s'", out.Function(), out.ID, key)
 		if near != "" {
-			return nil, e.WithHint("did you mean '%s'?", near)
+			return nil, e.WithHint("did you mean '%s'?", near).WithFix(key, near)
 		}
 		takes := out.Function() + " takes: " + strings.Join(fn.Params, ", ")
 		return nil, e.WithHint("%s", takes)
@@ -220,7 +220,7 @@ func knownArgs(fn *core.Function) []string {
 // unknownFunction tells a typo, which has a near neighbour, from a function that Salt may have.
 func unknownFunction(c *Chunk, table *core.Table) *fault.Error {
 	if near := closestFunction(c.Function(), table.Names()); near != "" && !names.State(c.Function()) {
-		return failf(c.at, "State '%s' was not found", c.Function()).WithHint("did you mean %s?", near)
+		return failf(c.at, "State '%s' was not found", c.Function()).WithHint("did you mean %s?", near).WithFix(c.Function(), near)
 	}
 	return unsupported(c.at, "the state function "+c.Function(), c.Function())
 }

@@ -110,7 +110,7 @@ func needHint(function string) string {
 // unknownModule tells apart a typo and a function of salt that Salt itself may have.
 func (c *compiler) unknownModule(name string, at fault.Pos) *fault.Error {
 	if near := closestFunction(name, c.renderer.Modules().Names()); near != "" && !names.Function(name) {
-		return fault.New(fault.Failed, "", "salt has no function '%s'", name).WithPos(at).WithHint("did you mean salt['%s']?", near)
+		return fault.New(fault.Failed, "", "salt has no function '%s'", name).WithPos(at).WithHint("did you mean salt['%s']?", near).WithFix(name, near)
 	}
 	return fault.New(fault.Failed, "", "%w", &NeedError{sls.Need{File: at.File, Line: at.Line, Text: at.Text, What: "salt['" + name + "']"}}).
 		WithPos(at).WithHint("%s", needHint(name))

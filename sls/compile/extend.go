@@ -216,7 +216,7 @@ func (h *high) targetsIn(a argument) ([]match, error) {
 			f, ok := h.findAny(ref.Target)
 			if !ok {
 				if near := closest(ref.Target, h.order); near != "" {
-					return nil, failf(a.at, "%s: there is no state '%s'", a.key, ref.Target).WithHint("did you mean '%s'?", near)
+					return nil, failf(a.at, "%s: there is no state '%s'", a.key, ref.Target).WithHint("did you mean '%s'?", near).WithFix(ref.Target, near)
 				}
 				h.warnings = append(h.warnings, fmt.Sprintf("%s: %s: there is no state '%s': Salt ignores it", a.at.at(), a.key, ref.Target))
 				continue

@@ -117,22 +117,31 @@ func (c *command) skeleton(own, name string) (s skeletons.Skeleton, done func(),
 		s, err = skeletons.Find(own, name)
 		return s, func() {}, err
 	}
-	tmp, err := os.MkdirTemp("", "corpus-git-skeleton-")
+	dir, done, err := c.clone(name)
 	if err != nil {
 		return s, nil, err
 	}
-	done = func() { _ = os.RemoveAll(tmp) }
-	base := strings.TrimSuffix(path.Base(strings.ReplaceAll(strings.TrimRight(name, "/"), ":", "/")), ".git")
-	if base == "" || base == "." || base == ".." {
-		base = "skeleton"
+	s, err = skeletons.Find(own, dir)
+	return s, done, err
+}
+
+// clone fetches what a URL names to a temporary folder, which done removes.
+func (c *command) clone(url string) (dir string, done func(), err error) {
+	tmp, err := os.MkdirTemp("", "corpus-git-clone-")
+	if err != nil {
+		return "", nil, err
 	}
-	dir := filepath.Join(tmp, base)
-	cmd := exec.Command("git", "clone", "--quiet", "--depth=1", "--", name, dir) //nolint:gosec // what the person typed, after --
+	done = func() { _ = os.RemoveAll(tmp) }
+	base := strings.TrimSuffix(path.Base(strings.ReplaceAll(strings.TrimRight(url, "/"), ":", "/")), ".git")
+	if base == "" || base == "." || base == ".." {
+		base = "project"
+	}
+	dir = filepath.Join(tmp, base)
+	cmd := exec.Command("git", "clone", "--quiet", "--depth=1", "--", url, dir) //nolint:gosec // what the person typed, after --
 	cmd.Env, cmd.Stderr = c.Environment.Env, c.Stderr
 	if err := cmd.Run(); err != nil {
 		done()
-		return s, nil, fault.New(fault.Failed, "git clone", "%s: %w", printable.Text(name), err)
+		return "", nil, fault.New(fault.Failed, "git clone", "%s: %w", printable.Text(url), err)
 	}
-	s, err = skeletons.Find(own, dir)
-	return s, done, err
+	return dir, done, nil
 }

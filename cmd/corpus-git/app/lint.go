@@ -74,35 +74,8 @@ func folderName(dir string) project.Name {
 	return project.Name(name)
 }
 
-func (l *linting) run(ctx context.Context) (err error) {
-	if l.dir, err = filepath.Abs(l.dir); err != nil {
-		return err
-	}
-	if l.pillar != "" {
-		if l.pillar, err = filepath.Abs(l.pillar); err != nil {
-			return err
-		}
-	}
-	for _, dir := range []string{l.dir, l.pillar} {
-		if dir == "" {
-			continue
-		}
-		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
-			return fault.New(fault.Usage, "", "%s is not a folder", dir)
-		}
-	}
-	name := folderName(l.dir)
-	if l.name != "" {
-		if name, err = project.ParseName(l.name); err != nil {
-			return err
-		}
-	}
-	tmp, err := os.MkdirTemp("", "corpus-git-lint-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(tmp) }()
-	doc, err := l.look(ctx, tmp, name)
+func (l *linting) run(ctx context.Context) error {
+	doc, err := l.find(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,6 +86,38 @@ func (l *linting) run(ctx context.Context) (err error) {
 		return doc.writeJSON(l.Stdout)
 	}
 	return doc.write(l.Stdout, l.term)
+}
+
+// find looks at the working tree.
+func (l *linting) find(ctx context.Context) (_ *lintDocument, err error) {
+	if l.dir, err = filepath.Abs(l.dir); err != nil {
+		return nil, err
+	}
+	if l.pillar != "" {
+		if l.pillar, err = filepath.Abs(l.pillar); err != nil {
+			return nil, err
+		}
+	}
+	for _, dir := range []string{l.dir, l.pillar} {
+		if dir == "" {
+			continue
+		}
+		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
+			return nil, fault.New(fault.Usage, "", "%s is not a folder", dir)
+		}
+	}
+	name := folderName(l.dir)
+	if l.name != "" {
+		if name, err = project.ParseName(l.name); err != nil {
+			return nil, err
+		}
+	}
+	tmp, err := os.MkdirTemp("", "corpus-git-lint-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	return l.look(ctx, tmp, name)
 }
 
 // look deploys the working tree to a server of its own below tmp, as far as nothing changes the machine.
@@ -160,7 +165,7 @@ func (l *linting) look(ctx context.Context, tmp string, name project.Name) (_ *l
 	if err != nil {
 		return nil, err
 	}
-	doc := &lintDocument{project: name, linted: found, problems: found.Problems, warnings: found.Warnings, hide: hide}
+	doc := &lintDocument{root: root, project: name, linted: found, problems: found.Problems, warnings: found.Warnings, hide: hide}
 	if code.refused != nil {
 		doc.problems = append(doc.problems, code.refused)
 	}
@@ -196,12 +201,18 @@ func checkPack(ctx context.Context, core *core, repo *receive.Repository) func(i
 
 // lintDocument is what lint tells.
 type lintDocument struct {
+	root     string // of the server that looked, which is gone
 	project  project.Name
 	linted   *procedures.Linted
 	problems []error
 	warnings []procedures.Warning
 	notes    []string
 	hide     *redact.Redactor
+}
+
+// said is a text without secrets, and with the root that most servers have for the one that looked.
+func (doc *lintDocument) said(text string) string {
+	return strings.ReplaceAll(doc.hide.String(text), doc.root, "/srv")
 }
 
 // counts is the last line.
@@ -215,18 +226,18 @@ func (doc *lintDocument) counts() string {
 
 func (doc *lintDocument) write(w *os.File, t verbs.Terminal) error {
 	for _, err := range doc.problems {
+		text := doc.said(procedures.Cause(err))
 		err = doc.hide.Error(err)
-		text := procedures.Cause(err)
 		if at, ok := fault.PosOf(err); ok { // as a push has them: the place, and the cause alone
 			text = at.String() + ": " + text
 		}
-		verbs.Report(w, t, text, fault.HintOf(err), err)
+		verbs.Report(w, t, text, doc.said(fault.HintOf(err)), err)
 	}
 	for _, x := range doc.warnings {
-		fmt.Fprintf(w, "warning: %s: %s\n", printable.Text(x.File), x.Text)
+		fmt.Fprintf(w, "warning: %s: %s\n", printable.Text(x.File), doc.said(x.Text))
 	}
 	for _, n := range doc.notes {
-		fmt.Fprintf(w, "note: %s\n", printable.Text(doc.hide.String(n)))
+		fmt.Fprintf(w, "note: %s\n", printable.Text(doc.said(n)))
 	}
 	counts := doc.counts()
 	if counts != "" {
@@ -246,18 +257,13 @@ func (doc *lintDocument) write(w *os.File, t verbs.Terminal) error {
 func (doc *lintDocument) writeJSON(w *os.File) error {
 	out := status.Lint{Version: status.Version, Project: doc.project, Problems: []status.LintProblem{}, Warnings: []status.LintWarning{}, Notes: []string{}}
 	for _, err := range doc.problems {
-		err = doc.hide.Error(err)
-		p := status.LintProblem{Error: procedures.Cause(err), Kind: fault.KindOf(err).String(), Hint: fault.HintOf(err)}
-		if at, ok := fault.PosOf(err); ok {
-			p.File, p.Line, p.Col = at.File, at.Line, at.Col
-		}
-		out.Problems = append(out.Problems, p)
+		out.Problems = append(out.Problems, doc.problem(err))
 	}
 	for _, x := range doc.warnings {
-		out.Warnings = append(out.Warnings, status.LintWarning{File: x.File, Text: x.Text})
+		out.Warnings = append(out.Warnings, status.LintWarning{File: x.File, Text: doc.said(x.Text)})
 	}
 	for _, n := range doc.notes {
-		out.Notes = append(out.Notes, doc.hide.String(n))
+		out.Notes = append(out.Notes, doc.said(n))
 	}
 	if p := doc.linted.Prepared; p != nil {
 		for _, s := range p.Steps {
@@ -268,6 +274,15 @@ func (doc *lintDocument) writeJSON(w *os.File) error {
 		}
 	}
 	return verbs.WriteDocument(w, out)
+}
+
+// problem describes an error.
+func (doc *lintDocument) problem(err error) status.LintProblem {
+	p := status.LintProblem{Error: doc.said(procedures.Cause(err)), Kind: fault.KindOf(err).String(), Hint: doc.said(fault.HintOf(err))}
+	if at, ok := fault.PosOf(err); ok {
+		p.File, p.Line, p.Col = at.File, at.Line, at.Col
+	}
+	return p
 }
 
 // saltFolder is where a recipe lies, as a pathspec.

@@ -94,7 +94,7 @@ func (c *command) tree() *cobra.Command {
 		b.AddCommand(c.verifyCommand())
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.demoCommand(), c.lintCommand(), c.initCommand(), c.skeletonsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
+	root.AddCommand(c.serveCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
 	return root
 }
 
