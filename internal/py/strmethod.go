@@ -20,6 +20,16 @@ func strM(required, most int, fn strFn) method {
 	}
 }
 
+// slow charges about so many nanoseconds for each byte of the text, before a method that takes longer than reading it.
+func slow(nanos int, m method) method {
+	return func(o *Ops, self any, a args) (any, error) {
+		if err := o.Work(nanos * len(self.(string))); err != nil {
+			return nil, err
+		}
+		return m(o, self, a)
+	}
+}
+
 func strMethod(name string) method {
 	switch name {
 	case "format":
@@ -39,7 +49,7 @@ func strMethod(name string) method {
 	case "join":
 		return strM(1, 1, func(o *Ops, s string, p []any) (any, error) { return o.joinStrict(s, p[0]) })
 	case "strip", "lstrip", "rstrip":
-		return strStrip
+		return slow(8, strStrip)
 	case "startswith", "endswith":
 		return strAffix
 	case "find", "rfind", "index", "rindex", "count":
@@ -53,7 +63,7 @@ func strMethod(name string) method {
 			return nil, Errorf(TypeError, "str.encode() is not supported: there are no bytes here")
 		}
 	case "expandtabs":
-		return strExpandtabs
+		return slow(8, strExpandtabs)
 	case "center", "ljust", "rjust":
 		return strPad
 	case "zfill":
@@ -69,16 +79,20 @@ func strMethod(name string) method {
 			return strings.TrimSuffix(s, x), err
 		})
 	case "translate":
-		return strTranslate
+		return slow(40, strTranslate)
 	case "maketrans":
 		return strMaketrans
 	}
 	if fn := strCase(name); fn != nil {
+		nanos := 20
+		if name == "swapcase" {
+			nanos = 80
+		}
 		return strM(0, 0, func(o *Ops, s string, _ []any) (any, error) {
 			if err := o.Alloc(len(s)); err != nil {
 				return nil, err
 			}
-			if err := o.Work(20 * len(s)); err != nil {
+			if err := o.Work(nanos * len(s)); err != nil {
 				return nil, err
 			}
 			return fn(s), nil

@@ -77,6 +77,9 @@ func strSplit(o *Ops, self any, a args) (any, error) {
 	var parts []string
 	right := a.fn == "rsplit"
 	if !Given(p[0]) || p[0] == nil {
+		if err := o.Work(16 * len(s)); err != nil {
+			return nil, err
+		}
 		// Charged before the parts are made: they take more room than the text.
 		if err := o.allocItems(min(countWords(s), limit)); err != nil {
 			return nil, err

@@ -35,6 +35,11 @@ func TestHostileFiltersEnd(t *testing.T) {
 		"indent":           "{% set s = 'a\n' * 500000 %}{% for i in range(300) %}{% set x = s|indent(2) %}{% endfor %}",
 		"striptags":        "{% set s = '&' * 400000 %}{% for i in range(1000) %}{% set x = s|striptags %}{% endfor %}",
 		"pprint":           "{% set s = 'a ' * 700000 %}{% for i in range(50) %}{% set x = s|pprint %}{% endfor %}",
+		"split":            "{% set s = 'x' * 1500000 %}{% for i in range(150) %}{% set x = s.split() %}{% endfor %}",
+		"swapcase":         "{% set s = 'x' * 1500000 %}{% for i in range(30) %}{% set x = s.swapcase() %}{% endfor %}",
+		"translate":        "{% set s = 'x' * 1500000 %}{% for i in range(100) %}{% set x = s.translate({120: 'y'}) %}{% endfor %}",
+		"strip":            "{% set s = 'x' * 1500000 %}{% for i in range(200) %}{% set x = s.strip('x') %}{% endfor %}",
+		"expandtabs":       "{% set s = 'x' * 1500000 %}{% for i in range(200) %}{% set x = s.expandtabs() %}{% endfor %}",
 		"pprint of a list": "{% set s = ['ab'] * 50000 %}{% for i in range(300) %}{% set x = s|pprint %}{% endfor %}",
 	} {
 		_, err := newRenderer().Text(t.Context(), "x", src, py.NewDict())
