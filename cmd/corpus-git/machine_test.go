@@ -34,7 +34,7 @@ type machine struct {
 }
 
 // baseRoot makes the root that all containers share, once; it is never written to after that.
-func baseRoot(t *testing.T) string {
+func baseRoot(t *testing.T, packages string) string {
 	var missing []string
 	for _, program := range []string{"debootstrap", "systemd-nspawn", "nsenter"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -76,7 +76,13 @@ func baseRoot(t *testing.T) string {
 // boot starts a container over the shared root, which goes with the test.
 func boot(t *testing.T) *machine {
 	t.Helper()
-	base := baseRoot(t)
+	return bootWith(t, packages)
+}
+
+// bootWith is boot with other packages.
+func bootWith(t *testing.T, packages string) *machine {
+	t.Helper()
+	base := baseRoot(t, packages)
 	tmp := t.TempDir()
 	m := &machine{t: t, root: filepath.Join(tmp, "root")}
 	for _, dir := range []string{"root", "up", "work"} {
@@ -96,6 +102,9 @@ func boot(t *testing.T) *machine {
 	}
 	// podman as it is cannot store images on an overlay, nor make control groups in a container of a machine that has their first version, nor keyrings
 	// in one of systemd-nspawn's.
+	if err := os.MkdirAll(filepath.Join(m.root, "etc/containers"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
 		"storage.conf":    "[storage]\ndriver = \"vfs\"\nrunroot = \"/run/containers/storage\"\ngraphroot = \"/var/lib/containers/storage\"\n",
 		"containers.conf": "[containers]\ncgroups = \"disabled\"\nkeyring = false\n",
