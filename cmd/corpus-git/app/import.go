@@ -239,10 +239,10 @@ func (i *importing) print(w io.Writer, doc status.Import, changed int) error {
 	words := map[string]string{runsDeferred: "decided at its turn", runsSalt: "salt-call", runsRefused: "refused"}
 	for _, f := range doc.Files {
 		what := words[f.Runs]
-		switch {
-		case f.Runs == runsScript:
+		switch f.Runs {
+		case runsScript:
 			what = "an executable"
-		case f.Runs == runsBuiltin:
+		case runsBuiltin:
 			what = "built in, " + humanize.Plural(f.States, "state")
 		default:
 			what += ": " + printable.Text(f.Why)
