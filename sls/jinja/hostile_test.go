@@ -74,7 +74,7 @@ func hostileChild(t *testing.T, name string) int {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestHostileTemplates$")
-	cmd.Env = append(os.Environ(), hostileEnv+"="+name)
+	cmd.Env = append(os.Environ(), hostileEnv+"="+name, "GOGC=50") // as the program collects
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
