@@ -36,7 +36,7 @@ func TestWrongArgumentTypesFailTheState(t *testing.T) {
 		{"file.managed", "mode", mapping, nil, `The argument "mode" must be a string, not a dict`},
 		{"file.managed", "source_hash", mapping, []any{"source", "/none"}, `The argument "source_hash" must be a string, not a dict`},
 		{"file.directory", "max_depth", list, nil, `The argument "max_depth" must be a number, not a list`},
-		{"file.replace", "pattern", mapping, []any{"repl", "x"}, `The argument "pattern" must be a string, not a dict`},
+		{"file.replace", "pattern", mapping, []any{"repl", "x"}, `expected str, bytes, or bytearray not <class 'dict'>`},
 		{"file.replace", "count", "many", []any{"pattern", "x", "repl", "y"}, `The argument "count" must be a number, not a str`},
 		{"file.blockreplace", "marker_start", list, nil, `The argument "marker_start" must be a string, not a list`},
 		{"file.line", "mode", mapping, nil, `The argument "mode" must be a string, not a dict`},

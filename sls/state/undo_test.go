@@ -45,6 +45,12 @@ func machine(t *testing.T) *statetest.Machine {
 		for _, s := range []string{"web", "old"} {
 			m.Answers["systemctl is-active --quiet "+s+".service"] = word(active[s], "", "")
 			m.Answers["systemctl is-active "+s+".service"] = word(active[s], "active\n", "inactive\n")
+			m.Answers["systemctl show -p ActiveState --value "+s+".service"] = "inactive\n"
+			m.Answers[asks+" "+s+".service"] = "stopped\n"
+			if active[s] {
+				m.Answers["systemctl show -p ActiveState --value "+s+".service"] = "active\n"
+				m.Answers[asks+" "+s+".service"] = "started\n"
+			}
 		}
 	}
 	answer()
@@ -52,7 +58,7 @@ func machine(t *testing.T) *statetest.Machine {
 		switch line {
 		case "systemctl start web.service":
 			active["web"] = true
-		case "systemctl stop web.service":
+		case stopped:
 			active["web"] = false
 		case "systemctl stop old.service":
 			active["old"] = false
@@ -83,6 +89,12 @@ func machine(t *testing.T) *statetest.Machine {
 // again is how a service that ran is restarted.
 const again = `sh -c systemctl daemon-reload; systemctl reset-failed "$0"; exec systemctl restart "$0" old.service`
 
+// stopped is how a service that did not run is stopped, and asks how undo sees whether one runs.
+const (
+	stopped = `sh -c systemctl stop "$0" && { systemctl reset-failed "$0" 2>/dev/null || true; } web.service`
+	asks    = `sh -c case $(systemctl show -p ActiveState --value "$0") in inactive|"") echo stopped ;; *) echo started ;; esac`
+)
+
 // TestUndo: what the states of each family do by programs is taken back by programs, and proved.
 func TestUndo(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -92,7 +104,7 @@ func TestUndo(t *testing.T) {
 	}{
 		"started and enabled": {
 			calls: [][]any{{"service.running", "web", "enable", true}},
-			ran:   []string{"systemctl disable web.service", "systemctl stop web.service"},
+			ran:   []string{"systemctl disable web.service", stopped},
 			want:  undo.Report{Undone: []undo.Item{{Noun: "boot setting", Name: "web"}, {Noun: "service", Name: "web"}}},
 		},
 		"stopped": {
