@@ -44,6 +44,7 @@ func differing() map[string]string {
 		"mc_proxy.hook": "it is makina-states'", "module.run": free, "module.wait": free, "test.nop": free,
 		"file.directory lacks require":    "it is the requisite, which the runner hands on",
 		"file.recurse lacks require":      "it is the requisite, which the runner hands on",
+		"file.replace adds search_only":   "it is the module function's: Salt's state ignores it and changes the file, so it is refused",
 		"user.present adds gid_from_name": "older releases of Salt have it, and projects use it",
 	}
 }
