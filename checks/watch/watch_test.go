@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -48,6 +50,34 @@ func (m *machine) set(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f()
+}
+
+// ran are the times at which checks of a project ran.
+func (m *machine) ran(name project.Name) []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.runs[name])
+}
+
+// all are those of all projects.
+func (m *machine) all() map[project.Name][]time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.runs)
+}
+
+// highest is how many ran at once.
+func (m *machine) highest() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.most
+}
+
+// heard are the notifications so far.
+func (m *machine) heard() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.told)
 }
 
 func (m *machine) Live(_ context.Context, name project.Name) (watch.Release, error) {
@@ -134,7 +164,7 @@ func TestChangesAreToldOnce(t *testing.T) {
 		w := m.open(t, d)
 		require.NoError(t, w.Start(t.Context())) // the look at all projects finds it
 		time.Sleep(5*time.Minute + time.Second)
-		require.Empty(t, m.told, "that it works is no news")
+		require.Empty(t, m.heard(), "that it works is no news")
 		s := w.States("app")
 		require.Len(t, s, 1)
 		require.True(t, s[0].Now.Good)
@@ -143,7 +173,7 @@ func TestChangesAreToldOnce(t *testing.T) {
 
 		m.set(func() { m.good = false })
 		time.Sleep(5 * time.Minute)
-		require.Equal(t, []string{"app check-failed connection refused"}, m.told)
+		require.Equal(t, []string{"app check-failed connection refused"}, m.heard())
 		require.True(t, w.States("app")[0].Failing())
 
 		// A restart in between tells nothing anew, and goes on counting.
@@ -152,12 +182,12 @@ func TestChangesAreToldOnce(t *testing.T) {
 		w = m.open(t, d)
 		require.NoError(t, w.Start(t.Context()))
 		time.Sleep(3 * time.Minute)
-		require.Len(t, m.told, 1)
+		require.Len(t, m.heard(), 1)
 		require.Greater(t, w.States("app")[0].Now.Runs, runs)
 
 		m.set(func() { m.good = true })
 		time.Sleep(2 * time.Minute)
-		require.Equal(t, []string{"app check-failed connection refused", "app check-succeeded "}, m.told)
+		require.Equal(t, []string{"app check-failed connection refused", "app check-succeeded "}, m.heard())
 		h, err := w.History(t.Context(), "app", 10)
 		require.NoError(t, err)
 		require.Len(t, h, 3)
@@ -178,14 +208,14 @@ func TestAnUntoldChangeIsToldAtTheNextStart(t *testing.T) {
 		require.NoError(t, w.Start(t.Context()))
 		time.Sleep(2 * time.Minute)
 		w.Stop()
-		require.Len(t, m.told, 1)
+		require.Len(t, m.heard(), 1)
 		_, err := d.ExecContext(t.Context(), `UPDATE check_periods SET notified = 0`) // as a crash right after the change leaves it
 		require.NoError(t, err)
 		w = m.open(t, d)
 		require.NoError(t, w.Start(t.Context()))
 		time.Sleep(2 * time.Minute)
 		w.Stop()
-		require.Len(t, m.told, 2)
+		require.Len(t, m.heard(), 2)
 	})
 }
 
@@ -202,10 +232,11 @@ func TestManyProjectsDoNotBeginTogether(t *testing.T) {
 		require.NoError(t, w.Start(t.Context()))
 		time.Sleep(2 * time.Minute)
 		w.Stop()
-		require.Len(t, m.runs, 200)
-		require.LessOrEqual(t, m.most, 8)
+		runs := m.all()
+		require.Len(t, runs, 200)
+		require.LessOrEqual(t, m.highest(), 8)
 		half := 0
-		for _, r := range m.runs {
+		for _, r := range runs {
 			require.Len(t, r, 1)
 			if r[0].Sub(begun) < 30*time.Second {
 				half++
@@ -223,10 +254,10 @@ func TestAClockThatIsSetChangesNothing(t *testing.T) {
 				w := m.open(t, d)
 				require.NoError(t, w.Start(t.Context()))
 				time.Sleep(35 * time.Minute)
-				n := len(m.runs["app"])
+				n := len(m.ran("app"))
 				m.set(func() { m.clock = by })
 				time.Sleep(30 * time.Minute)
-				require.Len(t, m.runs["app"], n+3)
+				require.Len(t, m.ran("app"), n+3)
 				w.Stop()
 
 				// Nor does it after a restart: it is due within an interval.
@@ -234,8 +265,8 @@ func TestAClockThatIsSetChangesNothing(t *testing.T) {
 				require.NoError(t, w.Start(t.Context()))
 				m.set(func() { m.clock = 0 })
 				time.Sleep(11 * time.Minute)
-				require.GreaterOrEqual(t, len(m.runs["app"]), n+4)
-				require.LessOrEqual(t, len(m.runs["app"]), n+5)
+				require.GreaterOrEqual(t, len(m.ran("app")), n+4)
+				require.LessOrEqual(t, len(m.ran("app")), n+5)
 				w.Stop()
 			})
 		})
@@ -251,7 +282,7 @@ func TestARestartKeepsLongIntervals(t *testing.T) {
 			time.Sleep(time.Hour)
 			w.Stop()
 		}
-		require.Len(t, m.runs["app"], 2)
+		require.Len(t, m.ran("app"), 2)
 	})
 }
 
@@ -261,19 +292,19 @@ func TestADeploymentGoesFirst(t *testing.T) {
 		w := m.open(t, d)
 		require.NoError(t, w.Start(t.Context()))
 		time.Sleep(90 * time.Second)
-		n := len(m.runs["app"])
+		n := len(m.ran("app"))
 		during, deploy := context.WithCancelCause(t.Context())
 		m.set(func() { m.during, m.hang, m.good = during, true, false })
 		time.Sleep(time.Minute)
-		require.Len(t, m.runs["app"], n+1)
+		require.Len(t, m.ran("app"), n+1)
 		deploy(fault.New(fault.Busy, "", "a deployment begins"))
 		m.set(func() { m.busy, m.hang, m.during, m.good = true, false, nil, true })
 		time.Sleep(10 * time.Minute)
-		require.Len(t, m.runs["app"], n+1, "none runs while a deployment does")
-		require.Empty(t, m.told, "what a deployment cut off is no answer")
+		require.Len(t, m.ran("app"), n+1, "none runs while a deployment does")
+		require.Empty(t, m.heard(), "what a deployment cut off is no answer")
 		m.set(func() { m.busy = false })
 		time.Sleep(5 * time.Second)
-		require.Len(t, m.runs["app"], n+2)
+		require.Len(t, m.ran("app"), n+2)
 		w.Stop()
 	})
 }
@@ -284,24 +315,24 @@ func TestAnotherReleaseAndAProjectThatGoes(t *testing.T) {
 		w := m.open(t, d)
 		require.NoError(t, w.Start(t.Context()))
 		time.Sleep(3 * time.Minute)
-		n := len(m.runs["app"])
+		n := len(m.ran("app"))
 		m.set(func() { m.live["app"] = nil })
 		w.Live("app", nil)
 		time.Sleep(3 * time.Minute)
-		require.Len(t, m.runs["app"], n)
+		require.Len(t, m.ran("app"), n)
 		require.Empty(t, w.States("app"))
 		m.set(func() { m.live["app"] = []project.Check{every(time.Minute)} })
 		w.Live("app", m.live["app"])
 		time.Sleep(3 * time.Minute)
-		require.Greater(t, len(m.runs["app"]), n)
+		require.Greater(t, len(m.ran("app")), n)
 		h, err := w.History(t.Context(), "app", 10)
 		require.NoError(t, err)
 		require.Len(t, h, 1)
 
 		require.NoError(t, w.Forget(t.Context(), "app"))
-		n = len(m.runs["app"])
+		n = len(m.ran("app"))
 		time.Sleep(3 * time.Minute)
-		require.Len(t, m.runs["app"], n)
+		require.Len(t, m.ran("app"), n)
 		h, err = w.History(t.Context(), "app", 10)
 		require.NoError(t, err)
 		require.Empty(t, h)
