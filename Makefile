@@ -18,8 +18,8 @@ demo: build ## serve, create a project, push a sample, leave it running
 test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for a part
 	$(GO) test -timeout 20m $(TESTFLAGS) $(PACKAGES)
 
-race: ## the same with the race detector, which needs a C compiler; but for what starts hundreds of servers (TestCrash, TestPowerCut), what the scenarios do too (TestDocs), and what measures memory (TestBombs)
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^(TestCrash|TestPowerCut|TestDocs|TestBombs)$$' ./...
+race: ## the same with the race detector, which needs a C compiler; but for what starts hundreds of servers (TestCrash, TestPowerCut), what the scenarios do too (TestDocs), what measures memory (TestBombs), and other clients of git
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^TestCrash$$|^TestPowerCut$$|^TestDocs$$|^TestBombs$$|^TestScenarios$$/^interop_' ./...
 
 salt: ## the conformance suite against the real Salt, which .ci/salt installs in the user's cache
 	@bin=$$(./.ci/salt) && SALT_CALL=$$bin $(GO) test -count=1 -timeout 20m ./sls/slstest ./sls/salt
