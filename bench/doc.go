@@ -9,6 +9,7 @@
 //	go run ./bench files    a step of 1,000 and of 10,000 files, against one Salt process
 //	go run ./bench jinja    templates of SLS files, against Jinja2
 //	go run ./bench archive  archives, rollback, compaction and restore, against rsync -Aa --delete
+//	go run ./bench rollback a push that fails late and is rolled back, and one that changes files outside of its tree, against a good one
 //	go run ./bench fixperms permissions of an unchanged tree, against find -printf '%m %u %g' and the original's find -exec
 //	go run ./bench checkout  70,000 files, one of them, none, against git checkout with two workers and as shipped, git reset and git status
 //	go run ./bench -packs a,b checkout   the newest trees of real repositories, from their packs
