@@ -29,6 +29,9 @@ func (s State) RestoreTemp() string { return filepath.Clean(string(s)) + "-resto
 // HostKey is the server's ed25519 host key.
 func (s State) HostKey() string { return filepath.Join(string(s), "ssh_host_ed25519_key") }
 
+// BundleSigners holds the keys whose bundles are deployed here, as authorized_keys has them.
+func (s State) BundleSigners() string { return filepath.Join(string(s), "bundle_signers") }
+
 // HostKeyECDSA is the server's ECDSA host key, for clients that don't know ed25519.
 func (s State) HostKeyECDSA() string { return filepath.Join(string(s), "ssh_host_ecdsa_key") }
 

@@ -50,7 +50,7 @@ func (dep *deployment) changes(ctx context.Context) ([]RefChange, error) {
 		}
 		return []RefChange{{Repo: d.Repo, Change: d.Change, Head: ref == ""}}, nil
 	}
-	if d.Trigger != project.TriggerRollback {
+	if d.Trigger != project.TriggerRollback && d.Trigger != project.TriggerBundle {
 		return nil, nil
 	}
 	var out []RefChange
@@ -64,6 +64,14 @@ func (dep *deployment) changes(ctx context.Context) ([]RefChange, error) {
 			return nil, err
 		}
 		var old project.Commit
+		deployed, err := dep.p.cfg.Repository(d.Project, x.repo).Deployed(ctx)
+		if err != nil {
+			return nil, err
+		}
+		first := deployed == "" && d.Branches[x.repo] != ""
+		if first {
+			ref = d.Branches[x.repo]
+		}
 		if ref != "" {
 			// Not what was live: somebody may have moved it beside the server, and it comes back from there.
 			if old, err = dep.p.cfg.Repository(d.Project, x.repo).Get(ctx, ref); err != nil {
@@ -73,7 +81,7 @@ func (dep *deployment) changes(ctx context.Context) ([]RefChange, error) {
 		if old == x.new {
 			continue
 		}
-		out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: ref, Old: old, New: x.new}})
+		out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: ref, Old: old, New: x.new}, Head: first})
 	}
 	return out, nil
 }

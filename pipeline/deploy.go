@@ -103,12 +103,15 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 			return d, nil, err
 		}
 	}
+	code, pillar := d.Code, d.Pillar
 	at, notes, err := p.live(ctx, &d)
 	if err != nil {
 		return d, nil, err
 	}
 	d.Code, d.Pillar = d.LiveCode, d.LivePillar
 	switch {
+	case d.Trigger == project.TriggerBundle:
+		d.Code, d.Pillar = code, pillar
 	case d.Trigger == project.TriggerRollback:
 		a, err := p.findArchive(ctx, d)
 		if err != nil {
@@ -153,7 +156,7 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	if err := dep.guard(ctx, src, prep); err != nil {
 		return err
 	}
-	if d.Code != "" && prep.Cfg.RefusesLFS() && !dep.set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy) {
+	if d.Code != "" && prep.Cfg.RefusesLFS() && !dep.set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy || d.Trigger == project.TriggerBundle) {
 		if err := p.cfg.Repository(d.Project, project.Code).RefuseLFS(ctx, d.Code, incomingOf(d, dep.in, project.Code)); err != nil {
 			return err
 		}

@@ -21,6 +21,9 @@ const (
 	archivePins    = pinPrefix + "archives/"
 )
 
+// BundlePin is the ref that keeps what a bundle brought until its deployment has pinned it; the end of the next deployment sweeps it.
+func BundlePin(id project.ID) string { return pinPrefix + "bundles/" + string(id) }
+
 // livePins are those of what is live when a deployment begins.
 func livePins(d project.Deployment) []RefChange {
 	return pins(archivePins+string(d.ID), d.LiveCode, d.LivePillar)

@@ -81,6 +81,7 @@ type Pipeline struct {
 	records *records
 
 	starting projectLocks
+	bundles  projectLocks
 	mu       sync.Mutex
 	queues   map[project.Name]*queue
 	byID     map[project.ID]*deployment
@@ -135,6 +136,12 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 			return "", err
 		}
 	}
+	if d.ID != "" && (d.Trigger == project.TriggerBundle || d.Trigger == project.TriggerTask) {
+		defer p.bundles.lock(d.Project)()
+		if known, err := p.Begun(ctx, d); known || err != nil {
+			return d.ID, err
+		}
+	}
 	if d.ID == "" {
 		d.ID = p.cfg.NewID()
 	}
@@ -178,6 +185,21 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 		dep.drive(dctx)
 	}()
 	return d.ID, nil
+}
+
+// Begun reports whether the deployment that a bundle asks for was started before: it is known by its ID, and runs once. One of that ID that is
+// about something else is fault.Refused.
+func (p *Pipeline) Begun(ctx context.Context, d project.Deployment) (bool, error) {
+	rec, err := p.records.get(ctx, d.ID)
+	switch {
+	case err != nil && fault.KindOf(err) == fault.Usage:
+		return false, nil
+	case err != nil:
+		return false, err
+	case rec.Project != d.Project || rec.Trigger != d.Trigger || d.Trigger == project.TriggerBundle && (rec.Code != d.Code || rec.Pillar != d.Pillar):
+		return false, fault.New(fault.Refused, "bundle", "deployment %s is another one here: %s of %s", d.ID.Short(), rec.Code.Short(), rec.Project)
+	}
+	return true, nil
 }
 
 // admit records a deployment and puts it in its project's queue. Where one for the very same change runs or waits, it is that one, and dep is

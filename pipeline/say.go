@@ -48,6 +48,9 @@ func headline(d project.Deployment, desc *project.Description, hide func(string)
 	default:
 		fmt.Fprintf(&b, "%s  %s..%s", d.Project, d.LiveCode.Short(), d.Code.Short())
 	}
+	if d.Trigger == project.TriggerBundle && d.Pillar != d.LivePillar {
+		fmt.Fprintf(&b, ", pillar %s..%s", orNone(d.LivePillar), orNone(d.Pillar))
+	}
 	if desc == nil {
 		b.WriteString(" " + by)
 		return event.Event{Kind: event.Head, Text: b.String()}

@@ -18,6 +18,8 @@ const (
 	TriggerCheck Trigger = "check"
 	// TriggerUndeploy stops what runs and undoes what deployments changed outside of the trees.
 	TriggerUndeploy Trigger = "undeploy"
+	// TriggerBundle deploys what came from another machine as a bundle: both commits are given, and both branches move.
+	TriggerBundle Trigger = "bundle"
 	// TriggerPlan shows what a deployment would do and touches nothing.
 	TriggerPlan Trigger = "plan"
 )
@@ -49,6 +51,8 @@ type Deployment struct {
 	// Code and Pillar are the commits that this deployment pins and brings live.
 	Code   Commit `json:"code,omitempty"`
 	Pillar Commit `json:"pillar,omitempty"`
+	// Branches are those that TriggerBundle moves in a repository that has not deployed yet: refs/heads/main.
+	Branches map[Repo]string `json:"branches,omitempty"`
 	// LiveCode and LivePillar are what was live when it started, and what a rollback puts back.
 	LiveCode   Commit `json:"live_code,omitempty"`
 	LivePillar Commit `json:"live_pillar,omitempty"`

@@ -40,6 +40,7 @@ import (
 //	git-http DIR         serve the repositories below DIR on $HTTP; see submodule_test.go
 //	service-manager FILE  take what servers tell a service manager; see systemd_test.go
 //	web-hook FILE        take notifications on $HOOK; see webhook_test.go
+//	sshd                 start an OpenSSH server that lets us in; $NODE are the options and the host; see remote_test.go
 //	visitors start|stop  ask an address 50 times a second, and want every answer; see downtime_test.go
 //	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
 //
@@ -70,6 +71,8 @@ func TestScenarios(t *testing.T) {
 				return os.Geteuid() == 0, nil
 			case "loop":
 				return loopMounts(), nil
+			case "sshd":
+				return hasSSHD()
 			}
 			if holds, known, err := interopCondition(cond); known {
 				return holds, err
@@ -93,6 +96,7 @@ func TestScenarios(t *testing.T) {
 			"web-hook": cmdWebHook,
 
 			"service-manager": cmdServiceManager,
+			"sshd":            cmdSSHD,
 
 			"same-history": cmdSameHistory,
 			"python":       cmdPython,

@@ -407,7 +407,7 @@ func (c *core) hostName() string {
 // backend is what the verbs work with. detached tells that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: cfgs{c}, Units: processes{c}, Checks: c.watch, Begin: c.begin, Audit: c.audit,
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: cfgs{c}, Units: processes{c}, Checks: c.watch, Bundles: bundles{c}, Begin: c.begin, Audit: c.audit,
 		Status: c.status(), Commands: c.sshCommand,
 		Events: func(name project.Name, id project.ID) iter.Seq2[event.Event, error] {
 			return event.Read(c.state.EventLog(string(name), string(id)), 0)

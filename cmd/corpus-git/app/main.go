@@ -94,7 +94,7 @@ func (c *command) tree() *cobra.Command {
 		b.AddCommand(c.verifyCommand())
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
+	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
 	return root
 }
 
@@ -142,16 +142,21 @@ func (c *command) verb(cmd *cobra.Command, args []string) error {
 }
 
 func (c *command) run(ctx context.Context, cmd *cobra.Command, cfg *config.Config, argv []string, f *streams) (int, error) {
+	return c.runWith(ctx, cmd, cfg, argv, f, c.Stderr)
+}
+
+// runWith is run with another standard error.
+func (c *command) runWith(ctx context.Context, cmd *cobra.Command, cfg *config.Config, argv []string, f *streams, errw io.Writer) (int, error) {
 	state := layout.State(cfg.StateDir)
 	if cmd.Annotations[verbs.Stateless] != "" {
 		d := doctor{cfg: cfg, env: c.Environment.Env}
-		return verbs.Run(ctx, &verbs.Backend{Build: Build(), Doctor: d.run}, c.caller(), argv, f.in, f.out, c.Stderr), nil
+		return verbs.Run(ctx, &verbs.Backend{Build: Build(), Doctor: d.run}, c.caller(), argv, f.in, f.out, errw), nil
 	}
 	server, err := control.Dial(state.Socket())
 	switch {
 	case err == nil:
 		defer server.Close()
-		code, err := server.Do(ctx, control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}, f.in, f.out, c.Stderr)
+		code, err := server.Do(ctx, control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}, f.in, f.out, errw)
 		if err != nil {
 			return code, fault.New(fault.Internal, "", "%w", err).
 				WithHint("its log is %s ; when it is started again it puts right what was interrupted", state.ServerLog())
@@ -164,11 +169,11 @@ func (c *command) run(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 		return 0, fault.New(fault.Refused, "", "there is nothing in %s yet", cfg.Root).
 			WithHint("name the right place with --root, or make a first project:  corpus-git project create NAME")
 	}
-	core, err := openCore(ctx, options{cfg: cfg, log: quietLog(c.Stderr), env: c.Environment.Env, who: "the command  " + strings.Join(argv, " "), wait: lockWait, onEnd: func(project.Record) {}})
+	core, err := openCore(ctx, options{cfg: cfg, log: quietLog(errw), env: c.Environment.Env, who: "the command  " + strings.Join(argv, " "), wait: lockWait, onEnd: func(project.Record) {}})
 	if err != nil {
 		return 0, err
 	}
-	code := verbs.Run(ctx, core.backend(false), c.caller(), argv, f.in, f.out, c.Stderr)
+	code := verbs.Run(ctx, core.backend(false), c.caller(), argv, f.in, f.out, errw)
 	if err := core.pipeline.Shutdown(context.Background()); err != nil {
 		return code, err
 	}

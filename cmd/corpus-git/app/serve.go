@@ -95,6 +95,8 @@ type seams struct {
 	boundary func(point string)
 	boot     string
 	sockets  sockets
+	// agent: nothing listens but the control socket.
+	agent bool
 }
 
 // startWith is start with seams.
@@ -126,11 +128,13 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err != nil {
 		log.Error().Err(err).Msg("recovery could not begin")
 	}
-	if s.sshAddr, err = listen(with.sockets.ssh, "listen", cfg.Listen); err != nil {
-		return nil, err
-	}
-	if a, ok := s.sshAddr.Addr().(*net.TCPAddr); ok {
-		c.port.Store(int64(a.Port))
+	if !with.agent {
+		if s.sshAddr, err = listen(with.sockets.ssh, "listen", cfg.Listen); err != nil {
+			return nil, err
+		}
+		if a, ok := s.sshAddr.Addr().(*net.TCPAddr); ok {
+			c.port.Store(int64(a.Port))
+		}
 	}
 	s.service.Store(s.newService(cfg))
 	s.ssh = &sshd.Server{
@@ -146,7 +150,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 			s.service.Load().LoggedIn(id)
 		},
 	}
-	if cfg.HTTP != "" || with.sockets.http != nil {
+	if !with.agent && (cfg.HTTP != "" || with.sockets.http != nil) {
 		if err := s.openWeb(with.sockets.http, cfg, counters); err != nil {
 			return nil, err
 		}
@@ -154,7 +158,10 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if s.control, err = control.Listen(c.state.Socket(), s.request, log); err != nil {
 		return nil, stateError(c.state, err)
 	}
-	a := Addresses{SSH: s.sshAddr.Addr().String(), PID: os.Getpid()}
+	a := Addresses{PID: os.Getpid()}
+	if s.sshAddr != nil {
+		a.SSH = s.sshAddr.Addr().String()
+	}
 	if s.webAddr != nil {
 		a.HTTP = s.webAddr.Addr().String()
 	}
@@ -272,11 +279,13 @@ func listenError(key, addr string, err error) error {
 func (s *server) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.serving.Go(func() {
-		if err := s.ssh.Serve(s.sshAddr); err != nil && !errors.Is(err, sshd.ErrClosed) {
-			s.log.Error().Err(err).Msg("ssh server")
-		}
-	})
+	if s.sshAddr != nil {
+		s.serving.Go(func() {
+			if err := s.ssh.Serve(s.sshAddr); err != nil && !errors.Is(err, sshd.ErrClosed) {
+				s.log.Error().Err(err).Msg("ssh server")
+			}
+		})
+	}
 	s.serving.Go(func() {
 		if err := s.control.Serve(ctx); err != nil {
 			s.log.Error().Err(err).Msg("control socket")

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -36,6 +37,7 @@ type Server struct {
 	Run Run
 	Log zerolog.Logger
 
+	active   atomic.Int64
 	listener *net.UnixListener
 	path     string
 	wg       sync.WaitGroup
@@ -88,8 +90,10 @@ func (s *Server) Serve(ctx context.Context) error {
 			continue
 		}
 		s.wg.Add(1)
+		s.active.Add(1)
 		go func() {
 			defer s.wg.Done()
+			defer s.active.Add(-1)
 			defer c.Close()
 			if err := s.serve(ctx, c); err != nil {
 				s.Log.Debug().Err(err).Msg("control")
@@ -97,6 +101,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		}()
 	}
 }
+
+// Active is the number of requests that are being answered.
+func (s *Server) Active() int { return int(s.active.Load()) }
 
 // Close stops listening and removes the socket. Requests that run go on.
 func (s *Server) Close() error { return errors.Join(os.Remove(s.path), s.listener.Close()) }

@@ -227,6 +227,11 @@ func (s *session) deploy(verb string, d project.Deployment, verbose bool) error 
 		return err
 	}
 	d.Pusher = s.who.Pusher()
+	return s.start(verb, d, verbose)
+}
+
+// start is deploy of a deployment that says who asked for it.
+func (s *session) start(verb string, d project.Deployment, verbose bool) error {
 	style := event.Style{Commands: s.commands(), Verbose: verbose, Output: d.Trigger == project.TriggerTask}
 	id, err := s.b.Runs.Start(s.ctx, d, nil)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 
 // LocalOnly names the commands that exist on the machine only.
 func LocalOnly() []string {
-	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons"}
+	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons", "agent", "remote"}
 }
 
 // Tree builds the commands. s may be nil where they are only described or taken apart, never run.
@@ -68,7 +68,7 @@ func Tree(s *session) *cobra.Command {
 		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s), undeployCommand(s),
 		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s),
 		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
-		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
+		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), bundleCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
 	)
 	return root
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corpus-git/backup"
+	"corpus-git/bundle"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
@@ -127,6 +128,33 @@ type Checks interface {
 	History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error)
 }
 
+// Bundles move what is deployed between machines.
+type Bundles interface {
+	// Create writes a bundle of what both branches of a project hold.
+	Create(ctx context.Context, name project.Name, q BundleRequest, w io.Writer) (bundle.Manifest, error)
+	// Tips are what this machine has of a project; nothing of one that it does not know.
+	Tips(ctx context.Context, name project.Name) (bundle.Tips, error)
+	// Take stores what a bundle brings, and gives the deployment of it. A project that is not known is created.
+	Take(ctx context.Context, in io.Reader, by project.Pusher) (d project.Deployment, created bool, err error)
+	// Trust lets the bundles that a key signed be deployed here. changed tells that it was not trusted before. Durable on return.
+	Trust(ctx context.Context, key string) (fingerprint string, changed bool, err error)
+	// Key is the public key that signs the bundles of this machine.
+	Key() (string, error)
+}
+
+// BundleRequest says what a bundle is for.
+type BundleRequest struct {
+	// ID is that of the deployment; "" makes a new one.
+	ID project.ID
+	// Have are commits that the other machine has, of either repository.
+	Have []project.Commit
+	// Task is a task to run in place of a deployment, "" for none.
+	Task   string
+	Select project.Selection
+	Set    []project.Setting
+	By     project.Pusher
+}
+
 // Audit is the audit log.
 type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
@@ -142,6 +170,7 @@ type Backend struct {
 	Cfg      Cfg
 	Units    Units
 	Checks   Checks
+	Bundles  Bundles
 	// Begin stores the first commits of a project, made of a skeleton, in its two repositories, and gives the deployments that bring them live,
 	// in their order. One that has commits already is fault.Refused.
 	Begin  func(ctx context.Context, name project.Name, skeleton string, by project.Pusher) ([]project.Deployment, error)

@@ -1,0 +1,110 @@
+package bundle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Release is what a deployment pins. Its fields decide what is deployed, and nothing else does.
+type Release struct {
+	Project project.Name `json:"project"`
+	// Code and Pillar are the two commits; Pillar is "" where the project has none.
+	Code   project.Commit `json:"code"`
+	Pillar project.Commit `json:"pillar,omitempty"`
+	// CodeBranch and PillarBranch are the branches that deploy: refs/heads/master or refs/heads/main.
+	CodeBranch   string `json:"code_branch"`
+	PillarBranch string `json:"pillar_branch,omitempty"`
+	// Environment is the project's on the machine that made the bundle, "" where its configuration says.
+	Environment string `json:"environment,omitempty"`
+	// Set is what was set on the command line, above the pillar.
+	Set []project.Setting `json:"set,omitempty"`
+}
+
+// Digest names the content: SHA-256 of the release's JSON, in hexadecimal.
+func (r Release) Digest() (string, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Pack describes one of the packs of a bundle.
+type Pack struct {
+	Repo    project.Repo `json:"repo"`
+	Objects int          `json:"objects"`
+	Bytes   int64        `json:"bytes"`
+	SHA256  string       `json:"sha256"`
+}
+
+// Manifest says what is in a bundle, and what it was made for.
+type Manifest struct {
+	Release Release `json:"release"`
+	Digest  string  `json:"digest"`
+	// Deployment is the ID that the deployment of it has, on each machine: the same bundle is deployed once.
+	Deployment project.ID `json:"deployment"`
+	// Task runs a task of what is live there, in place of a deployment; the bundle has no packs then.
+	Task string `json:"task,omitempty"`
+	// Select narrows what is run.
+	Select project.Selection `json:"select,omitzero"`
+	By     project.Pusher    `json:"by"`
+	At     time.Time         `json:"at"`
+	// From is the machine that made it, Program the version of corpus-git there.
+	From    string `json:"from,omitempty"`
+	Program string `json:"program,omitempty"`
+	Packs   []Pack `json:"packs,omitempty"`
+}
+
+// check refuses a manifest that cannot be deployed, whoever signed it.
+func (m *Manifest) check() error {
+	bad := func(format string, args ...any) error {
+		return fault.New(fault.Refused, "", "the bundle's manifest: "+format, args...)
+	}
+	r := m.Release
+	if _, err := project.ParseName(string(r.Project)); err != nil {
+		return bad("%w", err)
+	}
+	if _, err := project.ParseIDPrefix(string(m.Deployment)); err != nil || len(m.Deployment) != 36 {
+		return bad("%q is not the ID of a deployment", string(m.Deployment))
+	}
+	for _, x := range []struct {
+		repo   project.Repo
+		commit project.Commit
+		branch string
+	}{{project.Code, r.Code, r.CodeBranch}, {project.PillarRepo, r.Pillar, r.PillarBranch}} {
+		if x.commit == "" && x.repo == project.PillarRepo {
+			continue
+		}
+		if c, ok := project.ParseCommit(string(x.commit)); !ok || c != x.commit || c == "" {
+			return bad("%q is not a commit of %s.git", string(x.commit), x.repo)
+		}
+		if name, ok := strings.CutPrefix(x.branch, "refs/heads/"); !ok || name != "master" && name != "main" {
+			return bad("%q is not a branch that deploys", x.branch)
+		}
+	}
+	if strings.ContainsAny(m.Task, "/\x00") || strings.HasPrefix(m.Task, ".") {
+		return bad("%q is no name of a task", m.Task)
+	}
+	digest, err := r.Digest()
+	if err != nil {
+		return err
+	}
+	if digest != m.Digest {
+		return bad("the digest of its release is %s, not %s", digest, m.Digest)
+	}
+	seen := map[project.Repo]bool{}
+	for _, p := range m.Packs {
+		if p.Repo != project.Code && p.Repo != project.PillarRepo || seen[p.Repo] || p.Bytes <= 0 || len(p.SHA256) != 2*sha256.Size {
+			return bad("a pack of %q of %d bytes", string(p.Repo), p.Bytes)
+		}
+		seen[p.Repo] = true
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash"
+	"io"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Limits of what is read before a signature is verified, in bytes.
+const (
+	maxManifest  = 1 << 20
+	maxSignature = 16 << 10
+)
+
+// Reader reads one bundle.
+type Reader struct {
+	Manifest Manifest
+	// Signer is the key that signed the manifest.
+	Signer ssh.PublicKey
+
+	in *bufio.Reader
+}
+
+// Anybody trusts every key: for who looks at a bundle and deploys nothing.
+func Anybody(ssh.PublicKey) error { return nil }
+
+// Open reads the manifest and verifies its signature. trusted refuses a key by its error, before anything is believed.
+func Open(r io.Reader, trusted func(ssh.PublicKey) error) (*Reader, error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head := make([]byte, len(magic))
+	if _, err := io.ReadFull(in, head); err != nil || string(head) != magic {
+		return nil, fault.New(fault.Refused, "", "this is not a bundle of a version that this corpus-git reads").WithHint("corpus-git bundle create PROJECT FILE  makes one")
+	}
+	line, err := readLine(in, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	sigLine, err := readLine(in, maxSignature)
+	if err != nil {
+		return nil, err
+	}
+	b := &Reader{in: in}
+	if b.Signer, err = verify(line, sigLine); err != nil {
+		return nil, err
+	}
+	if err := trusted(b.Signer); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(line, &b.Manifest); err != nil {
+		return nil, fault.New(fault.Refused, "", "the bundle's manifest: %w", err)
+	}
+	return b, b.Manifest.check()
+}
+
+var errCut = fault.New(fault.Refused, "", "the bundle is cut off").WithHint("make or send it again")
+
+// readLine reads up to a line feed, which it takes off.
+func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, fault.New(fault.Refused, "", "a line of the bundle is longer than %d bytes", limit)
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line[:len(line)-1], nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return nil, errCut
+		default:
+			return nil, err
+		}
+	}
+}
+
+// verify checks the signature of a manifest, and gives the key that made it.
+func verify(manifest, line []byte) (ssh.PublicKey, error) {
+	bad := fault.New(fault.Refused, "", "the signature of the bundle is wrong").WithHint("make or send it again")
+	i := bytes.LastIndexByte(line, ' ')
+	if i < 0 {
+		return nil, bad
+	}
+	key, _, _, rest, err := ssh.ParseAuthorizedKey(line[:i])
+	if err != nil || len(rest) > 0 {
+		return nil, bad
+	}
+	raw, err := base64.StdEncoding.DecodeString(string(line[i+1:]))
+	if err != nil {
+		return nil, bad
+	}
+	var sig ssh.Signature
+	if err := ssh.Unmarshal(raw, &sig); err != nil {
+		return nil, bad
+	}
+	if err := key.Verify(append([]byte(signed), manifest...), &sig); err != nil {
+		return nil, bad
+	}
+	return key, nil
+}
+
+// Take stores what the bundle brings in the two repositories, and points ref to each of its commits there. Durable on return.
+func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error {
+	r := b.Manifest.Release
+	packs := map[project.Repo]Pack{}
+	for _, p := range b.Manifest.Packs {
+		packs[p.Repo] = p
+	}
+	// In the order in which they stand in the file.
+	for _, x := range []struct {
+		repo   project.Repo
+		commit project.Commit
+	}{{project.Code, r.Code}, {project.PillarRepo, r.Pillar}} {
+		if x.commit == "" {
+			continue
+		}
+		p, ok := packs[x.repo]
+		if !ok {
+			if err := repos(x.repo).TakePack(ctx, nil, x.commit, ref, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
+		if err := repos(x.repo).TakePack(ctx, in, x.commit, ref, in.complete); err != nil {
+			if in.cut {
+				return errCut
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Verify reads what is left of a bundle, and checks the digests of its packs.
+func (b *Reader) Verify() error {
+	for _, p := range b.Manifest.Packs {
+		in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
+		if err := in.complete(); err != nil {
+			return err
+		}
+	}
+	if _, err := b.in.ReadByte(); err == nil {
+		return fault.New(fault.Refused, "", "the bundle has something behind its last pack")
+	}
+	return nil
+}
+
+// section is one pack of the file.
+type section struct {
+	in   io.Reader
+	left int64
+	sum  hash.Hash
+	want string
+	cut  bool // the file ended in it
+}
+
+func (s *section) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := s.in.Read(p[:min(int64(len(p)), s.left)])
+	s.left -= int64(n)
+	s.sum.Write(p[:n])
+	if errors.Is(err, io.EOF) && s.left > 0 {
+		s.cut = true
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// complete reads what is left of the pack, and compares its digest.
+func (s *section) complete() error {
+	if _, err := io.Copy(io.Discard, s); err != nil {
+		if s.cut {
+			return errCut
+		}
+		return err
+	}
+	if got := hex.EncodeToString(s.sum.Sum(nil)); got != s.want {
+		return fault.New(fault.Refused, "", "a pack of the bundle is damaged: its SHA-256 is %s, not %s", got, s.want).WithHint("make or send it again")
+	}
+	return nil
+}

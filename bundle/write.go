@@ -1,0 +1,134 @@
+package bundle
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/project"
+)
+
+const (
+	magic = "corpus-git bundle 1\n"
+	// signed stands before what is signed: a signature of ours means nothing elsewhere.
+	signed = "corpus-git bundle manifest\x00"
+)
+
+// Repository is what is needed of one repository of a project; receive's satisfies it but for the limits.
+type Repository interface {
+	// Tips are the commits that its refs lead to.
+	Tips(ctx context.Context) ([]project.Commit, error)
+	// WritePack writes a pack with which a repository that has the commits have gets want, and counts its objects: none, and nothing written,
+	// where nothing is lacking.
+	WritePack(ctx context.Context, w io.Writer, want project.Commit, have []project.Commit) (objects int, err error)
+	// TakePack stores a pack, nil for none, and points ref to commit. Nothing is published before complete has agreed.
+	TakePack(ctx context.Context, in io.Reader, commit project.Commit, ref string, complete func() error) error
+}
+
+// Repositories open the two repositories of a project.
+type Repositories func(project.Repo) Repository
+
+// Tips are what a machine has of a project: what a bundle for it can leave out.
+type Tips struct {
+	Code   []project.Commit `json:"code,omitempty"`
+	Pillar []project.Commit `json:"pillar,omitempty"`
+}
+
+// of are those of one repository.
+func (t Tips) of(r project.Repo) []project.Commit {
+	if r == project.PillarRepo {
+		return t.Pillar
+	}
+	return t.Code
+}
+
+// Make writes a bundle of m.Release for a machine that has what have says. It fills in the digest and the packs of m, which it gives back.
+// The packs are made in temporary files in dir, one at a time.
+func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have Tips, signer ssh.Signer, dir string) (Manifest, error) {
+	var err error
+	if m.Digest, err = m.Release.Digest(); err != nil {
+		return m, err
+	}
+	m.Packs = nil
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}()
+	for _, x := range []struct {
+		repo project.Repo
+		want project.Commit
+	}{{project.Code, m.Release.Code}, {project.PillarRepo, m.Release.Pillar}} {
+		if x.want == "" || m.Task != "" {
+			continue
+		}
+		f, p, err := makePack(ctx, repos(x.repo), x.want, have.of(x.repo), dir)
+		if f != nil {
+			files = append(files, f)
+		}
+		if err != nil {
+			return m, fmt.Errorf("pack %s of %s.git: %w", x.want.Short(), x.repo, err)
+		}
+		if p.Objects == 0 {
+			files = files[:len(files)-1]
+			_ = f.Close()
+			continue
+		}
+		p.Repo = x.repo
+		m.Packs = append(m.Packs, p)
+	}
+	if err := m.check(); err != nil {
+		return m, err
+	}
+	line, err := json.Marshal(m)
+	if err != nil {
+		return m, err
+	}
+	sig, err := signer.Sign(rand.Reader, append([]byte(signed), line...))
+	if err != nil {
+		return m, fmt.Errorf("sign the manifest: %w", err)
+	}
+	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
+	if _, err := fmt.Fprintf(w, "%s%s\n%s %s\n", magic, line, key, base64.StdEncoding.EncodeToString(ssh.Marshal(sig))); err != nil {
+		return m, err
+	}
+	for i, f := range files {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return m, err
+		}
+		if n, err := io.Copy(w, f); err != nil {
+			return m, err
+		} else if n != m.Packs[i].Bytes {
+			return m, fmt.Errorf("a pack of %d bytes is %d bytes long now", m.Packs[i].Bytes, n)
+		}
+	}
+	return m, nil
+}
+
+// makePack writes a pack to a file that has no name any more.
+func makePack(ctx context.Context, r Repository, want project.Commit, have []project.Commit, dir string) (*os.File, Pack, error) {
+	f, err := os.CreateTemp(dir, ".bundle-*")
+	if err != nil {
+		return nil, Pack{}, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return f, Pack{}, err
+	}
+	sum := sha256.New()
+	n, err := r.WritePack(ctx, io.MultiWriter(f, sum), want, have)
+	if err != nil {
+		return f, Pack{}, err
+	}
+	size, err := f.Seek(0, io.SeekCurrent)
+	return f, Pack{Objects: n, Bytes: size, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
+}

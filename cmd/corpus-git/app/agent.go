@@ -1,0 +1,175 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project/config"
+)
+
+// agentIdle is how long an agent stays that has nothing to do.
+const agentIdle = 10 * time.Minute
+
+// agentStart is how long the start of an agent is waited for: it recovers first what a crash left.
+const agentStart = time.Minute
+
+func (c *command) agentCommand() *cobra.Command {
+	var detach bool
+	idle := agentIdle
+	cmd := &cobra.Command{
+		Use: "agent", Short: "Run deployments without listening for pushes",
+		Long: "The server without its listeners: it owns the state, recovers what a crash left, and runs what commands on this machine ask for, such as\n" +
+			"bundle apply ; their end, or that of the connection they came by, does not end what runs. It ends after --idle without a\n" +
+			"request or a deployment. --detach starts one in the background, unless a server or an agent runs already, and returns when it answers;\n" +
+			"its log is agent.log in state_dir.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			set := c.stateSettings()
+			cfg, err := set.load()
+			if err != nil {
+				return err
+			}
+			if detach {
+				return c.detachAgent(cfg, idle)
+			}
+			return c.agent(cfg, set.load, idle)
+		},
+	}
+	cmd.Flags().BoolVar(&detach, "detach", false, "start it in the background")
+	cmd.Flags().DurationVar(&idle, "idle", idle, "end after this long without anything to do; 0 never")
+	return cmd
+}
+
+// agent runs one until it is idle or told to stop.
+func (c *command) agent(cfg *config.Config, load func() (*config.Config, error), idle time.Duration) error {
+	log, level, file, err := openLog(cfg, c.Stderr, false)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGHUP) // the connection that started it has ended
+	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, seams{boundary: c.Boundary, boot: c.Boot, agent: true})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Stdout, "answering on %s\n", s.state.Socket())
+	log.Info().Str("root", cfg.Root).Str("release", Build().Release).Dur("idle", idle).Msg("agent started")
+	since := time.Now()
+	tick := time.NewTicker(max(min(idle/10, time.Second), 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case sig := <-signals:
+			log.Info().Str("signal", sig.String()).Msg("stopping")
+			now, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			go func() {
+				<-signals
+				cancel()
+			}()
+			return s.shutdown(now, cfg.Grace)
+		case <-tick.C:
+			switch {
+			case s.pipeline.Busy() > 0 || s.control.Active() > 0:
+				since = time.Now()
+			case idle > 0 && time.Since(since) >= idle:
+				log.Info().Msg("idle: stopping")
+				return s.shutdown(context.Background(), cfg.Grace)
+			}
+		}
+	}
+}
+
+// detachAgent starts an agent in the background, where nothing owns the state.
+func (c *command) detachAgent(cfg *config.Config, idle time.Duration) error {
+	state := layout.State(cfg.StateDir)
+	if owned(state) {
+		return nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(cfg.Root, 0o755); err != nil {
+		return fault.New(fault.Internal, "make the root", "%w", err)
+	}
+	if err := os.MkdirAll(state.Path(), 0o700); err != nil {
+		return stateError(state, err)
+	}
+	path := filepath.Join(state.Path(), "agent.log")
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return stateError(state, err)
+	}
+	defer log.Close()
+	args := []string{"agent", "--root=" + cfg.Root, "--idle=" + idle.String()}
+	if c.file != "" {
+		args = append(args, "--config="+c.file)
+	}
+	p := exec.Command(program, args...)
+	p.Env, p.Dir, p.Stdout, p.Stderr = c.Environment.Env, "/", log, log
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	limit := time.After(agentStart)
+	for {
+		select {
+		case err := <-ended:
+			if owned(state) {
+				return nil // another one was faster
+			}
+			return fault.New(fault.Failed, "agent", "it ended at once: %s", said(path, err)).WithHint("its log is %s", path)
+		case <-limit:
+			return fault.New(fault.Busy, "agent", "it does not answer after %s", agentStart).WithHint("its log is %s", path)
+		case <-time.After(20 * time.Millisecond):
+			if owned(state) {
+				return nil
+			}
+		}
+	}
+}
+
+// owned reports whether a server or an agent owns the state.
+func owned(state layout.State) bool {
+	server, err := control.Dial(state.Socket())
+	if err == nil {
+		_ = server.Close()
+	}
+	return err == nil
+}
+
+// maxSaid bounds what is read of a log for a message, in bytes.
+const maxSaid = 4 << 10
+
+// said is the first line of a log, or the error.
+func said(path string, err error) string {
+	f, oerr := os.Open(path)
+	if oerr == nil {
+		defer f.Close()
+		text, rerr := io.ReadAll(io.LimitReader(f, maxSaid))
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		if rerr == nil && lines[0] != "" {
+			return strings.TrimPrefix(lines[0], "error: ")
+		}
+	}
+	return errors.Join(err, oerr).Error()
+}

@@ -1,0 +1,300 @@
+package verbs
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/bundle"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
+	"corpus-git/project"
+	"corpus-git/receive/access"
+	"corpus-git/remote"
+)
+
+func bundleCommand(s *session) *cobra.Command {
+	c := &cobra.Command{
+		Use: "bundle", Short: "Move what is deployed to another machine, in one file",
+		Long: "A bundle holds both commits of a project, what they need, and what was set for the deployment, signed by the machine that\n" +
+			"made it. Another machine deploys exactly that, with its own archive, checks and rollback. remote deploy does it all over ssh.",
+	}
+	c.AddCommand(bundleCreate(s), bundleApply(s), bundleVerify(s), bundleTips(s), bundleTrust(s), bundleKey(s))
+	return c
+}
+
+// local refuses a bundle verb to who is not on the machine, or no administrator.
+func (s *session) local(verb string, object string) error {
+	if err := s.admin(verb, object); err != nil {
+		return err
+	}
+	if s.who.Remote {
+		return fault.New(fault.Refused, "", "%s is for the machine itself: a bundle holds pillars", verb).
+			WithHint("log in to the machine and type  corpus-git %s", verb)
+	}
+	return nil
+}
+
+func bundleCreate(s *session) *cobra.Command {
+	var q BundleRequest
+	var have []string
+	var id, export string
+	c := &cobra.Command{
+		Use: "create PROJECT [KEY=VALUE...]", Short: "Write a bundle of what both branches of a project hold",
+		Long: "Writes to --export. It is secret: the pillar is in it. --have leaves out what another machine has, as\n" +
+			"bundle tips  prints it there." + aboutSettings,
+		Example: "  corpus-git bundle create app --export app.bundle\n  corpus-git bundle create app --export - | ssh web1 corpus-git bundle apply",
+		Args:    andSettings("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			set, err := project.ParseSettings(args[1:], &q.Select)
+			if err != nil {
+				return err
+			}
+			name, err := project.ParseName(args[0])
+			if err != nil {
+				return err
+			}
+			if err := s.local("bundle create", string(name)); err != nil {
+				return err
+			}
+			if export != "-" {
+				return usage("--export names the file; - is standard output")
+			}
+			for _, h := range have {
+				commit, ok := project.ParseCommit(h)
+				if !ok {
+					return usage("%q is not the whole name of a commit", h)
+				}
+				q.Have = append(q.Have, commit)
+			}
+			if q.ID = project.ID(id); id != "" {
+				if _, err := project.ParseIDPrefix(id); err != nil || len(id) != 36 {
+					return usage("%q is not the whole ID of a deployment", id)
+				}
+			}
+			q.Set, q.By = set, s.who.Pusher()
+			m, err := s.b.Bundles.Create(s.ctx, name, q, s.out)
+			if err := s.audited(audit.Entry{Action: "bundle create", Project: string(name), Object: m.Digest, Deployment: string(m.Deployment)}, err); err != nil {
+				return err
+			}
+			p := &printer{w: s.err}
+			p.line("bundle of %s  %s, pillar %s, %s", name, m.Release.Code.Short(), m.Release.Pillar.Short(), packed(m))
+			return p.err
+		},
+	}
+	c.Flags().StringVar(&export, ExportFlag, "", "write the bundle to `FILE`; - is standard output")
+	c.Flags().StringVar(&q.Task, "task", "", "run this `TASK` of what is live there, in place of a deployment")
+	c.Flags().StringSliceVar(&have, "have", nil, "commits that the other machine has")
+	c.Flags().StringVar(&id, "id", "", "the `ID` of the deployment, for who follows it; default a new one")
+	c.Flags().StringSliceVar(&q.Select.Only, "only", nil, "only these procedures, separated by commas")
+	c.Flags().StringSliceVar(&q.Select.OnlySteps, "only-steps", nil, "only these steps of install")
+	c.Flags().StringSliceVar(&q.Select.Skip, "skip", nil, "all procedures but these")
+	return c
+}
+
+// packed says how much a bundle carries.
+func packed(m bundle.Manifest) string {
+	var objects int
+	var bytes int64
+	for _, p := range m.Packs {
+		objects, bytes = objects+p.Objects, bytes+p.Bytes
+	}
+	if objects == 0 {
+		return "nothing is lacking"
+	}
+	return humanize.Plural(objects, "object") + ", " + humanize.Bytes(bytes)
+}
+
+func bundleApply(s *session) *cobra.Command {
+	var verbose, events, store bool
+	var after uint64
+	var file string
+	c := &cobra.Command{
+		Use: "apply", Short: "Deploy a bundle",
+		Long: "Reads a bundle from standard input, or --file, verifies who signed it and what is in it, creates the project if it is not known here,\n" +
+			"and deploys exactly the commits of the bundle. The exit status is the deployment's. The same bundle again is not deployed again: it shows\n" +
+			"the deployment that there was. In the environment class dev, files that were changed by hand are overwritten.",
+		Example:     "  corpus-git bundle apply --file app.bundle",
+		Args:        exactly(),
+		Annotations: map[string]string{ReadsStdin: "yes", Creates: "yes"},
+		RunE: func(*cobra.Command, []string) error {
+			if err := s.local("bundle apply", ""); err != nil {
+				return err
+			}
+			if err := s.prepare(); err != nil {
+				return err
+			}
+			d, created, err := s.b.Bundles.Take(s.ctx, s.in, s.who.Pusher())
+			if err != nil || store {
+				err = s.audited(audit.Entry{Action: "bundle apply", Project: string(d.Project), Object: string(d.Code), Detail: map[bool]string{true: "stored only"}[store]}, err)
+			}
+			if err != nil {
+				return err
+			}
+			p := &printer{w: s.err}
+			if created {
+				p.line("created %s", d.Project)
+			}
+			if store {
+				p.line("stored %s of %s, not deployed", d.Code.Short(), d.Project)
+				return p.err
+			}
+			if events {
+				return s.streamed("bundle apply", d, after)
+			}
+			return s.start("bundle apply", d, verbose)
+		},
+	}
+	c.Flags().StringVar(&file, "file", "-", "read the bundle from `FILE`; - is standard input")
+	c.Flags().BoolVar(&store, "store-only", false, "store the commits, and deploy nothing")
+	c.Flags().BoolVar(&events, "events", false, "print each event as a line of JSON, at last the result: for programs")
+	c.Flags().Uint64Var(&after, "after", 0, "with --events: leave out the events up to this number")
+	verboseFlag(c, &verbose)
+	return s.jsonFlag(c)
+}
+
+// streamed starts a deployment and prints its events after a number as JSON, a line each, and then its result.
+func (s *session) streamed(verb string, d project.Deployment, after uint64) error {
+	id, err := s.b.Runs.Start(s.ctx, d, nil)
+	if err != nil {
+		return s.audited(audit.Entry{Action: verb, Project: string(d.Project)}, err)
+	}
+	enc := json.NewEncoder(s.out)
+	for e, err := range s.b.Runs.Follow(s.ctx, id, after) {
+		if err != nil {
+			return err
+		}
+		if err := enc.Encode(remote.Frame{Event: &e}); err != nil {
+			return err
+		}
+	}
+	if s.ctx.Err() != nil {
+		return fault.New(fault.Busy, "", "disconnected; deployment %s continues", id.Short())
+	}
+	res, err := s.b.Runs.Wait(s.ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := enc.Encode(remote.Frame{Result: &res, Exit: exitOf(res)}); err != nil {
+		return err
+	}
+	if exit := exitOf(res); exit != 0 {
+		return verdict{exit}
+	}
+	return nil
+}
+
+// BundleDocument is what bundle verify --json prints.
+type BundleDocument struct {
+	Version  int             `json:"version"`
+	Manifest bundle.Manifest `json:"manifest"`
+	Signer   string          `json:"signer"`
+}
+
+func bundleVerify(s *session) *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use: "verify", Short: "Read a bundle, check its signature and every byte, and show what is in it",
+		Args:        exactly(),
+		Annotations: map[string]string{ReadsStdin: "yes", Stateless: "yes"},
+		RunE: func(*cobra.Command, []string) error {
+			r, err := bundle.Open(s.in, bundle.Anybody)
+			if err != nil {
+				return err
+			}
+			if err := r.Verify(); err != nil {
+				return err
+			}
+			m, by := r.Manifest, access.Fingerprint(r.Signer)
+			if s.json {
+				return s.document(BundleDocument{Version: 1, Manifest: m, Signer: by})
+			}
+			p := s.printer()
+			p.line("project     %s", m.Release.Project)
+			p.line("code        %s", m.Release.Code)
+			if m.Release.Pillar != "" {
+				p.line("pillar      %s", m.Release.Pillar)
+			}
+			p.line("digest      %s", m.Digest)
+			p.line("deployment  %s", m.Deployment)
+			p.line("packs       %s", packed(m))
+			p.line("made        %s on %s by %s", m.At.Format("2006-01-02 15:04:05Z07:00"), printable.Text(m.From), printable.Text(m.By.Key))
+			p.line("signed by   %s", by)
+			return p.err
+		},
+	}
+	c.Flags().StringVar(&file, "file", "-", "read the bundle from `FILE`; - is standard input")
+	return s.jsonFlag(c)
+}
+
+// TipsDocument is what bundle tips prints.
+type TipsDocument struct {
+	Version int `json:"version"`
+	bundle.Tips
+}
+
+func bundleTips(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use: "tips PROJECT", Short: "Print the commits that this machine has of a project, as JSON: what a bundle for it can leave out",
+		Args: exactly("PROJECT"), Annotations: map[string]string{Creates: "yes"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := project.ParseName(args[0])
+			if err != nil {
+				return err
+			}
+			if err := s.local("bundle tips", string(name)); err != nil {
+				return err
+			}
+			t, err := s.b.Bundles.Tips(s.ctx, name)
+			if err != nil {
+				return err
+			}
+			return s.document(TipsDocument{Version: 1, Tips: t})
+		},
+	}
+}
+
+func bundleTrust(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use: "trust KEY", Short: "Let the bundles that a key signed be deployed here",
+		Long:    "KEY is a public key as  bundle key  prints it on the machine that makes the bundles. Whoever has the private key decides what runs here.",
+		Args:    exactly("KEY"),
+		Example: "  corpus-git bundle trust \"$(ssh hub corpus-git bundle key)\"", Annotations: map[string]string{Creates: "yes"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.local("bundle trust", ""); err != nil {
+				return err
+			}
+			fp, changed, err := s.b.Bundles.Trust(s.ctx, args[0])
+			if err := s.audited(audit.Entry{Action: "bundle trust", Object: fp}, err); err != nil {
+				return err
+			}
+			p := s.printer()
+			if changed {
+				p.line("trusted %s: what it signed can be deployed here", fp)
+			} else {
+				p.line("%s is trusted already", fp)
+			}
+			return p.err
+		},
+	}
+}
+
+func bundleKey(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use: "key", Short: "Print the public key that signs the bundles of this machine", Args: exactly(), Annotations: map[string]string{Creates: "yes"},
+		RunE: func(*cobra.Command, []string) error {
+			if err := s.local("bundle key", ""); err != nil {
+				return err
+			}
+			key, err := s.b.Bundles.Key()
+			if err != nil {
+				return err
+			}
+			p := s.printer()
+			p.line("%s", key)
+			return p.err
+		},
+	}
+}

@@ -1,0 +1,40 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/store"
+)
+
+// Pack writes to w a pack of what wants lead to and haves do not, as a fetch would get it, and counts its objects. What of
+// haves objs does not know counts for nothing. The pack is thin (gitformat-pack(5)): its deltas may have bases that haves lead to. Where
+// nothing is lacking nothing is written.
+func Pack(ctx context.Context, objs store.Reader, wants, haves []plumbing.Hash, w io.Writer) (objects int, err error) {
+	known := make([]plumbing.Hash, 0, len(haves))
+	for _, h := range haves {
+		t, _, err := objs.Header(h)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			continue
+		case err != nil:
+			return 0, err
+		}
+		if t == plumbing.CommitObject || t == plumbing.TagObject {
+			known = append(known, h)
+		}
+	}
+	hashes, common, err := list(newHistory(ctx, objs), wants, known, &boundary{cut: hashSet{}}, hashSet{}, noFilter())
+	if err != nil || len(hashes) == 0 {
+		return 0, err
+	}
+	opt := store.PackOptions{OfsDelta: true}
+	if len(common) > 0 {
+		opt.Has = common.has
+	}
+	_, err = store.WritePack(ctx, w, objs, hashes, opt)
+	return len(hashes), err
+}
