@@ -22,6 +22,10 @@ type MakeRequest struct {
 	Progress func(tree.Progress)
 	// Later is what will be written to the same file system when the archive is made: it must have room too.
 	Later Later
+	// Beside is called when the content of the archive is durable and everything that was written to its file system before Make as well, and before the archive has
+	// its name: the caller gives his files theirs, and what makes the archive's durable does so with them where the file system commits its changes in their order.
+	// With an error there is no archive. nil for nothing. It is not called where the deployment has an archive already.
+	Beside func() error
 }
 
 // Later is an amount of disk.
@@ -54,6 +58,9 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		err = s.absorb(final, tmp)
 	}
 	published := false
+	if err == nil && req.Beside != nil {
+		err = req.Beside()
+	}
 	if err == nil {
 		err = s.fs.Rename(tmp, final)
 		published = err == nil

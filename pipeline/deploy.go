@@ -69,6 +69,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 		return
 	}
 	dep.journal = j
+	defer dep.dropStaged()
 	if err := dep.accept(ctx); err != nil {
 		dep.refuse(err)
 		return
@@ -255,53 +256,153 @@ func treeWith(dir, file string) (fs.FS, error) {
 	return tree, nil
 }
 
-// accept pins what is live, which the archive will hold, and opens the journal: from here on a crash is recovered from.
+// accept writes down that the deployment begins, and which refs will pin what is live and what it brings. Nothing of it is durable or in force before beside, which
+// comes before anything is changed.
 func (dep *deployment) accept(ctx context.Context) error {
 	d := dep.record().Deployment
-	if err := dep.pin(ctx, livePins(d)); err != nil {
-		return err
+	var err error
+	if dep.livePins, err = dep.stage(ctx, livePins(d)); err == nil {
+		dep.newPins, err = dep.stage(ctx, newPins(d))
+	}
+	if err != nil {
+		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	facts := dep.shown().Deployment
 	if err := dep.enter(Entry{Kind: Accepted, Facts: &facts}); err != nil {
 		return err
 	}
+	dep.env.Beside, dep.env.Publish = func() error { return dep.beside(ctx) }, dep.publish
 	dep.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, dep.p.cfg.Now() })
-	if err := dep.p.records.put(ctx, dep.shown()); err != nil {
+	if err := dep.p.records.note(ctx, dep.shown()); err != nil {
 		return fault.New(fault.Internal, "record deployment", "%w", err)
 	}
+	return nil
+}
+
+// stage locks and writes down changes of refs, which belong to at most one repository each.
+func (dep *deployment) stage(ctx context.Context, changes []RefChange) (out stagedRefs, err error) {
+	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+		var list []project.Change
+		for _, c := range changes {
+			if c.Repo == repo {
+				list = append(list, c.Change)
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		s, err := dep.p.cfg.Repository(dep.rec.Project, repo).Stage(ctx, list)
+		if err != nil {
+			out.abort()
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// stagedRefs are those of several repositories.
+type stagedRefs []project.StagedRefs
+
+func (l stagedRefs) each(f func(project.StagedRefs) error) error {
+	for _, s := range l {
+		if err := f(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l stagedRefs) abort() {
+	for _, s := range l {
+		s.Abort()
+	}
+}
+
+// publish puts them in force; the new values are durable before, the names after settle.
+func (l stagedRefs) publish() error {
+	err := l.each(project.StagedRefs.Sync)
+	if err == nil {
+		err = l.each(project.StagedRefs.Publish)
+	}
+	return err
+}
+
+func (l stagedRefs) settle() error { return l.each(project.StagedRefs.Settle) }
+
+// dropStaged gives back the refs that were staged and not published.
+func (dep *deployment) dropStaged() {
+	dep.livePins.abort()
+	dep.newPins.abort()
+}
+
+// beside makes durable what the deployment has written down, when the archive has been written and the file system synced: little is left to write. It ends with new names, which
+// the sync of the archive's own name takes along.
+func (dep *deployment) beside(ctx context.Context) error {
+	if dep.begun {
+		return nil
+	}
+	if err := dep.journal.Sync(); err != nil {
+		return fault.New(fault.Internal, "journal", "%w", err)
+	}
+	if dep.in != nil {
+		if err := dep.in.Stage(ctx); err != nil {
+			return fault.New(fault.Internal, "store objects", "%w", err)
+		}
+	}
+	if err := dep.newPins.each(project.StagedRefs.Sync); err != nil {
+		return fault.New(fault.Internal, "pin commits", "%w", err)
+	}
+	if err := dep.livePins.publish(); err != nil {
+		return fault.New(fault.Internal, "pin commits", "%w", err)
+	}
+	dep.begun = true
 	return nil
 }
 
 // publish makes what the push brought part of the repository, stores the passwords that its templates generated, and pins it. It comes after the archive: where there is no room for that the push
 // is refused, and leaves nothing.
 func (dep *deployment) publish(ctx context.Context) error {
+	if dep.published {
+		return nil
+	}
 	if err := context.Cause(ctx); err != nil {
 		return err
+	}
+	if err := dep.beside(ctx); err != nil {
+		return err
+	}
+	if err := dep.livePins.settle(); err != nil {
+		return fault.New(fault.Internal, "pin commits", "%w", err)
+	}
+	dep.livePins = nil
+	if err := dep.env.Prepared.StorePasswords(); err != nil {
+		return err
+	}
+	// The pin comes right before the objects, so that one commit of the file system has both; without them it is dropped with the deployment.
+	if err := dep.newPins.publish(); err != nil {
+		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	if dep.in != nil {
 		if err := dep.in.Migrate(ctx); err != nil {
 			return fault.New(fault.Internal, "publish objects", "%w", err)
 		}
 	}
-	if err := dep.env.Prepared.StorePasswords(); err != nil {
-		return err
+	if err := dep.newPins.settle(); err != nil {
+		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
-	return dep.pin(ctx, newPins(dep.record().Deployment))
-}
-
-func (dep *deployment) pin(ctx context.Context, pins []RefChange) error {
-	for _, pin := range pins {
-		if err := dep.p.cfg.Repository(dep.rec.Project, pin.Repo).CompareAndSwap(ctx, pin.Change); err != nil {
-			return fault.New(fault.Internal, "pin commits", "%w", err)
-		}
-	}
+	dep.newPins, dep.published = nil, true
 	return nil
 }
 
 // enter appends an entry to the journal.
 func (dep *deployment) enter(e Entry) error {
 	e.Time, e.Deployment = dep.p.cfg.Now(), dep.rec.ID
-	if err := dep.journal.Append(e); err != nil {
+	add := dep.journal.Append
+	if e.Kind == Accepted {
+		add = dep.journal.Write // beside makes it durable
+	}
+	if err := add(e); err != nil {
 		return fault.New(fault.Internal, "journal", "%w", err)
 	}
 	point := string(e.Kind)

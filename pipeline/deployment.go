@@ -47,6 +47,9 @@ type deployment struct {
 	// journal is its project's, from when it is accepted.
 	journal *Journal
 	res     project.Result
+	// livePins and newPins are staged by accept; begun tells that beside is done, published that publish is.
+	livePins, newPins stagedRefs
+	begun, published  bool
 	// archived: what was live is in an archive.
 	archived bool
 	// stepsBegan: steps of the deployment may have changed something. rollbacks counts how often its rollback began.

@@ -28,16 +28,14 @@ func (dep *deployment) execute(ctx context.Context) {
 		dep.log.Append(event.Event{Kind: event.Note, Text: n})
 	}
 	dep.res = project.Result{Started: begun}
-	published := false
 	for _, proc := range dep.order() {
 		name := proc.Name()
-		if name != procedures.NameArchive && !published {
+		if name != procedures.NameArchive {
 			if err := dep.publish(ctx); err != nil {
 				dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "what was pushed could not be stored", Lines: dep.explain(err)})
 				dep.fail(ctx, publishing, err)
 				return
 			}
-			published = true
 		}
 		if why, skip := dep.env.Prepared.Skips(name); skip {
 			dep.env.Note("%s skipped: %s%s", name, why, behind(name, d))

@@ -20,7 +20,7 @@ import (
 type EntryKind string
 
 const (
-	// Accepted says that objects and pins are published, nothing else has changed yet.
+	// Accepted says that a deployment begins; nothing has changed yet.
 	Accepted EntryKind = "accepted"
 	// Begin says that a procedure is about to change the machine.
 	Begin EntryKind = "begin"
@@ -63,29 +63,33 @@ type RefChange struct {
 
 // Journal is the append-only record of one project's deployments: one line each, a CRC-32C in hexadecimal, a space, JSON. An entry is durable when Append
 // returns, but for a Begin that decides nothing in a recovery: that of the archive, which only reads, and each one after the first that changes the tree. The
-// next entry makes it durable too. What a crash left of entries that were not durable is passed over when the journal is opened; any other damage
-// is an error, because guessing here could lose a tree. Each line names the durable entry before it, by which the two are told apart. Not safe for
+// next entry makes it durable too. Write leaves that to Sync: of an Accepted, which nothing relies on before the tree is changed, and of an Ended. What a crash left of
+// entries that were not durable is passed over when the journal is opened; any other damage
+// is an error, because guessing here could lose a tree. Each line names the deciding entry before it, by which the two are told apart. Not safe for
 // concurrent use: the project's lock guards it.
 type Journal struct {
 	path string
 	file *os.File
 	size int64
 	tail tail
+	// named tells that the file's name is durable.
+	named bool
 }
 
 // tail is where a sequence of entries ends.
 type tail struct {
-	durable string // the checksum of the last durable entry
-	changed bool   // its deployment has begun to change the tree
+	durable string     // the checksum of the last deciding entry
+	id      project.ID // whose entry came last
+	changed bool       // its deployment has begun to change the tree
 }
 
-// next is the tail after one more entry. durable reports whether that must be durable before what it announces is done.
-func (t tail) next(e Entry, sum string) (_ tail, durable bool) {
+// next is the tail after one more entry. decides reports whether a recovery decides by it: it must be durable before what it announces is done.
+func (t tail) next(e Entry, sum string) (_ tail, decides bool) {
 	changes := changesTree(e)
-	if e.Kind == Begin && (!changes || t.changed) {
+	if e.Kind == Begin && (!changes || t.changed && t.id == e.Deployment) {
 		return t, false
 	}
-	return tail{durable: sum, changed: changes || (t.changed && e.Kind != Accepted)}, true
+	return tail{durable: sum, id: e.Deployment, changed: changes || (t.changed && e.Kind != Accepted)}, true
 }
 
 // journalLine is what stands behind the checksum of a line.
@@ -100,7 +104,8 @@ const maxJournal = 1 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// OpenJournal opens or creates a journal and returns the entries of its last deployment, if any.
+// OpenJournal opens or creates a journal and returns the entries of its last deployment, if any. Who acts upon what an earlier process wrote
+// calls Sync before.
 func OpenJournal(path string) (*Journal, []Entry, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -119,9 +124,6 @@ func OpenJournal(path string) (*Journal, []Entry, error) {
 	}
 	if err == nil {
 		err = cutTail(f, size)
-	}
-	if err == nil {
-		err = errors.Join(f.Sync(), vfs.SyncDir(vfs.OS{}, dir))
 	}
 	if err != nil {
 		_ = f.Close()
@@ -154,16 +156,22 @@ func readJournal(data []byte) (entries []Entry, size int64, end tail, err error)
 		n := bytes.IndexByte(data[at:], '\n') + 1
 		l, sum, bad := parseEntry(data[at : at+n])
 		if bad != nil {
-			next := nextEntry(data, at+1)
-			if next < 0 {
-				return entries, size, end, nil
-			}
-			n = bytes.IndexByte(data[next:], '\n') + 1
-			if l, sum, err = parseEntry(data[next : next+n]); err != nil {
-				return nil, 0, tail{}, err
-			}
-			if l.After == "" || l.After != end.durable {
-				return nil, 0, tail{}, fmt.Errorf("entry %d at byte %d is damaged and is not the last one: %w", len(entries)+1, size, bad)
+			next := at
+			for {
+				if next = nextEntry(data, next+1); next < 0 {
+					return entries, size, end, nil
+				}
+				n = bytes.IndexByte(data[next:], '\n') + 1
+				if l, sum, err = parseEntry(data[next : next+n]); err != nil {
+					return nil, 0, tail{}, err
+				}
+				if l.After != "" && l.After == end.durable {
+					break
+				}
+				// Behind an Accepted that was not durable stands nothing that decides.
+				if _, decides := end.next(l.Entry, sum); decides || l.Deployment == end.id {
+					return nil, 0, tail{}, fmt.Errorf("entry %d at byte %d is damaged and is not the last one: %w", len(entries)+1, size, bad)
+				}
 			}
 			at = next
 		}
@@ -207,7 +215,25 @@ func parseEntry(line []byte) (l journalLine, sum string, err error) {
 func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(data, castagnoli)) }
 
 // Append adds e. Durable on return, as far as Journal says; when it fails, the journal is as it was.
-func (j *Journal) Append(e Entry) error {
+func (j *Journal) Append(e Entry) error { return j.add(e, true) }
+
+// Write adds e, which Sync makes durable, or the next entry that Append makes so.
+func (j *Journal) Write(e Entry) error { return j.add(e, false) }
+
+// Sync makes durable what the journal holds, and its name.
+func (j *Journal) Sync() error {
+	err := j.file.Sync()
+	if err == nil && !j.named {
+		err = vfs.SyncDir(vfs.OS{}, filepath.Dir(j.path))
+		j.named = err == nil
+	}
+	if err != nil {
+		return fmt.Errorf("journal %s: %w", j.path, err)
+	}
+	return nil
+}
+
+func (j *Journal) add(e Entry, sync bool) error {
 	if e.Kind == Accepted && j.size > maxJournal {
 		if err := j.restart(); err != nil {
 			return err
@@ -219,12 +245,14 @@ func (j *Journal) Append(e Entry) error {
 	}
 	sum := checksum(data)
 	line := fmt.Appendf(nil, "%s %s\n", sum, data)
-	end, durable := j.tail.next(e, sum)
-	if _, err = j.file.Write(line); err == nil && durable {
-		err = j.file.Sync()
+	end, decides := j.tail.next(e, sum)
+	if _, err = j.file.Write(line); err != nil {
+		err = fmt.Errorf("journal %s: %w", j.path, err)
+	} else if decides && sync {
+		err = j.Sync()
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("journal %s: %w", j.path, err), j.file.Truncate(j.size))
+		return errors.Join(err, j.file.Truncate(j.size))
 	}
 	j.size += int64(len(line))
 	j.tail = end
@@ -241,7 +269,7 @@ func (j *Journal) restart() error {
 		return err
 	}
 	_ = j.file.Close()
-	j.file, j.size, j.tail = f, 0, tail{}
+	j.file, j.size, j.tail, j.named = f, 0, tail{}, true
 	return nil
 }
 

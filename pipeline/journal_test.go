@@ -147,6 +147,46 @@ func TestJournalAfterAPowerCut(t *testing.T) {
 	}
 }
 
+// An accepted deployment is durable no sooner than its archive: a power cut may take its entry and leave what announces the archive.
+func TestJournalLosesWhatWasNotAccepted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.journal")
+	ended := append(sample("one"), Entry{Kind: Ended, Deployment: "one", Result: &project.Result{State: project.Live}})
+	write(t, path, ended...)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	j, _, err := OpenJournal(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Write(sample("two")[0]))
+	require.NoError(t, j.Append(sample("two")[1]))
+	undecided, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, j.Append(Entry{Kind: Begin, Deployment: "two", Procedure: "sync"}))
+	require.NoError(t, j.Close())
+	decided, err := os.ReadFile(path)
+	require.NoError(t, err)
+	second := bytes.IndexByte(undecided[len(before):], '\n') + 1
+	for from := range second {
+		damaged := bytes.Clone(undecided)
+		copy(damaged[len(before)+from:], make([]byte, second-from))
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		j, got, err := OpenJournal(path)
+		require.NoError(t, err, "from byte %d", from)
+		require.False(t, isOpenEnded(got))
+		require.Equal(t, ended, got)
+		// What comes next is told from it.
+		require.NoError(t, j.Append(sample("three")[0]))
+		require.NoError(t, j.Close())
+		j, got, err = OpenJournal(path)
+		require.NoError(t, err)
+		require.Equal(t, sample("three")[:1], got)
+		require.NoError(t, j.Close())
+		// Once the tree may have changed, the loss is damage.
+		require.NoError(t, os.WriteFile(path, append(damaged, decided[len(undecided):]...), 0o600))
+		_, _, err = OpenJournal(path)
+		require.ErrorContains(t, err, "damaged", "from byte %d", from)
+	}
+}
+
 func TestJournalStartsAnewWhenItIsLong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.journal")
 	j, _, err := OpenJournal(path)

@@ -223,7 +223,7 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 	p.byID[d.ID] = dep
 	p.running.Add(1)
 	p.mu.Unlock()
-	err = p.records.put(ctx, dep.shown())
+	err = p.records.note(ctx, dep.shown())
 	p.mu.Lock()
 	if err != nil {
 		delete(p.byID, d.ID)

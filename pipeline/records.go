@@ -30,7 +30,14 @@ func openRecords(ctx context.Context, d *sql.DB) (*records, error) {
 // isOpen is true of a record that is not final. It stands in the index and in the queries with the same words, or the one would not serve the other.
 const isOpen = `state IN ('waiting', 'running')`
 
-func (r *records) put(ctx context.Context, rec project.Record) error {
+func (r *records) put(ctx context.Context, rec project.Record) error { return r.write(ctx, r.db, rec) }
+
+// note is put of a record that may be lost in a power cut: the journal has what counts, or nothing has begun. Every later put makes it durable.
+func (r *records) note(ctx context.Context, rec project.Record) error {
+	return db.Lazily(ctx, r.db, func(c *sql.Conn) error { return r.write(ctx, c, rec) })
+}
+
+func (r *records) write(ctx context.Context, to db.Execer, rec project.Record) error {
 	facts, err := json.Marshal(rec.Deployment)
 	if err != nil {
 		return err
@@ -41,7 +48,7 @@ func (r *records) put(ctx context.Context, rec project.Record) error {
 			return err
 		}
 	}
-	_, err = r.db.ExecContext(ctx, `INSERT INTO deployments(id, project, at, trigger, state, facts, result) VALUES(?,?,?,?,?,?,?)
+	_, err = to.ExecContext(ctx, `INSERT INTO deployments(id, project, at, trigger, state, facts, result) VALUES(?,?,?,?,?,?,?)
 		ON CONFLICT(id) DO UPDATE SET state = excluded.state, facts = excluded.facts, result = excluded.result`,
 		rec.ID, rec.Project, rec.At.UnixNano(), rec.Trigger, rec.State, facts, result)
 	return err

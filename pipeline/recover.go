@@ -227,6 +227,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 					_ = j.Close()
 				}
 			}()
+			err = j.Sync() // what is done now relies on what it says
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -287,6 +288,7 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 	if last.Kind == Committing {
 		code, pillar = d.Code, d.Pillar
 	}
+	dep.pinAgain(ctx)
 	err := dep.prepareRecovery(ctx, code, pillar)
 	dep.res = project.Result{Started: entries[0].Time, Code: d.LiveCode, Pillar: d.LivePillar, Kind: fault.Failed.String()}
 	if dep.env == nil {
@@ -338,6 +340,24 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 		}
 	}
 	dep.end()
+}
+
+// pinAgain makes the pins of an archive whose name a power cut left without theirs.
+func (dep *deployment) pinAgain(ctx context.Context) {
+	p, d := dep.p, dep.rec.Deployment
+	if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err != nil {
+		return // it has none
+	}
+	for _, pin := range livePins(d) {
+		repo := p.cfg.Repository(d.Project, pin.Repo)
+		at, err := repo.Get(ctx, pin.Change.Ref)
+		if err == nil && at == "" {
+			err = repo.CompareAndSwap(ctx, pin.Change)
+		}
+		if err != nil {
+			p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("pin what the archive holds")
+		}
+	}
 }
 
 // recoverySteps bounds the steps that a recovery applies which a command waits for.

@@ -14,6 +14,8 @@ type Repository interface {
 	// CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes.
 	// A ref that is elsewhere is fault.Refused. Durable on return.
 	CompareAndSwap(ctx context.Context, c project.Change) error
+	// Stage checks, locks and writes down changes of refs, as CompareAndSwap does before it moves them; see project.StagedRefs.
+	Stage(ctx context.Context, changes []project.Change) (project.StagedRefs, error)
 	// Deployed is the ref that deploys: refs/heads/master or refs/heads/main, "" before the first push.
 	Deployed(ctx context.Context) (ref string, err error)
 	// Head is the ref that deploys, or that will: refs/heads/master before the first push, and the one that did deploy where

@@ -35,7 +35,12 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	env.scan = a.Scan
+	env.scan, env.archived = a.Scan, true
+	if env.Publish != nil {
+		if err := env.Publish(ctx); err != nil {
+			return err
+		}
+	}
 	if err := env.runHooks(ctx, hooks.PostArchive, nil); err != nil {
 		return err
 	}

@@ -149,6 +149,10 @@ type Env struct {
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 
+	// Beside, where it is not nil, is archive.MakeRequest.Beside; Publish follows as soon as the archive has its name, and makes what that began visible and durable.
+	Beside  func() error
+	Publish func(context.Context) error
+
 	// LiveTree gives the files of the commit that was live before, nil where there is none; where it is nil itself, what is brought is
 	// what was live.
 	LiveTree func(context.Context) (fs.FS, error)
@@ -169,8 +173,10 @@ type Env struct {
 	// OwnFailed are the project's own files that failed after a procedure that cannot be undone.
 	OwnFailed []string
 
-	cfg  *stepCfg // of the steps that ran
-	full bool     // the disk was full when the deployment failed
+	// archived: this deployment has made its archive.
+	archived bool
+	cfg      *stepCfg // of the steps that ran
+	full     bool     // the disk was full when the deployment failed
 	// scan is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
 	scan *tree.Snapshot
 	// synced is what release-sync left for the permissions that come right after it.
@@ -184,6 +190,7 @@ func (e *Env) Again(t *Tools, p *Prepared, d project.Deployment) *Env {
 	out := *e
 	out.Tools, out.Prepared, out.Deployment = t, p, d
 	out.LiveTree, out.live, out.liveLoaded, out.Undo, out.cfg, out.scan, out.synced = nil, nil, false, nil, nil, nil, nil
+	out.Beside, out.Publish = nil, nil
 	return &out
 }
 

@@ -48,7 +48,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			continue
 		}
 		st, err := env.Tools.Repository(env.Deployment.Project, c.repo).Checkout(ctx, project.Checkout{
-			Commit: c.commit, Dir: c.dir, Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Snapshot: snapshotOf(seen, c.tree), Keep: env.Prepared.KeepsEdits(env.Deployment),
+			Commit: c.commit, Dir: c.dir, NoSync: env.settles(), Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Snapshot: snapshotOf(seen, c.tree), Keep: env.Prepared.KeepsEdits(env.Deployment),
 		})
 		if err != nil {
 			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
@@ -91,6 +91,12 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 	}
 	env.Summarize(lines, "%s", strings.Join(parts, "; "))
 	return nil
+}
+
+// settles reports whether nothing relies on the trees before Settle: after a power cut the archived ones are live again.
+func (e *Env) settles() bool {
+	_, stays := e.Prepared.Skips(NameRollback)
+	return e.archived && !stays && !e.Prepared.Dev()
 }
 
 // checkoutSummary is empty where nothing happened and nothing is there to say.

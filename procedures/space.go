@@ -26,7 +26,7 @@ func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 		Held:     archive.Commits{Code: string(e.Deployment.LiveCode), Pillar: string(e.Deployment.LivePillar)},
 		Incoming: archive.Commits{Code: string(e.Deployment.Code), Pillar: string(e.Deployment.Pillar)},
 		By:       e.Deployment.Pusher.Key, Trigger: string(e.Deployment.Trigger),
-	}, Progress: e.progress()}
+	}, Progress: e.progress(), Beside: e.Beside}
 	if b := e.Brings; b != nil && !e.RemoteLess {
 		req.Later = archive.Later{Bytes: uint64(max(b.Bytes, 0)), Inodes: uint64(max(b.Files, 0))}
 	}

@@ -18,6 +18,8 @@ type Checkout struct {
 	Owner *Owner
 	// Keep leaves files that were changed on the machine, and refuses a commit that has other versions of them.
 	Keep bool
+	// NoSync leaves it to the caller to make durable what was written, before he relies on it.
+	NoSync bool
 	// Snapshot is what a walk of Dir saw a moment ago, and spares looking at each file again; nil where nobody did.
 	Snapshot *vfs.Snapshot
 }

@@ -9,8 +9,21 @@ import (
 type Incoming interface {
 	// Migrate publishes the objects into the repository's own store. Idempotent; durable on return.
 	Migrate(ctx context.Context) error
+	// Stage does that part of Migrate that nobody sees: the content is durable on return. Idempotent.
+	Stage(ctx context.Context) error
 	// Discard removes what was not migrated. Idempotent, and safe after Migrate.
 	Discard() error
+}
+
+// StagedRefs are changes of refs of one repository that were checked and locked. Each method is called once at most, in this order; Abort instead of
+// what is left, and after Publish it changes nothing.
+type StagedRefs interface {
+	// Sync makes the new values durable, which nobody sees yet.
+	Sync() error
+	// Publish puts them in force; Settle makes that durable.
+	Publish() error
+	Settle() error
+	Abort()
 }
 
 // Queue is where a project stands: what runs, and who waits in line, first come first.

@@ -148,7 +148,7 @@ func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (proje
 		}
 		req := checkout.Request{
 			Objects: db, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, Branch: branch, Tags: tags, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Snapshot: want.Snapshot,
-			Keep: want.Keep,
+			Keep: want.Keep, NoSync: want.NoSync,
 		}
 		if want.Owner != nil {
 			req.Owner = &checkout.Owner{UID: want.Owner.UID, GID: want.Owner.GID, Perm: want.Owner.Perm}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"corpus-git/git/refs"
 	"corpus-git/internal/fault"
@@ -24,17 +25,70 @@ func (r *Repository) Get(ctx context.Context, ref string) (c project.Commit, err
 // fault.Refused, one that somebody else is changing fault.Busy. Durable on return.
 func (r *Repository) CompareAndSwap(ctx context.Context, c project.Change) error {
 	return r.change(ctx, func(o *opened) error {
-		err := o.refs.CompareAndSwap(c.Ref, hashOf(c.Old), hashOf(c.New))
-		var moved *refs.ConflictError
-		var locked *refs.LockedError
-		switch {
-		case errors.As(err, &moved):
-			return fault.New(fault.Refused, "", "%w", err).WithHint("somebody else moved it:  git fetch  first, look, and push again")
-		case errors.As(err, &locked):
-			return fault.New(fault.Busy, "", "%w", err).WithHint("try again in a moment")
-		}
-		return err
+		return explainRef(o.refs.CompareAndSwap(c.Ref, hashOf(c.Old), hashOf(c.New)))
 	})
+}
+
+// explainRef tells who is at fault that a ref could not be changed.
+func explainRef(err error) error {
+	var moved *refs.ConflictError
+	var locked *refs.LockedError
+	switch {
+	case errors.As(err, &moved):
+		return fault.New(fault.Refused, "", "%w", err).WithHint("somebody else moved it:  git fetch  first, look, and push again")
+	case errors.As(err, &locked):
+		return fault.New(fault.Busy, "", "%w", err).WithHint("try again in a moment")
+	}
+	return err
+}
+
+// Stage checks and locks changes, and writes them down; see project.StagedRefs. Errors are those of CompareAndSwap. The repository stays in use until they are
+// settled or aborted.
+func (r *Repository) Stage(ctx context.Context, changes []project.Change) (project.StagedRefs, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	over, err := r.all.Underway.Begin(r.name)
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.acquire()
+	if err != nil {
+		over()
+		return nil, err
+	}
+	end := sync.OnceFunc(func() {
+		r.all.release(o)
+		over()
+	})
+	list := make([]refs.Change, len(changes))
+	for i, c := range changes {
+		list[i] = refs.Change{Name: c.Ref, Old: hashOf(c.Old), New: hashOf(c.New)}
+	}
+	p, err := o.refs.Stage(list)
+	if err != nil {
+		end()
+		return nil, explainRef(err)
+	}
+	return &staged{Prepared: p, end: end}, nil
+}
+
+// staged ends the use of the repository with the changes.
+type staged struct {
+	*refs.Prepared
+	end func()
+}
+
+// Settle implements project.StagedRefs.
+func (s *staged) Settle() error {
+	defer s.end()
+	return s.Prepared.Settle()
+}
+
+// Abort implements project.StagedRefs.
+func (s *staged) Abort() {
+	s.Prepared.Abort()
+	s.end()
 }
 
 // Deployed is the ref that deploys: HEAD's, once it exists; "" before the first deployment.

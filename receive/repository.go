@@ -74,7 +74,7 @@ func (r *Repository) acquire() (*opened, error) {
 		}
 		r.all.drop(o) // the project was destroyed and made again
 	}
-	o := &opened{key: k, dir: dir, inode: id, refs: &refs.Store{Dir: dir, FS: r.all.FS}}
+	o := &opened{key: k, dir: dir, inode: id, refs: &refs.Store{Dir: dir, FS: r.all.FS, Keep: pinFolders()}}
 	if r.all.known[k] != id {
 		if err := r.sweep(o.refs); err != nil {
 			return nil, err
@@ -90,6 +90,11 @@ func (r *Repository) acquire() (*opened, error) {
 	r.all.use(o)
 	r.all.evict()
 	return o, nil
+}
+
+// pinFolders are those in which the refs of each deployment come and go.
+func pinFolders() []string {
+	return []string{"refs/corpus", "refs/corpus/archives", "refs/corpus/deployments"}
 }
 
 // sweep removes locks and half-written files that a crash left in a repository.

@@ -8,6 +8,7 @@
 //	list, err := s.List("refs/heads/")             // in byte order
 //	err = s.CompareAndSwap("refs/heads/master", old, new)  // zero old: must not exist; zero new: delete
 //	err = s.Update(changes)                        // all of them or none
+//	p, err := s.Stage(changes)                     // the same in steps: p.Sync, p.Publish, p.Settle
 //	n, err := s.Pack(refs.Packing{Peel: peel})     // into packed-refs
 //	name, err := s.Head(); err = s.SetHead("refs/heads/main")
 //

@@ -2,6 +2,7 @@ package refs
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -173,4 +174,58 @@ func TestFoldersAreSyncedOnce(t *testing.T) {
 	require.ElementsMatch(t, chain[1:], synced(Change{Name: "refs/pins/1/two", New: numbered(1)}), "which is another one now")
 	s = &Store{Dir: "r", FS: f, LockWait: -1}
 	require.ElementsMatch(t, chain, synced(Change{Name: "refs/pins/1/two", Any: true, New: numbered(2)}), "a new process knows nothing")
+}
+
+// Changes that are put in force step by step: a power cut between any two leaves the old values or the new ones, and what was not synced is never put in force.
+func TestStagedChanges(t *testing.T) {
+	for steps := range 4 {
+		m := memory(t, numbered(1).String()+" refs/heads/a\n")
+		f := &strict{m.FS(), map[string]bool{}}
+		s := &Store{Dir: "r", FS: f, LockWait: -1}
+		p, err := s.Stage([]Change{{Name: "refs/heads/a", Old: numbered(1), New: numbered(2)}, {Name: "refs/pins/1/one", New: numbered(3)}})
+		require.NoError(t, err)
+		require.Error(t, p.Publish(), "nothing of it is durable")
+		var locked *LockedError
+		require.ErrorAs(t, s.CompareAndSwap("refs/heads/a", numbered(1), numbered(4)), &locked)
+		want := map[string]int{"refs/heads/a": 1, "refs/pins/1/one": 0}
+		if steps > 0 {
+			require.NoError(t, p.Sync())
+		}
+		if steps > 1 {
+			require.NoError(t, p.Publish())
+			p.Abort() // changes nothing now
+			h, err := s.Get("refs/heads/a")
+			require.NoError(t, err)
+			require.Equal(t, numbered(2), h)
+		}
+		if steps > 2 {
+			require.NoError(t, p.Settle())
+			want = map[string]int{"refs/heads/a": 2, "refs/pins/1/one": 3}
+			f.durable(t, "refs/pins/1/one")
+		}
+		after := &Store{Dir: "r", FS: m.Crash(nil).FS(), LockWait: -1}
+		_, err = after.SweepLocks()
+		require.NoError(t, err)
+		for name, n := range want {
+			h, err := after.Get(name)
+			require.NoError(t, err)
+			if n == 0 {
+				require.True(t, h.IsZero())
+			} else {
+				require.Equal(t, numbered(n), h, "%s after %d steps", name, steps)
+			}
+		}
+	}
+}
+
+// Folders that Keep names stay when their last ref goes; others go.
+func TestKeptFolders(t *testing.T) {
+	m := memory(t)
+	s := &Store{Dir: "r", FS: m.FS(), LockWait: -1, Keep: []string{"refs/pins"}}
+	require.NoError(t, s.CompareAndSwap("refs/pins/1/one", plumbing.ZeroHash, numbered(1)))
+	require.NoError(t, s.CompareAndSwap("refs/pins/1/one", numbered(1), plumbing.ZeroHash))
+	_, err := m.FS().Lstat("r/refs/pins/1")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = m.FS().Lstat("r/refs/pins")
+	require.NoError(t, err)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +36,8 @@ type lockFile struct {
 	name string
 	file vfs.File
 	made bool // the lock is on the disk
+	// synced tells that its content is durable: without that it never becomes the file, which a power cut could leave empty.
+	synced bool
 }
 
 // lock takes the lock of a ref, of HEAD or of packed-refs, and makes the folders it needs.
@@ -107,19 +110,30 @@ func (s *Store) parentRef(name string, err error) error {
 
 // write fills the lock and makes its content durable.
 func (l *lockFile) write(data []byte) error {
-	_, err := l.file.Write(data)
-	if err == nil {
-		err = l.file.Sync()
+	if _, err := l.file.Write(data); err != nil {
+		return err
 	}
+	return l.sync()
+}
+
+// sync makes the content durable, once.
+func (l *lockFile) sync() error {
+	if l.synced {
+		return nil
+	}
+	err := l.file.Sync()
 	if cerr := l.file.Close(); err == nil {
 		err = cerr
 	}
-	l.file = nil
+	l.file, l.synced = nil, err == nil
 	return err
 }
 
 // publish turns the lock into the file.
 func (l *lockFile) publish() error {
+	if !l.synced {
+		return fmt.Errorf("%s.lock is not durable", l.name)
+	}
 	l.s.places.Lock()
 	defer l.s.places.Unlock()
 	f, from, to := l.s.fs(), l.s.path(l.name)+".lock", l.s.path(l.name)
@@ -197,7 +211,7 @@ func (s *Store) prune(name string) {
 		if strings.Count(name, "/") < 2 {
 			return // refs, refs/heads, refs/tags
 		}
-		if !s.removeFolder(name) {
+		if slices.Contains(s.Keep, name) || !s.removeFolder(name) {
 			return
 		}
 	}

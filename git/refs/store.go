@@ -29,6 +29,8 @@ type Store struct {
 	FS vfs.FS
 	// LockWait is how long a lock that somebody else holds is waited for. Default 1 s; negative is not at all.
 	LockWait time.Duration
+	// Keep are folders that stay where their last ref goes: those in which refs come and go all the time.
+	Keep []string
 
 	packed  packedCache
 	folders folders

@@ -71,15 +71,36 @@ func (s *Store) Update(changes []Change) error {
 
 // Prepared is changes that are checked, locked and written down, and wait to be put in force. Until Commit or Abort, which is called once, nobody
 // else changes these refs: whoever tries hears of the lock.
+//
+// Commit is Sync, Publish and Settle. Who has more to make durable does these one by one, each once: what lies between two of them is made durable
+// by one journal commit of the file system, and the other calls of fsync(2) find nothing to do.
 type Prepared struct {
 	s   *Store
 	ups []*update
+	// written and removed are what Publish did and Settle makes durable.
+	written []string
+	removed map[string]bool
+	// published tells that Publish is done.
+	published bool
 }
 
 // Prepare is the first part of Update: all that may refuse the changes. beside are refs that somebody else is about to make: the changes may not stand in
 // their way. A crash leaves locks, see SweepLocks.
-func (s *Store) Prepare(changes []Change, beside ...string) (_ *Prepared, err error) {
-	p := &Prepared{s, make([]*update, len(changes))}
+func (s *Store) Prepare(changes []Change, beside ...string) (*Prepared, error) {
+	p, err := s.Stage(changes, beside...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Sync(); err != nil {
+		p.Abort()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Stage is Prepare that leaves it to Sync to make durable what it writes.
+func (s *Store) Stage(changes []Change, beside ...string) (_ *Prepared, err error) {
+	p := &Prepared{s: s, ups: make([]*update, len(changes))}
 	ups := p.ups
 	for i, c := range changes {
 		if err := CheckName(c.Name); err != nil && !(c.New.IsZero() && wellFormed(c.Name)) {
@@ -120,39 +141,28 @@ func (s *Store) Prepare(changes []Change, beside ...string) (_ *Prepared, err er
 
 // Commit puts the changes in force. They are durable when it returns nil; see Update for an error.
 func (p *Prepared) Commit() error {
-	err := p.s.apply(p.ups)
-	p.end(err != nil)
-	return err
-}
-
-// Abort gives the locks back, and changes nothing.
-func (p *Prepared) Abort() { p.end(true) }
-
-func (p *Prepared) end(all bool) {
-	for _, u := range p.ups {
-		if u.lock != nil {
-			u.lock.unlock()
-		}
-		if u.New.IsZero() || all {
-			p.s.prune(u.Name)
-		}
+	err := p.Sync()
+	if err == nil {
+		err = p.Publish()
 	}
+	if err != nil {
+		p.Abort()
+		return err
+	}
+	return p.Settle()
 }
 
-// writers is how many locks are written at once where there are more: a disk takes as long to make one file durable as many at a time.
-const writers = 32
-
-// write makes the new values durable, each in its lock.
-func write(ups []*update) error {
+// Sync makes the new values durable, each in its lock.
+func (p *Prepared) Sync() error {
 	var all []*update
-	for _, u := range ups {
+	for _, u := range p.ups {
 		if u.moves() && !u.New.IsZero() {
 			all = append(all, u)
 		}
 	}
 	if len(all) <= writers {
 		for _, u := range all {
-			if err := u.lock.write([]byte(u.New.String() + "\n")); err != nil {
+			if err := u.lock.sync(); err != nil {
 				return err
 			}
 		}
@@ -163,12 +173,69 @@ func write(ups []*update) error {
 	for w := range writers {
 		wait.Go(func() {
 			for n := w; n < len(all) && errs[w] == nil; n += writers {
-				errs[w] = all[n].lock.write([]byte(all[n].New.String() + "\n"))
+				errs[w] = all[n].lock.sync()
 			}
 		})
 	}
 	wait.Wait()
 	return errors.Join(errs...)
+}
+
+// Publish puts the changes in force, for everybody to see; it fails where a new value is not durable. The changes themselves are durable after Settle. After an error
+// Abort is due; as in Update some may have moved.
+func (p *Prepared) Publish() error {
+	if err := p.s.apply(p); err != nil {
+		return err
+	}
+	p.unlock()
+	p.published = true
+	return nil
+}
+
+// Settle makes durable what Publish put in force, and removes the folders that are empty then.
+func (p *Prepared) Settle() error {
+	err := p.s.syncNames(p.written, p.removed)
+	for _, u := range p.ups {
+		if u.New.IsZero() {
+			p.s.prune(u.Name)
+		}
+	}
+	return err
+}
+
+// Abort gives the locks back, and changes nothing. After Publish it does nothing.
+func (p *Prepared) Abort() {
+	if p.published {
+		return
+	}
+	p.unlock()
+	for _, u := range p.ups {
+		p.s.prune(u.Name)
+	}
+}
+
+func (p *Prepared) unlock() {
+	for _, u := range p.ups {
+		if u.lock != nil {
+			u.lock.unlock()
+		}
+	}
+}
+
+// writers is how many locks are written at once where there are more: a disk takes as long to make one file durable as many at a time.
+const writers = 32
+
+// write writes the new values, each into its lock.
+func write(ups []*update) error {
+	for _, u := range ups {
+		if !u.moves() || u.New.IsZero() {
+			continue
+		}
+		if _, err := u.lock.file.Write([]byte(u.New.String() + "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (u *update) moves() bool { return u.New != u.have.Hash }
@@ -253,8 +320,8 @@ func (s *Store) clashes(ups []*update, beside []string) error {
 }
 
 // apply puts the changes in force. Deletions come first, and packed-refs before the files, so that no old value comes back.
-func (s *Store) apply(ups []*update) (err error) {
-	moved := 0
+func (s *Store) apply(p *Prepared) (err error) {
+	ups, moved := p.ups, 0
 	defer func() {
 		if err != nil && moved > 0 {
 			err = fmt.Errorf("%d of %d refs have moved: %w", moved, len(ups), err)
@@ -274,8 +341,7 @@ func (s *Store) apply(ups []*update) (err error) {
 			return err
 		}
 	}
-	removed := map[string]bool{} // the folders of refs
-	var written []string
+	p.removed = map[string]bool{} // the folders of refs
 	for _, u := range ups {
 		if !u.New.IsZero() || !u.set {
 			continue
@@ -284,7 +350,7 @@ func (s *Store) apply(ups []*update) (err error) {
 			return err
 		}
 		moved++
-		removed[filepath.Dir(s.path(u.Name))] = true
+		p.removed[filepath.Dir(s.path(u.Name))] = true
 		u.lock.unlock() // a ref may be made in the place of its folder
 	}
 	for _, u := range ups {
@@ -295,9 +361,9 @@ func (s *Store) apply(ups []*update) (err error) {
 			return err
 		}
 		moved++
-		written = append(written, u.Name)
+		p.written = append(p.written, u.Name)
 	}
-	return s.syncNames(written, removed)
+	return nil
 }
 
 // unpack takes deleted refs out of packed-refs, whose lock is held and stays.

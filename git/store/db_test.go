@@ -194,6 +194,62 @@ func TestMigrateIsIdempotent(t *testing.T) {
 	}
 }
 
+// What was staged is seen by nobody, stays readable in the quarantine, is taken back by a discard, and is waste after a crash.
+func TestStage(t *testing.T) {
+	src := history(t, 5)
+	data := gittest.Pack(t, src, []string{"master"})
+	all := gittest.Objects(t, src, "master")
+	db := newDB(t)
+	packs := filepath.Join(db.main.dir, "pack")
+	left := func() []os.DirEntry {
+		list, err := os.ReadDir(packs)
+		require.NoError(t, err)
+		return list
+	}
+	q, _ := ingest(t, db, "m", data)
+	require.NoError(t, q.Stage())
+	require.NoError(t, q.Stage())
+	require.Len(t, left(), 2)
+	ok, err := db.Has(gittest.Hash(t, src, "master"))
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, q.Rescan())
+	same(t, q, src, all)
+	require.NoError(t, q.Discard())
+	require.Empty(t, left())
+
+	// A crash after it.
+	q, _ = ingest(t, db, "m", data)
+	require.NoError(t, q.Stage())
+	require.NoError(t, os.RemoveAll(q.dir))
+	v, err := db.inventory()
+	require.NoError(t, err)
+	require.Empty(t, v.left, "it may be of a push under way")
+	db.opt.Now = func() time.Time { return time.Now().Add(2 * leftAge) }
+	v, err = db.inventory()
+	require.NoError(t, err)
+	require.Len(t, v.left, 2)
+
+	// The same push comes again, is published, and once more: its pack stays when that is discarded.
+	for range 2 {
+		if q, err = db.Quarantine("n"); err == nil {
+			require.NoError(t, q.Discard())
+		}
+		q, _ = ingest(t, db, "n", data)
+		require.NoError(t, q.Stage())
+		require.NoError(t, q.Migrate())
+		same(t, db, src, all)
+	}
+	q, _ = ingest(t, db, "o", data)
+	require.NoError(t, q.Stage())
+	require.NoError(t, q.Discard())
+	again, err := Open(db.Dir(), Options{})
+	require.NoError(t, err)
+	same(t, again, src, all)
+	require.NoError(t, again.Close())
+	gittest.Git(t, db.Dir(), "fsck", "--full", "--strict", "--no-dangling")
+}
+
 // Readers go on while pushes come, are published and are repacked away.
 // Another reader may be the one that notices that packs came or went: a look-up that had begun before starts again.
 func TestLookUpStartsAgainWhoeverNoticed(t *testing.T) {

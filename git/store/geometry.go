@@ -98,6 +98,8 @@ func (db *DB) inventory() (*inventory, error) {
 		case isIdx && strings.HasPrefix(base, "pack-") && !there[base+".pack"]:
 			// Publishing brings the index last, and removing takes it last: without a pack it is waste.
 			v.left = append(v.left, filepath.Join(dir, e.Name()))
+		case strings.HasPrefix(e.Name(), "pack-") && (filepath.Ext(e.Name()) == ".pack" || filepath.Ext(e.Name()) == ".rev") && !there[strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))+".idx"] && older(e, now, leftAge):
+			v.left = append(v.left, filepath.Join(dir, e.Name())) // staged by a push that a crash ended
 		case strings.HasPrefix(e.Name(), "tmp_") && older(e, now, leftAge):
 			v.left = append(v.left, filepath.Join(dir, e.Name()))
 		}

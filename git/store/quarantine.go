@@ -33,6 +33,8 @@ type Quarantine struct {
 	ended    bool
 	ingested *Ingested
 	unpack   bool // the pack is small enough to become loose objects
+	synced   bool // the content is durable
+	staged   []string
 }
 
 // NewQuarantine makes the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It is an error
@@ -202,6 +204,81 @@ func (q *Quarantine) checkModules(l *links) error {
 	return nil
 }
 
+// Stage does what Migrate does before anything of it is visible, and leaves the names to it: the content is durable when it returns, and lies in its place but for the
+// index. Who has more to make durable does that between the two, and the names become so together. The quarantine reads as before. A crash leaves a pack without an
+// index, which is no pack, and which maintenance removes.
+func (q *Quarantine) Stage() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || q.unpack {
+		return nil
+	}
+	_, err := q.stage()
+	return err
+}
+
+// stage gives the files of the pack but its index their names, and tells that of the index: "" where there is none.
+func (q *Quarantine) stage() (index string, err error) {
+	from, to := filepath.Join(q.dir, "pack"), q.packs()
+	list, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool {
+		return !slices.Contains([]string{".pack", ".rev", ".idx"}, filepath.Ext(e.Name()))
+	})
+	for _, e := range list {
+		if q.synced {
+			break
+		}
+		if err := syncFile(filepath.Join(from, e.Name())); err != nil {
+			return "", err
+		}
+	}
+	q.synced = true
+	if err := os.Mkdir(to, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	for _, e := range list {
+		if filepath.Ext(e.Name()) == ".idx" {
+			index = e.Name()
+			continue
+		}
+		if err := q.place(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return "", err
+		}
+	}
+	return index, nil
+}
+
+// place gives a file of the quarantine its name in the repository. It keeps the old one, which the quarantine reads by, where the file system can do that.
+func (q *Quarantine) place(from, to string) error {
+	if slices.Contains(q.staged, to) {
+		return nil
+	}
+	if os.Link(from, to) != nil {
+		if err := os.Rename(from, to); err != nil {
+			return err
+		}
+	}
+	q.staged = append(q.staged, to)
+	return nil
+}
+
+// unstage takes back what was staged, but for the files of a pack that was there before.
+func (q *Quarantine) unstage() {
+	for _, path := range q.staged {
+		if _, err := os.Lstat(strings.TrimSuffix(path, filepath.Ext(path)) + ".idx"); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(path) // what stays is no pack, and maintenance removes it
+		}
+	}
+}
+
+func (q *Quarantine) packs() string { return filepath.Join(q.db.main.dir, "pack") }
+
 // Migrate publishes what the quarantine holds: it is durable, and visible in the DB, when Migrate returns. Cut short at any
 // point, calling it again finishes it. After it the quarantine still reads. A second call does nothing, nor does one after Discard.
 func (q *Quarantine) Migrate() error {
@@ -218,39 +295,19 @@ func (q *Quarantine) Migrate() error {
 		q.src.close()
 		return os.RemoveAll(q.dir)
 	}
-	from, to := filepath.Join(q.dir, "pack"), filepath.Join(q.db.main.dir, "pack")
-	list, err := os.ReadDir(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		list, err = nil, nil
-	}
+	index, err := q.stage()
 	if err != nil {
 		return err
 	}
-	// The .idx goes last: it makes the pack visible.
-	rank := func(name string) int { return slices.Index([]string{".pack", ".rev", ".idx"}, filepath.Ext(name)) }
-	list = slices.DeleteFunc(list, func(e fs.DirEntry) bool { return rank(e.Name()) < 0 })
-	slices.SortStableFunc(list, func(a, b fs.DirEntry) int { return rank(a.Name()) - rank(b.Name()) })
-	for _, e := range list {
-		if err := syncFile(filepath.Join(from, e.Name())); err != nil {
+	if index != "" {
+		// The index makes the pack visible. Should the machine stop here, it may not be there without its pack.
+		if err := syncDir(q.packs()); err != nil {
 			return err
 		}
-	}
-	if err := os.Mkdir(to, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	for _, e := range list {
-		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+		if err := os.Rename(filepath.Join(q.dir, "pack", index), filepath.Join(q.packs(), index)); err != nil {
 			return err
 		}
-		if filepath.Ext(e.Name()) == ".pack" {
-			// Should the machine stop here, no index may be there without its pack.
-			if err := syncDir(to); err != nil {
-				return err
-			}
-		}
-	}
-	if len(list) > 0 {
-		if err := syncDir(to); err != nil {
+		if err := syncDir(q.packs()); err != nil {
 			return err
 		}
 	}
@@ -270,6 +327,7 @@ func (q *Quarantine) Discard() error {
 		return nil
 	}
 	q.ended = true
+	q.unstage()
 	q.src.close()
 	return os.RemoveAll(q.dir)
 }

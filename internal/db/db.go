@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -42,6 +43,31 @@ func Open(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
 	return d, nil
+}
+
+// Execer is a database, or one connection to it.
+type Execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Lazily runs write, whose transactions are not durable when they return: a power cut may take them, whole and together with those after them. The next transaction of
+// another caller makes them durable with its own. Source: SQLite documentation, "PRAGMA synchronous" (NORMAL, in WAL mode).
+func Lazily(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) error {
+	c, err := d.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err != nil {
+		return err
+	}
+	err = write(c)
+	if _, back := c.ExecContext(context.WithoutCancel(ctx), `PRAGMA synchronous = FULL`); back != nil {
+		// It must not serve others.
+		_ = c.Raw(func(any) error { return driver.ErrBadConn })
+		err = errors.Join(err, back)
+	}
+	return err
 }
 
 // Copy writes all of a database, as it is at one moment, to a new file that its owner can read. The copy has no log beside it. It is not durable when

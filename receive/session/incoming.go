@@ -32,6 +32,9 @@ func (in *Incoming) Dir() string { return in.dir }
 // Reader sees the pushed objects and those that the repository has.
 func (in *Incoming) Reader() store.Reader { return in.q }
 
+// Stage prepares that without being seen. Its content is durable on return.
+func (in *Incoming) Stage(context.Context) error { return in.q.Stage() }
+
 // Migrate publishes the objects. Idempotent; durable on return.
 func (in *Incoming) Migrate(context.Context) error {
 	err := in.q.Migrate()
