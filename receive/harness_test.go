@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
+	"corpus-git/access"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
@@ -31,7 +32,6 @@ import (
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/receive"
-	"corpus-git/receive/access"
 	"corpus-git/receive/sshd"
 )
 

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"corpus-git/access"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/project"
-	"corpus-git/receive/access"
 )
 
 // HandOver is how git itself, when it gets a push by the path of a repository, gives it to the server; see package handover. The zero value

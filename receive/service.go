@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"corpus-git/access"
 	"corpus-git/git/pack"
 	"corpus-git/git/upload"
 	"corpus-git/internal/audit"
@@ -16,7 +17,6 @@ import (
 	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/project"
-	"corpus-git/receive/access"
 	"corpus-git/receive/session"
 	"corpus-git/receive/sshd"
 )

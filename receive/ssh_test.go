@@ -15,10 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/access"
 	"corpus-git/internal/event"
 	"corpus-git/project"
 	"corpus-git/receive"
-	"corpus-git/receive/access"
 )
 
 func TestNoRightNoKnowledge(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	gossh "golang.org/x/crypto/ssh"
 
-	"corpus-git/receive/access"
+	"corpus-git/access"
 )
 
 // Keys looks up who may log in; access.Store satisfies it.

@@ -14,8 +14,8 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 
+	"corpus-git/access"
 	"corpus-git/internal/fault"
-	"corpus-git/receive/access"
 )
 
 // Terminal is what is known of the screen at the other end.

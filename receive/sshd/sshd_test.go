@@ -23,9 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
+	"corpus-git/access"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
-	"corpus-git/receive/access"
 	"corpus-git/receive/sshd"
 )
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"corpus-git/access"
 	"corpus-git/archive"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
@@ -22,7 +23,6 @@ import (
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
 	"corpus-git/receive"
-	"corpus-git/receive/access"
 )
 
 // linker gives registry the procedures' links.

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"corpus-git/access"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
-	"corpus-git/receive/access"
 )
 
 // byConfig is who adds and removes the keys of admin_keys.

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
@@ -25,7 +26,6 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
-	"corpus-git/receive/access"
 )
 
 // env is an environment in which nothing of the machine's shows.

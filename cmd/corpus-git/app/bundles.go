@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"corpus-git/access"
 	"corpus-git/bundle"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
@@ -22,7 +23,6 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/receive"
-	"corpus-git/receive/access"
 )
 
 // bundles implements verbs.Bundles.

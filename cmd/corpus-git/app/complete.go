@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
-	"corpus-git/receive/access"
 )
 
 // completes makes a command offer what its arguments and flags may be.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"corpus-git/access"
 	"corpus-git/archive"
 	"corpus-git/checks/watch"
 	"corpus-git/cmd/corpus-git/verbs"
@@ -41,7 +42,6 @@ import (
 	"corpus-git/project/status"
 	"corpus-git/project/underway"
 	"corpus-git/receive"
-	"corpus-git/receive/access"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
 	"corpus-git/sls/run"

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/sample"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
@@ -25,7 +26,6 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
-	"corpus-git/receive/access"
 )
 
 // demoProject is the name of the project of the demo.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
@@ -24,7 +25,6 @@ import (
 	"corpus-git/layout"
 	"corpus-git/project"
 	"corpus-git/project/config"
-	"corpus-git/receive/access"
 )
 
 // Process is the program as the operating system started it.

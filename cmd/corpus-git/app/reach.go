@@ -9,9 +9,9 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"corpus-git/access"
 	"corpus-git/project"
 	"corpus-git/project/status"
-	"corpus-git/receive/access"
 )
 
 // reach says where people find the server and the page of a project; "" is no project.

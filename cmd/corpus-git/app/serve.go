@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/ssh"
 
+	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/git/pack"
@@ -28,7 +29,6 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/receive"
-	"corpus-git/receive/access"
 	"corpus-git/receive/session"
 	"corpus-git/receive/sshd"
 	"corpus-git/web"

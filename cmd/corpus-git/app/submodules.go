@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 
+	"corpus-git/access"
 	"corpus-git/project"
 	"corpus-git/receive"
-	"corpus-git/receive/access"
 )
 
 // submodules is how submodules are fetched now; a reload may change it.

@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/access"
 	"corpus-git/bundle"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
-	"corpus-git/receive/access"
 	"corpus-git/remote"
 )
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/db"
@@ -23,7 +24,6 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
-	"corpus-git/receive/access"
 )
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

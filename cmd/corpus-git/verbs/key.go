@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/access"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/project"
-	"corpus-git/receive/access"
 )
 
 // keys is printed by  key list --json.

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"strings"
 
+	"corpus-git/access"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/nearest"
 	"corpus-git/project"
 	"corpus-git/project/registry"
-	"corpus-git/receive/access"
 )
 
 // project resolves a project's name for a verb that needs a right on it.

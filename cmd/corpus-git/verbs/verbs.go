@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"corpus-git/access"
 	"corpus-git/backup"
 	"corpus-git/bundle"
 	"corpus-git/internal/audit"
@@ -17,7 +18,6 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
-	"corpus-git/receive/access"
 	"corpus-git/units"
 )
 

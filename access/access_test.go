@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
+	"corpus-git/access"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/db"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
-	"corpus-git/receive/access"
 )
 
 type clock struct{ t time.Time }
