@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 )
 
@@ -203,7 +204,7 @@ func (dep *deployment) liveTree(ctx context.Context) (fs.FS, error) {
 }
 
 func (p *Pipeline) dropRecipes(id project.ID) {
-	if err := procedures.DropRecipes(p.cfg.State, id); err != nil {
+	if err := recipe.Drop(p.cfg.State, id); err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("deployment", string(id)).Msg("remove the private copies of recipes; the next start does")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 )
 
@@ -36,5 +37,5 @@ func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *
 	if err != nil {
 		return err
 	}
-	return procedures.RefuseEmptied(live, src.Code)
+	return recipe.RefuseEmptied(live, src.Code)
 }

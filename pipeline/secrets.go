@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"corpus-git/internal/redact"
-	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 )
 
@@ -192,7 +192,7 @@ func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in proje
 	if err != nil {
 		return nil
 	}
-	return procedures.RecipeTexts(tree)
+	return recipe.Texts(tree)
 }
 
 // Redactor hides the secrets of a project, those of its live and its recent pillars, in what is shown outside of a deployment.

@@ -4,7 +4,8 @@
 // while nothing on the machine has changed.
 //
 // Package upkeep is what is done to archives between deployments. Which owners and modes files shall have, and the walk that
-// sees to it, are package permissions'; how a pillar is compiled is package pillar's.
+// sees to it, are package permissions'; how a pillar is compiled is package pillar's. What a commit's .salt has, and the private
+// copy that runs, are package recipe's.
 //
 // It owns what happens to the machine: together with archive and sls this is
 // the only room that changes it. It never keeps a journal, never moves a ref,

@@ -377,9 +377,11 @@ func TestPermissionsAreChecked(t *testing.T) {
 func TestFixpermsSetsRealACLs(t *testing.T) {
 	root := layout.Root(t.TempDir())
 	p := root.Project("app")
-	put(t, filepath.Join(p.Live(), "up/sub/file"), "x")
-	put(t, filepath.Join(p.Live(), "up/run"), "x")
-	put(t, filepath.Join(p.Live(), "plain"), "x")
+	for _, name := range []string{"up/sub/file", "up/run", "plain"} {
+		path := filepath.Join(p.Live(), name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte("x"), 0o644))
+	}
 	require.NoError(t, os.Chmod(filepath.Join(p.Live(), "up/run"), 0o744))
 	rules := py.NewDict("project/up", py.NewDict("dirs", "0750", "files", "0640", "acl", py.NewList("user:4711:rwX", "group:44:rX", "default:user:4711:rwx")))
 	env := permEnv(t, vfs.OS{}, root, rules, false) // an ordinary user may set the lists of his own files

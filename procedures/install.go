@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/sls"
 )
@@ -98,12 +99,12 @@ func (r Reinstall) Run(ctx context.Context, env *Env) error {
 }
 
 // step applies one step and reports it. A failed one is reported whole, and returned as a *Failure.
-func (e *Env) step(ctx context.Context, procedure string, s Step, n, of int, rest []string) error {
+func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of int, rest []string) error {
 	e.Report.Append(event.Event{Kind: event.StepStart, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: e.Usual[timingName(s.Name, "")]})
 	sink := &stepSink{outputs: e.outputs(procedure)}
 	sink.step = s.Name
 	begun := e.Tools.Now()
-	res, err := s.Runner(e.Tools).Apply(ctx, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink)
+	res, err := e.Tools.runner(s).Apply(ctx, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink)
 	sink.close()
 	took := e.Tools.Now().Sub(begun)
 	e.Timings = append(e.Timings, project.Timing{Name: timingName(s.Name, ""), Duration: took})
@@ -167,7 +168,7 @@ func (e *Env) failedStates(res *sls.StepResult) (lines []string, first string) {
 	return lines, first
 }
 
-func countText(res *sls.StepResult, s Step) string {
+func countText(res *sls.StepResult, s recipe.Step) string {
 	if s.Script {
 		return "exit status 0"
 	}
@@ -225,7 +226,7 @@ func Cause(err error) string {
 }
 
 // Task applies one task by hand: an SLS file named task_*.sls, of the live recipe.
-func (e *Env) Task(ctx context.Context, s Step) error {
+func (e *Env) Task(ctx context.Context, s recipe.Step) error {
 	begun := e.Tools.Now()
 	err := e.step(ctx, "task", s, 1, 1, nil)
 	e.Timings = append(e.Timings, project.Timing{Name: "task", Duration: e.Tools.Now().Sub(begun)})

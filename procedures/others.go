@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"corpus-git/internal/fault"
-	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/sls/fileroot"
 )
@@ -76,13 +76,13 @@ func (o *other) load() (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := Sources{Code: code}.recipe()
+	files, err := recipe.In(code)
 	if err != nil {
 		return nil, err
 	}
-	r, err := copyRecipe(ctx, files, o.dir, o.tools.Root.Project(o.name.String()).Salt())
+	r, err := recipe.Copy(ctx, files, o.dir, o.tools.Root.Project(o.name.String()).Salt())
 	if err != nil || r == nil {
 		return nothing{}, err
 	}
-	return vfs.Beneath(r.dir)
+	return r.Files()
 }

@@ -2,15 +2,12 @@ package procedures
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
-	"corpus-git/project"
+	"corpus-git/procedures/recipe"
 	"corpus-git/sls"
 )
 
@@ -38,19 +35,13 @@ func placeOf(procedure string) place {
 	return after
 }
 
-// ownStep is a project's own file for a procedure.
-type ownStep struct {
-	Step
-	procedure string
-}
-
-// note tells the pusher of it.
-func (s ownStep) note() string {
+// ownNote tells the pusher of a project's own file for a procedure.
+func ownNote(s recipe.OwnStep) string {
 	file := layout.SaltDir + "/" + s.File
-	if placeOf(s.procedure) == instead {
-		return fmt.Sprintf("%s by the project's own %s", s.procedure, file)
+	if placeOf(s.Procedure) == instead {
+		return fmt.Sprintf("%s by the project's own %s", s.Procedure, file)
 	}
-	return fmt.Sprintf("%s, then the project's own %s", s.procedure, file)
+	return fmt.Sprintf("%s, then the project's own %s", s.Procedure, file)
 }
 
 // Override runs a procedure, and the project's own .salt/<procedure>.sls where there is one that differs from the stock files: instead
@@ -110,69 +101,23 @@ func ownName(procedure string) string {
 
 // ownProcedure finds the project's own file for a procedure: in the recipe that is live while it runs around the archive and after a
 // rollback, in the one that the deployment brings otherwise.
-func (e *Env) ownProcedure(ctx context.Context, name string) (*Recipe, Step, bool, error) {
+func (e *Env) ownProcedure(ctx context.Context, name string) (*recipe.Recipe, recipe.Step, bool, error) {
 	r := e.Prepared.Recipe
 	if name == NameArchive || name == NameRollback || e.back {
 		var err error
 		if r, err = e.liveRecipe(ctx); err != nil {
-			return nil, Step{}, false, err
+			return nil, recipe.Step{}, false, err
 		}
 	}
-	s, own, err := r.own(ownName(name))
+	s, own, err := r.Own(ownName(name))
 	if err != nil {
 		return nil, s, false, fault.New(fault.KindOf(err), name, "%w", err)
 	}
 	return r, s, own, nil
 }
 
-// ownFiles are the names that a procedure's own file may have.
-func ownFiles(procedure string) []string {
-	names := []string{procedure + ".sls"}
-	if other := project.ProcedureKey(procedure); other != procedure {
-		names = append(names, other+".sls")
-	}
-	return names
-}
-
-// ownFile finds a recipe's own file for a procedure; a stock one is none.
-func ownFile(recipe fs.FS, procedure string) (s Step, own bool, err error) {
-	for _, file := range ownFiles(procedure) {
-		data, err := fs.ReadFile(recipe, file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return s, false, fault.New(fault.KindOf(err), "read "+layout.SaltDir+"/"+file, "%w", err)
-		}
-		if isStock(procedure, string(data)) {
-			continue
-		}
-		if own {
-			return s, false, fault.New(fault.Failed, "read "+layout.SaltDir, "%s and %s are the same procedure", s.File, file).
-				WithPos(fault.Pos{File: layout.SaltDir + "/" + file}).WithHint("keep one of them")
-		}
-		s, own = Step{Name: strings.TrimSuffix(file, ".sls"), File: file}, true
-	}
-	return s, own, nil
-}
-
-// ownIn tells which procedures a recipe has its own files for.
-func ownIn(recipe fs.FS) ([]ownStep, error) {
-	var out []ownStep
-	for _, name := range Names() {
-		s, own, err := ownFile(recipe, name)
-		if err != nil {
-			return nil, err
-		}
-		if own {
-			out = append(out, ownStep{s, name})
-		}
-	}
-	return out, nil
-}
-
 // runOwn applies the project's own file for a procedure.
-func (e *Env) runOwn(ctx context.Context, procedure string, r *Recipe, s Step) error {
+func (e *Env) runOwn(ctx context.Context, procedure string, r *recipe.Recipe, s recipe.Step) error {
 	e.scan, e.synced = nil, nil // whatever it does may change the tree
 	switch procedure {
 	case NameRollback, nameRestore, NameNotify:
@@ -185,7 +130,7 @@ func (e *Env) runOwn(ctx context.Context, procedure string, r *Recipe, s Step) e
 	if procedure == NameRollback {
 		in.Undo = nil // it repairs, and is not undone after it
 	}
-	res, err := s.Runner(e.Tools).Apply(ctx, in, sink)
+	res, err := e.Tools.runner(s).Apply(ctx, in, sink)
 	sink.close()
 	file := layout.SaltDir + "/" + s.File
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/humanize"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/sls"
 )
@@ -49,7 +50,7 @@ func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) 
 }
 
 // planStep asks one step what it would do.
-func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
+func (e *Env) planStep(ctx context.Context, i int, s recipe.Step) (int, error) {
 	title := fmt.Sprintf("%d/%d %s", i+1, len(e.Prepared.Steps), s.Name)
 	say := func(st event.Status, lines []string, format string, args ...any) {
 		e.Report.Append(event.Event{Kind: event.Plan, Status: st, Procedure: NameInstall, Step: s.Name, N: i + 1, Of: len(e.Prepared.Steps),
@@ -65,7 +66,7 @@ func (e *Env) planStep(ctx context.Context, i int, s Step) (int, error) {
 	}
 	in := e.Prepared.input(e, e.Prepared.Recipe, s, sls.Static)
 	in.Test, in.Plan = true, true
-	res, err := s.Runner(e.Tools).Apply(ctx, in, sls.Discard{})
+	res, err := e.Tools.runner(s).Apply(ctx, in, sls.Discard{})
 	if err != nil {
 		return 0, err
 	}

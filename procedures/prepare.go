@@ -1,14 +1,12 @@
 package procedures
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +14,9 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/procedures/passwords"
 	"corpus-git/procedures/pillar"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
@@ -35,41 +35,23 @@ type Sources struct {
 	Private string
 }
 
-// recipe is the folder .salt of the code, nil where there is none.
-func (s Sources) recipe() (fs.FS, error) {
-	if s.Code == nil {
-		return nil, nil
-	}
-	fi, err := fs.Stat(s.Code, layout.SaltDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fault.New(fault.Internal, "read "+layout.SaltDir, "%w", err)
-	}
-	if !fi.IsDir() {
-		return nil, fault.New(fault.Failed, "read "+layout.SaltDir, "not a folder").WithPos(fault.Pos{File: layout.SaltDir})
-	}
-	return fs.Sub(s.Code, layout.SaltDir)
-}
-
 // Prepared is a deployment of which everything was checked that can be checked before it runs.
 type Prepared struct {
 	Cfg *project.Cfg
 	// Redactor hides the pillar's values in everything the deployment says.
 	Redactor *redact.Redactor
 	// Steps are those that will run, in order; Checked tells what was found of each, nil for executables.
-	Steps   []Step
+	Steps   []recipe.Step
 	Checked []*sls.Checked
 	// Recipe is the private copy of the recipe; nil where nothing of it can run.
-	Recipe *Recipe
+	Recipe *recipe.Recipe
 	// Notes are lines for the pusher: what could not be checked, what goes to salt-call.
 	Notes []string
 
 	pillar, grains *py.Dict
 	recipe         fs.FS
 	others         fileroot.Roots
-	passwords      *passwords
+	passwords      *passwords.File
 	refused        []error // why a step was refused, by its place in Steps; Lint goes on
 	checking       *stepCfg
 }
@@ -109,7 +91,7 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 	case project.TriggerTask:
 		return p, p.task(ctx, t, d)
 	case project.TriggerUndeploy:
-		for _, s := range undeployStep(p.recipe) {
+		for _, s := range recipe.Undeploy(p.recipe) {
 			p.Steps = append(p.Steps, s)
 			if _, err := p.checkStep(ctx, t, d, s); err != nil {
 				return nil, err
@@ -123,7 +105,7 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 // StorePasswords makes durable what the templates generated while the deployment was prepared. Secrets that they generate after it are durable
 // at once. A plan stores nothing.
 func (p *Prepared) StorePasswords() error {
-	if err := p.passwords.store(); err != nil {
+	if err := p.passwords.Store(); err != nil {
 		return fault.New(fault.Internal, "store generated passwords", "%w", err)
 	}
 	return nil
@@ -150,13 +132,13 @@ func Bare(ctx context.Context, t *Tools, d project.Deployment, environment strin
 
 // configure builds cfg from the sources.
 func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
-	recipe, err := src.recipe()
+	files, err := recipe.In(src.Code)
 	if err != nil {
 		return nil, err
 	}
 	p := &Prepared{Redactor: hide, grains: t.Grains(), pillar: py.NewDict()}
 	if src.Private != "" {
-		if p.Recipe, err = copyRecipe(ctx, recipe, src.Private, t.Root.Project(d.Project.String()).Salt()); err != nil {
+		if p.Recipe, err = recipe.Copy(ctx, files, src.Private, t.Root.Project(d.Project.String()).Salt()); err != nil {
 			return nil, err
 		}
 		if p.others, err = t.others(ctx, d.Project, src.Private+"-others"); err != nil {
@@ -164,20 +146,20 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 		}
 	}
 	if p.Recipe != nil {
-		if recipe, err = p.Recipe.fs(); err != nil { // what is checked is what runs
+		if files, err = p.Recipe.Files(); err != nil { // what is checked is what runs
 			return nil, fault.New(fault.Internal, "read the copy of "+layout.SaltDir, "%w", err)
 		}
 	}
-	p.recipe = recipe
-	p.passwords = &passwords{fs: t.FS, path: t.State.Passwords(d.Project.String()), hide: hide, plan: d.Trigger == project.TriggerPlan}
+	p.recipe = files
+	p.passwords = passwords.Open(t.FS, t.State.Passwords(d.Project.String()), hide, d.Trigger == project.TriggerPlan)
 	data := &pillar.Reader{Root: t.Root, Host: t.Host, Name: d.Project, Grains: p.grains, Passwords: p.passwords}
 	in := project.CfgInputs{
 		Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
-		Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.in,
+		Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.In,
 	}
-	if recipe != nil && has(recipe, layout.PillarSample) {
+	if files != nil && recipe.Has(files, layout.PillarSample) {
 		in.Sample = func(ctx context.Context) (*py.Dict, error) {
-			return data.Sample(ctx, recipe, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample))
+			return data.Sample(ctx, files, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample))
 		}
 	}
 	in.Pillar = func(ctx context.Context) (*py.Dict, error) {
@@ -192,7 +174,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	}
 	var texts []string
 	if src.Code != nil {
-		texts = RecipeTexts(src.Code)
+		texts = recipe.Texts(src.Code)
 	}
 	hide.Extend(redact.Secrets(p.pillar, texts))
 	// Values that cfg made of the pillar's, by {key} references.
@@ -247,11 +229,6 @@ func namesKey(line, key string) bool {
 	}
 }
 
-func has(f fs.FS, name string) bool {
-	_, err := fs.Stat(f, name)
-	return err == nil
-}
-
 // check compiles all steps that will run, and the project's own procedures. The first error ends it.
 func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) error {
 	return p.checkAll(ctx, t, d, func(err error) error { return err })
@@ -262,26 +239,26 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 	if p.recipe == nil {
 		return nil
 	}
-	all, err := ListSteps(p.recipe)
+	all, err := recipe.Steps(p.recipe)
 	if err != nil {
 		return failed(err)
 	}
-	if p.Steps, err = choose(all, p.Cfg.OnlySteps()); err != nil {
+	if p.Steps, err = recipe.Choose(all, p.Cfg.OnlySteps()); err != nil {
 		return failed(err)
 	}
 	_, skipsInstall := p.Skips(NameInstall)
 	if skipsInstall {
 		p.Steps = nil
 	}
-	own, err := ownIn(p.recipe)
+	own, err := recipe.OwnIn(p.recipe)
 	if err != nil {
 		return failed(err)
 	}
 	for _, s := range own {
-		if s.procedure == NameInstall {
+		if s.Procedure == NameInstall {
 			if len(p.Cfg.OnlySteps()) == 0 && !skipsInstall { // only_steps names steps
-				p.Steps = []Step{s.Step}
-				p.Notes = append(p.Notes, s.note())
+				p.Steps = []recipe.Step{s.Step}
+				p.Notes = append(p.Notes, ownNote(s))
 			}
 			continue // checked with the steps
 		}
@@ -291,9 +268,9 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 			}
 			continue
 		}
-		p.Notes = append(p.Notes, s.note())
+		p.Notes = append(p.Notes, ownNote(s))
 	}
-	for _, s := range undeployStep(p.recipe) {
+	for _, s := range recipe.Undeploy(p.recipe) {
 		if _, err := p.checkStep(ctx, t, d, s); err != nil {
 			if err = failed(err); err != nil {
 				return err
@@ -316,22 +293,22 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 }
 
 // checkOwn compiles a project's own file for a procedure; one that is told how the deployment ended as if it had.
-func (p *Prepared) checkOwn(ctx context.Context, t *Tools, d project.Deployment, s ownStep) error {
-	if s.procedure == NameRollback || s.procedure == NameNotify {
+func (p *Prepared) checkOwn(ctx context.Context, t *Tools, d project.Deployment, s recipe.OwnStep) error {
+	if s.Procedure == NameRollback || s.Procedure == NameNotify {
 		of := p.checking
 		defer func() { p.checking = of }()
 		p.checking = &stepCfg{value: p.Cfg.Dict()}
-		setVerdict(p.checking.value, d, s.procedure == NameRollback, s.procedure != NameRollback, "")
+		setVerdict(p.checking.value, d, s.Procedure == NameRollback, s.Procedure != NameRollback, "")
 	}
 	_, err := p.checkStep(ctx, t, d, s.Step)
 	return err
 }
 
-func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment, s Step) (*sls.Checked, error) {
+func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment, s recipe.Step) (*sls.Checked, error) {
 	if p.checking == nil {
 		p.checking = &stepCfg{value: p.Cfg.Dict()}
 	}
-	c, err := s.Runner(t).Check(ctx, p.inputFor(t, d, p.Recipe, s, sls.Static, p.checking))
+	c, err := t.runner(s).Check(ctx, p.inputFor(t, d, p.Recipe, s, sls.Static, p.checking))
 	if before := p.checking.unsure; before != "" && sls.IsUndefined(err) {
 		at, _ := fault.PosOf(err)
 		c, err = &sls.Checked{SLS: s.SLS(d.Project), File: at.File, Deferred: &sls.Deferred{File: at.File, Line: at.Line,
@@ -355,7 +332,7 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 		p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s: it needs %s (%s:%d)", s.Name, c.Runner, c.Needs[0].What, c.Needs[0].File, c.Needs[0].Line))
 	}
 	if c.Runner == saltRunner {
-		if line := undoLine(p.recipe, s.File); line > 0 {
+		if line := recipe.UndoLine(p.recipe, s.File); line > 0 {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s, which ignores undo: a rollback does not undo that command (%s/%s:%d)", s.Name, c.Runner, layout.SaltDir, s.File, line))
 		}
 	}
@@ -365,33 +342,16 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 // saltRunner is the name of the runner that hands steps to Salt.
 const saltRunner = "salt-call"
 
-var undoArgument = regexp.MustCompile(`^\s*-\s+["']?undo["']?\s*:\s*\S`)
-
-// undoLine is the first line of a file of the recipe that has the argument undo, 0 where none has. Nobody has compiled the file.
-func undoLine(recipe fs.FS, file string) int {
-	text, err := fs.ReadFile(recipe, file)
-	if err != nil {
-		return 0 // who runs it says so
-	}
-	n := 0
-	for line := range bytes.Lines(text) {
-		if n++; undoArgument.Match(line) {
-			return n
-		}
-	}
-	return 0
-}
-
 // task finds and checks one task.
 func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) error {
-	tasks, err := ListTasks(p.recipe)
+	tasks, err := recipe.Tasks(p.recipe)
 	if err != nil {
 		return err
 	}
 	want := strings.TrimSuffix(d.Task, ".sls")
-	i := slices.IndexFunc(tasks, func(s Step) bool { return s.Name == want || s.Name == taskPrefix+want })
+	i := slices.IndexFunc(tasks, func(s recipe.Step) bool { return s.Name == want || s.Name == recipe.TaskPrefix+want })
 	if i < 0 {
-		return fault.New(fault.Usage, "task", "%s has no task %q", d.Project, d.Task).WithHint("its tasks are: %s", names(tasks))
+		return fault.New(fault.Usage, "task", "%s has no task %q", d.Project, d.Task).WithHint("its tasks are: %s", recipe.NamesOf(tasks))
 	}
 	p.Steps = tasks[i : i+1]
 	c, err := p.checkStep(ctx, t, d, p.Steps[0])
@@ -400,7 +360,7 @@ func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) err
 }
 
 // input is what a step of a recipe is rendered with while the deployment runs.
-func (p *Prepared) input(e *Env, r *Recipe, s Step, mode sls.Mode) *sls.Input {
+func (p *Prepared) input(e *Env, r *recipe.Recipe, s recipe.Step, mode sls.Mode) *sls.Input {
 	in := p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
 	in.Undo = e.Undo
 	return in
@@ -414,24 +374,24 @@ func (p *Prepared) host(t *Tools, d project.Deployment) *host.Host {
 	return &out
 }
 
-func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *Recipe, s Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
+func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *recipe.Recipe, s recipe.Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
 	in := &sls.Input{
 		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r, p.others), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords,
 		Plan: d.Trigger == project.TriggerPlan, Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
 	}
 	if s.Script && r != nil {
-		in.Script, in.ScriptFile = r.script(s.File), path.Join(layout.SaltDir, s.File)
+		in.Script, in.ScriptFile = r.Script(s.File), path.Join(layout.SaltDir, s.File)
 	}
 	return in
 }
 
 // roots are the file roots of salt://: the private copy of the project's recipe in its place, where the permanent link would lead into
 // the working copy, those of the other projects likewise, then what is on disk, and last what stands for makina-states.
-func (t *Tools) roots(name project.Name, r *Recipe, others fileroot.Roots) fileroot.Roots {
+func (t *Tools) roots(name project.Name, r *recipe.Recipe, others fileroot.Roots) fileroot.Roots {
 	mount := fileroot.Root{FS: nothing{}}
 	if r != nil {
-		mount = r.root()
+		mount = r.Root()
 	}
 	mount.Mount = layout.ProjectsNamespace + "/" + name.String()
 	mount.Label = layout.SaltDir

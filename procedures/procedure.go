@@ -18,6 +18,7 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures/pillar"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/host"
@@ -45,9 +46,7 @@ const (
 )
 
 // Names are all procedures, in order; fixperms runs a second time after install.
-func Names() []string {
-	return []string{NameArchive, NameSync, NameReleaseSync, NameFixperms, NameInstall, NameRollback, NameNotify}
-}
+func Names() []string { return recipe.Procedures() }
 
 // Repository is what the procedures need of one repository of a project, and of its working copy; receive's satisfies it.
 type Repository interface {
@@ -125,6 +124,14 @@ func (t *Tools) Open() (tools *Tools, close func() error) {
 	return &out, close
 }
 
+// runner is the runner that applies a step.
+func (t *Tools) runner(s recipe.Step) sls.Runner {
+	if s.Script {
+		return t.Scripts
+	}
+	return t.Steps
+}
+
 // Env is one deployment as its procedures see it. It belongs to one goroutine.
 type Env struct {
 	Tools      *Tools
@@ -157,7 +164,7 @@ type Env struct {
 	// what was live.
 	LiveTree func(context.Context) (fs.FS, error)
 
-	live       *Recipe // of LiveTree, once something asked for it
+	live       *recipe.Recipe // of LiveTree, once something asked for it
 	liveLoaded bool
 	// Undo is the undo log of the steps; nil keeps none.
 	Undo *undo.Log
@@ -258,10 +265,10 @@ func (e *Env) runHooks(ctx context.Context, p hooks.Point, more func(*hooks.Desc
 	if more != nil {
 		more(&d)
 	}
-	recipe, err := e.recipeAt(ctx, p)
+	r, err := e.recipeAt(ctx, p)
 	var own []hooks.Hook
 	if err == nil {
-		own, err = recipe.hooks(p)
+		own, err = r.Hooks(p)
 	}
 	if err != nil {
 		return fault.New(fault.KindOf(err), string(p)+" hooks", "%w", err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/procedures/recipe"
 	"corpus-git/sls/modules"
 	"corpus-git/sls/run"
 )
@@ -63,8 +64,8 @@ func (c *stepCfg) changed(cfg *py.Dict) error {
 var changes = regexp.MustCompile(`\{%[-+]?\s*(do|import|from|include)\b`)
 
 // mayChange notes a step that was not rendered and whose templates may change cfg.
-func (c *stepCfg) mayChange(recipe fs.FS, s Step) {
-	text, err := fs.ReadFile(recipe, s.File)
+func (c *stepCfg) mayChange(files fs.FS, s recipe.Step) {
+	text, err := fs.ReadFile(files, s.File)
 	if c.unsure == "" && (err != nil || changes.Match(text)) {
 		c.unsure = fmt.Sprintf("the step %s", s.Name)
 	}

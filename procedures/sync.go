@@ -10,6 +10,8 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/vfs"
+	"corpus-git/procedures/accounts"
+	"corpus-git/procedures/salttree"
 	"corpus-git/project"
 )
 
@@ -25,7 +27,8 @@ func (Sync) Name() string { return NameSync }
 func (Sync) Run(ctx context.Context, env *Env) error {
 	var made, did, lines []string
 	if env.Tools.ownsFiles() {
-		who, err := accounts(ctx, env)
+		cfg := env.Prepared.Cfg
+		who, err := accounts.Accounts{Users: env.Tools.Host.Users, Exec: env.Tools.Exec}.Ensure(ctx, cfg.User(), cfg.Group(), cfg.Groups())
 		if err != nil {
 			return fault.New(fault.KindOf(err), NameSync, "%w", err)
 		}
@@ -73,7 +76,7 @@ func (e *Env) link() ([]string, error) {
 	if e.Unlinked {
 		return nil, nil
 	}
-	links := Links{FS: e.Tools.FS, Root: e.Tools.Root}
+	links := salttree.Links{FS: e.Tools.FS, Root: e.Tools.Root}
 	did, err := links.Link(e.Deployment.Project.String())
 	if err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func (e *Env) linkModules() ([]string, error) {
 	if e.Unlinked {
 		return nil, nil
 	}
-	n, err := Links{FS: e.Tools.FS, Root: e.Tools.Root}.Modules(e.Deployment.Project.String())
+	n, err := salttree.Links{FS: e.Tools.FS, Root: e.Tools.Root}.Modules(e.Deployment.Project.String())
 	if err != nil {
 		return nil, fault.New(fault.KindOf(err), "custom modules", "%w", err)
 	}

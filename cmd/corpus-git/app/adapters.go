@@ -19,6 +19,7 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures"
+	"corpus-git/procedures/salttree"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
@@ -26,7 +27,7 @@ import (
 )
 
 // linker gives registry the procedures' links.
-type linker struct{ links procedures.Links }
+type linker struct{ links salttree.Links }
 
 func (l linker) Link(_ context.Context, name project.Name) ([]string, error) {
 	return l.links.Link(string(name))

@@ -15,7 +15,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/layout"
-	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
@@ -128,9 +128,9 @@ func (c *command) offersOf(cfg *config.Config, word, name string) (out []string)
 		if err != nil {
 			return nil
 		}
-		list := procedures.ListSteps
+		list := recipe.Steps
 		if word == "TASK" {
-			list = procedures.ListTasks
+			list = recipe.Tasks
 		}
 		steps, err := list(os.DirFS(filepath.Join(layout.Root(cfg.Root).Project(parsed.String()).Live(), layout.SaltDir)))
 		if err != nil {

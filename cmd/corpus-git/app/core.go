@@ -35,6 +35,7 @@ import (
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
 	"corpus-git/procedures/permissions"
+	"corpus-git/procedures/salttree"
 	"corpus-git/procedures/upkeep"
 	"corpus-git/project"
 	"corpus-git/project/config"
@@ -210,7 +211,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		return nil, err
 	}
 	c.upkeep.Removed = c.pipeline.SweepPins
-	c.registry.Linker, c.registry.Deployments = linker{procedures.Links{FS: vfs.OS{}, Root: c.root}}, c.pipeline
+	c.registry.Linker, c.registry.Deployments = linker{salttree.Links{FS: vfs.OS{}, Root: c.root}}, c.pipeline
 	c.registry.Repository = func(n project.Name, r project.Repo) registry.Repository { return c.repos.Open(n, r) }
 	if _, err = c.registry.Reconcile(ctx); err != nil {
 		return nil, fmt.Errorf("look for projects: %w", err)

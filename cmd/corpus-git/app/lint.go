@@ -22,6 +22,7 @@ import (
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
 	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
@@ -187,7 +188,7 @@ func (l *linting) look(ctx context.Context, tmp string, name project.Name) (_ *l
 		doc.problems = append(doc.problems, err)
 	}
 	for _, file := range code.untracked {
-		doc.warnings = append(doc.warnings, procedures.Warning{File: file, Text: "git does not track it: a push leaves it out until it is added and committed"})
+		doc.warnings = append(doc.warnings, recipe.Warning{File: file, Text: "git does not track it: a push leaves it out until it is added and committed"})
 	}
 	return doc, nil
 }
@@ -205,7 +206,7 @@ type lintDocument struct {
 	project  project.Name
 	linted   *procedures.Linted
 	problems []error
-	warnings []procedures.Warning
+	warnings []recipe.Warning
 	notes    []string
 	hide     *redact.Redactor
 }

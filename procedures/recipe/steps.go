@@ -1,6 +1,7 @@
-package procedures
+package recipe
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"path"
@@ -12,7 +13,6 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project"
-	"corpus-git/sls"
 )
 
 // Step is one file of the install procedure, or a task.
@@ -25,17 +25,14 @@ type Step struct {
 	Script bool
 }
 
-// Runner is the runner that applies the step.
-func (s Step) Runner(t *Tools) sls.Runner {
-	if s.Script {
-		return t.Scripts
-	}
-	return t.Steps
-}
-
 // SLS is the dotted name of the step's file.
 func (s Step) SLS(name project.Name) string {
 	return layout.ProjectsNamespace + "." + name.String() + "." + s.Name
+}
+
+// Procedures are those that a recipe may have a file of its own for, in their order: all but the checks.
+func Procedures() []string {
+	return slices.DeleteFunc(project.Procedures(), func(name string) bool { return name == "checks" })
 }
 
 // special are the files that are procedures and no steps.
@@ -43,17 +40,18 @@ func special(file string) bool {
 	if file == ".sls" || file == undeployFile {
 		return true
 	}
-	return slices.ContainsFunc(Names(), func(procedure string) bool { return slices.Contains(ownFiles(procedure), file) })
+	return slices.ContainsFunc(Procedures(), func(procedure string) bool { return slices.Contains(ownFiles(procedure), file) })
 }
 
-const taskPrefix = "task_"
+// TaskPrefix begins the name of a task's file.
+const TaskPrefix = "task_"
 
 // undeployFile is what a project brings to be undeployed.
 const undeployFile = "undeploy.sls"
 
-// undeployStep is that as a step; none where the recipe has none.
-func undeployStep(recipe fs.FS) []Step {
-	if recipe == nil || !has(recipe, undeployFile) {
+// Undeploy is that as a step; none where the recipe has none.
+func Undeploy(recipe fs.FS) []Step {
+	if recipe == nil || !Has(recipe, undeployFile) {
 		return nil
 	}
 	return []Step{{Name: strings.TrimSuffix(undeployFile, ".sls"), File: undeployFile}}
@@ -62,15 +60,15 @@ func undeployStep(recipe fs.FS) []Step {
 // scriptForm is NN_name.sh: the number says that it wants a place in the order.
 var scriptForm = regexp.MustCompile(`^[0-9][^/]*\.sh$`)
 
-// ListSteps finds the steps of a recipe in the byte order of their names: 0100_a, 0_1, 100_b. Two files of one
+// Steps finds the steps of a recipe in the byte order of their names: 0100_a, 0_1, 100_b. Two files of one
 // name are an error, because their order would be chance.
-func ListSteps(recipe fs.FS) ([]Step, error) {
-	return list(recipe, func(name string) bool { return !strings.HasPrefix(name, taskPrefix) })
+func Steps(recipe fs.FS) ([]Step, error) {
+	return list(recipe, func(name string) bool { return !strings.HasPrefix(name, TaskPrefix) })
 }
 
-// ListTasks finds the tasks of a recipe.
-func ListTasks(recipe fs.FS) ([]Step, error) {
-	return list(recipe, func(name string) bool { return strings.HasPrefix(name, taskPrefix) })
+// Tasks finds the tasks of a recipe.
+func Tasks(recipe fs.FS) ([]Step, error) {
+	return list(recipe, func(name string) bool { return strings.HasPrefix(name, TaskPrefix) })
 }
 
 func list(recipe fs.FS, want func(string) bool) ([]Step, error) {
@@ -117,8 +115,8 @@ func list(recipe fs.FS, want func(string) bool) ([]Step, error) {
 	return out, nil
 }
 
-// choose keeps the steps that only_steps names, in their order; a name that no step has is an error.
-func choose(steps []Step, only []string) ([]Step, error) {
+// Choose keeps the steps that only_steps names, in their order; a name that no step has is an error.
+func Choose(steps []Step, only []string) ([]Step, error) {
 	if len(only) == 0 {
 		return steps, nil
 	}
@@ -130,13 +128,14 @@ func choose(steps []Step, only []string) ([]Step, error) {
 	}
 	for _, o := range only {
 		if !slices.ContainsFunc(steps, func(s Step) bool { return s.Name == o || s.File == o }) {
-			return nil, fault.New(fault.Usage, "only_steps", "there is no step %q", o).WithHint("the steps are: %s", names(steps))
+			return nil, fault.New(fault.Usage, "only_steps", "there is no step %q", o).WithHint("the steps are: %s", NamesOf(steps))
 		}
 	}
 	return out, nil
 }
 
-func names(steps []Step) string {
+// NamesOf lists the names of steps for a message.
+func NamesOf(steps []Step) string {
 	var n []string
 	for _, s := range steps {
 		n = append(n, s.Name)
@@ -147,8 +146,8 @@ func names(steps []Step) string {
 	return strings.Join(n, ", ")
 }
 
-// RecipeTexts are the contents of the files of .salt, up to a size that no configuration has.
-func RecipeTexts(code fs.FS) []string {
+// Texts are the contents of the files of .salt, up to a size that no configuration has.
+func Texts(code fs.FS) []string {
 	const most = 8 << 20
 	var out []string
 	total := int64(0)
@@ -169,4 +168,45 @@ func RecipeTexts(code fs.FS) []string {
 		return nil
 	})
 	return out
+}
+
+// In is the folder .salt of a commit's files, nil where there is none.
+func In(code fs.FS) (fs.FS, error) {
+	if code == nil {
+		return nil, nil
+	}
+	fi, err := fs.Stat(code, layout.SaltDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.New(fault.Internal, "read "+layout.SaltDir, "%w", err)
+	}
+	if !fi.IsDir() {
+		return nil, fault.New(fault.Failed, "read "+layout.SaltDir, "not a folder").WithPos(fault.Pos{File: layout.SaltDir})
+	}
+	return fs.Sub(code, layout.SaltDir)
+}
+
+// Has reports whether a file or folder exists.
+func Has(f fs.FS, name string) bool {
+	_, err := fs.Stat(f, name)
+	return err == nil
+}
+
+var undoArgument = regexp.MustCompile(`^\s*-\s+["']?undo["']?\s*:\s*\S`)
+
+// UndoLine is the first line of a file of the recipe that has the argument undo, 0 where none has. Nobody has compiled the file.
+func UndoLine(recipe fs.FS, file string) int {
+	text, err := fs.ReadFile(recipe, file)
+	if err != nil {
+		return 0 // who runs it says so
+	}
+	n := 0
+	for line := range bytes.Lines(text) {
+		if n++; undoArgument.Match(line) {
+			return n
+		}
+	}
+	return 0
 }

@@ -1,4 +1,5 @@
-package procedures
+// Package passwords keeps the secrets that the templates of a project generate.
+package passwords
 
 import (
 	"encoding/json"
@@ -14,10 +15,10 @@ import (
 	"corpus-git/sls/modules"
 )
 
-// passwords are the secrets that a project's templates generate, one file for a project. While a deployment is prepared new ones are only
+// File is the secrets that a project's templates generate, one file for a project. While a deployment is prepared new ones are only
 // held, so that a push which is refused leaves nothing; Store makes them durable, and those generated after it are durable at once. What is
 // in it is hidden like the pillar.
-type passwords struct {
+type File struct {
 	fs   vfs.FS
 	path string
 	hide *redact.Redactor
@@ -34,9 +35,14 @@ type passwords struct {
 // generatedLater is what a plan shows for a secret that does not exist yet.
 const generatedLater = "generated at deployment"
 
-var _ modules.Passwords = (*passwords)(nil)
+var _ modules.Passwords = (*File)(nil)
 
-func (p *passwords) load() (map[string]string, error) {
+// Open gives the secrets in a file, which is read when one is asked for. In a plan nothing is generated.
+func Open(f vfs.FS, path string, hide *redact.Redactor, plan bool) *File {
+	return &File{fs: f, path: path, hide: hide, plan: plan}
+}
+
+func (p *File) load() (map[string]string, error) {
 	m := map[string]string{}
 	data, err := vfs.ReadFile(p.fs, p.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +55,7 @@ func (p *passwords) load() (map[string]string, error) {
 }
 
 // Get implements modules.Passwords.
-func (p *passwords) Get(key string) (string, bool, error) {
+func (p *File) Get(key string) (string, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.held[key]
@@ -66,7 +72,7 @@ func (p *passwords) Get(key string) (string, bool, error) {
 	return s, ok, nil
 }
 
-func (p *passwords) conceal(key, secret string) {
+func (p *File) conceal(key, secret string) {
 	if p.given == nil {
 		p.given = map[string]bool{}
 	}
@@ -74,8 +80,8 @@ func (p *passwords) conceal(key, secret string) {
 	p.hide.Extend([]redact.Secret{{Label: "generated." + key, Value: secret}})
 }
 
-// in reports whether a text holds a secret that templates saw.
-func (p *passwords) in(text string) bool {
+// In reports whether a text holds a secret that templates saw.
+func (p *File) In(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for s, holds := range p.given {
@@ -87,7 +93,7 @@ func (p *passwords) in(text string) bool {
 }
 
 // Put implements modules.Passwords.
-func (p *passwords) Put(key, secret string) (string, error) {
+func (p *File) Put(key, secret string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held == nil {
@@ -105,8 +111,8 @@ func (p *passwords) Put(key, secret string) (string, error) {
 	return secret, nil
 }
 
-// store makes the secrets held so far durable.
-func (p *passwords) store() error {
+// Store makes the secrets held so far durable.
+func (p *File) Store() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.plan {
@@ -116,7 +122,7 @@ func (p *passwords) store() error {
 	return p.write()
 }
 
-func (p *passwords) write() error {
+func (p *File) write() error {
 	if len(p.held) == 0 {
 		return nil
 	}

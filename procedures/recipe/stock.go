@@ -1,4 +1,4 @@
-package procedures
+package recipe
 
 import (
 	"crypto/sha256"
@@ -30,7 +30,7 @@ func stockSum(text string) string {
 func isStock(procedure, text string) bool {
 	sum := stockSum(text)
 	switch procedure {
-	case NameArchive:
+	case "archive":
 		switch sum {
 		case "39980b6dcf96d6cc28d5b51ba85c1195bf15589c29d77b9b1b248c60c9941a03",
 			"45a9c118a4fc65f6c7a62d4be2b4a3916c181f4113124f1dfb8917b9a4b6a340",
@@ -38,7 +38,7 @@ func isStock(procedure, text string) bool {
 			"f1dfef58879e0d35703092a7d383916ce0c4ba9ee205f083c5de5f787f839977":
 			return true
 		}
-	case NameFixperms:
+	case "fixperms":
 		switch sum {
 		case "0962012696768c1efa45bdf32fd8f3d76904695c420f89e3bd863e801cc5d3db",
 			"13253ed33d241b1164fcfb4ef0350ca2ead7484684c5089747aef0252cab7da9",
@@ -60,7 +60,7 @@ func isStock(procedure, text string) bool {
 			"f1602ac4ca591e2dd961824da8637b47acdd08b9f48836cdfa9f691e364a2230":
 			return true
 		}
-	case NameRollback:
+	case "rollback":
 		switch sum {
 		case "230d5770f3b5151c9404622f0cf4aca89b9b3e92cc2ba120267b5e2cca82f96f",
 			"23ed925feb73e603372369ffce5e32d00df76f328dbb6ecd98306ccb17b263a7",
@@ -69,7 +69,7 @@ func isStock(procedure, text string) bool {
 			"f514cc20b98e54b19dc71a3c4cbe097abb75e3e8c762f8d8cf9114970f789b40":
 			return true
 		}
-	case NameNotify:
+	case "notify":
 		switch sum {
 		case "078e4ff3c7274722a4d1dc0f26ada8136d2066cc226c663e119a7f3a6c51f0c1",
 			"5854e57a727a1c8996f23ce872b47527039500938e2253213afda00ccf6f486e",

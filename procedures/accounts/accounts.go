@@ -1,4 +1,5 @@
-package procedures
+// Package accounts makes the users and groups that projects run as, with the programs of the system's administration (shadow-utils).
+package accounts
 
 import (
 	"bytes"
@@ -11,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -22,33 +24,38 @@ import (
 	"corpus-git/sls/host"
 )
 
-// accounts makes the project's group, user and further groups, and a key pair for fetching from other
-// servers. Only root can; the caller asks. It returns what it made, one phrase each.
-func accounts(ctx context.Context, env *Env) ([]string, error) {
-	cfg := env.Prepared.Cfg
-	user, group := cfg.User(), cfg.Group()
+// Accounts are the machine's. All of it wants root.
+type Accounts struct {
+	Users host.Users
+	Exec  execx.Commander
+}
+
+// Ensure makes a project's group and user where they are missing, adds the user to further groups, which must exist, and makes a key pair for
+// fetching from other servers. It returns what it made, one phrase each.
+func (a Accounts) Ensure(ctx context.Context, user, group string, groups []string) ([]string, error) {
 	var did []string
-	if _, err := env.Tools.Host.Users.Group(group); errors.Is(err, host.ErrNoAccount) {
-		if err := env.admin(ctx, "groupadd", "--system", group); err != nil {
+	if _, err := a.Users.Group(group); errors.Is(err, host.ErrNoAccount) {
+		if err := a.admin(ctx, "groupadd", "--system", group); err != nil {
 			return did, err
 		}
 		did = append(did, "group "+group)
 	} else if err != nil {
 		return did, err
 	}
-	u, err := env.Tools.Host.Users.User(user)
+	u, err := a.Users.User(user)
 	if errors.Is(err, host.ErrNoAccount) {
 		home := "/home/" + user
-		if err := env.admin(ctx, "useradd", "--system", "--gid", group, "--create-home", "--home-dir", home, "--shell", "/bin/bash", user); err != nil {
+		if err := a.admin(ctx, "useradd", "--system", "--gid", group, "--create-home", "--home-dir", home, "--shell", "/bin/bash", user); err != nil {
 			return did, err
 		}
 		did = append(did, "user "+user)
-		u, err = env.Tools.Host.Users.User(user)
+		u, err = a.Users.User(user)
 	}
 	if err != nil {
 		return did, err
 	}
-	if err := joinGroups(ctx, env, u, append([]string{group}, cfg.Groups()...), &did); err != nil {
+	joined, err := a.join(ctx, u, append([]string{group}, groups...))
+	if did = append(did, joined...); err != nil {
 		return did, err
 	}
 	made, err := sshKey(u)
@@ -58,38 +65,35 @@ func accounts(ctx context.Context, env *Env) ([]string, error) {
 	return did, err
 }
 
-func joinGroups(ctx context.Context, env *Env, u host.User, groups []string, did *[]string) error {
-	have, err := env.Tools.Host.Users.GroupsOf(u)
+// join adds a user to the groups that it is not in.
+func (a Accounts) join(ctx context.Context, u host.User, groups []string) (did []string, err error) {
+	have, err := a.Users.GroupsOf(u)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range groups {
-		g, err := env.Tools.Host.Users.Group(name)
+		g, err := a.Users.Group(name)
 		if errors.Is(err, host.ErrNoAccount) {
-			return fault.New(fault.Failed, NameSync, "group %s of `groups` does not exist", name).WithHint("make the group on this machine, or take it out of `groups`")
+			return did, fault.New(fault.Failed, "", "group %s of `groups` does not exist", name).WithHint("make the group on this machine, or take it out of `groups`")
 		}
 		if err != nil {
-			return err
+			return did, err
 		}
-		member := false
-		for _, id := range have {
-			member = member || id == g.GID
-		}
-		if member {
+		if slices.Contains(have, g.GID) {
 			continue
 		}
-		if err := env.admin(ctx, "usermod", "--append", "--groups", name, u.Name); err != nil {
-			return err
+		if err := a.admin(ctx, "usermod", "--append", "--groups", name, u.Name); err != nil {
+			return did, err
 		}
-		*did = append(*did, u.Name+" in group "+name)
+		did = append(did, u.Name+" in group "+name)
 	}
-	return nil
+	return did, nil
 }
 
-// admin runs a program of the system's administration (shadow-utils).
-func (e *Env) admin(ctx context.Context, argv ...string) error {
+// admin runs one of shadow-utils' programs.
+func (a Accounts) admin(ctx context.Context, argv ...string) error {
 	var out bytes.Buffer
-	st, err := e.Tools.Exec.Run(ctx, execx.Cmd{
+	st, err := a.Exec.Run(ctx, execx.Cmd{
 		Argv: argv, Dir: "/", Stdout: &out, Stderr: &out,
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"},
 	})

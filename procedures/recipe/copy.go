@@ -1,4 +1,4 @@
-package procedures
+package recipe
 
 import (
 	"context"
@@ -32,10 +32,10 @@ const (
 	maxRecipeFiles = 200_000
 )
 
-// copyRecipe makes the private copy of a recipe. A recipe of which nothing can run is not copied: nil. Links inside of the recipe stay
+// Copy makes the private copy of a recipe. A recipe of which nothing can run is not copied: nil. Links inside of the recipe stay
 // links; what others lead to inside of the commit is copied in their place; those that leave the commit keep what they lead to
 // from the working copy. The copy is not durable: it ends with its deployment.
-func copyRecipe(ctx context.Context, from fs.FS, to, live string) (*Recipe, error) {
+func Copy(ctx context.Context, from fs.FS, to, live string) (*Recipe, error) {
 	if from == nil {
 		return nil, nil
 	}
@@ -176,36 +176,36 @@ func (c *copier) file(from, to string) (err error) {
 	return w.Chmod(mode) // whatever the umask is
 }
 
-// fs is the copy as a file system; nil where there is none. What a link leads to outside of it is not seen.
-func (r *Recipe) fs() (fs.FS, error) {
+// Files is the copy as a file system; nil where there is none. What a link leads to outside of it is not seen.
+func (r *Recipe) Files() (fs.FS, error) {
 	if r == nil {
 		return nil, nil
 	}
 	return vfs.Beneath(r.dir)
 }
 
-// root is the copy as the file root that stands in the place of the working copy's recipe.
-func (r *Recipe) root() fileroot.Root {
+// Root is the copy as the file root that stands in the place of the working copy's recipe.
+func (r *Recipe) Root() fileroot.Root {
 	root := fileroot.OnDisk(r.dir)
 	root.Public = r.live
 	return root
 }
 
-// script is where an executable of the recipe is run.
-func (r *Recipe) script(file string) string { return filepath.Join(r.dir, filepath.FromSlash(file)) }
+// Script is where an executable of the recipe is run.
+func (r *Recipe) Script(file string) string { return filepath.Join(r.dir, filepath.FromSlash(file)) }
 
-// own finds the project's own file for a procedure.
-func (r *Recipe) own(procedure string) (s Step, own bool, err error) {
-	files, err := r.fs()
+// Own finds the project's own file for a procedure.
+func (r *Recipe) Own(procedure string) (s Step, own bool, err error) {
+	files, err := r.Files()
 	if err != nil || files == nil {
 		return s, false, err
 	}
-	return ownFile(files, procedure)
+	return OwnFile(files, procedure)
 }
 
-// hooks are the recipe's executables for a point.
-func (r *Recipe) hooks(p hooks.Point) ([]hooks.Hook, error) {
-	files, err := r.fs()
+// Hooks are the recipe's executables for a point.
+func (r *Recipe) Hooks(p hooks.Point) ([]hooks.Hook, error) {
+	files, err := r.Files()
 	if err != nil || files == nil {
 		return nil, err
 	}
@@ -217,68 +217,25 @@ func (r *Recipe) hooks(p hooks.Point) ([]hooks.Hook, error) {
 	var out []hooks.Hook
 	for _, name := range names {
 		file := path.Join(dir, name)
-		out = append(out, hooks.Hook{Name: name, Path: r.script(file), File: path.Join(layout.SaltDir, file)})
+		out = append(out, hooks.Hook{Name: name, Path: r.Script(file), File: path.Join(layout.SaltDir, file)})
 	}
 	return out, nil
 }
 
-// Recipes of a deployment: that of the commit that it brings is Prepared.Recipe; this one is of the commit that was live before it, and
-// is copied when something asks for it that has something in it.
-func (e *Env) liveRecipe(ctx context.Context) (*Recipe, error) {
-	if e.LiveTree == nil {
-		return e.Prepared.Recipe, nil
-	}
-	if e.liveLoaded {
-		return e.live, nil
-	}
-	// The tree is read here and now; it keeps its repository in use until this context ends.
-	tctx, done := context.WithCancel(ctx)
-	defer done()
-	code, err := e.LiveTree(tctx)
-	if err != nil {
-		return nil, fault.New(fault.KindOf(err), "read commit "+e.Deployment.LiveCode.Short(), "%w", err)
-	}
-	files, err := Sources{Code: code}.recipe()
-	if err != nil {
-		return nil, err
-	}
-	runs, err := runsAround(files)
-	if err != nil {
-		return nil, err
-	}
-	if runs {
-		if e.live, err = copyRecipe(ctx, files, e.Tools.State.Recipe(string(e.Deployment.ID), "live"), e.Paths.Salt()); err != nil {
-			return nil, err
-		}
-	}
-	e.liveLoaded = true
-	return e.live, nil
-}
-
-// runsAround reports whether a recipe has anything that runs while it is replaced: hooks, or procedures of its own.
-func runsAround(files fs.FS) (bool, error) {
+// RunsAround reports whether a recipe has anything that runs while it is replaced: hooks, or procedures of its own.
+func RunsAround(files fs.FS) (bool, error) {
 	if files == nil {
 		return false, nil
 	}
-	if has(files, layout.HooksDir) {
+	if Has(files, layout.HooksDir) {
 		return true, nil
 	}
-	own, err := ownIn(files)
+	own, err := OwnIn(files)
 	return len(own) > 0, err
 }
 
-// recipeAt is the recipe whose hooks run at a point. What stands around the archive, the beginning and the rollback of a deployment
-// belongs to the commit that is live then; what comes at its end to the one that it brings.
-func (e *Env) recipeAt(ctx context.Context, p hooks.Point) (*Recipe, error) {
-	switch {
-	case p == hooks.PostDeploy, p == hooks.Notify, p == hooks.Rollback && e.Deployment.Trigger == project.TriggerRollback:
-		return e.Prepared.Recipe, nil
-	}
-	return e.liveRecipe(ctx)
-}
-
-// DropRecipes removes the private copies of a deployment that has ended.
-func DropRecipes(s layout.State, id project.ID) error {
+// Drop removes the private copies of a deployment that has ended.
+func Drop(s layout.State, id project.ID) error {
 	if id == "" || strings.ContainsAny(string(id), "/.") {
 		return nil
 	}

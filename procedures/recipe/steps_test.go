@@ -1,4 +1,4 @@
-package procedures_test
+package recipe_test
 
 import (
 	"io/fs"
@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/internal/fault"
-	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
 )
 
-// recipe makes files; a name that begins with + is executable.
-func recipe(files ...string) fstest.MapFS {
+// files makes files; a name that begins with + is executable.
+func files(names ...string) fstest.MapFS {
 	m := fstest.MapFS{}
-	for _, f := range files {
+	for _, f := range names {
 		mode := fs.FileMode(0o644)
 		if name, ok := strings.CutPrefix(f, "+"); ok {
 			f, mode = name, 0o755
@@ -25,7 +25,7 @@ func recipe(files ...string) fstest.MapFS {
 	return m
 }
 
-func stepNames(t *testing.T, list []procedures.Step, err error) []string {
+func stepNames(t *testing.T, list []recipe.Step, err error) []string {
 	t.Helper()
 	require.NoError(t, err)
 	var out []string
@@ -36,24 +36,24 @@ func stepNames(t *testing.T, list []procedures.Step, err error) []string {
 }
 
 func TestStepsRunInByteOrder(t *testing.T) {
-	r := recipe("100_b.sls", "0_1.sls", "0100_a.sls", "000_dirs.sls", "a.sls", "a-b.sls", "task_backup.sls", "archive.sls", "fixperms.sls",
+	r := files("100_b.sls", "0_1.sls", "0100_a.sls", "000_dirs.sls", "a.sls", "a-b.sls", "task_backup.sls", "archive.sls", "fixperms.sls",
 		"rollback.sls", "notify.sls", ".sls", "PILLAR.sample", "README.md", "files/x.sls", "+050_script.sh", "060_not_executable.sh", "+lib.sh")
-	list, err := procedures.ListSteps(r)
+	list, err := recipe.Steps(r)
 	require.Equal(t, []string{"000_dirs", "0100_a", "050_script", "0_1", "100_b", "a", "a-b"}, stepNames(t, list, err))
-	tasks, err := procedures.ListTasks(r)
+	tasks, err := recipe.Tasks(r)
 	require.Equal(t, []string{"task_backup"}, stepNames(t, tasks, err))
 }
 
 func TestStepsWhoseOrderWouldBeChanceAreRefused(t *testing.T) {
-	_, err := procedures.ListSteps(recipe("010_a.sls", "+010_a.sh"))
+	_, err := recipe.Steps(files("010_a.sls", "+010_a.sh"))
 	require.ErrorContains(t, err, "same place")
 	require.Equal(t, fault.Failed, fault.KindOf(err))
-	_, err = procedures.ListSteps(recipe("010.a.sls"))
+	_, err = recipe.Steps(files("010.a.sls"))
 	require.ErrorContains(t, err, "dot")
 }
 
 func TestNoRecipeHasNoSteps(t *testing.T) {
-	list, err := procedures.ListSteps(nil)
+	list, err := recipe.Steps(nil)
 	require.NoError(t, err)
 	require.Empty(t, list)
 }

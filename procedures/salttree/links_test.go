@@ -1,4 +1,4 @@
-package procedures_test
+package salttree_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
-	"corpus-git/procedures"
+	"corpus-git/procedures/salttree"
 )
 
 func put(t *testing.T, path, text string) {
@@ -27,7 +27,7 @@ func read(t *testing.T, path string) string {
 
 func TestLinkIsIdempotentAndUnlinkUndoesIt(t *testing.T) {
 	root := layout.Root(t.TempDir())
-	l := procedures.Links{FS: vfs.OS{}, Root: root}
+	l := salttree.Links{FS: vfs.OS{}, Root: root}
 	p := root.Project("app")
 	put(t, filepath.Join(p.Salt(), "a.sls"), "x")
 	put(t, filepath.Join(p.Salt(), "_modules", "mod.py"), "x")
@@ -74,7 +74,7 @@ func TestLinkIsIdempotentAndUnlinkUndoesIt(t *testing.T) {
 
 func TestLinkLeavesWhatIsNotOurs(t *testing.T) {
 	root := layout.Root(t.TempDir())
-	l := procedures.Links{FS: vfs.OS{}, Root: root}
+	l := salttree.Links{FS: vfs.OS{}, Root: root}
 	put(t, filepath.Join(root.Project("app").SaltLink(), "precious"), "x")
 	_, err := l.Link("app")
 	require.ErrorContains(t, err, "not a symbolic link")
@@ -92,7 +92,7 @@ func TestTopFileKeepsTheRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := layout.Root(t.TempDir())
-			l := procedures.Links{FS: vfs.OS{}, Root: root}
+			l := salttree.Links{FS: vfs.OS{}, Root: root}
 			put(t, root.PillarTop(), c.before)
 			_, err := l.Link("app")
 			require.NoError(t, err)

@@ -1,4 +1,4 @@
-package procedures
+package recipe
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestUndoLine(t *testing.T) {
 		"a:\n  file.managed:\n    - undo_it: x\n    # - undo\n": 0,
 		"": 0,
 	} {
-		require.Equal(t, want, undoLine(fstest.MapFS{"010_a.sls": {Data: []byte(text)}}, "010_a.sls"), text)
+		require.Equal(t, want, UndoLine(fstest.MapFS{"010_a.sls": {Data: []byte(text)}}, "010_a.sls"), text)
 	}
-	require.Zero(t, undoLine(fstest.MapFS{}, "010_a.sls"))
+	require.Zero(t, UndoLine(fstest.MapFS{}, "010_a.sls"))
 }

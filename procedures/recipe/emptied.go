@@ -1,4 +1,4 @@
-package procedures
+package recipe
 
 import (
 	"io/fs"
@@ -15,11 +15,11 @@ func RefuseEmptied(live, comes fs.FS) error {
 		return nil
 	}
 	const hint = "if that is meant:  git push -o allow-empty …"
-	was, err := Sources{Code: live}.recipe()
+	was, err := In(live)
 	if err != nil || was == nil {
 		return nil //nolint:nilerr // what is live is not what is judged
 	}
-	is, err := Sources{Code: comes}.recipe()
+	is, err := In(comes)
 	if err != nil {
 		return err
 	}
@@ -38,9 +38,9 @@ func RefuseEmptied(live, comes fs.FS) error {
 
 // stepCount counts the steps of a recipe, and a file that stands for all of them.
 func stepCount(recipe fs.FS) (int, error) {
-	steps, err := ListSteps(recipe)
+	steps, err := Steps(recipe)
 	n := len(steps)
-	if has(recipe, NameInstall+".sls") {
+	if Has(recipe, "install.sls") {
 		n++
 	}
 	return n, err

@@ -1,4 +1,6 @@
-package procedures
+// Package salttree joins projects to the Salt and pillar trees: the two links of each project, its line in the pillar's top file, and
+// the links to its own Salt modules. It replaces links, never anything else; each change is one rename, and all can be done again.
+package salttree
 
 import (
 	"errors"
