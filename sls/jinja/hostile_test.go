@@ -3,7 +3,6 @@ package jinja
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"strconv"
@@ -55,8 +54,7 @@ func TestHostileTemplates(t *testing.T) {
 // renderHostile renders the template of that name and checks how it ends.
 func renderHostile(t *testing.T, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := t.Context() // no deadline: only the limits can end it
 	start := time.Now()
 	tmpl, err := New(Options{Loader: MapLoader{"main": hostile[name]}}).Get(ctx, "main")
 	if err == nil {
@@ -65,7 +63,7 @@ func renderHostile(t *testing.T, name string) {
 	t.Logf("%v: %.100v", time.Since(start), err)
 	var e *Error
 	require.ErrorAs(t, err, &e)
-	require.NotEqual(t, ClassCanceled, e.Class, "only the deadline stopped it")
+	require.NotEqual(t, ClassCanceled, e.Class)
 }
 
 // hostileChild renders a hostile template in a process of its own and returns the highest resident size of that, in KiB.
