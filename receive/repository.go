@@ -23,6 +23,12 @@ type Repository struct {
 	repo project.Repo
 }
 
+// Project is whose repository it is.
+func (r *Repository) Project() project.Name { return r.name }
+
+// Kind is which of the project's repositories it is.
+func (r *Repository) Kind() project.Repo { return r.repo }
+
 // Dir is the folder of a repository.
 func (r *Repository) Dir() string {
 	p := r.all.Root.Project(string(r.name))

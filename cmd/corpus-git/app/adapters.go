@@ -4,20 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"corpus-git/access"
 	"corpus-git/archive"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
-	"corpus-git/internal/redact"
-	"corpus-git/internal/vfs"
-	"corpus-git/layout"
 	"corpus-git/procedures"
 	"corpus-git/procedures/salttree"
 	"corpus-git/project"
@@ -88,51 +83,31 @@ func (l lookup) Lookup(ctx context.Context, name project.Name) (receive.Settings
 	}
 	out := receive.Settings{RemoteLess: p.RemoteLess, StoreOtherBranches: l.c.cfg.Load().StoreOtherBranches}
 	if !p.RemoteLess && !p.Missing {
-		if ch := l.c.choices.of(ctx, l.c, name); ch.set {
-			out.StoreOtherBranches = ch.store
+		if store, set := l.c.live.Choices(ctx, name).StoreOtherBranches(); set {
+			out.StoreOtherBranches = store
 		}
 	}
 	return out, true, nil
 }
 
-// choices remembers what projects say of themselves, as long as what is live, and what the server says, stay the same.
-type choices struct {
-	mu    sync.Mutex
-	known map[project.Name]choice
+// maintained are the projects that have repositories.
+func (c *core) maintained(ctx context.Context) ([]project.Name, error) {
+	return c.names(ctx, func(p registry.Project) bool { return !p.RemoteLess && !p.Missing })
 }
 
-type choice struct {
-	code, pillar project.Commit
-	server       project.Retention
-	store, set   bool
-	keep         project.Retention
+// everyProject are all projects.
+func (c *core) everyProject(ctx context.Context) ([]project.Name, error) {
+	return c.names(ctx, func(registry.Project) bool { return true })
 }
 
-// of is the project's own choice; a configuration that can't be read makes none.
-func (b *choices) of(ctx context.Context, c *core, name project.Name) choice {
-	now := choice{server: c.cfg.Load().Retention()}
-	now.keep = now.server
-	for repo, to := range map[project.Repo]*project.Commit{project.Code: &now.code, project.PillarRepo: &now.pillar} {
-		if ref, err := c.repos.Open(name, repo).Deployed(ctx); err == nil && ref != "" {
-			*to, _ = c.repos.Open(name, repo).Get(ctx, ref)
+func (c *core) names(ctx context.Context, want func(registry.Project) bool) (out []project.Name, err error) {
+	all, err := c.registry.List(ctx)
+	for _, p := range all {
+		if want(p) {
+			out = append(out, p.Name)
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	// What is live in a project without repositories has no name to know it by.
-	old, ok := b.known[name]
-	if ok && old.code == now.code && old.pillar == now.pillar && old.server == now.server && now.code+now.pillar != "" {
-		return old
-	}
-	if cfg, err := (cfgs{c}).Cfg(ctx, name); err == nil {
-		now.store, now.set = cfg.StoreOtherBranches()
-		now.keep = cfg.Retention()
-	}
-	if b.known == nil {
-		b.known = map[project.Name]choice{}
-	}
-	b.known[name] = now
-	return now
+	return out, err
 }
 
 // retention is what stays of a project's archives now.
@@ -140,7 +115,7 @@ func (c *core) retention(ctx context.Context, name project.Name) (project.Retent
 	if _, err := c.registry.Get(ctx, name); err != nil {
 		return project.Retention{}, err
 	}
-	return c.choices.of(ctx, c, name).keep, nil
+	return c.live.Choices(ctx, name).Retention(), nil
 }
 
 // withArchives are the projects that have archives, those first in which the last server left something.
@@ -296,114 +271,7 @@ func (a archives) prune(ctx context.Context, name project.Name, store *archive.S
 	return r, store.Wait()
 }
 
-// cfgs computes the configuration of what is live.
-type cfgs struct{ c *core }
-
-func (a cfgs) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
-	prep, _, err := a.prepared(ctx, name, redact.None())
-	if err != nil {
-		return nil, err
-	}
-	return prep.Cfg, nil
-}
-
-// prepared is the configuration of what is live, and a deployment that stands for it; hide is extended by the pillar's values.
-func (a cfgs) prepared(ctx context.Context, name project.Name, hide *redact.Redactor) (prep *procedures.Prepared, d project.Deployment, err error) {
-	// The trees keep their repositories in use until this context ends, and who asks may live as long as the server.
-	ctx, done := context.WithCancel(ctx)
-	defer done()
-	p, err := a.c.registry.Get(ctx, name)
-	if err != nil {
-		return nil, d, err
-	}
-	src := procedures.Sources{Environment: p.Env, RemoteLess: p.RemoteLess}
-	d = project.Deployment{Project: name, Trigger: project.TriggerPlan}
-	if p.RemoteLess {
-		l := a.c.root.Project(string(name))
-		if src.Code, err = beneath(l.Live(), "."); err != nil {
-			return nil, d, err
-		}
-		if src.Pillar, err = beneath(l.Pillar(), layout.PillarFile); err != nil {
-			return nil, d, err
-		}
-	} else {
-		if src.Code, d.Code, err = a.tree(ctx, name, project.Code); err != nil {
-			return nil, d, err
-		}
-		if src.Pillar, d.Pillar, err = a.tree(ctx, name, project.PillarRepo); err != nil {
-			return nil, d, err
-		}
-	}
-	if prep, err = procedures.PrepareRollback(ctx, a.c.tools, d, src, hide); err != nil {
-		return nil, d, err
-	}
-	// As in a deployment: what a project wants done about submodules is read without them, everything else with them.
-	if want := prep.Cfg.Submodules(); want.Fetch && !p.RemoteLess {
-		more, err := a.submodules(ctx, name, d, &src, want)
-		if err != nil {
-			return nil, d, err
-		}
-		if more {
-			if prep, err = procedures.PrepareRollback(ctx, a.c.tools, d, src, hide); err != nil {
-				return nil, d, err
-			}
-		}
-	}
-	return prep, d, nil
-}
-
-// submodules puts the files of submodules in their places in src: .salt, or a folder of it, may be one. What is live was fetched; nothing is now.
-func (a cfgs) submodules(ctx context.Context, name project.Name, d project.Deployment, src *procedures.Sources, want project.Submodules) (more bool, err error) {
-	for _, x := range []struct {
-		repo   project.Repo
-		commit project.Commit
-		tree   *fs.FS
-	}{{project.Code, d.Code, &src.Code}, {project.PillarRepo, d.Pillar, &src.Pillar}} {
-		if x.commit == "" {
-			continue
-		}
-		tree, err := a.c.repos.Open(name, x.repo).Submodules(ctx, x.commit, nil, project.SubmoduleRequest{Submodules: want, Offline: true})
-		if err != nil {
-			return false, err
-		}
-		if tree != nil {
-			*x.tree, more = tree, true
-		}
-	}
-	return more, nil
-}
-
-// beneath is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
-func beneath(dir, file string) (fs.FS, error) {
-	tree, err := vfs.Beneath(dir)
-	if err == nil {
-		_, err = fs.Stat(tree, file)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return tree, err
-}
-
-func (a cfgs) tree(ctx context.Context, name project.Name, repo project.Repo) (fs.FS, project.Commit, error) {
-	ref, err := a.c.repos.Open(name, repo).Deployed(ctx)
-	if err != nil || ref == "" {
-		return nil, "", err
-	}
-	commit, err := a.c.repos.Open(name, repo).Get(ctx, ref)
-	if err != nil || commit == "" {
-		return nil, "", err
-	}
-	tree, err := a.c.repos.Open(name, repo).Tree(ctx, commit, nil)
-	return tree, commit, err
-}
-
 // webhookClient gives up after the configured time and follows no redirect.
 func webhookClient(timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
-func errNoSalt(name string) error {
-	return fault.New(fault.Refused, "", "the configuration says runner: salt-call, and there is no %s", name).
-		WithHint("install Salt, or set salt_call to its path, or  runner: auto")
 }

@@ -32,6 +32,7 @@ import (
 	"corpus-git/internal/redact"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/live"
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
 	"corpus-git/procedures/permissions"
@@ -43,6 +44,8 @@ import (
 	"corpus-git/project/status"
 	"corpus-git/project/underway"
 	"corpus-git/receive"
+	"corpus-git/receive/maintenance"
+	"corpus-git/sls/choose"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
 	"corpus-git/sls/run"
@@ -67,7 +70,8 @@ type core struct {
 	memory    *pack.Memory // for deltas of all pushes
 	pipeline  *pipeline.Pipeline
 	tools     *procedures.Tools
-	runner    *runner
+	runner    *choose.Runner
+	live      *live.Projects
 	log       zerolog.Logger
 	env       []string
 	// port is that of the SSH server, 0 until it listens.
@@ -83,9 +87,8 @@ type core struct {
 	serves     bool // a server's: upkeep runs
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
-	choices    choices
 	// maintainer is made with the pipeline; a server lets it run by itself.
-	maintainer *maintainer
+	maintainer *maintenance.Scheduler
 }
 
 // upkeepEvery is how often archives are looked after where nothing is deployed: failures expire by themselves.
@@ -129,7 +132,10 @@ func (c *core) makeTools(o options) {
 	machine := host.New(commander)
 	machine.Boot = cmp.Or(o.boot, machine.Boot)
 	machine.Environ = host.CleanEnviron(o.env, machine.Users, machine.EUID)
-	c.runner = newRunner(c)
+	c.runner = choose.New(choose.Config{
+		Settings: func() (string, string) { cfg := c.cfg.Load(); return cfg.Runner, cfg.SaltCall },
+		Backups:  filepath.Join(c.state.Path(), "backups"), SaltDir: func() string { return c.state.SaltConfig("x", string(project.NewID())) }, Env: o.env,
+	})
 	c.tools = &procedures.Tools{
 		Root: c.root, State: c.state, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
 		Hooks: &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
@@ -196,11 +202,23 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}
 	c.upkeep = &upkeep.Scheduler{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Reached: o.reached, Log: o.log}
-	c.maintainer = newMaintainer(c)
+	c.maintainer = maintenance.New(maintenance.Config{
+		Settings: func() config.Maintenance { return c.cfg.Load().Maintenance }, Repository: c.repos.Open, Projects: c.maintained, Log: o.log,
+		Deploying: func(ctx context.Context, n project.Name) (bool, error) {
+			q, err := c.pipeline.Queue(ctx, n)
+			return q.Running != nil, err
+		},
+		Busy: func() int { return c.pipeline.Busy() },
+	})
+	c.live = live.New(live.Config{
+		Tools: c.tools, Get: c.registry.Get, Repository: func(n project.Name, r project.Repo) live.Repository { return c.repos.Open(n, r) },
+		Redactor:  func(ctx context.Context, n project.Name) *redact.Redactor { return c.pipeline.Redactor(ctx, n) },
+		Retention: func() project.Retention { return c.cfg.Load().Retention() },
+	})
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
 		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,
-		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: processes{c}.stop,
+		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: func(ctx context.Context, n project.Name) ([]string, error) { return c.units().Stop(ctx, n) },
 		OnLive: func(n project.Name, list []project.Check) { c.watch.Live(n, list) }, Boundary: o.boundary,
 		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})
@@ -236,7 +254,7 @@ func newerDatabase(err error) error {
 // ended is told every deployment that has ended.
 func (c *core) ended(rec project.Record) {
 	c.upkeep.Due(rec.Project)
-	c.maintainer.ended(rec.Project)
+	c.maintainer.Ended(rec.Project)
 	c.reached("told")
 	if c.onEnd != nil {
 		c.onEnd(rec)
@@ -279,6 +297,15 @@ func (c *core) sweep(name project.Name) {
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
 		if err := c.repos.Open(name, repo).Sweep(); err != nil {
 			c.log.Warn().Err(err).Str("project", name.String()).Str("repository", string(repo)).Msg("sweep")
+		}
+	}
+}
+
+// sweepDeployments removes the configuration folders of salt-call and the private copies of recipes that a crash left.
+func (c *core) sweepDeployments() {
+	for _, dir := range []string{filepath.Dir(c.state.SaltConfig("x", "y")), c.state.Recipes()} {
+		if err := os.RemoveAll(dir); err != nil {
+			c.log.Warn().Err(err).Str("folder", dir).Msg("remove what deployments left")
 		}
 	}
 }
@@ -408,7 +435,7 @@ func (c *core) hostName() string {
 // backend is what the verbs work with. detached tells that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: cfgs{c}, Units: processes{c}, Checks: c.watch, Bundles: bundles{c}, Begin: c.begin, Audit: c.audit,
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Checks: c.watch, Bundles: bundles{c}, Begin: c.begin, Audit: c.audit,
 		Status: c.status(), Commands: c.sshCommand,
 		Events: func(name project.Name, id project.ID) iter.Seq2[event.Event, error] {
 			return event.Read(c.state.EventLog(string(name), string(id)), 0)
@@ -426,6 +453,11 @@ func (c *core) backend(detached bool) *verbs.Backend {
 		b.Prepare, b.Discard = c.recover, c.emptyTrash
 	}
 	return b
+}
+
+// units are what the projects run.
+func (c *core) units() live.Units {
+	return live.Units{Projects: c.live, Exclusive: c.pipeline.Exclusive}
 }
 
 func (c *core) emptyTrash(ctx context.Context) {

@@ -21,6 +21,7 @@ import (
 	"corpus-git/pipeline"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
+	"corpus-git/sls/choose"
 )
 
 // doctor looks at the machine. core is nil where no state could be opened, or none is needed.
@@ -192,7 +193,7 @@ func (d doctor) programs(add adder) {
 			add(p.name, "skipped", "", "not installed: %s", p.without)
 		}
 	}
-	switch bin := saltCall(d.cfg.SaltCall, d.env); {
+	switch bin := choose.SaltCall(d.cfg.SaltCall, d.env); {
 	case d.cfg.Runner == "builtin":
 		add("salt-call", "skipped", "", "not used: runner is builtin")
 	case bin != "":

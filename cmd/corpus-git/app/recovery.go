@@ -69,7 +69,7 @@ func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 	for _, u := range r.list {
 		open[u.Project] = true
 	}
-	c.runner.sweep()
+	c.sweepDeployments()
 	c.sweepTemps()
 	var sweeps sync.WaitGroup
 	slots := make(chan struct{}, 4)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// live are the keys whose change takes effect at once; the others wait for the next start.
-func live(key string) bool {
+// appliesNow are the keys whose change takes effect at once; the others wait for the next start.
+func appliesNow(key string) bool {
 	switch key {
 	case "admin_keys", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches",
 		"keep_archives", "keep_failed_archives", "archives_max_bytes", "archives_max_age", "failed_archives_max_age":
@@ -39,7 +39,7 @@ func (s *server) reload(ctx context.Context) {
 	// Said when it is so.
 	for _, ch := range changes {
 		e := s.log.Info().Str("key", ch.Key).Str("old", ch.Old).Str("new", ch.New)
-		if live(ch.Key) && !ch.Restart {
+		if appliesNow(ch.Key) && !ch.Restart {
 			e.Msg("configuration changed")
 		} else {
 			e.Msg("configuration changed; it takes effect when the server is started again")

@@ -26,6 +26,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/pipeline/retention"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/receive"
@@ -236,7 +237,7 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 	source := s.status()
 	source.Remember, source.Now = 30*time.Second, time.Now
 	s.web = &web.Server{
-		Status: source, Runs: s.pipeline, Units: processes{s.core}.Shown, Checks: s.watch, Metrics: m, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Host: s.hostName(), Release: Build().Release, Now: time.Now,
+		Status: source, Runs: s.pipeline, Units: s.units().Shown, Checks: s.watch, Metrics: m, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Host: s.hostName(), Release: Build().Release, Now: time.Now,
 		Log: s.log.With().Str("part", "http").Logger(),
 	}
 	return nil
@@ -299,8 +300,10 @@ func (s *server) open() {
 		})
 	}
 	s.trash.Go(func() { s.emptyTrash(ctx) })
-	s.serving.Go(func() { s.maintainer.run(ctx) })
-	s.serving.Go(func() { s.pruneHistory(ctx) })
+	s.serving.Go(func() { s.maintainer.Run(ctx) })
+	s.serving.Go(func() {
+		retention.Keeper{Limits: func() config.History { return s.cfg.Load().History }, Projects: s.everyProject, Prune: s.pipeline.PruneHistory, Audit: s.audit.Prune, Now: time.Now, Log: s.log}.Run(ctx)
+	})
 }
 
 // abandon undoes a start that failed.

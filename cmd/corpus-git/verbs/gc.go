@@ -14,22 +14,22 @@ import (
 	"corpus-git/project/status"
 )
 
-// GC says what gc was asked for.
-type GC struct {
+// Maintainer maintains the repositories of a project.
+type Maintainer interface {
+	// Maintain gives one entry for each repository that there is, with an error in it where that one could not be maintained.
+	// It is fault.Busy while something is deployed.
+	Maintain(ctx context.Context, name project.Name, all, dryRun bool) ([]status.Maintained, error)
+}
+
+// gcOptions are gc's.
+type gcOptions struct {
 	// All consolidates everything and searches now for what nothing refers to, whatever the configuration says of thresholds.
 	All    bool
 	DryRun bool
 }
 
-// Maintainer maintains the repositories of a project.
-type Maintainer interface {
-	// Maintain gives one entry for each repository that there is, with an error in it where that one could not be maintained.
-	// It is fault.Busy while something is deployed.
-	Maintain(ctx context.Context, name project.Name, what GC) ([]status.Maintained, error)
-}
-
 func gcCommand(s *session) *cobra.Command {
-	var what GC
+	var what gcOptions
 	c := &cobra.Command{
 		Use: "gc [PROJECT]", Short: "Consolidate packs and remove objects that nothing refers to",
 		Long: "A server maintains its repositories by itself (the keys maintenance.* of its configuration); gc does it now,\n" +
@@ -69,7 +69,7 @@ func gcCommand(s *session) *cobra.Command {
 	return s.jsonFlag(c)
 }
 
-func (s *session) gc(names []project.Name, what GC) error {
+func (s *session) gc(names []project.Name, what gcOptions) error {
 	if !what.DryRun {
 		if err := s.prepare(); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (s *session) gc(names []project.Name, what GC) error {
 	p := s.printer()
 	failed := 0
 	for _, name := range names {
-		list, err := s.b.Maintainer.Maintain(s.ctx, name, what)
+		list, err := s.b.Maintainer.Maintain(s.ctx, name, what.All, what.DryRun)
 		if err != nil && len(names) == 1 {
 			return s.audited(audit.Entry{Action: "gc", Project: string(name)}, err)
 		}

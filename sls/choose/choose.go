@@ -1,36 +1,48 @@
-package app
+// Package choose finds what runs SLS files: the built-in runner, Salt, or the one and the other, as the configuration of the server says
+// and a project overrides.
+package choose
 
 import (
 	"context"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 
-	"corpus-git/project"
+	"corpus-git/internal/fault"
 	"corpus-git/sls"
 	"corpus-git/sls/run"
 	"corpus-git/sls/salt"
 )
 
-// runner is what the configuration says runs SLS files, now; a reload may change it.
-type runner struct {
+// Runner runs each step by the runner that is configured then; a reload may change it.
+type Runner struct {
 	picking
-	c *core
+	cfg Config
 }
 
-var _ sls.Opener = (*runner)(nil)
+// Config is what a Runner works with.
+type Config struct {
+	// Settings are the names of the runner (auto, builtin, salt-call) and of salt-call, as configured now.
+	Settings func() (runner, saltCall string)
+	// Backups is where the built-in runner keeps what file states replace.
+	Backups string
+	// SaltDir names a new folder for the configuration of one salt-call.
+	SaltDir func() string
+	// Env is the environment that salt-call is searched in.
+	Env []string
+}
 
-func newRunner(c *core) *runner {
-	r := &runner{c: c}
+var _ sls.Opener = (*Runner)(nil)
+
+// New makes a runner.
+func New(cfg Config) *Runner {
+	r := &Runner{cfg: cfg}
 	r.picking = r.pick
 	return r
 }
 
-func (r *runner) pick(in *sls.Input) (sls.Runner, error) {
-	cfg := r.c.cfg.Load()
-	choice := cfg.Runner
+func (r *Runner) pick(in *sls.Input) (sls.Runner, error) {
+	choice, program := r.cfg.Settings()
 	if in.Cfg != nil {
 		// The project has the last word.
 		if v, ok := in.Cfg.GetStr("runner"); ok {
@@ -39,30 +51,34 @@ func (r *runner) pick(in *sls.Input) (sls.Runner, error) {
 			}
 		}
 	}
-	builtin := &run.Builtin{Backups: filepath.Join(r.c.state.Path(), "backups")}
+	builtin := &run.Builtin{Backups: r.cfg.Backups}
 	if choice == "builtin" {
 		return builtin, nil
 	}
-	bin := saltCall(cfg.SaltCall, r.c.env)
+	bin := SaltCall(program, r.cfg.Env)
 	if bin == "" {
 		if choice == "salt-call" {
-			return nil, errNoSalt(cfg.SaltCall)
+			return nil, fault.New(fault.Refused, "", "the configuration says runner: salt-call, and there is no %s", program).
+				WithHint("install Salt, or set salt_call to its path, or  runner: auto")
 		}
 		return &run.Auto{Builtin: builtin}, nil
 	}
-	salt := salt.Driver{Bin: bin, NewDir: func() string { return r.c.state.SaltConfig("x", string(project.NewID())) }}
+	driver := salt.Driver{Bin: bin, NewDir: r.cfg.SaltDir}
 	if choice == "salt-call" {
-		return salt, nil
+		return driver, nil
 	}
-	return &run.Auto{Builtin: builtin, Salt: salt}, nil
+	return &run.Auto{Builtin: builtin, Salt: driver}, nil
 }
 
 // Name implements sls.Runner.
-func (r *runner) Name() string { return r.c.cfg.Load().Runner }
+func (r *Runner) Name() string {
+	name, _ := r.cfg.Settings()
+	return name
+}
 
 // Open implements sls.Opener: one deployment keeps the runner that its first step got, and one Salt process.
-func (r *runner) Open() (sls.Runner, func() error) {
-	o := &opened{runner: r, end: func() error { return nil }}
+func (r *Runner) Open() (sls.Runner, func() error) {
+	o := &opened{Runner: r, end: func() error { return nil }}
 	o.picking = o.get
 	return o, func() error { return o.end() }
 }
@@ -70,7 +86,7 @@ func (r *runner) Open() (sls.Runner, func() error) {
 // opened is the runner of one deployment.
 type opened struct {
 	picking
-	*runner
+	*Runner
 	once   sync.Once
 	picked sls.Runner
 	err    error
@@ -113,17 +129,8 @@ func (pick picking) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*s
 	return p.Apply(ctx, in, sink)
 }
 
-// sweep removes the configuration folders of salt-call and the private copies of recipes that a crash left.
-func (r *runner) sweep() {
-	for _, dir := range []string{filepath.Dir(r.c.state.SaltConfig("x", "y")), r.c.state.Recipes()} {
-		if err := os.RemoveAll(dir); err != nil {
-			r.c.log.Warn().Err(err).Str("folder", dir).Msg("remove what deployments left")
-		}
-	}
-}
-
-// saltCall finds the program, "" where it is not installed.
-func saltCall(name string, env []string) string {
+// SaltCall finds the program, "" where it is not installed.
+func SaltCall(name string, env []string) string {
 	if strings.Contains(name, "/") {
 		if _, err := exec.LookPath(name); err != nil {
 			return ""

@@ -1,4 +1,6 @@
-package app
+// Package maintenance says when the repositories of projects are maintained: some time after a deployment, once a day, one repository at a
+// time, within a rate of writing, and never while their project is being deployed. What is done then is receive.Repository.Maintain's.
+package maintenance
 
 import (
 	"context"
@@ -6,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"corpus-git/cmd/corpus-git/verbs"
+	"github.com/rs/zerolog"
+
 	"corpus-git/git/store"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
@@ -29,9 +32,22 @@ const (
 // errDeploying abandons the maintenance of a project that is being deployed.
 var errDeploying = fault.New(fault.Busy, "gc", "a deployment goes first").WithHint("try again when it has ended; a server does by itself")
 
-// maintainer keeps the repositories fast and small, one at a time.
-type maintainer struct {
-	c *core
+// Config is what a Scheduler works with.
+type Config struct {
+	// Settings are those of the configuration now.
+	Settings   func() config.Maintenance
+	Repository func(project.Name, project.Repo) *receive.Repository
+	// Projects are those that have repositories.
+	Projects func(context.Context) ([]project.Name, error)
+	// Deploying reports whether anything is deployed in a project, or waits for it; Busy counts the projects in which something is.
+	Deploying func(context.Context, project.Name) (bool, error)
+	Busy      func() int
+	Log       zerolog.Logger
+}
+
+// Scheduler maintains repositories, one at a time.
+type Scheduler struct {
+	cfg Config
 	// turn holds one token: who works has it.
 	turn chan struct{}
 
@@ -41,19 +57,20 @@ type maintainer struct {
 	woken chan struct{}
 }
 
-func newMaintainer(c *core) *maintainer {
-	return &maintainer{c: c, turn: make(chan struct{}, 1), due: map[project.Name]time.Time{}, woken: make(chan struct{}, 1)}
+// New makes a scheduler, which does nothing by itself before Run.
+func New(cfg Config) *Scheduler {
+	return &Scheduler{cfg: cfg, turn: make(chan struct{}, 1), due: map[project.Name]time.Time{}, woken: make(chan struct{}, 1)}
 }
 
-func (m *maintainer) settings(cfg *config.Config) receive.Maintenance {
-	k := cfg.Maintenance
+// limits are those of the configuration.
+func limits(k config.Maintenance) receive.Maintenance {
 	return receive.Maintenance{Packs: k.MaxPacks, Loose: k.MaxLoose, PackRefs: k.MaxRefs, Grace: k.Grace, Every: k.Every}
 }
 
-// ended notes that a deployment of a project has ended: its repositories are looked at when it has been quiet for a while.
-func (m *maintainer) ended(name project.Name) { m.plan(name, m.c.cfg.Load().Maintenance.Quiet) }
+// Ended notes that a deployment of a project has ended: its repositories are looked at when it has been quiet for a while.
+func (m *Scheduler) Ended(name project.Name) { m.plan(name, m.cfg.Settings().Quiet) }
 
-func (m *maintainer) plan(name project.Name, in time.Duration) {
+func (m *Scheduler) plan(name project.Name, in time.Duration) {
 	m.mu.Lock()
 	m.due[name] = time.Now().Add(in)
 	m.mu.Unlock()
@@ -64,7 +81,7 @@ func (m *maintainer) plan(name project.Name, in time.Duration) {
 }
 
 // next takes the project that has been due for longest; without one it tells how long there will be none.
-func (m *maintainer) next() (name project.Name, wait time.Duration) {
+func (m *Scheduler) next() (name project.Name, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -82,8 +99,8 @@ func (m *maintainer) next() (name project.Name, wait time.Duration) {
 	return name, wait
 }
 
-// run maintains until ctx ends.
-func (m *maintainer) run(ctx context.Context) {
+// Run maintains until ctx ends.
+func (m *Scheduler) Run(ctx context.Context) {
 	sweep := time.NewTimer(sweepFirst)
 	defer sweep.Stop()
 	for {
@@ -100,67 +117,64 @@ func (m *maintainer) run(ctx context.Context) {
 			}
 			continue
 		}
-		m.look(ctx, name)
+		m.maintainDue(ctx, name)
 	}
 }
 
 // sweep looks at every project: those that nobody deploys have objects that grow old too.
-func (m *maintainer) sweep(ctx context.Context) {
-	all, err := m.c.registry.List(ctx)
+func (m *Scheduler) sweep(ctx context.Context) {
+	all, err := m.cfg.Projects(ctx)
 	if err != nil {
-		m.c.log.Warn().Err(err).Msg("maintenance: list projects")
+		m.cfg.Log.Warn().Err(err).Msg("maintenance: list projects")
 	}
-	for _, p := range all {
-		if p.RemoteLess || p.Missing {
-			continue
-		}
+	for _, name := range all {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(sweepStep):
 		}
-		m.look(ctx, p.Name)
+		m.maintainDue(ctx, name)
 	}
 }
 
-// look maintains what is due of a project.
-func (m *maintainer) look(ctx context.Context, name project.Name) {
-	cfg := m.c.cfg.Load()
-	if !cfg.Maintenance.Enabled || ctx.Err() != nil {
+// maintainDue maintains what is due of a project.
+func (m *Scheduler) maintainDue(ctx context.Context, name project.Name) {
+	cfg := m.cfg.Settings()
+	if !cfg.Enabled || ctx.Err() != nil {
 		return
 	}
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		what := m.settings(cfg)
-		due, err := m.c.repos.Open(name, repo).Due(what)
+		what, r := limits(cfg), m.cfg.Repository(name, repo)
+		due, err := r.Due(what)
 		if err == nil && due {
-			_, err = m.one(ctx, name, repo, what)
+			_, err = m.maintain(ctx, r, what)
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case fault.KindOf(err) == fault.Busy:
-			m.c.log.Info().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("maintenance put off")
-			m.plan(name, max(cfg.Maintenance.Quiet, time.Second))
+			m.cfg.Log.Info().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("maintenance put off")
+			m.plan(name, max(cfg.Quiet, time.Second))
 		default:
-			m.c.log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("maintenance failed; nothing was removed")
+			m.cfg.Log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("maintenance failed; nothing was removed")
 		}
 	}
 }
 
-// one maintains one repository, when it is its turn, and logs what was done.
-func (m *maintainer) one(ctx context.Context, name project.Name, repo project.Repo, what receive.Maintenance) (receive.Maintained, error) {
+// maintain maintains one repository, when it is its turn, and logs what was done.
+func (m *Scheduler) maintain(ctx context.Context, r *receive.Repository, what receive.Maintenance) (receive.Maintained, error) {
 	select {
 	case m.turn <- struct{}{}:
 		defer func() { <-m.turn }()
 	case <-ctx.Done():
 		return receive.Maintained{}, ctx.Err()
 	}
-	what.Pause, what.Idle = m.pause(name), m.idle(name)
+	what.Pause, what.Idle = m.pause(r.Project()), m.idle(r.Project())
 	if err := what.Pause(ctx); err != nil {
 		return receive.Maintained{}, err
 	}
-	done, err := m.c.repos.Open(name, repo).Maintain(ctx, what)
+	done, err := r.Maintain(ctx, what)
 	if err == nil && done.Changed() && !what.DryRun {
-		m.c.log.Info().Str("project", string(name)).Str("repo", string(repo)).Int("packs_before", done.Before.Packs).Int("packs", done.After.Packs).
+		m.cfg.Log.Info().Str("project", string(r.Project())).Str("repo", string(r.Kind())).Int("packs_before", done.Before.Packs).Int("packs", done.After.Packs).
 			Int64("bytes_before", done.Before.PackBytes+done.Before.LooseBytes).Int64("bytes", done.After.PackBytes+done.After.LooseBytes).
 			Int("loose_packed", done.Packed).Int("refs_packed", done.Refs).Int("pruned", done.Pruned).
 			Int("submodules_consolidated", done.Submodules.Consolidated).Int("submodules_expired", done.Submodules.Expired).
@@ -170,10 +184,10 @@ func (m *maintainer) one(ctx context.Context, name project.Name, repo project.Re
 }
 
 // idle is errDeploying while anything is deployed in a project, or waits for it.
-func (m *maintainer) idle(name project.Name) func(context.Context) error {
+func (m *Scheduler) idle(name project.Name) func(context.Context) error {
 	return func(ctx context.Context) error {
-		q, err := m.c.pipeline.Queue(ctx, name)
-		if err == nil && q.Running != nil {
+		deploying, err := m.cfg.Deploying(ctx, name)
+		if err == nil && deploying {
 			err = errDeploying
 		}
 		return err
@@ -181,63 +195,32 @@ func (m *maintainer) idle(name project.Name) func(context.Context) error {
 }
 
 // pause keeps the maintenance of a project out of deployments' way.
-func (m *maintainer) pause(name project.Name) func(context.Context) error {
+func (m *Scheduler) pause(name project.Name) func(context.Context) error {
 	p := &pace{
-		own: m.idle(name), busy: m.c.pipeline.Busy, after: time.After,
-		rate: func() int64 { return int64(m.c.cfg.Load().Maintenance.Rate) },
+		own: m.idle(name), busy: m.cfg.Busy, after: time.After,
+		rate: func() int64 { return int64(m.cfg.Settings().Rate) },
 	}
 	return p.pause
 }
 
-// pace is that of one maintenance.
-type pace struct {
-	// own is an error while its own project is being deployed; busy counts the projects in which something is.
-	own  func(context.Context) error
-	busy func() int
-	// rate is how many bytes a second may be written.
-	rate   func() int64
-	after  func(time.Duration) <-chan time.Time
-	waited time.Duration // for others
-}
-
-// pause comes before each store.PauseEvery bytes: it ends with an error where its own project is being deployed, waits while others
-// are, othersWait in all, and never lets more be written than the rate allows.
-func (p *pace) pause(ctx context.Context) error {
-	rest := time.Duration(float64(time.Second) * store.PauseEvery / float64(p.rate()))
-	for first := true; ; first = false {
-		if err := p.own(ctx); err != nil {
-			return err
-		}
-		if !first && (p.busy() == 0 || p.waited >= othersWait) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-p.after(rest):
-		}
-		if !first {
-			p.waited += rest
-		}
-		rest = busyPoll
-	}
-}
-
-// Maintain implements verbs.Maintainer.
-func (m *maintainer) Maintain(ctx context.Context, name project.Name, gc verbs.GC) ([]status.Maintained, error) {
-	what := m.settings(m.c.cfg.Load())
-	what.All, what.DryRun = gc.All, gc.DryRun
-	if gc.All {
+// Maintain maintains the repositories of a project now, and gives one entry for each, with an error in it where that one could not be maintained.
+// all consolidates everything and searches for what nothing refers to, whatever the configuration says of thresholds; dryRun changes nothing.
+// It is fault.Busy while something is deployed.
+func (m *Scheduler) Maintain(ctx context.Context, name project.Name, all, dryRun bool) ([]status.Maintained, error) {
+	what := limits(m.cfg.Settings())
+	what.All, what.DryRun = all, dryRun
+	if all {
 		what.Every, what.PackRefs = 0, 0
 	}
 	var out []status.Maintained
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		if there, err := m.c.repos.Open(name, repo).Exists(); err != nil {
+		r := m.cfg.Repository(name, repo)
+		if there, err := r.Exists(); err != nil {
 			return nil, err
 		} else if !there {
 			continue
 		}
-		done, err := m.one(ctx, name, repo, what)
+		done, err := m.maintain(ctx, r, what)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -254,7 +237,7 @@ func (m *maintainer) Maintain(ctx context.Context, name project.Name, gc verbs.G
 		if err != nil {
 			d.Error = err.Error()
 			if fault.KindOf(err) == fault.Internal {
-				m.c.log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("gc failed; nothing was removed")
+				m.cfg.Log.Error().Err(err).Str("project", string(name)).Str("repo", string(repo)).Msg("gc failed; nothing was removed")
 				d.Error = fmt.Sprintf("the server failed at this; its log has the details, under %s", name)
 			}
 		}

@@ -1,0 +1,90 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/checks"
+	"corpus-git/checks/watch"
+	"corpus-git/hooks"
+	"corpus-git/project"
+)
+
+// Checks are the periodic checks of what is live, for a watch.Watcher.
+type Checks struct {
+	*Projects
+	// Undeployed reports whether a project was undeployed.
+	Undeployed func(context.Context, project.Name) (bool, error)
+	// LastLive are the newest deployments that went live.
+	LastLive func(context.Context, []project.Name) (map[project.Name]project.Record, error)
+	Log      zerolog.Logger
+}
+
+// Of are the periodic checks of what is live in a project; none where it was undeployed.
+func (c Checks) Of(ctx context.Context, name project.Name) (watch.Release, error) {
+	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
+		return watch.Release{}, err
+	}
+	l, err := c.Release(ctx, name)
+	if err != nil {
+		return watch.Release{}, err
+	}
+	out := watch.Release{Code: l.Deployment.Code}
+	for _, x := range l.Prepared.Cfg.Checks() {
+		if x.Interval > 0 {
+			out.Checks = append(out.Checks, x)
+		}
+	}
+	if len(out.Checks) == 0 {
+		return out, nil
+	}
+	run := c.cfg.Tools.Checker(l.Prepared, l.Deployment)
+	out.Run = func(ctx context.Context, list []project.Check) ([]checks.Result, error) {
+		results, err := run.Run(ctx, list)
+		for i := range results {
+			results[i].Reason = l.hidden(results[i].Reason)
+			for j, line := range results[i].Answer {
+				results[i].Answer[j] = l.hidden(line)
+			}
+		}
+		return results, err
+	}
+	out.Notify = func(ctx context.Context, p project.CheckPeriod) error { return l.Hide.Error(c.notify(ctx, l, p)) }
+	return out, nil
+}
+
+// notifyTimeout bounds one notification.
+const notifyTimeout = 30 * time.Second
+
+// notify runs the operator's notify hooks and posts to the web addresses.
+func (c Checks) notify(ctx context.Context, l Release, p project.CheckPeriod) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	d := l.Deployment
+	if recs, err := c.LastLive(ctx, []project.Name{d.Project}); err == nil {
+		if rec, ok := recs[d.Project]; ok {
+			d = rec.Deployment
+		}
+	}
+	log := c.Log.With().Str("project", d.Project.String()).Str("check", p.Check).Logger()
+	if p.Good {
+		log.Info().Msg("periodic check succeeds again")
+	} else {
+		log.Warn().Str("reason", p.Reason).Msg("periodic check failed")
+	}
+	at := c.cfg.Tools.Root.Project(d.Project.String())
+	_, err := c.cfg.Tools.Hooks.Run(ctx, nil, slices.Concat(c.cfg.Tools.Host.Environ, l.Prepared.Cfg.Environ()), hooks.Description{
+		Point: hooks.Notify, Deployment: d, Environment: l.Prepared.Environment(), Check: &p,
+		ProjectDir: at.Dir(), ProjectRoot: at.Live(), PillarRoot: at.Pillar(), DataRoot: at.Data(),
+	}, func(hook, _, line string) {
+		log.Info().Str("hook", hook).Msg(l.hidden(line))
+	})
+	for _, w := range c.cfg.Tools.Webhooks {
+		err = errors.Join(err, w.Post(ctx, hooks.Notification{Deployment: d, Check: &p}))
+	}
+	return err
+}

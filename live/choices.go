@@ -1,0 +1,46 @@
+package live
+
+import (
+	"context"
+
+	"corpus-git/project"
+)
+
+// Choices are what a project says of what the server does with it between deployments.
+type Choices struct {
+	code, pillar project.Commit
+	server       project.Retention
+	store, set   bool
+	keep         project.Retention
+}
+
+// StoreOtherBranches is whether pushes to other branches than the one that deploys are stored; set is false where the project does not say.
+func (c Choices) StoreOtherBranches() (store, set bool) { return c.store, c.set }
+
+// Retention is which of the project's archives stay.
+func (c Choices) Retention() project.Retention { return c.keep }
+
+// Choices are those of a project. They are remembered as long as what is live, and what the server says, stay the same. A configuration
+// that cannot be read makes none.
+func (p *Projects) Choices(ctx context.Context, name project.Name) Choices {
+	now := Choices{server: p.cfg.Retention()}
+	now.keep = now.server
+	for repo, to := range map[project.Repo]*project.Commit{project.Code: &now.code, project.PillarRepo: &now.pillar} {
+		if _, commit, err := p.cfg.Repository(name, repo).Live(ctx); err == nil {
+			*to = commit
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// What is live in a project without repositories has no name to know it by.
+	old, ok := p.known[name]
+	if ok && old.code == now.code && old.pillar == now.pillar && old.server == now.server && now.code+now.pillar != "" {
+		return old
+	}
+	if cfg, err := p.Cfg(ctx, name); err == nil {
+		now.store, now.set = cfg.StoreOtherBranches()
+		now.keep = cfg.Retention()
+	}
+	p.known[name] = now
+	return now
+}

@@ -1,0 +1,74 @@
+// Package retention keeps the limits on what is recorded: the deployments of projects, their logs, and the audit log.
+package retention
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/project"
+	"corpus-git/project/config"
+)
+
+// first is how long after the start the limits are kept for the first time, and every how often then.
+const (
+	first = time.Minute
+	every = time.Hour
+)
+
+// Keeper keeps the limits.
+type Keeper struct {
+	// Limits are those of the configuration now.
+	Limits   func() config.History
+	Projects func(context.Context) ([]project.Name, error)
+	// Prune removes the deployments and logs of a project that exceed limits.
+	Prune func(context.Context, project.Name, project.History) (project.Pruned, error)
+	// Audit removes audit entries from before a time, and counts them.
+	Audit func(context.Context, time.Time) (int64, error)
+	Now   func() time.Time
+	Log   zerolog.Logger
+}
+
+// Run keeps the limits until ctx ends.
+func (k Keeper) Run(ctx context.Context) {
+	for wait := first; ; wait = every {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		k.Keep(ctx)
+	}
+}
+
+// Keep keeps the limits now. What could not be removed is logged, and removed another time.
+func (k Keeper) Keep(ctx context.Context) {
+	h := k.Limits()
+	all, err := k.Projects(ctx)
+	if err != nil {
+		k.Log.Warn().Err(err).Msg("history: list projects")
+	}
+	for _, name := range all {
+		if ctx.Err() != nil {
+			return
+		}
+		done, err := k.Prune(ctx, name, h.Bounds())
+		switch {
+		case err != nil:
+			k.Log.Warn().Err(err).Str("project", string(name)).Msg("remove old history")
+		case done != project.Pruned{}:
+			k.Log.Info().Str("project", string(name)).Int("deployments", done.Deployments).Int("logs", done.Logs).Msg("removed old history")
+		}
+	}
+	if h.AuditAge == 0 {
+		return
+	}
+	n, err := k.Audit(ctx, k.Now().Add(-h.AuditAge))
+	switch {
+	case err != nil:
+		k.Log.Warn().Err(err).Msg("remove old audit entries")
+	case n > 0:
+		k.Log.Info().Int64("entries", n).Msg("removed old audit entries")
+	}
+}

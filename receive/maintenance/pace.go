@@ -1,0 +1,42 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"corpus-git/git/store"
+)
+
+// pace is that of one maintenance.
+type pace struct {
+	// own is an error while its own project is being deployed; busy counts the projects in which something is.
+	own  func(context.Context) error
+	busy func() int
+	// rate is how many bytes a second may be written.
+	rate   func() int64
+	after  func(time.Duration) <-chan time.Time
+	waited time.Duration // for others
+}
+
+// pause comes before each store.PauseEvery bytes: it ends with an error where its own project is being deployed, waits while others
+// are, othersWait in all, and never lets more be written than the rate allows.
+func (p *pace) pause(ctx context.Context) error {
+	rest := time.Duration(float64(time.Second) * store.PauseEvery / float64(p.rate()))
+	for first := true; ; first = false {
+		if err := p.own(ctx); err != nil {
+			return err
+		}
+		if !first && (p.busy() == 0 || p.waited >= othersWait) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.after(rest):
+		}
+		if !first {
+			p.waited += rest
+		}
+		rest = busyPoll
+	}
+}
