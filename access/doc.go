@@ -1,15 +1,16 @@
-// Package access knows who may do what: the public keys that may log in, and
-// the rights that each has on each project.
+// Package access knows who somebody is, and who may do what: principals (people, bots, agents), the public keys and API tokens
+// that they log in with, and the rights that each has on each project.
 //
-// It owns the tables keys and grants of the state database. It records every
+// It owns the tables principals, keys, tokens and grants of the state database. It records every
 // change that it makes, and every change that it refused, in the audit log.
-// It never speaks SSH and never opens a repository: it does not know whether a
+// It never speaks SSH or HTTP and never opens a repository: it does not know whether a
 // project exists, and a right on one that was destroyed is unused.
 //
-// Invariants: a key has one name and one fingerprint, both unique. The zero
+// Invariants: principals and keys have unique names, and a key one fingerprint and one principal. A principal that was made for its
+// first key (Implied) goes with its last one. Of a token only the SHA-256 is stored. The zero
 // Identity is nobody and may do nothing. Rights are asked anew for each
-// request, so a revoked right or a removed key ends with the current request.
-// An admin key has every right on every project, those to come included.
+// request, so a revoked right, a removed or expired key or token, and a disabled principal end with the current request.
+// An admin has every right on every project, those to come included; a token has at most the rights of its principal.
 //
 // Concurrency: a Store serves any number of goroutines. A change is one
 // transaction; a crash leaves it done or not done.

@@ -16,16 +16,20 @@ import (
 
 // Key is a public key that may log in.
 type Key struct {
-	// Name is what people call it, and what grants and the audit log say.
+	// Name is what people call it.
 	Name string `json:"name"`
+	// Principal is whose key it is.
+	Principal string `json:"principal"`
 	// Fingerprint is the key's SHA-256 as OpenSSH prints it: "SHA256:" and 43 characters of base64.
 	Fingerprint string `json:"fingerprint"`
 	// Type is the algorithm, such as ssh-ed25519.
 	Type string `json:"type"`
 	// Comment stood behind the key in its file.
 	Comment string `json:"comment,omitempty"`
-	// Admin keys have every right on every project.
-	Admin   bool      `json:"admin"`
+	// Admin tells that its principal has every right on every project.
+	Admin bool `json:"admin"`
+	// Expires is when it is good for nothing any more; zero is never.
+	Expires time.Time `json:"expires,omitzero"`
 	Added   time.Time `json:"added"`
 	AddedBy string    `json:"added_by"`
 	// LastUsed is zero for a key that never logged in; it is exact to a minute.
@@ -40,10 +44,10 @@ const maxKeyText = 64 << 10
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
 
-// ParseName validates the name of a key.
+// ParseName validates the name of a principal, a key or a token.
 func ParseName(s string) (string, error) {
 	if !nameForm.MatchString(s) {
-		return "", fault.New(fault.Usage, "key name", "%q is not a valid name for a key", s).
+		return "", fault.New(fault.Usage, "name", "%q is not a valid name for a user, a key or a token", s).
 			WithHint("1 to 64 of a-z A-Z 0-9 . _ @ + - , and a letter or a digit first")
 	}
 	return s, nil
@@ -96,7 +100,7 @@ func ParsePublicKey(text []byte) (key ssh.PublicKey, comment string, err error) 
 	}
 	if len(options) > 0 {
 		name, _, _ := strings.Cut(options[0], "=")
-		return nil, "", bad("options in front of a key are not supported (%.40s)", printable.Clip(name, 200)).WithHint("leave them out: what a key may do is said by  corpus-git access grant PROJECT KEY RIGHT")
+		return nil, "", bad("options in front of a key are not supported (%.40s)", printable.Clip(name, 200)).WithHint("leave them out: what its user may do is said by  corpus-git access grant PROJECT USER RIGHT")
 	}
 	if err := checkKey(key); err != nil {
 		return nil, "", err
@@ -135,19 +139,21 @@ func checkKey(key ssh.PublicKey) error {
 	}
 }
 
-// Identity is who makes a request: the key that authenticated, or a local user. The zero value is nobody.
+// Identity is who makes a request: a principal, by what authenticated it, or a local user. The zero value is nobody.
 type Identity struct {
-	// Name is the key's name, or the local user's.
+	// Name is the principal's name, or the local user's.
 	Name string
-	// Fingerprint of the key that authenticated; "" for a local user.
+	// Fingerprint is what authenticated: the fingerprint of a key, "token:" and the ID of a token, or "session"; "" for a local user.
 	Fingerprint string
 	// Admin may do everything.
 	Admin bool
+	// ReadOnly may change nothing.
+	ReadOnly bool
 	// From is the address of the peer, or "local".
 	From string
 }
 
-// String names the identity in messages: "laptop", or "root (local)".
+// String names the identity in messages: "marie", or "root (local)".
 func (i Identity) String() string {
 	if i.Fingerprint == "" && i.From != "" {
 		return fmt.Sprintf("%s (%s)", i.Name, i.From)

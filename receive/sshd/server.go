@@ -229,7 +229,7 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 						return nil, errors.New("logged in already")
 					}
 					s.admission.authenticated(c)
-					id := access.Identity{Name: k.Name, Fingerprint: k.Fingerprint, Admin: k.Admin, From: c.RemoteAddr().String()}
+					id := access.Identity{Name: k.Principal, Fingerprint: k.Fingerprint, Admin: k.Admin, From: c.RemoteAddr().String()}
 					return &gossh.Permissions{ExtraData: map[any]any{stateKey{}: &state{id: id, conn: c}}}, nil
 				},
 			}

@@ -37,7 +37,8 @@ func (c *core) syncAdmins(ctx context.Context, lines []string) error {
 			continue
 		}
 		name := adminName(comment, i)
-		if _, err := c.access.FindByName(ctx, name); err == nil {
+		_, taken := c.access.FindPrincipal(ctx, name)
+		if _, err := c.access.FindByName(ctx, name); err == nil || taken == nil {
 			name = fmt.Sprintf("%.50s-%s", name, strings.NewReplacer("/", "", "+", "").Replace(access.Fingerprint(pub)[7:15]))
 		}
 		if _, err := c.access.AddKey(ctx, by, name, []byte(line), true); err != nil {

@@ -36,7 +36,7 @@ func (c *command) completes(cmd *cobra.Command) {
 			return c.offers(strings.TrimSuffix(word, "..."), args), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-	for flag, offers := range map[string]string{"only": "PROCEDURE", "skip": "PROCEDURE", "only-steps": "STEP"} {
+	for flag, offers := range map[string]string{"only": "PROCEDURE", "skip": "PROCEDURE", "only-steps": "STEP", "user": "USER", "project": "PROJECT"} {
 		if cmd.Flags().Lookup(flag) == nil {
 			continue
 		}
@@ -89,6 +89,18 @@ func (c *command) offers(word string, args []string) []string {
 		c.ask(cfg, &doc, "key", "list")
 		for _, k := range doc.Keys {
 			out = append(out, k.Name)
+		}
+	case "USER":
+		var doc struct{ Users []access.Principal }
+		c.ask(cfg, &doc, "user", "list")
+		for _, u := range doc.Users {
+			out = append(out, u.Name)
+		}
+	case "TOKEN":
+		var doc struct{ Tokens []access.Token }
+		c.ask(cfg, &doc, "token", "list")
+		for _, t := range doc.Tokens {
+			out = append(out, t.Name+"\t"+t.Principal)
 		}
 	case "PROCEDURE":
 		out = project.Procedures()

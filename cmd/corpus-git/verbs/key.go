@@ -2,6 +2,9 @@ package verbs
 
 import (
 	"io"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,12 +35,13 @@ func keyCommand(s *session) *cobra.Command {
 }
 
 func keyAdd(s *session) *cobra.Command {
-	var file string
+	var file, user, life string
 	var admin bool
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add an SSH key",
-		Long: "Reads one public key, as in a .pub file, from --file or from standard input. It may do nothing yet:\nsee  corpus-git access grant.  An admin key may do everything.",
+		Long: "Reads one public key, as in a .pub file, from --file or from standard input. It is the key of --user, or of\na new user of its name, who goes with the key. A new user may do nothing yet: see  corpus-git access grant.\nWith --admin it may do everything.",
 		Example: "  corpus-git key add marie --file ~/.ssh/id_ed25519.pub\n" +
+			"  corpus-git key add marie-phone --user marie --expires 90d --file phone.pub\n" +
 			"  ssh -p 2222 deploy@host key add marie < id_ed25519.pub",
 		Args: exactly("NAME"), Annotations: map[string]string{ReadsStdin: "yes", Creates: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -54,20 +58,26 @@ func keyAdd(s *session) *cobra.Command {
 			if len(text) > maxKey {
 				return usage("more than %d bytes: not a public key", maxKey)
 			}
-			k, err := s.b.Access.AddKey(s.ctx, s.who.Identity, args[0], text, admin)
+			end, err := s.expires(life)
+			if err != nil {
+				return err
+			}
+			k, err := s.b.Access.AddKeyTo(s.ctx, s.who.Identity, access.NewKey{Name: args[0], Principal: user, Text: text, Admin: admin, Expires: end})
 			if err != nil {
 				return err
 			}
 			p := s.printer()
 			p.line("added %s  %s  %s%s", k.Name, k.Type, k.Fingerprint, map[bool]string{true: "  (admin)"}[k.Admin])
-			if !k.Admin {
+			if !k.Admin && user == "" {
 				p.line("  it may do nothing yet:  corpus-git access grant PROJECT %s deploy", k.Name)
 			}
 			return p.err
 		},
 	}
 	c.Flags().StringVar(&file, "file", "-", "the public key; - is standard input")
-	c.Flags().BoolVar(&admin, "admin", false, "may do everything, on all projects")
+	c.Flags().StringVar(&user, "user", "", "whose key it is; without it, that of a new user of the key's name")
+	c.Flags().StringVar(&life, "expires", "", "how long it lasts, such as 12h or 90d; without it for ever")
+	c.Flags().BoolVar(&admin, "admin", false, "the new user may do everything, on all projects")
 	return c
 }
 
@@ -90,20 +100,53 @@ func keyList(s *session) *cobra.Command {
 				p.line("no keys yet; add one with  corpus-git key add NAME --file FILE --admin")
 				return p.err
 			}
-			t := table{heads: []string{"KEY", "FINGERPRINT", "ADMIN", "ADDED", "USED"}, flexible: []int{0}}
-			for _, k := range keys {
-				t.add(painted(bold, k.Name), plain(k.Fingerprint), plain(map[bool]string{true: "admin", false: "-"}[k.Admin]),
-					plain(s.when(k.Added)), plain(s.when(k.LastUsed)))
-			}
+			t := s.keyTable(keys)
 			t.print(p, s.who.Term)
 			return p.err
 		},
 	})
 }
 
+// keyTable has a column for whose keys they are, and one for when they expire, where that is not the same for all.
+func (s *session) keyTable(keys []access.Key) table {
+	others := slices.ContainsFunc(keys, func(k access.Key) bool { return k.Principal != k.Name })
+	ending := slices.ContainsFunc(keys, func(k access.Key) bool { return !k.Expires.IsZero() })
+	t := table{heads: []string{"KEY"}, flexible: []int{0}}
+	if others {
+		t.heads, t.flexible = append(t.heads, "USER"), []int{0, 1}
+	}
+	t.heads = append(t.heads, "FINGERPRINT", "ADMIN", "ADDED", "USED")
+	if ending {
+		t.heads = append(t.heads, "EXPIRES")
+	}
+	for _, k := range keys {
+		row := []cell{painted(bold, k.Name)}
+		if others {
+			row = append(row, plain(k.Principal))
+		}
+		row = append(row, plain(k.Fingerprint), plain(adminWord(k.Admin)), plain(s.when(k.Added)), plain(s.when(k.LastUsed)))
+		if ending {
+			row = append(row, s.endCell(k.Expires))
+		}
+		t.add(row...)
+	}
+	return t
+}
+
+// endCell is when something expires.
+func (s *session) endCell(t time.Time) cell {
+	switch {
+	case t.IsZero():
+		return plain("never")
+	case !t.After(s.b.Now()):
+		return painted(yellow, "expired")
+	}
+	return plain(strings.TrimPrefix(s.expiry(t), "expires "))
+}
+
 func keyRemove(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Remove an SSH key and all its permissions", Args: exactly("NAME"),
+		Use: "remove NAME", Short: "Remove an SSH key, and the user that was made for it", Args: exactly("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("key remove", args[0]); err != nil {
 				return err
@@ -123,16 +166,16 @@ func accessCommand(s *session) *cobra.Command {
 }
 
 func accessChange(s *session, grant bool) *cobra.Command {
-	verb, short := "grant", "Grant a key permission on a project"
+	verb, short := "grant", "Grant a user permission on a project"
 	if !grant {
-		verb, short = "revoke", "Revoke a permission of a key"
+		verb, short = "revoke", "Revoke a permission of a user"
 	}
 	return &cobra.Command{
-		Use: verb + " PROJECT KEY read|deploy|configure|admin", Short: short,
+		Use: verb + " PROJECT USER read|deploy|configure|admin", Short: short,
 		Long: short + ":\n  read       clone and fetch the project, see its records, logs and archives\n" +
 			"  deploy     push the project, redeploy, roll back, run tasks, cancel (and read)\n" +
 			"  configure  read and push the pillar, see the configuration\n  admin      all of it, and who may do what",
-		Args: exactly("PROJECT", "KEY", "RIGHT"),
+		Args: exactly("PROJECT", "USER", "RIGHT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			right, err := project.ParseRight(args[2])
 			if err != nil {
@@ -180,29 +223,29 @@ func accessList(s *session) *cobra.Command {
 			if s.json {
 				return s.document(accessDocument{Version: 1, Project: name, Grants: append([]access.Grant{}, grants...)})
 			}
-			keys, err := s.b.Access.ListKeys(s.ctx)
+			users, err := s.b.Access.ListPrincipals(s.ctx)
 			if err != nil {
 				return err
 			}
 			p := s.printer()
-			t := table{heads: []string{"KEY", "RIGHT", "SINCE", "BY"}, flexible: []int{0, 3}}
+			t := table{heads: []string{"USER", "RIGHT", "SINCE", "BY"}, flexible: []int{0, 3}}
 			for _, g := range grants {
-				t.add(painted(bold, g.Key), plain(string(g.Right)), plain(s.when(g.Added)), plain(g.AddedBy))
+				t.add(painted(bold, g.Principal), plain(string(g.Right)), plain(s.when(g.Added)), plain(g.AddedBy))
 			}
 			admins := 0
-			for _, k := range keys {
-				if k.Admin {
+			for _, u := range users {
+				if u.Admin {
 					admins++
-					t.add(painted(bold, k.Name), plain("admin key"), plain(s.when(k.Added)), plain(k.AddedBy))
+					t.add(painted(bold, u.Name), plain("administrator"), plain(s.when(u.Added)), plain(u.AddedBy))
 				}
 			}
 			if len(t.rows) == 0 {
-				p.line("no key has a right on %s:  corpus-git access grant %s KEY deploy", name, name)
+				p.line("no user has a right on %s:  corpus-git access grant %s USER deploy", name, name)
 				return p.err
 			}
 			t.print(p, s.who.Term)
 			if admins > 0 {
-				p.line("(%s every right on every project)", humanize.Plural(admins, "admin key has", "admin keys have"))
+				p.line("(%s every right on every project)", humanize.Plural(admins, "administrator has", "administrators have"))
 			}
 			return p.err
 		},

@@ -64,19 +64,31 @@ type Runs interface {
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)
 }
 
-// Access is the keys and grants.
+// Access is the principals, their keys, tokens and grants.
 type Access interface {
-	AddKey(ctx context.Context, by access.Identity, name string, text []byte, admin bool) (access.Key, error)
+	AddPrincipal(ctx context.Context, by access.Identity, p access.Principal) (access.Principal, error)
+	SetPrincipal(ctx context.Context, by access.Identity, name string, c access.Change) (access.Principal, error)
+	RemovePrincipal(ctx context.Context, by access.Identity, name string) error
+	FindPrincipal(ctx context.Context, name string) (access.Principal, error)
+	ListPrincipals(ctx context.Context) ([]access.Principal, error)
+	AddToken(ctx context.Context, by access.Identity, t access.Token) (token access.Token, secret string, err error)
+	RevokeToken(ctx context.Context, by access.Identity, principal, token string) error
+	// ListTokens gives those of a principal, of all for "".
+	ListTokens(ctx context.Context, principal string) ([]access.Token, error)
+	GrantsOf(ctx context.Context, principal string) ([]access.Grant, error)
+	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
 	RemoveKey(ctx context.Context, by access.Identity, name string) error
 	ListKeys(ctx context.Context) ([]access.Key, error)
-	Grant(ctx context.Context, by access.Identity, name project.Name, key string, right project.Right) error
-	Revoke(ctx context.Context, by access.Identity, name project.Name, key string, right project.Right) error
+	Grant(ctx context.Context, by access.Identity, name project.Name, principal string, right project.Right) error
+	Revoke(ctx context.Context, by access.Identity, name project.Name, principal string, right project.Right) error
 	RevokeAll(ctx context.Context, by access.Identity, name project.Name) error
 	ListGrants(ctx context.Context, name project.Name) ([]access.Grant, error)
 	Can(ctx context.Context, who access.Identity, name project.Name, want project.Right) (bool, error)
 	// Rights are those of all projects, looked up at once.
 	Rights(ctx context.Context, who access.Identity) (access.Rights, error)
 	IsAdmin(ctx context.Context, who access.Identity) (bool, error)
+	// Valid reports whether who may still log in.
+	Valid(ctx context.Context, who access.Identity) (bool, error)
 }
 
 // Archives is the archives of all projects.

@@ -57,6 +57,16 @@ func TestGolden(t *testing.T) {
 		"usage": {"local: nonsense", "ops: serve", "local: deployments", "local: deployments app extra", "local: deployments app --nope", "local: deployments app -n 0", "local: deployments app -n x", "local: deployments app -n 99999999999999999999", "local: deployments app --json=maybe",
 			"local: archives nope app", "local: access grant app marie", "local: deployments app --json --nope", "local: logs app 0198",
 			"local: deplyo app", "marie: deplyo app", "ops: lint", "local: archives lits app", "marie: logs apq", "marie: logs secrte", "local: logs secrte"},
+		"users": {
+			"local: user list", "local: user add marie --email marie@example.org", "local: user add marie", "local: user add bot1 --kind bot", "local: user add x --kind robot",
+			"local: user set bot1 --email nonsense", "local: user set bot1 --email bot@example.org", "local: user set bot1", "local: key add phone --user marie --expires 30d <" + keyNew,
+			"marie: user show", "marie: user show jenkins", "jenkins: user list", "local: user show ops", "local: user disable marie", "marie: user show", "local: user enable marie",
+			"local: user remove nobody", "local: user remove jenkins", "local: principal list",
+		},
+		"tokens": {
+			"local: token create ci", "local: token list", "marie: token create ci --user jenkins", "marie: token create ci --project secret", "marie: token create ci --expires 1000d",
+			"marie: token create ci --expires soon", "marie: token create ci --right everything", "marie: token revoke ci", "marie: token list",
+		},
 		"times": {"marie: deployments app -n 1 --time", "marie: archives list app --time", "local: key list --time", "local: audit -n 1 --time", "marie: logs app 0198c2f4 -t --short", "marie: logs --app app -t", "marie: logs app 0198c2f4 -t --json"},
 	}
 	for name, lines := range scripts {
@@ -116,6 +126,25 @@ func TestExitCodes(t *testing.T) {
 			require.Equal(t, c.want, code)
 		})
 	}
+}
+
+// A token is shown once, in the one place that is for it, and belongs to who made it.
+func TestTokenIsShownOnce(t *testing.T) {
+	h := build(t)
+	code, secret, note := h.run(t, "marie", "", "token", "create", "ci", "--project", "app", "--right", "deploy")
+	require.Equal(t, 0, code, note)
+	require.Regexp(t, `^cgt_[A-Za-z0-9_-]{43}\n$`, secret)
+	require.Regexp(t, `^token ci \([0-9a-f]{10}\) of marie: deploy on app, expires in 90 days; it is not shown again`, note)
+	_, list, _ := h.run(t, "marie", "", "token", "list", "--json")
+	require.Contains(t, list, `"name": "ci"`)
+	require.NotContains(t, list, strings.TrimSpace(secret))
+	_, list, _ = h.run(t, "jenkins", "", "token", "list", "--json")
+	require.NotContains(t, list, "ci")
+	code, _, _ = h.run(t, "jenkins", "", "token", "revoke", "ci")
+	require.Equal(t, 3, code)
+	code, out, errs := h.run(t, "ops", "", "token", "revoke", "ci")
+	require.Equal(t, 0, code, errs)
+	require.Equal(t, "revoked ci of marie\n", out)
 }
 
 func TestSelectionAndPusherReachThePipeline(t *testing.T) {

@@ -1,0 +1,182 @@
+package access
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"corpus-git/project"
+)
+
+// What Identity.Fingerprint begins with where no key authenticated.
+const (
+	tokenCredential   = "token:"
+	sessionCredential = "session"
+)
+
+// Authority answers who somebody is, and what they may do now. *Store is one. Every answer comes from the tables: what an Identity
+// claims of itself is looked up again, so that what was revoked, disabled or has expired ends with the request that is being served.
+type Authority interface {
+	// FindByToken tells who sends an API token.
+	FindByToken(ctx context.Context, secret, from string) (who Identity, ok bool, err error)
+	// ForSession tells who a session of the pages stands for, by the name of its principal.
+	ForSession(ctx context.Context, name, from string) (who Identity, ok bool, err error)
+	// Can reports whether who holds a right on a project.
+	Can(ctx context.Context, who Identity, name project.Name, want project.Right) (bool, error)
+	// Rights are those on all projects, looked up at once.
+	Rights(ctx context.Context, who Identity) (Rights, error)
+	// IsAdmin reports whether who may do everything.
+	IsAdmin(ctx context.Context, who Identity) (bool, error)
+	// Valid reports whether what authenticated who would do so again now: long answers ask it from time to time.
+	Valid(ctx context.Context, who Identity) (bool, error)
+	// Used notes that a credential was used, at most once a minute.
+	Used(ctx context.Context, credential string) error
+}
+
+var _ Authority = (*Store)(nil)
+
+// ForSession tells who a session of the pages stands for, by the name of its principal. ok is false where there is none, or it is disabled.
+func (s *Store) ForSession(ctx context.Context, name, from string) (who Identity, ok bool, err error) {
+	p, ok, err := s.active(ctx, name)
+	if err != nil || !ok {
+		return Identity{}, false, err
+	}
+	return Identity{Name: p.Name, Fingerprint: sessionCredential, Admin: p.Admin, From: from}, true, nil
+}
+
+// active gives a principal that may log in.
+func (s *Store) active(ctx context.Context, name string) (p Principal, ok bool, err error) {
+	p, err = scanPrincipal(s.db.QueryRowContext(ctx, `SELECT `+principalColumns+` FROM principals WHERE name = ? AND NOT disabled`, name))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Principal{}, false, nil
+	}
+	return p, err == nil, err
+}
+
+// scope is what a credential may be used for; ok is false for one that is not valid, or no longer.
+func (s *Store) scope(ctx context.Context, who Identity) (scope Scope, ok bool, err error) {
+	now := s.now().UnixNano()
+	var n int
+	switch id, isToken := strings.CutPrefix(who.Fingerprint, tokenCredential); {
+	case isToken:
+		t, err := scanToken(s.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = ? AND principal = ? AND expires > ?`, id, who.Name, now))
+		if errors.Is(err, sql.ErrNoRows) {
+			return Scope{}, false, nil
+		}
+		return t.Scope, err == nil, err
+	case who.Fingerprint == sessionCredential:
+		return Scope{}, true, nil
+	}
+	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM keys WHERE fingerprint = ? AND principal = ? AND (expires = 0 OR expires > ?)`, who.Fingerprint, who.Name, now).Scan(&n)
+	return Scope{}, n == 1, err
+}
+
+// Can reports whether an identity holds a right on a project, now: an admin, or a grant of that right or of one that
+// implies it, as far as the scope of its token leaves it. A local identity (no fingerprint) is what it says; any other is looked up anew, so that a
+// key or a token that was removed or has expired, and a principal that is disabled or no admin any more, has nothing. It takes the same
+// steps for projects that exist and those that do not.
+func (s *Store) Can(ctx context.Context, who Identity, name project.Name, want project.Right) (bool, error) {
+	r, err := s.rights(ctx, who, `g.project = ?`, string(name))
+	return err == nil && r.Can(name, want), err
+}
+
+// Rights are those that an identity holds at one moment, on all projects.
+type Rights struct {
+	all   bool
+	on    map[project.Name][]project.Right
+	scope Scope
+}
+
+// Can tells what Store.Can would have told at that moment.
+func (r Rights) Can(name project.Name, want project.Right) bool {
+	return want != "" && r.scope.Allows(name, want) && (r.all || slices.ContainsFunc(r.on[name], func(has project.Right) bool { return has.Grants(want) }))
+}
+
+// Rights looks all of an identity's rights up at once; see Can.
+func (s *Store) Rights(ctx context.Context, who Identity) (Rights, error) {
+	return s.rights(ctx, who, `TRUE`)
+}
+
+// rights are those on the projects whose grants a condition chooses.
+func (s *Store) rights(ctx context.Context, who Identity, which string, args ...any) (Rights, error) {
+	if who.Name == "" {
+		return Rights{}, nil
+	}
+	if who.Fingerprint == "" {
+		return Rights{all: who.Admin}, nil
+	}
+	scope, ok, err := s.scope(ctx, who)
+	if err != nil || !ok {
+		return Rights{}, err
+	}
+	rows, err := s.db.QueryContext(ctx, `SELECT p.admin, g.project, g.right FROM principals p LEFT JOIN grants g ON g.principal = p.name AND `+which+`
+		WHERE p.name = ? AND NOT p.disabled`, append(args, who.Name)...)
+	if err != nil {
+		return Rights{}, err
+	}
+	defer rows.Close()
+	out := Rights{on: map[project.Name][]project.Right{}, scope: scope}
+	for rows.Next() {
+		var admin bool
+		var on, right sql.NullString
+		if err := rows.Scan(&admin, &on, &right); err != nil {
+			return Rights{}, err
+		}
+		out.all = out.all || admin
+		if on.Valid && right.Valid {
+			out.on[project.Name(on.String)] = append(out.on[project.Name(on.String)], project.Right(right.String))
+		}
+	}
+	return out, rows.Err()
+}
+
+// IsAdmin reports whether an identity is an admin now; see Can. A token whose scope is bounded never is.
+func (s *Store) IsAdmin(ctx context.Context, who Identity) (bool, error) {
+	if who.Name == "" {
+		return false, nil
+	}
+	if who.Fingerprint == "" {
+		return who.Admin, nil
+	}
+	scope, ok, err := s.scope(ctx, who)
+	if err != nil || !ok || !scope.allowsAll() {
+		return false, err
+	}
+	p, ok, err := s.active(ctx, who.Name)
+	return ok && p.Admin, err
+}
+
+// Valid reports whether an identity is still one: its key, token or session has not ended, and its principal is not disabled. A local one always is.
+func (s *Store) Valid(ctx context.Context, who Identity) (bool, error) {
+	if who.Name == "" || who.Fingerprint == "" {
+		return who.Name != "", nil
+	}
+	_, ok, err := s.scope(ctx, who)
+	if err != nil || !ok {
+		return false, err
+	}
+	_, ok, err = s.active(ctx, who.Name)
+	return ok, err
+}
+
+// Used notes that a credential (Identity.Fingerprint) was used, at most once a minute.
+func (s *Store) Used(ctx context.Context, credential string) error {
+	table, column := "keys", "fingerprint"
+	if id, ok := strings.CutPrefix(credential, tokenCredential); ok {
+		table, column, credential = "tokens", "id", id
+	}
+	now := s.now()
+	var last int64
+	err := s.db.QueryRowContext(ctx, `SELECT last_used FROM `+table+` WHERE `+column+` = ?`, credential).Scan(&last)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && now.Sub(time.Unix(0, last)).Abs() < time.Minute {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, `UPDATE `+table+` SET last_used = ? WHERE `+column+` = ?`, now.UnixNano(), credential)
+	return err
+}

@@ -1,0 +1,207 @@
+package verbs
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/access"
+	"corpus-git/project"
+)
+
+// tokensDocument is printed by  token list --json.
+type tokensDocument struct {
+	Version int            `json:"version"`
+	Tokens  []access.Token `json:"tokens"`
+}
+
+// tokenDocument is printed by  token create --json. It is the only place that ever holds the secret.
+type tokenDocument struct {
+	Version int          `json:"version"`
+	Token   access.Token `json:"token"`
+	Secret  string       `json:"secret"`
+}
+
+func tokenCommand(s *session) *cobra.Command {
+	return group(s, "token", "Manage API tokens: secrets that programs send in place of a key", tokenCreate(s), tokenList(s), tokenRevoke(s))
+}
+
+// expires is the moment that a duration of now ends; "" is never.
+func (s *session) expires(life string) (time.Time, error) {
+	if life == "" {
+		return time.Time{}, nil
+	}
+	d, err := project.ParseDuration(life)
+	if err != nil {
+		return time.Time{}, usage("--expires %q %w", life, err)
+	}
+	return s.b.Now().Add(d), nil
+}
+
+func tokenCreate(s *session) *cobra.Command {
+	var user, life string
+	var projects, rights []string
+	var readOnly bool
+	c := &cobra.Command{
+		Use: "create NAME", Short: "Make an API token, and show it once",
+		Long: "A token may do what its user may, as far as --project, --right and --read-only leave it. It is shown now and never again:\n" +
+			"the server keeps a hash. A token makes no tokens.",
+		Example: "  corpus-git token create ci --user jenkins --project app --right deploy --expires 90d\n" +
+			"  ssh -p 2222 deploy@host token create laptop --read-only",
+		Args: exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			who, err := s.self("token create", user)
+			if err != nil {
+				return err
+			}
+			t := access.Token{Name: args[0], Principal: who, Scope: access.Scope{ReadOnly: readOnly}}
+			if t.Expires, err = s.expires(life); err != nil {
+				return err
+			}
+			for _, p := range projects {
+				name, err := s.project("token create", p, project.Read)
+				if err != nil {
+					return err
+				}
+				t.Projects = append(t.Projects, name)
+			}
+			for _, r := range rights {
+				right, err := project.ParseRight(r)
+				if err != nil {
+					return err
+				}
+				t.Rights = append(t.Rights, right)
+			}
+			t, secret, err := s.b.Access.AddToken(s.ctx, s.who.Identity, t)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.document(tokenDocument{Version: 1, Token: t, Secret: secret})
+			}
+			p := &printer{w: s.err}
+			p.line("token %s (%s) of %s: %s, %s; it is not shown again", t.Name, t.ID, t.Principal, scopeWords(t.Scope), s.expiry(t.Expires))
+			out := s.printer()
+			out.line("%s", secret)
+			return out.err
+		},
+	}
+	c.Flags().StringVar(&user, "user", "", "whose it is; administrators only, others make their own")
+	c.Flags().StringArrayVar(&projects, "project", nil, "it is for this project only; may be given several times")
+	c.Flags().StringArrayVar(&rights, "right", nil, "it may do this only: read, deploy, configure, admin; may be given several times")
+	c.Flags().BoolVar(&readOnly, "read-only", false, "it changes nothing")
+	c.Flags().StringVar(&life, "expires", "90d", "how long it lasts, such as 12h or 90d; a year at most")
+	return s.jsonFlag(c)
+}
+
+// scopeWords says what a token is for.
+func scopeWords(sc access.Scope) string {
+	var words []string
+	if sc.ReadOnly {
+		words = append(words, "read-only")
+	}
+	for _, r := range sc.Rights {
+		words = append(words, string(r))
+	}
+	if len(words) == 0 {
+		words = append(words, "every right")
+	}
+	var on []string
+	for _, p := range sc.Projects {
+		on = append(on, string(p))
+	}
+	if len(on) == 0 {
+		return strings.Join(words, ", ") + " on all projects"
+	}
+	return strings.Join(words, ", ") + " on " + strings.Join(on, ", ")
+}
+
+func tokenList(s *session) *cobra.Command {
+	var user string
+	c := s.listFlags(&cobra.Command{
+		Use: "list", Short: "List API tokens: your own, or for administrators all", Args: exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			of := user
+			admin, err := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
+			if err != nil {
+				return err
+			}
+			if !admin {
+				if of, err = s.self("token list", user); err != nil {
+					return err
+				}
+			}
+			tokens, err := s.b.Access.ListTokens(s.ctx, of)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.document(tokensDocument{Version: 1, Tokens: append([]access.Token{}, tokens...)})
+			}
+			p := s.printer()
+			if len(tokens) == 0 {
+				p.line("no tokens; make one with  corpus-git token create NAME")
+				return p.err
+			}
+			t := table{heads: []string{"TOKEN", "USER", "ID", "MAY", "EXPIRES", "USED"}, flexible: []int{0, 1, 3}}
+			for _, k := range tokens {
+				t.add(painted(bold, k.Name), plain(k.Principal), plain(k.ID), plain(scopeWords(k.Scope)), s.endCell(k.Expires), plain(s.when(k.LastUsed)))
+			}
+			t.print(p, s.who.Term)
+			return p.err
+		},
+	})
+	c.Flags().StringVar(&user, "user", "", "those of one user")
+	return c
+}
+
+func tokenRevoke(s *session) *cobra.Command {
+	var user string
+	c := &cobra.Command{
+		Use: "revoke TOKEN", Short: "End an API token, by its name or ID", Args: exactly("TOKEN"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			who, err := s.tokenOwner(user, args[0])
+			if err != nil {
+				return err
+			}
+			if err := s.b.Access.RevokeToken(s.ctx, s.who.Identity, who, args[0]); err != nil {
+				return err
+			}
+			p := s.printer()
+			p.line("revoked %s of %s", args[0], who)
+			return p.err
+		},
+	}
+	c.Flags().StringVar(&user, "user", "", "whose it is, where an administrator's word names several")
+	return c
+}
+
+// tokenOwner is whose token a word means. Administrators need not say whose it is where only one has it.
+func (s *session) tokenOwner(user, word string) (string, error) {
+	admin, err := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
+	if err != nil {
+		return "", err
+	}
+	if user != "" || !admin {
+		return s.self("token revoke", user)
+	}
+	tokens, err := s.b.Access.ListTokens(s.ctx, "")
+	if err != nil {
+		return "", err
+	}
+	var owners []string
+	for _, t := range tokens {
+		if (t.Name == word || t.ID == word) && !slices.Contains(owners, t.Principal) {
+			owners = append(owners, t.Principal)
+		}
+	}
+	switch len(owners) {
+	case 0:
+		return s.who.Name, nil // which is told that it has none
+	case 1:
+		return owners[0], nil
+	}
+	return "", usage("%s have a token %s", strings.Join(owners, ", "), word).WithHint("say whose it is:  --user %s", owners[0])
+}
