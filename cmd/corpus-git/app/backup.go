@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -149,7 +147,7 @@ func (c *command) verifyCommand() *cobra.Command {
 				}
 				defer in.Close()
 			}
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupted()
 			defer stop()
 			got, err := backup.Verify(ctx, bufio.NewReaderSize(in, 1<<20), "", func(path string) error {
 				d, err := db.Open(ctx, path)
@@ -203,7 +201,7 @@ func (c *command) restoreCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupted()
 			defer stop()
 			open := func() (io.ReadCloser, error) {
 				f, err := os.Open(args[0])

@@ -9,11 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,7 +90,7 @@ func (c *command) demo(exit bool) (err error) {
 		return err
 	}
 	defer file.Close()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted()
 	defer stop()
 	d.say("serving under %s", root)
 	if d.server, err = start(ctx, cfg, c.Environment.Env, log, level, load); err != nil {

@@ -8,12 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +28,7 @@ func (c *command) hookCommand() *cobra.Command {
 		Use: "hook pre-receive|proc-receive", Short: "Hand a push that came to git itself over to the server", Hidden: true,
 		Args: cobra.ExactArgs(1), ValidArgs: []string{"pre-receive", "proc-receive"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupted()
 			defer stop()
 			dir, err := os.Getwd()
 			if err == nil {

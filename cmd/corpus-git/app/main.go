@@ -135,7 +135,7 @@ func (c *command) verb(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer files.close()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted()
 	defer stop()
 	c.exit, err = c.run(ctx, cmd, cfg, argv, files)
 	return errors.Join(err, files.keep(c.exit == 0 && err == nil))
@@ -270,6 +270,11 @@ func (f *streams) keep(good bool) error {
 		return vfs.RenameDurable(vfs.OS{}, f.made.Name(), f.name)
 	}
 	return errors.Join(err, os.Remove(f.made.Name()))
+}
+
+// untilInterrupted is a context that ends with SIGINT or SIGTERM; stop gives the signals back.
+func untilInterrupted() (ctx context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
 func quietLog(w io.Writer) zerolog.Logger {

@@ -1,13 +1,9 @@
 package app
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"regexp"
 	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +60,7 @@ func (c *command) resetPermsCommand() *cobra.Command {
 				}
 				r.Excludes = append(r.Excludes, re)
 			}
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupted()
 			defer stop()
 			err = r.Run(ctx)
 			if verbose && !quiet {

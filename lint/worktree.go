@@ -1,4 +1,4 @@
-package app
+package lint
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/fault"
+	"corpus-git/layout"
 	"corpus-git/project"
 )
 
@@ -104,7 +105,7 @@ func (w *worktree) repository(ctx context.Context, objects string) ([]string, er
 		}
 	}
 	env := w.clean(append(who, "GIT_DIR="+lines[1], "GIT_ALTERNATE_OBJECT_DIRECTORIES="+at(lines[2]))...)
-	list, err := w.git(ctx, env, nil, "ls-files", "-z", "--others", "--exclude-standard", "--", saltFolder)
+	list, err := w.git(ctx, env, nil, "ls-files", "-z", "--others", "--exclude-standard", "--", layout.SaltDir+"/")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,136 @@
+package lint
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/redact"
+	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
+	"corpus-git/project"
+)
+
+// Request says what to look at.
+type Request struct {
+	// Dir is the working tree, Pillar the folder of the project's pillar; "" is none. Check makes them absolute.
+	Dir, Pillar string
+	// Project is "" for the name of Dir.
+	Project     project.Name
+	Environment string
+}
+
+// Check is fault.Usage where a folder of the request is not there. It fills in what is missing.
+func (q *Request) Check() (err error) {
+	for _, dir := range []*string{&q.Dir, &q.Pillar} {
+		if *dir == "" {
+			continue
+		}
+		if *dir, err = filepath.Abs(*dir); err != nil {
+			return err
+		}
+		if fi, err := os.Stat(*dir); err != nil || !fi.IsDir() {
+			return fault.New(fault.Usage, "", "%s is not a folder", *dir)
+		}
+	}
+	if q.Project == "" {
+		q.Project = folderName(q.Dir)
+	}
+	return nil
+}
+
+// noName is what a project's name cannot have.
+var noName = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// folderName is the project's name by its folder's.
+func folderName(dir string) project.Name {
+	name := strings.Trim(noName.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
+	if _, err := project.ParseName(name); err != nil {
+		return "app"
+	}
+	return project.Name(name)
+}
+
+// Repository is what is needed of one repository of the server that looks.
+type Repository interface {
+	Dir() string
+	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
+	// CheckPack looks at a pack as the server does at that of a push.
+	CheckPack(ctx context.Context, from io.Reader) error
+	RefuseLFS(ctx context.Context, c project.Commit, in project.Incoming) error
+	Checkout(ctx context.Context, want project.Checkout) (project.CheckoutStats, error)
+}
+
+// Server is one that was made to look at a working tree, and ends after it: its root is a temporary folder.
+type Server struct {
+	Tools      *procedures.Tools
+	Repository func(project.Repo) Repository
+	// Env is the environment that git runs with; Tmp a folder for what it writes.
+	Env []string
+	Tmp string
+}
+
+// commit stores what git would push of a folder in a repository, and reads it from there.
+func (s Server) commit(ctx context.Context, dir string, kind project.Repo) (c project.Commit, tree fs.FS, w worktree, err error) {
+	r := s.Repository(kind)
+	w = worktree{dir: dir, tmp: filepath.Join(s.Tmp, string(kind)), env: s.Env, check: func(pack io.Reader) error { return r.CheckPack(ctx, pack) }}
+	if c, err = w.commitTo(ctx, r.Dir()); err == nil {
+		tree, err = r.Tree(ctx, c, nil)
+	}
+	return c, tree, w, err
+}
+
+// Look deploys a working tree on the server, as far as nothing changes the machine. The project exists there. An error is the machine's or
+// ours; what is wrong with the project is in the report.
+func (s Server) Look(ctx context.Context, q Request) (*Report, error) {
+	d := project.Deployment{ID: project.NewID(), Project: q.Project, Trigger: project.TriggerPlan, At: time.Now(), Repo: project.Code}
+	src := procedures.Sources{Environment: q.Environment, Private: s.Tools.State.Recipe(string(d.ID), "lint")}
+	var code, pillar worktree
+	var err error
+	if d.Code, src.Code, code, err = s.commit(ctx, q.Dir, project.Code); err != nil {
+		return nil, err
+	}
+	if q.Pillar != "" {
+		if d.Pillar, src.Pillar, pillar, err = s.commit(ctx, q.Pillar, project.PillarRepo); err != nil {
+			return nil, err
+		}
+	}
+	hide := redact.New(nil)
+	found, err := procedures.Lint(ctx, s.Tools, d, src, hide)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{root: s.Tools.Root.Path(), Project: q.Project, Linted: found, Problems: found.Problems, Warnings: found.Warnings, hide: hide}
+	if refused := errors.Join(code.refused, pillar.refused); refused != nil {
+		r.Problems = append(r.Problems, refused)
+	}
+	repo := s.Repository(project.Code)
+	if p := found.Prepared; p != nil {
+		r.Notes = p.Notes
+		if p.Cfg.RefusesLFS() {
+			if err := repo.RefuseLFS(ctx, d.Code, nil); err != nil {
+				r.Problems = append(r.Problems, err)
+			}
+		}
+	}
+	st, err := repo.Checkout(ctx, project.Checkout{Commit: d.Code, Dir: s.Tools.Root.Project(q.Project.String()).Live()})
+	switch {
+	case err == nil:
+		r.Notes = append(r.Notes, st.Notes...)
+	case ctx.Err() != nil || fault.KindOf(err) == fault.Internal:
+		return nil, err
+	default:
+		r.Problems = append(r.Problems, err)
+	}
+	for _, file := range code.untracked {
+		r.Warnings = append(r.Warnings, recipe.Warning{File: file, Text: "git does not track it: a push leaves it out until it is added and committed"})
+	}
+	return r, nil
+}

@@ -1,0 +1,80 @@
+package lint
+
+import (
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/internal/redact"
+	"corpus-git/procedures"
+	"corpus-git/procedures/recipe"
+	"corpus-git/project"
+	"corpus-git/project/status"
+)
+
+// Report is what was found.
+type Report struct {
+	root     string // of the server that looked, which is gone
+	Project  project.Name
+	Linted   *procedures.Linted
+	Problems []error
+	Warnings []recipe.Warning
+	Notes    []string
+	hide     *redact.Redactor
+}
+
+// Said is a text without secrets, and with the root that most servers have for the one that looked.
+func (r *Report) Said(text string) string {
+	return strings.ReplaceAll(r.hide.String(text), r.root, "/srv")
+}
+
+// Counts says how many steps, tasks and checks there are.
+func (r *Report) Counts() string {
+	var parts []string
+	if p := r.Linted.Prepared; p != nil {
+		parts = append(parts, humanize.Plural(len(p.Steps), "step"), humanize.Plural(r.Linted.Tasks, "task"), humanize.Plural(len(p.Cfg.Checks()), "check"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Error is an error of Problems without secrets; as a push has them, the text is the place, and the cause alone.
+func (r *Report) Error(err error) (text, hint string, hidden error) {
+	text = r.Said(procedures.Cause(err))
+	hidden = r.hide.Error(err)
+	if at, ok := fault.PosOf(hidden); ok {
+		text = at.String() + ": " + text
+	}
+	return text, r.Said(fault.HintOf(hidden)), hidden
+}
+
+// Document is the report as JSON has it.
+func (r *Report) Document() status.Lint {
+	out := status.Lint{Version: status.Version, Project: r.Project, Problems: []status.LintProblem{}, Warnings: []status.LintWarning{}, Notes: []string{}}
+	for _, err := range r.Problems {
+		out.Problems = append(out.Problems, r.Problem(err))
+	}
+	for _, x := range r.Warnings {
+		out.Warnings = append(out.Warnings, status.LintWarning{File: x.File, Text: r.Said(x.Text)})
+	}
+	for _, n := range r.Notes {
+		out.Notes = append(out.Notes, r.Said(n))
+	}
+	if p := r.Linted.Prepared; p != nil {
+		for _, s := range p.Steps {
+			out.Steps = append(out.Steps, s.Name)
+		}
+		for _, ch := range p.Cfg.Checks() {
+			out.Checks = append(out.Checks, ch.Name)
+		}
+	}
+	return out
+}
+
+// Problem describes an error.
+func (r *Report) Problem(err error) status.LintProblem {
+	p := status.LintProblem{Error: r.Said(procedures.Cause(err)), Kind: fault.KindOf(err).String(), Hint: r.Said(fault.HintOf(err))}
+	if at, ok := fault.PosOf(err); ok {
+		p.File, p.Line, p.Col = at.File, at.Line, at.Col
+	}
+	return p
+}
