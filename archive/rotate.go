@@ -122,7 +122,10 @@ func (c *choice) shrink(limit, spare int64) (total int64) {
 // frees is what those that go take on disk and no other archive.
 func (c *choice) frees() int64 { return Disk(slices.Concat(c.kept, c.expired)) - Disk(c.kept) }
 
-func (s *Store) rotate(p Policy) (Rotation, error) {
+func (s *Store) rotate(p Policy) (Rotation, error) { return s.rotateLate(p, nil) }
+
+// rotateLate is rotate that leaves to settle what comes after the renames; where late is nil nothing is left.
+func (s *Store) rotateLate(p Policy, late *unsettled) (Rotation, error) {
 	all, err := s.List()
 	if err != nil {
 		return Rotation{}, err
@@ -139,7 +142,8 @@ func (s *Store) rotate(p Policy) (Rotation, error) {
 		}
 	}
 	for _, a := range expired {
-		recycled, err := s.expire(a, all[0].Sizes, !p.noSpare && p.MaxBytes == 0 && !r.Recycled)
+		x := expiring{a: a, newest: all[0].Sizes, recycle: !p.noSpare && p.MaxBytes == 0}
+		recycled, err := s.expire(x, r.Recycled, late)
 		if err != nil {
 			return r, explain("rotate archives", err)
 		}
@@ -172,22 +176,40 @@ func (p Policy) normal() Policy {
 
 func (p Policy) protects(a Archive) bool { return p.Protect != nil && p.Protect(a) }
 
-// expire takes an archive off the list and deletes it, or keeps its tree for the next archive to be built from. newest are the sizes of the newest one.
-func (s *Store) expire(a Archive, newest Sizes, recycle bool) (recycled bool, err error) {
-	trash := filepath.Join(s.dir(), vfs.TrashPrefix+filepath.Base(a.Path))
-	if err := vfs.RenameDurable(s.fs, a.Path, trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// expire takes an archive off the list and deletes it, or keeps its tree for the next archive to be built from, unless another one was recycled. Where late is not nil all but
+// the first is left to settle.
+func (s *Store) expire(x expiring, other bool, late *unsettled) (recycled bool, err error) {
+	rename := vfs.RenameDurable
+	if late != nil {
+		rename = vfs.FS.Rename
+	}
+	if err := rename(s.fs, x.a.Path, s.trash(x.a)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if recycle && a.Whole && a.Packed == nil && !s.cfg.NoSpare && len(a.Trees) > 0 {
+	if late != nil {
+		late.trees = append(late.trees, x)
+		return false, nil
+	}
+	return s.dispose(x, !other), nil
+}
+
+func (s *Store) trash(a Archive) string {
+	return filepath.Join(s.dir(), vfs.TrashPrefix+filepath.Base(a.Path))
+}
+
+// dispose recycles or deletes an archive whose new name is durable. newest are the sizes of the newest one.
+func (s *Store) dispose(x expiring, recycle bool) (recycled bool) {
+	a, trash := x.a, s.trash(x.a)
+	if x.recycle && recycle && a.Whole && a.Packed == nil && !s.cfg.NoSpare && len(a.Trees) > 0 {
 		// Recycling only saves work: where it does not succeed the tree is deleted with the rest.
 		b, err := vfs.ReadFile(s.fs, filepath.Join(trash, manifestFile))
 		if err == nil {
 			m, derr := tree.DecodeManifest(b)
-			recycled = derr == nil && s.recyclable(a.Sizes, m.Scanned, newest) && s.makeSpare(a.Trees, trash, b) == nil
+			recycled = derr == nil && s.recyclable(a.Sizes, m.Scanned, x.newest) && s.makeSpare(a.Trees, trash, b) == nil
 		}
 	}
 	s.reaper.Delete(trash)
-	return recycled, nil
+	return recycled
 }
 
 // makeSpare moves the trees of an archive, with their manifest, to where Make looks for them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/procedures"
 	"corpus-git/project"
@@ -19,19 +20,30 @@ func (dep *deployment) commit(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	d := dep.env.Deployment
 	changes, err := dep.changes(ctx)
+	var moves stagedRefs
 	if err == nil {
-		// What steps wrote is in the page cache: it must be on the disk before the branch says that it is live.
+		moves, err = dep.stageMoves(ctx, changes)
+	}
+	if err == nil {
+		// What steps wrote is in the page cache: it must be on the disk before the branch says that it is live. The new values of refs, and the verdict, go along.
+		dep.env.StageVerdict()
 		err = dep.env.Settle()
+	}
+	if err == nil {
+		err = moves.each(project.StagedRefs.Sync)
 	}
 	if err == nil {
 		err = dep.enter(Entry{Kind: Committing, Changes: changes})
 	}
 	if err == nil {
-		if err = dep.apply(ctx, changes); err != nil {
+		if err = dep.move(ctx, moves, changes); err != nil {
+			moves.abort()
 			err = errors.Join(err, dep.revert(ctx, changes))
 		}
 	}
 	if err != nil {
+		moves.abort()
+		dep.env.DropVerdict()
 		dep.env.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "the branch could not be moved", Lines: dep.explain(err)})
 		dep.fail(ctx, "commit", err)
 		return
@@ -86,6 +98,35 @@ func (dep *deployment) changes(ctx context.Context) ([]RefChange, error) {
 	return out, nil
 }
 
+// stageMoves locks and writes down the changes of refs that are to be made.
+func (dep *deployment) stageMoves(ctx context.Context, changes []RefChange) (stagedRefs, error) {
+	var list []RefChange
+	for _, c := range changes {
+		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
+		if err != nil {
+			return nil, err
+		}
+		if cur != c.Change.New {
+			list = append(list, c)
+		}
+	}
+	return dep.stage(ctx, list)
+}
+
+// move is apply of changes that were staged.
+func (dep *deployment) move(ctx context.Context, moves stagedRefs, changes []RefChange) error {
+	err := moves.publish()
+	if err == nil {
+		err = moves.settle()
+	}
+	for _, c := range changes {
+		if err == nil && c.Head {
+			err = dep.p.cfg.Repository(dep.rec.Project, c.Repo).SetDeployed(ctx, c.Change.Ref)
+		}
+	}
+	return err
+}
+
 // apply moves refs; one that is where it should be already is left, so it can be run again after a crash.
 func (dep *deployment) apply(ctx context.Context, changes []RefChange) error {
 	for _, c := range changes {
@@ -126,23 +167,55 @@ func (dep *deployment) end() {
 	dep.res.Timings = dep.env.Timings
 	dep.res.Ended = dep.p.cfg.Now()
 	dep.hide(&dep.res)
+	// Of one that went live the journal says so already: Committing is durable, and the refs have moved.
+	dep.soon = dep.res.State == project.Live && !dep.reopened
 	if err := dep.enter(Entry{Kind: Ended, Result: &dep.res}); err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.env.Deployment.ID)).Msg("journal")
 	}
 	dep.conclude(ctx)
 }
 
+// later has f done when the verdict is told, where that need not wait for it, and now otherwise. It is for making durable what everybody sees, and what recovery would
+// do again.
+func (dep *deployment) later(f func() error) error {
+	if !dep.soon {
+		return f()
+	}
+	dep.rest = append(dep.rest, f)
+	return nil
+}
+
+// settle does what was left for after the verdict.
+func (dep *deployment) settle() {
+	if dep.journal != nil && dep.soon {
+		dep.rest = append(dep.rest, dep.journal.Sync)
+	}
+	if dep.soon {
+		dep.rest = append(dep.rest, func() error { return db.Flush(context.Background(), dep.p.cfg.DB) })
+	}
+	dep.rest = append(dep.rest, dep.log.Close)
+	for _, f := range dep.rest {
+		if err := f(); err != nil {
+			dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("make durable what a deployment left")
+		}
+	}
+	if dep.journal != nil && !dep.reopened {
+		_ = dep.journal.Close()
+	}
+}
+
 // conclude does what is left when the journal has ended a deployment. A crash before its record is final does it again.
 func (dep *deployment) conclude(ctx context.Context) {
 	dep.ending()
 	dep.env.Result = dep.res
-	if err := dep.env.Retain(dep.res.State); err != nil {
+	settle, err := dep.env.RetainSoon(dep.res.State)
+	if err = errors.Join(err, dep.later(settle)); err != nil {
 		dep.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(dep.explain(err), " ")})
 	}
 	if err := dep.env.DropUndo(dep.res.State); err != nil {
 		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the undo log")
 	}
-	dep.p.sweepPins(ctx, dep.env.Deployment.Project, dep.env.Deployment.ID)
+	dep.p.sweepPins(ctx, dep.env.Deployment.Project, dep.env.Deployment.ID, dep.later)
 	if _, skip := dep.env.Prepared.Skips(procedures.NameNotify); !skip {
 		if err := dep.env.Override(ctx, procedures.Notify{}); err != nil {
 			dep.env.Note("notify: %s", strings.Join(dep.explain(err), " "))

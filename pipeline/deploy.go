@@ -55,17 +55,19 @@ func (dep *deployment) deploy(ctx context.Context) {
 		dep.undeploy(ctx)
 		return
 	}
+	p.settling.lock(d.Project)()
 	j, entries, err := OpenJournal(p.cfg.State.Journal(d.Project.String()))
 	if err != nil {
 		dep.refuse(err)
 		return
 	}
-	defer j.Close()
 	if isOpenEnded(entries) {
+		_ = j.Close()
 		dep.refuse(p.recoverLate(ctx, d.Project))
 		return
 	}
 	if err := dep.env.OpenUndo(); err != nil {
+		_ = j.Close()
 		dep.refuse(fault.New(fault.Internal, "open the undo log", "%w", err))
 		return
 	}
@@ -400,8 +402,8 @@ func (dep *deployment) publish(ctx context.Context) error {
 func (dep *deployment) enter(e Entry) error {
 	e.Time, e.Deployment = dep.p.cfg.Now(), dep.rec.ID
 	add := dep.journal.Append
-	if e.Kind == Accepted {
-		add = dep.journal.Write // beside makes it durable
+	if e.Kind == Accepted || e.Kind == Ended && dep.soon {
+		add = dep.journal.Write // beside makes it durable, or settle
 	}
 	if err := add(e); err != nil {
 		return fault.New(fault.Internal, "journal", "%w", err)

@@ -50,6 +50,9 @@ type deployment struct {
 	// livePins and newPins are staged by accept; begun tells that beside is done, published that publish is.
 	livePins, newPins stagedRefs
 	begun, published  bool
+	// soon tells that the verdict is told before what it says is durable everywhere, which settle sees to: rest.
+	soon bool
+	rest []func() error
 	// archived: what was live is in an archive.
 	archived bool
 	// stepsBegan: steps of the deployment may have changed something. rollbacks counts how often its rollback began.

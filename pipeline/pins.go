@@ -54,10 +54,15 @@ func pins(ref string, code, pillar project.Commit) (out []RefChange) {
 
 // SweepPins drops the pins of what has ended and of archives that are gone or no longer hold their tree. Those of
 // deployments that run or wait stay. It may be called at any time.
-func (p *Pipeline) SweepPins(ctx context.Context, name project.Name) { p.sweepPins(ctx, name, "") }
+func (p *Pipeline) SweepPins(ctx context.Context, name project.Name) {
+	p.sweepPins(ctx, name, "", atOnce)
+}
 
-// sweepPins is SweepPins at the end of a deployment, whose own pins are no exception.
-func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended project.ID) {
+// atOnce is a later of sweepPins that does not wait.
+func atOnce(f func() error) error { return f() }
+
+// sweepPins is SweepPins at the end of a deployment, whose own pins are no exception. later makes durable that they are gone.
+func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended project.ID, later func(func() error) error) {
 	warn := func(err error, ref string) {
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Str("ref", ref).Msg("drop pin")
 	}
@@ -82,6 +87,7 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 		holds[project.ID(a.ID)] = a.Whole
 	}
 	for repo, refs := range found {
+		var gone []project.Change
 		for ref, c := range refs {
 			id, ofArchive := strings.CutPrefix(ref, archivePins)
 			if !ofArchive {
@@ -90,9 +96,21 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 			if busy[project.ID(id)] || (ofArchive && holds[project.ID(id)]) {
 				continue
 			}
-			if err := p.cfg.Repository(name, repo).CompareAndSwap(ctx, project.Change{Ref: ref, Old: c}); err != nil {
-				warn(err, ref)
+			gone = append(gone, project.Change{Ref: ref, Old: c})
+		}
+		if len(gone) == 0 {
+			continue
+		}
+		s, err := p.cfg.Repository(name, repo).Stage(ctx, gone)
+		if err == nil {
+			if err = s.Publish(); err != nil {
+				s.Abort()
+			} else {
+				err = later(s.Settle)
 			}
+		}
+		if err != nil {
+			warn(err, gone[0].Ref) // the next deployment tries again
 		}
 	}
 }

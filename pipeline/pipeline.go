@@ -81,6 +81,8 @@ type Pipeline struct {
 	records *records
 
 	starting projectLocks
+	// settling is held while a deployment that has left the queue makes durable what it left.
+	settling projectLocks
 	bundles  projectLocks
 	mu       sync.Mutex
 	queues   map[project.Name]*queue
@@ -437,16 +439,26 @@ func (dep *deployment) finish() {
 		rec.Procedure, rec.Step = "", ""
 	})
 	rec := dep.shown()
-	if err := p.records.put(ctx, rec); err != nil {
+	put, note := p.records.put, p.cfg.Audit.Record
+	if dep.soon {
+		put, note = p.records.note, p.cfg.Audit.Note
+	}
+	if err := put(ctx, rec); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
 	}
-	p.record(ctx, rec)
+	p.record(ctx, rec, note)
 	printResult(dep.log, rec)
-	if err := dep.log.Close(); err != nil {
-		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("event log")
+	if !dep.soon {
+		dep.settle()
 	}
+	dep.log.End()
+	settled := p.settling.lock(rec.Project)
 	p.leave(dep)
 	close(dep.ended)
+	if dep.soon {
+		dep.settle()
+	}
+	settled()
 	if res.State == project.Live && dep.env != nil {
 		p.cfg.OnLive(rec.Project, dep.env.Prepared.Cfg.Checks())
 	}
@@ -457,8 +469,8 @@ func (dep *deployment) finish() {
 }
 
 // record writes the audit entry of an ended deployment, and a line of the server's log.
-func (p *Pipeline) record(ctx context.Context, rec project.Record) {
-	if err := p.cfg.Audit.Record(ctx, auditEntry(rec)); err != nil {
+func (p *Pipeline) record(ctx context.Context, rec project.Record, note func(context.Context, audit.Entry) error) {
+	if err := note(ctx, auditEntry(rec)); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("audit")
 	}
 	p.cfg.Logger.Info().Str("project", rec.Project.String()).Str("deployment", string(rec.ID)).Str("state", string(rec.State)).

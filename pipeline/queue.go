@@ -245,6 +245,9 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 	id := p.cfg.NewID()
 	dep := p.newDeployment(project.Record{Deployment: project.Deployment{ID: id, Project: name, Pusher: by, At: p.cfg.Now()}, State: project.Running, Procedure: what})
 	p.enqueue(dep)
+	p.mu.Unlock()
+	p.settling.lock(name)() // of the deployment before it
+	p.mu.Lock()
 	return sync.OnceFunc(func() {
 		p.leave(dep)
 		over()

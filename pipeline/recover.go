@@ -237,7 +237,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("sweep archives")
 	}
 	if len(entries) == 0 || entries[0].Facts == nil {
-		p.sweepPins(ctx, name, "")
+		p.sweepPins(ctx, name, "", atOnce)
 		return nil, nil
 	}
 	last, facts := entries[len(entries)-1], *entries[0].Facts
@@ -247,7 +247,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 			return nil, err
 		}
 		if err == nil && rec.State.Terminal() {
-			p.sweepPins(ctx, name, "") // a push that was pinned, but not yet accepted
+			p.sweepPins(ctx, name, "", atOnce) // a push that was pinned, but not yet accepted
 			return nil, nil
 		}
 	}
@@ -263,7 +263,7 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 		if last.Kind == Ended {
 			dep.concludeAgain(ctx, last)
 			dep.finish()
-			p.sweepPins(ctx, name, "")
+			p.sweepPins(ctx, name, "", atOnce)
 			return
 		}
 		dep.recover(ctx, entries)

@@ -109,6 +109,23 @@ func (e *Env) policy() archive.Policy {
 // Retain records what became of the deployment in its archive, and rotates by number and age: on failure too. Sizes are
 // for package upkeep, which measures them.
 func (e *Env) Retain(state project.State) error {
+	settle, err := e.RetainSoon(state)
+	return errors.Join(err, settle())
+}
+
+// StageVerdict writes down, where there is an archive, that the deployment went live: what Settle makes durable with all else, RetainSoon need not.
+func (e *Env) StageVerdict() {
+	e.staged = e.Tools.Archives(e.Deployment.Project).StageVerdict(e.Deployment.At, string(e.Deployment.ID), archive.Good)
+}
+
+// DropVerdict removes what StageVerdict wrote.
+func (e *Env) DropVerdict() {
+	e.Tools.Archives(e.Deployment.Project).Abandon(e.staged)
+	e.staged = archive.StagedVerdict{}
+}
+
+// RetainSoon is Retain whose names are durable when settle returns; it is called once, also after an error.
+func (e *Env) RetainSoon(state project.State) (settle func() error, err error) {
 	store := e.Tools.Archives(e.Deployment.Project)
 	verdict := archive.Failed
 	switch state {
@@ -117,12 +134,6 @@ func (e *Env) Retain(state project.State) error {
 	case project.RolledBack, project.Refused:
 		verdict = archive.RolledBack
 	}
-	if err := store.SetVerdict(string(e.Deployment.ID), verdict); err != nil {
-		if errors.Is(err, archive.ErrNotFound) {
-			return nil // the archive was skipped, or failed itself
-		}
-		return err
-	}
 	policy := e.policy()
 	policy.Protect, policy.MaxBytes = nil, 0
 	if e.full || e.diskFull(nil) {
@@ -130,8 +141,9 @@ func (e *Env) Retain(state project.State) error {
 		policy.Squeeze = true
 		e.Note("the disk is full: no failed tree is kept")
 	}
-	_, err := store.Rotate(policy)
-	return err
+	staged := e.staged
+	e.staged = archive.StagedVerdict{}
+	return store.Conclude(string(e.Deployment.ID), verdict, staged, policy)
 }
 
 // Held is a tree that an archive holds whole.

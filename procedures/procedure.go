@@ -180,6 +180,8 @@ type Env struct {
 	// OwnFailed are the project's own files that failed after a procedure that cannot be undone.
 	OwnFailed []string
 
+	// staged is the verdict that StageVerdict wrote down.
+	staged archive.StagedVerdict
 	// archived: this deployment has made its archive.
 	archived bool
 	cfg      *stepCfg // of the steps that ran

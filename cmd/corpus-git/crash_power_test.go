@@ -44,7 +44,7 @@ func (c *cutter) decide(call trap.Call) syscall.Errno {
 	}
 	c.calls++
 	// What the journal says must be true as soon as it says so durably.
-	moment := c.synced && c.at != nil && (c.entry == pipeline.Committing || c.entry == pipeline.Ended)
+	moment := c.synced && c.at != nil
 	if moment || c.at[c.calls] {
 		c.take(fmt.Sprintf("before call %d, %s, after %q", c.calls, call, c.entry), false)
 	}

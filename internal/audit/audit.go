@@ -47,11 +47,12 @@ func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Log, error) {
 // Record adds e; Seq is ignored, and Time too where it is zero. Durable on return.
 func (l *Log) Record(ctx context.Context, e Entry) error { return l.record(ctx, l.DB, e) }
 
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+// Note is Record which the next transaction makes durable (db.Flush, at the latest).
+func (l *Log) Note(ctx context.Context, e Entry) error {
+	return db.Lazily(ctx, l.DB, func(c *sql.Conn) error { return l.record(ctx, c, e) })
 }
 
-func (l *Log) record(ctx context.Context, d execer, e Entry) error {
+func (l *Log) record(ctx context.Context, d db.Execer, e Entry) error {
 	if e.Time.IsZero() {
 		e.Time = l.Now()
 	}

@@ -70,6 +70,13 @@ func Lazily(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) error {
 	return err
 }
 
+// Flush makes durable what Lazily wrote.
+func Flush(ctx context.Context, d *sql.DB) error {
+	// Any transaction does it that writes.
+	_, err := d.ExecContext(ctx, `UPDATE migrations SET applied = applied WHERE room = (SELECT min(room) FROM migrations)`)
+	return err
+}
+
 // Copy writes all of a database, as it is at one moment, to a new file that its owner can read. The copy has no log beside it. It is not durable when
 // Copy returns. Source: SQLite documentation, "VACUUM", INTO clause.
 func Copy(ctx context.Context, d *sql.DB, path string) error {

@@ -1,6 +1,9 @@
 package db_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -44,6 +47,35 @@ func TestMigrateIsAllOrNothing(t *testing.T) {
 	defer d.Close()
 	require.Error(t, db.Migrate(t.Context(), d, "room", []string{`CREATE TABLE t (a TEXT)`, `nonsense`}))
 	require.NoError(t, db.Migrate(t.Context(), d, "room", []string{`CREATE TABLE t (a TEXT)`}))
+}
+
+// What is written lazily is seen at once, and written after a Flush; whoever writes after it does so durably.
+func TestLazily(t *testing.T) {
+	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
+	require.NoError(t, err)
+	defer d.Close()
+	require.NoError(t, db.Migrate(t.Context(), d, "room", []string{`CREATE TABLE t (a INTEGER)`}))
+	mode := func(q interface {
+		QueryRowContext(context.Context, string, ...any) *sql.Row
+	}) (m int) {
+		require.NoError(t, q.QueryRowContext(t.Context(), `PRAGMA synchronous`).Scan(&m))
+		return m
+	}
+	const normal, full = 1, 2
+	failed := errors.New("failed")
+	for _, fails := range []error{nil, failed} {
+		err := db.Lazily(t.Context(), d, func(c *sql.Conn) error {
+			require.Equal(t, normal, mode(c))
+			_, err := c.ExecContext(t.Context(), `INSERT INTO t VALUES (1)`)
+			return errors.Join(err, fails)
+		})
+		require.ErrorIs(t, err, fails)
+		require.Equal(t, full, mode(d))
+	}
+	require.NoError(t, db.Flush(t.Context(), d))
+	var n int
+	require.NoError(t, d.QueryRow(`SELECT count(*) FROM t`).Scan(&n))
+	require.Equal(t, 2, n)
 }
 
 // TestCallersStandInLine: who comes while another writes waits for its turn, and does not look again and again until its time is up.

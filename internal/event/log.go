@@ -31,8 +31,9 @@ type Log struct {
 	redact Redactor
 	seq    uint64
 	size   int64
+	ended  bool // nothing is appended any more
 	closed bool
-	grown  chan struct{} // closed and replaced whenever size or closed changes
+	grown  chan struct{} // closed and replaced whenever size or ended changes
 	err    error
 	bound  bound
 }
@@ -91,7 +92,7 @@ func scan(f *os.File) (seq uint64, size int64, err error) {
 func (l *Log) Append(e Event) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.ended {
 		return 0
 	}
 	e.Lines = l.cleanLines(e.Lines)
@@ -183,6 +184,22 @@ func (l *Log) Sync() error {
 	return errors.Join(l.err, l.file.Sync())
 }
 
+// End ends the followers once they have read all of the log, which takes no more; Close makes it durable. Idempotent.
+func (l *Log) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+}
+
+func (l *Log) end() {
+	if l.ended {
+		return
+	}
+	l.release()
+	l.ended = true
+	l.wake()
+}
+
 // Close makes the log durable and ends its followers once they have read all of it. Idempotent.
 func (l *Log) Close() error {
 	l.mu.Lock()
@@ -190,9 +207,18 @@ func (l *Log) Close() error {
 	if l.closed {
 		return l.err
 	}
+	if l.ended {
+		// Nobody waits for it: others may ask for the log meanwhile.
+		l.closed = true
+		l.mu.Unlock()
+		err := errors.Join(l.file.Sync(), l.file.Close())
+		l.mu.Lock()
+		l.err = errors.Join(l.err, err)
+		return l.err
+	}
 	l.release()
 	l.err = errors.Join(l.err, l.file.Sync(), l.file.Close())
-	l.closed = true
+	l.ended, l.closed = true, true
 	l.wake()
 	return l.err
 }
@@ -210,7 +236,7 @@ func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 		var off int64
 		for {
 			l.mu.Lock()
-			size, closed, grown := l.size, l.closed, l.grown
+			size, ended, grown := l.size, l.ended, l.grown
 			l.mu.Unlock()
 			if off < size {
 				for e, err := range decode(io.NewSectionReader(f, off, size-off), size-off) {
@@ -229,7 +255,7 @@ func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 				off = size
 				continue
 			}
-			if closed {
+			if ended {
 				return
 			}
 			select {

@@ -1,0 +1,149 @@
+package archive
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// StagedVerdict is a verdict that is written down beside the record of its archive, in a temporary file. The zero value is none.
+type StagedVerdict struct {
+	path, tmp string
+	id        string
+	verdict   Verdict
+	was       []byte // the record that it was made of
+	record    Record
+}
+
+// StageVerdict writes down the verdict that Conclude will give the archive of a deployment, without syncing: who syncs the file system before that spares Conclude doing it. A
+// crash leaves a temporary file, as that of any record. The zero value is returned where there is no such archive, or it can't be written.
+func (s *Store) StageVerdict(at time.Time, id string, v Verdict) StagedVerdict {
+	path := s.project.Archive(at, id)
+	out := StagedVerdict{path: path, id: id, verdict: v, tmp: vfs.TempName(filepath.Join(path, recordFile))}
+	var err error
+	if out.was, err = vfs.ReadFile(s.fs, filepath.Join(path, recordFile)); err != nil {
+		return StagedVerdict{}
+	}
+	a, err := s.read(path)
+	if err != nil || a.ID != id {
+		return StagedVerdict{}
+	}
+	a.Verdict = v
+	out.record = a.Record
+	text, err := out.record.encode()
+	if err == nil {
+		err = s.writeSynced(out.tmp, text, false)
+	}
+	if err != nil {
+		_ = s.fs.Remove(out.tmp)
+		return StagedVerdict{}
+	}
+	return out
+}
+
+// Abandon removes what was staged.
+func (s *Store) Abandon(v StagedVerdict) {
+	if v.tmp != "" {
+		_ = s.fs.Remove(v.tmp)
+	}
+}
+
+// writeSynced writes a file, and makes its content durable where that is wanted.
+func (s *Store) writeSynced(path string, data []byte, sync bool) error {
+	f, err := s.fs.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil && sync {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Conclude is SetVerdict and Rotate whose names are durable when settle returns, not before; everybody sees them at once. Nothing of what was taken off the list is deleted
+// before that. Where there is no such archive nothing is done. settle is called once, also after an error; it may be called beside everything else of the store.
+func (s *Store) Conclude(id string, v Verdict, staged StagedVerdict, p Policy) (settle func() error, err error) {
+	var late unsettled
+	settle = func() error { return s.settle(&late) }
+	if staged.id != id || staged.verdict != v || !s.putStaged(staged, &late) {
+		s.Abandon(staged)
+		switch err := s.SetVerdict(id, v); {
+		case errors.Is(err, ErrNotFound):
+			return settle, nil // it was skipped, or failed itself
+		case err != nil:
+			return settle, err
+		}
+	}
+	s.work.Lock()
+	defer s.work.Unlock()
+	_, err = s.rotateLate(p, &late)
+	return settle, err
+}
+
+// unsettled is what was renamed and not synced.
+type unsettled struct {
+	folders []string
+	// trees are archives that were taken off the list and wait to be recycled or deleted.
+	trees []expiring
+}
+
+// expiring is an archive whose folder has its new name.
+type expiring struct {
+	a       Archive
+	newest  Sizes
+	recycle bool
+}
+
+// putStaged puts a staged verdict in force, unless the record is another one by now.
+func (s *Store) putStaged(v StagedVerdict, late *unsettled) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, err := vfs.ReadFile(s.fs, filepath.Join(v.path, recordFile))
+	if err != nil || string(now) != string(v.was) {
+		return false
+	}
+	if err := syncFile(s.fs, v.tmp); err != nil {
+		return false
+	}
+	if err := s.fs.Rename(v.tmp, filepath.Join(v.path, recordFile)); err != nil {
+		return false
+	}
+	late.folders = append(late.folders, v.path)
+	return true
+}
+
+// syncFile makes the content of a file durable.
+func syncFile(f vfs.FS, path string) error {
+	h, err := f.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.Sync(), io.Closer(h).Close())
+}
+
+// settle makes names durable, and sees to what was taken off the list.
+func (s *Store) settle(late *unsettled) error {
+	if len(late.trees) > 0 {
+		late.folders = append(late.folders, s.dir())
+	}
+	for _, d := range late.folders {
+		if err := vfs.SyncDir(s.fs, d); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fault.New(fault.Internal, "rotate archives", "%w", err) // Sweep deletes the trees
+		}
+	}
+	if len(late.trees) == 0 {
+		return nil
+	}
+	s.work.Lock()
+	defer s.work.Unlock()
+	recycled := false
+	for _, x := range late.trees {
+		recycled = s.dispose(x, !recycled) || recycled
+	}
+	return nil
+}
