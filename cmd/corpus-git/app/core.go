@@ -20,6 +20,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/archive"
 	"corpus-git/checks/watch"
+	"corpus-git/cmd/corpus-git/doctor"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/git/pack"
 	"corpus-git/hooks"
@@ -441,7 +442,7 @@ func (c *core) backend(detached bool) *verbs.Backend {
 			return event.Read(c.state.EventLog(string(name), string(id)), 0)
 		},
 		Doctor: func(ctx context.Context) []status.Check {
-			return doctor{cfg: c.cfg.Load(), env: c.env, core: c}.run(ctx)
+			return doctor.Doctor{Config: c.cfg.Load(), Env: c.env, Database: c.db, Registry: c.registry, Status: c.status(), Addresses: listens}.Run(ctx)
 		},
 		Backup: c.backup, Maintainer: c.maintainer, Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached, Still: c.cfg.Load().Progress,
 	}

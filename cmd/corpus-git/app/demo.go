@@ -1,33 +1,19 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"corpus-git/access"
-	"corpus-git/cmd/corpus-git/sample"
+	"corpus-git/cmd/corpus-git/demo"
 	"corpus-git/cmd/corpus-git/verbs"
-	"corpus-git/internal/fault"
-	"corpus-git/layout"
-	"corpus-git/project"
 	"corpus-git/project/config"
-	"corpus-git/project/registry"
 )
-
-// demoProject is the name of the project of the demo.
-const demoProject project.Name = "sample"
 
 func (c *command) demoCommand() *cobra.Command {
 	var exit bool
@@ -43,22 +29,11 @@ func (c *command) demoCommand() *cobra.Command {
 	return cmd
 }
 
-// demo is one run of it.
-type demo struct {
-	*command
-	server *server
-	dir    string // keys and clones
-	git    string
-	env    []string
-}
-
 func (c *command) demo(exit bool) (err error) {
-	d := &demo{command: c}
-	for _, p := range []string{"git", "ssh", "ssh-keygen"} {
-		if _, err := exec.LookPath(p); err != nil {
-			return fault.New(fault.Refused, "demo", "%s is not installed", p).WithHint("the demo pushes as you would: it needs git and OpenSSH's client")
-		}
+	if err := demo.Missing(); err != nil {
+		return err
 	}
+	say := func(format string, args ...any) { fmt.Fprintf(c.Stdout, format+"\n", args...) }
 	root := c.root
 	switch {
 	case root == "" && exit:
@@ -92,48 +67,55 @@ func (c *command) demo(exit bool) (err error) {
 	defer file.Close()
 	ctx, stop := untilInterrupted()
 	defer stop()
-	d.say("serving under %s", root)
-	if d.server, err = start(ctx, cfg, c.Environment.Env, log, level, load); err != nil {
+	say("serving under %s", root)
+	s, err := start(ctx, cfg, c.Environment.Env, log, level, load)
+	if err != nil {
 		return err
 	}
 	defer func() {
-		if serr := d.server.shutdown(context.Background(), cfg.Grace); serr != nil && err == nil {
+		if serr := s.shutdown(context.Background(), cfg.Grace); serr != nil && err == nil {
 			err = serr
 		}
 	}()
-	d.server.announce(c.Stdout)
-	d.dir = filepath.Join(root, "demo")
-	if err := d.show(ctx); err != nil {
+	s.announce(c.Stdout)
+	clone, err := demo.Server{
+		Root: s.root, State: s.state, Port: s.port.Load(), Access: s.access, Registry: s.registry, Remotes: s.remotes,
+		Verb: func(ctx context.Context, argv ...string) int {
+			return verbs.Run(ctx, s.backend(), c.caller(), argv, strings.NewReader(""), c.Stdout, c.Stderr)
+		},
+		By: c.caller().Identity, Dir: filepath.Join(root, "demo"), Env: c.Environment.Env, Out: c.Stdout,
+	}.Show(ctx)
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
 	if exit {
-		d.say("everything worked")
+		say("everything worked")
 		return nil
 	}
-	d.say("")
-	d.say("Your turn: change src/ or .salt/ in this working copy, commit, and push:")
-	d.say("")
-	d.say("  cd %s", shellQuote(d.clone()))
-	d.say("  git push prod HEAD:master")
-	d.say("")
-	link, err := d.server.webLogin(ctx, d.caller().Name)
+	say("")
+	say("Your turn: change src/ or .salt/ in this working copy, commit, and push:")
+	say("")
+	say("  cd %s", demo.ShellQuote(clone))
+	say("  git push prod HEAD:master")
+	say("")
+	link, err := s.webLogin(ctx, c.caller().Name)
 	if err != nil {
 		return err
 	}
-	program := d.program() + " --root " + shellQuote(root)
-	d.say("See it:  %s   (once; another link:  %s web login )", link, program)
-	d.say("   and:  %s report", program)
-	d.say("Serving until Ctrl-C.")
+	program := programName() + " --root " + demo.ShellQuote(root)
+	say("See it:  %s   (once; another link:  %s web login )", link, program)
+	say("   and:  %s report", program)
+	say("Serving until Ctrl-C.")
 	<-ctx.Done()
-	d.say("stopping")
+	say("stopping")
 	return nil
 }
 
-// program is how its reader starts this program: make demo builds one that is not in PATH.
-func (d *demo) program() string {
+// programName is how its reader starts this program: make demo builds one that is not in PATH.
+func programName() string {
 	self, err := os.Executable()
 	if err != nil {
 		return "corpus-git"
@@ -144,331 +126,5 @@ func (d *demo) program() string {
 			return "corpus-git"
 		}
 	}
-	return shellQuote(self)
-}
-
-func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Stdout, format+"\n", args...) }
-
-// clone is the working copy that the demo leaves to its user. It is made once, and then the user's own.
-func (d *demo) clone() string { return filepath.Join(d.dir, "sample") }
-
-// shown is a working copy that the demo works in, made anew each time.
-func (d *demo) shown(name string) string { return filepath.Join(d.dir, "shown", name) }
-
-// title starts a part.
-func (d *demo) title(text string) {
-	d.say("")
-	d.say("%s", strings.Repeat("=", 4)+" "+text)
-}
-
-// show is the demo itself.
-func (d *demo) show(ctx context.Context) error {
-	if err := d.prepare(ctx); err != nil {
-		return err
-	}
-	remotes := d.server.remotes(demoProject)
-	code := d.shown("sample")
-	page := filepath.Join(d.server.root.Project(string(demoProject)).Live(), "public", "index.html")
-
-	d.title("a push that goes live")
-	if err := d.repository(ctx, code, remotes.Project, ifNew(copyFS(sample.Files()))); err != nil {
-		return err
-	}
-	if _, err := d.push(ctx, code, "HEAD:master", true); err != nil {
-		return err
-	}
-	first, err := d.page(page)
-	if err != nil {
-		return err
-	}
-
-	d.title("a push to the pillar: the same code, other values")
-	pillar := d.shown("pillar")
-	// Other words in each demo: the page of the one before may still be live.
-	greeting := "The pillar said this at " + time.Now().Format("15:04:05.000") + ", and nobody touched the code."
-	init := fmt.Sprintf("makina-projects.%s:\n  data:\n    greeting: %s\n", demoProject, greeting)
-	if err := d.repository(ctx, pillar, remotes.Pillar, writeFile(layout.PillarFile, init)); err != nil {
-		return err
-	}
-	if _, err := d.push(ctx, pillar, "HEAD:master", true); err != nil {
-		return err
-	}
-	second, err := d.page(page)
-	if err != nil {
-		return err
-	}
-	if second == first || !strings.Contains(second, greeting) {
-		return fault.New(fault.Failed, "demo", "the page does not show the pillar's value").
-			WithHint("what you pushed yourself may leave it out; a demo from the beginning:  corpus-git demo --root DIR , with a new DIR")
-	}
-
-	d.title("a push that fails, and is rolled back")
-	broken := "sample-breaks:\n  cmd.run:\n    - name: echo 'no such service' >&2; exit 3\n"
-	if err := d.commit(ctx, code, "Break the deployment", writeFile(".salt/050_break.sls", broken)); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(code, "src", "30_never.css"), []byte("p { color: red; }\n"), 0o644); err != nil { //nolint:gosec // a page's style
-		return err
-	}
-	out, err := d.push(ctx, code, "HEAD:master", false)
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(out, "[remote rejected]") {
-		return fault.New(fault.Failed, "demo", "git did not say that the push was rejected")
-	}
-	third, err := d.page(page)
-	if err != nil {
-		return err
-	}
-	if third != second {
-		return fault.New(fault.Failed, "demo", "the page is not what it was before the failed push")
-	}
-	if err := os.Remove(filepath.Join(code, "src", "30_never.css")); err != nil {
-		return err
-	}
-	if err := d.commit(ctx, code, "Take the break out again", removeFile(".salt/050_break.sls")); err != nil {
-		return err
-	}
-
-	d.title("corpus-git deployments " + string(demoProject))
-	exit := verbs.Run(ctx, d.server.backend(), d.caller(), []string{"deployments", string(demoProject)}, strings.NewReader(""), d.Stdout, d.Stderr)
-	if exit != 0 {
-		return fault.New(fault.Failed, "demo", "deployments ended with status %d", exit)
-	}
-	return d.handOver(ctx)
-}
-
-// prepare makes the key, lets it in, and makes the project.
-func (d *demo) prepare(ctx context.Context) error {
-	if err := os.MkdirAll(d.dir, 0o700); err != nil {
-		return err
-	}
-	key, known := filepath.Join(d.dir, "id_ed25519"), filepath.Join(d.dir, "known_hosts")
-	if _, err := os.Stat(key); err != nil {
-		if out, err := exec.CommandContext(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "demo", "-f", key).CombinedOutput(); err != nil { //nolint:gosec // our own path
-			return fault.New(fault.Failed, "ssh-keygen", "%w: %s", err, out)
-		}
-	}
-	pub, err := os.ReadFile(key + ".pub")
-	if err != nil {
-		return err
-	}
-	local := d.caller().Identity
-	parsed, _, err := access.ParsePublicKey(pub)
-	if err != nil {
-		return err
-	}
-	if _, ok, err := d.server.access.FindByKey(ctx, parsed); err != nil {
-		return err
-	} else if !ok {
-		if _, err := d.server.access.AddKey(ctx, local, "demo", pub, false); err != nil {
-			return err
-		}
-	}
-	if _, err := d.server.registry.Create(ctx, demoProject, registry.Settings{}); err != nil {
-		return err
-	}
-	for _, r := range []project.Right{project.Deploy, project.Configure} {
-		if err := d.server.access.Grant(ctx, local, demoProject, "demo", r); err != nil {
-			return err
-		}
-	}
-	host, err := os.ReadFile(d.server.state.HostKey() + ".pub")
-	if err != nil {
-		return err
-	}
-	fields := strings.Fields(string(host))
-	if len(fields) < 2 {
-		return fault.New(fault.Internal, "demo", "the host key's public half cannot be read")
-	}
-	line := fmt.Sprintf("[127.0.0.1]:%d %s %s\n", d.server.port.Load(), fields[0], fields[1])
-	if err := os.WriteFile(known, []byte(line), 0o600); err != nil {
-		return err
-	}
-	d.git = fmt.Sprintf("ssh -F /dev/null -i %s -o IdentitiesOnly=yes -o UserKnownHostsFile=%s -o StrictHostKeyChecking=yes -o BatchMode=yes", shellQuote(key), shellQuote(known))
-	d.env = append(cleanEnv(d.Environment.Env), "GIT_SSH_COMMAND="+d.git, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0",
-		"GIT_AUTHOR_NAME=demo", "GIT_AUTHOR_EMAIL=demo@localhost", "GIT_COMMITTER_NAME=demo", "GIT_COMMITTER_EMAIL=demo@localhost")
-	d.say("made a key, the project %s, and its two repositories", demoProject)
-	return nil
-}
-
-// cleanEnv leaves out what would make git look elsewhere.
-func cleanEnv(env []string) []string {
-	var out []string
-	for _, kv := range env {
-		if !strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "SSH_") {
-			out = append(out, kv)
-		}
-	}
-	return out
-}
-
-func shellQuote(s string) string {
-	if !strings.ContainsAny(s, " '\"$`\\&;|<>()*?[]#~") {
-		return s
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(s) + `"`
-}
-
-// edit changes a working copy.
-type edit func(dir string) error
-
-func copyFS(from fs.FS) edit {
-	return func(dir string) error {
-		return fs.WalkDir(from, ".", func(path string, e fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			to := filepath.Join(dir, filepath.FromSlash(path))
-			if e.IsDir() {
-				return os.MkdirAll(to, 0o755)
-			}
-			data, err := fs.ReadFile(from, path)
-			if err != nil {
-				return err
-			}
-			mode := os.FileMode(0o644)
-			if strings.HasPrefix(path, "bin/") {
-				mode = 0o755
-			}
-			return os.WriteFile(to, data, mode)
-		})
-	}
-}
-
-func writeFile(name, text string) edit {
-	return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) } //nolint:gosec // sources
-}
-
-func removeFile(name string) edit {
-	return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
-}
-
-// ifNew is change, but where a demo was run before: what was pushed since stays.
-func ifNew(change edit) edit {
-	return func(dir string) error {
-		entries, err := os.ReadDir(dir)
-		if err != nil || len(entries) > 1 { // .git is one
-			return err
-		}
-		return change(dir)
-	}
-}
-
-// repository makes a working copy with one more commit.
-func (d *demo) repository(ctx context.Context, dir, remote string, first edit) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if err := d.quiet(ctx, dir, "init", "-q", "-b", "master"); err != nil {
-		return err
-	}
-	if err := d.quiet(ctx, dir, "remote", "add", "prod", remote); err != nil {
-		return err
-	}
-	// A demo that was run before has history there, and so may its user: go on from it, so that nothing is lost.
-	if err := d.quiet(ctx, dir, "fetch", "-q", "prod"); err != nil {
-		return err
-	}
-	if d.quiet(ctx, dir, "rev-parse", "-q", "--verify", "prod/master") == nil {
-		if err := d.quiet(ctx, dir, "reset", "-q", "--hard", "prod/master"); err != nil {
-			return err
-		}
-	}
-	return d.commit(ctx, dir, "A page, and how it is deployed", first)
-}
-
-// handOver makes the working copies for the user, or brings those of an earlier demo up to date as far as that changes nothing of his.
-func (d *demo) handOver(ctx context.Context) error {
-	remotes := d.server.remotes(demoProject)
-	for _, c := range []struct{ dir, remote string }{{d.clone(), remotes.Project}, {filepath.Join(d.dir, "pillar"), remotes.Pillar}} {
-		if _, err := os.Lstat(c.dir); errors.Is(err, fs.ErrNotExist) {
-			// The key and the known host of the demo, for a plain git push.
-			if err := d.quiet(ctx, d.dir, "clone", "-q", "-o", "prod", "-b", "master", "-c", "core.sshCommand="+d.git, c.remote, c.dir); err != nil {
-				return err
-			}
-			continue
-		}
-		if _, err := os.Lstat(filepath.Join(c.dir, ".git")); err != nil {
-			d.say("%s is left as it is: it is no working copy any more", c.dir)
-			continue
-		}
-		// The port is another one each time.
-		err := d.quiet(ctx, c.dir, "remote", "set-url", "prod", c.remote)
-		if err == nil {
-			err = d.quiet(ctx, c.dir, "config", "core.sshCommand", d.git)
-		}
-		if err == nil {
-			err = d.quiet(ctx, c.dir, "fetch", "-q", "prod")
-		}
-		if err == nil {
-			err = d.quiet(ctx, c.dir, "merge", "-q", "--ff-only", "prod/master")
-		}
-		if err != nil {
-			d.say("%s is left as it is, with your changes; to go on from what is deployed now:  git pull --rebase prod master", c.dir)
-		}
-	}
-	return nil
-}
-
-func (d *demo) commit(ctx context.Context, dir, message string, change edit) error {
-	if err := change(dir); err != nil {
-		return err
-	}
-	if err := d.quiet(ctx, dir, "add", "-A"); err != nil {
-		return err
-	}
-	return d.quiet(ctx, dir, "commit", "-q", "--allow-empty", "-m", message)
-}
-
-// quiet runs git, and says what it said only when it fails.
-func (d *demo) quiet(ctx context.Context, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // our own words
-	cmd.Dir, cmd.Env = dir, d.env
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fault.New(fault.Failed, "git "+args[0], "%w: %s", err, bytes.TrimSpace(out))
-	}
-	return nil
-}
-
-// push shows a push as its author sees it, and checks that it went as it should.
-func (d *demo) push(ctx context.Context, dir, refspec string, good bool) (string, error) {
-	d.say("$ git push prod %s", refspec)
-	cmd := exec.CommandContext(ctx, "git", "push", "prod", refspec) //nolint:gosec // our own words
-	var out bytes.Buffer
-	both := io.MultiWriter(d.Stdout, &out)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, d.env, both, both
-	err := cmd.Run()
-	code := cmd.ProcessState.ExitCode()
-	d.say("[exit status %d]", code)
-	switch {
-	case good && err != nil:
-		return "", fault.New(fault.Failed, "demo", "the push should have gone live: %w", err)
-	case !good && code != 1:
-		return "", fault.New(fault.Failed, "demo", "the push should have ended with status 1, not %d", code)
-	}
-	return out.String(), nil
-}
-
-var tags = regexp.MustCompile(`(?s)<head>.*</head>|<[^>]*>`)
-
-// page shows the text of the deployed page and returns it.
-func (d *demo) page(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fault.New(fault.Failed, "demo", "the deployed page cannot be read: %w", err)
-	}
-	d.say("")
-	d.say("the page that is live now (%s):", path)
-	for line := range strings.Lines(tags.ReplaceAllString(string(data), "")) {
-		if line = strings.TrimSpace(line); line != "" {
-			d.say("  | %s", line)
-		}
-	}
-	return string(data), nil
+	return demo.ShellQuote(self)
 }

@@ -19,6 +19,7 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/doctor"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -149,8 +150,8 @@ func (c *command) run(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 func (c *command) runWith(ctx context.Context, cmd *cobra.Command, cfg *config.Config, argv []string, f *streams, errw io.Writer) (int, error) {
 	state := layout.State(cfg.StateDir)
 	if cmd.Annotations[verbs.Stateless] != "" {
-		d := doctor{cfg: cfg, env: c.Environment.Env}
-		return verbs.Run(ctx, &verbs.Backend{Build: Build(), Doctor: d.run}, c.caller(), argv, f.in, f.out, errw), nil
+		d := doctor.Doctor{Config: cfg, Env: c.Environment.Env, Addresses: listens}
+		return verbs.Run(ctx, &verbs.Backend{Build: Build(), Doctor: d.Run}, c.caller(), argv, f.in, f.out, errw), nil
 	}
 	server, err := control.Dial(state.Socket())
 	switch {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -48,6 +49,12 @@ func readAddresses(state layout.State) (a Addresses, err error) {
 		return a, err
 	}
 	return a, json.Unmarshal(text, &a)
+}
+
+// listens says where the server of a state listens, and its process.
+func listens(state layout.State) (pid int, on string, err error) {
+	a, err := readAddresses(state)
+	return a.PID, strings.TrimSpace(a.SSH + " " + a.HTTP), err
 }
 
 // server is a running server.

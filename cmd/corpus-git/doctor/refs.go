@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // refs names the refs whose objects are not all there: clones of their repository fail.
-func (d doctor) refs(ctx context.Context, add adder, root layout.Root) {
+func (d Doctor) refs(ctx context.Context, add adder, root layout.Root) {
 	dirs, _ := filepath.Glob(filepath.Join(root.Projects(), "*", "git", "*.git"))
 	bad := 0
 	for _, dir := range dirs {

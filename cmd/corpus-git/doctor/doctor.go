@@ -1,4 +1,5 @@
-package app
+// Package doctor looks at the machine, the state and the projects, and says what is wrong and what to do about it. It changes nothing.
+package doctor
 
 import (
 	"bytes"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/internal/audit"
@@ -20,23 +20,30 @@ import (
 	"corpus-git/layout"
 	"corpus-git/pipeline"
 	"corpus-git/project/config"
+	"corpus-git/project/registry"
 	"corpus-git/project/status"
 	"corpus-git/sls/choose"
 )
 
-// doctor looks at the machine. core is nil where no state could be opened, or none is needed.
-type doctor struct {
-	cfg  *config.Config
-	env  []string
-	core *core
+// Doctor looks. Database, Registry and Status are nil where no state could be opened, or none is needed.
+type Doctor struct {
+	Config *config.Config
+	// Env is the environment that salt-call is searched in.
+	Env      []string
+	Database *sql.DB
+	Registry *registry.Registry
+	Status   *status.Source
+	// Addresses reads where a running server listens.
+	Addresses func(layout.State) (pid int, listens string, err error)
 }
 
-func (d doctor) run(ctx context.Context) []status.Check {
+// Run gives what was found.
+func (d Doctor) Run(ctx context.Context) []status.Check {
 	var out []status.Check
 	add := func(name, st, hint, format string, args ...any) {
 		out = append(out, status.Check{Name: name, Status: st, Text: fmt.Sprintf(format, args...), Hint: hint})
 	}
-	root, state := layout.Root(d.cfg.Root), layout.State(d.cfg.StateDir)
+	root, state := layout.Root(d.Config.Root), layout.State(d.Config.StateDir)
 	d.directory(add, "root", root.Path(), 0)
 	d.directory(add, "state", state.Path(), 0o077)
 	d.space(add, root.Path(), state.Path())
@@ -44,7 +51,7 @@ func (d doctor) run(ctx context.Context) []status.Check {
 	d.hostKeys(add, state)
 	d.database(ctx, add, state)
 	d.programs(add)
-	if d.cfg.Accounts == "off" {
+	if d.Config.Accounts == "off" {
 		add("user", "skipped", "", "accounts is off: projects get no users and groups of their own, owners are left as they are")
 	} else if os.Geteuid() == 0 {
 		add("user", "ok", "", "root: users, groups and owners of projects are kept")
@@ -58,7 +65,7 @@ func (d doctor) run(ctx context.Context) []status.Check {
 
 type adder func(name, status, hint, format string, args ...any)
 
-func (d doctor) directory(add adder, name, path string, closed os.FileMode) {
+func (d Doctor) directory(add adder, name, path string, closed os.FileMode) {
 	fi, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -84,7 +91,7 @@ func (d doctor) directory(add adder, name, path string, closed os.FileMode) {
 // low is the space below which archives are refused.
 const low = 512 << 20
 
-func (d doctor) space(add adder, dirs ...string) {
+func (d Doctor) space(add adder, dirs ...string) {
 	for _, dir := range dirs {
 		free, err := status.Free(dir)
 		switch {
@@ -100,17 +107,17 @@ func (d doctor) space(add adder, dirs ...string) {
 	}
 }
 
-func (d doctor) server(add adder, state layout.State) {
+func (d Doctor) server(add adder, state layout.State) {
 	c, err := control.Dial(state.Socket())
 	switch {
 	case err == nil:
 		_ = c.Close()
-		a, aerr := readAddresses(state)
+		pid, listens, aerr := d.Addresses(state)
 		if aerr != nil {
 			add("server", "warning", "", "it runs, and %s cannot be read", state.Addresses())
 			return
 		}
-		add("server", "ok", "", "runs (process %d), listens on %s", a.PID, strings.TrimSpace(a.SSH+" "+a.HTTP))
+		add("server", "ok", "", "runs (process %d), listens on %s", pid, listens)
 	case errors.Is(err, control.ErrNoServer):
 		add("server", "warning", "start it:  systemctl start corpus-git , or  corpus-git serve", "does not run; commands work on the state themselves")
 	default:
@@ -118,7 +125,7 @@ func (d doctor) server(add adder, state layout.State) {
 	}
 }
 
-func (d doctor) hostKeys(add adder, state layout.State) {
+func (d Doctor) hostKeys(add adder, state layout.State) {
 	for _, path := range []string{state.HostKey(), state.HostKeyECDSA()} {
 		fi, err := os.Stat(path)
 		switch {
@@ -134,10 +141,10 @@ func (d doctor) hostKeys(add adder, state layout.State) {
 	}
 }
 
-func (d doctor) database(ctx context.Context, add adder, state layout.State) {
+func (d Doctor) database(ctx context.Context, add adder, state layout.State) {
 	var base *sql.DB
-	if d.core != nil {
-		base = d.core.db
+	if d.Database != nil {
+		base = d.Database
 	} else {
 		if _, err := os.Stat(state.Database()); errors.Is(err, os.ErrNotExist) {
 			add("database", "ok", "", "not made yet")
@@ -159,7 +166,7 @@ func (d doctor) database(ctx context.Context, add adder, state layout.State) {
 }
 
 // history says how much is recorded, which grows with every deployment until the keys history.* bound it.
-func (d doctor) history(ctx context.Context, add adder, state layout.State, base *sql.DB) {
+func (d Doctor) history(ctx context.Context, add adder, state layout.State, base *sql.DB) {
 	deployments, err := pipeline.CountRecords(ctx, base)
 	var entries int64
 	if err == nil {
@@ -182,7 +189,7 @@ func (d doctor) history(ctx context.Context, add adder, state layout.State, base
 	add("history", "ok", "", "%s, %s of logs; %s; database %s", humanize.Plural(deployments, "deployment"), humanize.Bytes(logs), humanize.Plural(entries, "audit entry", "audit entries"), humanize.Bytes(database))
 }
 
-func (d doctor) programs(add adder) {
+func (d Doctor) programs(add adder) {
 	for _, p := range []struct{ name, without string }{
 		{"git", "not needed to serve; the demo and people on this machine use it"},
 		{"ssh", "not needed to serve; the demo uses it"},
@@ -193,19 +200,19 @@ func (d doctor) programs(add adder) {
 			add(p.name, "skipped", "", "not installed: %s", p.without)
 		}
 	}
-	switch bin := choose.SaltCall(d.cfg.SaltCall, d.env); {
-	case d.cfg.Runner == "builtin":
+	switch bin := choose.SaltCall(d.Config.SaltCall, d.Env); {
+	case d.Config.Runner == "builtin":
 		add("salt-call", "skipped", "", "not used: runner is builtin")
 	case bin != "":
 		add("salt-call", "ok", "", "%s", bin)
-	case d.cfg.Runner == "salt-call":
+	case d.Config.Runner == "salt-call":
 		add("salt-call", "failed", "install Salt, or set  runner: auto", "not found, and runner is salt-call")
 	default:
 		add("salt-call", "skipped", "install Salt for projects whose SLS files need more than the built-in runner has", "not installed: the built-in runner does all")
 	}
 }
 
-func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, state layout.State) {
+func (d Doctor) leftovers(ctx context.Context, add adder, root layout.Root, state layout.State) {
 	var found []string
 	for _, pattern := range []string{
 		filepath.Join(root.Projects(), "*", "git", "*.git", "objects", "incoming-*"),
@@ -227,18 +234,18 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 	} else {
 		add("leftovers", "ok", "", "none that need attention")
 	}
-	if d.core == nil {
+	if d.Registry == nil {
 		if serving {
 			d.problems(ctx, add, state)
 		}
 		return
 	}
-	all, err := d.core.registry.List(ctx)
+	all, err := d.Registry.List(ctx)
 	if err != nil {
 		add("projects", "failed", "", "%v", err)
 		return
 	}
-	half, err := d.core.registry.Destroying(ctx)
+	half, err := d.Registry.Destroying(ctx)
 	if err != nil {
 		add("projects", "failed", "", "%v", err)
 		return
@@ -247,7 +254,7 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 		add("project", "warning", "finish it:  corpus-git project destroy "+string(n)+" --yes", "%s is half destroyed", n)
 	}
 	missing := 0
-	described, err := d.core.status().Describe(ctx, all)
+	described, err := d.Status.Describe(ctx, all)
 	if err != nil {
 		add("projects", "failed", "", "%v", err)
 	}
@@ -262,7 +269,7 @@ func (d doctor) leftovers(ctx context.Context, add adder, root layout.Root, stat
 }
 
 // problems are what the running server sees of the projects' repositories.
-func (d doctor) problems(ctx context.Context, add adder, state layout.State) {
+func (d Doctor) problems(ctx context.Context, add adder, state layout.State) {
 	server, err := control.Dial(state.Socket())
 	if err != nil {
 		return // it has just ended, or is not ours: said above
