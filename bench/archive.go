@@ -305,7 +305,7 @@ func load() string {
 }
 
 // round measures everything once, each from a file system that has nothing left to write; beside each stands the load of the
-// machine, over the last 1, 5 and 15 minutes.
+// machine, over the last 1, 5 and 15 minutes. It is long as it is one list of measurements, each of which begins with what the one before it left.
 func (b *archiveBench) round(cold, long bool) (r round, err error) {
 	ctx := context.Background()
 	step := func(into *time.Duration, f func() error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,10 +24,9 @@ const burstSize = "5000x10"
 // corpus-git, then all of them to OpenSSH sshd with git receive-pack and a post-receive script (as in benchPush), and, where SALT_CALL names one, to the same sshd with a script that
 // does what the original does: an archive by rsync, a checkout, permissions by find, and one salt-call for each step. CORPUS_GIT_BENCH_BURST_ORIGINAL is how many pushes that one gets (3).
 func benchBurst(l *lab) error {
-	var files, pushes int
-	size := cmp.Or(os.Getenv("CORPUS_GIT_BENCH_BURST"), burstSize)
-	if n, err := fmt.Sscanf(size, "%dx%d", &files, &pushes); n != 2 || err != nil || files < 2 || pushes < 2 {
-		return fmt.Errorf("CORPUS_GIT_BENCH_BURST=%s is not <files>x<pushes>, such as %s", size, burstSize)
+	files, pushes, err := filesAndPushes("CORPUS_GIT_BENCH_BURST", burstSize, 2, 2)
+	if err != nil {
+		return err
 	}
 	if err := l.buildWithKey(); err != nil {
 		return err
@@ -37,10 +35,11 @@ func benchBurst(l *lab) error {
 	if err := makeProject(work, files); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "master"}, {"add", "-A"}, {"commit", "-qm", "first"}, {"repack", "-qad"}, {"update-ref", "refs/c/1", "HEAD"}} {
-		if err := l.sh(work, "git", args...); err != nil {
-			return err
-		}
+	if err := l.commitAll(work); err != nil {
+		return err
+	}
+	if err := l.sh(work, "git", "update-ref", "refs/c/1", "HEAD"); err != nil {
+		return err
 	}
 	for i := 2; i <= pushes; i++ {
 		if err := writeFile(filepath.Join(work, "index.html"), fmt.Sprintf("<h1>version %d</h1>\n", i), 0o644); err != nil {

@@ -170,16 +170,8 @@ func (l *lab) onePack(p string) error {
 			ratios[i] = append(ratios[i], sides[0].all[len(sides[0].all)-1].wall.Seconds()/u.wall.Seconds())
 			id := strings.TrimSpace(strings.TrimPrefix(strings.Fields(out)[len(strings.Fields(out))-1], "pack"))
 			if want == "" {
-				if want, err = checkPack(p, dir, id); err != nil {
+				if want, wrote, err = l.checkFirst(p, dir, id); err != nil {
 					return err
-				}
-				if wrote, err = sums(dir, id); err != nil {
-					return err
-				}
-				if l.verify {
-					if err := l.fsck(p, dir, id); err != nil {
-						return err
-					}
 				}
 			}
 			if want != id {
@@ -200,6 +192,23 @@ func (l *lab) onePack(p string) error {
 			}
 		}
 	}
+	printSides(sides, ratios)
+	return nil
+}
+
+// checkFirst checks what the first side made of a pack: its name, the sums of its files, and by git fsck where that is asked for.
+func (l *lab) checkFirst(p, dir, id string) (want string, wrote map[string]string, err error) {
+	if want, err = checkPack(p, dir, id); err != nil {
+		return "", nil, err
+	}
+	if wrote, err = sums(dir, id); err == nil && l.verify {
+		err = l.fsck(p, dir, id)
+	}
+	return want, wrote, err
+}
+
+// printSides prints the medians.
+func printSides(sides []*side, ratios [3][]float64) {
 	for i, s := range sides {
 		slices.SortFunc(s.all, func(a, b usage) int { return int(a.wall - b.wall) })
 		slices.Sort(ratios[i])
@@ -211,7 +220,6 @@ func (l *lab) onePack(p string) error {
 		}
 		fmt.Println()
 	}
-	return nil
 }
 
 // tips lists what the refs of the pack's repository point to. A repository that has not all that its refs need, such as a partial

@@ -36,7 +36,7 @@ func benchPacks(l *lab) error {
 	peers := l.path("packspeer")
 	ours := func(i int) string { return l.path(fmt.Sprintf("srv/projects/p%d/git/project.git", i)) }
 	theirs := func(i int) string { return filepath.Join(peers, fmt.Sprintf("p%d.git", i)) }
-	for i, s := range states {
+	begin := func(i, pushes int, maintained bool) error {
 		if err := bareRepository(l.path(fmt.Sprintf("srv/projects/p%d/git/pillar.git", i))); err != nil {
 			return err
 		}
@@ -46,16 +46,20 @@ func benchPacks(l *lab) error {
 		if err := l.sh(l.dir, "git", "init", "-q", "--bare", "-b", "master", theirs(i)); err != nil {
 			return err
 		}
-		if err := l.daily(work, s.pushes, ours(i), theirs(i)); err != nil {
+		if err := l.daily(work, pushes, ours(i), theirs(i)); err != nil {
 			return err
 		}
 		if err := writeFile(theirs(i)+"/hooks/post-receive", deployScript(theirs(i), filepath.Join(peers, fmt.Sprintf("p%d", i)), []string{"true"}), 0o755); err != nil {
 			return err
 		}
-		if s.maintained {
-			if err := l.sh(theirs(i), "git", "gc", "-q"); err != nil {
-				return err
-			}
+		if maintained {
+			return l.sh(theirs(i), "git", "gc", "-q")
+		}
+		return nil
+	}
+	for i, s := range states {
+		if err := begin(i, s.pushes, s.maintained); err != nil {
+			return err
 		}
 	}
 	if err := l.sh(l.dir, l.bin, "key", "add", "bench", "--admin", "--file", l.path("key.pub")); err != nil {

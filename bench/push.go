@@ -24,10 +24,9 @@ const pushSize = "5000x15"
 // benchPush pushes a project of 5,000 files and 3 steps for the first time, and then changes of one file of it: to corpus-git, and to OpenSSH sshd with git receive-pack and a post-receive script that does the same
 // work by rsync, checkout, chown and the same commands.
 func benchPush(l *lab) error {
-	var pushFiles, pushRuns int
-	size := cmp.Or(os.Getenv("CORPUS_GIT_BENCH_PUSH"), pushSize)
-	if n, err := fmt.Sscanf(size, "%dx%d", &pushFiles, &pushRuns); n != 2 || err != nil || pushFiles < 100 || pushRuns < 1 {
-		return fmt.Errorf("CORPUS_GIT_BENCH_PUSH=%s is not <files>x<pushes>, such as %s", size, pushSize)
+	pushFiles, pushRuns, err := filesAndPushes("CORPUS_GIT_BENCH_PUSH", pushSize, 100, 1)
+	if err != nil {
+		return err
 	}
 	firstRuns := max(1, pushRuns/3)
 	for _, p := range []string{"git", "ssh", "ssh-keygen", "sshd", "rsync"} {
@@ -42,10 +41,8 @@ func benchPush(l *lab) error {
 	if err := makeProject(work, pushFiles); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "master"}, {"add", "-A"}, {"commit", "-qm", "first"}, {"repack", "-qad"}} {
-		if err := l.sh(work, "git", args...); err != nil {
-			return err
-		}
+	if err := l.commitAll(work); err != nil {
+		return err
 	}
 	ours, stop, err := l.serveCorpus()
 	if err != nil {
@@ -101,6 +98,25 @@ func benchPush(l *lab) error {
 		got, err := os.ReadFile(f)
 		if err != nil || !bytes.Equal(want, got) {
 			return fmt.Errorf("%s is not what was pushed (%v)", f, err)
+		}
+	}
+	return nil
+}
+
+// filesAndPushes reads the size of a benchmark, <files>x<pushes>, from the environment.
+func filesAndPushes(key, usual string, minFiles, minPushes int) (files, pushes int, err error) {
+	size := cmp.Or(os.Getenv(key), usual)
+	if n, err := fmt.Sscanf(size, "%dx%d", &files, &pushes); n != 2 || err != nil || files < minFiles || pushes < minPushes {
+		return 0, 0, fmt.Errorf("%s=%s is not <files>x<pushes>, such as %s", key, size, usual)
+	}
+	return files, pushes, nil
+}
+
+// commitAll makes a repository of a folder, with one commit in one pack.
+func (l *lab) commitAll(work string) error {
+	for _, args := range [][]string{{"init", "-q", "-b", "master"}, {"add", "-A"}, {"commit", "-qm", "first"}, {"repack", "-qad"}} {
+		if err := l.sh(work, "git", args...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,10 +17,9 @@ const betweenPushes = 3 * time.Second
 // benchRollback pushes, in turn, a release that is good, one that changes three files outside of its tree, and one that does so and then fails in its last step, so that the tree, those
 // files and the steps of what is live come back. The peer is the good push. CORPUS_GIT_BENCH_ROLLBACK=5000x7.
 func benchRollback(l *lab) error {
-	var files, pushes int
-	size := cmp.Or(os.Getenv("CORPUS_GIT_BENCH_ROLLBACK"), rollbackSize)
-	if n, err := fmt.Sscanf(size, "%dx%d", &files, &pushes); n != 2 || err != nil || files < 2 || pushes < 1 {
-		return fmt.Errorf("CORPUS_GIT_BENCH_ROLLBACK=%s is not <files>x<pushes>, such as %s", size, rollbackSize)
+	files, pushes, err := filesAndPushes("CORPUS_GIT_BENCH_ROLLBACK", rollbackSize, 2, 1)
+	if err != nil {
+		return err
 	}
 	if err := l.buildWithKey(); err != nil {
 		return err
@@ -34,10 +31,8 @@ func benchRollback(l *lab) error {
 	if err := l.outside(work, 0); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "master"}, {"add", "-A"}, {"commit", "-qm", "first"}, {"repack", "-qad"}} {
-		if err := l.sh(work, "git", args...); err != nil {
-			return err
-		}
+	if err := l.commitAll(work); err != nil {
+		return err
 	}
 	url, stop, err := l.serveCorpus()
 	if err != nil {

@@ -72,12 +72,8 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Status{}, err
 	}
-	if c.Dir != "" {
-		if fi, err := os.Stat(c.Dir); err != nil {
-			return Status{}, fmt.Errorf("working directory: %w", err)
-		} else if !fi.IsDir() {
-			return Status{}, fmt.Errorf("working directory %s: %w", c.Dir, syscall.ENOTDIR)
-		}
+	if err := checkDir(c.Dir); err != nil {
+		return Status{}, err
 	}
 	path, err := lookPath(c.Argv[0], c.Dir, c.Env)
 	if err != nil {
@@ -145,6 +141,21 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 		return status(cmd.ProcessState), nil
 	}
 	return status(cmd.ProcessState), err
+}
+
+// checkDir is an error where a working directory is none.
+func checkDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	fi, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("working directory: %w", err)
+	case !fi.IsDir():
+		return fmt.Errorf("working directory %s: %w", dir, syscall.ENOTDIR)
+	}
+	return nil
 }
 
 // start starts a command. The kernel changes the directory as whoever the command runs as by then; where that is another

@@ -14,15 +14,6 @@ func builtinTests(m map[string]TestFunc) {
 			return fn(v), err
 		}
 	}
-	one := func(fn func(c *Context, v, arg any) (bool, error)) TestFunc {
-		return func(c *Context, v any, args []any, kw *py.Dict) (bool, error) {
-			a, err := py.Bind("test", args, kw, 1, "other")
-			if err != nil {
-				return false, err
-			}
-			return fn(c, v, a[0])
-		}
-	}
 	remainder := func(c *Context, v, by any, want int64) (bool, error) {
 		r, err := c.rt.ops.Mod(v, by)
 		if err != nil {
@@ -78,6 +69,11 @@ func builtinTests(m map[string]TestFunc) {
 	})
 	m["sameas"] = one(func(_ *Context, v, arg any) (bool, error) { return py.Same(v, arg), nil })
 	m["in"] = one(func(c *Context, v, arg any) (bool, error) { return c.rt.ops.Contains(arg, v) })
+	comparisonTests(m)
+}
+
+// comparisonTests fills in the operators and their names.
+func comparisonTests(m map[string]TestFunc) {
 	for op, names := range map[string][]string{
 		"==": {"==", "eq", "equalto"}, "!=": {"!=", "ne"}, ">": {">", "gt", "greaterthan"}, ">=": {">=", "ge"},
 		"<": {"<", "lt", "lessthan"}, "<=": {"<=", "le"},
@@ -89,6 +85,17 @@ func builtinTests(m map[string]TestFunc) {
 		for _, n := range names {
 			m[n] = fn
 		}
+	}
+}
+
+// one is a test with one argument.
+func one(fn func(c *Context, v, arg any) (bool, error)) TestFunc {
+	return func(c *Context, v any, args []any, kw *py.Dict) (bool, error) {
+		a, err := py.Bind("test", args, kw, 1, "other")
+		if err != nil {
+			return false, err
+		}
+		return fn(c, v, a[0])
 	}
 }
 

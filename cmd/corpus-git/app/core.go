@@ -150,6 +150,24 @@ func (c *core) makeTools(o options) {
 	c.tools.Accounts = o.cfg.Accounts != "off"
 }
 
+// makeBackground makes what reads and looks after projects between deployments. Nothing of it runs before the pipeline is made.
+func (c *core) makeBackground(o options) {
+	c.upkeep = &upkeep.Scheduler{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Reached: o.reached, Log: o.log}
+	c.maintainer = maintenance.New(maintenance.Config{
+		Settings: func() config.Maintenance { return c.cfg.Load().Maintenance }, Repository: c.repos.Open, Projects: c.maintained, Log: o.log,
+		Deploying: func(ctx context.Context, n project.Name) (bool, error) {
+			q, err := c.pipeline.Queue(ctx, n)
+			return q.Running != nil, err
+		},
+		Busy: func() int { return c.pipeline.Busy() },
+	})
+	c.live = live.New(live.Config{
+		Tools: c.tools, Get: c.registry.Get, Repository: func(n project.Name, r project.Repo) live.Repository { return c.repos.Open(n, r) },
+		Redactor:  func(ctx context.Context, n project.Name) *redact.Redactor { return c.pipeline.Redactor(ctx, n) },
+		Retention: func() project.Retention { return c.cfg.Load().Retention() },
+	})
+}
+
 // openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it.
 func openCore(ctx context.Context, o options) (c *core, err error) {
 	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
@@ -202,20 +220,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if o.cfg.Notify.URL != "" {
 		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
 	}
-	c.upkeep = &upkeep.Scheduler{Archives: c.archive, Retention: c.retention, Projects: c.withArchives, Every: upkeepEvery, Quiet: o.upkeepQuiet(), Reached: o.reached, Log: o.log}
-	c.maintainer = maintenance.New(maintenance.Config{
-		Settings: func() config.Maintenance { return c.cfg.Load().Maintenance }, Repository: c.repos.Open, Projects: c.maintained, Log: o.log,
-		Deploying: func(ctx context.Context, n project.Name) (bool, error) {
-			q, err := c.pipeline.Queue(ctx, n)
-			return q.Running != nil, err
-		},
-		Busy: func() int { return c.pipeline.Busy() },
-	})
-	c.live = live.New(live.Config{
-		Tools: c.tools, Get: c.registry.Get, Repository: func(n project.Name, r project.Repo) live.Repository { return c.repos.Open(n, r) },
-		Redactor:  func(ctx context.Context, n project.Name) *redact.Redactor { return c.pipeline.Redactor(ctx, n) },
-		Retention: func() project.Retention { return c.cfg.Load().Retention() },
-	})
+	c.makeBackground(o)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
 		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,

@@ -33,7 +33,7 @@ func (c *command) demo(exit bool) (err error) {
 	if err := demo.Missing(); err != nil {
 		return err
 	}
-	say := func(format string, args ...any) { fmt.Fprintf(c.Stdout, format+"\n", args...) }
+	say := c.say
 	root := c.root
 	switch {
 	case root == "" && exit:
@@ -95,6 +95,19 @@ func (c *command) demo(exit bool) (err error) {
 		say("everything worked")
 		return nil
 	}
+	if err := c.yourTurn(ctx, s, root, clone); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	say("stopping")
+	return nil
+}
+
+func (c *command) say(format string, args ...any) { fmt.Fprintf(c.Stdout, format+"\n", args...) }
+
+// yourTurn says what the reader may do with the demo's server.
+func (c *command) yourTurn(ctx context.Context, s *server, root, clone string) error {
+	say := c.say
 	say("")
 	say("Your turn: change src/ or .salt/ in this working copy, commit, and push:")
 	say("")
@@ -109,8 +122,6 @@ func (c *command) demo(exit bool) (err error) {
 	say("See it:  %s   (once; another link:  %s web login )", link, program)
 	say("   and:  %s report", program)
 	say("Serving until Ctrl-C.")
-	<-ctx.Done()
-	say("stopping")
 	return nil
 }
 

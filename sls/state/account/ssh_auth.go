@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/vfs"
+	"corpus-git/sls/host"
 	"corpus-git/sls/state/core"
 	"corpus-git/sls/state/fetch"
 	"corpus-git/sls/state/file"
@@ -185,10 +186,35 @@ func authorize(c *core.Call, want bool) core.Return {
 	if c.Str("source", "") != "" {
 		label = c.Name // Salt tells of all keys of a source under the name of the state
 	}
-	ret, did := core.Return{Result: core.True}, "added"
+	lines, ret, did := changeKeys(keys, lines, want, label)
+	if ret.Result == core.False {
+		return ret
+	}
+	if !ret.Changed() {
+		if want {
+			return core.OKf("The authorized host key %s is already present for user %s", label, name)
+		}
+		return core.OKf("Key not present")
+	}
+	if strings.HasPrefix(path, u.Home) && !core.IsDir(u.Home) {
+		return core.Failf("Failed to add the ssh key. Is the home directory available, and/or does the key file exist?")
+	}
+	if err := writeKeys(c, path, lines, u); err != nil {
+		return core.Failf("%s", core.Cause(err))
+	}
+	ret.Comment = "The authorized host key " + label + " for user " + name + " was " + did
+	if !want {
+		ret.Comment = "Key removed"
+	}
+	return ret
+}
+
+// changeKeys adds keys to the lines of a file, or removes them. did is what was done of the whole, in Salt's words.
+func changeKeys(keys []authKey, lines []string, want bool, label string) (_ []string, ret core.Return, did string) {
+	ret, did = core.Return{Result: core.True}, "added"
 	for _, k := range keys {
 		if want && !k.decodes() {
-			return core.Failf("Invalid public ssh key, most likely has spaces or invalid syntax")
+			return nil, core.Failf("Invalid public ssh key, most likely has spaces or invalid syntax"), ""
 		}
 		switch at, same := k.in(lines); {
 		case want && at < 0:
@@ -205,24 +231,20 @@ func authorize(c *core.Call, want bool) core.Return {
 			ret.Set(label, "Removed")
 		}
 	}
-	if !ret.Changed() {
-		if want {
-			return core.OKf("The authorized host key %s is already present for user %s", label, name)
-		}
-		return core.OKf("Key not present")
-	}
+	return lines, ret, did
+}
+
+// writeKeys writes a file of authorized keys for its user, with the folders above it.
+func writeKeys(c *core.Call, path string, lines []string, u host.User) error {
 	uid, gid := u.UID, u.GID
-	o := core.Owner{User: &uid, Group: &gid, UserName: name, GrpName: c.GroupName(gid)}
+	o := core.Owner{User: &uid, Group: &gid, UserName: u.Name, GrpName: c.GroupName(gid)}
 	if c.Host.EUID != 0 {
 		o = core.Owner{}
-	}
-	if strings.HasPrefix(path, u.Home) && !core.IsDir(u.Home) {
-		return core.Failf("Failed to add the ssh key. Is the home directory available, and/or does the key file exist?")
 	}
 	if dir := filepath.Dir(path); !core.IsDir(dir) {
 		mode := os.FileMode(0o700)
 		if err := c.MakeDirs(dir, o, &mode); err != nil {
-			return core.Failf("%s", core.Cause(err))
+			return err
 		}
 	}
 	data := strings.Join(lines, "\n") + "\n"
@@ -230,19 +252,10 @@ func authorize(c *core.Call, want bool) core.Return {
 		data = ""
 	}
 	if core.Exists(path) {
-		err = c.Rewrite(path, []byte(data))
-	} else {
-		mode := os.FileMode(0o600)
-		err = file.WriteNew(c, path, file.Managed{Data: []byte(data), Owner: o, Mode: &mode})
+		return c.Rewrite(path, []byte(data))
 	}
-	if err != nil {
-		return core.Failf("%s", core.Cause(err))
-	}
-	ret.Comment = "The authorized host key " + label + " for user " + name + " was " + did
-	if !want {
-		ret.Comment = "Key removed"
-	}
-	return ret
+	mode := os.FileMode(0o600)
+	return file.WriteNew(c, path, file.Managed{Data: []byte(data), Owner: o, Mode: &mode})
 }
 
 // wouldAuthorize is ssh_auth in a test run.
