@@ -2,7 +2,6 @@ package archive
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,7 +16,9 @@ type StagedVerdict struct {
 	id        string
 	verdict   Verdict
 	was       []byte // the record that it was made of
-	record    Record
+	// Covered is the device number of a file system that was synced since StageVerdict, 0 for none.
+	Covered uint64
+	record  Record
 }
 
 // StageVerdict writes down the verdict that Conclude will give the archive of a deployment, without syncing: who syncs the file system before that spares Conclude doing it. A
@@ -107,7 +108,7 @@ func (s *Store) putStaged(v StagedVerdict, late *unsettled) bool {
 	if err != nil || string(now) != string(v.was) {
 		return false
 	}
-	if err := syncFile(s.fs, v.tmp); err != nil {
+	if err := syncFile(s.fs, v.tmp, v.Covered); err != nil {
 		return false
 	}
 	if err := s.fs.Rename(v.tmp, filepath.Join(v.path, recordFile)); err != nil {
@@ -118,12 +119,12 @@ func (s *Store) putStaged(v StagedVerdict, late *unsettled) bool {
 }
 
 // syncFile makes the content of a file durable.
-func syncFile(f vfs.FS, path string) error {
+func syncFile(f vfs.FS, path string, covered uint64) error {
 	h, err := f.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.Sync(), io.Closer(h).Close())
+	return errors.Join(vfs.SyncUnlessCovered(h, covered), h.Close())
 }
 
 // settle makes names durable, and sees to what was taken off the list.

@@ -64,6 +64,9 @@ func TestConclude(t *testing.T) {
 				}
 				if c.synced {
 					require.NoError(t, s.fs.SyncFS("/srv"))
+					st, err := s.fs.Lstat("/srv")
+					require.NoError(t, err)
+					v.Covered = st.Dev
 				}
 				if c.meanwhile != nil {
 					require.NoError(t, c.meanwhile(s, a.ID))

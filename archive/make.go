@@ -23,9 +23,9 @@ type MakeRequest struct {
 	// Later is what will be written to the same file system when the archive is made: it must have room too.
 	Later Later
 	// Beside is called when the content of the archive is durable and everything that was written to its file system before Make as well, and before the archive has
-	// its name: the caller gives his files theirs, and what makes the archive's durable does so with them where the file system commits its changes in their order.
+	// its name: the caller gives his files theirs (covered is that file system's device number), and what makes the archive's durable does so with them where the file system commits its changes in their order.
 	// With an error there is no archive. nil for nothing. It is not called where the deployment has an archive already.
-	Beside func() error
+	Beside func(covered uint64) error
 }
 
 // Later is an amount of disk.
@@ -59,7 +59,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	}
 	published := false
 	if err == nil && req.Beside != nil {
-		err = req.Beside()
+		err = req.Beside(m.dev)
 	}
 	if err == nil {
 		err = s.fs.Rename(tmp, final)
@@ -137,6 +137,8 @@ type making struct {
 	// What build has made: the record, and what it saw of the live trees.
 	rec  Record
 	scan *tree.Snapshot
+	// dev is the file system that build has synced.
+	dev uint64
 }
 
 // build makes the archive at tmp, durable but for its name.
@@ -213,6 +215,9 @@ func (m *making) build(ctx context.Context) error {
 		return err
 	}
 	m.rec, m.scan = rec, tree.NewSnapshot(m.begun, man.Entries)
+	if st, err := dst.Lstat("."); err == nil {
+		m.dev = st.Dev
+	}
 	return dst.SyncFS(".")
 }
 

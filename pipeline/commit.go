@@ -24,13 +24,14 @@ func (dep *deployment) commit(ctx context.Context) {
 	if err == nil {
 		moves, err = dep.stageMoves(ctx, changes)
 	}
+	var covered uint64
 	if err == nil {
 		// What steps wrote is in the page cache: it must be on the disk before the branch says that it is live. The new values of refs, and the verdict, go along.
 		dep.env.StageVerdict()
-		err = dep.env.Settle()
+		covered, err = dep.env.Settle()
 	}
 	if err == nil {
-		err = moves.each(project.StagedRefs.Sync)
+		err = moves.sync(covered)
 	}
 	if err == nil {
 		err = dep.enter(Entry{Kind: Committing, Changes: changes})

@@ -274,7 +274,7 @@ func (dep *deployment) accept(ctx context.Context) error {
 	if err := dep.enter(Entry{Kind: Accepted, Facts: &facts}); err != nil {
 		return err
 	}
-	dep.env.Beside, dep.env.Publish = func() error { return dep.beside(ctx) }, dep.publish
+	dep.env.Beside, dep.env.Publish = func(covered uint64) error { return dep.beside(ctx, covered) }, dep.publish
 	dep.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, dep.p.cfg.Now() })
 	if err := dep.p.records.note(ctx, dep.shown()); err != nil {
 		return fault.New(fault.Internal, "record deployment", "%w", err)
@@ -322,14 +322,13 @@ func (l stagedRefs) abort() {
 	}
 }
 
-// publish puts them in force; the new values are durable before, the names after settle.
-func (l stagedRefs) publish() error {
-	err := l.each(project.StagedRefs.Sync)
-	if err == nil {
-		err = l.each(project.StagedRefs.Publish)
-	}
-	return err
+// sync makes the new values durable; see project.StagedRefs.
+func (l stagedRefs) sync(covered uint64) error {
+	return l.each(func(s project.StagedRefs) error { return s.Sync(covered) })
 }
+
+// publish puts them in force, which is durable after settle.
+func (l stagedRefs) publish() error { return l.each(project.StagedRefs.Publish) }
 
 func (l stagedRefs) settle() error { return l.each(project.StagedRefs.Settle) }
 
@@ -341,22 +340,26 @@ func (dep *deployment) dropStaged() {
 
 // beside makes durable what the deployment has written down, when the archive has been written and the file system synced: little is left to write. It ends with new names, which
 // the sync of the archive's own name takes along.
-func (dep *deployment) beside(ctx context.Context) error {
+func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if dep.begun {
 		return nil
 	}
-	if err := dep.journal.Sync(); err != nil {
+	if err := dep.journal.SyncBut(covered); err != nil {
 		return fault.New(fault.Internal, "journal", "%w", err)
 	}
 	if dep.in != nil {
-		if err := dep.in.Stage(ctx); err != nil {
+		if err := dep.in.Stage(ctx, covered); err != nil {
 			return fault.New(fault.Internal, "store objects", "%w", err)
 		}
 	}
-	if err := dep.newPins.each(project.StagedRefs.Sync); err != nil {
-		return fault.New(fault.Internal, "pin commits", "%w", err)
+	err := dep.newPins.sync(covered)
+	if err == nil {
+		err = dep.livePins.sync(covered)
 	}
-	if err := dep.livePins.publish(); err != nil {
+	if err == nil {
+		err = dep.livePins.publish()
+	}
+	if err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	dep.begun = true
@@ -372,7 +375,7 @@ func (dep *deployment) publish(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if err := dep.beside(ctx); err != nil {
+	if err := dep.beside(ctx, 0); err != nil {
 		return err
 	}
 	if err := dep.livePins.settle(); err != nil {

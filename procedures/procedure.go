@@ -157,7 +157,7 @@ type Env struct {
 	RemoteLess bool
 
 	// Beside, where it is not nil, is archive.MakeRequest.Beside; Publish follows as soon as the archive has its name, and makes what that began visible and durable.
-	Beside  func() error
+	Beside  func(covered uint64) error
 	Publish func(context.Context) error
 
 	// LiveTree gives the files of the commit that was live before, nil where there is none; where it is nil itself, what is brought is

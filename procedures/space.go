@@ -141,19 +141,23 @@ func (e *Env) Relieve(cause error) {
 	e.Note("the disk is full: dropped what can be done without, so that the old tree can come back")
 }
 
-// Settle makes everything durable that the deployment wrote to the project's file system, by one syncfs(2).
-func (e *Env) Settle() error {
+// Settle makes everything durable that the deployment wrote to the project's file system, by one syncfs(2). It gives the device number of that.
+func (e *Env) Settle() (covered uint64, err error) {
 	d, err := e.Tools.FS.OpenDir(e.Paths.Dir())
 	if err == nil {
+		if st, err := d.Lstat("."); err == nil {
+			covered = st.Dev
+		}
 		err = d.SyncFS(".")
 		if cerr := d.Close(); err == nil {
 			err = cerr
 		}
 	}
 	if err != nil {
-		return fault.New(fault.Internal, "make the new tree durable", "%w", err)
+		return 0, fault.New(fault.Internal, "make the new tree durable", "%w", err)
 	}
-	return nil
+	e.staged.Covered = covered
+	return covered, nil
 }
 
 // KeepBallast keeps a file whose removal makes room for the journal and the records of a rollback when a disk is full. Where

@@ -9,8 +9,9 @@ import (
 type Incoming interface {
 	// Migrate publishes the objects into the repository's own store. Idempotent; durable on return.
 	Migrate(ctx context.Context) error
-	// Stage does that part of Migrate that nobody sees: the content is durable on return. Idempotent.
-	Stage(ctx context.Context) error
+	// Stage does that part of Migrate that nobody sees: the content is durable on return. Idempotent. covered is the device number of a file system that was synced since the
+	// objects came, 0 for none.
+	Stage(ctx context.Context, covered uint64) error
 	// Discard removes what was not migrated. Idempotent, and safe after Migrate.
 	Discard() error
 }
@@ -18,8 +19,8 @@ type Incoming interface {
 // StagedRefs are changes of refs of one repository that were checked and locked. Each method is called once at most, in this order; Abort instead of
 // what is left, and after Publish it changes nothing.
 type StagedRefs interface {
-	// Sync makes the new values durable, which nobody sees yet.
-	Sync() error
+	// Sync makes the new values durable, which nobody sees yet; covered is the device number of a file system that was synced since they were staged, 0 for none.
+	Sync(covered uint64) error
 	// Publish puts them in force; Settle makes that durable.
 	Publish() error
 	Settle() error

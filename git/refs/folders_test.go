@@ -189,7 +189,7 @@ func TestStagedChanges(t *testing.T) {
 		require.ErrorAs(t, s.CompareAndSwap("refs/heads/a", numbered(1), numbered(4)), &locked)
 		want := map[string]int{"refs/heads/a": 1, "refs/pins/1/one": 0}
 		if steps > 0 {
-			require.NoError(t, p.Sync())
+			require.NoError(t, p.Sync(0))
 		}
 		if steps > 1 {
 			require.NoError(t, p.Publish())

@@ -113,15 +113,15 @@ func (l *lockFile) write(data []byte) error {
 	if _, err := l.file.Write(data); err != nil {
 		return err
 	}
-	return l.sync()
+	return l.sync(0)
 }
 
-// sync makes the content durable, once.
-func (l *lockFile) sync() error {
+// sync makes the content durable, once; on the file system covered it is.
+func (l *lockFile) sync(covered uint64) error {
 	if l.synced {
 		return nil
 	}
-	err := l.file.Sync()
+	err := vfs.SyncUnlessCovered(l.file, covered)
 	if cerr := l.file.Close(); err == nil {
 		err = cerr
 	}

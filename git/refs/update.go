@@ -73,7 +73,7 @@ func (s *Store) Update(changes []Change) error {
 // else changes these refs: whoever tries hears of the lock.
 //
 // Commit is Sync, Publish and Settle. Who has more to make durable does these one by one, each once: what lies between two of them is made durable
-// by one journal commit of the file system, and the other calls of fsync(2) find nothing to do.
+// by one journal commit of the file system.
 type Prepared struct {
 	s   *Store
 	ups []*update
@@ -91,7 +91,7 @@ func (s *Store) Prepare(changes []Change, beside ...string) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Sync(); err != nil {
+	if err := p.Sync(0); err != nil {
 		p.Abort()
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *Store) Stage(changes []Change, beside ...string) (_ *Prepared, err erro
 
 // Commit puts the changes in force. They are durable when it returns nil; see Update for an error.
 func (p *Prepared) Commit() error {
-	err := p.Sync()
+	err := p.Sync(0)
 	if err == nil {
 		err = p.Publish()
 	}
@@ -152,8 +152,8 @@ func (p *Prepared) Commit() error {
 	return p.Settle()
 }
 
-// Sync makes the new values durable, each in its lock.
-func (p *Prepared) Sync() error {
+// Sync makes the new values durable, each in its lock. Those on the file system covered, by its device number, are already: the caller has synced it since Stage; 0 is none.
+func (p *Prepared) Sync(covered uint64) error {
 	var all []*update
 	for _, u := range p.ups {
 		if u.moves() && !u.New.IsZero() {
@@ -162,7 +162,7 @@ func (p *Prepared) Sync() error {
 	}
 	if len(all) <= writers {
 		for _, u := range all {
-			if err := u.lock.sync(); err != nil {
+			if err := u.lock.sync(covered); err != nil {
 				return err
 			}
 		}
@@ -173,7 +173,7 @@ func (p *Prepared) Sync() error {
 	for w := range writers {
 		wait.Go(func() {
 			for n := w; n < len(all) && errs[w] == nil; n += writers {
-				errs[w] = all[n].lock.sync()
+				errs[w] = all[n].lock.sync(covered)
 			}
 		})
 	}

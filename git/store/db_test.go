@@ -207,8 +207,8 @@ func TestStage(t *testing.T) {
 		return list
 	}
 	q, _ := ingest(t, db, "m", data)
-	require.NoError(t, q.Stage())
-	require.NoError(t, q.Stage())
+	require.NoError(t, q.Stage(0))
+	require.NoError(t, q.Stage(0))
 	require.Len(t, left(), 2)
 	ok, err := db.Has(gittest.Hash(t, src, "master"))
 	require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestStage(t *testing.T) {
 
 	// A crash after it.
 	q, _ = ingest(t, db, "m", data)
-	require.NoError(t, q.Stage())
+	require.NoError(t, q.Stage(0))
 	require.NoError(t, os.RemoveAll(q.dir))
 	v, err := db.inventory()
 	require.NoError(t, err)
@@ -236,12 +236,12 @@ func TestStage(t *testing.T) {
 			require.NoError(t, q.Discard())
 		}
 		q, _ = ingest(t, db, "n", data)
-		require.NoError(t, q.Stage())
+		require.NoError(t, q.Stage(0))
 		require.NoError(t, q.Migrate())
 		same(t, db, src, all)
 	}
 	q, _ = ingest(t, db, "o", data)
-	require.NoError(t, q.Stage())
+	require.NoError(t, q.Stage(0))
 	require.NoError(t, q.Discard())
 	again, err := Open(db.Dir(), Options{})
 	require.NoError(t, err)

@@ -15,6 +15,8 @@ import (
 	"corpus-git/git/pack"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/internal/vfs"
 )
 
 func (s *source) loosePath(h plumbing.Hash) string {
@@ -189,10 +191,11 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func syncFile(name string) error {
-	f, err := os.Open(name)
+// syncFile makes a file durable, unless it lies on the file system covered: see vfs.SyncUnlessCovered.
+func syncFile(name string, covered uint64) error {
+	f, err := vfs.OS{}.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(vfs.SyncUnlessCovered(f, covered), f.Close())
 }

@@ -207,18 +207,20 @@ func (q *Quarantine) checkModules(l *links) error {
 // Stage does what Migrate does before anything of it is visible, and leaves the names to it: the content is durable when it returns, and lies in its place but for the
 // index. Who has more to make durable does that between the two, and the names become so together. The quarantine reads as before. A crash leaves a pack without an
 // index, which is no pack, and which maintenance removes.
-func (q *Quarantine) Stage() error {
+//
+// covered is the device number of a file system that the caller has synced since Ingest, 0 for none.
+func (q *Quarantine) Stage(covered uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ended || q.unpack {
 		return nil
 	}
-	_, err := q.stage()
+	_, err := q.stage(covered)
 	return err
 }
 
 // stage gives the files of the pack but its index their names, and tells that of the index: "" where there is none.
-func (q *Quarantine) stage() (index string, err error) {
+func (q *Quarantine) stage(covered uint64) (index string, err error) {
 	from, to := filepath.Join(q.dir, "pack"), q.packs()
 	list, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -234,7 +236,7 @@ func (q *Quarantine) stage() (index string, err error) {
 		if q.synced {
 			break
 		}
-		if err := syncFile(filepath.Join(from, e.Name())); err != nil {
+		if err := syncFile(filepath.Join(from, e.Name()), covered); err != nil {
 			return "", err
 		}
 	}
@@ -295,7 +297,7 @@ func (q *Quarantine) Migrate() error {
 		q.src.close()
 		return os.RemoveAll(q.dir)
 	}
-	index, err := q.stage()
+	index, err := q.stage(0)
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,18 @@ func TempName(path string) string {
 	return filepath.Join(filepath.Dir(path), tempPrefix+hex.EncodeToString(b[:]))
 }
 
+// SyncUnlessCovered makes the content of a file durable, unless it lies on a file system that the caller has synced since it was written (FS.SyncFS). covered is its
+// device number, 0 for none. An fsync of a file that is durable is not free: it empties the disk's cache each time.
+func SyncUnlessCovered(f File, covered uint64) error {
+	if covered != 0 {
+		st, err := f.Stat()
+		if err != nil || st.Dev == covered {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
 // SyncDir makes the names in a folder durable.
 func SyncDir(f FS, path string) error {
 	h, err := f.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0)

@@ -33,7 +33,7 @@ func (in *Incoming) Dir() string { return in.dir }
 func (in *Incoming) Reader() store.Reader { return in.q }
 
 // Stage prepares that without being seen. Its content is durable on return.
-func (in *Incoming) Stage(context.Context) error { return in.q.Stage() }
+func (in *Incoming) Stage(_ context.Context, covered uint64) error { return in.q.Stage(covered) }
 
 // Migrate publishes the objects. Idempotent; durable on return.
 func (in *Incoming) Migrate(context.Context) error {
