@@ -114,7 +114,7 @@ func checkKey(key ssh.PublicKey) error {
 		return fault.New(fault.Usage, "public key", format, args...).WithHint("make a key with  ssh-keygen -t ed25519")
 	}
 	if _, ok := key.(*ssh.Certificate); ok {
-		return fault.New(fault.Usage, "public key", "certificates are not supported").WithHint("add the plain public key it was made for")
+		return fault.New(fault.Usage, "public key", "certificates are not added one by one").WithHint("name the key of their CA in ssh_ca_keys, or add the plain public key")
 	}
 	switch key.Type() {
 	case ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
@@ -143,7 +143,8 @@ func checkKey(key ssh.PublicKey) error {
 type Identity struct {
 	// Name is the principal's name, or the local user's.
 	Name string
-	// Fingerprint is what authenticated: the fingerprint of a key, "token:" and the ID of a token, or "session"; "" for a local user.
+	// Fingerprint is what authenticated: the fingerprint of a key, "token:" and the ID of a token, "cert:" and the SHA-256 of a
+	// certificate, or "session"; "" for a local user.
 	Fingerprint string
 	// Admin may do everything.
 	Admin bool

@@ -198,7 +198,7 @@ func (s *Store) FindByName(ctx context.Context, name string) (Key, error) {
 	return k, err
 }
 
-// FindByKey looks a public key up, by its whole content. ok is false for a key that may not log in: a stranger's, one that has expired, or that of a disabled principal.
+// FindByKey looks a public key up, by its whole content. ok is false for a key that may not log in: a stranger's, one that has expired or is revoked, or that of a disabled principal.
 func (s *Store) FindByKey(ctx context.Context, pub ssh.PublicKey) (k Key, ok bool, err error) {
 	if checkKey(pub) != nil {
 		return Key{}, false, nil
@@ -207,5 +207,11 @@ func (s *Store) FindByKey(ctx context.Context, pub ssh.PublicKey) (k Key, ok boo
 	if errors.Is(err, sql.ErrNoRows) {
 		return Key{}, false, nil
 	}
-	return k, err == nil, err
+	if err != nil {
+		return Key{}, false, err
+	}
+	if revoked, err := s.isRevoked(pub); err != nil || revoked {
+		return Key{}, false, err
+	}
+	return k, true, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"corpus-git/project"
 )
 
@@ -59,7 +61,6 @@ func (s *Store) active(ctx context.Context, name string) (p Principal, ok bool, 
 // scope is what a credential may be used for; ok is false for one that is not valid, or no longer.
 func (s *Store) scope(ctx context.Context, who Identity) (scope Scope, ok bool, err error) {
 	now := s.now().UnixNano()
-	var n int
 	switch id, isToken := strings.CutPrefix(who.Fingerprint, tokenCredential); {
 	case isToken:
 		t, err := scanToken(s.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = ? AND principal = ? AND expires > ?`, id, who.Name, now))
@@ -69,9 +70,30 @@ func (s *Store) scope(ctx context.Context, who Identity) (scope Scope, ok bool, 
 		return t.Scope, err == nil, err
 	case who.Fingerprint == sessionCredential:
 		return Scope{}, true, nil
+	case strings.HasPrefix(who.Fingerprint, certificateCredential):
+		ok, err := s.stillGood(ctx, who)
+		return Scope{}, ok, err
 	}
-	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM keys WHERE fingerprint = ? AND principal = ? AND (expires = 0 OR expires > ?)`, who.Fingerprint, who.Name, now).Scan(&n)
-	return Scope{}, n == 1, err
+	ok, err = s.goodKey(ctx, who, now)
+	return Scope{}, ok, err
+}
+
+// goodKey reports whether the key that authenticated who may still log in.
+func (s *Store) goodKey(ctx context.Context, who Identity, now int64) (bool, error) {
+	var blob []byte
+	err := s.db.QueryRowContext(ctx, `SELECT blob FROM keys WHERE fingerprint = ? AND principal = ? AND (expires = 0 OR expires > ?)`, who.Fingerprint, who.Name, now).Scan(&blob)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	k, err := ssh.ParsePublicKey(blob)
+	if err != nil {
+		return false, err
+	}
+	revoked, err := s.isRevoked(k)
+	return err == nil && !revoked, err
 }
 
 // Can reports whether an identity holds a right on a project, now: an admin, or a grant of that right or of one that

@@ -30,4 +30,6 @@ var schema = []string{
 	`CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL, principal TEXT NOT NULL REFERENCES principals(name) ON DELETE CASCADE, hash TEXT NOT NULL UNIQUE,
 			projects TEXT NOT NULL, rights TEXT NOT NULL, read_only INTEGER NOT NULL, expires INTEGER NOT NULL, added INTEGER NOT NULL, added_by TEXT NOT NULL,
 			last_used INTEGER NOT NULL DEFAULT 0, UNIQUE (principal, name))`,
+	`CREATE TABLE certificates (hash TEXT NOT NULL, principal TEXT NOT NULL REFERENCES principals(name) ON DELETE CASCADE, key_id TEXT NOT NULL, serial TEXT NOT NULL,
+			ca TEXT NOT NULL, blob BLOB NOT NULL, expires INTEGER NOT NULL, last_used INTEGER NOT NULL, PRIMARY KEY (hash, principal))`,
 }

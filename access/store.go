@@ -17,6 +17,7 @@ type Store struct {
 	db    *sql.DB
 	audit *audit.Log
 	now   func() time.Time
+	trust trust
 }
 
 // Open prepares the tables. The database stays the caller's to close.

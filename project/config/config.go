@@ -20,6 +20,8 @@ type Config struct {
 	OpenMetrics bool     `key:"http_open_metrics" default:"false" restart:"yes" help:"Whether everybody who reaches http_listen may read /metrics without logging in."`
 	Public      string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; used in the remotes that are printed. Empty means the machine's own name and the port of listen."`
 	AdminKeys   []string `key:"admin_keys" help:"Public keys, in the form of authorized_keys, that are administrators besides those in the database."`
+	CAKeys      []string `key:"ssh_ca_keys" help:"Public keys, in the form of authorized_keys, of authorities whose SSH certificates log in as the user that they name."`
+	RevokedKeys string   `key:"ssh_revoked_keys" default:"" help:"File of keys and certificates that may not log in any more: public keys, one a line, or a KRL of ssh-keygen -k. It is read again when it changes; while it cannot be read, no key logs in."`
 
 	Runner    string   `key:"runner" default:"auto" oneof:"auto,builtin,salt-call" help:"What runs SLS files: the built-in runner, salt-call, or for each file the one that can."`
 	SaltCall  string   `key:"salt_call" default:"salt-call" help:"The salt-call program: a path, or a name to look up in PATH."`

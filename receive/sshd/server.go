@@ -19,8 +19,8 @@ import (
 
 // Keys looks up who may log in; access.Store satisfies it.
 type Keys interface {
-	// FindByKey gives the key's record; ok is false for a stranger's.
-	FindByKey(ctx context.Context, key gossh.PublicKey) (k access.Key, ok bool, err error)
+	// Identify tells who offers a key or a certificate; ok is false for a stranger.
+	Identify(ctx context.Context, o access.Offer) (who access.Identity, ok bool, err error)
 }
 
 // Handler serves one session and returns its exit status. ctx ends when the client closes the session, sends a signal, or is found dead.
@@ -211,7 +211,7 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 			c.offered.Add(1)
 			offer := access.Fingerprint(key) + "\x00" + ctx.User()
 			c.lastOffer.Store(&offer)
-			_, ok, err := s.Keys.FindByKey(ctx, key)
+			_, ok, err := s.Keys.Identify(ctx, access.Offer{Key: key, User: ctx.User(), From: c.RemoteAddr().String()})
 			if err != nil {
 				s.Log.Error().Err(err).Msg("looking a key up")
 			}
@@ -220,8 +220,8 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 		ServerConfigCallback: func(ctx gliderssh.Context) *gossh.ServerConfig {
 			return &gossh.ServerConfig{
 				MaxAuthTries: c.limits.AuthTries,
-				VerifiedPublicKeyCallback: func(_ gossh.ConnMetadata, key gossh.PublicKey, _ *gossh.Permissions, _ string) (*gossh.Permissions, error) {
-					k, ok, err := s.Keys.FindByKey(ctx, key)
+				VerifiedPublicKeyCallback: func(meta gossh.ConnMetadata, key gossh.PublicKey, _ *gossh.Permissions, _ string) (*gossh.Permissions, error) {
+					id, ok, err := s.Keys.Identify(ctx, access.Offer{Key: key, User: meta.User(), From: c.RemoteAddr().String(), Proven: true})
 					if err != nil || !ok {
 						return nil, errors.New("permission denied")
 					}
@@ -229,7 +229,6 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 						return nil, errors.New("logged in already")
 					}
 					s.admission.authenticated(c)
-					id := access.Identity{Name: k.Principal, Fingerprint: k.Fingerprint, Admin: k.Admin, From: c.RemoteAddr().String()}
 					return &gossh.Permissions{ExtraData: map[any]any{stateKey{}: &state{id: id, conn: c}}}, nil
 				},
 			}

@@ -32,9 +32,9 @@ import (
 // keyring knows keys by their fingerprint.
 type keyring map[string]access.Key
 
-func (k keyring) FindByKey(_ context.Context, pub ssh.PublicKey) (access.Key, bool, error) {
-	key, ok := k[ssh.FingerprintSHA256(pub)]
-	return key, ok, nil
+func (k keyring) Identify(_ context.Context, o access.Offer) (access.Identity, bool, error) {
+	key, ok := k[ssh.FingerprintSHA256(o.Key)]
+	return access.Identity{Name: key.Name, Fingerprint: key.Fingerprint, Admin: key.Admin, From: o.From}, ok, nil
 }
 
 type handler func(ctx context.Context, s *sshd.Session) int

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -443,6 +444,9 @@ func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
 		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Checks: c.watch, Bundles: bundles{c}, Begin: c.begin, Audit: c.audit,
 		Status: c.status(), Commands: c.sshCommand,
+		PublishedKeys: func(ctx context.Context, address string) ([]access.Published, error) {
+			return access.FetchKeys(ctx, &http.Client{}, address)
+		},
 		Events: func(name project.Name, id project.ID) iter.Seq2[event.Event, error] {
 			return event.Read(c.state.EventLog(string(name), string(id)), 0)
 		},

@@ -191,7 +191,7 @@ func (c *command) words(cmd *cobra.Command, args []string) (argv []string, f *st
 	f = &streams{out: c.Stdout, in: strings.NewReader("")}
 	if cmd.Annotations[verbs.ReadsStdin] != "" {
 		f.in = c.Stdin
-		if file := cmd.Flags().Lookup("file"); file != nil && !file.Changed && term.IsTerminal(int(c.Stdin.Fd())) { //nolint:gosec // a descriptor fits
+		if file, from := cmd.Flags().Lookup("file"), cmd.Flags().Lookup("from"); file != nil && !file.Changed && (from == nil || !from.Changed) && term.IsTerminal(int(c.Stdin.Fd())) { //nolint:gosec // a descriptor fits
 			fmt.Fprintln(c.Stderr, "paste the public key, then press Ctrl-D")
 		}
 	}

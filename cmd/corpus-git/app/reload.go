@@ -8,7 +8,7 @@ import (
 // appliesNow are the keys whose change takes effect at once; the others wait for the next start.
 func appliesNow(key string) bool {
 	switch key {
-	case "admin_keys", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches",
+	case "admin_keys", "ssh_ca_keys", "ssh_revoked_keys", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches",
 		"keep_archives", "keep_failed_archives", "archives_max_bytes", "archives_max_age", "failed_archives_max_age":
 		return true
 	}
@@ -47,5 +47,8 @@ func (s *server) reload(ctx context.Context) {
 	}
 	if err := s.syncAdmins(ctx, applied.AdminKeys); err != nil {
 		s.log.Error().Err(err).Msg("admin_keys")
+	}
+	if err := s.access.SetTrust(applied.CAKeys, applied.RevokedKeys); err != nil {
+		s.log.Error().Err(err).Msg("certificates are trusted as before")
 	}
 }

@@ -132,6 +132,9 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err := c.syncAdmins(ctx, cfg.AdminKeys); err != nil {
 		return nil, err
 	}
+	if err := c.access.SetTrust(cfg.CAKeys, cfg.RevokedKeys); err != nil {
+		return nil, err
+	}
 	left, err := c.takeUp(ctx)
 	if err != nil {
 		log.Error().Err(err).Msg("recovery could not begin")

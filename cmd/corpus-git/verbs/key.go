@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -35,18 +36,28 @@ func keyCommand(s *session) *cobra.Command {
 }
 
 func keyAdd(s *session) *cobra.Command {
-	var file, user, life string
+	var file, user, life, from string
 	var admin bool
+	var chosen []string
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Add an SSH key",
-		Long: "Reads one public key, as in a .pub file, from --file or from standard input. It is the key of --user, or of\na new user of its name, who goes with the key. A new user may do nothing yet: see  corpus-git access grant.\nWith --admin it may do everything.",
+		Long: "Reads one public key, as in a .pub file, from --file or from standard input. It is the key of --user, or of\na new user of its name, who goes with the key. A new user may do nothing yet: see  corpus-git access grant.\nWith --admin it may do everything.\n" +
+			"--from shows the keys that a host publishes, and adds those whose --fingerprint is given, under NAME, NAME-2 and so on.",
 		Example: "  corpus-git key add marie --file ~/.ssh/id_ed25519.pub\n" +
 			"  corpus-git key add marie-phone --user marie --expires 90d --file phone.pub\n" +
+			"  corpus-git key add marie-gh --user marie --from https://github.com/marie.keys\n" +
 			"  ssh -p 2222 deploy@host key add marie < id_ed25519.pub",
 		Args: exactly("NAME"), Annotations: map[string]string{ReadsStdin: "yes", Creates: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.admin("key add", args[0]); err != nil {
 				return err
+			}
+			end, err := s.expires(life)
+			if err != nil {
+				return err
+			}
+			if from != "" {
+				return s.addPublished(access.NewKey{Name: args[0], Principal: user, Admin: admin, Expires: end}, from, chosen)
 			}
 			if file != "-" {
 				return usage("--file names a file of this machine, and you are on another").WithHint("give the key on standard input:  … key add %s < %s", args[0], file)
@@ -57,10 +68,6 @@ func keyAdd(s *session) *cobra.Command {
 			}
 			if len(text) > maxKey {
 				return usage("more than %d bytes: not a public key", maxKey)
-			}
-			end, err := s.expires(life)
-			if err != nil {
-				return err
 			}
 			k, err := s.b.Access.AddKeyTo(s.ctx, s.who.Identity, access.NewKey{Name: args[0], Principal: user, Text: text, Admin: admin, Expires: end})
 			if err != nil {
@@ -75,10 +82,56 @@ func keyAdd(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&file, "file", "-", "the public key; - is standard input")
+	c.Flags().StringVar(&from, "from", "", "an address that gives public keys, such as https://HOST/USER.keys")
+	c.Flags().StringSliceVar(&chosen, "fingerprint", nil, "with --from: add this key; may be given several times")
 	c.Flags().StringVar(&user, "user", "", "whose key it is; without it, that of a new user of the key's name")
 	c.Flags().StringVar(&life, "expires", "", "how long it lasts, such as 12h or 90d; without it for ever")
 	c.Flags().BoolVar(&admin, "admin", false, "the new user may do everything, on all projects")
 	return c
+}
+
+// addPublished shows the keys that a host publishes, or adds those that were chosen of what was shown.
+func (s *session) addPublished(k access.NewKey, from string, chosen []string) error {
+	if s.b.PublishedKeys == nil {
+		return need(nil, "key add --from")
+	}
+	found, err := s.b.PublishedKeys(s.ctx, from)
+	if err != nil {
+		return err
+	}
+	p := s.printer()
+	if len(chosen) == 0 {
+		p.line("%s gives:", from)
+		for _, f := range found {
+			p.line("  %s  %s  %s", f.Fingerprint, f.Type, f.Comment)
+		}
+		p.line("nothing was added; to add one of them, give the command again with  --fingerprint %s", found[0].Fingerprint)
+		return p.err
+	}
+	var texts [][]byte
+	for _, c := range chosen {
+		i := slices.IndexFunc(found, func(f access.Published) bool { return f.Fingerprint == c })
+		if i < 0 {
+			return fault.New(fault.Refused, "key add", "%s gives no key with the fingerprint %s", from, c).WithHint("see what it gives: leave --fingerprint out")
+		}
+		texts = append(texts, found[i].Text)
+	}
+	name := k.Name
+	for i, text := range texts {
+		if i > 0 {
+			k.Name = fmt.Sprintf("%.60s-%d", name, i+1)
+			if k.Principal == "" {
+				k.Principal, k.Admin = name, false // the user that the first one made
+			}
+		}
+		k.Text = text
+		added, err := s.b.Access.AddKeyTo(s.ctx, s.who.Identity, k)
+		if err != nil {
+			return err
+		}
+		p.line("added %s  %s  %s", added.Name, added.Type, added.Fingerprint)
+	}
+	return p.err
 }
 
 func keyList(s *session) *cobra.Command {

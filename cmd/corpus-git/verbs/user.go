@@ -22,8 +22,10 @@ type userDocument struct {
 	Version int              `json:"version"`
 	User    access.Principal `json:"user"`
 	Keys    []access.Key     `json:"keys"`
-	Tokens  []access.Token   `json:"tokens"`
-	Grants  []access.Grant   `json:"grants"`
+	// Certificates are those that logged in and have not expired.
+	Certificates []access.Certificate `json:"certificates"`
+	Tokens       []access.Token       `json:"tokens"`
+	Grants       []access.Grant       `json:"grants"`
 }
 
 func userCommand(s *session) *cobra.Command {
@@ -213,6 +215,11 @@ func userShow(s *session) *cobra.Command {
 					doc.Keys = append(doc.Keys, k)
 				}
 			}
+			certs, err := s.b.Access.ListCertificates(s.ctx, name)
+			if err != nil {
+				return err
+			}
+			doc.Certificates = append([]access.Certificate{}, certs...)
 			tokens, err := s.b.Access.ListTokens(s.ctx, name)
 			if err != nil {
 				return err
@@ -240,6 +247,9 @@ func (s *session) showUser(doc userDocument) error {
 	p.line("  added   %s by %s", s.when(u.Added), u.AddedBy)
 	for _, k := range doc.Keys {
 		p.line("  key     %s  %s  used %s%s", k.Name, k.Fingerprint, s.when(k.LastUsed), s.ends(k.Expires))
+	}
+	for _, c := range doc.Certificates {
+		p.line("  cert    %s  serial %d of %s  used %s%s", c.KeyID, c.Serial, c.CA, s.when(c.LastUsed), s.ends(c.Expires))
 	}
 	for _, t := range doc.Tokens {
 		p.line("  token   %s  %s  %s  used %s%s", t.Name, t.ID, scopeWords(t.Scope), s.when(t.LastUsed), s.ends(t.Expires))

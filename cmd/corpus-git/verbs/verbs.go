@@ -75,6 +75,8 @@ type Access interface {
 	RevokeToken(ctx context.Context, by access.Identity, principal, token string) error
 	// ListTokens gives those of a principal, of all for "".
 	ListTokens(ctx context.Context, principal string) ([]access.Token, error)
+	// ListCertificates gives the SSH certificates that logged in as a principal and have not expired.
+	ListCertificates(ctx context.Context, principal string) ([]access.Certificate, error)
 	GrantsOf(ctx context.Context, principal string) ([]access.Grant, error)
 	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
 	RemoveKey(ctx context.Context, by access.Identity, name string) error
@@ -196,6 +198,8 @@ type Backend struct {
 	Prepare func(ctx context.Context) error
 	// Discard empties the trash after a project was destroyed, in the background or not, as the process lives. It may be nil.
 	Discard func(ctx context.Context)
+	// PublishedKeys reads the keys that a host publishes; nil where nothing is fetched.
+	PublishedKeys func(ctx context.Context, address string) ([]access.Published, error)
 	// WebLogin makes a link that lets a browser see the pages, once; nil where no server runs.
 	WebLogin func(ctx context.Context, who string) (string, error)
 	// Backup writes a backup of everything to w, and tells note what it reads.

@@ -7,6 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
@@ -126,6 +131,44 @@ func TestExitCodes(t *testing.T) {
 			require.Equal(t, c.want, code)
 		})
 	}
+}
+
+// Keys that a host publishes are shown before any of them is added, and what is added is what was shown.
+func TestPublishedKeysAreShownFirst(t *testing.T) {
+	h := build(t)
+	published, err := access.FetchKeys(t.Context(), keyHost(t, keyNew), "https://keys.example/marie.keys")
+	require.NoError(t, err)
+	h.Backend.PublishedKeys = func(_ context.Context, address string) ([]access.Published, error) {
+		require.Equal(t, "https://keys.example/marie.keys", address)
+		return published, nil
+	}
+	add := []string{"key", "add", "gh", "--user", "marie", "--from", "https://keys.example/marie.keys"}
+	code, out, errs := h.run(t, "ops", "", add...)
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, published[0].Fingerprint)
+	require.Contains(t, out, "nothing was added")
+	code, _, errs = h.run(t, "ops", "", append(add, "--fingerprint", "SHA256:other")...)
+	require.Equal(t, 3, code, errs)
+	_, list, _ := h.run(t, "ops", "", "key", "list")
+	require.NotContains(t, list, "gh")
+	code, out, errs = h.run(t, "ops", "", append(add, "--fingerprint", published[0].Fingerprint)...)
+	require.Equal(t, 0, code, errs)
+	require.Equal(t, "added gh  ssh-ed25519  "+published[0].Fingerprint+"\n", out)
+	code, _, _ = h.run(t, "marie", "", add...)
+	require.Equal(t, 3, code, "administrators only: the server asks for it")
+}
+
+// keyHost is a client whose every request is answered with a text.
+func keyHost(t *testing.T, text string) *http.Client {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
+	t.Cleanup(s.Close)
+	c := s.Client()
+	tr := c.Transport.(*http.Transport)
+	tr.TLSClientConfig.InsecureSkipVerify = true
+	tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
+	}
+	return c
 }
 
 // A token is shown once, in the one place that is for it, and belongs to who made it.
