@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -293,10 +294,54 @@ func tlsServer(t *testing.T, valid time.Duration) (*httptest.Server, string) {
 }
 
 func TestFirstLinesCutAtRunes(t *testing.T) {
-	got := firstLines([]byte(strings.Repeat("é", 150) + "\n\xff\n" + strings.Repeat("l\n", 20)))
+	got := Runner{}.firstLines([]byte(strings.Repeat("é", 150) + "\n\xff\n" + strings.Repeat("l\n", 20)))
 	assert.Equal(t, strings.Repeat("é", 100)+"...", got[0])
 	assert.Equal(t, "?", got[1])
 	assert.Len(t, got, shownLines+1)
-	got = firstLines([]byte("a" + strings.Repeat("é", 150)))
+	got = Runner{}.firstLines([]byte("a" + strings.Repeat("é", 150)))
 	assert.Equal(t, "a"+strings.Repeat("é", 99)+"...", got[0])
+}
+
+// The attack: the file of a check's key ca lies where the project's user can replace it; a fifo in its place held the deployment, its cancel, and the
+// server's stop until somebody wrote into it.
+func TestAFifoForCertificatesIsNotWaitedFor(t *testing.T) {
+	srv, ca := tlsServer(t, 30*24*time.Hour)
+	require.NoError(t, os.Remove(ca))
+	require.NoError(t, syscall.Mkfifo(ca, 0o600))
+	c := once(project.CheckHTTP, srv.URL)
+	c.CA = ca
+	got := ask(t, c)
+	assert.False(t, got.Good)
+	assert.Equal(t, ca+": not a regular file", got.Reason)
+	require.NoError(t, os.Remove(ca))
+	require.NoError(t, os.WriteFile(ca, nil, 0o600))
+	require.NoError(t, os.Truncate(ca, 3<<40))
+	assert.Contains(t, ask(t, c).Reason, "file too large")
+}
+
+// The attack: a program that answers with 190 characters before a secret. The line was cut at 200 before secrets were looked for, and ten bytes of it stood
+// in the output.
+func TestSecretsAreHiddenBeforeAnswersAreCut(t *testing.T) {
+	const secret = "correct-horse-battery-staple"
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/json" {
+			fmt.Fprintf(w, `{"state": "%s%s"}`, strings.Repeat("x", 90), secret)
+			return
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, "%s%s\n", strings.Repeat("x", 190), secret)
+	}))
+	defer srv.Close()
+	r := runner()
+	r.Hide = func(s string) string { return strings.ReplaceAll(s, secret, "[pillar:key]") }
+	answer, state := once(project.CheckHTTP, srv.URL), once(project.CheckHTTP, srv.URL+"/json")
+	state.HTTP.JSON = []project.JSONValue{{Path: "state", Value: `"up"`}}
+	command := once(project.CheckCommand, "printf '%0190d"+secret+"' 0; exit 1")
+	out, err := r.Run(t.Context(), []project.Check{answer, state, command})
+	require.NoError(t, err)
+	for _, res := range out {
+		assert.False(t, res.Good)
+		assert.NotContains(t, res.Reason+strings.Join(res.Answer, "\n"), secret[:4])
+		assert.Contains(t, res.Reason+strings.Join(res.Answer, "\n"), "[pill")
+	}
 }

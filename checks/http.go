@@ -11,15 +11,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 
+	"corpus-git/internal/vfs"
 	"corpus-git/project"
 )
 
 // askHTTP sends one request. The answer is the status line and the body, which is read up to maxAnswer.
-func askHTTP(ctx context.Context, c project.Check) ([]byte, error) {
+func (r Runner) askHTTP(ctx context.Context, c project.Check) ([]byte, error) {
 	h := c.HTTP
 	var body io.Reader
 	if h.Body != "" {
@@ -68,14 +68,14 @@ func askHTTP(ctx context.Context, c project.Check) ([]byte, error) {
 	if err != nil {
 		return answer, err
 	}
-	return answer, judge(h, resp, content)
+	return answer, r.judge(h, resp, content)
 }
 
 // judge holds an answer against what is wanted.
-func judge(h project.HTTPCheck, resp *http.Response, content []byte) error {
+func (r Runner) judge(h project.HTTPCheck, resp *http.Response, content []byte) error {
 	good := false
-	for _, r := range h.Status {
-		good = good || resp.StatusCode >= r.First && resp.StatusCode <= r.Last
+	for _, s := range h.Status {
+		good = good || resp.StatusCode >= s.First && resp.StatusCode <= s.Last
 	}
 	if !good {
 		to := ""
@@ -97,7 +97,7 @@ func judge(h project.HTTPCheck, resp *http.Response, content []byte) error {
 		return wrongf("the body is not JSON: %v", err)
 	}
 	for _, j := range h.JSON {
-		if err := judgeJSON(doc, j); err != nil {
+		if err := r.judgeJSON(doc, j); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func wantedStatus(ranges []project.StatusRange) string {
 }
 
 // judgeJSON holds the value at a path against the wanted one. Numbers are equal by value: 1 and 1.0 are.
-func judgeJSON(doc any, want project.JSONValue) error {
+func (r Runner) judgeJSON(doc any, want project.JSONValue) error {
 	got, ok := lookUp(doc, want.Path)
 	if !ok {
 		return wrongf("%s is not in the body, wanted %s", want.Path, want.Value)
@@ -139,7 +139,7 @@ func judgeJSON(doc any, want project.JSONValue) error {
 			return nil
 		}
 	}
-	return wrongf("%s is %.100s, wanted %s", want.Path, text, want.Value)
+	return wrongf("%s is %.100s, wanted %s", want.Path, r.hidden(string(text)), want.Value)
 }
 
 // lookUp follows a path such as db.state or items[0].name.
@@ -189,12 +189,8 @@ func tlsConfig(c project.Check) (*tls.Config, error) {
 	if c.CA == "" {
 		return cfg, nil
 	}
-	f, err := os.Open(c.CA)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	pem, err := io.ReadAll(io.LimitReader(f, maxAnswer))
+	// The project's user may have put something else there: a fifo is not waited for.
+	pem, err := vfs.ReadFollowed(c.CA, maxAnswer)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (w wrong) Error() string { return string(w) }
 func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
 
 // reason is one line without what Go puts around an error of the system.
-func reason(ctx context.Context, c project.Check, err error) string {
+func (r Runner) reason(ctx context.Context, c project.Check, err error) string {
 	if ctx.Err() == context.DeadlineExceeded {
 		return "no answer within " + project.FormatDuration(c.Timeout)
 	}
@@ -62,8 +62,16 @@ func reason(ctx context.Context, c project.Check, err error) string {
 	if errors.As(err, &cert) {
 		return "the certificate is not valid: " + strings.TrimPrefix(cert.Err.Error(), "x509: ")
 	}
-	line, _, _ := strings.Cut(err.Error(), "\n")
+	line, _, _ := strings.Cut(r.hidden(err.Error()), "\n")
 	return line
+}
+
+// hidden is text as it may be shown.
+func (r Runner) hidden(text string) string {
+	if r.Hide == nil {
+		return text
+	}
+	return r.Hide(text)
 }
 
 const (
@@ -75,12 +83,12 @@ const (
 )
 
 // firstLines are the first lines of an answer that say something, as far as they are text.
-func firstLines(answer []byte) []string {
+func (r Runner) firstLines(answer []byte) []string {
 	if bytes.IndexByte(answer[:min(len(answer), 4096)], 0) >= 0 {
 		return []string{fmt.Sprintf("(%d bytes that are no text)", len(answer))}
 	}
 	var out []string
-	for line := range bytes.Lines(answer) {
+	for line := range bytes.Lines([]byte(r.hidden(string(answer)))) {
 		line = bytes.TrimRight(line, " \t\r\n")
 		if len(line) == 0 {
 			continue

@@ -14,6 +14,8 @@ type Runner struct {
 	Command func(ctx context.Context, c project.Check, argv []string) (status int, output string, err error)
 	// Progress, where not nil, is told of each attempt that is not the last and was not good; from several goroutines.
 	Progress func(Result)
+	// Hide, where not nil, takes the secrets out of answers before they are shortened: the beginning of a value that was cut off is found by nobody.
+	Hide func(string) string
 }
 
 // Result is the answer to one check.
@@ -118,7 +120,7 @@ func (r Runner) attempt(ctx context.Context, c project.Check, res Result) Result
 	res.Answered = time.Since(begun)
 	res.Good, res.Reason, res.Answer = err == nil, "", nil
 	if err != nil {
-		res.Reason, res.Answer = reason(ctx, c, err), firstLines(answer)
+		res.Reason, res.Answer = r.reason(ctx, c, err), r.firstLines(answer)
 	}
 	return res
 }
@@ -134,7 +136,7 @@ func (r Result) cancelled(ctx context.Context) Result {
 func (r Runner) ask(ctx context.Context, c project.Check) (answer []byte, err error) {
 	switch c.Kind {
 	case project.CheckHTTP:
-		return askHTTP(ctx, c)
+		return r.askHTTP(ctx, c)
 	case project.CheckTCP:
 		return nil, connect(ctx, "tcp", c.Target)
 	case project.CheckUnix:

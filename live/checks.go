@@ -43,6 +43,7 @@ func (c Checks) Of(ctx context.Context, name project.Name) (watch.Release, error
 		return out, nil
 	}
 	run := c.cfg.Tools.Checker(l.Prepared, l.Deployment)
+	run.Hide = l.hidden
 	out.Run = func(ctx context.Context, list []project.Check) ([]checks.Result, error) {
 		results, err := run.Run(ctx, list)
 		for i := range results {

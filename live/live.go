@@ -53,7 +53,7 @@ type Release struct {
 }
 
 // hidden redacts a text of the project's.
-func (r Release) hidden(text string) string { return r.Hide.String(event.Scrub(text)) }
+func (r Release) hidden(text string) string { return r.Hide.String(event.ScrubText(text)) }
 
 // Release reads what is live in a project.
 func (p *Projects) Release(ctx context.Context, name project.Name) (Release, error) {

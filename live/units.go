@@ -60,8 +60,8 @@ func uptime() time.Duration {
 func (l Release) hiddenUnits(all []project.UnitState) []project.UnitState {
 	for i := range all {
 		all[i].Detail = l.hidden(all[i].Detail)
-		for j, line := range all[i].Log {
-			all[i].Log[j] = l.hidden(line)
+		if len(all[i].Log) > 0 { // as one text: a value may be broken over lines
+			all[i].Log = strings.Split(l.hidden(strings.Join(all[i].Log, "\n")), "\n")
 		}
 	}
 	return all

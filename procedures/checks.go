@@ -107,6 +107,7 @@ func (e *Env) checker() checks.Runner {
 	begun := map[string]time.Time{}
 	return checks.Runner{
 		Command: e.askByCommand,
+		Hide:    e.hide,
 		Progress: func(r checks.Result) {
 			mu.Lock()
 			defer mu.Unlock()

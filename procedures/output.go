@@ -145,13 +145,7 @@ func (e *Env) stateText(res sls.StateResult) string {
 }
 
 // hide redacts a text of several lines, as they are seen.
-func (e *Env) hide(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		lines[i] = event.Scrub(l)
-	}
-	return e.Prepared.Redactor.String(strings.Join(lines, "\n"))
-}
+func (e *Env) hide(text string) string { return e.Prepared.Redactor.String(event.ScrubText(text)) }
 
 func diffLines(d string) []string {
 	if d == "" {

@@ -32,10 +32,10 @@ type Opener struct {
 const maxFiles = 200
 
 // glob gives the files that match, in order.
-func (o Opener) glob(globs []string) (out []string, err error) {
+func (o Opener) glob(ctx context.Context, globs []string) (out []string, err error) {
 	err = o.as(func() error {
 		for _, g := range globs {
-			list, err := filepath.Glob(g)
+			list, err := matchingFiles(ctx, g)
 			if err != nil {
 				return fmt.Errorf("%s: %w", g, err)
 			}
@@ -209,14 +209,33 @@ func lastLines(f *os.File, n int) (int64, error) {
 	return least, nil
 }
 
-// read hands over the lines that are there; with end the last one, too, where it has no end.
+// read hands over the lines that are there; with end the last one, too, where it has no end. Of what came at once no more than lastBytes are read, the
+// last ones: whoever writes the file can make it as long as he likes without writing (ftruncate(2)), and longer while it is read.
 func (t *tail) read(ctx context.Context, emit func(source, line string) error, end bool) error {
+	at, err := t.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	size, err := t.f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if size-at > lastBytes {
+		if err := emit(t.path, fmt.Sprintf("... %d bytes are not shown", size-lastBytes-at)); err != nil {
+			return err
+		}
+		at, t.part = size-lastBytes, ""
+	}
+	if _, err := t.f.Seek(at, io.SeekStart); err != nil {
+		return err
+	}
+	t.r.Reset(io.LimitReader(t.f, size-at))
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		piece, err := t.r.ReadString('\n')
-		if t.part += piece; strings.HasSuffix(t.part, "\n") || len(t.part) > maxLine || end && err != nil && t.part != "" {
+		piece, err := t.r.ReadSlice('\n')
+		if t.part += string(piece); strings.HasSuffix(t.part, "\n") || len(t.part) > maxLine || end && errors.Is(err, io.EOF) && t.part != "" {
 			line := strings.TrimSuffix(t.part, "\n")
 			t.part = ""
 			if err := emit(t.path, line); err != nil {
@@ -226,7 +245,7 @@ func (t *tail) read(ctx context.Context, emit func(source, line string) error, e
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
 	}
@@ -247,7 +266,6 @@ func (t *tail) follow(ctx context.Context, o Opener, emit func(source, line stri
 	}
 	if old.Size() < at {
 		_, err = t.f.Seek(0, io.SeekStart)
-		t.r.Reset(t.f)
 		return errors.Join(err, t.read(ctx, emit, false))
 	}
 	f, err := o.open(t.path)
@@ -263,7 +281,6 @@ func (t *tail) follow(ctx context.Context, o Opener, emit func(source, line stri
 	err = t.read(ctx, emit, true)
 	_ = t.f.Close()
 	t.f = f
-	t.r.Reset(f)
 	return errors.Join(err, t.read(ctx, emit, false))
 }
 
@@ -281,10 +298,11 @@ func (r *Runner) files(ctx context.Context, o Opener, entries []project.LogFiles
 		globs = append(globs, e.Globs...)
 	}
 	for first := true; ; first = false {
-		paths, err := o.glob(globs)
+		paths, err := o.glob(ctx, globs)
 		if err != nil {
 			return err
 		}
+		forget(open, failed, paths)
 		for _, p := range paths {
 			t := open[p]
 			switch {
@@ -320,6 +338,25 @@ func (r *Runner) files(ctx context.Context, o Opener, entries []project.LogFiles
 		}
 		if err := pause(ctx, followEvery); err != nil {
 			return err
+		}
+	}
+}
+
+// forget closes files that have lost their names where so many are open that whoever makes and removes files could use up the descriptors
+// of the server. Few stay open: what is being rotated has no name for a moment.
+func forget(open map[string]*tail, failed map[string]bool, paths []string) {
+	if len(open) <= maxFiles && len(failed) <= maxFiles {
+		return
+	}
+	for path, t := range open {
+		if !slices.Contains(paths, path) {
+			_ = t.f.Close()
+			delete(open, path)
+		}
+	}
+	for path := range failed {
+		if !slices.Contains(paths, path) {
+			delete(failed, path)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package units
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -210,4 +211,90 @@ func TestRotation(t *testing.T) {
 	add(p, "5\n")
 	require.NoError(t, f.follow(t.Context(), o, emit))
 	require.Equal(t, []string{"1", "2", "3", "half", "4", "55"}, got)
+}
+
+// The attack: who runs the project's programs makes a log that is followed three terabytes long with one call (ftruncate(2)): the server, which looked for
+// the end of the line, took the memory of the machine.
+func TestALogGrowsByTerabytes(t *testing.T) {
+	p := filepath.Join(t.TempDir(), "a.log")
+	require.NoError(t, os.WriteFile(p, []byte("1\n"), 0o644))
+	o := Opener{Within: filepath.Dir(p)}
+	f, err := o.openTail(p, 10)
+	require.NoError(t, err)
+	defer func() { _ = f.f.Close() }()
+	var got []string
+	longest := 0
+	emit := func(_, line string) error {
+		longest = max(longest, len(line))
+		if strings.Trim(line, "\x00") != "" {
+			got = append(got, line)
+		}
+		return nil
+	}
+	require.NoError(t, f.follow(t.Context(), o, emit))
+	require.NoError(t, os.Truncate(p, 3<<40))
+	require.NoError(t, f.follow(t.Context(), o, emit))
+	require.Equal(t, []string{"1", fmt.Sprintf("... %d bytes are not shown", 3<<40-2-lastBytes)}, got)
+	require.LessOrEqual(t, longest, maxLine+4096)
+	w, err := os.OpenFile(p, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer w.Close()
+	_, err = w.WriteString("\n2\n")
+	require.NoError(t, err)
+	require.NoError(t, f.follow(t.Context(), o, emit))
+	require.Equal(t, "2", got[len(got)-1])
+}
+
+// The attack: new names in the folder of logs at every look, until the server has no descriptor left.
+func TestNamesThatComeAndGoCostNoDescriptors(t *testing.T) {
+	dir := t.TempDir()
+	r, _ := runner(t, nil, nil)
+	seen, looks := 0, 0
+	enough := errors.New("enough")
+	fill := func() error {
+		for i := range 150 {
+			old, now := filepath.Join(dir, fmt.Sprintf("%d-%d.log", looks-1, i)), filepath.Join(dir, fmt.Sprintf("%d-%d.log", looks, i))
+			_ = os.Remove(old)
+			if err := os.WriteFile(now, []byte("x\n"), 0o644); err != nil {
+				return err
+			}
+		}
+		looks++
+		return nil
+	}
+	descriptors := func() int {
+		names, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(names)
+	}
+	require.NoError(t, fill())
+	before, most := descriptors(), 0
+	err := r.Logs(t.Context(), Opener{Within: dir}, []project.LogFiles{{Globs: []string{dir + "/*.log"}}}, LogRequest{Lines: 1, Follow: true, Idle: func() error {
+		most = max(most, descriptors())
+		if looks == 4 {
+			return enough
+		}
+		return fill()
+	}}, func(string, string) error { seen++; return nil })
+	require.ErrorIs(t, err, enough)
+	require.Equal(t, 600, seen)
+	require.LessOrEqual(t, most-before, 2*maxFiles+20)
+}
+
+func TestGlobs(t *testing.T) {
+	dir := t.TempDir()
+	for _, p := range []string{"a/x.log", "a/y.log", "b/x.log", "b/[z].log", "c.log"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, p)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, p), nil, 0o644))
+	}
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	for _, g := range []string{"*/*.log", "a/*", "a/x.log", "none/*.log", "*/[xy].log", `b/\[z\].log`, "c.log", "d.log", "*", "?/x.log", "../*/a/x.log"} {
+		want, err := filepath.Glob(filepath.Join(dir, g))
+		require.NoError(t, err)
+		got, err := matchingFiles(t.Context(), filepath.Join(dir, g))
+		require.NoError(t, err)
+		require.ElementsMatch(t, want, got, g)
+	}
+	_, err := matchingFiles(t.Context(), dir+"/[")
+	require.ErrorIs(t, err, filepath.ErrBadPattern)
 }

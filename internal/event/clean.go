@@ -197,3 +197,15 @@ func StripColour(s string) string {
 	}
 	return b.String()
 }
+
+// ScrubText is Scrub of each of the lines of s.
+func ScrubText(s string) string {
+	if plain(s) {
+		return s
+	}
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = Scrub(l)
+	}
+	return strings.Join(lines, "\n")
+}

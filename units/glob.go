@@ -1,0 +1,76 @@
+package units
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxNames bounds how many names of one folder are looked at. The folders belong to who runs the project's programs, who can fill them.
+const maxNames = 100_000
+
+// matchingFiles gives what matches a glob, as filepath.Glob does, but no more than maxNames for each element of it, and it waits for no fifo
+// that takes the place of a folder. What cannot be listed has no matches.
+func matchingFiles(ctx context.Context, glob string) ([]string, error) {
+	found := []string{""}
+	if strings.HasPrefix(glob, "/") {
+		found[0] = "/"
+	}
+	for el := range strings.SplitSeq(strings.Trim(glob, "/"), "/") {
+		if _, err := filepath.Match(el, ""); err != nil {
+			return nil, err
+		}
+		var next []string
+		for _, dir := range found {
+			if err := context.Cause(ctx); err != nil {
+				return nil, err
+			}
+			if len(next) >= maxNames {
+				break
+			}
+			for _, name := range namesLike(dir, el) {
+				next = append(next, filepath.Join(dir, name))
+			}
+		}
+		found = next
+	}
+	return slices.DeleteFunc(found, func(path string) bool {
+		_, err := os.Lstat(path)
+		return errors.Is(err, fs.ErrNotExist)
+	}), nil
+}
+
+// namesLike are the names in a folder that one element of a glob means.
+func namesLike(dir, el string) (out []string) {
+	if !strings.ContainsAny(el, `*?[\`) {
+		return []string{el}
+	}
+	if dir == "" {
+		dir = "."
+	}
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	for seen := 0; seen < maxNames; {
+		names, err := f.Readdirnames(1000)
+		for _, n := range names {
+			if ok, _ := filepath.Match(el, n); ok {
+				out = append(out, n)
+			}
+		}
+		seen += len(names)
+		if err != nil { // its end, io.EOF, among them
+			break
+		}
+	}
+	slices.Sort(out)
+	return out
+}
