@@ -258,8 +258,15 @@ func TestAccountsThatAreNotHere(t *testing.T) {
 	}
 	root, state, s := world(t, "app")
 	require.NoError(t, os.Chown(filepath.Join(root.Project("app").Live(), "page"), 1, 1)) // daemon
+	// The attack: the project's user makes a file set-user-ID, which is nobody's harm but his own, and waits for a restore that gives it to root.
+	require.NoError(t, os.Chmod(filepath.Join(root.Project("app").Live(), "page"), 0o755|os.ModeSetuid|os.ModeSetgid))
 	file, _ := write(t, root, state, s, backup.Options{})
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }
+	mode := func(root layout.Root) os.FileMode {
+		fi, err := os.Stat(filepath.Join(root.Project("app").Live(), "page"))
+		require.NoError(t, err)
+		return fi.Mode()
+	}
 	known := map[string]int{"root": 0, "daemon": 4711}
 	o := backup.RestoreOptions{Account: func(name string, _ bool) (int, bool) { id, ok := known[name]; return id, ok }}
 	owner := func(root layout.Root) int {
@@ -272,6 +279,7 @@ func TestAccountsThatAreNotHere(t *testing.T) {
 	_, err := backup.Restore(t.Context(), open, got, got.DefaultState(), o)
 	require.NoError(t, err)
 	require.Equal(t, 4711, owner(got), "by its name, whatever its number here")
+	require.Equal(t, 0o755|os.ModeSetuid|os.ModeSetgid, mode(got))
 	delete(known, "daemon")
 	got = fresh()
 	_, err = backup.Restore(t.Context(), open, got, got.DefaultState(), o)
@@ -282,4 +290,5 @@ func TestAccountsThatAreNotHere(t *testing.T) {
 	_, err = backup.Restore(t.Context(), open, got, got.DefaultState(), o)
 	require.NoError(t, err)
 	require.Equal(t, 0, owner(got))
+	require.Equal(t, os.FileMode(0o755), mode(got))
 }

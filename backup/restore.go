@@ -237,12 +237,12 @@ func (r *restorer) accounts() error {
 	var users, groups []string
 	for _, name := range slices.Sorted(maps.Keys(r.users)) {
 		if r.users[name] < 0 {
-			users = append(users, name)
+			users = append(users, printable.Word(name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.groups)) {
 		if r.groups[name] < 0 {
-			groups = append(groups, name)
+			groups = append(groups, printable.Word(name))
 		}
 	}
 	if r.o.MissingToRoot || len(users)+len(groups) == 0 {
@@ -388,11 +388,27 @@ func (r *restorer) attributes(d vfs.Dir, name string, h *tar.Header) error {
 		}
 	}
 	if h.Typeflag != tar.TypeSymlink {
-		if err := d.Chmod(name, uint32(h.Mode)&0o7777); err != nil { //nolint:gosec // twelve bits
+		if err := d.Chmod(name, r.mode(h)); err != nil {
 			return err
 		}
 	}
 	return d.Lutimes(name, h.ModTime.UnixNano())
+}
+
+// mode is the mode of a file or folder. A file that comes to belong to somebody else than before does not run as him: its owner made it set-user-ID
+// for himself.
+func (r *restorer) mode(h *tar.Header) uint32 {
+	mode := uint32(h.Mode) & 0o7777 //nolint:gosec // twelve bits
+	if h.Typeflag == tar.TypeDir {
+		return mode
+	}
+	if r.done.Unowned || h.Uname != "" && r.users[h.Uname] < 0 {
+		mode &^= syscall.S_ISUID
+	}
+	if r.done.Unowned || h.Gname != "" && r.groups[h.Gname] < 0 {
+		mode &^= syscall.S_ISGID
+	}
+	return mode
 }
 
 // id is the ID of an account here; one without a name keeps its number.

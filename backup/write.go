@@ -149,7 +149,7 @@ func (w *writer) all(ctx context.Context, s Server, root layout.Root, state layo
 	if err := w.dir(ctx, state.Path(), nil, stateDir, func(p string) bool { return stateSkipped(state, p) }); err != nil {
 		return err
 	}
-	return w.database(tmp)
+	return w.database(ctx, tmp)
 }
 
 // forget leaves out of the contents what was destroyed after it was read.
@@ -163,7 +163,7 @@ func (w *writer) forget(names []string) {
 	})
 }
 
-func (w *writer) database(path string) error {
+func (w *writer) database(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (w *writer) database(path string) error {
 	}
 	h := &tar.Header{Typeflag: tar.TypeReg, Name: databaseName, Mode: 0o600, Size: st.Size(), ModTime: w.contents.Made, Format: tar.FormatPAX}
 	w.fillOwn(h)
-	return w.entry(h, f)
+	return w.entry(ctx, h, f)
 }
 
 // fillOwn makes a file that has no owner yet this process's.
@@ -206,7 +206,7 @@ func (w *writer) project(ctx context.Context, s Server, root layout.Root, state 
 		return held, err
 	} else if !there {
 		w.remark("project %s has no folder", name)
-	} else if err := w.top(root.Projects(), name, projectsDir); err != nil {
+	} else if err := w.top(ctx, root.Projects(), name, projectsDir); err != nil {
 		return held, err
 	}
 	for _, objects := range []bool{false, true} {
@@ -310,7 +310,7 @@ func (w *writer) dir(ctx context.Context, base string, names []string, prefix st
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := w.one(d, e, leaders, prefix); err != nil {
+			if err := w.one(ctx, d, e, leaders, prefix); err != nil {
 				return fmt.Errorf("%s: %w", printable.Text(filepath.Join(base, e.Path)), err)
 			}
 		}
@@ -319,7 +319,7 @@ func (w *writer) dir(ctx context.Context, base string, names []string, prefix st
 }
 
 // top writes a folder without what is in it.
-func (w *writer) top(base, name, prefix string) error {
+func (w *writer) top(ctx context.Context, base, name, prefix string) error {
 	d, err := w.fs.OpenDir(base)
 	if err != nil {
 		return err
@@ -330,7 +330,7 @@ func (w *writer) top(base, name, prefix string) error {
 		return err
 	}
 	e := tree.EntryOf(name, st)
-	return w.one(d, &e, map[uint32]string{}, prefix)
+	return w.one(ctx, d, &e, map[uint32]string{}, prefix)
 }
 
 // scan lists a folder with all in it, or a single file.
@@ -354,7 +354,7 @@ func scan(ctx context.Context, d vfs.Dir, name string, st vfs.Stat) ([]tree.Entr
 }
 
 // one writes one entry. Sockets are of a process that will not run where this is restored; nothing is lost with them.
-func (w *writer) one(d vfs.Dir, e *tree.Entry, leaders map[uint32]string, prefix string) error {
+func (w *writer) one(ctx context.Context, d vfs.Dir, e *tree.Entry, leaders map[uint32]string, prefix string) error {
 	if e.Type() == syscall.S_IFSOCK {
 		return nil
 	}
@@ -379,7 +379,7 @@ func (w *writer) one(d vfs.Dir, e *tree.Entry, leaders map[uint32]string, prefix
 	}
 	w.names.fill(h)
 	if h.Typeflag != tar.TypeReg {
-		return w.entry(h, nil)
+		return w.entry(ctx, h, nil)
 	}
 	f, err := d.OpenFile(e.Path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -390,7 +390,7 @@ func (w *writer) one(d vfs.Dir, e *tree.Entry, leaders map[uint32]string, prefix
 	}
 	defer func() { _ = f.Close() }()
 	whole := &padded{r: f, left: e.Size}
-	if err := w.entry(h, whole); err != nil {
+	if err := w.entry(ctx, h, whole); err != nil {
 		return err
 	}
 	if st, err := f.Stat(); err == nil && (st.Mtime != e.Mtime || st.Size != e.Size) || whole.short > 0 {
@@ -417,14 +417,15 @@ func (w *writer) note(format string, args ...any) {
 	}
 }
 
-// entry writes a header and its content, which must be as long as the header says.
-func (w *writer) entry(h *tar.Header, content io.Reader) error {
+// entry writes a header and its content, which must be as long as the header says. A file may be as long as its owner likes without taking room: ctx
+// ends the reading of it.
+func (w *writer) entry(ctx context.Context, h *tar.Header, content io.Reader) error {
 	w.digest.header(h)
 	if err := w.tar.WriteHeader(h); err != nil {
 		return err
 	}
 	if content != nil {
-		n, err := io.Copy(w.tar, io.TeeReader(io.LimitReader(content, h.Size), w.digest.h))
+		n, err := io.Copy(w.tar, io.TeeReader(io.LimitReader(contextReader{ctx, content}, h.Size), w.digest.h))
 		if err != nil {
 			return err
 		}

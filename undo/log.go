@@ -322,6 +322,10 @@ func (l *Log) save(dir vfs.Dir, name string, n Node) (Node, error) {
 		return n, err
 	}
 	defer src.Close()
+	// The folder may be another user's: what was inspected, and what is kept with its owner and mode, is one file.
+	if st, err := src.Stat(); err != nil || !st.IsRegular() || st.Ino != n.Ino || st.UID != n.UID || st.GID != n.GID || st.Mode != n.Mode {
+		return n, errors.Join(errors.New("it was replaced while it was read"), err)
+	}
 	if l.journal == nil {
 		if err := l.create(); err != nil {
 			return n, err
