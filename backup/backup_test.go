@@ -64,6 +64,7 @@ func world(t testing.TB, names ...string) (layout.Root, layout.State, *server) {
 		write(filepath.Join(p.Archives(), ".spare", "x"), "x")
 		write(state.Journal(name), "journal")
 		write(filepath.Join(state.Undo(name+"-1"), "log"), "undo")
+		write(filepath.Join(state.LiveUndo(name), "00000001-"+name+"-0", "log"), "undo of what is live")
 		write(state.Passwords(name), "{}")
 	}
 	write(filepath.Join(state.Undo("running"), "log"), "undo")
@@ -108,7 +109,7 @@ func TestRoundTrip(t *testing.T) {
 	got, err := restore(t, file)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		".corpus-git/corpus-git.db", ".corpus-git/journal/app.journal", ".corpus-git/passwords/app.json", ".corpus-git/ssh_host_ed25519_key", ".corpus-git/undo/app-1/log",
+		".corpus-git/corpus-git.db", ".corpus-git/journal/app.journal", ".corpus-git/passwords/app.json", ".corpus-git/ssh_host_ed25519_key", ".corpus-git/undo/app-1/log", ".corpus-git/undo/live/app/00000001-app-0/log",
 		"projects/app/git/project.git/objects/pack/a.pack", "projects/app/git/project.git/refs/heads/master", "projects/app/project/page",
 		"salt/link", "salt/own.sls",
 	}, files(t, got.Path()))

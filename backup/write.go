@@ -223,7 +223,7 @@ func (w *writer) project(ctx context.Context, s Server, root layout.Root, state 
 	if err != nil {
 		return held, err
 	}
-	own := []string{state.Journal(name), state.Events(name), state.Passwords(name)}
+	own := []string{state.Journal(name), state.Events(name), state.Passwords(name), state.LiveUndo(name)}
 	undo, err := w.fs.ReadDir(state.Undo(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return held, err

@@ -17,7 +17,7 @@ import (
 const leastKept = 10
 
 // PruneHistory keeps the limits on what is recorded of a project's deployments: it removes the oldest records beyond a count, with their logs, and
-// of the others the oldest logs beyond a size. What is live, what an archive belongs to, and the newest ones stay, with their logs.
+// of the others the oldest logs beyond a size. What is live, what an archive or a kept undo log belongs to, and the newest ones stay, with their logs.
 // It may run beside deployments.
 func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h project.History) (done project.Pruned, err error) {
 	keep, err := p.keptRecords(ctx, name)
@@ -71,6 +71,14 @@ func (p *Pipeline) keptRecords(ctx context.Context, name project.Name) (map[stri
 	}
 	for _, a := range archives {
 		keep[a.ID] = true
+	}
+	// A rollback finds the undo logs that it goes back over by the records of their deployments.
+	undone, err := p.cfg.Tools.LiveUndo(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range undone {
+		keep[string(l.ID)] = true
 	}
 	return keep, nil
 }

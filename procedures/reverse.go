@@ -1,6 +1,7 @@
 package procedures
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,24 +19,41 @@ import (
 	"corpus-git/undo"
 )
 
-// liveLogs are the undo logs of a project's deployments that went live, the newest first, of those that since names; all of them where it is
-// nil.
-func (t *Tools) liveLogs(name project.Name, since []project.ID) ([]string, error) {
+// LiveLog is the undo log of a deployment that went live.
+type LiveLog struct {
+	ID  project.ID
+	Dir string
+	// seq counts the logs of a project; a newer one has a higher number.
+	seq int
+}
+
+// LiveUndo are the undo logs of a project's deployments that went live, the newest first.
+func (t *Tools) LiveUndo(name project.Name) ([]LiveLog, error) {
 	parent := t.State.LiveUndo(name.String())
 	names, err := t.FS.ReadDir(parent)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	slices.Sort(names)
-	slices.Reverse(names)
-	var out []string
+	var out []LiveLog
 	for _, n := range names {
-		_, id, ok := strings.Cut(n, "-")
-		if ok && (since == nil || slices.Contains(since, project.ID(id))) {
-			out = append(out, filepath.Join(parent, n))
+		number, id, ok := strings.Cut(n, "-")
+		if seq, nerr := strconv.Atoi(number); ok && nerr == nil {
+			out = append(out, LiveLog{ID: project.ID(id), Dir: filepath.Join(parent, n), seq: seq})
 		}
 	}
+	slices.SortFunc(out, func(a, b LiveLog) int { return cmp.Compare(b.seq, a.seq) })
 	return out, err
+}
+
+// liveLogs are the folders of LiveUndo, of those that since names; all of them where it is nil.
+func (t *Tools) liveLogs(name project.Name, since []project.ID) (dirs []string, err error) {
+	logs, err := t.LiveUndo(name)
+	for _, l := range logs {
+		if since == nil || slices.Contains(since, l.ID) {
+			dirs = append(dirs, l.Dir)
+		}
+	}
+	return dirs, err
 }
 
 // keepLive keeps the log of a deployment that went live, after those that are there already.
@@ -52,16 +70,13 @@ func (e *Env) keepLive() error {
 	if err := vfs.MkdirAll(e.Tools.FS, parent, 0o700); err != nil {
 		return err
 	}
-	names, err := e.Tools.FS.ReadDir(parent)
+	logs, err := e.Tools.LiveUndo(e.Deployment.Project)
 	if err != nil {
 		return err
 	}
 	last := 0
-	for _, n := range names {
-		number, _, _ := strings.Cut(n, "-")
-		if i, err := strconv.Atoi(number); err == nil {
-			last = max(last, i)
-		}
+	if len(logs) > 0 {
+		last = logs[0].seq
 	}
 	return vfs.RenameDurable(e.Tools.FS, dir, filepath.Join(parent, fmt.Sprintf("%08d-%s", last+1, e.Deployment.ID)))
 }
