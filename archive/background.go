@@ -3,11 +3,15 @@ package archive
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // Background is the slot in which the stores of a machine compact, one archive at a time over all of them. Give the same
 // one to every Config; a nil one is the store's own.
-type Background struct{ slot chan struct{} }
+type Background struct {
+	slot   chan struct{}
+	recent atomic.Int64 // how many entries of manifests the stores keep in memory
+}
 
 // NewBackground makes a slot.
 func NewBackground() *Background { return &Background{slot: make(chan struct{}, 1)} }

@@ -66,6 +66,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 		return out, explain(op, err)
 	}
 	defer over()
+	s.recent.drop(&s.cfg.Background.recent) // the next deployment may be long to come
 	refused := map[string]bool{}
 	for {
 		a, ok, err := s.packable(refused)

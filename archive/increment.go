@@ -40,7 +40,7 @@ func (w *compaction) increment(a Archive, m *tree.Manifest) (*increment, error) 
 
 func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, error) {
 	s := w.s
-	pm, err := s.manifest(p.Path)
+	pm, err := s.recentManifest(p.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -214,6 +214,7 @@ func (m *making) build(ctx context.Context) error {
 	if err := writePlain(dst, recordFile, text); err != nil {
 		return err
 	}
+	s.remember(m.tmp, man)
 	m.rec, m.scan = rec, tree.NewSnapshot(m.begun, man.Entries)
 	if st, err := dst.Lstat("."); err == nil {
 		m.dev = st.Dev

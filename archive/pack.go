@@ -20,7 +20,7 @@ import (
 // proved; they become the spare tree if they are newer than it, else they are deleted.
 func (w *compaction) pack(a Archive) (Archive, error) {
 	s := w.s
-	m, err := s.manifest(a.Path)
+	m, err := s.recentManifest(a.Path)
 	if err != nil {
 		return a, err
 	}
@@ -103,12 +103,11 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 			return a, err
 		}
 	}
-	if err := s.writeManifest(a.Path, m); err != nil { // with the sums of all content
+	text := m.Encode()                                                                                  // with the sums of all content
+	if err := vfs.WriteFileAtomic(s.fs, filepath.Join(a.Path, manifestFile), text, 0o600); err != nil { // and syncs the names of the files
 		return a, err
 	}
-	if err := vfs.SyncDir(s.fs, a.Path); err != nil {
-		return a, err
-	}
+	s.remember(a.Path, m)
 	if _, err := s.update(a.ID, "pack archive", func(r *Record) error { r.Packed = packed; return nil }); err != nil {
 		return a, err
 	}
@@ -116,7 +115,7 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 	if n, err := s.newest(); err == nil && n != nil {
 		newest = n.Sizes
 	}
-	if !s.recyclable(a.Sizes, m.Scanned, newest) || s.makeSpare(a.Trees, a.Path, m.Encode()) != nil {
+	if !s.recyclable(a.Sizes, m.Scanned, newest) || s.makeSpare(a.Trees, a.Path, m, text) != nil {
 		// Recycling only saves work: where it does not succeed the trees are deleted.
 		for _, p := range a.treePaths() {
 			if err := s.reaper.Remove(p); err != nil {

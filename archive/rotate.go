@@ -205,22 +205,23 @@ func (s *Store) dispose(x expiring, recycle bool) (recycled bool) {
 		b, err := vfs.ReadFile(s.fs, filepath.Join(trash, manifestFile))
 		if err == nil {
 			m, derr := tree.DecodeManifest(b)
-			recycled = derr == nil && s.recyclable(a.Sizes, m.Scanned, x.newest) && s.makeSpare(a.Trees, trash, b) == nil
+			recycled = derr == nil && s.recyclable(a.Sizes, m.Scanned, x.newest) && s.makeSpare(a.Trees, trash, m, b) == nil
 		}
 	}
 	s.reaper.Delete(trash)
 	return recycled
 }
 
-// makeSpare moves the trees of an archive, with their manifest, to where Make looks for them.
-func (s *Store) makeSpare(names []string, from string, manifest []byte) error {
+// makeSpare moves the trees of an archive, with their manifest, m, to where Make looks for them. Nothing of it is durable: a spare tree whose manifest or trees a power cut took
+// is none, and the trees are no archive's any more.
+func (s *Store) makeSpare(names []string, from string, m *tree.Manifest, manifest []byte) error {
 	tmp := filepath.Join(s.dir(), tmpPrefix+"spare")
 	if err := s.reaper.Remove(tmp); err != nil {
 		return err
 	}
 	err := s.fs.Mkdir(tmp, 0o700)
 	if err == nil {
-		err = vfs.WriteFileAtomic(s.fs, filepath.Join(tmp, manifestFile), manifest, 0o600)
+		err = s.writeSynced(filepath.Join(tmp, manifestFile), manifest, false)
 	}
 	for _, n := range names {
 		if err == nil {
@@ -228,12 +229,13 @@ func (s *Store) makeSpare(names []string, from string, manifest []byte) error {
 		}
 	}
 	if err == nil {
-		err = vfs.SyncParents(s.fs, filepath.Join(from, manifestFile), filepath.Join(tmp, manifestFile))
+		if err = s.reaper.Remove(s.sparePath()); err == nil {
+			err = s.fs.Rename(tmp, s.sparePath())
+		}
 	}
 	if err == nil {
-		err = s.putSpare(tmp)
-	}
-	if err != nil {
+		s.remember(s.sparePath(), m)
+	} else {
 		_ = s.reaper.Remove(tmp) // what can't be removed now is swept later
 	}
 	return err

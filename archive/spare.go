@@ -310,7 +310,7 @@ func (s *Store) reference() *tree.Reference {
 		return nil // a full copy needs no reference
 	}
 	for _, a := range all {
-		m, err := s.manifest(a.Path)
+		m, err := s.recentManifest(a.Path)
 		if err != nil {
 			continue
 		}

@@ -26,7 +26,7 @@ func (s *Store) spareFacts() (spareFacts, bool) {
 	}
 	f := s.spareRead.Load()
 	if f == nil || f.file != tree.IdentOf(st) || f.size != st.Size {
-		m, err := s.manifest(s.sparePath())
+		m, err := s.recentManifest(s.sparePath())
 		if err != nil {
 			return spareFacts{}, false
 		}
@@ -71,7 +71,7 @@ func (s *Store) loadSpare() *tree.Manifest {
 	if s.cfg.NoSpare {
 		return nil
 	}
-	m, err := s.manifest(s.sparePath())
+	m, err := s.recentManifest(s.sparePath())
 	if err != nil || !s.holds(factsOf(m).roots) {
 		s.spareRead.Store(nil) // what can't be read any more is none
 		return nil

@@ -28,6 +28,7 @@ type Store struct {
 	next        *next
 	stopSparing atomic.Pointer[context.CancelFunc] // interrupts the copying under way
 	spareRead   atomic.Pointer[spareFacts]         // of the spare tree's manifest when it was read last
+	recent      recent
 	busyMu      sync.Mutex
 	busy        map[string]bool // temporary names that Compact writes to: no leftovers
 }

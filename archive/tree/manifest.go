@@ -118,6 +118,15 @@ func (m *Manifest) Find(path string) *Entry {
 	return &m.Entries[i]
 }
 
+// AsRead is a copy of entries as DecodeManifest gives them.
+func AsRead(entries []Entry) []Entry {
+	out := slices.Clone(entries)
+	for i := range out {
+		out[i].nlink = 0
+	}
+	return out
+}
+
 func (m *Manifest) index() map[string]*Entry {
 	if m == nil {
 		return nil

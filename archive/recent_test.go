@@ -1,0 +1,66 @@
+package archive
+
+import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/archive/tree"
+	"corpus-git/internal/vfs"
+	"corpus-git/internal/vfs/vfstest"
+)
+
+// What is remembered of a manifest is what its file says, until the file is another one; who gets it may change it.
+func TestRecentManifests(t *testing.T) {
+	m := vfstest.NewMem(time.Unix(1_700_000_000, 0))
+	s, a := concluded(t, m, 2)
+	s.cfg.NoSpare = false
+	made, err := s.Make(context.Background(), MakeRequest{Facts: Facts{ID: "next", Project: "app", At: a.At.Add(time.Minute)}})
+	require.NoError(t, err)
+	read, err := s.manifest(made.Path)
+	require.NoError(t, err)
+	st, err := s.fs.Lstat(filepath.Join(made.Path, manifestFile))
+	require.NoError(t, err)
+	require.NotNil(t, s.recent.get(tree.IdentOf(st), st.Size))
+	for range 2 {
+		got, err := s.recentManifest(made.Path)
+		require.NoError(t, err)
+		require.Equal(t, read, got)
+		got.Entries[0].Version++
+	}
+	// Another file of that name is read.
+	read.Scanned++
+	require.NoError(t, vfs.WriteFileAtomic(s.fs, filepath.Join(made.Path, manifestFile), read.Encode(), 0o600))
+	got, err := s.recentManifest(made.Path)
+	require.NoError(t, err)
+	require.Equal(t, read, got)
+	require.Positive(t, s.cfg.Background.recent.Load())
+	_, err = s.Compact(context.Background(), Policy{Keep: 10})
+	require.NoError(t, err)
+	require.NoError(t, s.Wait())
+}
+
+// However many manifests come, no more entries are kept than the bounds allow, and none are counted that are not kept.
+func TestRecentManifestsAreBounded(t *testing.T) {
+	var total atomic.Int64
+	one, two, three := &recent{}, &recent{}, &recent{}
+	for i := range uint64(20) {
+		for _, r := range []*recent{one, two, three} {
+			r.put(tree.Ident{Ino: i}, 1, &tree.Manifest{Entries: make([]tree.Entry, 1+10_000*(i%6))}, &total)
+			require.LessOrEqual(t, len(r.all), recentCount)
+			require.LessOrEqual(t, r.entries, int64(recentEach))
+			require.LessOrEqual(t, total.Load(), int64(recentAll))
+			require.Equal(t, one.entries+two.entries+three.entries, total.Load())
+		}
+	}
+	require.Nil(t, one.get(tree.Ident{Ino: 0}, 1))
+	for _, r := range []*recent{one, two, three} {
+		r.drop(&total)
+		require.Empty(t, r.all)
+	}
+	require.Zero(t, total.Load())
+}
