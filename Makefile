@@ -22,7 +22,7 @@ test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for 
 SHARED = $(shell grep -rlE --include='*.go' '"sync(/atomic)?"|go func|\.Go\b' . | xargs -n1 dirname | sort -u | grep -v '^./bench$$')
 
 race: ## the same with the race detector, which needs a C compiler; but for packages without goroutines, for what starts hundreds of servers (TestCrash, TestPowerCut), what the scenarios do too (TestDocs), what measures memory and work in one goroutine (TestBombs, TestHostile), and other clients of git
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^TestCrash$$|^TestPowerCut$$|^TestDocs$$|^TestBombs$$|^TestHostile|^TestScenarios$$/^interop_' $(SHARED)
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^TestCrash$$|^TestPowerCut$$|^TestDocs$$|^TestBombs$$|^TestHostile|^TestScenarios$$/^(interop_|remote$$|nodes$$)' $(SHARED)
 
 salt: ## the conformance suite against the real Salt, which .ci/salt installs in the user's cache
 	@bin=$$(./.ci/salt) && SALT_CALL=$$bin $(GO) test -count=1 -timeout 20m ./sls/slstest ./sls/salt

@@ -44,14 +44,24 @@ type Pack struct {
 	SHA256  string       `json:"sha256"`
 }
 
+// Node is a machine as the maker of a bundle knows it.
+type Node struct {
+	Name  string   `json:"name,omitempty"`
+	Roles []string `json:"roles,omitempty"`
+}
+
 // Manifest says what is in a bundle, and what it was made for.
 type Manifest struct {
 	Release Release `json:"release"`
 	Digest  string  `json:"digest"`
 	// Deployment is the ID that the deployment of it has, on each machine: the same bundle is deployed once.
 	Deployment project.ID `json:"deployment"`
+	// Node says which of its maker's nodes the machine is that the bundle is for; zero where it is none.
+	Node Node `json:"node,omitzero"`
 	// Task runs a task of what is live there, in place of a deployment; the bundle has no packs then.
 	Task string `json:"task,omitempty"`
+	// Restore makes live again what was live before this deployment, where it is what went live last; the bundle has no packs then.
+	Restore project.ID `json:"restore,omitempty"`
 	// Select narrows what is run.
 	Select project.Selection `json:"select,omitzero"`
 	By     project.Pusher    `json:"by"`
@@ -91,6 +101,11 @@ func (m *Manifest) check() error {
 	}
 	if strings.ContainsAny(m.Task, "/\x00") || strings.HasPrefix(m.Task, ".") {
 		return bad("%q is no name of a task", m.Task)
+	}
+	if m.Restore != "" {
+		if _, err := project.ParseIDPrefix(string(m.Restore)); err != nil || len(m.Restore) != 36 {
+			return bad("%q is not the ID of a deployment", string(m.Restore))
+		}
 	}
 	digest, err := r.Digest()
 	if err != nil {

@@ -69,7 +69,7 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 		repo project.Repo
 		want project.Commit
 	}{{project.Code, m.Release.Code}, {project.PillarRepo, m.Release.Pillar}} {
-		if x.want == "" || m.Task != "" {
+		if x.want == "" || m.Task != "" || m.Restore != "" {
 			continue
 		}
 		f, p, err := makePack(ctx, repos(x.repo), x.want, have.of(x.repo), dir)

@@ -29,6 +29,9 @@ func (s State) RestoreTemp() string { return filepath.Clean(string(s)) + "-resto
 // HostKey is the server's ed25519 host key.
 func (s State) HostKey() string { return filepath.Join(string(s), "ssh_host_ed25519_key") }
 
+// Rollout holds which nodes a deployment has reached, as long as it runs.
+func (s State) Rollout(id string) string { return filepath.Join(string(s), "rollouts", id+".json") }
+
 // BundleSigners holds the keys whose bundles are deployed here, as authorized_keys has them.
 func (s State) BundleSigners() string { return filepath.Join(string(s), "bundle_signers") }
 

@@ -209,6 +209,11 @@ func (dep *deployment) settle() {
 func (dep *deployment) conclude(ctx context.Context) {
 	dep.ending()
 	dep.env.Result = dep.res
+	if dep.res.State == project.Live {
+		if err := dep.env.EndRollout(ctx); err != nil {
+			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the notes of the rollout")
+		}
+	}
 	settle, err := dep.env.RetainSoon(dep.res.State)
 	if err = errors.Join(err, dep.later(settle)); err != nil {
 		dep.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(dep.explain(err), " ")})

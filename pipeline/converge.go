@@ -211,6 +211,9 @@ const maxReinstalls = 3
 
 // reinstall applies the steps of the release that is live again.
 func (dep *deployment) reinstall(ctx context.Context, live *procedures.Env) {
+	if live.Prepared.Rollout != nil {
+		return // they ran on the nodes
+	}
 	of := live.Deployment.Code.Short()
 	if of == "" {
 		of = "what is live again"

@@ -212,7 +212,7 @@ func (p *Pipeline) dropRecipes(id project.ID) {
 }
 
 func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settings, in project.Incoming) (procedures.Sources, error) {
-	src := procedures.Sources{Environment: set.Environment, RemoteLess: set.RemoteLess}
+	src := procedures.Sources{Environment: set.Environment, RemoteLess: set.RemoteLess, Node: set.Node}
 	if set.RemoteLess {
 		paths := p.cfg.Root.Project(d.Project.String())
 		var err error

@@ -37,7 +37,7 @@ func (dep *deployment) execute(ctx context.Context) {
 				return
 			}
 		}
-		if why, skip := dep.env.Prepared.Skips(name); skip {
+		if why, skip := dep.env.Prepared.Skips(skippedAs(name)); skip {
 			dep.env.Note("%s skipped: %s%s", name, why, behind(name, d))
 			continue
 		}
@@ -55,6 +55,14 @@ func (dep *deployment) execute(ctx context.Context) {
 	dep.commit(ctx)
 }
 
+// skippedAs is the procedure by whose name another one is left out: a rollout is the install of a project with nodes.
+func skippedAs(name string) string {
+	if name == procedures.NameRollout {
+		return procedures.NameInstall
+	}
+	return name
+}
+
 // behind says what it means for what a deployment brings that a procedure is left out.
 func behind(procedure string, d project.Deployment) string {
 	if procedure != procedures.NameReleaseSync || d.Change.Ref == "" || d.Change.New == d.Change.Old {
@@ -68,8 +76,17 @@ const publishing = "publish"
 
 // order is what runs, and in which order: the archive first, which only reads what is live.
 func (dep *deployment) order() []procedures.Procedure {
-	if dep.env.Deployment.Trigger == project.TriggerRollback {
+	nodes := dep.env.Prepared.Rollout != nil
+	switch {
+	case dep.env.Deployment.Trigger == project.TriggerRollback && nodes:
+		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}, procedures.Rollout{}}
+	case dep.env.Deployment.Trigger == project.TriggerRollback:
 		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}}
+	case nodes:
+		// This machine keeps the trees; what serves is on the nodes.
+		return []procedures.Procedure{
+			procedures.Archive{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{Synced: true}, procedures.Rollout{}, procedures.PostDeploy(),
+		}
 	}
 	list := []procedures.Procedure{
 		procedures.Archive{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{Early: true, Synced: true},

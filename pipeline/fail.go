@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"corpus-git/fleet"
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
@@ -95,6 +96,7 @@ func (dep *deployment) rollback(ctx context.Context) {
 	if err := dep.enter(Entry{Kind: RollingBack, Archive: dep.env.ArchiveName}); err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Msg("journal")
 	}
+	dep.undoRollout(ctx)
 	if err := dep.procedure(ctx, dep.env, procedures.Rollback{}); err != nil {
 		dep.res.State = project.Failed
 		dep.res.Reason += "; " + project.RollbackFailed
@@ -109,6 +111,24 @@ func (dep *deployment) rollback(ctx context.Context) {
 	}
 	dep.res.State = project.RolledBack
 	dep.converge(ctx)
+}
+
+// undoRollout rolls back the nodes that the deployment reached, unless the project wants them left.
+func (dep *deployment) undoRollout(ctx context.Context) {
+	if plan := dep.env.Prepared.Rollout; plan != nil && plan.OnFailure == fleet.Stop {
+		dep.env.Note("on_failure: stop: the nodes that are live stay as they are")
+		dep.unsure("nodes keep %s", dep.env.Deployment.Code.Short())
+		return
+	}
+	left, err := dep.env.UndoRollout(ctx)
+	if err != nil {
+		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("roll back nodes")
+		dep.unsure("not all nodes could be rolled back")
+		return
+	}
+	if len(left) > 0 {
+		dep.unsure("not rolled back: %s", strings.Join(left, ", "))
+	}
 }
 
 // refuse ends a deployment before anything ran.

@@ -27,6 +27,8 @@ type Settings struct {
 	// Environment is the name of the environment, "" where the project's configuration says.
 	Environment string
 	RemoteLess  bool
+	// Node says that another server deploys the project here, and knows its nodes; nil where it is pushed to.
+	Node *project.Node
 	// Unlinked: the operator took the project out of the Salt and pillar trees; sync leaves it out.
 	Unlinked bool
 }
@@ -460,7 +462,7 @@ func (dep *deployment) finish() {
 	}
 	settled()
 	if res.State == project.Live && dep.env != nil {
-		p.cfg.OnLive(rec.Project, dep.env.Prepared.Cfg.Checks())
+		p.cfg.OnLive(rec.Project, dep.env.Prepared.Checks())
 	}
 	if res.State == project.Done && rec.Trigger == project.TriggerUndeploy {
 		p.cfg.OnLive(rec.Project, nil)

@@ -49,8 +49,16 @@ func (f *CheckFailure) Error() string {
 // HasChecks reports whether anything is asked on an occasion.
 func (p *Prepared) HasChecks(on project.CheckOccasion) bool { return len(p.checksOn(on)) > 0 }
 
+// Checks are those of the configuration; a project with nodes is asked there.
+func (p *Prepared) Checks() []project.Check {
+	if p.Rollout != nil {
+		return nil
+	}
+	return p.Cfg.Checks()
+}
+
 func (p *Prepared) checksOn(on project.CheckOccasion) []project.Check {
-	list := p.Cfg.Checks()
+	list := p.Checks()
 	if on == "" {
 		return list
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"corpus-git/fleet"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
@@ -31,6 +32,8 @@ type Sources struct {
 	// Environment is the operator's choice for the project.
 	Environment string
 	RemoteLess  bool
+	// Node says that another server decides which nodes there are, and which of them this is; nil where this server does.
+	Node *project.Node
 	// Private is where the private copy of the recipe is made, of which everything runs; "" makes none, and nothing can run.
 	Private string
 }
@@ -47,6 +50,9 @@ type Prepared struct {
 	Recipe *recipe.Recipe
 	// Notes are lines for the pusher: what could not be checked, what goes to salt-call.
 	Notes []string
+
+	// Rollout is which nodes get the deployment; nil deploys on this machine.
+	Rollout *fleet.Plan
 
 	pillar, grains *py.Dict
 	recipe         fs.FS
@@ -86,8 +92,10 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 		return nil, err
 	}
 	switch d.Trigger {
-	case project.TriggerRollback, project.TriggerCheck:
+	case project.TriggerCheck:
 		return p, nil
+	case project.TriggerRollback:
+		return p, p.planNodes(ctx, t, src)
 	case project.TriggerTask:
 		return p, p.task(ctx, t, d)
 	case project.TriggerUndeploy:
@@ -99,7 +107,56 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 		}
 		return p, nil
 	}
+	if err := p.planNodes(ctx, t, src); err != nil {
+		return nil, err
+	}
 	return p, p.check(ctx, t, d)
+}
+
+// asNode puts into the configuration, below the command line, what nodes find in it as data.node. Here, where steps are only checked, that is
+// the first node's.
+func asNode(d project.Deployment, src Sources) (project.Deployment, error) {
+	node := src.Node
+	if node == nil {
+		members, ok, err := fleet.ReadNodes(src.Pillar)
+		if err != nil || !ok {
+			return d, err
+		}
+		node = &project.Node{Name: members[0].Name, Roles: members[0].Roles}
+	}
+	if node.Name == "" {
+		return d, nil
+	}
+	own, err := project.ParseSettings([]string{"node.name=" + node.Name, "node.roles=[" + strings.Join(node.Roles, ", ") + "]"}, &project.Selection{})
+	d.Set = slices.Concat(own, d.Set)
+	return d, err
+}
+
+// planNodes reads which nodes the deployment goes to, and in which stages.
+func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources) error {
+	if src.Node != nil {
+		return nil
+	}
+	members, ok, err := fleet.ReadNodes(src.Pillar)
+	if err != nil || !ok {
+		return err
+	}
+	if t.Fleet == nil {
+		return fault.New(fault.Refused, fleet.NodesFile, "this server deploys on no nodes")
+	}
+	stages, err := fleet.ReadStages(src.Code)
+	if err != nil {
+		return err
+	}
+	known, err := t.Fleet.Known(ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := fleet.NewPlan(members, stages, known)
+	if err == nil && src.Code != nil { // a pillar that comes before the code goes nowhere yet
+		p.Rollout = plan
+	}
+	return err
 }
 
 // StorePasswords makes durable what the templates generated while the deployment was prepared. Secrets that they generate after it are durable
@@ -113,7 +170,14 @@ func (p *Prepared) StorePasswords() error {
 
 // PrepareRollback reads the configuration only: what comes back was checked when it went live.
 func PrepareRollback(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
-	return configure(ctx, t, d, src, hide)
+	p, err := configure(ctx, t, d, src, hide)
+	if err != nil {
+		return nil, err
+	}
+	if _, nodes, err := fleet.ReadNodes(src.Pillar); nodes && err == nil && src.Node == nil {
+		p.Rollout = &fleet.Plan{OnFailure: fleet.Rollback} // its steps run there; whoever needs the plan makes it
+	}
+	return p, nil
 }
 
 // Compile checks every step of what PrepareRollback prepared, from sources with a private copy, as Prepare does. The live tree must be
@@ -132,6 +196,10 @@ func Bare(ctx context.Context, t *Tools, d project.Deployment, environment strin
 
 // configure builds cfg from the sources.
 func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
+	d, err := asNode(d, src)
+	if err != nil {
+		return nil, err
+	}
 	files, err := recipe.In(src.Code)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"corpus-git/archive"
 	"corpus-git/archive/tree"
+	"corpus-git/fleet"
 	"corpus-git/hooks"
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
@@ -93,8 +94,18 @@ type Tools struct {
 	Environments func() project.Environments
 	// Remotes are the two addresses to push to, for the sync procedure and cfg.
 	Remotes func(project.Name) (code, pillar string)
+	// Fleet deploys on other machines what a project with nodes brings; nil knows no nodes.
+	Fleet Fleet
 	// Live is the commit of the newest deployment of a project that went live, "" where there is none or the project has no commits.
 	Live func(context.Context, project.Name) (project.Commit, error)
+}
+
+// Fleet deploys on other machines.
+type Fleet interface {
+	// Known are the nodes that the operator added.
+	Known(ctx context.Context) (map[string]fleet.Node, error)
+	// Rollout makes ready what deploys a plan there; with a nil plan, what undoes it.
+	Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout
 }
 
 func (t *Tools) environments() project.Environments {

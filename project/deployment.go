@@ -53,6 +53,8 @@ type Deployment struct {
 	Pillar Commit `json:"pillar,omitempty"`
 	// Branches are those that TriggerBundle moves in a repository that has not deployed yet: refs/heads/main.
 	Branches map[Repo]string `json:"branches,omitempty"`
+	// Bundle says of TriggerBundle which machine made the bundle, and who there.
+	Bundle string `json:"bundle,omitempty"`
 	// LiveCode and LivePillar are what was live when it started, and what a rollback puts back.
 	LiveCode   Commit `json:"live_code,omitempty"`
 	LivePillar Commit `json:"live_pillar,omitempty"`

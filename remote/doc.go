@@ -8,8 +8,8 @@
 // need a password are refused by ssh. The agent and X11 are not forwarded. No secret stands in an argument, where ps(1) would show it: what is set
 // for a deployment travels in the bundle, on standard input.
 //
-// Invariants: the program stands at a path that names its SHA-256, below the login's own cache, and is compared with that before it is
-// run. Host keeps one connection (ControlMaster of ssh_config(5)) for all its commands, and Close ends it.
+// Invariants: the program stands at a path that names its SHA-256, below the login's own cache, and gets it when every byte is
+// there. Host keeps one connection (ControlMaster of ssh_config(5)) for all its commands, and Close ends it.
 //
 // A crash leaves the connection's socket in a temporary folder, at most one unfinished copy of the program beside its place, and the deployment
 // there going on.

@@ -69,13 +69,9 @@ func (h *Host) Run(ctx context.Context, command []string, in io.Reader, out, err
 	if err != nil {
 		return 0, err
 	}
-	words := make([]string, len(command))
-	for i, w := range command {
-		words[i] = quote(w)
-	}
 	said := &execx.Tail{Max: 4 << 10}
 	st, err := h.Exec.Run(ctx, execx.Cmd{
-		Argv: append(args, strings.Join(words, " ")), Dir: h.Dir, Env: h.Env, Stdin: in, Stdout: out, Stderr: io.MultiWriter(errw, said),
+		Argv: append(args, shell(command)), Dir: h.Dir, Env: h.Env, Stdin: in, Stdout: out, Stderr: io.MultiWriter(errw, said),
 	})
 	if err != nil {
 		return 0, err
@@ -152,6 +148,15 @@ func (h *Host) Close() error {
 		}
 	}
 	return os.RemoveAll(dir)
+}
+
+// shell is a command as a shell reads it.
+func shell(command []string) string {
+	words := make([]string, len(command))
+	for i, w := range command {
+		words[i] = quote(w)
+	}
+	return strings.Join(words, " ")
 }
 
 // quote quotes a word for a POSIX shell (Shell Command Language, 2.2.2).

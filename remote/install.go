@@ -29,8 +29,8 @@ func machine(goarch string) string {
 	return goarch
 }
 
-// look tells which machine it is and whether the program is there.
-const look = `d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git; uname -s; uname -m; f=$d/%[1]s/corpus-git; if test -x "$f" && test "$(sha256sum <"$f" | cut -c1-64)" = %[1]s; then echo "$f"; fi`
+// look tells which machine it is and whether the program is there: it was compared byte by byte when it got its name.
+const look = `d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git; uname -s; uname -m; f=$d/%[1]s/corpus-git; if test -x "$f" && test "$(wc -c <"$f")" -eq %[2]d; then echo "$f"; fi`
 
 // store takes the program from standard input, and gives it its name when every byte is there.
 const store = `umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git; mkdir -p "$d/%[1]s" || exit; t=$d/%[1]s/.new.$$; trap 'rm -f "$t"' EXIT; gzip -dc >"$t" || exit; ` +
@@ -39,11 +39,11 @@ const store = `umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git; mkdir -p
 // Install sees to it that a program is there, and gives its path; sent is how many bytes went over the wire for it, 0 where it was there.
 // Another kind of machine than this one is fault.Refused.
 func (h *Host) Install(ctx context.Context, program string) (path string, sent int64, err error) {
-	sum, err := digest(program)
+	sum, size, err := digest(program)
 	if err != nil {
 		return "", 0, err
 	}
-	text, err := h.output(ctx, []string{"sh", "-c", fmt.Sprintf(look, sum)}, nil)
+	text, err := h.output(ctx, []string{"sh", "-c", fmt.Sprintf(look, sum, size)}, nil)
 	if err != nil {
 		return "", 0, err
 	}
@@ -93,15 +93,13 @@ func (c *Counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func digest(path string) (string, error) {
+func digest(path string) (sum string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	size, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), size, err
 }

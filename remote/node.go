@@ -47,10 +47,8 @@ func (n *Node) command(words ...string) []string {
 // Start sees to it that a server or an agent owns the state there, so that what is deployed outlives the connection, and that bundles signed
 // with key are taken.
 func (n *Node) Start(ctx context.Context, key string) error {
-	if _, err := n.Host.output(ctx, n.command("agent", "--detach"), nil); err != nil {
-		return err
-	}
-	_, err := n.Host.output(ctx, n.command("bundle", "trust", "--", key), nil)
+	script := shell(n.command("agent", "--detach")) + " && " + shell(n.command("bundle", "trust", "--", key))
+	_, err := n.Host.output(ctx, []string{"sh", "-c", script}, nil)
 	return err
 }
 

@@ -75,6 +75,11 @@ func cmdSSHD(ts *testscript.TestScript, neg bool, args []string) {
 	me, err := user.Current()
 	ts.Check(err)
 	ts.Setenv("SSHD_PID", strconv.Itoa(cmd.Process.Pid))
+	// For the server, too, which reaches nodes as its own user, without our home.
+	ts.Setenv("SSH_TO_NODE", strings.Join([]string{
+		"-p", strconv.Itoa(port), "-i", filepath.Join(home, ".ssh", "dev"), "--ssh-option", "UserKnownHostsFile=" + filepath.Join(dir, "known_hosts"),
+		"--ssh-option", "IdentitiesOnly=yes", "--ssh", me.Username + "@127.0.0.1",
+	}, " "))
 	ts.Setenv("NODE", strings.Join([]string{
 		"-p", strconv.Itoa(port), "-i", filepath.Join(home, ".ssh", "dev"), "--ssh-option", "UserKnownHostsFile=" + filepath.Join(dir, "known_hosts"),
 		"--ssh-option", "IdentitiesOnly=yes", "--remote-root", filepath.Join(work, "node"), me.Username + "@127.0.0.1",

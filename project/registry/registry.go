@@ -3,7 +3,9 @@ package registry
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +30,8 @@ type Project struct {
 	Created time.Time `json:"created"`
 	// Skeleton is the name of the skeleton that its first commits were made of, "" where there was none.
 	Skeleton string `json:"skeleton,omitempty"`
+	// Node says that another server deploys the project here; nil where it is pushed to.
+	Node *project.Node `json:"node,omitempty"`
 	// Missing tells that the folder of a known project is gone.
 	Missing bool `json:"missing,omitempty"`
 }
@@ -39,6 +43,8 @@ type Settings struct {
 	RemoteLess bool
 	// Skeleton is what the project begins with, or "" to keep what is.
 	Skeleton string
+	// Node says that another server deploys the project here; nil keeps what is.
+	Node *project.Node
 }
 
 // Repository is one bare repository of a project; receive's satisfies it.
@@ -84,6 +90,7 @@ func Open(ctx context.Context, d *sql.DB, root layout.Root, state layout.State, 
 		`CREATE TABLE projects (name TEXT PRIMARY KEY, env TEXT NOT NULL, remote_less INTEGER NOT NULL, linked INTEGER NOT NULL,
 			created INTEGER NOT NULL, destroying INTEGER NOT NULL DEFAULT 0)`,
 		`ALTER TABLE projects ADD COLUMN skeleton TEXT NOT NULL DEFAULT ''`,
+		`ALTER TABLE projects ADD COLUMN node TEXT NOT NULL DEFAULT ''`,
 	})
 	return &Registry{Root: root, State: state, db: d, now: now}, err
 }
@@ -101,17 +108,23 @@ func (r *Registry) checkEnv(s string) error {
 	return err
 }
 
-const columns = `name, env, remote_less, linked, created, skeleton`
+const columns = `name, env, remote_less, linked, created, skeleton, node`
 
 type scanner interface{ Scan(...any) error }
 
 func scan(s scanner) (Project, error) {
 	var p Project
 	var created int64
-	if err := s.Scan(&p.Name, &p.Env, &p.RemoteLess, &p.Linked, &created, &p.Skeleton); err != nil {
+	var node string
+	if err := s.Scan(&p.Name, &p.Env, &p.RemoteLess, &p.Linked, &created, &p.Skeleton, &node); err != nil {
 		return Project{}, err
 	}
 	p.Created = time.Unix(0, created)
+	if node != "" {
+		if err := json.Unmarshal([]byte(node), &p.Node); err != nil {
+			return Project{}, fmt.Errorf("project %s: %w", p.Name, err)
+		}
+	}
 	return p, nil
 }
 
@@ -227,6 +240,9 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 		if s.Skeleton != "" {
 			p.Skeleton = s.Skeleton
 		}
+		if s.Node != nil {
+			p.Node = s.Node
+		}
 	case fault.KindOf(err) == fault.Refused:
 		if busy, err := r.destroying(ctx, name); err != nil || busy {
 			if err == nil {
@@ -235,7 +251,7 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 			}
 			return Created{}, err
 		}
-		p = Project{Name: name, Env: s.Env, RemoteLess: s.RemoteLess, Linked: true, Created: r.now(), Skeleton: s.Skeleton}
+		p = Project{Name: name, Env: s.Env, RemoteLess: s.RemoteLess, Linked: true, Created: r.now(), Skeleton: s.Skeleton, Node: s.Node}
 	default:
 		return Created{}, err
 	}
@@ -267,9 +283,17 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 }
 
 func (r *Registry) put(ctx context.Context, p Project) error {
-	_, err := r.db.ExecContext(ctx, `INSERT INTO projects(name, env, remote_less, linked, created, skeleton) VALUES(?,?,?,?,?,?)
-		ON CONFLICT(name) DO UPDATE SET env = excluded.env, remote_less = excluded.remote_less, linked = excluded.linked, skeleton = excluded.skeleton`,
-		string(p.Name), p.Env, p.RemoteLess, p.Linked, p.Created.UnixNano(), p.Skeleton)
+	node := ""
+	if p.Node != nil {
+		text, err := json.Marshal(p.Node)
+		if err != nil {
+			return err
+		}
+		node = string(text)
+	}
+	_, err := r.db.ExecContext(ctx, `INSERT INTO projects(name, env, remote_less, linked, created, skeleton, node) VALUES(?,?,?,?,?,?,?)
+		ON CONFLICT(name) DO UPDATE SET env = excluded.env, remote_less = excluded.remote_less, linked = excluded.linked, skeleton = excluded.skeleton, node = excluded.node`,
+		string(p.Name), p.Env, p.RemoteLess, p.Linked, p.Created.UnixNano(), p.Skeleton, node)
 	return err
 }
 

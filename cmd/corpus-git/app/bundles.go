@@ -2,12 +2,14 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 	"corpus-git/pipeline"
+	"corpus-git/procedures"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/receive"
@@ -43,6 +46,32 @@ func (b bundles) of(name project.Name) bundle.Repositories {
 	return func(r project.Repo) bundle.Repository { return bundled{b.repos.Open(name, r), b.core} }
 }
 
+// release is what a deployment of given commits pins.
+func (b bundles) release(ctx context.Context, name project.Name, code, pillar project.Commit) (bundle.Release, error) {
+	p, err := b.registry.Get(ctx, name)
+	if err != nil {
+		return bundle.Release{}, err
+	}
+	r := bundle.Release{Project: name, Environment: p.Env, Code: code, Pillar: pillar}
+	if r.CodeBranch, err = b.repos.Open(name, project.Code).Head(ctx); err != nil {
+		return r, err
+	}
+	if pillar != "" {
+		r.PillarBranch, err = b.repos.Open(name, project.PillarRepo).Head(ctx)
+	}
+	return r, err
+}
+
+// write signs and writes a bundle for a machine that has some commits.
+func (b bundles) write(ctx context.Context, m bundle.Manifest, have []project.Commit, w io.Writer) (bundle.Manifest, error) {
+	keys, err := hostKeys(b.state, b.log)
+	if err != nil {
+		return m, err
+	}
+	m.At, m.From, m.Program = time.Now().UTC().Truncate(time.Second), b.hostName(), Build().Release
+	return bundle.Make(ctx, w, m, b.of(m.Release.Project), bundle.Tips{Code: have, Pillar: have}, keys[0], b.state.Path())
+}
+
 // Create writes a bundle of what both branches of a project hold.
 func (b bundles) Create(ctx context.Context, name project.Name, q verbs.BundleRequest, w io.Writer) (bundle.Manifest, error) {
 	p, err := b.registry.Get(ctx, name)
@@ -54,7 +83,7 @@ func (b bundles) Create(ctx context.Context, name project.Name, q verbs.BundleRe
 	}
 	m := bundle.Manifest{
 		Release:    bundle.Release{Project: name, Environment: p.Env, Set: q.Set},
-		Deployment: q.ID, Task: q.Task, Select: q.Select, By: q.By, At: time.Now().UTC().Truncate(time.Second), From: b.hostName(), Program: Build().Release,
+		Deployment: q.ID, Task: q.Task, Select: q.Select, By: q.By,
 	}
 	if m.Deployment == "" {
 		m.Deployment = project.NewID()
@@ -69,11 +98,7 @@ func (b bundles) Create(ctx context.Context, name project.Name, q verbs.BundleRe
 	if r.PillarBranch, r.Pillar, err = b.repos.Open(name, project.PillarRepo).Live(ctx); err != nil {
 		return m, err
 	}
-	keys, err := hostKeys(b.state, b.log)
-	if err != nil {
-		return m, err
-	}
-	return bundle.Make(ctx, w, m, b.of(name), bundle.Tips{Code: q.Have, Pillar: q.Have}, keys[0], b.state.Path())
+	return b.write(ctx, m, q.Have, w)
 }
 
 // Tips are what this machine has of a project: nothing of one that it does not know.
@@ -105,25 +130,30 @@ func (b bundles) Take(ctx context.Context, in io.Reader, by project.Pusher) (d p
 	}
 	m := r.Manifest
 	rel := m.Release
+	node := &project.Node{Hub: cmp.Or(m.From, "another machine"), Name: m.Node.Name, Roles: m.Node.Roles}
 	p, err := b.registry.Get(ctx, rel.Project)
 	switch {
-	case err != nil && fault.KindOf(err) == fault.Refused && m.Task == "":
-		if _, err := b.registry.Create(ctx, rel.Project, registry.Settings{Env: rel.Environment}); err != nil {
+	case (err == nil && !p.RemoteLess && !reflect.DeepEqual(p.Node, node) || err != nil && fault.KindOf(err) == fault.Refused) && m.Task == "" && m.Restore == "":
+		c, err := b.registry.Create(ctx, rel.Project, registry.Settings{Env: rel.Environment, Node: node})
+		if err != nil {
 			return d, false, err
 		}
-		created = true
+		created = c.New
 	case err != nil:
 		return d, false, err
 	case p.RemoteLess:
 		return d, false, fault.New(fault.Refused, "bundle", "%s is remote-less here: it takes no bundles", rel.Project)
 	}
-	by.From = fmt.Sprintf("%s, bundle of %s by %s", by.From, printable.Text(m.From), printable.Text(m.By.Key))
 	d = project.Deployment{
 		ID: m.Deployment, Project: rel.Project, Trigger: project.TriggerBundle, Pusher: by, Code: rel.Code, Pillar: rel.Pillar, Select: m.Select, Set: rel.Set,
-		Branches: map[project.Repo]string{project.Code: rel.CodeBranch, project.PillarRepo: rel.PillarBranch}, Overwrite: true,
+		Branches: map[project.Repo]string{project.Code: rel.CodeBranch, project.PillarRepo: rel.PillarBranch}, Overwrite: true, Bundle: fmt.Sprintf("%s by %s", printable.Text(m.From), printable.Text(m.By.Key)),
 	}
 	if m.Task != "" {
 		d = project.Deployment{ID: m.Deployment, Project: rel.Project, Trigger: project.TriggerTask, Pusher: by, Task: m.Task, Select: m.Select, Set: rel.Set}
+	}
+	if m.Restore != "" {
+		d, err = b.before(ctx, d, m.Restore)
+		return d, false, err
 	}
 	if known, err := b.pipeline.Begun(ctx, d); known || err != nil {
 		return d, created, errors.Join(err, r.Verify())
@@ -140,6 +170,30 @@ func (b bundles) Take(ctx context.Context, in io.Reader, by project.Pusher) (d p
 		return d, created, err
 	}
 	return d, created, nil
+}
+
+// before is the deployment that makes live again what was live before another one: none, with no trigger, where that is not what went live last. One
+// before which nothing was live is undeployed.
+func (b bundles) before(ctx context.Context, d project.Deployment, undone project.ID) (project.Deployment, error) {
+	last, err := b.pipeline.LastLive(ctx, []project.Name{d.Project})
+	if err != nil {
+		return d, err
+	}
+	if last[d.Project].ID != undone {
+		d.Trigger = ""
+		return d, nil
+	}
+	held, err := procedures.HeldTrees(b.tools, d.Project)
+	if err != nil {
+		return d, err
+	}
+	out := project.Deployment{ID: d.ID, Project: d.Project, Pusher: d.Pusher, Trigger: project.TriggerUndeploy}
+	for _, a := range held {
+		if a.ID == undone {
+			out.Trigger, out.Restore = project.TriggerRollback, project.ID(a.Name)
+		}
+	}
+	return out, nil
 }
 
 // trusted refuses the keys that nobody said to trust; the server's own need none to.

@@ -23,6 +23,7 @@ import (
 	"corpus-git/checks/watch"
 	"corpus-git/cmd/corpus-git/doctor"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/fleet"
 	"corpus-git/git/pack"
 	"corpus-git/hooks"
 	"corpus-git/internal/audit"
@@ -71,6 +72,7 @@ type core struct {
 	repos     *receive.Repositories
 	memory    *pack.Memory // for deltas of all pushes
 	pipeline  *pipeline.Pipeline
+	fleet     *fleet.Store
 	tools     *procedures.Tools
 	runner    *choose.Runner
 	live      *live.Projects
@@ -146,6 +148,7 @@ func (c *core) makeTools(o options) {
 	}
 	c.tools.Repository = func(n project.Name, r project.Repo) procedures.Repository { return c.repos.Open(n, r) }
 	c.tools.Live = c.liveCommit
+	c.tools.Fleet = nodes{c}
 	c.tools.Environments = c.environments
 	c.registry.Environments = c.environments
 	c.tools.Accounts = o.cfg.Accounts != "off"
@@ -204,6 +207,9 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		return nil, err
 	}
 	if c.registry, err = registry.Open(ctx, c.db, c.root, c.state, time.Now); err != nil {
+		return nil, err
+	}
+	if c.fleet, err = fleet.Open(ctx, c.db); err != nil {
 		return nil, err
 	}
 	c.memory = pack.NewMemory(int64(o.cfg.Limits.DeltaMemory))
@@ -367,7 +373,7 @@ func (c *core) environments() project.Environments {
 // settings are pipeline's view of a project.
 func (c *core) settings(ctx context.Context, name project.Name) (pipeline.Settings, error) {
 	p, err := c.registry.Get(ctx, name)
-	return pipeline.Settings{Environment: p.Env, RemoteLess: p.RemoteLess, Unlinked: !p.Linked}, err
+	return pipeline.Settings{Environment: p.Env, RemoteLess: p.RemoteLess, Unlinked: !p.Linked, Node: p.Node}, err
 }
 
 // liveCommit is the commit of the newest deployment that went live, by the server's own records.
@@ -442,7 +448,7 @@ func (c *core) hostName() string {
 // backend is what the verbs work with. detached tells that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Checks: c.watch, Bundles: bundles{c}, Begin: c.begin, Audit: c.audit,
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Checks: c.watch, Bundles: bundles{c}, Fleet: c.fleet, Begin: c.begin, Audit: c.audit,
 		Status: c.status(), Commands: c.sshCommand,
 		PublishedKeys: func(ctx context.Context, address string) ([]access.Published, error) {
 			return access.FetchKeys(ctx, &http.Client{}, address)

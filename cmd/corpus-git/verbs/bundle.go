@@ -141,6 +141,14 @@ func bundleApply(s *session) *cobra.Command {
 				p.line("stored %s of %s, not deployed", d.Code.Short(), d.Project)
 				return p.err
 			}
+			if d.Trigger == "" {
+				res := project.Result{State: project.Done, Reason: "nothing to roll back"}
+				if events {
+					return json.NewEncoder(s.out).Encode(remote.Frame{Result: &res})
+				}
+				p.line("%s: the deployment is not what went live last", res.Reason)
+				return p.err
+			}
 			if events {
 				return s.streamed("bundle apply", d, after)
 			}

@@ -10,6 +10,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/backup"
 	"corpus-git/bundle"
+	"corpus-git/fleet"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
@@ -156,6 +157,16 @@ type Bundles interface {
 	Key() (string, error)
 }
 
+// Fleet is the table of nodes.
+type Fleet interface {
+	Add(ctx context.Context, n fleet.Node) error
+	List(ctx context.Context) ([]fleet.Node, error)
+	Get(ctx context.Context, name string) (fleet.Node, error)
+	Remove(ctx context.Context, name string) error
+	// Drain leaves a node out of rollouts, or takes it in again.
+	Drain(ctx context.Context, name string, drained bool) (changed bool, err error)
+}
+
 // BundleRequest says what a bundle is for.
 type BundleRequest struct {
 	// ID is that of the deployment; "" makes a new one.
@@ -185,6 +196,7 @@ type Backend struct {
 	Units    Units
 	Checks   Checks
 	Bundles  Bundles
+	Fleet    Fleet
 	// Begin stores the first commits of a project, made of a skeleton, in its two repositories, and gives the deployments that bring them live,
 	// in their order. One that has commits already is fault.Refused.
 	Begin  func(ctx context.Context, name project.Name, skeleton string, by project.Pusher) ([]project.Deployment, error)

@@ -1,0 +1,260 @@
+package fleet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+)
+
+// The files of a project that has nodes.
+const (
+	NodesFile  = "nodes.yaml"                         // in the pillar
+	StagesFile = layout.SaltDir + "/" + "stages.yaml" // in the code
+)
+
+// Limits of what a project may say.
+const (
+	maxFile  = 1 << 20
+	maxNodes = 10_000
+)
+
+// Member is a node as the pillar names it.
+type Member struct {
+	Name  string
+	Roles []string
+}
+
+// Stage is a set of nodes that are deployed together.
+type Stage struct {
+	Name string `yaml:"name"`
+	// Roles are those whose nodes are in it; none means every node that is in no stage before.
+	Roles []string `yaml:"roles"`
+	// Canary is how many nodes are deployed, and must succeed, before the others.
+	Canary int `yaml:"canary"`
+	// Parallel is how many are deployed at once: a number or a percentage of the stage's nodes. "" is all.
+	Parallel string `yaml:"parallel"`
+	// MaxFailures is how many nodes may fail: they roll themselves back and stay behind, and the rollout goes on.
+	MaxFailures int `yaml:"max_failures"`
+}
+
+// Stages are the code's part.
+type Stages struct {
+	// OnFailure is rollback, the default, or stop: the nodes that are live stay so.
+	OnFailure string  `yaml:"on_failure"`
+	Stages    []Stage `yaml:"stages"`
+}
+
+// What OnFailure can be.
+const (
+	Rollback = "rollback"
+	Stop     = "stop"
+)
+
+type nodesFile struct {
+	Nodes map[string]struct {
+		Roles []string `yaml:"roles"`
+	} `yaml:"nodes"`
+}
+
+var (
+	validRole = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+	validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
+	ranged    = regexp.MustCompile(`^([^\[\]]*)\[(\d+)-(\d+)\]([^\[\]]*)$`)
+)
+
+// ReadNodes reads nodes.yaml of a pillar. Without that file there are none, and ok is false. Errors name file and line.
+func ReadNodes(pillar fs.FS) (list []Member, ok bool, err error) {
+	if pillar == nil {
+		return nil, false, nil
+	}
+	var f nodesFile
+	ok, err = read(pillar, NodesFile, &f)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	seen := map[string]bool{}
+	for _, pattern := range sorted(f.Nodes) {
+		for _, role := range f.Nodes[pattern].Roles {
+			if !validRole.MatchString(role) {
+				return nil, false, fault.New(fault.Usage, NodesFile, "%q is no name of a role", role)
+			}
+		}
+		names, err := expand(pattern)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, name := range names {
+			if seen[name] {
+				return nil, false, fault.New(fault.Usage, NodesFile, "the node %s is named twice", name)
+			}
+			if seen[name] = true; len(seen) > maxNodes {
+				return nil, false, fault.New(fault.Usage, NodesFile, "more than %d nodes", maxNodes)
+			}
+			list = append(list, Member{Name: name, Roles: f.Nodes[pattern].Roles})
+		}
+	}
+	if len(list) == 0 {
+		return nil, false, fault.New(fault.Usage, NodesFile, "it names no node").WithHint("remove the file to deploy on this machine only")
+	}
+	return list, true, nil
+}
+
+// sorted are the keys in the order of their names, web2 before web10.
+func sorted[T any](m map[string]T) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.SortFunc(out, natural)
+	return out
+}
+
+// natural compares names with numbers in them by those.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x > 0 && y > 0 {
+			n, m := strings.TrimLeft(a[:x], "0"), strings.TrimLeft(b[:y], "0")
+			if len(n) != len(m) {
+				return len(n) - len(m)
+			}
+			if c := strings.Compare(n, m); c != 0 {
+				return c
+			}
+			a, b = a[x:], b[y:]
+			continue
+		}
+		if a[0] != b[0] {
+			return int(a[0]) - int(b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return len(a) - len(b)
+}
+
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// expand gives the names that web[1-12] stands for.
+func expand(pattern string) ([]string, error) {
+	m := ranged.FindStringSubmatch(pattern)
+	if m == nil {
+		if !validName.MatchString(pattern) {
+			return nil, fault.New(fault.Usage, NodesFile, "%q is no name of a node", pattern).WithHint("lower-case letters, digits, dots and dashes; web[1-12] stands for twelve")
+		}
+		return []string{pattern}, nil
+	}
+	from, err1 := strconv.Atoi(m[2])
+	to, err2 := strconv.Atoi(m[3])
+	if err1 != nil || err2 != nil || from > to || to-from >= maxNodes {
+		return nil, fault.New(fault.Usage, NodesFile, "%q is no range of nodes", pattern)
+	}
+	var out []string
+	for n := from; n <= to; n++ {
+		name := fmt.Sprintf("%s%0*d%s", m[1], width(m[2]), n, m[4])
+		if !validName.MatchString(name) {
+			return nil, fault.New(fault.Usage, NodesFile, "%q is no name of a node", name)
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// width is how many digits a number has where it is written with zeros in front, else 0.
+func width(s string) int {
+	if len(s) > 1 && s[0] == '0' {
+		return len(s)
+	}
+	return 0
+}
+
+// ReadStages reads .salt/stages.yaml of the code; without it all nodes are one stage.
+func ReadStages(code fs.FS) (s Stages, err error) {
+	if code != nil {
+		if _, err := read(code, StagesFile, &s); err != nil {
+			return s, err
+		}
+	}
+	if s.OnFailure == "" {
+		s.OnFailure = Rollback
+	}
+	bad := func(format string, args ...any) error { return fault.New(fault.Usage, StagesFile, format, args...) }
+	if s.OnFailure != Rollback && s.OnFailure != Stop {
+		return s, bad("on_failure is %q: it can be %s or %s", s.OnFailure, Rollback, Stop)
+	}
+	if len(s.Stages) == 0 {
+		s.Stages = []Stage{{Name: "nodes"}}
+	}
+	seen := map[string]bool{}
+	for _, st := range s.Stages {
+		switch {
+		case st.Name == "" || seen[st.Name]:
+			return s, bad("each stage needs a name of its own: %q", st.Name)
+		case st.Canary < 0 || st.MaxFailures < 0:
+			return s, bad("stage %s: canary and max_failures count nodes", st.Name)
+		}
+		seen[st.Name] = true
+		if _, err := st.atOnce(1); err != nil {
+			return s, bad("stage %s: %w", st.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// atOnce is how many of n nodes are deployed at once.
+func (s Stage) atOnce(n int) (int, error) {
+	if s.Parallel == "" {
+		return max(n, 1), nil
+	}
+	text, percent := strings.CutSuffix(s.Parallel, "%")
+	v, err := strconv.Atoi(text)
+	if err != nil || v < 1 || percent && v > 100 {
+		return 0, fmt.Errorf("parallel is %q: a number of nodes from 1, or a percentage", s.Parallel)
+	}
+	if percent {
+		return max(1, n*v/100), nil
+	}
+	return v, nil
+}
+
+// read decodes a file of the tree; ok is false where there is none.
+func read(tree fs.FS, name string, into any) (ok bool, err error) {
+	f, err := tree.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return false, err
+	}
+	if len(text) > maxFile {
+		return false, fault.New(fault.Usage, name, "it is longer than %d bytes", maxFile)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return false, fault.New(fault.Usage, path.Base(name), "%s", strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: "))
+	}
+	return true, nil
+}
