@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,6 +42,7 @@ type Log struct {
 
 	mu      sync.Mutex
 	journal vfs.File
+	size    int64 // of the journal
 	seq     int
 	state   State
 	noted   map[string]*note
@@ -179,6 +181,7 @@ func (l *Log) BeforeWhole(path string) (bool, error) {
 		err = l.append(recs, true)
 	}
 	if err != nil {
+		l.unnote(recs)
 		return false, fmt.Errorf("note %s for the undo log: %w", path, err)
 	}
 	return true, nil
@@ -202,6 +205,7 @@ func (l *Log) before(path string, content, tree bool) error {
 		err = l.append(recs, true)
 	}
 	if err != nil {
+		l.unnote(recs)
 		return fmt.Errorf("note %s for the undo log: %w", path, err)
 	}
 	return nil
@@ -260,7 +264,6 @@ func (l *Log) walk(recs []record, dir vfs.Dir, name, path string, content, tree 
 	if err != nil {
 		return recs, err
 	}
-	l.touched = append(l.touched, path)
 	old := l.noted[path]
 	if old == nil || content && !old.saved && n.Type == file {
 		if content && n.Type == file {
@@ -270,6 +273,7 @@ func (l *Log) walk(recs []record, dir vfs.Dir, name, path string, content, tree 
 		}
 		recs = append(recs, l.record(path, n))
 	}
+	l.touched = append(l.touched, path)
 	recs = l.again(recs, path)
 	if !tree || n.Type != folder {
 		return recs, nil
@@ -304,6 +308,23 @@ func (l *Log) record(path string, n Node) record {
 	return record{Seq: l.seq, Kind: kindBefore, State: l.state, Path: text(path), Node: &n}
 }
 
+// unnote forgets records that did not come into the journal: what the next state changes there is noted then.
+func (l *Log) unnote(recs []record) {
+	for _, r := range recs {
+		if r.Kind != kindBefore {
+			continue
+		}
+		switch n := l.noted[string(r.Path)]; {
+		case n == nil:
+		case n.seq == r.Seq:
+			delete(l.noted, string(r.Path))
+		default: // its attributes had been noted before
+			n.saved = false
+		}
+	}
+	l.touched = slices.DeleteFunc(l.touched, func(p string) bool { return l.noted[p] == nil })
+}
+
 // again takes back what was said of a path after an earlier state: it is about to change once more.
 func (l *Log) again(recs []record, path string) []record {
 	n := l.noted[path]
@@ -315,6 +336,10 @@ func (l *Log) again(recs []record, path string) []record {
 	return append(recs, record{Seq: l.seq, Kind: kindAgain, Of: n.seq})
 }
 
+// maxHoles bounds what of a file that is kept takes no room, in bytes: it is read as the rest is, and nothing but this keeps its owner from making it
+// terabytes long.
+const maxHoles = 8 << 30
+
 // save copies a file's content into the log; shared extents where the file system can.
 func (l *Log) save(dir vfs.Dir, name string, n Node) (Node, error) {
 	src, err := dir.OpenFile(name, os.O_RDONLY, 0)
@@ -325,6 +350,9 @@ func (l *Log) save(dir vfs.Dir, name string, n Node) (Node, error) {
 	// The folder may be another user's: what was inspected, and what is kept with its owner and mode, is one file.
 	if st, err := src.Stat(); err != nil || !st.IsRegular() || st.Ino != n.Ino || st.UID != n.UID || st.GID != n.GID || st.Mode != n.Mode {
 		return n, errors.Join(errors.New("it was replaced while it was read"), err)
+	}
+	if st, err := src.Stat(); err != nil || st.Size-st.Blocks*512 > maxHoles {
+		return n, errors.Join(fmt.Errorf("%d bytes of it are holes, which are too many to be kept", st.Size-st.Blocks*512), err)
 	}
 	if l.journal == nil {
 		if err := l.create(); err != nil {
@@ -375,8 +403,11 @@ func (l *Log) append(recs []record, sync bool) error {
 		lines = append(append(lines, line...), '\n')
 	}
 	if _, err := l.journal.Write(lines); err != nil {
-		return err
+		// A record that was cut short is the last one: the next takes its place.
+		_, serr := l.journal.Seek(l.size, io.SeekStart)
+		return errors.Join(err, l.journal.Truncate(l.size), serr)
 	}
+	l.size += int64(len(lines))
 	if sync {
 		return l.journal.Sync()
 	}

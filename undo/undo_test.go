@@ -436,6 +436,51 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
+// A state whose change could not be noted fails, and those that do not depend on it run still: After, which was called then, ended the server.
+func TestOtherStatesGoOnAfterAnyFailure(t *testing.T) {
+	root := "/m"
+	for n := 1; ; n++ {
+		mem := vfstest.NewMem(time.Unix(1e9, 0))
+		require.NoError(t, mem.FS().Mkdir(root, 0o755))
+		etc(t, mem.FS(), root)
+		before := tree(t, mem.FS(), root)
+		failing := vfstest.New(mem.FS(), vfstest.FailNth("", n, 28))
+		failed := false
+		l, err := New(Machine{FS: failing, Boot: "1"}, root+"/state/undo", root+"/srv/app")
+		if err != nil {
+			continue
+		}
+		for i, c := range changes(failing, root) {
+			l.Enter(State{Step: "010_web", ID: fmt.Sprint(i)})
+			failed = c(l) != nil || failed
+			failed = l.After(t.Context()) != nil || failed
+		}
+		failed = l.Close() != nil || failed
+		if !failed && failing.Count() < n {
+			return
+		}
+		rep, err := Undo(t.Context(), Machine{FS: mem.FS(), Boot: "1"}, root+"/state/undo")
+		require.NoError(t, err, "call %d", n)
+		require.Empty(t, rep.Failed, "call %d", n)
+		require.NoError(t, Drop(mem.FS(), root+"/state/undo"))
+		require.Equal(t, before, withoutTemps(tree(t, mem.FS(), root)), "call %d: %+v", n, rep)
+	}
+}
+
+// The attack: the project's user makes a file that a state removes three terabytes long without a byte in it. The undo log read it for an hour, with the
+// server's rights, and neither cancel nor a stop ended that.
+func TestAFileOfHolesIsNotKept(t *testing.T) {
+	dir := t.TempDir()
+	p := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(p, nil, 0o600))
+	require.NoError(t, os.Truncate(p, 3<<40))
+	l, err := New(Machine{FS: vfs.OS{}}, filepath.Join(dir, "state", "undo"))
+	require.NoError(t, err)
+	require.ErrorContains(t, l.Before(p), "bytes of it are holes")
+	require.NoError(t, l.After(t.Context()))
+	require.NoError(t, l.Close())
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"kind":"before","path":"/a","node":{"type":"file","saved":"1"}}` + "\n"))
 	f.Add([]byte(`{"seq":1,"kind":"before","path":{"bytes":"L2H/"},"node":{"type":"absent"}}` + "\n" + `{"se`))
