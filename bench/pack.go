@@ -147,11 +147,7 @@ func (l *lab) onePack(p string) error {
 	var want string
 	var wrote map[string]string
 	var ratios [3][]float64
-	rounds := packRounds
-	if n, err := strconv.Atoi(os.Getenv("BENCH_ROUNDS")); err == nil && n > 0 {
-		rounds = n
-	}
-	for range rounds {
+	for range rounds() {
 		for i, s := range sides {
 			dir := l.path(fmt.Sprintf("side-%d", i))
 			if err := l.sh(l.dir, "git", "init", "-q", "--bare", dir); err != nil {
@@ -194,6 +190,14 @@ func (l *lab) onePack(p string) error {
 	}
 	printSides(sides, ratios)
 	return nil
+}
+
+// rounds is how often each side is measured.
+func rounds() int {
+	if n, err := strconv.Atoi(os.Getenv("BENCH_ROUNDS")); err == nil && n > 0 {
+		return n
+	}
+	return packRounds
 }
 
 // checkFirst checks what the first side made of a pack: its name, the sums of its files, and by git fsck where that is asked for.
