@@ -316,7 +316,7 @@ func (s *Store) reference() *tree.Reference {
 		}
 		r := &tree.Reference{Manifest: m}
 		if a.Rollback != nil && a.Rollback.Method == methodExchange {
-			r.WentLive = a.Rollback.Begun.UnixNano()
+			r.LiveSince = a.Rollback.Begun.UnixNano()
 		}
 		return r
 	}

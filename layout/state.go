@@ -88,8 +88,8 @@ func (s State) Underway() string { return filepath.Join(string(s), "underway") }
 // Processes is the book of commands that run.
 func (s State) Processes() string { return filepath.Join(string(s), "processes") }
 
-// Ballast is a file that is removed when the disk is full, to have room to go back.
-func (s State) Ballast() string { return filepath.Join(string(s), "ballast") }
+// ReserveFile is a file that is removed when the disk is full, to have room to go back.
+func (s State) ReserveFile() string { return filepath.Join(string(s), "ballast") }
 
 // Passwords is the file of the secrets that one project's templates generated.
 func (s State) Passwords(project string) string {

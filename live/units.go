@@ -127,8 +127,8 @@ func (u Units) act(ctx context.Context, name project.Name, action project.UnitAc
 	var f *units.Failure
 	if errors.As(err, &f) {
 		f.Units = l.hiddenUnits(f.Units)
-		for i, text := range f.Says {
-			f.Says[i] = l.hidden(text)
+		for i, text := range f.Messages {
+			f.Messages[i] = l.hidden(text)
 		}
 		return l.hiddenUnits(all), err
 	}

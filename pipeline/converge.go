@@ -23,7 +23,7 @@ func (dep *deployment) converge(ctx context.Context) {
 	if reach != project.RollbackTree {
 		dep.undo(ctx)
 	}
-	dep.tellOwnFailed()
+	dep.reportOwnFailed()
 	if err != nil {
 		dep.unsure("the configuration of %s could not be read: %s", dep.env.Deployment.LiveCode.Short(), shortReason(err))
 	}
@@ -33,7 +33,7 @@ func (dep *deployment) converge(ctx context.Context) {
 	if reach != project.RollbackTree {
 		dep.restart(ctx)
 	}
-	dep.tellOldProcesses()
+	dep.reportOldProcesses()
 	if live == nil {
 		dep.fixperms(ctx, dep.env, true)
 		return
@@ -61,7 +61,7 @@ func (dep *deployment) follow(ctx context.Context) {
 			dep.unsure("not every service could be restarted")
 		}
 	}
-	dep.tellOldProcesses()
+	dep.reportOldProcesses()
 	dep.fixperms(ctx, dep.env, false)
 	dep.recheck(ctx, dep.env)
 }
@@ -90,8 +90,8 @@ func (dep *deployment) since(ctx context.Context) []project.ID {
 	return nil // it is older than what is remembered
 }
 
-// tellOldProcesses names the processes that still run in a tree that is not live any more, once steps and services are done.
-func (dep *deployment) tellOldProcesses() {
+// reportOldProcesses names the processes that still run in a tree that is not live any more, once steps and services are done.
+func (dep *deployment) reportOldProcesses() {
 	lines := dep.env.OldProcesses("/proc")
 	if len(lines) == 0 {
 		return
@@ -99,7 +99,7 @@ func (dep *deployment) tellOldProcesses() {
 	dep.log.Append(event.Event{Kind: event.Note, Text: "processes that still run in a tree that is not live any more; restart them:", Lines: lines})
 }
 
-func (dep *deployment) tellOwnFailed() {
+func (dep *deployment) reportOwnFailed() {
 	for _, file := range dep.env.OwnFailed {
 		failed := "the project's own " + file + " failed after the tree was back"
 		dep.res.Reason += "; " + failed

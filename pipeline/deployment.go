@@ -26,8 +26,8 @@ type deployment struct {
 	turn   chan struct{} // closed when the queue lets it run
 	ended  chan struct{} // closed when res is final
 	// hurry is closed when what runs beside a rollback, and after the end, shall end at once; see ending.
-	hurry   chan struct{}
-	hurried sync.Once
+	hurry      chan struct{}
+	asideEnded sync.Once
 
 	mu    sync.Mutex
 	rec   project.Record
@@ -37,8 +37,8 @@ type deployment struct {
 
 	// reopened: an earlier server began it; nobody joins it.
 	reopened bool
-	// guests are to be waited for before it begins.
-	guests []*guest
+	// holders are to be waited for before it begins.
+	holders []*holder
 
 	// tools are those of this deployment: its steps share a runner.
 	tools *procedures.Tools
@@ -121,11 +121,11 @@ func (dep *deployment) stop(why *ended) {
 	dep.mu.Unlock()
 	dep.cancel(why)
 	if past {
-		dep.hurryUp()
+		dep.endAside()
 	}
 }
 
-func (dep *deployment) hurryUp() { dep.hurried.Do(func() { close(dep.hurry) }) }
+func (dep *deployment) endAside() { dep.asideEnded.Do(func() { close(dep.hurry) }) }
 
 // maxKept bounds what a deployment keeps of what it told, in bytes.
 const maxKept = 64 << 10

@@ -25,7 +25,7 @@ func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *
 			if x.commit == "" {
 				continue
 			}
-			if err := p.cfg.Repository(d.Project, x.repo).LookAt(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, dep.in, x.repo)); err != nil {
+			if err := p.cfg.Repository(d.Project, x.repo).TryCheckout(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, dep.in, x.repo)); err != nil {
 				return err
 			}
 		}

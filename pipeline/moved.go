@@ -15,7 +15,7 @@ type branches struct{ code, pillar project.Commit }
 // update-ref, a push past the hooks): what is live is what the last deployment that went well left, and notes say that a branch is elsewhere. A
 // commit that was never deployed must not be taken for what an archive holds: a rollback to that archive would make it live.
 func (p *Pipeline) live(ctx context.Context, d *project.Deployment) (at branches, notes []event.Event, err error) {
-	at = branches{p.commitOf(ctx, d.Project, project.Code), p.commitOf(ctx, d.Project, project.PillarRepo)}
+	at = branches{deployedCommit(ctx, p.cfg.Repository(d.Project, project.Code)), deployedCommit(ctx, p.cfg.Repository(d.Project, project.PillarRepo))}
 	d.LiveCode, d.LivePillar = at.code, at.pillar
 	list, err := p.records.live(ctx, []project.Name{d.Project})
 	if err != nil || len(list) == 0 || list[0].Result == nil {

@@ -89,7 +89,7 @@ type Pipeline struct {
 	mu       sync.Mutex
 	queues   map[project.Name]*queue
 	byID     map[project.ID]*deployment
-	guests   map[project.Name][]*guest
+	holders  map[project.Name][]*holder
 	stopping bool
 	known    knownSecrets
 	running  sync.WaitGroup
@@ -125,7 +125,7 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, guests: map[project.Name][]*guest{}}
+	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, holders: map[project.Name][]*holder{}}
 	return p, nil
 }
 
@@ -286,13 +286,13 @@ func (p *Pipeline) openLog(d project.Deployment, hide *redact.Redactor) (*event.
 	return log, err
 }
 
-// commitOf is the commit of the deployed branch, "" where there is none or it can't be read.
-func (p *Pipeline) commitOf(ctx context.Context, name project.Name, repo project.Repo) project.Commit {
-	ref, err := p.cfg.Repository(name, repo).Deployed(ctx)
+// deployedCommit is the commit of a repository's deployed branch, "" where there is none or it can't be read.
+func deployedCommit(ctx context.Context, r Repository) project.Commit {
+	ref, err := r.Deployed(ctx)
 	if err != nil || ref == "" {
 		return ""
 	}
-	c, err := p.cfg.Repository(name, repo).Get(ctx, ref)
+	c, err := r.Get(ctx, ref)
 	if err != nil {
 		return ""
 	}
@@ -341,7 +341,7 @@ func (p *Pipeline) Wait(ctx context.Context, id project.ID) (project.Result, err
 func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
 	list, err := p.records.list(ctx, name, limit)
 	for i := range list {
-		p.freshen(&list[i])
+		p.addRunning(&list[i])
 	}
 	return list, err
 }
@@ -355,12 +355,12 @@ func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.
 // Find resolves an ID or the beginning of one; "" is the newest deployment.
 func (p *Pipeline) Find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
 	rec, err := p.records.find(ctx, name, prefix)
-	p.freshen(&rec)
+	p.addRunning(&rec)
 	return rec, err
 }
 
-// freshen adds what is known of a deployment that runs right now.
-func (p *Pipeline) freshen(rec *project.Record) {
+// addRunning adds what is known of a deployment that runs right now.
+func (p *Pipeline) addRunning(rec *project.Record) {
 	p.mu.Lock()
 	dep := p.byID[rec.ID]
 	p.mu.Unlock()
@@ -403,7 +403,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	// The tree comes back whatever it takes; what projects bring for that has had its time.
 	p.mu.Lock()
 	for _, dep := range p.byID {
-		dep.hurryUp()
+		dep.endAside()
 	}
 	p.mu.Unlock()
 	<-done

@@ -63,8 +63,8 @@ func (p *Pipeline) enqueue(dep *deployment) {
 		p.queues[dep.rec.Project] = q
 	}
 	q.all = append(q.all, dep)
-	dep.guests = p.guests[dep.rec.Project]
-	for _, g := range dep.guests {
+	dep.holders = p.holders[dep.rec.Project]
+	for _, g := range dep.holders {
 		g.cancel(&ended{why: "a deployment begins", busy: true})
 	}
 	dep.place = len(q.all) - 1
@@ -108,18 +108,18 @@ func (dep *deployment) await(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for _, g := range dep.guests {
+	for _, g := range dep.holders {
 		select {
 		case <-g.done:
 		case <-ctx.Done():
 		}
 	}
-	dep.guests = nil
+	dep.holders = nil
 	return context.Cause(ctx)
 }
 
-// guest is something that runs in a project while nothing is deployed to it, and gives way.
-type guest struct {
+// holder is something that runs in a project while nothing is deployed to it, and gives way.
+type holder struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
@@ -133,15 +133,15 @@ func (p *Pipeline) Quiet(name project.Name) (during context.Context, end func(),
 		return nil, nil, false
 	}
 	during, cancel := context.WithCancelCause(context.Background())
-	g := &guest{cancel: cancel, done: make(chan struct{})}
-	p.guests[name] = append(p.guests[name], g)
+	g := &holder{cancel: cancel, done: make(chan struct{})}
+	p.holders[name] = append(p.holders[name], g)
 	return during, sync.OnceFunc(func() {
 		cancel(nil)
 		close(g.done)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.guests[name] = slices.DeleteFunc(slices.Clone(p.guests[name]), func(x *guest) bool { return x == g }); len(p.guests[name]) == 0 {
-			delete(p.guests, name)
+		if p.holders[name] = slices.DeleteFunc(slices.Clone(p.holders[name]), func(x *holder) bool { return x == g }); len(p.holders[name]) == 0 {
+			delete(p.holders, name)
 		}
 	}), true
 }

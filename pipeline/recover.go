@@ -300,7 +300,7 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 		dep.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + code.Short() + " can't be read: " + shortReason(err)})
 	}
 	if last.Kind == Committing {
-		dep.recommit(ctx, last.Changes)
+		dep.resumeCommit(ctx, last.Changes)
 		return
 	}
 	if c := entryOf(entries, Committing); c != nil {
@@ -363,8 +363,8 @@ func (dep *deployment) pinAgain(ctx context.Context) {
 // recoverySteps bounds the steps that a recovery applies which a command waits for.
 const recoverySteps = 30 * time.Second
 
-// recommit moves the branch of a deployment that was about to.
-func (dep *deployment) recommit(ctx context.Context, changes []RefChange) {
+// resumeCommit moves the branch of a deployment that was about to.
+func (dep *deployment) resumeCommit(ctx context.Context, changes []RefChange) {
 	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while the branch moved; everything had run, so it moves now"})
 	if err := dep.apply(ctx, changes); err != nil {
 		dep.res.State, dep.res.Reason = project.Failed, "the branch could not be moved: "+shortReason(err)

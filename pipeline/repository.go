@@ -35,8 +35,8 @@ type Repository interface {
 	RefuseLFS(ctx context.Context, c project.Commit, in project.Incoming) error
 	// Checkout brings a published commit into a working copy; see project.CheckoutStats. Re-runnable; durable on return.
 	Checkout(ctx context.Context, req project.Checkout) (project.CheckoutStats, error)
-	// LookAt is the error that Checkout would give for what was changed in the working copy, and writes nothing.
-	LookAt(ctx context.Context, req project.Checkout, in project.Incoming) error
+	// TryCheckout is the error that Checkout would give for what was changed in the working copy, and writes nothing.
+	TryCheckout(ctx context.Context, req project.Checkout, in project.Incoming) error
 	// Describe compares two commits; old may be "".
 	Describe(ctx context.Context, old, new project.Commit, in project.Incoming) (project.Description, error)
 }

@@ -110,7 +110,7 @@ func (p *Pipeline) secrets(ctx context.Context, known *recentSecrets, d project.
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	shown := map[string]bool{}
-	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {
+	if live := deployedCommit(ctx, p.cfg.Repository(d.Project, project.PillarRepo)); live != "" {
 		shown = p.learn(ctx, known, d.Project, live, nil)
 	}
 	if d.Repo == project.PillarRepo && d.Change.New != "" {
@@ -179,7 +179,7 @@ func (p *Pipeline) recentPillars(ctx context.Context, name project.Name) (out []
 
 // codeTexts are the texts of the recipe that the deployment brings, or that is live: what stands in them is no secret.
 func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in project.Incoming) []string {
-	c := p.commitOf(ctx, d.Project, project.Code)
+	c := deployedCommit(ctx, p.cfg.Repository(d.Project, project.Code))
 	if d.Repo != project.Code {
 		in = nil
 	} else if d.Change.New != "" {

@@ -50,7 +50,7 @@ func (p *Pipeline) pillars(ctx context.Context, d project.Deployment, in project
 		return nil
 	}
 	var out []fs.FS
-	if live := p.commitOf(ctx, d.Project, project.PillarRepo); live != "" {
+	if live := deployedCommit(ctx, p.cfg.Repository(d.Project, project.PillarRepo)); live != "" {
 		if tree, err := p.cfg.Repository(d.Project, project.PillarRepo).Tree(ctx, live, nil); err == nil {
 			out = append(out, tree)
 		}

@@ -34,7 +34,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 		if err != nil {
 			dep.res.State = project.Failed
 			dep.setFailure(string(project.TriggerUndeploy), err)
-			dep.res.Hint = "nothing after it was done; mend .salt/undeploy.sls and push it, or run  corpus-git undeploy " + d.Project.String() + " --yes  again"
+			dep.res.Hint = "nothing after it was done; fix .salt/undeploy.sls and push it, or run  corpus-git undeploy " + d.Project.String() + " --yes  again"
 			return
 		}
 	}
@@ -43,20 +43,20 @@ func (dep *deployment) undeploy(ctx context.Context) {
 	begun := p.cfg.Now()
 	stopped, err := p.cfg.StopUnits(ctx, d.Project)
 	if err != nil {
-		dep.tellUndeploy(event.Bad, "units", "could not be stopped", begun, dep.explain(err))
+		dep.reportUndeploy(event.Bad, "units", "could not be stopped", begun, dep.explain(err))
 		failed = append(failed, "not every unit could be stopped")
 	} else if len(stopped) > 0 {
-		dep.tellUndeploy(event.OK, "units", "stopped "+strings.Join(stopped, ", "), begun, nil)
+		dep.reportUndeploy(event.OK, "units", "stopped "+strings.Join(stopped, ", "), begun, nil)
 	}
 	p.cfg.Boundary("undeploy stopped")
 	if r := (procedures.Reverse{All: true}); r.Needed(dep.env) {
 		begun = p.cfg.Now()
 		if err := r.Run(ctx, dep.env); err != nil {
-			dep.tellUndeploy(event.Bad, procedures.NameUndo, "failed", begun, dep.explain(err))
+			dep.reportUndeploy(event.Bad, procedures.NameUndo, "failed", begun, dep.explain(err))
 			failed = append(failed, "not everything outside of the tree could be undone")
 		} else {
 			text, lines := dep.env.TakeSummary()
-			dep.tellUndeploy(event.OK, procedures.NameUndo, text, begun, lines)
+			dep.reportUndeploy(event.OK, procedures.NameUndo, text, begun, lines)
 		}
 	}
 	p.cfg.Boundary("undeploy undone")
@@ -71,7 +71,7 @@ func (dep *deployment) undeploy(ctx context.Context) {
 	dep.res.State, dep.res.Reason = project.Done, "its tree, repositories and data stay;  corpus-git deploy "+d.Project.String()+"  deploys it again"
 }
 
-func (dep *deployment) tellUndeploy(status event.Status, name, text string, begun time.Time, lines []string) {
+func (dep *deployment) reportUndeploy(status event.Status, name, text string, begun time.Time, lines []string) {
 	kind := event.ProcedureDone
 	if status == event.Bad {
 		kind, text = event.Failure, name+"  "+text

@@ -27,7 +27,7 @@ func (Archive) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.PreArchive, nil); err != nil {
 		return err
 	}
-	_ = KeepBallast(env.Tools.State.Ballast()) // the estimate below says what is short
+	_ = KeepReserve(env.Tools.State.ReserveFile()) // the estimate below says what is short
 	if _, err := EnsureDirs(env.Tools.FS, env.Paths, !env.RemoteLess); err != nil {
 		return fault.New(fault.Internal, NameArchive, "%w", err)
 	}

@@ -128,7 +128,7 @@ func (e *Env) Relieve(cause error) {
 	}
 	again := e.full
 	e.full = true
-	_ = os.Remove(e.Tools.State.Ballast()) // if it is not there, it was used before
+	_ = os.Remove(e.Tools.State.ReserveFile()) // if it is not there, it was used before
 	policy := e.policy()
 	policy.Squeeze = true
 	if _, err := e.Tools.Archives(e.Deployment.Project).Rotate(policy); err != nil {
@@ -160,9 +160,9 @@ func (e *Env) Settle() (covered uint64, err error) {
 	return covered, nil
 }
 
-// KeepBallast keeps a file whose removal makes room for the journal and the records of a rollback when a disk is full. Where
+// KeepReserve keeps a file whose removal makes room for the journal and the records of a rollback when a disk is full. Where
 // it can't be written now, a later deployment tries again.
-func KeepBallast(path string) error {
+func KeepReserve(path string) error {
 	if st, err := os.Stat(path); err == nil && st.Size() == enough {
 		return nil
 	}

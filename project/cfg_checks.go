@@ -77,7 +77,7 @@ var checkName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 func checkError(l Layer, says string, keys ...string) error {
 	e := cfgError(l, keys[0], "%s", says)
-	e.Err = &KeyError{Keys: keys, Says: says}
+	e.Err = &KeyError{Keys: keys, Text: says}
 	return e.WithHint("as in  checks: {home: {http: 'http://127.0.0.1:8080/', contains: Welcome, attempts: 20}}")
 }
 

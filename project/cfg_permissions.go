@@ -50,11 +50,11 @@ type ACLEntry struct {
 type KeyError struct {
 	// Keys lead to what is wrong: permissions, the path, the key.
 	Keys []string
-	Says string
+	Text string
 }
 
 // Error names the keys.
-func (e *KeyError) Error() string { return strings.Join(e.Keys, ":") + ": " + e.Says }
+func (e *KeyError) Error() string { return strings.Join(e.Keys, ":") + ": " + e.Text }
 
 const permissionsKey = "permissions"
 
@@ -113,7 +113,7 @@ func (l *leaf) nearest(or Layer) Layer {
 
 func permissionError(l Layer, says string, keys ...string) error {
 	e := cfgError(l, keys[0], "%s", says)
-	e.Err = &KeyError{Keys: keys, Says: says}
+	e.Err = &KeyError{Keys: keys, Text: says}
 	return e.WithHint("as in  permissions: {project/uploads: {user: www-data, dirs: '2770', files: '0660', acl: ['group:ops:rX']}}")
 }
 

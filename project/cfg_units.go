@@ -24,7 +24,7 @@ func (c *Cfg) Logs() []LogFiles { return c.logList }
 
 func unitError(l Layer, says string, keys ...string) error {
 	e := cfgError(l, keys[0], "%s", says)
-	e.Err = &KeyError{Keys: keys, Says: says}
+	e.Err = &KeyError{Keys: keys, Text: says}
 	return e.WithHint("as in  units: {web: 'app-*.service', queue: {supervisor: 'app:*'}, old: {start: ./run start, stop: ./run stop, status: ./run status}}")
 }
 
@@ -184,7 +184,7 @@ func (c *Cfg) logs(live string) error {
 		}
 		if says != "" {
 			e := cfgError(l.nearest(top.layer), logsKey, "%s", says)
-			e.Err = &KeyError{Keys: keys, Says: says}
+			e.Err = &KeyError{Keys: keys, Text: says}
 			return e.WithHint("as in  logs: ['{data_root}/log/*.log']")
 		}
 		c.logList = append(c.logList, LogFiles{Name: name, Globs: list})

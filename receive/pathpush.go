@@ -101,7 +101,7 @@ func (s *Service) ReceiveAt(ctx context.Context, who access.Identity, dir string
 		err = fault.New(fault.Refused, "", "there is no project %s", name).WithHint("make it with  corpus-git project create %s", name)
 	}
 	if err == nil {
-		err = s.ready(ctx, name, repo, settings)
+		err = s.Repos.Open(name, repo).ensure(ctx, settings)
 	}
 	if err != nil {
 		return fail(name, err)

@@ -182,9 +182,9 @@ func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (proje
 	return out, err
 }
 
-// LookAt is the error that Checkout would give for what was changed in the working copy, before anything runs. It writes nothing; objects of in (which may
+// TryCheckout is the error that Checkout would give for what was changed in the working copy, before anything runs. It writes nothing; objects of in (which may
 // be nil) are seen. A folder that is no checkout is left alone.
-func (r *Repository) LookAt(ctx context.Context, want project.Checkout, in project.Incoming) error {
+func (r *Repository) TryCheckout(ctx context.Context, want project.Checkout, in project.Incoming) error {
 	dir, err := filepath.Abs(want.Dir)
 	if err != nil {
 		return err

@@ -276,7 +276,7 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 	}
 	switch {
 	case exists && can:
-		return settings, s.ready(ctx, name, repo, settings)
+		return settings, s.Repos.Open(name, repo).ensure(ctx, settings)
 	case !exists && admin && push && s.CreateOnPush:
 		if err := s.Projects.Create(ctx, who, name); err != nil {
 			return settings, err
@@ -298,17 +298,16 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 		WithHint("ssh without a command tells which projects you may push; an administrator can add to them")
 }
 
-// ready makes sure that the repository of a project that exists is there.
-func (s *Service) ready(ctx context.Context, name project.Name, repo project.Repo, settings Settings) error {
+// ensure makes the repository where it is missing. A project that is remote-less has none.
+func (r *Repository) ensure(ctx context.Context, settings Settings) error {
 	if settings.RemoteLess {
-		return fault.New(fault.Refused, "", "%s has no remotes: it is deployed by hand", name).WithHint("on the machine:  corpus-git deploy %s", name)
+		return fault.New(fault.Refused, "", "%s has no remotes: it is deployed by hand", r.name).WithHint("on the machine:  corpus-git deploy %s", r.name)
 	}
-	bare := s.Repos.Open(name, repo)
-	there, err := bare.Exists()
+	there, err := r.Exists()
 	if err != nil || there {
 		return err
 	}
-	_, err = bare.Create(ctx)
+	_, err = r.Create(ctx)
 	return err
 }
 

@@ -145,7 +145,7 @@ func (n *Node) applyOnce(ctx context.Context, a Apply, seq *uint64) (Frame, erro
 	case bad != nil:
 		return last, fault.New(fault.Failed, "", "on %s: %w", printable.Text(n.Host.Target), bad)
 	case code != 0 || !a.StoreOnly:
-		return last, n.said(code, errw.String())
+		return last, n.remoteError(code, errw.String())
 	}
 	return last, nil
 }
@@ -194,8 +194,8 @@ func (n *Node) frames(out *io.PipeReader, a Apply, seq *uint64, cancel context.C
 	}
 }
 
-// said is the error that corpus-git printed there.
-func (n *Node) said(code int, text string) error {
+// remoteError is the error that corpus-git printed there.
+func (n *Node) remoteError(code int, text string) error {
 	var first, hint string
 	sc := bufio.NewScanner(strings.NewReader(text))
 	for sc.Scan() {

@@ -191,9 +191,9 @@ func (r *Runner) run(ctx context.Context, argv ...string) (status int, stdout, s
 // Failure is the error of units that are not in the state that was asked for.
 type Failure struct {
 	Action project.UnitAction
-	// Units are they, with their last log lines; Says what systemd, supervisord or the command said.
-	Units []project.UnitState
-	Says  []string
+	// Units are they, with their last log lines; Messages what systemd, supervisord or the command said.
+	Units    []project.UnitState
+	Messages []string
 }
 
 // Error names the units.
@@ -234,7 +234,7 @@ func (r *Runner) Act(ctx context.Context, a project.UnitAction, only []string) (
 			bad[n] = true
 		}
 		if text != "" {
-			fail.Says = append(fail.Says, strings.Split(text, "\n")...)
+			fail.Messages = append(fail.Messages, strings.Split(text, "\n")...)
 		}
 	}
 	if err := r.actSystemd(ctx, a, all, say); err != nil {
@@ -294,8 +294,8 @@ func (s after) wrongAfter(a project.UnitAction) bool {
 	return s.State == "activating" || s.Kind != project.UnitSystemd && s.State == project.UnitInactive
 }
 
-// lookEvery is how far apart units are looked at that are still on their way.
-const lookEvery = 200 * time.Millisecond
+// pollEvery is how far apart units are looked at that are still on their way.
+const pollEvery = 200 * time.Millisecond
 
 // settled waits until no unit is on its way, and after a start looks again when Settle has passed.
 func (r *Runner) settled(ctx context.Context, a project.UnitAction, all []found) ([]after, error) {
@@ -320,7 +320,7 @@ func (r *Runner) settled(ctx context.Context, a project.UnitAction, all []found)
 			}
 			return out, nil
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := pause(ctx, pollEvery); err != nil {
 			return nil, err
 		}
 	}

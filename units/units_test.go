@@ -130,7 +130,7 @@ func TestActSaysWhatFailed(t *testing.T) {
 	require.Equal(t, fault.Failed, fault.KindOf(err))
 	require.EqualError(t, f, "start failed: app-web.service is failed")
 	require.Equal(t, []string{"said one", "said two"}, f.Units[0].Log)
-	require.Contains(t, f.Says[0], "Job for app-web.service failed")
+	require.Contains(t, f.Messages[0], "Job for app-web.service failed")
 	require.Equal(t, "exit-code", states[0].Detail)
 
 	r, a := runner(t, all(), machine())

@@ -56,8 +56,8 @@ func (s *Sessions) add(ctx context.Context, to execer, who string, ticket bool, 
 	return text, err
 }
 
-// redeem gives a session for a ticket, once. ok is false where it is unknown, was used or is too old.
-func (s *Sessions) redeem(ctx context.Context, ticket string) (session string, ok bool, err error) {
+// exchange gives a session for a ticket, once. ok is false where it is unknown, was used or is too old.
+func (s *Sessions) exchange(ctx context.Context, ticket string) (session string, ok bool, err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return "", false, err
@@ -96,7 +96,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.unauthorized(w)
 		return
 	}
-	session, ok, err := s.Sessions.redeem(r.Context(), r.URL.Query().Get("ticket"))
+	session, ok, err := s.Sessions.exchange(r.Context(), r.URL.Query().Get("ticket"))
 	switch {
 	case err != nil:
 		c, text := s.fail(r, err)

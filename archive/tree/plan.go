@@ -37,8 +37,8 @@ func MarkRacy(entries []Entry, begun time.Time) {
 // Reference is the newest manifest that can be read, which knows best what the live tree was. nil where there is none.
 type Reference struct {
 	Manifest *Manifest
-	// WentLive is when the copies of this archive became the live tree, 0 if they did not.
-	WentLive int64
+	// LiveSince is when the copies of this archive became the live tree, 0 if they did not.
+	LiveSince int64
 }
 
 // match is w, the recorded state of a live file, or nil when that may have changed.
@@ -50,7 +50,7 @@ func (r *Reference) match(e, w *Entry) *Entry {
 		return w
 	}
 	// After a rollback the live file is the copy.
-	if r.WentLive != 0 && w.Copy == e.Live && !racy(w.Copy.Ctime, r.WentLive) {
+	if r.LiveSince != 0 && w.Copy == e.Live && !racy(w.Copy.Ctime, r.LiveSince) {
 		return w
 	}
 	return nil

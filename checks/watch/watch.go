@@ -102,7 +102,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 	w.running.Go(func() { w.flushOften(life) })
 	if !all {
-		w.running.Go(func() { w.lookAtAll(life) })
+		w.running.Go(func() { w.loadAll(life) })
 	}
 	w.mu.Unlock()
 	return nil
@@ -176,8 +176,8 @@ func (w *Watcher) begin(name project.Name) {
 	})
 }
 
-// lookAtAll finds the projects that had periodic checks before there was a Watcher.
-func (w *Watcher) lookAtAll(ctx context.Context) {
+// loadAll finds the projects that had periodic checks before there was a Watcher.
+func (w *Watcher) loadAll(ctx context.Context) {
 	names, err := w.cfg.Projects(ctx)
 	for _, name := range names {
 		select {

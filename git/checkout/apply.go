@@ -119,7 +119,7 @@ func (a *applier) clear(p *plan, leftovers []string) error {
 		if err == nil {
 			err = removeEmptyFolders(dir, base, 0)
 		}
-		if err != nil && !notThere(err) {
+		if err != nil && !missing(err) {
 			return fault.New(fault.Failed, "checkout", "%s: somebody put files in the way while it was being replaced: %w", printable.Line(name), err)
 		}
 	}
@@ -138,7 +138,7 @@ func unlink(dirs *folders, name string, flags int) error {
 		err = retry(func() error { return unix.Unlinkat(dir, base, flags) })
 	}
 	// A folder where a file was: the walk saw it come, or it came since; it is untracked and stays.
-	if err == nil || notThere(err) || flags == 0 && errors.Is(err, unix.EISDIR) {
+	if err == nil || missing(err) || flags == 0 && errors.Is(err, unix.EISDIR) {
 		return nil
 	}
 	return rename(&fs.PathError{Op: "remove", Err: err}, name)

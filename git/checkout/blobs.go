@@ -34,7 +34,7 @@ type blob struct {
 // in much the same order. Before the first comes, meanwhile runs, beside the looking up of the objects. What fn gets is good until
 // it returns. The first error ends it.
 func eachBlob(ctx context.Context, objs tree.Objects, hashes []plumbing.Hash, workers int, meanwhile func() error, fn func(worker, i int, b blob) error) error {
-	f := &forest{ctx: ctx, objs: objs, hashes: hashes}
+	f := &deltaForest{ctx: ctx, objs: objs, hashes: hashes}
 	f.fn = func(worker, i int, b blob) error { f.given.Add(1); return fn(worker, i, b) }
 	built := make(chan error, 1)
 	go func() { built <- f.build() }()
@@ -54,7 +54,7 @@ func eachBlob(ctx context.Context, objs tree.Objects, hashes []plumbing.Hash, wo
 	return f.err
 }
 
-type forest struct {
+type deltaForest struct {
 	ctx    context.Context
 	objs   tree.Objects
 	hashes []plumbing.Hash
@@ -72,10 +72,10 @@ type forest struct {
 
 // deltaNode is an object of a pack with the objects that are stored as deltas on it.
 type deltaNode struct {
-	p    *pack.Pack
-	e    pack.Entry
-	want []int32 // indexes of hashes; empty for a base that is only passed through
-	kids []*deltaNode
+	p        *pack.Pack
+	e        pack.Entry
+	want     []int32 // indexes of hashes; empty for a base that is only passed through
+	children []*deltaNode
 	// first is, of a root, the least index of all that is built on it.
 	first int32
 }
@@ -86,7 +86,7 @@ type place struct {
 	i   int32
 }
 
-func (f *forest) build() error {
+func (f *deltaForest) build() error {
 	var packs []*pack.Pack
 	places := map[*pack.Pack][]place{}
 	for i, h := range f.hashes {
@@ -125,20 +125,20 @@ func (t *deltaNode) least() int32 {
 	for _, i := range t.want {
 		n = min(n, i)
 	}
-	for _, k := range t.kids {
+	for _, k := range t.children {
 		n = min(n, k.least())
 	}
 	return n
 }
 
 // grow makes the trees of one pack.
-func (f *forest) grow(p *pack.Pack, places []place) error {
+func (f *deltaForest) grow(p *pack.Pack, places []place) error {
 	nodes := make(map[int64]*deltaNode, len(places))
 	var window pack.Window
 	first := len(f.roots)
 	for _, pl := range places {
 		off, want := pl.off, pl.i
-		var kid *deltaNode
+		var child *deltaNode
 		for {
 			t, ok := nodes[off]
 			if !ok {
@@ -161,8 +161,8 @@ func (f *forest) grow(p *pack.Pack, places []place) error {
 				t.want = append(t.want, want)
 				want = -1
 			}
-			if kid != nil {
-				t.kids = append(t.kids, kid)
+			if child != nil {
+				t.children = append(t.children, child)
 			}
 			if ok {
 				break
@@ -175,7 +175,7 @@ func (f *forest) grow(p *pack.Pack, places []place) error {
 			if err != nil {
 				return err
 			}
-			off, kid = base, t
+			off, child = base, t
 		}
 	}
 	return nil
@@ -189,7 +189,7 @@ const takeAtOnce = 32
 const yieldAfter = 8
 
 // take gives the next roots, or the next loose objects.
-func (f *forest) take() (roots []*deltaNode, loose []int) {
+func (f *deltaForest) take() (roots []*deltaNode, loose []int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err == nil {
@@ -208,7 +208,7 @@ func (f *forest) take() (roots []*deltaNode, loose []int) {
 	return nil, loose
 }
 
-func (f *forest) fail(err error) {
+func (f *deltaForest) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err == nil {
@@ -216,7 +216,7 @@ func (f *forest) fail(err error) {
 	}
 }
 
-func (f *forest) work(worker int) {
+func (f *deltaForest) work(worker int) {
 	w := &inflater{f: f, id: worker}
 	for {
 		roots, loose := f.take()
@@ -243,7 +243,7 @@ func (f *forest) work(worker int) {
 
 // inflater is one worker with its buffers.
 type inflater struct {
-	f      *forest
+	f      *deltaForest
 	id     int
 	window pack.Window
 	delta  []byte
@@ -254,7 +254,7 @@ func (w *inflater) root(t *deltaNode) error {
 	if t.e.Type != plumbing.BlobObject {
 		return fault.New(fault.Refused, "read object", "a %s where a file's content is needed", t.e.Type)
 	}
-	if len(t.kids) == 0 && t.e.Size > streamAbove {
+	if len(t.children) == 0 && t.e.Size > streamAbove {
 		return w.whole(int(t.want[0]), t.want[1:]...)
 	}
 	data, err := w.window.Inflate(t.p, t.e, w.buffer())
@@ -274,11 +274,11 @@ func (w *inflater) node(t *deltaNode, data []byte) error {
 			return err
 		}
 	}
-	for n, kid := range t.kids {
+	for n, child := range t.children {
 		var err error
-		if w.delta, err = w.window.Inflate(kid.p, kid.e, w.delta); err != nil {
+		if w.delta, err = w.window.Inflate(child.p, child.e, w.delta); err != nil {
 			if errors.Is(err, pack.ErrClosed) {
-				err = w.byName(kid)
+				err = w.byName(child)
 			}
 			if err != nil {
 				return err
@@ -290,11 +290,11 @@ func (w *inflater) node(t *deltaNode, data []byte) error {
 			return err
 		}
 		// A chain needs two buffers, however long it is.
-		if n == len(t.kids)-1 {
+		if n == len(t.children)-1 {
 			w.recycle(data)
 			data = nil
 		}
-		if err := w.node(kid, out); err != nil {
+		if err := w.node(child, out); err != nil {
 			return err
 		}
 	}
@@ -311,7 +311,7 @@ func (w *inflater) byName(t *deltaNode) error {
 			return err
 		}
 	}
-	for _, k := range t.kids {
+	for _, k := range t.children {
 		if err := w.byName(k); err != nil {
 			return err
 		}

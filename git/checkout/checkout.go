@@ -455,7 +455,7 @@ func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err er
 		}
 		return same
 	}}
-	if _, err := l.look(ctx, 2); err != nil || n.Load() == 0 {
+	if _, err := l.statAll(ctx, 2); err != nil || n.Load() == 0 {
 		return inner, err
 	}
 	for i := range x.entries {

@@ -65,8 +65,8 @@ func readlinkat(dir int, name string, size int64) (string, error) {
 	}
 }
 
-// notThere is true where a path does not exist: no such name, or something that is no folder on the way.
-func notThere(err error) bool { return errors.Is(err, fs.ErrNotExist) || notDir(err) }
+// missing is true where a path does not exist: no such name, or something that is no folder on the way.
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) || notDir(err) }
 
 // notDir is true where a folder was asked for and something else, a symbolic link included, is there.
 func notDir(err error) bool { return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) }

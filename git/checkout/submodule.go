@@ -49,7 +49,7 @@ func (m *modules) release(old *pathList) error {
 			continue
 		}
 		fd, err := dirs.get(e.Path, false)
-		if notThere(err) {
+		if missing(err) {
 			continue
 		}
 		var kept int
@@ -70,7 +70,7 @@ func (m *modules) release(old *pathList) error {
 // what stays in its top folder.
 func empty(ctx context.Context, dir int) (kept int, err error) {
 	git, err := opendir(dir, gitDir)
-	if notThere(err) {
+	if missing(err) {
 		return 0, nil
 	}
 	if err != nil {

@@ -36,9 +36,9 @@ func (s timestamp) after(t timestamp) bool { return s.sec > t.sec || s.sec == t.
 // scanBatch is how many files a goroutine takes at a time.
 const scanBatch = 512
 
-// look gives, in order, the places of the entries that need a closer look: see said so, they are not there, something on their way is
+// statAll gives, in order, the places of the entries that need a closer look: see said so, they are not there, something on their way is
 // no folder, or they are the first of a folder that was touched.
-func (l *statScan) look(ctx context.Context, workers int) ([]int32, error) {
+func (l *statScan) statAll(ctx context.Context, workers int) ([]int32, error) {
 	parts := make([][]int32, (len(l.entries)+scanBatch-1)/scanBatch)
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -102,7 +102,7 @@ func (p *planner) scan(root, workers int) error {
 	if !p.fromSnapshot {
 		l := statScan{root: root, entries: p.old, since: p.counted.at, see: func(i int, st *unix.Stat_t) bool { return p.clean(i, st.Mode, index.NewStat(st)) }}
 		var err error
-		if p.dirty, err = l.look(p.ctx, workers); err != nil {
+		if p.dirty, err = l.statAll(p.ctx, workers); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func tree(data, base []byte, bounds, out Bounds, on Callbacks) (Bounds, *Error) 
 	shift := len(data) - len(base)
 
 	out = append(out, bounds[:keep]...)
-	var near []int // entries that may have a twin
+	var near []int // entries that may have a duplicate
 	at, old, known := from, keep, true
 	for at < len(data) {
 		for tail < len(bounds) && int(bounds[tail])+shift < at {
@@ -86,7 +86,7 @@ func tree(data, base []byte, bounds, out Bounds, on Callbacks) (Bounds, *Error) 
 			out = append(out, uint32(int(b)+shift))
 		}
 	}
-	return out, twins(data, out, near)
+	return out, firstDuplicate(data, out, near)
 }
 
 // common gives how many entries of base are wholly within what both begin with, from which entry on they are within what both end with, and where
@@ -103,10 +103,10 @@ func common(data, base []byte, bounds Bounds) (keep, tail, from int) {
 	return keep, tail, from
 }
 
-// twins refuses the first of the entries near, by their numbers, that has a twin.
-func twins(data []byte, bounds Bounds, near []int) *Error {
+// firstDuplicate refuses the first of the entries near, by their numbers, that has a duplicate.
+func firstDuplicate(data []byte, bounds Bounds, near []int) *Error {
 	for _, i := range near {
-		if twin(data, bounds, i) {
+		if hasDuplicate(data, bounds, i) {
 			e, _, _ := object.NextEntry(data[bounds[i]:])
 			return duplicate(&e)
 		}
@@ -114,10 +114,10 @@ func twins(data []byte, bounds Bounds, near []int) *Error {
 	return nil
 }
 
-// twin reports whether entry i has the name of another one of another kind. A file "a" and a tree "a" are apart in the order where "a-b"
+// hasDuplicate reports whether entry i has the name of another one of another kind. A file "a" and a tree "a" are apart in the order where "a-b"
 // stands between them, and nothing does that has not "a" for its beginning: over all entries of a tree that looks at no more of them than the
 // tree has bytes.
-func twin(data []byte, all Bounds, i int) bool {
+func hasDuplicate(data []byte, all Bounds, i int) bool {
 	e, _, _ := object.NextEntry(data[all[i]:])
 	step := 1
 	if e.IsTree() {

@@ -261,7 +261,7 @@ type run struct {
 	added   int
 	total   atomic.Int64 // inflated bytes
 	makes   int64        // the sum of what deltas say that they make
-	remade  atomic.Int64 // bytes that were made once more
+	rebuilt atomic.Int64 // bytes that were made once more
 	early   atomic.Int64 // deltas that were resolved while the pack came
 
 	first, next       []int32 // children of each record: the first, and a child's next sibling; -1 ends

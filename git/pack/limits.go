@@ -75,8 +75,8 @@ const (
 // files that change often to some hundreds.
 const deltaRatio = 1000
 
-// promised counts what a delta makes, as it says, when off bytes of the pack have come.
-func (g *run) promised(size, off int64) error {
+// checkPromised counts what a delta makes, as it says, when off bytes of the pack have come.
+func (g *run) checkPromised(size, off int64) error {
 	if g.makes = added(g.makes, size); g.makes > added(g.lim.DeltaTotal, deltaRatio*off) {
 		return &LimitError{Name: "DeltaTotal", Limit: g.lim.DeltaTotal, Got: g.makes}
 	}
@@ -85,7 +85,7 @@ func (g *run) promised(size, off int64) error {
 
 // again counts an object that is made, or inflated, once more.
 func (g *run) again(size int64) error {
-	if n := g.remade.Add(size); n > added(g.lim.DeltaTotal, deltaRatio*g.wire) {
+	if n := g.rebuilt.Add(size); n > added(g.lim.DeltaTotal, deltaRatio*g.wire) {
 		return &LimitError{Name: "DeltaTotal", Limit: g.lim.DeltaTotal, Got: n}
 	}
 	return nil

@@ -14,15 +14,15 @@ import (
 // scanner is the first pass: it takes the stream apart, inflates every object once, writes the pack down, and hands
 // what is no delta to goroutines that hash it. As long as those have little to do, deltas go to them too: see early.
 type scanner struct {
-	g    *run
-	in   *bufio.Reader
-	out  *packWriter
-	crc  uint32 // of the current entry
-	off  int64
-	z    inflater
-	junk []byte // where deltas inflate to
-	part []byte // of a stream: what did not suffice, and what came then
-	h    *objectHash
+	g       *run
+	in      *bufio.Reader
+	out     *packWriter
+	crc     uint32 // of the current entry
+	off     int64
+	z       inflater
+	discard []byte // where deltas inflate to
+	part    []byte // of a stream: what did not suffice, and what came then
+	h       *objectHash
 
 	cur    *batch
 	full   chan *batch
@@ -333,9 +333,9 @@ func (s *scanner) delta(e Entry, rec *record) error {
 	if e.Size > maxKept {
 		return s.skipDelta(e.Size)
 	}
-	junk, err := s.into(s.junk[:0], e.Size)
+	junk, err := s.into(s.discard[:0], e.Size)
 	if cap(junk) <= maxKept {
-		s.junk = junk
+		s.discard = junk
 	}
 	if err != nil {
 		return err
@@ -353,7 +353,7 @@ func (s *scanner) sizes(head []byte, size int64) error {
 		return nil
 	}
 	g.large = max(g.large, base, result)
-	return g.promised(result, s.off)
+	return g.checkPromised(result, s.off)
 }
 
 // skipDelta inflates a large delta and keeps nothing but its sizes.
@@ -362,10 +362,10 @@ func (s *scanner) skipDelta(size int64) error {
 	if err := s.z.reset(in); err != nil {
 		return in.error(err)
 	}
-	if cap(s.junk) < 64<<10 {
-		s.junk = make([]byte, 64<<10)
+	if cap(s.discard) < 64<<10 {
+		s.discard = make([]byte, 64<<10)
 	}
-	buf := s.junk[:64<<10]
+	buf := s.discard[:64<<10]
 	for left := size; left > 0; {
 		n, err := io.ReadFull(s.z.zr, buf[:min(left, int64(len(buf)))])
 		if err != nil {
@@ -454,10 +454,10 @@ func (s *scanner) stream(e Entry, rec *record) error {
 		return in.error(err)
 	}
 	s.h.start(e.Type, e.Size)
-	if cap(s.junk) < 64<<10 {
-		s.junk = make([]byte, 64<<10)
+	if cap(s.discard) < 64<<10 {
+		s.discard = make([]byte, 64<<10)
 	}
-	buf := s.junk[:64<<10]
+	buf := s.discard[:64<<10]
 	for left := e.Size; left > 0; {
 		if err := s.g.ctx.Err(); err != nil {
 			return err

@@ -17,7 +17,7 @@ const pruneShare = 20
 
 // unreachable lists the objects that nothing refers to and that are old enough to go. In a pack of which only a few have died
 // they stay until there are more, but with Repack.All.
-func (db *DB) unreachable(ctx context.Context, o Repack, v *inventory, m *Maintained) (*dead, error) {
+func (db *DB) unreachable(ctx context.Context, o Repack, v *inventory, m *Maintained) (*unreferenced, error) {
 	limit := db.opt.Now().Add(-o.Prune.Grace)
 	tips, err := o.Prune.Tips()
 	if err != nil {
@@ -47,7 +47,7 @@ func (db *DB) unreachable(ctx context.Context, o Repack, v *inventory, m *Mainta
 			return nil, err
 		}
 	}
-	d := &dead{objects: map[plumbing.Hash]struct{}{}, reached: w.seen}
+	d := &unreferenced{objects: map[plumbing.Hash]struct{}{}, reached: w.seen}
 	for _, l := range v.loose {
 		if l.time.After(limit) {
 			note(l.hash)
@@ -99,7 +99,7 @@ var errMoved = errors.New("refs came or moved meanwhile; nothing was removed")
 
 // unmoved reports whether all refs of now were walked: then nothing of what is to go has come to life since. An object that is pushed may
 // build only on what refs reach (Connected), so nothing else brings one back.
-func (d *dead) unmoved(tips func() ([]plumbing.Hash, error)) error {
+func (d *unreferenced) unmoved(tips func() ([]plumbing.Hash, error)) error {
 	now, err := tips()
 	if err != nil {
 		return err
@@ -112,12 +112,12 @@ func (d *dead) unmoved(tips func() ([]plumbing.Hash, error)) error {
 	return nil
 }
 
-// dead is what nothing refers to, and what was reached on the way to find that out.
-type dead struct {
+// unreferenced is what nothing refers to, and what was reached on the way to find that out.
+type unreferenced struct {
 	objects, reached map[plumbing.Hash]struct{}
 }
 
-func (d *dead) has(h plumbing.Hash) bool {
+func (d *unreferenced) has(h plumbing.Hash) bool {
 	_, ok := d.objects[h]
 	return ok
 }

@@ -85,7 +85,7 @@ func (db *DB) Maintain(ctx context.Context, o Repack) (m Maintained, err error) 
 	}
 	m.Before = v.counts()
 	m.After = m.Before
-	gone := &dead{}
+	gone := &unreferenced{}
 	if o.Prune != nil {
 		if gone, err = db.unreachable(ctx, o, v, &m); err != nil {
 			return m, err
@@ -113,7 +113,7 @@ func (db *DB) Maintain(ctx context.Context, o Repack) (m Maintained, err error) 
 }
 
 // plan chooses what becomes one pack: the packs that break the geometric row, those that hold dead objects, and loose objects.
-func (o Repack) plan(v *inventory, gone *dead) (from []storedPack, loose []plumbing.Hash) {
+func (o Repack) plan(v *inventory, gone *unreferenced) (from []storedPack, loose []plumbing.Hash) {
 	var free []storedPack
 	for _, p := range v.packs {
 		if !p.kept {
@@ -154,7 +154,7 @@ func (o Repack) plan(v *inventory, gone *dead) (from []storedPack, loose []plumb
 }
 
 // in reports whether a pack holds a dead object.
-func (d *dead) in(p storedPack) bool {
+func (d *unreferenced) in(p storedPack) bool {
 	err := p.Each(func(h plumbing.Hash, _ int64) error {
 		if d.has(h) {
 			return errFound
@@ -167,7 +167,7 @@ func (d *dead) in(p storedPack) bool {
 var errFound = errors.New("found")
 
 // consolidate writes the new pack, publishes it, and removes what it stands for.
-func (db *DB) consolidate(ctx context.Context, o Repack, v *inventory, from []storedPack, loose []plumbing.Hash, gone *dead, m *Maintained) error {
+func (db *DB) consolidate(ctx context.Context, o Repack, v *inventory, from []storedPack, loose []plumbing.Hash, gone *unreferenced, m *Maintained) error {
 	slices.SortStableFunc(from, func(a, b storedPack) int { return b.time.Compare(a.time) })
 	packs := make([]*pack.Pack, len(from))
 	for i, p := range from {
@@ -291,7 +291,7 @@ func (p *paced) Read(b []byte) (int, error) {
 }
 
 // drop removes the packs whose objects lie in the one just written, the loose objects that lie in a pack, and the dead ones.
-func (db *DB) drop(from []storedPack, v *inventory, gone *dead, written string) error {
+func (db *DB) drop(from []storedPack, v *inventory, gone *unreferenced, written string) error {
 	// A multi-pack-index may name the packs; git makes do without it.
 	if err := db.dropDerived(len(gone.objects) > 0); err != nil {
 		return err

@@ -182,8 +182,8 @@ func (c *Console) track(e Event) {
 	}
 }
 
-// stillLeast is how long something has to run to be named by Still: below it, what it belongs to is named.
-const stillLeast = time.Second
+// idleLeast is how long something has to run to be named by Still: below it, what it belongs to is named.
+const idleLeast = time.Second
 
 // Still writes the line that names what has been running in silence, and since when; now is compared with the
 // events' own times. Under it stands the last line that a command of that step printed, unless it was shown before. It
@@ -193,7 +193,7 @@ func (c *Console) Still(now time.Time) error {
 		return nil
 	}
 	e := c.running[len(c.running)-1]
-	for n := len(c.running) - 1; n > 0 && now.Sub(e.Time) < stillLeast; n-- {
+	for n := len(c.running) - 1; n > 0 && now.Sub(e.Time) < idleLeast; n-- {
 		e = c.running[n-1]
 	}
 	where := e.Procedure

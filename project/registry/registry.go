@@ -128,8 +128,8 @@ func scan(s scanner) (Project, error) {
 	return p, nil
 }
 
-// look reports whether a project's folder is there.
-func (r *Registry) look(p *Project) {
+// inspect reports whether a project's folder is there.
+func (r *Registry) inspect(p *Project) {
 	_, err := os.Stat(r.Root.Project(string(p.Name)).Dir())
 	p.Missing = errors.Is(err, os.ErrNotExist)
 }
@@ -141,7 +141,7 @@ func (r *Registry) Get(ctx context.Context, name project.Name) (Project, error) 
 		return Project{}, Unknown(name)
 	}
 	if err == nil {
-		r.look(&p)
+		r.inspect(&p)
 	}
 	return p, err
 }
@@ -175,7 +175,7 @@ func (r *Registry) List(ctx context.Context) ([]Project, error) {
 	}
 	for i := range out {
 		if !there[string(out[i].Name)] {
-			r.look(&out[i])
+			r.inspect(&out[i])
 		}
 	}
 	return out, nil

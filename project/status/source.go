@@ -133,7 +133,7 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 			out[i].Last = &l
 		}
 		if l, ok := live[out[i].Name]; ok && moved(out[i], l) != "" {
-			if err := s.lookAgain(ctx, &out[i]); err != nil {
+			if err := s.refreshState(ctx, &out[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -167,8 +167,8 @@ func moved(p Project, live project.Record) string {
 	return ""
 }
 
-// lookAgain says that a branch was moved beside the server, unless a deployment that ended while we looked explains it.
-func (s *Source) lookAgain(ctx context.Context, p *Project) error {
+// refreshState says that a branch was moved beside the server, unless a deployment that ended while we looked explains it.
+func (s *Source) refreshState(ctx context.Context, p *Project) error {
 	names := []project.Name{p.Name}
 	before, err := s.Records.LastLive(ctx, names)
 	if err != nil {
@@ -244,8 +244,8 @@ func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Repo
 // maxIncomplete bounds what is said of a path that could not be measured.
 const maxIncomplete = 300
 
-// Trouble is the report of a project that cannot be reported: it stands among the others, which are not hidden by it.
-func Trouble(name project.Name, err error) Report {
+// ProblemReport is the report of a project that cannot be reported: it stands among the others, which are not hidden by it.
+func ProblemReport(name project.Name, err error) Report {
 	return Report{Project: Project{Name: name, Problem: err.Error()}}
 }
 

@@ -119,7 +119,7 @@ func (p *parser) parseCompare() node {
 		case tName:
 			if p.skipName("in") {
 				op = "in"
-			} else if p.cur.str == "not" && p.look().isName("in") {
+			} else if p.cur.str == "not" && p.peek().isName("in") {
 				p.next()
 				p.next()
 				op = "not in"
@@ -391,7 +391,7 @@ func (p *parser) parseCallArgs() callArgs {
 			ensure(c.dynKwarg == nil)
 			p.next()
 			c.dynKwarg = p.parseExpr(true)
-		case p.cur.kind == tName && p.look().kind == tAssign:
+		case p.cur.kind == tName && p.peek().kind == tAssign:
 			ensure(c.dynKwarg == nil)
 			key := p.next().str
 			p.next()

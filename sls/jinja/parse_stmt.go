@@ -203,7 +203,7 @@ func (p *parser) parsePrint() node {
 
 // importContext parses "with context" and "without context".
 func (p *parser) importContext(dflt bool) bool {
-	if (p.cur.isName("with") || p.cur.isName("without")) && p.look().isName("context") {
+	if (p.cur.isName("with") || p.cur.isName("without")) && p.peek().isName("context") {
 		with := p.next().str == "with"
 		p.next()
 		return with
@@ -214,7 +214,7 @@ func (p *parser) importContext(dflt bool) bool {
 func (p *parser) parseInclude() node {
 	n := &includeNode{at: at(p.next().line)}
 	n.template = p.parseExpr(true)
-	if p.cur.isName("ignore") && p.look().isName("missing") {
+	if p.cur.isName("ignore") && p.peek().isName("missing") {
 		n.ignoreMissing = true
 		p.next()
 		p.next()
@@ -237,7 +237,7 @@ func (p *parser) parseFrom() node {
 	n.template = p.parseExpr(true)
 	p.expectName("import")
 	context := func() bool {
-		if (p.cur.str == "with" || p.cur.str == "without") && p.look().isName("context") {
+		if (p.cur.str == "with" || p.cur.str == "without") && p.peek().isName("context") {
 			n.withContext = p.next().str == "with"
 			p.next()
 			return true

@@ -64,8 +64,8 @@ func (p *parser) next() token {
 	return old
 }
 
-// look is the token after the current one.
-func (p *parser) look() token {
+// peek is the token after the current one.
+func (p *parser) peek() token {
 	if len(p.ahead) == 0 {
 		t, err := p.lex.next()
 		if err != nil {

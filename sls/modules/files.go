@@ -20,8 +20,8 @@ import (
 	"corpus-git/sls/host"
 )
 
-// addFileLook adds what the module file says of a path: its kind, mode, owner and times.
-func addFileLook(s *Set) {
+// addFileStat adds what the module file says of a path: its kind, mode, owner and times.
+func addFileStat(s *Set) {
 	is := func(test func(os.FileInfo) bool, follow bool) func(*call) (any, error) {
 		return func(c *call) (any, error) {
 			stat := os.Stat

@@ -82,7 +82,7 @@ func New(env *Env) *Set {
 	s := &Set{env: env, funcs: map[string]*function{}}
 	for _, add := range []func(*Set){
 		addPillar, addGrains, addConfig, addDefaults,
-		addCmd, addFileLook, addFileContents, addFileNames, addPkg, addPkgVersions, addCp, addCorpus,
+		addCmd, addFileStat, addFileContents, addFileNames, addPkg, addPkgVersions, addCp, addCorpus,
 		addLog, addTest, addEnviron, addSlsutil, addSlsutilFiles, addHashutil, addRandom, addState,
 		addAccounts, addService, addMakina,
 	} {

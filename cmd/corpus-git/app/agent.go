@@ -64,7 +64,7 @@ func (c *command) agent(cfg *config.Config, load func() (*config.Config, error),
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	signal.Ignore(syscall.SIGHUP) // the connection that started it has ended
-	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, seams{boundary: c.Boundary, boot: c.Boot, agent: true})
+	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, testHooks{boundary: c.Boundary, boot: c.Boot, agent: true})
 	if err != nil {
 		return err
 	}

@@ -336,7 +336,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	if err != nil {
 		return err
 	}
-	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, seams{boundary: c.Boundary, boot: c.Boot, sockets: given})
+	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, testHooks{boundary: c.Boundary, boot: c.Boot, sockets: given})
 	if err != nil {
 		return err
 	}

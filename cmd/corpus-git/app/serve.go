@@ -95,11 +95,11 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 
 // start brings a server up: state, what a crash left, then the listeners; the deployments that it left open are ended in the background. After an error nothing is left running.
 func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error)) (*server, error) {
-	return startWith(ctx, cfg, env, log, level, load, seams{})
+	return startWith(ctx, cfg, env, log, level, load, testHooks{})
 }
 
-// seams are what tests put between the program and the machine; see Process.
-type seams struct {
+// testHooks are what tests put between the program and the machine; see Process.
+type testHooks struct {
 	boundary func(point string)
 	boot     string
 	sockets  sockets
@@ -107,8 +107,8 @@ type seams struct {
 	agent bool
 }
 
-// startWith is start with seams.
-func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error), with seams) (s *server, err error) {
+// startWith is start with testHooks.
+func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error), with testHooks) (s *server, err error) {
 	counters := web.NewMetrics()
 	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }, boundary: with.boundary, boot: with.boot})
 	if err != nil {

@@ -50,7 +50,7 @@ func archivesList(s *session) *cobra.Command {
 			}
 			s.archiveTable(p, all, "")
 			p.line("")
-			p.line("%s", occupied(all, keeping.Spare))
+			p.line("%s", diskUse(all, keeping.Spare))
 			p.line("%s", keeps(keeping))
 			return p.err
 		},
@@ -92,8 +92,8 @@ func onDisk(a status.Archive) string {
 	return humanize.Bytes(a.Own)
 }
 
-// occupied is what all archives take together.
-func occupied(all []status.Archive, spare int64) string {
+// diskUse is what all archives take together.
+func diskUse(all []status.Archive, spare int64) string {
 	var own, shared int64
 	seen := map[string]bool{}
 	for _, a := range all {

@@ -108,7 +108,7 @@ func reportCommand(s *session) *cobra.Command {
 					return err
 				}
 				if err != nil {
-					r = status.Trouble(n, err)
+					r = status.ProblemReport(n, err)
 				}
 				doc.Reports = append(doc.Reports, r)
 			}

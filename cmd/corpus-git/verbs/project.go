@@ -126,7 +126,7 @@ func projectList(s *session) *cobra.Command {
 	return s.listFlags(&cobra.Command{
 		Use: "list", Short: "List the projects", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			mine, _, err := s.mine()
+			mine, _, err := s.visible()
 			if err != nil {
 				return err
 			}

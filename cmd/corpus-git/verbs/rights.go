@@ -65,7 +65,7 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 // meant is the project whose name nearly is the given one, of those that the caller may know of; "" where there is none, or where they
 // cannot be listed.
 func (s *session) meant(name project.Name) string {
-	all, _, err := s.mine()
+	all, _, err := s.visible()
 	if err != nil {
 		return ""
 	}
@@ -99,20 +99,20 @@ func (s *session) admin(verb, object string) error {
 			WithHint("ask one for it; an admin key is added with  corpus-git key add NAME --admin"))
 }
 
-// mine lists the projects that the caller may know of, and tells the caller's rights.
-func (s *session) mine() ([]registry.Project, access.Rights, error) {
-	return s.those(func(r access.Rights, name project.Name) bool {
+// visible lists the projects that the caller may know of, and tells the caller's rights.
+func (s *session) visible() ([]registry.Project, access.Rights, error) {
+	return s.allowed(func(r access.Rights, name project.Name) bool {
 		return r.Can(name, project.Read) || r.Can(name, project.Configure)
 	})
 }
 
 // readable lists the projects that the caller may read.
 func (s *session) readable() ([]registry.Project, error) {
-	all, _, err := s.those(func(r access.Rights, name project.Name) bool { return r.Can(name, project.Read) })
+	all, _, err := s.allowed(func(r access.Rights, name project.Name) bool { return r.Can(name, project.Read) })
 	return all, err
 }
 
-func (s *session) those(may func(access.Rights, project.Name) bool) ([]registry.Project, access.Rights, error) {
+func (s *session) allowed(may func(access.Rights, project.Name) bool) ([]registry.Project, access.Rights, error) {
 	rights, err := s.b.Access.Rights(s.ctx, s.who.Identity)
 	if err != nil {
 		return nil, rights, err
@@ -121,8 +121,8 @@ func (s *session) those(may func(access.Rights, project.Name) bool) ([]registry.
 	return slices.DeleteFunc(all, func(p registry.Project) bool { return !may(rights, p.Name) }), rights, err
 }
 
-// greet is what ssh says to who gives no command: who you are, what you may push, where.
-func (s *session) greet() error {
+// printAccess is what ssh says to who gives no command: who you are, what you may push, where.
+func (s *session) printAccess() error {
 	admin, err := s.b.Access.IsAdmin(s.ctx, s.who.Identity)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *session) greet() error {
 	p := s.printer()
 	p.line("Hello %s: this is corpus-git %s on %s.", s.who.Name, s.b.Build.Release, s.b.Host)
 	p.line("You logged in with %s%s.", s.who.Fingerprint, map[bool]string{true: ", an admin key"}[admin])
-	projects, mine, err := s.mine()
+	projects, mine, err := s.visible()
 	if err != nil {
 		return err
 	}

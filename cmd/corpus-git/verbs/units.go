@@ -123,7 +123,7 @@ func actCommand(s *session, a project.UnitAction) *cobra.Command {
 // unitFailure prints what is known of units that failed.
 func (s *session) unitFailure(f *units.Failure) {
 	p := &printer{w: s.err}
-	for _, l := range f.Says {
+	for _, l := range f.Messages {
 		p.line("%s", l)
 	}
 	for _, u := range f.Units {

@@ -21,7 +21,7 @@ func (processes) List(context.Context, project.Name, []string) ([]project.UnitSt
 
 func (p processes) Act(ctx context.Context, name project.Name, a project.UnitAction, only []string, _ project.Pusher) ([]project.UnitState, error) {
 	all, _ := p.List(ctx, name, only)
-	f := &units.Failure{Action: a, Units: []project.UnitState{{Unit: "mail.service", State: project.UnitFailed, Log: []string{"\x1b]0;title\x07no \x1b[31mdisk\x1b[0m"}}}, Says: []string{"Job failed"}}
+	f := &units.Failure{Action: a, Units: []project.UnitState{{Unit: "mail.service", State: project.UnitFailed, Log: []string{"\x1b]0;title\x07no \x1b[31mdisk\x1b[0m"}}}, Messages: []string{"Job failed"}}
 	return all, fault.New(fault.Failed, "", "%w", f)
 }
 

@@ -237,7 +237,7 @@ type Backend struct {
 func Run(ctx context.Context, b *Backend, who Caller, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	s := &session{ctx: ctx, b: b, who: who, in: stdin, out: stdout, err: stderr}
 	if len(argv) == 0 && who.Remote {
-		return s.end(s.greet())
+		return s.end(s.printAccess())
 	}
 	root := Tree(s)
 	root.SetArgs(argv)
