@@ -94,6 +94,9 @@ func (s *Store) Identify(ctx context.Context, o Offer) (who Identity, ok bool, e
 	cert, isCert := o.Key.(*ssh.Certificate)
 	if !isCert {
 		k, ok, err := s.FindByKey(ctx, o.Key)
+		if err == nil && !ok {
+			return s.identifyByDirectory(ctx, o)
+		}
 		return Identity{Name: k.Principal, Fingerprint: k.Fingerprint, Admin: k.Admin, From: o.From}, ok, err
 	}
 	if err := s.checkCertificate(cert, o.From); err != nil {

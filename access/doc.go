@@ -1,9 +1,9 @@
 // Package access knows who somebody is, and who may do what: principals (people, bots, agents), the public keys and API tokens
 // that they log in with, and the rights that each has on each project.
 //
-// It owns the tables principals, keys, tokens and grants of the state database. It records every
+// It owns the tables principals, keys, certificates, tokens, grants and directory of the state database. It records every
 // change that it makes, and every change that it refused, in the audit log.
-// It never speaks SSH or HTTP and never opens a repository: it does not know whether a
+// It serves neither SSH nor HTTP and never opens a repository: it does not know whether a
 // project exists, and a right on one that was destroyed is unused.
 //
 // Invariants: principals and keys have unique names, and a key one fingerprint and one principal. A principal that was made for its
@@ -11,6 +11,8 @@
 // Identity is nobody and may do nothing. Rights are asked anew for each
 // request, so a revoked right, a removed or expired key or token, and a disabled principal end with the current request.
 // An admin has every right on every project, those to come included; a token has at most the rights of its principal.
+//
+// What a directory (LDAP) says of its users is remembered, and counts for a time (DirectoryPolicy); it never speaks for other principals.
 //
 // Concurrency: a Store serves any number of goroutines. A change is one
 // transaction; a crash leaves it done or not done.

@@ -49,13 +49,21 @@ func (s *Store) ForSession(ctx context.Context, name, from string) (who Identity
 	return Identity{Name: p.Name, Fingerprint: sessionCredential, Admin: p.Admin, From: from}, true, nil
 }
 
-// active gives a principal that may log in.
+// active gives a principal that may log in: it is not disabled, and the directory, where it is one of its users, still has it. Admin is what both say.
 func (s *Store) active(ctx context.Context, name string) (p Principal, ok bool, err error) {
 	p, err = scanPrincipal(s.db.QueryRowContext(ctx, `SELECT `+principalColumns+` FROM principals WHERE name = ? AND NOT disabled`, name))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Principal{}, false, nil
 	}
-	return p, err == nil, err
+	if err != nil {
+		return Principal{}, false, err
+	}
+	k, local, ok, err := s.vouched(ctx, name)
+	if err != nil || !local && !ok {
+		return Principal{}, false, err
+	}
+	p.Admin = p.Admin || k.admin()
+	return p, true, nil
 }
 
 // scope is what a credential may be used for; ok is false for one that is not valid, or no longer.
@@ -83,7 +91,7 @@ func (s *Store) goodKey(ctx context.Context, who Identity, now int64) (bool, err
 	var blob []byte
 	err := s.db.QueryRowContext(ctx, `SELECT blob FROM keys WHERE fingerprint = ? AND principal = ? AND (expires = 0 OR expires > ?)`, who.Fingerprint, who.Name, now).Scan(&blob)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+		return s.keyOfDirectory(ctx, who)
 	}
 	if err != nil {
 		return false, err
@@ -107,14 +115,16 @@ func (s *Store) Can(ctx context.Context, who Identity, name project.Name, want p
 
 // Rights are those that an identity holds at one moment, on all projects.
 type Rights struct {
-	all   bool
-	on    map[project.Name][]project.Right
-	scope Scope
+	all        bool
+	everywhere []project.Right
+	on         map[project.Name][]project.Right
+	scope      Scope
 }
 
 // Can tells what Store.Can would have told at that moment.
 func (r Rights) Can(name project.Name, want project.Right) bool {
-	return want != "" && r.scope.Allows(name, want) && (r.all || slices.ContainsFunc(r.on[name], func(has project.Right) bool { return has.Grants(want) }))
+	grants := func(has project.Right) bool { return has.Grants(want) }
+	return want != "" && r.scope.Allows(name, want) && (r.all || slices.ContainsFunc(r.everywhere, grants) || slices.ContainsFunc(r.on[name], grants))
 }
 
 // Rights looks all of an identity's rights up at once; see Can.
@@ -134,13 +144,28 @@ func (s *Store) rights(ctx context.Context, who Identity, which string, args ...
 	if err != nil || !ok {
 		return Rights{}, err
 	}
+	p, ok, err := s.active(ctx, who.Name)
+	if err != nil || !ok {
+		return Rights{}, err
+	}
+	k, _, _, err := s.vouched(ctx, who.Name)
+	if err != nil {
+		return Rights{}, err
+	}
 	rows, err := s.db.QueryContext(ctx, `SELECT p.admin, g.project, g.right FROM principals p LEFT JOIN grants g ON g.principal = p.name AND `+which+`
 		WHERE p.name = ? AND NOT p.disabled`, append(args, who.Name)...)
 	if err != nil {
 		return Rights{}, err
 	}
 	defer rows.Close()
-	out := Rights{on: map[project.Name][]project.Right{}, scope: scope}
+	out := Rights{all: p.Admin, on: map[project.Name][]project.Right{}, scope: scope}
+	for _, g := range k.rights {
+		if g.Project == "" {
+			out.everywhere = append(out.everywhere, g.Right)
+		} else {
+			out.on[g.Project] = append(out.on[g.Project], g.Right)
+		}
+	}
 	for rows.Next() {
 		var admin bool
 		var on, right sql.NullString

@@ -32,4 +32,6 @@ var schema = []string{
 			last_used INTEGER NOT NULL DEFAULT 0, UNIQUE (principal, name))`,
 	`CREATE TABLE certificates (hash TEXT NOT NULL, principal TEXT NOT NULL REFERENCES principals(name) ON DELETE CASCADE, key_id TEXT NOT NULL, serial TEXT NOT NULL,
 			ca TEXT NOT NULL, blob BLOB NOT NULL, expires INTEGER NOT NULL, last_used INTEGER NOT NULL, PRIMARY KEY (hash, principal))`,
+	`CREATE TABLE directory (principal TEXT PRIMARY KEY REFERENCES principals(name) ON DELETE CASCADE, dn TEXT NOT NULL, keys TEXT NOT NULL, rights TEXT NOT NULL,
+			gone INTEGER NOT NULL, fetched INTEGER NOT NULL)`,
 }

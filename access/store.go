@@ -18,6 +18,7 @@ type Store struct {
 	audit *audit.Log
 	now   func() time.Time
 	trust trust
+	asks  asks
 }
 
 // Open prepares the tables. The database stays the caller's to close.

@@ -181,15 +181,19 @@ func (s *Store) FindByToken(ctx context.Context, secret, from string) (who Ident
 	if !strings.HasPrefix(secret, TokenPrefix) {
 		return Identity{}, false, nil
 	}
-	var id string
-	err = s.db.QueryRowContext(ctx, `SELECT t.id, p.name, p.admin FROM tokens t JOIN principals p ON p.name = t.principal WHERE t.hash = ? AND t.expires > ? AND NOT p.disabled`,
-		hashed(secret), s.now().UnixNano()).Scan(&id, &who.Name, &who.Admin)
+	var id, name string
+	err = s.db.QueryRowContext(ctx, `SELECT id, principal FROM tokens WHERE hash = ? AND expires > ?`, hashed(secret), s.now().UnixNano()).Scan(&id, &name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Identity{}, false, nil
 	}
 	if err != nil {
 		return Identity{}, false, err
 	}
+	p, ok, err := s.active(ctx, name)
+	if err != nil || !ok {
+		return Identity{}, false, err
+	}
+	who = Identity{Name: p.Name, Admin: p.Admin}
 	who.Fingerprint, who.From = tokenCredential+id, from
 	scope, _, err := s.scope(ctx, who)
 	who.Admin, who.ReadOnly = who.Admin && scope.allowsAll(), scope.ReadOnly

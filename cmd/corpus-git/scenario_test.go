@@ -26,6 +26,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/testutil"
 )
 
 // The scenarios under testdata/script run the real program with real git and ssh clients. Beside
@@ -41,6 +43,7 @@ import (
 //	service-manager FILE  take what servers tell a service manager; see systemd_test.go
 //	web-hook FILE        take notifications on $HOOK; see webhook_test.go
 //	sshd                 start an OpenSSH server that lets us in; $NODE are the options and the host; see remote_test.go
+//	slapd FILE|start|stop  an OpenLDAP server with what FILE holds, on $LDAP; see ldap_test.go
 //	visitors start|stop  ask an address 50 times a second, and want every answer; see downtime_test.go
 //	small-disk DIR MB    mount a new ext4 of that size (condition: loop)
 //
@@ -73,6 +76,8 @@ func TestScenarios(t *testing.T) {
 				return loopMounts(), nil
 			case "sshd":
 				return hasSSHD()
+			case "slapd":
+				return hasSlapd()
 			}
 			if holds, known, err := interopCondition(cond); known {
 				return holds, err
@@ -97,6 +102,7 @@ func TestScenarios(t *testing.T) {
 
 			"service-manager": cmdServiceManager,
 			"sshd":            cmdSSHD,
+			"slapd":           cmdSlapd,
 
 			"same-history": cmdSameHistory,
 			"python":       cmdPython,
@@ -158,6 +164,7 @@ func setupScenario(env *testscript.Env) error {
 		return err
 	}
 	env.Values[serverKey{}] = &server{}
+	env.Values[slapdKey{}] = &testutil.Slapd{}
 	env.Values[visitorsKey{}] = map[string]*visitors{}
 	env.Defer(func() {
 		if s := env.Values[serverKey{}].(*server); s.cmd != nil {

@@ -22,6 +22,7 @@ type Config struct {
 	AdminKeys   []string `key:"admin_keys" help:"Public keys, in the form of authorized_keys, that are administrators besides those in the database."`
 	CAKeys      []string `key:"ssh_ca_keys" help:"Public keys, in the form of authorized_keys, of authorities whose SSH certificates log in as the user that they name."`
 	RevokedKeys string   `key:"ssh_revoked_keys" default:"" help:"File of keys and certificates that may not log in any more: public keys, one a line, or a KRL of ssh-keygen -k. It is read again when it changes; while it cannot be read, no key logs in."`
+	LDAP        LDAP     `key:"ldap"`
 
 	Runner    string   `key:"runner" default:"auto" oneof:"auto,builtin,salt-call" help:"What runs SLS files: the built-in runner, salt-call, or for each file the one that can."`
 	SaltCall  string   `key:"salt_call" default:"salt-call" help:"The salt-call program: a path, or a name to look up in PATH."`
@@ -95,6 +96,25 @@ type Log struct {
 type Notify struct {
 	URL     project.Secret `key:"url" help:"Web address that each result is posted to, as JSON; empty posts nowhere. It may hold a token and is never shown."`
 	Timeout time.Duration  `key:"timeout" default:"10s" min:"1" help:"How long one notification may take. It never changes a result."`
+}
+
+// LDAP is a directory that knows users; see docs/guide/access.md.
+type LDAP struct {
+	URL           string         `key:"url" default:"" help:"The directory: ldaps://HOST, or ldap://HOST, which is upgraded by StartTLS. Empty turns it off."`
+	CAFile        string         `key:"ca_file" default:"" help:"Authorities that vouch for the directory, as PEM; empty means those of the machine."`
+	BindDN        string         `key:"bind_dn" default:"" help:"Entry that searches; empty searches anonymously."`
+	BindPassword  project.Secret `key:"bind_password" help:"Its password."`
+	Base          string         `key:"base" default:"" help:"Entry below which users are."`
+	GroupBase     string         `key:"group_base" default:"" help:"Entry below which groups are; empty means ldap.base."`
+	UserFilter    string         `key:"user_filter" default:"(uid={user})" help:"Filter that finds a user; {user} is the name, escaped."`
+	GroupFilter   string         `key:"group_filter" default:"(|(member={dn})(uniqueMember={dn})(memberUid={user}))" help:"Filter that finds the groups of an entry; {dn} is its DN, {user} the user's name, escaped."`
+	NameAttribute string         `key:"name_attribute" default:"uid" help:"Attribute with the user's name."`
+	MailAttribute string         `key:"mail_attribute" default:"mail" help:"Attribute with the user's e-mail address."`
+	KeyAttribute  string         `key:"key_attribute" default:"sshPublicKey" help:"Attribute with the user's SSH keys, in the form of authorized_keys."`
+	Groups        []string       `key:"groups" help:"What groups give, one a line: RIGHT PROJECT DN, PROJECT being * for all. admin * makes administrators."`
+	TTL           time.Duration  `key:"ttl" default:"5m" min:"1" help:"How long an answer of the directory counts: who is removed there has no access after that."`
+	Grace         time.Duration  `key:"grace" default:"1h" min:"1" help:"How long the last answer counts while the directory gives none."`
+	Timeout       time.Duration  `key:"timeout" default:"5s" min:"1" help:"How long one question may take."`
 }
 
 // Limits bound what clients may take.

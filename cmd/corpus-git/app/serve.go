@@ -135,6 +135,9 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err := c.access.SetTrust(cfg.CAKeys, cfg.RevokedKeys); err != nil {
 		return nil, err
 	}
+	if err := c.setDirectory(cfg.LDAP); err != nil {
+		return nil, err
+	}
 	left, err := c.takeUp(ctx)
 	if err != nil {
 		log.Error().Err(err).Msg("recovery could not begin")

@@ -61,6 +61,41 @@ func (s *session) watch(name project.Name, id project.ID, style event.Style) err
 	return nil
 }
 
+// recheckEvery is Backend.Recheck where that is not set.
+const recheckEvery = 15 * time.Second
+
+// guard ends the session's context when the caller loses a right on a project, or may no longer log in: who follows a log would otherwise see it for days.
+func (s *session) guard(name project.Name, want project.Right) (stop func()) {
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	s.ctx = ctx
+	tick := time.NewTicker(cmp.Or(s.b.Recheck, recheckEvery))
+	go func() {
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			ok, err := s.b.Access.Can(ctx, s.who.Identity, name, want)
+			if ctx.Err() == nil && (err != nil || !ok) {
+				cancel(cmp.Or(err, error(fault.New(fault.Refused, "", "%s may no longer %s %s", s.who.Name, want, name))))
+				return
+			}
+		}
+	}()
+	return func() { cancel(nil) }
+}
+
+// left is why who follows sees no more: nil where they left, an error where guard ended it.
+func (s *session) left() error {
+	var f *fault.Error
+	if cause := context.Cause(s.ctx); errors.As(cause, &f) {
+		return cause
+	}
+	return nil
+}
+
 // next is one turn of Follow.
 type next struct {
 	e   event.Event

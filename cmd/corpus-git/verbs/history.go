@@ -146,10 +146,13 @@ func logsCommand(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if follow {
+				defer s.guard(name, project.Read)()
+			}
 			if follow && !s.json {
 				err := s.follower(rec.ID, s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short, Times: times}).run(s.ctx)
 				if err != nil && s.ctx.Err() != nil {
-					return nil // who follows may leave
+					return s.left()
 				}
 				return s.gone(rec, err)
 			}
@@ -163,7 +166,7 @@ func logsCommand(s *session) *cobra.Command {
 			for e, err := range events {
 				switch {
 				case err != nil && s.ctx.Err() != nil:
-					return nil
+					return s.left()
 				case err != nil:
 					return s.gone(rec, err)
 				case s.json:

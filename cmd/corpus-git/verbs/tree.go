@@ -64,7 +64,7 @@ func Tree(s *session) *cobra.Command {
 		return fault.New(fault.Usage, "", "%w", err).WithHint("see  %s --help", c.CommandPath())
 	})
 	root.AddCommand(
-		projectCommand(s), userCommand(s), keyCommand(s), tokenCommand(s), accessCommand(s),
+		projectCommand(s), userCommand(s), keyCommand(s), tokenCommand(s), accessCommand(s), ldapCommand(s),
 		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s), undeployCommand(s),
 		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s),
 		deploymentsCommand(s), logsCommand(s), archivesCommand(s),

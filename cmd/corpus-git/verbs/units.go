@@ -161,6 +161,9 @@ func (s *session) appLogs(c *cobra.Command, args []string, req units.LogRequest)
 		return err
 	}
 	req.Only = args[1:]
+	if req.Follow {
+		defer s.guard(name, project.Deploy)()
+	}
 	p, last := s.printer(), ""
 	err = s.b.Units.Logs(s.ctx, name, req, func(source, line string) error {
 		if s.json {
@@ -174,7 +177,7 @@ func (s *session) appLogs(c *cobra.Command, args []string, req units.LogRequest)
 		return p.err
 	})
 	if err != nil && req.Follow && s.ctx.Err() != nil {
-		return nil // who follows may leave
+		return s.left()
 	}
 	return err
 }

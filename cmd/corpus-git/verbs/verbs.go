@@ -78,6 +78,8 @@ type Access interface {
 	ListTokens(ctx context.Context, principal string) ([]access.Token, error)
 	// ListCertificates gives the SSH certificates that logged in as a principal and have not expired.
 	ListCertificates(ctx context.Context, principal string) ([]access.Certificate, error)
+	// LookUp asks the directory for a user, and changes nothing.
+	LookUp(ctx context.Context, name string) (access.LookedUp, error)
 	GrantsOf(ctx context.Context, principal string) ([]access.Grant, error)
 	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
 	RemoveKey(ctx context.Context, by access.Identity, name string) error
@@ -227,6 +229,8 @@ type Backend struct {
 	// Detached tells that deployments outlive the caller: a server runs them. Otherwise they end with the process,
 	// and a caller who leaves cancels them.
 	Detached bool
+	// Recheck is how often it is looked up whether who follows a log still may; 0 is 15 seconds.
+	Recheck time.Duration
 	// Still is how long a deployment that is followed shows nothing before the running step is named; 0 is 30 seconds.
 	Still time.Duration
 }

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,11 +16,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
 )
@@ -130,6 +133,32 @@ func TestExitCodes(t *testing.T) {
 			code, _, _ := h.run(t, "marie", "", "deploy", "app")
 			require.Equal(t, c.want, code)
 		})
+	}
+}
+
+// endless is a deployment that says nothing and does not end.
+type endless struct{ verbs.Runs }
+
+func (endless) Follow(ctx context.Context, _ project.ID, _ uint64) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		<-ctx.Done()
+		yield(event.Event{}, ctx.Err())
+	}
+}
+
+// Who follows a log and loses the right to read it sees no more of it.
+func TestFollowingEndsWithTheRight(t *testing.T) {
+	for _, flags := range [][]string{{"-f"}, {"-f", "--json"}} {
+		h := build(t)
+		h.Backend.Runs, h.Backend.Recheck = endless{h.Backend.Runs}, time.Millisecond
+		done := make(chan string, 1)
+		go func() {
+			code, _, errs := h.run(t, "marie", "", append([]string{"logs", "app", "0198c2f4"}, flags...)...)
+			done <- fmt.Sprint(code, " ", errs)
+		}()
+		_, err := h.Backend.Access.SetPrincipal(t.Context(), access.Local("op"), "marie", access.Change{Disabled: new(true)})
+		require.NoError(t, err)
+		require.Contains(t, <-done, "3 error: ")
 	}
 }
 

@@ -1,0 +1,447 @@
+package access
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/project"
+)
+
+// Entry is a user of a directory.
+type Entry struct {
+	DN, Name, Email string
+	// Keys are public keys, in the form of authorized_keys.
+	Keys []string
+	// Groups are the DNs of the groups that the user is in, those within which they are included.
+	Groups []string
+}
+
+// Directory knows users; *directory.Directory is one. An error is fault.Busy where it gave no answer.
+type Directory interface {
+	// Lookup finds a user by name; ok is false where there is none.
+	Lookup(ctx context.Context, name string) (e Entry, ok bool, err error)
+	// Authenticate is Lookup for who gives the user's password; an empty one is nobody's.
+	Authenticate(ctx context.Context, name, password string) (e Entry, ok bool, err error)
+}
+
+// GroupRight is what a group of a directory gives its members.
+type GroupRight struct {
+	Right project.Right `json:"right"`
+	// Project is "" for all; admin on all is an administrator.
+	Project project.Name `json:"project,omitempty"`
+}
+
+// DirectoryPolicy says what the answers of a directory mean, and how long.
+type DirectoryPolicy struct {
+	// Rights gives what groups, by their DNs, give.
+	Rights func(groups []string) []GroupRight
+	// TTL is how long an answer counts, Grace how long it counts where the directory gives none any more.
+	TTL, Grace time.Duration
+	// Failed is told of a directory that gives no answer; nil drops it.
+	Failed func(err error)
+}
+
+// known is what a directory said of a principal.
+type known struct {
+	dn      string
+	keys    []string // each a fingerprint, |, and the key in base64
+	rights  []GroupRight
+	gone    bool
+	fetched time.Time
+}
+
+// key is the one with a fingerprint; ok is false where there is none.
+func (k known) key(fingerprint string) (key ssh.PublicKey, ok bool) {
+	for _, word := range k.keys {
+		if text, is := strings.CutPrefix(word, fingerprint+"|"); is {
+			blob, err := base64.StdEncoding.DecodeString(text)
+			if err != nil {
+				return nil, false
+			}
+			key, err = ssh.ParsePublicKey(blob)
+			return key, err == nil
+		}
+	}
+	return nil, false
+}
+
+func (k known) admin() bool {
+	return slices.Contains(k.rights, GroupRight{Right: project.Admin})
+}
+
+// asks is how a Store asks its directory.
+type asks struct {
+	mu     sync.Mutex
+	dir    Directory
+	policy DirectoryPolicy
+	// busy has a channel for each name that is being asked for, closed when it was.
+	busy map[string]chan struct{}
+	// absent are names that the directory did not know, and until when that counts.
+	absent map[string]time.Time
+	// down is until when a directory that gave no answer is not asked again.
+	down    time.Time
+	downErr error
+	// wrong are the wrong passwords of a name, and since when.
+	wrong map[string]guesses
+}
+
+type guesses struct {
+	n     int
+	since time.Time
+}
+
+const (
+	// absentFor and downFor are how long it counts that a user is not there, and that the directory is not.
+	absentFor = 30 * time.Second
+	downFor   = 5 * time.Second
+	// strangerEvery is how often keys that the directory had not are worth a question about one user.
+	strangerEvery = 10 * time.Second
+	// maxGuesses wrong passwords for one name from one address within guessWindow are taken.
+	maxGuesses  = 10
+	guessWindow = 15 * time.Minute
+	// maxNames bounds what is remembered of names that strangers give.
+	maxNames = 10_000
+)
+
+// SetDirectory says which directory knows users besides those in the database; nil is none, and then its users may not log in.
+func (s *Store) SetDirectory(d Directory, p DirectoryPolicy) {
+	s.asks.mu.Lock()
+	defer s.asks.mu.Unlock()
+	s.asks.dir, s.asks.policy = d, p
+	s.asks.busy, s.asks.absent, s.asks.wrong, s.asks.down = map[string]chan struct{}{}, map[string]time.Time{}, map[string]guesses{}, time.Time{}
+}
+
+// remembered is what the directory said last of a principal; ok is false for one that is none of its users.
+func (s *Store) remembered(ctx context.Context, name string) (k known, ok bool, err error) {
+	var keys, rights string
+	var fetched int64
+	err = s.db.QueryRowContext(ctx, `SELECT dn, keys, rights, gone, fetched FROM directory WHERE principal = ?`, name).Scan(&k.dn, &keys, &rights, &k.gone, &fetched)
+	if errors.Is(err, sql.ErrNoRows) {
+		return k, false, nil
+	}
+	if err != nil {
+		return k, false, err
+	}
+	k.fetched, k.keys = time.Unix(0, fetched), strings.Fields(keys)
+	err = json.Unmarshal([]byte(rights), &k.rights)
+	return k, err == nil, err
+}
+
+// vouched is what the directory says of one of its users now: an answer that is younger than the TTL, a new one, or where there is none the last one within
+// the grace. local tells that the principal is none of the directory's. An error tells that nobody can say.
+func (s *Store) vouched(ctx context.Context, name string) (k known, local, ok bool, err error) {
+	k, there, err := s.remembered(ctx, name)
+	if err != nil || !there {
+		return k, !there, false, err
+	}
+	s.asks.mu.Lock()
+	dir, policy := s.asks.dir, s.asks.policy
+	s.asks.mu.Unlock()
+	if dir == nil {
+		return k, false, false, nil
+	}
+	if s.now().Sub(k.fetched) < policy.TTL {
+		return k, false, !k.gone, nil
+	}
+	principal, found, err := s.ask(ctx, name)
+	switch {
+	case err == nil && (!found || principal != name):
+		return k, false, false, nil
+	case err == nil:
+		k, _, err = s.remembered(ctx, name)
+		return k, false, err == nil && !k.gone, err
+	case fault.KindOf(err) == fault.Busy && s.now().Sub(k.fetched) < policy.Grace:
+		return k, false, !k.gone, nil
+	}
+	return k, false, false, err
+}
+
+// ask asks the directory for a user, once for all who want to know at the same time, and remembers the answer.
+func (s *Store) ask(ctx context.Context, name string) (principal string, ok bool, err error) {
+	a := &s.asks
+	for {
+		a.mu.Lock()
+		if a.dir == nil || s.now().Before(a.absent[name]) {
+			a.mu.Unlock()
+			return "", false, nil
+		}
+		if s.now().Before(a.down) {
+			err := a.downErr
+			a.mu.Unlock()
+			return "", false, err
+		}
+		ttl := a.policy.TTL
+		other, waiting := a.busy[name]
+		if !waiting {
+			break
+		}
+		a.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return "", false, ctx.Err()
+		}
+		if k, there, err := s.remembered(ctx, name); err != nil || there && s.now().Sub(k.fetched) < ttl {
+			return name, err == nil && !k.gone, err
+		}
+	}
+	mine := make(chan struct{})
+	a.busy[name] = mine
+	dir, policy := a.dir, a.policy
+	a.mu.Unlock()
+	e, found, err := dir.Lookup(ctx, name)
+	if err == nil {
+		principal, ok, err = s.learn(ctx, name, e, found, policy)
+	}
+	a.mu.Lock()
+	if a.busy[name] == mine {
+		delete(a.busy, name)
+	}
+	switch {
+	case err == nil && !found:
+		if len(a.absent) >= maxNames {
+			clear(a.absent)
+		}
+		a.absent[name] = s.now().Add(absentFor)
+	case fault.KindOf(err) == fault.Busy && ctx.Err() == nil:
+		a.down, a.downErr = s.now().Add(downFor), err
+	}
+	a.mu.Unlock()
+	close(mine)
+	if err != nil && policy.Failed != nil && ctx.Err() == nil {
+		policy.Failed(err)
+	}
+	return principal, ok, err
+}
+
+// learn remembers an answer of the directory. A principal that is not the directory's is never taken over.
+func (s *Store) learn(ctx context.Context, asked string, e Entry, found bool, policy DirectoryPolicy) (principal string, ok bool, err error) {
+	now := s.now().UnixNano()
+	if !found {
+		_, err := s.db.ExecContext(ctx, `UPDATE directory SET gone = 1, fetched = ? WHERE principal = ?`, now, asked)
+		return "", false, err
+	}
+	if _, err := ParseName(e.Name); err != nil {
+		return "", false, err
+	}
+	var keys []string
+	for _, text := range e.Keys {
+		if pub, _, err := ParsePublicKey([]byte(text)); err == nil {
+			keys = append(keys, Fingerprint(pub)+"|"+base64.StdEncoding.EncodeToString(pub.Marshal()))
+		}
+	}
+	rights, err := json.Marshal(policy.Rights(e.Groups))
+	if err != nil {
+		return "", false, err
+	}
+	if checkEmail(e.Email) != nil {
+		e.Email = ""
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return "", false, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, `INSERT INTO principals(`+principalColumns+`) VALUES (?,?,?,0,0,0,?,?) ON CONFLICT(name) DO NOTHING`, e.Name, string(Person), e.Email, now, byDirectory); err != nil {
+		return "", false, err
+	}
+	var by string
+	if err := tx.QueryRowContext(ctx, `SELECT added_by FROM principals WHERE name = ?`, e.Name).Scan(&by); err != nil {
+		return "", false, err
+	}
+	var theirs bool
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM directory WHERE principal = ?)`, e.Name).Scan(&theirs); err != nil {
+		return "", false, err
+	}
+	if by != byDirectory && !theirs {
+		return "", false, fault.New(fault.Refused, "ldap", "the directory has a user %s, and so has this server: they are not taken for the same", printable.Clip(e.Name, 200)).
+			WithHint("to let the directory's in, remove the server's:  corpus-git user remove %s", e.Name)
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE principals SET email = ? WHERE name = ?`, e.Email, e.Name); err != nil {
+		return "", false, err
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO directory(principal, dn, keys, rights, gone, fetched) VALUES (?,?,?,?,0,?)
+		ON CONFLICT(principal) DO UPDATE SET dn = excluded.dn, keys = excluded.keys, rights = excluded.rights, gone = 0, fetched = excluded.fetched`,
+		e.Name, e.DN, strings.Join(keys, " "), string(rights), now); err != nil {
+		return "", false, err
+	}
+	return e.Name, true, tx.Commit()
+}
+
+// byDirectory is who adds the principals of a directory.
+const byDirectory = "ldap"
+
+// identifyByDirectory tells whose key of the directory it is: that of the user in front of the @, or of one who has logged in before.
+func (s *Store) identifyByDirectory(ctx context.Context, o Offer) (who Identity, ok bool, err error) {
+	s.asks.mu.Lock()
+	on := s.asks.dir != nil
+	s.asks.mu.Unlock()
+	if !on || checkKey(o.Key) != nil {
+		return Identity{}, false, nil
+	}
+	if revoked, err := s.isRevoked(o.Key); err != nil || revoked {
+		return Identity{}, false, err
+	}
+	name, err := s.holder(ctx, Fingerprint(o.Key))
+	if err != nil {
+		return Identity{}, false, err
+	}
+	if name != "" {
+		if who, ok, err := s.holds(ctx, name, o); ok || err != nil {
+			return who, ok, err
+		}
+	}
+	if _, err := ParseName(o.User); err != nil || o.User == name {
+		return Identity{}, false, nil
+	}
+	k, there, err := s.remembered(ctx, o.User)
+	if err != nil {
+		return Identity{}, false, err
+	}
+	name = o.User
+	// A key that was added there a moment ago is worth a question.
+	if _, has := k.key(Fingerprint(o.Key)); !there || !has && s.now().Sub(k.fetched) >= strangerEvery {
+		if name, ok, err = s.ask(ctx, o.User); err != nil || !ok {
+			return Identity{}, false, err
+		}
+	}
+	return s.holds(ctx, name, o)
+}
+
+// holds tells whether a user of the directory has the key that is offered.
+func (s *Store) holds(ctx context.Context, name string, o Offer) (who Identity, ok bool, err error) {
+	p, ok, err := s.active(ctx, name)
+	if err != nil || !ok {
+		return Identity{}, false, err
+	}
+	who = Identity{Name: name, Fingerprint: Fingerprint(o.Key), Admin: p.Admin, From: o.From}
+	if ok, err = s.keyOfDirectory(ctx, who); err != nil || !ok {
+		return Identity{}, false, err
+	}
+	return who, true, nil
+}
+
+// holder is whose key of the directory a fingerprint was when it was asked last, "" for none.
+func (s *Store) holder(ctx context.Context, fingerprint string) (string, error) {
+	var name string
+	err := s.db.QueryRowContext(ctx, `SELECT principal FROM directory WHERE ' ' || keys || ' ' LIKE '% ' || ? || '|%' ORDER BY fetched DESC LIMIT 1`, fingerprint).Scan(&name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return name, err
+}
+
+// SignIn tells who gives a name and the password that it has in the directory. ok is false where it is not theirs. Too many wrong passwords for one
+// name from one address within a quarter of an hour are fault.Busy, as is a directory that gives no answer.
+func (s *Store) SignIn(ctx context.Context, name, password, from string) (who Identity, ok bool, err error) {
+	s.asks.mu.Lock()
+	dir, policy, tried := s.asks.dir, s.asks.policy, s.asks.wrong[guesser(name, from)]
+	s.asks.mu.Unlock()
+	if dir == nil || password == "" {
+		return Identity{}, false, nil
+	}
+	if _, err := ParseName(name); err != nil {
+		return Identity{}, false, nil
+	}
+	if tried.n >= maxGuesses && s.now().Sub(tried.since) < guessWindow {
+		return Identity{}, false, fault.New(fault.Busy, "log in", "too many wrong passwords for %s", name).WithHint("try again in a quarter of an hour")
+	}
+	e, ok, err := dir.Authenticate(ctx, name, password)
+	if err != nil {
+		return Identity{}, false, err
+	}
+	if !ok {
+		s.guessed(guesser(name, from))
+		return Identity{}, false, nil
+	}
+	principal, ok, err := s.learn(ctx, name, e, true, policy)
+	if err != nil || !ok {
+		return Identity{}, false, err
+	}
+	return s.ForSession(ctx, principal, from)
+}
+
+// guesser is who guesses: wrong passwords from elsewhere lock nobody out.
+func guesser(name, from string) string {
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		from = host
+	}
+	return strings.ToLower(name) + " " + from
+}
+
+// guessed counts a wrong password.
+func (s *Store) guessed(name string) {
+	a := &s.asks
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	g := a.wrong[name]
+	if s.now().Sub(g.since) >= guessWindow {
+		g = guesses{since: s.now()}
+	}
+	g.n++
+	if len(a.wrong) >= maxNames {
+		clear(a.wrong)
+	}
+	a.wrong[name] = g
+}
+
+// keyOfDirectory reports whether the directory has the key that authenticated who, for that user, and it is not revoked.
+func (s *Store) keyOfDirectory(ctx context.Context, who Identity) (bool, error) {
+	k, _, ok, err := s.vouched(ctx, who.Name)
+	if err != nil || !ok {
+		return false, err
+	}
+	key, ok := k.key(who.Fingerprint)
+	if !ok {
+		return false, nil
+	}
+	revoked, err := s.isRevoked(key)
+	return err == nil && !revoked, err
+}
+
+// LookedUp is what a directory says of a user, and what that means here.
+type LookedUp struct {
+	Entry
+	Rights []GroupRight
+	// Fingerprints are those of the keys that may log in, Unusable is how many may not.
+	Fingerprints []string
+	Unusable     int
+}
+
+// LookUp asks the directory for a user, and changes nothing. It is fault.Refused where there is no directory, or no such user.
+func (s *Store) LookUp(ctx context.Context, name string) (LookedUp, error) {
+	s.asks.mu.Lock()
+	dir, policy := s.asks.dir, s.asks.policy
+	s.asks.mu.Unlock()
+	if dir == nil {
+		return LookedUp{}, fault.New(fault.Refused, "ldap", "no directory is configured").WithHint("set ldap.url and ldap.base")
+	}
+	e, ok, err := dir.Lookup(ctx, name)
+	if err != nil {
+		return LookedUp{}, err
+	}
+	if !ok {
+		return LookedUp{}, fault.New(fault.Refused, "ldap", "the directory has no user %s", printable.Clip(name, 200)).WithHint("see ldap.base and ldap.user_filter")
+	}
+	out := LookedUp{Entry: e, Rights: policy.Rights(e.Groups)}
+	for _, text := range e.Keys {
+		if pub, _, err := ParsePublicKey([]byte(text)); err == nil {
+			out.Fingerprints = append(out.Fingerprints, Fingerprint(pub))
+		} else {
+			out.Unusable++
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,78 @@
+package verbs
+
+import (
+	"github.com/spf13/cobra"
+
+	"corpus-git/access"
+	"corpus-git/project"
+)
+
+func ldapCommand(s *session) *cobra.Command {
+	return group(s, "ldap", "The directory that knows users", ldapTest(s))
+}
+
+// ldapDocument is printed by  ldap test --json.
+type ldapDocument struct {
+	Version  int                 `json:"version"`
+	DN       string              `json:"dn"`
+	Name     string              `json:"name"`
+	Email    string              `json:"email,omitempty"`
+	Keys     []string            `json:"keys"`
+	Unusable int                 `json:"unusable_keys"`
+	Groups   []string            `json:"groups"`
+	Rights   []access.GroupRight `json:"rights"`
+}
+
+func ldapTest(s *session) *cobra.Command {
+	return s.jsonFlag(&cobra.Command{
+		Use: "test NAME", Short: "Ask the directory for a user, and show what the answer means",
+		Long: "Asks the directory of the configuration (ldap.*) for a user: its entry, keys and groups, and the permissions that these give.\nIt changes nothing.",
+		Args: exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.admin("ldap test", args[0]); err != nil {
+				return err
+			}
+			u, err := s.b.Access.LookUp(s.ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.document(ldapDocument{
+					Version: 1, DN: u.DN, Name: u.Name, Email: u.Email, Keys: append([]string{}, u.Fingerprints...), Unusable: u.Unusable,
+					Groups: append([]string{}, u.Groups...), Rights: append([]access.GroupRight{}, u.Rights...),
+				})
+			}
+			p := s.printer()
+			p.line("%s  %s", s.who.Term.paint(bold, u.Name), u.DN)
+			if u.Email != "" {
+				p.line("  e-mail  %s", u.Email)
+			}
+			for _, k := range u.Fingerprints {
+				p.line("  key     %s", k)
+			}
+			if u.Unusable > 0 {
+				p.line("  (%d more that may not log in here)", u.Unusable)
+			}
+			for _, g := range u.Groups {
+				p.line("  group   %s", g)
+			}
+			for _, r := range u.Rights {
+				p.line("  may     %s", phraseOf(r))
+			}
+			if len(u.Rights) == 0 {
+				p.line("  may     do nothing: none of its groups is in ldap.groups")
+			}
+			return p.err
+		},
+	})
+}
+
+func phraseOf(r access.GroupRight) string {
+	switch {
+	case r.Project != "":
+		return phrase(r.Right, r.Project)
+	case r.Right == project.Admin:
+		return "do everything"
+	}
+	return string(r.Right) + " every project"
+}
