@@ -52,6 +52,12 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	default:
 		dep.rollback(ctx)
 	}
+	if dep.res.State == project.Failed && dep.env.Prepared.Rollout != nil && name == procedures.NameRollout && dep.rollbacks == 0 {
+		dep.env.Note("the nodes that are live stay as they are")
+		if err := dep.env.EndRollout(ctx); err != nil {
+			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the notes of the rollout")
+		}
+	}
 	dep.end()
 }
 
