@@ -269,7 +269,7 @@ func (s *Store) swap(a Archive, m *tree.Manifest, name string) error {
 }
 
 // ErrNotWhole is wrapped where an archive does not hold its tree, or not the one it recorded.
-var ErrNotWhole = errors.New("the archive is not whole")
+var ErrNotWhole = errors.New("the archive is incomplete")
 
 // sockets moves sockets of the failed tree, on which somebody may still listen, to where they were in the live one.
 func (s *Store) sockets(a Archive, m *tree.Manifest) error {

@@ -199,7 +199,7 @@ func (p *Pipeline) mayMove(ctx context.Context, d project.Deployment) error {
 		if x.want == project.Configure && d.Code != d.LiveCode {
 			return refused.WithHint("to take back the code alone:  git push -f prod %s:master", d.Code.Short())
 		}
-		return refused.WithHint("ask somebody who has it, or  corpus-git access grant %s %s %s", d.Project, d.Pusher.Key, x.want)
+		return refused.WithHint("ask a user who has it, or  corpus-git access grant %s %s %s", d.Project, d.Pusher.Key, x.want)
 	}
 	return nil
 }

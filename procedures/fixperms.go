@@ -144,7 +144,7 @@ func (e *Env) planFixperms(ctx context.Context) (int, error) {
 	var lines []string
 	trees, err := e.permTrees(permissions.Accounts{Users: e.Tools.Host.Users, Missing: &lines})
 	if err != nil {
-		say(event.Changed, nil, "decided when its turn comes: %v", err)
+		say(event.Changed, nil, "decided when it runs: %v", err)
 		return 0, nil
 	}
 	missing := len(lines)

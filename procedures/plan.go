@@ -61,7 +61,7 @@ func (e *Env) planStep(ctx context.Context, i int, s recipe.Step) (int, error) {
 		return 1, nil
 	}
 	if c := e.Prepared.Checked[i]; c != nil && c.Deferred != nil {
-		say(event.Changed, nil, "decided when its turn comes: %s (%s:%d)", c.Deferred.Why, c.Deferred.File, c.Deferred.Line)
+		say(event.Changed, nil, "decided when it runs: %s (%s:%d)", c.Deferred.Why, c.Deferred.File, c.Deferred.Line)
 		return 1, nil
 	}
 	in := e.Prepared.input(e, e.Prepared.Recipe, s, sls.Static)

@@ -135,7 +135,7 @@ func (r Reverse) Run(ctx context.Context, env *Env) error {
 	lines := env.undoLines(all)
 	if len(all.Failed) > 0 {
 		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", humanize.Plural(len(all.Failed), "change"), strings.Join(lines, "\n")).
-			WithHint("what stood there is in %s", env.Tools.State.LiveUndo(env.Deployment.Project.String()))
+			WithHint("what was there before is in %s", env.Tools.State.LiveUndo(env.Deployment.Project.String()))
 	}
 	env.Summarize(lines, "%s", undoText(all))
 	return nil

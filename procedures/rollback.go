@@ -23,7 +23,7 @@ func (Rollback) Name() string { return NameRollback }
 func (Rollback) Run(ctx context.Context, env *Env) error {
 	describe := func(d *hooks.Description) { d.Result = &env.Result }
 	if err := env.runAside(ctx, hooks.PreRollback, describe); err != nil {
-		env.Note("%v; the rollback goes on", err)
+		env.Note("%v; the rollback continues", err)
 	}
 	got, err := rollBack(ctx, env)
 	if err != nil {

@@ -78,7 +78,7 @@ func (Undo) Run(ctx context.Context, env *Env) error {
 	lines := env.undoLines(rep)
 	if len(rep.Failed) > 0 {
 		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", humanize.Plural(len(rep.Failed), "change"), strings.Join(lines, "\n")).
-			WithHint("what stood there is in %s", dir)
+			WithHint("what was there before is in %s", dir)
 	}
 	env.Summarize(lines, "%s", undoText(rep))
 	return nil

@@ -179,7 +179,7 @@ Durations are ` + "`90s`, `5m`, `7d`" + `, sizes ` + "`512MiB`, `2GiB`" + `. Def
 
 ## Keys that a project sets
 
-In the section ` + "`makina-projects.NAME`" + ` of PILLAR.sample, of the pillar and of ` + "`os_defaults`" + `; *command line* tells whether ` + "`key=value`" + ` sets it for one run, too.
+In the section ` + "`makina-projects.NAME`" + ` of PILLAR.sample, of the pillar and of ` + "`os_defaults`" + `; *command line* says whether ` + "`key=value`" + ` sets it for one run, too.
 
 `)
 	reads(&b, c, cfgKeys())

@@ -43,7 +43,7 @@ func ParseEnvironments(list []string, def string) (Environments, error) {
 		case !slices.Contains(Classes(), class):
 			return e, fault.New(fault.Usage, "environments", "the class of %s must be one of: %s", name, strings.Join(Classes(), ", "))
 		case e.classes[name] != "":
-			return e, fault.New(fault.Usage, "environments", "%s stands there twice", name)
+			return e, fault.New(fault.Usage, "environments", "%s is listed twice", name)
 		}
 		e.classes[name] = class
 		e.names = append(e.names, name)

@@ -36,5 +36,5 @@ func ParseIDPrefix(s string) (string, error) {
 
 func badID(s string) error {
 	return fault.New(fault.Usage, "deployment", "%q is not a deployment ID", s).
-		WithHint("use the whole ID or its first 4 or more digits, as printed by  corpus-git deployments PROJECT")
+		WithHint("use the full ID or its first 4 or more digits, as printed by  corpus-git deployments PROJECT")
 }

@@ -307,7 +307,7 @@ func (r *Repositories) alone(ctx context.Context, o *opened, f func() error) err
 		}
 		r.mu.Unlock()
 		if time.Now().After(deadline) {
-			return fault.New(fault.Busy, "", "%s.git of %s is in use", o.key.repo, o.key.name).WithHint("a push, a fetch or a deployment goes on; try again in a moment")
+			return fault.New(fault.Busy, "", "%s.git of %s is in use", o.key.repo, o.key.name).WithHint("a push, a fetch or a deployment is running; try again later")
 		}
 		select {
 		case <-ctx.Done():

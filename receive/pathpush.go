@@ -51,7 +51,7 @@ func (r *Repository) handOver(dir string) error {
 		case err == nil && string(old) == text:
 			continue
 		case err == nil && !bytes.Contains(old, []byte(hookMark)):
-			r.all.Log.Warn().Str("project", string(r.name)).Str("hook", path).Msg("somebody else's hook is left as it is: pushes by path may not be deployed")
+			r.all.Log.Warn().Str("project", string(r.name)).Str("hook", path).Msg("a hook that is not ours is kept: pushes by path may not be deployed")
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err

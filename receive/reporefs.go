@@ -35,7 +35,7 @@ func explainRef(err error) error {
 	var locked *refs.LockedError
 	switch {
 	case errors.As(err, &moved):
-		return fault.New(fault.Refused, "", "%w", err).WithHint("somebody else moved it:  git fetch  first, look, and push again")
+		return fault.New(fault.Refused, "", "%w", err).WithHint("another push moved it:  git fetch  first, then push again")
 	case errors.As(err, &locked):
 		return fault.New(fault.Busy, "", "%w", err).WithHint("try again in a moment")
 	}

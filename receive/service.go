@@ -268,7 +268,7 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 	}
 	if !knows && !admin {
 		return settings, fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).
-			WithHint("ssh without a command tells which projects you may push; an administrator can add to them")
+			WithHint("ssh without a command lists the projects that you may push to; an administrator can grant more")
 	}
 	settings, exists, err := s.Projects.Lookup(ctx, name)
 	if err != nil {
@@ -295,7 +295,7 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, who.Name, want)
 	}
 	return settings, fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).
-		WithHint("ssh without a command tells which projects you may push; an administrator can add to them")
+		WithHint("ssh without a command lists the projects that you may push to; an administrator can grant more")
 }
 
 // ensure makes the repository where it is missing. A project that is remote-less has none.

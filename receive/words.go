@@ -70,7 +70,7 @@ func (w *words) next() error {
 		return w.doubleQuoted()
 	case '\\':
 		if w.i == len(w.s) || w.s[w.i] == 0 {
-			return badWords("a backslash stands before nothing")
+			return badWords("nothing follows the backslash")
 		}
 		w.in = true
 		w.b.WriteByte(w.s[w.i])

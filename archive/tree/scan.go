@@ -237,7 +237,7 @@ func Named(dir string, err error) error {
 func ReadError(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fault.New(fault.Refused, "read tree", "%w", err).
-			WithHint("an archive must be whole: run the server as root, or let its user read this file")
+			WithHint("an archive must be complete: run the server as root, or let its user read this file")
 	}
 	return err
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // corpusList is what is known of the public projects of the Salt-based corpus: repository, commit, and how many of its steps and tasks run built in
-// (decided at their turn included), go to Salt and are refused; where any is refused the reason.
+// (decided when they run included), go to Salt and are refused; where any is refused the reason.
 const corpusList = "../../testdata/corpus/projects.tsv"
 
 type corpusProject struct {

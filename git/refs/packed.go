@@ -80,7 +80,7 @@ func parsePacked(data []byte) (*packed, error) {
 		slices.SortStableFunc(p.refs, func(a, b Ref) int { return cmp.Compare(a.Name, b.Name) })
 		for i := 1; i < len(p.refs); i++ {
 			if p.refs[i].Name == p.refs[i-1].Name {
-				return nil, fmt.Errorf("%w: packed-refs: %s stands there twice", ErrCorrupt, p.refs[i].Name)
+				return nil, fmt.Errorf("%w: packed-refs: %s is listed twice", ErrCorrupt, p.refs[i].Name)
 			}
 		}
 	}

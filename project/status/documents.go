@@ -345,7 +345,7 @@ type Import struct {
 	Refused  int           `json:"refused"`
 }
 
-// ImportFile is a step or a task, and what runs it: builtin, deferred (decided when its turn comes), salt, script, or refused.
+// ImportFile is a step or a task, and what runs it: builtin, deferred (decided when it runs), salt, script, or refused.
 type ImportFile struct {
 	File string `json:"file"`
 	Task bool   `json:"task,omitempty"`

@@ -30,7 +30,7 @@ const (
 )
 
 // errDeploying abandons the maintenance of a project that is being deployed.
-var errDeploying = fault.New(fault.Busy, "gc", "a deployment goes first").WithHint("try again when it has ended; a server does by itself")
+var errDeploying = fault.New(fault.Busy, "gc", "a deployment has priority").WithHint("try again when it has ended; a server does by itself")
 
 // Config is what a Scheduler works with.
 type Config struct {

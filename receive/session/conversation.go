@@ -377,7 +377,7 @@ func (c *conversation) ingest(ctx context.Context) error {
 	c.in = NewIncoming(c.DB, q, ended)
 	_, err = q.Ingest(ctx, c.body, store.IngestOptions{Limits: c.PackLimits, Unpack: c.Limits.Unpack})
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fault.New(fault.Refused, "", "the client ended the transfer: the pack did not come whole").WithHint("push again; where it was not you, the connection broke")
+		err = fault.New(fault.Refused, "", "the client ended the transfer: the pack is incomplete").WithHint("push again; if you did not end it, the connection was lost")
 	}
 	if err == nil {
 		c.body = nil // nothing more comes, and a deployment may take long: its buffer is most of what a session holds
@@ -472,7 +472,7 @@ func (c *conversation) checkType(i *Item) error {
 	r := c.in.Reader()
 	h, t, err := object.Peel(r, hash(i.New))
 	if errors.Is(err, store.ErrNotFound) {
-		return refused("%s: the push does not bring %s", printable.Line(i.Ref), i.New.Short()).WithHint("git fsck  reports whether your clone is whole")
+		return refused("%s: the push does not bring %s", printable.Line(i.Ref), i.New.Short()).WithHint("git fsck  reports whether your clone is complete")
 	}
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func Classify(err error) error {
 	case errors.As(err, &limit) && limit.Name == "ObjectBytes":
 		return fault.New(fault.Refused, "", "%w", err).WithHint("git ls-tree -lr COMMIT  shows the sizes of files; an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &limit) && limit.Name == "Checked":
-		return fault.New(fault.Refused, "", "%w", err).WithHint("git cat-file -s COMMIT  tells a commit's size; it must be made again with less in it")
+		return fault.New(fault.Refused, "", "%w", err).WithHint("git cat-file -s COMMIT  prints a commit's size; make the commit again with less in it")
 	case errors.As(err, &limit):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("an administrator can raise  limits.%s  in the server's configuration", limitKey(limit.Name))
 	case errors.As(err, &base), errors.As(err, &missing):
@@ -55,7 +55,7 @@ func Classify(err error) error {
 	case errors.Is(err, refs.ErrCorrupt):
 		return fault.New(fault.Failed, "", "reference broken: %w", err).WithHint("only whoever runs the server can repair it:  corpus-git doctor  names it; other refs can be pushed")
 	case errors.As(err, &conflict):
-		return fault.New(fault.Refused, "", "%w", err).WithHint("somebody else moved it:  git fetch  first, look, and push again")
+		return fault.New(fault.Refused, "", "%w", err).WithHint("another push moved it:  git fetch  first, then push again")
 	case errors.As(err, &locked):
 		return fault.New(fault.Busy, "", "%w", err).WithHint("push again in a moment")
 	case errors.As(err, &clash), errors.As(err, &name), errors.As(err, &wrong):

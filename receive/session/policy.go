@@ -165,7 +165,7 @@ func (p Policy) virtual(i *Item, kind, rest string) {
 		}
 		if _, err := project.ParseIDPrefix(rest); err != nil {
 			i.refuse(refused("%q is not the ID of a deployment", rest).
-				WithHint("git push %s HEAD:refs/rollback/ID , with the whole ID or its first 4 or more digits as deployments prints it; or  refs/rollback/last", p.Remote))
+				WithHint("git push %s HEAD:refs/rollback/ID , with the full ID or its first 4 or more digits as deployments prints it; or  refs/rollback/last", p.Remote))
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (p Policy) branch(i *Item, becomes string) {
 	switch {
 	case i.New == "" && i.Ref == p.Deployed:
 		i.refuse(refused("%s is what is deployed: it cannot be deleted", short(i.Ref)).
-			WithHint("to take the whole project away:  corpus-git project destroy %s", p.Project))
+			WithHint("to delete the project:  corpus-git project destroy %s", p.Project))
 	case i.New == "":
 		i.Role = Delete
 	case i.Ref == becomes:

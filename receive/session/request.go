@@ -156,7 +156,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 				return req, protocolError("%.60q is not a shallow line", line)
 			}
 			if len(req.Shallow) == l.Shallow {
-				beyond(fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("get the whole history first:  git fetch --unshallow ; or have limits.max_shallow_roots raised"))
+				beyond(fault.New(fault.Refused, "", "more than %d shallow roots", l.Shallow).WithHint("fetch the full history first:  git fetch --unshallow ; or have limits.max_shallow_roots raised"))
 				continue
 			}
 			req.Shallow = append(req.Shallow, plumbing.NewHash(string(h)))

@@ -277,7 +277,7 @@ func (c *core) ended(rec project.Record) {
 // close gives everything up, in the reverse order. Deployments must have ended.
 func (c *core) close() error {
 	if c.upkeep != nil && !c.upkeep.Stop(patience) {
-		c.log.Warn().Msg("archives were being packed; the next start goes on")
+		c.log.Warn().Msg("archives were being packed; the next start continues")
 		c.clean.Store(false)
 	}
 	if c.watch != nil {

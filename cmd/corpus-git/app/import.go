@@ -99,7 +99,7 @@ func (i *importing) print(w io.Writer, doc status.Import, changed int) error {
 	for _, f := range doc.Files {
 		width = max(width, len(f.File))
 	}
-	words := map[string]string{lint.RunsDeferred: "decided at its turn", lint.RunsSalt: "salt-call", lint.RunsRefused: "refused"}
+	words := map[string]string{lint.RunsDeferred: "decided when it runs", lint.RunsSalt: "salt-call", lint.RunsRefused: "refused"}
 	for _, f := range doc.Files {
 		what := words[f.Runs]
 		switch f.Runs {
@@ -147,7 +147,7 @@ func (i *importing) print(w io.Writer, doc status.Import, changed int) error {
 	for _, n := range []struct {
 		count int
 		what  string
-	}{{doc.Builtin, "built in"}, {doc.Deferred, "decided at their turn"}, {doc.Salt, "to salt-call"}, {doc.Refused, "refused"}} {
+	}{{doc.Builtin, "built in"}, {doc.Deferred, "decided when they run"}, {doc.Salt, "to salt-call"}, {doc.Refused, "refused"}} {
 		if n.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n.count, n.what))
 		}

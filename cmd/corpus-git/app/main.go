@@ -160,7 +160,7 @@ func (c *command) runWith(ctx context.Context, cmd *cobra.Command, cfg *config.C
 		code, err := server.Do(ctx, control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}, f.in, f.out, errw)
 		if err != nil {
 			return code, fault.New(fault.Internal, "", "%w", err).
-				WithHint("its log is %s ; when it is started again it puts right what was interrupted", state.ServerLog())
+				WithHint("its log is %s ; its next start recovers what was interrupted", state.ServerLog())
 		}
 		return code, nil
 	case !errors.Is(err, control.ErrNoServer):

@@ -25,9 +25,9 @@ func (d Doctor) refs(ctx context.Context, add adder, root layout.Root) {
 		}
 		bad += len(broken)
 		for _, b := range broken {
-			hint := "push it again from a clone that is whole, or delete it:  git push REMOTE --delete " + printable.Word(b.Name)
+			hint := "push it again from a complete clone, or delete it:  git push REMOTE --delete " + printable.Word(b.Name)
 			if strings.HasPrefix(b.Name, "refs/corpus/") {
-				hint = "push what it holds again from a clone that is whole, or restore the repository from a backup"
+				hint = "push its objects again from a complete clone, or restore the repository from a backup"
 			}
 			if errors.Is(b.Err, refs.ErrCorrupt) {
 				hint = "write the name of the right commit into  " + filepath.Join(dir, b.Name) + "  , or remove that file and push the ref again"

@@ -65,13 +65,13 @@ func bundleCreate(s *session) *cobra.Command {
 			for _, h := range have {
 				commit, ok := project.ParseCommit(h)
 				if !ok {
-					return usage("%q is not the whole name of a commit", h)
+					return usage("%q is not a full commit ID", h)
 				}
 				q.Have = append(q.Have, commit)
 			}
 			if q.ID = project.ID(id); id != "" {
 				if _, err := project.ParseIDPrefix(id); err != nil || len(id) != 36 {
-					return usage("%q is not the whole ID of a deployment", id)
+					return usage("%q is not a full deployment ID", id)
 				}
 			}
 			q.Set, q.By = set, s.who.Pusher()

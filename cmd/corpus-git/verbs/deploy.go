@@ -216,7 +216,7 @@ func cancelCommand(s *session) *cobra.Command {
 }
 
 // aboutSettings is what help says of KEY=VALUE.
-const aboutSettings = "\n\nEach KEY=VALUE stands in the configuration above the pillar, for this run only. A VALUE is a YAML value as on\n" +
+const aboutSettings = "\n\nEach KEY=VALUE overrides the pillar in the configuration, for this run only. A VALUE is a YAML value as on\n" +
 	"Salt's command line, a dot in KEY leads into a mapping, and a KEY that the configuration does not have goes\n" +
 	"into data: port=1 and data.port=1 are the same. The run's record keeps them, without the values of keys\n" +
 	"that are secret in the pillar."

@@ -118,7 +118,7 @@ func (s *session) gc(names []project.Name, what gcOptions) error {
 		p.line("nothing was changed")
 	}
 	if failed > 0 {
-		return fault.New(fault.Busy, "gc", "%s could not be maintained", humanize.Plural(failed, "repository", "repositories")).WithHint("what stands above says why; a server tries again by itself")
+		return fault.New(fault.Busy, "gc", "%s could not be maintained", humanize.Plural(failed, "repository", "repositories")).WithHint("the lines above say why; a server tries again by itself")
 	}
 	return p.err
 }
