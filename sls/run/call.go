@@ -43,6 +43,8 @@ func (r *run) callState(ctx context.Context, c *compile.Chunk, reqs []core.Requi
 		call := r.newCall(ctx, c, reqs, test)
 		if err := r.slots(ctx, call.Args); err != nil {
 			ret = core.Failf("%s", err)
+		} else if err := checkLinks(c.Module, call); err != nil {
+			ret = core.Failf("%s", err)
 		} else {
 			ret = c.Func.Run(call)
 		}

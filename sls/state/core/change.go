@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"corpus-git/internal/vfs"
 	"corpus-git/undo"
 )
 
@@ -13,6 +14,9 @@ import (
 
 // Remove removes a file, a link or an empty directory.
 func (c *Call) Remove(path string) error {
+	if err := vfs.CheckLinks(path, false); err != nil {
+		return err
+	}
 	if err := c.Undo.Before(path); err != nil {
 		return err
 	}
@@ -21,6 +25,9 @@ func (c *Call) Remove(path string) error {
 
 // RemoveAll removes a path and all below it.
 func (c *Call) RemoveAll(path string) error {
+	if err := vfs.CheckLinks(path, false); err != nil {
+		return err
+	}
 	if err := c.Undo.BeforeTree(path); err != nil {
 		return err
 	}

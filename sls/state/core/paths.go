@@ -251,6 +251,9 @@ func (c *Call) MakeDir(dir string, o Owner, mode *fs.FileMode) error {
 	if mode != nil {
 		m = *mode
 	}
+	if err := vfs.CheckLinks(dir, false); err != nil {
+		return err
+	}
 	if err := c.Undo.Before(dir); err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ import (
 // ReplaceFile writes a file so that it is the old one or the new one at every moment. The new file has the mode and,
 // where they are not negative, the owner and group given.
 func (c *Call) ReplaceFile(path string, data []byte, mode fs.FileMode, uid, gid int) error {
+	if err := vfs.CheckLinks(path, false); err != nil {
+		return err
+	}
 	if err := c.Undo.Before(path); err != nil {
 		return err
 	}
