@@ -46,48 +46,16 @@ func (dep *deployment) converge(ctx context.Context) {
 // follow makes what is outside of the trees follow the release that a rollback by hand restored: its steps, permissions and checks. What fails
 // changes nothing but the result.
 func (dep *deployment) follow(ctx context.Context) {
-	if dep.env.Since = dep.since(ctx); (procedures.Reverse{}).Needed(dep.env) {
-		dep.stepsBegan = true
-		if err := dep.procedure(ctx, dep.env, procedures.Reverse{}); err != nil {
-			dep.unsure("not everything outside of the tree could be undone")
-		}
-	}
+	dep.env.Since = dep.since(ctx)
+	dep.reverse(ctx)
 	if dep.env.Prepared.Cfg.OnRollback() == project.RollbackSteps {
 		dep.stepsBegan = true
 		dep.reinstall(ctx, dep.env)
 	}
-	if (procedures.RestartReversed{}).Needed(dep.env) {
-		if err := dep.procedure(ctx, dep.env, procedures.RestartReversed{}); err != nil {
-			dep.unsure("not every service could be restarted")
-		}
-	}
+	dep.restartReversed(ctx)
 	dep.reportOldProcesses()
 	dep.fixperms(ctx, dep.env, false)
 	dep.recheck(ctx, dep.env)
-}
-
-// since are the deployments that a rollback by hand goes back over: that which made the archive, and all after it. There are none where what is outside
-// of the trees is to stay.
-func (dep *deployment) since(ctx context.Context) []project.ID {
-	d := dep.env.Deployment
-	if d.Trigger != project.TriggerRollback || dep.env.Prepared.Cfg.OnRollback() == project.RollbackTree {
-		return nil
-	}
-	list, err := dep.p.records.list(ctx, d.Project, maxBack)
-	if err != nil {
-		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("list deployments")
-		return nil
-	}
-	var out []project.ID
-	for _, rec := range list {
-		if rec.ID != d.ID {
-			out = append(out, rec.ID)
-		}
-		if rec.ID == d.Restore {
-			return out
-		}
-	}
-	return nil // it is older than what is remembered
 }
 
 // reportOldProcesses names the processes that still run in a tree that is not live any more, once steps and services are done.

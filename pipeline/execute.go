@@ -28,6 +28,7 @@ func (dep *deployment) execute(ctx context.Context) {
 		dep.log.Append(event.Event{Kind: event.Note, Text: n})
 	}
 	dep.res = project.Result{Started: begun}
+	dep.goBack(ctx, desc)
 	for _, proc := range dep.order() {
 		name := proc.Name()
 		if name != procedures.NameArchive {
@@ -41,12 +42,18 @@ func (dep *deployment) execute(ctx context.Context) {
 			dep.env.Note("%s skipped: %s%s", name, why, behind(name, d))
 			continue
 		}
+		if name == procedures.NameInstall {
+			dep.reverse(ctx)
+		}
 		if err := dep.procedure(ctx, dep.env, proc); err != nil {
 			dep.fail(ctx, name, err)
 			return
 		}
-		if name == procedures.NameArchive {
+		switch name {
+		case procedures.NameArchive:
 			dep.archived = true
+		case procedures.NameInstall:
+			dep.restartReversed(ctx)
 		}
 	}
 	if d.Trigger == project.TriggerRollback {

@@ -27,6 +27,9 @@ func (dep *deployment) plan(ctx context.Context) {
 	} else {
 		dep.log.Append(headline(d, nil, dep.redact.String))
 	}
+	if err == nil {
+		dep.goBack(ctx, &desc)
+	}
 	dep.printSettings()
 	n, err := procedures.Plan(ctx, dep.env, desc)
 	if err != nil {
