@@ -1,9 +1,8 @@
 // Package hooks runs executables of the operator and of projects at points of a
-// deployment, and notifies others of how it ended.
+// deployment.
 //
-// It owns two things: lifecycle hooks, executables in the server's own <state>/hooks/<point>.d/
-// and those that the caller names, which are in its private copy of a recipe, and notifications, JSON
-// documents posted to web addresses. The deployment is described on standard
+// It owns lifecycle hooks: executables in the server's own <state>/hooks/<point>.d/
+// and those that the caller names, which are in its private copy of a recipe. The deployment is described on standard
 // input (JSON, schema version 1) and in the environment (CORPUS_*).
 //
 // It never decides what a failure means: that is the procedure's. It keeps no

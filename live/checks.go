@@ -2,7 +2,10 @@ package live
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,7 +24,15 @@ type Checks struct {
 	Undeployed func(context.Context, project.Name) (bool, error)
 	// LastLive are the newest deployments that went live.
 	LastLive func(context.Context, []project.Name) (map[project.Name]project.Record, error)
-	Log      zerolog.Logger
+	// Tell adds to the outbox; the same ID twice is once. Durable on return.
+	Tell func(context.Context, ...project.Notification) error
+	Log  zerolog.Logger
+}
+
+// checkID is the ID of what is told of a period, the same each time.
+func checkID(name project.Name, p project.CheckPeriod) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%t\x00%d", name, p.Check, p.Good, p.Since.UnixNano()))
+	return "check_" + hex.EncodeToString(sum[:16])
 }
 
 // Of are the periodic checks of what is live in a project; none where it was undeployed.
@@ -61,7 +72,7 @@ func (c Checks) Of(ctx context.Context, name project.Name) (watch.Release, error
 // notifyTimeout bounds one notification.
 const notifyTimeout = 30 * time.Second
 
-// notify runs the operator's notify hooks and posts to the web addresses.
+// notify writes the notification, and runs the operator's notify hooks.
 func (c Checks) notify(ctx context.Context, l Release, p project.CheckPeriod) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
@@ -77,6 +88,9 @@ func (c Checks) notify(ctx context.Context, l Release, p project.CheckPeriod) er
 	} else {
 		log.Warn().Str("reason", p.Reason).Msg("periodic check failed")
 	}
+	told := c.Tell(ctx, project.Notification{
+		ID: checkID(d.Project, p), Event: p.Event(), At: p.Since, Project: d.Project, Environment: l.Prepared.Environment(), Deployment: &d, Check: &p,
+	})
 	at := c.cfg.Tools.Root.Project(d.Project.String())
 	_, err := c.cfg.Tools.Hooks.Run(ctx, nil, slices.Concat(c.cfg.Tools.Host.Environ, l.Prepared.Cfg.Environ()), hooks.Description{
 		Point: hooks.Notify, Deployment: d, Environment: l.Prepared.Environment(), Check: &p,
@@ -84,8 +98,5 @@ func (c Checks) notify(ctx context.Context, l Release, p project.CheckPeriod) er
 	}, func(hook, _, line string) {
 		log.Info().Str("hook", hook).Msg(l.hidden(line))
 	})
-	for _, w := range c.cfg.Tools.Webhooks {
-		err = errors.Join(err, w.Post(ctx, hooks.Notification{Deployment: d, Check: &p}))
-	}
-	return err
+	return errors.Join(told, err)
 }

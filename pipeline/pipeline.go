@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"corpus-git/internal/audit"
+	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/redact"
@@ -33,7 +34,7 @@ type Settings struct {
 	Unlinked bool
 }
 
-// Config is what a Pipeline works with. All fields but Underway, StopUnits, Boundary, OnEnd, OnLive, MaxLogBytes, Secrets and Logger are needed.
+// Config is what a Pipeline works with. All fields but Underway, StopUnits, Boundary, OnEnd, OnLive, Tell, QueuedAfter, MaxLogBytes, Secrets and Logger are needed.
 type Config struct {
 	Root  layout.Root
 	State layout.State
@@ -60,6 +61,10 @@ type Config struct {
 	// Secrets are the server's own, such as the address of notifications; nil is none.
 	Secrets func() []redact.Secret
 	Logger  zerolog.Logger
+	// Tell adds what others are told of a deployment to the transaction that writes its record; nil tells nobody.
+	Tell func(ctx context.Context, tx db.Execer, n project.Notification) error
+	// QueuedAfter is how long a deployment waits for its turn before that is told; nil, and 0, never tell it.
+	QueuedAfter func() time.Duration
 	// OnEnd is told every ended deployment.
 	OnEnd func(project.Record)
 	// OnLive is told what is live after a deployment that went live, or a rollback by hand, and which checks its configuration has; none after
@@ -124,6 +129,10 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	recs, err := openRecords(ctx, cfg.DB)
 	if err != nil {
 		return nil, err
+	}
+	recs.tell = cfg.Tell
+	if cfg.QueuedAfter == nil {
+		cfg.QueuedAfter = func() time.Duration { return 0 }
 	}
 	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, holders: map[project.Name][]*holder{}}
 	return p, nil
@@ -445,7 +454,7 @@ func (dep *deployment) finish() {
 	if dep.soon {
 		put, note = p.records.note, p.cfg.Audit.Note
 	}
-	if err := put(ctx, rec); err != nil {
+	if err := put(ctx, rec, dep.news(rec)...); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
 	}
 	p.record(ctx, rec, note)

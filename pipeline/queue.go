@@ -103,10 +103,8 @@ func (p *Pipeline) leave(dep *deployment) {
 
 // await returns when it is dep's turn, or with the cause that ended it.
 func (dep *deployment) await(ctx context.Context) error {
-	select {
-	case <-dep.turn:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := dep.awaitTurn(ctx); err != nil {
+		return err
 	}
 	for _, g := range dep.holders {
 		select {

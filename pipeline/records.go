@@ -14,7 +14,11 @@ import (
 
 // records is the table of all deployments. It is an index for people: what a deployment did to a project
 // is in the journal. A put record is durable. Their order is that in which they came: a clock may jump back.
-type records struct{ db *sql.DB }
+type records struct {
+	db *sql.DB
+	// tell adds a notification to the transaction of a record; nil tells nobody.
+	tell func(ctx context.Context, tx db.Execer, n project.Notification) error
+}
 
 func openRecords(ctx context.Context, d *sql.DB) (*records, error) {
 	err := db.Migrate(ctx, d, "pipeline", []string{
@@ -30,14 +34,43 @@ func openRecords(ctx context.Context, d *sql.DB) (*records, error) {
 // isOpen is true of a record that is not final. It stands in the index and in the queries with the same words, or the one would not serve the other.
 const isOpen = `state IN ('waiting', 'running')`
 
-func (r *records) put(ctx context.Context, rec project.Record) error { return r.write(ctx, r.db, rec) }
-
-// note is put of a record that may be lost in a power cut: the journal has what counts, or nothing has begun. Every later put makes it durable.
-func (r *records) note(ctx context.Context, rec project.Record) error {
-	return db.Lazily(ctx, r.db, func(c *sql.Conn) error { return r.write(ctx, c, rec) })
+// put writes a record, and what is told of it in the same transaction.
+func (r *records) put(ctx context.Context, rec project.Record, news ...project.Notification) error {
+	return r.write(ctx, r.db, rec, news)
 }
 
-func (r *records) write(ctx context.Context, to db.Execer, rec project.Record) error {
+// note is put of a record that may be lost in a power cut: the journal has what counts, or nothing has begun. Every later put makes it durable.
+func (r *records) note(ctx context.Context, rec project.Record, news ...project.Notification) error {
+	return db.Lazily(ctx, r.db, func(c *sql.Conn) error { return r.write(ctx, c, rec, news) })
+}
+
+// beginner is the database, or one connection to it.
+type beginner interface {
+	db.Execer
+	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
+}
+
+func (r *records) write(ctx context.Context, to beginner, rec project.Record, news []project.Notification) error {
+	if r.tell == nil || len(news) == 0 {
+		return writeRecord(ctx, to, rec)
+	}
+	tx, err := to.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := writeRecord(ctx, tx, rec); err != nil {
+		return err
+	}
+	for _, n := range news {
+		if err := r.tell(ctx, tx, n); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func writeRecord(ctx context.Context, to db.Execer, rec project.Record) error {
 	facts, err := json.Marshal(rec.Deployment)
 	if err != nil {
 		return err

@@ -80,8 +80,6 @@ type Tools struct {
 	FS      vfs.FS
 	Exec    execx.Commander
 	Now     func() time.Time
-	// Webhooks are told every verdict.
-	Webhooks []hooks.Webhook
 	// Grains are the facts of this machine.
 	Grains func() *py.Dict
 	// FileRoots are further file roots of salt://, after <root>/salt.
@@ -193,6 +191,9 @@ type Env struct {
 
 	// staged is the verdict that StageVerdict wrote down.
 	staged archive.StagedVerdict
+	// Short is what the disk lacked when the archive was made, nil where it had room.
+	Short *project.Shortage
+
 	// archived: this deployment has made its archive.
 	archived bool
 	cfg      *stepCfg // of the steps that ran

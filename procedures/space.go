@@ -47,6 +47,7 @@ func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 // callLowSpace asks the operator's hooks for room.
 func (e *Env) callLowSpace(ctx context.Context, short *archive.SpaceError) error {
 	e.Note("%s", short.Error())
+	e.Short = &project.Shortage{NeedBytes: int64(short.Need), FreeBytes: int64(short.Usable())}
 	err := e.runHooks(ctx, hooks.LowSpace, func(d *hooks.Description) {
 		d.NeedBytes, d.FreeBytes = int64(short.Need), int64(short.Usable())
 	})

@@ -1,9 +1,12 @@
 package project
 
 import (
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 )
 
 // Secret is a text that must not be seen: it shows itself as "[secret]" to fmt with every verb, to JSON, YAML and
@@ -44,4 +47,14 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 func (s *Secret) UnmarshalText(b []byte) error {
 	*s = Secret(b)
 	return nil
+}
+
+// Key is the secret as the key of a signature of Standard Webhooks: base64 of 24 to 64 bytes, with whsec_ before it or not.
+// Source: github.com/standard-webhooks/standard-webhooks, "Signature scheme".
+func (s Secret) Key() ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(s), "whsec_"))
+	if err != nil || len(key) < 24 || len(key) > 64 {
+		return nil, errors.New("must be base64 of 24 to 64 bytes, with or without whsec_ before it")
+	}
+	return key, nil
 }

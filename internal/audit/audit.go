@@ -32,6 +32,8 @@ type Entry struct {
 type Log struct {
 	DB  *sql.DB
 	Now func() time.Time
+	// Tell is told each entry, with its Seq, in the transaction that writes it, but those of Note; nil tells nobody.
+	Tell func(ctx context.Context, tx db.Execer, e Entry) error
 }
 
 // Open prepares the table.
@@ -45,20 +47,43 @@ func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Log, error) {
 }
 
 // Record adds e; Seq is ignored, and Time too where it is zero. Durable on return.
-func (l *Log) Record(ctx context.Context, e Entry) error { return l.record(ctx, l.DB, e) }
+func (l *Log) Record(ctx context.Context, e Entry) error {
+	if l.Tell != nil {
+		return l.RecordAll(ctx, []Entry{e})
+	}
+	_, err := l.insert(ctx, l.DB, e)
+	return err
+}
 
 // Note is Record which the next transaction makes durable (db.Flush, at the latest).
 func (l *Log) Note(ctx context.Context, e Entry) error {
-	return db.Lazily(ctx, l.DB, func(c *sql.Conn) error { return l.record(ctx, c, e) })
+	return db.Lazily(ctx, l.DB, func(c *sql.Conn) error {
+		_, err := l.insert(ctx, c, e)
+		return err
+	})
 }
 
-func (l *Log) record(ctx context.Context, d db.Execer, e Entry) error {
+// record writes an entry in a transaction, and tells of it.
+func (l *Log) record(ctx context.Context, tx *sql.Tx, e Entry) (err error) {
 	if e.Time.IsZero() {
 		e.Time = l.Now()
 	}
-	_, err := d.ExecContext(ctx, `INSERT INTO audit(time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment) VALUES (?,?,?,?,?,?,?,?,?,?)`,
-		e.Time.UnixNano(), e.Actor, e.Fingerprint, e.From, e.Action, e.Project, e.Object, e.Outcome, e.Detail, e.Deployment)
+	if e.Seq, err = l.insert(ctx, tx, e); err == nil && l.Tell != nil {
+		err = l.Tell(ctx, tx, e)
+	}
 	return err
+}
+
+func (l *Log) insert(ctx context.Context, d db.Execer, e Entry) (seq int64, err error) {
+	if e.Time.IsZero() {
+		e.Time = l.Now()
+	}
+	res, err := d.ExecContext(ctx, `INSERT INTO audit(time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment) VALUES (?,?,?,?,?,?,?,?,?,?)`,
+		e.Time.UnixNano(), e.Actor, e.Fingerprint, e.From, e.Action, e.Project, e.Object, e.Outcome, e.Detail, e.Deployment)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
 }
 
 // Count is how many entries there are.

@@ -26,8 +26,10 @@ type Keeper struct {
 	Prune func(context.Context, project.Name, project.History) (project.Pruned, error)
 	// Audit removes audit entries from before a time, and counts them.
 	Audit func(context.Context, time.Time) (int64, error)
-	Now   func() time.Time
-	Log   zerolog.Logger
+	// Notifications removes deliveries that ended before a time, and those beyond a number; a zero time and number set no bound.
+	Notifications func(context.Context, time.Time, int) (int64, error)
+	Now           func() time.Time
+	Log           zerolog.Logger
 }
 
 // Run keeps the limits until ctx ends.
@@ -61,6 +63,7 @@ func (k Keeper) Keep(ctx context.Context) {
 			k.Log.Info().Str("project", string(name)).Int("deployments", done.Deployments).Int("logs", done.Logs).Msg("removed old history")
 		}
 	}
+	k.notifications(ctx, h)
 	if h.AuditAge == 0 {
 		return
 	}
@@ -70,5 +73,19 @@ func (k Keeper) Keep(ctx context.Context) {
 		k.Log.Warn().Err(err).Msg("remove old audit entries")
 	case n > 0:
 		k.Log.Info().Int64("entries", n).Msg("removed old audit entries")
+	}
+}
+
+func (k Keeper) notifications(ctx context.Context, h config.History) {
+	var before time.Time
+	if h.NotifyAge > 0 {
+		before = k.Now().Add(-h.NotifyAge)
+	}
+	n, err := k.Notifications(ctx, before, h.NotifyMax)
+	switch {
+	case err != nil:
+		k.Log.Warn().Err(err).Msg("remove old notifications")
+	case n > 0:
+		k.Log.Info().Int64("deliveries", n).Msg("removed old notifications")
 	}
 }

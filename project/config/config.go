@@ -78,6 +78,8 @@ type History struct {
 	Deployments int           `key:"max_deployments" default:"10000" min:"0" help:"How many deployments of one project are listed; older ones go with their logs. The newest ten, what is live, and what an archive belongs to stay. 0 sets no bound."`
 	LogBytes    Size          `key:"max_log_bytes" default:"1GiB" min:"0" help:"What the logs of all deployments of one project may take on disk; the oldest go, their deployments are still listed. 0 sets no bound."`
 	AuditAge    time.Duration `key:"audit_max_age" default:"0s" min:"0" help:"Audit entries that are older go; 0s keeps all."`
+	NotifyAge   time.Duration `key:"notifications_max_age" default:"30d" min:"0" help:"Notifications that were delivered or given up longer ago go; 0s keeps all."`
+	NotifyMax   int           `key:"max_notifications" default:"100000" min:"0" help:"How many deliveries are kept; beyond that the oldest go, those delivered first, then those given up, then those that wait. 0 sets no bound."`
 }
 
 // Submodules says how submodules of what is pushed are fetched.
@@ -92,10 +94,15 @@ type Log struct {
 	Format string `key:"format" default:"text" oneof:"text,json" help:"The form of messages on standard error; the log file is always JSON."`
 }
 
-// Notify is who hears of verdicts.
+// Notify is who is told what happens.
 type Notify struct {
-	URL     project.Secret `key:"url" help:"Web address that each result is posted to, as JSON; empty posts nowhere. It may hold a token and is never shown."`
-	Timeout time.Duration  `key:"timeout" default:"10s" min:"1" help:"How long one notification may take. It never changes a result."`
+	URL         project.Secret `key:"url" help:"Web address that each result is posted to, as JSON; empty posts nowhere. It may hold a token and is never shown. It is the same as a sink of kind json."`
+	Timeout     time.Duration  `key:"timeout" default:"10s" min:"1" help:"How long one attempt to deliver a notification may take. It never changes a result."`
+	Sinks       Sinks          `key:"sinks" help:"Receivers of notifications, a list of mappings (docs/notifications.md); the section may also be that list itself. In the environment and in a flag it is YAML or JSON."`
+	Attempts    int            `key:"attempts" default:"15" min:"1" help:"How often delivering a notification is attempted before it is given up; corpus-git notify retry tries again."`
+	RetryAfter  time.Duration  `key:"retry_after" default:"5s" min:"1" help:"How long after the first attempt the second follows, about; each further pause is twice as long."`
+	RetryMax    time.Duration  `key:"retry_max" default:"6h" min:"1" help:"The longest pause between two attempts."`
+	QueuedAfter time.Duration  `key:"queued_after" default:"10m" min:"1" help:"How long a deployment waits for its turn before queued-too-long is told."`
 }
 
 // LDAP is a directory that knows users; see docs/guide/access.md.

@@ -33,6 +33,7 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 	secretType   = reflect.TypeFor[project.Secret]()
 	listType     = reflect.TypeFor[[]string]()
+	sinksType    = reflect.TypeFor[Sinks]()
 )
 
 // fields lists the keys in the order of the struct.
@@ -78,6 +79,8 @@ func (f field) kind() string {
 		return "duration"
 	case listType:
 		return "list"
+	case sinksType:
+		return "list of sinks"
 	case secretType:
 		return "text, secret"
 	}
@@ -120,6 +123,10 @@ func (f field) parse(s string) (reflect.Value, error) {
 		}
 		out.SetInt(int64(d))
 		return out, least(int64(d), int64(time.Second), func(n int64) string { return time.Duration(n).String() })
+	case sinksType:
+		list, err := parseSinks(s)
+		out.Set(reflect.ValueOf(list))
+		return out, err
 	case listType:
 		list := []string{}
 		for part := range strings.SplitSeq(s, ",") {
@@ -176,6 +183,8 @@ func (f field) text(v reflect.Value) string {
 		return x.String()
 	case []string:
 		return strings.Join(x, ", ")
+	case Sinks:
+		return x.String()
 	}
 	return fmt.Sprint(v.Interface())
 }

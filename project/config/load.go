@@ -182,6 +182,9 @@ func (l *fileLoader) fail(n *saltyaml.Node, format string, args ...any) *fault.E
 }
 
 func (l *fileLoader) section(prefix string, n *saltyaml.Node) error {
+	if prefix == "notify" && n.Kind == saltyaml.Sequence {
+		return l.value(l.fields["notify.sinks"], n, n)
+	}
 	if n.Kind != saltyaml.Mapping {
 		if prefix != "" && n.Value == nil {
 			return nil
@@ -222,6 +225,15 @@ func (l *fileLoader) value(f field, k, n *saltyaml.Node) error {
 		return nil // a key without a value leaves the default
 	}
 	var val reflect.Value
+	if f.typ == sinksType {
+		list, err := l.sinks(f, n)
+		if err != nil {
+			return err
+		}
+		l.v.FieldByIndex(f.index).Set(reflect.ValueOf(list))
+		l.c.origins[f.key] = Origin{Source: "file", Name: l.file, Line: k.Line}
+		return nil
+	}
 	switch x := n.Value.(type) {
 	case *py.List:
 		if f.typ != listType {

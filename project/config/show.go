@@ -35,6 +35,8 @@ func (c *Config) Print() string {
 		switch {
 		case f.typ == secretType && val.Len() > 0:
 			line = fmt.Sprintf("%s# %s: %s", indent, name, val.Interface())
+		case f.typ == sinksType: // they may hold secrets, without which they are no sinks
+			line = fmt.Sprintf("%s# %s: %s", indent, name, f.text(val))
 		case f.typ == listType:
 			line = indent + name + ":"
 			for i := range val.Len() {
@@ -63,34 +65,48 @@ func (c *Config) Secrets() []redact.Secret {
 	var out []redact.Secret
 	v := reflect.ValueOf(c).Elem()
 	for _, f := range fields() {
-		if f.typ != secretType {
-			continue
+		if f.typ == secretType {
+			secret, _ := v.FieldByIndex(f.index).Interface().(project.Secret)
+			out = appendSecret(out, f.key, string(secret))
 		}
-		add := func(value string) {
-			if value != "" {
-				out = append(out, redact.Secret{Label: f.key, Value: value, Whose: "server"})
+	}
+	for _, s := range c.Notify.Sinks {
+		for key, values := range s.secrets() {
+			for _, secret := range values {
+				out = appendSecret(out, "notify.sinks."+s.Name+"."+key, string(secret))
 			}
 		}
-		secret, _ := v.FieldByIndex(f.index).Interface().(project.Secret)
-		value := string(secret)
-		add(value)
-		u, err := url.Parse(value)
-		if err != nil || u.Host == "" {
-			continue
+	}
+	return out
+}
+
+// appendSecret adds a secret, and where it is an address what gives access in it.
+func appendSecret(out []redact.Secret, label, value string) []redact.Secret {
+	add := func(value string) {
+		if value != "" {
+			out = append(out, redact.Secret{Label: label, Value: value, Whose: "server"})
 		}
-		if pw, ok := u.User.Password(); ok {
-			add(pw)
+	}
+	add(value)
+	if bare, ok := strings.CutPrefix(value, "whsec_"); ok {
+		add(bare)
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" {
+		return out
+	}
+	if pw, ok := u.User.Password(); ok {
+		add(pw)
+	}
+	if len(u.Path) > len("/webhooks/") {
+		add(u.EscapedPath())
+		if last := path.Base(u.Path); len(last) >= 16 {
+			add(last)
 		}
-		if len(u.Path) > len("/webhooks/") {
-			add(u.EscapedPath())
-			if last := path.Base(u.Path); len(last) >= 16 {
-				add(last)
-			}
-		}
-		for _, values := range u.Query() {
-			for _, value := range values {
-				add(value)
-			}
+	}
+	for _, values := range u.Query() {
+		for _, value := range values {
+			add(value)
 		}
 	}
 	return out
@@ -121,7 +137,7 @@ func (c *Config) Diff(other *Config) []Change {
 	a, b := reflect.ValueOf(c).Elem(), reflect.ValueOf(other).Elem()
 	for _, f := range fields() {
 		x, y := a.FieldByIndex(f.index), b.FieldByIndex(f.index)
-		if f.typ == listType && x.Len() == 0 && y.Len() == 0 || reflect.DeepEqual(x.Interface(), y.Interface()) {
+		if (f.typ == listType || f.typ == sinksType) && x.Len() == 0 && y.Len() == 0 || reflect.DeepEqual(x.Interface(), y.Interface()) {
 			continue
 		}
 		out = append(out, Change{Key: f.key, Old: f.text(x), New: f.text(y), Restart: f.restart})

@@ -45,6 +45,8 @@ type Settings struct {
 	Skeleton string
 	// Node says that another server deploys the project here; nil keeps what is.
 	Node *project.Node
+	// By is who asks for it.
+	By project.Pusher
 }
 
 // Repository is one bare repository of a project; receive's satisfies it.
@@ -76,6 +78,8 @@ type Registry struct {
 	Repository  func(project.Name, project.Repo) Repository
 	Linker      Linker
 	Deployments Deployments
+	// Tell is told in the transaction that makes a project known; nil tells nobody.
+	Tell func(ctx context.Context, tx db.Execer, p Project, by project.Pusher) error
 	// Environments are those of the server; nil is dev, staging and prod.
 	Environments func() project.Environments
 
@@ -274,7 +278,12 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 			return Created{}, cannot("project create", err)
 		}
 	}
-	if err := r.put(ctx, p); err != nil {
+	if out.New {
+		err = r.add(ctx, p, s.By)
+	} else {
+		err = r.put(ctx, p)
+	}
+	if err != nil {
 		return Created{}, err
 	}
 	p.Missing = false
@@ -282,7 +291,27 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 	return out, nil
 }
 
-func (r *Registry) put(ctx context.Context, p Project) error {
+// add makes a new project known, and tells of it in the same transaction.
+func (r *Registry) add(ctx context.Context, p Project, by project.Pusher) error {
+	tx, err := r.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := putRow(ctx, tx, p); err != nil {
+		return err
+	}
+	if r.Tell != nil {
+		if err := r.Tell(ctx, tx, p, by); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func (r *Registry) put(ctx context.Context, p Project) error { return putRow(ctx, r.db, p) }
+
+func putRow(ctx context.Context, to db.Execer, p Project) error {
 	node := ""
 	if p.Node != nil {
 		text, err := json.Marshal(p.Node)
@@ -291,7 +320,7 @@ func (r *Registry) put(ctx context.Context, p Project) error {
 		}
 		node = string(text)
 	}
-	_, err := r.db.ExecContext(ctx, `INSERT INTO projects(name, env, remote_less, linked, created, skeleton, node) VALUES(?,?,?,?,?,?,?)
+	_, err := to.ExecContext(ctx, `INSERT INTO projects(name, env, remote_less, linked, created, skeleton, node) VALUES(?,?,?,?,?,?,?)
 		ON CONFLICT(name) DO UPDATE SET env = excluded.env, remote_less = excluded.remote_less, linked = excluded.linked, skeleton = excluded.skeleton, node = excluded.node`,
 		string(p.Name), p.Env, p.RemoteLess, p.Linked, p.Created.UnixNano(), p.Skeleton, node)
 	return err

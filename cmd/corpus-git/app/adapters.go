@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"os"
 	"slices"
-	"time"
 
 	"corpus-git/access"
 	"corpus-git/archive"
@@ -153,8 +151,9 @@ func holdsSomething(dir string) bool {
 	return err == nil
 }
 
-func (l lookup) Create(ctx context.Context, _ access.Identity, name project.Name) error {
-	_, err := projects{l.c.registry, l.c}.Create(ctx, name, registry.Settings{})
+func (l lookup) Create(ctx context.Context, who access.Identity, name project.Name) error {
+	by := project.Pusher{Key: who.Name, Fingerprint: who.Fingerprint, From: who.From}
+	_, err := projects{l.c.registry, l.c}.Create(ctx, name, registry.Settings{By: by})
 	return err
 }
 
@@ -269,9 +268,4 @@ func (a archives) prune(ctx context.Context, name project.Name, store *archive.S
 		return r, err
 	}
 	return r, store.Wait()
-}
-
-// webhookClient gives up after the configured time and follows no redirect.
-func webhookClient(timeout time.Duration) *http.Client {
-	return &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }

@@ -102,6 +102,10 @@ func (c *command) offers(word string, args []string) []string {
 		for _, t := range doc.Tokens {
 			out = append(out, t.Name+"\t"+t.Principal)
 		}
+	case "SINK":
+		for _, s := range cfg.Notify.All() {
+			out = append(out, s.Name+"\t"+s.Kind)
+		}
 	case "PROCEDURE":
 		out = project.Procedures()
 	case "read|deploy|configure|admin":

@@ -36,6 +36,7 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/live"
+	"corpus-git/notify"
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
 	"corpus-git/procedures/permissions"
@@ -76,6 +77,8 @@ type core struct {
 	tools     *procedures.Tools
 	runner    *choose.Runner
 	live      *live.Projects
+	outbox    *notify.Outbox
+	notifier  *notify.Worker
 	log       zerolog.Logger
 	env       []string
 	// port is that of the SSH server, 0 until it listens.
@@ -224,8 +227,8 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the program reset-perms: %w", err)
 	}
-	if o.cfg.Notify.URL != "" {
-		c.tools.Webhooks = []hooks.Webhook{{URL: o.cfg.Notify.URL, Client: webhookClient(o.cfg.Notify.Timeout)}}
+	if err := c.openNotify(ctx); err != nil {
+		return nil, err
 	}
 	c.makeBackground(o)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
@@ -233,6 +236,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: func(ctx context.Context, n project.Name) ([]string, error) { return c.units().Stop(ctx, n) },
 		OnLive: func(n project.Name, list []project.Check) { c.watch.Live(n, list) }, Boundary: o.boundary,
+		Tell: c.outbox.Add, QueuedAfter: func() time.Duration { return c.cfg.Load().Notify.QueuedAfter },
 		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})
 	if err != nil {
@@ -283,6 +287,7 @@ func (c *core) close() error {
 	if c.watch != nil {
 		c.watch.Stop()
 	}
+	c.drain()
 	c.trash.Wait()
 	var errs []error
 	c.archivesMu.Lock()
@@ -448,7 +453,7 @@ func (c *core) hostName() string {
 // backend is what the verbs work with. detached tells that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Checks: c.watch, Bundles: bundles{c}, Fleet: c.fleet, Begin: c.begin, Audit: c.audit,
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Checks: c.watch, Bundles: bundles{c}, Fleet: c.fleet, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
 		Status: c.status(), Commands: c.sshCommand,
 		PublishedKeys: func(ctx context.Context, address string) ([]access.Published, error) {
 			return access.FetchKeys(ctx, &http.Client{}, address)

@@ -314,8 +314,9 @@ func (s *server) open() {
 	}
 	s.trash.Go(func() { s.emptyTrash(ctx) })
 	s.serving.Go(func() { s.maintainer.Run(ctx) })
+	s.serving.Go(func() { s.notifier.Run(ctx) })
 	s.serving.Go(func() {
-		retention.Keeper{Limits: func() config.History { return s.cfg.Load().History }, Projects: s.everyProject, Prune: s.pipeline.PruneHistory, Audit: s.audit.Prune, Now: time.Now, Log: s.log}.Run(ctx)
+		retention.Keeper{Limits: func() config.History { return s.cfg.Load().History }, Projects: s.everyProject, Prune: s.pipeline.PruneHistory, Audit: s.audit.Prune, Notifications: s.outbox.Prune, Now: time.Now, Log: s.log}.Run(ctx)
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"corpus-git/internal/db"
 	"corpus-git/internal/humanize"
 	"corpus-git/layout"
+	"corpus-git/notify"
 	"corpus-git/pipeline"
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
@@ -163,6 +164,23 @@ func (d Doctor) database(ctx context.Context, add adder, state layout.State) {
 	}
 	add("database", "ok", "", "intact")
 	d.history(ctx, add, state, base)
+	d.notifications(ctx, add, base)
+}
+
+// notifications says what waits to be delivered, and what was given up.
+func (d Doctor) notifications(ctx context.Context, add adder, base *sql.DB) {
+	c, err := notify.Count(ctx, base)
+	sinks := len(d.Config.Notify.All())
+	switch {
+	case err != nil:
+		add("notifications", "failed", "", "%v", err)
+	case c == notify.Counts{} && sinks == 0:
+		add("notifications", "skipped", "configure sinks to be told what happens: docs/notifications.md", "no sinks")
+	case c.GivenUp > 0:
+		add("notifications", "warning", "see why:  corpus-git notify list --failed , and try again:  corpus-git notify retry", "%s given up, %s waiting", humanize.Count(c.GivenUp), humanize.Count(c.Waiting))
+	default:
+		add("notifications", "ok", "", "%s, %s waiting, %s delivered", humanize.Plural(sinks, "sink"), humanize.Count(c.Waiting), humanize.Count(c.Delivered))
+	}
 }
 
 // history says how much is recorded, which grows with every deployment until the keys history.* bound it.

@@ -41,6 +41,7 @@ func projectCreate(s *session) *cobra.Command {
 			if set.Skeleton != "" && set.RemoteLess {
 				return usage("--skeleton makes commits, and a project without repositories has none").WithHint("write the files with  corpus-git init --skeleton %s DIR", set.Skeleton)
 			}
+			set.By = s.who.Pusher()
 			made, err := s.b.Projects.Create(s.ctx, name, set)
 			if err := s.audited(audit.Entry{Action: "project create", Project: string(name), Object: join(set.Env, set.Skeleton)}, err); err != nil {
 				return err

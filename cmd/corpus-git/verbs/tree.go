@@ -68,7 +68,7 @@ func Tree(s *session) *cobra.Command {
 		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s), undeployCommand(s),
 		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s),
 		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
-		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), bundleCommand(s), nodeCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
+		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), bundleCommand(s), nodeCommand(s), notifyCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
 	)
 	return root
 }

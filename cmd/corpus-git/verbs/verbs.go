@@ -201,9 +201,11 @@ type Backend struct {
 	Fleet    Fleet
 	// Begin stores the first commits of a project, made of a skeleton, in its two repositories, and gives the deployments that bring them live,
 	// in their order. One that has commits already is fault.Refused.
-	Begin  func(ctx context.Context, name project.Name, skeleton string, by project.Pusher) ([]project.Deployment, error)
-	Audit  Audit
-	Status *status.Source
+	Begin func(ctx context.Context, name project.Name, skeleton string, by project.Pusher) ([]project.Deployment, error)
+	Audit Audit
+	// Notifications are what others are told.
+	Notifications Notifications
+	Status        *status.Source
 	// Events reads the event log of a deployment as far as it is written, without waiting.
 	Events func(name project.Name, id project.ID) iter.Seq2[event.Event, error]
 	// Doctor looks at the machine.
