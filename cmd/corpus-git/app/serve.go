@@ -172,18 +172,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if s.control, err = control.Listen(c.state.Socket(), s.request, log); err != nil {
 		return nil, stateError(c.state, err)
 	}
-	a := Addresses{PID: os.Getpid()}
-	if s.sshAddr != nil {
-		a.SSH = s.sshAddr.Addr().String()
-	}
-	if s.webAddr != nil {
-		a.HTTP = s.webAddr.Addr().String()
-	}
-	text, err := json.Marshal(a)
-	if err != nil {
-		return nil, err
-	}
-	if err := vfs.WriteFileAtomic(vfs.OS{}, c.state.Addresses(), append(text, '\n'), 0o600); err != nil {
+	if err := s.writeAddresses(); err != nil {
 		return nil, err
 	}
 	s.finishLater(left)
@@ -193,6 +182,22 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 		log.Error().Err(err).Msg("periodic checks do not run")
 	}
 	return s, nil
+}
+
+// writeAddresses writes where the server listens, for the commands of this machine.
+func (s *server) writeAddresses() error {
+	a := Addresses{PID: os.Getpid()}
+	if s.sshAddr != nil {
+		a.SSH = s.sshAddr.Addr().String()
+	}
+	if s.webAddr != nil {
+		a.HTTP = s.webAddr.Addr().String()
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(vfs.OS{}, s.state.Addresses(), append(text, '\n'), 0o600)
 }
 
 // hostKeys reads the server's host keys, and makes those that are missing.
