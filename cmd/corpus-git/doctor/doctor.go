@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,7 +205,21 @@ func (d Doctor) history(ctx context.Context, add adder, state layout.State, base
 			logs += fi.Size()
 		}
 	}
-	add("history", "ok", "", "%s, %s of logs; %s; database %s", humanize.Plural(deployments, "deployment"), humanize.Bytes(logs), humanize.Plural(entries, "audit entry", "audit entries"), humanize.Bytes(database))
+	undo := sizeOf(filepath.Dir(state.LiveUndo("x")))
+	add("history", "ok", "", "%s, %s of logs, %s of undo logs; %s; database %s", humanize.Plural(deployments, "deployment"), humanize.Bytes(logs), humanize.Bytes(undo), humanize.Plural(entries, "audit entry", "audit entries"), humanize.Bytes(database))
+}
+
+// sizeOf is the length of all files below a folder together; what cannot be read counts nothing.
+func sizeOf(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if fi, err := e.Info(); err == nil {
+				n += fi.Size()
+			}
+		}
+		return nil
+	})
+	return n
 }
 
 func (d Doctor) programs(add adder) {
