@@ -60,6 +60,9 @@ func (s State) EventLog(project, id string) string {
 // Hooks is the folder of the server's own hooks for one point.
 func (s State) Hooks(point string) string { return filepath.Join(string(s), HooksDir, point+".d") }
 
+// Steps is where programs of the operator's apply steps of further tools: <group>/run.
+func (s State) Steps() string { return filepath.Join(string(s), "steps.d") }
+
 // SaltConfig is the configuration directory of salt-call for one deployment.
 func (s State) SaltConfig(project, id string) string {
 	return filepath.Join(string(s), "salt", project, id)

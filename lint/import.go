@@ -45,7 +45,7 @@ func (r *Report) Import() (doc status.Import, fixes []Fix) {
 			if fx, ok := fault.FixOf(f.Err); ok {
 				fixes = append(fixes, Fix{at, fx})
 			}
-		case f.Step.Script:
+		case f.Step.Script || f.Step.Tool != "":
 			out.Runs = RunsScript
 		case f.Checked == nil:
 		case len(f.Checked.Needs) > 0:

@@ -184,8 +184,8 @@ func countText(res *sls.StepResult, s recipe.Step) string {
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
-	if res.Runner == saltRunner {
-		text += " (salt-call)"
+	if res.Runner == saltRunner || s.Tool != "" {
+		text += " (" + res.Runner + ")"
 	}
 	return text
 }

@@ -20,7 +20,7 @@ type Linted struct {
 	Files []LintedFile
 	// Problems refuse a push, or, in a task, running it.
 	Problems []error
-	// Warnings are files that look as if they would run, and do not; a push says nothing of them.
+	// Warnings are files that look as if they would run, and do not; a push says them among its notes.
 	Warnings []recipe.Warning
 }
 
@@ -74,6 +74,10 @@ func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide
 			}
 		}
 	}
-	out.Warnings, err = recipe.Warnings(p.recipe)
+	groups, err := t.Groups()
+	if err != nil {
+		return out, err
+	}
+	out.Warnings, err = recipe.Warnings(p.recipe, groups...)
 	return out, err
 }

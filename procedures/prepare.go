@@ -110,7 +110,29 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 	if err := p.planNodes(ctx, t, src); err != nil {
 		return nil, err
 	}
-	return p, p.check(ctx, t, d)
+	if err := p.check(ctx, t, d); err != nil {
+		return p, err
+	}
+	return p, p.noteIdle(t)
+}
+
+// noteIdle names the files of the recipe that look as if they would run, and do not.
+func (p *Prepared) noteIdle(t *Tools) error {
+	if p.recipe == nil {
+		return nil
+	}
+	groups, err := t.Groups()
+	if err != nil {
+		return err
+	}
+	idle, err := recipe.Warnings(p.recipe, groups...)
+	if err != nil {
+		return fault.New(fault.Internal, "read "+layout.SaltDir, "%w", err)
+	}
+	for _, w := range idle {
+		p.Notes = append(p.Notes, w.File+": "+w.Text)
+	}
+	return nil
 }
 
 // asNode puts into the configuration, below the command line, what nodes find in it as data.node. Here, where steps are only checked, that is
@@ -307,7 +329,11 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 	if p.recipe == nil {
 		return nil
 	}
-	all, err := recipe.Steps(p.recipe)
+	groups, err := t.Groups()
+	if err != nil {
+		return err
+	}
+	all, err := recipe.Steps(p.recipe, groups...)
 	if err != nil {
 		return failed(err)
 	}
@@ -448,7 +474,7 @@ func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *recipe.Recipe, s 
 		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords,
 		Plan: d.Trigger == project.TriggerPlan, Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
 	}
-	if s.Script && r != nil {
+	if (s.Script || s.Tool != "") && r != nil {
 		in.Script, in.ScriptFile = r.Script(s.File), path.Join(layout.SaltDir, s.File)
 	}
 	return in

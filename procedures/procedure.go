@@ -2,8 +2,11 @@ package procedures
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -23,6 +26,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/sls"
 	"corpus-git/sls/host"
+	"corpus-git/sls/tool"
 	"corpus-git/undo"
 )
 
@@ -75,11 +79,13 @@ type Tools struct {
 	// Steps applies SLS files and Scripts executable steps.
 	Steps   sls.Runner
 	Scripts sls.Runner
-	Host    *host.Host
-	Hooks   *hooks.Runner
-	FS      vfs.FS
-	Exec    execx.Commander
-	Now     func() time.Time
+	// Others apply the steps of other tools, by recipe.Step.Tool.
+	Others map[string]sls.Runner
+	Host   *host.Host
+	Hooks  *hooks.Runner
+	FS     vfs.FS
+	Exec   execx.Commander
+	Now    func() time.Time
 	// Grains are the facts of this machine.
 	Grains func() *py.Dict
 	// FileRoots are further file roots of salt://, after <root>/salt.
@@ -135,10 +141,34 @@ func (t *Tools) Open() (tools *Tools, close func() error) {
 
 // runner is the runner that applies a step.
 func (t *Tools) runner(s recipe.Step) sls.Runner {
-	if s.Script {
+	switch {
+	case s.Script:
 		return t.Scripts
+	case s.Tool == "":
+		return t.Steps
 	}
-	return t.Steps
+	if r, ok := t.Others[s.Tool]; ok {
+		return r
+	}
+	return tool.Program{Group: s.Tool, Path: filepath.Join(t.State.Steps(), s.Tool, "run")}
+}
+
+// Groups are the endings of files that programs of the operator's apply: the folders of <state>/steps.d.
+func (t *Tools) Groups() ([]string, error) {
+	entries, err := os.ReadDir(t.State.Steps())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.New(fault.Internal, "read "+t.State.Steps(), "%w", err)
+	}
+	var out []string
+	for _, e := range entries {
+		if fi, err := os.Stat(filepath.Join(t.State.Steps(), e.Name())); err == nil && fi.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
 }
 
 // Env is one deployment as its procedures see it. It belongs to one goroutine.

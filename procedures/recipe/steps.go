@@ -3,6 +3,7 @@ package recipe
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"path"
 	"regexp"
@@ -21,9 +22,17 @@ type Step struct {
 	Name string
 	// File is the name in .salt.
 	File string
-	// Script is true for an executable, false for an SLS file.
+	// Script is true for an executable.
 	Script bool
+	// Tool is who applies a file that is neither SLS nor executable: ToolAnsible, ToolPuppet, or the group of a program of the operator's.
+	Tool string
 }
+
+// The tools that are known without a program of the operator's.
+const (
+	ToolAnsible = "ansible"
+	ToolPuppet  = "puppet"
+)
 
 // SLS is the dotted name of the step's file.
 func (s Step) SLS(name project.Name) string {
@@ -57,21 +66,76 @@ func Undeploy(recipe fs.FS) []Step {
 	return []Step{{Name: strings.TrimSuffix(undeployFile, ".sls"), File: undeployFile}}
 }
 
-// scriptForm is NN_name.sh: the number says that it wants a place in the order.
-var scriptForm = regexp.MustCompile(`^[0-9][^/]*\.sh$`)
+// numbered is NN_name.ending: the number says that it wants a place in the order.
+var numbered = regexp.MustCompile(`^[0-9][^/]*\.([A-Za-z0-9_-]+)$`)
+
+// ending is the ending of a numbered file's name, "" of others.
+func ending(file string) string {
+	if m := numbered.FindStringSubmatch(file); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// toolOf is who applies a numbered file by its ending, "" where nobody does.
+func toolOf(file string, groups []string) string {
+	switch end := ending(file); {
+	case end == "":
+		return ""
+	case end == "yml" || end == "yaml":
+		return ToolAnsible
+	case end == "pp":
+		return ToolPuppet
+	case slices.Contains(groups, end) && end != "sls" && end != "sh":
+		return end
+	}
+	return ""
+}
+
+// isProgram reports whether a file begins as what the kernel runs: a shebang, or an ELF file.
+func isProgram(recipe fs.FS, file string) bool {
+	f, err := recipe.Open(file)
+	if err != nil {
+		return false // who runs it says so
+	}
+	defer func() { _ = f.Close() }()
+	head := make([]byte, 4)
+	n, _ := io.ReadFull(f, head)
+	return bytes.HasPrefix(head[:n], []byte("#!")) || bytes.HasPrefix(head[:n], []byte("\x7fELF"))
+}
+
+// stepOf is the step that a regular file of .salt is; none where nothing runs it.
+func stepOf(recipe fs.FS, file string, mode fs.FileMode, groups []string) (Step, bool) {
+	name := strings.TrimSuffix(file, path.Ext(file))
+	end := ending(file)
+	switch tool := toolOf(file, groups); {
+	case strings.HasSuffix(file, ".sls"):
+		return Step{Name: name, File: file}, true
+	case tool != "":
+		return Step{Name: name, File: file, Tool: tool}, true
+	case mode&0o111 == 0 || file[0] < '0' || file[0] > '9':
+		return Step{}, false
+	case end == "sh" || isProgram(recipe, file):
+		if end == "" {
+			name = file
+		}
+		return Step{Name: name, File: file, Script: true}, true
+	}
+	return Step{}, false
+}
 
 // Steps finds the steps of a recipe in the byte order of their names: 0100_a, 0_1, 100_b. Two files of one
-// name are an error, because their order would be chance.
-func Steps(recipe fs.FS) ([]Step, error) {
-	return list(recipe, func(name string) bool { return !strings.HasPrefix(name, TaskPrefix) })
+// name are an error, because their order would be chance. groups are the endings that programs of the operator's apply.
+func Steps(recipe fs.FS, groups ...string) ([]Step, error) {
+	return list(recipe, groups, func(name string) bool { return !strings.HasPrefix(name, TaskPrefix) })
 }
 
 // Tasks finds the tasks of a recipe.
 func Tasks(recipe fs.FS) ([]Step, error) {
-	return list(recipe, func(name string) bool { return strings.HasPrefix(name, TaskPrefix) })
+	return list(recipe, nil, func(name string) bool { return strings.HasPrefix(name, TaskPrefix) })
 }
 
-func list(recipe fs.FS, want func(string) bool) ([]Step, error) {
+func list(recipe fs.FS, groups []string, want func(string) bool) ([]Step, error) {
 	if recipe == nil {
 		return nil, nil
 	}
@@ -92,11 +156,8 @@ func list(recipe fs.FS, want func(string) bool) ([]Step, error) {
 		if err != nil || !fi.Mode().IsRegular() {
 			continue
 		}
-		switch {
-		case strings.HasSuffix(file, ".sls"):
-			out = append(out, Step{Name: strings.TrimSuffix(file, ".sls"), File: file})
-		case scriptForm.MatchString(file) && fi.Mode()&0o111 != 0:
-			out = append(out, Step{Name: strings.TrimSuffix(file, ".sh"), File: file, Script: true})
+		if s, ok := stepOf(recipe, file, fi.Mode(), groups); ok {
+			out = append(out, s)
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
@@ -107,7 +168,7 @@ func list(recipe fs.FS, want func(string) bool) ([]Step, error) {
 		}
 	}
 	for _, s := range out {
-		if strings.Contains(s.Name, ".") && !s.Script {
+		if strings.Contains(s.Name, ".") && !s.Script && s.Tool == "" {
 			return nil, fault.New(fault.Failed, "read .salt", "a dot in the name of a step: Salt reads it as a folder").
 				WithPos(fault.Pos{File: path.Join(layout.SaltDir, s.File)}).WithHint("rename it to %s.sls", strings.ReplaceAll(s.Name, ".", "_"))
 		}

@@ -44,6 +44,30 @@ func TestStepsRunInByteOrder(t *testing.T) {
 	require.Equal(t, []string{"task_backup"}, stepNames(t, tasks, err))
 }
 
+func TestStepsOfOtherTools(t *testing.T) {
+	r := files("010_a.yml", "020_b.yaml", "030_c.pp", "040_d.lines", "050_e.other", "+site.yml", "data.yaml", "inputs.yaml", "+060_f.py", "+070_g", "+080_h.bin",
+		"090_i.SLS", "091_j.slss", "092_k.sql", "093_l.xml", "094_m.py", "095_n.sh")
+	for _, name := range []string{"060_f.py", "070_g", "094_m.py"} {
+		r[name].Data = []byte("#!/bin/sh\n")
+	}
+	list, err := recipe.Steps(r, "lines")
+	require.NoError(t, err)
+	require.Equal(t, []recipe.Step{
+		{Name: "010_a", File: "010_a.yml", Tool: recipe.ToolAnsible}, {Name: "020_b", File: "020_b.yaml", Tool: recipe.ToolAnsible},
+		{Name: "030_c", File: "030_c.pp", Tool: recipe.ToolPuppet}, {Name: "040_d", File: "040_d.lines", Tool: "lines"},
+		{Name: "060_f", File: "060_f.py", Script: true}, {Name: "070_g", File: "070_g", Script: true},
+	}, list)
+	idle, err := recipe.Warnings(r, "lines")
+	require.NoError(t, err)
+	var named []string
+	for _, w := range idle {
+		named = append(named, w.File)
+	}
+	require.ElementsMatch(t, []string{
+		".salt/site.yml", ".salt/080_h.bin", ".salt/090_i.SLS", ".salt/091_j.slss", ".salt/094_m.py", ".salt/095_n.sh",
+	}, named)
+}
+
 func TestStepsWhoseOrderWouldBeChanceAreRefused(t *testing.T) {
 	_, err := recipe.Steps(files("010_a.sls", "+010_a.sh"))
 	require.ErrorContains(t, err, "same place")

@@ -18,8 +18,9 @@ type Warning struct {
 	Text string `json:"text"`
 }
 
-// Warnings finds executables that do not run: without the mode, or in a folder that no hook is called from.
-func Warnings(recipe fs.FS) ([]Warning, error) {
+// Warnings finds files that look as if they would run, and do not: steps without the mode, the number or the right ending, hooks without the
+// mode or in a folder that no hook is called from. groups are as in Steps.
+func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 	var out []Warning
 	warn := func(file, format string, args ...any) {
 		out = append(out, Warning{File: path.Join(layout.SaltDir, file), Text: fmt.Sprintf(format, args...)})
@@ -29,8 +30,14 @@ func Warnings(recipe fs.FS) ([]Warning, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if fi, err := fs.Stat(recipe, e.Name()); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 == 0 && scriptForm.MatchString(e.Name()) {
-			warn(e.Name(), "it is not executable, so it is not a step")
+		fi, err := fs.Stat(recipe, e.Name())
+		if err != nil || !fi.Mode().IsRegular() {
+			continue
+		}
+		if _, runs := stepOf(recipe, e.Name(), fi.Mode(), groups); !runs && !special(e.Name()) {
+			if why := noStep(recipe, e.Name(), fi.Mode(), groups); why != "" {
+				warn(e.Name(), "%s", why)
+			}
 		}
 	}
 	points, err := fs.ReadDir(recipe, layout.HooksDir)
@@ -62,6 +69,36 @@ func Warnings(recipe fs.FS) ([]Warning, error) {
 		}
 	}
 	return out, nil
+}
+
+// noStep says why a file that looks like a step is none; "" where it does not look like one.
+func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string {
+	executable, end := mode&0o111 != 0, ending(file)
+	if file[0] < '0' || file[0] > '9' {
+		if tool := toolOf("0"+file, groups); executable && tool != "" {
+			return fmt.Sprintf("nothing runs it: a step of %s has a name that begins with a digit", tool)
+		}
+		return ""
+	}
+	switch meant := meantEnding(end, groups); {
+	case !executable && (end == "sh" || isProgram(recipe, file)):
+		return "it is not executable, so it is not a step"
+	case executable:
+		return "it is executable, and not a step: it does not begin with #!"
+	case meant != "":
+		return fmt.Sprintf("nothing runs a file that ends in .%s: did you mean .%s?", end, meant)
+	}
+	return ""
+}
+
+// meantEnding is the ending of steps that somebody misspelt, "" where it is one of its own (.sql and .xml are no steps).
+func meantEnding(end string, groups []string) string {
+	for _, known := range append([]string{"sls", "sh", "yml", "yaml", "pp"}, groups...) {
+		if end != known && strings.EqualFold(end, known) {
+			return known
+		}
+	}
+	return map[string]string{"sl": "sls", "slss": "sls", "lsl": "sls", "ssl": "sls", "salt": "sls", "ymal": "yaml", "yalm": "yaml", "ylm": "yml", "ymll": "yml", "ppp": "pp"}[end]
 }
 
 func pointDirs() string {

@@ -144,11 +144,13 @@ func (c *command) offersOf(cfg *config.Config, word, name string) (out []string)
 		if err != nil {
 			return nil
 		}
-		list := recipe.Steps
+		files := os.DirFS(filepath.Join(layout.Root(cfg.Root).Project(parsed.String()).Live(), layout.SaltDir))
+		var steps []recipe.Step
 		if word == "TASK" {
-			list = recipe.Tasks
+			steps, err = recipe.Tasks(files)
+		} else {
+			steps, err = recipe.Steps(files)
 		}
-		steps, err := list(os.DirFS(filepath.Join(layout.Root(cfg.Root).Project(parsed.String()).Live(), layout.SaltDir)))
 		if err != nil {
 			return nil
 		}

@@ -40,6 +40,7 @@ import (
 	"corpus-git/pipeline"
 	"corpus-git/procedures"
 	"corpus-git/procedures/permissions"
+	"corpus-git/procedures/recipe"
 	"corpus-git/procedures/salttree"
 	"corpus-git/procedures/upkeep"
 	"corpus-git/project"
@@ -49,10 +50,12 @@ import (
 	"corpus-git/project/underway"
 	"corpus-git/receive"
 	"corpus-git/receive/maintenance"
+	"corpus-git/sls"
 	"corpus-git/sls/choose"
 	"corpus-git/sls/grains"
 	"corpus-git/sls/host"
 	"corpus-git/sls/run"
+	"corpus-git/sls/tool"
 )
 
 // core is every room but the listeners (SSH, HTTP, socket): what a server and a command without one both need.
@@ -145,7 +148,8 @@ func (c *core) makeTools(o options) {
 	})
 	c.tools = &procedures.Tools{
 		Root: c.root, State: c.state, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
-		Hooks: &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
+		Others: map[string]sls.Runner{recipe.ToolAnsible: tool.Ansible{}, recipe.ToolPuppet: tool.Puppet{}},
+		Hooks:  &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
 		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
