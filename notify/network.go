@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"syscall"
-	"time"
 
 	"corpus-git/project/config"
 )
@@ -44,7 +43,7 @@ var errPrivate = errors.New("it is an address of this machine or of a private ne
 // gains nothing.
 func dialer(s config.Sink) *net.Dialer {
 	return &net.Dialer{
-		Timeout: s.Timeout, KeepAlive: -1,
+		KeepAlive: -1,
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			if s.Private {
 				return nil
@@ -67,18 +66,18 @@ const (
 	maxHeader = 32 << 10
 )
 
-// client makes the requests of a sink: in a connection of its own, to no other host than the one that is configured. A proxy of the environment is used only
+// client makes the requests of a sink, which the context of each bounds: in a connection of its own, to no other host than the one that is configured. A proxy of the environment is used only
 // where private addresses are allowed: behind one nobody sees what is connected to.
 func client(s config.Sink) *http.Client {
 	t := &http.Transport{
-		DialContext: dialer(s).DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: s.Timeout, ResponseHeaderTimeout: s.Timeout,
+		DialContext: dialer(s).DialContext, DisableKeepAlives: true,
 		MaxResponseHeaderBytes: maxHeader, ForceAttemptHTTP2: true,
 	}
 	if s.Private {
 		t.Proxy = http.ProxyFromEnvironment
 	}
 	return &http.Client{
-		Transport: t, Timeout: s.Timeout + time.Second,
+		Transport: t,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			from := via[0]
 			// A redirect that makes a GET of it would deliver nothing.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -225,7 +226,7 @@ func (w *Worker) deliver(ctx context.Context, s config.Sink, n project.Notificat
 		err = w.post(ctx, s, n)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	return err
 }
