@@ -355,6 +355,15 @@ func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int
 	return list, err
 }
 
+// Before gives the deployments of a project that are older than one of them, the newest first.
+func (p *Pipeline) Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error) {
+	list, err := p.records.before(ctx, name, id, limit)
+	for i := range list {
+		p.addRunning(&list[i])
+	}
+	return list, err
+}
+
 // Last gives the newest deployment that has ended, of each of the projects that have one.
 func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
 	list, err := p.records.last(ctx, names)

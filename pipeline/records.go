@@ -157,6 +157,11 @@ func (r *records) list(ctx context.Context, name project.Name, limit int) ([]pro
 	return r.query(ctx, `WHERE project = ? ORDER BY rowid DESC LIMIT ?`, name, limit)
 }
 
+// before lists those that are older than one.
+func (r *records) before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error) {
+	return r.query(ctx, `WHERE project = ?1 AND rowid < (SELECT rowid FROM deployments WHERE id = ?2 AND project = ?1) ORDER BY rowid DESC LIMIT ?3`, name, id, limit)
+}
+
 const whereLast = `WHERE rowid IN (SELECT (SELECT d.rowid FROM deployments d WHERE d.project = n.value AND NOT d.` + isOpen + ` ORDER BY d.rowid DESC LIMIT 1)
 	FROM json_each(?) n)`
 

@@ -2,21 +2,22 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"corpus-git/internal/fault"
-	"corpus-git/internal/printable"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
 
 func notFound(text string) error { return fault.New(fault.Refused, "", "%s", text) }
+
+func noProject(name project.Name) error {
+	return notFound("there is no project " + string(name) + ", or you have no right on it")
+}
 
 // code is the HTTP status of an error.
 func code(err error) int {
@@ -47,21 +48,6 @@ func (s *Server) fail(r *http.Request, err error) (int, string) {
 	return c, err.Error()
 }
 
-// answer writes a document.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, doc any, err error) {
-	c := http.StatusOK
-	if err != nil {
-		var text string
-		c, text = s.fail(r, err)
-		doc = status.Problem{Version: status.Version, Error: text, Kind: fault.KindOf(err).String(), Exit: fault.ExitCode(err)}
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(c)
-	e := json.NewEncoder(printable.JSONWriter{W: w})
-	e.SetIndent("", "  ")
-	_ = e.Encode(doc)
-}
-
 // name is the project of the path; it exists.
 func (s *Server) name(r *http.Request) (project.Name, error) {
 	name, err := project.ParseName(r.PathValue("name"))
@@ -71,13 +57,26 @@ func (s *Server) name(r *http.Request) (project.Name, error) {
 	return name, nil
 }
 
-func (s *Server) record(r *http.Request) (project.Record, error) {
+// readable is the project of the path, which the reader may read; one without a right is told what is told of a project that does not exist.
+func (s *Server) readable(r *http.Request) (project.Name, error) {
 	name, err := s.name(r)
+	if err != nil {
+		return "", err
+	}
+	can, err := s.Access.Can(r.Context(), identity(r), name, project.Read)
+	if err == nil && !can {
+		err = noProject(name)
+	}
+	return name, err
+}
+
+func (s *Server) record(r *http.Request) (project.Record, error) {
+	name, err := s.readable(r)
 	if err != nil {
 		return project.Record{}, err
 	}
 	if _, err := s.Status.Project(r.Context(), name); err != nil {
-		return project.Record{}, err
+		return project.Record{}, noProject(name)
 	}
 	prefix, err := project.ParseIDPrefix(r.PathValue("id"))
 	if err != nil {
@@ -99,22 +98,8 @@ func limit(r *http.Request, usual int) (int, error) {
 	return n, nil
 }
 
-func (s *Server) apiProjects(w http.ResponseWriter, r *http.Request) {
-	all, err := s.Status.All(r.Context())
-	s.answer(w, r, status.Projects{Version: status.Version, Projects: all}, err)
-}
-
-func (s *Server) apiProject(w http.ResponseWriter, r *http.Request) {
-	name, err := s.name(r)
-	var p status.Project
-	if err == nil {
-		p, err = s.Status.Project(r.Context(), name)
-	}
-	s.answer(w, r, status.ProjectDocument{Version: status.Version, Project: p}, err)
-}
-
 func (s *Server) report(r *http.Request) (status.Report, error) {
-	name, err := s.name(r)
+	name, err := s.readable(r)
 	if err != nil {
 		return status.Report{}, err
 	}
@@ -123,71 +108,6 @@ func (s *Server) report(r *http.Request) (status.Report, error) {
 		return status.Report{}, err
 	}
 	return s.Status.Report(r.Context(), name, n)
-}
-
-func (s *Server) apiReport(w http.ResponseWriter, r *http.Request) {
-	rep, err := s.report(r)
-	s.answer(w, r, status.Reports{Version: status.Version, Reports: []status.Report{rep}}, err)
-}
-
-func (s *Server) apiArchives(w http.ResponseWriter, r *http.Request) {
-	doc := status.Archives{Version: status.Version, Archives: []status.Archive{}}
-	name, err := s.name(r)
-	if err == nil {
-		doc.Project = name
-		var all []status.Archive
-		all, err = s.Status.ArchivesOf(r.Context(), name)
-		doc.Archives = append(doc.Archives, all...)
-	}
-	s.answer(w, r, doc, err)
-}
-
-func (s *Server) apiDeployments(w http.ResponseWriter, r *http.Request) {
-	doc := status.Deployments{Version: status.Version, Deployments: []project.Record{}}
-	err := func() (err error) {
-		if doc.Project, err = s.name(r); err != nil {
-			return err
-		}
-		if _, err := s.Status.Project(r.Context(), doc.Project); err != nil {
-			return err
-		}
-		n, err := limit(r, 20)
-		if err != nil {
-			return err
-		}
-		recs, err := s.Runs.Deployments(r.Context(), doc.Project, n)
-		doc.Deployments = append(doc.Deployments, recs...)
-		return err
-	}()
-	s.answer(w, r, doc, err)
-}
-
-func (s *Server) apiDeployment(w http.ResponseWriter, r *http.Request) {
-	rec, err := s.record(r)
-	s.answer(w, r, status.DeploymentDocument{Version: status.Version, Deployment: rec}, err)
-}
-
-// apiEvents gives the events of a deployment as JSON lines, until it has ended. ?after=SEQ leaves out what was seen.
-func (s *Server) apiEvents(w http.ResponseWriter, r *http.Request) {
-	rec, err := s.record(r)
-	var after uint64
-	if text := r.URL.Query().Get("after"); err == nil && text != "" {
-		if after, err = strconv.ParseUint(text, 10, 64); err != nil {
-			err = fault.New(fault.Usage, "", "after wants the seq of an event")
-		}
-	}
-	if err != nil {
-		s.answer(w, r, nil, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
-	out := newFlow(w)
-	e := json.NewEncoder(printable.JSONWriter{W: out})
-	for ev, err := range s.Runs.Follow(r.Context(), rec.ID, after) {
-		if err != nil || e.Encode(status.Event{Version: status.Version, Event: ev}) != nil {
-			return
-		}
-	}
 }
 
 // flow is a response that goes on for long: each write has a deadline of its own and is flushed.
@@ -215,11 +135,6 @@ func (f *flow) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// wantsJSON reports whether the client reads JSON rather than pages.
-func wantsJSON(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.Header.Get("Accept"), "application/json")
-}
-
 // unitsWait bounds how long a page waits for systemd and the like.
 const unitsWait = 5 * time.Second
 
@@ -231,20 +146,6 @@ func (s *Server) units(r *http.Request, name project.Name) ([]project.UnitState,
 	ctx, cancel := context.WithTimeout(r.Context(), unitsWait)
 	defer cancel()
 	return s.Units(ctx, name)
-}
-
-func (s *Server) apiUnits(w http.ResponseWriter, r *http.Request) {
-	name, err := s.name(r)
-	if err == nil {
-		_, err = s.Status.Project(r.Context(), name)
-	}
-	doc := status.Units{Version: status.Version, Project: name, Units: []project.UnitState{}}
-	if err == nil {
-		var all []project.UnitState
-		all, err = s.units(r, name)
-		doc.Units = append(doc.Units, all...)
-	}
-	s.answer(w, r, doc, err)
 }
 
 // shownPeriods is how much of the history of checks a page shows.
@@ -259,20 +160,4 @@ func (s *Server) checks(r *http.Request, name project.Name, limit int) (doc stat
 	history, err := s.Checks.History(r.Context(), name, limit)
 	doc.Checks, doc.History = append(doc.Checks, s.Checks.States(name)...), append(doc.History, history...)
 	return doc, err
-}
-
-func (s *Server) apiChecks(w http.ResponseWriter, r *http.Request) {
-	name, err := s.name(r)
-	n := 0
-	if err == nil {
-		n, err = limit(r, 100)
-	}
-	if err == nil {
-		_, err = s.Status.Project(r.Context(), name)
-	}
-	var doc status.Checks
-	if err == nil {
-		doc, err = s.checks(r, name, n)
-	}
-	s.answer(w, r, doc, err)
 }

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,20 +100,21 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, code int, name, ti
 
 // problem answers an error in the form that the client reads.
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
-	if wantsJSON(r) {
-		s.answer(w, r, nil, err)
-		return
-	}
 	code, text := s.fail(r, err)
 	s.show(w, r, code, "problem.html", "Not found", struct{ Text, Hint string }{text, ""})
 }
 
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
-	all, err := s.Status.All(r.Context())
+	rights, err := s.Access.Rights(r.Context(), identity(r))
+	var all []status.Project
+	if err == nil {
+		all, err = s.Status.All(r.Context())
+	}
 	if err != nil {
 		s.problem(w, r, err)
 		return
 	}
+	all = slices.DeleteFunc(slices.Clone(all), func(p status.Project) bool { return !rights.Can(p.Name, project.Read) })
 	s.show(w, r, http.StatusOK, "home.html", "Projects", all)
 }
 

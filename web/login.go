@@ -8,9 +8,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
+	"corpus-git/access"
 	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/web/api"
 )
 
 const (
@@ -29,19 +33,21 @@ type Sessions struct {
 
 // OpenSessions brings the tables up to date. It does not close the database.
 func OpenSessions(ctx context.Context, d *sql.DB, now func() time.Time) (*Sessions, error) {
-	err := db.Migrate(ctx, d, "web", []string{`CREATE TABLE web_logins (hash TEXT PRIMARY KEY, ticket INTEGER NOT NULL, who TEXT NOT NULL, ends INTEGER NOT NULL)`})
+	// A session of before rights were asked for said what its reader is called, not who it is: it ends.
+	err := db.Migrate(ctx, d, "web", []string{`CREATE TABLE web_logins (hash TEXT PRIMARY KEY, ticket INTEGER NOT NULL, who TEXT NOT NULL, ends INTEGER NOT NULL)`,
+		`DELETE FROM web_logins`})
 	if err != nil {
 		return nil, err
 	}
 	return &Sessions{db: d, now: now}, nil
 }
 
-// Ticket makes what a login link carries, for one login within five minutes. who stands for the person in the database.
-func (s *Sessions) Ticket(ctx context.Context, who string) (string, error) {
+// Ticket makes what a login link carries, for one login within five minutes, as who.
+func (s *Sessions) Ticket(ctx context.Context, who access.Identity) (string, error) {
 	if _, err := s.db.ExecContext(ctx, `DELETE FROM web_logins WHERE ends <= ?`, s.now().Unix()); err != nil {
 		return "", err
 	}
-	return s.add(ctx, s.db, who, true, ticketLife)
+	return s.add(ctx, s.db, sessionOf(who), true, ticketLife)
 }
 
 type execer interface {
@@ -77,11 +83,13 @@ func (s *Sessions) exchange(ctx context.Context, ticket string) (session string,
 	return session, err == nil, err
 }
 
-// valid reports whether a session lasts.
-func (s *Sessions) valid(ctx context.Context, session string) (bool, error) {
-	var n int
-	err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM web_logins WHERE hash = ? AND ticket = 0 AND ends > ?`, hashed(session), s.now().Unix()).Scan(&n)
-	return n == 1, err
+// who tells whose a session is; ok is false where it is unknown or has ended.
+func (s *Sessions) who(ctx context.Context, session string) (who string, ok bool, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT who FROM web_logins WHERE hash = ? AND ticket = 0 AND ends > ?`, hashed(session), s.now().Unix()).Scan(&who)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	return who, err == nil, err
 }
 
 // hashed is what the database knows of a secret: it is random and long, so a plain hash tells nothing.
@@ -93,7 +101,7 @@ func hashed(secret string) string {
 // login begins a session with a link that  corpus-git web login  printed.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || s.Sessions == nil {
-		s.unauthorized(w)
+		s.unauthorized(w, r)
 		return
 	}
 	session, ok, err := s.Sessions.exchange(r.Context(), r.URL.Query().Get("ticket"))
@@ -111,21 +119,23 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loggedIn reports whether a request carries a session.
-func (s *Server) loggedIn(r *http.Request) bool {
+// session tells whose session a request carries.
+func (s *Server) session(r *http.Request) (who string, ok bool, err error) {
 	c, err := r.Cookie(cookieName)
 	if err != nil || s.Sessions == nil {
-		return false
+		return "", false, nil
 	}
-	ok, err := s.Sessions.valid(r.Context(), c.Value)
-	if err != nil && r.Context().Err() == nil {
-		s.Log.Error().Err(err).Msg("looking a session up")
-	}
-	return ok && err == nil
+	return s.Sessions.who(r.Context(), c.Value)
 }
 
-func (s *Server) unauthorized(w http.ResponseWriter) {
+const howToLogIn = "log in with the link that  corpus-git web login  prints, or send an API token (corpus-git token create)"
+
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("WWW-Authenticate", `Bearer realm="corpus-git"`)
 	w.Header().Add("WWW-Authenticate", `Basic realm="corpus-git: any user, the token as password", charset="UTF-8"`)
-	http.Error(w, "log in with the link that  corpus-git web login  prints, or send the token of <state_dir>/http_token", http.StatusUnauthorized)
+	if strings.HasPrefix(r.URL.Path, api.Prefix+"/") {
+		api.WriteProblem(w, api.Problem{Status: http.StatusUnauthorized, Detail: "this needs a token or a session", Hint: howToLogIn, Kind: fault.Refused.String(), Exit: fault.Refused.ExitCode()})
+		return
+	}
+	http.Error(w, howToLogIn, http.StatusUnauthorized)
 }

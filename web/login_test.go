@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/access"
 	"corpus-git/internal/db"
 	"corpus-git/web"
 )
@@ -41,7 +42,7 @@ func TestLogin(t *testing.T) {
 	s := server(newMachine())
 	s.Sessions = sessions
 
-	ticket, err := sessions.Ticket(t.Context(), "root")
+	ticket, err := sessions.Ticket(t.Context(), access.Local("root"))
 	require.NoError(t, err)
 	res, _ := get(t, s, "/login?ticket="+ticket, "Authorization", "")
 	require.Equal(t, http.StatusSeeOther, res.StatusCode)
@@ -67,7 +68,7 @@ func TestLogin(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, open(hash))
 
 	// Both end.
-	late, err := sessions.Ticket(t.Context(), "root")
+	late, err := sessions.Ticket(t.Context(), access.Local("root"))
 	require.NoError(t, err)
 	now = now.Add(5 * time.Minute)
 	res, _ = get(t, s, "/login?ticket="+late, "Authorization", "")
@@ -75,4 +76,12 @@ func TestLogin(t *testing.T) {
 	require.Equal(t, http.StatusOK, open(c.Value))
 	now = now.Add(12 * time.Hour)
 	require.Equal(t, http.StatusUnauthorized, open(c.Value))
+
+	// A session has the rights of who it is, and ends with them.
+	for name, want := range map[string]int{"marie": http.StatusOK, "removed": http.StatusUnauthorized} {
+		ticket, err := sessions.Ticket(t.Context(), access.Identity{Name: name, Fingerprint: "SHA256:x"})
+		require.NoError(t, err)
+		res, _ := get(t, s, "/login?ticket="+ticket, "Authorization", "")
+		require.Equal(t, want, open(res.Cookies()[0].Value), name)
+	}
 }

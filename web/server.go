@@ -2,22 +2,21 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"iter"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
+	"corpus-git/access"
 	"corpus-git/internal/event"
 	"corpus-git/project"
 	"corpus-git/project/status"
+	"corpus-git/web/api"
 )
 
 // Status fills the documents; *status.Source satisfies it.
@@ -42,6 +41,11 @@ type Checks interface {
 	History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error)
 }
 
+// API answers what is below api.Prefix; *api.API satisfies it.
+type API interface {
+	Serve(w http.ResponseWriter, r *http.Request, who access.Identity)
+}
+
 // Server answers HTTP. All exported fields are set before Serve and not changed after.
 type Server struct {
 	Status Status
@@ -51,7 +55,10 @@ type Server struct {
 	// Checks are the checks that run periodically; nil shows none.
 	Checks  Checks
 	Metrics *Metrics
-	// Token lets programs in, as a bearer token or as the password of HTTP basic authentication; "" lets nobody in.
+	// Access knows who sends a token or a session, and what they may read.
+	Access access.Authority
+	API    API
+	// Token lets a program of this machine read everything, as a bearer token or as the password of HTTP basic authentication; "" lets nobody in.
 	Token string
 	// Sessions let browsers in; nil lets none in.
 	Sessions *Sessions
@@ -107,37 +114,29 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /projects/{name}/deployments/{id}", s.deployment)
 	mux.HandleFunc("GET /projects/{name}/deployments/{id}/lines", s.lines)
 	mux.HandleFunc("GET /assets/{file}", s.asset)
-	mux.HandleFunc("GET /api/v1/projects", s.apiProjects)
-	mux.HandleFunc("GET /api/v1/projects/{name}", s.apiProject)
-	mux.HandleFunc("GET /api/v1/projects/{name}/report", s.apiReport)
-	mux.HandleFunc("GET /api/v1/projects/{name}/archives", s.apiArchives)
-	mux.HandleFunc("GET /api/v1/projects/{name}/units", s.apiUnits)
-	mux.HandleFunc("GET /api/v1/projects/{name}/checks", s.apiChecks)
-	mux.HandleFunc("GET /api/v1/projects/{name}/deployments", s.apiDeployments)
-	mux.HandleFunc("GET /api/v1/projects/{name}/deployments/{id}", s.apiDeployment)
-	mux.HandleFunc("GET /api/v1/projects/{name}/deployments/{id}/events", s.apiEvents)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics.registry(s), promhttp.HandlerOpts{}))
+	mux.HandleFunc(api.Prefix+"/", func(w http.ResponseWriter, r *http.Request) { s.API.Serve(w, r, identity(r)) })
+	mux.Handle("GET /metrics", s.forAdmins(promhttp.HandlerFor(s.Metrics.registry(s), promhttp.HandlerOpts{})))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.problem(w, r, notFound("there is no such page"))
-	})
-	guarded := s.guard(mux)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		headers(w.Header())
-		if r.URL.Path == "/healthz" {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_, _ = w.Write([]byte("ok\n"))
-			return
-		}
-		if r.URL.Path == "/login" {
-			s.login(w, r)
-			return
-		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "nothing can be changed here", http.StatusMethodNotAllowed)
 			return
 		}
-		guarded.ServeHTTP(w, r)
+		s.problem(w, r, notFound("there is no such page"))
+	})
+	// A browser sends its session with what a foreign site has it send: that site's requests change nothing.
+	guarded := s.guard(http.NewCrossOriginProtection().Handler(mux))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		headers(w.Header())
+		switch r.URL.Path {
+		case "/healthz":
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = w.Write([]byte("ok\n"))
+		case "/login":
+			s.login(w, r)
+		default:
+			guarded.ServeHTTP(w, r)
+		}
 	})
 }
 
@@ -151,25 +150,4 @@ func headers(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
 	h.Set("Cache-Control", "no-store")
-}
-
-// guard lets in who carries the token, or a session's cookie. It does so on every address: another account of the same machine reaches 127.0.0.1, too.
-func (s *Server) guard(next http.Handler) http.Handler {
-	want := sha256.Sum256([]byte(s.Token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/metrics" && s.OpenMetrics {
-			next.ServeHTTP(w, r)
-			return
-		}
-		got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok {
-			_, got, ok = r.BasicAuth()
-		}
-		have := sha256.Sum256([]byte(got))
-		if ok && s.Token != "" && subtle.ConstantTimeCompare(have[:], want[:]) == 1 || s.loggedIn(r) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		s.unauthorized(w)
-	})
 }

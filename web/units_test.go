@@ -3,7 +3,6 @@ package web_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -24,11 +23,6 @@ func TestUnitsOfAProject(t *testing.T) {
 		require.Contains(t, body, want)
 	}
 	require.NotContains(t, body, "<form", "a page acts on nothing")
-	res, body := get(t, s, "/api/v1/projects/app/units")
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	require.Contains(t, body, `"unit": "app-web.service"`)
-	res, _ = get(t, s, "/api/v1/projects/nope/units")
-	require.Equal(t, http.StatusNotFound, res.StatusCode)
 
 	// What is wrong with units hides no other part of the page.
 	err = fault.New(fault.Refused, "supervisorctl", "it is not installed here")
@@ -61,12 +55,6 @@ func TestPeriodicChecksOfAProject(t *testing.T) {
 	for _, want := range []string{"<h2>Checks</h2>", `<span class="state bad">failed</span> <span class="why">the body is &lt;b&gt;wrong&lt;/b&gt;</span>`, "has not run yet", "History of the checks", "61"} {
 		require.Contains(t, body, want)
 	}
-	res, body := get(t, s, "/api/v1/projects/app/checks?limit=1")
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	require.Contains(t, body, `"every_ns": 60000000000`)
-	require.NotContains(t, body, `"runs": 61`)
-	res, _ = get(t, s, "/api/v1/projects/nope/checks")
-	require.Equal(t, http.StatusNotFound, res.StatusCode)
 	_, body = get(t, s, "/metrics")
 	require.Contains(t, body, `corpus_check_failing{check="home",project="app"} 1`)
 }

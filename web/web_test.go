@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -20,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"corpus-git/access"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
@@ -124,8 +124,36 @@ func (m *machine) Follow(ctx context.Context, id project.ID, seq uint64) iter.Se
 	}
 }
 
+// authority lets in who has the token of a user called "reader", who may read "mine" only, and asks nothing else.
+type authority struct{ access.Authority }
+
+func (authority) FindByToken(_ context.Context, secret, from string) (access.Identity, bool, error) {
+	return access.Identity{Name: "reader", Fingerprint: "token:1", From: from}, secret == "reader", nil
+}
+func (authority) ForSession(_ context.Context, name, from string) (access.Identity, bool, error) {
+	return access.Identity{Name: name, Fingerprint: "session", Admin: true, From: from}, name == "marie", nil
+}
+func (authority) Can(_ context.Context, who access.Identity, name project.Name, _ project.Right) (bool, error) {
+	return who.Admin || name == "mine", nil
+}
+func (authority) Rights(ctx context.Context, who access.Identity) (access.Rights, error) {
+	if who.Admin { // a local identity is what it says, in the real one, too
+		return (&access.Store{}).Rights(ctx, access.Local("root"))
+	}
+	return access.Rights{}, nil
+}
+func (authority) IsAdmin(_ context.Context, who access.Identity) (bool, error) { return who.Admin, nil }
+func (authority) Used(context.Context, string) error                           { return nil }
+
+// resources answers below the API's prefix.
+type resources struct{}
+
+func (resources) Serve(w http.ResponseWriter, r *http.Request, who access.Identity) {
+	_, _ = io.WriteString(w, r.Method+" as "+who.Name)
+}
+
 func server(m *machine) *web.Server {
-	return &web.Server{Status: m, Runs: m, Metrics: web.NewMetrics(), Host: "host.example", Release: "1.2.3", Token: token, Now: func() time.Time { return noon }, Log: zerolog.Nop()}
+	return &web.Server{Access: authority{}, API: resources{}, Status: m, Runs: m, Metrics: web.NewMetrics(), Host: "host.example", Release: "1.2.3", Token: token, Now: func() time.Time { return noon }, Log: zerolog.Nop()}
 }
 
 const token = "0123456789abcdef0123456789abcdef"
@@ -189,9 +217,8 @@ func TestEveryCharacterIsSeen(t *testing.T) {
 		_, body := get(t, s, path)
 		testutil.Seen(t, path, oneLine.Replace(body))
 	}
-	for _, path := range []string{"/api/v1/projects", "/api/v1/projects/app", "/api/v1/projects/app/report", "/api/v1/projects/app/archives", "/api/v1/projects/app/deployments",
-		"/api/v1/projects/app/deployments/0198c2f4", "/api/v1/projects/app/deployments/0298c2f6/events", "/metrics", "/projects/app/deployments/" + url.PathEscape(testutil.Hostile)} {
-		_, body := get(t, s, path, "Accept", "application/json")
+	for _, path := range []string{"/metrics", "/projects/app/deployments/" + url.PathEscape(testutil.Hostile)} {
+		_, body := get(t, s, path)
 		testutil.Seen(t, path, body)
 	}
 	for _, accept := range []string{"text/plain", "text/event-stream"} {
@@ -217,62 +244,90 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 
 func TestNotFound(t *testing.T) {
 	s := server(newMachine())
-	for _, path := range []string{"/nope", "/projects/none", "/projects/..%2fetc", "/projects/app/deployments/ffff", "/assets/doc.go", "/api/v1/nope", "/api/v1/projects/none/deployments", "/api/v1/projects/app/deployments/ffffffff"} {
-		res, body := get(t, s, path)
-		require.Equal(t, 404, res.StatusCode, path)
-		if strings.HasPrefix(path, "/api/") {
-			var p status.Problem
-			require.NoError(t, json.Unmarshal([]byte(body), &p), path)
-			require.Equal(t, 1, p.Version)
-			require.NotEmpty(t, p.Error)
-		}
-	}
-	for _, path := range []string{"/api/v1/projects/app/deployments?limit=0", "/api/v1/projects/app/deployments?limit=x", "/api/v1/projects/app/deployments/xyz", "/api/v1/projects/app/deployments/0198c2f4/events?after=x"} {
+	for _, path := range []string{"/nope", "/projects/none", "/projects/..%2fetc", "/projects/app/deployments/ffff", "/assets/doc.go"} {
 		res, _ := get(t, s, path)
-		require.Equal(t, 400, res.StatusCode, path)
+		require.Equal(t, 404, res.StatusCode, path)
 	}
+}
+
+// Who has no right on a project is told of it what is told of one that does not exist.
+func TestNoRightNoKnowledge(t *testing.T) {
+	s := server(newMachine())
+	_, home := get(t, s, "/", "Authorization", "Bearer reader")
+	require.NotContains(t, home, "/projects/app")
+	for _, path := range []string{"/projects/app", "/projects/app/deployments/0198c2f4", "/projects/app/deployments/0198c2f4/lines"} {
+		res, body := get(t, s, path, "Authorization", "Bearer reader")
+		require.Equal(t, 404, res.StatusCode, path)
+		_, none := get(t, s, strings.Replace(path, "app", "nil", 1), "Authorization", "Bearer reader")
+		require.Equal(t, strings.ReplaceAll(none, "nil", "app"), body, path)
+	}
+	res, _ := get(t, s, "/metrics", "Authorization", "Bearer reader")
+	require.Equal(t, 404, res.StatusCode, "the metrics name every project")
+}
+
+// Who guesses tokens is slowed down, and nobody else.
+func TestFailedLogins(t *testing.T) {
+	h := server(newMachine()).Handler()
+	ask := func(from, secret string) int {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = from
+		r.Header.Set("Authorization", "Bearer "+secret)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code == http.StatusTooManyRequests {
+			require.NotEmpty(t, w.Header().Get("Retry-After"))
+		}
+		return w.Code
+	}
+	for range 30 {
+		require.Equal(t, 401, ask("192.0.2.1:1", "guess"))
+	}
+	require.Equal(t, 429, ask("192.0.2.1:2", "guess"))
+	require.Equal(t, 401, ask("192.0.2.2:1", "guess"))
+	require.Equal(t, 200, ask("192.0.2.1:3", token))
+}
+
+// The attack: a page elsewhere has the browser of somebody who is logged in send a request that changes something.
+func TestForeignSitesChangeNothing(t *testing.T) {
+	h := server(newMachine()).Handler()
+	ask := func(method, site string) int {
+		r := httptest.NewRequest(method, "http://deploy.example/api/v1/projects", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		if site != "" {
+			r.Header.Set("Sec-Fetch-Site", site)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	require.Equal(t, 200, ask(http.MethodPost, ""), "a program")
+	require.Equal(t, 200, ask(http.MethodPost, "same-origin"))
+	require.Equal(t, 403, ask(http.MethodPost, "cross-site"))
+	require.Equal(t, 403, ask(http.MethodPost, "same-site"))
+	require.Equal(t, 200, ask(http.MethodGet, "cross-site"))
 }
 
 func TestDetailsOfOurOwnFaultsStayHere(t *testing.T) {
 	m := newMachine()
 	m.fail = errors.New("disk on fire at /secret/place")
-	for _, path := range []string{"/", "/projects/app", "/api/v1/projects", "/api/v1/projects/app/report"} {
+	for _, path := range []string{"/", "/projects/app"} {
 		res, body := get(t, server(m), path)
 		require.Equal(t, 500, res.StatusCode, path)
 		require.NotContains(t, body, "secret", path)
 	}
 }
 
-func TestAPI(t *testing.T) {
-	m := newMachine()
-	close(m.more)
-	s := server(m)
-	for path, key := range map[string]string{
-		"/api/v1/projects": "projects", "/api/v1/projects/app": "project", "/api/v1/projects/app/report": "reports", "/api/v1/projects/app/archives": "archives",
-		"/api/v1/projects/app/deployments": "deployments", "/api/v1/projects/app/deployments/0198c2f4": "deployment",
-	} {
-		res, body := get(t, s, path)
-		require.Equal(t, 200, res.StatusCode, path)
-		var doc map[string]any
-		require.NoError(t, json.Unmarshal([]byte(body), &doc), path)
-		require.EqualValues(t, 1, doc["version"], path)
-		require.Contains(t, doc, key, path)
-	}
-	_, body := get(t, s, "/api/v1/projects/app/deployments?limit=1")
-	require.Contains(t, body, string(idRun))
-	require.NotContains(t, body, string(idLive))
-	res, body := get(t, s, "/api/v1/projects/app/deployments/0198c2f4/events")
-	require.Equal(t, "application/x-ndjson; charset=utf-8", res.Header.Get("Content-Type"))
-	require.Equal(t, 2, strings.Count(body, "\n"))
-	_, body = get(t, s, "/api/v1/projects/app/deployments/0198c2f4/events?after=1")
-	require.Equal(t, 1, strings.Count(body, "\n"))
+func request(method, url string) *http.Request {
+	r := httptest.NewRequest(method, url, nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
 }
 
-func TestNothingCanBeChanged(t *testing.T) {
+func TestPagesChangeNothing(t *testing.T) {
 	s := server(newMachine())
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
 		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, httptest.NewRequest(method, "http://localhost/projects/app", nil))
+		s.Handler().ServeHTTP(w, request(method, "http://localhost/projects/app"))
 		require.Equal(t, 405, w.Code, method)
 	}
 }
@@ -373,7 +428,7 @@ func TestCloseEndsFollowers(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/api/v1/projects/app/deployments/0298c2f6/events", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+"/projects/app/deployments/0298c2f6/lines", nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	res, err := http.DefaultClient.Do(r)
@@ -385,7 +440,7 @@ func TestCloseEndsFollowers(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// The room's rule: web knows project and internal packages, nothing else of ours.
+// The room's rule: web knows project, access and internal packages, nothing else of ours.
 func TestImports(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	require.NoError(t, err)
@@ -394,7 +449,7 @@ func TestImports(t *testing.T) {
 		require.NoError(t, err)
 		for _, m := range regexp.MustCompile(`"corpus-git/([a-z]+)`).FindAllStringSubmatch(string(text), -1) {
 			if !strings.HasSuffix(n, "_test.go") {
-				require.Contains(t, []string{"project", "internal"}, m[1], n)
+				require.Contains(t, []string{"project", "internal", "access", "web"}, m[1], n)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"database/sql"
+	"math"
 	"time"
 
 	"corpus-git/internal/db"
@@ -128,8 +129,13 @@ func (l *Log) RecordOnce(ctx context.Context, e Entry) error {
 
 // List gives the newest entries first, at most limit; project "" means all.
 func (l *Log) List(ctx context.Context, project string, limit int) ([]Entry, error) {
+	return l.Before(ctx, project, math.MaxInt64, limit)
+}
+
+// Before is List of what is older than the entry seq.
+func (l *Log) Before(ctx context.Context, project string, seq int64, limit int) ([]Entry, error) {
 	rows, err := l.DB.QueryContext(ctx, `SELECT seq, time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment
-		FROM audit WHERE ?1 = '' OR project = ?1 ORDER BY seq DESC LIMIT ?2`, project, limit)
+		FROM audit WHERE (?1 = '' OR project = ?1) AND seq < ?2 ORDER BY seq DESC LIMIT ?3`, project, seq, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,8 @@ type Config struct {
 	Root        string   `key:"root" restart:"yes" help:"Directory that holds projects/, salt/ and pillar/. The default is /srv for root, ./srv for others."`
 	StateDir    string   `key:"state_dir" restart:"yes" help:"Directory of the database, host key, journals, event logs and control socket. The default is .corpus-git under root."`
 	Listen      string   `key:"listen" default:":2222" form:"addr" restart:"yes" help:"Address of the SSH server."`
-	HTTP        string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off. Browsers log in with the link of corpus-git web login, programs send the token of the file http_token in state_dir."`
+	HTTP        string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off. Browsers log in with the link of corpus-git web login, programs send an API token (corpus-git token create)."`
+	HTTPRate    int      `key:"http_rate" default:"50" help:"How many API requests one token or session may send a second, for long; five times as many at once. 0 is no limit." restart:"yes"`
 	OpenMetrics bool     `key:"http_open_metrics" default:"false" restart:"yes" help:"Whether everybody who reaches http_listen may read /metrics without logging in."`
 	Public      string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; used in the remotes that are printed. Empty means the machine's own name and the port of listen."`
 	AdminKeys   []string `key:"admin_keys" help:"Public keys, in the form of authorized_keys, that are administrators besides those in the database."`

@@ -114,7 +114,7 @@ func (c *command) yourTurn(ctx context.Context, s *server, root, clone string) e
 	say("  cd %s", demo.ShellQuote(clone))
 	say("  git push prod HEAD:master")
 	say("")
-	link, err := s.webLogin(ctx, c.caller().Name)
+	link, err := s.webLogin(ctx, c.caller().Identity)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ import (
 	"corpus-git/receive/session"
 	"corpus-git/receive/sshd"
 	"corpus-git/web"
+	"corpus-git/web/api"
 )
 
 // Addresses is addr.json in the state directory: where a running server listens.
@@ -83,6 +84,11 @@ func (s *server) Serve(ctx context.Context, sess *sshd.Session) int {
 // Run implements receive.Commands: the verbs, for a key.
 func (s *server) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
 	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}}, argv, stdin, stdout, stderr)
+}
+
+// apiRequest serves one request over HTTP: the verbs, for who sent it.
+func (s *server) apiRequest(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Program: true}, argv, stdin, stdout, stderr)
 }
 
 // request serves one request over the socket: the verbs, for a user of this machine.
@@ -254,7 +260,13 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 	}
 	source := s.status()
 	source.Remember, source.Now = 30*time.Second, time.Now
+	rest, err := api.Open(context.Background(), api.Config{Run: s.apiRequest, Valid: s.access.Valid, DB: s.db, Rate: float64(cfg.HTTPRate), Release: Build().Release, Now: time.Now,
+		Log: s.log.With().Str("part", "api").Logger()})
+	if err != nil {
+		return err
+	}
 	s.web = &web.Server{
+		Access: s.access, API: rest,
 		Status: source, Runs: s.pipeline, Units: s.units().Shown, Checks: s.watch, Metrics: m, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Host: s.hostName(), Release: Build().Release, Now: time.Now,
 		Log: s.log.With().Str("part", "http").Logger(),
 	}
@@ -262,7 +274,7 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 }
 
 // webLogin makes a link that lets a browser in, once.
-func (s *server) webLogin(ctx context.Context, who string) (string, error) {
+func (s *server) webLogin(ctx context.Context, who access.Identity) (string, error) {
 	if s.web == nil {
 		return "", fault.New(fault.Refused, "web login", "the server shows no pages").WithHint("set  http_listen: 127.0.0.1:8080  in its configuration, and start it again")
 	}

@@ -279,8 +279,7 @@ func archivesRestore(s *session) *cobra.Command {
 			return s.deploy("archives restore", project.Deployment{Project: name, Trigger: project.TriggerRollback, Restore: project.ID(a.Name)}, verbose)
 		},
 	}
-	verboseFlag(c, &verbose)
-	return s.jsonFlag(c)
+	return s.runFlags(c, &verbose)
 }
 
 func archivesPin(s *session, pin bool) *cobra.Command {

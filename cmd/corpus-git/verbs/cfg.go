@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -168,6 +169,7 @@ func (s *session) reached(p *printer, at status.Server) {
 
 func auditCommand(s *session) *cobra.Command {
 	var limit int
+	var before int64
 	c := &cobra.Command{
 		Use: "audit [PROJECT]", Short: "List the audit log, newest first", Args: exactly("[PROJECT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -184,7 +186,7 @@ func auditCommand(s *session) *cobra.Command {
 			if limit < 1 {
 				return usage("--limit must be 1 or more")
 			}
-			entries, err := s.b.Audit.List(s.ctx, name, limit)
+			entries, err := s.b.Audit.Before(s.ctx, name, before, limit)
 			if err != nil {
 				return err
 			}
@@ -210,6 +212,8 @@ func auditCommand(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().IntVarP(&limit, "limit", "n", 50, "show at most this many")
+	c.Flags().Int64Var(&before, "before", math.MaxInt64, "show those that are older than the entry with this `SEQ` (see --json)")
+	c.Flags().Lookup("before").DefValue = ""
 	return s.listFlags(c)
 }
 

@@ -10,6 +10,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
+	"corpus-git/project/status"
 )
 
 func deployCommand(s *session) *cobra.Command {
@@ -42,8 +43,7 @@ func deployCommand(s *session) *cobra.Command {
 	c.Flags().StringSliceVar(&sel.Only, "only", nil, "only these procedures, separated by commas")
 	c.Flags().StringSliceVar(&sel.OnlySteps, "only-steps", nil, "only these steps of install")
 	c.Flags().StringSliceVar(&sel.Skip, "skip", nil, "all procedures but these")
-	verboseFlag(c, &verbose)
-	return s.jsonFlag(c)
+	return s.runFlags(c, &verbose)
 }
 
 func verboseFlag(c *cobra.Command, v *bool) {
@@ -68,8 +68,7 @@ func planCommand(s *session) *cobra.Command {
 			return s.deploy("plan", project.Deployment{Project: name, Trigger: project.TriggerPlan, Select: sel, Set: set}, verbose)
 		},
 	}
-	verboseFlag(c, &verbose)
-	return s.jsonFlag(c)
+	return s.runFlags(c, &verbose)
 }
 
 func rollbackCommand(s *session) *cobra.Command {
@@ -95,8 +94,7 @@ func rollbackCommand(s *session) *cobra.Command {
 			return s.deploy("rollback", d, verbose)
 		},
 	}
-	verboseFlag(c, &verbose)
-	return s.jsonFlag(c)
+	return s.runFlags(c, &verbose)
 }
 
 func taskCommand(s *session) *cobra.Command {
@@ -123,8 +121,7 @@ func taskCommand(s *session) *cobra.Command {
 			return s.deploy("task", project.Deployment{Project: name, Trigger: project.TriggerTask, Task: task, Select: sel, Set: set}, verbose)
 		},
 	}
-	verboseFlag(c, &verbose)
-	return s.jsonFlag(c)
+	return s.runFlags(c, &verbose)
 }
 
 func checkCommand(s *session) *cobra.Command {
@@ -155,8 +152,8 @@ func checkCommand(s *session) *cobra.Command {
 	}
 	c.Flags().BoolVar(&history, "history", false, "show the periodic checks, and when each failed and succeeded")
 	c.Flags().IntVarP(&limit, "limit", "n", limit, "with --history: show at most this many changes")
-	verboseFlag(c, &verbose)
-	return s.listFlags(c)
+	c.Flags().BoolVar(&s.exact, "time", false, "with --history: show times in UTC (RFC 3339), not how long ago they were")
+	return s.runFlags(c, &verbose)
 }
 
 func undeployCommand(s *session) *cobra.Command {
@@ -181,8 +178,7 @@ func undeployCommand(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do it")
-	verboseFlag(c, &verbose)
-	return s.jsonFlag(c)
+	return s.runFlags(c, &verbose)
 }
 
 func cancelCommand(s *session) *cobra.Command {
@@ -233,12 +229,40 @@ func (s *session) deploy(verb string, d project.Deployment, verbose bool) error 
 // start is deploy of a deployment that says who asked for it.
 func (s *session) start(verb string, d project.Deployment, verbose bool) error {
 	style := event.Style{Commands: s.commands(), Verbose: verbose, Output: d.Trigger == project.TriggerTask}
+	if s.detach && !s.b.Detached {
+		return fault.New(fault.Refused, "", "no server runs: the deployment would end with this command").WithHint("leave --detach away, or start a server:  corpus-git serve")
+	}
 	id, err := s.b.Runs.Start(s.ctx, d, nil)
 	if err != nil {
 		// What was started is recorded by the pipeline when it has ended.
 		return s.audited(audit.Entry{Action: verb, Project: string(d.Project), Object: join(d.Task, d.Restore.Short())}, err)
 	}
+	if s.detach {
+		return s.started(d.Project, id)
+	}
 	return s.watch(d.Project, id, style)
+}
+
+// started tells of a deployment that nobody follows here.
+func (s *session) started(name project.Name, id project.ID) error {
+	if s.json {
+		rec, err := s.b.Runs.Find(s.ctx, name, string(id))
+		if err != nil {
+			return err
+		}
+		return s.document(status.DeploymentDocument{Version: status.Version, Deployment: rec})
+	}
+	p := s.printer()
+	p.line("deployment %s of %s was requested", id, name)
+	p.line("  %s", event.WithCommands("watch it:  corpus-git logs "+string(name)+" "+id.Short()+" -f", s.commands()))
+	return p.err
+}
+
+// runFlags are those of commands that deploy.
+func (s *session) runFlags(c *cobra.Command, verbose *bool) *cobra.Command {
+	verboseFlag(c, verbose)
+	c.Flags().BoolVar(&s.detach, "detach", false, "do not wait for the end: print the deployment's ID (the server runs it)")
+	return s.jsonFlag(c)
 }
 
 // exitOf is the exit status of a deployment that ended: what was refused before it ran has its kind's, what

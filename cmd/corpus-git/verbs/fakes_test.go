@@ -93,6 +93,13 @@ func (r *runs) Deployments(_ context.Context, name project.Name, limit int) ([]p
 	return all[:min(limit, len(all))], nil
 }
 
+func (r *runs) Before(_ context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error) {
+	all := r.records[name]
+	i := slices.IndexFunc(all, func(rec project.Record) bool { return rec.ID == id })
+	all = all[i+1:]
+	return all[:min(limit, len(all))], nil
+}
+
 func (r *runs) LastLive(context.Context, []project.Name) (map[project.Name]project.Record, error) {
 	return nil, nil
 }

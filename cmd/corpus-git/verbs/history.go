@@ -19,8 +19,9 @@ import (
 
 func deploymentsCommand(s *session) *cobra.Command {
 	var limit int
+	var before string
 	c := &cobra.Command{
-		Use: "deployments PROJECT", Short: "List the deployments, newest first", Args: exactly("PROJECT"),
+		Use: "deployments PROJECT [DEPLOYMENT]", Short: "List the deployments, newest first, or show one", Args: exactly("PROJECT", "[DEPLOYMENT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("deployments", args[0], project.Read)
 			if err != nil {
@@ -29,7 +30,14 @@ func deploymentsCommand(s *session) *cobra.Command {
 			if limit < 1 {
 				return usage("--limit must be 1 or more")
 			}
-			recs, err := s.b.Runs.Deployments(s.ctx, name, limit)
+			if one := arg(args, 1); one != "" && s.json {
+				rec, err := s.b.Runs.Find(s.ctx, name, one)
+				if err != nil {
+					return err
+				}
+				return s.document(status.DeploymentDocument{Version: status.Version, Deployment: rec})
+			}
+			recs, err := s.records(name, arg(args, 1), before, limit)
 			if err != nil {
 				return err
 			}
@@ -47,7 +55,24 @@ func deploymentsCommand(s *session) *cobra.Command {
 		},
 	}
 	c.Flags().IntVarP(&limit, "limit", "n", 20, "show at most this many")
+	c.Flags().StringVar(&before, "before", "", "show those that are older than this `DEPLOYMENT`")
 	return s.listFlags(c)
+}
+
+// records are one deployment, those before one, or the newest.
+func (s *session) records(name project.Name, one, before string, limit int) ([]project.Record, error) {
+	switch {
+	case one != "":
+		rec, err := s.b.Runs.Find(s.ctx, name, one)
+		return []project.Record{rec}, err
+	case before != "":
+		rec, err := s.b.Runs.Find(s.ctx, name, before)
+		if err != nil {
+			return nil, err
+		}
+		return s.b.Runs.Before(s.ctx, name, rec.ID, limit)
+	}
+	return s.b.Runs.Deployments(s.ctx, name, limit)
 }
 
 func (s *session) deploymentTable(p *printer, recs []project.Record, indent string) {

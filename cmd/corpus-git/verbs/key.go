@@ -15,19 +15,6 @@ import (
 	"corpus-git/project"
 )
 
-// keys is printed by  key list --json.
-type keysDocument struct {
-	Version int          `json:"version"`
-	Keys    []access.Key `json:"keys"`
-}
-
-// accessDocument is printed by  access list --json.
-type accessDocument struct {
-	Version int            `json:"version"`
-	Project project.Name   `json:"project"`
-	Grants  []access.Grant `json:"grants"`
-}
-
 // maxKey bounds what is read of a key file.
 const maxKey = 64 << 10
 
@@ -146,7 +133,7 @@ func keyList(s *session) *cobra.Command {
 				return err
 			}
 			if s.json {
-				return s.document(keysDocument{Version: 1, Keys: append([]access.Key{}, keys...)})
+				return s.document(access.Keys{Version: 1, Keys: append([]access.Key{}, keys...)})
 			}
 			p := s.printer()
 			if len(keys) == 0 {
@@ -274,7 +261,7 @@ func accessList(s *session) *cobra.Command {
 				return err
 			}
 			if s.json {
-				return s.document(accessDocument{Version: 1, Project: name, Grants: append([]access.Grant{}, grants...)})
+				return s.document(access.Grants{Version: 1, Project: name, Grants: append([]access.Grant{}, grants...)})
 			}
 			users, err := s.b.Access.ListPrincipals(s.ctx)
 			if err != nil {

@@ -11,19 +11,6 @@ import (
 	"corpus-git/project"
 )
 
-// tokensDocument is printed by  token list --json.
-type tokensDocument struct {
-	Version int            `json:"version"`
-	Tokens  []access.Token `json:"tokens"`
-}
-
-// tokenDocument is printed by  token create --json. It is the only place that ever holds the secret.
-type tokenDocument struct {
-	Version int          `json:"version"`
-	Token   access.Token `json:"token"`
-	Secret  string       `json:"secret"`
-}
-
 func tokenCommand(s *session) *cobra.Command {
 	return group(s, "token", "Manage API tokens: secrets that programs send in place of a key", tokenCreate(s), tokenList(s), tokenRevoke(s))
 }
@@ -79,7 +66,7 @@ func tokenCreate(s *session) *cobra.Command {
 				return err
 			}
 			if s.json {
-				return s.document(tokenDocument{Version: 1, Token: t, Secret: secret})
+				return s.document(access.TokenDocument{Version: 1, Token: t, Secret: secret})
 			}
 			p := &printer{w: s.err}
 			p.line("token %s (%s) of %s: %s, %s; it is not shown again", t.Name, t.ID, t.Principal, scopeWords(t.Scope), s.expiry(t.Expires))
@@ -138,7 +125,7 @@ func tokenList(s *session) *cobra.Command {
 				return err
 			}
 			if s.json {
-				return s.document(tokensDocument{Version: 1, Tokens: append([]access.Token{}, tokens...)})
+				return s.document(access.Tokens{Version: 1, Tokens: append([]access.Token{}, tokens...)})
 			}
 			p := s.printer()
 			if len(tokens) == 0 {

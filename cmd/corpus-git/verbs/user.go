@@ -11,23 +11,6 @@ import (
 	"corpus-git/internal/humanize"
 )
 
-// usersDocument is printed by  user list --json.
-type usersDocument struct {
-	Version int                `json:"version"`
-	Users   []access.Principal `json:"users"`
-}
-
-// userDocument is printed by  user show --json.
-type userDocument struct {
-	Version int              `json:"version"`
-	User    access.Principal `json:"user"`
-	Keys    []access.Key     `json:"keys"`
-	// Certificates are those that logged in and have not expired.
-	Certificates []access.Certificate `json:"certificates"`
-	Tokens       []access.Token       `json:"tokens"`
-	Grants       []access.Grant       `json:"grants"`
-}
-
 func userCommand(s *session) *cobra.Command {
 	c := group(s, "user", "Manage users: people, bots and agents", userAdd(s), userSet(s), userList(s), userShow(s),
 		userDisable(s, true), userDisable(s, false), userRemove(s))
@@ -160,7 +143,7 @@ func userList(s *session) *cobra.Command {
 				return err
 			}
 			if s.json {
-				return s.document(usersDocument{Version: 1, Users: append([]access.Principal{}, users...)})
+				return s.document(access.Users{Version: 1, Users: append([]access.Principal{}, users...)})
 			}
 			p := s.printer()
 			if len(users) == 0 {
@@ -200,7 +183,7 @@ func userShow(s *session) *cobra.Command {
 			if _, err := s.self("user show", name); err != nil {
 				return err
 			}
-			doc := userDocument{Version: 1}
+			doc := access.UserDocument{Version: 1}
 			var err error
 			if doc.User, err = s.b.Access.FindPrincipal(s.ctx, name); err != nil {
 				return err
@@ -237,7 +220,7 @@ func userShow(s *session) *cobra.Command {
 	})
 }
 
-func (s *session) showUser(doc userDocument) error {
+func (s *session) showUser(doc access.UserDocument) error {
 	p := s.printer()
 	u := doc.User
 	p.line("%s  %s%s%s", s.who.Term.paint(bold, u.Name), string(u.Kind), map[bool]string{true: ", admin"}[u.Admin], map[bool]string{true: ", disabled"}[u.Disabled])

@@ -27,7 +27,9 @@ type Caller struct {
 	access.Identity
 	// Remote tells that the words came over ssh: nothing of this machine's files can be meant by them.
 	Remote bool
-	Term   Terminal
+	// Program tells that a program reads standard output: what went wrong is a document there, with --json or without.
+	Program bool
+	Term    Terminal
 }
 
 // Terminal is what is known of the caller's.
@@ -60,6 +62,8 @@ type Runs interface {
 	// Cancel ends a deployment, for "" the one that runs, and takes one that waits out of the line. It returns at once.
 	Cancel(ctx context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error)
 	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
+	// Before gives those that are older than one.
+	Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error)
 	// Find resolves a prefix of an ID; none and several are fault errors that say so.
 	Find(ctx context.Context, name project.Name, prefix string) (project.Record, error)
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)
@@ -185,7 +189,9 @@ type BundleRequest struct {
 // Audit is the audit log.
 type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
+	// List gives the newest first, Before those that are older than an entry.
 	List(ctx context.Context, project string, limit int) ([]audit.Entry, error)
+	Before(ctx context.Context, project string, before int64, limit int) ([]audit.Entry, error)
 }
 
 // Backend is everything the verbs work with.
@@ -216,8 +222,8 @@ type Backend struct {
 	Discard func(ctx context.Context)
 	// PublishedKeys reads the keys that a host publishes; nil where nothing is fetched.
 	PublishedKeys func(ctx context.Context, address string) ([]access.Published, error)
-	// WebLogin makes a link that lets a browser see the pages, once; nil where no server runs.
-	WebLogin func(ctx context.Context, who string) (string, error)
+	// WebLogin makes a link that logs a browser in as who, once; nil where no server runs.
+	WebLogin func(ctx context.Context, who access.Identity) (string, error)
 	// Backup writes a backup of everything to w, and tells note what it reads.
 	Backup func(ctx context.Context, w io.Writer, what Backup, note func(string)) (backup.Contents, error)
 	// Maintainer maintains repositories.
@@ -265,6 +271,7 @@ type session struct {
 	json    bool
 	printed bool // a document was written
 	exact   bool // times are shown as such, not as ages
+	detach  bool // deployments are started, not followed
 }
 
 // end prints what went wrong and gives the exit status.
@@ -277,7 +284,7 @@ func (s *session) end(err error) int {
 		return v.exit
 	}
 	err = diskfull.Explain(err)
-	if s.json && !s.printed {
+	if (s.json || s.who.Program) && !s.printed {
 		p := status.Problem{Version: status.Version, Error: s.explain(err), Kind: fault.KindOf(err).String(), Hint: s.hint(err), Exit: fault.ExitCode(err)}
 		_ = s.document(p)
 	}

@@ -62,7 +62,7 @@ func TestGolden(t *testing.T) {
 			"marie: archives prune app --keep=-1", "local: archives list secret", "marie: archives list app --json"},
 		"look": {"local: cfg app data", "local: cfg app data.db.password", "local: cfg app data:db:name", "local: cfg app data.db.password --reveal", "local: cfg app data.db", "local: cfg app nope", "marie: cfg app", "local: cfg app data.hosts --json",
 			"local: doctor", "marie: doctor", "ops: doctor --json", "local: version", "local: audit", "marie: audit", "local: audit app -n 2 --json"},
-		"usage": {"local: nonsense", "ops: serve", "local: deployments", "local: deployments app extra", "local: deployments app --nope", "local: deployments app -n 0", "local: deployments app -n x", "local: deployments app -n 99999999999999999999", "local: deployments app --json=maybe",
+		"usage": {"local: nonsense", "ops: serve", "local: deployments", "local: deployments app 0198 extra", "local: deployments app --nope", "local: deployments app -n 0", "local: deployments app -n x", "local: deployments app -n 99999999999999999999", "local: deployments app --json=maybe",
 			"local: archives nope app", "local: access grant app marie", "local: deployments app --json --nope", "local: logs app 0198",
 			"local: deplyo app", "marie: deplyo app", "ops: lint", "local: archives lits app", "marie: logs apq", "marie: logs secrte", "local: logs secrte"},
 		"users": {

@@ -1,0 +1,335 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/rs/zerolog"
+
+	"corpus-git/access"
+	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/project/status"
+)
+
+// Prefix is where the API is.
+const Prefix = "/api/v1"
+
+// maxBody bounds what a request sends; a public key is the largest thing.
+const maxBody = 1 << 20
+
+// Run runs a verb for somebody, as over ssh, and gives the exit status. With an exit status that is not 0 standard output holds a
+// status.Problem, or the document that the verb prints all the same.
+type Run func(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// Config is what an API works with.
+type Config struct {
+	Run Run
+	// Valid reports whether somebody may still log in; long answers ask it from time to time.
+	Valid func(ctx context.Context, who access.Identity) (bool, error)
+	// DB holds the answers to requests with an Idempotency-Key.
+	DB *sql.DB
+	// Rate is how many requests a second one credential may send for long; 0 is no bound.
+	Rate float64
+	// Release is the version of the program, for the document.
+	Release string
+	Now     func() time.Time
+	Log     zerolog.Logger
+}
+
+// API answers requests below Prefix.
+type API struct {
+	Config
+	mux    *http.ServeMux
+	huma   huma.API
+	limits *limits
+	// changes has one request at a time compare (If-Match) and change.
+	changes sync.Mutex
+	keys    inFlight
+	spec    []byte
+}
+
+// Open makes an API and brings its table up to date. It does not close the database.
+func Open(ctx context.Context, c Config) (*API, error) {
+	if err := db.Migrate(ctx, c.DB, "web_api", []string{migration1}); err != nil {
+		return nil, err
+	}
+	a := describe(c.Release)
+	a.Config, a.limits = c, newLimits(c.Rate, c.Now)
+	var err error
+	a.spec, err = json.MarshalIndent(a.huma.OpenAPI(), "", "  ")
+	return a, err
+}
+
+// Document is the OpenAPI document, version 3.1.
+func Document(release string) ([]byte, error) { return json.MarshalIndent(OpenAPI(release), "", "  ") }
+
+// OpenAPI is the document before it is written.
+func OpenAPI(release string) *huma.OpenAPI { return describe(release).huma.OpenAPI() }
+
+// describe makes the routes.
+func describe(release string) *API {
+	a := &API{mux: http.NewServeMux()}
+	config := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{Title: "corpus-git", Version: release, Description: "What the commands do, over HTTP. Rights are those of the user whose token or session it is; " +
+				"what somebody has no right on answers as what does not exist."},
+			Servers: []*huma.Server{{URL: Prefix}},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"token":   {Type: "http", Scheme: "bearer", Description: "An API token: corpus-git token create NAME"},
+					"session": {Type: "apiKey", In: "cookie", Name: "corpus-git", Description: "A browser's session: corpus-git web login"},
+				},
+			},
+			Security: []map[string][]string{{"token": {}}, {"session": {}}},
+		},
+		Formats:       map[string]huma.Format{"application/json": {Marshal: marshal, Unmarshal: json.Unmarshal}, "json": {Marshal: marshal, Unmarshal: json.Unmarshal}},
+		DefaultFormat: "application/json",
+
+		RejectUnknownQueryParameters: true,
+	}
+	a.huma = humago.NewWithPrefix(a.mux, Prefix, config)
+	a.register()
+	return a
+}
+
+// marshal writes what a terminal or a page can show: see printable.
+func marshal(w io.Writer, v any) error {
+	e := json.NewEncoder(printable.JSONWriter{W: w})
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// identityKey is the key of the identity in a request's context.
+type identityKey struct{}
+
+func identity(ctx context.Context) access.Identity {
+	who, _ := ctx.Value(identityKey{}).(access.Identity)
+	return who
+}
+
+// Serve answers a request of somebody who has logged in.
+func (a *API) Serve(w http.ResponseWriter, r *http.Request, who access.Identity) {
+	if wait := a.limits.take(credential(who)); wait > 0 {
+		TooMany(w, wait)
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), identityKey{}, who))
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	switch {
+	case r.Method == http.MethodHead:
+		a.read(w, r)
+	case r.URL.Path == Prefix+"/openapi.json" && r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "application/openapi+json")
+		_, _ = w.Write(a.spec)
+	case strings.HasSuffix(r.URL.Path, "/events") || strings.HasSuffix(r.URL.Path, "/logs"):
+		a.route(w, r)
+	case r.Method == http.MethodGet:
+		a.read(w, r)
+	case who.ReadOnly:
+		WriteProblem(w, Problem{Status: http.StatusForbidden, Detail: "this token may only read", Kind: fault.Refused.String(), Hint: "make one that may do more:  corpus-git token create NAME", Exit: fault.Refused.ExitCode()})
+	default:
+		a.change(w, r)
+	}
+}
+
+// credential is what the limits of requests count by.
+func credential(who access.Identity) string {
+	if who.Fingerprint == "" || who.Fingerprint == "session" {
+		return who.Fingerprint + " " + who.Name
+	}
+	return who.Fingerprint
+}
+
+// route finds the operation.
+func (a *API) route(w http.ResponseWriter, r *http.Request) {
+	if _, pattern := a.mux.Handler(r); pattern != "" {
+		a.mux.ServeHTTP(w, r)
+		return
+	}
+	// The mux answers with the methods that a path has, as text; it is asked for them only.
+	plain := &answer{header: http.Header{}}
+	a.mux.ServeHTTP(plain, r)
+	p := Problem{Status: http.StatusNotFound, Detail: "there is no such resource", Kind: fault.Refused.String(), Hint: "see  " + Prefix + "/openapi.json", Exit: fault.Refused.ExitCode()}
+	if plain.status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", plain.header.Get("Allow"))
+		p.Status, p.Detail, p.Kind, p.Exit = plain.status, "this resource has no "+printable.Clip(r.Method, 20), fault.Usage.String(), fault.Usage.ExitCode()
+	}
+	WriteProblem(w, p)
+}
+
+// read answers GET and HEAD, with an ETag of what is answered (RFC 9110, 8.8.3).
+func (a *API) read(w http.ResponseWriter, r *http.Request) {
+	got := r
+	if r.Method == http.MethodHead {
+		got = r.Clone(r.Context())
+		got.Method = http.MethodGet
+	}
+	out := &answer{header: http.Header{}}
+	a.route(out, got)
+	if out.status == http.StatusOK {
+		tag := out.tag()
+		out.header.Set("ETag", tag)
+		if matches(r.Header.Get("If-None-Match"), tag) {
+			out.status, out.body = http.StatusNotModified, bytes.Buffer{}
+			out.header.Del("Content-Type")
+		}
+	}
+	if r.Method == http.MethodHead {
+		out.header.Set("Content-Length", strconv.Itoa(out.body.Len()))
+		out.body = bytes.Buffer{}
+	}
+	out.send(w)
+}
+
+// matches tells whether a list of entity tags, of If-Match or If-None-Match, has one.
+func matches(list, tag string) bool {
+	for t := range strings.SplitSeq(list, ",") {
+		if t = strings.TrimPrefix(strings.TrimSpace(t), "W/"); t == tag || t == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// compare checks If-Match: the tag is that of the resource itself, or of the nearest above it that can be read. ok is false when it was answered.
+func (a *API) compare(w http.ResponseWriter, r *http.Request, list string) (ok bool) {
+	for path := r.URL.Path; strings.HasPrefix(path, Prefix+"/"); path = path[:strings.LastIndexByte(path, '/')] {
+		q := r.Clone(r.Context())
+		q.Method, q.Body, q.ContentLength = http.MethodGet, http.NoBody, 0
+		q.URL.Path, q.URL.RawPath, q.URL.RawQuery = path, "", ""
+		if _, pattern := a.mux.Handler(q); pattern == "" {
+			continue
+		}
+		out := &answer{header: http.Header{}}
+		a.route(out, q)
+		if out.status == http.StatusOK && matches(list, out.tag()) {
+			return true
+		}
+		WriteProblem(w, Problem{Status: http.StatusPreconditionFailed, Detail: path + " is not as If-Match says", Kind: fault.Refused.String(), Hint: "read it again", Exit: fault.Refused.ExitCode()})
+		return false
+	}
+	WriteProblem(w, Problem{Status: http.StatusPreconditionFailed, Detail: "nothing here has an ETag", Kind: fault.Usage.String(), Exit: fault.Usage.ExitCode()})
+	return false
+}
+
+// change answers what is no GET.
+func (a *API) change(w http.ResponseWriter, r *http.Request) {
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		a.once(w, r, key)
+		return
+	}
+	a.apply(w, r)
+}
+
+func (a *API) apply(w http.ResponseWriter, r *http.Request) {
+	// What a change takes is not bounded by the deadlines of a page.
+	c := http.NewResponseController(w)
+	_, _ = c.SetReadDeadline(a.Now().Add(time.Minute)), c.SetWriteDeadline(time.Time{}) // a recorder in tests has none
+	if list := r.Header.Get("If-Match"); list != "" {
+		a.changes.Lock()
+		defer a.changes.Unlock()
+		if !a.compare(w, r, list) {
+			return
+		}
+	}
+	a.route(w, r)
+}
+
+// answer is a response that is not sent yet.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (o *answer) Header() http.Header { return o.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (o *answer) WriteHeader(status int) {
+	if o.status == 0 {
+		o.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (o *answer) Write(p []byte) (int, error) {
+	o.WriteHeader(http.StatusOK)
+	return o.body.Write(p)
+}
+
+// tag is the entity tag of a body.
+func (o *answer) tag() string {
+	h := sha256.Sum256(o.body.Bytes())
+	return `"` + hex.EncodeToString(h[:16]) + `"`
+}
+
+func (o *answer) send(w http.ResponseWriter) {
+	for k, v := range o.header {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(max(o.status, http.StatusOK))
+	_, _ = w.Write(o.body.Bytes())
+}
+
+// Problem is what went wrong (RFC 9457), with what the commands say of it: whose fault it is (Kind), what can be done, and the exit status that the command has.
+type Problem struct {
+	Type     string              `json:"type,omitempty"`
+	Title    string              `json:"title,omitempty"`
+	Status   int                 `json:"status"`
+	Detail   string              `json:"detail,omitempty"`
+	Instance string              `json:"instance,omitempty"`
+	Errors   []*huma.ErrorDetail `json:"errors,omitempty"`
+	Kind     string              `json:"kind,omitempty"`
+	Hint     string              `json:"hint,omitempty"`
+	Exit     int                 `json:"exit,omitempty"`
+}
+
+// WriteProblem answers with a problem.
+func WriteProblem(w http.ResponseWriter, p Problem) {
+	p.Title = http.StatusText(p.Status)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = marshal(w, p)
+}
+
+// TooMany answers who sends too many requests.
+func TooMany(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(max(1, int((wait+time.Second-1)/time.Second))))
+	WriteProblem(w, Problem{Status: http.StatusTooManyRequests, Detail: "too many requests", Kind: fault.Busy.String(), Exit: fault.Busy.ExitCode()})
+}
+
+// problemOf is the answer to a verb that did not succeed.
+func problemOf(method string, lookup bool, p status.Problem) Problem {
+	code := http.StatusInternalServerError
+	switch p.Kind {
+	case fault.Usage.String():
+		if code = http.StatusBadRequest; lookup {
+			code = http.StatusNotFound
+		}
+	case fault.Refused.String():
+		if code = http.StatusForbidden; method == http.MethodGet {
+			code = http.StatusNotFound
+		}
+	case fault.Busy.String():
+		code = http.StatusServiceUnavailable
+	}
+	return Problem{Status: code, Detail: p.Error, Kind: p.Kind, Hint: p.Hint, Exit: p.Exit}
+}

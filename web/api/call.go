@@ -1,0 +1,220 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project/status"
+)
+
+// Text is the answer of what has no document: what the command prints.
+type Text struct {
+	Version int    `json:"version"`
+	Text    string `json:"text"`
+}
+
+// Cfg is a configuration: cfg --json.
+type Cfg struct {
+	Version int    `json:"version"`
+	Project string `json:"project"`
+	Path    string `json:"path,omitempty"`
+	Cfg     any    `json:"cfg"`
+	// Origins has the layer of each value by its path.
+	Origins map[string]string `json:"origins"`
+}
+
+// operation is one method of one resource.
+type operation struct {
+	method, path, id, tag, summary string
+	// status is that of success; 0 is 200.
+	status int
+	// lookup: wrong use means that what the path names does not exist.
+	lookup bool
+	// about is more for the document.
+	about string
+}
+
+// call is a command line.
+type call struct {
+	// words are the command, options what stands before "--", args what stands behind it.
+	words, options, args []string
+	stdin                string
+	// text: the command prints no document.
+	text bool
+	// page is the URL's query of the next page, from the document; "" is none.
+	page func(doc []byte) string
+	// location is the path of what was made, from the document; below Prefix.
+	location func(doc []byte) string
+}
+
+func (c call) argv() []string {
+	argv := append([]string{}, c.words...)
+	argv = append(argv, c.options...)
+	if !c.text {
+		argv = append(argv, "--json")
+	}
+	return append(append(argv, "--"), c.args...)
+}
+
+// option adds --name=value where value is not the zero value.
+func (c call) option(name string, value any) call {
+	if v := reflect.ValueOf(value); v.IsZero() {
+		return c
+	}
+	c.options = append(append([]string{}, c.options...), "--"+name+"="+fmt.Sprint(value))
+	return c
+}
+
+// options adds --name=value for each value.
+func (c call) all(name string, values []string) call {
+	for _, v := range values {
+		c = c.option(name, v)
+	}
+	return c
+}
+
+// csv adds an option that takes a list with commas, in which a value with one is quoted.
+func (c call) csv(name string, values []string) call {
+	for _, v := range values {
+		c = c.option(name, `"`+strings.ReplaceAll(v, `"`, `""`)+`"`)
+	}
+	return c
+}
+
+// do is the command of words, with args behind it.
+func do(words string, args ...string) call { return call{words: strings.Fields(words), args: args} }
+
+// say is do of a command that prints no document.
+func say(words string, args ...string) call {
+	c := do(words, args...)
+	c.text = true
+	return c
+}
+
+// add makes an operation, whose answer is a D.
+func add[I, D any](a *API, op operation, call func(*I) call) {
+	code := op.status
+	if code == 0 {
+		code = http.StatusOK
+	}
+	registry := a.huma.OpenAPI().Components.Schemas
+	schema := registry.Schema(reflect.TypeFor[D](), true, op.id+"Answer")
+	huma.Register(a.huma, a.described(op, code, map[string]*huma.MediaType{"application/json": {Schema: schema}}),
+		func(_ context.Context, in *I) (*huma.StreamResponse, error) {
+			return &huma.StreamResponse{Body: func(ctx huma.Context) {
+				r, w := humago.Unwrap(ctx)
+				a.run(w, r, op, code, call(in))
+			}}, nil
+		})
+}
+
+// described is an operation as the document has it.
+func (a *API) described(op operation, code int, content map[string]*huma.MediaType) huma.Operation {
+	registry := a.huma.OpenAPI().Components.Schemas
+	text := func(name, about string) *huma.Param {
+		return &huma.Param{Name: name, In: "header", Description: about, Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	header := func(about string) *huma.Param {
+		return &huma.Header{Description: about, Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	h := huma.Operation{
+		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Description: op.about, Tags: []string{op.tag}, DefaultStatus: code, MaxBodyBytes: maxBody,
+		Responses: map[string]*huma.Response{
+			strconv.Itoa(code): {Description: http.StatusText(code), Content: content, Headers: map[string]*huma.Param{}},
+			"default": {Description: "What went wrong (RFC 9457)", Content: map[string]*huma.MediaType{
+				"application/problem+json": {Schema: registry.Schema(reflect.TypeFor[Problem](), true, "Problem")},
+			}},
+		},
+	}
+	if op.method == http.MethodGet {
+		if content["application/json"] != nil {
+			h.Parameters = []*huma.Param{text("If-None-Match", "Answer 304 where the ETag is still this one")}
+			h.Responses[strconv.Itoa(code)].Headers["ETag"] = header("Changes with the answer")
+			h.Responses["304"] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
+		}
+		return h
+	}
+	h.Parameters = []*huma.Param{
+		text("Idempotency-Key", "The answer to the first request with this key is given again for 24 hours, and nothing is done again"),
+		text("If-Match", "Change only where the ETag of this resource, or of the nearest above it that can be read, is still this one"),
+	}
+	return h
+}
+
+// run answers with what a command prints.
+func (a *API) run(w http.ResponseWriter, r *http.Request, op operation, code int, c call) {
+	var out, errs bytes.Buffer
+	exit := a.Run(r.Context(), identity(r.Context()), c.argv(), strings.NewReader(c.stdin), &out, &errs)
+	if r.Context().Err() != nil && exit != 0 {
+		WriteProblem(w, Problem{Status: http.StatusServiceUnavailable, Detail: "the server is stopping, or the client went away", Kind: fault.Busy.String(), Exit: fault.Busy.ExitCode()})
+		return
+	}
+	if exit != 0 {
+		if p, is := problemIn(out.Bytes()); is || out.Len() == 0 {
+			a.fail(w, r, op, p, exit)
+			return
+		}
+	}
+	doc := out.Bytes()
+	if c.text {
+		var b bytes.Buffer
+		if err := marshal(&b, Text{Version: status.Version, Text: strings.TrimSpace(out.String())}); err != nil {
+			a.Log.Error().Err(err).Msg("answer")
+		}
+		doc = b.Bytes()
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	if c.page != nil {
+		if next := c.page(doc); next != "" {
+			h.Set("Link", "<"+r.URL.Path+"?"+next+`>; rel="next"`) // RFC 8288
+		}
+	}
+	if c.location != nil {
+		h.Set("Location", Prefix+c.location(doc))
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(doc)
+}
+
+// problemIn reads the document of a command that failed.
+func problemIn(doc []byte) (p status.Problem, is bool) {
+	err := json.NewDecoder(bytes.NewReader(doc)).Decode(&p)
+	return p, err == nil && p.Error != "" && p.Kind != ""
+}
+
+func (a *API) fail(w http.ResponseWriter, r *http.Request, op operation, p status.Problem, exit int) {
+	if p.Error == "" {
+		p = status.Problem{Error: "the server failed at this; its log has the details", Kind: fault.Internal.String(), Exit: exit}
+	}
+	out := problemOf(r.Method, op.lookup, p)
+	if out.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	if out.Status == http.StatusInternalServerError {
+		a.Log.Error().Str("path", r.URL.Path).Int("exit", exit).Str("error", p.Error).Msg("request failed")
+	}
+	WriteProblem(w, out)
+}
+
+// next is the query of the page behind one that is full.
+func next(limit int, cursors func(doc []byte) []string) func([]byte) string {
+	return func(doc []byte) string {
+		all := cursors(doc)
+		if len(all) < limit {
+			return ""
+		}
+		return url.Values{"limit": {strconv.Itoa(limit)}, "cursor": {all[len(all)-1]}}.Encode()
+	}
+}

@@ -1,0 +1,347 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"corpus-git/access"
+	"corpus-git/project/status"
+)
+
+// schemaName names the schemas of the document: by the type, and by the package, too, where two packages have one of that name.
+func schemaName(t reflect.Type, hint string) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.PkgPath() + "." + t.Name() {
+	case "corpus-git/project/status.Check":
+		return "Diagnosis"
+	case "corpus-git/internal/audit.Entry":
+		return "AuditEntry"
+	}
+	return huma.DefaultSchemaNamer(t, hint)
+}
+
+// OnProject is the input of what has a project and nothing else.
+type OnProject struct {
+	Name string `path:"name" maxLength:"128" doc:"The project"`
+}
+
+type paged struct {
+	Name   string `path:"name" maxLength:"128" doc:"The project"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"How many at most"`
+	Cursor string `query:"cursor" maxLength:"64" doc:"As in the Link header of the page before"`
+}
+
+// nothing is the input of what takes none.
+type nothing struct{}
+
+// register adds all operations.
+func (a *API) register() {
+	a.projects()
+	a.deployments()
+	a.runs()
+	a.archives()
+	a.units()
+	a.users()
+	a.server()
+	a.streams()
+}
+
+func (a *API) projects() {
+	type createProject struct {
+		Body struct {
+			Name       string `json:"name" maxLength:"128"`
+			Env        string `json:"env,omitempty" doc:"The environment; absent: the project's own configuration decides"`
+			RemoteLess bool   `json:"remote_less,omitempty" doc:"No repositories: deployed by hand from the working copy"`
+		}
+	}
+	type skeleton struct {
+		OnProject
+		Body struct {
+			Skeleton string `json:"skeleton" minLength:"1"`
+		}
+	}
+	type destroy struct {
+		OnProject
+		Data        bool `query:"data" doc:"Remove data/ too"`
+		KeepOutside bool `query:"keep_outside" doc:"Do not undeploy"`
+	}
+	type cfg struct {
+		OnProject
+		Key string `query:"key" maxLength:"1000" doc:"A part of it, such as data.port"`
+	}
+	add[nothing, status.Projects](a, operation{method: http.MethodGet, path: "/projects", id: "listProjects", tag: "projects", summary: "List the projects"},
+		func(*nothing) call { return do("project list") })
+	add[createProject, status.ProjectDocument](a, operation{method: http.MethodPost, path: "/projects", id: "createProject", tag: "projects", summary: "Create a project", status: http.StatusCreated,
+		about: "Harmless for a project that exists: what is missing is made again, and its environment is changed."},
+		func(in *createProject) call {
+			c := do("project create", in.Body.Name).option("env", in.Body.Env).option("remote-less", in.Body.RemoteLess)
+			c.location = func([]byte) string { return "/projects/" + url.PathEscape(in.Body.Name) }
+			return c
+		})
+	add[OnProject, status.ProjectDocument](a, operation{method: http.MethodGet, path: "/projects/{name}", id: "getProject", tag: "projects", summary: "Show a project"},
+		func(in *OnProject) call { return do("project show", in.Name) })
+	add[skeleton, status.DeploymentDocument](a, operation{method: http.MethodPost, path: "/projects/{name}/skeleton", id: "beginProject", tag: "projects", summary: "Begin a project with a skeleton",
+		about: "Creates the project where it is missing, makes its first commits and deploys them. The answer comes when the deployment has ended."},
+		func(in *skeleton) call {
+			return do("project create", in.Name).option("skeleton", in.Body.Skeleton)
+		})
+	add[destroy, Text](a, operation{method: http.MethodDelete, path: "/projects/{name}", id: "destroyProject", tag: "projects", summary: "Undeploy a project and delete it"},
+		func(in *destroy) call {
+			return say("project destroy", in.Name).option("yes", true).option("data", in.Data).option("keep-outside", in.KeepOutside)
+		})
+	for verb, method := range map[string]string{"link": http.MethodPut, "unlink": http.MethodDelete} {
+		add[OnProject, Text](a, operation{method: method, path: "/projects/{name}/link", id: verb + "Project", tag: "projects", summary: map[string]string{"link": "Link a project into Salt's trees", "unlink": "Take a project out of Salt's trees"}[verb]},
+			func(in *OnProject) call { return say("project "+verb, in.Name) })
+	}
+	add[OnProject, status.Reports](a, operation{method: http.MethodGet, path: "/projects/{name}/report", id: "reportProject", tag: "projects", summary: "Status in full: queue, newest deployments, archives, disk"},
+		func(in *OnProject) call { return do("report", in.Name) })
+	add[nothing, status.Reports](a, operation{method: http.MethodGet, path: "/report", id: "report", tag: "projects", summary: "Status in full of all projects"},
+		func(*nothing) call { return do("report") })
+	add[cfg, Cfg](a, operation{method: http.MethodGet, path: "/projects/{name}/cfg", id: "getCfg", tag: "projects", summary: "The configuration of what is live; values of the pillar are hidden"},
+		func(in *cfg) call {
+			c := do("cfg", in.Name)
+			if in.Key != "" {
+				c.args = append(c.args, in.Key)
+			}
+			return c
+		})
+}
+
+func (a *API) deployments() {
+	type one struct {
+		OnProject
+		ID string `path:"id" pattern:"^[0-9a-fA-F-]{4,36}$" doc:"The deployment; the first four or more digits do"`
+	}
+	ids := func(doc []byte) (out []string) {
+		var d status.Deployments
+		_ = json.Unmarshal(doc, &d) // of our own making
+		for _, r := range d.Deployments {
+			out = append(out, string(r.ID))
+		}
+		return out
+	}
+	seqs := func(doc []byte) (out []string) {
+		var d status.Audit
+		_ = json.Unmarshal(doc, &d) // of our own making
+		for _, e := range d.Entries {
+			out = append(out, strconv.FormatInt(e.Seq, 10))
+		}
+		return out
+	}
+	add[paged, status.Deployments](a, operation{method: http.MethodGet, path: "/projects/{name}/deployments", id: "listDeployments", tag: "deployments", summary: "List the deployments, newest first"},
+		func(in *paged) call {
+			c := do("deployments", in.Name).option("limit", in.Limit).option("before", in.Cursor)
+			c.page = next(in.Limit, ids)
+			return c
+		})
+	add[one, status.DeploymentDocument](a, operation{method: http.MethodGet, path: "/projects/{name}/deployments/{id}", id: "getDeployment", tag: "deployments", summary: "Show a deployment", lookup: true},
+		func(in *one) call { return do("deployments", in.Name, in.ID) })
+	add[one, Text](a, operation{method: http.MethodPost, path: "/projects/{name}/deployments/{id}/cancel", id: "cancelDeployment", tag: "deployments", summary: "Cancel a deployment that runs or waits", lookup: true, status: http.StatusAccepted},
+		func(in *one) call { return say("cancel", in.Name, in.ID) })
+	add[OnProject, Text](a, operation{method: http.MethodPost, path: "/projects/{name}/cancel", id: "cancel", tag: "deployments", summary: "Cancel the deployment that runs", status: http.StatusAccepted},
+		func(in *OnProject) call { return say("cancel", in.Name) })
+	add[paged, status.Audit](a, operation{method: http.MethodGet, path: "/projects/{name}/audit", id: "auditProject", tag: "audit", summary: "The audit log of a project, newest first"},
+		func(in *paged) call {
+			c := do("audit", in.Name).option("limit", in.Limit).option("before", in.Cursor)
+			c.page = next(in.Limit, seqs)
+			return c
+		})
+	type all struct {
+		Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"How many at most"`
+		Cursor string `query:"cursor" maxLength:"64" doc:"As in the Link header of the page before"`
+	}
+	add[all, status.Audit](a, operation{method: http.MethodGet, path: "/audit", id: "audit", tag: "audit", summary: "The audit log, newest first"},
+		func(in *all) call {
+			c := do("audit").option("limit", in.Limit).option("before", in.Cursor)
+			c.page = next(in.Limit, seqs)
+			return c
+		})
+}
+
+// Settings are the body of what takes KEY=VALUE.
+type Settings struct {
+	Set map[string]string `json:"set,omitempty" doc:"Stands in the configuration above the pillar, for this run only; values are YAML"`
+}
+
+// args are the settings as arguments.
+func (s Settings) args() (out []string) {
+	for k, v := range s.Set {
+		out = append(out, k+"="+v)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// runs are what becomes a deployment: the answer comes when it is in the queue.
+func (a *API) runs() {
+	started := func(name string, c call) call {
+		c = c.option("detach", true)
+		c.location = func(doc []byte) string {
+			var d status.DeploymentDocument
+			_ = json.Unmarshal(doc, &d) // of our own making
+			return "/projects/" + url.PathEscape(name) + "/deployments/" + string(d.Deployment.ID)
+		}
+		return c
+	}
+	op := func(path, id, summary string) operation {
+		return operation{method: http.MethodPost, path: "/projects/{name}" + path, id: id, tag: "deployments", summary: summary, status: http.StatusAccepted,
+			about: "Answers when the deployment is in the queue; Location is where it is, and /events below that follows it."}
+	}
+	type deploy struct {
+		OnProject
+		Body *struct {
+			Settings
+			Only      []string `json:"only,omitempty" doc:"Only these procedures"`
+			OnlySteps []string `json:"only_steps,omitempty" doc:"Only these steps of install"`
+			Skip      []string `json:"skip,omitempty" doc:"All procedures but these"`
+			Force     bool     `json:"force,omitempty" doc:"In dev: overwrite files that were changed by hand"`
+		}
+	}
+	add[deploy, status.DeploymentDocument](a, op("/deploy", "deploy", "Redeploy the live commit"), func(in *deploy) call {
+		c := do("deploy", in.Name)
+		if b := in.Body; b != nil {
+			c.args = append(c.args, b.args()...)
+			c = c.csv("only", b.Only).csv("only-steps", b.OnlySteps).csv("skip", b.Skip).option("force", b.Force)
+		}
+		return started(in.Name, c)
+	})
+	type set struct {
+		OnProject
+		Body *Settings
+	}
+	add[set, status.DeploymentDocument](a, op("/plan", "plan", "Show what a deployment would change, and change nothing"), func(in *set) call {
+		c := do("plan", in.Name)
+		if in.Body != nil {
+			c.args = append(c.args, in.Body.args()...)
+		}
+		return started(in.Name, c)
+	})
+	type task struct {
+		OnProject
+		Task string `path:"task" maxLength:"200" doc:"The task in .salt/task_TASK.sls"`
+		Body *Settings
+	}
+	add[task, status.DeploymentDocument](a, op("/tasks/{task}", "runTask", "Run a task"), func(in *task) call {
+		c := do("task", in.Name, in.Task)
+		if in.Body != nil {
+			c.args = append(c.args, in.Body.args()...)
+		}
+		return started(in.Name, c)
+	})
+	type rollback struct {
+		OnProject
+		Body *struct {
+			Deployment string `json:"deployment,omitempty" maxLength:"36" doc:"Make live again what this one brought; absent: what was live before the commits of now"`
+		}
+	}
+	add[rollback, status.DeploymentDocument](a, op("/rollback", "rollback", "Roll back to an earlier deployment"), func(in *rollback) call {
+		c := do("rollback", in.Name)
+		if in.Body != nil && in.Body.Deployment != "" {
+			c.args = append(c.args, in.Body.Deployment)
+		}
+		return started(in.Name, c)
+	})
+	add[OnProject, status.DeploymentDocument](a, op("/check", "check", "Run the checks of what is live"), func(in *OnProject) call { return started(in.Name, do("check", in.Name)) })
+	add[OnProject, status.DeploymentDocument](a, op("/undeploy", "undeploy", "Stop a project and undo what its deployments changed outside of its tree"),
+		func(in *OnProject) call { return started(in.Name, do("undeploy", in.Name).option("yes", true)) })
+	type archive struct {
+		OnProject
+		Archive string `path:"archive" maxLength:"200" doc:"The archive: its name, or its deployment"`
+	}
+	add[archive, status.DeploymentDocument](a, op("/archives/{archive}/restore", "restoreArchive", "Restore an archive"),
+		func(in *archive) call { return started(in.Name, do("archives restore", in.Name, in.Archive)) })
+}
+
+func (a *API) archives() {
+	type one struct {
+		OnProject
+		Archive string `path:"archive" maxLength:"200" doc:"The archive: its name, or its deployment"`
+	}
+	type prune struct {
+		OnProject
+		Body *struct {
+			Keep   int  `json:"keep,omitempty" minimum:"0" doc:"Keep so many archives of good deployments; absent: as configured"`
+			DryRun bool `json:"dry_run,omitempty"`
+		}
+	}
+	add[OnProject, status.Archives](a, operation{method: http.MethodGet, path: "/projects/{name}/archives", id: "listArchives", tag: "archives", summary: "List the archives, newest first"},
+		func(in *OnProject) call { return do("archives list", in.Name) })
+	add[one, status.ArchiveDocument](a, operation{method: http.MethodGet, path: "/projects/{name}/archives/{archive}", id: "getArchive", tag: "archives", summary: "Show an archive", lookup: true},
+		func(in *one) call { return do("archives show", in.Name, in.Archive) })
+	for verb, method := range map[string]string{"pin": http.MethodPut, "unpin": http.MethodDelete} {
+		add[one, Text](a, operation{method: method, path: "/projects/{name}/archives/{archive}/pin", id: verb + "Archive", tag: "archives", summary: map[string]string{"pin": "Keep an archive until it is unpinned", "unpin": "Unpin an archive"}[verb], lookup: true},
+			func(in *one) call { return say("archives "+verb, in.Name, in.Archive) })
+	}
+	add[prune, status.Pruned](a, operation{method: http.MethodPost, path: "/projects/{name}/archives/prune", id: "pruneArchives", tag: "archives", summary: "Remove archives beyond the retention limits"},
+		func(in *prune) call {
+			c := do("archives prune", in.Name)
+			if in.Body != nil {
+				c = c.option("keep", in.Body.Keep).option("dry-run", in.Body.DryRun)
+			}
+			return c
+		})
+}
+
+func (a *API) units() {
+	type act struct {
+		OnProject
+		Body *struct {
+			Units []string `json:"units,omitempty" doc:"Absent: all"`
+		}
+	}
+	type history struct {
+		OnProject
+		Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many periods at most"`
+	}
+	add[OnProject, status.Units](a, operation{method: http.MethodGet, path: "/projects/{name}/units", id: "listUnits", tag: "units", summary: "List what a project runs"},
+		func(in *OnProject) call { return do("ps", in.Name) })
+	for _, verb := range []string{"start", "stop", "restart"} {
+		add[act, status.Units](a, operation{method: http.MethodPost, path: "/projects/{name}/units/" + verb, id: verb + "Units", tag: "units", summary: "Units: " + verb},
+			func(in *act) call {
+				c := do(verb, in.Name)
+				if in.Body != nil {
+					c.args = append(c.args, in.Body.Units...)
+				}
+				return c
+			})
+	}
+	add[history, status.Checks](a, operation{method: http.MethodGet, path: "/projects/{name}/checks", id: "listChecks", tag: "units", summary: "The checks that run periodically, and their history"},
+		func(in *history) call {
+			return do("check", in.Name).option("history", true).option("limit", in.Limit)
+		})
+}
+
+func (a *API) server() {
+	type gc struct {
+		Body *struct {
+			Project string `json:"project,omitempty" maxLength:"128" doc:"Absent: all"`
+			DryRun  bool   `json:"dry_run,omitempty"`
+			All     bool   `json:"all,omitempty" doc:"Consolidate everything and search now"`
+		}
+	}
+	op := func(path, id, summary string) operation {
+		return operation{method: http.MethodGet, path: path, id: id, tag: "server", summary: summary}
+	}
+	add[nothing, status.Doctor](a, op("/doctor", "doctor", "Check the server and its data for problems"), func(*nothing) call { return do("doctor") })
+	add[nothing, status.Build](a, op("/version", "version", "The server's version"), func(*nothing) call { return do("version") })
+	add[nothing, status.HostKeys](a, op("/host-keys", "hostKeys", "The server's SSH host keys"), func(*nothing) call { return do("host-key") })
+	add[nothing, access.UserDocument](a, op("/user", "whoAmI", "Whose request this is"), func(*nothing) call { return do("user show") })
+	add[gc, status.Maintenance](a, operation{method: http.MethodPost, path: "/gc", id: "gc", tag: "server", summary: "Consolidate packs and remove objects that nothing refers to"},
+		func(in *gc) call {
+			c := do("gc")
+			if b := in.Body; b != nil {
+				if c = c.option("dry-run", b.DryRun).option("all", b.All); b.Project != "" {
+					c.args = append(c.args, b.Project)
+				}
+			}
+			return c
+		})
+}

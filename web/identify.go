@@ -1,0 +1,149 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"corpus-git/access"
+	"corpus-git/web/api"
+)
+
+// identityKey is the key of the identity in a request's context.
+type identityKey struct{}
+
+// identity is whose request it is; guard found out.
+func identity(r *http.Request) access.Identity {
+	who, _ := r.Context().Value(identityKey{}).(access.Identity)
+	return who
+}
+
+// localSession begins what a session stores of somebody who has no principal: a user of this machine, who may do everything. No name of a principal has a colon.
+const localSession = "local:"
+
+// sessionOf is what a session stores of somebody.
+func sessionOf(who access.Identity) string {
+	if who.Fingerprint == "" {
+		return localSession + who.Name
+	}
+	return who.Name
+}
+
+// guard lets in who carries a token, or a session's cookie. It does so on every address: another account of the same machine reaches 127.0.0.1, too.
+func (s *Server) guard(next http.Handler) http.Handler {
+	failed := &failures{now: s.Now, all: map[string]*rate.Limiter{}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" && s.OpenMetrics {
+			next.ServeHTTP(w, r)
+			return
+		}
+		from := s.client(r)
+		who, ok, err := s.identify(r, from)
+		switch {
+		case err != nil:
+			code, text := s.fail(r, err)
+			http.Error(w, text, code)
+		case ok:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), identityKey{}, who)))
+		case failed.tooMany(from):
+			api.TooMany(w, time.Second)
+		default:
+			s.unauthorized(w, r)
+		}
+	})
+}
+
+// client is the address that a request is from.
+func (s *Server) client(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// identify tells whose request it is.
+func (s *Server) identify(r *http.Request, from string) (who access.Identity, ok bool, err error) {
+	secret, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !sent {
+		_, secret, sent = r.BasicAuth()
+	}
+	if sent {
+		if s.Token != "" && same(secret, s.Token) {
+			return access.Identity{Name: "http_token", Admin: true, ReadOnly: true, From: from}, true, nil
+		}
+		if who, ok, err = s.Access.FindByToken(r.Context(), secret, from); err == nil && ok {
+			if uerr := s.Access.Used(r.Context(), who.Fingerprint); uerr != nil {
+				s.Log.Warn().Err(uerr).Msg("note that a token was used")
+			}
+		}
+		return who, ok, err
+	}
+	name, ok, err := s.session(r)
+	if err != nil || !ok {
+		return who, false, err
+	}
+	if user, local := strings.CutPrefix(name, localSession); local {
+		who = access.Local(user)
+		who.From = from
+		return who, true, nil
+	}
+	return s.Access.ForSession(r.Context(), name, from)
+}
+
+// same compares secrets in a time that tells nothing of them.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// forAdmins lets those in who may do everything, and everybody where the metrics are open: they name every project.
+func (s *Server) forAdmins(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.OpenMetrics {
+			admin, err := s.Access.IsAdmin(r.Context(), identity(r))
+			if err == nil && !admin {
+				err = notFound("there is no such page")
+			}
+			if err != nil {
+				s.problem(w, r, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// failures bound how often an address may send what lets nobody in.
+type failures struct {
+	now func() time.Time
+	mu  sync.Mutex
+	all map[string]*rate.Limiter
+}
+
+// maxAddresses is how many addresses are told apart before all are forgotten, failuresBurst how often one may fail at once; it may fail once a second for long.
+const (
+	maxAddresses  = 10000
+	failuresBurst = 30
+)
+
+func (f *failures) tooMany(from string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.all[from]
+	if l == nil {
+		if len(f.all) >= maxAddresses {
+			clear(f.all)
+		}
+		l = rate.NewLimiter(1, failuresBurst)
+		f.all[from] = l
+	}
+	return !l.AllowN(f.now(), 1)
+}
