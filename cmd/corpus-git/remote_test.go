@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -60,6 +61,15 @@ func cmdSSHD(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() {
 		_ = errors.Join(cmd.Process.Kill(), log.Close())
 		_ = cmd.Wait()
+		// The agents that were started there would stay until they are idle.
+		roots, _ := filepath.Glob(filepath.Join(work, "*", ".corpus-git", "addr.json"))
+		for _, file := range roots {
+			var a struct{ PID int }
+			text, err := os.ReadFile(file)
+			if err == nil && json.Unmarshal(text, &a) == nil && a.PID > 1 {
+				_ = syscall.Kill(a.PID, syscall.SIGTERM)
+			}
+		}
 	})
 	for range 500 {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
