@@ -123,6 +123,13 @@ func (s *Store) SetDirectory(d Directory, p DirectoryPolicy) {
 	s.asks.busy, s.asks.absent, s.asks.wrong, s.asks.down = map[string]chan struct{}{}, map[string]time.Time{}, map[string]guesses{}, time.Time{}
 }
 
+// AsksPasswords reports whether there is a directory, whose users have passwords.
+func (s *Store) AsksPasswords() bool {
+	s.asks.mu.Lock()
+	defer s.asks.mu.Unlock()
+	return s.asks.dir != nil
+}
+
 // remembered is what the directory said last of a principal; ok is false for one that is none of its users.
 func (s *Store) remembered(ctx context.Context, name string) (k known, ok bool, err error) {
 	var keys, rights string

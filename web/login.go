@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -98,8 +99,75 @@ func hashed(secret string) string {
 	return hex.EncodeToString(h[:])
 }
 
-// login begins a session with a link that  corpus-git web login  printed.
+// takesPassword reports whether a password may be typed here: there is a directory, and nobody on the way reads along.
+func (s *Server) takesPassword(r *http.Request) bool {
+	if s.Passwords == nil || s.Sessions == nil || !s.Passwords.AsksPasswords() {
+		return false
+	}
+	ip := net.ParseIP(s.client(r))
+	return r.TLS != nil || ip != nil && ip.IsLoopback()
+}
+
+// maxForm bounds what a login form sends, in bytes.
+const maxForm = 8 << 10
+
+// password begins a session for a user of the directory. A wrong name and a wrong password get one answer.
+func (s *Server) password(w http.ResponseWriter, r *http.Request) {
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		http.Error(w, "this form is of another site", http.StatusForbidden)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, "the form could not be read", http.StatusBadRequest)
+		return
+	}
+	who, ok, err := s.Passwords.SignIn(r.Context(), r.PostForm.Get("name"), r.PostForm.Get("password"), s.client(r))
+	if err != nil {
+		c, text := s.fail(r, err)
+		s.loginForm(w, r, c, text)
+		return
+	}
+	if !ok {
+		s.loginForm(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
+		return
+	}
+	session, err := s.Sessions.add(r.Context(), s.Sessions.db, sessionOf(who), false, sessionLife)
+	if err != nil {
+		c, text := s.fail(r, err)
+		s.loginForm(w, r, c, text)
+		return
+	}
+	s.begin(w, r, session)
+}
+
+func (s *Server) loginForm(w http.ResponseWriter, r *http.Request, code int, wrong string) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
+	h.Set("Cache-Control", "no-store")
+	s.show(w, r, code, "login.html", "Log in", wrong)
+}
+
+// begin gives a browser its session.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, session string) {
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+	})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// login begins a session with a link that  corpus-git web login  printed, or with the password of a directory's user.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	if s.takesPassword(r) && !r.URL.Query().Has("ticket") {
+		switch r.Method {
+		case http.MethodGet:
+			s.loginForm(w, r, http.StatusOK, "")
+			return
+		case http.MethodPost:
+			s.password(w, r)
+			return
+		}
+	}
 	if r.Method != http.MethodGet || s.Sessions == nil {
 		s.unauthorized(w, r)
 		return
@@ -112,10 +180,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		http.Error(w, "this link was used, or is too old; another one:  corpus-git web login", http.StatusUnauthorized)
 	default:
-		http.SetCookie(w, &http.Cookie{
-			Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
-		})
-		http.Redirect(w, r, "/", http.StatusSeeOther)
+		s.begin(w, r, session)
 	}
 }
 
@@ -131,6 +196,10 @@ func (s *Server) session(r *http.Request) (who string, ok bool, err error) {
 const howToLogIn = "log in with the link that  corpus-git web login  prints, or send an API token (corpus-git token create)"
 
 func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && r.Header.Get("Authorization") == "" && r.URL.Path != "/login" && strings.Contains(r.Header.Get("Accept"), "text/html") && s.takesPassword(r) {
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
+		return
+	}
 	w.Header().Add("WWW-Authenticate", `Bearer realm="corpus-git"`)
 	w.Header().Add("WWW-Authenticate", `Basic realm="corpus-git: any user, the token as password", charset="UTF-8"`)
 	if strings.HasPrefix(r.URL.Path, api.Prefix+"/") {

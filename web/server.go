@@ -41,6 +41,14 @@ type Checks interface {
 	History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error)
 }
 
+// Passwords knows the passwords of a directory's users; *access.Store does.
+type Passwords interface {
+	// AsksPasswords reports whether there is a directory now.
+	AsksPasswords() bool
+	// SignIn tells who gives a name and its password; see access.Store.SignIn.
+	SignIn(ctx context.Context, name, password, from string) (who access.Identity, ok bool, err error)
+}
+
 // API answers what is below api.Prefix; *api.API satisfies it.
 type API interface {
 	Serve(w http.ResponseWriter, r *http.Request, who access.Identity)
@@ -62,6 +70,10 @@ type Server struct {
 	Token string
 	// Sessions let browsers in; nil lets none in.
 	Sessions *Sessions
+	// Passwords lets the users of a directory log in on the pages; nil lets none.
+	Passwords Passwords
+	// Certificate is what the server shows over TLS; nil speaks plain HTTP.
+	Certificate *Certificate
 	// OpenMetrics lets everybody read /metrics.
 	OpenMetrics bool
 	// Host is this machine's name, Release our version, for the pages.
@@ -88,7 +100,12 @@ func (s *Server) init() {
 // Serve accepts connections on l until Close. It closes l.
 func (s *Server) Serve(l net.Listener) error {
 	s.init()
-	if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	serve := s.server.Serve
+	if s.Certificate != nil {
+		s.server.TLSConfig = s.Certificate.config()
+		serve = func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
+	}
+	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -134,6 +151,12 @@ func (s *Server) Handler() http.Handler {
 			_, _ = w.Write([]byte("ok\n"))
 		case "/login":
 			s.login(w, r)
+		case "/assets/style.css", "/assets/icon.svg":
+			if s.takesPassword(r) { // the form is shown before anybody is known; they say nothing
+				mux.ServeHTTP(w, r)
+				return
+			}
+			guarded.ServeHTTP(w, r)
 		default:
 			guarded.ServeHTTP(w, r)
 		}

@@ -17,6 +17,8 @@ type Config struct {
 	StateDir    string   `key:"state_dir" restart:"yes" help:"Directory of the database, host key, journals, event logs and control socket. The default is .corpus-git under root."`
 	Listen      string   `key:"listen" default:":2222" form:"addr" restart:"yes" help:"Address of the SSH server."`
 	HTTP        string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off. Browsers log in with the link of corpus-git web login, programs send an API token (corpus-git token create)."`
+	HTTPCert    string   `key:"http_tls_cert" default:"" help:"File with the TLS certificate of http_listen, in PEM with those that it depends on; with http_tls_key the pages and the API are https. It is read again at SIGHUP." restart:"yes"`
+	HTTPKey     string   `key:"http_tls_key" default:"" help:"File with the private key of http_tls_cert, in PEM." restart:"yes"`
 	HTTPRate    int      `key:"http_rate" default:"50" help:"How many API requests one token or session may send a second, for long; five times as many at once. 0 is no limit." restart:"yes"`
 	OpenMetrics bool     `key:"http_open_metrics" default:"false" restart:"yes" help:"Whether everybody who reaches http_listen may read /metrics without logging in."`
 	Public      string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; used in the remotes that are printed. Empty means the machine's own name and the port of listen."`

@@ -21,7 +21,11 @@ func (c *core) reach(name project.Name) status.Server {
 		if a, err := readAddresses(c.state); err == nil && a.HTTP != "" {
 			listen = a.HTTP
 		}
-		at.HTTP = "http://" + c.browsable(listen) + "/projects/" + string(name)
+		scheme := "http://"
+		if c.cfg.Load().HTTPCert != "" {
+			scheme = "https://"
+		}
+		at.HTTP = scheme + c.browsable(listen) + "/projects/" + string(name)
 	}
 	host, port, err := net.SplitHostPort(at.SSH)
 	if err != nil {

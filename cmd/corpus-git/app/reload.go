@@ -22,6 +22,11 @@ func (s *server) reload(ctx context.Context) {
 		s.log.Error().Err(err).Msg("the configuration was not read again: it has an error")
 		return
 	}
+	if s.web != nil && s.web.Certificate != nil {
+		if err := s.web.Certificate.Reload(); err != nil {
+			s.log.Error().Err(err).Msg("the TLS certificate stays as it was")
+		}
+	}
 	old := s.cfg.Load()
 	changes := old.Diff(next)
 	if len(changes) == 0 {

@@ -258,6 +258,12 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 	if err != nil {
 		return err
 	}
+	var certificate *web.Certificate
+	if cfg.HTTPCert != "" || cfg.HTTPKey != "" {
+		if certificate, err = web.LoadCertificate(cfg.HTTPCert, cfg.HTTPKey); err != nil {
+			return fault.New(fault.Usage, "http_tls_cert", "%w", err)
+		}
+	}
 	source := s.status()
 	source.Remember, source.Now = 30*time.Second, time.Now
 	rest, err := api.Open(context.Background(), api.Config{Run: s.apiRequest, Valid: s.access.Valid, DB: s.db, Rate: float64(cfg.HTTPRate), Release: Build().Release, Now: time.Now,
@@ -266,7 +272,7 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 		return err
 	}
 	s.web = &web.Server{
-		Access: s.access, API: rest,
+		Access: s.access, Passwords: s.access, Certificate: certificate, API: rest,
 		Status: source, Runs: s.pipeline, Units: s.units().Shown, Checks: s.watch, Metrics: m, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Host: s.hostName(), Release: Build().Release, Now: time.Now,
 		Log: s.log.With().Str("part", "http").Logger(),
 	}
@@ -279,7 +285,7 @@ func (s *server) webLogin(ctx context.Context, who access.Identity) (string, err
 		return "", fault.New(fault.Refused, "web login", "the server shows no pages").WithHint("set  http_listen: 127.0.0.1:8080  in its configuration, and start it again")
 	}
 	ticket, err := s.web.Sessions.Ticket(ctx, who)
-	return "http://" + s.webHost() + "/login?ticket=" + ticket, err
+	return s.web.Scheme() + "://" + s.webHost() + "/login?ticket=" + ticket, err
 }
 
 // webHost is the address of the pages, as a browser reaches it.
