@@ -20,6 +20,11 @@ const leastKept = 10
 // of the others the oldest logs beyond a size. What is live, what an archive or a kept undo log belongs to, and the newest ones stay, with their logs.
 // It may run beside deployments.
 func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h project.History) (done project.Pruned, err error) {
+	if h.UndoLogs > 0 {
+		if done.UndoLogs, err = p.pruneUndo(name, h.UndoLogs); err != nil {
+			return done, err
+		}
+	}
 	keep, err := p.keptRecords(ctx, name)
 	if err != nil {
 		return done, err
@@ -43,6 +48,16 @@ func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h projec
 		done.Logs, err = pruneLogs(dir, h.LogBytes, keep)
 	}
 	return done, err
+}
+
+// pruneUndo removes the oldest undo logs of what went live beyond a count, unless something of the project runs: then another time.
+func (p *Pipeline) pruneUndo(name project.Name, most int) (int, error) {
+	_, end, ok := p.Quiet(name)
+	if !ok {
+		return 0, nil
+	}
+	defer end()
+	return p.cfg.Tools.PruneLiveUndo(name, most)
 }
 
 // CountRecords is how many deployments of all projects a server's database records.

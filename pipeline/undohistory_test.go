@@ -38,3 +38,46 @@ func TestRecordsOfKeptUndoLogsStay(t *testing.T) {
 	require.Len(t, list, 11)
 	require.Contains(t, logs[0].Name(), string(list[10].ID), "its undo log is kept")
 }
+
+// Of what is known of changes outside the oldest goes beyond a limit; who goes back over that is told, and who does not is not.
+func TestUndoLogsAreBounded(t *testing.T) {
+	m := newMachine(t)
+	dir := t.TempDir()
+	var last project.Commit
+	for i := range 4 {
+		next := m.commit(project.Code, last, map[string]string{
+			".salt/010_site.sls": fmt.Sprintf("site%d:\n  file.managed:\n    - name: %s/site%d\n    - contents: x\n", i, dir, i), "page": fmt.Sprint(i),
+		})
+		res, out := m.push(project.Code, last, next)
+		require.Equal(t, project.Live, res.State, out)
+		last = next
+	}
+	var done project.Pruned
+	require.Eventually(t, func() bool {
+		var err error
+		done, err = m.p.PruneHistory(t.Context(), "app", project.History{UndoLogs: 1})
+		return err == nil && done.UndoLogs == 3
+	}, time.Minute, 10*time.Millisecond)
+	logs, err := os.ReadDir(m.root.DefaultState().LiveUndo("app"))
+	require.NoError(t, err)
+	require.Len(t, logs, 2, "one log, and the note of what is gone")
+	done, err = m.p.PruneHistory(t.Context(), "app", project.History{UndoLogs: 1})
+	require.NoError(t, err)
+	require.Zero(t, done.UndoLogs)
+
+	list, err := m.p.Deployments(t.Context(), "app", 10)
+	require.NoError(t, err)
+	back := func(to project.ID) string {
+		id, err := m.p.Start(t.Context(), project.Deployment{Project: "app", Trigger: project.TriggerRollback, Restore: to, Pusher: project.Pusher{Key: "ops"}}, nil)
+		require.NoError(t, err)
+		res, out := m.follow(id)
+		require.Equal(t, project.Live, res.State, out)
+		return out
+	}
+	out := back(list[1].ID)
+	require.NotContains(t, out, "no longer known")
+	require.NoFileExists(t, filepath.Join(dir, "site3"))
+	out = back(list[2].ID)
+	require.Contains(t, out, "what deployment "+list[1].ID.Short()+" and those before it changed outside of the tree is no longer known")
+	require.FileExists(t, filepath.Join(dir, "site2"), "nobody knows any more that it was made")
+}

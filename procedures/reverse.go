@@ -56,6 +56,39 @@ func (t *Tools) liveLogs(name project.Name, since []project.ID) (dirs []string, 
 	return dirs, err
 }
 
+// droppedUndo names the file that holds the deployment whose undo log was removed last, to keep a limit.
+const droppedUndo = "dropped"
+
+// PruneLiveUndo removes the oldest logs of LiveUndo until there are most, and counts them. Whoever goes back over those deployments is told. Nothing of the project
+// may run meanwhile. Durable on return; it can be run again.
+func (t *Tools) PruneLiveUndo(name project.Name, most int) (removed int, err error) {
+	logs, err := t.LiveUndo(name)
+	if err != nil || len(logs) <= most {
+		return 0, err
+	}
+	// The note first: what it says is gone may be there still, never the other way round.
+	path := filepath.Join(t.State.LiveUndo(name.String()), droppedUndo)
+	if err := vfs.WriteFileAtomic(t.FS, path, []byte(string(logs[most].ID)+"\n"), 0o600); err != nil {
+		return 0, err
+	}
+	for _, l := range slices.Backward(logs[most:]) {
+		if err := undo.Drop(t.FS, l.Dir); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+// dropped is the newest deployment of which is no longer known what it changed outside of the trees; "" is none.
+func (t *Tools) dropped(name project.Name) (project.ID, error) {
+	text, err := vfs.ReadFile(t.FS, filepath.Join(t.State.LiveUndo(name.String()), droppedUndo))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return project.ID(strings.TrimSpace(string(text))), err
+}
+
 // keepLive keeps the log of a deployment that went live, after those that are there already.
 func (e *Env) keepLive() error {
 	dir := e.Tools.State.Undo(string(e.Deployment.ID))
@@ -106,13 +139,25 @@ func (r Reverse) logs(e *Env) ([]string, error) {
 // Needed reports whether there is anything to undo.
 func (r Reverse) Needed(e *Env) bool {
 	dirs, err := r.logs(e)
-	return len(dirs) > 0 || err != nil
+	return len(dirs) > 0 || err != nil || r.unknown(e) != ""
+}
+
+// unknown is the newest deployment that is gone back over and of which is no longer known what it changed.
+func (r Reverse) unknown(e *Env) project.ID {
+	id, err := e.Tools.dropped(e.Deployment.Project)
+	if err != nil || id == "" || !r.All && !slices.Contains(e.Since, id) {
+		return ""
+	}
+	return id
 }
 
 // Run implements Procedure. The error, of kind Failed, names what could not be undone.
 func (r Reverse) Run(ctx context.Context, env *Env) error {
 	ctx, end := env.aside(ctx, asideLimit)
 	defer end()
+	if id := r.unknown(env); id != "" {
+		env.Note("what deployment %s and those before it changed outside of the tree is no longer known (history.max_undo_logs): it stays", id.Short())
+	}
 	dirs, err := r.logs(env)
 	var all undo.Report
 	for _, dir := range dirs {

@@ -60,7 +60,7 @@ func (k Keeper) Keep(ctx context.Context) {
 		case err != nil:
 			k.Log.Warn().Err(err).Str("project", string(name)).Msg("remove old history")
 		case done != project.Pruned{}:
-			k.Log.Info().Str("project", string(name)).Int("deployments", done.Deployments).Int("logs", done.Logs).Msg("removed old history")
+			k.Log.Info().Str("project", string(name)).Int("deployments", done.Deployments).Int("logs", done.Logs).Int("undo_logs", done.UndoLogs).Msg("removed old history")
 		}
 	}
 	k.notifications(ctx, h)

@@ -80,6 +80,7 @@ type Maintenance struct {
 type History struct {
 	Deployments int           `key:"max_deployments" default:"10000" min:"0" help:"How many deployments of one project are listed; older ones go with their logs. The newest ten, what is live, and what an archive belongs to stay. 0 sets no bound."`
 	LogBytes    Size          `key:"max_log_bytes" default:"1GiB" min:"0" help:"What the logs of all deployments of one project may take on disk; the oldest go, their deployments are still listed. 0 sets no bound."`
+	UndoLogs    int           `key:"max_undo_logs" default:"100" min:"0" help:"Of how many deployments of one project that went live is kept what they changed outside of the trees; a rollback over older ones says that it is no longer known. 0 sets no bound."`
 	AuditAge    time.Duration `key:"audit_max_age" default:"0s" min:"0" help:"Audit entries that are older go; 0s keeps all."`
 	NotifyAge   time.Duration `key:"notifications_max_age" default:"30d" min:"0" help:"Notifications that were delivered or given up longer ago go; 0s keeps all."`
 	NotifyMax   int           `key:"max_notifications" default:"100000" min:"0" help:"How many deliveries are kept; beyond that the oldest go, those delivered first, then those given up, then those that wait. 0 sets no bound."`
@@ -176,7 +177,7 @@ func (c *Config) Retention() project.Retention {
 
 // Bounds are the limits on what is recorded of one project.
 func (h History) Bounds() project.History {
-	return project.History{Deployments: h.Deployments, LogBytes: int64(h.LogBytes)}
+	return project.History{Deployments: h.Deployments, LogBytes: int64(h.LogBytes), UndoLogs: h.UndoLogs}
 }
 
 // Envs are the environments that projects may have.
