@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
@@ -74,19 +75,33 @@ func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
 		end()
 		return nil, err
 	}
-	return &sshStream{stream: stream{in: in, out: bufio.NewReaderSize(out, pktline.MaxLine), end: end}, said: said}, nil
+	return &sshStream{stream: stream{in: in, out: bufio.NewReaderSize(out, pktline.MaxLine), end: end}, said: said, session: s}, nil
 }
 
 // sshStream says what the server said on standard error where it said nothing else.
 type sshStream struct {
 	stream
-	said *firstLine
+	said    *firstLine
+	session *ssh.Session
 }
+
+// lastWords is how long what stands on standard error is waited for once standard output has ended: they come in any order.
+const lastWords = 5 * time.Second
 
 func (s *sshStream) open(ctx context.Context) (*bufio.Reader, error) {
 	r, err := s.stream.open(ctx)
 	if err == nil {
 		if _, perr := r.Peek(1); perr != nil {
+			ended := make(chan struct{})
+			go func() {
+				_ = s.session.Wait()
+				close(ended)
+			}()
+			select {
+			case <-ended:
+			case <-time.After(lastWords):
+			case <-ctx.Done():
+			}
 			if text := s.said.text(); text != "" {
 				err = fmt.Errorf("the server says: %s", printable.Clip(text, 200))
 			} else {
