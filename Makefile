@@ -18,11 +18,13 @@ demo: build ## serve, create a project, push a sample, leave it running
 test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for a part
 	$(GO) test -timeout 20m $(TESTFLAGS) $(PACKAGES)
 
-# What has goroutines or shares something between them: the rest can have no race.
-SHARED = $(shell grep -rlE --include='*.go' '"sync(/atomic)?"|go func|\.Go\b' . | xargs -n1 dirname | sort -u | grep -v '^./bench$$')
+# What has goroutines or shares something between them: the rest can have no race. Of the scenarios, those in which things happen at once.
+SHARED = $(shell grep -rlE --include='*.go' '"sync(/atomic)?"|go func|\.Go\b' . | xargs -n1 dirname | sort -u | grep -vE '^./(bench|cmd/corpus-git)$$')
+ATONCE = $(shell cd cmd/corpus-git/testdata/script && grep -lE '&[a-z0-9_]*&?$$' *.txtar | grep -vE '^(interop_|nodes|remote)' | sed 's/.txtar$$//' | paste -sd'|')
 
-race: ## the same with the race detector, which needs a C compiler; but for packages without goroutines, for what starts hundreds of servers (TestCrash, TestPowerCut), what the scenarios do too (TestDocs), what measures memory and work in one goroutine (TestBombs, TestHostile), and other clients of git
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^TestCrash$$|^TestPowerCut$$|^TestDocs$$|^TestBombs$$|^TestHostile|^TestScenarios$$/^(interop_|remote$$|nodes$$)' $(SHARED)
+race: ## the same with the race detector, which needs a C compiler; but for packages without goroutines, scenarios in which one thing happens after the other, what starts hundreds of servers (TestCrash, TestPowerCut), and what measures memory and work in one goroutine (TestBombs, TestHostile)
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '^TestBombs$$|^TestHostile' $(SHARED)
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m -run '^TestScenarios$$/^($(ATONCE))$$' ./cmd/corpus-git
 
 salt: ## the conformance suite against the real Salt, which .ci/salt installs in the user's cache
 	@bin=$$(./.ci/salt) && SALT_CALL=$$bin $(GO) test -count=1 -timeout 20m ./sls/slstest ./sls/salt

@@ -55,7 +55,7 @@ func (p Puppet) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) 
 func (Puppet) options(w *work) []string {
 	dir := func(name string) string { return filepath.Join(w.dir, name) }
 	return []string{
-		"--vardir", dir("var"), "--rundir", dir("run"), "--logdir", dir("log"), "--color=false",
+		"--vardir", dir("var"), "--publicdir", dir("public"), "--rundir", dir("run"), "--logdir", dir("log"), "--color=false",
 		"--modulepath", filepath.Join(filepath.Dir(w.in.Script), "modules") + ":$basemodulepath",
 	}
 }
