@@ -87,7 +87,10 @@ func (m *machine) start() {
 			defer m.mu.Unlock()
 			if stores[n] == nil {
 				stores[n] = archive.New(m.root.Project(n.String()), archive.Config{Reserve: archive.Reserve{Percent: -1}})
-				t.Cleanup(func() { _ = stores[n].Wait() })
+				t.Cleanup(func() {
+					m.settled()
+					_ = stores[n].Wait()
+				})
 			}
 			return stores[n]
 		},
@@ -116,6 +119,13 @@ func (m *machine) start() {
 	bad, err := m.p.Recover(t.Context(), nil, true)
 	require.NoError(t, err)
 	require.Empty(t, bad)
+}
+
+// settled waits until what the last deployment left is durable: that follows its verdict.
+func (m *machine) settled() {
+	if release, err := m.p.Exclusive(context.Background(), "app", "the end of the test", project.Pusher{}); err == nil {
+		release()
+	}
 }
 
 // commit makes a commit of these files in one of the bare repositories, as if its objects had been pushed.
