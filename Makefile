@@ -18,8 +18,8 @@ demo: build ## serve, create a project, push a sample, leave it running
 test: ## everything that can be tested as this user; PACKAGES and TESTFLAGS for a part
 	$(GO) test -timeout 20m $(TESTFLAGS) $(PACKAGES)
 
-# What has goroutines or shares something between them: the rest can have no race. Of the scenarios, those in which things happen at once.
-SHARED = $(shell grep -rlE --include='*.go' '"sync(/atomic)?"|go func|\.Go\b' . | xargs -n1 dirname | sort -u | grep -vE '^./(bench|cmd/corpus-git)$$')
+# What has goroutines or shares something between them: the rest can have no race. The one goroutine of git/upload runs in the sessions of receive. Of the scenarios, those in which things happen at once.
+SHARED = $(shell grep -rlE --include='*.go' '"sync(/atomic)?"|go func|\.Go\b' . | xargs -n1 dirname | sort -u | grep -vE '^./(bench|cmd/corpus-git|git/upload)$$')
 ATONCE = $(shell cd cmd/corpus-git/testdata/script && grep -lE '&[a-z0-9_]*&?$$' *.txtar | grep -vE '^(interop_|nodes|remote)' | sed 's/.txtar$$//' | paste -sd'|')
 
 race: ## the same with the race detector, which needs a C compiler; but for packages without goroutines, scenarios in which one thing happens after the other, what starts hundreds of servers (TestCrash, TestPowerCut), and what measures memory and work in one goroutine (TestBombs, TestHostile)
