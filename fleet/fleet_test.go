@@ -225,8 +225,8 @@ func TestRolloutGoesStageByStage(t *testing.T) {
 			require.Greater(t, j, i, "the database before the others")
 		}
 	}
-	require.NoError(t, r.Forget())
-	require.NoError(t, r.Forget())
+	require.NoError(t, fleet.Forget(r.FS, r.Path))
+	require.NoError(t, fleet.Forget(r.FS, r.Path))
 	left, err := r.Undo(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -282,12 +282,12 @@ func (r *Rollout) Undo(ctx context.Context) (left []string, err error) {
 	if len(left) > 0 {
 		return left, nil
 	}
-	return nil, r.Forget()
+	return nil, Forget(r.FS, r.Path)
 }
 
-// Forget removes the notes: the rollout has ended. Durable on return.
-func (r *Rollout) Forget() error {
-	err := r.FS.Remove(r.Path)
+// Forget removes the notes of a rollout that has ended. Idempotent.
+func Forget(f vfs.FS, path string) error {
+	err := f.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

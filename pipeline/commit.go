@@ -210,7 +210,7 @@ func (dep *deployment) conclude(ctx context.Context) {
 	dep.ending()
 	dep.env.Result = dep.res
 	if dep.res.State == project.Live {
-		if err := dep.env.EndRollout(ctx); err != nil {
+		if err := dep.env.EndRollout(); err != nil {
 			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the notes of the rollout")
 		}
 	}

@@ -54,7 +54,7 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	}
 	if dep.res.State == project.Failed && dep.env.Prepared.Rollout != nil && name == procedures.NameRollout && dep.rollbacks == 0 {
 		dep.env.Note("the nodes that are live stay as they are")
-		if err := dep.env.EndRollout(ctx); err != nil {
+		if err := dep.env.EndRollout(); err != nil {
 			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the notes of the rollout")
 		}
 	}

@@ -54,6 +54,9 @@ type Prepared struct {
 	// Rollout is which nodes get the deployment; nil deploys on this machine.
 	Rollout *fleet.Plan
 
+	// nodes are those of the pillar that this server decides about; none where it deploys here.
+	nodes []fleet.Member
+
 	pillar, grains *py.Dict
 	recipe         fs.FS
 	others         fileroot.Roots
@@ -135,33 +138,27 @@ func (p *Prepared) noteIdle(t *Tools) error {
 	return nil
 }
 
-// asNode puts into the configuration, below the command line, what nodes find in it as data.node. Here, where steps are only checked, that is
-// the first node's.
-func asNode(d project.Deployment, src Sources) (project.Deployment, error) {
-	node := src.Node
-	if node == nil {
-		members, ok, err := fleet.ReadNodes(src.Pillar)
-		if err != nil || !ok {
-			return d, err
-		}
-		node = &project.Node{Name: members[0].Name, Roles: members[0].Roles}
+// asNode puts into the settings, below those of the command line, what nodes find in the configuration as data.node. Where steps are only checked, on the
+// server that decides about the nodes, that is the first one's.
+func asNode(set []project.Setting, src Sources, members []fleet.Member) ([]project.Setting, error) {
+	var node project.Node
+	switch {
+	case src.Node != nil:
+		node = *src.Node
+	case len(members) > 0:
+		node = project.Node{Name: members[0].Name, Roles: members[0].Roles}
 	}
 	if node.Name == "" {
-		return d, nil
+		return set, nil
 	}
 	own, err := project.ParseSettings([]string{"node.name=" + node.Name, "node.roles=[" + strings.Join(node.Roles, ", ") + "]"}, &project.Selection{})
-	d.Set = slices.Concat(own, d.Set)
-	return d, err
+	return slices.Concat(own, set), err
 }
 
 // planNodes reads which nodes the deployment goes to, and in which stages.
 func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources) error {
-	if src.Node != nil {
+	if len(p.nodes) == 0 {
 		return nil
-	}
-	members, ok, err := fleet.ReadNodes(src.Pillar)
-	if err != nil || !ok {
-		return err
 	}
 	if t.Fleet == nil {
 		return fault.New(fault.Refused, fleet.NodesFile, "this server deploys on no nodes")
@@ -174,7 +171,7 @@ func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources) error {
 	if err != nil {
 		return err
 	}
-	plan, err := fleet.NewPlan(members, stages, known)
+	plan, err := fleet.NewPlan(p.nodes, stages, known)
 	if err == nil && src.Code != nil { // a pillar that comes before the code goes nowhere yet
 		p.Rollout = plan
 	}
@@ -196,7 +193,7 @@ func PrepareRollback(ctx context.Context, t *Tools, d project.Deployment, src So
 	if err != nil {
 		return nil, err
 	}
-	if _, nodes, err := fleet.ReadNodes(src.Pillar); nodes && err == nil && src.Node == nil {
+	if len(p.nodes) > 0 {
 		p.Rollout = &fleet.Plan{OnFailure: fleet.Rollback} // its steps run there; whoever needs the plan makes it
 	}
 	return p, nil
@@ -218,15 +215,22 @@ func Bare(ctx context.Context, t *Tools, d project.Deployment, environment strin
 
 // configure builds cfg from the sources.
 func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
-	d, err := asNode(d, src)
-	if err != nil {
+	var members []fleet.Member
+	if src.Node == nil { // a node is told which one it is
+		var err error
+		if members, _, err = fleet.ReadNodes(src.Pillar); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if d.Set, err = asNode(d.Set, src, members); err != nil {
 		return nil, err
 	}
 	files, err := recipe.In(src.Code)
 	if err != nil {
 		return nil, err
 	}
-	p := &Prepared{Redactor: hide, grains: t.Grains(), pillar: py.NewDict()}
+	p := &Prepared{Redactor: hide, nodes: members, grains: t.Grains(), pillar: py.NewDict()}
 	if src.Private != "" {
 		if p.Recipe, err = recipe.Copy(ctx, files, src.Private, t.Root.Project(d.Project.String()).Salt()); err != nil {
 			return nil, err

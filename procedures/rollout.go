@@ -2,7 +2,9 @@ package procedures
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"corpus-git/fleet"
 	"corpus-git/internal/event"
@@ -53,7 +55,8 @@ func (e *Env) rollout(ctx context.Context) (*fleet.Rollout, error) {
 // UndoRollout rolls back the nodes that the deployment reached, and names those that could not be. Where it reached none it does nothing. It can be run
 // again.
 func (e *Env) UndoRollout(ctx context.Context) (left []string, err error) {
-	if e.Tools.Fleet == nil {
+	// Not by the plan: a recovery knows what is live, and not what the deployment brought.
+	if _, err := e.Tools.FS.Lstat(e.Tools.State.Rollout(string(e.Deployment.ID))); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	r, err := e.rollout(ctx)
@@ -65,13 +68,9 @@ func (e *Env) UndoRollout(ctx context.Context) (left []string, err error) {
 }
 
 // EndRollout forgets which nodes the deployment reached: it stands.
-func (e *Env) EndRollout(ctx context.Context) error {
-	if e.Tools.Fleet == nil {
+func (e *Env) EndRollout() error {
+	if e.Prepared.Rollout == nil {
 		return nil
 	}
-	r, err := e.rollout(ctx)
-	if err != nil {
-		return err
-	}
-	return r.Forget()
+	return fleet.Forget(e.Tools.FS, e.Tools.State.Rollout(string(e.Deployment.ID)))
 }
