@@ -20,21 +20,21 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// certificateCredential begins the Identity.Fingerprint of who logged in with a certificate.
+// certificateCredential is the prefix of Identity.Fingerprint for a certificate.
 const certificateCredential = "cert:"
 
 // Certificate is one that logged in, and has not expired.
 type Certificate struct {
 	KeyID  string `json:"key_id"`
 	Serial uint64 `json:"serial"`
-	// CA is the fingerprint of who signed it.
+	// CA is the fingerprint of its CA.
 	CA        string    `json:"ca"`
 	Principal string    `json:"principal"`
 	Expires   time.Time `json:"expires,omitzero"`
 	LastUsed  time.Time `json:"last_used"`
 }
 
-// trust is whose certificates log in, and what is revoked.
+// trust holds the trusted CA keys, and what is revoked.
 type trust struct {
 	mu      sync.Mutex
 	cas     []ssh.PublicKey
@@ -80,16 +80,19 @@ func (s *Store) isRevoked(k ssh.PublicKey) (bool, error) {
 	return err != nil || r.has(k), err
 }
 
-// Offer is a key with which somebody wants to log in.
+// Revoked reports whether a key or certificate is in the list of revoked ones. An error reports that this is unknown.
+func (s *Store) Revoked(k ssh.PublicKey) (bool, error) { return s.isRevoked(k) }
+
+// Offer is a key offered for a login.
 type Offer struct {
 	Key ssh.PublicKey
-	// User is the name in front of the @, From the address of the peer.
+	// User is the name before the @, From the address of the peer.
 	User, From string
-	// Proven tells that the peer has signed with the key: the login is noted.
+	// Proven reports that the peer has signed with the key: the login is recorded.
 	Proven bool
 }
 
-// Identify tells who offers a key or a certificate. ok is false for one that may not log in.
+// Identify returns the identity for a key or a certificate. ok is false for one that may not log in.
 func (s *Store) Identify(ctx context.Context, o Offer) (who Identity, ok bool, err error) {
 	cert, isCert := o.Key.(*ssh.Certificate)
 	if !isCert {
@@ -116,8 +119,8 @@ func (s *Store) Identify(ctx context.Context, o Offer) (who Identity, ok bool, e
 	return who, err == nil, err
 }
 
-// principalOf is who a certificate stands for: the user in front of the @ where the certificate names it, otherwise the only one here of those that
-// it names. A certificate that names none stands for nobody, as with sshd's TrustedUserCAKeys.
+// principalOf is the principal of a certificate: the user before the @ where the certificate lists it, otherwise the only listed one that
+// exists here. A certificate without principals has none, as with sshd's TrustedUserCAKeys.
 func (s *Store) principalOf(ctx context.Context, cert *ssh.Certificate, user string) (Principal, bool, error) {
 	if slices.Contains(cert.ValidPrincipals, user) {
 		if p, ok, err := s.active(ctx, user); ok || err != nil {
@@ -214,7 +217,7 @@ func certificateHash(cert *ssh.Certificate) string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(h[:])
 }
 
-// noteCertificate keeps a certificate that logged in, so that what it began can be checked again, and forgets those that have expired.
+// noteCertificate keeps a certificate that logged in, so that it can be checked again for later requests, and forgets expired ones.
 func (s *Store) noteCertificate(ctx context.Context, cert *ssh.Certificate, who Identity) error {
 	now := s.now()
 	var ends int64
@@ -236,8 +239,8 @@ func (s *Store) noteCertificate(ctx context.Context, cert *ssh.Certificate, who 
 	return err
 }
 
-// stillGood reports whether a certificate that logged in may still do so.
-func (s *Store) stillGood(ctx context.Context, who Identity) (bool, error) {
+// certificateValid reports whether a certificate that logged in is still valid.
+func (s *Store) certificateValid(ctx context.Context, who Identity) (bool, error) {
 	var blob []byte
 	err := s.db.QueryRowContext(ctx, `SELECT blob FROM certificates WHERE hash = ? AND principal = ?`, strings.TrimPrefix(who.Fingerprint, certificateCredential), who.Name).Scan(&blob)
 	if errors.Is(err, sql.ErrNoRows) {

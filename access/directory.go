@@ -28,32 +28,32 @@ type Entry struct {
 	Groups []string
 }
 
-// Directory knows users; *directory.Directory is one. An error is fault.Busy where it gave no answer.
+// Directory is a directory of users; *directory.Directory is one. An error is fault.Busy where it did not answer.
 type Directory interface {
 	// Lookup finds a user by name; ok is false where there is none.
 	Lookup(ctx context.Context, name string) (e Entry, ok bool, err error)
-	// Authenticate is Lookup for who gives the user's password; an empty one is nobody's.
+	// Authenticate is Lookup with the user's password; an empty one is always wrong.
 	Authenticate(ctx context.Context, name, password string) (e Entry, ok bool, err error)
 }
 
-// GroupRight is what a group of a directory gives its members.
+// GroupRight is the permission that a group of a directory gives its members.
 type GroupRight struct {
 	Right project.Right `json:"right"`
 	// Project is "" for all; admin on all is an administrator.
 	Project project.Name `json:"project,omitempty"`
 }
 
-// DirectoryPolicy says what the answers of a directory mean, and how long.
+// DirectoryPolicy says what a directory's answers mean, and how long they are valid.
 type DirectoryPolicy struct {
-	// Rights gives what groups, by their DNs, give.
+	// Rights returns the permissions of groups, by their DNs.
 	Rights func(groups []string) []GroupRight
-	// TTL is how long an answer counts, Grace how long it counts where the directory gives none any more.
+	// TTL is how long an answer is valid, Grace how long it is valid while the directory does not answer.
 	TTL, Grace time.Duration
-	// Failed is told of a directory that gives no answer; nil drops it.
+	// Failed is called when a directory does not answer; nil is allowed.
 	Failed func(err error)
 }
 
-// known is what a directory said of a principal.
+// known is a directory's answer about a principal.
 type known struct {
 	dn      string
 	keys    []string // each a fingerprint, |, and the key in base64
@@ -81,16 +81,16 @@ func (k known) admin() bool {
 	return slices.Contains(k.rights, GroupRight{Right: project.Admin})
 }
 
-// asks is how a Store asks its directory.
+// asks is the state of a Store's queries to its directory.
 type asks struct {
 	mu     sync.Mutex
 	dir    Directory
 	policy DirectoryPolicy
-	// busy has a channel for each name that is being asked for, closed when it was.
+	// busy has a channel for each name that is being queried, closed when done.
 	busy map[string]chan struct{}
-	// absent are names that the directory did not know, and until when that counts.
+	// absent are names that the directory does not have, and until when that is cached.
 	absent map[string]time.Time
-	// down is until when a directory that gave no answer is not asked again.
+	// down is until when a directory that did not answer is not queried again.
 	down    time.Time
 	downErr error
 	// wrong are the wrong passwords of a name, and since when.
@@ -103,19 +103,19 @@ type guesses struct {
 }
 
 const (
-	// absentFor and downFor are how long it counts that a user is not there, and that the directory is not.
+	// absentFor and downFor are how long a missing user, and an unreachable directory, are cached.
 	absentFor = 30 * time.Second
 	downFor   = 5 * time.Second
-	// strangerEvery is how often keys that the directory had not are worth a question about one user.
+	// strangerEvery is how often unknown keys cause a query about one user.
 	strangerEvery = 10 * time.Second
-	// maxGuesses wrong passwords for one name from one address within guessWindow are taken.
+	// maxGuesses wrong passwords for one name from one address within guessWindow are accepted.
 	maxGuesses  = 10
 	guessWindow = 15 * time.Minute
-	// maxNames bounds what is remembered of names that strangers give.
+	// maxNames limits how many names from strangers are kept.
 	maxNames = 10_000
 )
 
-// SetDirectory says which directory knows users besides those in the database; nil is none, and then its users may not log in.
+// SetDirectory sets the directory of users besides those in the database; with nil its users may not log in.
 func (s *Store) SetDirectory(d Directory, p DirectoryPolicy) {
 	s.asks.mu.Lock()
 	defer s.asks.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Store) AsksPasswords() bool {
 	return s.asks.dir != nil
 }
 
-// remembered is what the directory said last of a principal; ok is false for one that is none of its users.
+// remembered is the directory's last answer about a principal; ok is false for one that is not its user.
 func (s *Store) remembered(ctx context.Context, name string) (k known, ok bool, err error) {
 	var keys, rights string
 	var fetched int64
@@ -146,9 +146,9 @@ func (s *Store) remembered(ctx context.Context, name string) (k known, ok bool, 
 	return k, err == nil, err
 }
 
-// vouched is what the directory says of one of its users now: an answer that is younger than the TTL, a new one, or where there is none the last one within
-// the grace. local tells that the principal is none of the directory's. An error tells that nobody can say.
-func (s *Store) vouched(ctx context.Context, name string) (k known, local, ok bool, err error) {
+// directoryUser is the directory's answer about one of its users: a cached one younger than the TTL, a new one, or if it does not answer the last
+// one within the grace. local reports that the principal is not the directory's. An error reports that it is unknown.
+func (s *Store) directoryUser(ctx context.Context, name string) (k known, local, ok bool, err error) {
 	k, there, err := s.remembered(ctx, name)
 	if err != nil || !there {
 		return k, !there, false, err
@@ -175,7 +175,7 @@ func (s *Store) vouched(ctx context.Context, name string) (k known, local, ok bo
 	return k, false, false, err
 }
 
-// ask asks the directory for a user, once for all who want to know at the same time, and remembers the answer.
+// ask queries the directory for a user, once for concurrent calls, and caches the answer.
 func (s *Store) ask(ctx context.Context, name string) (principal string, ok bool, err error) {
 	a := &s.asks
 	for {
@@ -233,7 +233,7 @@ func (s *Store) ask(ctx context.Context, name string) (principal string, ok bool
 	return principal, ok, err
 }
 
-// learn remembers an answer of the directory. A principal that is not the directory's is never taken over.
+// learn stores an answer of the directory. A principal that is not the directory's is never taken over.
 func (s *Store) learn(ctx context.Context, asked string, e Entry, found bool, policy DirectoryPolicy) (principal string, ok bool, err error) {
 	now := s.now().UnixNano()
 	if !found {
@@ -273,7 +273,7 @@ func (s *Store) learn(ctx context.Context, asked string, e Entry, found bool, po
 		return "", false, err
 	}
 	if by != byDirectory && !theirs {
-		return "", false, fault.New(fault.Refused, "ldap", "the directory has a user %s, and so has this server: they are not taken for the same", printable.Clip(e.Name, 200)).
+		return "", false, fault.New(fault.Refused, "ldap", "the directory has a user %s, and so has this server: neither is let in for the other", printable.Clip(e.Name, 200)).
 			WithHint("to let the directory's in, remove the server's:  corpus-git user remove %s", e.Name)
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE principals SET email = ? WHERE name = ?`, e.Email, e.Name); err != nil {
@@ -287,10 +287,10 @@ func (s *Store) learn(ctx context.Context, asked string, e Entry, found bool, po
 	return e.Name, true, tx.Commit()
 }
 
-// byDirectory is who adds the principals of a directory.
+// byDirectory is AddedBy of the directory's principals.
 const byDirectory = "ldap"
 
-// identifyByDirectory tells whose key of the directory it is: that of the user in front of the @, or of one who has logged in before.
+// identifyByDirectory returns the directory's user with a key: the user before the @, or one who has logged in before.
 func (s *Store) identifyByDirectory(ctx context.Context, o Offer) (who Identity, ok bool, err error) {
 	s.asks.mu.Lock()
 	on := s.asks.dir != nil
@@ -318,7 +318,7 @@ func (s *Store) identifyByDirectory(ctx context.Context, o Offer) (who Identity,
 		return Identity{}, false, err
 	}
 	name = o.User
-	// A key that was added there a moment ago is worth a question.
+	// The key may have been added a moment ago, so query again.
 	if _, has := k.key(Fingerprint(o.Key)); !there || !has && s.now().Sub(k.fetched) >= strangerEvery {
 		if name, ok, err = s.ask(ctx, o.User); err != nil || !ok {
 			return Identity{}, false, err
@@ -327,7 +327,7 @@ func (s *Store) identifyByDirectory(ctx context.Context, o Offer) (who Identity,
 	return s.holds(ctx, name, o)
 }
 
-// holds tells whether a user of the directory has the key that is offered.
+// holds reports whether a user of the directory has the key that is offered.
 func (s *Store) holds(ctx context.Context, name string, o Offer) (who Identity, ok bool, err error) {
 	p, ok, err := s.active(ctx, name)
 	if err != nil || !ok {
@@ -340,7 +340,7 @@ func (s *Store) holds(ctx context.Context, name string, o Offer) (who Identity, 
 	return who, true, nil
 }
 
-// holder is whose key of the directory a fingerprint was when it was asked last, "" for none.
+// holder is the directory's user with a fingerprint according to the last answer, "" for none.
 func (s *Store) holder(ctx context.Context, fingerprint string) (string, error) {
 	var name string
 	err := s.db.QueryRowContext(ctx, `SELECT principal FROM directory WHERE ' ' || keys || ' ' LIKE '% ' || ? || '|%' ORDER BY fetched DESC LIMIT 1`, fingerprint).Scan(&name)
@@ -350,7 +350,7 @@ func (s *Store) holder(ctx context.Context, fingerprint string) (string, error) 
 	return name, err
 }
 
-// SignIn tells who gives a name and the password that it has in the directory. ok is false where it is not theirs. Too many wrong passwords for one
+// SignIn reports who gives a name and the password that it has in the directory. ok is false where it is not theirs. Too many wrong passwords for one
 // name from one address within a quarter of an hour are fault.Busy, as is a directory that gives no answer.
 func (s *Store) SignIn(ctx context.Context, name, password, from string) (who Identity, ok bool, err error) {
 	s.asks.mu.Lock()
@@ -380,7 +380,7 @@ func (s *Store) SignIn(ctx context.Context, name, password, from string) (who Id
 	return s.ForSession(ctx, principal, from)
 }
 
-// guesser is who guesses: wrong passwords from elsewhere lock nobody out.
+// guesser identifies the source of guesses, so that wrong passwords from elsewhere lock nobody out.
 func guesser(name, from string) string {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host
@@ -406,7 +406,7 @@ func (s *Store) guessed(name string) {
 
 // keyOfDirectory reports whether the directory has the key that authenticated who, for that user, and it is not revoked.
 func (s *Store) keyOfDirectory(ctx context.Context, who Identity) (bool, error) {
-	k, _, ok, err := s.vouched(ctx, who.Name)
+	k, _, ok, err := s.directoryUser(ctx, who.Name)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -418,8 +418,8 @@ func (s *Store) keyOfDirectory(ctx context.Context, who Identity) (bool, error) 
 	return err == nil && !revoked, err
 }
 
-// LookedUp is what a directory says of a user, and what that means here.
-type LookedUp struct {
+// DirectoryUser is a directory's answer about a user, and what it means here.
+type DirectoryUser struct {
 	Entry
 	Rights []GroupRight
 	// Fingerprints are those of the keys that may log in, Unusable is how many may not.
@@ -427,22 +427,22 @@ type LookedUp struct {
 	Unusable     int
 }
 
-// LookUp asks the directory for a user, and changes nothing. It is fault.Refused where there is no directory, or no such user.
-func (s *Store) LookUp(ctx context.Context, name string) (LookedUp, error) {
+// LookupUser asks the directory for a user, and changes nothing. It is fault.Refused where there is no directory, or no such user.
+func (s *Store) LookupUser(ctx context.Context, name string) (DirectoryUser, error) {
 	s.asks.mu.Lock()
 	dir, policy := s.asks.dir, s.asks.policy
 	s.asks.mu.Unlock()
 	if dir == nil {
-		return LookedUp{}, fault.New(fault.Refused, "ldap", "no directory is configured").WithHint("set ldap.url and ldap.base")
+		return DirectoryUser{}, fault.New(fault.Refused, "ldap", "no directory is configured").WithHint("set ldap.url and ldap.base")
 	}
 	e, ok, err := dir.Lookup(ctx, name)
 	if err != nil {
-		return LookedUp{}, err
+		return DirectoryUser{}, err
 	}
 	if !ok {
-		return LookedUp{}, fault.New(fault.Refused, "ldap", "the directory has no user %s", printable.Clip(name, 200)).WithHint("see ldap.base and ldap.user_filter")
+		return DirectoryUser{}, fault.New(fault.Refused, "ldap", "the directory has no user %s", printable.Clip(name, 200)).WithHint("see ldap.base and ldap.user_filter")
 	}
-	out := LookedUp{Entry: e, Rights: policy.Rights(e.Groups)}
+	out := DirectoryUser{Entry: e, Rights: policy.Rights(e.Groups)}
 	for _, text := range e.Keys {
 		if pub, _, err := ParsePublicKey([]byte(text)); err == nil {
 			out.Fingerprints = append(out.Fingerprints, Fingerprint(pub))

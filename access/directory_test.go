@@ -84,7 +84,7 @@ func TestDirectoryUsers(t *testing.T) {
 	require.False(t, can(who, "shop", project.Read))
 	_, ok, err = s.Identify(ctx, access.Offer{Key: stranger, User: "marie", From: "192.0.2.1:5"})
 	require.NoError(t, err)
-	require.False(t, ok, "a name is no key")
+	require.False(t, ok, "a name is not a key")
 	again, ok, err := offer("deploy")
 	require.NoError(t, err)
 	require.True(t, ok, "a key that logged in is known")
@@ -139,10 +139,10 @@ func TestDirectoryUsers(t *testing.T) {
 
 	// The server's own users are not the directory's, whatever it says.
 	_, ok, err = offer("local")
-	require.ErrorContains(t, err, "they are not taken for the same")
+	require.ErrorContains(t, err, "neither is let in for the other")
 	require.False(t, ok)
 	_, ok, err = s.SignIn(ctx, "local", "right", "192.0.2.1:5")
-	require.ErrorContains(t, err, "they are not taken for the same")
+	require.ErrorContains(t, err, "neither is let in for the other")
 	require.False(t, ok)
 
 	// Without the directory in the configuration its users have nothing.

@@ -47,7 +47,7 @@ func checkGrant(name project.Name, right project.Right) error {
 	return err
 }
 
-// Revoke takes a right away again. A right that was not granted is fault.Refused.
+// Revoke removes a permission. One that was not granted is fault.Refused.
 func (s *Store) Revoke(ctx context.Context, by Identity, name project.Name, principal string, right project.Right) error {
 	err := s.revoke(ctx, name, principal, right)
 	return s.record(ctx, by, "access revoke", string(name), printable.Clip(principal, 200)+" "+string(right), err)
@@ -75,7 +75,7 @@ func (s *Store) revoke(ctx context.Context, name project.Name, principal string,
 	return e.WithHint("see what is granted with  corpus-git access list %s", name)
 }
 
-// RevokeAll takes every right on a project away, as its destruction must.
+// RevokeAll removes every permission on a project, for its destruction.
 func (s *Store) RevokeAll(ctx context.Context, by Identity, name project.Name) error {
 	_, err := s.db.ExecContext(ctx, `DELETE FROM grants WHERE project = ?`, string(name))
 	return s.record(ctx, by, "access revoke", string(name), "all", err)

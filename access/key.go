@@ -26,9 +26,9 @@ type Key struct {
 	Type string `json:"type"`
 	// Comment stood behind the key in its file.
 	Comment string `json:"comment,omitempty"`
-	// Admin tells that its principal has every right on every project.
+	// Admin reports that its principal has every right on every project.
 	Admin bool `json:"admin"`
-	// Expires is when it is good for nothing any more; zero is never.
+	// Expires is when it stops being valid; zero is never.
 	Expires time.Time `json:"expires,omitzero"`
 	Added   time.Time `json:"added"`
 	AddedBy string    `json:"added_by"`
@@ -139,7 +139,7 @@ func checkKey(key ssh.PublicKey) error {
 	}
 }
 
-// Identity is who makes a request: a principal, by what authenticated it, or a local user. The zero value is nobody.
+// Identity is the origin of a request: a principal, with what authenticated it, or a local user. The zero value is nobody.
 type Identity struct {
 	// Name is the principal's name, or the local user's.
 	Name string
@@ -163,4 +163,19 @@ func (i Identity) String() string {
 }
 
 // Local is the identity of a user of this machine who may open the state directory, and so may do everything.
-func Local(user string) Identity { return Identity{Name: user, Admin: true, From: "local"} }
+func Local(user string) Identity { return Identity{Name: user, Admin: true, From: local} }
+
+// local is where a Local identity is from; one whose session of the pages is used from an address has that behind it.
+const local = "local"
+
+// LocalAt is Local, for a session of the pages that is used from an address.
+func LocalAt(user, address string) Identity {
+	who := Local(user)
+	who.From += ", " + address
+	return who
+}
+
+// IsLocal reports whether a recorded identity was Local or LocalAt. Nobody else has no fingerprint and is from there.
+func IsLocal(fingerprint, from string) bool {
+	return fingerprint == "" && (from == local || strings.HasPrefix(from, local+", "))
+}

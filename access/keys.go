@@ -30,8 +30,8 @@ func (s *Store) AddKey(ctx context.Context, by Identity, name string, text []byt
 	return s.AddKeyTo(ctx, by, NewKey{Name: name, Text: text, Admin: admin})
 }
 
-// AddKeyTo lets the holder of a public key log in as a principal. A name or a key that is there already is fault.Refused. It gives no right on
-// any project, but to a new administrator every right on all of them.
+// AddKeyTo adds a public key for a principal. A name or a key that exists already is fault.Refused. It grants no permission on any project,
+// except that a new administrator has all.
 func (s *Store) AddKeyTo(ctx context.Context, by Identity, n NewKey) (Key, error) {
 	k, err := s.addKey(ctx, by, n)
 	object := printable.Clip(n.Name, 200)
@@ -57,7 +57,7 @@ func (s *Store) addKey(ctx context.Context, by Identity, n NewKey) (Key, error) 
 	}
 	k := Key{Name: n.Name, Principal: n.Principal, Fingerprint: Fingerprint(pub), Type: pub.Type(), Comment: comment, Admin: n.Admin, Expires: n.Expires, Added: s.now(), AddedBy: by.Name}
 	if !n.Expires.IsZero() && !n.Expires.After(k.Added) {
-		return k, fault.New(fault.Usage, "key add", "it would have expired at once").WithHint("such as  --expires 90d")
+		return k, fault.New(fault.Usage, "key add", "it would expire at once").WithHint("such as  --expires 90d")
 	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -122,8 +122,8 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// RemoveKey ends a key's access. A principal that was made for its first key (Implied) goes with its last one, and its tokens and grants with it.
-// Sessions that run go on; their next request is refused. An unknown name is fault.Refused.
+// RemoveKey removes a key. A principal that was made for its first key (Implied) is removed with its last one, with its tokens and grants.
+// Running sessions continue; their next request is refused. An unknown name is fault.Refused.
 func (s *Store) RemoveKey(ctx context.Context, by Identity, name string) error {
 	return s.record(ctx, by, "key remove", "", printable.Clip(name, 200), s.removeKey(ctx, name))
 }

@@ -27,7 +27,7 @@ func ParseKind(s string) (Kind, error) {
 	case Person, Bot, Agent:
 		return k, nil
 	}
-	return "", fault.New(fault.Usage, "kind", "%q is no kind of principal", s).WithHint("one of: person, bot, agent")
+	return "", fault.New(fault.Usage, "kind", "%q is not a kind of principal", s).WithHint("one of: person, bot, agent")
 }
 
 // Principal is who holds rights: a person, a bot or an agent, whichever key, token, certificate or directory it comes with.
@@ -147,7 +147,7 @@ func (s *Store) setPrincipal(ctx context.Context, name string, c Change) (Princi
 	return p, err
 }
 
-// RemovePrincipal ends all access of a principal: its keys, tokens and grants go with it. An unknown name is fault.Refused.
+// RemovePrincipal removes a principal with its keys, tokens and grants. An unknown name is fault.Refused.
 func (s *Store) RemovePrincipal(ctx context.Context, by Identity, name string) error {
 	res, err := s.db.ExecContext(ctx, `DELETE FROM principals WHERE name = ?`, name)
 	if err == nil {

@@ -23,8 +23,9 @@ type Published struct {
 	Text []byte `json:"-"`
 }
 
-// FetchKeys reads the keys that a host publishes of a user, such as https://HOST/USER.keys of GitHub, GitLab and Gitea: one a line, as in authorized_keys.
-// It speaks HTTPS only, follows redirects on the same host only, and ends within ten seconds. A line that is no key that may log in makes it an error.
+// FetchKeys reads the keys that a host publishes for a user, such as https://HOST/USER.keys of GitHub, GitLab and Gitea: one a line, as in
+// authorized_keys. It uses HTTPS only, follows redirects on the same host only, and ends within ten seconds. A line that is not an
+// acceptable key is an error.
 func FetchKeys(ctx context.Context, client *http.Client, address string) ([]Published, error) {
 	bad := func(format string, args ...any) *fault.Error {
 		return fault.New(fault.Refused, "keys of "+address, format, args...)
@@ -42,10 +43,10 @@ func FetchKeys(ctx context.Context, client *http.Client, address string) ([]Publ
 	same := *client
 	same.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		if next.URL.Scheme != "https" || next.URL.Host != u.Host {
-			return fmt.Errorf("it sends us on to %s", next.URL.Host)
+			return fmt.Errorf("it redirects to another host: %s", next.URL.Host)
 		}
 		if len(via) > 3 {
-			return errors.New("it sends us on and on")
+			return errors.New("it redirects too often")
 		}
 		return nil
 	}

@@ -49,9 +49,9 @@ func TestFetchKeys(t *testing.T) {
 		require.Equal(t, strings.TrimSpace(string(two)), string(got[1].Text))
 	}
 	for address, want := range map[string]string{
-		host.URL + "/away.keys":    "sends us on to",
-		host.URL + "/down.keys":    "sends us on to",
-		host.URL + "/round.keys":   "sends us on and on",
+		host.URL + "/away.keys":    "redirects to another host",
+		host.URL + "/down.keys":    "redirects to another host",
+		host.URL + "/round.keys":   "redirects too often",
 		host.URL + "/empty.keys":   "no key in it",
 		host.URL + "/page.keys":    "line 1: public key: not a public key",
 		host.URL + "/long.keys":    "longer than 65536 bytes",

@@ -13,34 +13,35 @@ import (
 	"corpus-git/project"
 )
 
-// What Identity.Fingerprint begins with where no key authenticated.
+// Prefixes of Identity.Fingerprint where no key authenticated.
 const (
 	tokenCredential   = "token:"
 	sessionCredential = "session"
 )
 
-// Authority answers who somebody is, and what they may do now. *Store is one. Every answer comes from the tables: what an Identity
-// claims of itself is looked up again, so that what was revoked, disabled or has expired ends with the request that is being served.
+// Authority resolves identities and permissions. *Store is one. Every answer is read from the tables: an Identity is looked up again, so
+// that revoking, disabling and expiry take effect with the next request.
 type Authority interface {
-	// FindByToken tells who sends an API token.
+	// FindByToken returns the identity for an API token.
 	FindByToken(ctx context.Context, secret, from string) (who Identity, ok bool, err error)
-	// ForSession tells who a session of the pages stands for, by the name of its principal.
+	// ForSession returns the identity for a session of the pages, by the name of its principal.
 	ForSession(ctx context.Context, name, from string) (who Identity, ok bool, err error)
-	// Can reports whether who holds a right on a project.
+	// Can reports whether an identity has a permission on a project.
 	Can(ctx context.Context, who Identity, name project.Name, want project.Right) (bool, error)
 	// Rights are those on all projects, looked up at once.
 	Rights(ctx context.Context, who Identity) (Rights, error)
-	// IsAdmin reports whether who may do everything.
+	// IsAdmin reports whether an identity is an admin.
 	IsAdmin(ctx context.Context, who Identity) (bool, error)
-	// Valid reports whether what authenticated who would do so again now: long answers ask it from time to time.
+	// Valid reports whether the credential of an identity would still be accepted: long responses check it from time to time.
 	Valid(ctx context.Context, who Identity) (bool, error)
-	// Used notes that a credential was used, at most once a minute.
+	// Used records that a credential was used, at most once a minute.
 	Used(ctx context.Context, credential string) error
 }
 
 var _ Authority = (*Store)(nil)
 
-// ForSession tells who a session of the pages stands for, by the name of its principal. ok is false where there is none, or it is disabled.
+// ForSession returns the identity for a session of the pages, by the name of its principal. ok is false where there is none, or it is
+// disabled.
 func (s *Store) ForSession(ctx context.Context, name, from string) (who Identity, ok bool, err error) {
 	p, ok, err := s.active(ctx, name)
 	if err != nil || !ok {
@@ -49,7 +50,8 @@ func (s *Store) ForSession(ctx context.Context, name, from string) (who Identity
 	return Identity{Name: p.Name, Fingerprint: sessionCredential, Admin: p.Admin, From: from}, true, nil
 }
 
-// active gives a principal that may log in: it is not disabled, and the directory, where it is one of its users, still has it. Admin is what both say.
+// active returns a principal that may log in: it is not disabled, and if it is the directory's, the directory still has it. Admin combines
+// both.
 func (s *Store) active(ctx context.Context, name string) (p Principal, ok bool, err error) {
 	p, err = scanPrincipal(s.db.QueryRowContext(ctx, `SELECT `+principalColumns+` FROM principals WHERE name = ? AND NOT disabled`, name))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -58,7 +60,7 @@ func (s *Store) active(ctx context.Context, name string) (p Principal, ok bool, 
 	if err != nil {
 		return Principal{}, false, err
 	}
-	k, local, ok, err := s.vouched(ctx, name)
+	k, local, ok, err := s.directoryUser(ctx, name)
 	if err != nil || !local && !ok {
 		return Principal{}, false, err
 	}
@@ -66,7 +68,7 @@ func (s *Store) active(ctx context.Context, name string) (p Principal, ok bool, 
 	return p, true, nil
 }
 
-// scope is what a credential may be used for; ok is false for one that is not valid, or no longer.
+// scope is the scope of a credential; ok is false for one that is not valid any more.
 func (s *Store) scope(ctx context.Context, who Identity) (scope Scope, ok bool, err error) {
 	now := s.now().UnixNano()
 	switch id, isToken := strings.CutPrefix(who.Fingerprint, tokenCredential); {
@@ -79,15 +81,15 @@ func (s *Store) scope(ctx context.Context, who Identity) (scope Scope, ok bool, 
 	case who.Fingerprint == sessionCredential:
 		return Scope{}, true, nil
 	case strings.HasPrefix(who.Fingerprint, certificateCredential):
-		ok, err := s.stillGood(ctx, who)
+		ok, err := s.certificateValid(ctx, who)
 		return Scope{}, ok, err
 	}
-	ok, err = s.goodKey(ctx, who, now)
+	ok, err = s.keyValid(ctx, who, now)
 	return Scope{}, ok, err
 }
 
-// goodKey reports whether the key that authenticated who may still log in.
-func (s *Store) goodKey(ctx context.Context, who Identity, now int64) (bool, error) {
+// keyValid reports whether the key that authenticated who may still log in.
+func (s *Store) keyValid(ctx context.Context, who Identity, now int64) (bool, error) {
 	var blob []byte
 	err := s.db.QueryRowContext(ctx, `SELECT blob FROM keys WHERE fingerprint = ? AND principal = ? AND (expires = 0 OR expires > ?)`, who.Fingerprint, who.Name, now).Scan(&blob)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -104,10 +106,10 @@ func (s *Store) goodKey(ctx context.Context, who Identity, now int64) (bool, err
 	return err == nil && !revoked, err
 }
 
-// Can reports whether an identity holds a right on a project, now: an admin, or a grant of that right or of one that
-// implies it, as far as the scope of its token leaves it. A local identity (no fingerprint) is what it says; any other is looked up anew, so that a
-// key or a token that was removed or has expired, and a principal that is disabled or no admin any more, has nothing. It takes the same
-// steps for projects that exist and those that do not.
+// Can reports whether an identity has a permission on a project now: as an admin, or by a grant of that permission or of one that implies
+// it, within the scope of its token. A local identity (no fingerprint) is trusted; any other is looked up again, so that a removed or
+// expired key or token, and a disabled or demoted principal, has none. It takes the same steps for projects that exist and those that do
+// not.
 func (s *Store) Can(ctx context.Context, who Identity, name project.Name, want project.Right) (bool, error) {
 	r, err := s.rights(ctx, who, `g.project = ?`, string(name))
 	return err == nil && r.Can(name, want), err
@@ -121,7 +123,7 @@ type Rights struct {
 	scope      Scope
 }
 
-// Can tells what Store.Can would have told at that moment.
+// Can returns what Store.Can would have returned at that moment.
 func (r Rights) Can(name project.Name, want project.Right) bool {
 	grants := func(has project.Right) bool { return has.Grants(want) }
 	return want != "" && r.scope.Allows(name, want) && (r.all || slices.ContainsFunc(r.everywhere, grants) || slices.ContainsFunc(r.on[name], grants))
@@ -148,7 +150,7 @@ func (s *Store) rights(ctx context.Context, who Identity, which string, args ...
 	if err != nil || !ok {
 		return Rights{}, err
 	}
-	k, _, _, err := s.vouched(ctx, who.Name)
+	k, _, _, err := s.directoryUser(ctx, who.Name)
 	if err != nil {
 		return Rights{}, err
 	}
@@ -180,7 +182,7 @@ func (s *Store) rights(ctx context.Context, who Identity, which string, args ...
 	return out, rows.Err()
 }
 
-// IsAdmin reports whether an identity is an admin now; see Can. A token whose scope is bounded never is.
+// IsAdmin reports whether an identity is an admin now; see Can. A token with a limited scope never is.
 func (s *Store) IsAdmin(ctx context.Context, who Identity) (bool, error) {
 	if who.Name == "" {
 		return false, nil

@@ -1,6 +1,6 @@
 package access
 
-// schema is what brings the tables of any released version up to date. Version 0.1 to the principals had the first three statements.
+// schema upgrades the tables of any released version. Versions from 0.1 to the introduction of principals had the first three statements.
 var schema = []string{
 	`CREATE TABLE keys (name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, blob BLOB NOT NULL, type TEXT NOT NULL, comment TEXT NOT NULL,
 			admin INTEGER NOT NULL, added INTEGER NOT NULL, added_by TEXT NOT NULL, last_used INTEGER NOT NULL DEFAULT 0)`,

@@ -17,13 +17,13 @@ import (
 	"corpus-git/project"
 )
 
-// TokenPrefix begins every token, so that people and scanners of secrets know one when they see it.
+// TokenPrefix begins every token, so that people and secret scanners recognise one.
 const TokenPrefix = "cgt_"
 
-// MaxTokenLife is how long a token lasts at most.
+// MaxTokenLife is the longest validity of a token.
 const MaxTokenLife = 366 * 24 * time.Hour
 
-// Scope bounds what a credential may do of what its principal may. The zero Scope bounds nothing.
+// Scope limits a credential to a part of its principal's permissions. The zero Scope has no limit.
 type Scope struct {
 	// Projects are those that it may be used for; none is all.
 	Projects []project.Name `json:"projects,omitempty"`
@@ -41,14 +41,14 @@ func (s Scope) Allows(name project.Name, want project.Right) bool {
 	return len(s.Rights) == 0 || slices.ContainsFunc(s.Rights, func(has project.Right) bool { return has.Grants(want) })
 }
 
-// allowsAll reports whether the scope leaves what is no project's: users, keys, the machine.
+// allowsAll reports whether the scope leaves what is not a project's: users, keys, the machine.
 func (s Scope) allowsAll() bool {
 	return len(s.Projects) == 0 && !s.ReadOnly && (len(s.Rights) == 0 || slices.Contains(s.Rights, project.Admin))
 }
 
-// Token is a secret that a program sends in place of a key. The secret itself is known to its holder only.
+// Token is a secret that a program sends in place of a key. Only its holder knows the secret itself.
 type Token struct {
-	// ID names the token in messages and in the audit log; it is no secret.
+	// ID names the token in messages and in the audit log; it is not a secret.
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Principal is whose rights it has, as far as the Scope leaves them.
@@ -60,8 +60,9 @@ type Token struct {
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// AddToken makes a token and gives its secret, which is stored nowhere: 256 random bits, of which the database holds the SHA-256. ID, Added,
-// AddedBy and LastUsed of t are ignored. A name that the principal's tokens have already, and a life longer than MaxTokenLife, are refused.
+// AddToken makes a token and returns its secret, which is not stored: 256 random bits, of which the database has the SHA-256. ID, Added,
+// AddedBy and LastUsed of t are ignored. A name that the principal's tokens have already, and a validity longer than MaxTokenLife, are
+// refused.
 func (s *Store) AddToken(ctx context.Context, by Identity, t Token) (Token, string, error) {
 	t, secret, err := s.addToken(ctx, by, t)
 	object := printable.Clip(t.Principal, 200) + " " + printable.Clip(t.Name, 200)
@@ -116,7 +117,7 @@ func (s *Store) addToken(ctx context.Context, by Identity, t Token) (Token, stri
 	return t, secret, nil
 }
 
-// RevokeToken ends a token of a principal, by its name or ID. What it began goes on; its next request is refused.
+// RevokeToken ends a token of a principal, by its name or ID. Running requests continue; the next one is refused.
 func (s *Store) RevokeToken(ctx context.Context, by Identity, principal, token string) error {
 	return s.record(ctx, by, "token revoke", "", printable.Clip(principal, 200)+" "+printable.Clip(token, 200), s.revokeToken(ctx, by, principal, token))
 }
@@ -135,7 +136,7 @@ func (s *Store) revokeToken(ctx context.Context, by Identity, principal, token s
 	return fault.New(fault.Refused, "token", "%s has no token \"%s\"", printable.Clip(principal, 200), printable.Clip(token, 200)).WithHint("see them with  corpus-git token list")
 }
 
-// noToken refuses a token: one that was stolen could make others that outlive it, or end those that it does not know.
+// noToken refuses a token as the credential: a stolen one could create others that outlive it, or revoke others.
 func noToken(by Identity, action string) error {
 	if !strings.HasPrefix(by.Fingerprint, tokenCredential) {
 		return nil
@@ -175,8 +176,8 @@ func scanToken(row interface{ Scan(...any) error }) (t Token, err error) {
 	return t, err
 }
 
-// FindByToken tells who sends a token. ok is false for one that is unknown, was revoked or has expired, and for one of a disabled principal.
-// from is the address of the peer.
+// FindByToken returns the identity for a token. ok is false for one that is unknown, revoked or expired, and for one of a disabled
+// principal. from is the address of the peer.
 func (s *Store) FindByToken(ctx context.Context, secret, from string) (who Identity, ok bool, err error) {
 	if !strings.HasPrefix(secret, TokenPrefix) {
 		return Identity{}, false, nil

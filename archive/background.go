@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Background is the slot in which the stores of a machine compact, one archive at a time over all of them. Give the same
-// one to every Config; a nil one is the store's own.
+// Background is the slot in which all stores that share it compact, one archive at a time. Config.Background nil gives a store its own.
 type Background struct {
 	slot   chan struct{}
 	recent atomic.Int64 // how many entries of manifests the stores keep in memory
@@ -16,16 +15,16 @@ type Background struct {
 // NewBackground makes a slot.
 func NewBackground() *Background { return &Background{slot: make(chan struct{}, 1)} }
 
-// gate is shut while somebody needs the disk for something better.
+// gate holds up background work while callers of Pause need the disk.
 type gate struct {
 	mu   sync.Mutex
 	shut int
 	open chan struct{} // closed when shut falls to 0
 }
 
-// Pause holds up the background work of this store, within a block of what it reads, until resume is called; more than
-// once is once. A deployment pauses the store for as long as it runs. Pauses of several callers add up. When Pause returns,
-// nothing in the background publishes or removes an archive, and nothing does until resume.
+// Pause holds up the background work of this store, at the latest after the block being read, until resume is called; calling resume again
+// does nothing. A deployment pauses the store for as long as it runs. Several callers may pause at once; work goes on after the last
+// resume. From its return until resume nothing in the background publishes or removes an archive.
 func (s *Store) Pause() (resume func()) {
 	g := &s.gate
 	g.mu.Lock()
@@ -35,9 +34,9 @@ func (s *Store) Pause() (resume func()) {
 	g.shut++
 	g.mu.Unlock()
 	s.interruptSparing()
-	// What is publishing or removing right now holds the lock, and looks at the gate before.
+	// Whatever is publishing or removing holds the lock and checked the gate first.
 	s.work.Lock()
-	s.work.Unlock() //nolint:staticcheck // to have waited is all
+	s.work.Unlock() //nolint:staticcheck // taken only to wait for the holder
 	return sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -57,12 +56,12 @@ func (g *gate) waiting() <-chan struct{} {
 	return g.open
 }
 
-// compaction is background work under way. It holds the machine's slot but while it is paused.
+// compaction is one run of background work. It holds the machine's slot except while it is paused.
 type compaction struct {
 	s    *Store
 	ctx  context.Context
 	held bool
-	// front: a Make waits for it, which holds the lock of what moves trees and has paused the background.
+	// front is set while a Make waits for the compaction; that Make holds the work lock and has paused the background.
 	front bool
 }
 
@@ -88,7 +87,7 @@ func (w *compaction) begin() error {
 	}
 }
 
-// end gives the slot back, if it is held.
+// end releases the slot, if it is held.
 func (w *compaction) end() {
 	if w.held {
 		w.held = false
@@ -96,7 +95,7 @@ func (w *compaction) end() {
 	}
 }
 
-// lock takes the lock of what moves trees, with the gate open: a paused store changes nothing.
+// lock takes the store's work lock while the gate is open: a paused store changes nothing.
 func (w *compaction) lock() (unlock func(), err error) {
 	if w.front {
 		return func() {}, w.ctx.Err()
@@ -113,7 +112,7 @@ func (w *compaction) lock() (unlock func(), err error) {
 	}
 }
 
-// pause is taken between blocks: it gives up when the context ends, and gives the slot to others while it is paused.
+// pause is called between blocks: it returns an error when the context ends, and releases the slot while the store is paused.
 func (w *compaction) pause() error {
 	if err := w.ctx.Err(); err != nil {
 		return err

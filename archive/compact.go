@@ -11,21 +11,20 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Compacted tells what a Compact did.
+// Compacted reports what a Compact did.
 type Compacted struct {
-	// Busy: another Compact of this store was under way, and this one did nothing.
+	// Busy reports that another Compact of this store was running, and this one did nothing.
 	Busy bool `json:"busy,omitempty"`
-	// Packed archives are files now instead of folders. Freed is the difference on disk; a tree that became the spare
-	// one is not freed.
+	// Packed archives were folders and are files now. Freed is the difference on disk; a tree that became the spare one does not count.
 	Packed []Archive `json:"packed,omitempty"`
 	Freed  int64     `json:"freed"`
 	// Refused archives stay folders.
 	Refused []Refusal `json:"refused,omitempty"`
-	// Sealed counts the files of the newest archive whose content was noted, for Verify to compare with.
+	// Sealed counts the files of the newest archive whose checksum was recorded, for Verify to compare with.
 	Sealed int `json:"sealed,omitempty"`
-	// Spared tells that a spare tree was made for the next archive, where there was none.
+	// Spared reports that there was no spare tree for the next archive and one was made.
 	Spared bool `json:"spared,omitempty"`
-	// Rotation is what the policy's limits removed, with the sizes that they have now.
+	// Rotation is what the policy's limits removed, with their current sizes.
 	Rotation Rotation `json:"rotation"`
 }
 
@@ -36,15 +35,15 @@ type Refusal struct {
 	Why string `json:"why"`
 }
 
-// Compact does what need not be done while somebody waits: it packs every archive but the newest whole one into
-// <tree>.tar.zst, keeps the limits of the policy, sees to it that there is a spare tree for the next Make (as Prepare does sooner), measures
-// failed trees, and notes the content of the newest archive.
+// Compact does the work that can wait until after a deployment: it packs every archive but the newest whole one into <tree>.tar.zst,
+// applies the limits of the policy, makes a spare tree for the next Make where there is none (as Prepare does sooner), measures failed
+// trees, and records checksums of the newest archive.
 //
-// It is meant for a goroutine of its own when deployments have come to rest. It may run beside everything else of the store: it takes
-// one slot for all projects (Config.Background), stands still while the store is paused (Pause), and ends soon after ctx
-// does. A packed archive is durable, was read back from the disk, and agrees with its manifest in every entry and every
-// byte of content before its folder is touched. A crash leaves the folder or the files, whichever the record names; Sweep
-// removes the other. An archive that can't be packed stays a folder and is named in Refused; that is no error.
+// It is meant for a goroutine of its own, once no deployment runs. It may run beside all other methods of the store: it takes one slot for
+// all projects (Config.Background), stops while the store is paused (Pause), and ends soon after ctx does. A packed archive is durable, was
+// read back from the disk, and agrees with its manifest in every entry and every byte of content before its folder is touched. A crash
+// leaves the folder or the files, whichever the record names; Sweep removes the other. An archive that can't be packed stays a folder and
+// is named in Refused; that is not an error.
 func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	const op = "compact archives"
 	var out Compacted
@@ -66,7 +65,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 		return out, explain(op, err)
 	}
 	defer over()
-	s.recent.drop(&s.cfg.Background.recent) // the next deployment may be long to come
+	s.recent.drop(&s.cfg.Background.recent) // the next deployment may be far off
 	refused := map[string]bool{}
 	for {
 		a, ok, err := s.packable(refused)
@@ -81,7 +80,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 		case ctx.Err() != nil:
 			return out, ctx.Err()
 		case errors.Is(err, errMoved):
-			refused[a.ID] = true // rotated, rolled back: not ours any more
+			refused[a.ID] = true // rotated or rolled back meanwhile
 		case err != nil:
 			err = explain(op, err)
 			refused[a.ID] = true
@@ -121,7 +120,7 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	return out, nil
 }
 
-// failed is the error of a compaction: the context's, where that has ended.
+// failed is the error of a compaction, or the context's once that has ended.
 func (w *compaction) failed(op string, err error) error {
 	if w.ctx.Err() != nil {
 		return w.ctx.Err()
@@ -129,10 +128,10 @@ func (w *compaction) failed(op string, err error) error {
 	return explain(op, err)
 }
 
-// errMoved tells that an archive is no longer what it was when the work began.
+// errMoved reports that an archive changed after the work on it began.
 var errMoved = errors.New("the archive has changed")
 
-// plainOnes are the archives that hold their tree as a folder, newest first.
+// plainOnes are the archives whose trees are folders, newest first.
 func (s *Store) plainOnes() ([]Archive, error) {
 	all, err := s.List()
 	if err != nil {
@@ -141,7 +140,7 @@ func (s *Store) plainOnes() ([]Archive, error) {
 	return slices.DeleteFunc(all, func(a Archive) bool { return !a.Whole || a.Packed != nil || len(a.Trees) == 0 }), nil
 }
 
-// newest is the newest archive that is a folder, nil where there is none.
+// newest is the newest archive that is a folder, or nil.
 func (s *Store) newest() (*Archive, error) {
 	all, err := s.plainOnes()
 	if err != nil || len(all) == 0 {
@@ -150,7 +149,7 @@ func (s *Store) newest() (*Archive, error) {
 	return &all[0], nil
 }
 
-// packable is the oldest archive that may be packed: the newest one that is whole stays a folder.
+// packable is the oldest archive that may be packed: the newest whole one stays a folder.
 func (s *Store) packable(refused map[string]bool) (Archive, bool, error) {
 	all, err := s.List()
 	if err != nil {
@@ -165,7 +164,7 @@ func (s *Store) packable(refused map[string]bool) (Archive, bool, error) {
 	return Archive{}, false, nil
 }
 
-// unpackHeld makes folders of the trees of a packed archive, for a rollback that exchanges them with the live ones.
+// unpackHeld turns the trees of a packed archive into folders, for a rollback that exchanges them with the live ones.
 func (s *Store) unpackHeld(ctx context.Context, a Archive, m *tree.Manifest) (Archive, *tree.Manifest, error) {
 	fail := func(err error) (Archive, *tree.Manifest, error) { return a, m, err }
 	if a.Rollback != nil {
@@ -199,7 +198,7 @@ func (s *Store) unpackHeld(ctx context.Context, a Archive, m *tree.Manifest) (Ar
 		return fail(err)
 	}
 	for _, p := range append([]string{tmp}, a.packedPaths()...) {
-		_ = s.reaper.Remove(p) // the folders are the archive now; what can't be removed is swept later
+		_ = s.reaper.Remove(p) // the folders are the archive now; what can't be removed now is left to Sweep
 	}
 	return now, plain, nil
 }

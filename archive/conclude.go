@@ -10,19 +10,20 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// StagedVerdict is a verdict that is written down beside the record of its archive, in a temporary file. The zero value is none.
+// StagedVerdict is a verdict written to a temporary file beside the record of its archive. The zero value is none.
 type StagedVerdict struct {
 	path, tmp string
 	id        string
 	verdict   Verdict
-	was       []byte // the record that it was made of
+	was       []byte // the record it is based on
 	// Covered is the device number of a file system that was synced since StageVerdict, 0 for none.
 	Covered uint64
 	record  Record
 }
 
-// StageVerdict writes down the verdict that Conclude will give the archive of a deployment, without syncing: who syncs the file system before that spares Conclude doing it. A
-// crash leaves a temporary file, as that of any record. The zero value is returned where there is no such archive, or it can't be written.
+// StageVerdict writes the verdict that Conclude will give the archive of a deployment, without syncing: a caller that syncs the file system
+// before Conclude saves it that sync. A crash leaves a temporary file. It returns the zero value where there is no such archive, or it
+// can't be written.
 func (s *Store) StageVerdict(at time.Time, id string, v Verdict) StagedVerdict {
 	path := s.project.Archive(at, id)
 	out := StagedVerdict{path: path, id: id, verdict: v, tmp: vfs.TempName(filepath.Join(path, recordFile))}
@@ -54,7 +55,7 @@ func (s *Store) Abandon(v StagedVerdict) {
 	}
 }
 
-// writeSynced writes a file, and makes its content durable where that is wanted.
+// writeSynced writes a file, and syncs it if asked to.
 func (s *Store) writeSynced(path string, data []byte, sync bool) error {
 	f, err := s.fs.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -66,8 +67,9 @@ func (s *Store) writeSynced(path string, data []byte, sync bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// Conclude is SetVerdict and Rotate whose names are durable when settle returns, not before; everybody sees them at once. Nothing of what was taken off the list is deleted
-// before that. Where there is no such archive nothing is done. settle is called once, also after an error; it may be called beside everything else of the store.
+// Conclude is SetVerdict and Rotate, visible at once and durable when settle returns, not before. Nothing that was taken off the list is
+// deleted before that. Where there is no such archive nothing is done. The caller calls settle once, also after an error, and may do so
+// beside all other methods of the store.
 func (s *Store) Conclude(id string, v Verdict, staged StagedVerdict, p Policy) (settle func() error, err error) {
 	var late unsettled
 	settle = func() error { return s.settle(&late) }
@@ -86,21 +88,21 @@ func (s *Store) Conclude(id string, v Verdict, staged StagedVerdict, p Policy) (
 	return settle, err
 }
 
-// unsettled is what was renamed and not synced.
+// unsettled is what was renamed and is not synced yet.
 type unsettled struct {
 	folders []string
 	// trees are archives that were taken off the list and wait to be recycled or deleted.
 	trees []expiring
 }
 
-// expiring is an archive whose folder has its new name.
+// expiring is an archive whose folder was renamed.
 type expiring struct {
 	a       Archive
 	newest  Sizes
 	recycle bool
 }
 
-// putStaged puts a staged verdict in force, unless the record is another one by now.
+// putStaged renames a staged verdict into place, unless the record has changed since.
 func (s *Store) putStaged(v StagedVerdict, late *unsettled) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +120,7 @@ func (s *Store) putStaged(v StagedVerdict, late *unsettled) bool {
 	return true
 }
 
-// syncFile makes the content of a file durable.
+// syncFile syncs the content of a file.
 func syncFile(f vfs.FS, path string, covered uint64) error {
 	h, err := f.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -127,14 +129,14 @@ func syncFile(f vfs.FS, path string, covered uint64) error {
 	return errors.Join(vfs.SyncUnlessCovered(h, covered), h.Close())
 }
 
-// settle makes names durable, and sees to what was taken off the list.
+// settle makes the renames durable, and recycles or deletes what was taken off the list.
 func (s *Store) settle(late *unsettled) error {
 	if len(late.trees) > 0 {
 		late.folders = append(late.folders, s.dir())
 	}
 	for _, d := range late.folders {
 		if err := vfs.SyncDir(s.fs, d); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fault.New(fault.Internal, "rotate archives", "%w", err) // Sweep deletes the trees
+			return fault.New(fault.Internal, "rotate archives", "%w", err) // Sweep deletes the trees after a crash
 		}
 	}
 	if len(late.trees) == 0 {

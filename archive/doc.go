@@ -11,21 +11,21 @@
 //	project.failed/ …        after a rollback: the tree that failed
 //	anything else            what hooks put there (dumps); it goes with the archive
 //
-// Other names there are its own: .tmp-* (half made), .trash-* (half deleted), .spare (below). The folder of an archive has
-// mode 0700. Reading, comparing and copying the trees themselves is archive/tree. It exchanges the live trees on Rollback and Restore, and never writes to them otherwise. It runs no
-// program and knows no git.
+// Other names there are internal: .tmp-* (incomplete), .trash-* (being deleted), .spare (below). The folder of an archive has mode 0700.
+// Package archive/tree reads, compares and copies the trees. Only Rollback and Restore change the live trees, by exchanging them. The
+// package runs no program and knows nothing of git.
 //
 // # No inode is shared
 //
-// Each archive that is a folder is a private copy: it shares no inode with the live tree (a program that writes in place would rewrite
-// history) nor with another archive (a rollback would put a shared inode into the live tree, with the same effect). So a
-// rollback can exchange whole trees by one rename, and needs no copy. On a file system with reflinks a copy costs no space.
+// An archive that is a folder is a private copy. It shares no inode with the live tree, where a program that writes in place would change
+// the archive too, nor with another archive, since a rollback would make a shared inode live. So a rollback can exchange whole trees by one
+// rename, without a copy. On a file system with reflinks a copy takes no space.
 //
 // # The spare tree
 //
-// A copy of what did not change is what an archive costs. The trees of an archive that was packed, or that a rotation
-// expires, are therefore not deleted: they become .spare, and the next Make renames that to its own folder and copies only what differs. Whether a file
-// differs is decided without reading it:
+// Making an archive would cost a full copy each time. The trees of an archive that was packed or expired are therefore not deleted: they
+// become .spare, and the next Make renames .spare to its own folder and copies only what differs. Whether a file differs is decided without
+// reading it:
 //
 //   - the newest manifest, the reference, says which file (device, inode, ctime, size, mtime, mode, owner) it was in the
 //     live tree, and gives that state of it a version number;
@@ -33,62 +33,61 @@
 //     change might not show ("racy") never is;
 //   - a file of the spare tree is taken over when its own manifest gives it the same version.
 //
-// Where there is none (after the first deployment, after a rollback, when pushes follow each other at once) Compact makes one in the background: a copy
-// of the live tree, whose own manifest proves as well what has not changed since. Pause interrupts the copying after the files in hand, and a Make
-// takes over what is there: version 0 marks what is not. Such a half is known in memory only; for a start it is a leftover.
+// Where there is no spare tree (after the first deployment, after a rollback, between pushes in quick succession) Compact makes one in the
+// background: a copy of the live tree, whose own manifest also proves what has not changed since. Pause stops the copying after the current
+// files, and a Make reuses the part that exists; version 0 marks what is missing. A partial spare tree is known in memory only; after a
+// restart it is removed.
 //
-// When deployments follow each other at once, Prepare packs the newest archive, whose tree becomes the spare one, if that has many files and little content; where it did not come
-// to that, Make does (handOver). Such an archive shares the packed file of the one before, which is never written to and never goes live (increment). A Pause waits for it.
+// When deployments follow each other within seconds, Prepare packs the newest archive, if it has many files and little content, so that its
+// tree becomes the spare one; Make does it where Prepare did not (handOver). Such an archive shares the packed file of the one before,
+// which is never written to and never goes live (increment). A Pause waits for it.
 //
-// After a rollback the live files are the copies: the reference knows those identities too. The spare tree is one more
-// tree on the disk; Config.NoSpare and Policy.Squeeze do without.
+// After a rollback the live files are the archive's copies: the reference records their identities too. The spare tree costs the space of
+// one tree; Config.NoSpare and Policy.Squeeze do without it.
 //
-// # What is carried
+// # What is archived
 //
-// Content with holes, type, twelve mode bits, owner and group, modification times in nanoseconds, symbolic links, hard
-// links among the tree's own names, extended attributes and ACLs, fifos, devices (as root), names of any bytes and any
-// depth. Notes count what could not be: sockets (a rollback moves them back), owners that only root may set, files that
-// changed at each reading.
+// Content with holes, type, twelve mode bits, owner and group, modification times in nanoseconds, symbolic links, hard links within the
+// tree, extended attributes and ACLs, fifos, devices (as root), names of any bytes and any depth. Notes count what could not be archived
+// exactly: sockets (a rollback moves them back), owners that only root may set, files that changed during every read.
 //
 // # Packed archives
 //
-// The archive of a deployment that runs is a folder, which a rollback can exchange at once; the newest one stays a folder for longer, but when deployments follow each other at once. Compact makes files of the
-// others, off every deployment's path. Every operation takes either form: Restore unpacks with many writers at once,
-// guided by the manifest, so that a name in a tar never makes anything that the manifest does not list; Rollback unpacks
-// first. Holes are zeros in the tar, and become holes again. What no tar can hold (an extended attribute with "=" in its
-// name) leaves its archive a folder.
+// The archive of a running deployment is a folder, which a rollback can exchange at once. The newest archive stays a folder, except when
+// deployments follow each other within seconds. Compact packs the others, outside of deployments. Every operation accepts either form:
+// Restore unpacks with several writers, guided by the manifest, so that a name in a tar never creates anything that the manifest does not
+// list; Rollback unpacks first. Holes are zeros in the tar and become holes again. An archive with something that no tar can hold (an
+// extended attribute with "=" in its name) stays a folder.
 //
-// # Proof of content
+// # Checksums
 //
-// A manifest has room for a sum of each file's content, the start of its SHA-256. Nothing is read for it while a deployment
-// waits: Compact notes the sums of what it packs and of the newest archive, and a file that stays the same takes its sum
-// along to the next archive. Verify, Export and Restore compare where a sum is known; Proof.Hashed says for how many files.
-// A file copied since the last Compact has none yet. A difference in content alone, with every time as it was, is a
-// failing disk.
+// A manifest may hold a checksum of each file's content, the first half of its SHA-256. No file is read for it during a deployment: Compact
+// records the sums of what it packs and of the newest archive, and an unchanged file keeps its sum in the next archive. Verify, Export and
+// Restore compare content where a sum is known; Proof.Hashed says for how many files. A file copied since the last Compact has none yet.
+// Content that differs while every time is unchanged means a failing disk.
 //
 // # Size
 //
-// List tells what each archive takes on disk, from the manifest and the files in its folder, without walking any tree.
+// List reports what each archive takes on disk, from the manifest and the files in its folder, without walking any tree.
 // Failed trees and dumps are walked once, by Measure, which Compact calls; until then the size is marked as estimated.
 //
 // # Walks
 //
-// Make looks at each live file once, and hands on what it saw (Archive.Scan), for whoever would look again right after it: see ADR 13.
-// A tree may be written by its project's user while root walks it. Everything is reached from an open folder, no link is
-// ever followed.
+// Make scans each live file once, and returns the scan (Archive.Scan) for callers that would scan again right after: see ADR 13. The
+// project's user may write to a tree while root walks it, so everything is opened relative to an open folder, and no link is followed.
 //
 // # Durability and crashes
 //
-// Make writes below .tmp-*, syncs the file system, renames, syncs the folder: when it returns, the archive is
-// durable. It syncs beside the copying too, each time Config.SyncEvery bytes more are written, so that the disk has its
-// share done when the copy is: an error of any of these syncs fails the archive. After a crash it is whole or swept. Packing writes below .tmp-*, syncs the files, reads them back, renames them,
-// and then names them in the record, which is the moment that counts: the record says which form is the archive, Sweep
-// removes the other. Records change by atomic replacement. Rollback reads from the disk, by the
-// inode of the archived root, how far an earlier try came, and goes on. Removal is a durable rename first.
+// Make writes below .tmp-*, syncs the file system, renames, and syncs the folder: when it returns, the archive is durable. It also syncs
+// during the copying, after each Config.SyncEvery bytes, so that little is left to sync at the end; an error of any of these syncs fails
+// the archive. After a crash the archive is either complete or removed by Sweep. Packing writes below .tmp-*, syncs the files, reads them
+// back, renames them, and then names them in the record. The record decides which form is the archive; Sweep removes the other. Records are
+// replaced atomically. Rollback finds out from the inode of the archived root on the disk how far an earlier attempt came, and continues.
+// Removal begins with a durable rename.
 //
 // # Concurrency
 //
-// The caller holds the project's lock for Make, Rollback, Restore, Rotate and Sweep. Reading, pinning and verdicts may
-// run beside them, and so may Compact: it takes one slot for the machine, stands still while the Store is paused, and
-// publishes under a lock of the Store. Deleting happens in goroutines of the Store; Wait waits for them.
+// The caller holds the project's lock for Make, Rollback, Restore, Rotate and Sweep. Reading, pinning and setting verdicts may run at the
+// same time, and so may Compact: it takes one slot for the machine, stops while the Store is paused, and publishes under a lock of the
+// Store. Deleting happens in goroutines of the Store; Wait waits for them.
 package archive

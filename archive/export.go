@@ -24,9 +24,9 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// This file is the only one that knows mholt/archiver. Its stock Tar rounds times to seconds, loses extended attributes
-// and hard links, fails on sockets, drops the errors of what it closes and looks at the context between files only; so
-// the Archival is ours, the compressor is opened and closed here, and errors of the output stay.
+// Only this file uses mholt/archiver. Its stock Tar rounds times to seconds, loses extended attributes and hard links, fails on sockets,
+// drops errors of closing, and checks the context only between files; so this package has its own Archival, opens and closes the compressor
+// itself, and keeps errors of the output.
 
 // Exported counts what an export wrote.
 type Exported struct {
@@ -35,11 +35,10 @@ type Exported struct {
 	Written int64 `json:"written"` // compressed
 }
 
-// Export writes an archive as a tar.zst: deployment.json, then the trees, in PAX format with
-// nanoseconds, extended attributes (SCHILY.xattr), ACLs (SCHILY.acl), hard links, fifos and devices. Holes become zeros.
-// Any tar with zstd reads it (tar --zstd --xattrs --acls -xpf). Every file is compared with the manifest while it is
-// read: an export that is not the archive is an error, and what was written until then must be thrown away. w is not
-// closed.
+// Export writes an archive as a tar.zst: deployment.json, then the trees, in PAX format with nanoseconds, extended attributes
+// (SCHILY.xattr), ACLs (SCHILY.acl), hard links, fifos and devices. Holes become zeros. Any tar with zstd reads it (tar --zstd --xattrs
+// --acls -xpf). Every file is compared with the manifest while it is read. On an error, such as content that differs from the archive's,
+// the caller must discard what was written. w is not closed.
 func (s *Store) Export(ctx context.Context, id string, w io.Writer) (Exported, error) {
 	const op = "export archive"
 	a, m, err := s.whole(id)
@@ -75,16 +74,16 @@ func (s *Store) exportTrees(ctx context.Context, a Archive, m *tree.Manifest, re
 		return Exported{}, err
 	}
 	files = append([]archiver.File{x.record(record, a.At)}, files...)
-	out := &latch{w: w}
+	out := &stickyWriter{w: w}
 	err = compressed(out, 0, a.Sizes.tar(), func(enc io.Writer) error {
 		return archiver.CompressedArchive{Archival: exactTar{}}.Archive(ctx, enc, files)
 	})
 	return Exported{Entries: int64(len(files)), Bytes: x.bytes, Written: out.n}, err
 }
 
-// compressed opens a zstd stream into out around write, and closes it. workers 0 is one for each core; size is about what
-// will be written, so that a small tree takes little memory.
-func compressed(out *latch, workers int, size int64, write func(io.Writer) error) error {
+// compressed opens a zstd stream into out around write, and closes it. workers 0 means one for each core; size is about what will be
+// written, so that a small tree takes little memory.
+func compressed(out *stickyWriter, workers int, size int64, write func(io.Writer) error) error {
 	window := zstd.MinWindowSize
 	for window < 8<<20 && int64(window) < size {
 		window *= 2
@@ -102,16 +101,16 @@ func compressed(out *latch, workers int, size int64, write func(io.Writer) error
 		err = cerr
 	}
 	if out.err != nil {
-		err = out.err // the cause, whatever the layers made of it
+		err = out.err // the cause, without what the layers added
 	}
 	return err
 }
 
-// decompressed opens a zstd stream to read. Close what it gives.
+// decompressed opens a zstd stream to read. The caller closes it.
 func decompressed(r io.Reader) (io.ReadCloser, error) { return archiver.Zstd{}.OpenReader(r) }
 
-// treeOrder puts everything below a folder right behind it. tar sets a folder's times when it leaves it: in byte order
-// "dir-x" stands between "dir" and "dir/a".
+// treeOrder sorts everything below a folder right after it, since tar sets a folder's times when it leaves it: in byte order "dir-x" is
+// between "dir" and "dir/a".
 func treeOrder(entries []tree.Entry) []*tree.Entry {
 	out := make([]*tree.Entry, len(entries))
 	for i := range entries {
@@ -121,19 +120,19 @@ func treeOrder(entries []tree.Entry) []*tree.Entry {
 	return out
 }
 
-// treeKey is what paths are sorted by in a tar.
+// treeKey is the key that paths in a tar are sorted by.
 func treeKey(path string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(path, "/"), "/", "\x00")
 }
 
-// latch keeps the first error of a writer, and fails from then on.
-type latch struct {
+// stickyWriter keeps the first error of a writer, and fails from then on.
+type stickyWriter struct {
 	w   io.Writer
 	n   int64
 	err error
 }
 
-func (l *latch) Write(p []byte) (int, error) {
+func (l *stickyWriter) Write(p []byte) (int, error) {
 	if l.err != nil {
 		return 0, l.err
 	}
@@ -153,7 +152,7 @@ type exporter struct {
 	bytes   int64
 }
 
-// files describes entries, those that an archive could not hold left out.
+// files describes entries, except those that an archive can't hold.
 func (x *exporter) files(entries []*tree.Entry) ([]archiver.File, error) {
 	out := make([]archiver.File, 0, len(entries)+1)
 	for _, e := range entries {
@@ -177,7 +176,7 @@ func (x *exporter) record(content []byte, at time.Time) archiver.File {
 	}
 }
 
-// file describes one entry. Attributes are the manifest's: it knows what an ordinary user's copy could not carry.
+// file describes one entry. Its attributes are the manifest's, which has those that an ordinary user's copy could not take.
 func (x *exporter) file(e *tree.Entry) (archiver.File, error) {
 	h, err := tree.TarHeader(e, x.leaders, func() ([]vfs.Xattr, error) { return x.src.Xattrs(e.Path) })
 	if err != nil {
@@ -190,7 +189,7 @@ func (x *exporter) file(e *tree.Entry) (archiver.File, error) {
 	return f, nil
 }
 
-// open gives the content of a regular file, and an error instead of its end when that is not what the manifest says.
+// open returns the content of a regular file; the reader ends with an error if that is not what the manifest says.
 func (x *exporter) open(e *tree.Entry) (io.ReadCloser, error) {
 	f, err := x.src.OpenFile(e.Path, os.O_RDONLY, 0)
 	if err != nil {
@@ -208,8 +207,7 @@ func (x *exporter) open(e *tree.Entry) (io.ReadCloser, error) {
 	return &checked{File: f, pause: x.pause, e: e, left: e.Size, sum: sha256.New()}, nil
 }
 
-// checked reads one file of an archive, and proves it: its content is what the entry's Sum says, which is set where it
-// was not known.
+// checked reads one file of an archive and checks that its content has the entry's Sum; where that is unknown, it sets it.
 type checked struct {
 	vfs.File
 	pause func() error
@@ -290,14 +288,14 @@ func writeEntry(tw *tar.Writer, f archiver.File, buf []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(struct{ io.Writer }{tw}, r, buf) // to the end: an error may stand in its place
+	_, err = io.CopyBuffer(struct{ io.Writer }{tw}, r, buf) // read to the end for the errors there
 	if cerr := r.Close(); err == nil {
 		err = cerr
 	}
 	return err
 }
 
-// Extract calls handle for each entry. It writes nothing anywhere.
+// Extract calls handle for each entry. It writes nothing.
 func (exactTar) Extract(ctx context.Context, r io.Reader, paths []string, handle archiver.FileHandler) error {
 	return archiver.Tar{}.Extract(ctx, r, paths, handle)
 }

@@ -268,7 +268,7 @@ func TestFaultsAreTold(t *testing.T) {
 	}
 }
 
-// A file system tells of a block that could not be written once: to whoever syncs first. Where that is the sync beside
+// A file system reports a block that could not be written once: to whoever syncs first. Where that is the sync beside
 // the copying, the archive must fail all the same.
 func TestEarlySyncFails(t *testing.T) {
 	s := newSite(t)

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// handOverBytes and handOverMean bound the trees that are packed while a deployment waits: what holds more, or larger files, is copied in about
-	// the time that packing takes.
+	// handOverBytes and handOverMean limit the trees that are packed while a deployment waits: copying one with more, or with larger files,
+	// takes about as long as packing it.
 	handOverBytes = 64 << 20
 	handOverMean  = 32 << 10
 	handOverFew   = 16 << 20
 )
 
-// toHandOver gives the archive whose tree the next Make can be built from once it is packed: the newest one, where there is no spare tree. A tree of many
-// small files is packed in a part of the time that creating its files again takes. nil where there is none.
+// toHandOver returns the archive to pack so that the next Make can be built from its tree: the newest one, where there is no spare tree.
+// Packing a tree of many small files takes a fraction of the time that creating its files again takes. It returns nil where there is none.
 func (s *Store) toHandOver() *Archive {
 	if s.cfg.NoSpare || s.hasSpare() {
 		return nil
@@ -31,7 +31,7 @@ func (s *Store) toHandOver() *Archive {
 	return &a
 }
 
-// packNewest is handOver in the background. Nothing else moves trees meanwhile: a deployment waits for it, instead of doing the same.
+// packNewest is handOver in the background. A deployment waits for it instead of doing the same, so nothing else moves trees meanwhile.
 func (w *compaction) packNewest() error {
 	unlock, err := w.lock()
 	if err != nil {
@@ -42,14 +42,14 @@ func (w *compaction) packNewest() error {
 	return w.ctx.Err()
 }
 
-// handOver packs the newest archive for Make, which holds the lock, so that its tree becomes the spare one. It only saves work: after an error the archive is a
-// folder or files, whichever its record names, and Make copies.
+// handOver packs the newest archive for Make, which holds the lock, so that its tree becomes the spare one. It only saves work: after an
+// error the archive is a folder or files, whichever its record names, and Make copies.
 func (s *Store) handOver(ctx context.Context) {
 	s.sparing.Lock()
 	half := s.next != nil
 	s.sparing.Unlock()
 	if half {
-		return // a deployment took it from the background: what is there counts for more
+		return // a deployment interrupted the background: its partial tree is better
 	}
 	a := s.toHandOver()
 	if a == nil || s.inUse(filepath.Join(a.Path, tmpPrefix+"packed")) {

@@ -8,18 +8,18 @@ import (
 	"corpus-git/archive/tree"
 )
 
-// increment is what an archive that is packed need not write, since the base of another packed archive holds the same.
+// increment is what packing an archive need not write, since the base of another packed archive holds the same.
 type increment struct {
 	s     *Store
 	from  Archive
 	holds map[string]bool // paths
 }
 
-// increment looks for a packed archive to share the base of: the newest that holds most of a. nil where there is none, so that a is packed whole. What it finds
-// the same gets the sum that was noted there.
+// increment looks for a packed archive to share the base of: the newest that holds most of a. It returns nil where there is none, so that a
+// is packed whole. Entries that it finds equal get the checksum recorded there.
 //
-// An entry is the same when the two manifests give it the same version and the same attributes, and the other archive has it from its base: a
-// version is one state of a live file, of which both archives were copied. The names of a file that has several are always written.
+// Entries are equal when both manifests give them the same version and the same attributes, and the other archive has its entry from its
+// base: a version is one state of a live file, which both archives copied. A file with several names is always written.
 func (w *compaction) increment(a Archive, m *tree.Manifest) (*increment, error) {
 	all, err := w.s.List()
 	if err != nil {
@@ -33,7 +33,7 @@ func (w *compaction) increment(a Archive, m *tree.Manifest) (*increment, error) 
 		if inc != nil || w.ctx.Err() != nil {
 			return inc, err
 		}
-		return nil, nil // an older one holds no more, and what can't be read Verify tells of
+		return nil, nil // an older one holds no more; Verify reports what can't be read
 	}
 	return nil, nil
 }
@@ -83,14 +83,14 @@ func (w *compaction) incrementOf(p, a Archive, m *tree.Manifest) (*increment, er
 		held += e.Size + headerSize
 		inc.holds[e.Path] = true
 	}
-	// Where much has changed since, or much is gone, a base of its own is due.
+	// Where much has changed or is gone, a base of its own is due.
 	if held < all/4*3 || int64(len(inc.holds)) < room/4*3 {
 		return nil, nil
 	}
 	return inc, nil
 }
 
-// sameEntry reports whether two archives hold the same under one name, as far as a tar tells.
+// sameEntry reports whether two archives hold the same under one name, as far as tar records it.
 func sameEntry(o, e *tree.Entry) bool {
 	const lacks = tree.FlagSkipped | tree.FlagUnstable
 	if o.Flags&^tree.FlagRacy != e.Flags&^tree.FlagRacy || e.Flags&lacks != 0 || o.Link != 0 || e.Link != 0 || o.Mode != e.Mode || o.UID != e.UID || o.GID != e.GID ||
@@ -105,7 +105,7 @@ func sameEntry(o, e *tree.Entry) bool {
 
 func (i *increment) has(path string) bool { return i != nil && i.holds[path] }
 
-// link gives the base of a tree another name, nil where there is no increment.
+// link hard-links the base of a tree into the archive; it does nothing where there is no increment.
 func (i *increment) link(name, to string) (*PackedBase, error) {
 	if i == nil {
 		return nil, nil
@@ -121,7 +121,7 @@ func (i *increment) link(name, to string) (*PackedBase, error) {
 	return base, i.s.fs.Link(from, to)
 }
 
-// share notes a file that has more names than that in this archive.
+// share records a file that has more links than its names in this archive.
 func (a *Archive) share(ino uint64, disk int64) {
 	if a.shared == nil {
 		a.shared = map[uint64]int64{}
@@ -130,7 +130,8 @@ func (a *Archive) share(ino uint64, disk int64) {
 	a.Shared += disk
 }
 
-// SharedFile names what the archive shares, by content: archives with the same name share the same. "" where nothing is shared.
+// SharedFile identifies by content the file that the archive shares: archives with the same result share the same file. It is "" where
+// nothing is shared.
 func (a Archive) SharedFile() string {
 	if a.Shared == 0 || a.Packed == nil {
 		return ""
@@ -146,7 +147,7 @@ func (a Archive) SharedFile() string {
 	return strings.Join(names, "-")
 }
 
-// Incremental reports whether a packed tree is in two files, of which neither alone is the tree.
+// Incremental reports whether a packed tree is in two files, neither of which is the whole tree.
 func (a Archive) Incremental() bool { return a.Packed.shares() }
 
 // usedDisk is what archives take on disk together, each shared file once.
@@ -168,7 +169,7 @@ func usageOf(all []Archive) *usedDisk {
 	return u
 }
 
-// without takes an archive away, and gives how much less they take.
+// without removes an archive from the sum, and returns how much less the rest take.
 func (u *usedDisk) without(a Archive) (freed int64) {
 	freed = a.Own
 	for ino, n := range a.shared {
@@ -180,5 +181,5 @@ func (u *usedDisk) without(a Archive) (freed int64) {
 	return freed
 }
 
-// Disk is what archives take on disk together, what they share counted once.
+// Disk is what archives take on disk together, each shared file counted once.
 func Disk(all []Archive) int64 { return usageOf(all).total }

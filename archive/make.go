@@ -18,22 +18,23 @@ import (
 // MakeRequest asks for an archive.
 type MakeRequest struct {
 	Facts
-	// Progress is told how far the copying is, from any goroutine but never twice at once; nil is fine.
+	// Progress is called with how far the copying is, from any goroutine but never twice at once; nil is allowed.
 	Progress func(tree.Progress)
-	// Later is what will be written to the same file system when the archive is made: it must have room too.
+	// Later is what will be written to the same file system after the archive is made: there must be room for it too.
 	Later Later
-	// Beside is called when the content of the archive is durable and everything that was written to its file system before Make as well, and before the archive has
-	// its name: the caller gives his files theirs (covered is that file system's device number), and what makes the archive's durable does so with them where the file system commits its changes in their order.
-	// With an error there is no archive. nil for nothing. It is not called where the deployment has an archive already.
+	// Beside is called when the content of the archive, and everything written to its file system before Make, is durable, and before the
+	// archive gets its name. The caller renames its own files there (covered is that file system's device number); where the file system
+	// commits changes in their order, the sync of the archive's name makes those durable too. An error means that there is no archive. nil
+	// is allowed. Beside is not called where the deployment has an archive already.
 	Beside func(covered uint64) error
 }
 
 // Later is an amount of disk.
 type Later struct{ Bytes, Inodes uint64 }
 
-// Make keeps the project's trees as they are now. When it returns nil the archive is durable, whole, and shares no
-// inode with the live tree or with another archive. Making the archive of a deployment that already has one gives
-// that one. An error leaves no archive and the live tree as it was; *SpaceError is in its chain when the disk is short.
+// Make archives the project's trees as they are now. When it returns nil the archive is durable, complete, and shares no inode with the
+// live tree or with another archive. For a deployment that has an archive already it returns that one. After an error there is no archive
+// and the live tree is unchanged; the error wraps *SpaceError when there is too little room.
 func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	const op = "make archive"
 	s.work.Lock()
@@ -69,7 +70,7 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 		err = vfs.SyncParents(s.fs, final)
 	}
 	if err != nil {
-		_ = s.reaper.Remove(tmp) // what can't be removed now is swept later
+		_ = s.reaper.Remove(tmp) // what can't be removed now is left to Sweep
 		if published {
 			_ = s.reaper.Remove(final)
 		}
@@ -78,13 +79,13 @@ func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	made := Archive{Record: m.rec, Path: final, Scan: m.scan}
 	a, err := s.look(made)
 	if err != nil {
-		a = made // it is durable: only looking failed
+		a = made // the archive is durable: only reading it failed
 		a.Own, a.Whole = m.rec.Sizes.Disk, true
 	}
 	return a, nil
 }
 
-// absorb moves what a hook has put where the archive is about to be (a dump made before it) into the archive.
+// absorb moves what a hook has put at the archive's path (a dump made before it) into the archive.
 func (s *Store) absorb(final, tmp string) error {
 	names, err := s.fs.ReadDir(final)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +110,7 @@ func (s *Store) absorb(final, tmp string) error {
 	return s.fs.Remove(final)
 }
 
-// explain gives an error of the disk its hint.
+// explain adds the hint to an error of the disk.
 func explain(op string, err error) error {
 	var fe *fault.Error
 	if errors.As(err, &fe) {
@@ -128,20 +129,20 @@ func explain(op string, err error) error {
 	return fault.New(fault.Internal, op, "%w", err)
 }
 
-// making is one Make under way.
+// making is the state of one Make.
 type making struct {
 	s     *Store
 	tmp   string
 	begun time.Time
 	req   MakeRequest
-	// What build has made: the record, and what it saw of the live trees.
+	// Results of build: the record and the scan of the live trees.
 	rec  Record
 	scan *tree.Snapshot
-	// dev is the file system that build has synced.
+	// dev is the file system that build synced.
 	dev uint64
 }
 
-// build makes the archive at tmp, durable but for its name.
+// build makes the archive at tmp; all of it but its name is durable on return.
 func (m *making) build(ctx context.Context) error {
 	s := m.s
 	src, err := s.fs.OpenDir(s.project.Dir())
@@ -202,7 +203,7 @@ func (m *making) build(ctx context.Context) error {
 	}
 	notes := b.Notes()
 	notes.Vanished += t.Vanished
-	rec.Made = Made{Copied: p.Copies, CopiedBytes: p.Bytes, Kept: p.Kept, Changed: p.Changed, Notes: notes, Took: s.cfg.Now().Sub(m.begun)}
+	rec.Made = MakeStats{Copied: p.Copies, CopiedBytes: p.Bytes, Kept: p.Kept, Changed: p.Changed, Notes: notes, Took: s.cfg.Now().Sub(m.begun)}
 	// One syncfs makes the tree, the manifest and the record durable together, before the rename that publishes them.
 	if err := writePlain(dst, manifestFile, man.Encode()); err != nil {
 		return err
@@ -264,7 +265,7 @@ func count(entries []tree.Entry) Sizes {
 	return z
 }
 
-// record describes the archive of a manifest, but how it was made.
+// record describes the archive of a manifest, except how it was made.
 func (m *making) record(man *tree.Manifest) (Record, error) {
 	rec := Record{Schema: Schema, Seq: 1, Facts: m.req.Facts, Trees: []string{}, Sizes: count(man.Entries)}
 	all, err := m.s.List()

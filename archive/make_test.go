@@ -294,11 +294,11 @@ func (w writingFS) OpenFile(p string, flag int, perm uint32) (vfs.File, error) {
 	return writingFile{f, w}, nil
 }
 
-func (f writingFile) CopyFrom(src vfs.File) (int64, error) {
+func (f writingFile) CopyFrom(ctx context.Context, src vfs.File) (int64, error) {
 	if s, ok := src.(writingFile); ok {
 		src = s.File
 	}
-	n, err := f.File.CopyFrom(src)
+	n, err := f.File.CopyFrom(ctx, src)
 	if *f.w.times > 0 {
 		*f.w.times--
 		h, oerr := os.OpenFile(f.w.target, os.O_WRONLY|os.O_APPEND, 0)

@@ -11,16 +11,15 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Measured is what a folder took on disk when it was looked through, and which state of the folder that was.
+// Measured is what a folder took on disk, and the state of the folder when that was measured.
 type Measured struct {
 	Ino   uint64 `json:"ino"`
 	Mtime int64  `json:"mtime"`
 	Disk  int64  `json:"disk"`
 }
 
-// Measure looks through the folders of archives whose size nobody knows yet, failed trees and dumps, and records what they
-// take: List tells it from then on. A folder that is measured is not looked through again. What can't be recorded, on
-// a full disk, is measured again the next time.
+// Measure determines what failed trees and dumps take, for archives where that is unknown, and records it for List. A folder that was
+// measured is not walked again. What can't be recorded, on a full disk, is measured again the next time.
 func (s *Store) Measure(ctx context.Context) error { return s.measure(ctx, ctx.Err) }
 
 func (s *Store) measure(ctx context.Context, pause func() error) error {
@@ -34,7 +33,7 @@ func (s *Store) measure(ctx context.Context, pause func() error) error {
 		}
 		found, err := s.measureOne(a, pause)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it went meanwhile
+			continue // removed meanwhile
 		}
 		if err != nil {
 			return explain("measure archives", err)

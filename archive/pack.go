@@ -16,8 +16,8 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// pack makes files of the trees of one archive. Its folders are touched last, when the files are durable, read back and
-// proved; they become the spare tree if they are newer than it, else they are deleted.
+// pack turns the trees of one archive into files. Their folders are touched only when the files are durable, read back and compared; then
+// they become the spare tree if they are newer than it, else they are deleted.
 func (w *compaction) pack(a Archive) (Archive, error) {
 	s := w.s
 	m, err := s.recentManifest(a.Path)
@@ -33,13 +33,13 @@ func (w *compaction) pack(a Archive) (Archive, error) {
 	if err := s.roomToPack(a, m, inc); err != nil {
 		return a, err
 	}
-	// The files lie in a folder of their own until they are proved: whole names, in a place that is swept.
+	// Until they are compared the files are in a temporary folder, under their final names.
 	tmp := filepath.Join(a.Path, tmpPrefix+"packed")
 	defer s.use(tmp)()
 	if err := s.reaper.Remove(tmp); err != nil {
 		return a, err
 	}
-	defer func() { _ = s.reaper.Remove(tmp) }() // what can't be removed now is swept later
+	defer func() { _ = s.reaper.Remove(tmp) }() // what can't be removed now is left to Sweep
 	if err := s.fs.Mkdir(tmp, 0o700); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errMoved
@@ -75,7 +75,7 @@ func (w *compaction) pack(a Archive) (Archive, error) {
 	return w.publishPacked(a, m, half, packed)
 }
 
-// moved tells an error from an archive that went away meanwhile.
+// moved tells an error from the loss of an archive that was removed meanwhile.
 func (s *Store) moved(a Archive, err error) error {
 	if now, rerr := s.read(a.Path); errors.Is(rerr, fs.ErrNotExist) || (rerr == nil && (!now.Whole || now.Packed != nil)) {
 		return errMoved
@@ -83,7 +83,7 @@ func (s *Store) moved(a Archive, err error) error {
 	return err
 }
 
-// publishPacked puts proved files in their place and names them in the record, which is the moment that counts.
+// publishPacked moves the compared files into place and then names them in the record; from then on they are the archive.
 func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, packed *Packed) (Archive, error) {
 	s := w.s
 	unlock, err := w.lock()
@@ -116,7 +116,7 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 		newest = n.Sizes
 	}
 	if !s.recyclable(a.Sizes, m.Scanned, newest) || s.makeSpare(a.Trees, a.Path, m, text) != nil {
-		// Recycling only saves work: where it does not succeed the trees are deleted.
+		// Recycling only saves work: where it fails the trees are deleted.
 		for _, p := range a.treePaths() {
 			if err := s.reaper.Remove(p); err != nil {
 				return a, err
@@ -126,7 +126,7 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 	return s.read(a.Path)
 }
 
-// roomToPack refuses what might not fit: content that does not compress at all.
+// roomToPack returns an error where the result might not fit, assuming that content does not compress.
 func (s *Store) roomToPack(a Archive, m *tree.Manifest, inc *increment) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {
@@ -174,16 +174,16 @@ func (w *compaction) packTree(a Archive, m *tree.Manifest, name, to string, inc 
 		return out, err
 	}
 	sum := sha256.New()
-	file := &latch{w: f}
-	// One worker: a deployment of another project and the project's own services need the cores more.
-	err = compressed(&latch{w: io.MultiWriter(file, sum)}, 1, size, func(enc io.Writer) error {
+	file := &stickyWriter{w: f}
+	// One worker: other projects' deployments and services need the cores more.
+	err = compressed(&stickyWriter{w: io.MultiWriter(file, sum)}, 1, size, func(enc io.Writer) error {
 		return archiver.CompressedArchive{Archival: exactTar{}}.Archive(w.ctx, enc, files)
 	})
 	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
-		err = vfs.DropCache(f) // reading back is to ask the disk
+		err = vfs.DropCache(f) // bypass the page cache when reading back
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
@@ -195,7 +195,7 @@ func (w *compaction) packTree(a Archive, m *tree.Manifest, name, to string, inc 
 	return PackedTree{Entries: int64(len(files)), Bytes: file.n, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
-// shareSums gives all names of a file the sum that was found for one.
+// shareSums gives all names of a file the checksum found for one.
 func shareSums(m *tree.Manifest) {
 	sums := map[uint32]tree.Sum{}
 	for i := range m.Entries {

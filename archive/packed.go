@@ -21,11 +21,11 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// packedSuffix makes the name of a tree's file in a packed archive: project.tar.zst, pillar.tar.zst.
+// packedSuffix ends the name of a tree's file in a packed archive: project.tar.zst, pillar.tar.zst.
 const packedSuffix = ".tar.zst"
 
-// Packed tells that the trees of an archive are files, <tree>.tar.zst. Such a record is written when the files are
-// durable, were read back, and agree with the manifest entry by entry.
+// Packed reports that the trees of an archive are files, <tree>.tar.zst. The record says so only once the files are durable, were read
+// back, and agree with the manifest entry by entry.
 type Packed struct {
 	At    time.Time             `json:"at"`
 	Trees map[string]PackedTree `json:"trees"`
@@ -36,7 +36,7 @@ type PackedTree struct {
 	Entries int64  `json:"entries"`
 	Bytes   int64  `json:"bytes"`  // of the file
 	SHA256  string `json:"sha256"` // of the file, as sha256sum prints it
-	// Base is the file of an older archive that holds the rest: see increment. nil where this one holds the whole tree.
+	// Base is the file of an older archive that holds the rest (see increment), nil where this file holds the whole tree.
 	Base *PackedBase `json:"base,omitempty"`
 }
 
@@ -48,7 +48,8 @@ type PackedBase struct {
 }
 
 const (
-	// changedSuffix and baseSuffix make the names of the two files of a tree that shares: project.changed.tar.zst holds what its base lacks.
+	// changedSuffix and baseSuffix end the names of the two files of an incremental tree: project.changed.tar.zst holds what its base
+	// lacks.
 	changedSuffix = ".changed" + packedSuffix
 	baseSuffix    = ".base" + packedSuffix
 )
@@ -76,7 +77,7 @@ func (a Archive) packedPath(name string) string {
 
 func (a Archive) basePath(name string) string { return filepath.Join(a.Path, name+baseSuffix) }
 
-// packedFiles are the files of a tree, in the order in which they are read: what one holds counts, whatever a later one says.
+// packedFiles are the files of a tree in reading order: an entry in an earlier file overrides that of a later one.
 func (a Archive) packedFiles(name string) []string {
 	if a.Packed != nil && a.Packed.Trees[name].Base != nil {
 		return []string{a.packedPath(name), a.basePath(name)}
@@ -84,18 +85,18 @@ func (a Archive) packedFiles(name string) []string {
 	return []string{a.packedPath(name)}
 }
 
-// allPackedFiles are the names that the files of a tree may have, whatever the record says.
+// allPackedFiles are all names that the files of a tree may have, whatever the record says.
 func (a Archive) allPackedFiles(name string) []string {
 	return []string{filepath.Join(a.Path, name+packedSuffix), filepath.Join(a.Path, name+changedSuffix), a.basePath(name)}
 }
 
-// packedFile gives what is behind each header of one packed tree, in order. i is the index in the manifest, below 0 for
-// what it does not list.
+// packedFile receives the content behind each header of one packed tree, in order. i is the index in the manifest, negative for what it
+// does not list.
 type packedFile func(i int, h *tar.Header, r io.Reader) error
 
-// eachPacked reads the packed trees of an archive from their first byte to their last, checksums of the stream included.
-// It returns which entries of the manifest came.
-// raw is written what the files are made of; nil is fine. Of an archive that is being packed as an increment only what was written is read, and its base as bytes.
+// eachPacked reads the packed trees of an archive completely, checksums of the stream included, and returns which entries of the manifest
+// were there. The bytes of the files are written to raw, which may be nil. Of an archive that is being packed as an increment only what was
+// written is read, and its base as bytes.
 func (s *Store) eachPacked(a Archive, m *tree.Manifest, inc *increment, pause func() error, raw func(file string) io.Writer, each packedFile) (seen []bool, err error) {
 	idx := make(map[string]int, len(m.Entries))
 	for i := range m.Entries {
@@ -145,14 +146,14 @@ func (s *Store) readChanged(a Archive, name string, pause func() error, raw func
 	if err != nil {
 		return err
 	}
-	if err = vfs.DropCache(f); err == nil { // the disk is asked
+	if err = vfs.DropCache(f); err == nil { // the page cache is bypassed
 		_, err = io.Copy(raw(files[1]), &pausingReader{r: f, pause: pause})
 	}
 	return errors.Join(err, f.Close())
 }
 
-// readPacked reads the file of one packed tree. Where it has a base both are read at once, so that entries come in the order of the tree, and what the base
-// has under a name that the other one has too is left out.
+// readPacked reads the file of one packed tree. Where it has a base both are read at once, so that entries come in the order of the tree;
+// entries of the base that the other file has too are left out.
 func (s *Store) readPacked(a Archive, name string, pause func() error, raw func(file string) io.Writer, own, shared func(*tar.Header, io.Reader) error) error {
 	files := a.packedFiles(name)
 	to := func(name string) io.Writer {
@@ -199,7 +200,7 @@ func (s *Store) readPacked(a Archive, name string, pause func() error, raw func(
 	return err
 }
 
-// errStopped ends the reading of a file whose rest nobody asks for.
+// errStopped ends the reading of a file whose rest is not needed.
 var errStopped = errors.New("stopped")
 
 func within(name, path string) bool { return path == name || strings.HasPrefix(path, name+"/") }
@@ -219,7 +220,7 @@ func (s *Store) readTar(name string, pause func() error, raw io.Writer, each fun
 	defer func() { _ = z.Close() }()
 	damaged := func(err error) error {
 		if in.err != nil {
-			return in.err // the cause, whatever the layers made of it
+			return in.err // the cause, without what the layers added
 		}
 		return fmt.Errorf("%w: %s: %w", ErrNotWhole, filepath.Base(name), err)
 	}
@@ -249,7 +250,7 @@ func (s *Store) readTar(name string, pause func() error, raw io.Writer, each fun
 	return nil
 }
 
-// pausingReader keeps the error of a reader, and asks before each read whether to go on.
+// pausingReader keeps the error of a reader, and calls a function before each read that may stop it.
 type pausingReader struct {
 	r     io.Reader
 	pause func() error
@@ -269,7 +270,7 @@ func (b *pausingReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// headerDiffers tells how a header of a tar is not its entry, "" when it is.
+// headerDiffers reports how a header of a tar differs from its entry, "" when it does not.
 func headerDiffers(m *tree.Manifest, i int, h *tar.Header) string {
 	e := &m.Entries[i]
 	if h.Typeflag == tar.TypeLink {
@@ -301,8 +302,8 @@ func headerDiffers(m *tree.Manifest, i int, h *tar.Header) string {
 	return ""
 }
 
-// provePacked compares the packed trees of an archive with its manifest, content included where its sum is known, and
-// the files with the sums of the record. inc is nil but for one that is being packed.
+// provePacked compares the packed trees of an archive with its manifest, including content where its checksum is known, and the files with
+// the checksums of the record. inc is nil except for an archive that is being packed.
 func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause func() error) (tree.Proof, error) {
 	var p tree.Proof
 	diff := p.Differ
@@ -356,7 +357,7 @@ func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause f
 		}
 		for i, f := range a.packedFiles(t) {
 			if hex.EncodeToString(files[f].Sum(nil)) != want[i] {
-				diff(filepath.Base(f), "content") // in a bit that means nothing to its readers, or nothing would have come of it
+				diff(filepath.Base(f), "content") // in a bit that readers ignore, else reading would have failed
 			}
 		}
 	}
@@ -365,7 +366,7 @@ func (s *Store) provePacked(a Archive, m *tree.Manifest, inc *increment, pause f
 
 // reexport writes a packed archive as Export does.
 func (s *Store) reexport(ctx context.Context, a Archive, m *tree.Manifest, record []byte, w io.Writer) (Exported, error) {
-	out := &latch{w: w}
+	out := &stickyWriter{w: w}
 	x := Exported{Entries: 1}
 	err := compressed(out, 0, a.Sizes.tar(), func(enc io.Writer) error {
 		tw := tar.NewWriter(enc)
@@ -405,7 +406,7 @@ func (s *Store) reexport(ctx context.Context, a Archive, m *tree.Manifest, recor
 	return x, err
 }
 
-// complete refuses where an entry that the archive holds did not come.
+// complete returns an error where an entry that the archive holds was missing.
 func complete(m *tree.Manifest, seen []bool) error {
 	for i := range m.Entries {
 		if !seen[i] && m.Entries[i].Flags&tree.FlagSkipped == 0 {

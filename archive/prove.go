@@ -10,16 +10,16 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// DamageError says what of an archive is not as it was recorded. Nothing of such an archive goes live.
+// DamageError says how an archive differs from what was recorded. A damaged archive never goes live.
 type DamageError struct {
 	Archive string // the folder's name
 	Proof   tree.Proof
 }
 
-// damageNames is how many paths the text of a DamageError names.
+// damageNames is how many paths the text of a DamageError lists.
 const damageNames = 20
 
-// Error is one line that counts, and one line for each of the first paths.
+// Error is a line with the counts, and a line for each of the first paths.
 func (e *DamageError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d of %d entries of %s differ from what was archived", ErrNotWhole.Error(), e.Proof.Different, e.Proof.Entries, e.Archive)
@@ -43,10 +43,9 @@ func damaged(a Archive, p tree.Proof) error {
 	return &DamageError{Archive: filepath.Base(a.Path), Proof: p}
 }
 
-// proveHeld compares the plain trees named names that an archive holds with its manifest, before any of them goes live: every
-// entry is there, nothing else is, and all have their attributes. A file that was touched since it was archived must have
-// the content whose sum is known; where none is known its content can't be proved, and that is damage too. With all every
-// known sum is compared, else only those of files that were touched.
+// proveHeld compares the plain trees named names in an archive with its manifest, before any of them goes live: every entry exists with its
+// attributes, and nothing else does. A file touched since it was archived must have the content whose checksum is known; an unknown
+// checksum counts as damage too. With all every known checksum is compared, otherwise only those of touched files.
 func (s *Store) proveHeld(ctx context.Context, a Archive, m *tree.Manifest, names []string, all bool) error {
 	got, err := tree.Describe(ctx, s.fs, a.Path, false, names...)
 	if err != nil {
@@ -76,8 +75,8 @@ func (s *Store) proveHeld(ctx context.Context, a Archive, m *tree.Manifest, name
 	return damaged(a, p)
 }
 
-// heldTrees are the trees that the archive still holds, for a rollback to make live. Those that are live already, of a
-// rollback that was interrupted, were proved then. One that neither the archive holds nor is live is damage.
+// heldTrees are the trees that the archive still holds, for a rollback to make live. Those that an interrupted rollback made live were
+// compared then. A tree that is neither in the archive nor live is damage.
 func (s *Store) heldTrees(a Archive, m *tree.Manifest) (names []string, err error) {
 	here, err := s.fs.Lstat(a.Path)
 	if err != nil {
@@ -108,14 +107,14 @@ func (s *Store) heldTrees(a Archive, m *tree.Manifest) (names []string, err erro
 	return names, nil
 }
 
-// untouched reports whether a file of an archive is the very one that was made there, not written to since. The number of
-// its device may be another one since the machine started.
+// untouched reports whether a file of an archive is the very file that was created there, not written to since. Its device number may have
+// changed since the machine started.
 func untouched(e *tree.Entry, now tree.Ident) bool {
 	return now.Ino == e.Copy.Ino && now.Ctime == e.Copy.Ctime
 }
 
-// touched gives the regular files of both lists, which agree in size and times, that are not untouched; with all those
-// whose sum is known too.
+// touched returns the regular files, equal in size and times in both lists, that are not untouched; with all also those whose checksum is
+// known.
 func touched(want, got *tree.Manifest, all bool) (out []tree.Entry) {
 	j := 0
 	for i := range want.Entries {

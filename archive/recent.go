@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// recentEach and recentAll bound the entries of manifests that are kept in memory, of a store and of all that share a Background: about 200 bytes each. recentCount is how
-	// many a store keeps: of the newest archive, of the spare tree, and of the archive that an incremental one shares its base with.
+	// recentEach and recentAll limit the entries of manifests kept in memory, for one store and for all that share a Background: about 200
+	// bytes each. recentCount is how many manifests a store keeps: those of the newest archive, the spare tree, and the archive whose base
+	// an incremental one shares.
 	recentEach  = 50_000
 	recentAll   = 100_000
 	recentCount = 3
 )
 
-// recent keeps the manifests that were written last, for as long as deployments follow each other: reading one takes longer than all else that is done with it. A
-// manifest is known by its file, which is never written to again. What proves a tree reads the disk (Store.manifest).
+// recent caches the newest manifests, since reading one takes longer than everything else that is done with it. The key is the file, which
+// is never changed. What compares trees reads the disk instead (Store.manifest).
 type recent struct {
 	mu      sync.Mutex
-	all     []recentManifest // the last one last
+	all     []recentManifest // newest last
 	entries int64
 }
 
@@ -31,7 +32,7 @@ type recentManifest struct {
 	m    *tree.Manifest
 }
 
-// get gives a copy, nil where there is none.
+// get returns a copy, or nil.
 func (r *recent) get(file tree.Ident, size int64) *tree.Manifest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,7 +45,7 @@ func (r *recent) get(file tree.Ident, size int64) *tree.Manifest {
 	return nil
 }
 
-// put keeps a manifest, which nobody changes any more, while all stores together keep no more than recentAll.
+// put caches a manifest, which the caller must not change any more, as long as all stores together keep at most recentAll.
 func (r *recent) put(file tree.Ident, size int64, m *tree.Manifest, total *atomic.Int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +83,7 @@ func (r *recent) drop(total *atomic.Int64) {
 	r.all = nil
 }
 
-// recentManifest is manifest for what only saves work: it may come from memory.
+// recentManifest is manifest, possibly from memory, for callers that only save work by it.
 func (s *Store) recentManifest(dir string) (*tree.Manifest, error) {
 	st, err := s.fs.Lstat(filepath.Join(dir, manifestFile))
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *Store) recentManifest(dir string) (*tree.Manifest, error) {
 	return s.manifest(dir)
 }
 
-// remember keeps a manifest that was just written to a folder, as it would be read from there.
+// remember caches a manifest that was just written to a folder, as reading it would return it.
 func (s *Store) remember(dir string, m *tree.Manifest) {
 	if s.cfg.NoSpare || len(m.Entries) > recentEach {
 		return

@@ -17,8 +17,8 @@ import (
 	"corpus-git/layout"
 )
 
-// Schema is the version of Record that this program writes where it can, schemaShares that of an archive that shares a file with others, which
-// earlier programs don't know. A record of a later version is refused, never guessed at.
+// Schema is the version of Record that this program writes where it can, schemaShares that of an archive that shares a file with others,
+// which earlier programs don't know. A record of a later version is an error.
 const (
 	Schema       = 1
 	schemaShares = 2
@@ -31,7 +31,7 @@ const (
 	spareDir     = ".spare"
 )
 
-// Verdict is what became of the deployment that an archive was made for.
+// Verdict is the result of the deployment that an archive was made for.
 type Verdict string
 
 const (
@@ -39,7 +39,7 @@ const (
 	Pending Verdict = ""
 	// Good is a deployment that went live. Only these count for retention.
 	Good Verdict = "good"
-	// Failed is a deployment that failed and stayed as it fell.
+	// Failed is a deployment that failed and was not rolled back.
 	Failed Verdict = "failed"
 	// RolledBack is a deployment that failed and was undone.
 	RolledBack Verdict = "rolled back"
@@ -62,7 +62,7 @@ type Facts struct {
 	Trigger  string    `json:"trigger,omitempty"` // what asked
 }
 
-// Sizes counts a tree. Disk is allocated bytes, Bytes the sizes of files.
+// Sizes are totals of a tree. Disk is allocated bytes, Bytes the sizes of files.
 type Sizes struct {
 	Files int64 `json:"files"` // everything that is not a folder
 	Dirs  int64 `json:"dirs"`
@@ -70,36 +70,37 @@ type Sizes struct {
 	Disk  int64 `json:"disk"`
 }
 
-// headerSize is about what a tar takes beside the content of an entry.
+// headerSize is about what an entry takes in a tar besides its content.
 const headerSize = 2 << 10
 
-// tar is about the size of a tar of the tree, and rather more than less.
+// tar estimates the size of a tar of the tree, rather too large than too small.
 func (z Sizes) tar() int64 { return z.Bytes + headerSize*(z.Files+z.Dirs) }
 
 // Record is deployment.json: the state of one archive. It is written atomically and durably.
 type Record struct {
 	Schema int `json:"schema"`
-	// Seq is one more than that of the archive before: the order of archives, whatever the clock did. 0 in those of earlier versions.
+	// Seq is one more than that of the archive before, and gives the order of archives whatever the clock did. 0 in archives of earlier
+	// versions.
 	Seq int64 `json:"seq,omitempty"`
 	Facts
 	Verdict Verdict `json:"verdict,omitempty"`
 	Pinned  bool    `json:"pinned,omitempty"`
 	// Trees names the folders that existed when the archive was made, of "project" and "pillar".
-	Trees []string `json:"trees"`
-	Sizes Sizes    `json:"sizes"`
-	Made  Made     `json:"made"`
+	Trees []string  `json:"trees"`
+	Sizes Sizes     `json:"sizes"`
+	Made  MakeStats `json:"made"`
 	// Rollback is set from the moment a rollback to this archive begins.
 	Rollback *Rollback `json:"rollback,omitempty"`
 	// Packed is set from the moment the trees are files instead of folders.
 	Packed *Packed `json:"packed,omitempty"`
-	// Measured knows what folders take that no manifest describes: failed trees, dumps. See Measure.
+	// Measured is what folders take that no manifest describes: failed trees, dumps. See Measure.
 	Measured map[string]Measured `json:"measured,omitempty"`
 }
 
-// Made says how an archive came to be.
-type Made struct {
+// MakeStats says how an archive was made.
+type MakeStats struct {
 	Took time.Duration `json:"took_ns"`
-	// Copied files were read, Kept ones were taken over from the spare tree.
+	// Copied files were read, Kept ones were reused from the spare tree.
 	Copied      int64 `json:"copied"`
 	CopiedBytes int64 `json:"copied_bytes"`
 	Kept        int64 `json:"kept"`
@@ -111,12 +112,12 @@ type Made struct {
 // Rollback is the state of a rollback.
 type Rollback struct {
 	Begun time.Time `json:"begun"`
-	// Done is zero while the rollback is under way: run it again.
+	// Done is zero until the rollback has ended; then it must be run again.
 	Done time.Time `json:"done,omitzero"`
 	// Method is "exchange" (the archived tree itself went live) or "in place" (what differed was copied back).
 	Method string     `json:"method,omitempty"`
 	Proof  tree.Proof `json:"proof,omitzero"`
-	// FailedKept reports whether the failed tree lies beside this record.
+	// FailedKept reports whether the failed tree is beside this record.
 	FailedKept bool `json:"failed_kept,omitempty"`
 }
 
@@ -125,19 +126,19 @@ type Archive struct {
 	Record
 	// Path is the archive's folder.
 	Path string `json:"path"`
-	// Own is what it takes on disk, in allocated bytes of everything in its folder: what deleting it would free. Where a
-	// file system shares extents between copies (reflinks) that is the most it can free.
+	// Own is what the archive takes on disk, the allocated bytes of everything in its folder: what deleting it frees. Where a file system
+	// shares extents between copies (reflinks), deleting may free less.
 	Own int64 `json:"own"`
-	// Estimated: Own has a guess in it, for a folder that Measure has not seen yet.
+	// Estimated reports that Own is partly estimated, for a folder that Measure has not walked yet.
 	Estimated bool `json:"estimated,omitempty"`
-	// Shared is what it shares with other archives: the file of a packed tree that several were packed beside. It comes free with the last of them.
-	// Nothing is shared with the live tree, ever.
+	// Shared is what it shares with other archives: the file of a packed tree that is the base of several. It is freed with the last of
+	// them. Nothing is ever shared with the live tree.
 	Shared int64            `json:"shared"`
 	shared map[uint64]int64 // the same by inode
-	// Whole: every archived tree is here (none consumed by a rollback). FailedTree: the failed one is.
+	// Whole reports that every archived tree is here (none was made live by a rollback), FailedTree that the failed tree is.
 	Whole      bool `json:"whole"`
 	FailedTree bool `json:"failed_tree"`
-	// Snapshot is what Make has just seen of the live trees. Nil where this archive was not made just now.
+	// Snapshot is the scan of the live trees by Make; nil where Make did not make this archive now.
 	Scan *tree.Snapshot `json:"-"`
 }
 
@@ -147,8 +148,8 @@ func (a Archive) failedPath(name string) string { return filepath.Join(a.Path, n
 
 const failedSuffix = ".failed"
 
-// List gives every archive, newest first. A project without archives has none. A folder without a readable record is
-// no archive: Sweep deals with it.
+// List returns all archives, newest first; none for a project without archives. A folder without a readable record is not an archive; Sweep
+// handles it.
 func (s *Store) List() ([]Archive, error) {
 	names, err := s.fs.ReadDir(s.dir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +178,7 @@ func (s *Store) List() ([]Archive, error) {
 	return out, nil
 }
 
-// Show finds one archive by its deployment's ID, by the folder's name, or by a prefix of the ID that only one archive has.
+// Show finds one archive by its deployment's ID, by the folder's name, or by a unique prefix of the ID.
 func (s *Store) Show(id string) (Archive, error) {
 	all, err := s.List()
 	if err != nil {
@@ -221,7 +222,7 @@ func (s *Store) read(path string) (Archive, error) {
 	return s.look(a)
 }
 
-// look fills in what the folder of an archive shows.
+// look fills in what the content of an archive's folder shows.
 func (s *Store) look(a Archive) (Archive, error) {
 	names, err := s.fs.ReadDir(a.Path)
 	if err != nil {
@@ -260,11 +261,11 @@ func (s *Store) look(a Archive) (Archive, error) {
 		default:
 			a.Estimated = true
 			if isFailed && of == layout.ArchivedTree {
-				a.Own += a.Sizes.Disk // about as large as the one it was made from
+				a.Own += a.Sizes.Disk // about the size of the tree it was made from
 			}
 		}
 	}
-	// A rollback may have exchanged one tree and copied the other back in place: half an archive is none.
+	// A rollback may have exchanged one tree and copied the other back in place; then the archive is not whole.
 	every := len(held) == len(a.Trees)
 	a.Estimated = a.Estimated || len(held) > 0 && !every
 	if len(held) > 0 && (every || slices.Contains(held, layout.ArchivedTree)) {
@@ -272,12 +273,12 @@ func (s *Store) look(a Archive) (Archive, error) {
 	}
 	a.Whole = (every && (len(held) > 0 || a.Rollback == nil)) || (a.Packed != nil && packed == len(files))
 	if a.Rollback != nil && a.Rollback.Done.IsZero() {
-		a.Whole = false // a name may stand for the failed tree in the middle of the exchange
+		a.Whole = false // in the middle of the exchange the name may stand for the failed tree
 	}
 	return a, nil
 }
 
-// write makes a record durable.
+// write writes a record durably.
 func (s *Store) write(path string, r Record) error {
 	b, err := r.encode()
 	if err != nil {
@@ -286,7 +287,7 @@ func (s *Store) write(path string, r Record) error {
 	return vfs.WriteFileAtomic(s.fs, filepath.Join(path, recordFile), b, 0o600)
 }
 
-// encode is what stands in deployment.json.
+// encode is what is in deployment.json.
 func (r Record) encode() ([]byte, error) {
 	r.Schema = Schema
 	if r.Packed.shares() {
@@ -318,7 +319,7 @@ func (s *Store) update(id, op string, change func(*Record) error) (Archive, erro
 	return a, nil
 }
 
-// SetVerdict records what became of the deployment; durable when it returns. Repeating it is no error.
+// SetVerdict records what became of the deployment; durable when it returns. Repeating it is not an error.
 func (s *Store) SetVerdict(id string, v Verdict) error {
 	_, err := s.update(id, "set verdict", func(r *Record) error {
 		switch v {

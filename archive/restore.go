@@ -13,10 +13,10 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Restore puts a copy of an archive's trees in place of the live ones, which are deleted: the caller has made an archive
-// of them. The archive itself stays as it is. The copy is complete, durable and compared with the manifest before the exchange
-// of names makes it live; an archive that differs from what was recorded, or whose known content does, is a DamageError, and
-// the live trees stay as they are. It may be run again after any crash or error.
+// Restore replaces the live trees by a copy of an archive's trees and deletes them; the caller has made an archive of them before. The
+// archive is unchanged. The copy is complete, durable and compared with the manifest before it goes live by an exchange of names. If the
+// archive differs from what was recorded, in attributes or in content whose checksum is known, Restore returns a DamageError and the live
+// trees are unchanged. It may be run again after any crash or error.
 func (s *Store) Restore(ctx context.Context, id string, progress func(tree.Progress)) (Restored, error) {
 	const op = "restore archive"
 	s.work.Lock()
@@ -53,7 +53,7 @@ func (s *Store) Restore(ctx context.Context, id string, progress func(tree.Progr
 		}
 	}
 	res.Back = s.cfg.Now().Sub(begun)
-	// What was live lies in tmp now, or what was not finished.
+	// tmp now holds what was live, or an incomplete copy.
 	if rerr := s.reaper.Remove(tmp); err == nil {
 		err = rerr
 	}
@@ -161,8 +161,8 @@ func (s *Store) CompareLive(ctx context.Context, id string) (tree.Proof, error) 
 	return s.proveLive(ctx, m)
 }
 
-// Sweep removes what crashes left: half-made archives, half-made copies, trash. Deleting goes on in the background.
-// Archives whose rollback was interrupted are left for Rollback.
+// Sweep removes what crashes left: incomplete archives, incomplete copies, trash. Deleting goes on in the background. Archives whose
+// rollback was interrupted are left for Rollback.
 func (s *Store) Sweep() error {
 	s.work.Lock()
 	defer s.work.Unlock()
@@ -200,7 +200,7 @@ func (s *Store) Sweep() error {
 func (s *Store) sweepInside(dir string) error {
 	names, err := s.fs.ReadDir(dir)
 	if err != nil {
-		return nil //nolint:nilerr // a stray file is nobody's leftover
+		return nil //nolint:nilerr // a stray file is not ours
 	}
 	for _, n := range names {
 		p := filepath.Join(dir, n)
@@ -217,14 +217,14 @@ func (s *Store) sweepInside(dir string) error {
 	}
 	a, err := s.read(dir)
 	if err != nil {
-		return nil //nolint:nilerr // no archive, or one that List tells of
+		return nil //nolint:nilerr // not an archive, or one that List returns
 	}
-	return s.sweepHalves(a)
+	return s.sweepPartial(a)
 }
 
-// sweepHalves removes what a crash between the steps of packing or unpacking left: the form of a tree that its record does
+// sweepPartial removes what a crash between the steps of packing or unpacking left: the form of a tree that its record does
 // not name.
-func (s *Store) sweepHalves(a Archive) error {
+func (s *Store) sweepPartial(a Archive) error {
 	for _, t := range a.Trees {
 		var gone []string
 		if a.Packed != nil {

@@ -25,7 +25,7 @@ const (
 
 // Restored is the result of a rollback or a restore.
 type Restored struct {
-	// Already tells that an earlier call had done it: nothing was touched.
+	// Already reports that an earlier call had done it: nothing was changed.
 	Already bool `json:"already,omitempty"`
 	// Method is "exchange" or "in place".
 	Method string `json:"method"`
@@ -33,21 +33,20 @@ type Restored struct {
 	Proof tree.Proof `json:"proof"`
 	// FailedKept reports whether the tree that was live is kept in the archive, as project.failed.
 	FailedKept bool `json:"failed_kept,omitempty"`
-	// Back is how long it took until the trees were live again, durably; Took has the proof in it.
+	// Back is how long it took until the trees were live again and durable; Took includes the comparison.
 	Back time.Duration `json:"back_ns"`
 	Took time.Duration `json:"took_ns"`
 }
 
-// Rollback puts the trees of an archive back in place of the live ones, which become project.failed and pillar.failed in
-// the archive. The archived tree itself goes live, by an exchange of names: live is never absent and never half of each.
-// Where names can't be exchanged (a mount point, another file system) what differs is copied back in place instead.
+// Rollback makes the trees of an archive live again; the live ones become project.failed and pillar.failed in the archive. Names are
+// exchanged, so live is never absent and never a mix of both. Where names can't be exchanged (a mount point, another file system) the
+// differences are copied back in place instead.
 //
-// The archived trees are compared with the manifest first: where they differ nothing is exchanged, and the error is a
-// DamageError. Proof is what the live trees are like afterwards. Differences there are no error: what was proved has been
-// written to since, by a program that still runs.
+// The archived trees are compared with the manifest first: where they differ nothing is exchanged, and the error is a DamageError. Proof
+// compares the live trees afterwards. Differences there are not an error: a program that still runs has written to the tree since.
 //
-// It is durable when it returns nil. It may be run again after any crash or error, and goes on from there; once it is
-// done a further call is a no-op that says so.
+// The rollback is durable when it returns nil. It may be run again after any crash or error and continues from there; a further call does
+// nothing and sets Already.
 func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	const op = "roll back"
 	s.work.Lock()
@@ -79,7 +78,7 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 		switch {
 		case err == nil:
 			a = now
-		case !vfs.IsFull(err): // an exchange of names needs no room, and finds its own way after a crash
+		case !vfs.IsFull(err): // an exchange of names needs no room, and can be continued after a crash
 			return Restored{}, explain(op, err)
 		}
 	}
@@ -125,7 +124,7 @@ func (s *Store) Rollback(ctx context.Context, id string) (Restored, error) {
 	return res, nil
 }
 
-// unpacked makes folders of an archive's trees where they are packed; where the disk is full it gives up the spare tree and tries once more.
+// unpacked turns packed trees of an archive into folders; on a full disk it gives up the spare tree and tries once more.
 func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (Archive, *tree.Manifest, error) {
 	for try := 0; a.Packed != nil; try++ {
 		now, plain, err := s.unpackHeld(ctx, a, m)
@@ -135,7 +134,7 @@ func (s *Store) unpacked(ctx context.Context, a Archive, m *tree.Manifest) (Arch
 		if try > 0 || !s.freedSpare(err) {
 			return a, m, err
 		}
-		// What failed may be the last of it: then the record names the folders, and they are the archive.
+		// The failure may be after the record was changed: then the folders are the archive.
 		if a, err = s.Show(a.ID); err != nil {
 			return a, m, err
 		}
@@ -156,8 +155,8 @@ func (s *Store) noteRollback(id string, change func(*Record)) (Archive, error) {
 	return a, err
 }
 
-// freedSpare gives up the spare tree where an error says that the disk is full: it is a luxury. It reports whether another
-// try may go better.
+// freedSpare gives up the spare tree, which is optional, where an error says that the disk is full. It reports whether another try may
+// succeed.
 func (s *Store) freedSpare(err error) bool {
 	var short *SpaceError
 	if !vfs.IsFull(err) && !errors.As(err, &short) {
@@ -181,12 +180,11 @@ func (s *Store) proveLive(ctx context.Context, want *tree.Manifest) (tree.Proof,
 	return tree.Compare(want, got), nil
 }
 
-// errInPlace tells that a tree can't change its name here, whoever asks and however often, and that it has not: it must be
-// brought back file by file.
+// errInPlace reports that a tree could not be renamed and never can be here: it must be restored file by file.
 var errInPlace = errors.New("the tree can't be exchanged")
 
-// moved makes errInPlace of an error of a rename or an exchange that says so. An error of what comes after, syncing the
-// folders, must not pass here: the names are changed by then.
+// moved turns errors of a rename or an exchange that mean errInPlace into that. An error of syncing the folders afterwards must not be
+// passed: the names are changed by then.
 func moved(err error) error {
 	for _, e := range []error{syscall.EBUSY, syscall.EXDEV, syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP} {
 		if errors.Is(err, e) {
@@ -220,8 +218,8 @@ func (s *Store) stat(p string) (st vfs.Stat, ok bool, err error) {
 	return st, err == nil, err
 }
 
-// swap brings one tree back by renames. Where it stands is read from the disk: the inode of the archived root, which the
-// manifest names, lies either in the archive or is live. Each rename is atomic, and durable before the next.
+// swap restores one tree by renames. The disk tells how far an earlier attempt came: the inode of the archived root, which the manifest
+// records, is either in the archive or live. Each rename is atomic, and durable before the next.
 func (s *Store) swap(a Archive, m *tree.Manifest, name string) error {
 	live, held, failed := filepath.Join(s.project.Dir(), name), a.treePath(name), a.failedPath(name)
 	lst, isLive, err := s.stat(live)
@@ -239,7 +237,7 @@ func (s *Store) swap(a Archive, m *tree.Manifest, name string) error {
 	if err != nil {
 		return err
 	}
-	// The archived root was made where the archive is. The number of that device may be another one since the machine started.
+	// The archived root was created in the archive. Its device number may have changed since the machine started.
 	is := func(st vfs.Stat) bool { return st.Ino == root.Copy.Ino && st.Dev == here.Dev }
 	hst, isHeld, err := s.stat(held)
 	if err != nil {
@@ -271,7 +269,7 @@ func (s *Store) swap(a Archive, m *tree.Manifest, name string) error {
 // ErrNotWhole is wrapped where an archive does not hold its tree, or not the one it recorded.
 var ErrNotWhole = errors.New("the archive is incomplete")
 
-// sockets moves sockets of the failed tree, on which somebody may still listen, to where they were in the live one.
+// sockets moves sockets of the failed tree, which may still have a listener, to their places in the live one.
 func (s *Store) sockets(a Archive, m *tree.Manifest) error {
 	var d vfs.Dir
 	for i := range m.Entries {
@@ -307,8 +305,8 @@ func (s *Store) sockets(a Archive, m *tree.Manifest) error {
 	return nil
 }
 
-// keepFailed copies a live tree that can't be moved into the archive, as project.failed. It is evidence, not a duty: what
-// goes wrong here does not stop a rollback.
+// keepFailed copies a live tree that can't be moved into the archive, as project.failed. It is only for inspection: its errors do not stop
+// a rollback.
 func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 	if ok, err := vfs.Exists(s.fs, a.failedPath(name)); ok || err != nil {
 		return
@@ -355,8 +353,8 @@ func (s *Store) keepFailed(ctx context.Context, a Archive, name string) {
 	_ = err
 }
 
-// copyBack makes one live tree equal to an archived one, file by file: what the manifest proves untouched stays, the rest
-// is copied beside and renamed over, what is too much goes. It returns entries with the identities of the new files.
+// copyBack makes one live tree equal to an archived one, file by file: files that the manifest proves untouched stay, others are copied to
+// temporary files and renamed, and what is not in the archive is removed. It returns entries with the identities of the new files.
 func (s *Store) copyBack(ctx context.Context, archive string, entries []tree.Entry, name string) ([]tree.Entry, error) {
 	dst, err := s.fs.OpenDir(s.project.Dir())
 	if err != nil {
@@ -380,7 +378,7 @@ func (s *Store) copyBack(ctx context.Context, archive string, entries []tree.Ent
 			others = append(others, e)
 		}
 	}
-	b := tree.NewCopier(tree.CopyOptions{Src: src, Dst: dst, Entries: mine, Plan: tree.PlanBack(mine, t.Entries), Workers: s.cfg.Workers, InPlace: true, TrustAttrs: true})
+	b := tree.NewCopier(tree.CopyOptions{Src: src, Dst: dst, Entries: mine, Plan: tree.PlanRestore(mine, t.Entries), Workers: s.cfg.Workers, InPlace: true, TrustAttrs: true})
 	if err := b.Run(ctx); err != nil {
 		return nil, err
 	}

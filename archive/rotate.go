@@ -11,50 +11,48 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Policy says what a rotation keeps.
+// Policy says which archives a rotation keeps.
 type Policy struct {
-	// Keep is how many archives of good deployments stay, pinned ones apart; below 1 is 1.
+	// Keep is how many archives of good deployments stay, not counting pinned ones; values below 1 mean 1.
 	Keep int
-	// KeepFailed is how many archives of failed deployments stay, with the failed tree; 0 is 1, below 0 is none.
+	// KeepFailed is how many archives of failed deployments stay, with the failed tree; 0 means 1, a negative value none.
 	KeepFailed int
-	// MaxAge ends archives of good deployments that are older, MaxFailedAge those of failed ones. 0 is no limit. The age
-	// counts from the deployment's time.
+	// MaxAge is the age at which archives of good deployments are removed, MaxFailedAge that of failed ones, counted from the deployment's
+	// time. 0 means no limit.
 	MaxAge, MaxFailedAge time.Duration
-	// MaxBytes is what all archives of the project may take on disk (Archive.Own, and the spare tree). While they take more,
-	// failed ones go, from the oldest, then good ones, then the spare tree. 0 is no limit. What Rotate never removes may
-	// take more alone.
+	// MaxBytes is what all archives of the project may take on disk (Archive.Own, and the spare tree). Above it failed ones are removed,
+	// oldest first, then good ones, then the spare tree. 0 means no limit. Archives that Rotate never removes may exceed it.
 	MaxBytes int64
-	// Protect keeps an archive whatever the limits are: that which a deployment is about to restore. nil protects none.
+	// Protect reports archives to keep whatever the limits are, such as that which a deployment is about to restore. nil protects none.
 	Protect func(Archive) bool
-	// Squeeze frees what can be freed: the spare tree and every failed tree go too, and nothing is kept for recycling.
-	// The space is free when Rotate returns.
+	// Squeeze frees as much as possible: the spare tree and every failed tree are removed too, and nothing is kept for recycling. The space
+	// is free when Rotate returns.
 	Squeeze bool
 
 	noSpare bool
 }
 
-// Rotation tells what a rotation did.
+// Rotation reports what a rotation did.
 type Rotation struct {
 	Removed []Archive `json:"removed"`
 	Kept    int       `json:"kept"`
-	// Freed is what removing them frees on disk: what others share with them stays.
+	// Freed is what removing them frees on disk, without what other archives share with them.
 	Freed int64 `json:"freed"`
-	// Recycled tells that one removed tree waits to become the next archive (".spare"): the next Make copies only what
-	// changed since.
+	// Recycled reports that one removed tree was kept as the spare tree (".spare"): the next Make copies only what changed since.
 	Recycled bool `json:"recycled,omitempty"`
 }
 
-// Rotate removes archives that the policy does not keep: from the oldest, good deployments beyond Keep, failed ones beyond
-// KeepFailed, what is too old, what is too much. Pinned and protected archives stay, those whose deployment has no verdict
-// or whose rollback is not done, the newest good one and, as far as Keep allows, the one before it. An archive is gone from List, durably, before anything of it is
-// deleted; the deleting is in the background (Wait). Safe to run again after a crash.
+// Rotate removes archives that the policy does not keep, oldest first: good deployments beyond Keep, failed ones beyond KeepFailed, those
+// that are too old, and those over MaxBytes. It keeps pinned and protected archives, those whose deployment has no verdict or whose
+// rollback is not done, the newest good one and, as far as Keep allows, the one before it. An archive is durably gone from List before
+// anything of it is deleted; deleting goes on in the background (Wait). Safe to run again after a crash.
 func (s *Store) Rotate(p Policy) (Rotation, error) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	return s.rotate(p)
 }
 
-// Preview tells what Rotate would do now, and does nothing.
+// Preview reports what Rotate would do now, and changes nothing.
 func (s *Store) Preview(p Policy) (Rotation, error) {
 	all, err := s.List()
 	if err != nil {
@@ -64,14 +62,13 @@ func (s *Store) Preview(p Policy) (Rotation, error) {
 	return Rotation{Removed: c.expired, Kept: len(c.kept), Freed: c.frees()}, nil
 }
 
-// safeGood is how many good archives no age and no size removes: what was live before the live deployment, and before
-// that.
+// safeGood is how many good archives are kept whatever their age and size: what was live before the live deployment, and before that.
 const safeGood = 2
 
-// choice sorts archives, newest first, into those that stay and those that go.
+// choice divides archives, newest first, into those to keep and those to remove.
 type choice struct {
 	kept, expired []Archive
-	safe          map[string]bool // IDs of what no limit removes
+	safe          map[string]bool // IDs of those that no limit removes
 }
 
 func (p Policy) choose(all []Archive, now time.Time) choice {
@@ -101,7 +98,7 @@ func (p Policy) choose(all []Archive, now time.Time) choice {
 	return c
 }
 
-// shrink moves what is too much from those that stay to those that go, and tells what is left.
+// shrink moves archives beyond the size limit from those to keep to those to remove, and returns the size of the rest.
 func (c *choice) shrink(limit, spare int64) (total int64) {
 	use := usageOf(c.kept)
 	total = spare + use.total
@@ -119,12 +116,12 @@ func (c *choice) shrink(limit, spare int64) (total int64) {
 	return total
 }
 
-// frees is what those that go take on disk and no other archive.
+// frees is the space that only the removed archives take.
 func (c *choice) frees() int64 { return Disk(slices.Concat(c.kept, c.expired)) - Disk(c.kept) }
 
 func (s *Store) rotate(p Policy) (Rotation, error) { return s.rotateLate(p, nil) }
 
-// rotateLate is rotate that leaves to settle what comes after the renames; where late is nil nothing is left.
+// rotateLate is rotate with the work after the renames left to settle; where late is nil nothing is left.
 func (s *Store) rotateLate(p Policy, late *unsettled) (Rotation, error) {
 	all, err := s.List()
 	if err != nil {
@@ -156,7 +153,7 @@ func (s *Store) rotateLate(p Policy, late *unsettled) (Rotation, error) {
 	return r, nil
 }
 
-// chooseOf is what all limits of a policy make of the archives; over tells that the spare tree is too much as well.
+// chooseOf applies all limits of a policy; over reports that the spare tree must go too.
 func (s *Store) chooseOf(all []Archive, p Policy) (c choice, over bool) {
 	c = p.choose(all, s.cfg.Now())
 	return c, p.MaxBytes > 0 && c.shrink(p.MaxBytes, s.spareDisk()) > p.MaxBytes
@@ -176,8 +173,8 @@ func (p Policy) normal() Policy {
 
 func (p Policy) protects(a Archive) bool { return p.Protect != nil && p.Protect(a) }
 
-// expire takes an archive off the list and deletes it, or keeps its tree for the next archive to be built from, unless another one was recycled. Where late is not nil all but
-// the first is left to settle.
+// expire takes an archive off the list, and deletes it or keeps its tree as the base of the next archive, unless another one was recycled.
+// Where late is not nil everything after the rename is left to settle.
 func (s *Store) expire(x expiring, other bool, late *unsettled) (recycled bool, err error) {
 	rename := vfs.RenameDurable
 	if late != nil {
@@ -201,7 +198,7 @@ func (s *Store) trash(a Archive) string {
 func (s *Store) dispose(x expiring, recycle bool) (recycled bool) {
 	a, trash := x.a, s.trash(x.a)
 	if x.recycle && recycle && a.Whole && a.Packed == nil && !s.cfg.NoSpare && len(a.Trees) > 0 {
-		// Recycling only saves work: where it does not succeed the tree is deleted with the rest.
+		// Recycling only saves work: where it fails the tree is deleted with the rest.
 		b, err := vfs.ReadFile(s.fs, filepath.Join(trash, manifestFile))
 		if err == nil {
 			m, derr := tree.DecodeManifest(b)
@@ -212,8 +209,8 @@ func (s *Store) dispose(x expiring, recycle bool) (recycled bool) {
 	return recycled
 }
 
-// makeSpare moves the trees of an archive, with their manifest, m, to where Make looks for them. Nothing of it is durable: a spare tree whose manifest or trees a power cut took
-// is none, and the trees are no archive's any more.
+// makeSpare moves the trees of an archive, with their manifest, m, to where Make looks for them. Nothing of it is durable: a spare tree
+// that lost its manifest or trees in a power cut is ignored, and no archive needs the trees any more.
 func (s *Store) makeSpare(names []string, from string, m *tree.Manifest, manifest []byte) error {
 	tmp := filepath.Join(s.dir(), tmpPrefix+"spare")
 	if err := s.reaper.Remove(tmp); err != nil {
@@ -236,7 +233,7 @@ func (s *Store) makeSpare(names []string, from string, m *tree.Manifest, manifes
 	if err == nil {
 		s.remember(s.sparePath(), m)
 	} else {
-		_ = s.reaper.Remove(tmp) // what can't be removed now is swept later
+		_ = s.reaper.Remove(tmp) // what can't be removed now is left to Sweep
 	}
 	return err
 }
@@ -249,7 +246,7 @@ func (s *Store) putSpare(tmp string) error {
 	return vfs.RenameDurable(s.fs, tmp, s.sparePath())
 }
 
-// Spare is what the spare tree takes on disk, as its manifest tells; 0 where there is none.
+// Spare is what the spare tree takes on disk, according to its manifest; 0 where there is none.
 func (s *Store) Spare() int64 { return s.spareDisk() }
 
 func (s *Store) spareDisk() int64 {

@@ -7,11 +7,11 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// SpaceError tells that an archive was not begun because it would not leave the reserve free. All figures are those of
-// the file system that holds the archives, before the first byte was written.
+// SpaceError reports that an archive was not begun because it would leave less than the reserve free. All figures are of the file system
+// that holds the archives, before the first byte was written.
 type SpaceError struct {
 	Path string
-	// Need is all that was asked for, Later the part of it that is not the archive's: MakeRequest.Later.
+	// Need is the total asked for, Later the part of it that the caller will write (MakeRequest.Later).
 	Need, Later, Free, Reserve uint64 // Bytes
 	NeedInodes, FreeInodes     uint64
 }
@@ -19,7 +19,7 @@ type SpaceError struct {
 // Usable is how much of what is free may be used.
 func (e *SpaceError) Usable() uint64 { return e.Free - min(e.Free, e.Reserve) }
 
-// Missing is how many bytes must come free, 0 where inodes are short.
+// Missing is how many bytes must be freed, 0 where inodes are short.
 func (e *SpaceError) Missing() uint64 { return e.Need + e.Reserve - min(e.Free, e.Need+e.Reserve) }
 
 // Error names what is short, with figures.
@@ -50,10 +50,10 @@ func size(n uint64) string {
 	return fmt.Sprintf("%.1f %cB", v, units[u])
 }
 
-// checkSpace compares what a plan takes with what is free. The answer may be stale at once: errors of writing decide.
+// checkSpace compares what a plan takes with what is free. Others may fill the disk after it: errors of writing decide.
 func (s *Store) checkSpace(p *tree.Plan) error { return s.checkRoom(p, Later{}) }
 
-// checkRoom is checkSpace with what the caller will write afterwards.
+// checkRoom is checkSpace including what the caller will write afterwards.
 func (s *Store) checkRoom(p *tree.Plan, later Later) error {
 	sp, err := s.fs.StatFS(s.dir())
 	if err != nil {

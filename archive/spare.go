@@ -11,23 +11,23 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// nextSpare is where a spare tree is made. A crash leaves nothing of it that is used: Sweep removes it.
+// nextSpare is where a spare tree is made. What a crash leaves there is not used, and is removed by Sweep.
 const nextSpare = tmpPrefix + "next-spare"
 
-// next is a spare tree that is being made, or was interrupted by a Make: part of it is there already. It lives in memory only.
+// next is a spare tree that is being made, or whose making was interrupted by a Make: it is incomplete. It is known in memory only.
 type next struct {
-	// Manifest describes what nextSpare holds: an entry of version 0 is not there, or not whole; a folder is there.
+	// Manifest describes what nextSpare holds: an entry of version 0 is missing or incomplete; a folder exists.
 	m *tree.Manifest
 }
 
-// base is the tree that an archive is built from: its manifest, nil for none, and its path.
+// base is the tree that an archive is built from: its manifest (nil for none) and its path.
 type base struct {
 	m    *tree.Manifest
 	path string
 }
 
-// lockBase gives the tree to build from and keeps the background from it until release is called; taken is called when the caller has
-// moved the tree away. It waits for the copying of a spare tree to stop, which a paused store does after one file.
+// lockBase returns the tree to build from, and keeps the background from it until release is called; taken is called when the caller has
+// moved the tree away. It waits for the copying of a spare tree to stop, which takes one file in a paused store.
 func (s *Store) lockBase() (b base, taken, release func()) {
 	s.sparing.Lock()
 	if s.next != nil {
@@ -54,7 +54,7 @@ func (s *Store) dropSpare() error {
 	return err
 }
 
-// sweepNext removes what an earlier process left of a spare tree.
+// sweepNext removes an incomplete spare tree of an earlier process.
 func (s *Store) sweepNext() error {
 	s.sparing.Lock()
 	defer s.sparing.Unlock()
@@ -64,15 +64,15 @@ func (s *Store) sweepNext() error {
 	return s.reaper.Remove(s.nextPath())
 }
 
-// interruptSparing has the copying of a spare tree stop after the files in hand.
+// interruptSparing stops the copying of a spare tree after the current files.
 func (s *Store) interruptSparing() {
 	if stop := s.stopSparing.Load(); stop != nil {
 		(*stop)()
 	}
 }
 
-// recyclable reports whether the tree of an archive is worth more as the spare one than what is there: it is newer, and not one from
-// before there was anything much to keep.
+// recyclable reports whether the tree of an archive is a better spare tree than the existing one: it is newer, and not from before the
+// project had content.
 func (s *Store) recyclable(sizes Sizes, scanned int64, newest Sizes) bool {
 	if s.cfg.NoSpare || sizes.Files*2 < newest.Files {
 		return false
@@ -81,19 +81,20 @@ func (s *Store) recyclable(sizes Sizes, scanned int64, newest Sizes) bool {
 	return !ok || old.scanned <= scanned
 }
 
-// burst is how soon after one another deployments come whose next one may not wait for packing.
+// burst is the interval between deployments below which the next one must not wait for packing.
 const burst = 10 * time.Second
 
-// inBurst reports whether the newest archive came so soon after the one before.
+// inBurst reports whether the newest archive came within burst of the one before.
 func (s *Store) inBurst() (bool, error) {
 	all, err := s.List()
 	return len(all) > 1 && all[0].At.Sub(all[1].At) < burst, err
 }
 
-// Prepare sees to it that the next Make need not be a full copy, soon after a deployment, where there is no spare tree. The oldest archive that holds
-// about as much as the newest is packed, whose tree becomes the spare one, which takes less than a copy. Where the newest archive came within ten seconds of the
-// one before, that one is packed (handOver), for which a Pause waits. Where neither can be, the live tree is copied: of a copy that is interrupted nothing is lost. What holds for Compact holds here; one of the two of a
-// store runs at a time, and the other does nothing. made tells that there is a spare tree now that was not there.
+// Prepare makes a spare tree where there is none, soon after a deployment, so that the next Make need not copy everything. It packs the
+// oldest archive that holds about as much as the newest, whose tree becomes the spare one; that takes less time than a copy. Where the
+// newest archive came within ten seconds of the one before, it packs that one (handOver), and a Pause waits for it. Where neither is
+// possible, it copies the live tree; an interrupted copy is continued later. Otherwise the contract is that of Compact; only one of the two
+// runs at a time for a store, and the other returns without doing anything. made reports that a spare tree was made.
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	const op = "prepare the next archive"
 	if s.cfg.NoSpare || s.hasSpare() || !s.compacting.TryLock() {
@@ -142,7 +143,7 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 		} else if w.ctx.Err() != nil {
 			return false, err
 		}
-		break // Compact tells why it can't be packed
+		break // Compact reports why it can't be packed
 	}
 	if inBurst && s.toHandOver() != nil {
 		err := w.packNewest()
@@ -151,8 +152,8 @@ func (w *compaction) prepare(p Policy) (bool, error) {
 	return w.spare(p)
 }
 
-// spare makes a spare tree of what is live where there is none, so that the next archive need not be a full copy. It stops as soon as a deployment
-// wants the disk, whose archive takes over what is there; otherwise the next call goes on with that.
+// spare makes a spare tree of what is live where there is none, so that the next archive need not be a full copy. It stops as soon as a
+// deployment needs the disk, whose archive reuses what was copied; otherwise the next call continues.
 func (w *compaction) spare(p Policy) (made bool, err error) {
 	s := w.s
 	if s.cfg.NoSpare || s.hasSpare() {
@@ -173,15 +174,15 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 		m, err := w.copyLive()
 		switch {
 		case vfs.IsFull(err):
-			return false, s.dropSpare() // a spare tree is a luxury
+			return false, s.dropSpare() // a spare tree is optional
 		case err != nil:
 			return false, err
 		case m != nil:
 			return w.publishSpare(m)
 		case s.gate.waiting() == nil:
-			return false, nil // there is no room, or somebody wanted it for something better
+			return false, nil // no room, or interrupted
 		}
-		// A deployment has the disk. Where it did not take over what is there, that is gone on with.
+		// A deployment has the disk. Unless its archive reuses the copy, it is continued afterwards.
 		if err := w.pause(); err != nil {
 			return false, err
 		}
@@ -198,7 +199,7 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 	}
 }
 
-// copyLive goes on with the next spare tree. It gives its manifest when it is whole, and nil when it was interrupted or there is no room.
+// copyLive continues the next spare tree. It returns its manifest when it is complete, and nil when it was interrupted or there is no room.
 func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	s := w.s
 	s.sparing.Lock()
@@ -229,7 +230,7 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	}
 	pl := tree.NewPlan(t.Entries, s.reference(), have, begun)
 	if err := s.checkSpace(pl); err != nil {
-		return nil, nil //nolint:nilerr // a spare tree is a luxury
+		return nil, nil //nolint:nilerr // a spare tree is optional
 	}
 	s.next = nil
 	if have == nil {
@@ -269,7 +270,7 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	return whole, nil
 }
 
-// publishSpare makes a tree that was copied the spare one, unless a deployment has taken it meanwhile.
+// publishSpare makes a copied tree the spare one, unless a deployment has taken it meanwhile.
 func (w *compaction) publishSpare(m *tree.Manifest) (bool, error) {
 	s := w.s
 	dst, err := s.fs.OpenDir(s.nextPath())
@@ -300,10 +301,10 @@ func (w *compaction) publishSpare(m *tree.Manifest) (bool, error) {
 	return true, s.putSpare(s.nextPath())
 }
 
-// backgroundWorkers copy a spare tree: few, since nobody waits for it.
+// backgroundWorkers is how many workers copy a spare tree: few, since nothing waits for it.
 const backgroundWorkers = 2
 
-// Reference is the newest manifest that can be read, nil where there is none.
+// Reference is the newest manifest that can be read, or nil.
 func (s *Store) reference() *tree.Reference {
 	all, err := s.List()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// spareFacts is what is asked of a spare tree before an archive is built from it: its manifest is long, and reading it each time
-// took longer than all else that prepares the next archive.
+// spareFacts is what making an archive needs to know of a spare tree. It is cached, since its manifest is long, and reading it each time
+// took longer than the rest of the preparation.
 type spareFacts struct {
 	file    tree.Ident // of the manifest that was read
 	size    int64
@@ -18,7 +18,8 @@ type spareFacts struct {
 	roots   []string // the trees
 }
 
-// spareFacts tells of the spare tree; false where there is none to use. The manifest is read when it is another file than the last time.
+// spareFacts returns the facts of the spare tree; false where there is none to use. The manifest is read again only when its file has
+// changed.
 func (s *Store) spareFacts() (spareFacts, bool) {
 	st, err := s.fs.Lstat(filepath.Join(s.sparePath(), manifestFile))
 	if err != nil {
@@ -47,7 +48,7 @@ func factsOf(m *tree.Manifest) *spareFacts {
 	return f
 }
 
-// holds reports whether all trees of the spare one are there.
+// holds reports whether all trees of the spare one exist.
 func (s *Store) holds(roots []string) bool {
 	for _, r := range roots {
 		if ok, err := vfs.Exists(s.fs, filepath.Join(s.sparePath(), r)); err != nil || !ok {
@@ -66,14 +67,14 @@ func (s *Store) hasSpare() bool {
 	return ok
 }
 
-// loadSpare gives the manifest of the spare tree, nil where there is none to use.
+// loadSpare returns the manifest of the spare tree, or nil where there is none to use.
 func (s *Store) loadSpare() *tree.Manifest {
 	if s.cfg.NoSpare {
 		return nil
 	}
 	m, err := s.recentManifest(s.sparePath())
 	if err != nil || !s.holds(factsOf(m).roots) {
-		s.spareRead.Store(nil) // what can't be read any more is none
+		s.spareRead.Store(nil) // what can't be read is not used
 		return nil
 	}
 	return m

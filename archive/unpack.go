@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// smallFile is what is handed to a worker in memory; larger files are written by whoever reads the tar.
+	// smallFile is the largest file that is handed to a worker in memory; larger ones are written by the goroutine that reads the tar.
 	smallFile = 1 << 20
 	// sparseBlock is the smallest hole.
 	sparseBlock = 4096
 )
 
-// unpacker makes folders of the packed trees of an archive. The manifest says what there is and what it is like: names in
-// the tar only choose among its entries, everything is made anew below an open folder, and no link is ever followed.
-// One goroutine reads, the others write.
+// unpacker turns the packed trees of an archive into folders. The manifest decides what is created: names in the tar only select its
+// entries, everything is created below an open folder, and no link is followed. One goroutine reads, the others write.
 type unpacker struct {
 	*tree.Writer
 	entries []tree.Entry
@@ -45,8 +44,8 @@ type unpacked struct {
 	xattrs  []vfs.Xattr
 }
 
-// unpack writes the packed trees of an archive to a folder that is there and empty. Nothing is synced. It gives the
-// entries with the identities of the new files.
+// unpack writes the packed trees of an archive to an existing empty folder. Nothing is synced. It returns the entries with the identities
+// of the new files.
 func (s *Store) unpack(ctx context.Context, a Archive, m *tree.Manifest, dst vfs.Dir, progress func(tree.Progress)) ([]tree.Entry, error) {
 	entries := slices.Clone(m.Entries)
 	w := tree.NewWriter(dst, entries, s.cfg.Workers, progress)
@@ -128,7 +127,7 @@ func (u *unpacker) take(i int, h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// drain reads content that is there already, and proves it.
+// drain reads the content of a file that exists already, and checks it.
 func (u *unpacker) drain(e *tree.Entry, r io.Reader) error {
 	h := sha256.New()
 	if _, err := io.Copy(h, r); err != nil {
@@ -187,7 +186,7 @@ func (u *unpacker) some(batch []unpacked) error {
 	return nil
 }
 
-// bytesReader is a bytes.Reader without WriteTo: copies go through the blocks that find holes.
+// bytesReader is a bytes.Reader without WriteTo, so that copies go through the code that finds holes.
 type bytesReader struct{ b []byte }
 
 func (r *bytesReader) Read(p []byte) (int, error) {
@@ -204,8 +203,8 @@ func contentOf(e *tree.Entry, r io.Reader) func(vfs.File) error {
 	return func(out vfs.File) error { return writeContent(e, out, r) }
 }
 
-// writeContent writes the content of a regular file, and proves it while it does. Where the file had holes, whole blocks
-// of zeros become holes.
+// writeContent writes the content of a regular file, and checks it on the way. Where the file had holes, whole blocks of zeros become
+// holes.
 func writeContent(e *tree.Entry, out vfs.File, r io.Reader) error {
 	sum := sha256.New()
 	buf := make([]byte, min(max(e.Size, 1), 256<<10))

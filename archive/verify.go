@@ -11,10 +11,9 @@ import (
 	"corpus-git/archive/tree"
 )
 
-// Verify compares the tree in an archive with its manifest: every entry's type, mode, owner, size, times, target, links,
-// that nobody has touched it since it was made, and every content whose sum is known: what a disk has changed by itself
-// shows there and nowhere else. It reads the whole archive, packed or not. Sums become known by Compact, and go from
-// one archive to the next with the files that stay the same.
+// Verify compares the tree in an archive with its manifest: every entry's type, mode, owner, size, times, target and links, whether it was
+// touched since it was made, and all content whose checksum is known. It is the way to find out what a failing disk has changed. It reads
+// the whole archive, packed or not. Compact records checksums, and unchanged files keep them from one archive to the next.
 func (s *Store) Verify(ctx context.Context, id string) (tree.Proof, error) {
 	const op = "verify archive"
 	a, m, err := s.whole(id)
@@ -39,7 +38,7 @@ func (s *Store) Verify(ctx context.Context, id string) (tree.Proof, error) {
 	return p, nil
 }
 
-// proveContent reads every file of a plain archive whose sum is known.
+// proveContent reads every file of a plain archive whose checksum is known.
 func (s *Store) proveContent(ctx context.Context, a Archive, m *tree.Manifest, p *tree.Proof) error {
 	src, err := s.fs.OpenDir(a.Path)
 	if err != nil {
@@ -59,7 +58,7 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *tree.Manifest, p
 			for _, e := range mine {
 				got, err := sumFile(c, e.Path, ctx.Err)
 				if tree.Vanished(err) {
-					continue // missing, as was said
+					continue // missing, reported already
 				}
 				if err != nil {
 					return err
@@ -90,7 +89,7 @@ func (s *Store) proveContent(ctx context.Context, a Archive, m *tree.Manifest, p
 	return work.Run(s.cfg.Workers)
 }
 
-// sumFile reads one file.
+// sumFile computes the checksum of one file.
 func sumFile(c *tree.Cursor, path string, pause func() error) (tree.Sum, error) {
 	d, name, err := c.At(path)
 	if err != nil {
@@ -106,8 +105,8 @@ func sumFile(c *tree.Cursor, path string, pause func() error) (tree.Sum, error) 
 	return tree.SumOf(h), tree.Named(c.Path(), err)
 }
 
-// Seal notes the content of all plain archives, durably: a copy of them elsewhere, whose files have other inodes, can be verified by
-// it. The caller keeps deployments of the project out, and pauses the store.
+// Seal records, durably, the checksums of all content of plain archives, so that a copy of them elsewhere, whose files have other inodes,
+// can be verified. The caller keeps deployments of the project from running, and pauses the store.
 func (s *Store) Seal(ctx context.Context) error {
 	all, err := s.plainOnes()
 	if err != nil {
@@ -121,8 +120,8 @@ func (s *Store) Seal(ctx context.Context) error {
 	return nil
 }
 
-// seal notes the content of a plain archive's files whose sum is not known yet, for Verify to compare with. It gives how
-// many it read.
+// seal records the checksums of a plain archive's files where they are unknown, for Verify to compare with. It returns how many files it
+// read.
 func (s *Store) seal(a Archive, pause func() error) (int, error) {
 	m, err := s.manifest(a.Path)
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *Store) seal(a Archive, pause func() error) (int, error) {
 		if d, name, err := c.At(e.Path); err != nil {
 			return 0, err
 		} else if st, err := d.Lstat(name); err != nil || tree.IdentOf(st) != e.Copy {
-			continue // not what was copied: Verify says so, and a sum must not bless it
+			continue // differs from the copy: Verify reports it, so its sum must not be recorded
 		}
 		sum, ok := groups[e.Link]
 		if !ok || e.Link == 0 {
@@ -164,7 +163,7 @@ func (s *Store) seal(a Archive, pause func() error) (int, error) {
 	defer s.work.Unlock()
 	now, err := s.read(a.Path)
 	if err != nil || !now.Whole || now.Packed != nil {
-		return 0, err // it is no longer what was read
+		return 0, err // it changed meanwhile
 	}
 	return read, s.writeManifest(a.Path, m)
 }

@@ -66,6 +66,7 @@ func world(t testing.TB, names ...string) (layout.Root, layout.State, *server) {
 		write(filepath.Join(state.Undo(name+"-1"), "log"), "undo")
 		write(filepath.Join(state.LiveUndo(name), "00000001-"+name+"-0", "log"), "undo of what is live")
 		write(state.Passwords(name), "{}")
+		write(state.Extends(name), "[]")
 	}
 	write(filepath.Join(state.Undo("running"), "log"), "undo")
 	write(state.HostKey(), "key")
@@ -109,7 +110,7 @@ func TestRoundTrip(t *testing.T) {
 	got, err := restore(t, file)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		".corpus-git/corpus-git.db", ".corpus-git/journal/app.journal", ".corpus-git/passwords/app.json", ".corpus-git/ssh_host_ed25519_key", ".corpus-git/undo/app-1/log", ".corpus-git/undo/live/app/00000001-app-0/log",
+		".corpus-git/corpus-git.db", ".corpus-git/extends/app.json", ".corpus-git/journal/app.journal", ".corpus-git/passwords/app.json", ".corpus-git/ssh_host_ed25519_key", ".corpus-git/undo/app-1/log", ".corpus-git/undo/live/app/00000001-app-0/log",
 		"projects/app/git/project.git/objects/pack/a.pack", "projects/app/git/project.git/refs/heads/master", "projects/app/project/page",
 		"salt/link", "salt/own.sls",
 	}, files(t, got.Path()))
@@ -222,7 +223,7 @@ func TestNotOverAServer(t *testing.T) {
 	_, err := backup.Restore(t.Context(), open, root, state, backup.RestoreOptions{})
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 	require.ErrorContains(t, err, "is not empty")
-	// What a restore that died left is no server.
+	// What a restore that died left is not a server.
 	fresh := layout.Root(t.TempDir())
 	require.NoError(t, os.MkdirAll(filepath.Join(fresh.RestoreTemp(), "projects/half"), 0o700))
 	_, err = backup.Restore(t.Context(), open, fresh, fresh.DefaultState(), backup.RestoreOptions{MissingToRoot: true})
@@ -243,7 +244,7 @@ func FuzzVerify(f *testing.F) {
 		packed := pack(t, plain)
 		c, err := backup.Verify(t.Context(), bytes.NewReader(packed), t.TempDir(), func(string) error { return nil })
 		if err != nil {
-			require.Equal(t, fault.Refused, fault.KindOf(err))
+			require.Equal(t, fault.Refused, fault.KindOf(err), "%v", err)
 			return
 		}
 		// What verifies can be restored.

@@ -22,7 +22,7 @@ import (
 	"corpus-git/layout"
 )
 
-// gitSkipped are names in a git directory that belong to what is being received or written.
+// gitSkipped are names in a git directory that belong to pushes being received or files being written.
 func gitSkipped(p string) bool {
 	base := filepath.Base(p)
 	if strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "tmp_") || strings.HasPrefix(base, ".tmp-") {
@@ -34,12 +34,12 @@ func gitSkipped(p string) bool {
 // inObjects reports whether a path below the folder git/ is in an object store, or is one.
 func inObjects(p string) bool { return slices.Contains(strings.Split(p, "/"), "objects") }
 
-// stateSkipped are names in the state directory that are of this process, of what runs, or of single projects.
+// stateSkipped are names in the state directory that belong to this process, to running commands, or to single projects.
 func stateSkipped(state layout.State, p string) bool {
 	top, _, _ := strings.Cut(p, "/")
 	for _, path := range []string{
 		state.Lock(), state.Socket(), state.Addresses(), state.Clean(), state.Processes(), state.Underway(), state.Trash(), state.ReserveFile(), state.Recipes(),
-		state.Journals(), filepath.Dir(state.Events("x")), filepath.Dir(state.Undo("x")), filepath.Dir(state.Passwords("x")), filepath.Dir(filepath.Dir(state.SaltConfig("x", "y"))),
+		state.Journals(), filepath.Dir(state.Events("x")), filepath.Dir(state.Undo("x")), filepath.Dir(state.Passwords("x")), filepath.Dir(state.Extends("x")), filepath.Dir(filepath.Dir(state.SaltConfig("x", "y"))),
 	} {
 		if rel, err := filepath.Rel(state.Path(), path); err == nil && top == rel {
 			return true
@@ -48,8 +48,8 @@ func stateSkipped(state layout.State, p string) bool {
 	return strings.HasPrefix(top, filepath.Base(state.Database())) || strings.HasPrefix(top, filepath.Base(state.ServerLog())) || strings.HasPrefix(top, ".tmp-")
 }
 
-// dir writes folders and files below base, named relative to it, nil for all that lie in it, as prefix/name. skip is asked for each path below
-// base; what lies in a skipped folder is skipped with it only where skip says so for each.
+// dir writes folders and files below base, named relative to it, nil for all of them, as prefix/name. skip is called for each path below
+// base; what is in a skipped folder is skipped with it only where skip says so for each.
 func (w *writer) dir(ctx context.Context, base string, names []string, prefix string, skip func(string) bool) error {
 	d, err := w.fs.OpenDir(base)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +129,7 @@ func scan(ctx context.Context, d vfs.Dir, name string, st vfs.Stat) ([]tree.Entr
 	return found.Entries, nil
 }
 
-// one writes one entry. Sockets are of a process that will not run where this is restored; nothing is lost with them.
+// one writes one entry. Sockets are left out: their processes do not run after a restore.
 func (w *writer) one(ctx context.Context, d vfs.Dir, e *tree.Entry, leaders map[uint32]string, prefix string) error {
 	if e.Type() == syscall.S_IFSOCK {
 		return nil
@@ -178,7 +178,7 @@ func (w *writer) one(ctx context.Context, d vfs.Dir, e *tree.Entry, leaders map[
 // scanners is how many goroutines list folders.
 const scanners = 2
 
-// padded is a file at exactly the size that its header says: what was cut off meanwhile is zeros, what was added is left out.
+// padded is a file at exactly the size that its header says: truncated content is padded with zeros, appended content is left out.
 type padded struct {
 	r           io.Reader
 	left, short int64

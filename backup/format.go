@@ -33,14 +33,14 @@ const (
 // maxDocument bounds the JSON documents of a backup.
 const maxDocument = 64 << 20
 
-// Head is the first entry: what is known before anything is read.
+// Head is the first entry: what is known before the rest is written.
 type Head struct {
 	Version  int       `json:"version"`
 	Program  string    `json:"program"` // release of corpus-git
 	Made     time.Time `json:"made"`
 	Host     string    `json:"host"`
 	Root     string    `json:"root"`
-	Archives bool      `json:"archives"` // whether they are in it
+	Archives bool      `json:"archives"` // whether they are included
 	Data     bool      `json:"data"`
 }
 
@@ -59,7 +59,7 @@ type Contents struct {
 	Projects []Project `json:"projects"`
 	Entries  int64     `json:"entries"` // before this one
 	Bytes    int64     `json:"bytes"`   // of their contents
-	// Notes are for people: what is not as it was, or not in it.
+	// Notes are for people: what differs, or is not included.
 	Notes  []string `json:"notes,omitempty"`
 	Digest string   `json:"digest"` // SHA-256 of all entries before this one, hexadecimal
 }
@@ -69,7 +69,7 @@ type digest struct{ h hash.Hash }
 
 func newDigest() digest { return digest{sha256.New()} }
 
-// header takes in all that a restore goes by.
+// header hashes everything that a restore uses.
 func (d digest) header(h *tar.Header) {
 	fmt.Fprintf(d.h, "%d %q %q %o %d %d %q %q %d %d %d %d\n", h.Typeflag, h.Name, h.Linkname, h.Mode, h.Uid, h.Gid, h.Uname, h.Gname, h.Size, h.ModTime.UnixNano(), h.Devmajor, h.Devminor)
 	for _, k := range slices.Sorted(maps.Keys(h.PAXRecords)) {
@@ -86,7 +86,7 @@ func attribute(key string) bool {
 	return len(key) > len("SCHILY.") && key[:len("SCHILY.")] == "SCHILY."
 }
 
-// damaged is the error of a file that is no backup, or not the one that was written.
+// damaged is the error about a file that is not a backup, or not the one that was written.
 func damaged(format string, args ...any) error {
 	return fault.New(fault.Refused, "read the backup", format, args...).WithHint("take another copy of it, or an older backup")
 }
@@ -98,7 +98,7 @@ func document(r io.Reader, size int64, into any) error {
 	}
 	b, err := io.ReadAll(r)
 	if err != nil {
-		return err
+		return broken(err)
 	}
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(into); err != nil {
 		return damaged("%w", err)
@@ -109,7 +109,7 @@ func document(r io.Reader, size int64, into any) error {
 // entryFunc is called for each entry between the head and the contents, with its content.
 type entryFunc func(h *tar.Header, content io.Reader) error
 
-// read goes through a backup, and gives what it holds. Where it returns no error every entry was as it was written, and each.
+// read reads a backup, and returns what it holds. Where it returns no error the entries are those that were written, completely.
 func read(ctx context.Context, r io.Reader, onHead func(Head) error, entry entryFunc) (Contents, error) {
 	var head Head
 	var zero Contents
@@ -132,7 +132,7 @@ func read(ctx context.Context, r io.Reader, onHead func(Head) error, entry entry
 		switch {
 		case n == 0:
 			if h.Name != headName {
-				return zero, damaged("it does not begin with %s: it is no backup of corpus-git", headName)
+				return zero, damaged("it does not begin with %s: it is not a backup of corpus-git", headName)
 			}
 			if err := document(io.TeeReader(tr, d.h), h.Size, &head); err != nil {
 				return zero, err
@@ -155,7 +155,7 @@ func read(ctx context.Context, r io.Reader, onHead func(Head) error, entry entry
 			return c, nil
 		default:
 			d.header(h)
-			content := &remembering{r: io.TeeReader(tr, d.h)}
+			content := &errorReader{r: io.TeeReader(tr, d.h)}
 			err := entry(h, content)
 			if err == nil {
 				_, err = io.Copy(io.Discard, content) // what entry did not read
@@ -180,13 +180,13 @@ func broken(err error) error {
 	return damaged("it can't be read to its end: %w", err)
 }
 
-// remembering keeps the error of a reader, which who reads from it may wrap.
-type remembering struct {
+// errorReader keeps the error of a reader, which its user may wrap.
+type errorReader struct {
 	r   io.Reader
 	err error
 }
 
-func (m *remembering) Read(p []byte) (int, error) {
+func (m *errorReader) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		m.err = err

@@ -26,7 +26,7 @@ import (
 	"corpus-git/layout"
 )
 
-// maxWindow bounds the memory that a compressed file can ask for.
+// maxWindow limits the memory that a compressed file can require.
 const maxWindow = 128 << 20
 
 func decompressed(r io.Reader) (io.ReadCloser, error) {
@@ -37,8 +37,8 @@ func decompressed(r io.Reader) (io.ReadCloser, error) {
 	return d.IOReadCloser(), nil
 }
 
-// Verify reads a whole backup, and gives what it holds. database is called with the path of a temporary copy of its database in the folder
-// dir. Where it returns no error, the backup is as it was written.
+// Verify reads a whole backup, and returns what it holds. database is called with the path of a temporary copy of its database in the
+// folder dir. Where it returns no error, the backup is as it was written.
 func Verify(ctx context.Context, r io.Reader, dir string, database func(path string) error) (Contents, error) {
 	f, err := os.CreateTemp(dir, "corpus-git-backup-*.db")
 	if err != nil {
@@ -72,9 +72,9 @@ func Verify(ctx context.Context, r io.Reader, dir string, database func(path str
 	return c, nil
 }
 
-// RestoreOptions say what to do where the machine is another one.
+// RestoreOptions say what to do where the machine differs.
 type RestoreOptions struct {
-	// MissingToRoot gives what belonged to accounts that this machine does not have to root. Otherwise a backup with such files is refused.
+	// MissingToRoot gives files of accounts that this machine does not have to root. Otherwise a backup with such files is refused.
 	MissingToRoot bool
 	// Account finds a user, or a group, of this machine by its name; nil asks the system.
 	Account func(name string, group bool) (id int, ok bool)
@@ -97,13 +97,13 @@ func systemAccount(name string, group bool) (int, bool) {
 // Restored is what a restore did.
 type Restored struct {
 	Contents
-	// Unowned tells that owners and groups were left out: only root may set them.
+	// Unowned reports that owners and groups were left out: only root may set them.
 	Unowned bool `json:"unowned,omitempty"`
 }
 
-// Restore lays a backup out in a root and a state directory that hold nothing yet. open opens the file, which is read twice: what is damaged, and
-// accounts that are missing, are found before anything is written. When it returns all of it is durable; an error leaves root and
-// state without what a server reads.
+// Restore restores a backup to an empty root and state directory. open opens the file, which is read twice: damage, and missing accounts,
+// are found before anything is written. When it returns all of it is durable; after an error root and state have nothing that a server
+// reads.
 func Restore(ctx context.Context, open func() (io.ReadCloser, error), root layout.Root, state layout.State, o RestoreOptions) (Restored, error) {
 	if o.Account == nil {
 		o.Account = systemAccount
@@ -128,7 +128,7 @@ type restorer struct {
 	folders       []folder // in the order in which they came
 }
 
-// folder is one whose attributes are set when all in it is there.
+// folder is one whose attributes are set when its content is complete.
 type folder struct {
 	dir vfs.Dir
 	h   *tar.Header
@@ -172,7 +172,7 @@ func (r *restorer) pass(ctx context.Context, open func() (io.ReadCloser, error),
 	return err
 }
 
-// empty refuses where a server was.
+// empty refuses directories that a server has used.
 func (r *restorer) empty() error {
 	for _, path := range r.places() {
 		names, err := r.fs.ReadDir(path)
@@ -193,7 +193,7 @@ func (r *restorer) places() []string {
 	return []string{r.root.Projects(), r.root.Salt(), r.root.Pillar(), r.state.Path()}
 }
 
-// inspect looks at each entry before anything is written.
+// inspect checks each entry before anything is written.
 func (r *restorer) inspect(h *tar.Header, _ io.Reader) error {
 	if err := place(h); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (r *restorer) note(known map[string]int, name string, group bool) {
 // databaseName is the entry of the database.
 var databaseName = stateDir + "/" + filepath.Base(layout.State("").Database())
 
-// place refuses names that leave the places of a backup.
+// place refuses names outside of the places of a backup.
 func place(h *tar.Header) error {
 	top, below, _ := strings.Cut(strings.TrimSuffix(h.Name, "/"), "/")
 	known := top == projectsDir || top == stateDir || top == rootDir && (below == "salt" || below == "pillar" || strings.HasPrefix(below, "salt/") || strings.HasPrefix(below, "pillar/"))
@@ -228,7 +228,7 @@ func place(h *tar.Header) error {
 	return nil
 }
 
-// accounts refuses owners that are not here.
+// accounts refuses owners that do not exist on this machine.
 func (r *restorer) accounts() error {
 	if os.Geteuid() != 0 {
 		r.done.Unowned = true
@@ -295,7 +295,7 @@ func (r *restorer) extract(ctx context.Context, open func() (io.ReadCloser, erro
 	return nil
 }
 
-// target is where an entry lies below a temporary folder: root/salt is salt, state/x is x.
+// target is where an entry is below a temporary folder: root/salt is salt, state/x is x.
 func target(name string) string {
 	name = strings.TrimSuffix(name, "/")
 	if top, below, _ := strings.Cut(name, "/"); top != projectsDir {
@@ -395,8 +395,7 @@ func (r *restorer) attributes(d vfs.Dir, name string, h *tar.Header) error {
 	return d.Lutimes(name, h.ModTime.UnixNano())
 }
 
-// mode is the mode of a file or folder. A file that comes to belong to somebody else than before does not run as him: its owner made it set-user-ID
-// for himself.
+// mode is the mode of a file or folder. A file that gets another owner loses set-user-ID: its former owner set that for themselves.
 func (r *restorer) mode(h *tar.Header) uint32 {
 	mode := uint32(h.Mode) & 0o7777 //nolint:gosec // twelve bits
 	if h.Typeflag == tar.TypeDir {
@@ -411,7 +410,7 @@ func (r *restorer) mode(h *tar.Header) uint32 {
 	return mode
 }
 
-// id is the ID of an account here; one without a name keeps its number.
+// id is the ID of an account here; an entry without an account name keeps its number.
 func (r *restorer) id(known map[string]int, name string, number int) int {
 	if name == "" {
 		return number
@@ -419,7 +418,7 @@ func (r *restorer) id(known map[string]int, name string, number int) int {
 	return max(known[name], 0)
 }
 
-// publish gives everything its name, the state last: it is what a server begins with.
+// publish renames everything into place, the state last, since a server starts from that.
 func (r *restorer) publish() error {
 	keep := map[string]bool{}
 	for _, p := range r.done.Projects {

@@ -25,18 +25,18 @@ import (
 	"corpus-git/layout"
 )
 
-// Server is what a backup must ask the owner of the state for.
+// Server is what a backup needs from the owner of the state.
 type Server interface {
-	// Hold waits until nothing is deployed to a project, and keeps it so until release is called.
+	// Hold waits until no deployment of a project runs, and keeps it so until release is called.
 	Hold(ctx context.Context, name string) (Held, error)
 	// Owns reports whether a deployment, by its ID, is one of the project that has ended.
 	Owns(ctx context.Context, name, id string) bool
-	// Database copies the database to the file path, removes from the copy what is newer than what was held, by name, and gives the names of the
-	// projects in it.
+	// Database copies the database to the file path, removes from the copy what is newer than the held projects, by name, and returns the
+	// names of the projects in it.
 	Database(ctx context.Context, path string, held map[string]Held) ([]string, error)
 }
 
-// Held is a project to which nothing is deployed.
+// Held is a project of which no deployment runs.
 type Held struct {
 	// Code and Pillar are the commits of its branches, "" for none.
 	Code, Pillar string
@@ -45,21 +45,21 @@ type Held struct {
 	Release func()
 }
 
-// Options say what goes into a backup besides what a server can't do without.
+// Options say what to include in a backup besides what a server needs.
 type Options struct {
 	Archives, Data bool
 	Program        string // release of corpus-git
 	Host           string
 	Now            func() time.Time
-	// Note is told what is done, a line for each project.
+	// Note is called with what was done, a line for each project.
 	Note func(string)
 }
 
-// maxAttempts is how often projects that were created meanwhile are looked for.
+// maxAttempts is how often the copy is repeated for projects that were created meanwhile.
 const maxAttempts = 5
 
-// Write writes a backup of a server to w. Deployments of a project wait while that project is read, and no longer. Nothing
-// of w is durable when it returns. An error leaves in w what must be thrown away.
+// Write writes a backup of a server to w. Deployments of a project wait only while that project is read. Nothing of w is durable when it
+// returns. After an error the caller must discard what was written.
 func Write(ctx context.Context, w io.Writer, s Server, root layout.Root, state layout.State, o Options) (Contents, error) {
 	const op = "back up"
 	out, err := newWriter(w, o)
@@ -103,7 +103,7 @@ func newWriter(w io.Writer, o Options) (*writer, error) {
 	return &writer{o: o, fs: vfs.OS{}, buffered: buffered, zstd: enc, tar: tar.NewWriter(buffered), digest: newDigest(), names: accountNames{users: map[int]string{}, groups: map[int]string{}}}, nil
 }
 
-// close gives back what the compressor holds; finish has written its end.
+// close frees the compressor; finish has written its end.
 func (w *writer) close() { _ = w.zstd.Close() }
 
 func (w *writer) all(ctx context.Context, s Server, root layout.Root, state layout.State) error {
@@ -114,7 +114,7 @@ func (w *writer) all(ctx context.Context, s Server, root layout.Root, state layo
 	defer func() { _ = w.fs.Remove(tmp) }()
 	held := map[string]Held{}
 	for attempt := 0; ; attempt++ {
-		// The database is copied last, and again after each project: it must know those that are here, and no others.
+		// The database is copied last, and again after each further project: it must have exactly the projects that are included.
 		names, err := s.Database(ctx, tmp, held)
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func (w *writer) all(ctx context.Context, s Server, root layout.Root, state layo
 	return w.database(ctx, tmp)
 }
 
-// forget leaves out of the contents what was destroyed after it was read.
+// forget removes from the contents what was destroyed after it was read.
 func (w *writer) forget(names []string) {
 	w.contents.Projects = slices.DeleteFunc(w.contents.Projects, func(p Project) bool {
 		gone := !slices.Contains(names, p.Name)
@@ -174,13 +174,13 @@ func (w *writer) database(ctx context.Context, path string) error {
 	return w.entry(ctx, h, f)
 }
 
-// fillOwn makes a file that has no owner yet this process's.
+// fillOwn sets this process's owner on a file that has none.
 func (w *writer) fillOwn(h *tar.Header) {
 	h.Uid, h.Gid = os.Geteuid(), os.Getegid()
 	w.names.fill(h)
 }
 
-// project writes one project, with what the state holds of it, as it is between two deployments.
+// project writes one project, with its part of the state, as it is between two deployments.
 func (w *writer) project(ctx context.Context, s Server, root layout.Root, state layout.State, name string) (Held, error) {
 	held, err := s.Hold(ctx, name)
 	if err != nil {
@@ -196,7 +196,7 @@ func (w *writer) project(ctx context.Context, s Server, root layout.Root, state 
 			left[filepath.Base(dir)] = true
 		}
 	}
-	// Refs before objects: a push of another branch that comes meanwhile adds objects first.
+	// Refs before objects: a concurrent push of another branch adds objects first.
 	git := filepath.Base(at.Git())
 	if there, err := vfs.Exists(w.fs, at.Dir()); err != nil {
 		return held, err
@@ -214,12 +214,12 @@ func (w *writer) project(ctx context.Context, s Server, root layout.Root, state 
 	archives := filepath.Base(at.Archives())
 	err = w.dir(ctx, at.Dir(), nil, prefix, func(p string) bool {
 		top, below, _ := strings.Cut(p, "/")
-		return left[top] || top == archives && strings.HasPrefix(below, ".") // half made, half deleted, spare
+		return left[top] || top == archives && strings.HasPrefix(below, ".") // incomplete, being deleted, spare
 	})
 	if err != nil {
 		return held, err
 	}
-	own := []string{state.Journal(name), state.Events(name), state.Passwords(name), state.LiveUndo(name)}
+	own := []string{state.Journal(name), state.Events(name), state.Passwords(name), state.Extends(name), state.LiveUndo(name)}
 	undo, err := w.fs.ReadDir(state.Undo(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return held, err
@@ -242,7 +242,7 @@ func (w *writer) project(ctx context.Context, s Server, root layout.Root, state 
 	return held, nil
 }
 
-// maxRemarks bounds how many files are named.
+// maxRemarks limits how many files are named.
 const maxRemarks = 100
 
 func (w *writer) remark(format string, args ...any) {
@@ -257,8 +257,7 @@ func (w *writer) note(format string, args ...any) {
 	}
 }
 
-// entry writes a header and its content, which must be as long as the header says. A file may be as long as its owner likes without taking room: ctx
-// ends the reading of it.
+// entry writes a header and its content, which must be as long as the header says. A sparse file may be of any length: ctx ends reading it.
 func (w *writer) entry(ctx context.Context, h *tar.Header, content io.Reader) error {
 	w.digest.header(h)
 	if err := w.tar.WriteHeader(h); err != nil {
@@ -278,7 +277,7 @@ func (w *writer) entry(ctx context.Context, h *tar.Header, content io.Reader) er
 	return nil
 }
 
-// document writes a JSON entry. The head counts as content of the digest, and the contents, which hold that, do not.
+// document writes a JSON entry. The digest includes the head and not the contents, which hold it.
 func (w *writer) document(name string, doc any) error {
 	b, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {

@@ -304,7 +304,7 @@ func load() string {
 	return strings.Join(strings.Fields(string(data))[:3], " ")
 }
 
-// round measures everything once, each from a file system that has nothing left to write; beside each stands the load of the
+// round measures everything once, each from a file system that has nothing left to write; beside each is the load of the
 // machine, over the last 1, 5 and 15 minutes. It is long as it is one list of measurements, each of which begins with what the one before it left.
 func (b *archiveBench) round(cold, long bool) (r round, err error) {
 	ctx := context.Background()

@@ -13,7 +13,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/layout"
-	"corpus-git/pipeline"
+	"corpus-git/pipeline/journal"
 	"corpus-git/procedures"
 )
 
@@ -188,11 +188,11 @@ func (l *lab) sayPhases(name string) error {
 	n, phase := 0, ""
 	var began, last time.Time
 	for line := range strings.Lines(string(text)) {
-		var e pipeline.Entry
+		var e journal.Entry
 		if err := json.Unmarshal([]byte(line[min(9, len(line)):]), &e); err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
-		if e.Kind == pipeline.Accepted {
+		if e.Kind == journal.Accepted {
 			n++
 			began, last, phase = e.Facts.At, e.Facts.At, "read and compile"
 		}
@@ -201,9 +201,9 @@ func (l *lab) sayPhases(name string) error {
 		}
 		last = e.Time
 		switch e.Kind {
-		case pipeline.Accepted:
+		case journal.Accepted:
 			phase = "record"
-		case pipeline.Begin:
+		case journal.Begin:
 			installed := phase == procedures.NameInstall
 			phase = e.Procedure
 			switch {
@@ -212,9 +212,9 @@ func (l *lab) sayPhases(name string) error {
 			case phase == procedures.NameArchive:
 				phase += ", publish what was pushed"
 			}
-		case pipeline.Committing:
+		case journal.Committing:
 			phase = "move the branch"
-		case pipeline.Ended:
+		case journal.Ended:
 			verdict, ok, err := event.Last(state.EventLog(name, string(e.Deployment)))
 			if err != nil || !ok {
 				return fmt.Errorf("event log of %s: %w", e.Deployment, err)

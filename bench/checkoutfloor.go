@@ -37,7 +37,7 @@ func (l *lab) printGitSettings(bare string) error {
 	return nil
 }
 
-// storedFile is a file of a commit, and where its content lies.
+// storedFile is a file of a commit, and where its content is.
 type storedFile struct {
 	path string
 	p    *pack.Pack
@@ -69,7 +69,7 @@ func (l *lab) storedFiles(bare, commit string, db *store.DB) (out []storedFile, 
 }
 
 // makeFiles does the least that a checkout can do: each worker makes a folder, opens it, and makes its files in it, of zeros or of what is inflated from where it is
-// known to lie. No object is looked for, no tree read, no file looked at, no index written.
+// known to be. No object is looked for, no tree read, no file looked at, no index written.
 func makeFiles(dir string, files []storedFile, workers int, inflate bool) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

@@ -59,7 +59,7 @@ func benchJinja(*lab) error {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 		c.Vars, cases[i].Vars = nil, nil
-		runtime.GC() // what other cases left behind is no part of this one's work
+		runtime.GC() // what other cases left behind is not a part of this one's work
 		for _, compile := range []bool{true, false} {
 			a, b, ratio, size, err := compareJinja(ours, peer, c.Name, compile)
 			if err != nil {

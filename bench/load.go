@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"corpus-git/layout"
-	"corpus-git/pipeline"
+	"corpus-git/pipeline/journal"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -243,15 +243,15 @@ func (l *lab) loadHistory(p int, commits []string) error {
 	var brought []string
 	ids, ended := map[string]bool{}, 0
 	for line := range strings.Lines(string(text)) {
-		var e pipeline.Entry
+		var e journal.Entry
 		if err := json.Unmarshal([]byte(line[min(9, len(line)):]), &e); err != nil {
 			return fmt.Errorf("project %d: journal: %w", p, err)
 		}
 		switch e.Kind {
-		case pipeline.Accepted:
+		case journal.Accepted:
 			brought = append(brought, string(e.Facts.Code))
 			ids[string(e.Deployment)] = true
-		case pipeline.Ended:
+		case journal.Ended:
 			if e.Result.State != project.Live || !ids[string(e.Deployment)] {
 				return fmt.Errorf("project %d: deployment %s ended as %s", p, e.Deployment, e.Result.State)
 			}
@@ -385,7 +385,7 @@ func treeMemory(root int) (sum, anon int64) {
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		// The program's name stands in parentheses and may hold anything.
+		// The program's name is in parentheses and may hold anything.
 		i := bytes.LastIndexByte(text, ')')
 		f := strings.Fields(string(text[i+1:]))
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))

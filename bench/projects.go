@@ -150,7 +150,7 @@ func (c *filledServer) fill(l *lab) error {
 }
 
 // copies makes the other projects of the first one: its folder with files that are links to its own, its journal, its event logs, its
-// records. What holds a path is written anew.
+// records. What holds a path is written again.
 func (c *filledServer) copies(from int) error {
 	state := layout.Root(c.path("srv")).DefaultState()
 	journal, err := os.ReadFile(state.Journal("p0"))
@@ -228,7 +228,7 @@ func (c *filledServer) records(state layout.State, from int) error {
 	return tx.Commit()
 }
 
-// copyTree makes a tree of links to the files of another. Small files below .git, which hold paths, are written anew with the new folder's.
+// copyTree makes a tree of links to the files of another. Small files below .git, which hold paths, are written again with the new folder's.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"corpus-git/internal/vfs"
+	"corpus-git/undo"
 )
 
 // rollbackSize is how large the project is and how many pushes of each kind are timed: CORPUS_GIT_BENCH_ROLLBACK=<files>x<pushes>.
@@ -78,8 +82,49 @@ func benchRollback(l *lab) error {
 	say("good, nothing changes outside", good)
 	say("good, three files outside change", outside)
 	say("fails in its last step, and all of it comes back", failing)
+	notes, err := l.noting(20)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-48s least %7.1f ms   median %7.1f ms   part of the good push: least %.3f, median %.3f\n", "the undo log of these three files, without them", ms(notes[0]), ms(median(notes)),
+		notes[0].Seconds()/good[0].Seconds(), median(notes).Seconds()/median(good).Seconds())
 	fmt.Printf("load %s\n", load())
 	return nil
+}
+
+// noting times what the undo log itself does of a deployment that changes the three files outside: their notes before they change, durably, and after.
+func (l *lab) noting(rounds int) ([]time.Duration, error) {
+	var out []time.Duration
+	m := undo.Machine{FS: vfs.OS{}}
+	for i := range rounds {
+		log, err := undo.New(m, l.path(fmt.Sprintf("noted/%d", i)))
+		if err != nil {
+			return nil, err
+		}
+		var took time.Duration
+		for f := range 3 {
+			path := l.path(fmt.Sprintf("outside/f%d", f))
+			before, err := timed(func() error { return log.Before(context.Background(), path) })
+			if err != nil {
+				return nil, err
+			}
+			if err := writeFile(path, fmt.Sprintf("noted %d", i), 0o644); err != nil {
+				return nil, err
+			}
+			after, err := timed(func() error { return log.After(context.Background()) })
+			if err != nil {
+				return nil, err
+			}
+			took += before + after
+		}
+		end, err := timed(log.Close)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, took+end)
+	}
+	slices.Sort(out)
+	return out, nil
 }
 
 // outside writes the step that manages three files outside of the tree.

@@ -1,19 +1,19 @@
-// Package bundle is a release in one file: what a deployment pins, so that another machine can deploy exactly that.
+// Package bundle is a release in one file: everything that a deployment pins, so that another machine can deploy exactly that.
 //
-// It owns the format, which is read from the front and needs no seeking:
+// It owns the format, which can be read as a stream:
 //
 //	corpus-git bundle 1
 //	{"release":{…},"digest":"…","deployment":"…","packs":[…]}    Manifest, one line of JSON
 //	ssh-ed25519 AAAA… BASE64                                     who signed that line: key and signature, as SSH encodes them (RFC 4253)
 //	the packs, one behind the other                              as long as the manifest says (gitformat-pack(5))
 //
-// A Release is named by the digest of its content: two bundles with the same digest deploy the same. The packs hold what the other machine
-// said that it lacks, and are no part of the digest; the manifest has a SHA-256 of each, so that the signature covers them.
+// A Release is identified by the digest of its content: two bundles with the same digest deploy the same. The packs hold what the other
+// machine lacks, and are not part of the digest; the manifest has a SHA-256 of each, so that the signature covers them.
 //
-// It reads and writes repositories only by Repository, and starts nothing. It never decides whom to trust: whoever calls Open does.
+// It reads and writes repositories only through Repository, and starts nothing. The caller of Open decides whom to trust.
 //
-// Invariants: nothing of a bundle is looked at before the signature of its manifest is verified, and nothing of a pack is published before its
-// digest is. What is read is bounded. A commit that a bundle needs and neither holds nor finds is fault.Refused.
+// Invariants: nothing of a bundle is used before the signature of its manifest is verified, and nothing of a pack is published before its
+// digest is. What is read is limited. A commit that neither the bundle nor the machine has is fault.Refused.
 //
-// A crash leaves of Make a temporary file without a name, and of Take nothing but objects that maintenance removes.
+// A crash in Make leaves a temporary file without a name, one in Take only objects that maintenance removes.
 package bundle

@@ -11,7 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// Release is what a deployment pins. Its fields decide what is deployed, and nothing else does.
+// Release is what a deployment pins. Its fields alone determine what is deployed.
 type Release struct {
 	Project project.Name `json:"project"`
 	// Code and Pillar are the two commits; Pillar is "" where the project has none.
@@ -20,13 +20,13 @@ type Release struct {
 	// CodeBranch and PillarBranch are the branches that deploy: refs/heads/master or refs/heads/main.
 	CodeBranch   string `json:"code_branch"`
 	PillarBranch string `json:"pillar_branch,omitempty"`
-	// Environment is the project's on the machine that made the bundle, "" where its configuration says.
+	// Environment is the project's on the machine that made the bundle, "" where its configuration sets it.
 	Environment string `json:"environment,omitempty"`
 	// Set is what was set on the command line, above the pillar.
 	Set []project.Setting `json:"set,omitempty"`
 }
 
-// Digest names the content: SHA-256 of the release's JSON, in hexadecimal.
+// Digest identifies the content: SHA-256 of the release's JSON, in hexadecimal.
 func (r Release) Digest() (string, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -54,15 +54,25 @@ type Node struct {
 type Manifest struct {
 	Release Release `json:"release"`
 	Digest  string  `json:"digest"`
-	// Deployment is the ID that the deployment of it has, on each machine: the same bundle is deployed once.
+	// Deployment is the ID of its deployment, on each machine: a bundle is deployed once.
 	Deployment project.ID `json:"deployment"`
-	// Node says which of its maker's nodes the machine is that the bundle is for; zero where it is none.
+	// Node is the machine's name and roles among its maker's nodes; zero where it is none.
 	Node Node `json:"node,omitzero"`
+	// Lease is the revision of its maker's lease on its nodes: a machine refuses one that is older than what it has seen. 0 means none.
+	Lease int64 `json:"lease,omitempty"`
+	// Exports are what the nodes of earlier stages wrote: project.Deployment.Exports.
+	Exports json.RawMessage `json:"exports,omitempty"`
+	// Leader is the token of the machine's election as the leader of the project, 0 where it does not lead.
+	Leader int64 `json:"leader,omitempty"`
+	// KV are the keys of its maker that the project sees, with their values.
+	KV map[string]string `json:"kv,omitempty"`
 	// Task runs a task of what is live there, in place of a deployment; the bundle has no packs then.
 	Task string `json:"task,omitempty"`
-	// Restore makes live again what was live before this deployment, where it is what went live last; the bundle has no packs then.
+	// Restore restores what was live before this deployment, if it was the last that went live; the bundle has no packs then.
 	Restore project.ID `json:"restore,omitempty"`
-	// Select narrows what is run.
+	// Also are later deployments of the same order: what went live last may be one of them, where Restore takes all of them back.
+	Also []project.ID `json:"also,omitempty"`
+	// Select selects what is run.
 	Select project.Selection `json:"select,omitzero"`
 	By     project.Pusher    `json:"by"`
 	At     time.Time         `json:"at"`
@@ -100,7 +110,7 @@ func (m *Manifest) check() error {
 		}
 	}
 	if strings.ContainsAny(m.Task, "/\x00") || strings.HasPrefix(m.Task, ".") {
-		return bad("%q is no name of a task", m.Task)
+		return bad("%q is not a valid task name", m.Task)
 	}
 	if m.Restore != "" {
 		if _, err := project.ParseIDPrefix(string(m.Restore)); err != nil || len(m.Restore) != 36 {
@@ -122,4 +132,12 @@ func (m *Manifest) check() error {
 		seen[p.Repo] = true
 	}
 	return nil
+}
+
+// Objects counts what the packs hold.
+func (m *Manifest) Objects() (n int) {
+	for _, p := range m.Packs {
+		n += p.Objects
+	}
+	return n
 }

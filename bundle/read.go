@@ -20,8 +20,9 @@ import (
 
 // Limits of what is read before a signature is verified, in bytes.
 const (
-	maxManifest  = 1 << 20
-	maxSignature = 16 << 10
+	maxManifest = 1 << 20
+	// MaxSignature is the limit of the line of a signature.
+	MaxSignature = 16 << 10
 )
 
 // Reader reads one bundle.
@@ -33,26 +34,26 @@ type Reader struct {
 	in *bufio.Reader
 }
 
-// Anybody trusts every key: for who looks at a bundle and deploys nothing.
+// Anybody trusts every key: for reading a bundle without deploying it.
 func Anybody(ssh.PublicKey) error { return nil }
 
-// Open reads the manifest and verifies its signature. trusted refuses a key by its error, before anything is believed.
+// Open reads the manifest and verifies its signature. trusted returns an error for a key to refuse, before anything is used.
 func Open(r io.Reader, trusted func(ssh.PublicKey) error) (*Reader, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head := make([]byte, len(magic))
 	if _, err := io.ReadFull(in, head); err != nil || string(head) != magic {
 		return nil, fault.New(fault.Refused, "", "this is not a bundle of a version that this corpus-git reads").WithHint("corpus-git bundle create PROJECT FILE  makes one")
 	}
-	line, err := readLine(in, maxManifest)
+	line, err := ReadLine(in, maxManifest)
 	if err != nil {
 		return nil, err
 	}
-	sigLine, err := readLine(in, maxSignature)
+	sigLine, err := ReadLine(in, MaxSignature)
 	if err != nil {
 		return nil, err
 	}
 	b := &Reader{in: in}
-	if b.Signer, err = verify(line, sigLine); err != nil {
+	if b.Signer, err = Verify(signed, line, sigLine); err != nil {
 		return nil, err
 	}
 	if err := trusted(b.Signer); err != nil {
@@ -66,8 +67,8 @@ func Open(r io.Reader, trusted func(ssh.PublicKey) error) (*Reader, error) {
 
 var errCut = fault.New(fault.Refused, "", "the bundle is cut off").WithHint("make or send it again")
 
-// readLine reads up to a line feed, which it takes off.
-func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+// ReadLine reads a line without its line feed. A truncated line, or one longer than limit bytes, is fault.Refused.
+func ReadLine(in *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := in.ReadSlice('\n')
@@ -87,8 +88,9 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// verify checks the signature of a manifest, and gives the key that made it.
-func verify(manifest, line []byte) (ssh.PublicKey, error) {
+// Verify checks the line that Sign made of a text, and returns the key that made it; the caller checks whether that is trusted. A wrong
+// signature is fault.Refused.
+func Verify(domain string, text, line []byte) (ssh.PublicKey, error) {
 	bad := fault.New(fault.Refused, "", "the signature of the bundle is wrong").WithHint("make or send it again")
 	i := bytes.LastIndexByte(line, ' ')
 	if i < 0 {
@@ -106,13 +108,13 @@ func verify(manifest, line []byte) (ssh.PublicKey, error) {
 	if err := ssh.Unmarshal(raw, &sig); err != nil {
 		return nil, bad
 	}
-	if err := key.Verify(append([]byte(signed), manifest...), &sig); err != nil {
+	if err := key.Verify(append([]byte(domain), text...), &sig); err != nil {
 		return nil, bad
 	}
 	return key, nil
 }
 
-// Take stores what the bundle brings in the two repositories, and points ref to each of its commits there. Durable on return.
+// Take stores the content of the bundle in the two repositories, and points ref to its commit in each. Durable on return.
 func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error {
 	r := b.Manifest.Release
 	packs := map[project.Repo]Pack{}
@@ -145,16 +147,24 @@ func (b *Reader) Take(ctx context.Context, repos Repositories, ref string) error
 	return nil
 }
 
-// Verify reads what is left of a bundle, and checks the digests of its packs.
+// Verify reads the rest of a bundle, checks the digests of its packs, and that nothing follows.
 func (b *Reader) Verify() error {
+	if err := b.Skip(); err != nil {
+		return err
+	}
+	if _, err := b.in.ReadByte(); err == nil {
+		return fault.New(fault.Refused, "", "the bundle has something behind its last pack")
+	}
+	return nil
+}
+
+// Skip reads to the end of the last pack, and no further, and checks the digests.
+func (b *Reader) Skip() error {
 	for _, p := range b.Manifest.Packs {
 		in := &section{in: b.in, left: p.Bytes, sum: sha256.New(), want: p.SHA256}
 		if err := in.complete(); err != nil {
 			return err
 		}
-	}
-	if _, err := b.in.ReadByte(); err == nil {
-		return fault.New(fault.Refused, "", "the bundle has something behind its last pack")
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -19,25 +18,25 @@ import (
 
 const (
 	magic = "corpus-git bundle 1\n"
-	// signed stands before what is signed: a signature of ours means nothing elsewhere.
+	// signed is the domain prefix of what is signed: a signature of ours is not valid elsewhere.
 	signed = "corpus-git bundle manifest\x00"
 )
 
-// Repository is what is needed of one repository of a project; receive's satisfies it but for the limits.
+// Repository is what is needed of one repository of a project; receive's implements it except for the limits.
 type Repository interface {
 	// Tips are the commits that its refs lead to.
 	Tips(ctx context.Context) ([]project.Commit, error)
-	// WritePack writes a pack with which a repository that has the commits have gets want, and counts its objects: none, and nothing written,
-	// where nothing is lacking.
+	// WritePack writes a pack that gives a repository with the commits have the commit want, and counts its objects: none, and nothing
+	// written, where nothing is missing.
 	WritePack(ctx context.Context, w io.Writer, want project.Commit, have []project.Commit) (objects int, err error)
-	// TakePack stores a pack, nil for none, and points ref to commit. Nothing is published before complete has agreed.
+	// TakePack stores a pack, nil for none, and points ref to commit. Nothing is published before complete returns nil.
 	TakePack(ctx context.Context, in io.Reader, commit project.Commit, ref string, complete func() error) error
 }
 
 // Repositories open the two repositories of a project.
 type Repositories func(project.Repo) Repository
 
-// Tips are what a machine has of a project: what a bundle for it can leave out.
+// Tips are a machine's commits of a project: what a bundle for it can leave out.
 type Tips struct {
 	Code   []project.Commit `json:"code,omitempty"`
 	Pillar []project.Commit `json:"pillar,omitempty"`
@@ -51,8 +50,8 @@ func (t Tips) of(r project.Repo) []project.Commit {
 	return t.Code
 }
 
-// Make writes a bundle of m.Release for a machine that has what have says. It fills in the digest and the packs of m, which it gives back.
-// The packs are made in temporary files in dir, one at a time.
+// Make writes a bundle of m.Release for a machine that has the commits in have. It fills in the digest and the packs of m, which it
+// returns. The packs are made in temporary files in dir, one at a time.
 func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have Tips, signer ssh.Signer, dir string) (Manifest, error) {
 	var err error
 	if m.Digest, err = m.Release.Digest(); err != nil {
@@ -94,12 +93,11 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 	if err != nil {
 		return m, err
 	}
-	sig, err := signer.Sign(rand.Reader, append([]byte(signed), line...))
+	sig, err := Sign(signed, line, signer)
 	if err != nil {
-		return m, fmt.Errorf("sign the manifest: %w", err)
+		return m, err
 	}
-	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
-	if _, err := fmt.Fprintf(w, "%s%s\n%s %s\n", magic, line, key, base64.StdEncoding.EncodeToString(ssh.Marshal(sig))); err != nil {
+	if _, err := fmt.Fprintf(w, "%s%s\n%s\n", magic, line, sig); err != nil {
 		return m, err
 	}
 	for i, f := range files {
@@ -115,7 +113,17 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 	return m, nil
 }
 
-// makePack writes a pack to a file that has no name any more.
+// Sign makes the line of a text's signature: the key as in authorized_keys, and the signature. domain is prefixed to what is signed, so
+// that a signature is valid in one domain only.
+func Sign(domain string, text []byte, signer ssh.Signer) (string, error) {
+	sig, err := signer.Sign(rand.Reader, append([]byte(domain), text...))
+	if err != nil {
+		return "", fmt.Errorf("sign the manifest: %w", err)
+	}
+	return keyLine(signer.PublicKey()) + " " + base64.StdEncoding.EncodeToString(ssh.Marshal(sig)), nil
+}
+
+// makePack writes a pack to an unlinked temporary file.
 func makePack(ctx context.Context, r Repository, want project.Commit, have []project.Commit, dir string) (*os.File, Pack, error) {
 	f, err := os.CreateTemp(dir, ".bundle-*")
 	if err != nil {

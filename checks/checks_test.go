@@ -129,6 +129,41 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// A server that is asked redirects elsewhere, to learn the token that the check sends: neither headers nor body follow, within the server they do.
+func TestRedirectsElsewhereGetNoSecrets(t *testing.T) {
+	var got atomic.Pointer[http.Request]
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got.Store(r) }))
+	t.Cleanup(elsewhere.Close)
+	to := elsewhere.URL
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, to+"/x", http.StatusTemporaryRedirect)
+		case "/near":
+			http.Redirect(w, r, "/here", http.StatusTemporaryRedirect)
+		default:
+			got.Store(r)
+		}
+	}))
+	t.Cleanup(first.Close)
+	send := func(path, method, body string) (Result, *http.Request) {
+		c := once(project.CheckHTTP, first.URL+path)
+		c.HTTP.Follow, c.HTTP.Method, c.HTTP.Body, c.HTTP.Headers = true, method, body, []project.Header{{Name: "X-Token", Value: "secret"}}
+		got.Store(nil)
+		return ask(t, c), got.Load()
+	}
+	r, req := send("/near", "POST", "body")
+	assert.True(t, r.Good)
+	assert.Equal(t, "secret", req.Header.Get("X-Token"))
+	r, req = send("/away", "GET", "")
+	assert.True(t, r.Good)
+	assert.Empty(t, req.Header.Get("X-Token"))
+	r, req = send("/away", "POST", "body")
+	assert.False(t, r.Good)
+	assert.Nil(t, req)
+	assert.Contains(t, r.Reason, "does not get the body of the check")
+}
+
 // closedPort is an address where nobody listens.
 func closedPort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -169,7 +204,7 @@ func TestCommands(t *testing.T) {
 	c.Timeout = 50 * time.Millisecond
 	assert.Equal(t, "no answer within 50ms", ask(t, c).Reason)
 	r = ask(t, once(project.CheckCommand, "printf 'a\\000b'; exit 1"))
-	assert.Equal(t, []string{"(3 bytes that are no text)"}, r.Answer)
+	assert.Equal(t, []string{"(3 bytes that are not text)"}, r.Answer)
 }
 
 func TestUnits(t *testing.T) {
@@ -302,7 +337,7 @@ func TestFirstLinesCutAtRunes(t *testing.T) {
 	assert.Equal(t, "a"+strings.Repeat("é", 99)+"...", got[0])
 }
 
-// The attack: the file of a check's key ca lies where the project's user can replace it; a fifo in its place held the deployment, its cancel, and the
+// The attack: the file of a check's key ca is where the project's user can replace it; a fifo in its place held the deployment, its cancel, and the
 // server's stop until somebody wrote into it.
 func TestAFifoForCertificatesIsNotWaitedFor(t *testing.T) {
 	srv, ca := tlsServer(t, 30*24*time.Hour)

@@ -54,7 +54,7 @@ func (r Runner) askHTTP(ctx context.Context, c project.Check) ([]byte, error) {
 			return d.DialContext(ctx, network, resolved(h.Resolve, target, addr))
 		}}
 	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport}
+	client := http.Client{Transport: transport, CheckRedirect: onlyTo(h, req.URL)}
 	if !h.Follow {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
@@ -68,11 +68,34 @@ func (r Runner) askHTTP(ctx context.Context, c project.Check) ([]byte, error) {
 	if err != nil {
 		return answer, err
 	}
-	return answer, r.judge(h, resp, content)
+	return answer, r.compareAnswer(h, resp, content)
 }
 
-// judge holds an answer against what is wanted.
-func (r Runner) judge(h project.HTTPCheck, resp *http.Response, content []byte) error {
+// maxRedirects is how many redirects are followed.
+const maxRedirects = 10
+
+// onlyTo follows redirects, and sends headers and bodies only to the server that the check names, since they may hold secrets. net/http
+// itself drops only well-known headers.
+func onlyTo(h project.HTTPCheck, first *url.URL) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, via []*http.Request) error {
+		if len(via) >= maxRedirects {
+			return fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		if next.URL.Scheme == first.Scheme && next.URL.Host == first.Host {
+			return nil
+		}
+		if next.Body != nil && next.Body != http.NoBody {
+			return fmt.Errorf("redirected to %s, which does not get the body of the check", next.URL.Host)
+		}
+		for _, l := range h.Headers {
+			next.Header.Del(l.Name)
+		}
+		return nil
+	}
+}
+
+// compareAnswer compares an answer with the expected one.
+func (r Runner) compareAnswer(h project.HTTPCheck, resp *http.Response, content []byte) error {
 	good := false
 	for _, s := range h.Status {
 		good = good || resp.StatusCode >= s.First && resp.StatusCode <= s.Last
@@ -119,7 +142,7 @@ func wantedStatus(ranges []project.StatusRange) string {
 	return strings.Join(out, ", ")
 }
 
-// judgeJSON holds the value at a path against the wanted one. Numbers are equal by value: 1 and 1.0 are.
+// judgeJSON compares the value at a path with the expected one. Numbers are compared by value: 1 and 1.0 are equal.
 func (r Runner) judgeJSON(doc any, want project.JSONValue) error {
 	got, ok := lookUp(doc, want.Path)
 	if !ok {
@@ -183,13 +206,13 @@ func resolved(resolve, target, addr string) string {
 	return net.JoinHostPort(strings.Trim(resolve, "[]"), port)
 }
 
-// tlsConfig is how certificates are judged; with neither name nor CA as the system does.
+// tlsConfig is how certificates are verified; with neither name nor CA as the system does.
 func tlsConfig(c project.Check) (*tls.Config, error) {
 	cfg := &tls.Config{ServerName: c.TLSName, MinVersion: tls.VersionTLS12}
 	if c.CA == "" {
 		return cfg, nil
 	}
-	// The project's user may have put something else there: a fifo is not waited for.
+	// The project's user may have replaced it by a fifo, which must not block.
 	pem, err := vfs.ReadFollowed(c.CA, maxAnswer)
 	if err != nil {
 		return nil, err

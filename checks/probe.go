@@ -22,8 +22,8 @@ func connect(ctx context.Context, network, address string) error {
 	return c.Close()
 }
 
-// askCertificate makes a TLS connection, which proves the chain and the name, and looks how long each certificate of the
-// chain is valid still.
+// askCertificate makes a TLS connection, which verifies the chain and the name, and checks how long each certificate of the chain is still
+// valid.
 func askCertificate(ctx context.Context, c project.Check) error {
 	cfg, err := tlsConfig(c)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r Runner) askUnit(ctx context.Context, c project.Check) ([]byte, error) {
 	return nil, wrongf("%s is %s, wanted active", c.Target, line)
 }
 
-// askCommand runs a command line: exit status 0 is good.
+// askCommand runs a command line: exit status 0 means success.
 func (r Runner) askCommand(ctx context.Context, c project.Check) ([]byte, error) {
 	status, out, err := r.Command(ctx, c, nil)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"corpus-git/project"
 )
 
-// wrong is an answer that came and is not the one that is wanted.
+// wrong is an answer that differs from the expected one.
 type wrong string
 
 func (w wrong) Error() string { return string(w) }
 
 func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
 
-// reason is one line without what Go puts around an error of the system.
+// reason is an error in one line, without what Go adds to errors of the system.
 func (r Runner) reason(ctx context.Context, c project.Check, err error) string {
 	if ctx.Err() == context.DeadlineExceeded {
 		return "no answer within " + project.FormatDuration(c.Timeout)
@@ -77,15 +77,15 @@ func (r Runner) hidden(text string) string {
 const (
 	// maxAnswer is how much of an answer is read.
 	maxAnswer = 1 << 20
-	// shownLines and shownBytes bound what is shown of one that is not good.
+	// shownLines and shownBytes limit what is shown of a failure's answer.
 	shownLines = 10
 	shownBytes = 200
 )
 
-// firstLines are the first lines of an answer that say something, as far as they are text.
+// firstLines are the first non-empty lines of an answer, as far as they are text.
 func (r Runner) firstLines(answer []byte) []string {
 	if bytes.IndexByte(answer[:min(len(answer), 4096)], 0) >= 0 {
-		return []string{fmt.Sprintf("(%d bytes that are no text)", len(answer))}
+		return []string{fmt.Sprintf("(%d bytes that are not text)", len(answer))}
 	}
 	var out []string
 	for line := range bytes.Lines([]byte(r.hidden(string(answer)))) {

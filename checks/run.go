@@ -2,6 +2,7 @@ package checks
 
 import (
 	"context"
+	"corpus-git/internal/sleep"
 	"corpus-git/project"
 	"sync"
 	"time"
@@ -9,37 +10,37 @@ import (
 
 // Runner asks checks.
 type Runner struct {
-	// Command runs a command line for a check of kind command, or argv, the program of a check of kind unit. output is both streams, as far as
-	// it was kept; the error tells that it did not start. It ends when ctx does.
+	// Command runs a command line for a check of kind command, or argv, the program of a check of kind unit. output is both streams,
+	// truncated; the error reports that it did not start. It ends when ctx does.
 	Command func(ctx context.Context, c project.Check, argv []string) (status int, output string, err error)
-	// Progress, where not nil, is told of each attempt that is not the last and was not good; from several goroutines.
+	// Progress, if not nil, is called for each failed attempt except the last; from several goroutines.
 	Progress func(Result)
-	// Hide, where not nil, takes the secrets out of answers before they are shortened: the beginning of a value that was cut off is found by nobody.
+	// Hide, if not nil, redacts answers before they are shortened: a secret that was cut off would not be found.
 	Hide func(string) string
 }
 
 // Result is the answer to one check.
 type Result struct {
 	Check project.Check
-	// Good: the last attempt succeeded, and so did those of the time also_after.
+	// Good reports that the last attempt succeeded, and all those during also_after.
 	Good bool
-	// Attempts is how often it was asked.
+	// Attempts is how often it was tried.
 	Attempts int
 	// Took is the time from the start to the last answer, Answered that of the last attempt alone.
 	Took, Answered time.Duration
 	// Reason says in one line what was wrong with the last answer.
 	Reason string
-	// Answer are the first lines of the last answer, where it was not good and had any.
+	// Answer are the first lines of the last answer of a check that failed.
 	Answer []string
-	// Watched: the answer had been good, and was not any more in the time also_after.
+	// Watched reports that the check succeeded, and failed again during also_after.
 	Watched bool
 }
 
-// parallel is how many checks are asked at a time.
+// parallel is how many checks run at a time.
 const parallel = 8
 
-// Run asks all checks, several at a time, and gives their results in the same order. The error is ctx's cause where
-// that ended first; results of checks that had not ended by then are not good.
+// Run runs all checks, several at a time, and returns their results in the same order. The error is ctx's cause where that ended first;
+// checks that had not ended by then count as failed.
 func (r Runner) Run(ctx context.Context, list []project.Check) ([]Result, error) {
 	out := make([]Result, len(list))
 	slots := make(chan struct{}, parallel)
@@ -55,11 +56,11 @@ func (r Runner) Run(ctx context.Context, list []project.Check) ([]Result, error)
 	return out, context.Cause(ctx)
 }
 
-// one asks a check until its answer is good, or its attempts are used up.
+// one tries a check until it succeeds, or its attempts are used up.
 func (r Runner) one(ctx context.Context, c project.Check) Result {
 	begun := time.Now()
 	res := Result{Check: c}
-	if !sleep(ctx, c.StartAfter) {
+	if sleep.For(ctx, c.StartAfter) != nil {
 		return res.cancelled(ctx)
 	}
 	for {
@@ -74,7 +75,7 @@ func (r Runner) one(ctx context.Context, c project.Check) Result {
 		if r.Progress != nil {
 			r.Progress(res)
 		}
-		if !sleep(ctx, c.Every) {
+		if sleep.For(ctx, c.Every) != nil {
 			return res.cancelled(ctx)
 		}
 	}
@@ -85,16 +86,16 @@ func (r Runner) one(ctx context.Context, c project.Check) Result {
 	return res
 }
 
-// leastPause is the least time between two attempts while an answer is watched.
+// leastPause is the least time between two attempts during also_after.
 const leastPause = 100 * time.Millisecond
 
-// watch asks on while the time also_after runs: one answer that is not good ends it.
+// watch repeats the check during also_after: one failure ends it.
 func (r Runner) watch(ctx context.Context, c project.Check, res Result) Result {
 	end := time.Now().Add(c.AlsoAfter)
 	for {
 		left := time.Until(end)
 		pause := min(max(c.Every, leastPause), max(left, 0))
-		if !sleep(ctx, pause) {
+		if sleep.For(ctx, pause) != nil {
 			return res.cancelled(ctx)
 		}
 		res = r.attempt(ctx, c, res)
@@ -147,20 +148,5 @@ func (r Runner) ask(ctx context.Context, c project.Check) (answer []byte, err er
 		return r.askUnit(ctx, c)
 	default:
 		return r.askCommand(ctx, c)
-	}
-}
-
-// sleep reports whether it slept to the end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

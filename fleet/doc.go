@@ -1,15 +1,15 @@
-// Package fleet deploys one push on many machines: the nodes of a project, and the stages in which they get it.
+// Package fleet deploys one push on many machines: the nodes of a project, in stages.
 //
-// It owns the two files that say so (nodes.yaml of the pillar, .salt/stages.yaml of the code), the table of the nodes that the operator knows, the
-// order in which nodes are deployed, and the notes of a rollout, which outlive the server.
+// It owns the two files that configure this (nodes.yaml of the pillar, .salt/stages.yaml of the code), the table of the nodes that the
+// operator added, the order in which nodes are deployed, and the progress of a rollout, which outlives the server.
 //
-// It never reaches a machine: Nodes does. It never moves a branch, and decides nothing about what a node does: each runs its own pipeline, with its own
-// archive and rollback.
+// It never reaches a machine: Nodes does. It never moves a branch, and decides nothing about what a node does: each runs its own pipeline,
+// with its own archive and rollback.
 //
-// Invariants: nothing is deployed on any node before every node has what the deployment pins. A stage begins when the one before it has ended
-// well. After a failure no further node is begun; the failing one has rolled itself back; those that are live are rolled back too, the last first,
-// unless on_failure says stop. A node that could not be is named, and stays noted.
+// Invariants: nothing is deployed on any node before every node has received the deployment. A stage begins when the one before it has
+// succeeded. After a failure no further node is begun; the failed one has rolled itself back; those that are live are rolled back too, the
+// last first, as configured by on_failure. A node that could not be rolled back is named, and stays recorded.
 //
-// A crash leaves the notes of the rollout (layout.State.Rollout): each node that was begun is in them before anything reaches it, so that who takes the
-// deployment up can roll it back everywhere.
+// A crash leaves the progress of the rollout (layout.State.Rollout): a node is recorded before it is contacted, so that recovery can
+// continue the deployment, or roll it back.
 package fleet

@@ -32,35 +32,9 @@ const (
 
 // Member is a node as the pillar names it.
 type Member struct {
-	Name  string
-	Roles []string
+	Name  string   `json:"name"`
+	Roles []string `json:"roles,omitempty"`
 }
-
-// Stage is a set of nodes that are deployed together.
-type Stage struct {
-	Name string `yaml:"name"`
-	// Roles are those whose nodes are in it; none means every node that is in no stage before.
-	Roles []string `yaml:"roles"`
-	// Canary is how many nodes are deployed, and must succeed, before the others.
-	Canary int `yaml:"canary"`
-	// Parallel is how many are deployed at once: a number or a percentage of the stage's nodes. "" is all.
-	Parallel string `yaml:"parallel"`
-	// MaxFailures is how many nodes may fail: they roll themselves back and stay behind, and the rollout goes on.
-	MaxFailures int `yaml:"max_failures"`
-}
-
-// Stages are the code's part.
-type Stages struct {
-	// OnFailure is rollback, the default, or stop: the nodes that are live stay so.
-	OnFailure string  `yaml:"on_failure"`
-	Stages    []Stage `yaml:"stages"`
-}
-
-// What OnFailure can be.
-const (
-	Rollback = "rollback"
-	Stop     = "stop"
-)
 
 type nodesFile struct {
 	Nodes map[string]struct {
@@ -88,7 +62,7 @@ func ReadNodes(pillar fs.FS) (list []Member, ok bool, err error) {
 	for _, pattern := range sorted(f.Nodes) {
 		for _, role := range f.Nodes[pattern].Roles {
 			if !validRole.MatchString(role) {
-				return nil, false, fault.New(fault.Usage, NodesFile, "%q is no name of a role", role)
+				return nil, false, fault.New(fault.Usage, NodesFile, "%q is not a valid role name", role)
 			}
 		}
 		names, err := expand(pattern)
@@ -157,20 +131,20 @@ func expand(pattern string) ([]string, error) {
 	m := ranged.FindStringSubmatch(pattern)
 	if m == nil {
 		if !validName.MatchString(pattern) {
-			return nil, fault.New(fault.Usage, NodesFile, "%q is no name of a node", pattern).WithHint("lower-case letters, digits, dots and dashes; web[1-12] stands for twelve")
+			return nil, fault.New(fault.Usage, NodesFile, "%q is not a valid node name", pattern).WithHint("lower-case letters, digits, dots and dashes; web[1-12] stands for twelve")
 		}
 		return []string{pattern}, nil
 	}
 	from, err1 := strconv.Atoi(m[2])
 	to, err2 := strconv.Atoi(m[3])
 	if err1 != nil || err2 != nil || from > to || to-from >= maxNodes {
-		return nil, fault.New(fault.Usage, NodesFile, "%q is no range of nodes", pattern)
+		return nil, fault.New(fault.Usage, NodesFile, "%q is not a range of nodes", pattern)
 	}
 	var out []string
 	for n := from; n <= to; n++ {
 		name := fmt.Sprintf("%s%0*d%s", m[1], width(m[2]), n, m[4])
 		if !validName.MatchString(name) {
-			return nil, fault.New(fault.Usage, NodesFile, "%q is no name of a node", name)
+			return nil, fault.New(fault.Usage, NodesFile, "%q is not a valid node name", name)
 		}
 		out = append(out, name)
 	}
@@ -183,55 +157,6 @@ func width(s string) int {
 		return len(s)
 	}
 	return 0
-}
-
-// ReadStages reads .salt/stages.yaml of the code; without it all nodes are one stage.
-func ReadStages(code fs.FS) (s Stages, err error) {
-	if code != nil {
-		if _, err := read(code, StagesFile, &s); err != nil {
-			return s, err
-		}
-	}
-	if s.OnFailure == "" {
-		s.OnFailure = Rollback
-	}
-	bad := func(format string, args ...any) error { return fault.New(fault.Usage, StagesFile, format, args...) }
-	if s.OnFailure != Rollback && s.OnFailure != Stop {
-		return s, bad("on_failure is %q: it can be %s or %s", s.OnFailure, Rollback, Stop)
-	}
-	if len(s.Stages) == 0 {
-		s.Stages = []Stage{{Name: "nodes"}}
-	}
-	seen := map[string]bool{}
-	for _, st := range s.Stages {
-		switch {
-		case st.Name == "" || seen[st.Name]:
-			return s, bad("each stage needs a name of its own: %q", st.Name)
-		case st.Canary < 0 || st.MaxFailures < 0:
-			return s, bad("stage %s: canary and max_failures count nodes", st.Name)
-		}
-		seen[st.Name] = true
-		if _, err := st.atOnce(1); err != nil {
-			return s, bad("stage %s: %w", st.Name, err)
-		}
-	}
-	return s, nil
-}
-
-// atOnce is how many of n nodes are deployed at once.
-func (s Stage) atOnce(n int) (int, error) {
-	if s.Parallel == "" {
-		return max(n, 1), nil
-	}
-	text, percent := strings.CutSuffix(s.Parallel, "%")
-	v, err := strconv.Atoi(text)
-	if err != nil || v < 1 || percent && v > 100 {
-		return 0, fmt.Errorf("parallel is %q: a number of nodes from 1, or a percentage", s.Parallel)
-	}
-	if percent {
-		return max(1, n*v/100), nil
-	}
-	return v, nil
 }
 
 // read decodes a file of the tree; ok is false where there is none.

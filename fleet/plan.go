@@ -7,21 +7,31 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// Plan is which nodes get a deployment, and in which order.
+// Plan are the nodes to deploy on, in order.
 type Plan struct {
 	OnFailure string      `json:"on_failure"`
 	Stages    []PlanStage `json:"stages"`
 	// Skipped are nodes that are drained.
 	Skipped []string `json:"skipped,omitempty"`
+	// Leads are the nodes that may lead, where steps run on the leader only.
+	Leads []string `json:"leads,omitempty"`
+	// Left are nodes that were not asked for.
+	Left []string `json:"left,omitempty"`
 }
 
 // PlanStage is a stage with its nodes.
 type PlanStage struct {
-	Name        string   `json:"name"`
-	Nodes       []Member `json:"nodes"`
-	Canary      int      `json:"canary,omitempty"`
+	Name   string   `json:"name"`
+	Nodes  []Member `json:"nodes"`
+	Canary int      `json:"canary,omitempty"`
+	// AtOnce is how many nodes of a batch are deployed at once, Batch how many are in one.
 	AtOnce      int      `json:"at_once"`
+	Batch       int      `json:"batch"`
 	MaxFailures int      `json:"max_failures,omitempty"`
+	WaitFor     []Wait   `json:"wait_for,omitempty"`
+	Settle      int      `json:"settle,omitempty"`
+	Before      []string `json:"before,omitempty"`
+	After       []string `json:"after,omitempty"`
 }
 
 // Nodes are all nodes of the plan, in the order of their stages.
@@ -32,28 +42,36 @@ func (p *Plan) Nodes() (out []Member) {
 	return out
 }
 
-// Batches are the nodes of a stage in the groups in which they are deployed: the canaries, then as many at once as it says.
+// Batches are the nodes of a stage in the groups that are whole one after the other: the canaries, then those of rolling.
 func (s PlanStage) Batches() (out [][]Member) {
 	list := s.Nodes
 	if s.Canary > 0 && s.Canary < len(list) {
 		out, list = append(out, list[:s.Canary]), list[s.Canary:]
 	}
 	for len(list) > 0 {
-		n := min(s.AtOnce, len(list))
+		n := min(max(s.Batch, 1), len(list))
 		out, list = append(out, list[:n]), list[n:]
 	}
 	return out
 }
 
-// NewPlan puts the nodes of a project into its stages. Each node is in the first stage that one of its roles is in, and in one only. A node that the
-// operator does not know is fault.Refused, and so is one that no stage takes; one that is drained is left out.
-func NewPlan(members []Member, s Stages, known map[string]Node) (*Plan, error) {
+// NewPlan assigns the nodes of a project to its stages. Each node is in the first stage that has one of its roles, and in one only. A node
+// that the operator did not add is fault.Refused, and so is one without a stage; a drained one is skipped. only, if not empty, selects
+// nodes.
+func NewPlan(members []Member, s Stages, known map[string]Node, only []string) (*Plan, error) {
 	var unknown []string
 	p := &Plan{OnFailure: s.OnFailure}
+	if s.Leader != nil {
+		if p.Leads = s.Leader.candidates(members, known); len(p.Leads) == 0 {
+			return nil, fault.New(fault.Refused, StagesFile, "no node may lead: all are drained, or none has one of the roles %s", strings.Join(s.Leader.Roles, ", "))
+		}
+	}
 	var left []Member
 	for _, m := range members {
 		n, ok := known[m.Name]
 		switch {
+		case len(only) > 0 && !slices.Contains(only, m.Name):
+			p.Left = append(p.Left, m.Name)
 		case !ok:
 			unknown = append(unknown, m.Name)
 		case n.Drained:
@@ -66,11 +84,14 @@ func NewPlan(members []Member, s Stages, known map[string]Node) (*Plan, error) {
 		return nil, fault.New(fault.Refused, NodesFile, "this server knows no node %s", strings.Join(unknown, ", ")).
 			WithHint("an administrator adds it:  corpus-git node add %s --ssh USER@HOST", unknown[0])
 	}
+	if len(left) == 0 && len(only) > 0 && len(p.Skipped) == 0 {
+		return nil, fault.New(fault.Refused, NodesFile, "it names none of the nodes %s", strings.Join(only, ", "))
+	}
 	if len(left) == 0 {
 		return nil, fault.New(fault.Refused, NodesFile, "every node is drained: %s", strings.Join(p.Skipped, ", ")).WithHint("corpus-git node undrain %s", p.Skipped[0])
 	}
 	for _, st := range s.Stages {
-		ps := PlanStage{Name: st.Name, Canary: st.Canary, MaxFailures: st.MaxFailures}
+		ps := PlanStage{Name: st.Name, Canary: st.Canary, MaxFailures: st.MaxFailures, WaitFor: st.WaitFor, Settle: st.Settle, Before: st.Before, After: st.After}
 		rest := left[:0:0]
 		for _, m := range left {
 			if len(st.Roles) == 0 || slices.ContainsFunc(m.Roles, func(r string) bool { return slices.Contains(st.Roles, r) }) {
@@ -83,11 +104,13 @@ func NewPlan(members []Member, s Stages, known map[string]Node) (*Plan, error) {
 		if len(ps.Nodes) == 0 {
 			continue
 		}
-		n, err := st.atOnce(len(ps.Nodes))
-		if err != nil {
+		var err error
+		if ps.AtOnce, err = share("parallel", st.Parallel, len(ps.Nodes)); err != nil {
 			return nil, err
 		}
-		ps.AtOnce = n
+		if ps.Batch, err = share("rolling", st.Rolling, len(ps.Nodes)); err != nil {
+			return nil, err
+		}
 		p.Stages = append(p.Stages, ps)
 	}
 	if len(left) > 0 {

@@ -1,13 +1,10 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,74 +17,109 @@ import (
 	"corpus-git/project"
 )
 
-// Procedure is the name of what a rollout is to a deployment.
+// Procedure is the name of the rollout among a deployment's procedures.
 const Procedure = "rollout"
 
-// Order is what a node is to do.
+// Order is an order to a node.
 type Order struct {
-	// Deployment has the commits and what was set. Its ID is that of the deployment on each node, where it runs once.
+	// Deployment has the commits and settings. Its ID is that of the first deployment on each node, where it runs once.
 	Deployment project.Deployment `json:"deployment"`
 	Node       Member             `json:"node"`
+	// Run counts the deployments on the node, from 1.
+	Run int `json:"run,omitempty"`
+	// Exports are what the nodes of earlier stages wrote: a JSON object by role, node and name.
+	Exports json.RawMessage `json:"exports,omitempty"`
+	// Leader is the token of the leader's election, where the node leads; 0 where it does not.
+	Leader int64 `json:"leader,omitempty"`
+	// KV are the keys that the project sees, with their values: those of the rollout's begin, or of when its last wait ended.
+	KV map[string]string `json:"kv,omitempty"`
 }
 
-// Nodes reaches machines. Every call may be made again: what is done already is done.
+// ID is the ID of a deployment on the node: the hub's own for the first run, and one derived from it for later ones.
+func (o Order) ID(run int) project.ID {
+	if run <= 1 {
+		return o.Deployment.ID
+	}
+	h := sha256.Sum256(fmt.Appendf(nil, "%s run %d", o.Deployment.ID, run))
+	h[6], h[8] = h[6]&0x0f|0x80, h[8]&0x3f|0x80 // RFC 9562, UUIDv8
+	return project.ID(fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16]))
+}
+
+// Outcome is how a deployment on a node ended.
+type Outcome struct {
+	project.Result
+	// Changed counts the states that changed something.
+	Changed int
+}
+
+// Nodes reaches machines. Every call may be repeated: what is done already is not done again.
 type Nodes interface {
-	// Fetch makes a node ready and stores there what the deployment pins; nothing that is live changes.
+	// Fetch sends a deployment to a node and begins it there, until its archive is made: nothing live changes before Apply.
 	Fetch(ctx context.Context, n Node, o Order) error
-	// Apply deploys it there and hands over the events. The node's own failure is in the result, what kept it from being reached the error.
-	Apply(ctx context.Context, n Node, o Order, show func(event.Event)) (project.Result, error)
-	// Back makes live again there what was live before the deployment, and says what it did.
+	// Apply deploys it there and passes on the events. The node's own failure is in the outcome; the error means that it could not be
+	// reached.
+	Apply(ctx context.Context, n Node, o Order, show func(event.Event)) (Outcome, error)
+	// Back ends what runs of the deployment there, restores what was live before it, and reports what it did.
 	Back(ctx context.Context, n Node, o Order) (string, error)
-	// Close ends what Nodes keeps open; the next call opens it again.
+	// Check runs the project's checks there; reason says which failed, "" that all succeeded.
+	Check(ctx context.Context, n Node, o Order) (reason string, err error)
+	// Close ends the connections; the next call opens them again.
 	Close() error
 }
 
-// What the notes say of a node.
-const (
-	applying = "applying"
-	applied  = "live"
-	gone     = "rolled back"
-	refused  = "failed" // it has rolled itself back, or never began
-)
-
-// notes are a rollout as its file holds it.
-type notes struct {
-	Deployment project.Deployment `json:"deployment"`
-	Nodes      []noted            `json:"nodes"`
+// Hub is the machine that deploys on the nodes.
+type Hub interface {
+	// Ask checks once for what is waited for; reason says what is missing, "" that it is available. It is not called for checks.
+	Ask(ctx context.Context, w Wait) (reason string, err error)
+	// Step runs a task of the project. It may be run again after a crash.
+	Step(ctx context.Context, task string, b Batch) error
 }
 
-type noted struct {
-	Member
-	State string `json:"state"`
+// Batch is what a step on the hub runs for.
+type Batch struct {
+	Stage string
+	Nodes []Member
 }
 
-// Rollout deploys one plan.
+// Rollout deploys one plan. Its methods are safe for concurrent use.
 type Rollout struct {
 	Plan  *Plan
 	Known map[string]Node
 	Nodes Nodes
+	Hub   Hub
 	Order Order
-	// Path is the file of its notes.
+	// AllowMissing skips nodes that are not ready.
+	AllowMissing bool
+	// Path is the file of its progress.
 	Path string
 	FS   vfs.FS
-	// Tell takes the lines for the pusher.
-	Tell func(event.Event)
+	// Elect elects the leader; nil elects none.
+	Elect Elect
+	// KV gives the keys that the project sees, with their values; nil has none.
+	KV func(ctx context.Context) (map[string]string, error)
+	// Emit is called with lines for the pusher.
+	Emit func(event.Event)
 	Now  func() time.Time
 
-	mu    sync.Mutex
-	notes notes
+	mu sync.Mutex
+	p  *Progress
+	// wake is closed when the rollout is no longer paused.
+	wake chan struct{}
 }
 
 // Failure is the error of a rollout in which more nodes failed than the stage allows.
 type Failure struct {
 	Stage string
 	Nodes []string
-	// Reason is the first one's.
+	// Reason is that of the first one.
 	Reason string
 }
 
 // Error names the nodes.
 func (f *Failure) Error() string {
+	if len(f.Nodes) == 0 {
+		return fmt.Sprintf("stage %s: %s", f.Stage, f.Reason)
+	}
 	more := ""
 	if len(f.Nodes) > 1 {
 		more = " and " + strings.Join(f.Nodes[1:], ", ")
@@ -95,203 +127,202 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("node %s%s: %s", f.Nodes[0], more, f.Reason)
 }
 
-// Fetch makes all nodes ready, before any is deployed: those that are not are named in one fault.Refused.
-func (r *Rollout) Fetch(ctx context.Context) error {
-	begun := r.Now()
-	all := r.Plan.Nodes()
-	errs := make([]error, len(all))
-	together(len(all), maxAtOnce, func(i int) { errs[i] = r.Nodes.Fetch(ctx, r.Known[all[i].Name], r.order(all[i])) })
-	var lines []string
-	for i, err := range errs {
+// open reads the progress of a rollout that a dead server began, or begins it.
+func (r *Rollout) open(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p != nil {
+		return nil
+	}
+	p, ok, err := ReadProgress(r.Path)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		p = &Progress{Deployment: r.Order.Deployment, Plan: r.Plan, State: Running, Started: r.Now()}
+		for _, s := range r.Plan.Stages {
+			p.Stages = append(p.Stages, StageProgress{Name: s.Name, Of: len(s.Batches())})
+			for _, m := range s.Nodes {
+				p.Nodes = append(p.Nodes, NodeProgress{Member: m, Stage: s.Name, State: Waiting})
+			}
+		}
+		before, err := History(filepath.Dir(r.Path), p.Deployment.Project)
 		if err != nil {
-			lines = append(lines, all[i].Name+": "+err.Error())
+			return err
+		}
+		p.Others = others(r.Plan, before)
+		if err := p.elect(ctx, r.Elect); err != nil {
+			return err
+		}
+		if r.KV != nil {
+			if p.KV, err = r.KV(ctx); err != nil {
+				return err
+			}
+		}
+		if err := p.write(r.FS, r.Path); err != nil {
+			return err
 		}
 	}
-	if len(lines) > 0 {
-		r.Tell(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%d of %d nodes are not ready", len(lines), len(all)), Lines: lines})
-		return fault.New(fault.Refused, Procedure, "%d of %d nodes are not ready", len(lines), len(all)).
-			WithHint("leave a node out with  corpus-git node drain NAME")
+	r.p, r.Plan, r.wake = p, p.Plan, make(chan struct{})
+	if !p.Paused {
+		close(r.wake)
 	}
-	text := fmt.Sprintf("%d ready after %s", len(all), r.Now().Sub(begun).Round(100*time.Millisecond))
-	if len(r.Plan.Skipped) > 0 {
-		text += "; drained: " + strings.Join(r.Plan.Skipped, ", ")
-	}
-	r.Tell(event.Event{Kind: event.Note, Text: text})
 	return nil
 }
 
-// maxAtOnce bounds how many machines are reached at once.
+// change changes the progress, durably.
+func (r *Rollout) change(f func(*Progress)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(r.p)
+	return r.p.write(r.FS, r.Path)
+}
+
+// node is what is known of a node.
+func (r *Rollout) node(name string) NodeProgress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return *r.p.node(name)
+}
+
+func (p *Progress) node(name string) *NodeProgress {
+	i := slices.IndexFunc(p.Nodes, func(n NodeProgress) bool { return n.Name == name })
+	return &p.Nodes[i]
+}
+
+func (r *Rollout) stage(i int) StageProgress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.p.Stages[i]
+}
+
+// Pause begins no further node until Pause(false). Durable on return; changed reports whether the state changed.
+func (r *Rollout) Pause(paused bool) (changed bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p == nil || r.p.State != Running {
+		return false, fault.New(fault.Refused, Procedure, "it is not deploying any more")
+	}
+	if r.p.Paused == paused {
+		return false, nil
+	}
+	r.p.Paused = paused
+	if err := r.p.write(r.FS, r.Path); err != nil {
+		return false, err
+	}
+	if paused {
+		r.wake = make(chan struct{})
+	} else {
+		close(r.wake)
+	}
+	return true, nil
+}
+
+// waitWhilePaused waits while the rollout is paused.
+func (r *Rollout) waitWhilePaused(ctx context.Context) error {
+	r.mu.Lock()
+	wake := r.wake
+	r.mu.Unlock()
+	select {
+	case <-wake:
+		return context.Cause(ctx)
+	default:
+	}
+	r.Emit(event.Event{Kind: event.Note, Text: "paused: no further node is begun until  corpus-git rollout resume " + string(r.Order.Deployment.Project)})
+	select {
+	case <-wake:
+		r.Emit(event.Event{Kind: event.Note, Text: "resumed"})
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}
+
+// Fetch prepares all nodes, before any is deployed: those that fail are named in one fault.Refused, or skipped where that is allowed.
+func (r *Rollout) Fetch(ctx context.Context) error {
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	begun := r.Now()
+	all := slices.DeleteFunc(r.Plan.Nodes(), func(m Member) bool { return r.node(m.Name).State != Waiting })
+	errs := make([]error, len(all))
+	together(len(all), maxAtOnce, func(i int) {
+		if errs[i] = r.Nodes.Fetch(ctx, r.Known[all[i].Name], r.order(all[i])); errs[i] == nil {
+			errs[i] = r.change(func(p *Progress) { p.node(all[i].Name).State = Ready })
+		}
+	})
+	var lines, names []string
+	for i, err := range errs {
+		if err != nil {
+			names = append(names, all[i].Name)
+			lines = append(lines, all[i].Name+": "+err.Error())
+		}
+	}
+	total := len(r.Plan.Nodes())
+	if len(lines) > 0 && (!r.AllowMissing || len(lines) == total || context.Cause(ctx) != nil) {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%d of %d nodes are not ready", len(lines), total), Lines: lines})
+		return fault.New(fault.Refused, "", "%d of %d nodes are not ready", len(lines), total).
+			WithHint("leave them out with  -o allow-missing  or  --allow-missing ; a node for longer with  corpus-git node drain NAME")
+	}
+	if err := r.leaderMissing(names); err != nil {
+		return err
+	}
+	if len(lines) > 0 {
+		err := r.change(func(p *Progress) {
+			for i, name := range names {
+				p.node(name).State, p.node(name).Reason = Missing, lines[i]
+			}
+		})
+		if err != nil {
+			return err
+		}
+		r.Emit(event.Event{Kind: event.Note, Text: "left out: " + list(names), Lines: lines})
+	}
+	text := fmt.Sprintf("%d ready after %s", total-len(lines), r.Now().Sub(begun).Round(100*time.Millisecond))
+	if len(r.Plan.Skipped) > 0 {
+		text += "; drained: " + strings.Join(r.Plan.Skipped, ", ")
+	}
+	r.Emit(event.Event{Kind: event.Note, Text: text})
+	return nil
+}
+
+// maxAtOnce limits how many machines are contacted at once.
 const maxAtOnce = 32
 
 func (r *Rollout) order(m Member) Order {
 	o := r.Order
-	o.Node = m
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o.Node, o.Run, o.KV = m, 1, r.p.KV
+	if o.Leader = 0; m.Name == r.p.Leader {
+		o.Leader = r.p.Token
+	}
 	return o
 }
 
-// Run deploys the stages in their order, and ends at the first that fails with a *Failure. Nothing is rolled back by it; see Undo.
+// Run deploys the stages in their order, and returns a *Failure after the first that fails. It rolls nothing back; see Undo. It continues a
+// rollout that a dead server began: what is done is not repeated.
 func (r *Rollout) Run(ctx context.Context) error {
-	r.notes = notes{Deployment: r.Order.Deployment}
-	n, of := 0, len(r.Plan.Nodes())
-	for _, s := range r.Plan.Stages {
-		names := make([]string, len(s.Nodes))
-		for i, m := range s.Nodes {
-			names[i] = m.Name
-		}
-		r.Tell(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s", s.Name, list(names))})
-		var failed []string
-		var reason string
-		for i, batch := range s.Batches() {
-			canary := i == 0 && s.Canary > 0 && s.Canary < len(s.Nodes)
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
-			if err := r.note(batch, applying); err != nil {
-				return err
-			}
-			results := make([]error, len(batch))
-			together(len(batch), maxAtOnce, func(i int) {
-				err := r.apply(ctx, batch[i], of, func() int { r.mu.Lock(); defer r.mu.Unlock(); n++; return n })
-				results[i] = err
-			})
-			for k, err := range results {
-				if err != nil {
-					failed = append(failed, batch[k].Name)
-					if reason == "" {
-						reason = err.Error()
-					}
-				}
-			}
-			if len(failed) > s.MaxFailures || len(failed) > 0 && canary {
-				return &Failure{Stage: s.Name, Nodes: failed, Reason: reason}
-			}
-		}
-		if len(failed) > 0 {
-			r.Tell(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s failed, as many as max_failures allows", s.Name, list(failed))})
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	for i, s := range r.Plan.Stages {
+		if err := r.runStage(ctx, i, s); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// list shortens a list of names.
+// list formats and shortens a list of names.
 func list(names []string) string {
 	const most = 12
 	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
-
-// apply deploys one node and tells of it.
-func (r *Rollout) apply(ctx context.Context, m Member, of int, next func() int) error {
-	begun := r.Now()
-	var first event.Event
-	res, err := r.Nodes.Apply(ctx, r.Known[m.Name], r.order(m), func(e event.Event) {
-		if e.Kind == event.Failure && first.Text == "" {
-			first = e
-		}
-	})
-	e := event.Event{Kind: event.StepDone, Status: event.OK, Procedure: Procedure, Step: m.Name, N: next(), Of: of, Duration: r.Now().Sub(begun)}
-	state := applied
-	switch {
-	case err != nil:
-		state = applying // nobody knows
-	case !res.Good():
-		state = refused
-		err = errors.New(cmp.Or(res.Reason, string(res.State)))
-		if res.State == project.Live || res.State == project.Failed {
-			state = applied // something of it may be there
-		}
-	}
-	if nerr := r.note([]Member{m}, state); nerr != nil && err == nil {
-		err = nerr
-	}
-	if err == nil {
-		e.Text = "live"
-		r.Tell(e)
-		return nil
-	}
-	e.Kind, e.Status = event.Failure, event.Bad
-	e.Text = fmt.Sprintf("%d/%d %s  %s", e.N, of, m.Name, err)
-	if first.Text != "" {
-		e.Lines = append([]string{first.Text}, first.Lines...)
-	}
-	if res.State != "" {
-		e.Lines = append(e.Lines, "there: "+string(res.State))
-	}
-	r.Tell(e)
-	return err
-}
-
-// note writes the state of nodes durably.
-func (r *Rollout) note(members []Member, state string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, m := range members {
-		i := slices.IndexFunc(r.notes.Nodes, func(n noted) bool { return n.Name == m.Name })
-		if i < 0 {
-			r.notes.Nodes = append(r.notes.Nodes, noted{Member: m, State: state})
-		} else {
-			r.notes.Nodes[i].State = state
-		}
-	}
-	text, err := json.Marshal(r.notes)
-	if err != nil {
-		return err
-	}
-	if err := r.FS.Mkdir(filepath.Dir(r.Path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return vfs.WriteFileAtomic(r.FS, r.Path, append(text, '\n'), 0o600)
-}
-
-// Undo rolls back the nodes that a rollout's notes name, the last first, and gives the names of those that could not be. A rollout without notes never
-// began. It can be run again; the notes go when nothing is left to do.
-func (r *Rollout) Undo(ctx context.Context) (left []string, err error) {
-	text, err := os.ReadFile(r.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &r.notes); err != nil {
-		return nil, fmt.Errorf("%s: %w", r.Path, err)
-	}
-	r.Order.Deployment = r.notes.Deployment
-	todo := slices.DeleteFunc(slices.Clone(r.notes.Nodes), func(n noted) bool { return n.State == gone || n.State == refused })
-	slices.Reverse(todo)
-	for _, n := range todo {
-		begun := r.Now()
-		node, ok := r.Known[n.Name]
-		what, err := "", error(fault.New(fault.Refused, "", "the server knows no node of that name any more"))
-		if ok {
-			what, err = r.Nodes.Back(ctx, node, r.order(n.Member))
-		}
-		took := r.Now().Sub(begun).Round(100 * time.Millisecond)
-		if err != nil {
-			left = append(left, n.Name)
-			r.Tell(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%s was not rolled back: %v", n.Name, err)})
-			continue
-		}
-		r.Tell(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s %s in %s", n.Name, what, took)})
-		if err := r.note([]Member{n.Member}, gone); err != nil {
-			return left, err
-		}
-	}
-	if len(left) > 0 {
-		return left, nil
-	}
-	return nil, Forget(r.FS, r.Path)
-}
-
-// Forget removes the notes of a rollout that has ended. Idempotent.
-func Forget(f vfs.FS, path string) error {
-	err := f.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // together calls f for 0 to n-1, at most k at once.

@@ -5,28 +5,41 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"corpus-git/internal/db"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/nearest"
 )
 
-// Node is a machine that the operator knows.
+// Node is a machine that the operator added.
 type Node struct {
 	Name string `json:"name"`
-	// Target and Options are those of ssh(1).
-	Target  string   `json:"ssh"`
+	// Agent reports that the node connects to the hub; Target and Options are those of ssh(1) otherwise.
+	Agent   bool     `json:"agent,omitempty"`
+	Target  string   `json:"ssh,omitempty"`
 	Options []string `json:"ssh_options,omitempty"`
 	// Root is the root there, "" for the program's default.
 	Root string `json:"root,omitempty"`
-	// Drained nodes are left out of rollouts.
+	// Drained nodes are skipped by rollouts.
 	Drained bool      `json:"drained,omitempty"`
 	Added   time.Time `json:"added"`
 	AddedBy string    `json:"added_by,omitempty"`
+	// Release and Facts are what the node reported when it was reached last, at Seen.
+	Release string            `json:"release,omitempty"`
+	Facts   map[string]string `json:"facts,omitempty"`
+	Seen    time.Time         `json:"seen,omitzero"`
+	// HostKeys are the public keys of its own ssh server, which it reported over an authenticated connection.
+	HostKeys []string `json:"host_keys,omitempty"`
 }
 
-// Store is the table of nodes.
+// dialsIn replaces the destination of ssh, which can't begin with a colon.
+const dialsIn = ":agent"
+
+// Store is the table of nodes, and of the leases by which a machine knows who orders there.
 type Store struct{ db *sql.DB }
 
 // Open prepares the table.
@@ -34,22 +47,26 @@ func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 	return &Store{d}, db.Migrate(ctx, d, "fleet", []string{
 		`CREATE TABLE nodes (name TEXT PRIMARY KEY, target TEXT NOT NULL, options TEXT NOT NULL, root TEXT NOT NULL, drained INTEGER NOT NULL,
 			added INTEGER NOT NULL, added_by TEXT NOT NULL) WITHOUT ROWID`,
+		`ALTER TABLE nodes ADD COLUMN said TEXT NOT NULL DEFAULT '{}'`,
+		`CREATE TABLE leases (project TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID`,
 	})
 }
 
 // Add notes a node durably. One of that name is fault.Refused.
 func (s *Store) Add(ctx context.Context, n Node) error {
 	if !validName.MatchString(n.Name) {
-		return fault.New(fault.Usage, "node add", "%q is no name of a node", n.Name).WithHint("lower-case letters, digits, dots and dashes")
+		return fault.New(fault.Usage, "node add", "%q is not a valid node name", n.Name).WithHint("lower-case letters, digits, dots and dashes")
 	}
-	if n.Target == "" || n.Target[0] == '-' {
-		return fault.New(fault.Usage, "node add", "%q is no host of ssh", n.Target)
+	if n.Agent {
+		n.Target = dialsIn
+	} else if n.Target == "" || n.Target[0] == '-' || n.Target[0] == ':' {
+		return fault.New(fault.Usage, "node add", "%q is not a host of ssh", n.Target)
 	}
 	options, err := json.Marshal(n.Options)
 	if err != nil {
 		return err
 	}
-	res, err := s.db.ExecContext(ctx, `INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+	res, err := s.db.ExecContext(ctx, `INSERT INTO nodes (name, target, options, root, drained, added, added_by) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		n.Name, n.Target, string(options), n.Root, n.Drained, n.Added.UnixNano(), n.AddedBy)
 	if err != nil {
 		return err
@@ -62,7 +79,7 @@ func (s *Store) Add(ctx context.Context, n Node) error {
 
 // List gives the nodes in the order of their names.
 func (s *Store) List(ctx context.Context) ([]Node, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT name, target, options, root, drained, added, added_by FROM nodes ORDER BY name`)
+	rows, err := s.db.QueryContext(ctx, `SELECT name, target, options, root, drained, added, added_by, said FROM nodes ORDER BY name`)
 	if err != nil {
 		return nil, err
 	}
@@ -70,18 +87,55 @@ func (s *Store) List(ctx context.Context) ([]Node, error) {
 	var out []Node
 	for rows.Next() {
 		var n Node
-		var options string
+		var options, said string
 		var added int64
-		if err := rows.Scan(&n.Name, &n.Target, &options, &n.Root, &n.Drained, &added, &n.AddedBy); err != nil {
+		if err := rows.Scan(&n.Name, &n.Target, &options, &n.Root, &n.Drained, &added, &n.AddedBy, &said); err != nil {
 			return nil, err
 		}
 		if err := json.Unmarshal([]byte(options), &n.Options); err != nil {
 			return nil, err
 		}
+		var s NodeReport
+		if err := json.Unmarshal([]byte(said), &s); err != nil {
+			return nil, err
+		}
+		n.Release, n.Facts, n.Seen, n.HostKeys = s.Release, s.Facts, s.Seen, s.HostKeys
+		if n.Target == dialsIn {
+			n.Agent, n.Target = true, ""
+		}
 		n.Added = time.Unix(0, added).UTC()
 		out = append(out, n)
 	}
 	return out, rows.Err()
+}
+
+// NodeReport is what a node reports of itself.
+type NodeReport struct {
+	Release  string            `json:"release,omitempty"`
+	Facts    map[string]string `json:"facts,omitempty"`
+	HostKeys []string          `json:"host_keys,omitempty"`
+	Seen     time.Time         `json:"seen,omitzero"`
+}
+
+// maxSaying limits a node's report, as JSON in bytes.
+const maxSaying = 64 << 10
+
+// RecordReport records a node's report when it was reached. An unknown node is ignored, as are invalid host keys.
+func (s *Store) RecordReport(ctx context.Context, name string, said NodeReport) error {
+	said.Seen = said.Seen.UTC()
+	said.HostKeys = slices.DeleteFunc(slices.Clone(said.HostKeys), func(line string) bool {
+		_, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(line))
+		return err != nil || len(rest) > 0
+	})
+	text, err := json.Marshal(said)
+	if err == nil && len(text) > maxSaying {
+		err = fault.New(fault.Refused, "", "what %s says of itself is longer than %d bytes", name, maxSaying)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, `UPDATE nodes SET said = ? WHERE name = ?`, string(text), name)
+	return err
 }
 
 // Known gives the nodes by their names.
@@ -114,7 +168,7 @@ func (s *Store) Get(ctx context.Context, name string) (Node, error) {
 	return n, e.WithHint("corpus-git node list  shows those that there are")
 }
 
-// Drain leaves a node out of rollouts, or takes it in again; changed tells whether it was not so before. Durable on return.
+// Drain excludes a node from rollouts, or includes it again; changed reports whether the state changed. Durable on return.
 func (s *Store) Drain(ctx context.Context, name string, drained bool) (changed bool, err error) {
 	n, err := s.Get(ctx, name)
 	if err != nil || n.Drained == drained {
@@ -124,7 +178,7 @@ func (s *Store) Drain(ctx context.Context, name string, drained bool) (changed b
 	return true, err
 }
 
-// Remove forgets a node. What is deployed there stays. Durable on return.
+// Remove removes a node from the table. What is deployed there stays. Durable on return.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	_, err := s.Get(ctx, name)
 	if err != nil {

@@ -14,8 +14,8 @@
 //	index       the index file
 //	checkout    working copies
 //
-// It owns what is below a repository's directory and a working copy's .git. It never decides who may do what, never
-// speaks SSH, and never deploys: package receive does the first two.
+// It owns what is below a repository's directory and a working copy's .git. It does not check permissions and knows nothing of SSH (package
+// receive does both), nor of deployments.
 //
 // Each package's own comment states its invariants and what a crash leaves behind.
 package git

@@ -22,8 +22,8 @@ import (
 // Point is a moment of a deployment.
 type Point string
 
-// The points, in the order in which a deployment can reach them. Up to and with post-archive the pushed commit is not in the
-// repository yet: what the archive leaves no room for is never published.
+// The points, in the order in which a deployment can reach them. Until post-archive has run the pushed commit is not in the repository yet:
+// objects are published only when the archive fits on the disk.
 const (
 	LowSpace    Point = "low-space"
 	PreArchive  Point = "pre-archive"
@@ -40,14 +40,14 @@ func Points() []Point {
 	return []Point{LowSpace, PreArchive, PostArchive, PreDeploy, PostDeploy, PreRollback, Rollback, Notify}
 }
 
-// Description is what a hook is told; its JSON is the hook's standard input.
+// Description describes the deployment to a hook; its JSON is the hook's standard input.
 type Description struct {
 	Version    int                `json:"version"`
 	Point      Point              `json:"point"`
 	Deployment project.Deployment `json:"deployment"`
-	// Result is known from pre-rollback on.
+	// Result is set from pre-rollback on.
 	Result *project.Result `json:"result,omitempty"`
-	// Check is set for notify where a check that runs periodically fails or succeeds again; there is no result then.
+	// Check is set for notify where a periodic check fails or succeeds again; Result is not set then.
 	Check *project.CheckPeriod `json:"check,omitempty"`
 	// Environment is dev, staging or prod.
 	Environment string `json:"environment"`
@@ -79,6 +79,9 @@ func (d Description) Env() []string {
 		"CORPUS_DATA_ROOT=" + d.DataRoot,
 		"CORPUS_ARCHIVE_DIR=" + d.ArchiveDir,
 	}
+	if d.Deployment.Leader > 0 {
+		env = append(env, fmt.Sprintf("CORPUS_LEADER_TOKEN=%d", d.Deployment.Leader))
+	}
 	if d.Result != nil {
 		env = append(env, "CORPUS_STATE="+string(d.Result.State), "CORPUS_EVENT="+d.Result.Event())
 	}
@@ -94,13 +97,13 @@ type Runner struct {
 	State layout.State
 }
 
-// Hook is one executable. File is what messages call it.
+// Hook is one executable. File is its name in messages.
 type Hook struct {
 	Name, Path, File string
 }
 
-// Executables are the names of a folder's hooks in byte order: regular files that are executable, and not hidden. A folder that is not
-// there has none.
+// Executables are the names of a folder's hooks in byte order: regular files that are executable, and not hidden. A folder that does not
+// exist has none.
 func Executables(files fs.FS, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(files, dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +114,7 @@ func Executables(files fs.FS, dir string) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		fi, err := fs.Stat(files, path.Join(dir, e.Name())) // a link to one is one
+		fi, err := fs.Stat(files, path.Join(dir, e.Name())) // a link to an executable counts
 		if err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 && e.Name()[0] != '.' {
 			out = append(out, e.Name())
 		}
@@ -137,7 +140,7 @@ func (r *Runner) List(point Point, own []Hook) ([]Hook, error) {
 	return out, nil
 }
 
-// Output is told every line that a hook prints, without its end.
+// Output is called with every line that a hook prints, without its end.
 type Output func(hook, stream, line string)
 
 // Run runs all hooks of d.Point, the server's and the project's own, in the environment env and the description's variables, and stops at the first that fails; the error names it and its exit

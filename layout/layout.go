@@ -34,13 +34,13 @@ func ModuleDirs() []string {
 // Modules is the folder of Salt's own root that collects modules of one kind.
 func (r Root) Modules(kind string) string { return filepath.Join(r.Salt(), kind) }
 
-// RestoreTemp is where a restore writes before everything gets its name.
+// RestoreTemp is where a restore writes before it renames everything into place.
 func (r Root) RestoreTemp() string { return filepath.Join(string(r), ".corpus-git-restore") }
 
-// DefaultState is where State lies unless it is configured.
+// DefaultState is where State is if not configured.
 func (r Root) DefaultState() State { return State(filepath.Join(string(r), ".corpus-git")) }
 
-// Project gives the paths of one project. name must be a valid project.Name.
+// Project are the paths of one project. The name must be a valid project.Name.
 func (r Root) Project(name string) Project { return Project{root: r, name: name} }
 
 // Project computes the paths of one project.
@@ -64,6 +64,9 @@ func (p Project) Pillar() string { return filepath.Join(p.Dir(), "pillar") }
 // Data is the persistent data that no deployment touches.
 func (p Project) Data() string { return filepath.Join(p.Dir(), "data") }
 
+// Local is the file with this machine's overrides of the project's configuration.
+func (p Project) Local() string { return filepath.Join(p.Dir(), LocalFile) }
+
 // Git is the folder of the two bare repositories.
 func (p Project) Git() string { return filepath.Join(p.Dir(), "git") }
 
@@ -76,8 +79,11 @@ func (p Project) PillarGit() string { return filepath.Join(p.Git(), "pillar.git"
 // Modules is the folder of the bare repositories of the code's submodules.
 func (p Project) Modules() string { return filepath.Join(p.Git(), "modules") }
 
-// PillarModules is the same of the pillar's submodules.
+// PillarModules is the folder of the bare repositories of the pillar's submodules.
 func (p Project) PillarModules() string { return filepath.Join(p.Git(), "pillar-modules") }
+
+// Recipes is the folder of the bare repositories of recipes that the project extends by their URLs.
+func (p Project) Recipes() string { return filepath.Join(p.Git(), "recipes") }
 
 // Archives is the folder of archives.
 func (p Project) Archives() string { return filepath.Join(p.Dir(), "archives") }
@@ -100,10 +106,12 @@ func (p Project) Archive(t time.Time, id string) string {
 	return filepath.Join(p.Archives(), ArchiveName(t, id))
 }
 
-// Root is the root the project lies under.
+// Root is the root the project is under.
 func (p Project) Root() Root { return p.root }
 
 const (
+	// LocalFile is the name of a machine's overrides of a project's configuration, beside its trees.
+	LocalFile = "local.yaml"
 	// SaltDir is the folder of the recipe inside a project.
 	SaltDir = ".salt"
 	// ProjectsNamespace is the folder, and the SLS and pillar prefix, of all projects.

@@ -2,7 +2,7 @@ package layout
 
 import "path/filepath"
 
-// State is the directory of what only corpus-git knows. Nothing in it is read by Salt or git.
+// State is the directory of corpus-git's own state. Neither Salt nor git reads it.
 type State string
 
 // Path is the state directory itself.
@@ -17,19 +17,28 @@ func (s State) Socket() string { return filepath.Join(string(s), "control.sock")
 // Lock is the file whose advisory lock the owner of the state holds.
 func (s State) Lock() string { return filepath.Join(string(s), "lock") }
 
-// Addresses is the file that says where the running server listens.
+// Addresses is the file with the addresses on which the running server listens.
 func (s State) Addresses() string { return filepath.Join(string(s), "addr.json") }
 
-// Clean is the file that is there while no process owns a state that its last owner left in order.
+// Clean is the file that exists while no process owns the state and its last owner shut down cleanly.
 func (s State) Clean() string { return filepath.Join(string(s), "clean") }
 
-// RestoreTemp is where a restore writes the state before it gets its name.
+// RestoreTemp is where a restore writes the state before it is renamed into place.
 func (s State) RestoreTemp() string { return filepath.Clean(string(s)) + "-restore" }
 
 // HostKey is the server's ed25519 host key.
 func (s State) HostKey() string { return filepath.Join(string(s), "ssh_host_ed25519_key") }
 
-// Rollout holds which nodes a deployment has reached, as long as it runs.
+// AgentHub names the hub that this machine's agent connects to.
+func (s State) AgentHub() string { return filepath.Join(string(s), "agent.json") }
+
+// AgentKey is the private key with which this machine's agent authenticates to its hub.
+func (s State) AgentKey() string { return filepath.Join(string(s), "agent_key") }
+
+// AgentPrograms holds the programs that this machine's hub has sent for its agent.
+func (s State) AgentPrograms() string { return filepath.Join(string(s), "agent_programs") }
+
+// Rollout is the progress of a rollout.
 func (s State) Rollout(id string) string { return filepath.Join(string(s), "rollouts", id+".json") }
 
 // BundleSigners holds the keys whose bundles are deployed here, as authorized_keys has them.
@@ -77,22 +86,33 @@ func (s State) RecipesOf(id string) string { return filepath.Join(s.Recipes(), i
 // Recipe is one private copy of a deployment: of the commit that it brings, or of the one that was live before.
 func (s State) Recipe(id, which string) string { return filepath.Join(s.RecipesOf(id), which) }
 
+// Resume records where the last deployment of a project failed, for one that continues there.
+func (s State) Resume(project string) string {
+	return filepath.Join(string(s), "resume", project+".json")
+}
+
 // Undo is the folder of one deployment's undo log.
 func (s State) Undo(id string) string { return filepath.Join(string(s), "undo", id) }
 
-// LiveUndo is the folder of the undo logs of a project's deployments that went live, one folder each: a number that counts up, a hyphen, the ID.
+// LiveUndo is the folder of the undo logs of a project's deployments that went live, one folder each: an ascending number, a hyphen, the
+// ID.
 func (s State) LiveUndo(project string) string {
 	return filepath.Join(string(s), "undo", "live", project)
 }
 
-// Underway is the folder of notes that say in which projects something is under way.
+// Underway is the folder of notes on projects in which something is running.
 func (s State) Underway() string { return filepath.Join(string(s), "underway") }
 
-// Processes is the book of commands that run.
+// Processes is the folder of notes on running commands.
 func (s State) Processes() string { return filepath.Join(string(s), "processes") }
 
-// ReserveFile is a file that is removed when the disk is full, to have room to go back.
+// ReserveFile is a file that is removed when the disk is full, to have room for the rollback.
 func (s State) ReserveFile() string { return filepath.Join(string(s), "ballast") }
+
+// Extends holds the commits of the recipes that a project's releases extend.
+func (s State) Extends(project string) string {
+	return filepath.Join(string(s), "extends", project+".json")
+}
 
 // Passwords is the file of the secrets that one project's templates generated.
 func (s State) Passwords(project string) string {
@@ -102,8 +122,11 @@ func (s State) Passwords(project string) string {
 // ResetPerms is the program that templates know as the location resetperms.
 func (s State) ResetPerms() string { return filepath.Join(string(s), "bin", "reset-perms") }
 
+// ACME has the accounts, keys and certificates of the web listener that an authority gave.
+func (s State) ACME() string { return filepath.Join(string(s), "acme") }
+
 // Skeletons is the folder of the operator's skeletons, a folder each.
 func (s State) Skeletons() string { return filepath.Join(string(s), "skeletons") }
 
-// Trash is where large folders go before they are deleted in the background.
+// Trash is where large folders are moved before they are deleted in the background.
 func (s State) Trash() string { return filepath.Join(string(s), "trash") }

@@ -28,7 +28,7 @@ type Fix struct {
 	fault.Fix
 }
 
-// Import says of each file what runs it, and gives the lines that can be changed.
+// Import reports for each file what runs it, and returns the lines that can be changed.
 func (r *Report) Import() (doc status.Import, fixes []Fix) {
 	doc = status.Import{Version: status.Version, Project: r.Project, Files: []status.ImportFile{}, Problems: []status.LintProblem{}, Warnings: []status.LintWarning{}}
 	known := map[string]bool{}
@@ -37,7 +37,7 @@ func (r *Report) Import() (doc status.Import, fixes []Fix) {
 		need, lacks := compile.NeedOf(f.Err)
 		switch {
 		case lacks:
-			out.Runs, out.Why, out.At = RunsSalt, "it needs "+r.Said(need.What), place(need.File, need.Line)
+			out.Runs, out.Why, out.At = RunsSalt, "it needs "+r.Redact(need.What), place(need.File, need.Line)
 		case f.Err != nil:
 			at, _ := fault.PosOf(f.Err)
 			p := r.Problem(f.Err)
@@ -85,12 +85,17 @@ func (r *Report) Import() (doc status.Import, fixes []Fix) {
 
 func place(file string, line int) string { return fault.Pos{File: file, Line: line}.String() }
 
-// line is the line of a fix in the project in dir, before and after; ok is false where the word does not stand there alone.
+// line is the line of a fix in the project in dir, before and after; ok is false where the word does not occur exactly once.
 func (f Fix) line(dir string) (lines []string, n int, out status.ImportLine, ok bool) {
 	if f.at.Line < 1 || !filepath.IsLocal(f.at.File) || !strings.HasPrefix(f.at.File, layout.SaltDir+"/") {
 		return nil, 0, out, false
 	}
-	text, err := os.ReadFile(filepath.Join(dir, f.at.File))
+	path := filepath.Join(dir, f.at.File)
+	fi, err := os.Lstat(path)
+	if err != nil || !fi.Mode().IsRegular() {
+		return nil, 0, out, false
+	}
+	text, err := vfs.ReadFollowed(path, vfs.MaxRead)
 	if err != nil {
 		return nil, 0, out, false
 	}
@@ -118,7 +123,7 @@ func Change(dir string, fixes []Fix) (made []status.ImportLine, err error) {
 	for _, f := range fixes {
 		lines, n, l, ok := f.line(dir)
 		if !ok {
-			continue // made already, for another step that includes the file; or not by itself
+			continue // changed already, for another step that includes the file, or not changeable automatically
 		}
 		lines[n] = strings.Replace(lines[n], l.Old, l.New, 1)
 		path := filepath.Join(dir, f.at.File)

@@ -18,7 +18,7 @@ import (
 	"corpus-git/project"
 )
 
-// Request says what to look at.
+// Request says what to check.
 type Request struct {
 	// Dir is the working tree, Pillar the folder of the project's pillar; "" is none. Check makes them absolute.
 	Dir, Pillar string
@@ -27,7 +27,7 @@ type Request struct {
 	Environment string
 }
 
-// Check is fault.Usage where a folder of the request is not there. It fills in what is missing.
+// Check returns fault.Usage where a folder of the request does not exist. It fills in defaults.
 func (q *Request) Check() (err error) {
 	for _, dir := range []*string{&q.Dir, &q.Pillar} {
 		if *dir == "" {
@@ -46,7 +46,7 @@ func (q *Request) Check() (err error) {
 	return nil
 }
 
-// noName is what a project's name cannot have.
+// noName matches characters that are not allowed in a project's name.
 var noName = regexp.MustCompile(`[^a-z0-9-]+`)
 
 // folderName is the project's name by its folder's.
@@ -58,17 +58,17 @@ func folderName(dir string) project.Name {
 	return project.Name(name)
 }
 
-// Repository is what is needed of one repository of the server that looks.
+// Repository is what is needed of one repository of the server.
 type Repository interface {
 	Dir() string
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
-	// CheckPack looks at a pack as the server does at that of a push.
+	// CheckPack checks a pack as the server checks that of a push.
 	CheckPack(ctx context.Context, from io.Reader) error
 	RefuseLFS(ctx context.Context, c project.Commit, in project.Incoming) error
 	Checkout(ctx context.Context, want project.Checkout) (project.CheckoutStats, error)
 }
 
-// Server is one that was made to look at a working tree, and ends after it: its root is a temporary folder.
+// Server is a temporary server for checking a working tree: its root is a temporary folder.
 type Server struct {
 	Tools      *procedures.Tools
 	Repository func(project.Repo) Repository
@@ -87,11 +87,11 @@ func (s Server) commit(ctx context.Context, dir string, kind project.Repo) (c pr
 	return c, tree, w, err
 }
 
-// Look deploys a working tree on the server, as far as nothing changes the machine. The project exists there. An error is the machine's or
-// ours; what is wrong with the project is in the report.
-func (s Server) Look(ctx context.Context, q Request) (*Report, error) {
+// Run deploys a working tree on the server, as far as that changes nothing on the machine. The project exists there. An error is the
+// machine's or ours; problems of the project are in the report.
+func (s Server) Run(ctx context.Context, q Request) (*Report, error) {
 	d := project.Deployment{ID: project.NewID(), Project: q.Project, Trigger: project.TriggerPlan, At: time.Now(), Repo: project.Code}
-	src := procedures.Sources{Environment: q.Environment, Private: s.Tools.State.Recipe(string(d.ID), "lint")}
+	src := procedures.Sources{Environment: q.Environment, Private: s.Tools.State.Recipe(string(d.ID), "lint"), Partial: q.Pillar == ""}
 	var code, pillar worktree
 	var err error
 	if d.Code, src.Code, code, err = s.commit(ctx, q.Dir, project.Code); err != nil {

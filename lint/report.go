@@ -23,8 +23,8 @@ type Report struct {
 	hide     *redact.Redactor
 }
 
-// Said is a text without secrets, and with the root that most servers have for the one that looked.
-func (r *Report) Said(text string) string {
+// Redact returns a text without secrets, and with the usual root in place of the temporary one.
+func (r *Report) Redact(text string) string {
 	return strings.ReplaceAll(r.hide.String(text), r.root, "/srv")
 }
 
@@ -39,12 +39,12 @@ func (r *Report) Counts() string {
 
 // Error is an error of Problems without secrets; as a push has them, the text is the place, and the cause alone.
 func (r *Report) Error(err error) (text, hint string, hidden error) {
-	text = r.Said(procedures.Cause(err))
+	text = r.Redact(fault.Cause(err))
 	hidden = r.hide.Error(err)
 	if at, ok := fault.PosOf(hidden); ok {
 		text = at.String() + ": " + text
 	}
-	return text, r.Said(fault.HintOf(hidden)), hidden
+	return text, r.Redact(fault.HintOf(hidden)), hidden
 }
 
 // Document is the report as JSON has it.
@@ -54,10 +54,10 @@ func (r *Report) Document() status.Lint {
 		out.Problems = append(out.Problems, r.Problem(err))
 	}
 	for _, x := range r.Warnings {
-		out.Warnings = append(out.Warnings, status.LintWarning{File: x.File, Text: r.Said(x.Text)})
+		out.Warnings = append(out.Warnings, status.LintWarning{File: x.File, Text: r.Redact(x.Text)})
 	}
 	for _, n := range r.Notes {
-		out.Notes = append(out.Notes, r.Said(n))
+		out.Notes = append(out.Notes, r.Redact(n))
 	}
 	if p := r.Linted.Prepared; p != nil {
 		for _, s := range p.Steps {
@@ -72,7 +72,7 @@ func (r *Report) Document() status.Lint {
 
 // Problem describes an error.
 func (r *Report) Problem(err error) status.LintProblem {
-	p := status.LintProblem{Error: r.Said(procedures.Cause(err)), Kind: fault.KindOf(err).String(), Hint: r.Said(fault.HintOf(err))}
+	p := status.LintProblem{Error: r.Redact(fault.Cause(err)), Kind: fault.KindOf(err).String(), Hint: r.Redact(fault.HintOf(err))}
 	if at, ok := fault.PosOf(err); ok {
 		p.File, p.Line, p.Col = at.File, at.Line, at.Col
 	}

@@ -15,8 +15,8 @@ import (
 	"corpus-git/project"
 )
 
-// worktree is a folder of which a commit is made as git would make it, without touching the repository that it may be the work tree of: index
-// and objects go to tmp.
+// worktree is a folder to be committed as git would do it, without touching the repository that it may be the work tree of: index and
+// objects are written to tmp.
 type worktree struct {
 	dir, tmp string
 	env      []string

@@ -24,18 +24,18 @@ type Checks struct {
 	Undeployed func(context.Context, project.Name) (bool, error)
 	// LastLive are the newest deployments that went live.
 	LastLive func(context.Context, []project.Name) (map[project.Name]project.Record, error)
-	// Tell adds to the outbox; the same ID twice is once. Durable on return.
-	Tell func(context.Context, ...project.Notification) error
-	Log  zerolog.Logger
+	// Notify adds to the outbox; the same ID is added once. Durable on return.
+	Notify func(context.Context, ...project.Notification) error
+	Log    zerolog.Logger
 }
 
-// checkID is the ID of what is told of a period, the same each time.
+// checkID is the ID of a period's notification, the same each time.
 func checkID(name project.Name, p project.CheckPeriod) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%t\x00%d", name, p.Check, p.Good, p.Since.UnixNano()))
 	return "check_" + hex.EncodeToString(sum[:16])
 }
 
-// Of are the periodic checks of what is live in a project; none where it was undeployed.
+// Of are the periodic checks of a project's live release; none where it was undeployed.
 func (c Checks) Of(ctx context.Context, name project.Name) (watch.Release, error) {
 	if gone, err := c.Undeployed(ctx, name); err != nil || gone {
 		return watch.Release{}, err
@@ -88,7 +88,7 @@ func (c Checks) notify(ctx context.Context, l Release, p project.CheckPeriod) er
 	} else {
 		log.Warn().Str("reason", p.Reason).Msg("periodic check failed")
 	}
-	told := c.Tell(ctx, project.Notification{
+	told := c.Notify(ctx, project.Notification{
 		ID: checkID(d.Project, p), Event: p.Event(), At: p.Since, Project: d.Project, Environment: l.Prepared.Environment(), Deployment: &d, Check: &p,
 	})
 	at := c.cfg.Tools.Root.Project(d.Project.String())

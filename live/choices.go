@@ -6,7 +6,7 @@ import (
 	"corpus-git/project"
 )
 
-// Choices are what a project says of what the server does with it between deployments.
+// Choices are a project's settings for the server's behaviour between deployments.
 type Choices struct {
 	code, pillar project.Commit
 	server       project.Retention
@@ -17,11 +17,11 @@ type Choices struct {
 // StoreOtherBranches is whether pushes to other branches than the one that deploys are stored; set is false where the project does not say.
 func (c Choices) StoreOtherBranches() (store, set bool) { return c.store, c.set }
 
-// Retention is which of the project's archives stay.
+// Retention is which of the project's archives are kept.
 func (c Choices) Retention() project.Retention { return c.keep }
 
-// Choices are those of a project. They are remembered as long as what is live, and what the server says, stay the same. A configuration
-// that cannot be read makes none.
+// Choices returns those of a project. They are cached while the live release, and the server's configuration, are the same. A configuration
+// that can't be read has none.
 func (p *Projects) Choices(ctx context.Context, name project.Name) Choices {
 	now := Choices{server: p.cfg.Retention()}
 	now.keep = now.server
@@ -32,7 +32,7 @@ func (p *Projects) Choices(ctx context.Context, name project.Name) Choices {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// What is live in a project without repositories has no name to know it by.
+	// Without repositories there is no key for the cache.
 	old, ok := p.known[name]
 	if ok && old.code == now.code && old.pillar == now.pillar && old.server == now.server && now.code+now.pillar != "" {
 		return old

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 	"sync"
 
 	"corpus-git/internal/event"
@@ -11,13 +13,14 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/procedures"
+	"corpus-git/procedures/extends"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 )
 
-// Repository is what is read of a project's repository; receive's satisfies it.
+// Repository is what is read of a project's repository; receive's implements it.
 type Repository interface {
-	// Live is the branch that deploys and its commit, "" and "" before the first deployment.
+	// Live is the deployed branch and its commit, "" and "" before the first deployment.
 	Live(context.Context) (ref string, c project.Commit, err error)
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
 	Submodules(ctx context.Context, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error)
@@ -28,9 +31,9 @@ type Config struct {
 	Tools      *procedures.Tools
 	Get        func(context.Context, project.Name) (registry.Project, error)
 	Repository func(project.Name, project.Repo) Repository
-	// Redactor hides what deployments of a project hide.
+	// Redactor hides the secrets that deployments of a project hide.
 	Redactor func(context.Context, project.Name) *redact.Redactor
-	// Retention is which archives stay where a project does not say.
+	// Retention is which archives are kept where a project sets nothing.
 	Retention func() project.Retention
 }
 
@@ -45,7 +48,7 @@ type Projects struct {
 // New makes a Projects.
 func New(cfg Config) *Projects { return &Projects{cfg: cfg, known: map[project.Name]Choices{}} }
 
-// Release is what is live in a project: its configuration, a deployment that stands for it, and what hides its secrets.
+// Release is the live release of a project: its configuration, a deployment that represents it, and a redactor for its secrets.
 type Release struct {
 	Prepared   *procedures.Prepared
 	Deployment project.Deployment
@@ -58,22 +61,49 @@ func (r Release) hidden(text string) string { return r.Hide.String(event.ScrubTe
 // Release reads what is live in a project.
 func (p *Projects) Release(ctx context.Context, name project.Name) (Release, error) {
 	hide := p.cfg.Redactor(ctx, name)
-	prep, d, err := p.prepared(ctx, name, hide)
+	prep, d, err := p.prepared(ctx, name, hide, nil)
 	return Release{prep, d, hide}, err
 }
 
 // Cfg is the configuration of what is live.
 func (p *Projects) Cfg(ctx context.Context, name project.Name) (*project.Cfg, error) {
-	prep, _, err := p.prepared(ctx, name, redact.None())
+	prep, _, err := p.prepared(ctx, name, redact.None(), nil)
 	if err != nil {
 		return nil, err
 	}
 	return prep.Cfg, nil
 }
 
-// prepared is the configuration of what is live, and a deployment that stands for it; hide is extended by the pillar's values.
-func (p *Projects) prepared(ctx context.Context, name project.Name, hide *redact.Redactor) (prep *procedures.Prepared, d project.Deployment, err error) {
-	// The trees keep their repositories in use until this context ends, and who asks may live as long as the server.
+// Explain reports what each layer says of the configuration of what is live, at a key or below: see project.Cfg.Explain.
+func (p *Projects) Explain(ctx context.Context, name project.Name, key string, show project.Show) (out []project.Explained, err error) {
+	_, _, err = p.prepared(ctx, name, redact.None(), func(prep *procedures.Prepared, src procedures.Sources) (err error) {
+		out, err = prep.Explain(src, key, show)
+		return err
+	})
+	return out, err
+}
+
+// Recipe reports where each file of the recipe that is live is from, and, with values, what each layer says of the configuration where a recipe says something.
+func (p *Projects) Recipe(ctx context.Context, name project.Name, values bool) (recipes []extends.RecipeOf, files []extends.Origin, said []project.Explained, err error) {
+	_, _, err = p.prepared(ctx, name, redact.None(), func(prep *procedures.Prepared, src procedures.Sources) (err error) {
+		if recipes, files, err = prep.Origins(name); err != nil || !values {
+			return err
+		}
+		all, err := prep.Explain(src, "", project.Show{})
+		for _, v := range all {
+			if slices.ContainsFunc(v.Layers, func(l project.LayerValue) bool { return strings.HasSuffix(l.File, layout.PillarSample) }) {
+				said = append(said, v)
+			}
+		}
+		return err
+	})
+	return recipes, files, said, err
+}
+
+// prepared is the configuration of the live release, and a deployment that represents it; hide is extended by the pillar's values. then, if
+// not nil, may read the sources, which are closed afterwards.
+func (p *Projects) prepared(ctx context.Context, name project.Name, hide *redact.Redactor, then func(*procedures.Prepared, procedures.Sources) error) (prep *procedures.Prepared, d project.Deployment, err error) {
+	// The trees use their repositories until this context ends; the caller's may last as long as the server.
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	of, err := p.cfg.Get(ctx, name)
@@ -84,10 +114,10 @@ func (p *Projects) prepared(ctx context.Context, name project.Name, hide *redact
 	d = project.Deployment{Project: name, Trigger: project.TriggerPlan}
 	if of.RemoteLess {
 		at := p.cfg.Tools.Root.Project(string(name))
-		if src.Code, err = beneath(at.Live(), "."); err != nil {
+		if src.Code, err = openInside(at.Live(), "."); err != nil {
 			return nil, d, err
 		}
-		if src.Pillar, err = beneath(at.Pillar(), layout.PillarFile); err != nil {
+		if src.Pillar, err = openInside(at.Pillar(), layout.PillarFile); err != nil {
 			return nil, d, err
 		}
 	} else {
@@ -98,10 +128,11 @@ func (p *Projects) prepared(ctx context.Context, name project.Name, hide *redact
 			return nil, d, err
 		}
 	}
+	src.Commit = d.Code
 	if prep, err = procedures.PrepareRollback(ctx, p.cfg.Tools, d, src, hide); err != nil {
 		return nil, d, err
 	}
-	// As in a deployment: what a project wants done about submodules is read without them, everything else with them.
+	// As in a deployment: the settings of submodules are read without the submodules, everything else with them.
 	if want := prep.Cfg.Submodules(); want.Fetch && !of.RemoteLess {
 		more, err := p.submodules(ctx, d, &src, want)
 		if err != nil {
@@ -113,10 +144,14 @@ func (p *Projects) prepared(ctx context.Context, name project.Name, hide *redact
 			}
 		}
 	}
-	return prep, d, nil
+	if then != nil {
+		err = then(prep, src)
+	}
+	return prep, d, err
 }
 
-// submodules puts the files of submodules in their places in src: .salt, or a folder of it, may be one. What is live was fetched; nothing is now.
+// submodules adds the files of submodules to src: .salt, or a folder of it, may be one. The live release's were fetched; nothing is fetched
+// now.
 func (p *Projects) submodules(ctx context.Context, d project.Deployment, src *procedures.Sources, want project.Submodules) (more bool, err error) {
 	for _, x := range []struct {
 		repo   project.Repo
@@ -137,8 +172,8 @@ func (p *Projects) submodules(ctx context.Context, d project.Deployment, src *pr
 	return more, nil
 }
 
-// beneath is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
-func beneath(dir, file string) (fs.FS, error) {
+// openInside is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
+func openInside(dir, file string) (fs.FS, error) {
 	tree, err := vfs.Beneath(dir)
 	if err == nil {
 		_, err = fs.Stat(tree, file)

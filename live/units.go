@@ -20,14 +20,15 @@ import (
 	"corpus-git/units"
 )
 
-// Units is what projects run, as the verbs and the pages see it.
+// Units are the units of projects, for the verbs and the pages.
 type Units struct {
 	*Projects
 	// Exclusive keeps deployments of a project out until release is called.
 	Exclusive func(ctx context.Context, name project.Name, what string, by project.Pusher) (release func(), err error)
 }
 
-// unitSettle is how long after a start a unit is looked at again; unitPatience how long one may take to start that systemctl does not wait for.
+// unitSettle is how long after a start a unit is checked again; unitPatience how long a unit may take to start where systemctl does not
+// wait for it.
 const (
 	unitSettle   = time.Second
 	unitPatience = 30 * time.Second
@@ -60,7 +61,7 @@ func uptime() time.Duration {
 func (l Release) hiddenUnits(all []project.UnitState) []project.UnitState {
 	for i := range all {
 		all[i].Detail = l.hidden(all[i].Detail)
-		if len(all[i].Log) > 0 { // as one text: a value may be broken over lines
+		if len(all[i].Log) > 0 { // redacted as one text: a value may be split over lines
 			all[i].Log = strings.Split(l.hidden(strings.Join(all[i].Log, "\n")), "\n")
 		}
 	}
@@ -104,14 +105,26 @@ func (u Units) Act(ctx context.Context, name project.Name, action project.UnitAc
 	return u.act(ctx, name, action, only)
 }
 
-// Stop stops all units of a project, and names them. The caller keeps deployments out.
+// Stop stops all units of a project, and returns their names. The caller keeps deployments out.
 func (u Units) Stop(ctx context.Context, name project.Name) ([]string, error) {
 	l, err := u.Release(ctx, name)
 	if err != nil || len(l.Prepared.Cfg.Units()) == 0 {
 		return nil, err
 	}
-	all, err := u.act(ctx, name, project.StopUnit, nil)
-	var names []string
+	there, err := u.runner(l).List(ctx, nil)
+	if err != nil {
+		return nil, l.Hide.Error(err)
+	}
+	var only, names []string
+	for _, x := range there {
+		if x.State != project.UnitUnknown || x.Kind == project.UnitCommand {
+			only = append(only, x.Unit)
+		}
+	}
+	if len(only) == 0 { // removed by a task of the project, for example
+		return nil, nil
+	}
+	all, err := u.act(ctx, name, project.StopUnit, only)
 	for _, x := range all {
 		names = append(names, x.Unit)
 	}
@@ -191,8 +204,8 @@ func (u Units) Run(ctx context.Context, name project.Name, argv []string, begin 
 	return st.Exit, err
 }
 
-// passInput gives a command a pipe of its own to read. Without that its end would be waited for until the client sends something more,
-// which it may never do.
+// passInput copies a command's input through a pipe. Otherwise Wait would block until the client sends something more, which it may never
+// do.
 func passInput(c *execx.Cmd, from io.Reader) (done func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"corpus-git/project/config"
 )
 
-// mail makes one attempt to send a notification as a mail with a part in plain text and one in HTML. Its Message-ID is made of the notification's ID, so that what is
-// sent twice is known to be the same.
+// mail makes one attempt to send a notification as a mail with a part in plain text and one in HTML. Its Message-ID is derived from the
+// notification's ID, so that receivers recognise duplicates.
 func (w *Worker) mail(ctx context.Context, s config.Sink, n project.Notification) error {
 	m, err := w.message(ctx, s, n)
 	if err != nil {
@@ -114,7 +114,7 @@ func (w *Worker) message(ctx context.Context, s config.Sink, n project.Notificat
 	return m, nil
 }
 
-// receivers are the addresses that a notification is sent to: the administrators', and that of who created a project.
+// receivers are the addresses that a notification is sent to: the administrators', and that of the project's creator.
 func receivers(s config.Sink, n project.Notification) []string {
 	out := slices.Clone(s.To)
 	if n.Event != project.EventCreated || n.By == nil {

@@ -92,7 +92,7 @@ func TestMail(t *testing.T) {
 	r.work.Describe = func(context.Context, project.Name) (string, error) {
 		return "  project   ssh://deploy@server/app/project.git <x>\n", nil
 	}
-	require.NoError(t, r.out.Tell(t.Context(), project.Notification{ID: "created_app", Event: project.EventCreated, Project: "app", Environment: "prod", By: &project.Pusher{Key: "marie"}}))
+	require.NoError(t, r.out.AddNow(t.Context(), project.Notification{ID: "created_app", Event: project.EventCreated, Project: "app", Environment: "prod", By: &project.Pusher{Key: "marie"}}))
 	r.work.Drain(t.Context())
 	for sink, says := range map[string]string{"distrusted": "certificate", "wrong": "535", "private": "private network"} {
 		d, err := r.out.Get(t.Context(), "created_app", sink)

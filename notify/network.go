@@ -12,8 +12,8 @@ import (
 	"corpus-git/project/config"
 )
 
-// private reports whether an address is of this machine, of its links, of a private network, or otherwise nothing that the Internet routes to. Addresses
-// that carry one of IPv4 in them are judged by that. Source: IANA's registries of special-purpose addresses (RFC 6890), RFC 6052, RFC 3056.
+// private reports whether an address is of this machine, link-local, in a private network, or otherwise not routed on the Internet. An
+// address that embeds one of IPv4 is judged by that. Source: IANA's registries of special-purpose addresses (RFC 6890), RFC 6052, RFC 3056.
 func private(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {
@@ -36,11 +36,11 @@ func private(a netip.Addr) bool {
 	return false
 }
 
-// errPrivate is the error of an address that a sink may not use.
+// errPrivate is the error about an address that a sink may not use.
 var errPrivate = errors.New("it is an address of this machine or of a private network, and the sink does not allow these (private: true)")
 
-// dialer connects for a sink. What a name resolved to is looked at when the connection is made, so a name that resolves to something else the second time
-// gains nothing.
+// dialer connects for a sink. The address is checked when the connection is made, so a name that resolves differently the second time gains
+// nothing.
 func dialer(s config.Sink) *net.Dialer {
 	return &net.Dialer{
 		KeepAlive: -1,
@@ -66,8 +66,8 @@ const (
 	maxHeader = 32 << 10
 )
 
-// client makes the requests of a sink, which the context of each bounds: in a connection of its own, to no other host than the one that is configured. A proxy of the environment is used only
-// where private addresses are allowed: behind one nobody sees what is connected to.
+// client makes the requests of a sink, limited by their contexts: in a new connection each, to the configured host only. A proxy of the
+// environment is used only where private addresses are allowed, since the address that it connects to can't be checked.
 func client(s config.Sink) *http.Client {
 	t := &http.Transport{
 		DialContext: dialer(s).DialContext, DisableKeepAlives: true,
@@ -80,7 +80,7 @@ func client(s config.Sink) *http.Client {
 		Transport: t,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			from := via[0]
-			// A redirect that makes a GET of it would deliver nothing.
+			// A redirect that turns it into a GET would deliver nothing.
 			if len(via) > 3 || req.Method != from.Method || req.URL.Scheme != from.URL.Scheme || req.URL.Host != from.URL.Host {
 				return http.ErrUseLastResponse
 			}

@@ -140,7 +140,7 @@ func TestInTheTransactionOfTheRecord(t *testing.T) {
 	require.NoError(t, tx.Rollback())
 	require.Empty(t, r.list())
 	for range 2 {
-		require.NoError(t, r.out.Tell(t.Context(), ended("two", "failed")))
+		require.NoError(t, r.out.AddNow(t.Context(), ended("two", "failed")))
 	}
 	require.Equal(t, "a", r.only().Sink)
 }
@@ -175,7 +175,7 @@ func TestFilters(t *testing.T) {
 			c.sink.Name = "s"
 			r := newRig(t, c.sink)
 			c.n.ID = "x"
-			require.NoError(t, r.out.Tell(t.Context(), c.n))
+			require.NoError(t, r.out.AddNow(t.Context(), c.n))
 			require.Equal(t, c.want, len(r.list()) == 1)
 		})
 	}
@@ -186,7 +186,7 @@ func TestRetryAndGiveUp(t *testing.T) {
 	answer := http.StatusInternalServerError
 	s := receiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) })
 	r := newRig(t, config.Sink{Name: "a", Kind: "json", URL: project.Secret(s.URL), Private: true})
-	require.NoError(t, r.out.Tell(t.Context(), ended("one", "failed")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("one", "failed")))
 	for i, pause := range []time.Duration{2 * time.Minute, 3 * time.Minute, time.Hour} {
 		r.work.Drain(t.Context())
 		r.work.Drain(t.Context()) // not due again yet
@@ -290,7 +290,7 @@ func TestReceiversThatMisbehave(t *testing.T) {
 				timeout = time.Second
 			}
 			r := newRig(t, config.Sink{Name: "a", Kind: "json", URL: project.Secret(s.URL + "/T0KEN-of-the-sink"), Private: true, Timeout: timeout})
-			require.NoError(t, r.out.Tell(t.Context(), ended("one", "failed")))
+			require.NoError(t, r.out.AddNow(t.Context(), ended("one", "failed")))
 			r.work.Drain(t.Context())
 			d := r.only()
 			require.Equal(t, c.state, d.State, d.Error)
@@ -312,9 +312,9 @@ func TestSinksDoNotWaitForEachOther(t *testing.T) {
 		r.work.Run(ctx)
 		close(done)
 	}()
-	require.NoError(t, r.out.Tell(t.Context(), ended("one", "failed")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("one", "failed")))
 	require.Eventually(t, func() bool { return good.count() == 1 && hangs.count() == 1 }, time.Minute, time.Millisecond)
-	require.NoError(t, r.out.Tell(t.Context(), ended("two", "live")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("two", "live")))
 	require.Eventually(t, func() bool { return good.count() == 2 }, time.Minute, time.Millisecond)
 	stop()
 	close(hold)
@@ -328,7 +328,7 @@ func TestSinksDoNotWaitForEachOther(t *testing.T) {
 func TestPrivateAddresses(t *testing.T) {
 	s := receiver(t, ok)
 	r := newRig(t, config.Sink{Name: "a", Kind: "json", URL: project.Secret(strings.Replace(s.URL, "127.0.0.1", "localhost", 1))})
-	require.NoError(t, r.out.Tell(t.Context(), ended("one", "failed")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("one", "failed")))
 	r.work.Drain(t.Context())
 	require.Contains(t, r.only().Error, "address of this machine or of a private network")
 	require.Zero(t, s.count())
@@ -340,7 +340,7 @@ func TestStandardWebhooks(t *testing.T) {
 	secrets := []project.Secret{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "TmV3IHNlY3JldCBvZiB0aGUgcmVjZWl2ZXIsIHJvdGF0ZWQ="}
 	r := newRig(t, config.Sink{Name: "a", Kind: "webhook", URL: project.Secret(s.URL), Secrets: secrets, Private: true})
 	r.now = time.Now() // a verifier refuses old timestamps
-	require.NoError(t, r.out.Tell(t.Context(), ended("deployment_1_failed", "failed")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("deployment_1_failed", "failed")))
 	r.work.Drain(t.Context())
 	require.Equal(t, notify.Delivered, r.only().State)
 	body, head := s.bodies[0], s.heads[0]
@@ -383,7 +383,7 @@ func TestChats(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := receiver(t, ok)
 			r := newRig(t, config.Sink{Name: "a", Kind: kind, URL: project.Secret(s.URL + "/hook"), Room: "!room:x", Token: "T0KEN-of-the-sink", Private: true})
-			require.NoError(t, r.out.Tell(t.Context(), n))
+			require.NoError(t, r.out.AddNow(t.Context(), n))
 			r.work.Drain(t.Context())
 			require.Equal(t, notify.Delivered, r.only().State, r.only().Error)
 			require.Equal(t, c.path, s.paths[0])
@@ -411,7 +411,7 @@ func TestCommand(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	r := newRig(t, config.Sink{Name: "a", Kind: "command", Command: []string{"/bin/sh", "-c", "cat > " + out + "; env | sort >> " + out}},
 		config.Sink{Name: "b", Kind: "command", Command: []string{"/bin/sh", "-c", "echo one; echo T0KEN-of-the-sink is wrong >&2; exit 3"}})
-	require.NoError(t, r.out.Tell(t.Context(), ended("one", "failed")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("one", "failed")))
 	r.work.Drain(t.Context())
 	text := read(t, out)
 	require.Contains(t, text, `"id":"one"`)
@@ -427,7 +427,7 @@ func TestCommand(t *testing.T) {
 // A delivery to a sink that the configuration no longer has is given up, and says so.
 func TestASinkThatIsGone(t *testing.T) {
 	r := newRig(t, config.Sink{Name: "a", Kind: "json", URL: "http://x"})
-	require.NoError(t, r.out.Tell(t.Context(), ended("one", "failed")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("one", "failed")))
 	r.sinks = nil
 	r.work.Drain(t.Context())
 	require.Equal(t, notify.GivenUp, r.only().State)
@@ -441,13 +441,13 @@ func TestPrune(t *testing.T) {
 	s := receiver(t, ok)
 	r := newRig(t, config.Sink{Name: "good", Kind: "json", URL: project.Secret(s.URL), Private: true, Events: []string{"live"}},
 		config.Sink{Name: "gone", Kind: "command", Command: []string{"/nonexistent"}, Events: []string{"failed"}})
-	require.NoError(t, r.out.Tell(t.Context(), ended("one", "live"), ended("two", "failed")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("one", "live"), ended("two", "failed")))
 	r.work.Drain(t.Context())
 	for range 3 {
 		r.later(time.Hour)
 		r.work.Drain(t.Context())
 	}
-	require.NoError(t, r.out.Tell(t.Context(), ended("three", "live"), ended("four", "live")))
+	require.NoError(t, r.out.AddNow(t.Context(), ended("three", "live"), ended("four", "live")))
 	c, err := notify.Count(t.Context(), r.db)
 	require.NoError(t, err)
 	require.Equal(t, []int64{2, 1, 1}, []int64{c.Waiting, c.Delivered, c.GivenUp})
@@ -471,12 +471,12 @@ func TestPrune(t *testing.T) {
 	prune(time.Time{}, 1, "four")
 }
 
-// A notification that cannot be written takes the record with it: nothing is recorded that nobody is told of.
+// A notification that cannot be written takes the record with it: nothing is recorded that nobody is notified of.
 func TestAddFails(t *testing.T) {
 	r := newRig(t, config.Sink{Name: "a", Kind: "json", URL: "http://x"})
 	_, err := r.db.Exec(`DROP TABLE deliveries`)
 	require.NoError(t, err)
-	require.Error(t, r.out.Tell(t.Context(), ended("one", "failed")))
+	require.Error(t, r.out.AddNow(t.Context(), ended("one", "failed")))
 	var n int
 	require.NoError(t, r.db.QueryRow(`SELECT count(*) FROM notifications`).Scan(&n))
 	require.Zero(t, n)

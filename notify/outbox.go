@@ -16,18 +16,18 @@ import (
 	"corpus-git/project/config"
 )
 
-// State is where a delivery stands.
+// State is the state of a delivery.
 type State string
 
 // The states of deliveries.
 const (
 	Waiting   State = "waiting"
 	Delivered State = "delivered"
-	// GivenUp is a delivery that failed as often as notify.attempts, or that no further attempt can help.
+	// GivenUp is a delivery that failed notify.attempts times, or permanently.
 	GivenUp State = "given up"
 )
 
-// Delivery is one notification on its way to one sink.
+// Delivery is one notification for one sink.
 type Delivery struct {
 	// ID is that of the notification.
 	ID      string       `json:"id"`
@@ -38,7 +38,7 @@ type Delivery struct {
 	At       time.Time `json:"at"`
 	State    State     `json:"state"`
 	Attempts int       `json:"attempts"`
-	// Next is when the next attempt is due, for those that wait; Last is when the last one ended.
+	// Next is when the next attempt is due, for pending ones; Last is when the last one ended.
 	Next *time.Time `json:"next,omitempty"`
 	Last *time.Time `json:"last,omitempty"`
 	// Error is why the last attempt failed.
@@ -48,11 +48,11 @@ type Delivery struct {
 // Counts are how many deliveries there are in each state.
 type Counts struct {
 	Waiting, Delivered, GivenUp int64
-	// Oldest is when the oldest of those that wait happened; zero where none waits.
+	// Oldest is the time of the oldest pending one; zero where none is pending.
 	Oldest time.Time
 }
 
-// Outbox is what is to be delivered. All methods are safe for concurrent use.
+// Outbox are the pending and finished deliveries. All methods are safe for concurrent use.
 type Outbox struct {
 	db    *sql.DB
 	sinks func() []config.Sink
@@ -73,8 +73,8 @@ func Open(ctx context.Context, d *sql.DB, sinks func() []config.Sink, envs func(
 	return &Outbox{db: d, sinks: sinks, envs: envs, now: now, wake: make(chan struct{}, 1)}, err
 }
 
-// Add writes a notification for every sink that takes it, into the transaction tx; none is written where no sink does. The same ID twice is once. The worker looks
-// when the transaction is over: the database has one connection, and its query stands in line (db.Open).
+// Add writes a notification for every sink that accepts it, into the transaction tx; none where no sink does. The same ID is added once.
+// The worker runs after the transaction: the database has one connection, which its query waits for (db.Open).
 func (o *Outbox) Add(ctx context.Context, tx db.Execer, n project.Notification) error {
 	var to []string
 	for _, s := range o.sinks() {
@@ -112,8 +112,8 @@ func (o *Outbox) add(ctx context.Context, tx db.Execer, n project.Notification, 
 	return nil
 }
 
-// Tell adds notifications in a transaction of their own, for what has no record. They are durable on return.
-func (o *Outbox) Tell(ctx context.Context, list ...project.Notification) error {
+// AddNow adds notifications in a transaction of their own, where there is no record. They are durable on return.
+func (o *Outbox) AddNow(ctx context.Context, list ...project.Notification) error {
 	tx, err := o.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -135,8 +135,8 @@ func (o *Outbox) wakeUp() {
 	}
 }
 
-// takes reports whether a sink's filters let a notification through. What is about no project passes a filter of projects or environments only where there is
-// none.
+// takes reports whether a sink's filters accept a notification. One that is about no project passes only where there is no filter of
+// projects or environments.
 func (o *Outbox) takes(s config.Sink, n project.Notification) bool {
 	if len(s.Projects) > 0 && !slices.ContainsFunc(s.Projects, func(glob string) bool {
 		ok, err := path.Match(glob, string(n.Project))
@@ -150,14 +150,15 @@ func (o *Outbox) takes(s config.Sink, n project.Notification) bool {
 			return false
 		}
 	}
+	converge := n.Converge != nil && slices.Contains(s.Events, project.EventConverge)
 	check := n.Event == project.CheckFailed || n.Event == project.CheckSucceeded
-	if len(s.Events) > 0 && !slices.Contains(s.Events, n.Event) && !(check && slices.Contains(s.Events, project.EventChecks)) {
+	if len(s.Events) > 0 && !slices.Contains(s.Events, n.Event) && !converge && !(check && slices.Contains(s.Events, project.EventChecks)) {
 		return false
 	}
 	return len(s.Verdicts) == 0 || slices.Contains(s.Verdicts, n.Verdict())
 }
 
-// Test adds a notification for one sink, whatever its filters are, and gives its ID. It is durable on return.
+// Test adds a notification for one sink, whatever its filters are, and returns its ID. It is durable on return.
 func (o *Outbox) Test(ctx context.Context, sink string, by project.Pusher) (string, error) {
 	if err := o.known(sink); err != nil {
 		return "", err
@@ -203,7 +204,7 @@ func scanDelivery(row interface{ Scan(...any) error }) (d Delivery, err error) {
 	return d, nil
 }
 
-// List gives the newest deliveries first, at most limit; state "" means all, project "" too.
+// List returns the newest deliveries first, at most limit; state "" means all, project "" too.
 func (o *Outbox) List(ctx context.Context, name project.Name, state State, limit int) ([]Delivery, error) {
 	rows, err := o.db.QueryContext(ctx, deliveryColumns+`WHERE (?1 = '' OR n.project = ?1) AND (?2 = '' OR d.state = ?2) ORDER BY d.seq DESC LIMIT ?3`, string(name), string(state), limit)
 	if err != nil {
@@ -230,7 +231,7 @@ func (o *Outbox) Get(ctx context.Context, id, sink string) (Delivery, error) {
 	return d, err
 }
 
-// Retry makes deliveries due at once that were given up or wait for another attempt: those of one notification, or for "" all. It gives how many.
+// Retry makes deliveries due at once that were given up or are pending: those of one notification, or for "" all. It returns how many.
 func (o *Outbox) Retry(ctx context.Context, id string) (int64, error) {
 	res, err := o.db.ExecContext(ctx, `UPDATE deliveries SET state = 'waiting', attempts = 0, next = ?2
 		WHERE state <> 'delivered' AND (?1 = '' OR notification = (SELECT seq FROM notifications WHERE id = ?1))`, id, o.now().UnixNano())
@@ -265,8 +266,8 @@ func Count(ctx context.Context, d *sql.DB) (c Counts, err error) {
 	return c, err
 }
 
-// Prune removes what was delivered or given up before a time, and the oldest deliveries beyond limit: those delivered first, then those given up, then those
-// that wait. A zero time, and a limit of 0, set no bound. It gives how many went.
+// Prune removes what was delivered or given up before a time, and the oldest deliveries beyond limit: first delivered, then given up, then
+// pending ones. A zero time, and a limit of 0, mean no limit. It returns how many were removed.
 func (o *Outbox) Prune(ctx context.Context, before time.Time, limit int) (n int64, err error) {
 	del := func(query string, args ...any) {
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 	"corpus-git/project/config"
 )
 
-// post makes one attempt over HTTP. An answer outside of 200 to 299 is an error; 410 (Gone) says that no further attempt helps.
+// post makes one attempt over HTTP. An answer outside of 200 to 299 is an error; 410 (Gone) is a permanent one.
 func (w *Worker) post(ctx context.Context, s config.Sink, n project.Notification) error {
 	method, address := http.MethodPost, string(s.URL)
 	if s.Kind == "matrix" {
@@ -69,7 +69,7 @@ func (w *Worker) post(ctx context.Context, s config.Sink, n project.Notification
 	return fmt.Errorf("%s answered %d", req.URL.Host, res.StatusCode)
 }
 
-// sign adds the headers of Standard Webhooks: each secret makes one signature, so that a receiver can change its own at any time.
+// sign adds the headers of Standard Webhooks: each secret makes one signature, so that a receiver can rotate its secret at any time.
 // Source: github.com/standard-webhooks/standard-webhooks, "Signature scheme".
 func sign(h http.Header, secrets []project.Secret, id string, at time.Time, body []byte) error {
 	seconds := strconv.FormatInt(at.Unix(), 10)
@@ -101,12 +101,12 @@ func document(kind string, n project.Notification) ([]byte, error) {
 	case "slack":
 		doc = map[string]any{"text": slack.Replace(plain(n))}
 	case "discord":
-		// Nobody is called by a name that a push brings. A message has at most 2,000 characters.
+		// Names in a push must not mention anybody. A message has at most 2,000 characters.
 		doc = map[string]any{"content": printable.Shorten(discord.Replace(plain(n)), 2000), "allowed_mentions": map[string]any{"parse": []string{}}}
 	case "matrix":
 		doc = map[string]any{"msgtype": "m.notice", "body": plain(n)}
 	case "json":
-		// Verdicts are named as they are elsewhere.
+		// Verdicts have the same names everywhere.
 		if v := n.Result; v != nil && n.Event == n.Verdict() {
 			n.Event = v.Event()
 		}
@@ -125,7 +125,7 @@ var (
 	discord = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`", "\\`", "|", `\|`, ">", `\>`, "[", `\[`, "]", `\]`, "#", `\#`, "<", `\<`)
 )
 
-// plain is a notification as text: its title, and what else there is to say.
+// plain is a notification as text: its title and details.
 func plain(n project.Notification) string {
 	return strings.Join(append([]string{title(n)}, details(n)...), "\n")
 }

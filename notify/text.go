@@ -46,6 +46,15 @@ func title(n project.Notification) string {
 		if n.Event == project.CheckSucceeded {
 			what = "check " + name + " succeeds again"
 		}
+	case project.EventDrifted:
+		what = "differs from its live release"
+		if n.Converge != nil {
+			what = humanize.Plural(n.Converge.Changed, "difference") + " from its live release"
+		}
+	case project.EventConvergeFailed:
+		what = "applying the live release again failed"
+	case project.EventConverged:
+		what = "as its live release makes it again"
 	case project.EventAccessChanged:
 		what = "access changed"
 		if n.Access != nil {
@@ -84,13 +93,21 @@ func details(n project.Notification) (out []string) {
 	if c := n.Check; c != nil && c.Reason != "" {
 		add("%s", c.Reason)
 	}
+	if c := n.Converge; c != nil {
+		if c.Reason != "" {
+			add("%s", c.Reason)
+		}
+		for _, line := range c.Drift {
+			add("%s", line)
+		}
+	}
 	if s := n.Space; s != nil {
 		add("it takes %s; %s are free for it", humanize.Bytes(s.NeedBytes), humanize.Bytes(s.FreeBytes))
 	}
 	if n.By != nil && n.Deployment == nil {
 		add("by %s", n.By.Key)
 	}
-	if d := n.Deployment; d != nil && n.Check == nil {
+	if d := n.Deployment; d != nil && n.Check == nil && (n.Converge == nil || n.Converge.Deployment != "") {
 		add("full log: corpus-git logs %s %s", d.Project, d.ID.Short())
 	}
 	return out

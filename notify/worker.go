@@ -25,7 +25,7 @@ type Worker struct {
 	Outbox *Outbox
 	// Settings are those of the configuration now; its sinks are Outbox's.
 	Settings func() config.Notify
-	// Secrets are the server's own. They are hidden in the errors that are recorded.
+	// Secrets are the server's own. They are redacted in recorded errors.
 	Secrets func() []redact.Secret
 	// Describe is how people reach a project, as report prints it, for the mail of its creation.
 	Describe func(ctx context.Context, name project.Name) (string, error)
@@ -50,7 +50,7 @@ type due struct {
 	n        project.Notification
 }
 
-// idle is how long the worker waits at most before it looks again.
+// idle is the longest pause between two queries.
 const idle = time.Minute
 
 // Run delivers until ctx ends. Sinks do not wait for each other.
@@ -61,7 +61,7 @@ func (w *Worker) Run(ctx context.Context) {
 		for name := range w.dueSinks(ctx) {
 			if w.take(name) {
 				wg.Go(func() {
-					defer w.Outbox.wakeUp() // what came meanwhile
+					defer w.Outbox.wakeUp() // added meanwhile
 					defer w.leave(name)
 					w.deliverAll(ctx, name)
 				})
@@ -80,7 +80,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Drain makes one attempt at everything that is due, until ctx ends: for a process that ends, or that is no server.
+// Drain makes one attempt at everything that is due, until ctx ends: for a process that is about to end, or is not a server.
 func (w *Worker) Drain(ctx context.Context) {
 	var wg sync.WaitGroup
 	for name := range w.dueSinks(ctx) {
@@ -113,19 +113,19 @@ func (w *Worker) leave(name string) {
 	delete(w.busy, name)
 }
 
-// dueSinks are the names of the sinks for which something is due, of those too that the configuration no longer has.
+// dueSinks are the names of the sinks with due deliveries, including those no longer configured.
 func (w *Worker) dueSinks(ctx context.Context) map[string]bool {
 	out := map[string]bool{}
 	rows, err := w.Outbox.db.QueryContext(ctx, `SELECT DISTINCT sink FROM deliveries WHERE state = 'waiting' AND next <= ?`, w.Outbox.now().UnixNano())
 	if err != nil {
-		w.trouble(ctx, err)
+		w.logFailure(ctx, err)
 		return nil
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
-			w.trouble(ctx, err)
+			w.logFailure(ctx, err)
 			return nil
 		}
 		out[name] = true
@@ -137,7 +137,7 @@ func (w *Worker) dueSinks(ctx context.Context) map[string]bool {
 func (w *Worker) next(ctx context.Context) (time.Time, bool) {
 	rows, err := w.Outbox.db.QueryContext(ctx, `SELECT sink, min(next) FROM deliveries WHERE state = 'waiting' GROUP BY sink`)
 	if err != nil {
-		w.trouble(ctx, err)
+		w.logFailure(ctx, err)
 		return time.Time{}, false
 	}
 	defer rows.Close()
@@ -157,7 +157,7 @@ func (w *Worker) next(ctx context.Context) (time.Time, bool) {
 	return time.Unix(0, first), first != 0
 }
 
-func (w *Worker) trouble(ctx context.Context, err error) {
+func (w *Worker) logFailure(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		w.Log.Error().Err(err).Msg("notifications")
 	}
@@ -169,7 +169,7 @@ func (w *Worker) deliverAll(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		d, ok, err := w.first(ctx, name, begun)
 		if err != nil {
-			w.trouble(ctx, err)
+			w.logFailure(ctx, err)
 			return
 		}
 		if !ok {
@@ -180,10 +180,10 @@ func (w *Worker) deliverAll(ctx context.Context, name string) {
 			err = w.deliver(ctx, sink, d.n)
 		}
 		if ctx.Err() != nil && err != nil {
-			return // cut off: it is no attempt
+			return // interrupted: does not count as an attempt
 		}
 		if err := w.ended(context.WithoutCancel(ctx), name, d, err); err != nil {
-			w.trouble(ctx, err)
+			w.logFailure(ctx, err)
 			return
 		}
 	}
@@ -253,8 +253,8 @@ func (w *Worker) ended(ctx context.Context, sink string, d due, err error) error
 	return err
 }
 
-// Pause is how long to wait after an attempt that failed, from 1: first, and twice as long each further time, at most longest; of that three quarters up to
-// five quarters, by chance from 0 to 1, so that what failed together does not come back together.
+// Pause is the delay after failed attempt number n, from 1: first, doubled each time, at most longest; multiplied by three quarters to five
+// quarters, by a random number from 0 to 1, so that simultaneous failures are not retried simultaneously.
 func Pause(attempts int, first, longest time.Duration, chance float64) time.Duration {
 	p := longest
 	if shift := attempts - 1; shift < 32 && first<<shift>>shift == first {

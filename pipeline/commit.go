@@ -5,8 +5,10 @@ import (
 	"errors"
 	"strings"
 
+	"corpus-git/fleet"
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
+	"corpus-git/pipeline/journal"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
@@ -26,15 +28,16 @@ func (dep *deployment) commit(ctx context.Context) {
 	}
 	var covered uint64
 	if err == nil {
-		// What steps wrote is in the page cache: it must be on the disk before the branch says that it is live. The new values of refs, and the verdict, go along.
+		// What steps wrote is in the page cache: it must be durable before the branch moves. The new values of refs, and the verdict, are
+		// made durable with it.
 		dep.env.StageVerdict()
-		covered, err = dep.env.Settle()
+		covered, err = dep.env.SyncWritten()
 	}
 	if err == nil {
 		err = moves.sync(covered)
 	}
 	if err == nil {
-		err = dep.enter(Entry{Kind: Committing, Changes: changes})
+		err = dep.enter(journal.Entry{Kind: journal.Committing, Changes: changes})
 	}
 	if err == nil {
 		if err = dep.move(ctx, moves, changes); err != nil {
@@ -54,24 +57,24 @@ func (dep *deployment) commit(ctx context.Context) {
 }
 
 // changes are the refs that a successful deployment moves.
-func (dep *deployment) changes(ctx context.Context) ([]RefChange, error) {
+func (dep *deployment) changes(ctx context.Context) ([]journal.RefChange, error) {
 	d := dep.record().Deployment
 	if d.Change.Ref != "" {
 		ref, err := dep.p.cfg.Repository(d.Project, d.Repo).Deployed(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return []RefChange{{Repo: d.Repo, Change: d.Change, Head: ref == ""}}, nil
+		return []journal.RefChange{{Repo: d.Repo, Change: d.Change, Head: ref == ""}}, nil
 	}
 	if d.Trigger != project.TriggerRollback && d.Trigger != project.TriggerBundle {
 		return nil, nil
 	}
-	var out []RefChange
+	var out []journal.RefChange
 	for _, x := range []struct {
 		repo project.Repo
 		new  project.Commit
 	}{{project.Code, d.Code}, {project.PillarRepo, d.Pillar}} {
-		// A tree from before the first pillar has none: then its branch goes. HEAD still names it, for when it comes back.
+		// A tree from before the first pillar has none: then its branch is deleted. HEAD still names it.
 		ref, err := dep.p.cfg.Repository(d.Project, x.repo).Head(ctx)
 		if err != nil {
 			return nil, err
@@ -86,7 +89,7 @@ func (dep *deployment) changes(ctx context.Context) ([]RefChange, error) {
 			ref = d.Branches[x.repo]
 		}
 		if ref != "" {
-			// Not what was live: somebody may have moved it beside the server, and it comes back from there.
+			// Another value than the recorded one: the branch may have been moved outside of the server, and is set from there.
 			if old, err = dep.p.cfg.Repository(d.Project, x.repo).Get(ctx, ref); err != nil {
 				return nil, err
 			}
@@ -94,14 +97,14 @@ func (dep *deployment) changes(ctx context.Context) ([]RefChange, error) {
 		if old == x.new {
 			continue
 		}
-		out = append(out, RefChange{Repo: x.repo, Change: project.Change{Ref: ref, Old: old, New: x.new}, Head: first})
+		out = append(out, journal.RefChange{Repo: x.repo, Change: project.Change{Ref: ref, Old: old, New: x.new}, Head: first})
 	}
 	return out, nil
 }
 
-// stageMoves locks and writes down the changes of refs that are to be made.
-func (dep *deployment) stageMoves(ctx context.Context, changes []RefChange) (stagedRefs, error) {
-	var list []RefChange
+// stageMoves locks and writes the changes of refs that are to be made.
+func (dep *deployment) stageMoves(ctx context.Context, changes []journal.RefChange) (stagedRefs, error) {
+	var list []journal.RefChange
 	for _, c := range changes {
 		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
 		if err != nil {
@@ -114,8 +117,8 @@ func (dep *deployment) stageMoves(ctx context.Context, changes []RefChange) (sta
 	return dep.stage(ctx, list)
 }
 
-// move is apply of changes that were staged.
-func (dep *deployment) move(ctx context.Context, moves stagedRefs, changes []RefChange) error {
+// move is apply of staged changes.
+func (dep *deployment) move(ctx context.Context, moves stagedRefs, changes []journal.RefChange) error {
 	err := moves.publish()
 	if err == nil {
 		err = moves.settle()
@@ -128,8 +131,8 @@ func (dep *deployment) move(ctx context.Context, moves stagedRefs, changes []Ref
 	return err
 }
 
-// apply moves refs; one that is where it should be already is left, so it can be run again after a crash.
-func (dep *deployment) apply(ctx context.Context, changes []RefChange) error {
+// apply moves refs; one that has its new value already is left, so that it can be repeated after a crash.
+func (dep *deployment) apply(ctx context.Context, changes []journal.RefChange) error {
 	for _, c := range changes {
 		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
 		if err != nil {
@@ -149,8 +152,8 @@ func (dep *deployment) apply(ctx context.Context, changes []RefChange) error {
 	return nil
 }
 
-// revert moves back what apply moved before it failed: the old tree is coming back.
-func (dep *deployment) revert(ctx context.Context, changes []RefChange) error {
+// revert undoes what apply moved before it failed: the old tree is restored.
+func (dep *deployment) revert(ctx context.Context, changes []journal.RefChange) error {
 	var errs []error
 	for _, c := range changes {
 		cur, err := dep.p.cfg.Repository(dep.rec.Project, c.Repo).Get(ctx, c.Change.Ref)
@@ -165,19 +168,20 @@ func (dep *deployment) revert(ctx context.Context, changes []RefChange) error {
 // end makes the result final: archive verdict, rotation, journal, notification.
 func (dep *deployment) end() {
 	ctx := context.Background()
-	dep.res.Timings = dep.env.Timings
+	dep.res.Timings, dep.res.Outputs, dep.res.Tests = dep.env.Timings, dep.env.Outputs(), dep.env.Tests()
 	dep.res.Ended = dep.p.cfg.Now()
 	dep.hide(&dep.res)
-	// Of one that went live the journal says so already: Committing is durable, and the refs have moved.
+	dep.p.known.project(dep.rec.Project).remember(dep.rec.ID+" outputs", dep.env.SecretOutputs())
+	// For a deployment that went live the journal says so already: Committing is durable, and the refs have moved.
 	dep.soon = dep.res.State == project.Live && !dep.reopened
-	if err := dep.enter(Entry{Kind: Ended, Result: &dep.res}); err != nil {
+	if err := dep.enter(journal.Entry{Kind: journal.Ended, Result: &dep.res}); err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.env.Deployment.ID)).Msg("journal")
 	}
 	dep.conclude(ctx)
 }
 
-// later has f done when the verdict is told, where that need not wait for it, and now otherwise. It is for making durable what everybody sees, and what recovery would
-// do again.
+// later runs f after the verdict is reported where that is allowed, and now otherwise. It is for making durable what is visible already,
+// and what recovery would repeat.
 func (dep *deployment) later(f func() error) error {
 	if !dep.soon {
 		return f()
@@ -186,7 +190,7 @@ func (dep *deployment) later(f func() error) error {
 	return nil
 }
 
-// settle does what was left for after the verdict.
+// settle runs what was left until after the verdict.
 func (dep *deployment) settle() {
 	if dep.journal != nil && dep.soon {
 		dep.rest = append(dep.rest, dep.journal.Sync)
@@ -205,12 +209,12 @@ func (dep *deployment) settle() {
 	}
 }
 
-// conclude does what is left when the journal has ended a deployment. A crash before its record is final does it again.
+// conclude does what follows the deployment's last journal entry. After a crash before its record is final it is repeated.
 func (dep *deployment) conclude(ctx context.Context) {
 	dep.ending()
 	dep.env.Result = dep.res
 	if dep.res.State == project.Live {
-		if err := dep.env.EndRollout(); err != nil {
+		if err := dep.env.EndRollout(fleet.Live); err != nil {
 			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the notes of the rollout")
 		}
 	}

@@ -9,16 +9,16 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/pipeline/texts"
 	"corpus-git/project"
 )
 
-// newest is how many ended deployments recovery looks at; more than can end in one moment.
+// newest is how many ended deployments recovery examines; more than can end at once.
 const newest = 50
 
-// completeRecords adds what a crash in finish, after the record was final, left out: the verdict in the event log, the
-// audit entry.
+// completeRecords adds what a crash in finish, after the record was final, prevented: the verdict in the event log, the audit entry.
 func (p *Pipeline) completeRecords(ctx context.Context) error {
-	list, err := p.records.ended(ctx, newest)
+	list, err := p.records.Ended(ctx, newest)
 	errs := []error{err}
 	for _, rec := range list {
 		if rec.Result == nil {
@@ -28,7 +28,7 @@ func (p *Pipeline) completeRecords(ctx context.Context) error {
 		e, ok, err := event.Last(path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			continue // old logs may go
+			continue // old logs may have been removed
 		case err != nil:
 			errs = append(errs, err)
 			continue
@@ -40,15 +40,15 @@ func (p *Pipeline) completeRecords(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		// The verdict comes last, so where it is all is said.
+		// The verdict comes last, so where it exists the log is complete.
 		errs = append(errs, p.cfg.Audit.RecordOnce(ctx, auditEntry(rec)))
-		printResult(log, rec)
+		texts.Result(log, rec)
 		errs = append(errs, log.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// Sweep removes what belongs to no project and no deployment any more: event logs without a record.
+// Sweep removes event logs that belong to no project or deployment any more.
 func (p *Pipeline) Sweep(ctx context.Context, name project.Name) error {
 	dir := p.cfg.State.Events(name.String())
 	files, err := os.ReadDir(dir)
@@ -63,7 +63,7 @@ func (p *Pipeline) Sweep(ctx context.Context, name project.Name) error {
 		if !ok {
 			continue
 		}
-		if _, err := p.records.get(ctx, project.ID(id)); fault.KindOf(err) == fault.Usage && err != nil {
+		if _, err := p.records.Get(ctx, project.ID(id)); fault.KindOf(err) == fault.Usage && err != nil {
 			removeQuietly(filepath.Join(dir, f.Name()))
 		}
 	}

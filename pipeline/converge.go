@@ -6,233 +6,207 @@ import (
 	"fmt"
 
 	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
 
-// converge makes what is outside of the trees follow the release whose tree is back: what the failed deployment changed is undone, the steps
-// of the release are applied, services are restarted, permissions are fixed, its checks are asked. How far it goes is that release's choice
-// (on_rollback). What fails changes nothing but the result. All of it can be done again after a crash.
+// converge applies the live release again, or reports what that would change. It deploys nothing: no journal, no archive, no branch. A
+// failure is not rolled back, as everything done until then is what the release asks for. What it changes outside of the trees is in an
+// undo log of its own.
 func (dep *deployment) converge(ctx context.Context) {
-	live, end, err := dep.again(ctx)
-	defer end()
-	reach := project.RollbackSteps
-	if live != nil {
-		reach = live.Prepared.Cfg.OnRollback()
+	d, p := dep.env.Deployment, dep.p
+	dep.res = project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
+	if err := dep.mayConverge(ctx); err != nil {
+		dep.refuse(err)
+		return
 	}
-	if reach != project.RollbackTree {
-		dep.undo(ctx)
+	dep.update(func(rec *project.Record) {
+		rec.State, rec.Procedure, rec.Since = project.Running, string(project.TriggerConverge), p.cfg.Now()
+	})
+	enter, what := p.records.Put, "converge to"
+	if d.Converge.Mode == project.ConvergeReport {
+		enter, what = p.records.Note, "differences from"
 	}
-	dep.reportOwnFailed()
+	if err := enter(ctx, dep.shown()); err != nil {
+		dep.refuse(fault.New(fault.Internal, "record converge", "%w", err))
+		return
+	}
+	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  %s %s  by %s", d.Project, what, d.LiveCode.Short(), d.Pusher.Key)})
+	var name string
+	var err error
+	if d.Converge.Mode == project.ConvergeReport {
+		name, err = string(project.TriggerConverge), dep.unlessWanted(ctx, func(ctx context.Context) error { return procedures.Drift(ctx, dep.env) })
+	} else {
+		name, err = dep.enforce(ctx)
+	}
+	dep.res.Timings, dep.res.Changed, dep.res.Drift = dep.env.Timings, dep.env.Changed, dep.env.Drift
 	if err != nil {
-		dep.unsure("the configuration of %s could not be read: %s", dep.env.Deployment.LiveCode.Short(), shortReason(err))
-	}
-	if live != nil && reach == project.RollbackSteps && dep.stepsBegan {
-		dep.reinstall(ctx, live)
-	}
-	if reach != project.RollbackTree {
-		dep.restart(ctx)
-	}
-	dep.reportOldProcesses()
-	if live == nil {
-		dep.fixperms(ctx, dep.env, true)
-		return
-	}
-	dep.fixperms(ctx, live, true)
-	dep.recheck(ctx, live)
-	dep.env.Timings = live.Timings
-}
-
-// follow makes what is outside of the trees follow the release that a rollback by hand restored: its steps, permissions and checks. What fails
-// changes nothing but the result.
-func (dep *deployment) follow(ctx context.Context) {
-	dep.env.Since = dep.since(ctx)
-	dep.reverse(ctx)
-	if dep.env.Prepared.Cfg.OnRollback() == project.RollbackSteps {
-		dep.stepsBegan = true
-		dep.reinstall(ctx, dep.env)
-	}
-	dep.restartReversed(ctx)
-	dep.reportOldProcesses()
-	dep.fixperms(ctx, dep.env, false)
-	dep.recheck(ctx, dep.env)
-}
-
-// reportOldProcesses names the processes that still run in a tree that is not live any more, once steps and services are done.
-func (dep *deployment) reportOldProcesses() {
-	lines := dep.env.OldProcesses("/proc")
-	if len(lines) == 0 {
-		return
-	}
-	dep.log.Append(event.Event{Kind: event.Note, Text: "processes that still run in a tree that is not live any more; restart them:", Lines: lines})
-}
-
-func (dep *deployment) reportOwnFailed() {
-	for _, file := range dep.env.OwnFailed {
-		failed := "the project's own " + file + " failed after the tree was back"
-		dep.res.Reason += "; " + failed
-		dep.res.Hint = failed + ": what it would have repaired may be left undone; " + dep.res.Hint
-	}
-}
-
-// fixperms fixes the permissions of what is live again; early tells that an account that a rule names may be missing.
-func (dep *deployment) fixperms(ctx context.Context, live *procedures.Env, early bool) {
-	if why, skip := dep.skips(live, procedures.NameFixperms); skip {
-		if dep.env.Deployment.Trigger == project.TriggerRollback {
-			dep.env.Note("%s skipped: %s", procedures.NameFixperms, why)
+		var step *procedures.Failure
+		if !errors.As(err, &step) && name == string(project.TriggerConverge) {
+			dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "failed", Lines: dep.explain(err)})
 		}
+		dep.res.State = project.Failed
+		dep.setFailure(name, err)
 		return
 	}
-	if err := dep.procedure(ctx, live, procedures.Fixperms{Early: early}); err != nil {
-		dep.unsure("not all of its permissions could be fixed")
-	}
-}
-
-// skips reports whether a procedure of the release that is live again is left out: by its own configuration, or by who asked for the deployment.
-func (dep *deployment) skips(live *procedures.Env, name string) (why string, skip bool) {
-	for _, p := range []*procedures.Prepared{dep.env.Prepared, live.Prepared} {
-		if why, skip := p.Skips(name); skip {
-			return why, true
-		}
-	}
-	return "", false
-}
-
-// unsure adds to what keeps a rollback from being whole.
-func (dep *deployment) unsure(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if dep.res.Unhealthy == "" {
-		dep.res.Unhealthy = text
-		return
-	}
-	dep.res.Unhealthy += ", and " + text
-}
-
-// again is the environment of the release that is live again: its own configuration, pillar and recipe, and nothing of what the failed
-// deployment was told; nil where nothing was live, and where they cannot be read, which the error says. end closes it.
-func (dep *deployment) again(ctx context.Context) (live *procedures.Env, end func(), err error) {
-	d := dep.env.Deployment
-	if d.LiveCode == "" && !dep.env.RemoteLess {
-		return nil, func() {}, nil
-	}
-	// The trees of the commits hold their repositories until the context ends.
-	ctx, done := context.WithCancel(ctx)
-	end = done
-	set, err := dep.p.cfg.Settings(ctx, d.Project)
-	if err != nil {
-		return nil, end, err
-	}
-	if dep.tools == nil { // a recovery
-		tools, over := dep.p.cfg.Tools.Open()
-		dep.tools = tools
-		end = func() {
-			done()
-			dep.tools = nil
-			if err := over(); err != nil {
-				dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("end the runner of steps")
-			}
-		}
-	}
-	d.Code, d.Pillar, d.Change, d.Trigger = d.LiveCode, d.LivePillar, project.Change{}, project.TriggerRollback
-	d.Set, d.Select = nil, project.Selection{}
-	src, err := dep.p.sources(ctx, d, set, nil)
-	if err != nil {
-		return nil, end, err
-	}
-	if err := dep.submodules(ctx, d, &src); err != nil {
-		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("submodules of what is live again")
-	}
-	src.Private = dep.p.cfg.State.Recipe(string(d.ID), restored)
-	prep, err := procedures.PrepareRollback(ctx, dep.tools, d, src, dep.redact)
-	if err != nil {
-		return nil, end, err
-	}
-	return dep.env.Again(dep.tools, prep, d), end, nil
-}
-
-// restored names the private copy of the recipe that is live again.
-const restored = "restored"
-
-// undo takes back what the steps changed outside of the trees.
-func (dep *deployment) undo(ctx context.Context) {
-	if !dep.env.HasUndo() {
-		return
-	}
-	if err := dep.procedure(ctx, dep.env, procedures.Undo{}); err != nil {
-		dep.unsure("not everything outside of the tree could be undone")
-	}
-}
-
-// restart restarts the services that the failed deployment restarted.
-func (dep *deployment) restart(ctx context.Context) {
-	if !dep.env.HasServices() {
-		return
-	}
-	if err := dep.procedure(ctx, dep.env, procedures.Services{}); err != nil {
-		dep.unsure("not every service could be restarted")
-	}
-}
-
-// maxReinstalls is how often the steps of a release are begun after one rollback that the server did not survive. One of them may be what
-// ends the server.
-const maxReinstalls = 3
-
-// reinstall applies the steps of the release that is live again.
-func (dep *deployment) reinstall(ctx context.Context, live *procedures.Env) {
-	if live.Prepared.Rollout != nil {
-		return // they ran on the nodes
-	}
-	of := live.Deployment.Code.Short()
-	if of == "" {
-		of = "what is live again"
-	}
-	if why, skip := live.Prepared.Skips(procedures.NameInstall); skip {
-		dep.env.Note("steps of %s skipped: %s", of, why)
-		return
-	}
-	if dep.rollbacks > maxReinstalls {
-		dep.unsure("the steps of %s were not run: the server stopped %d times in this rollback", of, dep.rollbacks-1)
-		return
-	}
-	if err := live.Prepared.Compile(ctx, live.Tools, live.Deployment); err != nil {
-		dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: "the steps of " + of + " could not be read", Lines: dep.explain(err)})
-		dep.unsure("the steps of %s could not be read: %s", of, shortReason(err))
-		return
-	}
-	if len(live.Prepared.Steps) == 0 {
-		return
-	}
-	dep.env.Note("the steps of %s are applied again", of)
-	err := dep.procedure(ctx, live, procedures.Reinstall{Limit: dep.stepsLimit})
-	var step *procedures.Failure
-	switch {
-	case err == nil:
-	case errors.As(err, &step) && step.StateID != "":
-		dep.unsure("%s failed in %s of %s", step.StateID, step.Step, of)
-	case errors.As(err, &step) && step.Err != nil:
-		dep.unsure("%s of %s failed: %s", step.Step, of, shortReason(step.Err))
-	case errors.As(err, &step):
-		dep.unsure("%s of %s failed", step.Step, of)
+	dep.res.State = project.Done
+	switch things := humanize.Plural(dep.res.Changed, "thing"); {
+	case dep.res.Changed == 0:
+		dep.res.Reason = "everything is as " + d.LiveCode.Short() + " makes it"
+	case d.Converge.Mode == project.ConvergeReport:
+		dep.res.Reason = humanize.Plural(dep.res.Changed, "difference") + ", nothing was touched"
 	default:
-		dep.unsure("the steps of %s could not be run: %s", of, shortReason(err))
+		dep.res.Reason = things + " changed"
 	}
 }
 
-// recheck asks the checks of the release whose tree is back. What they find changes nothing but the result.
-func (dep *deployment) recheck(ctx context.Context, live *procedures.Env) {
-	if !live.Prepared.HasChecks(project.OnRollback) {
+// enforce applies the live release, part by part, and names the one that failed.
+func (dep *deployment) enforce(ctx context.Context) (failed string, err error) {
+	failed = string(project.TriggerConverge)
+	if err := dep.env.OpenUndo(); err != nil {
+		return failed, fault.New(fault.Internal, "open the undo log", "%w", err)
+	}
+	defer func() {
+		if kerr := dep.env.KeepConverged(); kerr != nil {
+			dep.p.cfg.Logger.Error().Err(kerr).Str("deployment", string(dep.rec.ID)).Msg("keep the undo log of a converge")
+			err = errors.Join(err, fault.New(fault.Internal, "keep the undo log", "%w", kerr))
+		}
+	}()
+	if err := dep.env.Prepared.Store(ctx, dep.env.Tools, dep.rec.Project); err != nil {
+		return failed, err
+	}
+	if err := dep.env.Edited(ctx, false); err != nil {
+		return failed, err
+	}
+	parts := []procedures.Procedure{procedures.Sync{}, procedures.Fixperms{Early: true}, procedures.Install{}, procedures.Fixperms{}}
+	for _, proc := range parts {
+		if why, skip := dep.env.Prepared.Skips(proc.Name()); skip {
+			dep.env.Note("%s skipped: %s", proc.Name(), why)
+			continue
+		}
+		if err := dep.yield(); err != nil {
+			return failed, err
+		}
+		if err := dep.procedure(ctx, dep.env, proc); err != nil {
+			return proc.Name(), err
+		}
+	}
+	if dep.env.Changed > 0 {
+		if _, err := dep.env.SyncWritten(); err != nil {
+			return failed, err
+		}
+	}
+	if _, skip := dep.env.Prepared.Skips(procedures.NameChecks); skip || !dep.env.Prepared.HasChecks(project.OnConverge) {
+		return "", nil
+	}
+	return procedures.NameChecks, dep.unlessWanted(ctx, func(ctx context.Context) error {
+		return dep.procedure(ctx, dep.env, procedures.Checks{On: project.OnConverge})
+	})
+}
+
+// mayConverge refuses a project whose branches are not at what is live, or which runs elsewhere.
+func (dep *deployment) mayConverge(ctx context.Context) error {
+	name := dep.env.Deployment.Project
+	refused := func(format string, args ...any) *fault.Error {
+		return fault.New(fault.Refused, "converge", format, args...)
+	}
+	if err := dep.yield(); err != nil {
+		return err
+	}
+	if dep.env.Prepared.Rollout != nil {
+		return refused("%s runs on nodes: what is live there is not applied again from here", name)
+	}
+	dep.p.settling.Lock(name)()
+	j, entries, err := journal.Open(dep.p.cfg.State.Journal(name.String()))
+	if err != nil {
+		return fault.New(fault.Internal, "journal", "%w", err)
+	}
+	_ = j.Close()
+	if journal.OpenEnded(entries) {
+		return dep.p.recoverLate(ctx, name)
+	}
+	list, err := dep.p.records.List(ctx, name, maxBack)
+	if err != nil {
+		return err
+	}
+	for _, rec := range list {
+		switch {
+		case rec.Trigger == project.TriggerUndeploy && rec.State == project.Done:
+			return refused("%s was undeployed", name).WithHint("corpus-git deploy %s  deploys it again", name)
+		case rec.State == project.Live:
+			return nil
+		case rec.State == project.Failed && rec.Trigger.Deploys():
+			return refused("the tree of deployment %s, which failed, is in place", rec.ID.Short()).WithHint("push again, or  corpus-git rollback %s", name)
+		}
+	}
+	return nil
+}
+
+// convergeCutOff ends a converge that a dead server had begun. Its changes stay.
+func (dep *deployment) convergeCutOff(ctx context.Context) error {
+	d := dep.rec.Deployment
+	dep.env = dep.environment(ctx, dep.p.cfg.Tools, Settings{})
+	err := dep.env.KeepConverged()
+	dep.res = project.Result{
+		State: project.Failed, Started: d.At, Kind: fault.Failed.String(), Procedure: string(project.TriggerConverge), Code: d.LiveCode, Pillar: d.LivePillar,
+		Reason: "the server stopped while the live release was applied again", Hint: "what it did until then stays;  corpus-git converge " + d.Project.String() + "  does the rest",
+	}
+	dep.env = nil
+	dep.log.Append(event.Event{Kind: event.Failure, Status: event.Bad, Text: dep.res.Reason})
+	dep.finish()
+	return err
+}
+
+// stepAside tells a converge that another deployment waits: it ends before the next state.
+func (dep *deployment) stepAside() {
+	if dep.rec.Trigger == project.TriggerConverge {
+		dep.wantedOnce.Do(func() { close(dep.wanted) })
+	}
+}
+
+// yield is the error of a converge that should end, nil where it may continue.
+func (dep *deployment) yield() error {
+	select {
+	case <-dep.wanted:
+		return &ended{why: "it gave way to another deployment", busy: true}
+	default:
+		return nil
+	}
+}
+
+// unlessWanted runs what changes nothing, and cancels it at once when a deployment waits.
+func (dep *deployment) unlessWanted(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-dep.wanted:
+			cancel(dep.yield())
+		case <-over:
+		}
+	}()
+	return f(ctx)
+}
+
+// vanish ends a converge and removes its record.
+func (dep *deployment) vanish() {
+	p, rec := dep.p, dep.shown()
+	texts.Result(dep.log, rec)
+	dep.log.End()
+	settled := p.settling.Lock(rec.Project)
+	p.leave(dep)
+	close(dep.ended)
+	dep.settle()
+	settled()
+	if err := p.records.Remove(context.Background(), []string{string(rec.ID)}); err != nil {
+		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("remove the record of a converge")
 		return
 	}
-	if why, skip := dep.skips(live, procedures.NameChecks); skip {
-		dep.env.Note("checks skipped: %s", why)
-		return
-	}
-	err := dep.procedure(ctx, live, procedures.Checks{On: project.OnRollback})
-	var failed *procedures.CheckFailure
-	switch {
-	case errors.As(err, &failed):
-		dep.unsure("%s", failed.Error())
-	case err != nil:
-		dep.unsure("its checks could not be asked")
-	}
+	removeQuietly(p.cfg.State.EventLog(rec.Project.String(), string(rec.ID)))
 }

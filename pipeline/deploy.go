@@ -9,7 +9,9 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/pipeline/journal"
 	"corpus-git/procedures"
+	"corpus-git/procedures/outfile"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 )
@@ -17,7 +19,7 @@ import (
 // deploy runs the deployment, whose turn has come, to its result.
 func (dep *deployment) deploy(ctx context.Context) {
 	p := dep.p
-	// What is done to archives in the background waits: the disk is the deployment's, and so are the archives it finds.
+	// Background work on archives pauses: the deployment needs the disk, and the archives must not change under it.
 	defer p.cfg.Tools.Archives(dep.record().Project).Pause()()
 	d, notes, err := p.resolve(ctx, dep.record().Deployment, dep.set)
 	for _, n := range notes {
@@ -37,7 +39,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 		}
 	}()
 	dep.tools = tools
-	if err := dep.prepare(ctx); err != nil {
+	if err := dep.recoverPanic("prepare", func() error { return dep.prepare(ctx) }); err != nil {
 		dep.refuse(err)
 		return
 	}
@@ -54,14 +56,23 @@ func (dep *deployment) deploy(ctx context.Context) {
 	case project.TriggerUndeploy:
 		dep.undeploy(ctx)
 		return
+	case project.TriggerConverge:
+		dep.converge(ctx)
+		return
 	}
-	p.settling.lock(d.Project)()
-	j, entries, err := OpenJournal(p.cfg.State.Journal(d.Project.String()))
+	if ok, err := dep.approved(ctx); err != nil || !ok {
+		if err != nil {
+			dep.refuse(err)
+		}
+		return
+	}
+	p.settling.Lock(d.Project)()
+	j, entries, err := journal.Open(p.cfg.State.Journal(d.Project.String()))
 	if err != nil {
 		dep.refuse(err)
 		return
 	}
-	if isOpenEnded(entries) {
+	if journal.OpenEnded(entries) {
 		_ = j.Close()
 		dep.refuse(p.recoverLate(ctx, d.Project))
 		return
@@ -77,11 +88,14 @@ func (dep *deployment) deploy(ctx context.Context) {
 		dep.refuse(err)
 		return
 	}
+	if err := dep.env.DropPoint(); err != nil {
+		p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("forget where the last deployment failed")
+	}
 	dep.execute(ctx)
 }
 
-// recoverLate ends a deployment that a start should have ended: it could not, or its note was lost. The journal says so, and another Accepted
-// would bury it. What the deployment in hand is about may have changed by it: it is refused, and may come again.
+// recoverLate ends a deployment that recovery at a start should have ended: it failed, or the note was lost. The journal has it open, and
+// another Accepted would hide it. This may change what the present deployment is based on, which is therefore refused, and may be repeated.
 func (p *Pipeline) recoverLate(ctx context.Context, name project.Name) error {
 	finish, err := p.takeUp(context.WithoutCancel(ctx), name)
 	if err != nil {
@@ -130,8 +144,8 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 		d.Pillar = d.Change.New
 	case d.Change.Ref != "":
 		d.Code = d.Change.New
-	case d.Trigger != project.TriggerTask && d.Trigger != project.TriggerCheck && d.Trigger != project.TriggerUndeploy:
-		d.Code, d.Pillar = at.code, at.pillar // who deploys what is pushed already means the branches
+	case d.Trigger != project.TriggerTask && d.Trigger != project.TriggerCheck && d.Trigger != project.TriggerUndeploy && d.Trigger != project.TriggerConverge:
+		d.Code, d.Pillar = at.code, at.pillar // a deployment of what was pushed already uses the branches
 	}
 	if hint := hintMoved(d, at); hint != "" && d.Code != at.code {
 		notes = append(notes, event.Event{Kind: event.Note, Text: hint})
@@ -146,6 +160,7 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 func (dep *deployment) prepare(ctx context.Context) error {
 	p, d := dep.p, dep.record().Deployment
 	src, err := p.sources(ctx, d, dep.set, dep.in)
+	src.Fetch = func(line string) { dep.log.Append(event.Event{Kind: event.Note, Text: line}) }
 	if err == nil {
 		err = dep.submodules(ctx, d, &src)
 	}
@@ -160,6 +175,9 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	if err := dep.guard(ctx, src, prep); err != nil {
 		return err
 	}
+	if err := dep.demand(ctx, prep.Environment()); err != nil {
+		return err
+	}
 	if d.Code != "" && prep.Cfg.RefusesLFS() && !dep.set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy || d.Trigger == project.TriggerBundle) {
 		if err := p.cfg.Repository(d.Project, project.Code).RefuseLFS(ctx, d.Code, incomingOf(d, dep.in, project.Code)); err != nil {
 			return err
@@ -170,20 +188,28 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	if !dep.set.RemoteLess && d.LiveCode != d.Code {
 		dep.env.LiveTree = dep.liveTree
 	}
-	return nil
+	if d.Resume == "" || d.Trigger == project.TriggerPlan {
+		return nil
+	}
+	from, err := dep.env.Resume(d.Resume)
+	if err == nil {
+		dep.env.Deployment.Resume = from
+		dep.update(func(rec *project.Record) { rec.Resume = from })
+	}
+	return err
 }
 
-// environment is what the procedures see of a deployment, but for what was prepared.
+// environment is the procedures' environment of a deployment, without what was prepared.
 func (dep *deployment) environment(ctx context.Context, tools *procedures.Tools, set Settings) *procedures.Env {
 	p, d := dep.p, dep.record().Deployment
 	return &procedures.Env{
 		Tools: tools, Deployment: d, Paths: p.cfg.Root.Project(d.Project.String()), Report: dep,
-		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: p.records.usual(ctx, d.Project), RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
-		Hurry: dep.hurry, Output: dep.output,
+		ArchiveName: layout.ArchiveName(d.At, string(d.ID)), Usual: dep.usual, RemoteLess: set.RemoteLess, Unlinked: set.Unlinked,
+		Hurry: dep.hurry, Yield: dep.yield, Output: dep.output,
 	}
 }
 
-// brought names the private copy of the recipe that a deployment brings.
+// brought is the path of the private copy of the new recipe.
 const brought = "brought"
 
 // liveTree are the files of the commit that was live before the deployment, with those of its submodules.
@@ -197,7 +223,7 @@ func (dep *deployment) liveTree(ctx context.Context) (fs.FS, error) {
 		return nil, err
 	}
 	old := d
-	old.Code, old.Pillar, old.Trigger = d.LiveCode, "", project.TriggerRollback // nothing is fetched: it was when it went live
+	old.Code, old.Pillar, old.Trigger = d.LiveCode, "", project.TriggerRollback // nothing is fetched: it was when the commit went live
 	src := procedures.Sources{Code: tree}
 	if err := dep.submodules(ctx, old, &src); err != nil {
 		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(d.ID)).Msg("submodules of what is live")
@@ -208,6 +234,9 @@ func (dep *deployment) liveTree(ctx context.Context) (fs.FS, error) {
 func (p *Pipeline) dropRecipes(id project.ID) {
 	if err := recipe.Drop(p.cfg.State, id); err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("deployment", string(id)).Msg("remove the private copies of recipes; the next start does")
+	}
+	if err := outfile.Drop(p.cfg.State, id); err != nil {
+		p.cfg.Logger.Warn().Err(err).Str("deployment", string(id)).Msg("remove the file of the steps' outputs")
 	}
 }
 
@@ -223,7 +252,7 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 	}
 	of := func(repo project.Repo) project.Incoming { return incomingOf(d, in, repo) }
 	var err error
-	if d.Code != "" {
+	if src.Commit = d.Code; d.Code != "" {
 		if src.Code, err = p.cfg.Repository(d.Project, project.Code).Tree(ctx, d.Code, of(project.Code)); err != nil {
 			return src, fault.New(fault.KindOf(err), "read commit "+d.Code.Short(), "%w", err)
 		}
@@ -236,7 +265,7 @@ func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settin
 	return src, nil
 }
 
-// incomingOf is what was pushed to a repository: it belongs to one of the two.
+// incomingOf is what was pushed to a repository, if it is that one of the two.
 func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) project.Incoming {
 	if repo == d.Repo {
 		return in
@@ -244,7 +273,7 @@ func incomingOf(d project.Deployment, in project.Incoming, repo project.Repo) pr
 	return nil
 }
 
-// treeWith is a folder that its owner may change while it is read, nil where it, or the file in it that is wanted, is missing.
+// treeWith is a folder that its owner may change while it is read, nil where it, or the file wanted in it, is missing.
 func treeWith(dir, file string) (fs.FS, error) {
 	tree, err := vfs.Beneath(dir)
 	if err == nil {
@@ -259,8 +288,8 @@ func treeWith(dir, file string) (fs.FS, error) {
 	return tree, nil
 }
 
-// accept writes down that the deployment begins, and which refs will pin what is live and what it brings. Nothing of it is durable or in force before beside, which
-// comes before anything is changed.
+// accept records that the deployment begins, and prepares the pins of what is live and what is new. None of it is durable or visible before
+// beside, which runs before anything is changed.
 func (dep *deployment) accept(ctx context.Context) error {
 	d := dep.record().Deployment
 	var err error
@@ -271,19 +300,19 @@ func (dep *deployment) accept(ctx context.Context) error {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	facts := dep.shown().Deployment
-	if err := dep.enter(Entry{Kind: Accepted, Facts: &facts}); err != nil {
+	if err := dep.enter(journal.Entry{Kind: journal.Accepted, Facts: &facts}); err != nil {
 		return err
 	}
 	dep.env.Beside, dep.env.Publish = func(covered uint64) error { return dep.beside(ctx, covered) }, dep.publish
 	dep.update(func(rec *project.Record) { rec.State, rec.Since = project.Running, dep.p.cfg.Now() })
-	if err := dep.p.records.note(ctx, dep.shown()); err != nil {
+	if err := dep.p.records.Note(ctx, dep.shown()); err != nil {
 		return fault.New(fault.Internal, "record deployment", "%w", err)
 	}
 	return nil
 }
 
-// stage locks and writes down changes of refs, which belong to at most one repository each.
-func (dep *deployment) stage(ctx context.Context, changes []RefChange) (out stagedRefs, err error) {
+// stage locks and writes changes of refs, which belong to at most one repository each.
+func (dep *deployment) stage(ctx context.Context, changes []journal.RefChange) (out stagedRefs, err error) {
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
 		var list []project.Change
 		for _, c := range changes {
@@ -327,19 +356,19 @@ func (l stagedRefs) sync(covered uint64) error {
 	return l.each(func(s project.StagedRefs) error { return s.Sync(covered) })
 }
 
-// publish puts them in force, which is durable after settle.
+// publish makes them visible; they are durable after settle.
 func (l stagedRefs) publish() error { return l.each(project.StagedRefs.Publish) }
 
 func (l stagedRefs) settle() error { return l.each(project.StagedRefs.Settle) }
 
-// dropStaged gives back the refs that were staged and not published.
+// dropStaged releases staged refs that were not published.
 func (dep *deployment) dropStaged() {
 	dep.livePins.abort()
 	dep.newPins.abort()
 }
 
-// beside makes durable what the deployment has written down, when the archive has been written and the file system synced: little is left to write. It ends with new names, which
-// the sync of the archive's own name takes along.
+// beside makes durable what the deployment has recorded, after the archive was written and its file system synced, so that little is left
+// to write. It ends with renames, which the sync of the archive's own name makes durable.
 func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	if dep.begun {
 		return nil
@@ -366,8 +395,8 @@ func (dep *deployment) beside(ctx context.Context, covered uint64) error {
 	return nil
 }
 
-// publish makes what the push brought part of the repository, stores the passwords that its templates generated, and pins it. It comes after the archive: where there is no room for that the push
-// is refused, and leaves nothing.
+// publish moves the pushed objects to the repository, stores what the preparation found out (procedures.Prepared.Store), and pins them. It
+// comes after the archive: where there is too little space for that the push is refused, and leaves nothing.
 func (dep *deployment) publish(ctx context.Context) error {
 	if dep.published {
 		return nil
@@ -382,10 +411,11 @@ func (dep *deployment) publish(ctx context.Context) error {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
 	dep.livePins = nil
-	if err := dep.env.Prepared.StorePasswords(); err != nil {
+	if err := dep.env.Prepared.Store(ctx, dep.env.Tools, dep.env.Deployment.Project); err != nil {
 		return err
 	}
-	// The pin comes right before the objects, so that one commit of the file system has both; without them it is dropped with the deployment.
+	// The pin comes right before the objects, so that one commit of the file system covers both; without them it is removed with the
+	// deployment.
 	if err := dep.newPins.publish(); err != nil {
 		return fault.New(fault.Internal, "pin commits", "%w", err)
 	}
@@ -402,10 +432,13 @@ func (dep *deployment) publish(ctx context.Context) error {
 }
 
 // enter appends an entry to the journal.
-func (dep *deployment) enter(e Entry) error {
+func (dep *deployment) enter(e journal.Entry) error {
+	if dep.journal == nil { // it deploys nothing
+		return nil
+	}
 	e.Time, e.Deployment = dep.p.cfg.Now(), dep.rec.ID
 	add := dep.journal.Append
-	if e.Kind == Accepted || e.Kind == Ended && dep.soon {
+	if e.Kind == journal.Accepted || e.Kind == journal.Ended && dep.soon {
 		add = dep.journal.Write // beside makes it durable, or settle
 	}
 	if err := add(e); err != nil {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -10,12 +11,13 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/redact"
+	"corpus-git/pipeline/journal"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
 
-// deployment is one from Start to its end, in this process. The first fields are set when it is made; mu guards those that others look at
-// while it runs; what follows belongs to the goroutine that drives it.
+// deployment is one deployment from Start to its end, in this process. The first fields are set when it is created; mu guards those that
+// others read while it runs; the rest belongs to the goroutine that drives it.
 type deployment struct {
 	p      *Pipeline
 	set    Settings
@@ -25,46 +27,76 @@ type deployment struct {
 	cancel context.CancelCauseFunc
 	turn   chan struct{} // closed when the queue lets it run
 	ended  chan struct{} // closed when res is final
-	// hurry is closed when what runs beside a rollback, and after the end, shall end at once; see ending.
+	// hurry is closed when what runs during a rollback, and after the end, should end at once; see ending.
 	hurry      chan struct{}
 	asideEnded sync.Once
+	// wanted is closed when a converge should end at the next state, since another deployment waits; see yield.
+	wanted     chan struct{}
+	wantedOnce sync.Once
 
 	mu    sync.Mutex
 	rec   project.Record
 	past  bool   // it can no longer be cancelled: it fails, or has ended
-	kept  []byte // the end of what it told, as deploy_ret.comment has it
+	kept  []byte // the end of its output, for deploy_ret.comment
 	place int    // in the queue; the pipeline's mu guards it
 
-	// reopened: an earlier server began it; nobody joins it.
+	// reopened: begun by an earlier server; no push joins it.
 	reopened bool
-	// holders are to be waited for before it begins.
+	// stopping cancels a reopened one, with a cause.
+	stopping chan error
+	// holders must end before it begins.
 	holders []*holder
 
+	// need is how many must approve it.
+	need int
 	// tools are those of this deployment: its steps share a runner.
 	tools *procedures.Tools
-	// env is what the procedures see of it, once it is prepared.
+	// env is the procedures' environment, once it is prepared.
 	env *procedures.Env
-	// journal is its project's, from when it is accepted.
-	journal *Journal
+	// journal is its project's, once it is accepted.
+	journal *journal.Journal
 	res     project.Result
-	// livePins and newPins are staged by accept; begun tells that beside is done, published that publish is.
+	// livePins and newPins are staged by accept; begun reports that beside has run, published that publish has.
 	livePins, newPins stagedRefs
 	begun, published  bool
-	// soon tells that the verdict is told before what it says is durable everywhere, which settle sees to: rest.
+	// soon reports that the verdict is reported before everything is durable; settle then runs rest.
 	soon bool
 	rest []func() error
+	// held is closed when the deployment waits after its archive, released when it continues; see project.Deployment.Hold.
+	held, released chan struct{}
+	release        sync.Once
+	// exports are the values given to Release.
+	exports json.RawMessage
 	// archived: what was live is in an archive.
 	archived bool
 	// stepsBegan: steps of the deployment may have changed something. rollbacks counts how often its rollback began.
 	stepsBegan bool
 	rollbacks  int
-	// stepsLimit is a shorter limit than the release's own for the steps that a rollback applies; 0 is none.
+	usual      map[string]project.Estimate
+	// stepsLimit is a shorter limit than the release's own for the steps that a rollback applies; 0 means none.
 	stepsLimit time.Duration
 }
 
-// newDeployment makes one that nothing has been written of.
+// newDeployment makes one without any record.
 func (p *Pipeline) newDeployment(rec project.Record) *deployment {
-	return &deployment{p: p, rec: rec, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{})}
+	return &deployment{p: p, rec: rec, cancel: func(error) {}, ended: make(chan struct{}), turn: make(chan struct{}), hurry: make(chan struct{}), wanted: make(chan struct{}), held: make(chan struct{}), released: make(chan struct{})}
+}
+
+// estimate estimates the duration of the deployment and its parts from past ones. Only deployments of a commit have an estimate.
+func (dep *deployment) estimate(ctx context.Context) {
+	switch dep.rec.Trigger {
+	case project.TriggerPush, project.TriggerRedeploy, project.TriggerBundle:
+	default:
+		return
+	}
+	var err error
+	if dep.usual, err = dep.p.records.Estimates(ctx, dep.rec.Project); err != nil {
+		dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("estimate a deployment")
+	}
+	s := dep.rec.Select
+	if e, ok := dep.usual[""]; ok && len(s.Only)+len(s.OnlySteps)+len(s.Skip) == 0 {
+		dep.update(func(rec *project.Record) { rec.Estimate = &e })
+	}
 }
 
 func (dep *deployment) record() project.Record {
@@ -79,17 +111,27 @@ func (dep *deployment) update(f func(*project.Record)) {
 	f(&dep.rec)
 }
 
-// hide redacts the texts of a result, before it is written anywhere.
+// hide redacts the texts of a result, before it is written.
 func (dep *deployment) hide(res *project.Result) {
 	for _, s := range []*string{&res.Reason, &res.Unhealthy, &res.Hint, &res.Step, &res.StateID} {
 		*s = dep.redact.String(event.Scrub(*s))
 	}
+	for i := range res.Drift {
+		res.Drift[i] = dep.redact.String(event.Scrub(res.Drift[i]))
+	}
 	for i := range res.Timings { // they name states
 		res.Timings[i].Name = dep.redact.String(event.Scrub(res.Timings[i].Name))
 	}
+	for i := range res.Outputs {
+		o := &res.Outputs[i]
+		o.Step, o.Name = dep.redact.String(o.Step), dep.redact.String(o.Name)
+	}
+	for i := range res.Tests { // their texts were redacted before they were cut
+		res.Tests[i].Step = dep.redact.String(event.Scrub(res.Tests[i].Step))
+	}
 }
 
-// shown is the record as it is written and shown: what the pusher named may be a secret's value.
+// shown is the record as it is written and shown: what the pusher named may contain a secret.
 func (dep *deployment) shown() project.Record {
 	rec := dep.record()
 	text := func(s string) string { return dep.redact.String(event.Scrub(s)) }
@@ -101,19 +143,22 @@ func (dep *deployment) shown() project.Record {
 		return out
 	}
 	rec.Task, rec.Step = text(rec.Task), text(rec.Step)
+	rec.Signatures = slices.Clone(rec.Signatures)
+	for i := range rec.Signatures { // push options are signed, and may set secrets
+		rec.Signatures[i].Certificate = dep.redact.String(rec.Signatures[i].Certificate)
+	}
 	rec.Select = project.Selection{Only: all(rec.Select.Only), OnlySteps: all(rec.Select.OnlySteps), Skip: all(rec.Select.Skip)}
 	return rec
 }
 
-// ending notes that the deployment can no longer be cancelled.
+// ending records that the deployment can no longer be cancelled.
 func (dep *deployment) ending() {
 	dep.mu.Lock()
 	dep.past = true
 	dep.mu.Unlock()
 }
 
-// stop cancels the deployment. One that can no longer be cancelled ends sooner: what runs beside its rollback, and
-// after its end, is ended.
+// stop cancels the deployment. If it can no longer be cancelled, what runs during its rollback, and after its end, is ended.
 func (dep *deployment) stop(why *ended) {
 	dep.mu.Lock()
 	past := dep.past
@@ -127,7 +172,7 @@ func (dep *deployment) stop(why *ended) {
 
 func (dep *deployment) endAside() { dep.asideEnded.Do(func() { close(dep.hurry) }) }
 
-// maxKept bounds what a deployment keeps of what it told, in bytes.
+// maxKept limits the output that a deployment keeps, in bytes.
 const maxKept = 64 << 10
 
 // keepOutput keeps the text of an event for the project's own rollback and notify.

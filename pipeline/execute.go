@@ -9,11 +9,13 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/pipeline/journal"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
 
-// execute runs the procedures and ends in a result, whatever happens.
+// execute runs the procedures, and always ends in a result.
 func (dep *deployment) execute(ctx context.Context) {
 	d := dep.env.Deployment
 	begun := dep.p.cfg.Now()
@@ -22,13 +24,14 @@ func (dep *deployment) execute(ctx context.Context) {
 		dep.p.cfg.Logger.Warn().Err(dep.redact.Error(err)).Str("deployment", string(d.ID)).Msg("describe")
 	}
 	dep.env.Brings = desc
-	dep.log.Append(headline(d, desc, dep.redact.String))
+	dep.log.Append(texts.Headline(d, desc, dep.redact.String))
 	dep.printSettings()
+	dep.printEstimate()
 	for _, n := range dep.env.Prepared.Notes {
 		dep.log.Append(event.Event{Kind: event.Note, Text: n})
 	}
 	dep.res = project.Result{Started: begun}
-	dep.goBack(ctx, desc)
+	dep.noteReverted(ctx, desc)
 	for _, proc := range dep.order() {
 		name := proc.Name()
 		if name != procedures.NameArchive {
@@ -39,7 +42,7 @@ func (dep *deployment) execute(ctx context.Context) {
 			}
 		}
 		if why, skip := dep.env.Prepared.Skips(skippedAs(name)); skip {
-			dep.env.Note("%s skipped: %s%s", name, why, behind(name, d))
+			dep.env.Note("%s skipped: %s%s", name, why, skipNote(name, d))
 			continue
 		}
 		if name == procedures.NameInstall {
@@ -52,6 +55,10 @@ func (dep *deployment) execute(ctx context.Context) {
 		switch name {
 		case procedures.NameArchive:
 			dep.archived = true
+			if err := dep.hold(ctx); err != nil {
+				dep.fail(ctx, name, err)
+				return
+			}
 		case procedures.NameInstall:
 			dep.restartReversed(ctx)
 		}
@@ -62,37 +69,37 @@ func (dep *deployment) execute(ctx context.Context) {
 	dep.commit(ctx)
 }
 
-// skippedAs is the procedure by whose name another one is left out: a rollout is the install of a project with nodes.
+// skippedAs is the procedure by whose name another one is skipped: a rollout is the install of a project with nodes.
 func skippedAs(name string) string {
-	if name == procedures.NameRollout {
+	if name == procedures.NameRollout || name == procedures.NameNodes {
 		return procedures.NameInstall
 	}
 	return name
 }
 
-// behind says what it means for what a deployment brings that a procedure is left out.
-func behind(procedure string, d project.Deployment) string {
+// skipNote says what skipping a procedure means for the deployment's changes.
+func skipNote(procedure string, d project.Deployment) string {
 	if procedure != procedures.NameReleaseSync || d.Change.Ref == "" || d.Change.New == d.Change.Old {
 		return ""
 	}
 	return "; the branch moves all the same, and the tree stays behind it until the next deployment"
 }
 
-// publishing is where a deployment failed that could not publish what it brings: no procedure, and nothing was changed.
+// publishing is the place of a failure to publish what was pushed: no procedure, and nothing was changed.
 const publishing = "publish"
 
-// order is what runs, and in which order: the archive first, which only reads what is live.
+// order are the procedures in their order: the archive first, which only reads what is live.
 func (dep *deployment) order() []procedures.Procedure {
 	nodes := dep.env.Prepared.Rollout != nil
 	switch {
 	case dep.env.Deployment.Trigger == project.TriggerRollback && nodes:
-		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}, procedures.Rollout{}}
+		return []procedures.Procedure{procedures.Archive{}, procedures.Nodes{}, procedures.Sync{}, procedures.Restore{}, procedures.Rollout{}}
 	case dep.env.Deployment.Trigger == project.TriggerRollback:
 		return []procedures.Procedure{procedures.Archive{}, procedures.Sync{}, procedures.Restore{}}
 	case nodes:
-		// This machine keeps the trees; what serves is on the nodes.
+		// This machine only keeps the trees; the services run on the nodes.
 		return []procedures.Procedure{
-			procedures.Archive{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{Synced: true}, procedures.Rollout{}, procedures.PostDeploy(),
+			procedures.Archive{}, procedures.Nodes{}, procedures.Sync{}, procedures.PreDeploy(), procedures.ReleaseSync{}, procedures.Fixperms{Synced: true}, procedures.Rollout{}, procedures.PostDeploy(),
 		}
 	}
 	list := []procedures.Procedure{
@@ -113,12 +120,12 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 	}
 	begun := dep.p.cfg.Now()
 	dep.stepsBegan = dep.stepsBegan || name == procedures.NameInstall
-	err := dep.enter(Entry{Kind: Begin, Procedure: name})
+	err := dep.enter(journal.Entry{Kind: journal.Begin, Procedure: name})
 	if err == nil {
 		dep.update(func(rec *project.Record) { rec.Procedure, rec.Step, rec.Since = name, "", dep.p.cfg.Now() })
-		env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: name, Duration: env.Usual[name]})
+		env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: name, Duration: env.Usual[name].Median})
 		begun = dep.p.cfg.Now()
-		err = env.Override(ctx, proc)
+		err = dep.recoverPanic(name, func() error { return env.Override(ctx, proc) })
 	}
 	took := dep.p.cfg.Now().Sub(begun)
 	text, lines := env.TakeSummary()
@@ -130,14 +137,14 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 		}
 		env.Report.Append(event.Event{Kind: event.ProcedureDone, Status: event.OK, Procedure: name, Duration: took, Text: text, Lines: lines})
 	case errors.As(err, &step):
-		// the step has reported itself
+		// the step has been reported
 	default:
 		if name != procedures.NameArchive && procedures.ShortOfSpace(err) {
-			env.Relieve(err) // on a full disk the line below would be lost
+			env.FreeSpace(err) // on a full disk the event below would be lost
 		}
 		lines := dep.explain(err)
 		if fault.HintOf(err) != "" && env.Result.Reason == "" && len(lines) > 0 {
-			lines = lines[:len(lines)-1] // the verdict has the hint, but that of a rollback
+			lines = lines[:len(lines)-1] // the verdict has the hint, except for a rollback
 		}
 		env.Report.Append(event.Event{
 			Kind: event.Failure, Status: event.Bad, Procedure: name, Duration: took,
@@ -147,7 +154,7 @@ func (dep *deployment) procedure(ctx context.Context, env *procedures.Env, proc 
 	return err
 }
 
-// explain is an error as the pusher reads it: a server fault shows the deployment's ID, the log has the rest.
+// explain is an error for the pusher: for an internal error the deployment's ID, the log has the rest.
 func (dep *deployment) explain(err error) []string {
 	err = diskfull.Explain(err)
 	if e, ok := endedBy(err); ok {

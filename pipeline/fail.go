@@ -10,33 +10,40 @@ import (
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/pipeline/journal"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
 
-// fail ends a deployment that did not succeed: rolled back, or as it fell where its environment is dev.
+// fail ends a deployment that did not succeed: rolled back, or left as it is where its environment is dev.
 func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	ctx = context.WithoutCancel(ctx)
 	dep.ending()
 	cause = diskfull.Explain(cause)
-	dep.res.Unhealthy = "" // what a rollback by hand had come to
+	dep.res.Unhealthy = "" // of a manual rollback
 	dep.setFailure(name, cause)
 	dep.hide(&dep.res)
 	d := dep.env.Deployment
 	keep := dep.env.Prepared.Dev()
 	_, skipped := dep.env.Prepared.Skips(procedures.NameRollback)
-	if name == procedures.NameArchive || name == publishing {
+	if name == procedures.NameArchive || name == publishing || name == procedures.NameNodes {
 		// Nothing has changed yet: there is nothing to roll back.
 		dep.res.State, dep.res.Code, dep.res.Pillar = project.RolledBack, d.LiveCode, d.LivePillar
 		if procedures.ShortOfSpace(cause) {
 			dep.res.State, dep.res.Reason = project.Refused, "not enough disk space"
 		}
+		if name == procedures.NameNodes {
+			dep.undoRollout(ctx)
+			if fault.KindOf(cause) == fault.Refused {
+				dep.res.State, dep.res.Reason = project.Refused, shortReason(cause)
+			}
+		}
 		dep.end()
 		return
 	}
-	dep.env.Relieve(cause)
-	if err := dep.enter(Entry{Kind: Failing, Procedure: name, Keep: keep || skipped || !dep.archived, Result: &dep.res}); err != nil {
-		dep.p.cfg.Logger.Error().Err(err).Msg("journal")
+	dep.env.FreeSpace(cause)
+	if err := dep.enter(journal.Entry{Kind: journal.Failing, Procedure: name, Keep: keep || skipped || !dep.archived, Result: &dep.res}); err != nil {
+		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("journal")
 	}
 	dep.res.Code, dep.res.Pillar = d.LiveCode, d.LivePillar
 	switch {
@@ -54,11 +61,16 @@ func (dep *deployment) fail(ctx context.Context, name string, cause error) {
 	}
 	if dep.res.State == project.Failed && dep.env.Prepared.Rollout != nil && name == procedures.NameRollout && dep.rollbacks == 0 {
 		dep.env.Note("the nodes that are live stay as they are")
-		if err := dep.env.EndRollout(); err != nil {
+		if err := dep.env.EndRollout(fleet.Halted); err != nil {
 			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the notes of the rollout")
 		}
 	}
 	dep.end()
+	if dep.res.State == project.Failed && dep.rollbacks == 0 && name == procedures.NameInstall && dep.res.Step != "" {
+		if err := dep.env.SavePoint(dep.res.Step); err != nil {
+			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("note where the deployment failed: it cannot be resumed")
+		}
+	}
 }
 
 // setFailure fills in what failed and why.
@@ -95,12 +107,12 @@ func (dep *deployment) setFailure(name string, cause error) {
 	}
 }
 
-// rollback brings the archived tree back, and what is outside of it.
+// rollback restores the archived tree, and what is outside of it.
 func (dep *deployment) rollback(ctx context.Context) {
 	dep.env.Result = dep.res
 	dep.rollbacks++
-	if err := dep.enter(Entry{Kind: RollingBack, Archive: dep.env.ArchiveName}); err != nil {
-		dep.p.cfg.Logger.Error().Err(err).Msg("journal")
+	if err := dep.enter(journal.Entry{Kind: journal.RollingBack, Archive: dep.env.ArchiveName}); err != nil {
+		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("journal")
 	}
 	dep.undoRollout(ctx)
 	if err := dep.procedure(ctx, dep.env, procedures.Rollback{}); err != nil {
@@ -116,17 +128,12 @@ func (dep *deployment) rollback(ctx context.Context) {
 		return
 	}
 	dep.res.State = project.RolledBack
-	dep.converge(ctx)
+	dep.restoreOutside(ctx)
 }
 
-// undoRollout rolls back the nodes that the deployment reached, unless the project wants them left.
+// undoRollout rolls back the nodes that the deployment reached, as far as the project is configured to.
 func (dep *deployment) undoRollout(ctx context.Context) {
-	if plan := dep.env.Prepared.Rollout; plan != nil && plan.OnFailure == fleet.Stop {
-		dep.env.Note("on_failure: stop: the nodes that are live stay as they are")
-		dep.unsure("nodes keep %s", dep.env.Deployment.Code.Short())
-		return
-	}
-	left, err := dep.env.UndoRollout(ctx)
+	left, keeps, err := dep.env.UndoRollout(ctx)
 	if err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("roll back nodes")
 		dep.unsure("not all nodes could be rolled back")
@@ -134,6 +141,10 @@ func (dep *deployment) undoRollout(ctx context.Context) {
 	}
 	if len(left) > 0 {
 		dep.unsure("not rolled back: %s", strings.Join(left, ", "))
+	}
+	if len(keeps) > 0 {
+		dep.env.Note("on_failure: %s keep %s; the others get it with  corpus-git rollout retry %s", strings.Join(keeps, ", "), dep.env.Deployment.Code.Short(), dep.env.Deployment.Project)
+		dep.unsure("kept by on_failure: %s", strings.Join(keeps, ", "))
 	}
 }
 
@@ -162,7 +173,7 @@ func (dep *deployment) refuse(err error) {
 
 // shortReason is an error in one line: its place and its cause.
 func shortReason(err error) string {
-	text, _, _ := strings.Cut(procedures.Cause(err), "\n")
+	text, _, _ := strings.Cut(fault.Cause(err), "\n")
 	if at, ok := fault.PosOf(err); ok {
 		text = at.String() + ": " + text
 	}

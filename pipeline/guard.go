@@ -8,11 +8,11 @@ import (
 	"corpus-git/project"
 )
 
-// guard refuses, before anything runs, what is more likely a mistake than a wish: a push that leaves nothing to deploy, or, in dev, one that changes files which
-// somebody changed on the machine.
+// guard refuses, before anything runs, what is probably a mistake: a push that leaves nothing to deploy, or, in dev, one that changes files
+// which were changed on the machine.
 func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *procedures.Prepared) error {
 	p, d := dep.p, dep.record().Deployment
-	if d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || d.Trigger == project.TriggerUndeploy || src.RemoteLess {
+	if d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || d.Trigger == project.TriggerUndeploy || d.Trigger == project.TriggerConverge || src.RemoteLess {
 		return nil
 	}
 	if _, skip := prep.Skips(procedures.NameReleaseSync); !skip && prep.KeepsEdits(d) {
@@ -25,7 +25,7 @@ func (dep *deployment) guard(ctx context.Context, src procedures.Sources, prep *
 			if x.commit == "" {
 				continue
 			}
-			if err := p.cfg.Repository(d.Project, x.repo).TryCheckout(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, dep.in, x.repo)); err != nil {
+			if _, err := p.cfg.Repository(d.Project, x.repo).TryCheckout(ctx, project.Checkout{Commit: x.commit, Dir: x.dir, Keep: true}, incomingOf(d, dep.in, x.repo)); err != nil {
 				return err
 			}
 		}

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,12 +12,12 @@ import (
 	"corpus-git/project"
 )
 
-// leastKept is how many of a project's newest deployments stay whatever the limits say: what runs and what was just seen is among them.
+// leastKept is how many of a project's newest deployments are kept whatever the limits: those that run, for example.
 const leastKept = 10
 
-// PruneHistory keeps the limits on what is recorded of a project's deployments: it removes the oldest records beyond a count, with their logs, and
-// of the others the oldest logs beyond a size. What is live, what an archive or a kept undo log belongs to, and the newest ones stay, with their logs.
-// It may run beside deployments.
+// PruneHistory applies the limits on the records of a project's deployments: it removes the oldest records beyond a count, with their logs,
+// and of the others the oldest logs beyond a size. It keeps, with their logs, the newest ones, the live one, and those with an archive or a
+// kept undo log. It may run beside deployments.
 func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h project.History) (done project.Pruned, err error) {
 	if h.UndoLogs > 0 {
 		if done.UndoLogs, err = p.pruneUndo(name, h.UndoLogs); err != nil {
@@ -31,15 +30,15 @@ func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h projec
 	}
 	dir := p.cfg.State.Events(name.String())
 	if h.Deployments > 0 {
-		old, err := p.records.beyond(ctx, name, max(h.Deployments, leastKept), keep)
+		old, err := p.records.Beyond(ctx, name, max(h.Deployments, leastKept), keep)
 		if err != nil {
 			return done, err
 		}
 		for _, id := range old {
-			// The log first: one without a record is swept, a record whose log is gone says so.
+			// The log first: a log without a record is swept, and a record without a log says so.
 			removeQuietly(filepath.Join(dir, id+logSuffix))
 		}
-		if err := p.records.remove(ctx, old); err != nil {
+		if err := p.records.Remove(ctx, old); err != nil {
 			return done, err
 		}
 		done.Deployments = len(old)
@@ -50,7 +49,8 @@ func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h projec
 	return done, err
 }
 
-// pruneUndo removes the oldest undo logs of what went live beyond a count, unless something of the project runs: then another time.
+// pruneUndo removes the oldest undo logs of deployments that went live beyond a count, unless something of the project runs: then it is
+// left to a later call.
 func (p *Pipeline) pruneUndo(name project.Name, most int) (int, error) {
 	_, end, ok := p.Quiet(name)
 	if !ok {
@@ -69,11 +69,11 @@ func CountRecords(ctx context.Context, d *sql.DB) (n int64, err error) {
 // keptRecords are the deployments of which everything stays.
 func (p *Pipeline) keptRecords(ctx context.Context, name project.Name) (map[string]bool, error) {
 	keep := map[string]bool{}
-	list, err := p.records.list(ctx, name, leastKept)
+	list, err := p.records.List(ctx, name, leastKept)
 	if err != nil {
 		return nil, err
 	}
-	live, err := p.records.live(ctx, []project.Name{name})
+	live, err := p.records.Live(ctx, []project.Name{name})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func pruneLogs(dir string, max int64, keep map[string]bool) (removed int, err er
 		id, ok := strings.CutSuffix(e.Name(), logSuffix)
 		fi, err := e.Info()
 		if !ok || err != nil {
-			continue // somebody else's, or gone by now
+			continue // another's, or gone by now
 		}
 		total += fi.Size()
 		if !keep[id] {
@@ -142,34 +142,33 @@ func pruneLogs(dir string, max int64, keep map[string]bool) (removed int, err er
 	return removed, nil
 }
 
-// beyond are the IDs of a project's final records that are older than its newest n, those in keep left out.
-func (r *records) beyond(ctx context.Context, name project.Name, n int, keep map[string]bool) (ids []string, err error) {
-	rows, err := r.db.QueryContext(ctx, `SELECT id FROM deployments WHERE project = ? AND NOT `+isOpen+` ORDER BY rowid DESC LIMIT -1 OFFSET ?`, name, n)
-	if err != nil {
-		return nil, err
+// Deployments lists the newest deployments first, at most limit.
+func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
+	list, err := p.records.List(ctx, name, limit)
+	for i := range list {
+		p.addRunning(&list[i])
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		if !keep[id] {
-			ids = append(ids, id)
-		}
-	}
-	return ids, rows.Err()
+	return list, err
 }
 
-// remove deletes records, all or none.
-func (r *records) remove(ctx context.Context, ids []string) error {
-	if len(ids) == 0 {
-		return nil
+// Before gives the deployments of a project that are older than one of them, the newest first.
+func (p *Pipeline) Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error) {
+	list, err := p.records.Before(ctx, name, id, limit)
+	for i := range list {
+		p.addRunning(&list[i])
 	}
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return err
-	}
-	_, err = r.db.ExecContext(ctx, `DELETE FROM deployments WHERE id IN (SELECT value FROM json_each(?))`, string(list))
-	return err
+	return list, err
+}
+
+// Last gives the newest deployment that has ended, of each of the projects that have one.
+func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
+	list, err := p.records.Last(ctx, names)
+	return byProject(list), err
+}
+
+// Find resolves an ID or the beginning of one; "" is the newest deployment.
+func (p *Pipeline) Find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
+	rec, err := p.records.Find(ctx, name, prefix)
+	p.addRunning(&rec)
+	return rec, err
 }

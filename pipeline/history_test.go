@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/internal/db"
+	"corpus-git/pipeline/records"
 	"corpus-git/project"
 )
 
@@ -17,26 +18,26 @@ func TestHistoryIsBounded(t *testing.T) {
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
-	r, err := openRecords(t.Context(), d)
+	r, err := records.Open(t.Context(), d)
 	require.NoError(t, err)
 	put := func(name project.Name, id string, state project.State) {
 		rec := project.Record{State: state}
 		rec.ID, rec.Project = project.ID(id), name
-		require.NoError(t, r.put(t.Context(), rec))
+		require.NoError(t, r.Put(t.Context(), rec))
 	}
 	put("app", "open", project.Running)
 	for i := range 30 {
 		put("app", fmt.Sprint("a", i), project.Live)
 		put("other", fmt.Sprint("o", i), project.Live)
 	}
-	old, err := r.beyond(t.Context(), "app", 20, map[string]bool{"a3": true})
+	old, err := r.Beyond(t.Context(), "app", 20, map[string]bool{"a3": true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a9", "a8", "a7", "a6", "a5", "a4", "a2", "a1", "a0"}, old, "nothing that runs, is kept, or belongs to others")
-	require.NoError(t, r.remove(t.Context(), old))
-	list, err := r.list(t.Context(), "app", 100)
+	require.NoError(t, r.Remove(t.Context(), old))
+	list, err := r.List(t.Context(), "app", 100)
 	require.NoError(t, err)
 	require.Len(t, list, 22)
-	list, err = r.list(t.Context(), "other", 100)
+	list, err = r.List(t.Context(), "other", 100)
 	require.NoError(t, err)
 	require.Len(t, list, 30)
 }

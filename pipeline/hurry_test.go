@@ -13,7 +13,7 @@ import (
 	"corpus-git/project"
 )
 
-// hangs is a hook, or a state's command, that tells when it has begun and never ends.
+// hangs is a hook, or a state's command, that reports when it has begun and never ends.
 const hangs = "touch $MARK; exec sleep 600"
 
 // begin starts a push whose hooks and commands know the file mark, and waits until one of them has made it.

@@ -9,29 +9,34 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
 
-// plan shows what a deployment would do, and touches nothing.
+// plan shows what a deployment would do, and changes nothing.
 func (dep *deployment) plan(ctx context.Context) {
 	d := dep.env.Deployment
 	dep.res = project.Result{State: project.Done, Started: dep.p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
 	if dep.in != nil {
-		// The objects are read where they are; nothing of a plan is published.
+		// The objects are read from the quarantine; a plan publishes nothing.
 		dep.env.Note("planned from the pushed commit, which is not kept")
 	}
 	desc, err := dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, dep.in)
 	if err == nil {
-		dep.log.Append(headline(d, &desc, dep.redact.String))
+		dep.log.Append(texts.Headline(d, &desc, dep.redact.String))
 	} else {
-		dep.log.Append(headline(d, nil, dep.redact.String))
+		dep.log.Append(texts.Headline(d, nil, dep.redact.String))
 	}
 	if err == nil {
-		dep.goBack(ctx, &desc)
+		dep.noteReverted(ctx, &desc)
 	}
 	dep.printSettings()
-	n, err := procedures.Plan(ctx, dep.env, desc)
+	var n int
+	err = dep.recoverPanic("plan", func() (err error) {
+		n, err = procedures.Plan(ctx, dep.env, desc)
+		return err
+	})
 	if err != nil {
 		dep.refuse(err)
 		return
@@ -46,17 +51,17 @@ func (dep *deployment) task(ctx context.Context) {
 	dep.update(func(rec *project.Record) {
 		rec.State, rec.Procedure, rec.Since = project.Running, "task", dep.p.cfg.Now()
 	})
-	if err := dep.p.records.put(ctx, dep.shown()); err != nil {
+	if err := dep.p.records.Put(ctx, dep.shown()); err != nil {
 		dep.refuse(fault.New(fault.Internal, "record task", "%w", err))
 		return
 	}
 	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  task %s  by %s", d.Project, d.Task, d.Pusher.Key)})
 	dep.printSettings()
-	err := dep.env.Prepared.StorePasswords()
+	err := dep.env.Prepared.Store(ctx, dep.env.Tools, d.Project)
 	if err == nil {
-		err = dep.env.Task(ctx, dep.env.Prepared.Steps[0])
+		err = dep.recoverPanic("task", func() error { return dep.env.Task(ctx, dep.env.Prepared.Steps[0]) })
 	}
-	dep.res.Timings = dep.env.Timings
+	dep.res.Timings, dep.res.Outputs, dep.res.Tests = dep.env.Timings, dep.env.Outputs(), dep.env.Tests()
 	if err == nil {
 		dep.res.State, dep.res.Reason = project.Done, d.Task
 		return
@@ -69,7 +74,7 @@ func (dep *deployment) task(ctx context.Context) {
 	}
 }
 
-// check asks the checks of what is live, all of them.
+// check runs all checks of the live release.
 func (dep *deployment) check(ctx context.Context) {
 	d := dep.env.Deployment
 	dep.res = project.Result{Started: dep.p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
@@ -80,13 +85,13 @@ func (dep *deployment) check(ctx context.Context) {
 	dep.update(func(rec *project.Record) {
 		rec.State, rec.Procedure, rec.Since = project.Running, procedures.NameChecks, dep.p.cfg.Now()
 	})
-	if err := dep.p.records.put(ctx, dep.shown()); err != nil {
+	if err := dep.p.records.Put(ctx, dep.shown()); err != nil {
 		dep.refuse(fault.New(fault.Internal, "record check", "%w", err))
 		return
 	}
 	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  check of %s  by %s", d.Project, d.LiveCode.Short(), d.Pusher.Key)})
 	err := dep.env.AskAll(ctx)
-	dep.res.Timings = dep.env.Timings
+	dep.res.Timings, dep.res.Outputs, dep.res.Tests = dep.env.Timings, dep.env.Outputs(), dep.env.Tests()
 	if err == nil {
 		dep.res.State, dep.res.Reason = project.Done, "all checks succeeded"
 		return
@@ -96,9 +101,9 @@ func (dep *deployment) check(ctx context.Context) {
 	dep.setFailure(procedures.NameChecks, err)
 }
 
-// findArchive finds the archive that a rollback restores: the one that d.Restore names, if it is whole; else one that
-// holds the commits of the deployment d.Restore; without d.Restore the newest tree that differs from what is live, after a rollback by hand the
-// newest one that is older than what that restored.
+// findArchive finds the archive that a rollback restores: the one that d.Restore names, if it is whole; else one that holds the commits of
+// the deployment d.Restore; without d.Restore the newest tree that differs from what is live, or after a manual rollback the newest one
+// that is older than what that restored.
 func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (procedures.Held, error) {
 	whole, err := procedures.HeldTrees(p.cfg.Tools, d.Project)
 	if err != nil {
@@ -122,7 +127,7 @@ func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (proce
 			return a, nil
 		}
 	}
-	rec, err := p.records.find(ctx, d.Project, string(d.Restore))
+	rec, err := p.records.Find(ctx, d.Project, string(d.Restore))
 	if err != nil {
 		return procedures.Held{}, err
 	}
@@ -142,13 +147,13 @@ func (p *Pipeline) findArchive(ctx context.Context, d project.Deployment) (proce
 		WithHint("push its commit again:  git push -f prod %s:master", rec.Code.Short())
 }
 
-// maxBack is how many deployments are looked at for the rollback that brought what is live.
+// maxBack is how many deployments are searched for the rollback that restored what is live.
 const maxBack = 1000
 
-// older leaves out the trees that are not older than what a rollback by hand restored, where that is live still: the next rollback goes one
+// older removes the trees that are not older than what a manual rollback restored, where that is still live: the next rollback goes one
 // further back. whole is newest first.
 func (p *Pipeline) older(ctx context.Context, d project.Deployment, whole []procedures.Held) ([]procedures.Held, error) {
-	list, err := p.records.list(ctx, d.Project, maxBack)
+	list, err := p.records.List(ctx, d.Project, maxBack)
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +181,8 @@ func (p *Pipeline) older(ctx context.Context, d project.Deployment, whole []proc
 	return slices.DeleteFunc(whole, func(a procedures.Held) bool { return newer[a.ID] }), nil
 }
 
-// mayMove refuses a rollback to who has no right on a repository whose branch would move: the pillar takes configure, the
-// code deploy, as pushing to them does.
+// mayMove refuses a rollback by an actor without permission for a repository whose branch would move: configure for the pillar, deploy for
+// the code, as for pushing.
 func (p *Pipeline) mayMove(ctx context.Context, d project.Deployment) error {
 	for _, x := range []struct {
 		old, new project.Commit

@@ -11,13 +11,13 @@ import (
 // branches are the commits that the branches of a project's repositories are at, "" where there is none.
 type branches struct{ code, pillar project.Commit }
 
-// live fills in what is live, and tells where the branches are. They say the same, unless somebody moved a branch beside the server (git
-// update-ref, a push past the hooks): what is live is what the last deployment that went well left, and notes say that a branch is elsewhere. A
-// commit that was never deployed must not be taken for what an archive holds: a rollback to that archive would make it live.
+// live fills in what is live, and reports the commits of the branches. They are equal, unless a branch was moved outside of the server (git
+// update-ref, a push past the hooks): live is what the last successful deployment left, and notes report the difference. A commit that was
+// never deployed must not be taken for the content of an archive: a rollback to that archive would make it live.
 func (p *Pipeline) live(ctx context.Context, d *project.Deployment) (at branches, notes []event.Event, err error) {
 	at = branches{deployedCommit(ctx, p.cfg.Repository(d.Project, project.Code)), deployedCommit(ctx, p.cfg.Repository(d.Project, project.PillarRepo))}
 	d.LiveCode, d.LivePillar = at.code, at.pillar
-	list, err := p.records.live(ctx, []project.Name{d.Project})
+	list, err := p.records.Live(ctx, []project.Name{d.Project})
 	if err != nil || len(list) == 0 || list[0].Result == nil {
 		return at, nil, err
 	}
@@ -33,7 +33,7 @@ func (p *Pipeline) live(ctx context.Context, d *project.Deployment) (at branches
 		}
 		if x.recorded != "" {
 			if _, err := p.cfg.Repository(d.Project, x.repo).Tree(ctx, x.recorded, nil); err != nil {
-				continue // it is not kept any more: the branch is all there is
+				continue // its record is gone: only the branch is known
 			}
 		}
 		*x.live = x.recorded
@@ -42,7 +42,7 @@ func (p *Pipeline) live(ctx context.Context, d *project.Deployment) (at branches
 	return at, notes, nil
 }
 
-// hintMoved says what can be done about a branch that was moved.
+// hintMoved says what to do about a branch that was moved.
 func hintMoved(d project.Deployment, at branches) string {
 	if at.code == d.LiveCode || d.LiveCode == "" || at.code == "" {
 		return ""
@@ -50,9 +50,9 @@ func hintMoved(d project.Deployment, at branches) string {
 	return fmt.Sprintf("deploy it:  git push prod %s:refs/deploy/now , or take the branch back:  git push -f prod %s:master", at.code.Short(), d.LiveCode.Short())
 }
 
-// LastLive gives the newest deployment that went live, of each of the projects that have one.
+// LastLive returns the newest deployment that went live, for each project that has one.
 func (p *Pipeline) LastLive(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
-	list, err := p.records.live(ctx, names)
+	list, err := p.records.Live(ctx, names)
 	return byProject(list), err
 }
 

@@ -7,8 +7,8 @@ import (
 	"corpus-git/project"
 )
 
-// newsOf begins a notification about the deployment. Its ID is the same each time.
-func (dep *deployment) newsOf(rec project.Record, event string) project.Notification {
+// newNotification begins a notification about the deployment. Its ID is the same each time.
+func (dep *deployment) newNotification(rec project.Record, event string) project.Notification {
 	d := rec.Deployment
 	n := project.Notification{
 		ID: "deployment_" + string(d.ID) + "_" + event, Event: event, At: dep.p.cfg.Now(), Project: d.Project, Environment: dep.set.Environment, Deployment: &d, Result: rec.Result, By: &d.Pusher,
@@ -22,29 +22,29 @@ func (dep *deployment) newsOf(rec project.Record, event string) project.Notifica
 	return n
 }
 
-// news are what others are told when the deployment has ended.
-func (dep *deployment) news(rec project.Record) (out []project.Notification) {
+// notificationsOf are the notifications for a deployment that has ended.
+func (dep *deployment) notificationsOf(rec project.Record) (out []project.Notification) {
 	event := project.EventOf(rec)
 	if event == "" {
 		return nil
 	}
 	if dep.env != nil && dep.env.Short != nil {
-		n := dep.newsOf(rec, project.EventLowSpace)
+		n := dep.newNotification(rec, project.EventLowSpace)
 		n.Space = dep.env.Short
 		out = append(out, n)
 	}
-	out = append(out, dep.newsOf(rec, event))
+	out = append(out, dep.newNotification(rec, event))
 	if dep.reopened && rec.State != project.Refused {
-		out = append(out, dep.newsOf(rec, project.EventRecovered))
+		out = append(out, dep.newNotification(rec, project.EventRecovered))
 	}
 	return out
 }
 
-// awaitTurn waits for the deployment's turn, and tells once when that takes long.
+// awaitTurn waits for the deployment's turn, and notifies once when that takes long.
 func (dep *deployment) awaitTurn(ctx context.Context) error {
 	var late <-chan time.Time
 	after, trigger := dep.p.cfg.QueuedAfter(), dep.record().Trigger
-	if after > 0 && trigger != project.TriggerPlan && trigger != project.TriggerCheck {
+	if after > 0 && trigger != project.TriggerPlan && trigger != project.TriggerCheck && trigger != project.TriggerConverge {
 		t := time.NewTimer(after)
 		defer t.Stop()
 		late = t.C
@@ -58,7 +58,7 @@ func (dep *deployment) awaitTurn(ctx context.Context) error {
 		case <-late:
 			late = nil
 			rec := dep.shown()
-			if err := dep.p.records.put(ctx, rec, dep.newsOf(rec, project.EventQueuedTooLong)); err != nil {
+			if err := dep.p.records.Put(ctx, rec, dep.newNotification(rec, project.EventQueuedTooLong)); err != nil {
 				dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record that it waits")
 			}
 		}

@@ -2,35 +2,41 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	"corpus-git/pipeline/journal"
+	"corpus-git/procedures/extends"
 	"corpus-git/project"
+	"corpus-git/project/approval"
 )
 
-// Pins are refs that keep commits from collection where no branch does; receive never shows them.
+// Pins are refs that keep commits from garbage collection where no branch does; receive never shows them.
 //
 //	refs/corpus/deployments/<id>  what a deployment brings, from its publication until it has ended: then it is the branch's, or nobody's
+//	refs/corpus/approvals/<id>    what a deployment would bring that waits for approval, as long as it waits
 //	refs/corpus/archives/<id>     what the archive of that deployment holds, as long as it holds its tree
 //
-// An archive's commit is the branch's own when its deployment begins. A forced push, a rollback or a change of the pillar may
-// leave it without any ref later, and a rollback to that archive moves the branch there again: so it is pinned before
-// anything moves, and before the archive is made.
+// An archive's commit is the branch's own when its deployment begins. A forced push, a rollback or a change of the pillar may later leave
+// it without any ref, and a rollback to that archive moves the branch there again: so it is pinned before anything moves, and before the
+// archive is made.
 const (
 	pinPrefix      = "refs/corpus/"
 	deploymentPins = pinPrefix + "deployments/"
 	archivePins    = pinPrefix + "archives/"
+	approvalPins   = pinPrefix + "approvals/"
 )
 
-// BundlePin is the ref that keeps what a bundle brought until its deployment has pinned it; the end of the next deployment sweeps it.
+// BundlePin is the ref that keeps the commits of a bundle until its deployment has pinned them; the end of the next deployment removes it.
 func BundlePin(id project.ID) string { return pinPrefix + "bundles/" + string(id) }
 
 // livePins are those of what is live when a deployment begins.
-func livePins(d project.Deployment) []RefChange {
+func livePins(d project.Deployment) []journal.RefChange {
 	return pins(archivePins+string(d.ID), d.LiveCode, d.LivePillar)
 }
 
-// newPins are those of what a deployment brings.
-func newPins(d project.Deployment) []RefChange {
+// newPins are those of a deployment's new commits.
+func newPins(d project.Deployment) []journal.RefChange {
 	code, pillar := d.Code, d.Pillar
 	if code == d.LiveCode {
 		code = ""
@@ -42,17 +48,17 @@ func newPins(d project.Deployment) []RefChange {
 }
 
 // pins make a ref in each repository of which a commit is given.
-func pins(ref string, code, pillar project.Commit) (out []RefChange) {
+func pins(ref string, code, pillar project.Commit) (out []journal.RefChange) {
 	if code != "" {
-		out = append(out, RefChange{Repo: project.Code, Change: project.Change{Ref: ref, New: code}})
+		out = append(out, journal.RefChange{Repo: project.Code, Change: project.Change{Ref: ref, New: code}})
 	}
 	if pillar != "" {
-		out = append(out, RefChange{Repo: project.PillarRepo, Change: project.Change{Ref: ref, New: pillar}})
+		out = append(out, journal.RefChange{Repo: project.PillarRepo, Change: project.Change{Ref: ref, New: pillar}})
 	}
 	return out
 }
 
-// SweepPins drops the pins of what has ended and of archives that are gone or no longer hold their tree. Those of
+// SweepPins removes the pins of deployments that have ended and of archives that are gone or no longer hold their tree. Those of
 // deployments that run or wait stay. It may be called at any time.
 func (p *Pipeline) SweepPins(ctx context.Context, name project.Name) {
 	p.sweepPins(ctx, name, "", atOnce)
@@ -61,7 +67,7 @@ func (p *Pipeline) SweepPins(ctx context.Context, name project.Name) {
 // atOnce is a later of sweepPins that does not wait.
 func atOnce(f func() error) error { return f() }
 
-// sweepPins is SweepPins at the end of a deployment, whose own pins are no exception. later makes durable that they are gone.
+// sweepPins is SweepPins at the end of a deployment, including its own pins. later makes the removal durable.
 func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended project.ID, later func(func() error) error) {
 	warn := func(err error, ref string) {
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Str("ref", ref).Msg("drop pin")
@@ -70,12 +76,17 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
 		refs, err := p.cfg.Repository(name, repo).List(ctx, pinPrefix)
 		if err != nil {
-			continue // remote-less, or not made yet
+			continue // remote-less, or not created yet
 		}
 		found[repo] = refs
 	}
-	// In this order: a deployment that is not under way any more has its archive, if it keeps one.
-	busy := p.underWay()
+	waiting, err := p.approvals.List(ctx, name, true, -1)
+	if err != nil {
+		warn(err, "")
+		return
+	}
+	// In this order: a deployment that does not run any more has its archive, if it keeps one.
+	busy := p.active()
 	delete(busy, ended)
 	list, err := p.cfg.Tools.Archives(name).List()
 	if err != nil {
@@ -89,9 +100,15 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 	for repo, refs := range found {
 		var gone []project.Change
 		for ref, c := range refs {
+			if strings.HasPrefix(ref, extends.Refs) {
+				continue // of projects that extend this one
+			}
 			id, ofArchive := strings.CutPrefix(ref, archivePins)
 			if !ofArchive {
 				id = strings.TrimPrefix(ref, deploymentPins)
+			}
+			if a, ok := strings.CutPrefix(ref, approvalPins); ok && slices.ContainsFunc(waiting, func(r approval.Request) bool { return string(r.ID) == a }) {
+				continue
 			}
 			if busy[project.ID(id)] || (ofArchive && holds[project.ID(id)]) {
 				continue
@@ -115,8 +132,8 @@ func (p *Pipeline) sweepPins(ctx context.Context, name project.Name, ended proje
 	}
 }
 
-// underWay are the deployments that run or wait.
-func (p *Pipeline) underWay() map[project.ID]bool {
+// active are the deployments that run or wait.
+func (p *Pipeline) active() map[project.ID]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := map[project.ID]bool{}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -18,23 +17,29 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/pipeline/approvals"
+	"corpus-git/pipeline/locks"
+	"corpus-git/pipeline/records"
+	"corpus-git/pipeline/texts"
 	"corpus-git/procedures"
 	"corpus-git/project"
+	"corpus-git/project/demands"
 	"corpus-git/project/underway"
 )
 
 // Settings are what the server knows about a project before its configuration is read.
 type Settings struct {
-	// Environment is the name of the environment, "" where the project's configuration says.
+	// Environment is the name of the environment, "" where the project's configuration sets it.
 	Environment string
 	RemoteLess  bool
-	// Node says that another server deploys the project here, and knows its nodes; nil where it is pushed to.
+	// Node is set where another server deploys the project here and knows its nodes; nil where it is pushed to.
 	Node *project.Node
-	// Unlinked: the operator took the project out of the Salt and pillar trees; sync leaves it out.
+	// Unlinked: the operator removed the project from the Salt and pillar trees, and sync does not add it.
 	Unlinked bool
 }
 
-// Config is what a Pipeline works with. All fields but Underway, StopUnits, Boundary, OnEnd, OnLive, Tell, QueuedAfter, MaxLogBytes, Secrets and Logger are needed.
+// Config are the dependencies of a Pipeline. All fields except Demands, Signed, ApprovalTime, Underway, Converged, StopUnits, Boundary, OnEnd, OnLive, Notify, QueuedAfter,
+// MaxLogBytes, Secrets and Logger are needed.
 type Config struct {
 	Root  layout.Root
 	State layout.State
@@ -44,33 +49,41 @@ type Config struct {
 	Tools      *procedures.Tools
 	// Settings finds a project; an unknown one is fault.Refused.
 	Settings func(ctx context.Context, name project.Name) (Settings, error)
-	// May reports whether somebody has a right on a project now. A rollback moves both branches, whichever repository it was
-	// asked for at.
-	May   func(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error)
-	Audit *audit.Log
-	// Underway notes the projects in which a deployment is under way; nil notes none, and then Recover must look at all.
+	// May reports whether an actor has a permission on a project now. A rollback moves both branches, whichever repository it was requested
+	// in.
+	May func(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error)
+	// Demands are those on a project in some environments; nil demands nothing.
+	Demands func(name project.Name, environments []string) demands.Demands
+	// Signed verifies the signature of the commit that a deployment brings to a repository, or of the tag of it; what is not signed by somebody who may is fault.Refused.
+	Signed func(ctx context.Context, d project.Deployment, repo project.Repo, in project.Incoming) (demands.Signature, error)
+	// ApprovalTime is how long a deployment waits for approval; nil is a day.
+	ApprovalTime func() time.Duration
+	Audit        *audit.Log
+	// Underway records the projects in which a deployment runs; nil records none, and then Recover must examine all.
 	Underway *underway.Markers
 	Now      func() time.Time
 	NewID    func() project.ID
 	// Deadline ends a deployment that takes longer; 0 means 5 hours.
 	Deadline time.Duration
-	// Patience is how long, once the server must stop, what projects bring for a rollback may take; 0 means 30 seconds.
+	// Patience is how long, while the server stops, hooks and files of projects may take in a rollback; 0 means 30 seconds.
 	Patience time.Duration
-	// MaxLogBytes bounds the event log of a deployment that begins (event.Log.Limit); nil sets no bound.
+	// MaxLogBytes limits the event log of a new deployment (event.Log.Limit); nil sets no limit.
 	MaxLogBytes func() int64
-	// Secrets are the server's own, such as the address of notifications; nil is none.
+	// Secrets are the server's own, such as addresses of notifications; nil means none.
 	Secrets func() []redact.Secret
 	Logger  zerolog.Logger
-	// Tell adds what others are told of a deployment to the transaction that writes its record; nil tells nobody.
-	Tell func(ctx context.Context, tx db.Execer, n project.Notification) error
-	// QueuedAfter is how long a deployment waits for its turn before that is told; nil, and 0, never tell it.
+	// Notify adds the notifications of a deployment to the transaction that writes its record; nil adds none.
+	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
+	// QueuedAfter is how long a deployment waits for its turn before that is notified; nil, and 0, never notify it.
 	QueuedAfter func() time.Duration
-	// OnEnd is told every ended deployment.
+	// OnEnd is called for every ended deployment.
 	OnEnd func(project.Record)
-	// OnLive is told what is live after a deployment that went live, or a rollback by hand, and which checks its configuration has; none after
-	// an undeploy.
+	// OnLive is called with the live release and its checks after a deployment went live, after a manual rollback, and, without checks,
+	// after an undeploy.
 	OnLive func(project.Name, []project.Check)
-	// StopUnits stops what a project runs, and names it; nil stops nothing.
+	// Converged is called for each converge that has ended, before it is recorded, and reports whether its record is kept; nil keeps all.
+	Converged func(context.Context, project.Record) (keep bool)
+	// StopUnits stops a project's units, and returns their names; nil stops nothing.
 	StopUnits func(ctx context.Context, name project.Name) ([]string, error)
 	// Boundary is called with a name right after each journal entry; crash tests end the process there.
 	Boundary func(point string)
@@ -79,18 +92,20 @@ type Config struct {
 // DefaultDeadline is how long a deployment may take where nothing else is configured.
 const DefaultDeadline = 5 * time.Hour
 
-// DefaultPatience is Config.Patience where nothing else is said.
+// DefaultPatience is the default of Config.Patience.
 const DefaultPatience = 30 * time.Second
 
 // Pipeline runs the deployments of all projects. All methods are safe for concurrent use.
 type Pipeline struct {
 	cfg     Config
-	records *records
+	records *records.Store
+	// approvals are the deployments that wait until others approve them.
+	approvals *approvals.Store
 
-	starting projectLocks
-	// settling is held while a deployment that has left the queue makes durable what it left.
-	settling projectLocks
-	bundles  projectLocks
+	starting locks.Projects
+	// settling is held while a deployment that has left the queue makes its results durable.
+	settling locks.Projects
+	bundles  locks.Projects
 	mu       sync.Mutex
 	queues   map[project.Name]*queue
 	byID     map[project.ID]*deployment
@@ -114,6 +129,9 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if cfg.StopUnits == nil {
 		cfg.StopUnits = func(context.Context, project.Name) ([]string, error) { return nil, nil }
 	}
+	if cfg.Converged == nil {
+		cfg.Converged = func(context.Context, project.Record) bool { return true }
+	}
 	if cfg.OnLive == nil {
 		cfg.OnLive = func(project.Name, []project.Check) {}
 	}
@@ -126,19 +144,27 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	if cfg.Secrets == nil {
 		cfg.Secrets = func() []redact.Secret { return nil }
 	}
-	recs, err := openRecords(ctx, cfg.DB)
+	recs, err := records.Open(ctx, cfg.DB)
 	if err != nil {
 		return nil, err
 	}
-	recs.tell = cfg.Tell
+	recs.Notify = cfg.Notify
+	waiting, err := approvals.NewStore(ctx, cfg.DB, cfg.Now)
+	if err != nil {
+		return nil, err
+	}
+	waiting.May, waiting.Audit, waiting.Notify = cfg.May, cfg.Audit, cfg.Notify
+	if cfg.ApprovalTime == nil {
+		cfg.ApprovalTime = func() time.Duration { return 24 * time.Hour }
+	}
 	if cfg.QueuedAfter == nil {
 		cfg.QueuedAfter = func() time.Duration { return 0 }
 	}
-	p := &Pipeline{cfg: cfg, records: recs, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, holders: map[project.Name][]*holder{}}
+	p := &Pipeline{cfg: cfg, records: recs, approvals: waiting, queues: map[project.Name]*queue{}, byID: map[project.ID]*deployment{}, holders: map[project.Name][]*holder{}}
 	return p, nil
 }
 
-// Start takes the project's next place in line; see session.Deployer, whose contract this is.
+// Start adds a deployment to the project's queue; see session.Deployer for the contract.
 func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.Incoming) (project.ID, error) {
 	set, err := p.cfg.Settings(ctx, d.Project)
 	if err != nil {
@@ -150,7 +176,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 		}
 	}
 	if d.ID != "" && (d.Trigger == project.TriggerBundle || d.Trigger == project.TriggerTask) {
-		defer p.bundles.lock(d.Project)()
+		defer p.bundles.Lock(d.Project)()
 		if known, err := p.Begun(ctx, d); known || err != nil {
 			return d.ID, err
 		}
@@ -161,7 +187,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	d.At = p.cfg.Now()
 	hide := p.liveRedactor(ctx, d, in)
 	d.Set = p.settings(ctx, d, in, set, hide)
-	// From here on a crash leaves something in this project, and the note says so.
+	// A crash from here on leaves something in this project, so the note is written first.
 	over, err := p.cfg.Underway.Begin(d.Project)
 	if err != nil {
 		return "", fault.New(fault.Internal, "start a deployment", "%w", err)
@@ -176,7 +202,7 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	if err != nil {
 		return "", fault.New(fault.Internal, "open event log", "%w", err)
 	}
-	// The deployment's life is its own: only its values come from the caller's context.
+	// The deployment does not end with the caller's context: only its values are used.
 	dctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	dep := p.newDeployment(project.Record{Deployment: d, State: project.Waiting})
 	dep.set, dep.in, dep.log, dep.redact, dep.cancel = set, in, log, hide, cancel
@@ -200,10 +226,10 @@ func (p *Pipeline) Start(ctx context.Context, d project.Deployment, in project.I
 	return d.ID, nil
 }
 
-// Begun reports whether the deployment that a bundle asks for was started before: it is known by its ID, and runs once. One of that ID that is
-// about something else is fault.Refused.
+// Begun reports whether the deployment that a bundle asks for was started before: it is identified by its ID, and runs once. One of that ID
+// with another content is fault.Refused.
 func (p *Pipeline) Begun(ctx context.Context, d project.Deployment) (bool, error) {
-	rec, err := p.records.get(ctx, d.ID)
+	rec, err := p.records.Get(ctx, d.ID)
 	switch {
 	case err != nil && fault.KindOf(err) == fault.Usage:
 		return false, nil
@@ -215,18 +241,23 @@ func (p *Pipeline) Begun(ctx context.Context, d project.Deployment) (bool, error
 	return true, nil
 }
 
-// admit records a deployment and puts it in its project's queue. Where one for the very same change runs or waits, it is that one, and dep is
-// abandoned; so it is with an error.
+// admit records a deployment and adds it to its project's queue. Where one for the very same change runs or waits, it returns that one, and
+// dep is abandoned, as after an error.
 func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment, err error) {
 	d := dep.rec.Deployment
-	// The record is written with mu open, which every project needs all the time. Of one project one deployment at a time comes
-	// so far: their records are in the order of the queue, and two pushes of the same change find each other.
-	defer p.starting.lock(d.Project)()
+	// mu, which every project needs, is not held while the record is written. Per project one deployment at a time gets here: records are
+	// in the order of the queue, and two pushes of the same change find each other.
+	defer p.starting.Lock(d.Project)()
 	p.mu.Lock()
 	if p.stopping {
 		p.mu.Unlock()
 		dep.abandon()
 		return nil, errStopping
+	}
+	if d.Trigger == project.TriggerConverge && d.Converge.Occasion != "" && p.queues[d.Project] != nil {
+		p.mu.Unlock()
+		dep.abandon()
+		return nil, fault.New(fault.Busy, "converge", "something is being deployed to %s", d.Project)
 	}
 	if same := p.joinable(d); same != nil {
 		p.mu.Unlock()
@@ -236,7 +267,9 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 	p.byID[d.ID] = dep
 	p.running.Add(1)
 	p.mu.Unlock()
-	err = p.records.note(ctx, dep.shown())
+	if err = p.records.Note(ctx, dep.shown()); err == nil {
+		dep.estimate(ctx)
+	}
 	p.mu.Lock()
 	if err != nil {
 		delete(p.byID, d.ID)
@@ -248,7 +281,7 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 	defer p.mu.Unlock()
 	p.enqueue(dep)
 	if dep.place > 0 {
-		dep.printWaiting(p.queues[d.Project].all[0].shown(), dep.place, p.cfg.Now())
+		dep.printWaiting(p.queues[d.Project].all[:dep.place], p.cfg.Now())
 	}
 	if p.stopping {
 		dep.cancel(errShutdown()) // Shutdown came while it was recorded
@@ -256,14 +289,14 @@ func (p *Pipeline) admit(ctx context.Context, dep *deployment) (same *deployment
 	return nil, nil
 }
 
-// abandon undoes what Start made for a deployment that never was.
+// abandon undoes Start for a deployment that was not admitted.
 func (dep *deployment) abandon() {
 	dep.cancel(nil)
 	_ = dep.log.Close()
 	removeQuietly(dep.p.cfg.State.EventLog(dep.rec.Project.String(), string(dep.rec.ID)))
 }
 
-// compare refuses a change whose old value is not what the ref holds.
+// compare refuses a change whose old value is not the ref's.
 func (p *Pipeline) compare(ctx context.Context, d project.Deployment) error {
 	// Two first pushes, of main and of master: the one that went live decides which branch deploys.
 	deployed, err := p.cfg.Repository(d.Project, d.Repo).Deployed(ctx)
@@ -308,75 +341,6 @@ func deployedCommit(ctx context.Context, r Repository) project.Commit {
 	return c
 }
 
-// Follow implements session.Deployer.
-func (p *Pipeline) Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error] {
-	p.mu.Lock()
-	dep := p.byID[id]
-	p.mu.Unlock()
-	if dep != nil {
-		return dep.log.Follow(ctx, seq)
-	}
-	rec, err := p.records.get(ctx, id)
-	if err != nil {
-		return func(yield func(event.Event, error) bool) { yield(event.Event{}, err) }
-	}
-	return event.Read(p.cfg.State.EventLog(rec.Project.String(), string(id)), seq)
-}
-
-// Wait implements session.Deployer.
-func (p *Pipeline) Wait(ctx context.Context, id project.ID) (project.Result, error) {
-	p.mu.Lock()
-	dep := p.byID[id]
-	p.mu.Unlock()
-	if dep != nil {
-		select {
-		case <-dep.ended:
-			return dep.res, nil
-		case <-ctx.Done():
-			return project.Result{}, context.Cause(ctx)
-		}
-	}
-	rec, err := p.records.get(ctx, id)
-	if err != nil {
-		return project.Result{}, err
-	}
-	if rec.Result == nil {
-		return project.Result{}, fault.New(fault.Internal, "wait", "deployment %s has no result", id.Short())
-	}
-	return *rec.Result, nil
-}
-
-// Deployments lists the newest deployments first, at most limit.
-func (p *Pipeline) Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
-	list, err := p.records.list(ctx, name, limit)
-	for i := range list {
-		p.addRunning(&list[i])
-	}
-	return list, err
-}
-
-// Before gives the deployments of a project that are older than one of them, the newest first.
-func (p *Pipeline) Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error) {
-	list, err := p.records.before(ctx, name, id, limit)
-	for i := range list {
-		p.addRunning(&list[i])
-	}
-	return list, err
-}
-
-// Last gives the newest deployment that has ended, of each of the projects that have one.
-func (p *Pipeline) Last(ctx context.Context, names []project.Name) (map[project.Name]project.Record, error) {
-	list, err := p.records.last(ctx, names)
-	return byProject(list), err
-}
-
-// Find resolves an ID or the beginning of one; "" is the newest deployment.
-func (p *Pipeline) Find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
-	rec, err := p.records.find(ctx, name, prefix)
-	p.addRunning(&rec)
-	return rec, err
-}
-
 // addRunning adds what is known of a deployment that runs right now.
 func (p *Pipeline) addRunning(rec *project.Record) {
 	p.mu.Lock()
@@ -387,8 +351,9 @@ func (p *Pipeline) addRunning(rec *project.Record) {
 	}
 }
 
-// Shutdown refuses new deployments and ends those that wait, with "try again". What runs may finish until ctx ends;
-// then it is ended and rolled back. Hooks and files that projects bring for a rollback, or for after the end, have Config.Patience from then on. It returns when nothing runs any more.
+// Shutdown refuses new deployments and ends those that wait, with "try again". Running ones may finish until ctx ends; then they are
+// cancelled and rolled back. Hooks and files of projects for a rollback, or for after the end, have Config.Patience from then on. It
+// returns when nothing runs any more.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopping = true
@@ -418,7 +383,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 		return context.Cause(ctx)
 	case <-time.After(p.cfg.Patience):
 	}
-	// The tree comes back whatever it takes; what projects bring for that has had its time.
+	// Restoring the tree may take any time; the projects' hooks and files for it are out of time.
 	p.mu.Lock()
 	for _, dep := range p.byID {
 		dep.endAside()
@@ -428,7 +393,7 @@ func (p *Pipeline) Shutdown(ctx context.Context) error {
 	return errors.Join(context.Cause(ctx))
 }
 
-// drive takes one deployment from the line to its end.
+// drive takes one deployment from the queue to its end.
 func (dep *deployment) drive(ctx context.Context) {
 	ctx, stop := context.WithTimeoutCause(ctx, dep.p.cfg.Deadline, &ended{why: fmt.Sprintf("deadline of %s exceeded", dep.p.cfg.Deadline)})
 	defer stop()
@@ -445,7 +410,7 @@ func (dep *deployment) drive(ctx context.Context) {
 	dep.finish()
 }
 
-// finish records the result, speaks the verdict and lets the next one run.
+// finish records the result, reports the verdict and lets the next one run.
 func (dep *deployment) finish() {
 	p, ctx := dep.p, context.Background()
 	dep.res.Ended = p.cfg.Now()
@@ -459,20 +424,24 @@ func (dep *deployment) finish() {
 		rec.Procedure, rec.Step = "", ""
 	})
 	rec := dep.shown()
-	put, note := p.records.put, p.cfg.Audit.Record
+	put, note := p.records.Put, p.cfg.Audit.Record
 	if dep.soon {
-		put, note = p.records.note, p.cfg.Audit.Note
+		put, note = p.records.Note, p.cfg.Audit.Note
 	}
-	if err := put(ctx, rec, dep.news(rec)...); err != nil {
+	if rec.Trigger == project.TriggerConverge && !p.cfg.Converged(ctx, rec) {
+		dep.vanish()
+		return
+	}
+	if err := put(ctx, rec, dep.notificationsOf(rec)...); err != nil {
 		p.cfg.Logger.Error().Err(err).Str("deployment", string(rec.ID)).Msg("record result")
 	}
 	p.record(ctx, rec, note)
-	printResult(dep.log, rec)
+	texts.Result(dep.log, rec)
 	if !dep.soon {
 		dep.settle()
 	}
 	dep.log.End()
-	settled := p.settling.lock(rec.Project)
+	settled := p.settling.Lock(rec.Project)
 	p.leave(dep)
 	close(dep.ended)
 	if dep.soon {

@@ -47,6 +47,8 @@ type machine struct {
 
 	deadline time.Duration
 	patience time.Duration
+	// panics, when set, is called where the runner of steps checks a step, and again where it applies one.
+	panics func(call string)
 	// lost: nothing says at the next start that something is to be recovered.
 	lost bool
 }
@@ -81,7 +83,7 @@ func (m *machine) start() {
 	h.EUID = 1000 // users and owners have a test of their own
 	tools := &procedures.Tools{
 		Repository: func(n project.Name, r project.Repo) procedures.Repository { return m.rep.Open(n, r) },
-		Root:       m.root, State: state, Steps: &run.Builtin{}, Scripts: &run.Builtin{}, Host: h,
+		Root:       m.root, State: state, Steps: panicking{&run.Builtin{}, m}, Scripts: &run.Builtin{}, Host: h,
 		Archives: func(n project.Name) *archive.Store {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -540,7 +542,7 @@ func TestShutdownRefusesNewDeployments(t *testing.T) {
 	require.NotEmpty(t, fault.HintOf(err))
 }
 
-// asked is a context that tells when somebody waits for its end.
+// asked is a context that reports when somebody waits for its end.
 type asked struct {
 	context.Context
 	told func()

@@ -11,56 +11,23 @@ import (
 	"corpus-git/project"
 )
 
-// queue is the line of one project: the first element runs, the others wait in the order they came.
+// queue is the queue of one project: the first element runs, the others wait in the order of arrival.
 type queue struct {
 	all []*deployment
-}
-
-// projectLocks is a mutex for each project.
-type projectLocks struct {
-	mu sync.Mutex
-	of map[project.Name]*projectLock
-}
-
-// projectLock is kept while somebody holds it or waits for it.
-type projectLock struct {
-	sync.Mutex
-	users int
-}
-
-// lock waits until nobody else holds the lock of a project.
-func (l *projectLocks) lock(name project.Name) (unlock func()) {
-	l.mu.Lock()
-	if l.of == nil {
-		l.of = map[project.Name]*projectLock{}
-	}
-	x := l.of[name]
-	if x == nil {
-		x = &projectLock{}
-		l.of[name] = x
-	}
-	x.users++
-	l.mu.Unlock()
-	x.Lock()
-	return func() {
-		x.Unlock()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if x.users--; x.users == 0 {
-			delete(l.of, name)
-		}
-	}
 }
 
 // errStopping ends what waits when the server shuts down.
 var errStopping = fault.New(fault.Busy, "deploy", "the server is shutting down").WithHint("push again in a moment")
 
-// enqueue puts dep at the end of its project's line and tells it when it is its turn. Called with p.mu held.
+// enqueue appends dep to its project's queue; its turn channel is closed when it may run. Called with p.mu held.
 func (p *Pipeline) enqueue(dep *deployment) {
 	q := p.queues[dep.rec.Project]
 	if q == nil {
 		q = &queue{}
 		p.queues[dep.rec.Project] = q
+	}
+	for _, x := range q.all {
+		x.stepAside()
 	}
 	q.all = append(q.all, dep)
 	dep.holders = p.holders[dep.rec.Project]
@@ -73,7 +40,7 @@ func (p *Pipeline) enqueue(dep *deployment) {
 	}
 }
 
-// leave takes dep out of the line and lets the next one run; those who moved up are told.
+// leave removes dep from the queue and lets the next one run; those that moved up are notified.
 func (p *Pipeline) leave(dep *deployment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +59,7 @@ func (p *Pipeline) leave(dep *deployment) {
 		if i == 0 {
 			close(x.turn)
 		} else {
-			x.printWaiting(q.all[0].shown(), i, p.cfg.Now())
+			x.printWaiting(q.all[:i], p.cfg.Now())
 		}
 	}
 	if len(q.all) == 0 {
@@ -116,14 +83,14 @@ func (dep *deployment) await(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// holder is something that runs in a project while nothing is deployed to it, and gives way.
+// holder is something that runs in a project while no deployment does, and gives way to one.
 type holder struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
 
-// Quiet reports whether nothing runs or waits in a project. While it is so during is not over; the next deployment ends it, and does not begin
-// before end is called. end must be called, and may be more than once.
+// Quiet reports whether nothing runs or waits in a project. If so, the next deployment cancels during, and does not begin before end is
+// called. end must be called, and may be called more than once.
 func (p *Pipeline) Quiet(name project.Name) (during context.Context, end func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +122,7 @@ func (p *Pipeline) joinable(d project.Deployment) *deployment {
 	}
 	for _, dep := range q.all {
 		x := dep.record().Deployment
-		if !dep.reopened && x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty && x.Overwrite == d.Overwrite {
+		if !dep.reopened && x.Trigger == d.Trigger && x.Repo == d.Repo && x.Change == d.Change && equalSelection(x.Select, d.Select) && slices.Equal(x.Set, d.Set) && x.AllowEmpty == d.AllowEmpty && x.Overwrite == d.Overwrite && x.AllowMissing == d.AllowMissing && slices.Equal(x.Nodes, d.Nodes) && x.Resume == d.Resume {
 			return dep
 		}
 	}
@@ -177,7 +144,7 @@ func equalSelection(a, b project.Selection) bool {
 	return eq(a.Only, b.Only) && eq(a.OnlySteps, b.OnlySteps) && eq(a.Skip, b.Skip)
 }
 
-// Queue tells what runs and what waits.
+// Queue reports what runs and what waits.
 func (p *Pipeline) Queue(_ context.Context, name project.Name) (project.Queue, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,16 +164,16 @@ func (p *Pipeline) Queue(_ context.Context, name project.Name) (project.Queue, e
 	return out, nil
 }
 
-// Busy counts the projects in which something runs or waits.
+// Busy counts the projects in which a deployment runs or waits.
 func (p *Pipeline) Busy() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.queues)
 }
 
-// Cancel ends the running deployment of a project, or the one that waits under id; it is rolled back. Of one that is being rolled back
-// already, or was cancelled before, it ends what the project brings for that: hooks, and its own files. It
-// returns the deployment's ID at once; Wait tells when it has ended.
+// Cancel cancels the running deployment of a project, or the waiting one with id; it is rolled back. If it is being rolled back already, or
+// was cancelled before, what the project provides for that is ended: hooks, and its own files. It returns the deployment's ID at once; Wait
+// reports when it has ended.
 func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,8 +192,7 @@ func (p *Pipeline) Cancel(_ context.Context, name project.Name, id project.ID, b
 	return dep.rec.ID, nil
 }
 
-// Exclusive keeps deployments of a project out until release is called: they wait in line. It is fault.Busy while one
-// runs or waits.
+// Exclusive keeps deployments of a project out until release is called: they wait in the queue. It is fault.Busy while one runs or waits.
 func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, by project.Pusher) (release func(), err error) {
 	over, err := p.cfg.Underway.Begin(name)
 	if err != nil {
@@ -244,7 +210,7 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 	dep := p.newDeployment(project.Record{Deployment: project.Deployment{ID: id, Project: name, Pusher: by, At: p.cfg.Now()}, State: project.Running, Procedure: what})
 	p.enqueue(dep)
 	p.mu.Unlock()
-	p.settling.lock(name)() // of the deployment before it
+	p.settling.Lock(name)() // of the deployment before it
 	p.mu.Lock()
 	return sync.OnceFunc(func() {
 		p.leave(dep)
@@ -252,19 +218,19 @@ func (p *Pipeline) Exclusive(_ context.Context, name project.Name, what string, 
 	}), nil
 }
 
-// Forget removes what is recorded of a project's deployments: records, event logs, journal. The caller holds it Exclusive.
+// Forget removes the records of a project's deployments, event logs and journal. The caller holds it Exclusive.
 func (p *Pipeline) Forget(ctx context.Context, name project.Name) error {
 	p.known.forget(name)
-	if err := p.records.forget(ctx, name); err != nil {
+	if err := errors.Join(p.approvals.Forget(ctx, name), p.records.Forget(ctx, name)); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(p.cfg.State.Events(name.String())), os.RemoveAll(p.cfg.State.Journal(name.String())))
+	return errors.Join(os.RemoveAll(p.cfg.State.Events(name.String())), os.RemoveAll(p.cfg.State.Journal(name.String())), os.RemoveAll(p.cfg.State.Resume(name.String())))
 }
 
 // errShutdown ends a deployment that waits.
 func errShutdown() error { return &ended{why: "the server is shutting down", busy: true} }
 
-// ended is the cause of a deployment that somebody or something ended.
+// ended is the cause of a deployment that was cancelled.
 type ended struct {
 	why  string
 	busy bool

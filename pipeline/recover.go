@@ -16,14 +16,15 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
+	"corpus-git/pipeline/journal"
 	"corpus-git/procedures"
 	"corpus-git/project"
 )
 
-// Recover finishes what a dead server left: TakeUp, and all that is unfinished. It runs before the first Start; a second call changes nothing.
-// The error joins those of single projects, which are in bad; the others are recovered all the same.
+// Recover completes what a dead server left: TakeUp, and every unfinished deployment. It runs before the first Start; a second call changes
+// nothing. The error joins those of single projects, which are in bad; the others are recovered all the same.
 func (p *Pipeline) Recover(ctx context.Context, names []project.Name, all bool) (bad map[project.Name]bool, err error) {
-	list, bad, err := p.TakeUp(ctx, names, all)
+	list, bad, err := p.FindUnfinished(ctx, names, all)
 	if bad == nil {
 		return nil, err
 	}
@@ -37,20 +38,20 @@ func (p *Pipeline) Recover(ctx context.Context, names []project.Name, all bool) 
 	return bad, errors.Join(errs...)
 }
 
-// Unfinished is a project in which a dead server left a deployment open. It has its place in the queue: whoever comes waits.
+// Unfinished is a project in which a dead server left a deployment open. That deployment has its place in the queue: later ones wait.
 type Unfinished struct {
 	Project project.Name
-	// finish ends the deployment; limit bounds the steps that a rollback applies, 0 does not. waiting are those that stood behind it.
+	// finish ends the deployment; limit limits the steps that a rollback applies, 0 does not. waiting are those that were queued behind it.
 	finish  func(ctx context.Context, limit time.Duration)
 	waiting []project.Record
 }
 
-// TakeUp looks for what a dead server left: processes of its steps are ended, deployments that waited are recorded as refused, leftovers
-// are swept, and each deployment that has not ended takes its place in the queue: Recover or Finish rolls it back or commits it by what its
-// journal says. It runs before the first Start. It looks at the projects that are named and at those that have unfinished records, and
-// at each one that has a journal or events where all is true. The error joins those of single projects, which are in bad; bad is nil where nothing could
-// be looked at.
-func (p *Pipeline) TakeUp(ctx context.Context, names []project.Name, all bool) (list []Unfinished, bad map[project.Name]bool, err error) {
+// FindUnfinished examines what a dead server left: processes of its steps are killed, deployments that waited are recorded as refused, leftovers
+// are removed, and each deployment that has not ended gets its place in the queue: Recover or Finish rolls it back or commits it according
+// to its journal. It runs before the first Start. It examines the named projects, those that have unfinished records, and, where all is
+// true, each one that has a journal or events. The error joins those of single projects, which are in bad; bad is nil where nothing could
+// be examined.
+func (p *Pipeline) FindUnfinished(ctx context.Context, names []project.Name, all bool) (list []Unfinished, bad map[project.Name]bool, err error) {
 	var errs []error
 	if n, err := execx.Reap("/proc", p.cfg.State.Processes()); err != nil {
 		errs = append(errs, fmt.Errorf("end left-over processes: %w", err))
@@ -74,7 +75,7 @@ func (p *Pipeline) TakeUp(ctx context.Context, names []project.Name, all bool) (
 			list = append(list, Unfinished{Project: name, finish: finish})
 		}
 	}
-	open, err := p.records.unfinished(ctx)
+	open, err := p.records.Unfinished(ctx)
 	if err != nil {
 		return list, bad, errors.Join(append(errs, err)...)
 	}
@@ -104,7 +105,7 @@ func (p *Pipeline) TakeUp(ctx context.Context, names []project.Name, all bool) (
 	return list, bad, errors.Join(errs...)
 }
 
-// FinishNow ends what TakeUp found in a project, and returns when that is done.
+// FinishNow ends the deployment that TakeUp found in a project, and returns when that is done.
 func (p *Pipeline) FinishNow(ctx context.Context, u Unfinished) error {
 	return p.finishOne(ctx, u, recoverySteps)
 }
@@ -112,8 +113,8 @@ func (p *Pipeline) FinishNow(ctx context.Context, u Unfinished) error {
 // recoveries is how many projects are recovered at the same time in the background.
 const recoveries = 4
 
-// Finish ends what TakeUp found, in the background: other projects are served meanwhile, and who pushes to one of these waits. done is told of each project,
-// and all when there is none left. Shutdown waits for them.
+// Finish ends what TakeUp found, in the background: other projects are served meanwhile, and pushes to these wait. done is called for each
+// project, and all when none is left. Shutdown waits for them.
 func (p *Pipeline) Finish(list []Unfinished, done func(project.Name, error), all func()) {
 	p.running.Go(func() {
 		var wait sync.WaitGroup
@@ -131,12 +132,12 @@ func (p *Pipeline) Finish(list []Unfinished, done func(project.Name, error), all
 	})
 }
 
-// finishOne ends the deployment that a project has open, and closes what waited behind it.
+// finishOne ends the deployment that a project has open, and closes those that were queued behind it.
 func (p *Pipeline) finishOne(ctx context.Context, u Unfinished, limit time.Duration) error {
 	u.finish(ctx, limit)
 	var errs []error
 	for _, rec := range u.waiting {
-		if now, err := p.records.get(ctx, rec.ID); err == nil && now.State.Terminal() {
+		if now, err := p.records.Get(ctx, rec.ID); err == nil && now.State.Terminal() {
 			continue
 		}
 		errs = append(errs, p.closeRecord(ctx, rec))
@@ -144,9 +145,9 @@ func (p *Pipeline) finishOne(ctx context.Context, u Unfinished, limit time.Durat
 	return errors.Join(append(errs, p.Sweep(ctx, u.Project))...)
 }
 
-// left are the projects to look at, by name.
+// left are the projects to examine, by name.
 func (p *Pipeline) left(ctx context.Context, names []project.Name, all bool) ([]project.Name, error) {
-	open, err := p.records.unfinished(ctx)
+	open, err := p.records.Unfinished(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -176,18 +177,21 @@ func (p *Pipeline) left(ctx context.Context, names []project.Name, all bool) ([]
 // journalSuffix ends the name of a journal; no project's name has a dot.
 const journalSuffix = ".journal"
 
-// closeRecord ends a deployment that never got as far as its journal.
+// closeRecord ends a deployment that has no journal entry.
 func (p *Pipeline) closeRecord(ctx context.Context, rec project.Record) error {
 	dep, err := p.reopen(ctx, rec)
 	if err != nil {
 		return err
 	}
-	if rec.State == project.Waiting || rec.Trigger == project.TriggerPlan || rec.Trigger == project.TriggerCheck {
+	if rec.State == project.Waiting || rec.Trigger == project.TriggerPlan || rec.Trigger == project.TriggerCheck || rec.Converge.Mode == project.ConvergeReport {
 		dep.refuse(&ended{why: "the server stopped while this waited", busy: true})
 		dep.finish()
 		return nil
 	}
-	// A task has no journal and no archive: what it did until then stays.
+	if rec.Trigger == project.TriggerConverge {
+		return dep.convergeCutOff(ctx)
+	}
+	// A task has no journal and no archive: its changes stay.
 	dep.res = project.Result{
 		State: project.Failed, Started: rec.At, Kind: fault.Failed.String(), Procedure: "task",
 		Code: rec.LiveCode, Pillar: rec.LivePillar, Reason: "the server stopped in task " + rec.Task, Hint: "what it did until then stays; run it again",
@@ -207,6 +211,14 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment,
 	}
 	dep := p.newDeployment(rec)
 	dep.log, dep.redact, dep.reopened = log, hide, true
+	stopping := make(chan error, 1)
+	dep.stopping = stopping
+	dep.cancel = func(cause error) {
+		select {
+		case stopping <- cause:
+		default:
+		}
+	}
 	p.mu.Lock()
 	p.byID[rec.ID] = dep
 	p.enqueue(dep)
@@ -214,20 +226,20 @@ func (p *Pipeline) reopen(ctx context.Context, rec project.Record) (*deployment,
 	return dep, nil
 }
 
-// takeUp looks whether a project's journal has a deployment open, and sweeps its archives and pins. finish ends that deployment, which has its place in
-// the queue; it is nil where there is none.
+// takeUp checks whether a project's journal has a deployment open, and sweeps its archives and pins. finish ends that deployment, which has
+// its place in the queue; it is nil where there is none.
 func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(context.Context, time.Duration), err error) {
-	var j *Journal
-	var entries []Entry
+	var j *journal.Journal
+	var entries []journal.Entry
 	path := p.cfg.State.Journal(name.String())
 	if _, err = os.Lstat(path); err == nil {
-		if j, entries, err = OpenJournal(path); err == nil {
+		if j, entries, err = journal.Open(path); err == nil {
 			defer func() {
 				if finish == nil {
 					_ = j.Close()
 				}
 			}()
-			err = j.Sync() // what is done now relies on what it says
+			err = j.Sync() // what follows depends on the journal, so it must be durable
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -241,8 +253,8 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 		return nil, nil
 	}
 	last, facts := entries[len(entries)-1], *entries[0].Facts
-	if last.Kind == Ended {
-		rec, err := p.records.get(ctx, facts.ID)
+	if last.Kind == journal.Ended {
+		rec, err := p.records.Get(ctx, facts.ID)
 		if err != nil && fault.KindOf(err) != fault.Usage {
 			return nil, err
 		}
@@ -255,24 +267,30 @@ func (p *Pipeline) takeUp(ctx context.Context, name project.Name) (finish func(c
 	if err != nil {
 		return nil, err
 	}
-	dep.ending() // to cancel it is to end what runs beside it
 	return func(ctx context.Context, limit time.Duration) {
 		defer p.dropRecipes(facts.ID)
 		defer j.Close()
 		dep.journal, dep.stepsLimit = j, limit
-		if last.Kind == Ended {
+		if last.Kind == journal.Ended {
+			dep.ending()
 			dep.concludeAgain(ctx, last)
 			dep.finish()
 			p.sweepPins(ctx, name, "", atOnce)
 			return
 		}
-		dep.recover(ctx, entries)
+		if !dep.forward(ctx, entries, limit) {
+			dep.ending() // cancelling it ends what runs beside it
+			if len(dep.stopping) > 0 {
+				dep.endAside()
+			}
+			dep.recover(ctx, entries)
+		}
 		dep.finish()
 	}, nil
 }
 
 // concludeAgain concludes a deployment whose end is in the journal but not in the table.
-func (dep *deployment) concludeAgain(ctx context.Context, e Entry) {
+func (dep *deployment) concludeAgain(ctx context.Context, e journal.Entry) {
 	dep.res = *e.Result
 	if err := dep.prepareRecovery(ctx, dep.res.Code, dep.res.Pillar); dep.env == nil {
 		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(dep.rec.ID)).Msg("conclude")
@@ -282,10 +300,10 @@ func (dep *deployment) concludeAgain(ctx context.Context, e Entry) {
 }
 
 // recover ends the deployment, whose journal has these entries and no end.
-func (dep *deployment) recover(ctx context.Context, entries []Entry) {
+func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 	p, d, last := dep.p, dep.rec.Deployment, entries[len(entries)-1]
 	code, pillar := d.LiveCode, d.LivePillar
-	if last.Kind == Committing {
+	if last.Kind == journal.Committing {
 		code, pillar = d.Code, d.Pillar
 	}
 	dep.pinAgain(ctx)
@@ -296,40 +314,40 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 		return
 	}
 	if err != nil {
-		// Without its old configuration the permissions can't be fixed, but the tree can come back.
+		// Without its old configuration the permissions can't be fixed, but the tree can be restored.
 		dep.log.Append(event.Event{Kind: event.Note, Text: "the configuration of " + code.Short() + " can't be read: " + shortReason(err)})
 	}
-	if last.Kind == Committing {
+	if last.Kind == journal.Committing {
 		dep.resumeCommit(ctx, last.Changes)
 		return
 	}
-	if c := entryOf(entries, Committing); c != nil {
+	if c := entryOf(entries, journal.Committing); c != nil {
 		if err := dep.revert(ctx, c.Changes); err != nil {
 			p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("move the branch back")
 		}
 	}
 	res := &dep.res
-	if f := entryOf(entries, Failing); f != nil && f.Result != nil {
+	if f := entryOf(entries, journal.Failing); f != nil && f.Result != nil {
 		res.Procedure, res.Step, res.StateID, res.Kind = f.Result.Procedure, f.Result.Step, f.Result.StateID, f.Result.Kind
 	}
 	res.Reason = "the server stopped " + place(entries)
 	res.Hint = "push the same commit again to try again"
 	note := func(what string) { dep.log.Append(event.Event{Kind: event.Note, Text: res.Reason + what}) }
 	switch {
-	case !changed(entries):
-		res.State = project.RolledBack // there is nothing to bring back
+	case !journal.Changed(entries):
+		res.State = project.RolledBack // there is nothing to restore
 		note("; nothing was changed yet")
 	case keepsFailure(entries) || dep.env.Prepared.Dev():
 		res.State = project.Failed
 		note("; the failed tree stays in place")
 	default:
 		note("; bringing back what was live before")
-		dep.env.Relieve(nil)
+		dep.env.FreeSpace(nil)
 		if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err == nil {
-			// The entry of the procedure that began last is not durable: it may have been the steps.
+			// The entry of the procedure that began last is not durable: the steps may have begun.
 			dep.stepsBegan = true
 			for _, e := range entries {
-				if e.Kind == RollingBack {
+				if e.Kind == journal.RollingBack {
 					dep.rollbacks++
 				}
 			}
@@ -342,7 +360,7 @@ func (dep *deployment) recover(ctx context.Context, entries []Entry) {
 	dep.end()
 }
 
-// pinAgain makes the pins of an archive whose name a power cut left without theirs.
+// pinAgain makes the pins of an archive that lost them in a power cut.
 func (dep *deployment) pinAgain(ctx context.Context) {
 	p, d := dep.p, dep.rec.Deployment
 	if _, err := p.cfg.Tools.Archives(d.Project).Show(string(d.ID)); err != nil {
@@ -360,11 +378,11 @@ func (dep *deployment) pinAgain(ctx context.Context) {
 	}
 }
 
-// recoverySteps bounds the steps that a recovery applies which a command waits for.
+// recoverySteps limits the duration of steps that a recovery applies while a command waits for it.
 const recoverySteps = 30 * time.Second
 
-// resumeCommit moves the branch of a deployment that was about to.
-func (dep *deployment) resumeCommit(ctx context.Context, changes []RefChange) {
+// resumeCommit moves the branch of a deployment that was committing.
+func (dep *deployment) resumeCommit(ctx context.Context, changes []journal.RefChange) {
 	dep.log.Append(event.Event{Kind: event.Note, Text: "the server stopped while the branch moved; everything had run, so it moves now"})
 	if err := dep.apply(ctx, changes); err != nil {
 		dep.res.State, dep.res.Reason = project.Failed, "the branch could not be moved: "+shortReason(err)
@@ -375,8 +393,8 @@ func (dep *deployment) resumeCommit(ctx context.Context, changes []RefChange) {
 	dep.end()
 }
 
-// prepareRecovery builds the environment of what recovery runs; its configuration is that of the commits which are, or will be, live. Where that
-// can't be read the error says why, and the environment is one without it; there is none where not even that can be built.
+// prepareRecovery builds the environment of what recovery runs; its configuration is that of the commits that are, or will be, live. Where
+// that can't be read the error says why, and the environment has none; it is nil where not even that can be built.
 func (dep *deployment) prepareRecovery(ctx context.Context, code, pillar project.Commit) error {
 	p, d := dep.p, dep.rec.Deployment
 	set, err := p.cfg.Settings(ctx, d.Project)
@@ -404,47 +422,29 @@ func (dep *deployment) prepareRecovery(ctx context.Context, code, pillar project
 	return err
 }
 
-// isOpenEnded reports whether the deployment of these entries, the last one of a journal, has not come to its end.
-func isOpenEnded(entries []Entry) bool {
-	return len(entries) > 0 && entries[0].Facts != nil && entries[len(entries)-1].Kind != Ended
-}
-
-// place says where a deployment stopped; what recoveries began does not count.
-func place(entries []Entry) string {
-	if f := entryOf(entries, Failing); f != nil {
+// place says where a deployment stopped, ignoring what recoveries began.
+func place(entries []journal.Entry) string {
+	if f := entryOf(entries, journal.Failing); f != nil {
 		if f.Result != nil && f.Result.Reason != "" {
 			return "after it had " + f.Result.Reason
 		}
 		return "after it had failed"
 	}
-	last := Entry{}
+	last := journal.Entry{}
 	for _, e := range entries {
-		if e.Kind == RollingBack {
+		if e.Kind == journal.RollingBack {
 			break
 		}
 		last = e
 	}
-	if last.Kind == Begin {
+	if last.Kind == journal.Begin {
 		return "in " + last.Procedure
 	}
 	return "before it began"
 }
 
-// changed reports whether a procedure began that changes what is live.
-func changed(entries []Entry) bool {
-	for _, e := range entries {
-		if changesTree(e) {
-			return true
-		}
-	}
-	return false
-}
-
-// changesTree reports whether an entry announces a procedure that changes what is live.
-func changesTree(e Entry) bool { return e.Kind == Begin && e.Procedure != procedures.NameArchive }
-
 // entryOf is the first entry of a kind, nil where there is none.
-func entryOf(entries []Entry, kind EntryKind) *Entry {
+func entryOf(entries []journal.Entry, kind journal.Kind) *journal.Entry {
 	for i := range entries {
 		if entries[i].Kind == kind {
 			return &entries[i]
@@ -453,7 +453,7 @@ func entryOf(entries []Entry, kind EntryKind) *Entry {
 	return nil
 }
 
-func keepsFailure(entries []Entry) bool {
-	f := entryOf(entries, Failing)
+func keepsFailure(entries []journal.Entry) bool {
+	f := entryOf(entries, journal.Failing)
 	return f != nil && f.Keep
 }

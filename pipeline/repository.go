@@ -11,32 +11,34 @@ import (
 type Repository interface {
 	// Get is the commit a ref points to, "" where it does not exist.
 	Get(ctx context.Context, ref string) (project.Commit, error)
-	// CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes.
-	// A ref that is elsewhere is fault.Refused. Durable on return.
+	// CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes. A ref with another value is
+	// fault.Refused. Durable on return.
 	CompareAndSwap(ctx context.Context, c project.Change) error
-	// Stage checks, locks and writes down changes of refs, as CompareAndSwap does before it moves them; see project.StagedRefs.
+	// Stage checks, locks and writes changes of refs, as CompareAndSwap does before it moves them; see project.StagedRefs.
 	Stage(ctx context.Context, changes []project.Change) (project.StagedRefs, error)
 	// Deployed is the ref that deploys: refs/heads/master or refs/heads/main, "" before the first push.
 	Deployed(ctx context.Context) (ref string, err error)
-	// Head is the ref that deploys, or that will: refs/heads/master before the first push, and the one that did deploy where
-	// a rollback went to before it was.
+	// Head is the deployed ref, or the one that will be: refs/heads/master before the first push, and the previously deployed one after a
+	// rollback to before it.
 	Head(ctx context.Context) (ref string, err error)
 	// SetDeployed makes ref the one that deploys (the repository's HEAD). Durable on return.
 	SetDeployed(ctx context.Context, ref string) error
 	// List gives the refs below prefix, hidden ones included.
 	List(ctx context.Context, prefix string) (map[string]project.Commit, error)
-	// Create makes the bare repository if it is missing, and fixes what is. Idempotent. It says whether it made one.
+	// Create creates the bare repository if it is missing, and repairs it. Idempotent. It reports whether it created one.
 	Create(ctx context.Context) (made bool, err error)
-	// Tree is a commit's files; objects of in (which may be nil) are seen.
+	// Tree is a commit's files; objects of in (which may be nil) are used too.
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
-	// Submodules finds and fetches a commit's submodules, and gives its files with theirs in their places; nil where it says of none where it comes from.
+	// Submodules finds and fetches a commit's submodules, and returns its files with theirs in their places; nil where the commit has none
+	// with a source.
 	Submodules(ctx context.Context, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error)
 	// RefuseLFS is fault.Refused where a file of a commit is a pointer of git-lfs.
 	RefuseLFS(ctx context.Context, c project.Commit, in project.Incoming) error
 	// Checkout brings a published commit into a working copy; see project.CheckoutStats. Re-runnable; durable on return.
 	Checkout(ctx context.Context, req project.Checkout) (project.CheckoutStats, error)
-	// TryCheckout is the error that Checkout would give for what was changed in the working copy, and writes nothing.
-	TryCheckout(ctx context.Context, req project.Checkout, in project.Incoming) error
+	// TryCheckout returns the error that Checkout would return because of changes in the working copy, and these changes; it writes
+	// nothing.
+	TryCheckout(ctx context.Context, req project.Checkout, in project.Incoming) (project.CheckoutStats, error)
 	// Describe compares two commits; old may be "".
 	Describe(ctx context.Context, old, new project.Commit, in project.Incoming) (project.Description, error)
 }

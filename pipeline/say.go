@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"corpus-git/internal/event"
@@ -13,8 +12,9 @@ import (
 
 func removeQuietly(path string) { _ = os.Remove(path) }
 
-// printWaiting tells dep's followers for whom it waits.
-func (dep *deployment) printWaiting(running project.Record, ahead int, now time.Time) {
+// printWaiting tells dep's followers what it waits for.
+func (dep *deployment) printWaiting(before []*deployment, now time.Time) {
+	running, ahead := before[0].shown(), len(before)
 	by := running.Pusher.Key
 	where := ""
 	if running.Step != "" {
@@ -22,109 +22,39 @@ func (dep *deployment) printWaiting(running project.Record, ahead int, now time.
 	} else if running.Procedure != "" {
 		where = ", in " + running.Procedure
 	}
-	dep.log.Append(event.Event{Kind: event.Waiting, Text: fmt.Sprintf("waiting for deployment %s of %s (by %s, %s%s), %d ahead of you",
-		running.ID.Short(), running.Project, by, humanize.Rough(now.Sub(running.At)), where, ahead)})
+	text := fmt.Sprintf("waiting for deployment %s of %s (by %s, %s%s), %d ahead of you",
+		running.ID.Short(), running.Project, by, humanize.Rough(now.Sub(running.At)), where, ahead)
+	if left := turnIn(before, now); left >= time.Second {
+		text += ", your turn in about " + humanize.Rough(left)
+	}
+	dep.log.Append(event.Event{Kind: event.Waiting, Text: text})
 }
 
-// headline is the first line of a deployment.
-func headline(d project.Deployment, desc *project.Description, hide func(string) string) event.Event {
-	var b strings.Builder
-	by := " by " + d.Pusher.Key
-	switch {
-	case d.Trigger == project.TriggerRollback:
-		fmt.Fprintf(&b, "%s  back from %s to %s", d.Project, d.LiveCode.Short(), d.Code.Short())
-		switch {
-		case d.Pillar == d.LivePillar && d.Pillar != "":
-			fmt.Fprintf(&b, ", pillar %s unchanged", d.Pillar.Short())
-		case d.Pillar != d.LivePillar:
-			fmt.Fprintf(&b, ", pillar from %s to %s", orNone(d.LivePillar), orNone(d.Pillar))
+// turnIn estimates how long the deployments before take, from past ones; 0 where one of them has no estimate.
+func turnIn(before []*deployment, now time.Time) (left time.Duration) {
+	for i, x := range before {
+		rec := x.record()
+		if rec.Estimate == nil {
+			return 0
 		}
-	case d.Trigger == project.TriggerRedeploy && d.Code == d.LiveCode:
-		fmt.Fprintf(&b, "%s  %s again", d.Project, d.Code.Short())
-	case d.Repo == project.PillarRepo:
-		fmt.Fprintf(&b, "%s  pillar %s..%s", d.Project, d.LivePillar.Short(), d.Pillar.Short())
-	case d.LiveCode == "":
-		fmt.Fprintf(&b, "%s  first deployment, %s", d.Project, d.Code.Short())
-	default:
-		fmt.Fprintf(&b, "%s  %s..%s", d.Project, d.LiveCode.Short(), d.Code.Short())
-	}
-	if d.Trigger == project.TriggerBundle && d.Pillar != d.LivePillar {
-		fmt.Fprintf(&b, ", pillar %s..%s", orNone(d.LivePillar), orNone(d.Pillar))
-	}
-	if desc == nil {
-		b.WriteString(" " + by)
-		return event.Event{Kind: event.Head, Text: b.String()}
-	}
-	if desc.Subject != "" {
-		s := []rune(hide(desc.Subject)) // before it is cut short
-		if len(s) > 40 {
-			s = append(s[:39], '…')
+		takes := rec.Estimate.Median
+		if i == 0 && rec.State == project.Running {
+			takes = max(0, takes-now.Sub(rec.At))
 		}
-		fmt.Fprintf(&b, "  %q ", string(s))
+		left += takes
 	}
-	b.WriteString(by)
-	if desc.Commits > 0 {
-		more := ""
-		if desc.CommitsMore {
-			more = " or more"
-		}
-		fmt.Fprintf(&b, ", %s%s", humanize.Plural(desc.Commits, "commit"), more)
-	}
-	if desc.Files > 0 {
-		fmt.Fprintf(&b, ", %s", humanize.Plural(desc.Files, "file"))
-	}
-	if desc.Forced {
-		b.WriteString(", forced")
-	}
-	return event.Event{Kind: event.Head, Text: b.String()}
+	return left
 }
 
-// orNone is a commit as people read it.
-func orNone(c project.Commit) string {
-	if c == "" {
-		return "none"
+// printEstimate reports the estimated duration.
+func (dep *deployment) printEstimate() {
+	e := dep.record().Estimate
+	if e == nil || e.Median < time.Second {
+		return
 	}
-	return c.Short()
-}
-
-// printResult speaks the last line, with the hint before it.
-func printResult(log *event.Log, rec project.Record) {
-	res := rec.Result
-	took := res.Ended.Sub(res.Started)
-	if res.Hint != "" {
-		log.Append(event.Event{Kind: event.Hint, Text: res.Hint})
+	text := fmt.Sprintf("takes about %s by the last good deployment", humanize.Rough(e.Median))
+	if e.Runs > 1 {
+		text = fmt.Sprintf("takes about %s by the last %d good deployments, 9 of 10 took %s or less", humanize.Rough(e.Median), e.Runs, humanize.Rough(e.P90))
 	}
-	e := event.Event{Kind: event.Verdict, Status: event.Bad, Duration: took}
-	is := fmt.Sprintf("%s is %s", rec.Project, res.Code.Short())
-	if res.Pillar != "" {
-		is += ", pillar " + res.Pillar.Short()
-	}
-	still := strings.Replace(is, " is ", " is still ", 1)
-	if res.Code == "" {
-		still = fmt.Sprintf("%s has nothing live yet", rec.Project)
-	}
-	switch res.State {
-	case project.Live:
-		e.Status = event.OK
-		e.Text = fmt.Sprintf("live in %s: %s", humanize.Rough(took), is)
-		if res.Unhealthy != "" {
-			e.Status = event.Bad
-			e.Text = fmt.Sprintf("rolled back in %s, but %s: %s", humanize.Rough(took), res.Unhealthy, is)
-		}
-	case project.Done:
-		e.Status = event.OK
-		e.Text = fmt.Sprintf("done in %s: %s", humanize.Rough(took), res.Reason)
-	case project.RolledBack:
-		but := ""
-		if res.Unhealthy != "" {
-			but = ", but " + res.Unhealthy
-		}
-		e.Text = fmt.Sprintf("rolled back in %s%s: %s", humanize.Rough(took), but, still)
-	case project.Refused:
-		e.Text = "refused: nothing was changed, " + still
-	default:
-		e.Text = fmt.Sprintf("failed after %s: %s", humanize.Rough(took), res.Reason)
-	}
-	e.Text += ", deployment " + rec.ID.Short()
-	log.Append(e)
+	dep.log.Append(event.Event{Kind: event.Note, Text: text})
 }

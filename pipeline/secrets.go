@@ -10,11 +10,11 @@ import (
 	"corpus-git/project"
 )
 
-// recentPillars is how many commits of a pillar, and recentDeployments how many deployments back, their values are secrets: a file on the machine may
-// hold a value until something writes it anew, and what a difference takes away is shown with what it brings.
+// recentPillars is for how many commits of a pillar, and recentDeployments for how many deployments, old values stay secret: a file on the
+// machine may contain a value until it is written again, and diffs show removed values.
 const recentPillars, recentDeployments = 20, 50
 
-// mostSecrets is up to how many secrets a commit keeps those that it had when it was read before.
+// mostSecrets is the number of secrets up to which a commit keeps those of earlier reads.
 const mostSecrets = 2000
 
 // knownSecrets knows the secrets of the recent commits of each project's pillar.
@@ -51,7 +51,7 @@ func (k *knownSecrets) project(name project.Name) *recentSecrets {
 	return r
 }
 
-// forget drops what is known of a project that is gone.
+// forget drops the secrets of a project that was deleted.
 func (k *knownSecrets) forget(name project.Name) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -68,7 +68,7 @@ func (r *recentSecrets) add(c project.Commit, v pillarValues) {
 	}
 }
 
-// remember keeps secrets that no pillar has, of the command line of one deployment, as if a pillar had had them.
+// remember keeps secrets of one deployment's command line as if a pillar had had them.
 func (r *recentSecrets) remember(id project.ID, secrets []redact.Secret) {
 	if len(secrets) == 0 {
 		return
@@ -78,8 +78,8 @@ func (r *recentSecrets) remember(id project.ID, secrets []redact.Secret) {
 	r.add(project.Commit("settings of "+id), pillarValues{secrets: secrets})
 }
 
-// liveRedactor hides what the pillar holds now, what in brings, what is known of recent ones, and the server's own secrets, until
-// recall has looked for the recent ones and Prepare has read the pillar properly.
+// liveRedactor hides the secrets of the present pillar, the new one, known recent ones, and the server itself, until recall has read the
+// recent ones and Prepare has read the pillar completely.
 func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in project.Incoming) *redact.Redactor {
 	known := p.known.project(d.Project)
 	known.mu.Lock()
@@ -87,7 +87,7 @@ func (p *Pipeline) liveRedactor(ctx context.Context, d project.Deployment, in pr
 	return redact.New(p.secrets(ctx, known, d, in))
 }
 
-// recall hides what the pillars of recent deployments and of archives held, too. The first time it reads the records.
+// recall also hides the values of pillars of recent deployments and of archives. The first call reads the records.
 func (p *Pipeline) recall(ctx context.Context, d project.Deployment, in project.Incoming, hide *redact.Redactor) {
 	known := p.known.project(d.Project)
 	known.mu.Lock()
@@ -104,9 +104,9 @@ func (p *Pipeline) recall(ctx context.Context, d project.Deployment, in project.
 	hide.Extend(p.secrets(ctx, known, d, in))
 }
 
-// secrets are all that is known of a project, the newest labels first. Called with known.mu held.
+// secrets are all known secrets of a project, the newest labels first. Called with known.mu held.
 func (p *Pipeline) secrets(ctx context.Context, known *recentSecrets, d project.Deployment, in project.Incoming) []redact.Secret {
-	// The trees are read here and now; they keep their repository in use until this context ends.
+	// The trees are read now; they use their repository until this context ends.
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	shown := map[string]bool{}
@@ -130,16 +130,18 @@ func (p *Pipeline) secrets(ctx context.Context, known *recentSecrets, d project.
 	return redact.NotIn(secrets, p.codeTexts(ctx, d, in))
 }
 
-// learn reads the secrets of one commit, and gives the values that it says may be shown. They are read again each time, because
-// the machine's own pillar files are in them; what they were before stays secret. A commit that is gone, or that was
-// refused, is passed over: nothing was made of it.
+// learn reads the secrets of one commit, and returns the values that it says may be shown. They are read again each time, because they
+// include the machine's own pillar files; earlier values stay secret. A commit that is gone, or that was refused, is skipped: nothing was
+// deployed from it.
 func (p *Pipeline) learn(ctx context.Context, known *recentSecrets, name project.Name, c project.Commit, in project.Incoming) (shown map[string]bool) {
 	tree, err := p.cfg.Repository(name, project.PillarRepo).Tree(ctx, c, in)
 	if err != nil {
 		return nil
 	}
 	v := pillarValues{}
-	v.secrets, v.shown = p.cfg.Tools.Pillar(name).Secrets(ctx, tree)
+	reader := p.cfg.Tools.Pillar(name)
+	reader.Declared = p.declared(ctx, project.Deployment{Project: name}, nil, Settings{})
+	v.secrets, v.shown = reader.Secrets(ctx, tree)
 	had := map[string]bool{}
 	for _, s := range v.secrets {
 		had[s.Value] = true
@@ -155,7 +157,7 @@ func (p *Pipeline) learn(ctx context.Context, known *recentSecrets, name project
 
 // recentPillars are the commits of the pillar that recent deployments were about and that archives hold, the oldest first.
 func (p *Pipeline) recentPillars(ctx context.Context, name project.Name) (out []project.Commit) {
-	recs, err := p.records.list(ctx, name, recentDeployments)
+	recs, err := p.records.List(ctx, name, recentDeployments)
 	if err != nil {
 		p.cfg.Logger.Warn().Err(err).Str("project", name.String()).Msg("look for recent pillars")
 	}
@@ -177,7 +179,7 @@ func (p *Pipeline) recentPillars(ctx context.Context, name project.Name) (out []
 	return out
 }
 
-// codeTexts are the texts of the recipe that the deployment brings, or that is live: what stands in them is no secret.
+// codeTexts are the texts of the new recipe, or the live one: their content is not a secret.
 func (p *Pipeline) codeTexts(ctx context.Context, d project.Deployment, in project.Incoming) []string {
 	c := deployedCommit(ctx, p.cfg.Repository(d.Project, project.Code))
 	if d.Repo != project.Code {

@@ -9,14 +9,14 @@ import (
 	"corpus-git/project"
 )
 
-// since are the deployments that a rollback by hand goes back over: that which made the archive, and all after it. There are none where what is outside
-// of the trees is to stay.
+// since are the deployments that a manual rollback reverts: the one that made the archive, and all after it. There are none where what is
+// outside of the trees must stay.
 func (dep *deployment) since(ctx context.Context) []project.ID {
 	d := dep.env.Deployment
 	if d.Trigger != project.TriggerRollback || dep.env.Prepared.Cfg.OnRollback() == project.RollbackTree {
 		return nil
 	}
-	list, err := dep.p.records.list(ctx, d.Project, maxBack)
+	list, err := dep.p.records.List(ctx, d.Project, maxBack)
 	if err != nil {
 		dep.p.cfg.Logger.Error().Err(err).Str("deployment", string(d.ID)).Msg("list deployments")
 		return nil
@@ -33,9 +33,10 @@ func (dep *deployment) since(ctx context.Context) []project.ID {
 	return nil // it is older than what is remembered
 }
 
-// rewound are the deployments that a push of an older commit goes back over: all that went live after the newest one of that commit, or of one that it contains, whose steps all ran. There are
-// none where the commit is not older than what is live, where none of them left anything outside of the trees to undo, where what is outside is to stay, and where not all
-// steps run, which make again what the older commit has of it.
+// rewound are the deployments that a push of an older commit reverts: all that went live after the newest one of that commit, or of one
+// that it contains, all of whose steps ran. There are none where the commit is not older than what is live, where none of them left
+// anything to undo outside of the trees, where that must stay, and where only some steps run, since all are needed to recreate the older
+// commit's state.
 func (dep *deployment) rewound(ctx context.Context, desc *project.Description) ([]project.ID, error) {
 	d := dep.env.Deployment
 	if desc == nil || !desc.Forced || d.Trigger == project.TriggerRollback || dep.env.Prepared.Cfg.OnRollback() == project.RollbackTree || dep.env.Prepared.Dev() || len(dep.env.Prepared.Cfg.OnlySteps()) > 0 {
@@ -56,7 +57,7 @@ func (dep *deployment) rewound(ctx context.Context, desc *project.Description) (
 	if older, err := dep.contains(ctx, live, to); err != nil || !older {
 		return nil, err
 	}
-	list, err := dep.p.records.list(ctx, d.Project, maxBack)
+	list, err := dep.p.records.List(ctx, d.Project, maxBack)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +65,10 @@ func (dep *deployment) rewound(ctx context.Context, desc *project.Description) (
 	seen := map[project.Commit]bool{}
 	for _, rec := range list {
 		at, before := of(rec.Deployment)
+		if rec.ID != d.ID && rec.Trigger == project.TriggerConverge && rec.State.Terminal() {
+			all = append(all, rec.ID)
+			continue
+		}
 		if rec.State != project.Live || rec.ID == d.ID {
 			continue
 		}
@@ -72,7 +77,7 @@ func (dep *deployment) rewound(ctx context.Context, desc *project.Description) (
 			return all, nil
 		}
 		if _, known := seen[at]; whole && out == nil && at != "" && !known {
-			// A commit that is not kept any more is taken for one that is not contained.
+			// A commit that is gone counts as not contained.
 			if seen[at], err = dep.contains(ctx, to, at); err == nil && seen[at] {
 				out = append([]project.ID{}, all...)
 			}
@@ -85,7 +90,8 @@ func (dep *deployment) rewound(ctx context.Context, desc *project.Description) (
 	return out, nil
 }
 
-// ranSteps reports whether all steps ran in a deployment that was asked for so: only then what is outside of the trees is what its commit makes it.
+// ranSteps reports whether all steps ran in a deployment with these options: only then is what is outside of the trees as its commit makes
+// it.
 func ranSteps(s project.Selection) bool {
 	return len(s.OnlySteps) == 0 && !slices.Contains(s.Skip, procedures.NameInstall) && (len(s.Only) == 0 || slices.Contains(s.Only, procedures.NameInstall))
 }
@@ -101,8 +107,8 @@ func (dep *deployment) contains(ctx context.Context, commit, old project.Commit)
 	return err == nil && !desc.Forced, err
 }
 
-// goBack finds what a push of an older commit goes back over, and says so.
-func (dep *deployment) goBack(ctx context.Context, desc *project.Description) {
+// noteReverted finds what a push of an older commit reverts, and reports it.
+func (dep *deployment) noteReverted(ctx context.Context, desc *project.Description) {
 	since, err := dep.rewound(ctx, desc)
 	if err != nil {
 		dep.p.cfg.Logger.Error().Err(dep.redact.Error(err)).Str("deployment", string(dep.rec.ID)).Msg("find the deployments that an older commit goes back over")
@@ -119,7 +125,7 @@ func (dep *deployment) goBack(ctx context.Context, desc *project.Description) {
 	}
 }
 
-// reverse undoes what the deployments Env.Since changed outside of the trees. What could not be undone changes nothing but the result.
+// reverse undoes what the deployments in Env.Since changed outside of the trees. Failures change nothing but the result.
 func (dep *deployment) reverse(ctx context.Context) {
 	if !(procedures.Reverse{}).Needed(dep.env) {
 		return

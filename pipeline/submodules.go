@@ -11,11 +11,11 @@ import (
 	"corpus-git/project"
 )
 
-// modulesFile says where submodules come from: gitmodules(5).
+// modulesFile has the URLs of submodules: gitmodules(5).
 const modulesFile = ".gitmodules"
 
-// submodules brings what the commits' gitlinks name, before anything runs, and puts their files in their places in src. What a
-// project wants done about them stands in its configuration, which is read without them first: only what a step needs may lie in one.
+// submodules fetches the submodules of the commits, before anything runs, and adds their files to src. The project's settings for
+// submodules are read without them first, so only what steps need may be in a submodule.
 func (dep *deployment) submodules(ctx context.Context, d project.Deployment, src *procedures.Sources) error {
 	if src.RemoteLess {
 		return nil
@@ -33,7 +33,7 @@ func (dep *deployment) submodules(ctx context.Context, d project.Deployment, src
 		return err
 	}
 	want := project.SubmoduleRequest{
-		Submodules: prep.Cfg.Submodules(), Offline: d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || d.Trigger == project.TriggerUndeploy, Pusher: d.Pusher,
+		Submodules: prep.Cfg.Submodules(), Offline: d.Trigger == project.TriggerRollback || d.Trigger == project.TriggerTask || d.Trigger == project.TriggerUndeploy || d.Trigger == project.TriggerConverge, Pusher: d.Pusher,
 		Say: func(line string) { dep.log.Append(event.Event{Kind: event.Note, Text: line}) },
 		Hide: func(secrets []string) {
 			for _, s := range secrets {

@@ -12,22 +12,26 @@ import (
 	"corpus-git/project"
 )
 
-// undeploy runs the project's own undeploy.sls, stops its units, and undoes what its deployments changed outside of the trees. The trees, the
-// repositories and the data stay. Each part can be run again: what a crash cut off is begun anew by the next start.
+// undeploy runs the project's own undeploy.sls, stops its units, and undoes what its deployments changed outside of the trees. The trees,
+// the repositories and the data stay. Each part can be repeated: after a crash the next start repeats the interrupted one.
 func (dep *deployment) undeploy(ctx context.Context) {
 	d, p := dep.env.Deployment, dep.p
 	dep.res = project.Result{Started: p.cfg.Now(), Code: d.LiveCode, Pillar: d.LivePillar}
 	dep.update(func(rec *project.Record) {
 		rec.State, rec.Procedure, rec.Since = project.Running, string(project.TriggerUndeploy), p.cfg.Now()
 	})
-	if err := p.records.put(ctx, dep.shown()); err != nil {
+	if err := p.records.Put(ctx, dep.shown()); err != nil {
 		dep.refuse(fault.New(fault.Internal, "record undeploy", "%w", err))
 		return
 	}
 	p.cfg.Boundary("undeploy begun")
+	if err := dep.env.DropPoint(); err != nil {
+		dep.refuse(fault.New(fault.Internal, "forget where the last deployment failed", "%w", err))
+		return
+	}
 	dep.log.Append(event.Event{Kind: event.Head, Text: fmt.Sprintf("%s  undeploy of %s  by %s", d.Project, d.LiveCode.Short(), d.Pusher.Key)})
 	if len(dep.env.Prepared.Steps) > 0 {
-		err := dep.env.Prepared.StorePasswords()
+		err := dep.env.Prepared.Store(ctx, dep.env.Tools, d.Project)
 		if err == nil {
 			err = dep.env.Task(ctx, dep.env.Prepared.Steps[0])
 		}
@@ -111,7 +115,7 @@ func (p *Pipeline) undeployAgain(ctx context.Context, rec project.Record) (func(
 
 // Undeployed reports whether a project was undeployed, and nothing went live since.
 func (p *Pipeline) Undeployed(ctx context.Context, name project.Name) (bool, error) {
-	list, err := p.records.list(ctx, name, maxBack)
+	list, err := p.records.List(ctx, name, maxBack)
 	for _, rec := range list {
 		switch {
 		case rec.Trigger == project.TriggerUndeploy && rec.State == project.Done:

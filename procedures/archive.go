@@ -15,8 +15,8 @@ import (
 	"corpus-git/project"
 )
 
-// Archive keeps the project as it was before the deployment. A short disk calls the low-space hooks, then drops the
-// archives that may go, then refuses with figures.
+// Archive archives the project as it was before the deployment. If there is too little space it runs the low-space hooks, then removes
+// archives that retention allows to remove, then refuses with figures.
 type Archive struct{}
 
 // Name implements Procedure.
@@ -84,7 +84,7 @@ func archiveNotes(n tree.Notes) []string {
 	return out
 }
 
-// RetentionPolicy is retention in the archive's words.
+// RetentionPolicy converts retention to archive's policy.
 func RetentionPolicy(r project.Retention) archive.Policy {
 	p := archive.Policy{Keep: r.Keep, KeepFailed: r.KeepFailed, MaxBytes: r.MaxBytes, MaxAge: r.MaxAge, MaxFailedAge: r.FailedMaxAge}
 	if p.KeepFailed <= 0 {
@@ -93,7 +93,7 @@ func RetentionPolicy(r project.Retention) archive.Policy {
 	return p
 }
 
-// policy is what rotation keeps while the deployment runs: what it is about to restore stays.
+// policy is what rotation keeps during the deployment: also the archive to be restored.
 func (e *Env) policy() archive.Policy {
 	keep := e.Tools.retention()
 	if e.Prepared != nil && e.Prepared.Cfg != nil {
@@ -106,14 +106,15 @@ func (e *Env) policy() archive.Policy {
 	return p
 }
 
-// Retain records what became of the deployment in its archive, and rotates by number and age: on failure too. Sizes are
-// for package upkeep, which measures them.
+// Retain records the deployment's result in its archive, and rotates by number and age: on failure too. Sizes are left to package upkeep,
+// which measures them.
 func (e *Env) Retain(state project.State) error {
 	settle, err := e.RetainSoon(state)
 	return errors.Join(err, settle())
 }
 
-// StageVerdict writes down, where there is an archive, that the deployment went live: what Settle makes durable with all else, RetainSoon need not.
+// StageVerdict writes, where there is an archive, that the deployment went live: Settle makes it durable with everything else, so
+// RetainSoon need not.
 func (e *Env) StageVerdict() {
 	e.staged = e.Tools.Archives(e.Deployment.Project).StageVerdict(e.Deployment.At, string(e.Deployment.ID), archive.Good)
 }
@@ -137,7 +138,7 @@ func (e *Env) RetainSoon(state project.State) (settle func() error, err error) {
 	policy := e.policy()
 	policy.Protect, policy.MaxBytes = nil, 0
 	if e.full || e.diskFull(nil) {
-		// A failed tree is evidence; a machine whose disk is full needs room more.
+		// A failed tree is only for inspection; on a full disk the space is needed more.
 		policy.Squeeze = true
 		e.Note("the disk is full: no failed tree is kept")
 	}

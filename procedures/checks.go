@@ -18,23 +18,23 @@ import (
 	"corpus-git/sls/host"
 )
 
-// NameChecks is the name of the procedure that asks the project's checks. No file of a project replaces it: a step may be named so.
+// NameChecks is the name of the procedure that runs the project's checks. No file of a project replaces it: a step may have that name.
 const NameChecks = "checks"
 
-// Checks asks what the project serves, by the key checks of its configuration. It changes nothing and can be run again.
+// Checks runs the project's checks, from the key checks of its configuration. It changes nothing and can be run again.
 type Checks struct {
-	// On is the occasion; "" asks every check.
+	// On is the occasion; "" runs every check.
 	On project.CheckOccasion
 }
 
 // Name implements Procedure.
 func (Checks) Name() string { return NameChecks }
 
-// CheckFailure is the error of checks whose answers were not good.
+// CheckFailure is the error of failed checks.
 type CheckFailure struct {
 	// Names are the checks, in the order of the configuration.
 	Names []string
-	// Lines tell of each: what was asked, what was wrong, and the first lines of the last answer.
+	// Lines describe each: target, reason, and the first lines of the last answer.
 	Lines []string
 }
 
@@ -46,7 +46,7 @@ func (f *CheckFailure) Error() string {
 	return "checks " + strings.Join(f.Names, ", ") + " failed"
 }
 
-// HasChecks reports whether anything is asked on an occasion.
+// HasChecks reports whether there are checks for an occasion.
 func (p *Prepared) HasChecks(on project.CheckOccasion) bool { return len(p.checksOn(on)) > 0 }
 
 // Checks are those of the configuration; a project with nodes is asked there.
@@ -65,7 +65,7 @@ func (p *Prepared) checksOn(on project.CheckOccasion) []project.Check {
 	return slices.DeleteFunc(slices.Clone(list), func(c project.Check) bool { return !c.Runs(on) })
 }
 
-// Run implements Procedure. Where an answer is not good the error wraps a *CheckFailure and is of kind Failed.
+// Run implements Procedure. Where a check fails the error wraps a *CheckFailure and is of kind Failed.
 func (c Checks) Run(ctx context.Context, env *Env) error {
 	if c.On == project.OnRollback {
 		var end func()
@@ -97,7 +97,7 @@ func (c Checks) Run(ctx context.Context, env *Env) error {
 	return fault.New(fault.Failed, "", "%w", failure)
 }
 
-// AskAll asks every check of what is live, and reports what it found. Errors are those of Run.
+// AskAll runs every check of what is live, and reports the results. Errors are those of Run.
 func (e *Env) AskAll(ctx context.Context) error {
 	begun := e.Tools.Now()
 	err := Checks{}.Run(ctx, e)
@@ -109,13 +109,13 @@ func (e *Env) AskAll(ctx context.Context) error {
 	return err
 }
 
-// checker is what asks the checks of a deployment. It notes now and then what is waited for.
+// checker runs the checks of a deployment. It reports from time to time what is waited for.
 func (e *Env) checker() checks.Runner {
 	var mu sync.Mutex
 	begun := map[string]time.Time{}
 	return checks.Runner{
 		Command: e.askByCommand,
-		Hide:    e.hide,
+		Hide:    e.Hide,
 		Progress: func(r checks.Result) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -127,7 +127,7 @@ func (e *Env) checker() checks.Runner {
 				return
 			}
 			begun[r.Check.Name] = e.Tools.Now()
-			e.Note("check %s: attempt %d of %d: %s", r.Check.Name, r.Attempts, r.Check.Attempts, e.hide(r.Reason))
+			e.Note("check %s: attempt %d of %d: %s", r.Check.Name, r.Attempts, r.Check.Attempts, e.Hide(r.Reason))
 		},
 	}
 }
@@ -137,7 +137,7 @@ func (e *Env) askByCommand(ctx context.Context, c project.Check, argv []string) 
 	return e.Tools.askAs(ctx, e.Prepared, e.describe(NameChecks), c, argv)
 }
 
-// Checker is what asks checks of what is live outside of a deployment; d stands for what is live.
+// Checker runs checks of what is live outside of a deployment; d represents what is live.
 func (t *Tools) Checker(p *Prepared, d project.Deployment) checks.Runner {
 	told := describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameChecks)
 	return checks.Runner{Command: func(ctx context.Context, c project.Check, argv []string) (int, string, error) {
@@ -156,11 +156,11 @@ func (t *Tools) askAs(ctx context.Context, p *Prepared, told hooks.Description, 
 	return res.Retcode, res.Stdout, err
 }
 
-// checkNoteEvery is how far apart notes about one check are that is waited for.
+// checkNoteEvery is the interval of notes about one check that is waited for.
 const checkNoteEvery = 5 * time.Second
 
 func (e *Env) goodCheck(r checks.Result) string {
-	line := fmt.Sprintf("%s  %s", r.Check.Name, e.askedOf(r.Check))
+	line := fmt.Sprintf("%s  %s", r.Check.Name, e.checkTarget(r.Check))
 	if r.Attempts > 1 && r.Check.AlsoAfter == 0 {
 		line += fmt.Sprintf("  at attempt %d, after %s", r.Attempts, humanize.Rough(r.Took))
 	}
@@ -170,9 +170,9 @@ func (e *Env) goodCheck(r checks.Result) string {
 	return line
 }
 
-// askedOf is what was asked, short and redacted.
-func (e *Env) askedOf(c project.Check) string {
-	what := printable.Shorten(e.hide(c.Target), 80)
+// checkTarget is the URL, command or unit of a check, shortened and redacted.
+func (e *Env) checkTarget(c project.Check) string {
+	what := printable.Shorten(e.Hide(c.Target), 80)
 	if c.Kind == project.CheckHTTP || c.Kind == project.CheckCommand {
 		return what // it says itself what it is
 	}
@@ -184,9 +184,9 @@ func (e *Env) failedCheck(r checks.Result) []string {
 	if r.Watched {
 		how = "it had succeeded, and failed " + humanize.Rough(r.Took) + " after the start"
 	}
-	lines := []string{fmt.Sprintf("%s  %s", r.Check.Name, e.askedOf(r.Check)), fmt.Sprintf("%s  (%s)", e.hide(r.Reason), how)}
+	lines := []string{fmt.Sprintf("%s  %s", r.Check.Name, e.checkTarget(r.Check)), fmt.Sprintf("%s  (%s)", e.Hide(r.Reason), how)}
 	for _, l := range r.Answer {
-		lines = append(lines, "| "+e.hide(l))
+		lines = append(lines, "| "+e.Hide(l))
 	}
 	return lines
 }

@@ -10,8 +10,7 @@ import (
 	"corpus-git/sls/host"
 )
 
-// ProjectUser is who a project's own commands run as: its user where the server gives projects users and this one has been made, else "",
-// which is the server's.
+// ProjectUser is the user of a project's own commands: the project's user where the server creates users and this one exists, else "", the server's.
 func (t *Tools) ProjectUser(p *Prepared) string {
 	if !t.ownsFiles() {
 		return ""
@@ -22,11 +21,11 @@ func (t *Tools) ProjectUser(p *Prepared) string {
 	return p.Cfg.User()
 }
 
-// ownsFiles reports whether users and ownership are ours to change.
+// ownsFiles reports whether this server manages users and ownership.
 func (t *Tools) ownsFiles() bool { return t.Accounts && t.Host.EUID == 0 }
 
-// Command is a command of a project's outside of its steps, without its streams, in the environment that steps have: the clean one, the
-// key env, CORPUS_*, with point as CORPUS_POINT. s says what and as whom; where it names no folder, it runs in the live tree.
+// Command is a command of a project outside of its steps, without its streams, in the environment of steps: the clean one, the key env,
+// CORPUS_*, with point as CORPUS_POINT. s has the command and user; where it names no folder, it runs in the live tree.
 func (t *Tools) Command(p *Prepared, d project.Deployment, point string, s host.Shell) (execx.Cmd, error) {
 	at := t.Root.Project(d.Project.String())
 	if s.Dir == "" {
@@ -36,7 +35,7 @@ func (t *Tools) Command(p *Prepared, d project.Deployment, point string, s host.
 	return t.Host.Command(s)
 }
 
-// environ is what the environment of a project's commands has beside the clean one.
+// environ is what the environment of a project's commands has in addition to the clean one.
 func (p *Prepared) environ(told hooks.Description) map[string]string {
 	out := map[string]string{}
 	for _, kv := range slices.Concat(p.Cfg.Environ(), told.Env()) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -24,10 +25,10 @@ import (
 // the pillar is closed to everybody else. Symbolic links are neither followed nor changed; a file with a further name
 // outside of the tree stays as it is. It may be run again after any error.
 type Fixperms struct {
-	// Early is true where steps are still to run, or have been undone: an account that a rule names may be missing then.
-	// Its part of the rule is left out, and said so.
+	// Early is true where steps are still to run, or have been undone: an account that a rule names may be missing then. That part of the
+	// rule is skipped, and reported.
 	Early bool
-	// Synced is true right after release-sync: what it told of the trees is believed for as long as the checkout believes the archive's walk.
+	// Synced is true right after release-sync: its facts about the trees are used for as long as the checkout uses the archive's scan.
 	Synced bool
 }
 
@@ -62,6 +63,9 @@ func (f Fixperms) Run(ctx context.Context, env *Env) error {
 		}
 		right += seen + w.Unchanged
 		fixed += w.Fixed
+		if w.Fixed > 0 {
+			env.differ(int(w.Fixed), "%s of %s", humanize.Plural(w.Fixed, "permission"), t.Name)
+		}
 		if t.Repo != "" && w.Fixed > 0 && !env.RemoteLess {
 			if err := env.Tools.Repository(env.Deployment.Project, t.Repo).Refresh(ctx, t.Dir); err != nil {
 				return fault.New(fault.Internal, NameFixperms, "refresh the index of %s: %w", t.Dir, err)
@@ -91,7 +95,7 @@ func (e *Env) permTrees(look permissions.Accounts) ([]permissions.Tree, error) {
 	return permissions.Trees(e.Paths, owner, e.Prepared.Cfg.Permissions(), look)
 }
 
-// treeOwner is whom the project's files belong to, nil where owners are not ours to change.
+// treeOwner owns the project's files, nil where this server does not manage owners.
 func (e *Env) treeOwner() (*project.Owner, error) {
 	if !e.Tools.ownsFiles() {
 		return nil, nil
@@ -117,8 +121,8 @@ func (e *Env) owner() (o project.Owner, err error) {
 	return project.Owner{UID: u.UID, GID: g.GID}, nil
 }
 
-// walk applies the rules of a tree: see permissions.Tree.Walk. A tree that is not there is right.
-func (e *Env) walk(ctx context.Context, t permissions.Tree, part *permissions.Part, dry bool) (permissions.Walked, error) {
+// walk applies the rules of a tree: see permissions.Tree.Walk. A missing tree is not an error.
+func (e *Env) walk(ctx context.Context, t permissions.Tree, part *permissions.Part, dry bool) (permissions.WalkResult, error) {
 	w, err := t.Walk(ctx, e.Tools.FS, part, dry)
 	if err == nil {
 		return w, nil
@@ -129,14 +133,14 @@ func (e *Env) walk(ctx context.Context, t permissions.Tree, part *permissions.Pa
 	if ctx.Err() != nil {
 		return w, err
 	}
-	f := withDiskHint(fault.New(fault.Internal, NameFixperms, "%s: %w", t.Dir, err))
+	f := diskfull.WithHint(fault.New(fault.Internal, NameFixperms, "%s: %w", t.Dir, err))
 	if f.Hint == "" {
 		f = f.WithHint("nothing but owners and modes was being changed: push again to go on")
 	}
 	return w, f
 }
 
-// planFixperms tells what fixperms would change in the trees as they are now. Accounts that sync would make are no error.
+// planFixperms reports what fixperms would change in the present trees. Missing accounts that sync would create are not errors.
 func (e *Env) planFixperms(ctx context.Context) (int, error) {
 	say := func(st event.Status, lines []string, format string, args ...any) {
 		e.Report.Append(event.Event{Kind: event.Plan, Status: st, Procedure: NameFixperms, Text: NameFixperms + "  " + fmt.Sprintf(format, args...), Lines: lines})
@@ -155,6 +159,9 @@ func (e *Env) planFixperms(ctx context.Context) (int, error) {
 			return 0, err
 		}
 		right, n = right+w.Unchanged, n+w.Fixed
+		if w.Fixed > 0 {
+			e.differ(int(w.Fixed), "%s of %s", humanize.Plural(w.Fixed, "permission"), t.Name)
+		}
 		slices.Sort(w.Differ)
 		for _, l := range w.Differ {
 			lines = append(lines, "~ "+filepath.Join(t.Name, l))

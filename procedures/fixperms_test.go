@@ -317,7 +317,7 @@ func TestFixpermsEveryCallMayFail(t *testing.T) {
 	require.Greater(t, failed, 100)
 }
 
-// sane tells that an entry is as it was, as it shall be, or half way: never more open than one of the two.
+// sane reports that an entry is as it was, as it should be, or half way: never more open than one of the two.
 func sane(before, now, after string) bool {
 	bits := func(s string) uint32 {
 		n, err := strconv.ParseUint(s[:4], 8, 32)

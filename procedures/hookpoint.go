@@ -6,8 +6,8 @@ import (
 	"corpus-git/hooks"
 )
 
-// HookPoint runs the hooks around a deployment: pre-deploy before the new commits are brought in, so the project's own
-// are those of what is live; post-deploy when everything else went well. A hook that fails fails the deployment.
+// HookPoint runs the hooks around a deployment: pre-deploy before the new commits are checked out, with the project's own hooks of the live
+// release; post-deploy when everything else succeeded. A failing hook fails the deployment.
 type HookPoint struct{ Point hooks.Point }
 
 // PreDeploy is the point before release-sync.

@@ -11,6 +11,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
+	"corpus-git/procedures/plantext"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/sls"
@@ -26,7 +27,7 @@ func (Install) Name() string { return NameInstall }
 type Failure struct {
 	Step    string
 	StateID string
-	// Err says what happened to a step that did not get as far as its states; nil where a state failed.
+	// Err is the error of a step that failed before its states ran; nil where a state failed.
 	Err error
 }
 
@@ -56,12 +57,18 @@ func (Install) Run(ctx context.Context, env *Env) error {
 		names[i] = s.Name
 	}
 	text := humanize.Plural(len(steps), "step")
-	if d := env.Usual[NameInstall]; d >= time.Second {
+	if d := env.Usual[NameInstall].Median; d >= time.Second {
 		text += ", about " + humanize.Rough(d) + " by past deployments"
 	}
 	env.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: NameInstall, Text: text, Lines: names, Of: len(steps)})
 	begun := env.Tools.Now()
 	for i, s := range steps {
+		if err := env.asked(); err != nil {
+			return err
+		}
+		if env.keep(NameInstall, s, i+1, len(steps)) {
+			continue
+		}
 		if err := env.step(ctx, NameInstall, s, i+1, len(steps), names[i+1:]); err != nil {
 			return err
 		}
@@ -70,8 +77,7 @@ func (Install) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// Reinstall applies the steps of the release that is live again after a rollback. It ends with the limit that this release sets, and when
-// somebody hurries the deployment.
+// Reinstall applies the steps of the release that a rollback restored. It ends at the limit that this release sets, or when Env.Hurry is closed.
 type Reinstall struct {
 	// Limit is a shorter limit than the release's; 0 is none.
 	Limit time.Duration
@@ -98,23 +104,32 @@ func (r Reinstall) Run(ctx context.Context, env *Env) error {
 	return err
 }
 
-// step applies one step and reports it. A failed one is reported whole, and returned as a *Failure.
+// step applies one step and reports it. A failure is reported in full, and returned as a *Failure.
 func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of int, rest []string) error {
-	e.Report.Append(event.Event{Kind: event.StepStart, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: e.Usual[timingName(s.Name, "")]})
+	e.Report.Append(event.Event{Kind: event.StepStart, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: e.Usual[timingName(s.Name, "")].Median})
 	sink := &stepSink{outputs: e.outputs(procedure)}
 	sink.step = s.Name
 	begun := e.Tools.Now()
-	res, err := e.Tools.runner(s).Apply(ctx, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink)
+	late := e.watchStep(s)
+	res, err := e.apply(ctx, e.Prepared.Recipe, s, e.Prepared.input(e, e.Prepared.Recipe, s, sls.Live), sink)
+	late()
 	sink.close()
 	took := e.Tools.Now().Sub(begun)
+	if res != nil {
+		e.differs(s.Name, res.States)
+	}
 	e.Timings = append(e.Timings, project.Timing{Name: timingName(s.Name, ""), Duration: took})
 	for _, x := range sink.slow {
 		e.Timings = append(e.Timings, project.Timing{Name: timingName(s.Name, x.id), Duration: x.d})
 	}
 	if err == nil && res.OK() {
+		_, changed, _ := res.Counts()
+		if s.Script {
+			changed = 0 // it does not say
+		}
 		e.Report.Append(event.Event{
-			Kind: event.StepDone, Status: event.OK, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: took,
-			Text: countText(res, s), Lines: res.Warnings,
+			Kind: event.StepDone, Status: event.OK, Procedure: procedure, Step: s.Name, N: n, Of: of, Duration: took, Changed: changed,
+			Text: plantext.Counted(res, s), Lines: res.Warnings,
 		})
 		return nil
 	}
@@ -131,6 +146,7 @@ func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of i
 	default:
 		ev.Lines, fail.StateID = e.failedStates(res)
 		ev.State = fail.StateID
+		ev.Lines = append(ev.Lines, e.wrote.wrong...)
 	}
 	if len(rest) > 0 {
 		ev.Lines = append(ev.Lines, "steps not run: "+strings.Join(rest, ", "))
@@ -139,7 +155,7 @@ func (e *Env) step(ctx context.Context, procedure string, s recipe.Step, n, of i
 	return fail
 }
 
-// maxFailed is how many failed states of one step are shown whole.
+// maxFailed is how many failed states of one step are shown in full.
 const maxFailed = 5
 
 func (e *Env) failedStates(res *sls.StepResult) (lines []string, first string) {
@@ -168,30 +184,8 @@ func (e *Env) failedStates(res *sls.StepResult) (lines []string, first string) {
 	return lines, first
 }
 
-func countText(res *sls.StepResult, s recipe.Step) string {
-	if s.Script {
-		return "exit status 0"
-	}
-	right, changed, _ := res.Counts()
-	text := humanize.Plural(len(res.States), "state")
-	var parts []string
-	if right > 0 {
-		parts = append(parts, fmt.Sprintf("%d unchanged", right))
-	}
-	if changed > 0 {
-		parts = append(parts, fmt.Sprintf("%d changed", changed))
-	}
-	if len(parts) > 0 {
-		text += ": " + strings.Join(parts, ", ")
-	}
-	if res.Runner == saltRunner || s.Tool != "" {
-		text += " (" + res.Runner + ")"
-	}
-	return text
-}
-
-// ErrorLines shows an error as people read it: place, the line's text with a caret, what is wrong, the hint. Where the
-// place is known, what was being done when it was found says nothing more and is left out.
+// ErrorLines formats an error for people: place, the line's text with a caret, the cause, the hint. Where the place is known the operation
+// is left out.
 func ErrorLines(err error) []string {
 	var lines []string
 	if at, ok := fault.PosOf(err); ok {
@@ -208,21 +202,12 @@ func ErrorLines(err error) []string {
 	if errors.As(err, &checks) {
 		lines = append(lines, checks.Lines...)
 	} else {
-		lines = append(lines, strings.Split(Cause(err), "\n")...)
+		lines = append(lines, strings.Split(fault.Cause(err), "\n")...)
 	}
 	if h := fault.HintOf(err); h != "" {
 		lines = append(lines, "hint: "+h)
 	}
 	return lines
-}
-
-// Cause is what is wrong, without its place, and without the operation where the place is known.
-func Cause(err error) string {
-	var f *fault.Error
-	if !errors.As(err, &f) || f.At == (fault.Pos{}) || f.Err == nil {
-		return err.Error()
-	}
-	return f.Err.Error()
 }
 
 // Task applies one task by hand: an SLS file named task_*.sls, of the live recipe.

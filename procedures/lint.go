@@ -2,6 +2,7 @@ package procedures
 
 import (
 	"context"
+	"errors"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/redact"
@@ -18,9 +19,9 @@ type Linted struct {
 	Tasks int
 	// Files are the steps and the tasks, in this order.
 	Files []LintedFile
-	// Problems refuse a push, or, in a task, running it.
+	// Problems are errors that refuse a push, or, in a task, running it.
 	Problems []error
-	// Warnings are files that look as if they would run, and do not; a push says them among its notes.
+	// Warnings are files that look like steps or hooks, and are not; a push has them among its notes.
 	Warnings []recipe.Warning
 }
 
@@ -32,8 +33,8 @@ type LintedFile struct {
 	Err     error
 }
 
-// Lint does what Prepare does, and goes on after the first thing that is wrong: every step is compiled, and every task too. It changes
-// nothing outside of src.Private. An error is the machine's or ours, or ctx's; what is wrong with the project is in Problems.
+// Lint does what Prepare does, and continues after the first error: every step is compiled, and every task too. It changes nothing outside
+// of src.Private. An error is the machine's or ours, or ctx's; errors of the project are in Problems.
 func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Linted, error) {
 	out := &Linted{}
 	keep := func(err error) error {
@@ -43,11 +44,21 @@ func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide
 		out.Problems = append(out.Problems, err)
 		return nil
 	}
-	p, err := configure(ctx, t, d, src, hide)
+	src.alone = true
+	p, err := configure(ctx, t, d, src, true, hide)
+	if wrong := (project.InputErrors{}); errors.As(err, &wrong) {
+		for _, e := range wrong {
+			_ = keep(e)
+		}
+		return out, nil
+	}
 	if err != nil {
 		return out, keep(err)
 	}
 	out.Prepared = p
+	for _, name := range p.Cfg.EmptyInputs() {
+		p.Notes = append(p.Notes, "the input "+name+" has no value without a pillar: the steps are checked with an empty one")
+	}
 	if err := p.checkAll(ctx, t, d, keep); err != nil {
 		return out, err
 	}
@@ -78,6 +89,7 @@ func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide
 	if err != nil {
 		return out, err
 	}
-	out.Warnings, err = recipe.Warnings(p.recipe, groups...)
+	files, err := recipe.Warnings(p.recipe, groups...)
+	out.Warnings = append(p.Unread, files...)
 	return out, err
 }

@@ -9,8 +9,7 @@ import (
 	"corpus-git/project"
 )
 
-// liveRecipe is the recipe of the commit that was live before the deployment, copied when something first asks for it; that of the commit which it
-// brings is Prepared.Recipe.
+// liveRecipe is the recipe of the commit that was live before the deployment, copied on first use; that of the new commit is Prepared.Recipe.
 func (e *Env) liveRecipe(ctx context.Context) (*recipe.Recipe, error) {
 	if e.LiveTree == nil {
 		return e.Prepared.Recipe, nil
@@ -18,7 +17,7 @@ func (e *Env) liveRecipe(ctx context.Context) (*recipe.Recipe, error) {
 	if e.liveLoaded {
 		return e.live, nil
 	}
-	// The tree is read here and now; it keeps its repository in use until this context ends.
+	// The tree is read now; it uses its repository until this context ends.
 	tctx, done := context.WithCancel(ctx)
 	defer done()
 	code, err := e.LiveTree(tctx)
@@ -42,8 +41,8 @@ func (e *Env) liveRecipe(ctx context.Context) (*recipe.Recipe, error) {
 	return e.live, nil
 }
 
-// recipeAt is the recipe whose hooks run at a point. What stands around the archive, the beginning and the rollback of a deployment
-// belongs to the commit that is live then; what comes at its end to the one that it brings.
+// recipeAt is the recipe whose hooks run at a point: that of the live commit around the archive, at the beginning and in a rollback, that
+// of the new commit at the end.
 func (e *Env) recipeAt(ctx context.Context, p hooks.Point) (*recipe.Recipe, error) {
 	switch {
 	case p == hooks.PostDeploy, p == hooks.Notify, p == hooks.Rollback && e.Deployment.Trigger == project.TriggerRollback:

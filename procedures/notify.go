@@ -7,13 +7,13 @@ import (
 	"corpus-git/hooks"
 )
 
-// Notify runs the notify hooks; nothing of it changes the verdict. What the server itself tells others does not depend on it: see the room notify.
+// Notify runs the notify hooks; their errors do not change the verdict. The server's own notifications are independent of it: see the room notify.
 type Notify struct{}
 
 // Name implements Procedure.
 func (Notify) Name() string { return NameNotify }
 
-// notifyTimeout bounds what a pusher waits for notify hooks.
+// notifyTimeout limits how long a pusher waits for notify hooks.
 const notifyTimeout = 30 * time.Second
 
 // Run implements Procedure.

@@ -16,9 +16,8 @@ import (
 	"corpus-git/sls"
 )
 
-// outputs turns what commands print into Output events. Each stream goes through the redactor as a whole, because a secret
-// may run over the end of a line, and without what is not seen (event.Scrub), because a secret may lie around that. A command's two streams may
-// be written at the same time.
+// outputs turns what commands print into Output events. Each stream is redacted as a whole, because a secret may span lines, and after
+// event.Scrub, because invisible characters may be inside a secret. A command's two streams may be written concurrently.
 type outputs struct {
 	env       *Env
 	procedure string
@@ -57,7 +56,7 @@ func (o *outputs) line(p hooks.Point, hook, stream, line string) {
 	o.write(string(p)+"/"+hook, stream, line)
 }
 
-// close ends all streams: what was held back comes out, redacted.
+// close ends all streams and writes what was held back, redacted.
 func (o *outputs) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,7 +84,7 @@ var _ sls.Sink = (*stepSink)(nil)
 func (s *stepSink) StateStart(ref sls.StateRef) {
 	s.env.Report.Append(event.Event{
 		Kind: event.StateStart, Procedure: s.procedure, Step: s.step, State: ref.ID, Function: ref.Function, N: ref.Num, Of: ref.Of,
-		Duration: s.env.Usual[timingName(s.step, ref.ID)],
+		Duration: s.env.Usual[timingName(s.step, ref.ID)].Median,
 	})
 }
 
@@ -130,22 +129,21 @@ func statusOf(res sls.StateResult) event.Status {
 	return event.OK
 }
 
-// stateText is the state in one line: its function and what it acts on. It is redacted before it is cut short: half a
-// secret would not be known any more.
+// stateText is the state in one line: its function and what it acts on. It is redacted before it is shortened: half a secret would not be recognised.
 func (e *Env) stateText(res sls.StateResult) string {
 	what := res.Name
 	if res.Command != nil {
 		what = res.Command.Line
 	}
-	what, _, more := strings.Cut(strings.TrimSpace(e.hide(what)), "\n")
+	what, _, more := strings.Cut(strings.TrimSpace(e.Hide(what)), "\n")
 	if more {
 		what += " …"
 	}
 	return res.Function + ": " + printable.Shorten(what, 60)
 }
 
-// hide redacts a text of several lines, as they are seen.
-func (e *Env) hide(text string) string { return e.Prepared.Redactor.String(event.ScrubText(text)) }
+// Hide is a text without control characters and secrets, as it may be shown.
+func (e *Env) Hide(text string) string { return e.Prepared.Redactor.String(event.ScrubText(text)) }
 
 func diffLines(d string) []string {
 	if d == "" {
@@ -154,10 +152,10 @@ func diffLines(d string) []string {
 	return strings.Split(strings.TrimRight(d, "\n"), "\n")
 }
 
-// failureLines describe a failed state whole. Its texts are redacted before they get prefixes: a secret that runs over a
-// line's end would not be found behind one.
+// failureLines describe a failed state in full. Its texts are redacted before they get prefixes: otherwise a secret that spans lines would
+// not be found.
 func (e *Env) failureLines(res sls.StateResult) []string {
-	hide := e.hide
+	hide := e.Hide
 	res.Comment, res.Diff = hide(res.Comment), hide(res.Diff)
 	if res.Command != nil {
 		c := *res.Command

@@ -7,23 +7,24 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
+	"corpus-git/procedures/plantext"
 	"corpus-git/procedures/recipe"
 	"corpus-git/sls"
 )
 
-// place says what a project's own file for a procedure is to the native one.
+// place is how a project's own file for a procedure relates to the native one.
 type place int
 
 const (
 	// instead: the native procedure does not run.
 	instead place = iota
-	// after: the native procedure runs first, whatever the file says, and a file that fails fails the procedure.
+	// after: the native procedure runs first, whatever the file contains, and a failure of the file fails the procedure.
 	after
-	// beside: as after, but a file that fails is told of and changes nothing else: what it follows cannot be undone.
+	// beside: as after, but a failure of the file is only notified: the native procedure can't be undone.
 	beside
 )
 
-// placeOf says which procedures a project may replace. What keeps a guarantee always runs: the archive, the rollback, the checkout and
+// placeOf says which procedures a project may replace. What guarantees depend on always runs: the archive, the rollback, the checkout and
 // what is around it, and the notifications of the server's operator. See ADR 6.
 func placeOf(procedure string) place {
 	switch procedure {
@@ -44,8 +45,8 @@ func ownNote(s recipe.OwnStep) string {
 	return fmt.Sprintf("%s, then the project's own %s", s.Procedure, file)
 }
 
-// Override runs a procedure, and the project's own .salt/<procedure>.sls where there is one that differs from the stock files: instead
-// of the native one, after it or beside it, as placeOf says.
+// Override runs a procedure and the project's own .salt/<procedure>.sls, if there is one that differs from the stock files: instead of the
+// native one, after it or beside it, according to placeOf.
 func (e *Env) Override(ctx context.Context, proc Procedure) error {
 	name := proc.Name()
 	how := placeOf(name)
@@ -63,7 +64,7 @@ func (e *Env) Override(ctx context.Context, proc Procedure) error {
 		return proc.Run(ctx, e)
 	}
 	native := proc.Run(ctx, e)
-	if native != nil && name != NameNotify { // one who tells does not silence the other
+	if native != nil && name != NameNotify { // a failing notification must not prevent the other
 		return native
 	}
 	text, lines := e.TakeSummary()
@@ -78,7 +79,7 @@ func (e *Env) Override(ctx context.Context, proc Procedure) error {
 		if s.File != "" {
 			file = layout.SaltDir + "/" + s.File
 		}
-		lines = append(lines, fmt.Sprintf("the project's own %s failed: %s", file, Cause(err)))
+		lines = append(lines, fmt.Sprintf("the project's own %s failed: %s", file, fault.Cause(err)))
 		e.OwnFailed = append(e.OwnFailed, file)
 	case err != nil:
 		return err
@@ -91,7 +92,7 @@ func (e *Env) Override(ctx context.Context, proc Procedure) error {
 	return native
 }
 
-// ownName is the procedure whose file a project brings: a rollback by hand has that of every rollback.
+// ownName is the procedure whose file is used: for a manual rollback that of every rollback.
 func ownName(procedure string) string {
 	if procedure == nameRestore {
 		return NameRollback
@@ -99,8 +100,8 @@ func ownName(procedure string) string {
 	return procedure
 }
 
-// ownProcedure finds the project's own file for a procedure: in the recipe that is live while it runs around the archive and after a
-// rollback, in the one that the deployment brings otherwise.
+// ownProcedure finds the project's own file for a procedure: in the live recipe while it runs around the archive and after a rollback, in
+// the new one otherwise.
 func (e *Env) ownProcedure(ctx context.Context, name string) (*recipe.Recipe, recipe.Step, bool, error) {
 	r := e.Prepared.Recipe
 	if name == NameArchive || name == NameRollback || e.back {
@@ -128,9 +129,9 @@ func (e *Env) runOwn(ctx context.Context, procedure string, r *recipe.Recipe, s 
 	sink := &stepSink{outputs: e.outputs(procedure)}
 	in := e.Prepared.input(e, r, s, sls.Live)
 	if procedure == NameRollback {
-		in.Undo = nil // it repairs, and is not undone after it
+		in.Undo = nil // it repairs, so it is not undone
 	}
-	res, err := e.Tools.runner(s).Apply(ctx, in, sink)
+	res, err := e.apply(ctx, r, s, in, sink)
 	sink.close()
 	file := layout.SaltDir + "/" + s.File
 	if err != nil {
@@ -141,6 +142,6 @@ func (e *Env) runOwn(ctx context.Context, procedure string, r *recipe.Recipe, s 
 		e.Report.Append(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: procedure, State: first, Text: file + "  failed", Lines: lines})
 		return &Failure{Step: s.Name, StateID: first}
 	}
-	e.Summarize(nil, "by %s: %s", file, countText(res, s))
+	e.Summarize(nil, "by %s: %s", file, plantext.Counted(res, s))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/humanize"
+	"corpus-git/procedures/plantext"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/sls"
@@ -16,7 +17,7 @@ import (
 func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) {
 	n := desc.Files
 	if desc.Files > 0 {
-		e := event.Event{Kind: event.Plan, Status: event.Changed, Procedure: NameReleaseSync, Text: fmt.Sprintf("%s  %s", NameReleaseSync, humanize.Plural(desc.Files, "file")), Lines: planFiles(desc)}
+		e := event.Event{Kind: event.Plan, Status: event.Changed, Procedure: NameReleaseSync, Text: fmt.Sprintf("%s  %s", NameReleaseSync, humanize.Plural(desc.Files, "file")), Lines: plantext.Files(desc)}
 		if more := desc.Files - len(desc.Paths); more > 0 {
 			e.Lines = append(e.Lines, fmt.Sprintf("and %d more", more))
 		}
@@ -49,37 +50,46 @@ func Plan(ctx context.Context, env *Env, desc project.Description) (int, error) 
 	return n, nil
 }
 
-// planStep asks one step what it would do.
+// planStep tests one step.
 func (e *Env) planStep(ctx context.Context, i int, s recipe.Step) (int, error) {
 	title := fmt.Sprintf("%d/%d %s", i+1, len(e.Prepared.Steps), s.Name)
 	say := func(st event.Status, lines []string, format string, args ...any) {
 		e.Report.Append(event.Event{Kind: event.Plan, Status: st, Procedure: NameInstall, Step: s.Name, N: i + 1, Of: len(e.Prepared.Steps),
 			Text: title + "  " + fmt.Sprintf(format, args...), Lines: lines})
 	}
+	// The live step ran before: its conditions may be evaluated, and its templates may read the machine.
+	live := e.Deployment.Trigger == project.TriggerConverge
+	if s.Script && live {
+		say(event.Skipped, nil, "an executable: what it would change is not known")
+		return 0, nil
+	}
 	if s.Script {
 		say(event.Changed, nil, "an executable: what it changes is known when it ran")
 		return 1, nil
 	}
-	if c := e.Prepared.Checked[i]; c != nil && c.Deferred != nil {
+	if c := e.Prepared.Checked[i]; c != nil && c.Deferred != nil && !live {
 		say(event.Changed, nil, "decided when it runs: %s (%s:%d)", c.Deferred.Why, c.Deferred.File, c.Deferred.Line)
 		return 1, nil
 	}
 	in := e.Prepared.input(e, e.Prepared.Recipe, s, sls.Static)
-	in.Test, in.Plan = true, true
+	in.Test, in.Plan = true, !live
 	res, err := e.Tools.runner(s).Apply(ctx, in, sls.Discard{})
 	if err != nil {
 		return 0, err
 	}
 	var lines []string
 	changed, failed := 0, 0
+	e.differs(s.Name, res.States)
 	for _, st := range res.States {
 		switch {
+		case live && st.Always && st.Outcome != sls.FailedState:
+			continue
 		case st.Outcome == sls.FailedState:
 			failed++
 		case st.Outcome == sls.WouldChange || st.Changed:
 			changed++
 		}
-		lines = append(lines, e.planState(st)...)
+		lines = append(lines, plantext.State(st, e.Prepared.Redactor.String)...)
 	}
 	if changed == 0 && len(lines) == 0 {
 		say(event.OK, nil, "%s unchanged", humanize.Plural(len(res.States), "state"))

@@ -2,11 +2,7 @@ package procedures
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -15,53 +11,78 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/procedures/keyplace"
+	"corpus-git/procedures/machinecfg"
+	"corpus-git/procedures/others"
 	"corpus-git/procedures/passwords"
 	"corpus-git/procedures/pillar"
 	"corpus-git/procedures/recipe"
+	"corpus-git/procedures/waiting"
 	"corpus-git/project"
+	"corpus-git/project/schema"
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
-	"corpus-git/sls/host"
-	"corpus-git/sls/makina"
 )
 
 // Sources are what a deployment is made from, before any of it is on disk.
 type Sources struct {
 	// Code and Pillar are the files of the two commits; nil where there is none.
 	Code, Pillar fs.FS
-	// Environment is the operator's choice for the project.
+	// Environment is the one that the operator set for the project.
 	Environment string
 	RemoteLess  bool
-	// Node says that another server decides which nodes there are, and which of them this is; nil where this server does.
+	// Node is set where another server knows the nodes, and which of them this is; nil where this server does.
 	Node *project.Node
-	// Private is where the private copy of the recipe is made, of which everything runs; "" makes none, and nothing can run.
+	// Private is the folder for the private copy of the recipe, from which everything runs; "" makes none, and nothing can run.
 	Private string
+	// Commit is that of Code, "" where it is not a commit.
+	Commit project.Commit
+	// Partial: part of the pillar may be missing, so an input without a value is not an error.
+	Partial bool
+
+	// Fetch gets a line before each fetch of a recipe from elsewhere; nil fetches none, and those that are here are used.
+	Fetch func(line string)
+
+	local string // the path of local.yaml
+	alone bool   // without the other projects of a server
 }
 
-// Prepared is a deployment of which everything was checked that can be checked before it runs.
+// Prepared is a deployment that was checked as far as possible before it runs.
 type Prepared struct {
 	Cfg *project.Cfg
-	// Redactor hides the pillar's values in everything the deployment says.
+	// Redactor hides the pillar's values in the deployment's output.
 	Redactor *redact.Redactor
-	// Steps are those that will run, in order; Checked tells what was found of each, nil for executables.
+	// Steps are those that will run, in order; Checked are their compiled forms, nil for executables.
 	Steps   []recipe.Step
 	Checked []*sls.Checked
 	// Recipe is the private copy of the recipe; nil where nothing of it can run.
 	Recipe *recipe.Recipe
-	// Notes are lines for the pusher: what could not be checked, what goes to salt-call.
+	// Notes are lines for the pusher: what could not be checked, what is left to salt-call.
 	Notes []string
+	// Unread are keys that the pillar or PILLAR.sample sets, and nothing reads.
+	Unread []recipe.Warning
 
-	// Rollout is which nodes get the deployment; nil deploys on this machine.
+	// Rollout are the nodes to deploy on; nil deploys on this machine.
 	Rollout *fleet.Plan
 
-	// nodes are those of the pillar that this server decides about; none where it deploys here.
+	// nodes are those of the pillar, if this server rolls out to them; none where it deploys here.
 	nodes []fleet.Member
+	// staged: this machine is one of several nodes, and steps may read outputs of earlier stages.
+	staged bool
+	// exports are these outputs, as far as known; nil is none.
+	exports any
+	kv      func(cfg *py.Dict) // sets cfg.kv
 
+	local          string // the path of local.yaml
+	inherited      *inherited
 	pillar, grains *py.Dict
 	recipe         fs.FS
 	others         fileroot.Roots
 	passwords      *passwords.File
-	refused        []error // why a step was refused, by its place in Steps; Lint goes on
+	outputs        *schema.Outputs
+	waits          waiting.Set
+	holds          bool    // against what the recipe declares
+	refused        []error // why a step was refused, by its index in Steps; Lint continues
 	checking       *stepCfg
 }
 
@@ -71,12 +92,12 @@ func (p *Prepared) Environment() string { return p.Cfg.Env() }
 // Dev reports whether the environment is of the class dev: a failed tree stays in place.
 func (p *Prepared) Dev() bool { return p.Cfg.EnvClass() == project.ClassDev }
 
-// KeepsEdits reports whether files that somebody changed on the machine stay: in environments of the class dev, unless that is forced.
+// KeepsEdits reports whether files that were changed on the machine stay: in environments of the class dev, unless overwriting is requested.
 func (p *Prepared) KeepsEdits(d project.Deployment) bool {
 	return p.Dev() && !d.Forced && !d.Overwrite
 }
 
-// Skips reports whether a procedure is left out, and by what.
+// Skips reports whether a procedure is skipped, and why.
 func (p *Prepared) Skips(name string) (why string, skip bool) {
 	if !p.Cfg.Skip(name) {
 		return "", false
@@ -87,18 +108,22 @@ func (p *Prepared) Skips(name string) (why string, skip bool) {
 	return "skip_" + project.ProcedureKey(name), true
 }
 
-// Prepare reads the configuration and compiles every step that will run. It changes nothing on the machine. Errors
-// are the pusher's (fault.Failed or fault.Usage, with file and line) or ours. hide is extended by the pillar's values.
+// Prepare reads the configuration and compiles every step that will run. It changes nothing on the machine. Errors are the pusher's
+// (fault.Failed or fault.Usage, with file and line) or ours. It adds the pillar's values to hide.
 func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
-	p, err := configure(ctx, t, d, src, hide)
+	p, err := configure(ctx, t, d, src, holdsInputs(d.Trigger), hide)
 	if err != nil {
-		return nil, err
+		return nil, keyplace.Joined(err)
+	}
+	p.Notes = append(p.Notes, p.inherited.notes()...)
+	for _, w := range p.Unread {
+		p.Notes = append(p.Notes, w.File+": "+w.Text)
 	}
 	switch d.Trigger {
 	case project.TriggerCheck:
 		return p, nil
 	case project.TriggerRollback:
-		return p, p.planNodes(ctx, t, src)
+		return p, p.planNodes(ctx, t, src, nil)
 	case project.TriggerTask:
 		return p, p.task(ctx, t, d)
 	case project.TriggerUndeploy:
@@ -110,16 +135,19 @@ func Prepare(ctx context.Context, t *Tools, d project.Deployment, src Sources, h
 		}
 		return p, nil
 	}
-	if err := p.planNodes(ctx, t, src); err != nil {
+	if err := p.planNodes(ctx, t, src, d.Nodes); err != nil {
 		return nil, err
 	}
 	if err := p.check(ctx, t, d); err != nil {
 		return p, err
 	}
+	if err := p.checkHubSteps(ctx, t, d); err != nil {
+		return p, err
+	}
 	return p, p.noteIdle(t)
 }
 
-// noteIdle names the files of the recipe that look as if they would run, and do not.
+// noteIdle names files of the recipe that look like steps or hooks, and are not.
 func (p *Prepared) noteIdle(t *Tools) error {
 	if p.recipe == nil {
 		return nil
@@ -138,25 +166,17 @@ func (p *Prepared) noteIdle(t *Tools) error {
 	return nil
 }
 
-// asNode puts into the settings, below those of the command line, what nodes find in the configuration as data.node. Where steps are only checked, on the
-// server that decides about the nodes, that is the first one's.
-func asNode(set []project.Setting, src Sources, members []fleet.Member) ([]project.Setting, error) {
-	var node project.Node
-	switch {
-	case src.Node != nil:
-		node = *src.Node
-	case len(members) > 0:
-		node = project.Node{Name: members[0].Name, Roles: members[0].Roles}
-	}
-	if node.Name == "" {
+// asNode puts into the settings, below those of the command line, what nodes find in the configuration as data.node. nil means no node.
+func asNode(set []project.Setting, node *project.Node) ([]project.Setting, error) {
+	if node == nil || node.Name == "" {
 		return set, nil
 	}
 	own, err := project.ParseSettings([]string{"node.name=" + node.Name, "node.roles=[" + strings.Join(node.Roles, ", ") + "]"}, &project.Selection{})
 	return slices.Concat(own, set), err
 }
 
-// planNodes reads which nodes the deployment goes to, and in which stages.
-func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources) error {
+// planNodes reads which nodes to deploy on, and in which stages.
+func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources, only []string) error {
 	if len(p.nodes) == 0 {
 		return nil
 	}
@@ -171,50 +191,51 @@ func (p *Prepared) planNodes(ctx context.Context, t *Tools, src Sources) error {
 	if err != nil {
 		return err
 	}
-	plan, err := fleet.NewPlan(p.nodes, stages, known)
-	if err == nil && src.Code != nil { // a pillar that comes before the code goes nowhere yet
+	plan, err := fleet.NewPlan(p.nodes, stages, known, only)
+	if err == nil && src.Code != nil { // a pillar without code is deployed nowhere yet
 		p.Rollout = plan
 	}
 	return err
 }
 
-// StorePasswords makes durable what the templates generated while the deployment was prepared. Secrets that they generate after it are durable
-// at once. A plan stores nothing.
-func (p *Prepared) StorePasswords() error {
+// Store makes durable what the preparation has generated: secrets of templates, and the commits that the recipe extends. Secrets that are
+// generated after it are durable at once. A plan stores nothing.
+func (p *Prepared) Store(ctx context.Context, t *Tools, name project.Name) error {
 	if err := p.passwords.Store(); err != nil {
 		return fault.New(fault.Internal, "store generated passwords", "%w", err)
 	}
-	return nil
+	return p.inherited.store(ctx, t, name)
 }
 
-// PrepareRollback reads the configuration only: what comes back was checked when it went live.
+// PrepareRollback reads the configuration only: the steps were checked when the release went live.
 func PrepareRollback(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
-	p, err := configure(ctx, t, d, src, hide)
+	p, err := configure(ctx, t, d, src, false, hide)
 	if err != nil {
 		return nil, err
 	}
 	if len(p.nodes) > 0 {
-		p.Rollout = &fleet.Plan{OnFailure: fleet.Rollback} // its steps run there; whoever needs the plan makes it
+		p.Rollout = &fleet.Plan{OnFailure: fleet.All} // its steps run on the nodes; the plan is made on demand
 	}
 	return p, nil
 }
 
 // Compile checks every step of what PrepareRollback prepared, from sources with a private copy, as Prepare does. The live tree must be
-// back by then: templates may read it.
+// restored before: templates may read it.
 func (p *Prepared) Compile(ctx context.Context, t *Tools, d project.Deployment) error {
 	if err := p.check(ctx, t, d); err != nil {
 		return err
 	}
-	return p.StorePasswords()
+	return p.Store(ctx, t, d.Project)
 }
 
 // Bare is what can be prepared without any source: the defaults.
 func Bare(ctx context.Context, t *Tools, d project.Deployment, environment string, hide *redact.Redactor) (*Prepared, error) {
-	return configure(ctx, t, d, Sources{Environment: environment}, hide)
+	return configure(ctx, t, d, Sources{Environment: environment}, false, hide)
 }
 
-// configure builds cfg from the sources.
-func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide *redact.Redactor) (*Prepared, error) {
+// configure builds cfg from the sources. With holds the values are checked against the inputs that the recipe declares; otherwise they were
+// when they went live.
+func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources, holds bool, hide *redact.Redactor) (*Prepared, error) {
 	var members []fleet.Member
 	if src.Node == nil { // a node is told which one it is
 		var err error
@@ -222,40 +243,49 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 			return nil, err
 		}
 	}
+	node := src.Node // checks on the server of the rollout use the first node
+	if node == nil && len(members) > 0 {
+		node = &project.Node{Name: members[0].Name, Roles: members[0].Roles}
+	}
 	var err error
-	if d.Set, err = asNode(d.Set, src, members); err != nil {
+	if d.Set, err = asNode(d.Set, node); err != nil {
 		return nil, err
 	}
-	files, err := recipe.In(src.Code)
+	p := &Prepared{Redactor: hide, nodes: members, staged: len(members) > 0 || src.Node != nil, holds: holds, grains: t.Grains(), pillar: py.NewDict()}
+	own, err := recipe.In(src.Code)
 	if err != nil {
 		return nil, err
 	}
-	p := &Prepared{Redactor: hide, nodes: members, grains: t.Grains(), pillar: py.NewDict()}
-	if src.Private != "" {
-		if p.Recipe, err = recipe.Copy(ctx, files, src.Private, t.Root.Project(d.Project.String()).Salt()); err != nil {
-			return nil, err
-		}
-		if p.others, err = t.others(ctx, d.Project, src.Private+"-others"); err != nil {
-			return nil, err
+	if err := p.readRecipe(ctx, t, d.Project, src, own); err != nil {
+		return nil, err
+	}
+	p.passwords = passwords.Open(t.FS, t.State.Passwords(d.Project.String()), hide, d.Trigger == project.TriggerPlan || d.Converge.Mode == project.ConvergeReport)
+	data := &pillar.Reader{Root: t.Root, Host: t.Host, Name: d.Project, Grains: p.grains, Passwords: p.passwords, Node: node}
+	if src.Node != nil && len(src.Node.Exports) > 0 {
+		if p.exports, err = py.FromJSON(string(src.Node.Exports)); err != nil {
+			return nil, fault.New(fault.Internal, "what the stages before wrote", "%w", err)
 		}
 	}
-	if p.Recipe != nil {
-		if files, err = p.Recipe.Files(); err != nil { // what is checked is what runs
-			return nil, fault.New(fault.Internal, "read the copy of "+layout.SaltDir, "%w", err)
-		}
+	if p.kv, err = t.Keys.Setter(ctx, d.Project); err != nil {
+		return nil, err
 	}
-	p.recipe = files
-	p.passwords = passwords.Open(t.FS, t.State.Passwords(d.Project.String()), hide, d.Trigger == project.TriggerPlan)
-	data := &pillar.Reader{Root: t.Root, Host: t.Host, Name: d.Project, Grains: p.grains, Passwords: p.passwords}
+	declared, err := Inputs(p.recipe)
+	if err != nil && holds { // otherwise it went live before the file was read
+		return nil, err
+	}
 	in := project.CfgInputs{
-		Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
+		Inputs: declared, Hold: holds, Partial: src.Partial, Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
 		Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.In,
 	}
-	if files != nil && recipe.Has(files, layout.PillarSample) {
-		in.Sample = func(ctx context.Context) (*py.Dict, error) {
-			return data.Sample(ctx, files, layout.PillarSample, path.Join(layout.SaltDir, layout.PillarSample))
-		}
+	if in.Image, err = machinecfg.Image(t.CfgDir, d.Project); err != nil {
+		return nil, err
 	}
+	src.local = t.Root.Project(d.Project.String()).Local()
+	p.local = src.local
+	if in.Local, err = machinecfg.Local(src.local); err != nil {
+		return nil, err
+	}
+	in.Sample = p.inherited.sample(data, own)
 	in.Pillar = func(ctx context.Context) (*py.Dict, error) {
 		v, err := data.Pillar(ctx, src.Pillar)
 		if err == nil {
@@ -264,7 +294,7 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 		return v, err
 	}
 	if p.Cfg, err = project.BuildCfg(ctx, in); err != nil {
-		return nil, located(err, src)
+		return nil, keyplace.All(err, src.trees())
 	}
 	var texts []string
 	if src.Code != nil {
@@ -273,252 +303,29 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	hide.Extend(redact.Secrets(p.pillar, texts))
 	// Values that cfg made of the pillar's, by {key} references.
 	hide.Extend(redact.Secrets(p.Cfg.PillarValues(), texts))
+	hide.Extend(p.Cfg.InputSecrets())
+	if holds {
+		p.Unread = p.unread(t, d.Project, src, texts)
+	}
 	return p, nil
 }
 
-// located adds the line to an error in the rules of fixperms: the first in its file where the keys that lead to what is
-// wrong stand one after the other. Keys that a template makes have no line.
-func located(err error, src Sources) error {
-	var f *fault.Error
-	var pe *project.KeyError
-	if !errors.As(err, &f) || !errors.As(err, &pe) {
+// readRecipe reads the recipe, with those that it extends, and copies it where src has a place for that.
+func (p *Prepared) readRecipe(ctx context.Context, t *Tools, name project.Name, src Sources, own fs.FS) (err error) {
+	if p.recipe, p.inherited, err = t.inherit(ctx, name, src, own); err != nil || src.Private == "" {
 		return err
 	}
-	tree, name := src.Code, f.At.File
-	if rest, ok := strings.CutPrefix(name, layout.ArchivedPillar+"/"); ok {
-		tree, name = src.Pillar, rest
-	}
-	if tree == nil || name == "" {
+	if p.Recipe, err = recipe.Copy(ctx, p.recipe, src.Private, t.Root.Project(name.String()).Salt()); err != nil {
 		return err
 	}
-	text, rerr := fs.ReadFile(tree, name)
-	if rerr != nil {
+	from := others.Source{Root: t.Root, Live: t.Live, Tree: func(ctx context.Context, n project.Name, c project.Commit) (fs.FS, error) {
+		return t.Repository(n, project.Code).Tree(ctx, c, nil)
+	}}
+	if p.others, err = from.Roots(ctx, name, src.Private+"-others"); err != nil || p.Recipe == nil {
 		return err
 	}
-	keys := pe.Keys
-	for i, line := range strings.Split(string(text), "\n") {
-		for len(keys) > 0 && namesKey(line, keys[0]) {
-			if keys = keys[1:]; len(keys) == 0 {
-				at := f.At
-				at.Line = i + 1
-				return f.WithPos(at)
-			}
-		}
-	}
-	return err
-}
-
-// namesKey reports whether a line of YAML has a key, at its start or in a flow mapping.
-func namesKey(line, key string) bool {
-	for rest := line; ; {
-		i := strings.Index(rest, key)
-		if i < 0 {
-			return false
-		}
-		before, after := rest[:i], strings.TrimLeft(rest[i+len(key):], `"' `)
-		if strings.HasPrefix(after, ":") && (before == "" || strings.ContainsAny(before[len(before)-1:], " {,\"'\t.")) {
-			return true
-		}
-		rest = rest[i+len(key):]
-	}
-}
-
-// check compiles all steps that will run, and the project's own procedures. The first error ends it.
-func (p *Prepared) check(ctx context.Context, t *Tools, d project.Deployment) error {
-	return p.checkAll(ctx, t, d, func(err error) error { return err })
-}
-
-// checkAll is check which shows failed what is wrong with a file, and goes on where that returns nil.
-func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment, failed func(error) error) error {
-	if p.recipe == nil {
-		return nil
-	}
-	groups, err := t.Groups()
-	if err != nil {
-		return err
-	}
-	all, err := recipe.Steps(p.recipe, groups...)
-	if err != nil {
-		return failed(err)
-	}
-	if p.Steps, err = recipe.Choose(all, p.Cfg.OnlySteps()); err != nil {
-		return failed(err)
-	}
-	_, skipsInstall := p.Skips(NameInstall)
-	if skipsInstall {
-		p.Steps = nil
-	}
-	own, err := recipe.OwnIn(p.recipe)
-	if err != nil {
-		return failed(err)
-	}
-	for _, s := range own {
-		if s.Procedure == NameInstall {
-			if len(p.Cfg.OnlySteps()) == 0 && !skipsInstall { // only_steps names steps
-				p.Steps = []recipe.Step{s.Step}
-				p.Notes = append(p.Notes, ownNote(s))
-			}
-			continue // checked with the steps
-		}
-		if err := p.checkOwn(ctx, t, d, s); err != nil {
-			if err = failed(err); err != nil {
-				return err
-			}
-			continue
-		}
-		p.Notes = append(p.Notes, ownNote(s))
-	}
-	for _, s := range recipe.Undeploy(p.recipe) {
-		if _, err := p.checkStep(ctx, t, d, s); err != nil {
-			if err = failed(err); err != nil {
-				return err
-			}
-		}
-	}
-	p.Checked, p.refused = make([]*sls.Checked, len(p.Steps)), make([]error, len(p.Steps))
-	for i, s := range p.Steps {
-		if s.Script {
-			continue
-		}
-		if p.Checked[i], err = p.checkStep(ctx, t, d, s); err != nil {
-			p.refused[i] = err
-			if err = failed(err); err != nil {
-				return err
-			}
-		}
+	if p.recipe, err = p.Recipe.Files(); err != nil { // what is checked is what runs
+		return fault.New(fault.Internal, "read the copy of "+layout.SaltDir, "%w", err)
 	}
 	return nil
-}
-
-// checkOwn compiles a project's own file for a procedure; one that is told how the deployment ended as if it had.
-func (p *Prepared) checkOwn(ctx context.Context, t *Tools, d project.Deployment, s recipe.OwnStep) error {
-	if s.Procedure == NameRollback || s.Procedure == NameNotify {
-		of := p.checking
-		defer func() { p.checking = of }()
-		p.checking = &stepCfg{value: p.Cfg.Dict()}
-		setVerdict(p.checking.value, d, s.Procedure == NameRollback, s.Procedure != NameRollback, "")
-	}
-	_, err := p.checkStep(ctx, t, d, s.Step)
-	return err
-}
-
-func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment, s recipe.Step) (*sls.Checked, error) {
-	if p.checking == nil {
-		p.checking = &stepCfg{value: p.Cfg.Dict()}
-	}
-	c, err := t.runner(s).Check(ctx, p.inputFor(t, d, p.Recipe, s, sls.Static, p.checking))
-	if before := p.checking.unsure; before != "" && sls.IsUndefined(err) {
-		at, _ := fault.PosOf(err)
-		c, err = &sls.Checked{SLS: s.SLS(d.Project), File: at.File, Deferred: &sls.Deferred{File: at.File, Line: at.Line,
-			Why: fmt.Sprintf("%s, and %s before it may still set that", Cause(err), before)}}, nil
-	}
-	if err != nil {
-		var f *fault.Error
-		if !errors.As(err, &f) {
-			err = fault.New(fault.Internal, "check "+s.Name, "%w", err)
-		}
-		if fault.HintOf(err) == "" && fault.KindOf(err) == fault.Failed {
-			err = f.WithHint("nothing has run: fix %s/%s, commit, push again", layout.SaltDir, s.File)
-		}
-		return nil, err
-	}
-	if c.Deferred != nil {
-		p.checking.mayChange(p.recipe, s)
-		p.Notes = append(p.Notes, fmt.Sprintf("%s is compiled when its turn comes: %s (%s:%d)", s.Name, c.Deferred.Why, c.Deferred.File, c.Deferred.Line))
-	}
-	if len(c.Needs) > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s: it needs %s (%s:%d)", s.Name, c.Runner, c.Needs[0].What, c.Needs[0].File, c.Needs[0].Line))
-	}
-	if c.Runner == saltRunner {
-		if line := recipe.UndoLine(p.recipe, s.File); line > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s goes to %s, which ignores undo: a rollback does not undo that command (%s/%s:%d)", s.Name, c.Runner, layout.SaltDir, s.File, line))
-		}
-	}
-	return c, nil
-}
-
-// saltRunner is the name of the runner that hands steps to Salt.
-const saltRunner = "salt-call"
-
-// task finds and checks one task.
-func (p *Prepared) task(ctx context.Context, t *Tools, d project.Deployment) error {
-	tasks, err := recipe.Tasks(p.recipe)
-	if err != nil {
-		return err
-	}
-	want := strings.TrimSuffix(d.Task, ".sls")
-	i := slices.IndexFunc(tasks, func(s recipe.Step) bool { return s.Name == want || s.Name == recipe.TaskPrefix+want })
-	if i < 0 {
-		return fault.New(fault.Usage, "task", "%s has no task %q", d.Project, d.Task).WithHint("its tasks are: %s", recipe.NamesOf(tasks))
-	}
-	p.Steps = tasks[i : i+1]
-	c, err := p.checkStep(ctx, t, d, p.Steps[0])
-	p.Checked = []*sls.Checked{c}
-	return err
-}
-
-// input is what a step of a recipe is rendered with while the deployment runs.
-func (p *Prepared) input(e *Env, r *recipe.Recipe, s recipe.Step, mode sls.Mode) *sls.Input {
-	in := p.inputFor(e.Tools, e.Deployment, r, s, mode, e.stepCfg())
-	in.Undo = e.Undo
-	return in
-}
-
-// host is the machine with the environment of the deployment's commands: the clean one, the project's key env, the CORPUS_* variables.
-func (p *Prepared) host(t *Tools, d project.Deployment) *host.Host {
-	out := *t.Host
-	told := describe(d, t.Root.Project(d.Project.String()), p.Environment(), NameInstall)
-	out.Environ = slices.Concat(t.Host.Environ, p.Cfg.Environ(), told.Env())
-	return &out
-}
-
-func (p *Prepared) inputFor(t *Tools, d project.Deployment, r *recipe.Recipe, s recipe.Step, mode sls.Mode, cfg *stepCfg) *sls.Input {
-	in := &sls.Input{
-		SLS: s.SLS(d.Project), Roots: t.roots(d.Project, r, p.others), Cfg: cfg.value, Changed: cfg.changed, Pillar: cfg.over(p.pillar), Grains: p.grains,
-		Opts: py.NewDict("id", t.facts(d.Project, p.grains).MinionID), Host: p.host(t, d), Mode: mode, Passwords: p.passwords,
-		Plan: d.Trigger == project.TriggerPlan, Locations: py.NewDict("resetperms", t.State.ResetPerms()), Projects: t.Root.Projects(),
-	}
-	if (s.Script || s.Tool != "") && r != nil {
-		in.Script, in.ScriptFile = r.Script(s.File), path.Join(layout.SaltDir, s.File)
-	}
-	return in
-}
-
-// roots are the file roots of salt://: the private copy of the project's recipe in its place, where the permanent link would lead into
-// the working copy, those of the other projects likewise, then what is on disk, and last what stands for makina-states.
-func (t *Tools) roots(name project.Name, r *recipe.Recipe, others fileroot.Roots) fileroot.Roots {
-	mount := fileroot.Root{FS: nothing{}}
-	if r != nil {
-		mount = r.Root()
-	}
-	mount.Mount = layout.ProjectsNamespace + "/" + name.String()
-	mount.Label = layout.SaltDir
-	out := append(fileroot.Roots{mount}, others...)
-	for _, dir := range append([]string{t.Root.Salt()}, t.FileRoots...) {
-		if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
-			out = append(out, fileroot.OnDisk(dir))
-		}
-	}
-	return append(out, makina.Root())
-}
-
-// nothing is a file system without files.
-type nothing struct{}
-
-// Open implements fs.FS.
-func (nothing) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
-func (t *Tools) facts(name project.Name, grains *py.Dict) project.Facts {
-	str := func(k string) string {
-		v, _ := grains.GetStr(k)
-		s, _ := v.(string)
-		return s
-	}
-	f := project.Facts{FQDN: str("fqdn"), MinionID: str("id"), OS: str("os"), OSFamily: str("os_family")}
-	if t.Remotes != nil {
-		f.PushSaltURL, f.PushPillarURL = t.Remotes(name)
-	}
-	return f
 }

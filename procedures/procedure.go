@@ -21,9 +21,12 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/procedures/keys"
 	"corpus-git/procedures/pillar"
 	"corpus-git/procedures/recipe"
+	"corpus-git/procedures/waiting"
 	"corpus-git/project"
+	"corpus-git/project/configs"
 	"corpus-git/sls"
 	"corpus-git/sls/host"
 	"corpus-git/sls/tool"
@@ -34,8 +37,8 @@ import (
 type Procedure interface {
 	// Name is the procedure's name as only=, skip_ and .salt/<name>.sls have it.
 	Name() string
-	// Run does the work and can be run again. What it did goes to env.Summarize. A *fault.Error of
-	// kind Failed is the project's own doing, any other kind the machine's or ours.
+	// Run does the work and can be run again. It describes it with env.Summarize. A *fault.Error of kind Failed is the project's fault, any
+	// other kind the machine's or ours.
 	Run(ctx context.Context, env *Env) error
 }
 
@@ -57,23 +60,38 @@ func Names() []string { return recipe.Procedures() }
 type Repository interface {
 	Create(ctx context.Context) (made bool, err error)
 	Checkout(ctx context.Context, req project.Checkout) (project.CheckoutStats, error)
+	// TryCheckout reports what was changed in a working copy, and the error that Checkout would return because of that; it writes nothing.
+	TryCheckout(ctx context.Context, req project.Checkout, in project.Incoming) (project.CheckoutStats, error)
 	Tree(ctx context.Context, c project.Commit, in project.Incoming) (fs.FS, error)
 	Describe(ctx context.Context, old, new project.Commit, in project.Incoming) (project.Description, error)
-	// Refresh tells a working copy's index that owners and modes were changed, not contents.
+	// Commit is the commit that a ref leads to, through tags, "" where there is none; List gives the refs below prefix, hidden ones included.
+	Commit(ctx context.Context, ref string) (project.Commit, error)
+	List(ctx context.Context, prefix string) (map[string]project.Commit, error)
+	CompareAndSwap(ctx context.Context, c project.Change) error
+	// Refresh updates a working copy's index after owners and modes were changed, not contents.
 	Refresh(ctx context.Context, dir string) error
 }
 
-// Reporter takes the events of a deployment; *event.Log satisfies it.
+// Upstream reads recipes from other servers for a project, and keeps them; receive's Repository satisfies it.
+type Upstream interface {
+	RecipeTip(ctx context.Context, url, rev string, want project.SubmoduleRequest) (project.Commit, error)
+	RecipeTree(ctx context.Context, url string, c project.Commit, want project.SubmoduleRequest) (fs.FS, error)
+	KeepRecipes(keep map[project.Commit]bool) error
+}
+
+// Reporter receives the events of a deployment; *event.Log implements it.
 type Reporter interface {
 	Append(e event.Event) uint64
 }
 
-// Tools are what every deployment works with; they are made once.
+// Tools are the dependencies of all deployments; they are created once.
 type Tools struct {
 	Root  layout.Root
 	State layout.State
 	// Repository opens a repository of a project.
 	Repository func(project.Name, project.Repo) Repository
+	// Upstream reads recipes from other servers; nil reads none.
+	Upstream func(project.Name) Upstream
 	// Archives gives the archives of one project, the same Store each time.
 	Archives func(project.Name) *archive.Store
 	// Steps applies SLS files and Scripts executable steps.
@@ -90,16 +108,24 @@ type Tools struct {
 	Grains func() *py.Dict
 	// FileRoots are further file roots of salt://, after <root>/salt.
 	FileRoots []string
-	// Accounts: projects get users and groups of their own, which own their files. Only root can.
+	// CfgDir is the folder of what the machine's image says of configurations; "" is none.
+	CfgDir string
+	// Accounts: projects have users and groups of their own, which own their files. This needs root.
 	Accounts bool
-	// Retention is which archives stay where a project does not say; nil is project.DefaultRetention.
+	// Retention is which archives are kept where a project sets nothing; nil is project.DefaultRetention.
 	Retention func() project.Retention
 	// Environments are those that the server knows; nil is dev, staging and prod.
 	Environments func() project.Environments
 	// Remotes are the two addresses to push to, for the sync procedure and cfg.
 	Remotes func(project.Name) (code, pillar string)
-	// Fleet deploys on other machines what a project with nodes brings; nil knows no nodes.
+	// Configs records what was applied; nil records nothing.
+	Configs *configs.Store
+	// Fleet deploys projects with nodes on other machines; nil has no nodes.
 	Fleet Fleet
+	// Signals lets steps wait for signals; nil where no server receives them.
+	Signals waiting.Signals
+	// Keys are what steps see of the keys of package kv.
+	Keys keys.Source
 	// Live is the commit of the newest deployment of a project that went live, "" where there is none or the project has no commits.
 	Live func(context.Context, project.Name) (project.Commit, error)
 }
@@ -108,7 +134,7 @@ type Tools struct {
 type Fleet interface {
 	// Known are the nodes that the operator added.
 	Known(ctx context.Context) (map[string]fleet.Node, error)
-	// Rollout makes ready what deploys a plan there; with a nil plan, what undoes it.
+	// Rollout prepares the deployment of a plan there; with a nil plan, its rollback.
 	Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout
 }
 
@@ -131,8 +157,8 @@ func (t *Tools) Pillar(name project.Name) *pillar.Reader {
 	return &pillar.Reader{Root: t.Root, Host: t.Host, Name: name, Grains: t.Grains()}
 }
 
-// Open gives the tools of one deployment: its steps may share what their runner keeps alive. close is called once,
-// when the deployment has ended.
+// Open returns the tools of one deployment: its steps may share what their runner keeps alive. close must be called once, when the
+// deployment has ended.
 func (t *Tools) Open() (tools *Tools, close func() error) {
 	out := *t
 	out.Steps, close = sls.Open(t.Steps)
@@ -153,7 +179,7 @@ func (t *Tools) runner(s recipe.Step) sls.Runner {
 	return tool.Program{Group: s.Tool, Path: filepath.Join(t.State.Steps(), s.Tool, "run")}
 }
 
-// Groups are the endings of files that programs of the operator's apply: the folders of <state>/steps.d.
+// Groups are the file name extensions that the operator's programs apply: the folders of <state>/steps.d.
 func (t *Tools) Groups() ([]string, error) {
 	entries, err := os.ReadDir(t.State.Steps())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,11 +206,11 @@ type Env struct {
 	Prepared   *Prepared
 	// ArchiveName is the folder of the archive that this deployment made or makes.
 	ArchiveName string
-	// Usual is how long things took in the last good deployment, by Timing.Name.
-	Usual map[string]time.Duration
-	// Protect are the archives that rotation must leave alone, by folder name.
+	// Usual is the estimated duration of parts, by Timing.Name.
+	Usual map[string]project.Estimate
+	// Protect are the archives that rotation must keep, by folder name.
 	Protect []string
-	// Brings is what the checkout will write; nil where that is not known.
+	// Brings is what the checkout will write; nil if unknown.
 	Brings *project.Description
 	// Result is what is known when rollback and notify run.
 	Result project.Result
@@ -195,62 +221,73 @@ type Env struct {
 	// RemoteLess: there are no bare repositories, and nothing to check out.
 	RemoteLess bool
 
-	// Beside, where it is not nil, is archive.MakeRequest.Beside; Publish follows as soon as the archive has its name, and makes what that began visible and durable.
+	// Beside, if not nil, is archive.MakeRequest.Beside; Publish follows as soon as the archive has its name, and makes visible and durable
+	// what Beside began.
 	Beside  func(covered uint64) error
 	Publish func(context.Context) error
 
-	// LiveTree gives the files of the commit that was live before, nil where there is none; where it is nil itself, what is brought is
-	// what was live.
+	// LiveTree returns the files of the commit that was live before, nil where there is none; if LiveTree itself is nil, the new commit was live.
 	LiveTree func(context.Context) (fs.FS, error)
 
-	live       *recipe.Recipe // of LiveTree, once something asked for it
+	live       *recipe.Recipe // of LiveTree, on first use
 	liveLoaded bool
 	// Undo is the undo log of the steps; nil keeps none.
 	Undo *undo.Log
-	// Since are the deployments that a rollback by hand goes back over: they went live, and what was live before the oldest of them is restored.
+	// Since are the deployments that a manual rollback reverts: they went live, and what was live before the oldest of them is restored.
 	Since []project.ID
-	// Hurry, where it is not nil, is closed when what runs beside a rollback, and after the end, shall end at once.
+	// Hurry, if not nil, is closed when what runs during a rollback, and after the end, should end at once.
 	Hurry <-chan struct{}
-	// Output is what the deployment has told so far, redacted; nil is nothing.
+	// Yield, if not nil, is called before each state and each step; an error ends the steps there.
+	Yield func() error
+	// Changed is how many things a converge changed, or would change, and Drift the first of them, one line each.
+	Changed int
+	Drift   []string
+	// Output is the deployment's output so far, redacted; nil is none.
 	Output func() string
 
-	// back tells that what was live before is live again.
+	// back reports that the release that was live before is restored.
 	back bool
 	// OwnFailed are the project's own files that failed after a procedure that cannot be undone.
 	OwnFailed []string
 
-	// staged is the verdict that StageVerdict wrote down.
+	// staged is the verdict that StageVerdict wrote.
 	staged archive.StagedVerdict
-	// Short is what the disk lacked when the archive was made, nil where it had room.
+	// Short is the lack of space when the archive was made, nil if there was none.
 	Short *project.Shortage
 
 	// archived: this deployment has made its archive.
 	archived bool
 	cfg      *stepCfg // of the steps that ran
-	full     bool     // the disk was full when the deployment failed
-	// scan is what the archive's walk saw of the trees; nil as soon as anything of the project's or the operator's has run since.
+	wrote    stepOutputs
+	waiting  *waiting.Run
+	roll     *fleet.Rollout
+	before   *py.Dict // cfg as the step that runs, or failed, found it
+	kept     []string // steps that succeeded in keptFrom, which this deployment continues
+	keptFrom project.ID
+	full     bool // the disk was full when the deployment failed
+	// scan is the archive's scan of the trees; nil as soon as anything of the project's or the operator's has run since.
 	scan *tree.Snapshot
-	// synced is what release-sync left for the permissions that come right after it.
+	// synced are release-sync's facts for the fixperms that follows.
 	synced  *synced
 	summary string
 	lines   []string
 }
 
-// Again is the environment of the release that is live again in the same deployment; d is that release. Nothing is noted in the undo log.
+// Again is the environment of the restored release in the same deployment; d is that release. Nothing is recorded in the undo log.
 func (e *Env) Again(t *Tools, p *Prepared, d project.Deployment) *Env {
 	out := *e
 	out.Tools, out.Prepared, out.Deployment = t, p, d
-	out.LiveTree, out.live, out.liveLoaded, out.Undo, out.cfg, out.scan, out.synced = nil, nil, false, nil, nil, nil, nil
-	out.Beside, out.Publish = nil, nil
+	out.LiveTree, out.live, out.liveLoaded, out.Undo, out.cfg, out.scan, out.synced, out.wrote, out.kept = nil, nil, false, nil, nil, nil, nil, stepOutputs{}, nil
+	out.Beside, out.Publish, out.waiting = nil, nil, nil
 	return &out
 }
 
-// Summarize sets the procedure's own line, and what stands under it.
+// Summarize sets the procedure's own line, and what is under it.
 func (e *Env) Summarize(lines []string, format string, args ...any) {
 	e.summary, e.lines = fmt.Sprintf(format, args...), lines
 }
 
-// TakeSummary returns what the last procedure said, and forgets it.
+// TakeSummary returns and resets the procedure's summary.
 func (e *Env) TakeSummary() (string, []string) {
 	s, l := e.summary, e.lines
 	e.summary, e.lines = "", nil
@@ -270,7 +307,7 @@ func (e *Env) ArchiveDir() string {
 	return e.Paths.Archives() + "/" + e.ArchiveName
 }
 
-// leftOwners says why they are not.
+// leftOwners says why owners were not changed.
 func (e *Env) leftOwners() string {
 	if e.Tools.Host.EUID == 0 {
 		return "owners skipped (accounts: off)"
@@ -278,7 +315,7 @@ func (e *Env) leftOwners() string {
 	return "owners skipped (not root)"
 }
 
-// describe is the deployment as hooks and steps are told it.
+// describe describes the deployment for hooks and steps.
 func (e *Env) describe(p hooks.Point) hooks.Description {
 	d := describe(e.Deployment, e.Paths, e.Prepared.Environment(), p)
 	d.ArchiveDir = e.ArchiveDir()
@@ -296,7 +333,7 @@ func describe(d project.Deployment, at layout.Project, environment string, p hoo
 	return out
 }
 
-// runAside is runHooks for hooks that nothing waits for: they have a limit, and end when somebody is in a hurry.
+// runAside is runHooks for hooks whose errors are ignored: they have a limit, and end when Hurry is closed.
 func (e *Env) runAside(ctx context.Context, p hooks.Point, more func(*hooks.Description)) error {
 	ctx, end := e.aside(ctx, asideLimit)
 	defer end()

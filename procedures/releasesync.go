@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"corpus-git/archive/tree"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
@@ -16,7 +17,7 @@ import (
 	"corpus-git/project"
 )
 
-// ReleaseSync brings the deployment's commits into project/ and pillar/. Files that git does not track stay.
+// ReleaseSync checks the deployment's commits out into project/ and pillar/. Untracked files stay.
 type ReleaseSync struct{}
 
 // Name implements Procedure.
@@ -51,7 +52,7 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 			Commit: c.commit, Dir: c.dir, NoSync: env.settles(), Submodules: env.Prepared.Cfg.Submodules(), Owner: c.owner, Snapshot: snapshotOf(seen, c.tree), Keep: env.Prepared.KeepsEdits(env.Deployment),
 		})
 		if err != nil {
-			return withDiskHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
+			return diskfull.WithHint(fault.New(fault.KindOf(err), "check out "+string(c.repo)+" "+c.commit.Short(), "%w", err))
 		}
 		if st.Touched != nil {
 			left.touched[c.tree] = st.Touched
@@ -93,13 +94,13 @@ func (ReleaseSync) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// settles reports whether nothing relies on the trees before Settle: after a power cut the archived ones are live again.
+// settles reports whether nothing depends on the trees before Settle: after a power cut the archived ones are restored.
 func (e *Env) settles() bool {
 	_, stays := e.Prepared.Skips(NameRollback)
 	return e.archived && !stays && !e.Prepared.Dev()
 }
 
-// checkoutSummary is empty where nothing happened and nothing is there to say.
+// checkoutSummary is empty where nothing was done and there is nothing to report.
 func checkoutSummary(st project.CheckoutStats) string {
 	var s []string
 	if st.Written > 0 {
@@ -114,8 +115,8 @@ func checkoutSummary(st project.CheckoutStats) string {
 	return strings.Join(s, ", ")
 }
 
-// treeOwners are the owners and permissions of the project's tree and of the pillar's, as fixperms has them; nil where they are not known yet: fixperms tells.
-// What is written with them needs no fixing, and an index without fixed files need not be written again.
+// treeOwners are the owners and permissions of the project's tree and of the pillar's, as fixperms sets them; nil where they are not known
+// yet. Files that are written with them need no fixing, and the index need not be written again.
 func (e *Env) treeOwners() (code, pillar *project.Owner) {
 	owner, err := e.treeOwner()
 	if err != nil {
@@ -125,13 +126,13 @@ func (e *Env) treeOwners() (code, pillar *project.Owner) {
 	return live.Owner(), secret.Owner()
 }
 
-// scanMaxAge is how long what the archive's walk saw stands for the tree: see ADR 13. A copy that took longer makes looking again cheap beside it.
+// scanMaxAge is how long the archive's scan is used: see ADR 13. After a longer copy another scan costs little in comparison.
 const scanMaxAge = 2 * time.Second
 
-// takeScan gives what the archive's walk saw, once, if it is fresh enough to stand for the trees.
+// takeScan returns the archive's scan, once, if it is recent enough.
 func (e *Env) takeScan() *tree.Snapshot {
 	s := e.scan
-	e.scan = nil // from here on the trees are others
+	e.scan = nil // the trees change from here on
 	if s == nil || !e.fresh(s) {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (e *Env) fresh(s *tree.Snapshot) bool {
 	return age >= 0 && age <= scanMaxAge
 }
 
-// snapshotOf is what the walk saw of one tree, nil for none.
+// snapshotOf is the scan of one tree, nil for none.
 func snapshotOf(s *tree.Snapshot, tree string) *vfs.Snapshot {
 	if s == nil {
 		return nil

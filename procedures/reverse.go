@@ -56,17 +56,17 @@ func (t *Tools) liveLogs(name project.Name, since []project.ID) (dirs []string, 
 	return dirs, err
 }
 
-// droppedUndo names the file that holds the deployment whose undo log was removed last, to keep a limit.
+// droppedUndo names the file with the deployment whose undo log was removed last because of a limit.
 const droppedUndo = "dropped"
 
-// PruneLiveUndo removes the oldest logs of LiveUndo until there are most, and counts them. Whoever goes back over those deployments is told. Nothing of the project
-// may run meanwhile. Durable on return; it can be run again.
+// PruneLiveUndo removes the oldest logs of LiveUndo until there are most, and counts them. A later rollback over those deployments reports
+// it. Nothing of the project may run meanwhile. Durable on return; it can be run again.
 func (t *Tools) PruneLiveUndo(name project.Name, most int) (removed int, err error) {
 	logs, err := t.LiveUndo(name)
 	if err != nil || len(logs) <= most {
 		return 0, err
 	}
-	// The note first: what it says is gone may be there still, never the other way round.
+	// The record first: a log that is recorded as removed may still exist, never the other way round.
 	path := filepath.Join(t.State.LiveUndo(name.String()), droppedUndo)
 	if err := vfs.WriteFileAtomic(t.FS, path, []byte(string(logs[most].ID)+"\n"), 0o600); err != nil {
 		return 0, err
@@ -80,7 +80,7 @@ func (t *Tools) PruneLiveUndo(name project.Name, most int) (removed int, err err
 	return removed, nil
 }
 
-// dropped is the newest deployment of which is no longer known what it changed outside of the trees; "" is none.
+// dropped is the newest deployment whose undo log was removed; "" is none.
 func (t *Tools) dropped(name project.Name) (project.ID, error) {
 	text, err := vfs.ReadFile(t.FS, filepath.Join(t.State.LiveUndo(name.String()), droppedUndo))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +89,7 @@ func (t *Tools) dropped(name project.Name) (project.ID, error) {
 	return project.ID(strings.TrimSpace(string(text))), err
 }
 
-// keepLive keeps the log of a deployment that went live, after those that are there already.
+// keepLive keeps the log of a deployment that went live, after existing ones.
 func (e *Env) keepLive() error {
 	dir := e.Tools.State.Undo(string(e.Deployment.ID))
 	some, err := undo.Reversible(e.machine(context.Background()), dir)
@@ -119,8 +119,9 @@ func DropLiveUndo(f vfs.FS, s layout.State, name project.Name) error {
 	return vfs.RemoveAll(f, s.LiveUndo(name.String()))
 }
 
-// Reverse undoes what the deployments Env.Since that went live changed outside of the trees, the newest first; all of them where All is set, whose
-// logs are removed as each is undone. It can be run again. Otherwise the logs stay, and what is undone is a change of this deployment, in its own.
+// Reverse undoes what the deployments Env.Since that went live changed outside of the trees, the newest first; all of them where All is
+// set, whose logs are removed as each is undone. It can be run again. Otherwise the logs stay, and the undoing is recorded as a change of
+// this deployment, in its own log.
 type Reverse struct{ All bool }
 
 // Name implements Procedure.
@@ -142,7 +143,7 @@ func (r Reverse) Needed(e *Env) bool {
 	return len(dirs) > 0 || err != nil || r.unknown(e) != ""
 }
 
-// unknown is the newest deployment that is gone back over and of which is no longer known what it changed.
+// unknown is the newest reverted deployment whose undo log was removed.
 func (r Reverse) unknown(e *Env) project.ID {
 	id, err := e.Tools.dropped(e.Deployment.Project)
 	if err != nil || id == "" || !r.All && !slices.Contains(e.Since, id) {
@@ -177,6 +178,7 @@ func (r Reverse) Run(ctx context.Context, env *Env) error {
 	if err != nil {
 		return fault.New(fault.Internal, "", "%w", err)
 	}
+	all = all.Once()
 	lines := env.undoLines(all)
 	if len(all.Failed) > 0 {
 		return fault.New(fault.Failed, "", "%s outside of the tree could not be undone:\n%s", humanize.Plural(len(all.Failed), "change"), strings.Join(lines, "\n")).

@@ -8,12 +8,13 @@ import (
 	"corpus-git/archive"
 	"corpus-git/archive/tree"
 	"corpus-git/hooks"
+	"corpus-git/internal/diskfull"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 )
 
-// Rollback brings back what was live before the deployment: the failed tree goes to project.failed in the
-// deployment's archive, the archived tree takes its place, and the rollback hooks run.
+// Rollback restores what was live before the deployment: the failed tree goes to project.failed in the deployment's archive, the archived
+// tree takes its place, and the rollback hooks run.
 type Rollback struct{}
 
 // Name implements Procedure.
@@ -30,7 +31,7 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	env.back = true
-	lines := laterLines(got.Proof)
+	lines := modifiedLines(got.Proof)
 	if _, err := env.linkModules(); err != nil {
 		lines = append(lines, err.Error())
 	}
@@ -49,10 +50,10 @@ func (Rollback) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// rollbackTries is how often a rollback that fails is begun. Each goes on where the one before came to.
+// rollbackTries is how often a failing rollback is tried. Each try continues the one before.
 const rollbackTries = 3
 
-// rollBack brings the archived tree back. What fails is tried again at once: a tree that is half of each serves nobody.
+// rollBack restores the archived tree. A failure is retried at once: a tree that is a mix of both is useless.
 func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
 	store := env.Tools.Archives(env.Deployment.Project)
 	for try := 1; ; try++ {
@@ -61,7 +62,7 @@ func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
 			return got, nil
 		}
 		if try == rollbackTries || ArchiveDamaged(err) {
-			return got, withDiskHint(fault.New(fault.Internal, NameRollback, "%w", err))
+			return got, diskfull.WithHint(fault.New(fault.Internal, NameRollback, "%w", err))
 		}
 		env.Note("rollback: %v; trying again", err)
 	}
@@ -70,7 +71,7 @@ func rollBack(ctx context.Context, env *Env) (archive.Restored, error) {
 // ArchiveDamaged reports whether a rollback failed because the archive does not hold what was archived. Nothing of it went live.
 func ArchiveDamaged(err error) bool { return errors.Is(err, archive.ErrNotWhole) }
 
-// proofText says what the tree that came back was compared with. It was verified before it went live.
+// proofText describes the verification of the restored tree before it went live.
 func proofText(p tree.Proof) string {
 	text := humanize.Plural(p.Entries, "file") + " verified"
 	if !p.Exact() {
@@ -79,8 +80,8 @@ func proofText(p tree.Proof) string {
 	return text
 }
 
-// laterLines name what was written to since the tree went live.
-func laterLines(p tree.Proof) []string {
+// modifiedLines name the files that were modified since the tree went live.
+func modifiedLines(p tree.Proof) []string {
 	var out []string
 	for _, d := range p.Differences {
 		out = append(out, "changed since: "+d.String())
@@ -88,10 +89,10 @@ func laterLines(p tree.Proof) []string {
 	return out
 }
 
-// nameRestore is the rollback by hand, as events have it.
+// nameRestore is the manual rollback in events.
 const nameRestore = "restore"
 
-// Restore puts the tree of an earlier deployment's archive back; the archive stays.
+// Restore restores the tree of an earlier deployment's archive; the archive stays.
 type Restore struct{}
 
 // Name implements Procedure.
@@ -118,6 +119,6 @@ func (Restore) Run(ctx context.Context, env *Env) error {
 	if err := env.runHooks(ctx, hooks.Rollback, describe); err != nil {
 		return err
 	}
-	env.Summarize(laterLines(got.Proof), "restored files of %s, %s", env.Deployment.Code.Short(), proofText(got.Proof))
+	env.Summarize(modifiedLines(got.Proof), "restored files of %s, %s", env.Deployment.Code.Short(), proofText(got.Proof))
 	return nil
 }

@@ -74,7 +74,7 @@ func TestRollbackEveryCallMayFail(t *testing.T) {
 	require.Greater(t, again, 10, "most calls matter")
 }
 
-// A disk that stays broken is told of, with what to do.
+// A disk that stays broken is notified of, with what to do.
 func TestRollbackOnABrokenDisk(t *testing.T) {
 	env, _ := failedDeployment(t, func(_ int, op vfstest.Op) error {
 		if op.Name == "exchange" {

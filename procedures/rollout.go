@@ -2,21 +2,45 @@ package procedures
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
+	"slices"
+	"strings"
+	"time"
 
+	"corpus-git/checks"
 	"corpus-git/fleet"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/internal/py"
+	"corpus-git/project"
 )
 
-// NameRollout is the name of the procedure that deploys on the project's nodes.
-const NameRollout = fleet.Procedure
+// NameRollout is the name of the procedure that deploys on the project's nodes, NameNodes that of the one that makes them ready.
+const (
+	NameRollout = fleet.Procedure
+	NameNodes   = "nodes"
+)
 
-// Rollout deploys on the nodes of the project, stage by stage, what the deployment brings: each node by its own pipeline. It stands where Install
-// stands on a machine of one's own. What it changed UndoRollout takes back.
+// Nodes prepares the nodes of the project: each has received the deployment, has prepared it, and has archived. Nothing live changes on any machine.
+type Nodes struct{}
+
+// Name implements Procedure.
+func (Nodes) Name() string { return NameNodes }
+
+// Run implements Procedure. Nodes that are not ready are fault.Refused.
+func (Nodes) Run(ctx context.Context, e *Env) error {
+	r, err := e.rollout(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := e.Prepared.Rollout.Nodes()
+	e.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: NameNodes, Text: fmt.Sprintf("%s in %s",
+		humanize.Plural(len(nodes), "node"), humanize.Plural(len(e.Prepared.Rollout.Stages), "stage"))})
+	return r.Fetch(ctx)
+}
+
+// Rollout deploys on the nodes of the project, stage by stage: each node by its own pipeline. It takes the place of Install. UndoRollout undoes it.
 type Rollout struct{}
 
 // Name implements Procedure.
@@ -28,49 +52,138 @@ func (Rollout) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	defer r.Nodes.Close()
-	nodes := e.Prepared.Rollout.Nodes()
-	e.Report.Append(event.Event{Kind: event.ProcedureStart, Procedure: NameRollout, Text: fmt.Sprintf("%s in %s",
-		humanize.Plural(len(nodes), "node"), humanize.Plural(len(e.Prepared.Rollout.Stages), "stage"))})
-	if err := r.Fetch(ctx); err != nil {
-		return err
-	}
 	if err := r.Run(ctx); err != nil {
 		return fault.New(fault.Failed, "", "%w", err)
 	}
-	e.Summarize(nil, "live on %s", humanize.Plural(len(nodes), "node"))
+	p, _, err := fleet.ReadProgress(r.Path)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	if left := p.NotLive(); len(left) > 0 {
+		lines = append(lines, "not live on "+strings.Join(left, ", ")+":  corpus-git rollout retry "+string(e.Deployment.Project))
+	}
+	e.Summarize(lines, "live on %s", humanize.Plural(p.Count()[fleet.NodeLive], "node"))
 	return nil
 }
 
+// rollout is that of the deployment, the same each time.
 func (e *Env) rollout(ctx context.Context) (*fleet.Rollout, error) {
+	if e.roll != nil {
+		return e.roll, nil
+	}
+	if e.Tools.Fleet == nil {
+		return nil, fault.New(fault.Refused, fleet.NodesFile, "this server deploys on no nodes")
+	}
 	known, err := e.Tools.Fleet.Known(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r := e.Tools.Fleet.Rollout(e.Deployment, e.Prepared.Rollout, known)
-	r.Tell = func(ev event.Event) { e.Report.Append(ev) }
+	r.Emit = func(ev event.Event) { e.Report.Append(ev) }
+	r.Hub, r.AllowMissing, r.KV = hub{e}, e.Deployment.AllowMissing, e.Tools.Keys.Of(e.Deployment.Project)
+	e.roll = r
 	return r, nil
 }
 
-// UndoRollout rolls back the nodes that the deployment reached, and names those that could not be. Where it reached none it does nothing. It can be run
-// again.
-func (e *Env) UndoRollout(ctx context.Context) (left []string, err error) {
-	// Not by the plan: a recovery knows what is live, and not what the deployment brought.
-	if _, err := e.Tools.FS.Lstat(e.Tools.State.Rollout(string(e.Deployment.ID))); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// RolloutBegun reports whether the deployment has begun to deploy on nodes, and not to roll them back: it can be continued. paused reports
+// that it waits for a person.
+func (t *Tools) RolloutBegun(id project.ID) (begun, paused bool, err error) {
+	p, ok, err := fleet.ReadProgress(t.State.Rollout(string(id)))
+	if err != nil || !ok {
+		return false, false, err
+	}
+	return p.State == fleet.Running && p.Begun(), p.Paused, nil
+}
+
+// UndoRollout rolls back the nodes that the deployment reached, according to on_failure, and names those that could not be, and those that
+// keep the new release. Where it reached none it does nothing. It can be run again.
+func (e *Env) UndoRollout(ctx context.Context) (left, keeps []string, err error) {
+	// Not from the plan: a recovery knows what is live, and not what the deployment brought.
+	if _, ok, err := fleet.ReadProgress(e.Tools.State.Rollout(string(e.Deployment.ID))); err != nil || !ok {
+		return nil, nil, err
 	}
 	r, err := e.rollout(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer r.Nodes.Close()
+	defer e.closeRollout()
 	return r.Undo(ctx)
 }
 
-// EndRollout forgets which nodes the deployment reached: it stands.
-func (e *Env) EndRollout() error {
-	if e.Prepared.Rollout == nil {
+// EndRollout records how the rollout ended.
+func (e *Env) EndRollout(state string) error {
+	e.closeRollout()
+	return fleet.Conclude(e.Tools.FS, e.Tools.State.Rollout(string(e.Deployment.ID)), state, e.Tools.Now())
+}
+
+func (e *Env) closeRollout() {
+	if e.roll != nil {
+		_ = e.roll.Nodes.Close() // errors of ending unneeded sessions are ignored
+		e.roll = nil
+	}
+}
+
+// hub implements fleet.Hub by the deployment.
+type hub struct{ e *Env }
+
+// askLimit bounds one question of a wait.
+const askLimit = 10 * time.Second
+
+// Ask implements fleet.Hub.
+func (h hub) Ask(ctx context.Context, w fleet.Wait) (string, error) {
+	if w.Key != "" {
+		return h.e.Tools.Keys.Unmet(ctx, h.e.Deployment.Project, w.Key, w.Is)
+	}
+	c := project.NewCheck(project.CheckCommand, w.Command)
+	switch {
+	case w.TCP != "":
+		c = project.NewCheck(project.CheckTCP, w.TCP)
+	case w.HTTP != "":
+		c = project.NewCheck(project.CheckHTTP, w.HTTP)
+	}
+	c.Name, c.Attempts, c.Timeout = "wait_for", 1, askLimit
+	run := checks.Runner{Command: h.e.askByCommand, Hide: h.e.Hide}
+	results, err := run.Run(ctx, []project.Check{c})
+	if err != nil || len(results) != 1 || results[0].Good {
+		return "", err
+	}
+	return h.e.Hide(results[0].Reason), nil
+}
+
+// Step implements fleet.Hub: the task gets its context as data.rollout.
+func (h hub) Step(ctx context.Context, task string, b fleet.Batch) error {
+	e := h.e
+	s, err := taskOf(e.Prepared.recipe, e.Deployment.Project, task)
+	if err != nil {
+		return err
+	}
+	before := e.stepCfg()
+	e.cfg = &stepCfg{value: py.DeepCopy(before.value).(*py.Dict), note: e.Note}
+	defer func() { e.cfg = before }()
+	b.Into(e.cfg.value)
+	return e.step(ctx, NameRollout, s, 1, 1, nil)
+}
+
+// checkHubSteps compiles the tasks that the stages run on this machine.
+func (p *Prepared) checkHubSteps(ctx context.Context, t *Tools, d project.Deployment) error {
+	if p.Rollout == nil {
 		return nil
 	}
-	return fleet.Forget(e.Tools.FS, e.Tools.State.Rollout(string(e.Deployment.ID)))
+	of := p.checking
+	defer func() { p.checking = of }()
+	for _, st := range p.Rollout.Stages {
+		for _, name := range slices.Concat(st.Before, st.After) {
+			s, err := taskOf(p.recipe, d.Project, name)
+			if err != nil {
+				return fault.New(fault.Usage, fleet.StagesFile, "stage %s: %w", st.Name, err).WithHint("%s", fault.HintOf(err))
+			}
+			p.checking = &stepCfg{value: p.dict()}
+			fleet.Batch{Stage: st.Name, Nodes: st.Nodes}.Into(p.checking.value)
+			if _, err := p.checkStep(ctx, t, d, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"corpus-git/project"
 )
 
-// makeArchive makes the archive, and makes room for it and for the checkout if it must: the low-space hooks are called, then
-// goes what may go, then the deployment is refused with figures. Nothing is written before there is room for all of it.
+// makeArchive makes the archive, and frees space for it and for the checkout if needed: the low-space hooks run, then archives are removed
+// that retention allows, then the deployment is refused with figures. Nothing is written before there is enough space for all of it.
 func (e *Env) makeArchive(ctx context.Context) (archive.Archive, error) {
 	store := e.Tools.Archives(e.Deployment.Project)
 	req := archive.MakeRequest{Facts: archive.Facts{
@@ -52,13 +52,13 @@ func (e *Env) callLowSpace(ctx context.Context, short *archive.SpaceError) error
 		d.NeedBytes, d.FreeBytes = int64(short.Need), int64(short.Usable())
 	})
 	if err != nil {
-		e.Note("%v", err) // what it freed until then may do
+		e.Note("%v", err) // what it freed until then may suffice
 	}
 	return context.Cause(ctx)
 }
 
-// dropOld drops what retention lets go before its time: failed trees. Where that would not make room enough it is left: what
-// is lost must be lost for something. The spare tree stays, without which the archive would take as much more.
+// dropOld removes early what retention does not keep: failed trees. Where that would not suffice it removes nothing. The spare tree stays,
+// without which the archive would take as much more.
 func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	store := e.Tools.Archives(e.Deployment.Project)
 	policy := e.policy()
@@ -81,7 +81,7 @@ func (e *Env) dropOld(_ context.Context, short *archive.SpaceError) error {
 	return nil
 }
 
-// refused adds to a short disk what could be done about it.
+// refused adds to a lack of space what could be done about it.
 func (e *Env) refused(err error) error {
 	var short *archive.SpaceError
 	if !errors.As(err, &short) {
@@ -103,16 +103,16 @@ func (e *Env) refused(err error) error {
 	return fault.New(fault.Busy, NameArchive, "%w", short).WithHint("%s", hint)
 }
 
-// ShortOfSpace tells that err is a disk without room, before or while something was written.
+// ShortOfSpace reports that err is a lack of space, before or while something was written.
 func ShortOfSpace(err error) bool {
 	var short *archive.SpaceError
 	return errors.As(err, &short) || diskfull.Is(err)
 }
 
-// enough is what must be free for records, journals and renames: less is a full disk.
+// enough is what must be free for records, journals and renames: less counts as a full disk.
 const enough = 1 << 20
 
-// diskFull tells that cause is a full disk, or that the disk is full whatever the cause was.
+// diskFull reports that cause is a full disk, or that the disk is full now.
 func (e *Env) diskFull(cause error) bool {
 	if ShortOfSpace(cause) {
 		return true
@@ -121,15 +121,15 @@ func (e *Env) diskFull(cause error) bool {
 	return err == nil && (sp.Free < enough || (sp.Files > 0 && sp.Inodes == 0))
 }
 
-// Relieve makes room for a rollback, and for what is said of it, where the disk is full: what lies ready for that, then what retention
-// lets go. A second call says nothing.
-func (e *Env) Relieve(cause error) {
+// FreeSpace frees space for a rollback and its records where the disk is full: the reserve file, then what retention does not keep. A second
+// call reports nothing.
+func (e *Env) FreeSpace(cause error) {
 	if !e.diskFull(cause) {
 		return
 	}
 	again := e.full
 	e.full = true
-	_ = os.Remove(e.Tools.State.ReserveFile()) // if it is not there, it was used before
+	_ = os.Remove(e.Tools.State.ReserveFile()) // if it does not exist it was used before
 	policy := e.policy()
 	policy.Squeeze = true
 	if _, err := e.Tools.Archives(e.Deployment.Project).Rotate(policy); err != nil {
@@ -142,8 +142,9 @@ func (e *Env) Relieve(cause error) {
 	e.Note("the disk is full: dropped what can be done without, so that the old tree can come back")
 }
 
-// Settle makes everything durable that the deployment wrote to the project's file system, by one syncfs(2). It gives the device number of that.
-func (e *Env) Settle() (covered uint64, err error) {
+// SyncWritten makes everything durable that the deployment wrote to the project's file system, by one syncfs(2). It returns the device number of
+// that file system.
+func (e *Env) SyncWritten() (covered uint64, err error) {
 	d, err := e.Tools.FS.OpenDir(e.Paths.Dir())
 	if err == nil {
 		if st, err := d.Lstat("."); err == nil {
@@ -161,8 +162,8 @@ func (e *Env) Settle() (covered uint64, err error) {
 	return covered, nil
 }
 
-// KeepReserve keeps a file whose removal makes room for the journal and the records of a rollback when a disk is full. Where
-// it can't be written now, a later deployment tries again.
+// KeepReserve maintains a file whose removal frees space for the journal and the records of a rollback on a full disk. Where it can't be
+// written now, a later deployment tries again.
 func KeepReserve(path string) error {
 	if st, err := os.Stat(path); err == nil && st.Size() == enough {
 		return nil

@@ -42,7 +42,7 @@ func TestSwappedFoldersLeadNowhere(t *testing.T) {
 				return
 			default:
 			}
-			// A rollback may have taken any of them away meanwhile: then it begins anew.
+			// A rollback may have taken any of them away meanwhile: then it begins again.
 			_ = os.Rename(sub, kept)
 			_ = os.Symlink(outside, sub)
 			_ = os.Remove(sub)

@@ -15,9 +15,8 @@ import (
 	"corpus-git/project"
 )
 
-// Sync creates or fixes everything that a project needs around its working copy: user, group, ssh key,
-// bare repositories, folders, the two links, the top file, custom modules. It changes only what is
-// missing or wrong.
+// Sync creates or fixes what a project needs around its working copy: user, group, ssh key, bare repositories, folders, the two links, the
+// top file, custom modules. It changes only what is missing or wrong.
 type Sync struct{}
 
 // Name implements Procedure.
@@ -71,7 +70,7 @@ func (Sync) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// link joins the project to the Salt and pillar trees, unless the operator took it out.
+// link adds the project to the Salt and pillar trees, unless the operator removed it.
 func (e *Env) link() ([]string, error) {
 	if e.Unlinked {
 		return nil, nil
@@ -85,8 +84,7 @@ func (e *Env) link() ([]string, error) {
 	return append(did, modules...), err
 }
 
-// linkModules joins the project's own Salt modules to Salt's tree: as they are when a deployment begins, after what was pushed
-// replaced them, and after a rollback brought the old ones back.
+// linkModules links the project's own Salt modules into Salt's tree: when a deployment begins, after the checkout, and after a rollback.
 func (e *Env) linkModules() ([]string, error) {
 	if e.Unlinked {
 		return nil, nil
@@ -111,8 +109,7 @@ type pathsOf interface {
 	Archives() string
 }
 
-// EnsureDirs makes the folders of a project that are missing; what is there keeps its mode. It returns
-// the names of those it made.
+// EnsureDirs creates the folders of a project that are missing; existing ones keep their mode. It returns the names of those it created.
 func EnsureDirs(f vfs.FS, p pathsOf, git bool) ([]string, error) {
 	var made []string
 	dirs := []struct {

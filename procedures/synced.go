@@ -7,15 +7,15 @@ import (
 	"corpus-git/procedures/permissions"
 )
 
-// synced is what is known of the trees right after release-sync: what the archive's walk saw of them, and which files were written since. With it
-// the permissions that come next need not look at each file again (ADR 13).
+// synced is what is known of the trees right after release-sync: the archive's scan, and which files were written since. With it the
+// following fixperms need not lstat each file again (ADR 13).
 type synced struct {
 	scan *tree.Snapshot
 	// touched are the paths that were written in each tree, by the tree's name.
 	touched map[string][]string
 }
 
-// takeSynced gives what release-sync left, once, where it is fresh enough and nothing else ran.
+// takeSynced returns release-sync's facts, once, if they are recent enough and nothing else ran.
 func (e *Env) takeSynced() *synced {
 	s := e.synced
 	e.synced = nil
@@ -25,8 +25,8 @@ func (e *Env) takeSynced() *synced {
 	return s
 }
 
-// partOf gives the part of a tree that has to be walked, and how many entries outside of it are right by what was seen. It is nil, and
-// the whole tree must be walked, where anything is wrong or not known.
+// partOf returns the part of a tree that has to be walked, and how many entries outside of it satisfy their rules. It is nil, and the whole
+// tree must be walked, where anything is wrong or unknown.
 func (s *synced) partOf(t permissions.Tree) (part *permissions.Part, right int64) {
 	if s == nil || (t.Name != layout.ArchivedTree && t.Name != layout.ArchivedPillar) {
 		return nil, 0

@@ -21,17 +21,17 @@ import (
 // NameUndo is the name of the procedure that undoes what steps changed outside of the archived trees.
 const NameUndo = "undo"
 
-// Undo takes back what the steps of a failed deployment changed outside of the archived trees. It can be run again, also after a
-// crash, and ends the same.
+// Undo undoes what the steps of a failed deployment changed outside of the archived trees. It can be run again, also after a crash, with
+// the same result.
 type Undo struct{}
 
 // Name implements Procedure.
 func (Undo) Name() string { return NameUndo }
 
-// keptMark is the name of a file in an undo log that is kept, because not all in it could be undone. It holds the project's name.
+// keptMark is the name of a file in an undo log that is kept because not everything could be undone. It contains the project's name.
 const keptMark = "kept"
 
-// OpenUndo begins the undo log of a deployment; nothing is written before a state changes something.
+// OpenUndo creates the undo log of a deployment; nothing is written before a state changes something.
 func (e *Env) OpenUndo() error {
 	var err error
 	e.Undo, err = undo.New(e.machine(context.Background()), e.Tools.State.Undo(string(e.Deployment.ID)), e.Paths.Live(), e.Paths.Pillar())
@@ -48,7 +48,7 @@ func (e *Env) machine(ctx context.Context) undo.Machine {
 	}}
 }
 
-// HasUndo reports whether steps of the deployment noted a change outside of the archived trees.
+// HasUndo reports whether steps of the deployment recorded a change outside of the archived trees.
 func (e *Env) HasUndo() bool {
 	if len(e.Undo.Listed()) > 0 {
 		return true
@@ -87,8 +87,7 @@ func (Undo) Run(ctx context.Context, env *Env) error {
 // NameServices is the name of the procedure that restarts what ran before a failed deployment.
 const NameServices = "services"
 
-// Services restarts or reloads the services that ran before a failed deployment restarted or reloaded them, so that they run what is
-// live again. It can be run again.
+// Services restarts or reloads the services that a failed deployment restarted or reloaded, so that they use what is live again. It can be run again.
 type Services struct{}
 
 // Name implements Procedure.
@@ -117,7 +116,7 @@ func (e *Env) restarted(rep undo.Report, err error) error {
 	}
 	var names []string
 	for _, i := range rep.Undone {
-		names = append(names, e.hide(i.Name))
+		names = append(names, e.Hide(i.Name))
 	}
 	text := "nothing to restart"
 	if len(names) > 0 {
@@ -127,7 +126,7 @@ func (e *Env) restarted(rep undo.Report, err error) error {
 	return nil
 }
 
-// HasServices reports whether Services has anything to do. A log that cannot be read may have.
+// HasServices reports whether Services has anything to do; true if the log can't be read.
 func (e *Env) HasServices() bool {
 	some, err := undo.HasLast(e.machine(context.Background()), e.Tools.State.Undo(string(e.Deployment.ID)))
 	return some || err != nil
@@ -171,12 +170,12 @@ func (e *Env) undoLines(rep undo.Report) []string {
 				lines = append(lines, fmt.Sprintf("and %d more", len(items)-n))
 				return
 			}
-			l, _, more := strings.Cut(e.hide(line(i)), "\n")
+			l, _, more := strings.Cut(e.Hide(line(i)), "\n")
 			if more {
 				l += " …"
 			}
 			if i.State.Step != "" {
-				l += fmt.Sprintf("  (%s, %s)", i.State.Step, e.hide(i.State.ID))
+				l += fmt.Sprintf("  (%s, %s)", i.State.Step, e.Hide(i.State.ID))
 			}
 			lines = append(lines, l)
 		}
@@ -187,9 +186,9 @@ func (e *Env) undoLines(rep undo.Report) []string {
 	return lines
 }
 
-// DropUndo removes the undo log of a deployment that has ended. That of one that went live is kept for a rollback by hand and an undeploy
-// where it holds a change that can be undone. One that may still be wanted stays until the next deployment of the project
-// went live: not all in it could be undone, or the rollback failed.
+// DropUndo removes the undo log of a deployment that has ended. That of one that went live is kept, for a manual rollback and an undeploy,
+// if it has a change that can be undone. One that may still be needed stays until the next deployment of the project went live: not
+// everything could be undone, or the rollback failed.
 func (e *Env) DropUndo(state project.State) error {
 	if err := e.Undo.Close(); err != nil {
 		return err

@@ -11,15 +11,14 @@ import (
 	"corpus-git/project"
 )
 
-// asideLimit is how long what a project brings for a rollback may take: its hooks, and its own rollback.sls and fixperms.sls. ownNotifyLimit is
-// the same of its notify.sls.
+// asideLimit is how long a project's own parts of a rollback may take: its hooks, and its own rollback.sls and fixperms.sls. ownNotifyLimit
+// is the limit of its notify.sls.
 const (
 	asideLimit     = 15 * time.Minute
 	ownNotifyLimit = 5 * time.Minute
 )
 
-// aside is the context of what runs beside native procedures that are not cancelled any more. It ends with the limit, and when
-// somebody hurries the deployment.
+// aside is the context of what runs beside native procedures that are not cancelled any more. It ends with the limit, and when Hurry is closed.
 func (e *Env) aside(ctx context.Context, limit time.Duration) (context.Context, func()) {
 	ctx, timeout := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	if e.Hurry == nil {
@@ -55,7 +54,7 @@ func (e *Env) ownContext(ctx context.Context, procedure string) (context.Context
 	return ctx, func() {}
 }
 
-// reportResult puts how the deployment ends into cfg, for the project's own rollback.sls and notify.sls.
+// reportResult puts the deployment's result into cfg, for the project's own rollback.sls and notify.sls.
 func (e *Env) reportResult(procedure string) {
 	good := procedure != NameRollback
 	if procedure == NameNotify {
@@ -68,7 +67,7 @@ func (e *Env) reportResult(procedure string) {
 	if e.Result.Reason != "" {
 		comment += e.Prepared.Redactor.String(e.Result.Reason) + "\n"
 	}
-	// A rollback by hand says so from its beginning.
+	// A manual rollback is marked from its beginning.
 	setVerdict(e.stepCfg().value, e.Deployment, e.back || e.Deployment.Trigger == project.TriggerRollback, good, comment)
 }
 

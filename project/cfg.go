@@ -8,7 +8,9 @@ import (
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
+	"corpus-git/internal/redact"
 	"corpus-git/layout"
+	"corpus-git/project/schema"
 )
 
 // Layer is where a value of the configuration came from. Later ones win.
@@ -17,20 +19,33 @@ type Layer string
 // The layers, from the weakest to the strongest.
 const (
 	LayerDefault   Layer = "default"
+	LayerInputs    Layer = "inputs.yaml"
 	LayerSample    Layer = "PILLAR.sample"
 	LayerSampleEnv Layer = "PILLAR.sample env_defaults"
 	LayerSampleOS  Layer = "PILLAR.sample os_defaults"
 	LayerPillarEnv Layer = "pillar env_defaults"
 	LayerPillarOS  Layer = "pillar os_defaults"
 	LayerPillar    Layer = "pillar"
-	LayerCommand   Layer = "command line"
+	// LayerLocal is the file of this machine beside the project's trees. Files of cfg_dir are layers named by their paths.
+	LayerLocal   Layer = layout.LocalFile
+	LayerCommand Layer = "command line"
 	// LayerFacts are what the deployment itself says: paths, identifiers. Nothing overrides them.
 	LayerFacts Layer = "deployment"
 )
 
-// FromPillar reports whether values of the layer are secret.
+// FromPillar reports whether values of the layer are secret: those of the pillar, and of local.yaml, which stands for a part of it.
 func (l Layer) FromPillar() bool {
-	return l == LayerPillar || l == LayerPillarEnv || l == LayerPillarOS
+	return l == LayerPillar || l == LayerPillarEnv || l == LayerPillarOS || l == LayerLocal
+}
+
+// ofImage reports whether the layer is a file of cfg_dir.
+func (l Layer) ofImage() bool { return strings.HasPrefix(string(l), "/") }
+
+// MachineFile is what a file of the machine says of a project: a section, as the pillar has one.
+type MachineFile struct {
+	// File is its path.
+	File   string
+	Values *py.Dict
 }
 
 // DefaultEnv is the environment of a project that names none: the one that rolls back.
@@ -93,6 +108,14 @@ type CfgInputs struct {
 	// Sample and Pillar give the rendered PILLAR.sample and pillar; nil where there is no such file. Their errors
 	// are handed on.
 	Sample, Pillar func(ctx context.Context) (*py.Dict, error)
+	// Image are the files of the machine's image that are under the sample, the strongest last; Local is local.yaml, over the pillar, nil
+	// for none.
+	Image []MachineFile
+	Local *MachineFile
+	// Inputs is what the recipe declares; nil declares nothing. Hold refuses values that are undeclared, of another type, outside of their constraints,
+	// and missing ones; with Partial these are empty.
+	Inputs        *schema.Inputs
+	Hold, Partial bool
 	// Generated reports whether a text of the sample or the pillar holds a generated secret, which then is as secret as the pillar; nil
 	// is never. It is asked after Sample and Pillar.
 	Generated func(text string) bool
@@ -108,11 +131,18 @@ type Cfg struct {
 
 	retention Retention
 	onRollback
-	perms     []Permission
-	checkList []Check
-	unitList  []Unit
-	logList   []LogFiles
-	class     string
+	convergence convergeKeys
+	watches     Watches
+	services    map[string]string
+	perms       []Permission
+	checkList   []Check
+	unitList    []Unit
+	logList     []LogFiles
+	class       string
+	hidden      []redact.Secret
+	unread      []Unread
+	empty       []string
+	inputs      *py.Dict
 }
 
 // BuildCfg merges the layers, resolves {key} references and validates. Errors are fault.Error of kind Failed that name
@@ -141,7 +171,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	if err != nil {
 		return nil, err
 	}
-	sample, err := sampleSection(sampleDoc)
+	sample, err := SampleSection(sampleDoc)
 	if err != nil {
 		return nil, err
 	}
@@ -156,21 +186,8 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 
 	c := &Cfg{name: in.Name, root: newTree(), class: env.class}
 	m := merger{root: c.root}
-	m.merge(defaults(in), LayerDefault)
-	m.merge(without(sample, "env_defaults", "os_defaults"), LayerSample)
-	m.merge(py.NewDict("sls_default_pillar", sampleDoc), LayerSample)
-	if err := m.defaultsOf(in, env, sample, pillar); err != nil {
+	if err := m.layers(in, env, sampleDoc, sample, pillar); err != nil {
 		return nil, err
-	}
-	m.merge(without(pillar, "env_defaults", "os_defaults", "redact_show"), LayerPillar)
-	m.merge(py.NewDict("default_env", env.name), env.layer)
-	typed, err := commandLine(in, c.root)
-	if err != nil {
-		return nil, err
-	}
-	m.merge(typed, LayerCommand)
-	if m.err != nil {
-		return nil, m.err
 	}
 	if err := c.validate(in); err != nil {
 		return nil, err
@@ -180,12 +197,50 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	if err := newResolver(c.root, in.Generated).all(); err != nil {
 		return nil, err
 	}
+	c.hideInputs(in)
+	if err := c.holdInputs(in); err != nil {
+		return nil, err
+	}
 	if err := c.read(in); err != nil {
 		return nil, err
+	}
+	if in.Inputs == nil {
+		c.findUnread(in, sample)
 	}
 	c.show = pillarShow(pillarDoc, pillar)
 	c.value = c.root.dict()
 	return c, nil
+}
+
+// layers merges what the sources say, the weakest first. sampleDoc is PILLAR.sample as a whole, sample and pillar are the project's parts.
+func (m *merger) layers(in CfgInputs, env chosen, sampleDoc, sample, pillar *py.Dict) error {
+	m.merge(defaults(in), LayerDefault)
+	m.merge(py.NewDict("data", in.Inputs.Defaults(in.Partial)), LayerInputs)
+	for _, f := range in.Image {
+		m.merge(without(f.Values, "env_defaults", "os_defaults"), Layer(f.File))
+		if err := m.defaultsOf(in, env, f.Values, Layer(f.File), Layer(f.File)); err != nil {
+			return err
+		}
+	}
+	m.merge(without(sample, "env_defaults", "os_defaults"), LayerSample)
+	m.merge(py.NewDict("sls_default_pillar", sampleDoc), LayerSample)
+	if err := m.defaultsOf(in, env, sample, LayerSampleEnv, LayerSampleOS); err != nil {
+		return err
+	}
+	if err := m.defaultsOf(in, env, pillar, LayerPillarEnv, LayerPillarOS); err != nil {
+		return err
+	}
+	m.merge(without(pillar, "env_defaults", "os_defaults", "redact_show"), LayerPillar)
+	if in.Local != nil {
+		m.merge(in.Local.Values, LayerLocal)
+	}
+	m.merge(py.NewDict("default_env", env.name), env.layer)
+	typed, err := commandLine(in, m.root)
+	if err != nil {
+		return err
+	}
+	m.merge(typed, LayerCommand)
+	return m.err
 }
 
 // read reads what the resolved layers say of accounts, permissions, checks, units and logs.
@@ -198,46 +253,46 @@ func (c *Cfg) read(in CfgInputs) error {
 	return nil
 }
 
-// defaultsOf lays env_defaults and os_defaults of the sample over the sample, then those of the pillar.
-func (m *merger) defaultsOf(in CfgInputs, env chosen, sample, pillar *py.Dict) error {
-	for _, l := range []struct {
-		section *py.Dict
-		env, os Layer
-	}{{sample, LayerSampleEnv, LayerSampleOS}, {pillar, LayerPillarEnv, LayerPillarOS}} {
-		for _, name := range unique(env.name, env.class) {
-			d, err := subDict(l.section, "env_defaults", name, l.env)
-			if err != nil {
-				return err
-			}
-			if d.Len() > 0 {
-				m.merge(py.NewDict("data", d), l.env)
-			}
+// defaultsOf lays env_defaults and os_defaults of a section over it.
+func (m *merger) defaultsOf(in CfgInputs, env chosen, section *py.Dict, ofEnv, ofOS Layer) error {
+	for _, name := range unique(env.name, env.class) {
+		d, err := subDict(section, "env_defaults", name, ofEnv)
+		if err != nil {
+			return err
 		}
-		for _, os := range unique(in.Facts.OS, in.Facts.OSFamily) {
-			d, err := subDict(l.section, "os_defaults", os, l.os)
-			if err != nil {
-				return err
-			}
-			m.merge(d, l.os)
+		if d.Len() > 0 {
+			m.merge(py.NewDict("data", d), ofEnv)
 		}
+	}
+	for _, os := range unique(in.Facts.OS, in.Facts.OSFamily) {
+		d, err := subDict(section, "os_defaults", os, ofOS)
+		if err != nil {
+			return err
+		}
+		m.merge(d, ofOS)
 	}
 	return nil
 }
 
-// sampleSection merges the sections makina-projects.* of a sample, in their order; the old prefix makina-states. counts
-// too. The name in the key says nothing: samples are copied from project to project.
-func sampleSection(doc *py.Dict) (*py.Dict, error) {
+// IsSampleSection reports whether a key of a sample holds configuration: makina-projects.*; the old prefix makina-states. counts too. The name in the key says
+// nothing: samples are copied from project to project.
+func IsSampleSection(key any) bool {
+	s, ok := key.(string)
+	return ok && (strings.HasPrefix(s, "makina-projects.") || strings.HasPrefix(s, "makina-states.") && strings.Count(s, ".") < 2)
+}
+
+// SampleSection merges the sections of a sample, in their order.
+func SampleSection(doc *py.Dict) (*py.Dict, error) {
 	t := newTree()
 	m := merger{root: t}
 	doc.Range(func(k, v any) bool {
-		s, ok := k.(string)
-		if !ok || !strings.HasPrefix(s, "makina-projects.") && !(strings.HasPrefix(s, "makina-states.") && strings.Count(s, ".") < 2) {
+		if !IsSampleSection(k) {
 			return true
 		}
 		if d, ok := v.(*py.Dict); ok {
 			m.merge(d, LayerSample)
 		} else if v != nil {
-			m.fail(LayerSample, s, "must be a mapping, not %s", py.TypeName(v))
+			m.fail(LayerSample, py.Str(k), "must be a mapping, not %s", py.TypeName(v))
 		}
 		return true
 	})
@@ -287,13 +342,18 @@ type chosen struct {
 func environment(in CfgInputs, sample, pillar *py.Dict) (chosen, error) {
 	var value any = in.Environments.def()
 	out := chosen{layer: LayerDefault}
-	for _, l := range []struct {
-		d     *py.Dict
-		layer Layer
-	}{{sample, LayerSample}, {pillar, LayerPillar}} {
-		if v, ok := l.d.GetStr("default_env"); ok && v != nil {
-			value, out.layer = v, l.layer
+	look := func(d *py.Dict, layer Layer) {
+		if v, ok := d.GetStr("default_env"); ok && v != nil {
+			value, out.layer = v, layer
 		}
+	}
+	for _, f := range in.Image {
+		look(f.Values, Layer(f.File))
+	}
+	look(sample, LayerSample)
+	look(pillar, LayerPillar)
+	if in.Local != nil {
+		look(in.Local.Values, LayerLocal)
 	}
 	if in.Env != "" {
 		value, out.layer = in.Env, LayerCommand
@@ -390,7 +450,7 @@ func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 		if root.get(path[:1]) == nil {
 			path = append([]string{"data"}, path...)
 		}
-		m.merge(nested(path, s.Typed()), LayerCommand)
+		m.merge(nested(path, typedAs(in.Inputs, path, s)), LayerCommand)
 	}
 	if len(d.Select.Only) > 0 {
 		m.merge(py.NewDict("only", strList(d.Select.Only)), LayerCommand)
@@ -405,7 +465,9 @@ func commandLine(in CfgInputs, root *tree) (*py.Dict, error) {
 }
 
 // fixed reports whether a key of cfg that is no fact cannot be set on the command line either.
-func fixed(key string) bool { return key == "remote_less" || key == "env_class" }
+func fixed(key string) bool {
+	return key == "remote_less" || key == "env_class" || key == "outputs" || key == "exports" || key == "kv"
+}
 
 func strList(s []string) *py.List {
 	l := py.NewList()
@@ -418,10 +480,14 @@ func strList(s []string) *py.List {
 func cfgError(layer Layer, key, format string, args ...any) *fault.Error {
 	e := fault.New(fault.Failed, "configuration", "%s: %s", key, fmt.Sprintf(format, args...))
 	switch {
+	case layer == LayerLocal || layer.ofImage():
+		e = e.WithPos(fault.Pos{File: string(layer)})
 	case layer.FromPillar():
 		e = e.WithPos(fault.Pos{File: "pillar/" + layout.PillarFile})
 	case layer == LayerSample || layer == LayerSampleEnv || layer == LayerSampleOS:
 		e = e.WithPos(fault.Pos{File: layout.SaltDir + "/" + layout.PillarSample})
+	case layer == LayerInputs:
+		e = e.WithPos(fault.Pos{File: layout.SaltDir + "/" + schema.InputsFile})
 	case layer == LayerCommand:
 		e.Kind = fault.Usage
 	}

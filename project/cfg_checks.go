@@ -18,13 +18,20 @@ import (
 
 const checksKey = "checks"
 
-// Bounds of checks: beyond them a typo is more likely than a wish.
+// Limits of checks: values beyond them are probably typing errors.
 const (
 	maxChecks        = 100
 	maxCheckAttempts = 1000
 	maxCheckTime     = 24 * time.Hour
 	minCheckInterval = time.Second
 )
+
+// NewCheck is a check of a kind and target, with the defaults of everything else.
+func NewCheck(kind CheckKind, target string) Check {
+	c := defaultCheck()
+	c.Kind, c.Target = kind, target
+	return c
+}
 
 // defaultCheck is a check that names its kind and target only.
 func defaultCheck() Check {
@@ -57,7 +64,7 @@ func (c *Cfg) checks() error {
 		case !ok || !checkName.MatchString(name):
 			err = checkError(l.nearest(top.layer), "a name has at most 64 of A-Z a-z 0-9 . _ -", checksKey, py.Str(l.key))
 		case l.sub == nil && l.value == nil:
-			// null in a later layer takes a check away
+			// null in a later layer removes a check
 		case l.sub == nil:
 			err = checkError(l.layer, "must be a mapping", checksKey, name)
 		default:
@@ -89,7 +96,7 @@ func readCheck(name string, l *leaf) (Check, error) {
 	layer := l.nearest(l.layer)
 	l.sub.each(func(k *leaf) {
 		if k.sub == nil && k.value == nil {
-			return // null in a later layer takes a key away
+			return // null in a later layer removes a key
 		}
 		s, _ := k.key.(string)
 		keys = append(keys, s)
@@ -214,7 +221,7 @@ func durationOf(to func(*Check) *time.Duration, least time.Duration) checkSetter
 	}
 }
 
-// checkDuration reads 5s, and 5 and 0.5 as seconds.
+// checkDuration parses 5s, and 5 and 0.5 as seconds.
 func checkDuration(v any) (time.Duration, bool) {
 	switch x := v.(type) {
 	case int64:
@@ -430,7 +437,7 @@ func setDays(c *Check, l *leaf) string {
 	return ""
 }
 
-// settled holds the keys of a check against each other.
+// settled checks the keys of a check against each other.
 func (c *Check) settled() string {
 	h := c.HTTP
 	switch {

@@ -30,7 +30,7 @@ func (c *Cfg) validateEnv() error {
 		switch {
 		case err != nil:
 		case !envName.MatchString(name) || strings.HasPrefix(name, reservedEnv):
-			err = cfgError(v.layer, "env", "%q is no name of a variable", py.Str(v.key)).WithHint("letters, digits and _; %s* are corpus-git's own", reservedEnv)
+			err = cfgError(v.layer, "env", "%q is not a valid variable name", py.Str(v.key)).WithHint("letters, digits and _; %s* are corpus-git's own", reservedEnv)
 		case v.sub != nil || list:
 			err = cfgError(v.layer, "env", "the value of %s must be a text, a number or a boolean", name)
 		case strings.ContainsRune(text, 0):

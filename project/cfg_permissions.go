@@ -11,16 +11,16 @@ import (
 	"corpus-git/internal/py"
 )
 
-// Permission is what the fixperms procedure makes of one path and all below it, down to a path with a rule of its own.
-// What a rule leaves out comes from the rule of the nearest folder above, at last from the defaults.
+// Permission is the rule of the procedure fixperms for a path and everything below it, down to a path with a rule of its own. What a rule
+// leaves out comes from the rule of the nearest folder above, or from the defaults.
 type Permission struct {
 	// Path starts with project, data or pillar: "project/var/uploads".
 	Path string
-	// User and Group are names or numbers; "" leaves the choice to the folder above, Keep leaves the file as it is.
+	// User and Group are names or numbers; "" takes them from the folder above, Keep leaves the file's.
 	User, Group string
-	// Dirs and Files are modes, nil where nothing is said; KeepMode leaves modes as they are.
+	// Dirs and Files are modes, nil if not set; KeepMode leaves modes as they are.
 	Dirs, Files *Mode
-	// ACL are the named entries; HasACL tells that there shall be these and no others, even where there are none.
+	// ACL are the named entries; HasACL makes these the only ones, even if there are none.
 	ACL    []ACLEntry
 	HasACL bool
 }
@@ -28,7 +28,7 @@ type Permission struct {
 // Keep as an owner leaves the owner that a file has.
 const Keep = "keep"
 
-// Mode is twelve mode bits, or the wish to leave them.
+// Mode is twelve mode bits, or KeepMode.
 type Mode struct {
 	Bits uint32
 	Keep bool
@@ -36,12 +36,12 @@ type Mode struct {
 
 // ACLEntry is one named entry of an access control list (acl(5)).
 type ACLEntry struct {
-	// Default entries are given to folders, and by them to what is made there.
+	// Default entries are for folders, and are inherited by what is created there.
 	Default bool
 	// Group entries name a group, others a user.
 	Group bool
 	Name  string
-	// Bits are the permissions, 0 to 7. X is execute for folders, and for files that somebody may execute.
+	// Bits are the permissions, 0 to 7. X is execute for folders, and for files that are executable for anybody.
 	Bits uint32
 	X    bool
 }
@@ -189,7 +189,7 @@ func owner(v any) (string, bool) {
 	return "", false
 }
 
-// mode wants a string: YAML 1.1 takes 0640 for 416, and 2770 for the number that it looks like.
+// mode requires a string: YAML 1.1 reads 0640 as 416, and 2770 as a decimal number.
 func mode(v any) (*Mode, bool) {
 	s, ok := v.(string)
 	if !ok {

@@ -38,6 +38,10 @@ func cfgKeys() []documented {
 		{"on_rollback", "`steps`, `undo`, `tree`", "`" + RollbackSteps + "`; in class dev `" + RollbackTree + "`", "How far a rollback goes ([rollback](rollback.md#how-far-it-goes))."},
 		{"rollback_timeout", "duration", "`" + FormatDuration(DefaultRollbackTimeout) + "`", "How long the steps may take that are applied after a rollback."},
 		{"undo", "mapping", "", "`{packages: true}`: a rollback of a deployment of this release restores the installed packages, too (rollback.md)."},
+		{"converge", "mapping", "the server's", "When the live release is applied again: `{boot: true, every: 1h, splay: 10m, mode: report}` ([converge](guide/converge.md))."},
+		{"watch", "list of keys", "none", "Keys at whose changes the live release is applied again, such as `shared/colour` or `services/db/*` ([keys](guide/kv.md))."},
+		{"watch_debounce", "duration", "`" + FormatDuration(watchDebounce) + "`", "How long nothing of `watch` must have changed before it is applied."},
+		{"register", "mapping", "none", "Services that run here while the project's periodic checks succeed, with what others are told of each: `{web: {port: 8080}}` ([keys](guide/kv.md#services))."},
 		{"keep_archives", "number", "", "How many archives of good deployments are kept. The default is the server's, and so are those of the next four."},
 		{"keep_failed_archives", "number", "", "How many archives of failed deployments are kept."},
 		{"archives_max_bytes", "size", "the server's", "What all archives of the project may take on disk; 0 sets no bound."},
@@ -65,7 +69,7 @@ func cfgKeys() []documented {
 // fileOnly reports whether a key means nothing on the command line of one run: it is read before the run, after it, or for another release.
 func fileOnly(key string) bool {
 	switch key {
-	case "env_defaults", "os_defaults", "redact_show", "on_rollback", "rollback_timeout", "store_other_branches", unitsKey, logsKey:
+	case "env_defaults", "os_defaults", "redact_show", "on_rollback", "rollback_timeout", "store_other_branches", convergeKey, unitsKey, logsKey:
 		return true
 	}
 	return false
@@ -97,6 +101,9 @@ func factKeys() []documented {
 		{"rollback", "true or false", "", "In a rollback by hand, and in `rollback.sls` and `notify.sls` when the tree was restored: true."},
 		{"deploy_summary", "text", "none", "In `rollback.sls` and `notify.sls`: how the deployment ended, in words."},
 		{"deploy_ret", "mapping", "", "The same, as `result`, `comment`, `name` and `changes`."},
+		{"outputs", "mapping", "", "What the steps before this one wrote, by step and name ([outputs](guide/inputs.md#outputs))."},
+		{"exports", "mapping", "", "On a node: what the nodes of earlier stages wrote, by role, node and name ([nodes](guide/nodes.md))."},
+		{"kv", "mapping", "", "Keys that were set from outside: the project's own by what follows `projects/NAME/`, those of all as `shared/KEY` and `services/SERVICE/INSTANCE` ([keys](guide/kv.md))."},
 		{"sls_default_pillar", "mapping", "", "PILLAR.sample as a whole."},
 	}
 }
@@ -117,7 +124,7 @@ func checkKeyDocs() []documented {
 		{"status", "`200`, `3xx`, `200-204`, or a list of these", "2xx", "The status that the answer must have."},
 		{"contains", "text", "", "A text that must be in the first MiB of the body."},
 		{"json", "mapping", "", "Paths and values in the body: `{db.state: up, \"items[0].n\": 1}`."},
-		{"follow", "true or false", "false", "Whether to follow redirects; otherwise a redirect is the answer."},
+		{"follow", "true or false", "false", "Whether to follow redirects; otherwise a redirect is the answer. Another server than that of `url` gets neither `headers` nor `body`."},
 		{"resolve", "address", "", "An address, with or without a port, to connect to in place of the host's, as `curl --connect-to` does."},
 		{"socket", "path", "", "A Unix socket to connect to."},
 		{"tls_name", "text", "", "The name that the certificate must have, where it is not the host; for http the `Host` header too."},

@@ -56,7 +56,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	in := CfgInputs{Name: "app", Layout: layout.Root("/srv").Project("app"), Deployment: &Deployment{ID: "a", At: time.Unix(1, 0)}}
 	c, err := BuildCfg(t.Context(), in)
 	require.NoError(t, err)
-	keys := map[string]bool{"redact_show": true}
+	keys := map[string]bool{"redact_show": true, "outputs": true, "exports": true, "kv": true}
 	for _, e := range c.Dict().Items() {
 		keys[py.Str(e.Key)] = true
 	}
@@ -67,7 +67,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	}
 	for _, key := range documentedKeys(factKeys()) {
 		_, ok := facts(in).GetStr(key)
-		ok = ok || slices.Contains([]string{"env_class", "deploy_summary", "deploy_ret", "sls_default_pillar"}, key)
+		ok = ok || slices.Contains([]string{"outputs", "exports", "kv", "env_class", "deploy_summary", "deploy_ret", "sls_default_pillar"}, key)
 		require.True(t, ok, "%s is said by no deployment", key)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"corpus-git/internal/py"
 )
 
-// reference is {key} in a string. A key with a colon is left alone, as in the original: it is JSON more often.
+// reference is {key} in a string. A key with a colon is not replaced, as in the original: it is usually JSON.
 var reference = regexp.MustCompile(`\{[^{}:\n]+\}`)
 
 const (
-	// maxResolved bounds one resolved string, maxResolvedAll all of them: references can double each other.
+	// maxResolved limits one resolved string, maxResolvedAll all of them: references can double each other.
 	maxResolved    = 1 << 20
 	maxResolvedAll = 16 << 20
 )
@@ -50,7 +50,7 @@ func (r *resolver) tree(t *tree) {
 	})
 }
 
-// leaf resolves one leaf in place; false where it is being resolved further up: a cycle, whose reference stays.
+// leaf resolves one leaf in place; false where a caller is resolving it: a cycle, whose reference stays.
 func (r *resolver) leaf(l *leaf) bool {
 	if r.done[l] {
 		return true

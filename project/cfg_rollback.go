@@ -8,13 +8,13 @@ import (
 	"corpus-git/internal/py"
 )
 
-// The values of the key on_rollback: what a rollback does after the trees are back. Each does what the ones before it do.
+// The values of the key on_rollback: what a rollback does after the trees are restored. Each includes the ones before it.
 const (
-	// RollbackTree does nothing more than fix permissions and ask the checks, as the original did.
+	// RollbackTree only fixes permissions and runs the checks, as the original did.
 	RollbackTree = "tree"
 	// RollbackUndo undoes what steps changed outside of the trees, and restarts services that they restarted.
 	RollbackUndo = "undo"
-	// RollbackSteps applies the steps of the release that is live again.
+	// RollbackSteps applies the steps of the restored release.
 	RollbackSteps = "steps"
 )
 
@@ -28,11 +28,11 @@ type onRollback struct {
 	packages bool
 }
 
-// OnRollback is how far a rollback to this release goes: RollbackTree, RollbackUndo or RollbackSteps, which is the default but in
-// environments of class dev.
+// OnRollback is the value of on_rollback for a rollback to this release: RollbackTree, RollbackUndo or RollbackSteps, which is the default
+// except in environments of class dev.
 func (c *Cfg) OnRollback() string { return c.reach }
 
-// RollbackTimeout is how long the steps may take that are applied after a rollback to this release.
+// RollbackTimeout is the limit for the steps that are applied after a rollback to this release.
 func (c *Cfg) RollbackTimeout() time.Duration { return c.limit }
 
 // UndoPackages reports whether a rollback of a deployment of this release removes the packages that it installed, and installs again those

@@ -71,11 +71,14 @@ func (s Show) value(l *leaf, path string) any {
 	switch {
 	case s.Secrets, s.Redact == nil && !l.secret:
 		return l.value
-	case s.Redact == nil:
+	case s.Redact == nil, l.declared && l.value != nil:
 		return hidden(path)
 	}
 	return s.deep(l.value)
 }
+
+// Of gives what may be shown of a value that is of no layer.
+func (s Show) Of(v any) any { return s.deep(v) }
 
 func (s Show) deep(v any) any {
 	switch x := v.(type) {

@@ -13,14 +13,25 @@ type tree struct {
 	nodes map[string]*leaf // by str of the key
 }
 
-// leaf is a value that is no mapping, or the mapping below. Lists are leaves: they replace, they do not merge.
+// leaf is a value that is not a mapping, or the mapping below. Lists are leaves: they replace, they do not merge.
 type leaf struct {
 	key   any
 	value any
 	layer Layer
-	// secret: the value, or something that was put into it, came from the pillar and is no number, boolean or null.
+	// secret: the value, or something that was put into it, came from the pillar and is not a number, boolean or null.
 	secret bool
-	sub    *tree
+	// declared: the recipe declares it as secret.
+	declared bool
+	sub      *tree
+	// values are those of each layer, before references are resolved: the last one counts, unless it is a mapping.
+	values []layerValue
+}
+
+// layerValue is a layer's value of one key; value is nil where it is a mapping.
+type layerValue struct {
+	layer   Layer
+	value   any
+	mapping bool
 }
 
 func newTree() *tree { return &tree{nodes: map[string]*leaf{}} }
@@ -110,10 +121,12 @@ func (m *merger) into(t *tree, d *py.Dict, layer Layer, depth int) {
 				l.sub = newTree()
 			}
 			l.value, l.layer, l.secret = nil, layer, false
+			l.values = append(l.values, layerValue{layer: layer, mapping: true})
 			m.into(l.sub, sub, layer, depth+1)
 			return m.err == nil
 		}
 		l.sub, l.value, l.layer, l.secret = nil, v, layer, layer.FromPillar() && canBeSecret(v)
+		l.values = append(l.values, layerValue{layer: layer, value: v})
 		return true
 	})
 }

@@ -175,7 +175,7 @@ func (c *Cfg) logs(live string) error {
 				g = path.Join(live, g)
 			}
 			if _, err := path.Match(g, ""); err != nil {
-				says = "is no glob: " + list[i]
+				says = "is not a glob: " + list[i]
 			}
 			list[i] = path.Clean(g)
 		}

@@ -25,6 +25,15 @@ func (c *Cfg) validate(in CfgInputs) error {
 	if err := c.rollbacks(); err != nil {
 		return err
 	}
+	if err := c.register(); err != nil {
+		return err
+	}
+	if err := c.watch(); err != nil {
+		return err
+	}
+	if err := c.converge(); err != nil {
+		return err
+	}
 	for _, key := range []string{"only", "only_steps"} {
 		l := c.root.get([]string{key})
 		names, err := nameList(l, key)
@@ -135,7 +144,7 @@ func (c *Cfg) boolean(key string) error {
 }
 
 // skips checks skip_<procedure>, and turns only into skips: a procedure that only names runs even where a skip
-// stands in a file, and is left out only by the command line.
+// is in a file, and is left out only by the command line.
 func (c *Cfg) skips(in CfgInputs) error {
 	var only []string
 	if l, ok := c.root.get([]string{"only"}).value.(*py.List); ok {

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// CheckKind says what a check asks.
+// CheckKind is the kind of a check.
 type CheckKind string
 
 // The kinds of checks, as the keys of cfg spell them.
@@ -22,20 +22,20 @@ func CheckKinds() []CheckKind {
 	return []CheckKind{CheckHTTP, CheckTCP, CheckUnix, CheckCommand, CheckUnit, CheckCertificate}
 }
 
-// CheckOccasion is when a check runs beside those asked for by hand.
+// CheckOccasion is when a check runs, besides manual runs.
 type CheckOccasion string
 
 // The occasions of checks.
 const (
 	// OnDeploy is after the last fixperms of a deployment, before the branch moves.
 	OnDeploy CheckOccasion = "deploy"
-	// OnRollback is after the old release is back.
+	// OnRollback is after the old release was restored.
 	OnRollback CheckOccasion = "rollback"
 	// OnConverge is after the live release was applied again.
 	OnConverge CheckOccasion = "converge"
 )
 
-// Check is one question to what a deployment serves, and how often and how long it is asked.
+// Check is a test of what a deployment serves, with how often and how long it is tried.
 type Check struct {
 	Name string
 	Kind CheckKind
@@ -44,24 +44,24 @@ type Check struct {
 	HTTP   HTTPCheck
 	// TLSName is the name that the certificate must hold, "" for the host of the target. For http it is the Host header, too.
 	TLSName string
-	// CA is a file of certificates in PEM that are trusted in place of the system's.
+	// CA is a file of certificates in PEM that are trusted instead of the system's.
 	CA string
-	// MinValid is how long a certificate must be valid still.
+	// MinValid is how long a certificate must still be valid.
 	MinValid time.Duration
 	// User runs a command; "" is the project's.
 	User string
 
 	// StartAfter is waited for before the first attempt.
 	StartAfter time.Duration
-	// Attempts is how many times it is asked, at least once, Every apart, until one answer is good.
+	// Attempts is how many times it is tried, at least once, Every apart, until one succeeds.
 	Attempts int
 	Every    time.Duration
 	// Timeout bounds one attempt.
 	Timeout time.Duration
-	// AlsoAfter is how long the answer must stay good after the first good one; 0 asks no more.
+	// AlsoAfter is how long the check must keep succeeding after the first success; 0 does not repeat it.
 	AlsoAfter time.Duration
 
-	// On are the occasions; Interval, where not 0, is how far apart the server asks beside them.
+	// On are the occasions; Interval, if not 0, is the interval of periodic runs.
 	On       []CheckOccasion
 	Interval time.Duration
 }
@@ -71,15 +71,15 @@ type HTTPCheck struct {
 	Method  string
 	Headers []Header
 	Body    string
-	// Status are the codes that are good.
+	// Status are the accepted codes.
 	Status []StatusRange
-	// Contains must stand in the body, in its first MiB; "" asks for nothing.
+	// Contains must be in the body, in its first MiB; "" means no condition.
 	Contains string
 	// JSON are values that the body must have.
 	JSON []JSONValue
-	// Resolve, HOST or HOST:PORT, is connected to in place of the host of the URL.
+	// Resolve, HOST or HOST:PORT, is connected to instead of the host of the URL.
 	Resolve string
-	// Socket is a Unix socket that is connected to in place of the host of the URL.
+	// Socket is a Unix socket that is connected to instead of the host of the URL.
 	Socket string
 	// Follow makes redirects be followed, at most ten; else the redirect is the answer.
 	Follow bool
@@ -91,7 +91,7 @@ type Header struct{ Name, Value string }
 // StatusRange is a range of status codes, both ends included.
 type StatusRange struct{ First, Last int }
 
-// JSONValue is a path into a JSON document, such as db.state or items[0].name, and the value that must stand there, as
+// JSONValue is a path into a JSON document, such as db.state or items[0].name, and the value that must be there, as
 // JSON text.
 type JSONValue struct{ Path, Value string }
 
@@ -105,7 +105,7 @@ func (c Check) Runs(on CheckOccasion) bool {
 	return false
 }
 
-// Longest is the longest that the check can take, in the worst case.
+// Longest is the longest time that the check can take.
 func (c Check) Longest() time.Duration {
 	n := time.Duration(c.Attempts)
 	return c.StartAfter + n*c.Timeout + (n-1)*c.Every + c.AlsoAfter + c.Timeout

@@ -6,7 +6,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Checkout says what to bring into a working copy.
+// Checkout is a request to check a commit out into a working copy.
 type Checkout struct {
 	// Commit is published: its objects are in the repository.
 	Commit Commit
@@ -14,18 +14,18 @@ type Checkout struct {
 	Dir string
 	// Submodules says whether they are checked out in their places.
 	Submodules Submodules
-	// Owner is given to what is written, .git included; nil leaves it to the process.
+	// Owner owns what is written, .git included; nil leaves it to the process.
 	Owner *Owner
 	// Keep leaves files that were changed on the machine, and refuses a commit that has other versions of them.
 	Keep bool
-	// NoSync leaves it to the caller to make durable what was written, before he relies on it.
+	// NoSync leaves it to the caller to make durable what was written.
 	NoSync bool
-	// Snapshot is what a walk of Dir saw a moment ago, and spares looking at each file again; nil where nobody did.
+	// Snapshot is a recent scan of Dir, which saves examining each file again; nil if there is none.
 	Snapshot *vfs.Snapshot
 }
 
-// Owner is a user and a group by number, -1 leaves one as it comes, and the permissions that go with them: Perm makes those of a file or folder
-// of what git says (0644, 0755). Nil leaves them.
+// Owner is a user and a group by number, -1 leaves one unset, and the permissions: Perm maps those that git records (0644, 0755) to those
+// to set. Nil keeps them.
 type Owner struct {
 	UID, GID int
 	Perm     func(folder bool, perm uint32) uint32
@@ -43,12 +43,14 @@ type CheckoutStats struct {
 	Kept      []string
 	KeptCount int
 	Bytes     int64
-	// Touched are the paths of all files that were written, outside of .git; nil where they are not told, which is so when there are many
-	// or the commit has submodules.
+	// Touched are the paths of all files that were written, outside of .git; nil if there are many or the commit has submodules.
 	Touched []string
 	// Notes are lines for the pusher: submodules that were not fetched, attributes that are not honoured.
 	Notes []string
 }
+
+// Subject is a commit's subject: any bytes, but line feeds.
+type Subject struct{ Text, Author string }
 
 // Description is what a push brings.
 type Description struct {

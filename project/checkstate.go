@@ -2,7 +2,7 @@ package project
 
 import "time"
 
-// CheckPeriod is a time in which a check that runs periodically gave the same answer each time: it succeeded, or it failed.
+// CheckPeriod is a period in which all runs of a periodic check had the same result.
 type CheckPeriod struct {
 	Check string `json:"check"`
 	// Good: it succeeded.
@@ -13,14 +13,14 @@ type CheckPeriod struct {
 	Runs  int64     `json:"runs"`
 	// Took is how long the last run took.
 	Took time.Duration `json:"took_ns"`
-	// Reason and Answer are those of the last run that failed, redacted: one line, and the first lines of what came back.
+	// Reason and Answer are those of the last failed run, redacted: one line, and the first lines of the answer.
 	Reason string   `json:"reason,omitempty"`
 	Answer []string `json:"answer,omitempty"`
 	// Code is the commit that was live when the period began.
 	Code Commit `json:"code,omitempty"`
 }
 
-// CheckState is a check that runs periodically, as it stands.
+// CheckState is the state of a periodic check.
 type CheckState struct {
 	Name string    `json:"name"`
 	Kind CheckKind `json:"kind"`
@@ -39,7 +39,7 @@ const (
 	CheckSucceeded = "check-succeeded"
 )
 
-// Event is what a notification of the beginning of this period is called.
+// Event is the name of a notification of the beginning of this period.
 func (p CheckPeriod) Event() string {
 	if p.Good {
 		return CheckSucceeded

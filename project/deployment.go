@@ -1,6 +1,12 @@
 package project
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+
+	"corpus-git/project/demands"
+	"corpus-git/project/junit"
+)
 
 // Trigger says what asked for a deployment.
 type Trigger string
@@ -20,13 +26,24 @@ const (
 	TriggerUndeploy Trigger = "undeploy"
 	// TriggerBundle deploys what came from another machine as a bundle: both commits are given, and both branches move.
 	TriggerBundle Trigger = "bundle"
+	// TriggerConverge applies the live release again, or reports what that would change.
+	TriggerConverge Trigger = "converge"
 	// TriggerPlan shows what a deployment would do and touches nothing.
 	TriggerPlan Trigger = "plan"
 )
 
+// Deploys reports whether it asks for something to go live.
+func (t Trigger) Deploys() bool {
+	switch t {
+	case TriggerPush, TriggerRedeploy, TriggerRollback, TriggerBundle:
+		return true
+	}
+	return false
+}
+
 // Pusher is who asked: identity is the key that authenticated, never one that was offered.
 type Pusher struct {
-	// Key is the name the key was added under, or the local user's name for the command line.
+	// Key is the name of the principal whose key, certificate, token or session it is, or the local user's name for the command line.
 	Key string `json:"key"`
 	// Fingerprint is the SHA256 fingerprint of the key, "" for the command line.
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -59,24 +76,47 @@ type Deployment struct {
 	LiveCode   Commit `json:"live_code,omitempty"`
 	LivePillar Commit `json:"live_pillar,omitempty"`
 	// Repo and Change are the ref update that a push proposed; Change is empty for other triggers.
-	Repo   Repo      `json:"repo,omitempty"`
-	Change Change    `json:"change,omitzero"`
-	Forced bool      `json:"forced,omitempty"`
-	Select Selection `json:"select,omitzero"`
+	Repo   Repo   `json:"repo,omitempty"`
+	Change Change `json:"change,omitzero"`
+	Forced bool   `json:"forced,omitempty"`
+	// Signatures are those that were verified before it began, and Tag the annotated tag that was pushed in place of its commit.
+	Signatures []demands.Signature `json:"signatures,omitempty"`
+	Tag        Commit              `json:"tag,omitempty"`
+	// Approval is set where others had to approve it, and did.
+	Approval *demands.Approval `json:"approval,omitempty"`
+	// Environment is that of its configuration, where it was prepared.
+	Environment string    `json:"environment,omitempty"`
+	Select      Selection `json:"select,omitzero"`
 	// Set is what was set on the command line, above the pillar.
 	Set []Setting `json:"set,omitempty"`
 	// Overwrite makes a deployment in dev overwrite what was changed by hand on the machine, as a push that replaces history does.
 	Overwrite bool `json:"overwrite,omitempty"`
 	// AllowEmpty lets a push take the folder .salt, or the last step in it, away.
 	AllowEmpty bool `json:"allow_empty,omitempty"`
+	// Resume is the failed deployment that this one goes on from: its steps that succeeded are kept.
+	Resume ID `json:"resume,omitempty"`
+	// AllowMissing leaves out nodes that are not ready, and Nodes, where it names some, all others.
+	AllowMissing bool     `json:"allow_missing,omitempty"`
+	Nodes        []string `json:"nodes,omitempty"`
+	// Exports are what the nodes of earlier stages wrote: a JSON object by role, node and name.
+	Exports json.RawMessage `json:"exports,omitempty"`
+	// Leader is the token of the node's election as the leader of the project, 0 where it does not lead: greater than those of all leaders before.
+	Leader int64 `json:"leader,omitempty"`
+	// Hold lets the deployment wait after its archive, until it is released.
+	Hold bool `json:"hold,omitempty"`
 	// Task is the task's name for TriggerTask.
 	Task string `json:"task,omitempty"`
+	// Converge is what TriggerConverge does.
+	Converge ConvergeRun `json:"converge,omitzero"`
 	// Restore says what a rollback brings back: a deployment, for what it had brought live, or the folder name of an
 	// archive. Once the rollback runs it is the deployment that made the archive.
 	Restore ID `json:"restore,omitempty"`
 }
 
-// State is where a deployment stands. The zero value is not a state.
+// ResumeLast asks to go on from the last deployment, whichever that is.
+const ResumeLast ID = "last"
+
+// State is where a deployment is. The zero value is not a state.
 type State string
 
 const (
@@ -92,7 +132,7 @@ const (
 	Failed State = "failed"
 	// Refused ended before anything ran.
 	Refused State = "refused"
-	// Done is the success of what is no deployment: a task, a plan.
+	// Done is the success of what is not a deployment: a task, a plan.
 	Done State = "done"
 )
 
@@ -122,7 +162,7 @@ type Timing struct {
 	Duration time.Duration `json:"duration_ns"`
 }
 
-// RollbackFailed stands in the Reason of a Result whose rollback failed, too.
+// RollbackFailed is in the Reason of a Result whose rollback failed, too.
 const RollbackFailed = "the rollback failed too"
 
 // Result is how a deployment ended. Its texts are already redacted.
@@ -144,4 +184,32 @@ type Result struct {
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Timings []Timing  `json:"timings,omitempty"`
+	// Changed is how many things TriggerConverge changed, or would change, and Drift the first of them, one line each.
+	Changed int      `json:"changed,omitempty"`
+	Drift   []string `json:"drift,omitempty"`
+	// Outputs are what the steps wrote, in their order.
+	Outputs []Output `json:"outputs,omitempty"`
+	// Tests are what the reports of tests say that the steps left, in the order of the steps.
+	Tests []junit.Summary `json:"tests,omitempty"`
+}
+
+// Output is a value that a step wrote for later steps and for who reads the record.
+type Output struct {
+	Step string `json:"step"`
+	Name string `json:"name"`
+	// Value is JSON; it is missing where Secret is true.
+	Value  json.RawMessage `json:"value,omitempty"`
+	Secret bool            `json:"secret,omitempty"`
+}
+
+// Text is the value for people: a text as it is, everything else as JSON.
+func (o Output) Text() string {
+	var text string
+	switch {
+	case o.Secret:
+		return shownSecret
+	case json.Unmarshal(o.Value, &text) == nil:
+		return text
+	}
+	return string(o.Value)
 }

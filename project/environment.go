@@ -37,7 +37,7 @@ func ParseEnvironments(list []string, def string) (Environments, error) {
 		name, class = strings.TrimSpace(name), strings.TrimSpace(class)
 		switch {
 		case !envForm.MatchString(name):
-			return e, fault.New(fault.Usage, "environments", "%.40q is no name=class: a name has a-z 0-9 _ - and begins with a letter", item).WithHint("as in  environments: [preprod=staging, qa=dev]")
+			return e, fault.New(fault.Usage, "environments", "%.40q is not of the form name=class: a name has a-z 0-9 _ - and begins with a letter", item).WithHint("as in  environments: [preprod=staging, qa=dev]")
 		case slices.Contains(Classes(), name):
 			return e, fault.New(fault.Usage, "environments", "%s is a class itself", name)
 		case !slices.Contains(Classes(), class):

@@ -29,7 +29,7 @@ func TestEnvironments(t *testing.T) {
 	require.Error(t, err)
 	_, err = project.ParseEnvironments(nil, "qa")
 	require.Error(t, err)
-	// What is unknown is refused in all layers; the class's defaults lie under those of the name.
+	// What is unknown is refused in all layers; the class's defaults are under those of the name.
 	in := inputs(t, "makina-projects.x: {env_defaults: {staging: {a: class, b: class}, preprod: {b: name}}}", "makina-projects.app: {default_env: preprod}")
 	_, err = project.BuildCfg(t.Context(), in)
 	require.ErrorContains(t, err, "default_env: must be one of: dev, staging, prod")

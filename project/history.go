@@ -1,6 +1,6 @@
 package project
 
-// History bounds what is recorded of a project's deployments. Zero sets no bound.
+// History limits the records of a project's deployments. Zero sets no limit.
 type History struct {
 	Deployments int   // records
 	LogBytes    int64 // of all event logs together

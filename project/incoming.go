@@ -5,41 +5,57 @@ import (
 	"time"
 )
 
-// Incoming is objects that a push brought and that nobody else sees yet: git's quarantine.
+// Incoming are pushed objects that are not visible yet: git's quarantine.
 type Incoming interface {
 	// Migrate publishes the objects into the repository's own store. Idempotent; durable on return.
 	Migrate(ctx context.Context) error
-	// Stage does that part of Migrate that nobody sees: the content is durable on return. Idempotent. covered is the device number of a file system that was synced since the
-	// objects came, 0 for none.
+	// Stage is the invisible part of Migrate: the content is durable on return. Idempotent. covered is the device number of a file system
+	// that was synced since the objects were received, 0 for none.
 	Stage(ctx context.Context, covered uint64) error
 	// Discard removes what was not migrated. Idempotent, and safe after Migrate.
 	Discard() error
 }
 
-// StagedRefs are changes of refs of one repository that were checked and locked. Each method is called once at most, in this order; Abort instead of
-// what is left, and after Publish it changes nothing.
+// StagedRefs are changes of refs of one repository that were checked and locked. Each method is called once at most, in this order; Abort
+// may replace the remaining ones, and does nothing after Publish.
 type StagedRefs interface {
-	// Sync makes the new values durable, which nobody sees yet; covered is the device number of a file system that was synced since they were staged, 0 for none.
+	// Sync makes the new values durable, still invisible; covered is the device number of a file system that was synced since they were
+	// staged, 0 for none.
 	Sync(covered uint64) error
-	// Publish puts them in force; Settle makes that durable.
+	// Publish makes them visible; Settle makes that durable.
 	Publish() error
 	Settle() error
 	Abort()
 }
 
-// Queue is where a project stands: what runs, and who waits in line, first come first.
+// Queue is a project's queue: what runs, and what waits, first come first served.
 type Queue struct {
 	Running *Record  `json:"running,omitempty"`
 	Waiting []Record `json:"waiting,omitempty"`
 }
 
-// Record is a deployment and how far it has come.
+// Record is a deployment and its progress.
 type Record struct {
 	Deployment
 	State  State   `json:"state"`
 	Result *Result `json:"result,omitempty"`
-	// Procedure and Step say what runs right now, and Since when.
+	// Procedure and Step are what runs right now, and Since when.
 	Procedure string    `json:"now_procedure,omitempty"`
 	Step      string    `json:"now_step,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
+	// Estimate is the duration estimated from past deployments, while it waits and runs; nil where there is none.
+	Estimate *Estimate `json:"estimate,omitempty"`
+}
+
+// What names in a word or two what requested the deployment.
+func (r Record) What() string {
+	switch {
+	case r.Trigger == TriggerTask:
+		return "task " + r.Task
+	case r.Trigger == TriggerPush && r.Repo == PillarRepo:
+		return "pillar push"
+	case r.Trigger == TriggerPush && r.Forced:
+		return "forced push"
+	}
+	return string(r.Trigger)
 }

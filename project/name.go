@@ -8,7 +8,7 @@ import (
 
 // Name is a validated project name: safe as one path element, as one element of a
 // dotted SLS name, as the prefix of a user name (<name>-user, at most 32 bytes as
-// useradd(8) has it) and in a URL. The zero value is no project.
+// useradd(8) has it) and in a URL. The zero value is not a project.
 type Name string
 
 // MaxName is the longest name, in bytes: "-group" must still fit into 32.

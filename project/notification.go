@@ -3,6 +3,8 @@ package project
 import (
 	"strings"
 	"time"
+
+	"corpus-git/project/demands"
 )
 
 // The events of notifications, besides those of CheckPeriod.Event, which are about checks that run periodically.
@@ -14,24 +16,31 @@ const (
 	EventRolledBack    = "rolled-back"
 	EventRefused       = "refused"
 	EventRecovered     = "recovered"
-	EventLowSpace      = "low-space"
-	EventAccessChanged = "access-changed"
+	// EventApprovalWanted is that of a deployment that waits for approval, EventBreakGlass of one that an administrator let go without others.
+	EventApprovalWanted = "approval-wanted"
+	EventBreakGlass     = "break-glass"
+	EventLowSpace       = "low-space"
+	EventAccessChanged  = "access-changed"
 	// EventTest is that of notify test.
 	EventTest = "test"
 )
 
-// NotificationEvents are all events that somebody can ask for. "checks" stands for both of CheckFailed and CheckSucceeded.
+// NotificationEvents are all events that somebody can ask for. "checks" stands for both of CheckFailed and CheckSucceeded, "converge" for
+// all three of EventDrifted, EventConvergeFailed and EventConverged.
 func NotificationEvents() []string {
 	return []string{
-		EventCreated, EventQueuedTooLong, EventLive, EventFailed, EventRolledBack, Incomplete, EventRefused, EventRecovered, EventLowSpace,
-		EventAccessChanged, EventChecks, CheckFailed, CheckSucceeded,
+		EventCreated, EventQueuedTooLong, EventLive, EventFailed, EventRolledBack, Incomplete, EventRefused, EventApprovalWanted, EventBreakGlass, EventRecovered, EventLowSpace,
+		EventAccessChanged, EventChecks, CheckFailed, CheckSucceeded, EventConverge, EventDrifted, EventConvergeFailed, EventConverged,
 	}
 }
 
 // EventChecks is CheckFailed or CheckSucceeded, where events are chosen.
 const EventChecks = "checks"
 
-// Notification tells of something that has happened. Its texts are already redacted.
+// EventConverge is each of EventDrifted, EventConvergeFailed and EventConverged, where events are chosen.
+const EventConverge = "converge"
+
+// Notification reports something that has happened. Its texts are already redacted.
 type Notification struct {
 	Version int `json:"version"`
 	// ID is the same however often the notification is sent.
@@ -48,7 +57,9 @@ type Notification struct {
 	Result *Result `json:"result,omitempty"`
 	// Check is a check that runs periodically, and fails now or succeeds again.
 	Check *CheckPeriod `json:"check,omitempty"`
-	Space *Shortage    `json:"space,omitempty"`
+	// Converge is what was found when the live release was applied again.
+	Converge *ConvergeState `json:"converge,omitempty"`
+	Space    *Shortage      `json:"space,omitempty"`
 	// Access is what was changed, for access-changed.
 	Access *AccessChange `json:"access,omitempty"`
 	// By is who did it, or had it done.
@@ -76,10 +87,13 @@ func (n Notification) Verdict() string {
 	return hyphens(n.Result.Event())
 }
 
-// EventOf is the event of a deployment that ended, "" where nobody is told: plans and checks, and tasks that succeeded.
+// EventOf is the event of a deployment that ended, "" where nobody is told: plans and checks, tasks that succeeded, and converging, which reports changes itself.
 func EventOf(rec Record) string {
-	if rec.Trigger == TriggerPlan || rec.Trigger == TriggerCheck || rec.Result == nil || rec.Result.Event() == string(Done) {
+	if rec.Trigger == TriggerPlan || rec.Trigger == TriggerCheck || rec.Trigger == TriggerConverge || rec.Result == nil || rec.Result.Event() == string(Done) {
 		return ""
+	}
+	if strings.HasPrefix(rec.Result.Reason, demands.Waiting) {
+		return EventApprovalWanted
 	}
 	return hyphens(rec.Result.Event())
 }

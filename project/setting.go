@@ -12,13 +12,13 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// Setting is one key=value of the command line: it stands above the pillar.
+// Setting is one key=value of the command line: it is above the pillar.
 type Setting struct {
 	// Key is the path of the key, "data.port". A first key that cfg does not have goes into data.
 	Key string `json:"key"`
 	// Value is what was typed. It is empty in a record where Secret is true.
 	Value string `json:"value,omitempty"`
-	// Secret tells that the pillar holds a secret under the key: the value leaves the process in no record.
+	// Secret reports that the pillar holds a secret under the key: the value leaves the process in no record.
 	Secret bool `json:"secret,omitempty"`
 }
 
@@ -39,9 +39,9 @@ func ParseSetting(text string) (Setting, error) {
 	if m == nil {
 		key, _, found := strings.Cut(text, "=")
 		if !found {
-			return Setting{}, fault.New(fault.Usage, "", "%.60q is no key=value", text).WithHint("%s", hint)
+			return Setting{}, fault.New(fault.Usage, "", "%.60q is not of the form key=value", text).WithHint("%s", hint)
 		}
-		return Setting{}, fault.New(fault.Usage, "", "%.60q is no key, or its value begins with =", key).WithHint("%s", hint)
+		return Setting{}, fault.New(fault.Usage, "", "%.60q is not a key, or its value begins with =", key).WithHint("%s", hint)
 	}
 	s := Setting{Key: strings.ReplaceAll(m[1], ":", "."), Value: m[2]}
 	for _, part := range strings.Split(s.Key, ".") {
@@ -78,7 +78,7 @@ func ParseSettings(texts []string, sel *Selection) ([]Setting, error) {
 func (sel *Selection) take(s Setting) (bool, error) {
 	if p, ok := strings.CutPrefix(s.Key, "skip_"); ok {
 		if v, _ := s.Typed().(bool); !v {
-			return false, nil // skip_archive=false lies above the pillar's skip_archive: true
+			return false, nil // skip_archive=false is above the pillar's skip_archive: true
 		}
 		sel.Skip = append(sel.Skip, p)
 		return true, nil
@@ -152,5 +152,5 @@ func (s Setting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// forgotten tells that the value is gone: a record was read, and it is a secret. The pillar's own value stands then.
+// forgotten reports that the value is gone: a record was read, and it is a secret. The pillar's own value stands then.
 func (s Setting) forgotten() bool { return s.Secret && s.Value == "" }

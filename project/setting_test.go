@@ -50,7 +50,7 @@ func TestSettingSecretIsNotRecorded(t *testing.T) {
 	require.Contains(t, string(doc), `"set":[{"key":"db.password","secret":true},{"key":"port","value":"1"}]`)
 	var back project.Deployment
 	require.NoError(t, json.Unmarshal(doc, &back))
-	// Of a record that was read again the pillar's own value stands.
+	// Of a record that was read again the pillar's own value is.
 	in := inputs(t, "", "makina-projects.app: {data: {db: {password: swordfish}}}")
 	in.Deployment = &back
 	v, _ := build(t, in).Get("data:db:password")

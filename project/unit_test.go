@@ -34,7 +34,7 @@ func TestUnits(t *testing.T) {
 		"units: {a: {start: x, user: '0;'}}": "units:a:user: must be the name of an account",
 		"units: {a: {begin: x}}":             "units:a:begin: there is no such key; a unit has systemd, supervisor, or start, stop, restart, status and user",
 		"logs: [5]":                          "logs: must be a text or a list of texts",
-		"logs: {a: ['/var/log/[']}":          "logs:a: is no glob: /var/log/[",
+		"logs: {a: ['/var/log/[']}":          "logs:a: is not a glob: /var/log/[",
 	} {
 		_, err := project.BuildCfg(t.Context(), inputs(t, "makina-projects.x: {}\n", "makina-projects.app:\n  "+text+"\n"))
 		var e *project.KeyError

@@ -18,7 +18,27 @@ import (
 	"corpus-git/project"
 )
 
-// Tips are the commits that the refs of a repository lead to, hidden ones included, each once and in byte order: what another machine need
+// Commit is the commit that a ref points to, through tags; "" where there is no such ref, or it points to something else.
+func (r *Repository) Commit(ctx context.Context, ref string) (c project.Commit, err error) {
+	err = r.with(ctx, func(o *opened) error {
+		h, err := o.refs.Get(ref)
+		if err != nil || h.IsZero() {
+			return err
+		}
+		db, err := r.all.objects(o)
+		if err != nil {
+			return err
+		}
+		end, t, err := object.Peel(db, h)
+		if err == nil && t == plumbing.CommitObject {
+			c = commitOf(end)
+		}
+		return err
+	})
+	return c, err
+}
+
+// Tips are the commits that the refs of a repository point to, hidden ones included, each once and in byte order: what another machine need
 // not send.
 func (r *Repository) Tips(ctx context.Context) (out []project.Commit, err error) {
 	err = r.with(ctx, func(o *opened) error {
@@ -33,7 +53,7 @@ func (r *Repository) Tips(ctx context.Context) (out []project.Commit, err error)
 		for _, ref := range list {
 			end, t, err := object.Peel(db, ref.Hash)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // a broken ref: doctor names it
+				continue // a broken ref, which doctor reports
 			}
 			if err != nil {
 				return err
@@ -48,7 +68,7 @@ func (r *Repository) Tips(ctx context.Context) (out []project.Commit, err error)
 	return slices.Compact(out), err
 }
 
-// WritePack writes a pack with which a repository that has the commits have gets the commit want, and counts its objects; see upload.Pack.
+// WritePack writes a pack that gives a repository with the commits have the commit want, and counts its objects; see upload.Pack.
 func (r *Repository) WritePack(ctx context.Context, w io.Writer, want project.Commit, have []project.Commit) (objects int, err error) {
 	haves := make([]plumbing.Hash, 0, len(have))
 	for _, c := range have {
@@ -65,9 +85,9 @@ func (r *Repository) WritePack(ctx context.Context, w io.Writer, want project.Co
 	return objects, err
 }
 
-// TakePack stores a pack that came from another machine, nil for none, and points ref to commit, which it holds or which is here. Every object is
-// checked as those of a push are, and nothing is published before complete, which may be nil, has agreed. Durable on return; after an error
-// nothing of the pack stays.
+// TakePack stores a pack from another machine, nil for none, and points ref to commit, which the pack or the repository has. Every object
+// is checked as those of a push are, and nothing is published before complete, which may be nil, returns nil. Durable on return; after an
+// error nothing of the pack stays.
 func (r *Repository) TakePack(ctx context.Context, in io.Reader, limits pack.Limits, commit project.Commit, ref string, complete func() error) error {
 	return r.change(ctx, func(o *opened) error {
 		db, err := r.all.objects(o)
@@ -120,7 +140,7 @@ func (r *Repository) ingest(ctx context.Context, o *opened, db *store.DB, in io.
 	return q.Migrate()
 }
 
-// wholeCommit refuses what is not there, or is no commit.
+// wholeCommit refuses what is not there, or is not a commit.
 func wholeCommit(objs store.Reader, commit project.Commit) error {
 	t, _, err := objs.Header(hashOf(commit))
 	switch {

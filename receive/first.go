@@ -24,8 +24,8 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// FirstCommit stores a commit without parents that holds files. No ref moves: a deployment does that. Durable on return; what no
-// deployment takes up is removed by maintenance.
+// FirstCommit stores a commit of files without parents. No ref moves: a deployment does that. Durable on return; maintenance removes it if
+// it is never deployed.
 func (r *Repository) FirstCommit(ctx context.Context, files []File, by, message string, at time.Time) (c project.Commit, err error) {
 	err = r.change(ctx, func(o *opened) error {
 		db, err := r.all.objects(o)

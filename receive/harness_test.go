@@ -28,6 +28,7 @@ import (
 	"corpus-git/internal/db"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/testutil"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
@@ -239,25 +240,7 @@ type world struct {
 	service  *receive.Service
 	server   *sshd.Server
 	hostKey  ssh.Signer
-	log      *buffer
-}
-
-// buffer is a log that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	log      *testutil.Buffer
 }
 
 func newWorld(t *testing.T, change ...func(*world)) *world {
@@ -278,7 +261,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	keys, err := access.Open(ctx, d, log, time.Now)
 	require.NoError(t, err)
 	repos := &receive.Repositories{Root: root}
-	w := &world{t: t, dir: dir, keys: keys, audit: log, repos: repos, log: &buffer{}}
+	w := &world{t: t, dir: dir, keys: keys, audit: log, repos: repos, log: &testutil.Buffer{}}
 	w.projects = &projects{repos: repos, all: map[project.Name]receive.Settings{}}
 	w.deployer = &deployer{dir: filepath.Join(dir, "events"), repos: repos, runs: map[project.ID]*fakeRun{}, script: live}
 	w.service = &receive.Service{Root: root, Repos: repos, Access: keys, Projects: w.projects, Deployer: w.deployer, Commands: echo{}, Audit: log, Version: "test", Log: zerolog.New(w.log)}
@@ -444,7 +427,7 @@ func (w *world) remoteRefs(dir string) map[string]string {
 	return out
 }
 
-// quarantines lists what lies in a repository's quarantine.
+// quarantines lists what is in a repository's quarantine.
 func (w *world) quarantines(name project.Name, repo project.Repo) []string {
 	w.t.Helper()
 	list, err := filepath.Glob(filepath.Join(w.repos.Open(name, repo).Dir(), "objects", "incoming-*"))

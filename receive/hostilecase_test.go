@@ -26,7 +26,7 @@ import (
 //	count N                  what the header says, where it is not the truth
 //
 // and what became of the whole: cut N (that many bytes of its end), flip AT BITS (a place, from the end where it is below zero), nothing, append "text".
-// OBJECT is a NAME or a hash. At the end stands accepted, or refused "what is said".
+// OBJECT is a NAME or a hash. At the end is accepted, or refused "what is said".
 type hostileCase struct {
 	name, story string
 	pack        []byte
@@ -202,7 +202,7 @@ func (r *recipe) object(name string) (plumbing.Hash, error) {
 	return plumbing.ZeroHash, fmt.Errorf("nothing is called %s", name)
 }
 
-// words splits a line; what stands in quotes is one, written as in Go.
+// words splits a line; what is in quotes is one, written as in Go.
 func words(line string) (out []string, err error) {
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
 		if line[0] != '"' {

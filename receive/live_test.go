@@ -12,7 +12,7 @@ import (
 	"corpus-git/receive"
 )
 
-// Live says what Deployed and Get say, from packed-refs too, and leaves a repository as it lies: not even what a crash left is swept.
+// Live says what Deployed and Get say, from packed-refs too, and leaves a repository as it is: not even what a crash left is swept.
 func TestLive(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()

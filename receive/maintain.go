@@ -21,29 +21,29 @@ import (
 
 // Maintenance says what Maintain may do.
 type Maintenance struct {
-	// Packs and Loose are how many of them there may be before they are consolidated; PackRefs the same for the files of refs.
+	// Packs and Loose are how many of them may exist before they are consolidated; PackRefs the same for loose refs.
 	Packs, Loose, PackRefs int
 	// All consolidates everything, however little there is to gain.
 	All bool
-	// Grace is how old an object that nothing refers to must be to be removed; 0 removes none.
+	// Grace is the age from which an object that nothing refers to is removed; 0 removes none.
 	Grace time.Duration
-	// Every is how long after one search for such objects the next may come; 0 searches now. A search walks all of history.
+	// Every is the least time between two searches for such objects; 0 searches now. A search walks all of history.
 	Every time.Duration
 	// DryRun changes nothing.
 	DryRun bool
-	// Pause is called before each piece of work of about 256 KiB; its error abandons the work.
+	// Pause is called before each 256 KiB or so of work; its error aborts it.
 	Pause func(context.Context) error
-	// Idle is called in the moment in which objects are to be removed and nobody uses the repository; its error, that a deployment of the
-	// project goes on, removes none. It does not wait. nil is never an error.
+	// Idle is called when objects are about to be removed and nobody uses the repository; its error, that a deployment of the project runs,
+	// keeps them. It does not block. nil is never an error.
 	Idle func(context.Context) error
 }
 
-// Maintained tells what Maintain did to one repository.
+// Maintained reports what Maintain did to one repository.
 type Maintained struct {
 	store.Maintained
 	// Refs counts the refs that were packed.
 	Refs int
-	// Searched tells that objects were looked for that nothing refers to.
+	// Searched reports that objects were looked for that nothing refers to.
 	Searched bool
 	// Submodules is what was done to the repositories of its submodules.
 	Submodules submodule.Maintained
@@ -58,13 +58,13 @@ func (m Maintained) Changed() bool {
 // prunedMark is the file below objects/info whose time is that of the last search for objects that nothing refers to.
 const prunedMark = "corpus-git.pruned"
 
-// aloneWait is how long maintenance waits for a moment in which nobody uses a repository.
+// aloneWait is how long maintenance waits until nobody uses a repository.
 const aloneWait = 5 * time.Second
 
-// Maintain consolidates a repository's packs, loose objects and refs, and removes objects that nothing refers to; then it does the same to the
-// repositories of its submodules, and lets go of commits there that no ref needs. See store.DB.Maintain for what is durable when. The caller sees to it that no deployment of the project begins meanwhile, or has Pause say so.
-// Pushes that only store, and fetches, go on; objects are removed in a moment in which there are none, else the error is
-// fault.Busy. One Maintain of a repository at a time.
+// Maintain consolidates a repository's packs, loose objects and refs, and removes objects that nothing refers to; then it does the same to
+// the repositories of its submodules, and drops commits there that no ref needs. See store.DB.Maintain for what is durable when. The caller
+// prevents deployments of the project meanwhile, or lets Pause report them. Pushes that only store, and fetches, continue; objects are
+// removed while there are none, else the error is fault.Busy. Only one Maintain of a repository may run at a time.
 func (r *Repository) Maintain(ctx context.Context, o Maintenance) (m Maintained, err error) {
 	now := r.all.now()
 	change := r.change
@@ -106,14 +106,18 @@ func (r *Repository) Maintain(ctx context.Context, o Maintenance) (m Maintained,
 				return err
 			}
 		}
-		m.Submodules, err = r.maintainSubmodules(ctx, g, db, o, now)
+		if m.Submodules, err = r.maintainSubmodules(ctx, g, db, o, now); err != nil || r.repo != project.Code {
+			return err
+		}
+		recipes, err := r.maintainRecipes(ctx, g, o, now)
+		m.Submodules.Add(recipes)
 		return err
 	})
 	m.Took = r.all.now().Sub(now)
 	return m, err
 }
 
-// hiddenRefs stay files: they come and go with every deployment.
+// hiddenRefs stay loose: every deployment creates and deletes some.
 const hiddenRefs = "refs/corpus/"
 
 // idle is f where o.Idle has nothing against it.
@@ -129,23 +133,40 @@ func (o Maintenance) idle(ctx context.Context, f func() error) func() error {
 	}
 }
 
-// repack is what every repository gets, that of a submodule too; it prunes nothing.
+// repack is the configuration for every repository, including those of submodules; it prunes nothing.
 func (o Maintenance) repack() store.Repack {
 	return store.Repack{ID: "maintenance", Packs: o.Packs, Loose: o.Loose, All: o.All, DryRun: o.DryRun, Pause: o.Pause}
 }
 
-// maintainSubmodules does to the repositories of a repository's submodules what Maintain does. Who uses one of them uses g too.
+// search is when objects that nothing needs are looked for in a repository of a submodule.
+func (o Maintenance) search(now time.Time) func(dir string, done bool) (bool, error) {
+	return func(dir string, done bool) (bool, error) {
+		if done {
+			return true, touch(markOf(dir), now)
+		}
+		return searchDue(markOf(dir), now, o)
+	}
+}
+
+// maintainRecipes is Maintain for the repositories of recipes from elsewhere: KeepRecipes says which commits stay.
+func (r *Repository) maintainRecipes(ctx context.Context, g *opened, o Maintenance, now time.Time) (submodule.Maintained, error) {
+	m, err := submodule.Maintain(ctx, r.recipesDir(), submodule.Upkeep{
+		Repack: o.repack(), Grace: o.Grace, Now: r.all.Now, Search: o.search(now),
+		Alone: func(ctx context.Context, f func() error) error { return r.all.alone(ctx, g, o.idle(ctx, f)) },
+	})
+	if err != nil {
+		err = fmt.Errorf("recipes: %w", err)
+	}
+	return m, err
+}
+
+// maintainSubmodules is Maintain for the repositories of a repository's submodules. Users of one of them use g too.
 func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *store.DB, o Maintenance, now time.Time) (submodule.Maintained, error) {
 	dir, _ := r.modulesDir()
 	walked := map[plumbing.Hash]bool{}
 	m, err := submodule.Maintain(ctx, dir, submodule.Upkeep{
 		Repack: o.repack(), Grace: o.Grace, Now: r.all.Now,
-		Search: func(dir string, done bool) (bool, error) {
-			if done {
-				return true, touch(markOf(dir), now)
-			}
-			return searchDue(markOf(dir), now, o)
-		},
+		Search: o.search(now),
 		Needed: func(ctx context.Context, keep *submodule.Needs) error {
 			list, err := r.tips(g)
 			if err != nil {
@@ -195,10 +216,10 @@ func (r *Repository) maintainSubmodules(ctx context.Context, g *opened, db *stor
 	return m, err
 }
 
-// BrokenRef is a ref that what it needs is not there for.
+// BrokenRef is a ref that can't be read, or whose objects are incomplete.
 type BrokenRef struct {
 	Name string
-	// Err says which object is missing, or is another than it is named as; or matches refs.ErrCorrupt where the ref itself cannot be read.
+	// Err names the object that is missing or of the wrong type; it matches refs.ErrCorrupt where the ref itself can't be read.
 	Err error
 }
 
@@ -224,7 +245,7 @@ func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 	if err := store.Connected(ctx, db, store.Connect{Tips: tips}); err == nil || ctx.Err() != nil {
 		return out, ctx.Err()
 	}
-	// Which of them it is: what one that is whole reaches is not read again for the next.
+	// Find out which ones: what an intact one reaches is not read again for the next.
 	var whole []plumbing.Hash
 	for _, ref := range list {
 		err := store.Connected(ctx, db, store.Connect{Tips: []plumbing.Hash{ref.Hash}, Refs: whole})
@@ -240,7 +261,7 @@ func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 	return out, nil
 }
 
-// tips is what refs, a detached HEAD, and the working copy refer to: in dev the tree of a failed deployment stays, which no branch holds.
+// tips is what refs, a detached HEAD, and the working copy refer to: in dev the working copy may be a failed tree that no branch has.
 func (r *Repository) tips(g *opened) ([]plumbing.Hash, error) {
 	list, err := g.refs.List("refs/")
 	if err != nil {
@@ -266,8 +287,7 @@ func (r *Repository) tips(g *opened) ([]plumbing.Hash, error) {
 
 func markOf(dir string) string { return filepath.Join(dir, "objects", "info", prunedMark) }
 
-// searchDue reports whether it is time to look for objects that nothing refers to. A repository that was never searched is new, or new to
-// us: its time begins now.
+// searchDue reports whether to search for objects that nothing refers to. For a repository that was never searched the interval starts now.
 func searchDue(mark string, now time.Time, o Maintenance) (bool, error) {
 	if o.Grace <= 0 || o.Every == 0 {
 		return o.Grace > 0, nil
@@ -290,7 +310,7 @@ func touch(name string, t time.Time) error {
 	return errors.Join(f.Close(), os.Chtimes(name, t, t))
 }
 
-// alone calls f while its caller is the only user of o. Who comes meanwhile waits, for f's milliseconds.
+// alone calls f while its caller is the only user of o. Others wait for the milliseconds that f takes.
 func (r *Repositories) alone(ctx context.Context, o *opened, f func() error) error {
 	for deadline := time.Now().Add(aloneWait); ; {
 		r.mu.Lock()
@@ -317,8 +337,8 @@ func (r *Repositories) alone(ctx context.Context, o *opened, f func() error) err
 	}
 }
 
-// Due tells cheaply whether Maintain has something to do: by one look at the folder of packs, one at a folder of loose objects,
-// and one at the time of the last search, of the repository and of those of its submodules. It opens none. One that is not there is not due.
+// Due reports, cheaply, whether Maintain has something to do: from the folder of packs, one folder of loose objects, and the time of the
+// last search, of the repository and of those of its submodules. It opens none. A missing one is not due.
 func (r *Repository) Due(o Maintenance) (bool, error) {
 	due, err := r.all.due(r.Dir(), o)
 	if due || err != nil {
@@ -326,6 +346,11 @@ func (r *Repository) Due(o Maintenance) (bool, error) {
 	}
 	modules, _ := r.modulesDir()
 	dirs, err := submodule.Repositories(modules)
+	if err == nil && r.repo == project.Code {
+		var recipes []string
+		recipes, err = submodule.Repositories(r.recipesDir())
+		dirs = append(dirs, recipes...)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -352,7 +377,7 @@ func (r *Repositories) due(dir string, o Maintenance) (bool, error) {
 	if n > o.Packs {
 		return true, nil
 	}
-	// One of the 256 folders stands for all, as in git gc --auto.
+	// One of the 256 folders is a sample for all, as in git gc --auto.
 	list, err = names(filepath.Join(objects, "17"))
 	if err != nil || len(list)*256 > o.Loose {
 		return err == nil, err

@@ -10,8 +10,8 @@ import (
 	"corpus-git/project"
 )
 
-// ParsePath understands the path of a remote: <name>/project.git and <name>/pillar.git, <name> alone for the former, each with
-// or without .git and a leading slash, and the paths of the original, <root>/projects/<name>/git/project.git. It says nothing about whether the project exists.
+// ParsePath parses the path of a remote: <name>/project.git and <name>/pillar.git, <name> alone for the former, each with or without .git
+// and a leading slash, and the paths of the original, <root>/projects/<name>/git/project.git. It does not check whether the project exists.
 func ParsePath(root layout.Root, s string) (project.Name, project.Repo, error) {
 	bad := func() error {
 		return fault.New(fault.Usage, "", "%s is not the path of a repository", quotedPath(s)).
@@ -56,5 +56,5 @@ func ParsePath(root layout.Root, s string) (project.Name, project.Repo, error) {
 	return n, which, nil
 }
 
-// quotedPath shows a path from outside, and not at length.
+// quotedPath quotes and shortens a path from outside.
 func quotedPath(s string) string { return "'" + printable.Clip(s, 100) + "'" }

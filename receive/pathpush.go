@@ -17,17 +17,17 @@ import (
 	"corpus-git/project"
 )
 
-// HandOver is how git itself, when it gets a push by the path of a repository, gives it to the server; see package handover. The zero value
-// writes no hooks.
+// HandOver configures how git itself, when it receives a push by the path of a repository, passes it to the server; see package handover.
+// The zero value writes no hooks.
 type HandOver struct {
 	// Program is ours, Socket the server's; both absolute.
 	Program, Socket string
 }
 
-// hookMark is in every hook of ours, and tells it from somebody else's.
+// hookMark is in all hooks that we write, to recognise them.
 const hookMark = "# Written by corpus-git, and again where it differs: a push that comes to git itself is for the server to take."
 
-// procReceive makes git's receive-pack run the hook proc-receive in place of moving refs, and take push options: git-config(1).
+// procReceive makes git's receive-pack run the hook proc-receive in place of moving refs, and accept push options: git-config(1).
 const procReceive = `[receive]
 	procReceiveRefs = refs
 	advertisePushOptions = true
@@ -77,8 +77,9 @@ func (r *Repository) handOver(dir string) error {
 // shellWord quotes a text for a shell: POSIX Shell Command Language, 2.2.2.
 func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// ReceiveAt takes a push that came to git itself, in the repository at dir, from who may speak to the server on this machine. With check it only tells
-// whether there is such a repository that takes pushes. What goes wrong before the conversation stands on errw; the result is the exit status.
+// ReceiveAt receives a push that came to git itself, in the repository at dir, from a user who may use the server's socket. With check it
+// only reports whether there is such a repository that accepts pushes. Errors before the conversation are written to errw; the result is
+// the exit status.
 func (s *Service) ReceiveAt(ctx context.Context, who access.Identity, dir string, check bool, in io.Reader, out, errw io.Writer) int {
 	fail := func(name project.Name, err error) int {
 		s.record(ctx, who, "push", name, quotedPath(dir), err)
@@ -117,9 +118,9 @@ func (s *Service) ReceiveAt(ctx context.Context, who access.Identity, dir string
 	return p.Serve(ctx, in, out, errw)
 }
 
-// repositoryAt tells which repository of ours a folder is.
+// repositoryAt returns the repository of a folder, if it is one of ours.
 func (s *Service) repositoryAt(dir string) (project.Name, project.Repo, error) {
-	unknown := fault.New(fault.Refused, "", "%s is no repository of this server", quotedPath(dir)).WithHint("it serves those below  %s", s.Root.Projects())
+	unknown := fault.New(fault.Refused, "", "%s is not a repository of this server", quotedPath(dir)).WithHint("it serves those below  %s", s.Root.Projects())
 	here, err := os.Stat(dir)
 	if err != nil {
 		return "", "", unknown

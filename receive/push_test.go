@@ -444,7 +444,7 @@ func TestManyRefs(t *testing.T) {
 	o := w.push("marie", dir, "prod", "--tags")
 	require.Zero(t, o.exit, o.all())
 	require.Len(t, w.remoteRefs(dir), 502)
-	require.Zero(t, w.push("marie", dir, "prod", "main").exit, "nothing to do is no error")
+	require.Zero(t, w.push("marie", dir, "prod", "main").exit, "nothing to do is not an error")
 }
 
 func TestCreateOnPushIsOff(t *testing.T) {

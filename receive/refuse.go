@@ -12,7 +12,7 @@ import (
 	"corpus-git/receive/sshd"
 )
 
-// listener is who reads what a session that is refused is told.
+// listener is the kind of client that reads a refusal.
 type listener uint8
 
 const (
@@ -21,8 +21,8 @@ const (
 	gitArchive                 // git archive --remote: sends its arguments, and waits for an answer
 )
 
-// listenerOf tells by the command who is at the other end. Git puts the path of the repository behind whatever --upload-pack or --receive-pack names; on a
-// terminal no pkt-line goes through.
+// listenerOf tells the kind from the command. Git appends the path of the repository to whatever --upload-pack or --receive-pack names; a
+// terminal carries no pkt-lines.
 func (s *Service) listenerOf(sess *sshd.Session) listener {
 	argv, err := Words(sess.Command)
 	if err != nil || len(argv) == 0 || sess.Terminal.Pty || sess.Subsystem != "" {
@@ -41,11 +41,11 @@ func (s *Service) listenerOf(sess *sshd.Session) listener {
 	return person
 }
 
-// archiveArguments bounds what is read of a git archive --remote before it is answered.
+// archiveArguments limits what is read of a git archive --remote before it is answered.
 const archiveArguments = 1000
 
-// Refuse tells whoever is at the other end of a session why nothing is done, and gives the exit status. A git client prints what it is told in its
-// own protocol and nothing else; beside words on standard error it would say that the connection broke. It is for sshd.Server, too.
+// Refuse sends a client the reason of a refusal, and returns the exit status. A git client shows what comes in its own protocol; with words
+// on standard error it would add that the connection broke. It is for sshd.Server, too.
 func (s *Service) Refuse(sess *sshd.Session, err error) int { return s.refuse(sess, err) }
 
 func (s *Service) refuse(sess *sshd.Session, err error) int {
@@ -64,7 +64,7 @@ func (s *Service) refuse(sess *sshd.Session, err error) int {
 		// gitprotocol-pack(5): an ERR line may come instead of the advertisement; git prints it as "fatal: remote error: …".
 		werr = pktline.NewWriter(sess.Stdout).Errorf("%s%s", err, hint)
 	case gitArchive:
-		// It reads when it has sent all of its arguments.
+		// It reads only after it has sent all of its arguments.
 		in := pktline.NewReader(sess.Stdin, pktline.Limits{Lines: archiveArguments})
 		for kind, rerr := pktline.Data, error(nil); kind == pktline.Data && rerr == nil; {
 			kind, _, rerr = in.Next()

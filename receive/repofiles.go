@@ -26,8 +26,8 @@ const config = store.Config + `[receive]
 	autogc = false
 `
 
-// Create makes the bare repository if it is missing, and what is missing of it. Idempotent; durable on return. made tells that
-// there was none. The pillar's can be read by its owner only; fixperms may change that.
+// Create creates the bare repository if it is missing, and missing parts of it. Idempotent; durable on return. made reports that there was
+// none. The pillar's is readable by its owner only; fixperms may change that.
 func (r *Repository) Create(ctx context.Context) (made bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -80,7 +80,7 @@ func (r *Repository) Create(ctx context.Context) (made bool, err error) {
 	return false, err
 }
 
-// reader sees the repository, and what in holds where it came to this one: a push of the pillar says nothing about the code.
+// reader reads the repository, and the objects in in if they were pushed to this one.
 func (r *Repositories) reader(o *opened, in project.Incoming) (store.Reader, error) {
 	if in == nil {
 		return r.objects(o)
@@ -116,9 +116,8 @@ func (r *Repository) Tree(ctx context.Context, c project.Commit, in project.Inco
 	return t, nil
 }
 
-// Checkout brings a published commit into a working copy, on the branch that deploys and with the repository's tags.
-// With Submodules.Fetch its submodules are checked out in their places, of those that Submodules has found; otherwise their folders are empty.
-// Re-runnable; durable on return.
+// Checkout checks a published commit out into a working copy, on the deployed branch and with the repository's tags. With Submodules.Fetch
+// the submodules that Submodules found are checked out; otherwise their folders are empty. Re-runnable; durable on return.
 func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (project.CheckoutStats, error) {
 	var out project.CheckoutStats
 	err := r.change(ctx, func(o *opened) error {
@@ -126,7 +125,7 @@ func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (proje
 		if err != nil {
 			return err
 		}
-		list, _, err := o.refs.ListReadable("refs/tags/") // a broken tag stops no deployment
+		list, _, err := o.refs.ListReadable("refs/tags/") // a broken tag does not stop a deployment
 		if err != nil {
 			return err
 		}
@@ -182,17 +181,17 @@ func (r *Repository) Checkout(ctx context.Context, want project.Checkout) (proje
 	return out, err
 }
 
-// TryCheckout is the error that Checkout would give for what was changed in the working copy, before anything runs. It writes nothing; objects of in (which may
-// be nil) are seen. A folder that is no checkout is left alone.
-func (r *Repository) TryCheckout(ctx context.Context, want project.Checkout, in project.Incoming) error {
+// TryCheckout returns the error that Checkout would return because of changes in the working copy, and these changes: Local and Kept of its
+// statistics. It writes nothing; objects of in (which may be nil) are used too. A folder that is not a checkout is ignored.
+func (r *Repository) TryCheckout(ctx context.Context, want project.Checkout, in project.Incoming) (out project.CheckoutStats, err error) {
 	dir, err := filepath.Abs(want.Dir)
 	if err != nil {
-		return err
+		return out, err
 	}
 	if _, err := os.Lstat(filepath.Join(dir, ".git", "index")); err != nil {
-		return nil //nolint:nilerr // no checkout of ours
+		return out, nil //nolint:nilerr // not checked out by us
 	}
-	return r.with(ctx, func(o *opened) error {
+	err = r.with(ctx, func(o *opened) error {
 		rd, err := r.all.reader(o, in)
 		if err != nil {
 			return err
@@ -201,17 +200,18 @@ func (r *Repository) TryCheckout(ctx context.Context, want project.Checkout, in 
 		if err != nil {
 			return err
 		}
-		_, err = checkout.Preview(ctx, checkout.Request{
+		st, err := checkout.Preview(ctx, checkout.Request{
 			Objects: rd, Repo: abs, Commit: hashOf(want.Commit), Dir: dir, MaxFiles: r.all.MaxFiles, Now: r.all.Now, Keep: want.Keep,
 		})
+		out.Local, out.LocalCount, out.Kept, out.KeptCount = st.LocalChanges.First, st.LocalChanges.Count, st.Kept.First, st.Kept.Count
 		return err
 	})
+	return out, err
 }
 
-// Refresh tells the working copy dir that owners and modes in it were changed by the deployment itself: the next Checkout,
-// and an operator's git status, then read none of those files again. It is called after fixperms; files whose content may
-// have changed since Checkout are left to be compared. A folder that is no checkout is left alone. It changes nothing
-// but the index.
+// Refresh updates the index of the working copy dir after the deployment itself changed owners and modes: then the next Checkout, and an
+// operator's git status, need not read those files again. It is called after fixperms; files whose content may have changed since Checkout
+// are left to be compared. A folder that is not a checkout is ignored. It changes only the index.
 func (r *Repository) Refresh(ctx context.Context, dir string) error {
 	if _, err := project.ParseName(string(r.name)); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (r *Repository) Describe(ctx context.Context, old, new project.Commit, in p
 		}
 		from := hashOf(old)
 		if !from.IsZero() {
-			// A commit that a rollback left behind may be gone from the repository; then all of new is new.
+			// A commit before a rollback may be gone from the repository; then all of new counts as new.
 			if ok, err := rd.Has(from); err != nil {
 				return err
 			} else if !ok {

@@ -21,15 +21,15 @@ func (r *Repository) Get(ctx context.Context, ref string) (c project.Commit, err
 	return c, err
 }
 
-// CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes. A ref that is elsewhere is
-// fault.Refused, one that somebody else is changing fault.Busy. Durable on return.
+// CompareAndSwap moves one ref if it is still at c.Old; c.Old "" creates and c.New "" deletes. A ref with another value is fault.Refused, a
+// locked one fault.Busy. Durable on return.
 func (r *Repository) CompareAndSwap(ctx context.Context, c project.Change) error {
 	return r.change(ctx, func(o *opened) error {
 		return explainRef(o.refs.CompareAndSwap(c.Ref, hashOf(c.Old), hashOf(c.New)))
 	})
 }
 
-// explainRef tells who is at fault that a ref could not be changed.
+// explainRef classifies an error of changing a ref.
 func explainRef(err error) error {
 	var moved *refs.ConflictError
 	var locked *refs.LockedError
@@ -42,8 +42,8 @@ func explainRef(err error) error {
 	return err
 }
 
-// Stage checks and locks changes, and writes them down; see project.StagedRefs. Errors are those of CompareAndSwap. The repository stays in use until they are
-// settled or aborted.
+// Stage checks, locks and writes changes; see project.StagedRefs. Errors are those of CompareAndSwap. The repository stays in use until
+// they are settled or aborted.
 func (r *Repository) Stage(ctx context.Context, changes []project.Change) (project.StagedRefs, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *staged) Abort() {
 	s.end()
 }
 
-// Deployed is the ref that deploys: HEAD's, once it exists; "" before the first deployment.
+// Deployed is the deployed ref: HEAD's, once it exists; "" before the first deployment.
 func (r *Repository) Deployed(ctx context.Context) (ref string, err error) {
 	err = r.with(ctx, func(o *opened) (err error) {
 		ref, err = o.deployed()
@@ -111,8 +111,8 @@ func (r *Repository) Head(ctx context.Context) (ref string, err error) {
 	return ref, err
 }
 
-// Live is the ref that deploys and the commit it is at, "" and "" before the first deployment. It only reads two small files: it neither opens
-// the repository nor sweeps it, so that thousands can be listed.
+// Live is the deployed ref and its commit, "" and "" before the first deployment. It only reads two small files, without opening the
+// repository, so that thousands can be listed.
 func (r *Repository) Live(ctx context.Context) (ref string, c project.Commit, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", "", err
@@ -124,7 +124,7 @@ func (r *Repository) Live(ctx context.Context) (ref string, c project.Commit, er
 	r.all.mu.Lock()
 	s := &refs.Store{Dir: r.Dir(), FS: r.all.FS}
 	if o := r.all.open[k]; o != nil && !o.stale {
-		s = o.refs // it may know packed-refs already
+		s = o.refs // packed-refs may be cached
 	}
 	r.all.mu.Unlock()
 	ref, err = s.Head()
@@ -160,7 +160,7 @@ func (o *opened) deployed() (string, error) {
 	return head, nil
 }
 
-// SetDeployed makes ref the one that deploys: the repository's HEAD. Durable on return.
+// SetDeployed makes ref the deployed one: the repository's HEAD. Durable on return.
 func (r *Repository) SetDeployed(ctx context.Context, ref string) error {
 	return r.change(ctx, func(o *opened) error {
 		if head, err := o.refs.Head(); err == nil && head == ref {
@@ -170,7 +170,7 @@ func (r *Repository) SetDeployed(ctx context.Context, ref string) error {
 	})
 }
 
-// List gives the refs below prefix, hidden ones included, and without those that are broken (BrokenRefs has them).
+// List returns the refs below prefix, hidden ones included, without broken ones (BrokenRefs has them).
 func (r *Repository) List(ctx context.Context, prefix string) (map[string]project.Commit, error) {
 	out := map[string]project.Commit{}
 	err := r.with(ctx, func(o *opened) error {

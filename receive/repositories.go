@@ -18,23 +18,23 @@ import (
 	"corpus-git/project/underway"
 )
 
-// Repositories is the bare repositories of all projects. Its exported fields are set before use. One process owns them at a time:
-// what a crash left in a repository is swept when it is first opened.
+// Repositories are the bare repositories of all projects. Its exported fields are set before use. One process owns them at a time:
+// leftovers of a crash are removed when a repository is first opened.
 type Repositories struct {
 	Root layout.Root
 	// FS is where refs and configuration are written; nil is the machine's file system.
 	FS vfs.FS
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// MaxOpen is how many repositories stay open while nobody uses them. Default 128.
+	// MaxOpen is how many unused repositories stay open. Default 128.
 	MaxOpen int
 	// MaxFiles is how many files and folders a commit may have to be checked out. Default 1,048,576.
 	MaxFiles int
 	// Submodule is how submodules are fetched; nil fetches none from this server's projects and over ssh.
 	Submodule func() SubmoduleSettings
-	// Underway notes the projects in whose repositories something is being written; nil notes none.
+	// Underway records the projects in whose repositories something is being written; nil records none.
 	Underway *underway.Markers
-	// HandOver makes git itself hand pushes over.
+	// HandOver makes git itself pass pushes on to the server.
 	HandOver HandOver
 	Log      zerolog.Logger
 
@@ -60,17 +60,17 @@ type opened struct {
 	refs  *refs.Store
 
 	opening sync.Mutex
-	// db is open once somebody has asked for objects: most look at refs only.
+	// db is open once objects were needed: most users read refs only.
 	db *store.DB
 
 	users int
 	used  uint64
 	stale bool // its folder is gone, or another one: closed when the last user leaves
-	// shut is set while one user must be alone, and closed when others may come.
+	// shut is set while one user must be alone, and closed when others may continue.
 	shut chan struct{}
 }
 
-// Open gives the handle of a repository, whether there is one or not: each call on it opens the repository, or takes the one that is open.
+// Open returns the handle of a repository, whether it exists or not: each call on it opens the repository, or uses the open one.
 func (r *Repositories) Open(name project.Name, repo project.Repo) *Repository {
 	return &Repository{all: r, name: name, repo: repo}
 }
@@ -106,7 +106,7 @@ func (r *Repositories) objects(o *opened) (*store.DB, error) {
 	return db, nil
 }
 
-// use counts a user in. r.mu is held.
+// use counts a user. r.mu is held.
 func (r *Repositories) use(o *opened) *opened {
 	o.users++
 	r.clock++
@@ -114,7 +114,7 @@ func (r *Repositories) use(o *opened) *opened {
 	return o
 }
 
-// hold is one more use of a repository that is in use.
+// hold adds a use of a repository that is in use.
 func (r *Repositories) hold(o *opened) (release func()) {
 	r.mu.Lock()
 	r.use(o)
@@ -147,7 +147,7 @@ func (r *Repositories) close(o *opened) {
 	}
 }
 
-// end closes what is open of a repository that nobody uses.
+// end closes what is open of an unused repository.
 func (o *opened) end() error {
 	o.opening.Lock()
 	defer o.opening.Unlock()
@@ -173,13 +173,13 @@ func (r *Repositories) evict() {
 		}
 	}
 	slices.SortFunc(idle, func(a, b *opened) int { return cmp.Compare(a.used, b.used) })
-	// A few more than need be, so that the next ones find room.
+	// A few more than necessary, so that the next ones find room.
 	for _, o := range idle[:min(len(idle), len(r.open)-most+most/8)] {
 		r.drop(o)
 	}
 }
 
-// Forget closes a project's repositories, as its destruction must. What uses them goes on.
+// Forget closes a project's repositories, before its destruction. Calls that use them continue.
 func (r *Repositories) Forget(name project.Name) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"corpus-git/project"
 )
 
-// Repository is a handle on one bare repository of a project. It holds nothing open, and serves any number of goroutines; a call is
-// fault.Refused where there is no such repository, but for Create and Exists.
+// Repository is a handle on one bare repository of a project. It keeps nothing open, and may be used by any goroutine; a call is
+// fault.Refused where there is no such repository, except for Create and Exists.
 type Repository struct {
 	all  *Repositories
 	name project.Name
@@ -47,7 +47,7 @@ func (r *Repository) Exists() (bool, error) {
 	return err == nil, err
 }
 
-// acquire opens a repository, or takes the open one. The caller releases it, once.
+// acquire opens a repository, or uses the open one. The caller releases it, once.
 func (r *Repository) acquire() (*opened, error) {
 	if _, err := project.ParseName(string(r.name)); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (r *Repository) acquire() (*opened, error) {
 	return o, nil
 }
 
-// pinFolders are those in which the refs of each deployment come and go.
+// pinFolders are those of the refs that each deployment creates and deletes.
 func pinFolders() []string {
 	return []string{"refs/corpus", "refs/corpus/archives", "refs/corpus/deployments"}
 }
@@ -115,8 +115,8 @@ func (r *Repository) sweep(s *refs.Store) error {
 	return err
 }
 
-// Sweep removes what a crash left in a repository: quarantines, locks and half-written files. The first use of each does so too; this is for
-// what nobody uses. It opens the repository only where there is something to remove. Call it before anything else uses Repositories.
+// Sweep removes what a crash left in a repository: quarantines, locks and incomplete files. The first use of each does so too; this is for
+// unused ones. It opens the repository only if there is something to remove. Call it before anything else uses Repositories.
 func (r *Repository) Sweep() error {
 	dir := r.Dir()
 	list, err := names(filepath.Join(dir, "objects"))
@@ -132,7 +132,7 @@ func (r *Repository) Sweep() error {
 	return r.sweep(&refs.Store{Dir: dir, FS: r.all.FS})
 }
 
-// change opens a repository for one call that writes, which is noted: a crash in it leaves something.
+// change opens a repository for one call that writes, and records that: a crash in it leaves something.
 func (r *Repository) change(ctx context.Context, f func(*opened) error) error {
 	return r.with(ctx, func(o *opened) error {
 		over, err := r.all.Underway.Begin(r.name)

@@ -2,8 +2,10 @@ package receive
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,20 +16,23 @@ import (
 	"corpus-git/git/upload"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/nearest"
 	"corpus-git/internal/printable"
 	"corpus-git/layout"
 	"corpus-git/project"
+	"corpus-git/project/demands"
 	"corpus-git/receive/session"
+	"corpus-git/receive/signed"
 	"corpus-git/receive/sshd"
 )
 
-// Commands runs what a client types that is not git's: the verbs of the command line. argv is empty for a client that gave no
-// command, who is told who he is and what he may push. The result is the exit status.
+// Commands runs the commands of a client that are not git's: the verbs of the command line. argv is empty for a client without a command,
+// which is shown its identity and the projects that it may push. The result is the exit status.
 type Commands interface {
 	Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) (exit int)
 }
 
-// Access looks rights up; access.Store satisfies it.
+// Access looks up permissions; access.Store implements it.
 type Access interface {
 	Can(ctx context.Context, who access.Identity, name project.Name, want project.Right) (bool, error)
 	IsAdmin(ctx context.Context, who access.Identity) (bool, error)
@@ -38,13 +43,13 @@ type Access interface {
 type Settings struct {
 	// RemoteLess projects have no repositories.
 	RemoteLess bool
-	// StoreOtherBranches takes branches that do not deploy.
+	// StoreOtherBranches accepts branches that do not deploy.
 	StoreOtherBranches bool
 }
 
 // Projects knows which projects exist.
 type Projects interface {
-	// Lookup gives a project's settings; ok is false for an unknown one.
+	// Lookup returns a project's settings; ok is false for an unknown one.
 	Lookup(ctx context.Context, name project.Name) (s Settings, ok bool, err error)
 	// Create makes a project with its repositories, for create_on_push.
 	Create(ctx context.Context, by access.Identity, name project.Name) error
@@ -55,7 +60,7 @@ type Audit interface {
 	RecordAll(ctx context.Context, all []audit.Entry) error
 }
 
-// Service serves what comes over ssh. It is an sshd.Handler. Fields are set before use.
+// Service serves sessions over ssh. It is an sshd.Handler. Fields are set before use.
 type Service struct {
 	Root     layout.Root
 	Repos    *Repositories
@@ -64,10 +69,14 @@ type Service struct {
 	Deployer session.Deployer
 	Commands Commands
 	Audit    Audit
-	// Find resolves the prefix of a deployment's ID for refs/rollback; nil hands the prefix to the Deployer as it is.
+	// Find resolves the prefix of a deployment's ID for refs/rollback; nil passes the prefix to the Deployer as it is.
 	Find func(ctx context.Context, name project.Name, prefix string) (project.ID, error)
+	// Signatures verifies signed pushes; nil takes none.
+	Signatures *signed.Verifier
 	// Prefix is how people run the server's commands over SSH, "ssh -p 2222 deploy@server", for the hints that they read; nil leaves hints as they are.
 	Prefix func() string
+	// Visible are the projects that an identity may know of, for suggestions after a typing error; nil has none.
+	Visible func(ctx context.Context, who access.Identity) ([]string, error)
 	// CreateOnPush lets the first push of an admin to a new valid name create the project.
 	CreateOnPush bool
 	// Version is ours, for the agent capability.
@@ -77,7 +86,7 @@ type Service struct {
 	PackLimits   pack.Limits
 	UploadLimits upload.Limits
 	// Keepalive and Still are session.Push's.
-	Keepalive, Still time.Duration
+	Keepalive, ProgressAfter time.Duration
 	// NewID names quarantines and pushes; nil is project.NewID.
 	NewID func() project.ID
 	Now   func() time.Time
@@ -97,7 +106,7 @@ func (s *Service) Serve(ctx context.Context, sess *sshd.Session) int {
 		return s.refuse(sess, err)
 	}
 	if len(argv) > 0 && strings.Contains(argv[0], "/") {
-		// --upload-pack=/usr/bin/git-upload-pack, and sh by its path: there are no programs here, so what counts is the name.
+		// --upload-pack=/usr/bin/git-upload-pack, and sh by its path: no programs are run, so only the name matters.
 		switch base := path.Base(argv[0]); base {
 		case "git", "git-receive-pack", "git-upload-pack", "git-upload-archive", "scp", "rsync", "sftp-server":
 			argv[0] = base
@@ -195,7 +204,7 @@ func (s *Service) git(ctx context.Context, sess *sshd.Session, command string, a
 	return p.Serve(ctx, sess.Stdin, sess.Stdout, sess.Stderr)
 }
 
-// commands is how who runs the server's commands: by SSH, where that is how they came.
+// commands is the prefix with which the client runs the server's commands, if it came by SSH.
 func (s *Service) commands(who access.Identity) string {
 	if s.Prefix == nil || who.Fingerprint == "" {
 		return ""
@@ -215,7 +224,11 @@ func (s *Service) push(ctx context.Context, who access.Identity, name project.Na
 		done()
 		return nil, nil, err
 	}
-	return &session.Push{
+	want := project.Deploy
+	if repo == project.PillarRepo {
+		want = project.Configure
+	}
+	p = &session.Push{
 		Policy:   session.Policy{StoreOtherBranches: settings.StoreOtherBranches, Repo: repo, Project: name, Remote: "prod"},
 		Pusher:   project.Pusher{Key: who.Name, Fingerprint: who.Fingerprint, From: who.From},
 		DB:       db,
@@ -224,10 +237,16 @@ func (s *Service) push(ctx context.Context, who access.Identity, name project.Na
 		Begin:    func() (func(), error) { return s.Repos.Underway.Begin(name) },
 		Deployer: s.Deployer, Find: s.Find,
 		Agent: s.agent(), Commands: s.commands(who),
-		Limits: s.Limits, PackLimits: s.PackLimits, Keepalive: s.Keepalive, Still: s.Still,
+		Limits: s.Limits, PackLimits: s.PackLimits, Keepalive: s.Keepalive, ProgressAfter: s.ProgressAfter,
 		Now: s.Now, ID: s.newID(), Log: s.Log,
 		Audit: func(all ...audit.Entry) { s.write(ctx, all...) },
-	}, done, nil
+	}
+	if s.Signatures != nil {
+		p.Verify = func(ctx context.Context, c *signed.Certificate, nonce string, options []string) (demands.Signature, error) {
+			return s.Signatures.Push(ctx, c, nonce, options, signed.For{Project: name, Right: want, From: who.From})
+		}
+	}
+	return p, done, nil
 }
 
 func (s *Service) agent() string { return "corpus-git/" + strings.ReplaceAll(s.Version, " ", "-") }
@@ -239,8 +258,8 @@ func (s *Service) newID() string {
 	return string(project.NewID())
 }
 
-// allowed decides whether an identity may push to, or fetch from, a repository. Whoever has no right on a project gets one answer,
-// whether it exists or not, and nothing is looked up to give it: how long it takes tells no more than the words.
+// allowed decides whether an identity may push to, or fetch from, a repository. Without permission on a project the answer is always the
+// same, whether it exists or not, and nothing is looked up for it, so that its timing reveals nothing either.
 func (s *Service) allowed(ctx context.Context, who access.Identity, name project.Name, repo project.Repo, push bool) (Settings, error) {
 	want := project.Read
 	switch {
@@ -267,8 +286,7 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 		return settings, err
 	}
 	if !knows && !admin {
-		return settings, fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).
-			WithHint("ssh without a command lists the projects that you may push to; an administrator can grant more")
+		return settings, s.unknown(ctx, who, name)
 	}
 	settings, exists, err := s.Projects.Lookup(ctx, name)
 	if err != nil {
@@ -285,7 +303,11 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 		settings, _, err = s.Projects.Lookup(ctx, name)
 		return settings, err
 	case !exists && admin:
-		return settings, fault.New(fault.Refused, "", "there is no project %s", name).WithHint("make it with  corpus-git project create %s", name)
+		hint := fmt.Sprintf("make it with  corpus-git project create %s", name)
+		if meant := s.suggestProject(ctx, who, name); meant != "" {
+			hint = fmt.Sprintf("did you mean %s? Or %s", meant, hint)
+		}
+		return settings, fault.New(fault.Refused, "", "there is no project %s", name).WithHint("%s", hint)
 	case exists && knows:
 		what := "fetch from"
 		if push {
@@ -294,11 +316,31 @@ func (s *Service) allowed(ctx context.Context, who access.Identity, name project
 		return settings, fault.New(fault.Refused, "", "%s may not %s %s.git of %s: it requires %s permission", who.Name, what, repo, name, want).
 			WithHint("an administrator can give it:  corpus-git access grant %s %s %s", name, who.Name, want)
 	}
-	return settings, fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).
-		WithHint("ssh without a command lists the projects that you may push to; an administrator can grant more")
+	return settings, s.unknown(ctx, who, name)
 }
 
-// ensure makes the repository where it is missing. A project that is remote-less has none.
+// unknown is the only answer about a project that does not exist, or that the identity may not know of.
+func (s *Service) unknown(ctx context.Context, who access.Identity, name project.Name) error {
+	hint := "ssh without a command lists the projects that you may push to; an administrator can grant more"
+	if meant := s.suggestProject(ctx, who, name); meant != "" {
+		hint = fmt.Sprintf("did you mean %s? %s", meant, hint)
+	}
+	return fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, who.Name).WithHint("%s", hint)
+}
+
+// suggestProject is the project that was probably meant by a name, of those that the identity may know of; "" is none.
+func (s *Service) suggestProject(ctx context.Context, who access.Identity, name project.Name) string {
+	if s.Visible == nil {
+		return ""
+	}
+	all, err := s.Visible(ctx, who)
+	if err != nil {
+		return ""
+	}
+	return nearest.To(string(name), slices.DeleteFunc(all, func(n string) bool { return n == string(name) }))
+}
+
+// ensure creates the repository where it is missing. A remote-less project has none.
 func (r *Repository) ensure(ctx context.Context, settings Settings) error {
 	if settings.RemoteLess {
 		return fault.New(fault.Refused, "", "%s has no remotes: it is deployed by hand", r.name).WithHint("on the machine:  corpus-git deploy %s", r.name)
@@ -328,7 +370,7 @@ func (s *Service) write(ctx context.Context, all ...audit.Entry) {
 	}
 }
 
-// LoggedIn notes that a key was used; it is for sshd.Server.
+// LoggedIn records that a key was used; it is for sshd.Server.
 func (s *Service) LoggedIn(who access.Identity) {
 	if err := s.Access.Used(context.Background(), who.Fingerprint); err != nil {
 		s.Log.Warn().Err(err).Str("key", who.Name).Msg("noting a key's use")

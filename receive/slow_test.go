@@ -198,7 +198,7 @@ func TestManyIdleConnections(t *testing.T) {
 	var idle []net.Conn
 	for range many {
 		c := w.dial()
-		// Its version tells that it was let in.
+		// Its version reports that it was let in.
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 		b := make([]byte, 4)
 		_, err := io.ReadFull(c, b)

@@ -253,7 +253,7 @@ func TestMultiplexedClientInterrupted(t *testing.T) {
 func TestSilenceIsFilled(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.service.Keepalive = 20 * time.Millisecond
-		w.service.Still = 50 * time.Millisecond
+		w.service.ProgressAfter = 50 * time.Millisecond
 	})
 	dir := w.clone("a", "app/project.git")
 	began, release := w.hold()

@@ -27,6 +27,8 @@ type SubmoduleSettings struct {
 	// Hosts are those that may be asked, empty for all; Timeout bounds each fetch.
 	Hosts   []string
 	Timeout time.Duration
+	// Mirrors are where else to look first: see submodule.Resolver.
+	Mirrors []string
 	// Limits bound each pack.
 	Limits pack.Limits
 	// HTTP asks web servers.
@@ -50,10 +52,10 @@ func (r *Repository) modulesDir() (string, uint32) {
 	return p.Modules(), 0o755
 }
 
-// Submodules finds the submodules of a commit, fetches those that are not here, and gives the commit's files with theirs in their places.
-// It returns nil where the commit says of no submodule where it comes from. Objects of in, which may be nil, are seen. The
-// error names the submodule: fault.Busy where trying again may help, else fault.Refused. What was fetched is durable. The file system
-// is good until ctx ends. One at a time for each project, but for offline ones.
+// Submodules finds the submodules of a commit, fetches missing ones, and returns the commit's files with theirs in their places; nil where
+// no submodule of the commit has a URL. Objects of in, which may be nil, are used too. The error names the submodule: fault.Busy where
+// trying again may help, else fault.Refused. What was fetched is durable. The file system is valid until ctx ends. One at a time for each
+// project, except for offline ones.
 func (r *Repository) Submodules(ctx context.Context, c project.Commit, in project.Incoming, want project.SubmoduleRequest) (fs.FS, error) {
 	o, err := r.acquire()
 	if err != nil {
@@ -76,23 +78,13 @@ func (r *Repository) Submodules(ctx context.Context, c project.Commit, in projec
 	if text, err := tree.File(rd, id, submodule.File); err != nil || text == nil {
 		return nil, err
 	}
-	var set SubmoduleSettings
-	if r.all.Submodule != nil {
-		set = r.all.Submodule()
-	}
 	dir, mode := r.modulesDir()
-	s := &submodule.Resolver{
-		Dir: dir, Mode: mode, Offline: want.Offline || !want.Fetch, Here: set.Here, Hosts: set.Hosts, Timeout: set.Timeout, Limits: set.Limits, MaxFiles: r.all.MaxFiles,
-		HTTP: set.HTTP, Agent: set.Agent, ID: func() string { return string(project.NewID()) }, Say: want.Say, Hide: want.Hide, Now: r.all.Now,
-		Local: func(ctx context.Context, path string) (*submodule.Project, error) {
-			return r.all.local(ctx, path, want.Pusher, set)
-		},
-	}
-	if s.Dir, err = filepath.Abs(dir); err != nil {
+	s, set, err := r.resolver(dir, mode, want)
+	if err != nil {
 		return nil, err
 	}
-	if set.Home != nil {
-		s.Home = set.Home(want.User)
+	s.Local = func(ctx context.Context, path string) (*submodule.Project, error) {
+		return r.all.local(ctx, path, want.Pusher, set)
 	}
 	if s.Bases, err = bases(r.name, r.repo, want.Base); err != nil {
 		return nil, err
@@ -115,6 +107,23 @@ func (r *Repository) Submodules(ctx context.Context, c project.Commit, in projec
 	return tree, nil
 }
 
+// resolver fetches into a folder of repositories.
+func (r *Repository) resolver(dir string, mode uint32, want project.SubmoduleRequest) (*submodule.Resolver, SubmoduleSettings, error) {
+	var set SubmoduleSettings
+	if r.all.Submodule != nil {
+		set = r.all.Submodule()
+	}
+	dir, err := filepath.Abs(dir)
+	s := &submodule.Resolver{
+		Dir: dir, Mode: mode, Offline: want.Offline || !want.Fetch, Here: set.Here, Hosts: set.Hosts, Mirrors: set.Mirrors, Timeout: set.Timeout, Limits: set.Limits, MaxFiles: r.all.MaxFiles,
+		HTTP: set.HTTP, Agent: set.Agent, ID: func() string { return string(project.NewID()) }, Say: want.Say, Hide: want.Hide, Now: r.all.Now,
+	}
+	if set.Home != nil {
+		s.Home = set.Home(want.User)
+	}
+	return s, set, err
+}
+
 // bases is where relative URLs lead from: what the project says, or its own place on this server.
 func bases(name project.Name, repo project.Repo, base string) ([]submodule.Address, error) {
 	if base == "" {
@@ -130,7 +139,7 @@ func bases(name project.Name, repo project.Repo, base string) ([]submodule.Addre
 	return []submodule.Address{a}, nil
 }
 
-// local is a repository of this server as the source of a submodule. Whoever may not read it gets the answer of one that is not there.
+// local is a repository of this server as the source of a submodule. Without read permission the answer is that of a missing one.
 func (r *Repositories) local(ctx context.Context, path string, who project.Pusher, set SubmoduleSettings) (*submodule.Project, error) {
 	name, repo, err := ParsePath(r.Root, path)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 // maxWords bounds the words of one command.
 const maxWords = 1000
 
-// Words splits a command line as a shell does: blanks part words, quotes and backslashes keep them together (POSIX Shell
-// Command Language, 2.2 Quoting). Nothing is expanded: a character that would mean more to a shell is refused outside of
-// quotes, and so is a quote that is not closed. git quotes paths in single quotes, a quote itself as '\”.
+// Words splits a command line as a shell does: blanks separate words, quotes and backslashes keep them together (POSIX Shell Command
+// Language, 2.2 Quoting). Nothing is expanded: a character with a special meaning to a shell is an error outside of quotes, and so is an
+// unclosed quote. git quotes paths in single quotes, a quote itself as '\”.
 func Words(s string) ([]string, error) {
 	w := words{s: s}
 	for w.i < len(s) {

@@ -57,7 +57,7 @@ func TestWhatSSHSays(t *testing.T) {
 		require.ErrorContains(t, err, said)
 		require.Equal(t, want.kind, fault.KindOf(err), said)
 		require.Contains(t, fault.HintOf(err), want.hint)
-		var lost *remote.LostError
+		var lost *remote.ConnectionError
 		require.ErrorAs(t, err, &lost)
 	}
 }
@@ -70,37 +70,47 @@ func TestATargetIsNoOption(t *testing.T) {
 	h.Target = "web1"
 }
 
-// The program is copied once, byte by byte; one that differs there is not run, but copied again.
+// The program is copied once, byte by byte; one that differs there is not run, but copied again. Another kind of machine gets none.
 func TestInstall(t *testing.T) {
 	h := host(t)
 	program := filepath.Join(t.TempDir(), "program")
-	require.NoError(t, os.WriteFile(program, bytes.Repeat([]byte("program"), 100_000), 0o755))
-	path, sent, err := h.Install(t.Context(), program)
+	// It answers as a session would.
+	text := append([]byte("#!/bin/sh\necho '{\"hello\":{\"protocol\":1,\"release\":\"'\"$*\"'\"}}'\ncat >/dev/null\n"), bytes.Repeat([]byte("# program\n"), 100_000)...)
+	require.NoError(t, os.WriteFile(program, text, 0o755))
+	release, err := remote.ReadRelease(program)
 	require.NoError(t, err)
+	open := func() (sent int64, path string) {
+		n := &remote.Node{Host: h, Release: release, Root: "/a b"}
+		sent, err := n.Open(t.Context(), "")
+		require.NoError(t, err)
+		require.NoError(t, n.Close())
+		return sent, n.Program
+	}
+	sent, path := open()
 	require.Positive(t, sent)
 	require.Equal(t, "corpus-git", filepath.Base(path))
-	want, err := os.ReadFile(program)
-	require.NoError(t, err)
-	got, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
+	requireProgram := func() {
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, text, got)
+	}
+	requireProgram()
 	fi, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), fi.Mode().Perm())
 
-	again, sent, err := h.Install(t.Context(), program)
-	require.NoError(t, err)
+	sent, again := open()
 	require.Zero(t, sent)
 	require.Equal(t, path, again)
 
 	require.NoError(t, os.WriteFile(path, []byte("somebody else's"), 0o700))
-	_, sent, err = h.Install(t.Context(), program)
-	require.NoError(t, err)
+	sent, _ = open()
 	require.Positive(t, sent)
-	got, err = os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
+	requireProgram()
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, left, 1)
+
+	_, err = h.Install(t.Context(), release, "Linux riscv64")
+	require.ErrorContains(t, err, "is Linux riscv64, and this program is for Linux ")
 }

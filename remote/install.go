@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -16,7 +15,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// machines are the names that uname(1) has for what Go calls otherwise.
+// machines maps Go's names of architectures to those of uname(1) where they differ.
 func machine(goarch string) string {
 	switch goarch {
 	case "amd64":
@@ -29,35 +28,38 @@ func machine(goarch string) string {
 	return goarch
 }
 
-// look tells which machine it is and whether the program is there: it was compared byte by byte when it got its name.
-const look = `d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git; uname -s; uname -m; f=$d/%[1]s/corpus-git; if test -x "$f" && test "$(wc -c <"$f")" -eq %[2]d; then echo "$f"; fi`
+// begin runs the program if it is there, and reports the type of machine otherwise: the program was verified before it got its name.
+const begin = `f=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git/%[1]s/corpus-git; if test -x "$f" && test "$(wc -c <"$f")" -eq %[2]d; then echo "program $f"; exec "$f" %[3]s; fi; echo "missing $(uname -s) $(uname -m)"`
 
-// store takes the program from standard input, and gives it its name when every byte is there.
+// store reads the program from standard input, and renames it when it is complete.
 const store = `umask 077; d=${XDG_CACHE_HOME:-$HOME/.cache}/corpus-git; mkdir -p "$d/%[1]s" || exit; t=$d/%[1]s/.new.$$; trap 'rm -f "$t"' EXIT; gzip -dc >"$t" || exit; ` +
-	`test "$(sha256sum <"$t" | cut -c1-64)" = %[1]s || { echo "it arrived damaged" >&2; exit 4; }; chmod 700 "$t" && mv "$t" "$d/%[1]s/corpus-git" && echo "$d/%[1]s/corpus-git"`
+	`test "$(sha256sum <"$t" | cut -c1-64)" = %[1]s || { echo "it arrived damaged" >&2; exit 4; }; chmod 700 "$t" && mv "$t" "$d/%[1]s/corpus-git"`
 
-// Install sees to it that a program is there, and gives its path; sent is how many bytes went over the wire for it, 0 where it was there.
-// Another kind of machine than this one is fault.Refused.
-func (h *Host) Install(ctx context.Context, program string) (path string, sent int64, err error) {
-	sum, size, err := digest(program)
-	if err != nil {
-		return "", 0, err
-	}
-	text, err := h.output(ctx, []string{"sh", "-c", fmt.Sprintf(look, sum, size)}, nil)
-	if err != nil {
-		return "", 0, err
-	}
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if len(lines) < 2 || lines[0] != "Linux" || lines[1] != machine(runtime.GOARCH) {
-		return "", 0, fault.New(fault.Refused, "", "%s is %s, and this program is for Linux %s", printable.Text(h.Target), printable.Text(strings.Join(lines, " ")), machine(runtime.GOARCH)).
+// Release is a program that is copied to other machines.
+type Release struct {
+	// Path is where it is on this machine.
+	Path string
+	// Sum is its SHA-256 in hex, Size its length in bytes.
+	Sum  string
+	Size int64
+}
+
+// ReadRelease reads a program to its end.
+func ReadRelease(path string) (Release, error) {
+	sum, size, err := digest(path)
+	return Release{path, sum, size}, err
+}
+
+// Install copies a program there. on is the output of uname -s and -m; another type of machine than this one is fault.Refused. sent is how
+// many bytes were sent.
+func (h *Host) Install(ctx context.Context, program Release, on string) (sent int64, err error) {
+	if want := "Linux " + machine(runtime.GOARCH); on != want {
+		return 0, fault.New(fault.Refused, "", "%s is %s, and this program is for %s", printable.Text(h.Target), printable.Text(on), want).
 			WithHint("--program FILE  names a corpus-git for that machine, where its name is the same")
 	}
-	if len(lines) > 2 {
-		return lines[2], 0, nil
-	}
-	f, err := os.Open(program)
+	f, err := os.Open(program.Path)
 	if err != nil {
-		return "", 0, err
+		return 0, err
 	}
 	defer f.Close()
 	r, w := io.Pipe()
@@ -73,11 +75,10 @@ func (h *Host) Install(ctx context.Context, program string) (path string, sent i
 		w.CloseWithError(err)
 	}()
 	defer r.Close()
-	text, err = h.output(ctx, []string{"sh", "-c", fmt.Sprintf(store, sum)}, r)
-	if err != nil {
-		return "", 0, err
+	if _, err := h.output(ctx, []string{"sh", "-c", fmt.Sprintf(store, program.Sum)}, r); err != nil {
+		return 0, err
 	}
-	return strings.TrimSpace(text), count.N, nil
+	return count.N, nil
 }
 
 // Counter counts what is written to W.

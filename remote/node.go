@@ -2,97 +2,371 @@ package remote
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
-	"corpus-git/bundle"
 	"corpus-git/internal/event"
+	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
 )
 
-// Frame is one line of what  bundle apply --events  prints: an event, or at last the result.
-type Frame struct {
-	Event  *event.Event    `json:"event,omitempty"`
-	Result *project.Result `json:"result,omitempty"`
-	// Exit is the exit status that goes with the result.
-	Exit int `json:"exit,omitempty"`
-}
-
-// Node is corpus-git on another machine.
+// Node is corpus-git on another machine. It is not safe for concurrent use.
 type Node struct {
+	// Host is the connection. Dial, if set, returns sessions of a connected agent, and Host only names the machine.
 	Host *Host
-	// Program is its path there.
+	Dial func(ctx context.Context) (io.ReadWriteCloser, error)
+	// Hello is the machine's greeting at the beginning of the session.
+	Hello Hello
+	// Protocol is the version that both sides use, once a session was begun. Any allows a machine with an unknown version: for Upgrade
+	// only.
+	Protocol int
+	Any      bool
+	// Release is the program to install there.
+	Release Release
+	// Program is its path there, once a session was begun.
 	Program string
 	// Root is the root there, "" for the program's default.
 	Root string
+
+	key  string
+	conn *conn
 }
 
-// command is a command of corpus-git there.
-func (n *Node) command(words ...string) []string {
-	out := []string{n.Program}
-	if n.Root != "" {
-		out = append(out, "--root="+n.Root)
+// Open begins a session, once: then the program is installed, and a server or an agent owns the state, so that what is deployed outlives
+// the connection. Bundles signed with key are accepted; "" trusts no further key. sent is how many bytes were sent for the program.
+func (n *Node) Open(ctx context.Context, key string) (sent int64, err error) {
+	n.key = key
+	if n.conn != nil {
+		return 0, nil
 	}
-	return append(out, words...)
+	return n.connect(ctx)
 }
 
-// Start sees to it that a server or an agent owns the state there, so that what is deployed outlives the connection, and that bundles signed
-// with key are taken.
-func (n *Node) Start(ctx context.Context, key string) error {
-	script := shell(n.command("agent", "--detach")) + " && " + shell(n.command("bundle", "trust", "--", key))
-	_, err := n.Host.output(ctx, []string{"sh", "-c", script}, nil)
-	return err
+// connect begins a new session, and installs the program if it is missing.
+func (n *Node) connect(ctx context.Context) (sent int64, err error) {
+	if n.Dial != nil {
+		if n.conn, err = n.attach(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for range 2 {
+		if n.conn != nil {
+			break
+		}
+		c, missing, err := n.start(ctx)
+		if err != nil {
+			return sent, err
+		}
+		if missing == "" {
+			n.conn = c
+			break
+		}
+		if sent, err = n.Host.Install(ctx, n.Release, missing); err != nil {
+			return sent, err
+		}
+	}
+	if n.conn == nil {
+		return sent, fault.New(fault.Failed, "", "on %s: the program is not there after it was copied", printable.Text(n.Host.Target))
+	}
+	if n.key == "" {
+		return sent, nil
+	}
+	_, err = n.ask(ctx, Request{Trust: n.key})
+	return sent, err
 }
 
-// Tips are the commits that the machine has of a project.
-func (n *Node) Tips(ctx context.Context, name project.Name) ([]project.Commit, error) {
-	text, err := n.Host.output(ctx, n.command("bundle", "tips", "--", string(name)), nil)
+// Close ends the session; the connection stays for the next one until Host.Close. Idempotent.
+func (n *Node) Close() error {
+	c := n.conn
+	n.conn = nil
+	if c != nil {
+		_ = c.end() // errors of ending an unneeded session are ignored
+	}
+	return nil
+}
+
+// conn is one session.
+type conn struct {
+	// in is a file, where a command reads it directly: it can end while nobody writes.
+	in     io.WriteCloser
+	frames chan Frame
+	// stop ends the command, ended is closed when it has. err is the reason then.
+	stop  context.CancelCauseFunc
+	ended chan struct{}
+	err   error
+}
+
+// endPatience is how long a session may take to end.
+const endPatience = 5 * time.Second
+
+// end closes the command's input, waits for its end, and returns why it ended.
+func (c *conn) end() error {
+	_ = c.in.Close()
+	late := time.AfterFunc(endPatience, func() { c.stop(fault.New(fault.Busy, "", "%w", &ConnectionError{"the session did not end"})) })
+	defer late.Stop()
+	for range c.frames { // nothing else reads them
+	}
+	<-c.ended
+	return c.err
+}
+
+// The shell's output first: that the program is missing, and the type of machine; or its path. Then the session begins.
+const (
+	missingMark = "missing "
+	programMark = "program "
+)
+
+// start runs the program in a session. missing is the type of machine where the program is missing.
+func (n *Node) start(ctx context.Context) (c *conn, missing string, err error) {
+	words := []string{"--root=" + n.Root, "agent", "--session"}
+	if n.Root == "" {
+		words = words[1:]
+	}
+	script := fmt.Sprintf(begin, n.Release.Sum, n.Release.Size, shell(words))
+	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	ended := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })
+	defer ended()
+	r, w, err := os.Pipe()
+	if err != nil {
+		stop(nil)
+		return nil, "", err
+	}
+	out, feed := io.Pipe()
+	c = &conn{in: w, frames: make(chan Frame, 64), stop: stop, ended: make(chan struct{})}
+	errw := &execx.Tail{Max: 4 << 10}
+	hello := make(chan string, 1)
+	read := make(chan error, 1)
+	go func() { read <- c.read(out, hello) }()
+	go func() {
+		code, err := n.Host.Run(life, []string{"sh", "-c", script}, r, feed, errw)
+		_ = errors.Join(feed.Close(), r.Close())
+		bad := <-read
+		switch {
+		case context.Cause(life) != nil:
+			c.err = context.Cause(life)
+		case err != nil:
+			c.err = err
+		case bad != nil:
+			c.err = fault.New(fault.Failed, "", "on %s: %w", printable.Text(n.Host.Target), bad)
+		case code != 0:
+			c.err = Reported(n.Host.Target, code, errw.String())
+		default:
+			c.err = n.Host.sshError("the session ended")
+		}
+		stop(nil)
+		close(c.ended)
+	}()
+	line, ok := <-hello
+	if !ok {
+		return nil, "", c.end()
+	}
+	if rest, ok := strings.CutPrefix(line, missingMark); ok {
+		_ = c.end()
+		return nil, cmp.Or(strings.TrimSpace(rest), "unknown"), nil
+	}
+	path, ok := strings.CutPrefix(line, programMark)
+	if !ok {
+		_ = c.end()
+		return nil, "", fault.New(fault.Failed, "", "on %s: the login prints %q before anything was asked", printable.Text(n.Host.Target), printable.Shorten(strings.TrimSpace(line), 80)).
+			WithHint("a shell's start files must print nothing where there is no terminal")
+	}
+	n.Program = strings.TrimSpace(path)
+	return c, "", n.greet(c)
+}
+
+// attach begins a session over a stream of an agent.
+func (n *Node) attach(ctx context.Context) (*conn, error) {
+	stream, err := n.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var t bundle.Tips
-	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return nil, fault.New(fault.Failed, "", "on %s: what it has of %s: %w", printable.Text(n.Host.Target), name, err)
+	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	c := &conn{in: stream, frames: make(chan Frame, 64), stop: stop, ended: make(chan struct{})}
+	closed := context.AfterFunc(life, func() { _ = stream.Close() })
+	go func() {
+		defer closed()
+		bad := c.decode(stream)
+		close(c.frames)
+		_ = stream.Close()
+		switch {
+		case context.Cause(life) != nil:
+			c.err = context.Cause(life)
+		case bad != nil:
+			c.err = fault.New(fault.Failed, "", "on %s: %w", printable.Text(n.Host.Target), bad)
+		default:
+			c.err = NewConnectionError(fmt.Sprintf("the agent of %s has gone", printable.Text(n.Host.Target)))
+		}
+		stop(nil)
+		close(c.ended)
+	}()
+	return c, n.greet(c)
+}
+
+// greet reads what the machine says first.
+func (n *Node) greet(c *conn) (err error) {
+	switch f, ok := <-c.frames; {
+	case !ok:
+		return c.end()
+	case f.Hello == nil:
+		_ = c.end()
+		return fault.New(fault.Failed, "", "on %s: something answers that is no corpus-git", printable.Text(n.Host.Target))
+	default:
+		n.Hello = *f.Hello
+		if n.Any {
+			return nil
+		}
+		if n.Protocol, err = n.Hello.Negotiate(); err != nil {
+			_ = c.end()
+			return fault.New(fault.Refused, "", "on %s: %w", printable.Text(n.Host.Target), err).WithHint("%s", n.versionHint())
+		}
+		return nil
 	}
-	return append(t.Code, t.Pillar...), nil
+}
+
+// versionHint says what to do about incompatible versions.
+func (n *Node) versionHint() string {
+	if n.Hello.Protocol < OldestProtocol && n.Dial != nil {
+		return "corpus-git node upgrade " + n.Host.Target
+	}
+	return "install releases on both machines of which one is at most one older than the other, and restart their services"
+}
+
+// Upgrade replaces the program there by one from write, in the format of package bundle/program, and returns when the machine has it and is
+// about to run it.
+func (n *Node) Upgrade(ctx context.Context, write func(context.Context, io.Writer) error) error {
+	if n.conn == nil {
+		if _, err := n.connect(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := n.follow(ctx, Request{Upgrade: true}, write, func(Frame) error { return nil })
+	return err
+}
+
+// read passes on the first line, and then the frames, until the output ends.
+func (c *conn) read(out *io.PipeReader, hello chan<- string) error {
+	defer func() {
+		close(hello)
+		close(c.frames)
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	in := bufio.NewReader(out)
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return nil //nolint:nilerr // the exit status has the reason
+	}
+	hello <- line
+	return c.decode(in)
+}
+
+// decode hands over the frames of a stream, to its end.
+func (c *conn) decode(in io.Reader) error {
+	dec := json.NewDecoder(in)
+	for {
+		var f Frame
+		switch err := dec.Decode(&f); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe):
+			return nil
+		case err != nil:
+			return err
+		}
+		c.frames <- f
+	}
+}
+
+// ask sends a request and reads its response, of one frame.
+func (n *Node) ask(ctx context.Context, q Request) (Frame, error) {
+	return n.follow(ctx, q, nil, func(Frame) error { return nil })
+}
+
+// follow sends a request, with what follows it, and passes on each frame of the response but the last, which it returns. If the session has
+// ended before, the caller begins a new one.
+func (n *Node) follow(ctx context.Context, q Request, body func(context.Context, io.Writer) error, show func(Frame) error) (Frame, error) {
+	c := n.conn
+	fail := func(err error) (Frame, error) {
+		n.conn = nil
+		if err != nil {
+			c.stop(err)
+		}
+		return Frame{}, c.end()
+	}
+	leave := context.AfterFunc(ctx, func() { c.stop(context.Cause(ctx)) })
+	defer leave()
+	go func() {
+		err := json.NewEncoder(c.in).Encode(q)
+		if err == nil && body != nil {
+			err = body(ctx, c.in)
+		}
+		if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, io.EOF) {
+			c.stop(err)
+		}
+	}()
+	for f := range c.frames {
+		if f.Error != nil {
+			if q.Apply != nil || q.Upgrade {
+				_, _ = fail(nil) // the unread part of the bundle is still being sent
+			}
+			return f, f.Error.fault(n.Host.Target)
+		}
+		if f.Done {
+			return f, nil
+		}
+		if err := show(f); err != nil {
+			return fail(err)
+		}
+	}
+	return fail(nil)
+}
+
+// fault is the error of another machine.
+func (f *Failure) fault(where string) error {
+	on := "on " + printable.Text(where) + ": "
+	e := fault.New(kindOf(f.Exit), "", "%s%s", on, printable.Text(f.Text))
+	if f.Hint != "" {
+		e = e.WithHint("%s%s", on, printable.Text(f.Hint))
+	}
+	return e
 }
 
 // Apply is one delivery of a bundle.
 type Apply struct {
-	// Send writes the bundle. It is called anew for each connection; have is what the machine has then.
+	// Send writes the bundle. It is called again for each connection; have are the commits that the machine has then.
 	Send func(ctx context.Context, have []project.Commit, w io.Writer) error
-	// Project is what it is about.
+	// Project is the bundle's project.
 	Project project.Name
-	// StoreOnly deploys nothing.
-	StoreOnly bool
-	// Show is told each event once, in order.
+	// StoreOnly deploys nothing, Hold begins and waits: see ApplyRequest.
+	StoreOnly, Hold bool
+	// Show is called with each event once, in order.
 	Show func(event.Event) error
-	// Lost is told that the connection was lost, and when it is made again.
+	// Lost is called when the connection was lost, and when it is reestablished.
 	Lost func(err error, again time.Duration)
-	// Patience is how long a lost connection is tried again.
+	// Patience is how long to try to reconnect.
 	Patience time.Duration
 }
 
-// ErrNoResult means that the deployment may go on there, and that nobody knows how it ends.
+// ErrNoResult means that the deployment may still run there, and that its result is unknown.
 var ErrNoResult = errors.New("the connection was lost before the result came")
 
-// Apply sends a bundle and follows its deployment to the end. A connection that is lost is made again: the deployment is known by its ID, runs
-// once, and its events go on where they stopped. The exit status is the deployment's.
+// Apply sends a bundle and follows its deployment to the end. It reconnects after a lost connection: the deployment is identified by its
+// ID, runs once, and its events continue where they stopped. The exit status is the deployment's.
 func (n *Node) Apply(ctx context.Context, a Apply) (Frame, error) {
 	var seq uint64
 	begun := time.Now()
 	wait := time.Second
 	for {
 		f, err := n.applyOnce(ctx, a, &seq)
-		var lost *LostError
+		var lost *ConnectionError
 		if err == nil || !errors.As(err, &lost) || fault.KindOf(err) != fault.Busy {
 			return f, err
 		}
@@ -109,109 +383,70 @@ func (n *Node) Apply(ctx context.Context, a Apply) (Frame, error) {
 	}
 }
 
-func (n *Node) applyOnce(ctx context.Context, a Apply, seq *uint64) (Frame, error) {
-	have, err := n.Tips(ctx, a.Project)
+// Cancel ends a deployment there, and returns when it has ended.
+func (n *Node) Cancel(ctx context.Context, q CancelRequest) error {
+	_, err := n.connected(ctx, Request{Cancel: &q})
+	return err
+}
+
+// Check runs the checks of a project there.
+func (n *Node) Check(ctx context.Context, name project.Name) (project.Result, error) {
+	f, err := n.connected(ctx, Request{Check: name})
+	if err == nil && f.Result == nil {
+		err = fault.New(fault.Failed, "", "on %s: corpus-git gave no result", printable.Text(n.Host.Target))
+	}
 	if err != nil {
-		return Frame{}, err
+		return project.Result{}, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r, w := io.Pipe()
-	defer r.Close()
-	go func() {
-		err := a.Send(ctx, have, w)
-		if err != nil && !errors.Is(err, io.ErrClosedPipe) {
-			cancel(err)
+	return *f.Result, nil
+}
+
+// connected is ask, over a session that is begun where there is none.
+func (n *Node) connected(ctx context.Context, q Request) (Frame, error) {
+	if n.conn == nil {
+		if _, err := n.connect(ctx); err != nil {
+			return Frame{}, err
 		}
-		w.CloseWithError(err)
-	}()
-	words := n.command("bundle", "apply", "--events", fmt.Sprintf("--after=%d", *seq))
-	if a.StoreOnly {
-		words = append(words, "--store-only")
 	}
-	out, feed := io.Pipe()
-	frames := make(chan read, 1)
-	go func() { frames <- n.frames(out, a, seq, cancel) }()
-	var errw bytes.Buffer
-	code, err := n.Host.Run(ctx, words, r, feed, &errw)
-	_ = feed.Close()
-	got := <-frames
-	last, bad := got.last, got.err
-	switch {
-	case last.Result != nil:
-		return last, nil // whatever became of the connection then
-	case err != nil:
+	return n.ask(ctx, q)
+}
+
+func (n *Node) applyOnce(ctx context.Context, a Apply, seq *uint64) (last Frame, err error) {
+	if n.conn == nil {
+		if _, err := n.connect(ctx); err != nil {
+			return last, err
+		}
+	}
+	f, err := n.ask(ctx, Request{Tips: a.Project})
+	if err != nil {
 		return last, err
-	case bad != nil:
-		return last, fault.New(fault.Failed, "", "on %s: %w", printable.Text(n.Host.Target), bad)
-	case code != 0 || !a.StoreOnly:
-		return last, n.remoteError(code, errw.String())
 	}
-	return last, nil
-}
-
-// read is what the frames came to.
-type read struct {
-	last Frame
-	err  error
-}
-
-// frames reads what the command prints, to its end, and shows the events that are new. An error ends the command.
-func (n *Node) frames(out *io.PipeReader, a Apply, seq *uint64, cancel context.CancelCauseFunc) (r read) {
-	defer func() {
-		if r.err != nil {
-			cancel(r.err)
-		}
-		_, _ = io.Copy(io.Discard, out)
-	}()
-	dec := json.NewDecoder(out)
-	for {
-		var f Frame
-		err := dec.Decode(&f)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return r // the exit status says why
-		}
-		if err != nil {
-			r.err = err
-			return r
-		}
-		if f.Result != nil {
-			r.last = f
-		}
-		if f.Event == nil || f.Event.Seq <= *seq {
-			continue
-		}
-		*seq = f.Event.Seq
-		// Another machine's text: what was cleaned there is cleaned here.
-		f.Event.Text = event.Clean(f.Event.Text)
-		for i, l := range f.Event.Lines {
-			f.Event.Lines[i] = event.Clean(l)
-		}
-		if err := a.Show(*f.Event); err != nil {
-			r.err = err
-			return r
-		}
+	var have []project.Commit
+	if f.Tips != nil {
+		have = slices.Concat(f.Tips.Code, f.Tips.Pillar)
 	}
-}
-
-// remoteError is the error that corpus-git printed there.
-func (n *Node) remoteError(code int, text string) error {
-	var first, hint string
-	sc := bufio.NewScanner(strings.NewReader(text))
-	for sc.Scan() {
-		if s, ok := strings.CutPrefix(sc.Text(), "error: "); ok && first == "" {
-			first = s
-		}
-		if s, ok := strings.CutPrefix(sc.Text(), "hint: "); ok && hint == "" {
-			hint = s
-		}
+	_, err = n.follow(ctx, Request{Apply: &ApplyRequest{StoreOnly: a.StoreOnly, Hold: a.Hold, After: *seq}},
+		func(ctx context.Context, w io.Writer) error { return a.Send(ctx, have, w) },
+		func(f Frame) error {
+			if f.Result != nil {
+				last = f
+			}
+			if f.Event == nil || f.Event.Seq <= *seq {
+				return nil
+			}
+			*seq = f.Event.Seq
+			// Another machine's text is cleaned again here.
+			f.Event.Text = event.Clean(f.Event.Text)
+			for i, l := range f.Event.Lines {
+				f.Event.Lines[i] = event.Clean(l)
+			}
+			return a.Show(*f.Event)
+		})
+	if last.Result != nil {
+		return last, nil // whatever happened to the connection then
 	}
-	if first == "" {
-		first = fmt.Sprintf("corpus-git ended with status %d and without a result", code)
+	if err == nil && !a.StoreOnly && !a.Hold {
+		err = fault.New(fault.Failed, "", "on %s: corpus-git said that all is done, and gave no result", printable.Text(n.Host.Target))
 	}
-	e := fault.New(kindOf(code), "", "on %s: %s", printable.Text(n.Host.Target), printable.Text(first))
-	if hint != "" {
-		e = e.WithHint("on %s: %s", printable.Text(n.Host.Target), printable.Text(hint))
-	}
-	return e
+	return last, err
 }

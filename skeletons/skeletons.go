@@ -26,7 +26,7 @@ type Skeleton struct {
 	Name string `json:"name"`
 	// Title is the first line of its README.md.
 	Title string `json:"title"`
-	// Own tells that it is the operator's, and lies in Dir.
+	// Own reports that it is the operator's, and is in Dir.
 	Own bool   `json:"own"`
 	Dir string `json:"dir,omitempty"`
 
@@ -139,7 +139,7 @@ func (s Skeleton) Read() ([]File, error) {
 			return nil
 		}
 		if !e.Type().IsRegular() {
-			return fault.New(fault.Refused, "", "%s of the skeleton is no regular file", name)
+			return fault.New(fault.Refused, "", "%s of the skeleton is not a regular file", name)
 		}
 		data, err := fs.ReadFile(s.files, name)
 		if err != nil {
@@ -159,7 +159,7 @@ func (s Skeleton) Read() ([]File, error) {
 		return nil, err
 	}
 	if !slices.ContainsFunc(all, func(f File) bool { return strings.HasPrefix(f.Name, layout.SaltDir+"/") }) {
-		return nil, fault.New(fault.Refused, "", "%s has no folder %s, so it is no skeleton", s.Name, layout.SaltDir)
+		return nil, fault.New(fault.Refused, "", "%s has no folder %s, so it is not a skeleton", s.Name, layout.SaltDir)
 	}
 	return all, nil
 }

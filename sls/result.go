@@ -43,6 +43,8 @@ type StateResult struct {
 	Comment string          `json:"comment,omitempty"`
 	// Skipped is true where onlyif, unless, onchanges or a failed requisite kept it from running.
 	Skipped bool `json:"skipped,omitempty"`
+	// Always: nothing but its step decides whether it runs, such as a command without conditions. In a test run it says nothing of the machine.
+	Always bool `json:"always,omitempty"`
 	// Unevaluated is what a plan did not look at, as it would run a command: onlyif, unless, check_cmd, a template.
 	Unevaluated []string      `json:"unevaluated,omitempty"`
 	Started     time.Time     `json:"started"`

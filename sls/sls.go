@@ -56,8 +56,25 @@ type Input struct {
 	// Undo keeps what stood outside of the archived trees before a state changes it; nil keeps nothing. What Salt and executables change
 	// is not known: they say so in it.
 	Undo *undo.Log
+	// Yield is asked before each state; an error ends the step there, and is its error. nil goes on. Only the built-in runner asks.
+	Yield func() error
+	// Wait is the state corpus.wait: it pauses until a wait has ended, and gives what to say of it; an error fails the state. nil lets such a state fail.
+	Wait func(ctx context.Context, id string, args *py.Dict) (said string, err error)
+	// Branches makes functions of Salt that a state's template calls in a branch, a loop or a macro a need, as those are that it calls in any case: which
+	// branch is taken is known when the template is rendered, and then it is too late for Salt. It is for who has a Salt to hand the file to.
+	Branches bool
 	// Passwords keeps what salt['mc_utils.generate_stored_password'] made; nil lets such a template fail.
 	Passwords Passwords
+	// KV gives the keys that the project sees, with their values; nil has none.
+	KV func(ctx context.Context) (map[string]string, error)
+}
+
+// Asked is what Yield says.
+func (in *Input) Asked() error {
+	if in.Yield == nil {
+		return nil
+	}
+	return in.Yield()
 }
 
 // Passwords keeps generated secrets by key, so that they stay the same from one run to the next.

@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// The types of what may stand at a path.
+// The types of what may be at a path.
 const (
 	absent  = "absent"
 	file    = "file"
@@ -23,7 +23,7 @@ const (
 	special = "special" // a fifo, a socket, a device
 )
 
-// Node is what stands at a path. The zero value is not one.
+// Node is what is at a path. The zero value is not one.
 type Node struct {
 	Type string `json:"type"`
 	// Mode is a whole st_mode.
@@ -38,16 +38,17 @@ type Node struct {
 	Xattrs []vfs.Xattr `json:"xattrs,omitempty"`
 	// Sum is the SHA-256 of a file's content, "" where it was not read.
 	Sum string `json:"sha256,omitempty"`
-	// Saved is the name of the copy of a file's content in the log's folder, "" where there is none.
-	Saved string `json:"saved,omitempty"`
-	// Whole: whatever comes to be in the folder goes with it.
+	// Saved is the name of the copy of a file's content in the log's folder, inJournal where it is Content, "" where there is none.
+	Saved   string `json:"saved,omitempty"`
+	Content []byte `json:"content,omitempty"`
+	// Whole means that everything created in the folder is removed with it.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// maxSum is up to which size a file's content is read to be compared; larger ones are told apart by inode, size and time.
+// maxSum is the size up to which a file's content is read to be compared; larger ones are compared by inode, size and time.
 const maxSum = 16 << 20
 
-// inspect describes what stands at a name in a folder. Content is read where sum says so and it is not too large.
+// inspect describes what is at a name in a folder. Content is read where sum says so and it is not too large.
 func inspect(dir vfs.FS, name string, sum bool) (Node, error) {
 	st, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

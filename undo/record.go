@@ -37,13 +37,13 @@ func (t *text) UnmarshalJSON(b []byte) error {
 // The kinds of records.
 const (
 	kindBoot   = "boot"   // Machine.Boot, first of all
-	kindBefore = "before" // what stood at a path
-	kindAfter  = "after"  // what a state left there
-	kindAgain  = "again"  // what a state left there is about to change once more
-	kindAction = "action" // a change that is no file
-	kindActed  = "acted"  // what the probe of an action says after it
-	kindManual = "manual" // a change that cannot be undone by itself
-	kindUndone = "undone" // the log was gone through by Undo
+	kindBefore = "before" // the previous content of a path
+	kindAfter  = "after"  // the result of a state there
+	kindAgain  = "again"  // the result of a state is about to change once more
+	kindAction = "action" // a change that is not a file
+	kindActed  = "acted"  // the result of an action's probe afterwards
+	kindManual = "manual" // a change that can't be undone automatically
+	kindUndone = "undone" // Undo has processed the log
 )
 
 // record is one line of the journal.
@@ -52,7 +52,7 @@ type record struct {
 	Seq   int    `json:"seq"`
 	Kind  string `json:"kind"`
 	State State  `json:"state,omitzero"`
-	// Of is the record that an answer belongs to.
+	// Of is the record that a result belongs to.
 	Of     int     `json:"of,omitempty"`
 	Path   text    `json:"path,omitempty"`
 	Node   *Node   `json:"node,omitempty"`
@@ -74,10 +74,13 @@ const (
 	filesDir    = "files"
 )
 
+// inJournal is Node.Saved of a content that is in its record.
+const inJournal = "journal"
+
 // maxJournal bounds what is read of a journal.
 const maxJournal = 256 << 20
 
-// readRecords reads the journal of a log; a last line that was cut short is left out. No folder is no record.
+// readRecords reads the journal of a log; a last line that was cut short is left out. Without a folder there are no records.
 func readRecords(f vfs.FS, dir string) ([]record, error) {
 	st, err := f.Lstat(filepath.Join(dir, journalFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 	"corpus-git/internal/vfs/vfstest"
 )
 
-// tree describes all that lies below a folder, one line each.
+// tree describes all that is below a folder, one line each.
 func tree(t testing.TB, f vfs.FS, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -56,13 +57,24 @@ func write1(f vfs.FS, path, content string, mode uint32) error {
 	return vfs.WriteFileAtomic(f, path, []byte(content), mode)
 }
 
+// opened is a Place in any file system.
+type opened struct {
+	fs   vfs.FS
+	path string
+}
+
+func (o opened) Folder() (vfs.Dir, string, error) {
+	dir, err := openDir(o.fs, filepath.Dir(o.path))
+	return dir, o.path, err
+}
+
 // etc makes what a machine has before a deployment.
 func etc(t testing.TB, f vfs.FS, root string) {
 	for _, d := range []string{"etc", "etc/nginx", "srv", "srv/app", "log", "state"} {
 		require.NoError(t, vfs.MkdirAll(f, filepath.Join(root, d), 0o755))
 	}
 	put1(t, f, root+"/etc/hosts", "127.0.0.1 localhost\n", 0o644)
-	put1(t, f, root+"/etc/nginx/site", "old site\n", 0o640)
+	put1(t, f, root+"/etc/nginx/site", "old site\n"+strings.Repeat("# more than the journal takes\n", maxInJournal/29), 0o640)
 	put1(t, f, root+"/etc/nginx/gone", "to be removed\n", 0o600)
 	require.NoError(t, f.Symlink("../nginx/site", root+"/etc/enabled"))
 	put1(t, f, root+"/srv/app/page", "live\n", 0o644)
@@ -74,13 +86,13 @@ func changes(f vfs.FS, root string) []func(l *Log) error {
 	at := func(p string) string { return filepath.Join(root, p) }
 	return []func(l *Log) error{
 		func(l *Log) error { // file.managed
-			if err := l.Before(at("etc/nginx/site")); err != nil {
+			if err := l.Before(context.Background(), at("etc/nginx/site")); err != nil {
 				return err
 			}
 			return write1(f, at("etc/nginx/site"), "broken site\n", 0o644)
 		},
 		func(l *Log) error { // file.directory and a file in it
-			if err := l.Before(at("etc/new/deep/file")); err != nil {
+			if err := l.Before(context.Background(), at("etc/new/deep/file")); err != nil {
 				return err
 			}
 			if err := vfs.MkdirAll(f, at("etc/new/deep"), 0o755); err != nil {
@@ -89,31 +101,31 @@ func changes(f vfs.FS, root string) []func(l *Log) error {
 			return write1(f, at("etc/new/deep/file"), "new\n", 0o644)
 		},
 		func(l *Log) error { // mode alone, then content
-			if err := l.BeforeAttributes(at("etc/hosts")); err != nil {
+			if err := l.BeforeAttributes(context.Background(), opened{f, at("etc/hosts")}); err != nil {
 				return err
 			}
 			return f.Chmod(at("etc/hosts"), 0o600)
 		},
 		func(l *Log) error {
-			if err := l.Before(at("etc/hosts")); err != nil {
+			if err := l.Before(context.Background(), at("etc/hosts")); err != nil {
 				return err
 			}
 			return write1(f, at("etc/hosts"), "127.0.0.1 app\n", 0o600)
 		},
 		func(l *Log) error { // file.absent of a folder
-			if err := l.BeforeTree(at("etc/nginx")); err != nil {
+			if err := l.BeforeTree(context.Background(), at("etc/nginx")); err != nil {
 				return err
 			}
 			return vfs.RemoveAll(f, at("etc/nginx"))
 		},
 		func(l *Log) error { // file.symlink in its place
-			if err := l.Before(at("etc/nginx")); err != nil {
+			if err := l.Before(context.Background(), at("etc/nginx")); err != nil {
 				return err
 			}
 			return f.Symlink("new", at("etc/nginx"))
 		},
 		func(l *Log) error { // a link's target
-			if err := l.Before(at("etc/enabled")); err != nil {
+			if err := l.Before(context.Background(), at("etc/enabled")); err != nil {
 				return err
 			}
 			if err := f.Remove(at("etc/enabled")); err != nil {
@@ -122,7 +134,7 @@ func changes(f vfs.FS, root string) []func(l *Log) error {
 			return f.Symlink("elsewhere", at("etc/enabled"))
 		},
 		func(l *Log) error { // a clone
-			if _, err := l.BeforeWhole(at("opt/clone")); err != nil {
+			if _, err := l.BeforeWhole(context.Background(), at("opt/clone")); err != nil {
 				return err
 			}
 			if err := vfs.MkdirAll(f, at("opt/clone/.git"), 0o755); err != nil {
@@ -131,13 +143,13 @@ func changes(f vfs.FS, root string) []func(l *Log) error {
 			return write1(f, at("opt/clone/.git/HEAD"), "ref", 0o644)
 		},
 		func(l *Log) error { // below the archived tree: not noted
-			if err := l.Before(at("srv/app/page")); err != nil {
+			if err := l.Before(context.Background(), at("srv/app/page")); err != nil {
 				return err
 			}
 			return nil
 		},
 		func(l *Log) error { // made and removed in one deployment
-			if err := l.Before(at("log/x")); err != nil {
+			if err := l.Before(context.Background(), at("log/x")); err != nil {
 				return err
 			}
 			if err := write1(f, at("log/x"), "x", 0o644); err != nil {
@@ -213,7 +225,17 @@ func TestSomebodyElsesChangeStays(t *testing.T) {
 	assert.Equal(t, "somebody's\n", string(data))
 	data, err = os.ReadFile(root + "/etc/nginx/site")
 	require.NoError(t, err)
-	assert.Equal(t, "old site\n", string(data))
+	assert.True(t, strings.HasPrefix(string(data), "old site\n"))
+	// For people: the content of what stays is a file of the log, though it was kept in the journal.
+	copies, err := filepath.Glob(root + "/state/undo/" + filesDir + "/*")
+	require.NoError(t, err)
+	var kept []string
+	for _, c := range copies {
+		data, err := os.ReadFile(c)
+		require.NoError(t, err)
+		kept = append(kept, string(data))
+	}
+	assert.Contains(t, kept, "127.0.0.1 localhost\n")
 }
 
 // TestLinksOnTheWay: a folder was replaced by a link to another one since it was noted. Nothing is written through it.
@@ -225,7 +247,7 @@ func TestLinksOnTheWay(t *testing.T) {
 	m := Machine{FS: f, Boot: "1"}
 	l, err := New(m, root+"/state/undo")
 	require.NoError(t, err)
-	require.NoError(t, l.Before(root+"/etc/nginx/site"))
+	require.NoError(t, l.Before(context.Background(), root+"/etc/nginx/site"))
 	put1(t, f, root+"/etc/nginx/site", "new\n", 0o644)
 	require.NoError(t, l.After(t.Context()))
 	require.NoError(t, l.Close())
@@ -245,7 +267,7 @@ func TestNothingNoted(t *testing.T) {
 	root := t.TempDir()
 	l, err := New(Machine{FS: vfs.OS{}}, root+"/undo", root+"/srv")
 	require.NoError(t, err)
-	require.NoError(t, l.Before(root+"/srv/app/file"))
+	require.NoError(t, l.Before(context.Background(), root+"/srv/app/file"))
 	require.NoError(t, l.After(t.Context()))
 	assert.True(t, l.Empty())
 	require.NoError(t, l.Close())
@@ -255,7 +277,7 @@ func TestNothingNoted(t *testing.T) {
 	assert.Equal(t, Report{}, rep)
 	require.NoError(t, Drop(vfs.OS{}, root+"/undo"))
 	var none *Log
-	require.NoError(t, none.Before("/etc/hosts"))
+	require.NoError(t, none.Before(context.Background(), "/etc/hosts"))
 	require.NoError(t, none.After(t.Context()))
 }
 
@@ -277,7 +299,7 @@ func TestLastActions(t *testing.T) {
 		return Action{Noun: "service", Name: name, Undo: []string{"restart", name}, Last: true}
 	}
 	require.NoError(t, l.BeforeAction(t.Context(), restart("a")))
-	require.NoError(t, l.Before(root+"/etc/hosts"))
+	require.NoError(t, l.Before(context.Background(), root+"/etc/hosts"))
 	put1(t, f, root+"/etc/hosts", "new\n", 0o644)
 	require.NoError(t, l.BeforeAction(t.Context(), restart("b")))
 	require.NoError(t, l.BeforeAction(t.Context(), restart("a")))
@@ -476,7 +498,7 @@ func TestAFileOfHolesIsNotKept(t *testing.T) {
 	require.NoError(t, os.Truncate(p, 3<<40))
 	l, err := New(Machine{FS: vfs.OS{}}, filepath.Join(dir, "state", "undo"))
 	require.NoError(t, err)
-	require.ErrorContains(t, l.Before(p), "bytes of it are holes")
+	require.ErrorContains(t, l.Before(context.Background(), p), "bytes of it are holes")
 	require.NoError(t, l.After(t.Context()))
 	require.NoError(t, l.Close())
 }
@@ -517,4 +539,170 @@ func TestDamagedJournal(t *testing.T) {
 	b, err := text.MarshalJSON()
 	require.NoError(t, err)
 	require.JSONEq(t, `{"bytes":"L2H/"}`, string(b))
+}
+
+// The content of small files is kept in the journal, as long as that is small, that of others as copies; both come back.
+func TestSmallFilesAreKeptInTheJournal(t *testing.T) {
+	dir := t.TempDir()
+	m := Machine{FS: vfs.OS{}}
+	l, err := New(m, filepath.Join(dir, "state", "undo"))
+	require.NoError(t, err)
+	for size, copies := range map[int]bool{0: false, 1: false, maxInJournal: false, maxInJournal + 1: true} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(size)), bytes.Repeat([]byte{0xff}, size), 0o600))
+		before, _ := os.ReadDir(filepath.Join(dir, "state", "undo", filesDir))
+		require.NoError(t, l.Before(context.Background(), filepath.Join(dir, fmt.Sprint(size))))
+		after, _ := os.ReadDir(filepath.Join(dir, "state", "undo", filesDir))
+		require.Equal(t, copies, len(after) > len(before), size)
+	}
+	l.size = maxSmall + 1
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "late"), []byte("x"), 0o600))
+	require.NoError(t, l.Before(context.Background(), filepath.Join(dir, "late")))
+	copies, err := os.ReadDir(filepath.Join(dir, "state", "undo", filesDir))
+	require.NoError(t, err)
+	require.Len(t, copies, 2)
+	want := tree(t, vfs.OS{}, dir)
+	for _, name := range []string{"0", "1", fmt.Sprint(maxInJournal), fmt.Sprint(maxInJournal + 1), "late"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("another"), 0o600))
+	}
+	require.NoError(t, l.After(t.Context()))
+	require.NoError(t, l.Close())
+	rep, err := Undo(t.Context(), m, filepath.Join(dir, "state", "undo"))
+	require.NoError(t, err)
+	require.True(t, rep.Whole(), "%+v", rep)
+	require.Equal(t, withoutState(want), withoutState(tree(t, vfs.OS{}, dir)))
+}
+
+// withoutState leaves out the log itself.
+func withoutState(s string) string {
+	var out strings.Builder
+	for line := range strings.Lines(s) {
+		if !strings.Contains(line, "state") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// A content in the journal that is not the one that was kept goes nowhere.
+func TestDamagedContentInTheJournal(t *testing.T) {
+	dir := t.TempDir()
+	m := Machine{FS: vfs.OS{}}
+	p, log := filepath.Join(dir, "file"), filepath.Join(dir, "state", "undo")
+	require.NoError(t, os.WriteFile(p, []byte("old"), 0o600))
+	l, err := New(m, log)
+	require.NoError(t, err)
+	require.NoError(t, l.Before(context.Background(), p))
+	require.NoError(t, os.WriteFile(p, []byte("new"), 0o600))
+	require.NoError(t, l.After(t.Context()))
+	require.NoError(t, l.Close())
+	b, err := os.ReadFile(filepath.Join(log, journalFile))
+	require.NoError(t, err)
+	at := bytes.Index(b, []byte(`"content":"`))
+	require.Positive(t, at)
+	b[at+len(`"content":"`)] ^= 1
+	require.NoError(t, os.WriteFile(filepath.Join(log, journalFile), b, 0o600))
+	rep, err := Undo(t.Context(), m, log)
+	require.NoError(t, err)
+	require.Len(t, rep.Failed, 1)
+	require.Contains(t, fmt.Sprint(rep.Failed), "the copy in the undo log is damaged")
+	got, err := os.ReadFile(p)
+	require.NoError(t, err)
+	require.Equal(t, "new", string(got))
+}
+
+// A file of gigabytes is copied until the deployment is cancelled, and no longer; the state fails, nothing of it is noted, and the log can go on.
+func TestASaveEndsWithItsContext(t *testing.T) {
+	dir := t.TempDir()
+	p := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(p, bytes.Repeat([]byte("x"), 2*maxInJournal), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	f := vfstest.New(vfs.OS{}, func(_ int, o vfstest.Op) error {
+		if o.Name == "copy" {
+			cancel()
+		}
+		return nil
+	})
+	l, err := New(Machine{FS: f}, filepath.Join(dir, "state", "undo"))
+	require.NoError(t, err)
+	require.ErrorIs(t, l.Before(ctx, p), context.Canceled)
+	require.Empty(t, l.noted)
+	require.NoError(t, l.Before(t.Context(), p))
+	require.NoError(t, os.WriteFile(p, []byte("another"), 0o600))
+	require.NoError(t, l.After(t.Context()))
+	require.NoError(t, l.Close())
+	rep, err := Undo(t.Context(), Machine{FS: vfs.OS{}}, filepath.Join(dir, "state", "undo"))
+	require.NoError(t, err)
+	require.True(t, rep.Whole(), "%+v", rep)
+	st, err := os.Stat(p)
+	require.NoError(t, err)
+	require.EqualValues(t, 2*maxInJournal, st.Size())
+}
+
+// TestReverseKilledAnywhere: what a release changed is taken back by one that goes back over it, and notes that in a log of its own. Wherever that is killed, or fails, or the
+// power is cut, its own log undone makes everything again what the release had left; let through, it is what was before the release.
+func TestReverseKilledAnywhere(t *testing.T) {
+	root, older, newer := "/m", "/m/state/undo", "/m/state/newer"
+	fresh := func() *vfstest.Mem {
+		mem := vfstest.NewMem(time.Unix(1e9, 0))
+		require.NoError(t, mem.FS().Mkdir(root, 0o755))
+		etc(t, mem.FS(), root)
+		return mem
+	}
+	released := func() *vfstest.Mem {
+		mem := fresh()
+		require.NoError(t, run(mem.FS(), Machine{FS: mem.FS(), Boot: "1"}, root))
+		require.NoError(t, mem.FS().SyncFS(root))
+		return mem
+	}
+	reverse := func(f vfs.FS, boot string) error {
+		m := Machine{FS: f, Boot: boot}
+		into, err := New(m, newer, root+"/srv/app")
+		if err != nil {
+			return err
+		}
+		rep, err := Reverse(t.Context(), m, older, into)
+		if err == nil && len(rep.Failed) > 0 {
+			err = errors.New(rep.Failed[0].Why)
+		}
+		if cerr := into.Close(); err == nil {
+			err = cerr
+		}
+		return err
+	}
+	outside := func(f vfs.FS) string {
+		var out strings.Builder
+		for line := range strings.Lines(tree(t, f, root)) {
+			if !strings.HasPrefix(line, "/state") {
+				out.WriteString(line)
+			}
+		}
+		return out.String()
+	}
+	before, after := outside(fresh().FS()), outside(released().FS())
+	require.NotEqual(t, before, after)
+	mem := released()
+	count := vfstest.New(mem.FS(), nil)
+	require.NoError(t, reverse(count, "1"))
+	require.Equal(t, before, outside(mem.FS()))
+	rng := rand.New(rand.NewPCG(3, 4))
+	for n := range count.Count() {
+		for _, how := range []string{"killed", "power cut", "fails"} {
+			mem, boot := released(), "1"
+			decide := vfstest.CrashAt(n)
+			if how == "fails" {
+				decide = vfstest.FailNth("", n+1, 28)
+			}
+			if err := reverse(vfstest.New(mem.FS(), decide), boot); err == nil {
+				require.Equal(t, before, outside(mem.FS()), "call %d, %s", n, how)
+				continue
+			}
+			if how == "power cut" {
+				mem, boot = mem.Crash(rng), "2"
+			}
+			rep, err := Undo(t.Context(), Machine{FS: mem.FS(), Boot: boot}, newer)
+			require.NoError(t, err, "call %d, %s", n, how)
+			require.True(t, rep.Whole(), "call %d, %s: %+v", n, how, rep)
+			require.Equal(t, after, outside(mem.FS()), "call %d, %s", n, how)
+		}
+	}
 }

@@ -16,15 +16,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"corpus-git/internal/sleep"
 	"corpus-git/project"
 )
 
-// Opener opens log files for who may read them.
+// Opener opens log files with the permissions of a user.
 type Opener struct {
-	// User is who opens: the kernel refuses what that user may not read. Nil is this process, for which more is refused: what is
-	// neither below Within nor for everybody to read.
+	// User is the user that opens: the kernel refuses what that user may not read. With nil it is this process, and files are refused that
+	// are neither below Within nor readable by everybody.
 	User *syscall.Credential
-	// Within is the project's folder. Links on the way to it are followed, below it and elsewhere none are.
+	// Within is the project's folder. Links in its path are followed, others are not.
 	Within string
 }
 
@@ -93,8 +94,7 @@ func (o Opener) open(path string) (f *os.File, err error) {
 	return f, nil
 }
 
-// as runs fn with the rights that User has on files: the thread's user and group for file systems (setfsuid(2)) are his. The thread
-// ends with that.
+// as runs fn with the file permissions of User: the thread sets that user and group with setfsuid(2). The thread ends with fn.
 func (o Opener) as(fn func() error) error {
 	if o.User == nil {
 		return fn()
@@ -103,7 +103,7 @@ func (o Opener) as(fn func() error) error {
 	var on func()
 	on = func() {
 		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() { // the first thread cannot end: it stays who it is
+		if unix.Gettid() == os.Getpid() { // the first thread can't end, so it must not be used
 			next := make(chan struct{})
 			go func() {
 				defer close(next)
@@ -124,8 +124,8 @@ func (o Opener) as(fn func() error) error {
 	return <-done
 }
 
-// become changes what this thread, and no other, may do to files. Going from root to another user takes the capabilities to read what
-// is closed away (capabilities(7)).
+// become changes the file permissions of this thread, and no other. Switching from root to another user drops the capabilities that
+// override permissions (capabilities(7)).
 func become(c *syscall.Credential) error {
 	groups := slices.Clone(c.Groups)
 	if err := setgroups(groups); err != nil {
@@ -137,7 +137,7 @@ func become(c *syscall.Credential) error {
 	if err := unix.Setfsuid(int(c.Uid)); err != nil {
 		return fmt.Errorf("setfsuid: %w", err)
 	}
-	// Neither call reports a failure; asking for an impossible user tells which is set (setfsuid(2)).
+	// Neither call reports a failure; asking for an impossible user reports which is set (setfsuid(2)).
 	if now, _ := unix.SetfsuidRetUid(-1); now != int(c.Uid) {
 		return fmt.Errorf("setfsuid: this thread is still %d", now)
 	}
@@ -164,7 +164,7 @@ const (
 	lastBytes = 16 << 20
 )
 
-// openTail opens a file and goes to where its last n lines begin.
+// openTail opens a file and seeks to the beginning of its last n lines.
 func (o Opener) openTail(path string, n int) (*tail, error) {
 	f, err := o.open(path)
 	if err != nil {
@@ -209,8 +209,8 @@ func lastLines(f *os.File, n int) (int64, error) {
 	return least, nil
 }
 
-// read hands over the lines that are there; with end the last one, too, where it has no end. Of what came at once no more than lastBytes are read, the
-// last ones: whoever writes the file can make it as long as he likes without writing (ftruncate(2)), and longer while it is read.
+// read passes on the complete lines; with end also the last one without an end. Of a large amount only the last lastBytes are read: a file
+// can be made long without writing (ftruncate(2)), and longer while it is read.
 func (t *tail) read(ctx context.Context, emit func(source, line string) error, end bool) error {
 	at, err := t.f.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -251,7 +251,7 @@ func (t *tail) read(ctx context.Context, emit func(source, line string) error, e
 	}
 }
 
-// follow reads what has come since. Where another file has taken the name, or this one was cut, it goes on there, from the beginning.
+// follow reads what was written since. Where the file was replaced or truncated, it continues at the beginning of the present one.
 func (t *tail) follow(ctx context.Context, o Opener, emit func(source, line string) error) error {
 	if err := t.read(ctx, emit, false); err != nil {
 		return err
@@ -270,14 +270,14 @@ func (t *tail) follow(ctx context.Context, o Opener, emit func(source, line stri
 	}
 	f, err := o.open(t.path)
 	if err != nil {
-		return nil // it is being rotated, or gone: what comes later is followed
+		return nil // rotated or removed: continue with what comes later
 	}
 	now, err := f.Stat()
 	if err != nil || os.SameFile(old, now) {
 		_ = f.Close()
 		return err
 	}
-	// What the old one got between the look and now.
+	// What was written to the old one before the check.
 	err = t.read(ctx, emit, true)
 	_ = t.f.Close()
 	t.f = f
@@ -336,14 +336,14 @@ func (r *Runner) files(ctx context.Context, o Opener, entries []project.LogFiles
 				return err
 			}
 		}
-		if err := pause(ctx, followEvery); err != nil {
+		if err := sleep.For(ctx, followEvery); err != nil {
 			return err
 		}
 	}
 }
 
-// forget closes files that have lost their names where so many are open that whoever makes and removes files could use up the descriptors
-// of the server. Few stay open: what is being rotated has no name for a moment.
+// forget closes files that have lost their names where so many are open that a process which creates and removes files could use up the
+// server's descriptors. Few stay open: a file that is being rotated has no name for a moment.
 func forget(open map[string]*tail, failed map[string]bool, paths []string) {
 	if len(open) <= maxFiles && len(failed) <= maxFiles {
 		return

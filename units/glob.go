@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxNames bounds how many names of one folder are looked at. The folders belong to who runs the project's programs, who can fill them.
+// maxNames limits how many names of one folder are read: the project's programs can fill their folders.
 const maxNames = 100_000
 
-// matchingFiles gives what matches a glob, as filepath.Glob does, but no more than maxNames for each element of it, and it waits for no fifo
-// that takes the place of a folder. What cannot be listed has no matches.
+// matchingFiles is filepath.Glob with at most maxNames for each element, and without blocking on a fifo in place of a folder. What can't be
+// listed has no matches.
 func matchingFiles(ctx context.Context, glob string) ([]string, error) {
 	found := []string{""}
 	if strings.HasPrefix(glob, "/") {

@@ -15,19 +15,19 @@ import (
 	"corpus-git/project"
 )
 
-// LogRequest is what of the logs is wanted.
+// LogRequest selects what to read of the logs.
 type LogRequest struct {
 	// Only selects units, and entries of the key logs, by their names; none selects all.
 	Only []string
-	// Lines is how many of the last lines of each source come first; Follow goes on with those that are written from then on.
+	// Lines is how many of the last lines of each source come first; Follow continues with new ones.
 	Lines  int
 	Follow bool
-	// Idle, where not nil, is called while a log is followed and nothing came.
+	// Idle, if not nil, is called while a log is followed and nothing was written.
 	Idle func() error
 }
 
-// Logs hands over the lines of the units' logs and of the log files. source names the file or program, "" is the journal, whose lines
-// name the unit. emit is called by one goroutine at a time; its error ends it all, as ctx's end does.
+// Logs calls emit with the lines of the units' logs and of the log files. source names the file or program; "" is the journal, whose lines
+// name the unit. emit is called by one goroutine at a time; its error ends Logs, as ctx's end does.
 func (r *Runner) Logs(ctx context.Context, files Opener, entries []project.LogFiles, req LogRequest, emit func(source, line string) error) error {
 	units, entries, err := r.logSources(ctx, entries, req.Only)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Runner) logSources(ctx context.Context, entries []project.LogFiles, onl
 	return units, named, err
 }
 
-// journalOf are the units, or with whole the globs, whose journal is shown: a unit that is not loaded any more has one still.
+// journalOf are the units, or with whole the globs, whose journal is shown: a unit that is not loaded any more still has one.
 func journalOf(units []found, whole bool) (out []string) {
 	for _, f := range units {
 		name := f.name
@@ -201,7 +201,7 @@ func (r *Runner) lastLines(ctx context.Context, u project.UnitState, n int) (out
 	return out, err
 }
 
-// WithLogs adds the last n lines of the log of each unit. A log that cannot be read is no error: a line says so.
+// WithLogs adds the last n lines of the log of each unit. A log that cannot be read is not an error: a line says so.
 func (r *Runner) WithLogs(ctx context.Context, all []project.UnitState, n int) error {
 	for i := range all {
 		if all[i].State == project.UnitUnknown {

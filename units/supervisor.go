@@ -10,13 +10,22 @@ import (
 	"corpus-git/project"
 )
 
-// status asks supervisord for all of its programs: "NAME  STATE  pid 4711, uptime 1 day, 0:01:02" on each line. The exit status is not 0 where one of
-// them does not run (supervisorctl's own rule), so what tells an error is that there is no such line.
+// status gets the status of all programs of supervisord: "NAME  STATE  pid 4711, uptime 1 day, 0:01:02" on each line. The exit status is
+// not 0 where one of them does not run, so an error is recognised by the absence of such a line.
 func (r *Runner) status(ctx context.Context) (map[string][]string, error) {
 	status, out, says, err := r.run(ctx, "supervisorctl", "status")
 	if err != nil {
 		return nil, err
 	}
+	all := programLines(out)
+	if len(all) == 0 && status != 0 {
+		return nil, fault.New(fault.Failed, "supervisorctl status", "%s", strings.TrimSpace(out+says))
+	}
+	return all, nil
+}
+
+// programLines are the words after each program's name in what supervisorctl status prints: its state, and what it says of that.
+func programLines(out string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)
@@ -24,10 +33,7 @@ func (r *Runner) status(ctx context.Context) (map[string][]string, error) {
 			all[f[0]] = f[1:]
 		}
 	}
-	if len(all) == 0 && status != 0 {
-		return nil, fault.New(fault.Failed, "supervisorctl status", "%s", strings.TrimSpace(out+says))
-	}
-	return all, nil
+	return all
 }
 
 // programStates are the states of supervisord's programs as systemd calls them.
@@ -66,13 +72,18 @@ func (r *Runner) showPrograms(ctx context.Context, all []project.UnitState) erro
 		if f == nil {
 			continue
 		}
-		u.State, u.Detail = programStates()[f[0]], strings.Join(f[1:], " ")
-		if f[0] == "BACKOFF" {
-			u.Detail = "auto-restart"
-		}
-		r.uptime(u)
+		r.programState(u, f)
 	}
 	return nil
+}
+
+// programState reads what programLines gives of one program.
+func (r *Runner) programState(u *project.UnitState, f []string) {
+	u.State, u.Detail = programStates()[f[0]], strings.Join(f[1:], " ")
+	if f[0] == "BACKOFF" {
+		u.Detail = "auto-restart"
+	}
+	r.uptime(u)
 }
 
 // uptime reads "pid 4711, uptime 2 days, 1:02:03".
@@ -86,7 +97,11 @@ func (r *Runner) uptime(u *project.UnitState) {
 	u.PID, u.Detail = n, "running"
 	var d time.Duration
 	if days, clock, ok := strings.Cut(up, ", "); ok {
-		n, _ := strconv.Atoi(strings.Fields(days)[0])
+		count, _, _ := strings.Cut(days, " ")
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 0 || n > maxDays {
+			return
+		}
 		d, up = time.Duration(n)*24*time.Hour, clock
 	}
 	part := strings.Split(up, ":")
@@ -95,7 +110,7 @@ func (r *Runner) uptime(u *project.UnitState) {
 	}
 	for i, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
 		n, err := strconv.Atoi(part[i])
-		if err != nil {
+		if err != nil || n < 0 || n > 60 {
 			return
 		}
 		d += time.Duration(n) * unit
@@ -103,7 +118,10 @@ func (r *Runner) uptime(u *project.UnitState) {
 	u.Since = r.Now().Add(-d).Truncate(time.Second)
 }
 
-// actPrograms has supervisord do something to its programs; it waits for the end. What each came to, their states show.
+// maxDays is the longest uptime in days that is accepted as valid.
+const maxDays = 100 * 366
+
+// actPrograms makes supervisord act on its programs and waits for the end. Their states show the results.
 func (r *Runner) actPrograms(ctx context.Context, a project.UnitAction, all []found, say func(string, ...string)) error {
 	argv := []string{"supervisorctl", string(a)}
 	for _, f := range all {

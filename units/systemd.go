@@ -11,8 +11,7 @@ import (
 	"corpus-git/project"
 )
 
-// systemdNames are the units that a name or glob means: those that systemd has loaded, and those that it could load. A name
-// without wildcards is itself.
+// systemdNames are the units that a name or glob matches, loaded or not. A name without wildcards matches itself.
 func (r *Runner) systemdNames(ctx context.Context, pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}, nil
@@ -71,7 +70,7 @@ func (r *Runner) systemdState(u *project.UnitState, block string) {
 		k, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		v[k] = value
 	}
-	if v["LoadState"] == "not-found" || v["LoadState"] == "" {
+	if v["LoadState"] == "" || v["ActiveState"] == "" || v["LoadState"] == "not-found" && v["ActiveState"] == project.UnitInactive {
 		u.State, u.Detail = project.UnitUnknown, "there is none"
 		return
 	}
@@ -84,13 +83,14 @@ func (r *Runner) systemdState(u *project.UnitState, block string) {
 	}
 	u.PID, _ = strconv.Atoi(v["MainPID"])
 	u.Restarts, _ = strconv.Atoi(v["NRestarts"])
-	// Microseconds since the machine started; 0 where the unit was in no other state since then.
-	if at, err := strconv.ParseInt(v["StateChangeTimestampMonotonic"], 10, 64); err == nil && at > 0 {
-		u.Since = r.Now().Add(time.Duration(at)*time.Microsecond - r.Uptime()).Truncate(time.Second)
+	// Microseconds since the machine started; 0 where the unit has been in this state since then. A time in the future is ignored.
+	up := r.Uptime()
+	if at, err := strconv.ParseInt(v["StateChangeTimestampMonotonic"], 10, 64); err == nil && at > 0 && at <= up.Microseconds() {
+		u.Since = r.Now().Add(time.Duration(at)*time.Microsecond - up).Truncate(time.Second)
 	}
 }
 
-// actSystemd has systemd do something to all units of its kind at once; it waits for the end of its jobs.
+// actSystemd makes systemd act on all units of its kind at once, and waits for its jobs.
 func (r *Runner) actSystemd(ctx context.Context, a project.UnitAction, all []found, say func(string, ...string)) error {
 	argv := []string{"systemctl", string(a), "--no-pager", "--no-ask-password", "--"}
 	head := len(argv)
@@ -109,7 +109,7 @@ func (r *Runner) actSystemd(ctx context.Context, a project.UnitAction, all []fou
 	if status == 0 {
 		return nil
 	}
-	// Which of several it was, systemd says in words, and their states show.
+	// systemd's message says which one failed, and their states show it.
 	if len(argv) == head+1 {
 		say(says, argv[head])
 	} else {

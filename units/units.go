@@ -13,12 +13,13 @@ import (
 
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/sleep"
 	"corpus-git/project"
 )
 
 // Runner acts on the units of one project.
 type Runner struct {
-	// Exec runs what Command makes. Command is argv, or a line for /bin/sh where there is none, as a user, "" for the server's own, in
+	// Exec runs the result of Command. Command is argv, or a line for /bin/sh where that is empty, as a user, "" for the server's own, in
 	// the environment of the project's commands.
 	Exec    execx.Commander
 	Command func(user, line string, argv []string) (execx.Cmd, error)
@@ -28,8 +29,8 @@ type Runner struct {
 	// Now is the clock, Uptime the time since the machine started (CLOCK_MONOTONIC).
 	Now    func() time.Time
 	Uptime func() time.Duration
-	// Settle is how long after a start a unit is looked at again: one that ends at once has not started. Patience bounds the wait for one
-	// that is still starting.
+	// Settle is the time after which a started unit is checked again: one that ends at once counts as failed. Patience limits the wait for
+	// one that is still starting.
 	Settle, Patience time.Duration
 }
 
@@ -42,9 +43,9 @@ type found struct {
 	name  string // of its own
 }
 
-// List gives the units that only selects, all for none, in the order of the configuration. An entry of which nothing is
-// found is one of its own, in the state unknown. The error is a *fault.Error where only names what the project does not have,
-// or where systemd or supervisord cannot be asked.
+// List returns the units that only selects, all if it is empty, in the order of the configuration. An entry without units is listed itself,
+// in the state unknown. The error is a *fault.Error where only names what the project does not have, or where systemd or supervisord can't
+// be queried.
 func (r *Runner) List(ctx context.Context, only []string) ([]project.UnitState, error) {
 	all, err := r.find(ctx, only)
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *Runner) find(ctx context.Context, only []string) ([]found, error) {
 	return out, nil
 }
 
-// is reports whether a person who types want means this unit: its name, with or without its type, its group, or its entry's name.
+// is reports whether want means this unit: its name, with or without its type, its group, or its entry's name.
 func (f found) is(want string) bool {
 	if want == f.entry.Name || f.name != "" && want == f.name {
 		return true
@@ -188,10 +189,10 @@ func (r *Runner) run(ctx context.Context, argv ...string) (status int, stdout, s
 	return st.Exit, out.String(), strings.TrimSpace(serr.String()), err
 }
 
-// Failure is the error of units that are not in the state that was asked for.
+// Failure is the error about units that are not in the requested state.
 type Failure struct {
 	Action project.UnitAction
-	// Units are they, with their last log lines; Messages what systemd, supervisord or the command said.
+	// Units are these units, with their last log lines; Messages what systemd, supervisord or the command printed.
 	Units    []project.UnitState
 	Messages []string
 }
@@ -211,9 +212,9 @@ func (f *Failure) Error() string {
 // failureLines is how many log lines of a unit that failed are shown.
 const failureLines = 20
 
-// Act starts, stops or restarts the units that only selects, all for none, waits until that is done, and gives their states
-// after it. Where a unit is not in the state that was asked for the error wraps a *Failure, and is of kind fault.Failed; the
-// states are given all the same.
+// Act starts, stops or restarts the units that only selects, all if it is empty, waits until that is done, and returns their states
+// afterwards. Where a unit is not in the requested state the error is of kind fault.Failed and wraps a *Failure; the states are returned
+// too.
 func (r *Runner) Act(ctx context.Context, a project.UnitAction, only []string) ([]project.UnitState, error) {
 	all, err := r.find(ctx, only)
 	if err != nil {
@@ -256,7 +257,7 @@ func (r *Runner) Act(ctx context.Context, a project.UnitAction, only []string) (
 		return nil, err
 	}
 	for _, s := range states {
-		if bad[s.Unit] || s.wrongAfter(a) {
+		if bad[s.Unit] || s.failedAfter(a) {
 			u := s.UnitState
 			if u.Log, err = r.lastLines(ctx, u, failureLines); err != nil {
 				u.Log = []string{"its log cannot be read: " + err.Error()}
@@ -271,7 +272,7 @@ func (r *Runner) Act(ctx context.Context, a project.UnitAction, only []string) (
 	return out, nil
 }
 
-// after is a state that is held against what was asked for.
+// after is a state to be compared with the requested one.
 type after struct{ project.UnitState }
 
 func plainStates(all []after) []project.UnitState {
@@ -282,28 +283,28 @@ func plainStates(all []after) []project.UnitState {
 	return out
 }
 
-// wrongAfter reports whether an action did not lead where it should. A unit that is inactive after a start has done its work
-// (systemd.service(5), Type=oneshot); a state that nobody knows is believed to be right, but for units that do not exist.
-func (s after) wrongAfter(a project.UnitAction) bool {
-	if s.State == project.UnitFailed || s.State == project.UnitUnknown && s.Kind != project.UnitCommand {
+// failedAfter reports whether an action failed. A unit that is inactive after a start has done its work (systemd.service(5), Type=oneshot);
+// unknown states count as success, except for units that do not exist.
+func (s after) failedAfter(a project.UnitAction) bool {
+	if s.State == project.UnitUnknown && s.Kind != project.UnitCommand {
 		return true
 	}
-	if a == project.StopUnit {
-		return s.State != project.UnitInactive && s.State != project.UnitUnknown
+	if a == project.StopUnit { // failed counts as stopped
+		return s.State != project.UnitInactive && s.State != project.UnitUnknown && s.State != project.UnitFailed
 	}
-	return s.State == "activating" || s.Kind != project.UnitSystemd && s.State == project.UnitInactive
+	return s.State == project.UnitFailed || s.State == "activating" || s.Kind != project.UnitSystemd && s.State == project.UnitInactive
 }
 
-// pollEvery is how far apart units are looked at that are still on their way.
+// pollEvery is the interval at which units in transition are checked.
 const pollEvery = 200 * time.Millisecond
 
-// settled waits until no unit is on its way, and after a start looks again when Settle has passed.
+// settled waits until no unit is in transition, and after a start checks again after Settle.
 func (r *Runner) settled(ctx context.Context, a project.UnitAction, all []found) ([]after, error) {
 	moving := func(s project.UnitState) bool {
 		return (s.State == "activating" || s.State == "deactivating" || s.State == "reloading") && s.Detail != "auto-restart"
 	}
 	if a != project.StopUnit {
-		if err := pause(ctx, r.Settle); err != nil {
+		if err := sleep.For(ctx, r.Settle); err != nil {
 			return nil, err
 		}
 	}
@@ -320,22 +321,8 @@ func (r *Runner) settled(ctx context.Context, a project.UnitAction, all []found)
 			}
 			return out, nil
 		}
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := sleep.For(ctx, pollEvery); err != nil {
 			return nil, err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return context.Cause(ctx)
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/web/api"
+	"corpus-git/web/pages"
 )
 
 // identityKey is the key of the identity in a request's context.
@@ -23,6 +24,23 @@ type identityKey struct{}
 func identity(r *http.Request) access.Identity {
 	who, _ := r.Context().Value(identityKey{}).(access.Identity)
 	return who
+}
+
+// reader tells the pages who reads.
+type reader struct{}
+
+// Identity implements pages.Reader.
+func (reader) Identity(r *http.Request) access.Identity { return identity(r) }
+
+// Secret implements pages.Reader: the session, or what the client authenticates with.
+func (reader) Secret(r *http.Request) string {
+	if text := r.Header.Get("Authorization"); text != "" {
+		return text
+	}
+	if c, err := r.Cookie(cookieName); err == nil {
+		return c.Value
+	}
+	return ""
 }
 
 // localSession begins what a session stores of somebody who has no principal: a user of this machine, who may do everything. No name of a principal has a colon.
@@ -38,7 +56,7 @@ func sessionOf(who access.Identity) string {
 
 // guard lets in who carries a token, or a session's cookie. It does so on every address: another account of the same machine reaches 127.0.0.1, too.
 func (s *Server) guard(next http.Handler) http.Handler {
-	failed := &failures{now: s.Now, all: map[string]*rate.Limiter{}}
+	failed := s.newFailures()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" && s.OpenMetrics {
 			next.ServeHTTP(w, r)
@@ -48,16 +66,56 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		who, ok, err := s.identify(r, from)
 		switch {
 		case err != nil:
-			code, text := s.fail(r, err)
+			code, text := s.pages.Fail(r, err)
 			http.Error(w, text, code)
 		case ok:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), identityKey{}, who)))
+			ctx, stop := s.whileLoggedIn(r, from)
+			defer stop()
+			next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, identityKey{}, who)))
 		case failed.tooMany(from):
 			api.TooMany(w, time.Second)
 		default:
 			s.unauthorized(w, r)
 		}
 	})
+}
+
+// checkEvery is how often the credential of a response that is still being written is checked again.
+const checkEvery = 15 * time.Second
+
+// whileLoggedIn is the context of a read: it ends when the session or token that it came with has ended, or its user was disabled or removed from the directory. What changes something is
+// not interrupted by that. stop returns when nothing is checked any more.
+func (s *Server) whileLoggedIn(r *http.Request, from string) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(r.Context())
+	if r.Method != http.MethodGet {
+		return ctx, cancel
+	}
+	r = r.WithContext(ctx)
+	interval := s.CheckEvery
+	if interval == 0 {
+		interval = checkEvery
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		every := time.NewTicker(interval)
+		defer every.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-every.C:
+			}
+			if _, ok, err := s.identify(r, from); err != nil || !ok {
+				cancel()
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-done
+	}
 }
 
 // client is the address that a request is from.
@@ -69,7 +127,7 @@ func (s *Server) client(r *http.Request) string {
 	return host
 }
 
-// identify tells whose request it is.
+// identify reports whose request it is.
 func (s *Server) identify(r *http.Request, from string) (who access.Identity, ok bool, err error) {
 	secret, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !sent {
@@ -91,9 +149,7 @@ func (s *Server) identify(r *http.Request, from string) (who access.Identity, ok
 		return who, false, err
 	}
 	if user, local := strings.CutPrefix(name, localSession); local {
-		who = access.Local(user)
-		who.From = from
-		return who, true, nil
+		return access.LocalAt(user, from), true, nil
 	}
 	return s.Access.ForSession(r.Context(), name, from)
 }
@@ -110,10 +166,10 @@ func (s *Server) forAdmins(next http.Handler) http.Handler {
 		if !s.OpenMetrics {
 			admin, err := s.Access.IsAdmin(r.Context(), identity(r))
 			if err == nil && !admin {
-				err = notFound("there is no such page")
+				err = pages.NoPage()
 			}
 			if err != nil {
-				s.problem(w, r, err)
+				s.pages.Problem(w, r, err)
 				return
 			}
 		}
@@ -133,6 +189,10 @@ const (
 	maxAddresses  = 10000
 	failuresBurst = 30
 )
+
+func (s *Server) newFailures() *failures {
+	return &failures{now: s.Now, all: map[string]*rate.Limiter{}}
+}
 
 func (f *failures) tooMany(from string) bool {
 	f.mu.Lock()

@@ -84,13 +84,19 @@ func (s *Sessions) exchange(ctx context.Context, ticket string) (session string,
 	return session, err == nil, err
 }
 
-// who tells whose a session is; ok is false where it is unknown or has ended.
+// who reports whose a session is; ok is false where it is unknown or has ended.
 func (s *Sessions) who(ctx context.Context, session string) (who string, ok bool, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT who FROM web_logins WHERE hash = ? AND ticket = 0 AND ends > ?`, hashed(session), s.now().Unix()).Scan(&who)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
 	}
 	return who, err == nil, err
+}
+
+// end forgets a session.
+func (s *Sessions) end(ctx context.Context, session string) error {
+	_, err := s.db.ExecContext(ctx, `DELETE FROM web_logins WHERE hash = ? AND ticket = 0`, hashed(session))
+	return err
 }
 
 // hashed is what the database knows of a secret: it is random and long, so a plain hash tells nothing.
@@ -104,8 +110,22 @@ func (s *Server) takesPassword(r *http.Request) bool {
 	if s.Passwords == nil || s.Sessions == nil || !s.Passwords.AsksPasswords() {
 		return false
 	}
+	if f, ok := forwardedOf(r); ok {
+		return f.https && f.private
+	}
 	ip := net.ParseIP(s.client(r))
-	return r.TLS != nil || ip != nil && ip.IsLoopback()
+	return r.TLS != nil || ip != nil && ip.IsLoopback() && !proxied(r)
+}
+
+// proxied reports whether a request shows that a proxy on this machine, which is not a trusted one, handed it on: it comes from loopback, and its sender from anywhere. Proxies say so in
+// headers (RFC 7239, RFC 9110 7.6.3, and what was usual before), or speak HTTP/1.0, as nginx does where nobody told it otherwise; no browser does.
+func proxied(r *http.Request) bool {
+	for _, h := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"} {
+		if len(r.Header.Values(h)) > 0 {
+			return true
+		}
+	}
+	return !r.ProtoAtLeast(1, 1)
 }
 
 // maxForm bounds what a login form sends, in bytes.
@@ -124,7 +144,7 @@ func (s *Server) password(w http.ResponseWriter, r *http.Request) {
 	}
 	who, ok, err := s.Passwords.SignIn(r.Context(), r.PostForm.Get("name"), r.PostForm.Get("password"), s.client(r))
 	if err != nil {
-		c, text := s.fail(r, err)
+		c, text := s.pages.Fail(r, err)
 		s.loginForm(w, r, c, text)
 		return
 	}
@@ -134,7 +154,7 @@ func (s *Server) password(w http.ResponseWriter, r *http.Request) {
 	}
 	session, err := s.Sessions.add(r.Context(), s.Sessions.db, sessionOf(who), false, sessionLife)
 	if err != nil {
-		c, text := s.fail(r, err)
+		c, text := s.pages.Fail(r, err)
 		s.loginForm(w, r, c, text)
 		return
 	}
@@ -142,16 +162,13 @@ func (s *Server) password(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) loginForm(w http.ResponseWriter, r *http.Request, code int, wrong string) {
-	h := w.Header()
-	h.Set("Content-Security-Policy", strings.Replace(h.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
-	h.Set("Cache-Control", "no-store")
-	s.show(w, r, code, "login.html", "Log in", wrong)
+	s.pages.Login(w, r, code, wrong)
 }
 
 // begin gives a browser its session.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, session string) {
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
 	})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
@@ -175,7 +192,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	session, ok, err := s.Sessions.exchange(r.Context(), r.URL.Query().Get("ticket"))
 	switch {
 	case err != nil:
-		c, text := s.fail(r, err)
+		c, text := s.pages.Fail(r, err)
 		http.Error(w, text, c)
 	case !ok:
 		http.Error(w, "this link was used, or is too old; another one:  corpus-git web login", http.StatusUnauthorized)
@@ -184,7 +201,24 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// session tells whose session a request carries.
+// logout ends the session of the browser.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	if err := s.pages.Parse(w, r); err != nil {
+		s.pages.Problem(w, r, err)
+		return
+	}
+	if c, err := r.Cookie(cookieName); err == nil && s.Sessions != nil {
+		if err := s.Sessions.end(r.Context(), c.Value); err != nil {
+			s.pages.Problem(w, r, err)
+			return
+		}
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("You are logged out.\n"))
+}
+
+// session reports whose session a request carries.
 func (s *Server) session(r *http.Request) (who string, ok bool, err error) {
 	c, err := r.Cookie(cookieName)
 	if err != nil || s.Sessions == nil {

@@ -3,69 +3,36 @@ package web
 import (
 	"context"
 	"errors"
-	"iter"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/rs/zerolog"
-
 	"corpus-git/access"
-	"corpus-git/internal/event"
-	"corpus-git/project"
-	"corpus-git/project/status"
+	"corpus-git/signals"
+	"corpus-git/web/acme"
 	"corpus-git/web/api"
+	"corpus-git/web/pages"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
-
-// Status fills the documents; *status.Source satisfies it.
-type Status interface {
-	All(ctx context.Context) ([]status.Project, error)
-	Project(ctx context.Context, name project.Name) (status.Project, error)
-	Report(ctx context.Context, name project.Name, limit int) (status.Report, error)
-	ArchivesOf(ctx context.Context, name project.Name) ([]status.Archive, error)
-}
-
-// Runs are the deployments; the pipeline satisfies it.
-type Runs interface {
-	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
-	Find(ctx context.Context, name project.Name, prefix string) (project.Record, error)
-	Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error]
-	Queue(ctx context.Context, name project.Name) (project.Queue, error)
-}
-
-// Checks are the checks that run periodically; *watch.Watcher satisfies it.
-type Checks interface {
-	States(name project.Name) []project.CheckState
-	History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error)
-}
 
 // Passwords knows the passwords of a directory's users; *access.Store does.
 type Passwords interface {
 	// AsksPasswords reports whether there is a directory now.
 	AsksPasswords() bool
-	// SignIn tells who gives a name and its password; see access.Store.SignIn.
+	// SignIn reports who gives a name and its password; see access.Store.SignIn.
 	SignIn(ctx context.Context, name, password, from string) (who access.Identity, ok bool, err error)
-}
-
-// API answers what is below api.Prefix; *api.API satisfies it.
-type API interface {
-	Serve(w http.ResponseWriter, r *http.Request, who access.Identity)
 }
 
 // Server answers HTTP. All exported fields are set before Serve and not changed after.
 type Server struct {
-	Status Status
-	Runs   Runs
-	// Units gives what a project runs, with the last lines of their logs; nil shows none.
-	Units func(ctx context.Context, name project.Name) ([]project.UnitState, error)
-	// Checks are the checks that run periodically; nil shows none.
-	Checks  Checks
+	// Config is what the pages show.
+	pages.Config
 	Metrics *Metrics
-	// Access knows who sends a token or a session, and what they may read.
-	Access access.Authority
-	API    API
+	// Outbox counts the deliveries of notifications for the metrics; nil leaves them out.
+	Outbox func(context.Context) (Outbox, error)
 	// Token lets a program of this machine read everything, as a bearer token or as the password of HTTP basic authentication; "" lets nobody in.
 	Token string
 	// Sessions let browsers in; nil lets none in.
@@ -74,13 +41,21 @@ type Server struct {
 	Passwords Passwords
 	// Certificate is what the server shows over TLS; nil speaks plain HTTP.
 	Certificate *Certificate
+	// ACME are the certificates where an authority gives them, in place of Certificate; Close closes them. nil: none does.
+	ACME *acme.Certificates
+	// Signals takes signals at their addresses; nil takes none. Audit records them.
+	Signals Signals
+	Audit   Audit
+	// Proxies are the networks of reverse proxies that say who the client is, and whether it speaks https; none trusts nobody's word.
+	Proxies []netip.Prefix
+	// Forwarded: they say it in the header Forwarded (RFC 7239), not in X-Forwarded-For and X-Forwarded-Proto.
+	Forwarded bool
 	// OpenMetrics lets everybody read /metrics.
 	OpenMetrics bool
-	// Host is this machine's name, Release our version, for the pages.
-	Host, Release string
-	Now           func() time.Time
-	Log           zerolog.Logger
+	// CheckEvery is how often the session or token of a response that goes on for long is checked again; 0 is 15 seconds.
+	CheckEvery time.Duration
 
+	pages  *pages.Pages
 	once   sync.Once
 	server *http.Server
 	end    context.CancelFunc
@@ -101,9 +76,15 @@ func (s *Server) init() {
 func (s *Server) Serve(l net.Listener) error {
 	s.init()
 	serve := s.server.Serve
-	if s.Certificate != nil {
-		s.server.TLSConfig = s.Certificate.config()
-		serve = func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
+	overTLS := func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
+	switch {
+	case s.ACME != nil:
+		s.server.TLSConfig, serve = s.ACME.TLS(), overTLS
+		if err := s.ACME.Start(); err != nil {
+			s.Log.Error().Err(err).Msg("TLS certificates by ACME")
+		}
+	case s.Certificate != nil:
+		s.server.TLSConfig, serve = s.Certificate.config(), overTLS
 	}
 	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -115,6 +96,11 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Close() error {
 	s.init()
 	s.end()
+	if s.ACME != nil {
+		if err := s.ACME.Close(); err != nil {
+			s.Log.Error().Err(err).Msg("the listener of http-01 challenges")
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil {
@@ -126,25 +112,31 @@ func (s *Server) Close() error {
 // Handler is all routes, guarded.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.home)
-	mux.HandleFunc("GET /projects/{name}", s.project)
-	mux.HandleFunc("GET /projects/{name}/deployments/{id}", s.deployment)
-	mux.HandleFunc("GET /projects/{name}/deployments/{id}/lines", s.lines)
-	mux.HandleFunc("GET /assets/{file}", s.asset)
+	var err error
+	if s.pages, err = pages.New(s.Config, reader{}); err != nil {
+		panic(err) // a template that is in the program, and every test parses it
+	}
+	s.pages.Register(mux)
+	mux.HandleFunc("POST /logout", s.logout)
 	mux.HandleFunc(api.Prefix+"/", func(w http.ResponseWriter, r *http.Request) { s.API.Serve(w, r, identity(r)) })
-	mux.Handle("GET /metrics", s.forAdmins(promhttp.HandlerFor(s.Metrics.registry(s), promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", s.forAdmins(promhttp.HandlerFor(s.Metrics.registry(s), promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, ErrorLog: metricsLog{s.Log}})))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "nothing can be changed here", http.StatusMethodNotAllowed)
 			return
 		}
-		s.problem(w, r, notFound("there is no such page"))
+		s.pages.Problem(w, r, pages.NoPage())
 	})
 	// A browser sends its session with what a foreign site has it send: that site's requests change nothing.
 	guarded := s.guard(http.NewCrossOriginProtection().Handler(mux))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	signal := s.signal(s.newFailures())
+	return s.unwrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers(w.Header())
+		if s.Signals != nil && strings.HasPrefix(r.URL.Path, signals.Prefix) {
+			signal(w, r)
+			return
+		}
 		switch r.URL.Path {
 		case "/healthz":
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -160,7 +152,7 @@ func (s *Server) Handler() http.Handler {
 		default:
 			guarded.ServeHTTP(w, r)
 		}
-	})
+	}))
 }
 
 // headers are those of every answer.

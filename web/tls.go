@@ -35,11 +35,3 @@ func (c *Certificate) config() *tls.Config {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.now.Load(), nil },
 	}
 }
-
-// Scheme is https where the server shows a certificate, else http.
-func (s *Server) Scheme() string {
-	if s.Certificate != nil {
-		return "https"
-	}
-	return "http"
-}

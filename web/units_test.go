@@ -18,7 +18,7 @@ func TestUnitsOfAProject(t *testing.T) {
 	s.Units = func(context.Context, project.Name) ([]project.UnitState, error) {
 		return []project.UnitState{{Unit: "app-web.service", State: project.UnitActive, Detail: "running", PID: 4711, Since: noon.Add(-time.Hour), Log: []string{"<b>line"}}, {Unit: "own", State: project.UnitUnknown}}, err
 	}
-	_, body := get(t, s, "/projects/app")
+	_, body := get(t, s, "/projects/app/units")
 	for _, want := range []string{"app-web.service", `<span class="state good">active</span>`, "4711", "&lt;b&gt;line", `<span class="state bad">unknown</span>`} {
 		require.Contains(t, body, want)
 	}
@@ -26,11 +26,11 @@ func TestUnitsOfAProject(t *testing.T) {
 
 	// What is wrong with units hides no other part of the page.
 	err = fault.New(fault.Refused, "supervisorctl", "it is not installed here")
-	_, body = get(t, s, "/projects/app")
+	_, body = get(t, s, "/projects/app/units")
 	require.Contains(t, body, "Units: supervisorctl: it is not installed here")
-	require.Contains(t, body, "0198c2f4")
+	require.Contains(t, body, "Archives")
 	err = errors.New("disk on fire at /secret/place")
-	_, body = get(t, s, "/projects/app")
+	_, body = get(t, s, "/projects/app/units")
 	require.NotContains(t, body, "/secret/place")
 }
 
@@ -51,7 +51,7 @@ func (c checksOf) History(_ context.Context, _ project.Name, limit int) ([]proje
 func TestPeriodicChecksOfAProject(t *testing.T) {
 	s := server(newMachine())
 	s.Checks = checksOf{{Check: "home", Since: noon.Add(-time.Hour), Last: noon, Runs: 60, Reason: "the body is <b>wrong</b>"}, {Check: "home", Good: true, Since: noon.Add(-2 * time.Hour), Last: noon.Add(-time.Hour), Runs: 61}}
-	_, body := get(t, s, "/projects/app")
+	_, body := get(t, s, "/projects/app/units")
 	for _, want := range []string{"<h2>Checks</h2>", `<span class="state bad">failed</span> <span class="why">the body is &lt;b&gt;wrong&lt;/b&gt;</span>`, "has not run yet", "History of the checks", "61"} {
 		require.Contains(t, body, want)
 	}

@@ -25,8 +25,10 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/testutil"
 	"corpus-git/project"
+	"corpus-git/project/registry"
 	"corpus-git/project/status"
 	"corpus-git/web"
+	"corpus-git/web/pages"
 )
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -50,9 +52,10 @@ func newMachine() *machine {
 		live: project.Record{
 			Deployment: project.Deployment{ID: idLive, Project: "app", Trigger: project.TriggerPush, Code: "3f2a9c1000000000000000000000000000000000", At: noon.Add(-time.Hour),
 				Pusher: project.Pusher{Key: "<script>alert(1)</script>"}},
-			State: project.RolledBack, Result: &project.Result{State: project.RolledBack, Reason: "failed in <b>0100</b>", Started: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour + time.Second)},
+			State: project.RolledBack, Result: &project.Result{State: project.RolledBack, Reason: "failed in <b>0100</b>", Started: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour + time.Second),
+				Outputs: []project.Output{{Step: "010_build", Name: "version", Value: []byte(`"<i>1</i>"`)}, {Step: "010_build", Name: "token", Secret: true}}},
 		},
-		run:  project.Record{Deployment: project.Deployment{ID: idRun, Project: "app", Trigger: project.TriggerRedeploy, At: noon, Pusher: project.Pusher{Key: "bot"}}, State: project.Running, Step: "0100_build"},
+		run:  project.Record{Deployment: project.Deployment{ID: idRun, Project: "app", Trigger: project.TriggerRedeploy, At: noon, Pusher: project.Pusher{Key: "bot"}}, State: project.Running, Step: "0100_build", Estimate: &project.Estimate{Median: 40 * time.Second, P90: time.Minute, Runs: 3}},
 		more: make(chan event.Event, 8),
 	}
 }
@@ -95,6 +98,36 @@ func (m *machine) Find(_ context.Context, _ project.Name, prefix string) (projec
 		}
 	}
 	return project.Record{}, fault.New(fault.Refused, "", "no deployment %s", prefix)
+}
+
+func (m *machine) Before(context.Context, project.Name, project.ID, int) ([]project.Record, error) {
+	return nil, nil
+}
+
+// written is what Follow gives before it waits.
+func (m *machine) written(_ project.Name, id project.ID) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range m.Follow(context.Background(), id, 0) {
+			if !yield(e, err) || id != idLive && len(m.more) == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (m *machine) List(context.Context) ([]registry.Project, error) {
+	return []registry.Project{{Name: "app"}}, m.fail
+}
+
+func (m *machine) Describe(ctx context.Context, projects []registry.Project) (out []status.Project, err error) {
+	for _, p := range projects {
+		at, err := m.Project(ctx, p.Name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, at)
+	}
+	return out, nil
 }
 
 func (m *machine) Queue(context.Context, project.Name) (project.Queue, error) {
@@ -153,7 +186,9 @@ func (resources) Serve(w http.ResponseWriter, r *http.Request, who access.Identi
 }
 
 func server(m *machine) *web.Server {
-	return &web.Server{Access: authority{}, API: resources{}, Status: m, Runs: m, Metrics: web.NewMetrics(), Host: "host.example", Release: "1.2.3", Token: token, Now: func() time.Time { return noon }, Log: zerolog.Nop()}
+	return &web.Server{Metrics: web.NewMetrics(), Token: token, Config: pages.Config{
+		Access: authority{}, API: resources{}, Status: m, Runs: m, Events: m.written, Host: "host.example", Build: status.Build{Release: "1.2.3"}, Now: func() time.Time { return noon }, Log: zerolog.Nop(),
+	}}
 }
 
 const token = "0123456789abcdef0123456789abcdef"
@@ -179,10 +214,12 @@ func TestPages(t *testing.T) {
 	close(m.more)
 	s := server(m)
 	for path, want := range map[string][]string{
-		"/":             {"app", "prod", "rolled back", "deploying", "2 waiting"},
-		"/projects/app": {"0198c2f4", "pinned", "0100_build"},
-		"/projects/app/deployments/" + string(idLive): {"=====&gt; rolled back", "failed in &lt;b&gt;0100"},
-		"/projects/app/deployments/0298c2f6":          {`data-live="/projects/app/deployments/0298c2f6-`, "<noscript>", "running"},
+		"/":                        {"app", "prod", "rolled back", "deploying", "2 waiting"},
+		"/projects/app":            {"0198c2f4", "0100_build"},
+		"/projects/app/archives":   {"0198c2f4", "pinned"},
+		"/projects/app/statistics": {"0 % ", "0 of 1"},
+		"/projects/app/deployments/" + string(idLive): {"=====&gt; rolled back", "failed in &lt;b&gt;0100", "&lt;i&gt;1&lt;/i&gt;</td>", "<td>token</td>", "[secret]</td>"},
+		"/projects/app/deployments/0298c2f6":          {`data-live="/projects/app/deployments/0298c2f6-`, "<noscript>", "running", "usually 40s"},
 	} {
 		res, body := get(t, s, path)
 		require.Equal(t, 200, res.StatusCode, path)
@@ -242,6 +279,16 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 	}
 }
 
+// Forms are sent here and nowhere else, and only pages have some.
+func TestWhereFormsAreSent(t *testing.T) {
+	s := server(newMachine())
+	for path, want := range map[string]string{"/": "'self'", "/nope": "'self'", "/api/v1/projects": "'none'", "/assets/style.css": "'none'"} {
+		res, _ := get(t, s, path)
+		require.Contains(t, res.Header.Get("Content-Security-Policy"), "form-action "+want, path)
+		require.NotContains(t, res.Header.Get("Content-Security-Policy"), "unsafe")
+	}
+}
+
 func TestNotFound(t *testing.T) {
 	s := server(newMachine())
 	for _, path := range []string{"/nope", "/projects/none", "/projects/..%2fetc", "/projects/app/deployments/ffff", "/assets/doc.go"} {
@@ -250,7 +297,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// Who has no right on a project is told of it what is told of one that does not exist.
+// Who has no right on a project is notified of it what is notified of one that does not exist.
 func TestNoRightNoKnowledge(t *testing.T) {
 	s := server(newMachine())
 	_, home := get(t, s, "/", "Authorization", "Bearer reader")
@@ -403,9 +450,9 @@ func TestFollowing(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(buf))
 	}
-	read("id: 1\ndata: [{\"c\":\"head\",\"t\":\"-----\\u003e app  \\u003cimg src=x onerror=alert(1)\\u003e\"}]\n\n")
-	m.more <- event.Event{Seq: 2, Time: noon, Kind: event.Output, Text: "building"}
-	read("id: 2\ndata: [{\"c\":\"out\",\"t\":\"         | building\"}]\n\n")
+	read("id: 1\ndata: {\"g\":\"\",\"l\":[{\"n\":1,\"c\":\"head\",\"at\":\"12:00:00\",\"t\":\"-----\\u003e app  \\u003cimg src=x onerror=alert(1)\\u003e\"}]}\n\n")
+	m.more <- event.Event{Seq: 2, Time: noon, Kind: event.Output, Step: "0100_build", Text: "building"}
+	read("id: 2\ndata: {\"g\":\"0100_build\",\"l\":[{\"n\":2,\"c\":\"out\",\"at\":\"12:00:00\",\"t\":\"         | building\"}]}\n\n")
 	require.NoError(t, res.Body.Close())
 
 	m.more <- event.Event{Seq: 3, Time: noon, Kind: event.Verdict, Status: event.OK, Text: "live"}
@@ -444,12 +491,16 @@ func TestCloseEndsFollowers(t *testing.T) {
 func TestImports(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	require.NoError(t, err)
+	more, err := filepath.Glob("pages/*.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, more)
+	names = append(names, more...)
 	for _, n := range names {
 		text, err := os.ReadFile(n)
 		require.NoError(t, err)
 		for _, m := range regexp.MustCompile(`"corpus-git/([a-z]+)`).FindAllStringSubmatch(string(text), -1) {
 			if !strings.HasSuffix(n, "_test.go") {
-				require.Contains(t, []string{"project", "internal", "access", "web"}, m[1], n)
+				require.Contains(t, []string{"project", "internal", "access", "signals", "web"}, m[1], n)
 			}
 		}
 	}

@@ -20,11 +20,11 @@ import (
 
 // Settings say where the directory is, and how it names things.
 type Settings struct {
-	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT], which is upgraded by StartTLS before anything is said.
+	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT], which is upgraded by StartTLS before anything else is sent.
 	URL string
-	// CAFile holds the authorities that may vouch for the server; "" is those of the machine.
+	// CAFile has the CA certificates for the server; "" uses those of the machine.
 	CAFile string
-	// BindDN and BindPassword are who searches; both empty search anonymously.
+	// BindDN and BindPassword are used to search; both empty search anonymously.
 	BindDN, BindPassword string
 	// Base is below which users are, GroupBase below which groups; an empty GroupBase is Base.
 	Base, GroupBase string
@@ -97,7 +97,7 @@ func filled(filter, user, dn string) string {
 	return strings.NewReplacer("{user}", ldap.EscapeFilter(user), "{dn}", ldap.EscapeFilter(dn)).Replace(filter)
 }
 
-// down is the error of a directory that gave no answer: worth another try.
+// down is the error of a directory that did not answer: trying again may help.
 func (d *Directory) down(err error) error {
 	return fault.New(fault.Busy, "ldap", "the directory %s gives no answer: %w", d.s.URL, err).WithHint("users of the directory cannot log in until it does; others can")
 }
@@ -192,7 +192,7 @@ func (d *Directory) find(conn *ldap.Conn, name string) (e access.Entry, ok bool,
 			WithHint("make ldap.user_filter narrower")
 	}
 	e.DN = found[0].DN
-	// The directory compares without regard to case: what it calls the user is the name.
+	// The directory ignores case: its own spelling is the name.
 	for _, v := range found[0].GetEqualFoldAttributeValues(d.s.NameAttribute) {
 		if strings.EqualFold(v, name) {
 			e.Name = v
@@ -234,7 +234,7 @@ func (d *Directory) groups(conn *ldap.Conn, dn, user string) ([]string, error) {
 				return nil, fault.New(fault.Refused, "ldap", "%s is in more than %d groups", dn, maxGroups).WithHint("make ldap.group_filter narrower")
 			}
 		}
-		level, user = next, "" // the name of a user is no group's
+		level, user = next, "" // the name of a user is not a group's
 	}
 	return out, nil
 }

@@ -145,7 +145,7 @@ func TestPasswords(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Who stands between is not spoken to: no authority vouches for it. And a server that hangs ends in time.
+// Who is between is not spoken to: no authority vouches for it. And a server that hangs ends in time.
 func TestNobodyInBetween(t *testing.T) {
 	s := server(t)
 	for _, url := range []string{s.URL, s.StartTLS} {

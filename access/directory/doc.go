@@ -1,7 +1,7 @@
-// Package directory asks an LDAP server who its users are: their names, addresses, SSH keys and groups, and whether a password is theirs.
+// Package directory queries an LDAP server for its users: their names, addresses, SSH keys and groups, and whether a password is correct.
 //
-// It only reads, and only over TLS. It keeps nothing between two questions: package access decides how long an answer counts.
+// It only reads, and only over TLS. It keeps nothing between two queries: package access caches answers.
 //
-// Invariants: what comes from outside is escaped in filters (RFC 4515); an empty password is refused without being asked about, because a server takes it for
-// an anonymous bind that succeeds (RFC 4513, 5.1.2); referrals are not followed; of two entries that match none is taken.
+// Invariants: outside input is escaped in filters (RFC 4515); an empty password is refused without a query, because a server takes it for a
+// successful anonymous bind (RFC 4513, 5.1.2); referrals are not followed; if two entries match neither is used.
 package directory

@@ -11,21 +11,21 @@ import (
 
 // Proof is the result of comparing a tree with a manifest, entry by entry.
 type Proof struct {
-	// Entries were compared; Proved of them are the very files that were recorded, untouched since (device, inode and
-	// change time are the same), the rest agree in type, mode, owner, size, time, target and links.
+	// Entries were compared; Proved of them are the recorded files themselves, untouched since (device, inode and change time are the
+	// same); the rest agree in type, mode, owner, size, time, target and links.
 	Entries int64 `json:"entries"`
 	Proved  int64 `json:"proved"`
-	// Hashed files were read as a whole, and their content compared with what was recorded.
+	// Hashed files were read completely, and their content compared with what was recorded.
 	Hashed int64 `json:"hashed,omitempty"`
-	// Different counts the entries that do not agree; Differences are the first of them.
+	// Different is the number of entries that differ; Differences are the first of them.
 	Different   int64        `json:"different"`
 	Differences []Difference `json:"differences,omitempty"`
 }
 
-// Exact reports that nothing differs.
+// Exact reports that there are no differences.
 func (p Proof) Exact() bool { return p.Different == 0 }
 
-// Differ counts an entry that does not agree, and in what.
+// Differ counts an entry that differs, and records in what.
 func (p *Proof) Differ(path, what string) {
 	p.Different++
 	if len(p.Differences) < 100 {
@@ -44,8 +44,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s", d.What, strings.Trim(fmt.Sprintf("%q", d.Path), `"`))
 }
 
-// Describe describes named folders below dir, as they are now. Nothing is written. Extended attributes are read when
-// withXattrs is set; otherwise their digests are 0.
+// Describe describes named folders below dir as they are now. It writes nothing. Extended attributes are read when withXattrs is set;
+// otherwise their digests are 0.
 func Describe(ctx context.Context, f vfs.FS, dir string, withXattrs bool, names ...string) (*Manifest, error) {
 	d, err := f.OpenDir(dir)
 	if err != nil {
@@ -99,8 +99,8 @@ func groupLinks(entries []Entry) {
 	}
 }
 
-// Compare tells how got, as Scan gave it, differs from what a manifest records. Where the manifest says that an owner or
-// an attribute could not be carried, that is not compared. Extended attributes are compared where got has digests.
+// Compare reports how got, as Scan returned it, differs from what a manifest records. Owners and attributes that the manifest says could
+// not be archived are not compared. Extended attributes are compared where got has digests.
 func Compare(want, got *Manifest) Proof {
 	var p Proof
 	diff := p.Differ
@@ -133,8 +133,7 @@ func Compare(want, got *Manifest) Proof {
 	return p
 }
 
-// sameFile tells that a live file is the recorded one or its copy, unchanged. The root of a tree gets another ctime when
-// it is moved.
+// sameFile reports whether a live file is the recorded one or its copy, unchanged. The root of a tree gets another ctime when it is moved.
 func sameFile(w *Entry, live Ident) bool {
 	was, copied := w.Live, w.Copy
 	if !strings.Contains(w.Path, "/") {
@@ -152,7 +151,7 @@ func differs(w, g *Entry, links map[uint32]uint32) string {
 	case w.Rdev != g.Rdev:
 		return "device"
 	case w.Type() == syscall.S_IFSOCK:
-		return "" // made anew by whoever listens
+		return "" // its listener creates it again
 	case w.Type() != syscall.S_IFLNK && w.Mode != g.Mode:
 		return "mode"
 	case w.Flags&FlagOwner == 0 && (w.UID != g.UID || w.GID != g.GID):

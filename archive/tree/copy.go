@@ -17,34 +17,34 @@ import (
 type action uint8
 
 const (
-	actMake action = iota // create it; whatever file lies there is replaced
-	actAttr               // a folder that is there: set its attributes
-	actKeep               // right as it is
+	actMake action = iota // create it, replacing what is there
+	actAttr               // an existing folder: set its attributes
+	actKeep               // nothing to do
 )
 
 // CopyOptions says what a copy is made from, and how.
 type CopyOptions struct {
-	// Src has the content, at the paths that the entries name; Dst becomes equal to the entries.
+	// Src has the content, at the paths of the entries; Dst becomes equal to the entries.
 	Src, Dst vfs.Dir
-	// Entries are in byte order of paths. The copy changes them: what it found to be different, and the identities of the new files.
+	// Entries are in byte order of paths. The copy changes them: it records differences that it found, and the identities of the new files.
 	Entries []Entry
 	// Plan is what is to be done with each of them.
 	Plan *Plan
-	// Workers copy at once; twice as many where Cold is set.
+	// Workers copy in parallel; twice as many where Cold is set.
 	Workers int
-	// Cold: the source must come from the disk. It is read in the order of inodes, which is about that of its blocks.
+	// Cold reports that the source is not in the page cache. It is read in the order of inodes, which is about that of its blocks.
 	Cold bool
-	// InPlace: the destination is in use. A file is replaced by a rename, so that its name is never absent.
+	// InPlace reports that the destination is in use. A file is replaced by a rename, so that its name is never absent.
 	InPlace bool
-	// TrustAttrs: attributes come from Entries, which describe more than the source could carry (its owner).
+	// TrustAttrs takes attributes from Entries, which may have some that the source does not (its owner).
 	TrustAttrs bool
-	// Progress is told how far the copying is, from any goroutine but never twice at once; nil is fine.
+	// Progress is called with how far the copying is, from any goroutine but never twice at once; nil is allowed.
 	Progress func(Progress)
-	// Sync makes what is written durable, nil to leave that to the caller. It runs beside the copying, each time that
-	// SyncEvery bytes more have been written: the disk has its share of the work done by the time the copying ends.
+	// Sync makes what is written durable; nil leaves that to the caller. It runs during the copying, after each SyncEvery bytes, so that
+	// little is left to sync at the end.
 	Sync      func() error
 	SyncEvery int64
-	// KeepPartial: Partial tells afterwards what an interrupted copy has left.
+	// KeepPartial makes Partial available after an interrupted copy.
 	KeepPartial bool
 }
 
@@ -56,7 +56,7 @@ type Copier struct {
 	syncBusy bool
 	syncErr  error
 
-	// made notes which entries were made by one, for Partial; nil where nobody asks. haveDirs: all folders are there.
+	// made records which entries were made, for Partial; nil without KeepPartial. haveDirs: all folders exist.
 	made     []bool
 	haveDirs bool
 
@@ -75,10 +75,10 @@ func NewCopier(o CopyOptions) *Copier {
 	return b
 }
 
-// Notes is what could not be carried, once Run has ended.
+// Notes is what could not be copied exactly, once Run has ended.
 func (b *Copier) Notes() Notes { return b.notes }
 
-// Notes is what an archive could not carry exactly. Lists end after 20 names, counts do not.
+// Notes is what an archive could not hold exactly. Lists end after 20 names, counts do not.
 type Notes struct {
 	// Sockets and devices that an ordinary user can't make are left out. A rollback puts sockets back by moving them.
 	Skipped      int      `json:"skipped,omitempty"`
@@ -109,8 +109,7 @@ const (
 	notedNames = 20
 )
 
-// Run makes the copy. Order: removals, folders from the top, files in parallel, further names of files, attributes of folders
-// from the bottom. Nothing is synced.
+// Run makes the copy. Order: removals, folders top-down, files in parallel, hard links, attributes of folders bottom-up. Nothing is synced.
 func (b *Copier) Run(ctx context.Context) error {
 	for i := range b.Entries {
 		if b.Plan.acts[i] == actMake && !b.Entries[i].IsDir() {
@@ -152,9 +151,9 @@ func (b *Copier) Run(ctx context.Context) error {
 	return nil
 }
 
-// Partial is what a Run that was interrupted has left at the destination; ok is false where not even all folders are there. What is not there, or
-// not whole, or a folder whose attributes may still be to set, gets version 0, which is no version: a plan makes it anew. Names stay, so that a plan
-// removes what is no longer wanted.
+// Partial describes what an interrupted Run has left at the destination; ok is false where not all folders exist. Entries that are missing
+// or incomplete, and folders whose attributes may not be set yet, get version 0, so that a plan makes them again. Names stay in the list,
+// so that a plan removes those that are no longer wanted.
 func (b *Copier) Partial() (entries []Entry, ok bool) {
 	if !b.haveDirs {
 		return nil, false
@@ -177,7 +176,7 @@ func (b *Copier) Partial() (entries []Entry, ok bool) {
 	return kept, true
 }
 
-// dirty gives the indexes of folders whose content or attributes are about to change, from the top.
+// dirty returns the indexes of folders whose content or attributes are about to change, top-down.
 func (b *Copier) dirty() []int {
 	touched := map[string]bool{}
 	last := ""
@@ -201,7 +200,7 @@ func (b *Copier) dirty() []int {
 	return out
 }
 
-// openUp lets the owner write to folders that are there and about to change.
+// openUp gives the owner write permission in existing folders that are about to change.
 func (b *Copier) openUp(dirty []int) error {
 	for _, i := range dirty {
 		e := &b.Entries[i]
@@ -229,7 +228,7 @@ func parent(p string) string {
 	return "."
 }
 
-// mkdirs makes folders, each after the one that it lies in.
+// mkdirs makes folders, each after its parent.
 func (b *Copier) mkdirs(ctx context.Context) error {
 	in := map[string][]string{} // names of new folders
 	var tops []string
@@ -270,8 +269,8 @@ func (b *Copier) mkdirs(ctx context.Context) error {
 	return work.Run(b.Workers)
 }
 
-// finishDirs sets the attributes of folders whose content is in place. Folders that shut their owner out come last and from
-// the bottom, since the way to what lies in them goes through them.
+// finishDirs sets the attributes of folders whose content is complete. Folders whose mode excludes their owner come last and bottom-up,
+// since their content is reached through them.
 func (b *Copier) finishDirs(ctx context.Context, dirty []int) error {
 	work := NewPool(ctx)
 	var shut []int
@@ -319,7 +318,7 @@ func (b *Copier) order() []int {
 	return out
 }
 
-// files copies everything that is no folder, in batches of neighbours.
+// files copies everything that is not a folder, in batches of neighbours.
 func (b *Copier) files(ctx context.Context) error {
 	p := NewPool(ctx)
 	groups := map[uint32][]int{}
@@ -375,7 +374,7 @@ func (b *Copier) batch(ctx context.Context, idx []int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := b.one(i, src, dst); err != nil {
+		if _, err := b.one(ctx, i, src, dst); err != nil {
 			return err
 		}
 		bytes += b.Entries[i].Size
@@ -384,7 +383,7 @@ func (b *Copier) batch(ctx context.Context, idx []int) error {
 	return nil
 }
 
-// group copies a file that has several names once, and links the others.
+// group copies a file that has several names once, and hard-links the others.
 func (b *Copier) group(ctx context.Context, idx []int) error {
 	src, dst := NewCursor(b.Src), &Cursor{root: b.Dst, target: true}
 	defer src.Close()
@@ -395,7 +394,7 @@ func (b *Copier) group(ctx context.Context, idx []int) error {
 			return err
 		}
 		if leader < 0 {
-			ok, err := b.one(i, src, dst)
+			ok, err := b.one(ctx, i, src, dst)
 			if err != nil {
 				return err
 			}
@@ -426,7 +425,7 @@ func (b *Copier) group(ctx context.Context, idx []int) error {
 	if leader < 0 {
 		return nil
 	}
-	st, err := b.Dst.Lstat(b.Entries[leader].Path) // its ctime moved with every link
+	st, err := b.Dst.Lstat(b.Entries[leader].Path) // each link changed its ctime
 	if err != nil {
 		return err
 	}
@@ -452,7 +451,7 @@ func (b *Copier) report(files, bytes int64) {
 	}
 }
 
-// early syncs while the copying goes on. Its error is the build's: a file system reports a failed write once.
+// early syncs during the copying. Its error must fail the copy: a file system reports a failed write once.
 func (b *Copier) early() {
 	err := b.Sync()
 	b.mu.Lock()
@@ -463,7 +462,7 @@ func (b *Copier) early() {
 	}
 }
 
-// flag marks what a copy lacks. Entries of a manifest keep saying what the archive has: a proof then shows the lack.
+// flag marks what a copy lacks. The manifest's entries still describe the archived file, so that a comparison shows the lack.
 func (b *Copier) flag(e *Entry, f Flags) {
 	if !b.TrustAttrs {
 		e.Flags |= f

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -12,8 +13,8 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// one makes one entry that is no folder. ok is false when it vanished or was skipped.
-func (b *Copier) one(i int, src, dst *Cursor) (ok bool, err error) {
+// one makes one entry that is not a folder. ok is false when it vanished or was left out.
+func (b *Copier) one(ctx context.Context, i int, src, dst *Cursor) (ok bool, err error) {
 	e := &b.Entries[i]
 	sd, sname, serr := src.At(e.Path)
 	if serr != nil && !Vanished(serr) {
@@ -31,7 +32,7 @@ func (b *Copier) one(i int, src, dst *Cursor) (ok bool, err error) {
 	case serr != nil:
 		err = errVanished
 	case e.IsRegular():
-		err = b.regular(e, sd, sname, dd, name, dst.plain)
+		err = b.regular(ctx, e, sd, sname, dd, name, dst.plain)
 	default:
 		err = b.special(e, sd, sname, dd, name)
 	}
@@ -39,7 +40,7 @@ func (b *Copier) one(i int, src, dst *Cursor) (ok bool, err error) {
 	case errors.Is(err, errSkip):
 		return false, nil
 	case errors.Is(err, errVanished):
-		_ = dd.Remove(name) // an earlier archive's, or what was begun
+		_ = dd.Remove(name) // left from an earlier archive or an interrupted copy
 		b.vanish(i)
 		return false, nil
 	case err != nil:
@@ -77,7 +78,7 @@ func (b *Copier) vanish(i int) {
 	b.mu.Unlock()
 }
 
-// clear makes room for a name: where something lies already, making it fails with EEXIST, and it is removed for a second try.
+// clear makes a name available: where something exists, creating fails with EEXIST, and it is removed before a second try.
 func clear(dd vfs.Dir, name string, create func() error) error {
 	err := create()
 	if !errors.Is(err, fs.ErrExist) {
@@ -89,9 +90,9 @@ func clear(dd vfs.Dir, name string, create func() error) error {
 	return create()
 }
 
-// regular copies a regular file. A file that changes while it is read is read again; one that changes each time is kept as
-// last read, and noted. plain is that of the cursor.
-func (b *Copier) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string, plain bool) (err error) {
+// regular copies a regular file. A file that changes while it is read is read again; one that changes every time is kept as last read, and
+// noted. plain is that of the cursor.
+func (b *Copier) regular(ctx context.Context, e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string, plain bool) (err error) {
 	in, err := sd.OpenFile(sname, os.O_RDONLY, 0)
 	if err != nil {
 		if Vanished(err) {
@@ -107,7 +108,7 @@ func (b *Copier) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name st
 	if !st.IsRegular() {
 		return errVanished
 	}
-	perm := e.Mode & 0o777 // nobody else gets into the folder of a copy that is being made
+	perm := e.Mode & 0o777 // nobody else has access to the folder of an unfinished copy
 	if b.InPlace {
 		perm = 0o600
 	}
@@ -124,7 +125,7 @@ func (b *Copier) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name st
 			err = cerr
 		}
 	}()
-	if err := b.content(e, in, out, st); err != nil {
+	if err := b.content(ctx, e, in, out, st); err != nil {
 		return err
 	}
 	want, err := in.Xattrs()
@@ -138,7 +139,7 @@ func (b *Copier) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name st
 	if err != nil {
 		return err
 	}
-	// chown(2) may clear bits of the mode, and an ACL has the mode in it: that comes after.
+	// After chown(2), which may clear mode bits, and before ACLs, which contain the mode.
 	chmod := made.Perm() != e.Mode&0o7777
 	if made.UID != e.UID || made.GID != e.GID {
 		chmod = true
@@ -165,8 +166,8 @@ func (b *Copier) regular(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name st
 	return err
 }
 
-// content copies what is in a file that was st when it was opened.
-func (b *Copier) content(e *Entry, in, out vfs.File, st vfs.Stat) error {
+// content copies the content of a file whose stat at opening was st.
+func (b *Copier) content(ctx context.Context, e *Entry, in, out vfs.File, st vfs.Stat) error {
 	stable := false
 	var copied int64
 	for try := 0; try < readTries && !stable; try++ {
@@ -175,7 +176,7 @@ func (b *Copier) content(e *Entry, in, out vfs.File, st vfs.Stat) error {
 				return err
 			}
 		}
-		n, err := out.CopyFrom(in)
+		n, err := out.CopyFrom(ctx, in)
 		if err != nil {
 			return err
 		}
@@ -212,7 +213,7 @@ func rewind(in, out vfs.File) error {
 	return out.Truncate(0)
 }
 
-// special makes a symbolic link, a fifo or a device.
+// special creates a symbolic link, a fifo or a device.
 func (b *Copier) special(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
 	if err := clear(dd, name, func() error { return b.makeSpecial(e, dd, name) }); err != nil {
 		return err
@@ -244,7 +245,7 @@ func (b *Copier) skip(e *Entry) error {
 	return errSkip
 }
 
-// attrs sets everything but content by path, and notes the identity of the copy.
+// attrs sets everything but content by path, and records the identity of the copy.
 func (b *Copier) attrs(e *Entry, sd vfs.Dir, sname string, dd vfs.Dir, name string) error {
 	want, err := b.wanted(e, sd, sname)
 	if err != nil {
@@ -284,7 +285,7 @@ func (b *Copier) setAttrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) e
 	return err
 }
 
-// own sets the owner; an ordinary user who may not is told apart from a failure.
+// own sets the owner; it tells an ordinary user's lack of permission from a failure.
 func (b *Copier) own(e *Entry, chown func(uid, gid int) error) error {
 	err := chown(int(e.UID), int(e.GID))
 	if !errors.Is(err, syscall.EPERM) {
@@ -311,7 +312,7 @@ func (b *Copier) wanted(e *Entry, sd vfs.Dir, sname string) ([]vfs.Xattr, error)
 	return want, nil
 }
 
-// setXattrs makes the extended attributes those that are wanted; changed tells that it had to.
+// setXattrs makes the extended attributes equal to those wanted; changed reports whether it had to write.
 func (b *Copier) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) (changed bool, err error) {
 	have, err := dd.Xattrs(name)
 	if err != nil {
@@ -352,7 +353,7 @@ func (b *Copier) setXattrs(e *Entry, want []vfs.Xattr, dd vfs.Dir, name string) 
 	return changed, nil
 }
 
-// finishDir sets the attributes of a folder once its content is in place.
+// finishDir sets the attributes of a folder once its content is complete.
 func (b *Copier) finishDir(i int) error {
 	e := &b.Entries[i]
 	d, err := b.Dst.OpenDir(e.Path)
@@ -396,7 +397,7 @@ func (b *Copier) wantedDir(e *Entry) ([]vfs.Xattr, error) {
 func (b *Copier) setDir(e *Entry, want []vfs.Xattr, d vfs.Dir) error {
 	err := b.setAttrs(e, want, d, ".")
 	if errors.Is(err, fs.ErrPermission) && e.Mode&0o100 == 0 {
-		// Without x even the owner can't look at "."; ask from above.
+		// Without x not even the owner may stat "."; stat it from the parent.
 		var st vfs.Stat
 		if st, err = b.Dst.Lstat(e.Path); err == nil {
 			e.Copy = IdentOf(st)
@@ -405,28 +406,28 @@ func (b *Copier) setDir(e *Entry, want []vfs.Xattr, d vfs.Dir) error {
 	return Named(e.Path, err)
 }
 
-// Cursor opens the folder of a path, and keeps it open for the next path in it.
+// Cursor opens the folder of a path, and keeps it open for following paths in it.
 type Cursor struct {
 	root vfs.Dir
 	path string
 	d    vfs.Dir
-	// target: files are made here.
+	// target is set where files are created here.
 	target bool
-	// plain: what is made in the folder has no extended attributes of its own. They come from the folder's: a default
-	// ACL (acl(5), "Object creation and default ACLs"), a label that a security module gives to everything.
+	// plain reports that files created in the folder get no extended attributes from it: neither from a default ACL (acl(5), "Object
+	// creation and default ACLs") nor a label of a security module.
 	plain bool
 }
 
 // NewCursor starts at the root of a tree.
 func NewCursor(root vfs.Dir) *Cursor { return &Cursor{root: root} }
 
-// Root is the folder that it started at.
+// Root is the folder that the cursor started at.
 func (c *Cursor) Root() vfs.Dir { return c.root }
 
-// Path is the open folder's.
+// Path is that of the open folder.
 func (c *Cursor) Path() string { return c.path }
 
-// At opens the folder of a path, until the next call, and gives it with the last part of the path.
+// At opens the folder of a path, which stays open until the next call, and returns it with the last part of the path.
 func (c *Cursor) At(p string) (d vfs.Dir, name string, err error) {
 	i := strings.LastIndexByte(p, '/')
 	if i < 0 {
@@ -451,7 +452,7 @@ func (c *Cursor) At(p string) (d vfs.Dir, name string, err error) {
 	return c.d, p[i+1:], nil
 }
 
-// Close ends it.
+// Close closes the folders.
 func (c *Cursor) Close() {
 	if c.d != nil {
 		_ = c.d.Close() // opened for reading

@@ -14,8 +14,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Ident tells a file from every other one, and from its own past: as long as none of the three changes, nobody has
-// written its content or attributes.
+// Ident identifies a file and its state: while none of the three changes, nobody has written its content or attributes.
 type Ident struct {
 	Dev, Ino uint64
 	Ctime    int64 // nanoseconds since 1970
@@ -25,15 +24,15 @@ type Ident struct {
 type Flags uint8
 
 const (
-	// FlagRacy says that the file changed so shortly before it was scanned that a later change might leave no trace.
+	// FlagRacy marks a file that changed so shortly before the scan that a later change may not show.
 	FlagRacy Flags = 1 << iota
-	// FlagUnstable says that it changed each time it was read.
+	// FlagUnstable marks a file that changed during every read.
 	FlagUnstable
-	// FlagSkipped says that it is listed, not copied (a socket, a device).
+	// FlagSkipped marks an entry that is listed but not copied (a socket, a device).
 	FlagSkipped
-	// FlagOwner says that the copy's owner is not the original's.
+	// FlagOwner marks a copy whose owner differs from the original's.
 	FlagOwner
-	// FlagXattr says that the copy lacks an extended attribute.
+	// FlagXattr marks a copy that lacks an extended attribute.
 	FlagXattr
 )
 
@@ -54,21 +53,21 @@ type Entry struct {
 	Xattrs uint64 // digest of the extended attributes, 0 for none
 	// Live is the file that was archived, Copy the one in the archive.
 	Live, Copy Ident
-	// Version names one state of the content: two entries of one path with the same version are the same.
+	// Version identifies a state of the content: two entries of one path with the same version are equal.
 	Version uint64
-	// Sum is the start of the SHA-256 of a regular file's content; zero where it was never read as a whole.
+	// Sum is the first half of the SHA-256 of a regular file's content; zero where it was never read completely.
 	Sum Sum
 
 	nlink uint64
 }
 
-// Sum proves content: the first sixteen bytes of its SHA-256. The zero value knows nothing.
+// Sum is a checksum of content, the first sixteen bytes of its SHA-256. The zero value means unknown.
 type Sum [16]byte
 
 // SumOf is the sum of what a SHA-256 has read.
 func SumOf(h hash.Hash) Sum { return Sum(h.Sum(nil)[:len(Sum{})]) }
 
-// Known tells that there is something to compare with.
+// Known reports whether the sum is known.
 func (s Sum) Known() bool { return s != Sum{} }
 
 // Type is the file type bits of st_mode.
@@ -80,23 +79,23 @@ func (e *Entry) IsDir() bool { return e.Type() == syscall.S_IFDIR }
 // IsRegular reports a regular file.
 func (e *Entry) IsRegular() bool { return e.Type() == syscall.S_IFREG }
 
-// IdentOf is the identity of what was asked for.
+// IdentOf is the identity of a file from its stat.
 func IdentOf(st vfs.Stat) Ident { return Ident{Dev: st.Dev, Ino: st.Ino, Ctime: st.Ctime} }
 
-// EntryOf describes a file, by what lstat says of it.
+// EntryOf describes a file from its lstat.
 func EntryOf(path string, st vfs.Stat) Entry {
 	e := Entry{Path: path}
 	e.fill(st)
 	return e
 }
 
-// fill takes over what stat tells about a live file.
+// fill takes over what stat reports of a live file.
 func (e *Entry) fill(st vfs.Stat) {
 	e.Mode, e.UID, e.GID, e.Rdev, e.nlink = st.Mode, st.UID, st.GID, 0, st.Nlink
 	e.Size, e.Blocks, e.Mtime, e.Live = st.Size, st.Blocks, st.Mtime, IdentOf(st)
 	switch e.Type() {
 	case syscall.S_IFDIR:
-		e.Size, e.Blocks = 0, 0 // of no meaning elsewhere
+		e.Size, e.Blocks = 0, 0 // meaningless for other types
 	case syscall.S_IFBLK, syscall.S_IFCHR:
 		e.Rdev = st.Rdev
 	}
@@ -109,7 +108,7 @@ type Manifest struct {
 	Entries []Entry
 }
 
-// Find is the entry of a path, nil where there is none.
+// Find returns the entry of a path, or nil.
 func (m *Manifest) Find(path string) *Entry {
 	i, ok := slices.BinarySearchFunc(m.Entries, path, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
 	if !ok {
@@ -118,7 +117,7 @@ func (m *Manifest) Find(path string) *Entry {
 	return &m.Entries[i]
 }
 
-// AsRead is a copy of entries as DecodeManifest gives them.
+// AsRead is a copy of entries as DecodeManifest returns them.
 func AsRead(entries []Entry) []Entry {
 	out := slices.Clone(entries)
 	for i := range out {
@@ -138,14 +137,14 @@ func (m *Manifest) index() map[string]*Entry {
 	return idx
 }
 
-// manifestMagic starts every manifest. The rest is varints; paths share what they have in common with the one
-// before; the SHA-256 of all before ends it. Version 1, which has no sums of content, is read too.
+// manifestMagic starts every manifest. Varints follow; each path is stored without the prefix it shares with the one before; a SHA-256 of
+// everything before ends it. Version 1, without checksums of content, is read too.
 const (
 	manifestMagic  = "corpus-git manifest 2\n"
 	manifestMagic1 = "corpus-git manifest 1\n"
 )
 
-// Encode gives the bytes of a manifest.
+// Encode returns the bytes of a manifest.
 func (m *Manifest) Encode() []byte {
 	b := make([]byte, 0, 64+len(m.Entries)*90)
 	b = append(b, manifestMagic...)
@@ -190,10 +189,10 @@ func (m *Manifest) Encode() []byte {
 	return append(b, sum[:]...)
 }
 
-// ErrManifest is wrapped where a manifest is damaged.
+// ErrManifest is wrapped in errors about a damaged manifest.
 var ErrManifest = errors.New("damaged manifest")
 
-// DecodeManifest reads what Encode wrote. Anything else is ErrManifest.
+// DecodeManifest reads what Encode wrote. Any other input is an ErrManifest.
 func DecodeManifest(b []byte) (*Manifest, error) {
 	bad := func(why string) (*Manifest, error) { return nil, fmt.Errorf("%w: %s", ErrManifest, why) }
 	sums := bytes.HasPrefix(b, []byte(manifestMagic))
@@ -289,7 +288,7 @@ func (d *decoder) str() string {
 	return string(d.take(int(n)))
 }
 
-// XattrDigest is 0 for none, else the start of a hash over names and values.
+// XattrDigest is 0 for no attributes, else the start of a hash over names and values.
 func XattrDigest(xs []vfs.Xattr) uint64 {
 	if len(xs) == 0 {
 		return 0

@@ -10,8 +10,8 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// racyWindow is how long a change may go unseen: two writes within one tick of the file system's clock leave the same
-// ctime. Kernels tick every 1 to 10 ms; file systems that keep whole seconds show it by times without a fraction.
+// racyWindow is the longest time in which a change may go unnoticed: two writes within one tick of the file system's clock leave the same
+// ctime. Kernels tick every 1 to 10 ms; file systems that store whole seconds are recognised by times without a fraction.
 const (
 	racyWindow = 50 * time.Millisecond
 	racyWhole  = 2 * time.Second
@@ -24,7 +24,7 @@ func racy(ctime, begun int64) bool {
 	return ctime >= begun-int64(racyWindow)
 }
 
-// MarkRacy sets FlagRacy as it is for a scan that began then.
+// MarkRacy sets FlagRacy for a scan that began at the given time.
 func MarkRacy(entries []Entry, begun time.Time) {
 	for i := range entries {
 		entries[i].Flags &^= FlagRacy
@@ -34,14 +34,14 @@ func MarkRacy(entries []Entry, begun time.Time) {
 	}
 }
 
-// Reference is the newest manifest that can be read, which knows best what the live tree was. nil where there is none.
+// Reference is the newest manifest that can be read, the best record of the live tree. nil where there is none.
 type Reference struct {
 	Manifest *Manifest
 	// LiveSince is when the copies of this archive became the live tree, 0 if they did not.
 	LiveSince int64
 }
 
-// match is w, the recorded state of a live file, or nil when that may have changed.
+// match returns w, the recorded state of a live file, or nil when the file may have changed.
 func (r *Reference) match(e, w *Entry) *Entry {
 	if w == nil || w.Version == 0 || w.Flags&FlagUnstable != 0 || w.Mode != e.Mode || w.Size != e.Size || w.Mtime != e.Mtime || w.Target != e.Target {
 		return nil
@@ -70,8 +70,8 @@ type Plan struct {
 	Changed     int64
 }
 
-// NewPlan decides entry by entry what can be taken over from the spare tree: what the reference, or the spare tree's own manifest, proves
-// unchanged in the live tree, and of which the spare tree has the same version. When in doubt it is copied.
+// NewPlan decides for each entry whether the spare tree's can be reused: the reference, or the spare tree's own manifest, must prove it
+// unchanged in the live tree, and the spare tree must have the same version. When in doubt it is copied.
 func NewPlan(entries []Entry, ref *Reference, spare *Manifest, begun time.Time) *Plan {
 	p := &Plan{acts: make([]action, len(entries)), version: newVersions()}
 	if ref == nil {
@@ -97,7 +97,7 @@ func NewPlan(entries []Entry, ref *Reference, spare *Manifest, begun time.Time) 
 			if ref != nil && !e.IsDir() {
 				p.Changed++
 			}
-			// A spare tree that was copied from the live one after the reference was made knows what changed in between.
+			// A spare tree that was copied after the reference was made knows of changes in between.
 			if w := own.match(e, b); w != nil {
 				e.Version, e.Xattrs, e.Sum = w.Version, w.Xattrs, w.Sum
 			} else {
@@ -124,10 +124,10 @@ func NewPlan(entries []Entry, ref *Reference, spare *Manifest, begun time.Time) 
 	return p
 }
 
-// Walker looks entries up whose paths are asked for in byte order.
+// Walker looks up entries for paths that are asked for in byte order.
 type Walker struct{ rest []Entry }
 
-// Walk follows a manifest, from its start; one that is nil has no entries.
+// Walk returns a walker at the start of a manifest; nil has no entries.
 func (m *Manifest) Walk() Walker {
 	if m == nil {
 		return Walker{}
@@ -135,7 +135,7 @@ func (m *Manifest) Walk() Walker {
 	return Walker{m.Entries}
 }
 
-// At is the entry of a path, nil where there is none.
+// At returns the entry of a path, or nil.
 func (f *Walker) At(path string) *Entry {
 	for len(f.rest) > 0 && f.rest[0].Path < path {
 		f.rest = f.rest[1:]
@@ -155,7 +155,7 @@ func (f *Walker) files() (n int64) {
 	return n
 }
 
-// newVersions counts up from a random place, so that versions of different archives never meet.
+// newVersions counts up from a random number, so that versions of different archives never coincide.
 func newVersions() *atomic.Uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand
@@ -164,7 +164,7 @@ func newVersions() *atomic.Uint64 {
 	return v
 }
 
-// regroup keeps the names of one file only together: all of them as they were, or all made again.
+// regroup treats all names of one file alike: all are kept, or all made again.
 func (p *Plan) regroup(entries []Entry, spare *Manifest) {
 	if spare == nil {
 		return // all are made
@@ -204,7 +204,7 @@ func (p *Plan) regroup(entries []Entry, spare *Manifest) {
 	}
 }
 
-// removals lists what the spare tree has and the live one has not, or has as something else.
+// removals lists what exists in the spare tree and not, or as another type, in the live one.
 func (p *Plan) removals(entries []Entry, spare *Manifest) {
 	if spare == nil {
 		return
@@ -223,7 +223,7 @@ func (p *Plan) removals(entries []Entry, spare *Manifest) {
 		p.Freed += b.Blocks * 512
 		p.FreedInodes++
 		if under != "" && strings.HasPrefix(b.Path, under) {
-			continue // goes with its folder
+			continue // removed with its folder
 		}
 		p.remove = append(p.remove, b.Path)
 		if b.IsDir() {
@@ -264,19 +264,19 @@ func (p *Plan) tally(entries []Entry, spare *Manifest) {
 	}
 }
 
-// PlanAll makes everything anew, in an empty destination.
+// PlanAll makes everything, in an empty destination.
 func PlanAll(entries []Entry) *Plan {
 	p := &Plan{acts: make([]action, len(entries)), version: newVersions()}
 	p.tally(entries, nil)
 	return p
 }
 
-// PlanBack decides what to copy so that a live tree, got, becomes what a manifest describes.
-func PlanBack(want, got []Entry) *Plan {
+// PlanRestore decides what to copy so that a live tree, got, becomes equal to a manifest.
+func PlanRestore(want, got []Entry) *Plan {
 	live := (&Manifest{Entries: got}).index()
 	acts := make([]action, len(want))
 	var remove []string
-	group := map[uint32]bool{} // groups of which a name must be made
+	group := map[uint32]bool{} // groups with a name that must be made
 	for i := range want {
 		w := &want[i]
 		g := live[w.Path]
@@ -316,7 +316,7 @@ func PlanBack(want, got []Entry) *Plan {
 	return &Plan{acts: acts, remove: remove, version: newVersions()}
 }
 
-// RefreshRoots notes the identity of the trees' roots, which moving the spare tree has changed.
+// RefreshRoots records the identity of the trees' roots, which moving the spare tree has changed.
 func RefreshRoots(dst vfs.Dir, entries []Entry) error {
 	for i := range entries {
 		if strings.Contains(entries[i].Path, "/") {

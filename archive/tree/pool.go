@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Pool runs tasks that may add tasks: those with a place on the disk in the order of places, as a lift goes up and begins
-// again below, then the others, last in first out so that a walk stays narrow. The first error stops it.
+// Pool runs tasks that may add tasks. Those with a place on the disk run first, in ascending order of places (an elevator), then the
+// others, last in first out, which keeps the queue of a walk short. The first error stops it.
 type Pool struct {
 	ctx     context.Context
 	mu      sync.Mutex
 	cond    *sync.Cond
 	tasks   []func() error
-	above   places // from where the lift is
-	below   places // for its next turn
+	above   places // at or after the elevator's position
+	below   places // for its next pass
 	at      uint64
 	pending int // queued and running
 	err     error
 }
 
-// NewPool has no tasks yet; its tasks end when ctx does.
+// NewPool makes a pool without tasks; its tasks end when ctx does.
 func NewPool(ctx context.Context) *Pool {
 	p := &Pool{ctx: ctx}
 	p.cond = sync.NewCond(&p.mu)
@@ -37,7 +37,7 @@ func (p *Pool) Add(task func() error) {
 	p.cond.Signal()
 }
 
-// addAt adds a task that reads what lies at a place of the disk, of which the number of an inode tells something.
+// addAt adds a task that reads at a place of the disk, for which an inode's number is an estimate.
 func (p *Pool) addAt(place uint64, task func() error) {
 	p.mu.Lock()
 	if place >= p.at {
@@ -50,7 +50,7 @@ func (p *Pool) addAt(place uint64, task func() error) {
 	p.cond.Signal()
 }
 
-// next takes a task, nil when there is none.
+// next returns a task, or nil when there is none.
 func (p *Pool) next() (task func() error) {
 	if len(p.above) == 0 {
 		p.above, p.below = p.below, p.above
@@ -87,14 +87,14 @@ func (h *places) Pop() any {
 	return x
 }
 
-// Run works with n goroutines until nothing is left, and gives the first error, the context's included.
+// Run works with n goroutines until no task is left, and returns the first error, including the context's.
 func (p *Pool) Run(n int) error { return p.runCold(n, forever) }
 
-// forever is longer than any patience.
+// forever is a patience that is never exceeded.
 const forever = time.Duration(1<<63 - 1)
 
-// runCold is run, with three times as many goroutines besides when it takes longer than patience: it waits for the disk then,
-// which does best with many questions at once. One goroutine stays one.
+// runCold is run that adds three times as many goroutines when it takes longer than patience: then it is waiting for the disk, which is
+// fastest with many requests at once. A single goroutine stays single.
 func (p *Pool) runCold(n int, patience time.Duration) error {
 	var wg sync.WaitGroup
 	for range n {
@@ -107,7 +107,7 @@ func (p *Pool) runCold(n int, patience time.Duration) error {
 			if p.pending == 0 || p.err != nil {
 				return
 			}
-			// Nobody has gone yet, so the group does not wait in vain.
+			// No goroutine has ended yet, so adding to the group is safe.
 			for range 3 * n {
 				wg.Go(p.work)
 			}

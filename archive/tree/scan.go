@@ -16,20 +16,20 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Snapshot is what Make saw of the live trees. It is read only.
+// Snapshot is the scan of the live trees by Make. It is read-only.
 type Snapshot struct {
-	// Begun is when it began, by the Store's clock. Each file was looked at once, after that.
+	// Begun is when it began, by the Store's clock. Each file was read once, after that.
 	Begun   time.Time
 	entries []Entry
 }
 
-// NewSnapshot keeps what was found by a scan that began then.
+// NewSnapshot keeps the entries of a scan that began at the given time.
 func NewSnapshot(begun time.Time, entries []Entry) *Snapshot {
 	return &Snapshot{Begun: begun, entries: entries}
 }
 
-// Tree gives all that lay in the folder name ("project"), by its path below that, in byte order of paths, as it was when it was looked at.
-// No link was followed on the way.
+// Tree returns everything below the folder name ("project"), by its path below that, in byte order of paths, as it was when scanned. No
+// link was followed.
 func (s *Snapshot) Tree(name string) iter.Seq2[string, *Entry] {
 	return func(yield func(string, *Entry) bool) {
 		dir := name + "/"
@@ -47,21 +47,21 @@ func (s *Snapshot) Tree(name string) iter.Seq2[string, *Entry] {
 type Scanned struct {
 	Entries  []Entry // in byte order of paths
 	Vanished int
-	// Cold tells that the scan had to wait for the disk: the tree was not in the kernel's memory.
+	// Cold reports that the scan had to wait for the disk: the tree was not in the page cache.
 	Cold bool
 }
 
 const (
-	// coldAfter is how long a scan goes on with few workers. A warm one of 70,000 entries takes about 0.1 s.
+	// coldAfter is how long a scan continues with few workers. A cached tree of 70,000 entries takes about 0.1 s.
 	coldAfter = 200 * time.Millisecond
-	// coldEach is what a scan takes for an entry that it must fetch from the disk, at least; a warm one takes less than a third.
+	// coldEach is the least time that a scan takes for an entry from the disk; for a cached one it takes less than a third.
 	coldEach = 6 * time.Microsecond
-	// coldCount is how many entries a tree must have for the order of reading to matter.
+	// coldCount is the number of entries from which the order of reading matters.
 	coldCount = 2000
 )
 
-// Scan lists named folders below d and everything in them, in parallel, following no link. A named folder that is not
-// there is no error. What vanishes while it is scanned is counted and left out.
+// Scan lists named folders below d and everything in them, in parallel, following no link. A named folder that does not exist is not an
+// error. What vanishes during the scan is counted and left out.
 func Scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*Scanned, error) {
 	sc := &scanner{root: d, pool: NewPool(ctx)}
 	var tops []*folder
@@ -81,7 +81,7 @@ func Scan(ctx context.Context, d vfs.Dir, names []string, workers int) (*Scanned
 		tops = append(tops, top)
 		sc.pool.addAt(st.Ino, func() error { return sc.dir(top) })
 	}
-	begun := time.Now() // a clock that never jumps: only the difference counts
+	begun := time.Now() // a monotonic clock: only the difference counts
 	if err := sc.pool.runCold(workers, coldAfter); err != nil {
 		return nil, ReadError(err)
 	}
@@ -104,7 +104,7 @@ type scanner struct {
 	vanished atomic.Int64
 }
 
-// folder is a folder and what lies in it.
+// folder is a folder and its content.
 type folder struct {
 	self Entry
 	in   []Entry   // in byte order, folders included
@@ -112,9 +112,9 @@ type folder struct {
 	gone bool      // it vanished before it was listed
 }
 
-// flatten appends all below the folder in byte order of paths, in which "a-b" stands between "a" and "a/c".
+// flatten appends everything below the folder in byte order of paths, in which "a-b" is between "a" and "a/c".
 func (n *folder) flatten(out []Entry) []Entry {
-	subs := n.subs // folders whose content is still to come, after "name/" has had its turn
+	subs := n.subs // folders whose content comes at the turn of "name/"
 	pending := make([]*folder, 0, len(subs))
 	for i := range n.in {
 		e := &n.in[i]
@@ -160,7 +160,7 @@ func insertPending(list []*folder, n *folder) []*folder {
 	return slices.Insert(list, i, n)
 }
 
-// Vanished tells that a thing is no longer what it was when it was listed.
+// Vanished reports whether an error means that an entry changed since it was listed.
 func Vanished(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
@@ -195,7 +195,7 @@ func (sc *scanner) dir(n *folder) error {
 	return nil
 }
 
-// list describes what lies in one open folder.
+// list describes the content of one open folder.
 func list(d vfs.Dir, path string) (found []Entry, vanished int, err error) {
 	names, err := d.ReadDir(".")
 	if err != nil {
@@ -224,7 +224,7 @@ func list(d vfs.Dir, path string) (found []Entry, vanished int, err error) {
 	return found, vanished, nil
 }
 
-// Named puts the folder in front of the relative path of an error.
+// Named adds the folder to the relative path of an error.
 func Named(dir string, err error) error {
 	var pe *fs.PathError
 	if dir != "" && errors.As(err, &pe) && !strings.HasPrefix(pe.Path, "/") {

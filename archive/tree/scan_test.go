@@ -14,7 +14,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// A folder's content follows "name/", so names with bytes below the slash stand between a folder and what lies in it.
+// A folder's content follows "name/", so names with bytes below the slash are between a folder and what is in it.
 func TestScanIsInByteOrder(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	pieces := []string{"a", "b", "-", ".", "!", "0", " ", "\xff", "~", "/"}

@@ -10,16 +10,16 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Writer makes the entries of a tree one by one, with content that comes from anywhere: a tar. Write may be called from many goroutines, the
-// rest of one.
+// Writer creates the entries of a tree one by one, with content from any source, such as a tar. Write may be called from many goroutines,
+// the rest from one.
 type Writer struct {
 	b       *Copier
 	leaders map[uint32]int
-	links   []int // entries to link to their leaders in the end
+	links   []int // entries to be linked in the end
 	dirs    map[int][]vfs.Xattr
 }
 
-// NewWriter prepares to write entries, in byte order of paths, to a folder that is there and empty. It notes the identities of the new files in
+// NewWriter prepares to write entries, in byte order of paths, to an existing empty folder. It records the identities of the new files in
 // them.
 func NewWriter(dst vfs.Dir, entries []Entry, workers int, progress func(Progress)) *Writer {
 	b := NewCopier(CopyOptions{Dst: dst, Entries: entries, Plan: PlanAll(entries), Workers: workers, TrustAttrs: true, Progress: progress})
@@ -32,23 +32,24 @@ func NewWriter(dst vfs.Dir, entries []Entry, workers int, progress func(Progress
 	return &Writer{b: b, leaders: map[uint32]int{}, dirs: map[int][]vfs.Xattr{}}
 }
 
-// Mkdirs makes all folders, before anything else.
+// Mkdirs makes all folders; call it first.
 func (w *Writer) Mkdirs(ctx context.Context) error { return w.b.mkdirs(ctx) }
 
-// Done counts what is done, for the progress.
+// Done counts finished entries, for the progress.
 func (w *Writer) Done(files, bytes int64) { w.b.report(files, bytes) }
 
-// Dir gives a folder, by its index, the extended attributes that Finish sets.
+// Dir sets the extended attributes that Finish gives to the folder with this index.
 func (w *Writer) Dir(i int, xs []vfs.Xattr) {
 	if len(xs) > 0 {
 		w.dirs[i] = xs
 	}
 }
 
-// Link makes an entry, by its index, a further name of the file of its group in Finish.
+// Link makes the entry with this index a hard link in Finish.
 func (w *Writer) Link(i int) { w.links = append(w.links, i) }
 
-// First reports whether an entry, by its index, is the first of its group, to be written; a further one is linked in Finish.
+// First reports whether the entry with this index is the first of its hard-link group, which must be written; the others are linked in
+// Finish.
 func (w *Writer) First(i int) bool {
 	link := w.b.Entries[i].Link
 	if _, ok := w.leaders[link]; ok {
@@ -59,7 +60,7 @@ func (w *Writer) First(i int) bool {
 	return true
 }
 
-// Write makes one entry that is no folder, with extended attributes; content writes that of a regular file, which is new and empty.
+// Write creates one entry that is not a folder, with extended attributes; content writes that of a regular file, which is new and empty.
 func (w *Writer) Write(e *Entry, xs []vfs.Xattr, c *Cursor, content func(vfs.File) error) error {
 	d, name, err := c.At(e.Path)
 	if err != nil {
@@ -115,10 +116,10 @@ func (w *Writer) regular(e *Entry, content func(vfs.File) error, xs []vfs.Xattr,
 	return err
 }
 
-// ErrLink is wrapped where a further name comes without the file that it is a name of.
+// ErrLink is wrapped where a hard link comes without its file.
 var ErrLink = errors.New("nothing to link to")
 
-// Finish gives files their further names and folders their attributes, from the bottom.
+// Finish creates the hard links, and sets the attributes of folders bottom-up.
 func (w *Writer) Finish() error {
 	for _, i := range w.links {
 		e := &w.b.Entries[i]

@@ -1,12 +1,12 @@
-// Package watch runs the checks of live releases that have an interval, each time it has passed.
+// Package watch runs the periodic checks of live releases.
 //
-// It owns when a periodic check runs, the history of what came back, and that a change is notified once. How a check runs,
-// which are due and how somebody is told is given to it (Config). It never runs a check while a deployment of its project
-// does, and decides nothing else: a check that fails rolls nothing back.
+// It owns when a periodic check runs, the history of results, and that each change is notified once. Config provides how a check runs,
+// which checks there are and how to notify. It never runs a check during a deployment of its project, and decides nothing else: a failed
+// check rolls nothing back.
 //
-// The history is in the database: one row for each period in which a check gave the same answer, at most keep of them for
-// each check. The row of a change is durable before the change is notified, and says whether it was; how often and when a check
-// ran last is written once a minute, and at the end.
+// The history is in the database: one row for each period in which a check had the same result, at most keep of them for each check. The
+// row of a change is durable before the change is notified, and records whether it was; how often and when a check ran last is written once
+// a minute, and at the end.
 //
 // A crash loses at most that minute of counts. A notification that it cut off is sent again at the next start.
 package watch

@@ -18,12 +18,12 @@ const keep = 100
 type period struct {
 	project.CheckPeriod
 	id int64
-	// notified: whoever is to be told of its beginning was.
+	// notified reports that the beginning of the period was notified.
 	notified bool
 	dirty    bool
 }
 
-// everyProject, in the table of watched projects, tells that all projects were looked at once.
+// everyProject, in the table of watched projects, records that all projects were examined once.
 const everyProject = "*"
 
 func migrate(ctx context.Context, d *sql.DB) error {
@@ -36,7 +36,7 @@ func migrate(ctx context.Context, d *sql.DB) error {
 	})
 }
 
-// watched are the projects whose live release has periodic checks; all tells that every project was looked at once.
+// watched are the projects whose live release has periodic checks; all reports that every project was examined once.
 func watched(ctx context.Context, d *sql.DB) (names []project.Name, all bool, err error) {
 	rows, err := d.QueryContext(ctx, `SELECT project FROM checks_watched`)
 	if err != nil {
@@ -57,7 +57,7 @@ func watched(ctx context.Context, d *sql.DB) (names []project.Name, all bool, er
 	return names, all, rows.Err()
 }
 
-// setWatched notes durably whether a project has periodic checks.
+// setWatched records durably whether a project has periodic checks.
 func setWatched(ctx context.Context, d *sql.DB, name project.Name, has bool) error {
 	q := `DELETE FROM checks_watched WHERE project = ?`
 	if has {
@@ -103,7 +103,7 @@ func newest(ctx context.Context, d *sql.DB, name project.Name) (map[string]*peri
 	return out, err
 }
 
-// add writes the row of a period that begins, and removes what there is too much of. It is durable on return.
+// add inserts the row of a new period, and removes rows beyond the limit. It is durable on return.
 func (p *period) add(ctx context.Context, d *sql.DB, name project.Name) error {
 	answer, err := json.Marshal(p.Answer)
 	if err != nil {
@@ -161,4 +161,74 @@ func save(ctx context.Context, d *sql.DB, list []period) error {
 func forget(ctx context.Context, d *sql.DB, name project.Name) error {
 	_, err := d.ExecContext(ctx, `DELETE FROM check_periods WHERE project = ?`, name)
 	return errors.Join(err, setWatched(ctx, d, name, false))
+}
+
+func (w *Watcher) flushOften(ctx context.Context) {
+	t := time.NewTicker(flushEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			w.flush(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// flush writes the counts of all projects.
+func (w *Watcher) flush(ctx context.Context) {
+	w.mu.Lock()
+	var of []*target
+	for _, x := range w.all {
+		of = append(of, x)
+	}
+	w.mu.Unlock()
+	var list []period
+	for _, x := range of {
+		x.mu.Lock()
+		for _, p := range x.now {
+			if p.dirty {
+				p.dirty = false
+				list = append(list, *p)
+			}
+		}
+		x.mu.Unlock()
+	}
+	if err := save(ctx, w.cfg.DB, list); err != nil && ctx.Err() == nil {
+		w.cfg.Log.Error().Err(err).Msg("periodic checks: write the history")
+	}
+}
+
+// States are the current states of a project's periodic checks; none where nothing is watched.
+func (w *Watcher) States(name project.Name) []project.CheckState {
+	w.mu.Lock()
+	x := w.all[name]
+	w.mu.Unlock()
+	if x == nil {
+		return nil
+	}
+	return x.view()
+}
+
+// History gives the periods of a project's checks, the newest first, at most limit.
+func (w *Watcher) History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error) {
+	list, err := periods(ctx, w.cfg.DB, `WHERE project = ? ORDER BY since DESC, id DESC LIMIT ?`, name, limit)
+	if err != nil {
+		return nil, err
+	}
+	now := map[string]project.CheckPeriod{}
+	for _, s := range w.States(name) {
+		if s.Now != nil {
+			now[s.Name] = *s.Now
+		}
+	}
+	out := make([]project.CheckPeriod, 0, len(list))
+	for _, p := range list {
+		if n, ok := now[p.Check]; ok && n.Since.Equal(p.Since) {
+			p.CheckPeriod = n
+		}
+		out = append(out, p.CheckPeriod)
+	}
+	return out, nil
 }

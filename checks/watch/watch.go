@@ -16,28 +16,28 @@ import (
 	"corpus-git/project"
 )
 
-// Release is what is live of a project, as far as its periodic checks are concerned.
+// Release is the live release of a project, as far as its periodic checks are concerned.
 type Release struct {
 	Code project.Commit
 	// Checks are those with an interval.
 	Checks []project.Check
 	// Run runs some of them once each; reasons and answers are redacted. The error is ctx's cause where that ended it.
 	Run func(ctx context.Context, list []project.Check) ([]checks.Result, error)
-	// Notify tells whoever is to be told that a period has begun.
+	// Notify sends the notification that a period has begun.
 	Notify func(ctx context.Context, p project.CheckPeriod) error
 }
 
 // Config is what a Watcher works with. All fields are needed.
 type Config struct {
 	DB *sql.DB
-	// Projects are all there are; they are looked at once, at the first start of a version that has periodic checks.
+	// Projects are all projects; they are examined once, at the first start of a version that has periodic checks.
 	Projects func(ctx context.Context) ([]project.Name, error)
-	// Live is what is live of a project now. fault.Refused tells that there is no such project.
+	// Live is the live release of a project. fault.Refused reports that there is no such project.
 	Live func(ctx context.Context, name project.Name) (Release, error)
-	// Quiet reports whether nothing is deployed to a project. While it is so, until end is called, during is not over; a deployment ends it, and
-	// waits for end, which may be called more than once.
+	// Quiet reports whether no deployment of a project runs. If so, a deployment that starts before end is called cancels during, and waits
+	// for end, which may be called more than once.
 	Quiet func(name project.Name) (during context.Context, end func(), ok bool)
-	// Now is the clock that people read. Intervals do not depend on it.
+	// Now is the clock for times that are shown. Intervals do not depend on it.
 	Now func() time.Time
 	Log zerolog.Logger
 }
@@ -47,11 +47,12 @@ const (
 	atOnce = 8
 	// flushEvery is how often counts are written.
 	flushEvery = time.Minute
-	// retryBusy is when a project is looked at again in which something is deployed; retryLoad one whose configuration cannot be read.
+	// retryBusy is the delay before a project is tried again in which a deployment runs; retryLoad before one whose configuration can't be
+	// read.
 	retryBusy, retryLoad = time.Second, time.Minute
-	// splay is within which time the first runs of all projects are spread, at most an interval.
+	// splay is the time over which the first runs of all projects are spread, at most an interval.
 	splay = time.Minute
-	// between is the time between two projects in the look at all of them.
+	// between is the pause between two projects while all of them are examined.
 	between = 50 * time.Millisecond
 )
 
@@ -61,7 +62,7 @@ type Watcher struct {
 	slots chan struct{}
 
 	mu      sync.Mutex
-	ctx     context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
+	ctx     context.Context //nolint:containedctx // ends the goroutines at Stop
 	stop    context.CancelFunc
 	all     map[project.Name]*target
 	running sync.WaitGroup
@@ -70,11 +71,11 @@ type Watcher struct {
 // target is one project while its checks are watched.
 type target struct {
 	stop context.CancelFunc
-	// changed takes one: something else is live.
+	// changed receives one value when the live release changes.
 	changed chan struct{}
-	// done is closed when nothing of it runs any more.
+	// done is closed when none of its goroutines runs any more.
 	done chan struct{}
-	// mu guards what follows, for those who look.
+	// mu guards the following fields.
 	mu     sync.Mutex
 	states []project.CheckState
 	now    map[string]*period
@@ -88,7 +89,7 @@ func Open(ctx context.Context, cfg Config) (*Watcher, error) {
 	return &Watcher{cfg: cfg, slots: make(chan struct{}, atOnce), all: map[project.Name]*target{}}, nil
 }
 
-// Start begins to run the checks of all projects that have periodic ones. Call it once.
+// Start starts running the checks of all projects that have periodic ones. Call it once.
 func (w *Watcher) Start(ctx context.Context) error {
 	names, all, err := watched(ctx, w.cfg.DB)
 	if err != nil {
@@ -108,7 +109,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends all checks that run, writes what is not written yet, and returns when nothing runs any more.
+// Stop ends all running checks, writes what is not written yet, and returns when nothing runs any more.
 func (w *Watcher) Stop() {
 	w.mu.Lock()
 	if w.stop == nil {
@@ -121,13 +122,13 @@ func (w *Watcher) Stop() {
 	w.flush(context.Background())
 }
 
-// Live tells that something else is live in a project, and with which checks.
+// Live reports that the live release of a project has changed, and its checks.
 func (w *Watcher) Live(name project.Name, list []project.Check) {
 	has := slices.ContainsFunc(list, func(c project.Check) bool { return c.Interval > 0 })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx == nil || w.ctx.Err() != nil {
-		// Nothing is watched here: the next Start must know.
+		// Not started: the next Start must examine it.
 		if has {
 			w.note(name, true)
 		}
@@ -187,7 +188,7 @@ func (w *Watcher) loadAll(ctx context.Context) {
 		}
 		live, lerr := w.cfg.Live(ctx, name)
 		if lerr != nil || len(live.Checks) == 0 {
-			continue // what cannot be read is deployed again before it can be
+			continue // it must be deployed again before it can be read
 		}
 		w.mu.Lock()
 		if w.all[name] == nil && ctx.Err() == nil {
@@ -246,7 +247,7 @@ func (w *Watcher) watch(ctx context.Context, name project.Name, x *target) {
 	}
 }
 
-// pause waits; false tells that something else is live meanwhile.
+// pause waits; false reports that the live release changed meanwhile.
 func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -259,7 +260,7 @@ func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	return true
 }
 
-// over ends the watch of a project that has no periodic checks any more; false tells that something else went live just now.
+// over ends the watch of a project that has no periodic checks any more; false reports that a release with checks went live just now.
 func (w *Watcher) over(name project.Name, x *target) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,7 +276,7 @@ func (w *Watcher) over(name project.Name, x *target) bool {
 	return true
 }
 
-// load takes over what is live: what is known of its checks, and when each is due. One that was there before stays due when it was.
+// load loads the live release: its checks with their states, and when each is due. An existing check stays due when it was.
 func (w *Watcher) load(ctx context.Context, name project.Name, x *target, live Release, due map[string]time.Time) error {
 	known, err := newest(ctx, w.cfg.DB, name)
 	if err != nil {
@@ -304,8 +305,8 @@ func (w *Watcher) load(ctx context.Context, name project.Name, x *target, live R
 	return nil
 }
 
-// first is how long from now a check runs first: when it would have been due, had the server not been stopped, and spread so that many projects do
-// not begin together. A clock that was set makes it an interval at most.
+// first is the delay before a check's first run: when it would have been due if the server had not been stopped, and spread so that many
+// projects do not start together. It is at most an interval, even if the clock was changed.
 func (w *Watcher) first(name project.Name, c project.Check, last *period) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name.String() + "\x00" + c.Name))
@@ -329,7 +330,7 @@ func earliest(due map[string]time.Time) time.Time {
 	return next
 }
 
-// run runs the checks that are due. ran is false where a deployment keeps them out, or ended them: they stay due.
+// run runs the checks that are due. ran is false where a deployment prevented or ended them: they stay due.
 func (w *Watcher) run(ctx context.Context, name project.Name, x *target, live Release, due map[string]time.Time) (ran bool, err error) {
 	select {
 	case w.slots <- struct{}{}:
@@ -361,7 +362,7 @@ func (w *Watcher) run(ctx context.Context, name project.Name, x *target, live Re
 		return false, err
 	}
 	for _, r := range results {
-		// From when it was due: it does not move by what it takes. Runs that were missed are not made up for.
+		// Counted from when it was due, so that the duration of a run does not shift it. Missed runs are skipped.
 		next := due[r.Check.Name].Add(r.Check.Interval)
 		if now := time.Now(); next.Before(now) {
 			next = now.Add(r.Check.Interval - now.Sub(next)%r.Check.Interval)
@@ -376,7 +377,7 @@ func (w *Watcher) run(ctx context.Context, name project.Name, x *target, live Re
 	return true, errors.Join(errs...)
 }
 
-// record notes an answer, and tells of it where it is another than before.
+// record records a result, and notifies it where it differs from the one before.
 func (w *Watcher) record(ctx context.Context, name project.Name, x *target, live Release, r checks.Result) error {
 	at := w.cfg.Now().UTC()
 	x.mu.Lock()
@@ -397,7 +398,7 @@ func (w *Watcher) record(ctx context.Context, name project.Name, x *target, live
 	}
 	x.mu.Unlock()
 	p := &period{CheckPeriod: project.CheckPeriod{Check: r.Check.Name, Good: r.Good, Since: at, Last: at, Runs: 1, Took: r.Took, Reason: r.Reason, Answer: r.Answer, Code: live.Code}}
-	p.notified = now == nil && r.Good // that it works is no news
+	p.notified = now == nil && r.Good // the first success is not notified
 	if err := save(ctx, w.cfg.DB, old); err != nil {
 		return err
 	}
@@ -410,7 +411,7 @@ func (w *Watcher) record(ctx context.Context, name project.Name, x *target, live
 	return w.notify(ctx, x, live, p)
 }
 
-// notify tells of the beginning of a period, once. What fails then is not tried again.
+// notify notifies the beginning of a period, once. A failure is not retried.
 func (w *Watcher) notify(ctx context.Context, x *target, live Release, p *period) error {
 	if p.notified {
 		return nil
@@ -420,7 +421,7 @@ func (w *Watcher) notify(ctx context.Context, x *target, live Release, p *period
 	x.mu.Unlock()
 	err := live.Notify(ctx, told)
 	if ctx.Err() != nil {
-		return nil // the next start tells
+		return nil // the next start notifies it
 	}
 	x.mu.Lock()
 	p.notified = true
@@ -429,7 +430,7 @@ func (w *Watcher) notify(ctx context.Context, x *target, live Release, p *period
 	return errors.Join(err, save(ctx, w.cfg.DB, []period{saved}))
 }
 
-// notifyLate tells of what a crash, or the end of the server, kept from being told.
+// notifyLate sends notifications that a crash, or the end of the server, prevented.
 func (w *Watcher) notifyLate(ctx context.Context, name project.Name, x *target, live Release) {
 	for _, s := range x.view() {
 		x.mu.Lock()
@@ -456,74 +457,4 @@ func (x *target) view() []project.CheckState {
 		}
 	}
 	return out
-}
-
-func (w *Watcher) flushOften(ctx context.Context) {
-	t := time.NewTicker(flushEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			w.flush(ctx)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// flush writes the counts of all projects.
-func (w *Watcher) flush(ctx context.Context) {
-	w.mu.Lock()
-	var of []*target
-	for _, x := range w.all {
-		of = append(of, x)
-	}
-	w.mu.Unlock()
-	var list []period
-	for _, x := range of {
-		x.mu.Lock()
-		for _, p := range x.now {
-			if p.dirty {
-				p.dirty = false
-				list = append(list, *p)
-			}
-		}
-		x.mu.Unlock()
-	}
-	if err := save(ctx, w.cfg.DB, list); err != nil && ctx.Err() == nil {
-		w.cfg.Log.Error().Err(err).Msg("periodic checks: write the history")
-	}
-}
-
-// States are the periodic checks of a project as they stand; none where nothing is watched.
-func (w *Watcher) States(name project.Name) []project.CheckState {
-	w.mu.Lock()
-	x := w.all[name]
-	w.mu.Unlock()
-	if x == nil {
-		return nil
-	}
-	return x.view()
-}
-
-// History gives the periods of a project's checks, the newest first, at most limit.
-func (w *Watcher) History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error) {
-	list, err := periods(ctx, w.cfg.DB, `WHERE project = ? ORDER BY since DESC, id DESC LIMIT ?`, name, limit)
-	if err != nil {
-		return nil, err
-	}
-	now := map[string]project.CheckPeriod{}
-	for _, s := range w.States(name) {
-		if s.Now != nil {
-			now[s.Name] = *s.Now
-		}
-	}
-	out := make([]project.CheckPeriod, 0, len(list))
-	for _, p := range list {
-		if n, ok := now[p.Check]; ok && n.Since.Equal(p.Since) {
-			p.CheckPeriod = n
-		}
-		out = append(out, p.CheckPeriod)
-	}
-	return out, nil
 }

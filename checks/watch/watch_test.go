@@ -176,7 +176,7 @@ func TestChangesAreToldOnce(t *testing.T) {
 		require.Equal(t, []string{"app check-failed connection refused"}, m.heard())
 		require.True(t, w.States("app")[0].Failing())
 
-		// A restart in between tells nothing anew, and goes on counting.
+		// A restart in between tells nothing again, and goes on counting.
 		runs := w.States("app")[0].Now.Runs
 		w.Stop()
 		w = m.open(t, d)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -17,35 +18,33 @@ func TestContainerSkeletons(t0 *testing.T) {
 		proves string
 		// breaks changes the working copy so that the deployment fails, late.
 		breaks string
-		// removes says that the task remove is there.
-		removes bool
 	}{
 		{"shell", `grep 'Hello from shell' /srv/projects/shell/project/build/hello.txt && grep greeting=Hello /srv/projects/shell/data/settings`,
-			`echo 'echo broken > build/hello.txt; exit 1' > .salt/030_no.sh; chmod 755 .salt/030_no.sh; sed -i s/greeting=/welcome=/ .salt/020_settings.sls`, false},
+			`echo 'echo broken > build/hello.txt; exit 1' > .salt/030_no.sh; chmod 755 .salt/030_no.sh; sed -i s/greeting=/welcome=/ .salt/020_settings.sls`},
 		{"static", `curl -sS --fail -H 'Host: static.localhost' http://127.0.0.1/ | grep 'It works' && nginx -t`,
-			`sed -i 's/It works/Broken/' public/index.html; sed -i 's/try_files/tri_files/' .salt/files/nginx.conf`, true},
+			`sed -i 's/It works/Broken/' public/index.html; sed -i 's/try_files/tri_files/' .salt/files/nginx.conf`},
 		{"python", `curl -sS --fail -H 'Host: python.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active python && nginx -t`,
-			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' app.py`, true},
+			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' app.py`},
 		{"php", `curl -sS --fail -H 'Host: php.localhost' http://127.0.0.1/some/page | grep 'It works' && nginx -t && php-fpm8.2 --test`,
-			`sed -i 's/It works/Broken/; s/=> .ok./=> 1/' public/index.php; sed -i 's/ondemand/static/' .salt/files/pool.conf`, true},
+			`sed -i 's/It works/Broken/; s/=> .ok./=> 1/' public/index.php; sed -i 's/ondemand/static/' .salt/files/pool.conf`},
 		{"node", `curl -sS --fail -H 'Host: node.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active node`,
-			`sed -i 's/It works/Broken/; s/status: .ok./status: 1/' server.js`, true},
+			`sed -i 's/It works/Broken/; s/status: .ok./status: 1/' server.js`},
 		{"worker", `systemctl is-active worker && touch /srv/projects/worker/data/inbox/job && sleep 2 && test -e /srv/projects/worker/data/done/job && rm /srv/projects/worker/data/done/job && crontab -u worker-user -l | grep nightly.sh`,
-			`printf '#!/bin/sh\nexit 1\n' > worker.sh; sed -i s/nightly.sh/weekly.sh/ .salt/040_cron.sls`, true},
+			`printf '#!/bin/sh\nexit 1\n' > worker.sh; sed -i s/nightly.sh/weekly.sh/ .salt/040_cron.sls`},
 		{"django", `curl -sS --fail -H 'Host: django.localhost' http://127.0.0.1/ | grep 'It works.*0 notes' && curl -sS --fail -H 'Host: django.localhost' http://127.0.0.1/static/notes/style.css | grep margin
 echo uploaded >/srv/projects/django/data/media/file && curl -sS --fail -H 'Host: django.localhost' http://127.0.0.1/media/file | grep uploaded
 ! runuser -u www-data -- cat /srv/projects/django/data/secret && ! runuser -u www-data -- cat /srv/projects/django/data/db.sqlite3`,
-			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' notes/views.py; echo 'body { display: none }' > notes/static/notes/style.css`, true},
+			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' notes/views.py; echo 'body { display: none }' > notes/static/notes/style.css`},
 		{"ruby", `curl -sS --fail -H 'Host: ruby.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active ruby`,
-			`sed -i "s/It works/Broken/; s/status: 'ok'/status: 'bad'/" app.rb`, true},
+			`sed -i "s/It works/Broken/; s/status: 'ok'/status: 'bad'/" app.rb`},
 		{"go", `curl -sS --fail -H 'Host: go.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active go`,
-			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": 1, "ok": 1/' main.go; git rm -q main_test.go`, true},
+			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": 1, "ok": 1/' main.go; git rm -q main_test.go`},
 		{"multi", `curl -sS --fail -H 'Host: multi.localhost' http://127.0.0.1/ | grep 'It works: this' && curl -sS --fail -H 'Host: multi.localhost' http://127.0.0.1/api/greeting | grep greeting && systemctl is-active multi-web multi-api`,
-			`sed -i 's/this page was/nothing was/; s/"status": "ok"/"status": "bad"/' api/app.py`, true},
+			`sed -i 's/this page was/nothing was/; s/"status": "ok"/"status": "bad"/' api/app.py`},
 		{"zero-downtime", `curl -sS --fail -H 'Host: zero-downtime.localhost' http://127.0.0.1/ | grep 'It works' && nginx -t`,
-			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' app.py`, true},
+			`sed -i 's/It works/Broken/; s/"status": "ok"/"status": "bad"/' app.py`},
 		{"compose", `curl -sS --fail -H 'Host: compose.localhost' http://127.0.0.1/ | grep 'It works' && systemctl is-active compose`,
-			`echo Broken > public/index.html; echo '{"status": "bad"}' > public/health.json`, true},
+			`echo Broken > public/index.html; echo '{"status": "bad"}' > public/health.json`},
 	} {
 		t0.Run(s.name, func(t *testing.T) {
 			if shared == nil {
@@ -88,9 +87,6 @@ echo uploaded >/srv/projects/django/data/media/file && curl -sS --fail -H 'Host:
 			}
 			m.run("cd " + s.name + "; git reset -q --hard HEAD^; git commit -q --allow-empty -m Three; git push prod master")
 			m.soon(s.proves)
-			if s.removes {
-				m.run("corpus-git task " + s.name + " remove")
-			}
 			m.run("corpus-git project destroy " + s.name + " --yes --data; corpus-git project list | grep -v " + s.name)
 			if after := outside(); after != before {
 				t.Errorf("a trace is left:\n%s", diff(before, after))
@@ -106,7 +102,8 @@ func TestContainerFirstFails(t *testing.T) {
 	before := m.outside()
 	said := m.fail(`corpus-git project create node; corpus-git access grant node dev deploy; corpus-git init --skeleton node node
 cd node; echo 'process.exit(1)' > server.js; git init -q; git add -A; git commit -qm One; git remote add prod ssh://deploy@127.0.0.1:2222/node/project.git; git push prod master`)
-	if !strings.Contains(said, "check home failed; rolled back)") || strings.Contains(said, "somebody else") {
+	// What systemd says of the unit depends on the moment at which it is asked: the check of the unit may fail, too.
+	if !regexp.MustCompile(`\(checks? home(, unit)? failed; rolled back\)`).MatchString(said) || strings.Contains(said, "somebody else") {
 		t.Errorf("said:\n%s", said)
 	}
 	m.run(`! systemctl --all --plain --no-legend list-units 'node*' | grep . && ! systemctl --failed --plain --no-legend | grep . && nginx -t`)
@@ -184,6 +181,7 @@ func TestContainerZeroDowntime(t *testing.T) {
 		total += n
 		switch answer {
 		case "200 good 0", "200 good 1", "200 good 2", "200 good 3", "200 good 4", "200 good 5":
+		case "200 It works: this page was deployed by a git push.": // the first release: a worker of nginx from before a reload may still answer for a moment after it (nginx.org, Controlling nginx)
 		case "200 broken 4", "200 broken 5": // it answered rightly: what fails is asked after it began to serve
 		default:
 			t.Errorf("%d requests were answered by %q", n, answer)

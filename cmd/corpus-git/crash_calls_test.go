@@ -81,7 +81,7 @@ func (w *watcher) drawn(step string) bool {
 // lot is what a name has by lot or by the clock.
 var lot = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}_[0-9]{2}-[0-9]{2}|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{38,64}|[0-9a-f]{16}|\b[0-9a-f]{2}/|[0-9]+`)
 
-// inTree is what lies in a tree, however it is called for the moment.
+// inTree is what is in a tree, however it is called for the moment.
 var inTree = regexp.MustCompile(`/(project|pillar|project\.failed|pillar\.failed|data)/.*`)
 
 // step is the name of a step, "" for calls that do not count: the database and event logs, which are told from the journal.
@@ -139,7 +139,7 @@ type work struct {
 	make func(m *crashed) action
 	// phases are those of interest; nil are all.
 	phases []string
-	// quiet: it is no deployment, the trees never change.
+	// quiet: it is not a deployment, the trees never change.
 	quiet bool
 }
 
@@ -174,6 +174,8 @@ func works() []work {
 		{name: "rolling back", make: of("failing"), phases: []string{"failing install", "rolling-back", "begin rollback"}},
 		{name: "compaction", make: of("good"), phases: []string{"ended"}},
 		{name: "compaction after a failure", make: of("failing"), phases: []string{"ended"}},
+		{name: "going back over a release", make: of("older"), phases: []string{"begin undo", "begin services", "begin install", "committing"}},
+		{name: "rolling back by hand", make: of("rollback"), phases: []string{"begin rollback", "begin undo", "begin services", "committing"}},
 		{name: "archiving", make: of("good"), phases: []string{"begin archive"}},
 		{name: "maintenance", make: command("gc", "PROJECT", "--all"), quiet: true},
 		{name: "pruning", make: command("archives", "prune", "PROJECT", "--keep", "1"), quiet: true},
@@ -236,7 +238,7 @@ func (k work) undisturbed(a action) action {
 	return a
 }
 
-// rests waits until the server has done its work in the background; false tells that it was killed at it.
+// rests waits until the server has done its work in the background; false reports that it was killed at it.
 func (m *crashed) rests() bool {
 	m.t.Helper()
 	for range 1200 {
@@ -277,7 +279,7 @@ func (m *crashed) rollBackAgain(store *archive.Store, list []archive.Archive) {
 		require.NoError(m.t, err)
 		r, err := store.Rollback(m.t.Context(), a.ID)
 		if err != nil || !r.Already {
-			m.fail("a second rollback of %s is no no-op: %+v (%v)", a.ID, r, err)
+			m.fail("a second rollback of %s is not a no-op: %+v (%v)", a.ID, r, err)
 		}
 		after, err := manifest(m.paths().Live())
 		require.NoError(m.t, err)

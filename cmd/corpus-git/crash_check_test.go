@@ -19,7 +19,7 @@ import (
 	"corpus-git/archive"
 	"corpus-git/internal/execx"
 	"corpus-git/layout"
-	"corpus-git/pipeline"
+	"corpus-git/pipeline/journal"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -98,7 +98,7 @@ func (m *crashed) records() []project.Record {
 }
 
 // entries are those of the last deployment in the journal.
-func (m *crashed) entries() (kinds []pipeline.EntryKind, id project.ID) {
+func (m *crashed) entries() (kinds []journal.Kind, id project.ID) {
 	text, err := os.ReadFile(m.state().Journal(m.project))
 	if os.IsNotExist(err) {
 		return nil, ""
@@ -109,7 +109,7 @@ func (m *crashed) entries() (kinds []pipeline.EntryKind, id project.ID) {
 		if !ok {
 			continue // torn
 		}
-		if e.Kind == pipeline.Accepted {
+		if e.Kind == journal.Accepted {
 			kinds, id = nil, e.Deployment
 		}
 		kinds = append(kinds, e.Kind)
@@ -118,7 +118,7 @@ func (m *crashed) entries() (kinds []pipeline.EntryKind, id project.ID) {
 }
 
 // parseEntry reads one line of a journal: a checksum, a space, JSON.
-func parseEntry(line string) (e pipeline.Entry, ok bool) {
+func parseEntry(line string) (e journal.Entry, ok bool) {
 	return e, len(line) > 10 && json.Unmarshal([]byte(line[9:]), &e) == nil
 }
 
@@ -129,7 +129,7 @@ func (m *crashed) check(before moment, a action) (live bool) {
 	// What was live before, or what was complete when the journal said "committing".
 	if after.trees != before.trees {
 		text, err := os.ReadFile(filepath.Join(m.hook, "new"))
-		if kinds, _ := m.entries(); os.IsNotExist(err) && slices.Contains(kinds, pipeline.Committing) {
+		if kinds, _ := m.entries(); os.IsNotExist(err) && slices.Contains(kinds, journal.Committing) {
 			// It died between the journal's entry and the hook: what git tracks must be the commit's, and a.trees may be known.
 			if s := m.git("code", "--no-optional-locks", "-C", m.paths().Live(), "status", "--porcelain", "--untracked-files=no"); s != "" {
 				m.fail("the new tree is not the commit's:\n%s", s)
@@ -201,7 +201,7 @@ func (m *crashed) check(before moment, a action) (live bool) {
 		}
 	}
 	kinds, id := m.entries()
-	if len(kinds) > 0 && kinds[len(kinds)-1] != pipeline.Ended {
+	if len(kinds) > 0 && kinds[len(kinds)-1] != journal.Ended {
 		m.fail("the journal is open: %v", kinds)
 	}
 	if len(after.records) > len(before.records) && after.records[0].ID == id {
@@ -216,7 +216,7 @@ func (m *crashed) check(before moment, a action) (live bool) {
 	return live
 }
 
-func strs(kinds []pipeline.EntryKind) (out []string) {
+func strs(kinds []journal.Kind) (out []string) {
 	for _, k := range kinds {
 		out = append(out, string(k))
 	}
@@ -277,7 +277,7 @@ func (m *crashed) leaks() {
 	require.NoError(m.t, err)
 	for _, n := range names {
 		if _, id, ok := layout.ParseArchiveName(n.Name()); n.Name() != ".spare" && (!ok || !ids[id]) {
-			m.fail("%s is in archives, and is no archive", n.Name())
+			m.fail("%s is in archives, and is not an archive", n.Name())
 		}
 	}
 	// Event logs belong to a record.

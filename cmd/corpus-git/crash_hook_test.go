@@ -107,7 +107,7 @@ func replaceFile(path, text string) error {
 	return os.Rename(path+"~", path)
 }
 
-// trees is the manifest of both trees of a project. What locks leave in .git is no part of a tree.
+// trees is the manifest of both trees of a project. What locks leave in .git is not a part of a tree.
 func trees(p layout.Project) (string, error) {
 	code, err := manifest(p.Live())
 	if err != nil {

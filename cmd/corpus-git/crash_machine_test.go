@@ -325,7 +325,7 @@ check:
 `)
 }
 
-// outsideRecipe writes the step that changes what lies outside of the trees, for the next commit: a file is rewritten, a folder made, the one
+// outsideRecipe writes the step that changes what is outside of the trees, for the next commit: a file is rewritten, a folder made, the one
 // of before removed.
 func (m *crashed) outsideRecipe() {
 	m.write("code", ".salt/015_outside.sls", strings.NewReplacer("OUTSIDE", filepath.Dir(m.outside())+"/{{cfg.name}}", "NUMBER", strconv.Itoa(m.commits)).Replace(`{% set cfg = opts.ms_project %}

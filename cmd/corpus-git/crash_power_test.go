@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/internal/trap"
-	"corpus-git/pipeline"
+	"corpus-git/pipeline/journal"
 )
 
 // powerCut is what a disk held at some moment of a deployment.
 type powerCut struct {
 	image, says string
-	// reported tells that the client had its answer by then.
+	// reported reports that the client had its answer by then.
 	reported bool
 }
 
@@ -30,7 +30,7 @@ type cutter struct {
 	calls int
 	at    map[int]bool // at which calls
 	// entry is the kind of the journal's entry that was just written, synced that it is durable.
-	entry  pipeline.EntryKind
+	entry  journal.Kind
 	synced bool
 	cuts   []powerCut
 	err    error
@@ -82,7 +82,7 @@ func (c *cutter) begin(n, among int) {
 	}
 }
 
-// end takes no more cuts, and tells how many calls there were.
+// end takes no more cuts, and reports how many calls there were.
 func (c *cutter) end() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func TestPowerCut(t *testing.T) {
 			c := &cutter{m: m, disk: disk}
 			m.decide = c.decide
 			m.prepare()
-			// The same once before tells how many calls there are.
+			// The same once before reports how many calls there are.
 			_, _ = m.start(k.make(m))()
 			m.settled()
 			calls := c.end()

@@ -57,6 +57,11 @@ var kinds = []struct {
 	{"redeploy", func(m *crashed) action {
 		return action{cmd: m.pushCommand("code", m.branch("code")+":refs/deploy/now"), good: true, code: m.branch("code"), pillar: m.branch("pillar")}
 	}},
+	{"older", func(m *crashed) action { // goes back over the newest release, and undoes what that changed outside of the tree
+		was := m.now()
+		m.goLive("code")
+		return action{cmd: m.pushCommand("code", was.code+":master"), good: true, code: was.code, pillar: was.pillar}
+	}},
 	{"rollback", func(m *crashed) action {
 		was := m.now()
 		m.goLive("code")

@@ -61,6 +61,7 @@ corpus-git access grant app marie deploy
 corpus-git access grant app marie configure
 corpus-git init app
 cd app
+printf 'port: {type: integer, default: 80}\ndebug: {type: boolean, default: false}\nwho: {type: string, default: me}\n' >> .salt/inputs.yaml
 cat >> .salt/PILLAR.sample <<'END'
   units:
     queue: {start: 'touch ../data/on', stop: 'rm -f ../data/on', status: 'test -e ../data/on'}

@@ -24,7 +24,7 @@ import (
 // asked to finish when the new one is ready; one that does not become ready has cost nobody anything.
 //
 //	socket-holder hold ADDRESS CONTROL DIR   listen; write the address into a file; take "restart" on a Unix socket
-//	socket-holder restart CONTROL            ask for it; the exit status tells whether the new worker is ready
+//	socket-holder restart CONTROL            ask for it; the exit status reports whether the new worker is ready
 //	socket-holder work DIR                   the worker: what DIR/version says at its start is its answer
 func socketHolder() {
 	var err error

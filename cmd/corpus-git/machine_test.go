@@ -33,7 +33,8 @@ type machine struct {
 	leader string // its init, as a process of this machine
 }
 
-// baseRoot makes the root that all containers share, once; it is never written to after that.
+// baseRoot makes the root that all containers share, once; it is never written to after that. Packages after a blank are installed by apt: debootstrap
+// does not choose among packages that provide what another depends on.
 func baseRoot(t *testing.T, packages string) string {
 	var missing []string
 	for _, program := range []string{"debootstrap", "systemd-nspawn", "nsenter"} {
@@ -60,12 +61,20 @@ func baseRoot(t *testing.T, packages string) string {
 	if err := os.MkdirAll(rootCache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--variant=minbase", "--include=" + packages, "bookworm", part}
+	first, byApt, _ := strings.Cut(packages, " ")
+	args := []string{"--variant=minbase", "--include=" + first, "bookworm", part}
 	if mirror := os.Getenv("DEBIAN_MIRROR"); mirror != "" {
 		args = append(args, mirror)
 	}
 	if out, err := exec.CommandContext(t.Context(), "debootstrap", args...).CombinedOutput(); err != nil {
 		t.Fatalf("debootstrap: %v\n%s", err, out[max(0, len(out)-4000):])
+	}
+	if byApt != "" {
+		apt := exec.CommandContext(t.Context(), "chroot", part, "sh", "-c", "apt-get update && apt-get install -y --no-install-recommends "+strings.ReplaceAll(byApt, ",", " ")+" && apt-get clean")
+		apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+		if out, err := apt.CombinedOutput(); err != nil {
+			t.Fatalf("apt-get: %v\n%s", err, out[max(0, len(out)-4000):])
+		}
 	}
 	if err := os.Rename(part, dir); err != nil {
 		t.Fatal(err)
@@ -317,7 +326,7 @@ os.rename("/root/visitors.part", "/root/visitors.json")
 	}
 }
 
-// outside is what lies outside of projects and of what only grows: names and contents.
+// outside is what is outside of projects and of what only grows: names and contents.
 func (m *machine) outside() string {
 	return m.run(`find /etc /usr/local /opt -xdev \( -type f -o -type l \) ! -name '*-' ! -name passwd ! -name group ! -name shadow ! -name gshadow \
  ! -name subuid ! -name subgid ! -path '/etc/systemd/system/corpus-git*' ! -name machine-id ! -path /etc/nginx/modules-enabled | sort | while read -r f; do echo "$f $(readlink "$f" || sha256sum < "$f")"; done

@@ -31,7 +31,7 @@ func TestContainerPackage(t *testing.T) {
 	proof := "grep 'Hello from shell' /srv/projects/shell/project/build/hello.txt"
 	m.run(proof)
 
-	// The configuration again; the log anew.
+	// The configuration again; the log again.
 	m.run("systemctl reload corpus-git && systemctl is-active corpus-git")
 	m.run("logrotate -f /etc/logrotate.d/corpus-git && ls /var/lib/corpus-git/server.log.1")
 	m.soon("grep 'nothing changed' /var/lib/corpus-git/server.log")

@@ -100,6 +100,9 @@ func TestScenarios(t *testing.T) {
 			"git-http": cmdGitHTTP,
 			"web-hook": cmdWebHook,
 
+			"api":       cmdAPI,
+			"api-reads": cmdAPIReads,
+
 			"service-manager": cmdServiceManager,
 			"sshd":            cmdSSHD,
 			"slapd":           cmdSlapd,
@@ -215,7 +218,7 @@ func (s *server) end(sig syscall.Signal) error {
 
 var readyLine = regexp.MustCompile(`listening on (127\.0\.0\.1:(\d+)) \(ssh\)`)
 
-// cmdVisit serves the files of a folder over HTTP, as an application of the project would; VISIT is its HOST:PORT. The folder is opened anew
+// cmdVisit serves the files of a folder over HTTP, as an application of the project would; VISIT is its HOST:PORT. The folder is opened again
 // for each request.
 func cmdVisit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

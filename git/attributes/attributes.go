@@ -14,40 +14,40 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Limits of gitattributes(5): git ignores longer lines and files.
+// Limits of gitattributes(5): git ignores longer lines and larger files.
 const (
 	maxAttributesFile = 100 << 20
 	maxAttributesLine = 2048
 )
 
-// FileName is what a file of attributes is called.
+// FileName is the name of an attributes file.
 const FileName = ".gitattributes"
 
-// The attributes that say what a checkout writes come first in attributes.names, in this order.
+// The attributes that affect a checkout come first in attributes.names, in this order.
 const (
 	AttrText = iota
-	AttrCRLF // text's name of old
+	AttrCRLF // an old name of text
 	AttrEOL
 	AttrIdent
 	AttrFilter
 	AttrEncoding
 )
 
-// CheckoutNames are the attributes that say what a checkout writes, in the order of their numbers.
+// CheckoutNames are the attributes that affect a checkout, in the order of their numbers.
 func CheckoutNames() []string {
 	return []string{"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"}
 }
 
-// Attributes answers, for the paths of one commit, what its .gitattributes files say of conversion. A nil
-// *attributes says nothing. Attributes that change no content are not kept. Source: gitattributes(5); where that is silent, what git 2.39 does.
+// Attributes holds, for the paths of one commit, what its .gitattributes files say of conversion. A nil *Attributes has none. Attributes
+// that change no content are dropped. Source: gitattributes(5); where that is silent, what git 2.39 does.
 type Attributes struct {
 	files []folderLines // by folder, so that upper ones come first
 	names map[string]int
-	// What a macro that is set stands for, by its number in names. The one that is defined last counts.
+	// The expansion of each macro, by its number in names. The last definition counts.
 	macros map[int][]assignment
-	// Whether any line can change content at all: most repositories have none, and pay nothing.
+	// Whether any line can change content: in most repositories none can, and lookups are skipped.
 	anyChange bool
-	// What the paths begin with of which a line may say what a person should know.
+	// The prefixes of paths for which a line may cause a note.
 	noted []string
 }
 
@@ -58,18 +58,18 @@ type folderLines struct {
 
 type attributesLine struct {
 	pattern string
-	literal int  // how many bytes of it stand for themselves
-	base    bool // the pattern has no slash: it is about names in any folder below
-	suffix  bool // the pattern is a star, and then what a name ends with
+	literal int  // the length of its literal prefix
+	base    bool // the pattern has no slash: it matches names in any folder below
+	suffix  bool // the pattern is a star and a literal suffix
 	set     []assignment
 }
 
 // state is what a line, or a macro, says of an attribute.
 type state uint8
 
-// What may be said of an attribute.
+// The possible states of an attribute.
 const (
-	unknown     state = iota // nothing was said
+	unknown     state = iota // not mentioned
 	Set                      // "text"
 	Unset                    // "-text"
 	unspecified              // "!text"
@@ -79,10 +79,10 @@ const (
 // value is the state of one attribute.
 type value struct {
 	State state
-	Text  string // behind the "="
+	Text  string // after the "="
 }
 
-// Is reports whether an attribute has a text for its value.
+// Is reports whether an attribute has this text as its value.
 func (v value) Is(text string) bool { return v.State == HasValue && v.Text == text }
 
 // assignment gives an attribute a value.
@@ -114,13 +114,13 @@ func Load(objs tree.Objects, from []File) (*Attributes, error) {
 	return Parse(texts), nil
 }
 
-// Text is what the .gitattributes of a folder says. The folder is given with its slash, "" at the top.
+// Text is the content of a folder's .gitattributes. The folder ends in a slash, "" is the top.
 type Text struct {
 	Dir  string
 	Data []byte
 }
 
-// Parse understands some .gitattributes; nil where they say nothing.
+// Parse parses the given .gitattributes; nil where they have no effect.
 func Parse(texts []Text) *Attributes {
 	a := newAttributes()
 	for _, t := range texts {
@@ -156,7 +156,7 @@ func (a *Attributes) number(name string) int {
 	return n
 }
 
-// settle looks what effect the lines can have, and drops those without any.
+// settle computes the effect of the lines, and drops those without one.
 func (a *Attributes) settle() {
 	sort.SliceStable(a.files, func(i, j int) bool { return a.files[i].dir < a.files[j].dir })
 	idle := func(s assignment) bool {
@@ -191,7 +191,7 @@ func (a *Attributes) settle() {
 	}
 }
 
-// MayNote reports whether a line may say what a person should know of a file, or of one in a folder (a path with a slash at its end).
+// MayNote reports whether a line may cause a note about a file, or about one in a folder (a path with a slash at its end).
 func (a *Attributes) MayNote(path string) bool {
 	return a != nil && slices.ContainsFunc(a.noted, func(begin string) bool {
 		return strings.HasPrefix(path, begin) || strings.HasSuffix(path, "/") && strings.HasPrefix(begin, path)
@@ -200,7 +200,7 @@ func (a *Attributes) MayNote(path string) bool {
 
 const blanks = " \t\r"
 
-// parse reads the file of one folder.
+// parse parses the file of one folder.
 func (a *Attributes) parse(dir string, data []byte) {
 	f := folderLines{dir: dir}
 	data, _, _ = bytes.Cut(data, []byte{0}) // to git it is a C string
@@ -212,7 +212,7 @@ func (a *Attributes) parse(dir string, data []byte) {
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		// What looks like a pattern in quotes and is none is taken as it is.
+		// An invalid quoted pattern is taken literally.
 		pattern, rest, ok := unquote(text)
 		if !ok {
 			end := strings.IndexAny(text+" ", blanks)
@@ -222,21 +222,21 @@ func (a *Attributes) parse(dir string, data []byte) {
 		if macro = macro && name != ""; macro {
 			name = strings.TrimLeft(name, blanks)
 			name = name[:strings.IndexAny(name+" ", blanks)]
-			// Macros are made at the top only.
+			// Macros may be defined at the top only.
 			if dir != "" || !validAttribute(name) {
 				continue
 			}
 		}
 		set, ok := a.assignments(strings.FieldsFunc(rest, func(r rune) bool { return r < 0x80 && strings.ContainsRune(blanks, r) }))
 		if !ok {
-			continue // one bad word spoils the line
+			continue // one invalid word invalidates the line
 		}
 		if macro {
 			a.macros[a.number(name)] = set
 			continue
 		}
 		pattern, _, _ = strings.Cut(pattern, "\x00")
-		// "!" has no meaning here, and git warns and ignores; a slash at the end matches no file.
+		// git warns of "!" and ignores it; a slash at the end matches no file.
 		if pattern == "" || pattern[0] == '!' || strings.HasSuffix(pattern, "/") {
 			continue
 		}
@@ -258,7 +258,7 @@ func newLine(pattern string, set []assignment) attributesLine {
 	return l
 }
 
-// matches reports whether a line is about a file: rest is its path below the line's folder, base its name.
+// matches reports whether a line matches a file: rest is its path below the line's folder, base its name.
 func (l *attributesLine) matches(rest, base string) bool {
 	name := rest
 	if l.base {
@@ -272,11 +272,11 @@ func (l *attributesLine) matches(rest, base string) bool {
 	case l.base:
 		return wildmatch(l.pattern, name)
 	}
-	// Git compares what comes before the first special character apart, so that a "**" right behind it counts as one at the beginning.
+	// Git compares the literal prefix separately, so that a "**" right after it counts as one at the beginning.
 	return strings.HasPrefix(name, l.pattern[:l.literal]) && wildmatch(l.pattern[l.literal:], name[l.literal:])
 }
 
-// assignments reads the words behind a pattern; ok is false where one of them is no attribute.
+// assignments parses the words after a pattern; ok is false where one of them is not an attribute.
 func (a *Attributes) assignments(words []string) (set []assignment, ok bool) {
 	for _, w := range words {
 		name, text, has := strings.Cut(w, "=")
@@ -297,7 +297,7 @@ func (a *Attributes) assignments(words []string) (set []assignment, ok bool) {
 	return set, true
 }
 
-// validAttribute reports whether git takes a name for an attribute's.
+// validAttribute reports whether git accepts a name for an attribute.
 func validAttribute(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -308,11 +308,11 @@ func validAttribute(name string) bool {
 	return name != ""
 }
 
-// Values is what is known of one path, by the numbers of attributes.
+// Values are the attributes of one path, by their numbers.
 type Values []value
 
-// Of gives the attributes of one path. The last word counts: of the deepest file, of its last line, of the line's last assignment;
-// a macro's words are said where the macro is.
+// Of returns the attributes of one path. The last assignment wins: of the deepest file, of its last line, of the line's last word; a macro
+// is expanded in place.
 func (a *Attributes) Of(p string) Values {
 	var out Values
 	base := path.Base(p)
@@ -350,7 +350,7 @@ func (a *Attributes) fill(out Values, set []assignment) {
 	}
 }
 
-// Changes reports whether the content of any file may be changed.
+// Changes reports whether the content of any file may change.
 func (a *Attributes) Changes() bool { return a != nil && a.anyChange }
 
 // unquote reads a pattern in C quotes.

@@ -9,14 +9,14 @@ func wildmatch(pattern, name string) bool {
 	return m.match(0, 0)
 }
 
-// matcher tries each pair of places at most once: a pattern of many stars takes no longer than their product.
+// matcher tries each pair of positions at most once, so the time for a pattern of many stars is bounded by the product of the lengths.
 type matcher struct {
 	pattern, name string
-	failed        []uint64 // by place in pattern and name; nil until a second star comes
+	failed        []uint64 // by position in pattern and name; nil until a second star
 	stars         int
 }
 
-// match reports whether the pattern from p on matches the name from n on.
+// match reports whether the pattern from p matches the name from n.
 func (m *matcher) match(p, n int) bool {
 	for ; p < len(m.pattern); p++ {
 		c := m.pattern[p]
@@ -66,7 +66,7 @@ func (m *matcher) star(p, n int) bool {
 	if m.known(begin, n) {
 		return false
 	}
-	// "**/" is also no folder at all.
+	// "**/" also matches no folder.
 	if across && rest[0] == '/' && m.match(p+1, n) {
 		return true
 	}
@@ -81,7 +81,7 @@ func (m *matcher) star(p, n int) bool {
 	return false
 }
 
-// known reports whether this star was tried at this place of the name, and notes that it is now.
+// known reports whether this star was tried at this position of the name, and records it.
 func (m *matcher) known(p, n int) bool {
 	if m.stars++; m.stars == 1 {
 		return false
@@ -96,7 +96,7 @@ func (m *matcher) known(p, n int) bool {
 	return was
 }
 
-// class reports whether the bracket expression at p of a pattern has ch, and where it ends. One without an end has nothing.
+// class reports whether the bracket expression at p of a pattern contains ch, and where it ends. One without an end contains nothing.
 func class(pattern string, p int, ch byte) (end int, in bool) {
 	at := func(i int) byte {
 		if i < len(pattern) {
@@ -109,7 +109,7 @@ func class(pattern string, p int, ch byte) (end int, in bool) {
 	if not {
 		p++
 	}
-	var last byte // the character before, 0 behind a range or a named class
+	var last byte // the character before, 0 after a range or a named class
 	for first := true; first || at(p) != ']'; p++ {
 		first = false
 		c := at(p)
@@ -156,7 +156,7 @@ func class(pattern string, p int, ch byte) (end int, in bool) {
 	return p, in != not
 }
 
-// named reports whether a character is of a POSIX class, in the C locale.
+// named reports whether a character is in a POSIX class, in the C locale.
 func named(name string, c byte) (has, known bool) {
 	lower, upper, digit := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9'
 	graph := ' ' < c && c < 0x7f

@@ -26,15 +26,15 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Owner is who a written file or folder is given to; -1 leaves user or group as they come. Perm makes its permissions of those that git
-// says, which are 0644 or 0755; nil leaves them.
+// Owner is the owner of a written file or folder; -1 leaves user or group unset. Perm maps the permissions that git records, 0644 or 0755,
+// to those to set; nil keeps them.
 type Owner struct {
 	UID, GID int
 	Perm     func(folder bool, perm uint32) uint32
 }
 
-// own is apply for what is ours below .git: without an owner the process's umask has its way.
-func (o *Owner) own(fd int, mode uint32) error {
+// setOwner sets owner and mode of a file below .git. Without an owner the mode is that of the umask.
+func (o *Owner) setOwner(fd int, mode uint32) error {
 	if o == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (o *Owner) own(fd int, mode uint32) error {
 	return err
 }
 
-// apply gives an open file its exact mode, whatever the umask is, and its owner. It tells the inode's facts after that.
+// apply gives an open file its exact mode, whatever the umask is, and its owner. It returns the inode's facts afterwards.
 func (o *Owner) apply(fd int, mode uint32) (st unix.Stat_t, err error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return st, err
@@ -84,7 +84,7 @@ type applier struct {
 	notes []string
 }
 
-// clear removes what the commit does not have and what stands in the way, and empty folders above leftovers.
+// clear removes what the commit does not have and what is in the way, and folders that are empty then.
 func (a *applier) clear(p *plan, leftovers []string) error {
 	dirs := newFolders(a.root, 0o755, a.owner)
 	defer dirs.close()
@@ -130,21 +130,21 @@ func notEmpty(err error) bool {
 	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY)
 }
 
-// unlink removes a path that may be gone already.
+// unlink removes a path that may not exist.
 func unlink(dirs *folders, name string, flags int) error {
 	up, base := path.Split(name)
 	dir, err := dirs.get(strings.TrimSuffix(up, "/"), false)
 	if err == nil {
 		err = retry(func() error { return unix.Unlinkat(dir, base, flags) })
 	}
-	// A folder where a file was: the walk saw it come, or it came since; it is untracked and stays.
+	// A folder replaced a file, before or after the walk; it is untracked and stays.
 	if err == nil || missing(err) || flags == 0 && errors.Is(err, unix.EISDIR) {
 		return nil
 	}
 	return rename(&fs.PathError{Op: "remove", Err: err}, name)
 }
 
-// prune removes the folders above a removed path that are empty and of which the commit has nothing.
+// prune removes the folders above a removed path that are empty and not in the commit.
 func (a *applier) prune(dirs *folders, name string) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if lo, hi := under(a.new, dir+"/"); lo != hi || find(a.new, dir) != nil {
@@ -161,7 +161,7 @@ func (a *applier) prune(dirs *folders, name string) {
 	}
 }
 
-// removeEmptyFolders removes a folder that holds nothing but folders and our own temporary files.
+// removeEmptyFolders removes a folder that holds only folders and our own temporary files.
 func removeEmptyFolders(dir int, name string, depth int) error {
 	if depth > tree.MaxDepth {
 		return unix.ENAMETOOLONG
@@ -186,8 +186,8 @@ func removeEmptyFolders(dir int, name string, depth int) error {
 	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
 
-// write makes every file of the plan, in parallel. The folders are made first, while the objects are looked up: on a first checkout each
-// takes as long as a file.
+// write writes every file of the plan, in parallel. The folders are made first, while the objects are looked up: on a first checkout a
+// folder takes as long as a file.
 func (a *applier) write(p *plan) error {
 	hashes, at := make([]plumbing.Hash, 0, len(p.writes)), make([]int, 0, len(p.writes))
 	for _, i := range p.writes {
@@ -198,7 +198,7 @@ func (a *applier) write(p *plan) error {
 	if len(p.writes) == 0 {
 		return nil
 	}
-	// The same content twice is read twice: the forest hands it to both.
+	// Equal content is read once for each file: the forest passes it to both.
 	cache := make([]*folders, max(a.workers, 1))
 	for w := range cache {
 		cache[w] = newFolders(a.root, 0o755, a.owner)
@@ -229,10 +229,10 @@ func split(path string) (dir, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// foldersAtOnce is how many folders a goroutine makes at a time.
+// foldersAtOnce is how many folders a goroutine creates per batch.
 const foldersAtOnce = 64
 
-// makeFolders makes the folders of all that is to be written, and tells which were not there.
+// makeFolders creates the folders of all files to write, and reports which did not exist.
 func (a *applier) makeFolders(p *plan, dirs []*folders) (map[string]bool, error) {
 	var all []string
 	for _, i := range p.writes {
@@ -274,7 +274,7 @@ func (a *applier) makeFolders(p *plan, dirs []*folders) (map[string]bool, error)
 	return made, obstacleError(cmp.Or(errs...))
 }
 
-// obstacleError explains errors of a tree that changes under our hands.
+// obstacleError explains errors of a tree that changes during the checkout.
 func obstacleError(err error) error {
 	if err != nil && notDir(err) {
 		return fault.New(fault.Failed, "checkout", "a folder was replaced while it was being written: %w", err).
@@ -283,8 +283,8 @@ func obstacleError(err error) error {
 	return err
 }
 
-// put makes one file or link: under a temporary name, then in place, so that who reads the tree sees the old one or
-// the new one. In a folder that this checkout made (fresh) nobody looks yet, and it is made in place.
+// put writes one file or link: under a temporary name, then renamed, so that readers of the tree see the old one or the new one. In a
+// folder that this checkout created (fresh) it is created under its own name.
 func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err error) {
 	tmp := tmpPrefix + strconv.FormatInt(a.names.Add(1), 36)
 	if e.Mode == object.ModeSymlink {
@@ -329,14 +329,14 @@ func (a *applier) put(dir int, name string, e *entry, b blob, fresh bool) (err e
 	}
 	e.SetStat(index.NewStat(&st))
 	if st.Size != size {
-		// Somebody writes to it already: the next checkout looks at the content.
+		// Somebody writes to it already: the next checkout compares the content.
 		e.SetStat(index.Stat{})
 	}
 	a.bytes.Add(size)
 	return nil
 }
 
-// fill writes a blob's content to fd and tells its size.
+// fill writes a blob's content to fd and returns its size.
 func (a *applier) fill(fd int, e *entry, b blob) (int64, error) {
 	how := convert.Of(a.eol, e.Path)
 	if b.stream != nil && how != convert.AsIs && b.size <= maxConverted {
@@ -364,7 +364,7 @@ func (a *applier) fill(fd int, e *entry, b blob) (int64, error) {
 	return int64(len(data)), err
 }
 
-// fdWriter writes to a descriptor without the poller's bookkeeping, which files do not need.
+// fdWriter writes to a descriptor without the runtime's poller, which files do not need.
 type fdWriter int
 
 func (w fdWriter) Write(b []byte) (int, error) {
@@ -382,11 +382,11 @@ func (w fdWriter) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// link makes a symbolic link. What it points to is the commit's matter: nothing here ever follows it.
+// link makes a symbolic link. Its target may be anything: no link is followed here.
 func (a *applier) link(dir int, name, tmp string, e *entry, b blob) error {
 	to := b.data
 	if b.stream != nil || len(to) == 0 || len(to) > tree.MaxPath || strings.IndexByte(string(to), 0) >= 0 {
-		return fault.New(fault.Refused, "checkout", "%s: a symbolic link to %d bytes that are no path", printable.Line(e.Path), b.size)
+		return fault.New(fault.Refused, "checkout", "%s: a symbolic link to %d bytes that are not a path", printable.Line(e.Path), b.size)
 	}
 	_ = unix.Unlinkat(dir, tmp, 0)
 	if err := unix.Symlinkat(string(to), dir, tmp); err != nil {

@@ -18,21 +18,20 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// streamAbove is the size from which a blob that is stored whole is copied, not held in memory.
+// streamAbove is the size from which a blob that is stored whole is copied as a stream instead of read into memory.
 const streamAbove = 4 << 20
 
-// blob is one object that eachBlob hands out: its bytes, or a stream of size bytes.
+// blob is one object that eachBlob passes on: its bytes, or a stream of size bytes.
 type blob struct {
 	data   []byte
 	stream io.Reader
 	size   int64
 }
 
-// eachBlob calls fn with every object of hashes once, from up to workers goroutines at once; i indexes hashes.
-// Objects in packs come as a forest of deltas, so that a base which several of them need is inflated once, and otherwise in the
-// order of hashes: writers that go through a tree folder by folder spare the file system a fifth of its work, and packs have a tree's objects
-// in much the same order. Before the first comes, meanwhile runs, beside the looking up of the objects. What fn gets is good until
-// it returns. The first error ends it.
+// eachBlob calls fn with every object of hashes once, from up to workers goroutines at once; i indexes hashes. Objects in packs are visited
+// as a forest of deltas, so that a base of several objects is inflated once, otherwise in the order of hashes: a writer that goes through a
+// tree folder by folder saves the file system a fifth of its work, and packs store a tree's objects in nearly the same order. meanwhile
+// runs while the objects are looked up, before the first call. What fn gets is valid until it returns. The first error ends it.
 func eachBlob(ctx context.Context, objs tree.Objects, hashes []plumbing.Hash, workers int, meanwhile func() error, fn func(worker, i int, b blob) error) error {
 	f := &deltaForest{ctx: ctx, objs: objs, hashes: hashes}
 	f.fn = func(worker, i int, b blob) error { f.given.Add(1); return fn(worker, i, b) }
@@ -47,7 +46,7 @@ func eachBlob(ctx context.Context, objs tree.Objects, hashes []plumbing.Hash, wo
 		wg.Go(func() { f.work(w) })
 	}
 	wg.Wait()
-	// Deltas that lead back to themselves have no root.
+	// A cycle of deltas has no root.
 	if n := int(f.given.Load()); f.err == nil && n != len(hashes) {
 		return fault.New(fault.Internal, "read objects", "%w: %d of %d objects are deltas on each other", pack.ErrCorrupt, len(hashes)-n, len(hashes))
 	}
@@ -74,13 +73,13 @@ type deltaForest struct {
 type deltaNode struct {
 	p        *pack.Pack
 	e        pack.Entry
-	want     []int32 // indexes of hashes; empty for a base that is only passed through
+	want     []int32 // indexes of hashes; empty for a base that is not asked for
 	children []*deltaNode
-	// first is, of a root, the least index of all that is built on it.
+	// first is, for a root, the least index of all objects that are deltas of it.
 	first int32
 }
 
-// place is where a pack has an object, and its index in hashes.
+// place is where a pack has an object, and the object's index in hashes.
 type place struct {
 	off int64
 	i   int32
@@ -119,7 +118,7 @@ func (f *deltaForest) build() error {
 	return nil
 }
 
-// least is the first index of hashes that t and what is built on it are for.
+// least is the first index of hashes that t and the deltas on it are for.
 func (t *deltaNode) least() int32 {
 	n := int32(math.MaxInt32)
 	for _, i := range t.want {
@@ -131,7 +130,7 @@ func (t *deltaNode) least() int32 {
 	return n
 }
 
-// grow makes the trees of one pack.
+// grow builds the delta trees of one pack.
 func (f *deltaForest) grow(p *pack.Pack, places []place) error {
 	nodes := make(map[int64]*deltaNode, len(places))
 	var window pack.Window
@@ -184,8 +183,8 @@ func (f *deltaForest) grow(p *pack.Pack, places []place) error {
 // takeAtOnce is how many trees a worker takes: two that write into one folder wait for each other.
 const takeAtOnce = 32
 
-// yieldAfter is how many trees a worker writes between two calls of the scheduler. A goroutine that it has not seen for 10 ms is taken its
-// processor away in its next system call, however short that is, and for a while the scheduler looks every 20 µs whether to do so again.
+// yieldAfter is how many trees a worker writes between two calls of the scheduler. A goroutine that has not yielded for 10 ms loses its
+// processor in its next system call, however short that is, and for a while the scheduler checks every 20 µs whether to repeat that.
 const yieldAfter = 8
 
 // take gives the next roots, or the next loose objects.
@@ -267,7 +266,7 @@ func (w *inflater) root(t *deltaNode) error {
 	return w.node(t, data)
 }
 
-// node hands out t and all that is built on it. data is the worker's own buffer.
+// node passes on t and the deltas on it. data is the worker's own buffer.
 func (w *inflater) node(t *deltaNode, data []byte) error {
 	for _, i := range t.want {
 		if err := w.f.fn(w.id, int(i), blob{data: data, size: int64(len(data))}); err != nil {
@@ -304,7 +303,7 @@ func (w *inflater) node(t *deltaNode, data []byte) error {
 	return nil
 }
 
-// byName reads what t's pack, which was replaced under us, held.
+// byName reads the objects of t by name after its pack was replaced.
 func (w *inflater) byName(t *deltaNode) error {
 	for _, i := range t.want {
 		if err := w.whole(int(i)); err != nil {
@@ -319,7 +318,7 @@ func (w *inflater) byName(t *deltaNode) error {
 	return nil
 }
 
-// whole reads one object through the store, for i and for whoever else wants it.
+// whole reads one object through the store, for i and all others that want it.
 func (w *inflater) whole(i int, more ...int32) error {
 	for {
 		o, err := w.f.objs.Stream(w.f.hashes[i])

@@ -24,24 +24,25 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Request says what to bring where.
+// Request says what to check out, and where.
 type Request struct {
-	// Objects has the commit and all it needs. Required.
+	// Objects has the commit and all objects it refers to. Required.
 	Objects tree.Objects
-	// Repo is the bare repository: the working copy borrows its objects and has it as remote "origin". An absolute path. Required.
+	// Repo is the bare repository, an absolute path: the working copy borrows its objects and has it as remote "origin". Required.
 	Repo string
 	// Commit is the commit, or a tag of one, to check out. Required.
 	Commit plumbing.Hash
 	// Dir is the working copy, an absolute path. It is made if it is missing; its parent must exist. It must not be a symbolic link. Required.
 	Dir string
-	// Branch is the full name (refs/heads/…) of the branch that HEAD is put on, with origin's branch of the same name
-	// beside it. Empty leaves HEAD detached.
+	// Branch is the full name (refs/heads/…) of the branch that HEAD is set to; origin's remote-tracking branch of the same name is set
+	// too. Empty leaves HEAD detached.
 	Branch string
-	// Tags are written as tags of the working copy: full names (refs/tags/…) and what they name.
+	// Tags are written as tags of the working copy: full names (refs/tags/…) and their targets.
 	Tags map[string]plumbing.Hash
-	// Reason is the line of the reflog. Default "deploy: <commit>".
+	// Reason is the message in the reflog. Default "deploy: <commit>".
 	Reason string
-	// Owner is given to what is written, .git included; nil leaves it to the process. Modes are 0644, 0755 for executables and folders, but where Owner has others.
+	// Owner owns what is written, .git included; nil keeps the process's. Modes are 0644, and 0755 for executables and folders, unless
+	// Owner.Perm changes them.
 	Owner *Owner
 	// Workers is the number of readers and of writers. Default 2.
 	Workers int
@@ -49,21 +50,21 @@ type Request struct {
 	MaxFiles int
 	// LockWait is the time to wait for another git process in the working copy. Default 5 s.
 	LockWait time.Duration
-	// NoSync leaves it to the caller to make the files durable (syncfs(2)) before he relies on them.
+	// NoSync leaves it to the caller to make the files durable (syncfs(2)).
 	NoSync bool
-	// Modules are the submodules to check out in their places; folders of others stay empty.
+	// Modules are the submodules to check out; folders of others stay empty.
 	Modules []tree.Submodule
-	// Snapshot is what a walk of Dir saw a moment ago: tracked files are not looked at again where nothing is to be done. Nil looks at all.
-	// Where something is written or removed the disk is asked all the same; a file that changes after the walk and that both
-	// commits have alike stays as it is, until the next Sync finds it. Submodules are always looked at.
+	// Snapshot is a recent scan of Dir: tracked files for which there is nothing to do are not read again. Nil scans. What is written or
+	// removed is always checked on the disk; a file that changes after the scan and is equal in both commits stays as it is, until the next
+	// Sync finds it. Submodules are always scanned.
 	Snapshot *vfs.Snapshot
-	// Keep leaves files that were changed on the machine as they are, where Commit has them as the last checkout had; where it has them otherwise, Sync is
-	// refused. Files that were deleted come back, and submodules are not asked.
+	// Keep leaves files that were changed on the machine as they are, where they are equal in Commit and the last checkout; where they
+	// differ, Sync is refused. Files that were deleted are restored, and submodules are not checked.
 	Keep bool
 	// Now is the clock of the reflog; nil is time.Now.
 	Now func() time.Time
 
-	preview bool // plan, and write nothing
+	preview bool // plan only
 }
 
 func (r *Request) now() time.Time {
@@ -84,7 +85,7 @@ func (r *Request) check() error {
 	case !filepath.IsAbs(r.Dir) || !filepath.IsAbs(r.Repo) || strings.ContainsAny(r.Repo, "\n"):
 		return usage("%q and %q must be absolute paths", r.Dir, r.Repo)
 	case r.Branch != "" && (!strings.HasPrefix(r.Branch, "refs/heads/") || refs.CheckName(r.Branch) != nil):
-		return usage("%q is no name of a branch", r.Branch)
+		return usage("%q is not a valid branch name", r.Branch)
 	}
 	if r.Workers <= 0 {
 		r.Workers = 2
@@ -92,7 +93,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// Paths is a list that may be long: all are counted, the first few are named.
+// Paths is a list of paths that may be long: all are counted, the first few are named.
 type Paths struct {
 	Count int      `json:"count"`
 	First []string `json:"first,omitempty"`
@@ -104,7 +105,7 @@ func newPaths(all []string) Paths {
 	return Paths{Count: len(all), First: append([]string(nil), all[:min(len(all), maxListed)]...)}
 }
 
-// list is for one line of an error.
+// list formats the paths for one line of an error.
 func list(all []string) string {
 	shown := printable.Lines(all[:min(len(all), 3)])
 	if len(all) > 3 {
@@ -115,37 +116,36 @@ func list(all []string) string {
 
 // Stats is what a Sync did.
 type Stats struct {
-	// Commit is what is checked out now, Previous what HEAD was before; zero at the first time.
+	// Commit is what is checked out now, Previous what HEAD was before; zero on the first checkout.
 	Commit   plumbing.Hash `json:"commit"`
 	Previous plumbing.Hash `json:"previous"`
-	// Files are the tracked ones: Written and Unchanged.
+	// Files is the number of tracked ones: Written and Unchanged.
 	Files     int `json:"files"`
 	Written   int `json:"written"`
 	Removed   int `json:"removed"`
 	Unchanged int `json:"unchanged"`
-	// Untracked counts what git does not track and what therefore stayed, in tracked folders; an untracked folder counts once.
+	// Untracked counts what git does not track, and what stayed therefore, in tracked folders; an untracked folder counts once.
 	Untracked int `json:"untracked"`
 	// Bytes is the size of what was written.
 	Bytes int64 `json:"bytes"`
-	// LocalChanges are tracked files that were changed or deleted on the machine, and are as the commit has them now.
+	// LocalChanges are tracked files that were changed or deleted on the machine, and are as in the commit now.
 	LocalChanges Paths `json:"local_changes"`
-	// Kept are files that were changed on the machine and stayed so.
+	// Kept are files that were changed on the machine and were left so.
 	Kept Paths `json:"kept"`
-	// Overwritten are untracked files that were in the way of tracked ones, and are gone.
+	// Overwritten are untracked files that were replaced by tracked ones.
 	Overwritten Paths `json:"overwritten"`
 	// Touched are the paths that were written, unless there were more than maxTouched, or the commit has submodules.
 	Touched []string `json:"-"`
-	// Notes are sentences that a person should read: submodules, LFS, attributes that are not honoured.
+	// Notes are sentences for a person: submodules, LFS, attributes that are not honoured.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Sync brings a commit into a working copy: what differs is written, what the commit does not have any more is removed,
-// what git does not track stays. Files that were changed on the machine are overwritten, and counted.
+// Sync checks a commit out into a working copy: what differs is written, what the commit does not have any more is removed, what git does
+// not track stays. Files that were changed on the machine are overwritten, and counted.
 //
-// Before anything is written it fails with a fault.Refused where the commit's tree cannot be written safely, or where
-// an untracked folder is in the way of a file, and with fault.Busy where another git process works there. When it
-// returns without an error, files, refs and index are durable (but see NoSync), and git status is clean. Cut short at
-// any point, it is completed by the next Sync.
+// Before anything is written it fails with fault.Refused where the commit's tree cannot be written safely, or where an untracked folder is
+// in the way of a file, and with fault.Busy where another git process works there. When it returns without an error, files, refs and index
+// are durable (unless NoSync is set), and git status is clean. After an interruption at any point the next Sync completes it.
 func Sync(ctx context.Context, req Request) (Stats, error) {
 	var st Stats
 	if err := req.check(); err != nil {
@@ -169,7 +169,8 @@ func Sync(ctx context.Context, req Request) (Stats, error) {
 	return st, err
 }
 
-// Preview tells what Sync would do to a working copy that is there, and writes nothing; where Sync would be refused it gives the same error.
+// Preview reports what Sync would do to an existing working copy, and writes nothing; where Sync would be refused it returns the same
+// error.
 func Preview(ctx context.Context, req Request) (Stats, error) {
 	req.preview = true
 	return Sync(ctx, req)
@@ -220,7 +221,7 @@ func (st *Stats) fill(g *gitFolder, p *planner, todo *plan, a *applier, next *pa
 	}
 }
 
-// commit is what HEAD of the working copy leads to, zero where that is nothing.
+// commit is the commit that HEAD of the working copy points to, or zero.
 func (g *gitFolder) commit() plumbing.Hash {
 	h, err := g.ref("HEAD")
 	if err != nil {
@@ -232,7 +233,7 @@ func (g *gitFolder) commit() plumbing.Hash {
 	return plumbing.NewHash(h)
 }
 
-// checkout is Sync with everything open and locked.
+// checkout is Sync once everything is open and locked.
 func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st *Stats) error {
 	req := g.req
 	in, err := g.readIndex()
@@ -289,7 +290,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 		return err
 	}
 	if !req.NoSync {
-		// One call makes all files, folders and refs durable, in fewer commits of the journal than a call for each.
+		// One syncfs makes all files, folders and refs durable, in fewer commits of the journal than one call for each.
 		if err := retry(func() error { return syncfs(root, changed || st.Previous != st.Commit) }); err != nil {
 			return fmt.Errorf("syncfs %s: %w", req.Dir, err)
 		}
@@ -302,7 +303,7 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 	} else {
 		next.id = in.id
 	}
-	// Which folders were read again is worth knowing, too: they need not be the next time.
+	// Record which folders were read again, too, so that the next Sync can skip them.
 	if p.counted == nil || len(p.dirty) > 0 || !slices.Equal(p.counted.list, todo.counts) {
 		if err := g.writeFolderCounts(&folderCounts{at: p.countedAt(), list: todo.counts}, next.id); err != nil {
 			return fmt.Errorf("write %s: %w", countsFile, err)
@@ -311,8 +312,8 @@ func checkout(ctx context.Context, root int, g *gitFolder, c *object.Commit, st 
 	return g.end()
 }
 
-// resume tells the planner what an interrupted checkout may have written. If its commit is gone, as that of a push that
-// was discarded may be, its files count as the machine's own.
+// resume tells the planner what an interrupted checkout may have written. If its commit is gone, for example that of a discarded push, its
+// files count as local changes.
 func resume(ctx context.Context, g *gitFolder, p *planner) {
 	if !plumbing.IsHash(g.resumed) {
 		return
@@ -360,7 +361,7 @@ func sameAttributes(a, b []entry) bool {
 	}
 }
 
-// notes says what a person should know of a commit's files.
+// notes are what a person should know of a commit's files.
 func notes(req *Request, entries []entry, a *attributes.Attributes, pointers []string) []string {
 	var out []string
 	var subs, encoded, filtered []string
@@ -403,9 +404,9 @@ func notes(req *Request, entries []entry, a *attributes.Attributes, pointers []s
 	return out
 }
 
-// Refresh takes over the inode facts of files whose owner or mode was changed by the deployment itself after Sync
-// (fixperms): same file, size and modification time, another change time. Without it the next Sync, and an operator's git
-// status, read those files again. It changes nothing but the index, and writes that only if there is something to take over.
+// Refresh updates the inode facts in the index for files whose owner or mode the deployment itself changed after Sync (fixperms): same
+// file, size and modification time, another change time. Without it the next Sync, and an operator's git status, read those files again. It
+// changes only the index, and writes that only if something differs.
 func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 	if !filepath.IsAbs(dir) {
 		return 0, fault.New(fault.Usage, "refresh", "%q must be an absolute path", dir)
@@ -417,7 +418,7 @@ func Refresh(ctx context.Context, dir string) (refreshed int, err error) {
 	defer unix.Close(root)
 	var st unix.Stat_t
 	if err := unix.Fstatat(root, gitDir+"/index", &st, unix.AT_SYMLINK_NOFOLLOW); errors.Is(err, unix.ENOENT) || notDir(err) {
-		return 0, nil // no checkout of ours: there is nothing to follow up on, and no .git to make
+		return 0, nil // not checked out by Sync: there is nothing to refresh, and no .git to create
 	}
 	return refreshAt(ctx, root, dir)
 }
@@ -460,7 +461,7 @@ func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err er
 	}
 	for i := range x.entries {
 		if e := &x.entries[i]; e.Stat.Racy(&in.written) {
-			// A younger index would hide that such a file may have changed without showing it: git's "smudging".
+			// A newer index would hide that such a file may have changed: git's "smudging".
 			e.SetStat(index.Stat{})
 		}
 	}
@@ -473,7 +474,7 @@ func refreshAt(ctx context.Context, root int, dir string) (refreshed int, err er
 	return int(n.Load()) + inner, err
 }
 
-// refreshModules is Refresh for the submodules that an index has.
+// refreshModules is Refresh for the submodules in an index.
 func refreshModules(ctx context.Context, root int, x *pathList, dir string) (refreshed int, err error) {
 	dirs := newFolders(root, 0o755, nil)
 	defer dirs.close()

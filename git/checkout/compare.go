@@ -8,13 +8,12 @@ import (
 	"corpus-git/git/object"
 )
 
-// compare plans a path where something that is no folder lies.
+// compare plans a path that holds something other than a folder.
 func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want *entry, at int, res *plan) (found bool, err error) {
 	same := old != nil && want != nil && old.Hash == want.Hash && object.SameType(old.Mode, want.Mode) && p.sameEOL(path)
 	is := isOld
 	if old == nil || old.Stat != index.NewStat(st) || !object.SameType(old.Mode, st.Mode) || old.Stat.Racy(&p.written) {
-		// The old content with the old line ends is a clean file; the new with the new is one that an interrupted
-		// checkout wrote.
+		// The old content with the old line ends is an unchanged file; the new with the new was written by an interrupted checkout.
 		if is, err = p.content(fd, name, path, st, old, want); err != nil {
 			return true, err
 		}
@@ -32,7 +31,7 @@ func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want 
 			res.clash = append(res.clash, path)
 			return true, nil
 		}
-		// The index says nothing of the file, so that the next look finds the change again.
+		// The index records nothing of the file, so that the next scan finds the change again.
 		want.SetStat(index.Stat{})
 		res.kept = append(res.kept, path)
 		return true, nil
@@ -58,8 +57,8 @@ func (p *planner) compare(fd int, name, path string, st *unix.Stat_t, old, want 
 	return true, nil
 }
 
-// keep accepts what is on the disk. A missing executable bit is fixed, by writing the file anew: it may have other names
-// (hard links). One too many is fixperms' matter, which is why the working copy has core.fileMode off.
+// keep accepts the file on the disk. A missing executable bit is fixed by writing the file again, since it may have other names (hard
+// links). Removing an extra one is left to fixperms, which is why the working copy has core.fileMode off.
 func (p *planner) keep(want *entry, st *unix.Stat_t, at int, old *entry, res *plan) {
 	if is := index.NewStat(st); want.Stat != is {
 		want.SetStat(is)
@@ -71,7 +70,7 @@ func (p *planner) keep(want *entry, st *unix.Stat_t, at int, old *entry, res *pl
 		}
 		return
 	}
-	// A bit that the old commit gave and the new one does not is taken back.
+	// A bit that the old commit set and the new one does not is removed.
 	if want.Mode == object.ModeFile && old != nil && old.Mode == object.ModeExecutable && st.Mode&0o100 != 0 {
 		res.writes = append(res.writes, at)
 		return
@@ -83,14 +82,14 @@ func (p *planner) sameEOL(path string) bool {
 	return p.oldEOL == p.newEOL || convert.Of(p.oldEOL, path) == convert.Of(p.newEOL, path)
 }
 
-// finding tells what content a path has.
+// finding reports what content a path has.
 type finding uint8
 
 const (
 	isOther finding = iota
 	isOld
 	isNew
-	isCut // what an interrupted checkout wrote
+	isCut // written by an interrupted checkout
 )
 
 // content reads a file or link and compares it with both entries, each of which may be nil.
@@ -101,7 +100,7 @@ func (p *planner) content(fd int, name, path string, st *unix.Stat_t, old, want 
 		oldEOL, cut = p.cutEOL, nil
 	}
 	if old != nil && old.maybe && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size == 0 && object.SameType(old.Mode, st.Mode) {
-		// Begun by the interrupted checkout, or emptied by a power cut.
+		// Created by the interrupted checkout, or emptied by a power cut.
 		if want == nil {
 			return isOld, nil
 		}
@@ -116,7 +115,7 @@ func (p *planner) content(fd int, name, path string, st *unix.Stat_t, old, want 
 	if want != nil && !object.SameType(want.Mode, st.Mode) {
 		want = nil
 	}
-	// A size that differs saves reading the file, unless line ends may have been changed. Size 0 may mean "unknown".
+	// A different size saves reading the file, unless line ends may have been changed. Size 0 may mean "unknown".
 	if old != nil && old.Stat.Size != 0 && old.Stat.Size != uint32(st.Size) && convert.Of(oldEOL, path) == convert.AsIs {
 		old = nil
 	}

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// content is what a path of the working copy holds: its hash as a blob, and the bytes where a checkout may have changed them.
+// content is what a path of the working copy holds: its hash as a blob, and its bytes where a checkout may have converted them.
 type content struct {
 	raw  plumbing.Hash
 	data []byte
 }
 
-// maxConverted bounds the files that are converted; larger ones are compared and written as they are.
+// maxConverted is the largest file that is converted; larger ones are compared and written as they are.
 const maxConverted = 256 << 20
 
 // readContent reads a file or a link; whole keeps the bytes of a file.
@@ -36,7 +36,7 @@ func readContent(dir int, name string, st *unix.Stat_t, whole bool) (c content, 
 	return c, err
 }
 
-// is reports whether a checkout of the blob oid that is converted leaves these bytes.
+// is reports whether a checkout of the blob oid with this conversion results in these bytes.
 func (c content) is(oid plumbing.Hash, how convert.Conversion) bool {
 	if how == convert.AsIs || c.data == nil {
 		return c.raw == oid
@@ -44,7 +44,7 @@ func (c content) is(oid plumbing.Hash, how convert.Conversion) bool {
 	return how.IsFrom(oid, c.data)
 }
 
-// hashFile is blobHash of a regular file; of anything else, and of a file that changes size, the zero hash.
+// hashFile is blobHash of a regular file; the zero hash for anything else, and for a file that changes size.
 func hashFile(dir int, name string) (h plumbing.Hash, err error) {
 	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

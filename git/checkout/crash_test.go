@@ -168,7 +168,7 @@ func (x *trapped) eachOldOrNew(says string) {
 	}
 }
 
-// stride tells which calls have their turn: where CORPUS_GIT_CRASH_KILLS is 100 or more, each; otherwise one in n, which ones
+// stride reports which calls have their turn: where CORPUS_GIT_CRASH_KILLS is 100 or more, each; otherwise one in n, which ones
 // follows from the seed.
 func stride(t *testing.T, n int) (first, step int) {
 	if kills, _ := strconv.Atoi(os.Getenv("CORPUS_GIT_CRASH_KILLS")); kills >= 100 {
@@ -185,7 +185,7 @@ func faults() []syscall.Errno {
 }
 
 // Each call in turn fails, reads included; a disk that is full or read-only stays so. Either the checkout succeeds all the same,
-// and then it is complete, or it tells what the disk said; no file is half written, and the next one completes.
+// and then it is complete, or it reports what the disk said; no file is half written, and the next one completes.
 func TestEveryCallMayFail(t *testing.T) {
 	t.Parallel()
 	x := newTrapped(t, t.TempDir())

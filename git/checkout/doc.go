@@ -1,7 +1,7 @@
 // Package checkout brings commits from the object store to the disk.
 //
 // It owns the working copies of a project (its code and its pillar): their tracked files and their .git. It never touches bare
-// repositories, and no untracked file in a working copy, unless a tracked one takes its place.
+// repositories, nor untracked files in a working copy, unless a tracked file takes their place.
 //
 // Sync checks a commit out: only what differs is written. Refresh follows up on changed owners and modes. A list of paths is package index' entries with
 // this package's own state; trees, attributes and conversions are the packages' of those names.

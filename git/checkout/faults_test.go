@@ -154,7 +154,7 @@ func requireEither(t *testing.T, dir string) {
 	}
 }
 
-// mounted is the folder that a fault is about: the file system, or, for what lies in the way, the working copy.
+// mounted is the folder that a fault is about: the file system, or, for what is in the way, the working copy.
 func mounted(name, dir string) string {
 	if name == "a mount in the way" {
 		return dir

@@ -14,30 +14,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// countsFile keeps, beside the index, what the Sync that wrote the index knew of it: which bytes it has, so that their SHA-1 need not be made
-// again to tell that they are whole, and how many untracked names each folder has, so that only folders whose names changed since are read
-// again. Another program that writes the index makes it void: the index's checksum is verified then, and every folder is read.
+// countsFile holds, beside the index, what the Sync that wrote the index knew: a checksum of its bytes, so that their SHA-1 need not be
+// computed again, and how many untracked names each folder has, so that only folders whose names changed since are read again. When another
+// program writes the index the file becomes invalid: then the index's checksum is verified and every folder is read.
 const (
 	countsFile   = "corpus-git.memo"
 	countsHeader = "corpus-git memo 1"
 	maxCounts    = 16 << 20
-	// oldCountFile is what it was called when it kept counts only.
+	// oldCountFile is its name in versions that kept counts only.
 	oldCountFile = "corpus-git.untracked"
 )
 
-// folderCount is a folder, with its slash ("" is the top), and how many untracked names are in it.
+// folderCount is a folder, with its slash ("" is the top), and the number of untracked names in it.
 type folderCount struct {
 	dir string
 	n   int
 }
 
-// folderCounts is what is known of an index: list are the folders that have any untracked names, in order, as they were at a time of the file system.
+// folderCounts belongs to one index: list are the folders with untracked names, in order, as they were at a time of the file system.
 type folderCounts struct {
 	at   timestamp
 	list []folderCount
 }
 
-// below is the part of the list about dir, given with its slash, and what is in it.
+// below is the part of the list for dir, given with its slash, and what is in it.
 func (m *folderCounts) below(dir string) []folderCount {
 	if m == nil {
 		return nil
@@ -56,9 +56,9 @@ func (m *folderCounts) encode(of index.ID) []byte {
 	return fmt.Appendf(b, "%08x\n", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// parseFolderCounts gives nil for what is not about that index, or damaged: it is only a lost short cut.
+// parseFolderCounts returns nil for data that does not belong to that index, or is damaged: it only saves work.
 func parseFolderCounts(data []byte, of index.ID) *folderCounts {
-	const end = 9 // eight digits, and the end of their line
+	const end = 9 // eight digits and the line feed
 	if len(data) < end {
 		return nil
 	}
@@ -95,11 +95,11 @@ func (g *gitFolder) readFolderCounts(of index.ID) *folderCounts {
 	return parseFolderCounts(data, of)
 }
 
-// writeFolderCounts keeps m beside the index. A time of the file system is put in where m has none: now.
+// writeFolderCounts writes m beside the index. Where m has no time it sets the file system's current one.
 func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
 	tmp := tmpPrefix + countsFile
 	if m.at == (timestamp{}) {
-		// A file that is made now tells what the file system takes for now.
+		// A new file's time is the file system's current one.
 		if err := writeFileAt(g.fd, tmp, nil, false, g.req.Owner); err != nil {
 			return err
 		}
@@ -120,13 +120,13 @@ func (g *gitFolder) writeFolderCounts(m *folderCounts, of index.ID) error {
 	return err
 }
 
-// indexFile is the index as it lies there, data nil where there is none.
+// indexFile is the index as it is on the disk, data nil where there is none.
 type indexFile struct {
 	data []byte
 	id   index.ID
-	// written is the file's own facts.
+	// written is the file's own inode facts.
 	written index.Stat
-	// counts is what is known of it, nil where nothing is: then these bytes are not proved to be what a Sync wrote.
+	// counts are those of this index, nil if there are none: then it is unknown whether a Sync wrote these bytes.
 	counts *folderCounts
 }
 
@@ -146,7 +146,7 @@ func (g *gitFolder) readIndex() (*indexFile, error) {
 	return &indexFile{data: data, id: id, written: index.NewStat(st), counts: g.readFolderCounts(id)}, nil
 }
 
-// plain is the index without its entries parsed, nil for one that is not known to be whole and of our making.
+// plain is the index with its entries unparsed, nil for one that is not known to be intact and written by Sync.
 func (f *indexFile) plain() *index.Unparsed {
 	if f.counts == nil {
 		return nil
@@ -158,7 +158,7 @@ func (g *gitFolder) noteUnusable() {
 	g.notes = append(g.notes, "the working copy's index was unusable; every file was compared")
 }
 
-// parse gives nil for no index, and for one that is unusable: everything is then compared by content.
+// parse returns nil for a missing index, and for an unusable one: everything is then compared by content.
 func (g *gitFolder) parse(f *indexFile) *pathList {
 	if f.data == nil {
 		return nil
@@ -172,7 +172,7 @@ func (g *gitFolder) parse(f *indexFile) *pathList {
 	return x
 }
 
-// writeIndex puts the index in place, durably unless the request leaves that to the caller.
+// writeIndex puts the index in place, durably unless NoSync is set.
 func (g *gitFolder) writeIndex(x *pathList) error {
 	return writeFileWith(g.fd, "index", !g.req.NoSync, g.req.Owner, func(fd int) error {
 		return x.write(func(parts [][]byte) error { return index.WriteParts(fd, parts) })

@@ -23,15 +23,15 @@ import (
 
 const (
 	gitDir = ".git"
-	// ownLock is held with flock(2) as long as a Sync runs: the kernel drops it when the process dies.
+	// ownLock is held with flock(2) while a Sync runs: the kernel releases it when the process dies.
 	ownLock = "corpus-git.lock"
-	// underway names the commit that is being checked out, from before the first write until the index is written. It is a
-	// symbolic link to no file: what a link says is part of its inode, so a power cut that kept any file of the checkout kept it too.
+	// underway names the commit that is being checked out, from before the first write until the index is written. It is a dangling
+	// symbolic link: the target is part of the inode, so a power cut that kept any file of the checkout kept it too.
 	underway = "corpus-git.checkout"
-	// indexLock keeps other git processes away, as in git. lockMark in it tells that it is ours.
+	// indexLock keeps other git processes away, as in git. lockMark in it marks it as ours.
 	indexLock = "index.lock"
 	lockMark  = "corpus-git\n"
-	// foreignLockAge is when an index.lock of somebody else counts as left behind by a process that died.
+	// foreignLockAge is the age from which another program's index.lock counts as left behind by a dead process.
 	foreignLockAge = time.Hour
 	maxIndexFile   = 1 << 30
 	maxSmallFile   = 1 << 20
@@ -55,12 +55,12 @@ func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 	}
 	fd, err := opendir(root, gitDir)
 	if err == nil && req.Owner != nil {
-		if err = req.Owner.own(fd, 0o755); err != nil {
+		if err = req.Owner.setOwner(fd, 0o755); err != nil {
 			_ = unix.Close(fd)
 		}
 	}
 	if notDir(err) {
-		return nil, fault.New(fault.Refused, "checkout", "%s is no folder", filepath.Join(req.Dir, gitDir)).
+		return nil, fault.New(fault.Refused, "checkout", "%s is not a folder", filepath.Join(req.Dir, gitDir)).
 			WithHint("a deployed working copy has a repository of its own; move that file away and deploy again")
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func openGit(ctx context.Context, root int, req *Request) (*gitFolder, error) {
 	return g, nil
 }
 
-// begin marks the checkout as under way; end takes the mark away.
+// begin marks the checkout as running; end removes the mark.
 func (g *gitFolder) begin() error {
 	if g.resumed == g.req.Commit.String() {
 		return nil
@@ -97,13 +97,13 @@ func (g *gitFolder) begin() error {
 	return nil
 }
 
-// interrupted is the commit that an earlier checkout did not complete, "" where there is none.
+// interrupted is the commit that an earlier checkout did not complete, or "".
 func (g *gitFolder) interrupted() (string, error) {
 	to, err := readlinkat(g.fd, underway, 64)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	case errors.Is(err, unix.EINVAL): // a file, as versions before this one made it
+	case errors.Is(err, unix.EINVAL): // a regular file, written by earlier versions
 		to, err = g.file(underway)
 	}
 	return strings.TrimSpace(to), err
@@ -122,13 +122,13 @@ func (g *gitFolder) close() {
 	_ = unix.Close(g.fd)
 }
 
-// acquire takes both locks, waiting for as long as the request says.
+// acquire takes both locks, waiting up to Request.LockWait.
 func (g *gitFolder) acquire(ctx context.Context) error {
 	lock, err := openat(g.fd, ownLock, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := g.req.Owner.own(lock, 0o600); err != nil {
+	if err := g.req.Owner.setOwner(lock, 0o600); err != nil {
 		_ = unix.Close(lock)
 		return err
 	}
@@ -188,8 +188,8 @@ func poll(ctx context.Context, deadline time.Time, try func() (bool, error)) err
 	}
 }
 
-// acquireIndex makes index.lock. One that says it is ours is from a process that died: ours holds the other lock. A power cut
-// may have kept its name and lost its content, so the sticky bit, which git never sets, says it too.
+// acquireIndex creates index.lock. An existing one with our mark is from a dead process, since we hold the other lock. A power cut may have
+// kept its name and lost its content, so the sticky bit, which git never sets, is a mark too.
 func (g *gitFolder) acquireIndex() (bool, error) {
 	fd, err := openat(g.fd, indexLock, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, unix.S_ISVTX|0o644)
 	if err == nil {
@@ -200,7 +200,7 @@ func (g *gitFolder) acquireIndex() (bool, error) {
 		return false, err
 	}
 	data, st, err := readFileAt(g.fd, indexLock, maxIndexFile)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) { // what is no lock of git's stays: the hint says to remove it
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) { // anything but a regular file stays: the hint says to remove it
 		return false, nil
 	}
 	if err != nil {
@@ -217,7 +217,7 @@ func (g *gitFolder) acquireIndex() (bool, error) {
 	return false, ignore(unix.Unlinkat(g.fd, indexLock, 0), unix.ENOENT)
 }
 
-// file reads a small file below .git; "" where there is none, or something else in its place, which put replaces.
+// file reads a small file below .git; "" where there is none, or something else that put replaces.
 func (g *gitFolder) file(name string) (string, error) {
 	dir, err := g.dirs.get(strings.Trim(path.Dir(name), "."), false)
 	if err == nil {
@@ -233,7 +233,7 @@ func (g *gitFolder) file(name string) (string, error) {
 	return "", rename(err, path.Join(gitDir, name))
 }
 
-// put writes a small file below .git unless it says so already.
+// put writes a small file below .git if its content differs.
 func (g *gitFolder) put(name, text string) error {
 	if have, err := g.file(name); err != nil || have == text {
 		return err
@@ -248,7 +248,7 @@ func (g *gitFolder) put(name, text string) error {
 	return nil
 }
 
-// setup makes what a repository consists of, and leaves what an operator added.
+// setup creates what a repository consists of, and leaves what an operator added.
 func (g *gitFolder) setup() error {
 	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
 		if _, err := g.dirs.get(dir, true); err != nil {
@@ -311,7 +311,7 @@ func (g *gitFolder) config() error {
 		set("branch", b, "remote", "origin")
 		set("branch", b, "merge", g.req.Branch)
 	}
-	// With its url git takes a submodule for one that is there to be looked at: gitsubmodules(7), "Active submodules".
+	// Its url makes git treat a submodule as active: gitsubmodules(7), "Active submodules".
 	for _, m := range g.req.Modules {
 		set("submodule", m.Name, "url", m.Repo)
 	}
@@ -340,8 +340,8 @@ func (g *gitFolder) ref(name string) (string, error) {
 	return "", err
 }
 
-// head puts branch, remote-tracking branch, HEAD and tags where the request says, writes the reflogs, and ends merges
-// and the like that an operator left, as git reset --hard does.
+// head sets branch, remote-tracking branch, HEAD and tags as requested, writes the reflogs, and ends an operator's unfinished merge or the
+// like, as git reset --hard does.
 func (g *gitFolder) head() error {
 	commit := g.req.Commit.String()
 	before, tracking := "", ""
@@ -418,7 +418,7 @@ func (g *gitFolder) reflog(before, commit string) error {
 		fd, err := openat(dir, path.Base(name), unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NONBLOCK, 0o644)
 		if err == nil {
 			_, err = fdWriter(fd).Write([]byte(line))
-			err = errors.Join(err, g.req.Owner.own(fd, 0o644), unix.Close(fd))
+			err = errors.Join(err, g.req.Owner.setOwner(fd, 0o644), unix.Close(fd))
 		}
 		if err != nil {
 			return rename(err, path.Join(gitDir, name))
@@ -427,7 +427,7 @@ func (g *gitFolder) reflog(before, commit string) error {
 	return nil
 }
 
-// tags writes the request's tags into packed-refs, beside what is there: builds ask git describe for a version.
+// tags writes the request's tags into packed-refs, beside existing refs: builds ask git describe for a version.
 func (g *gitFolder) tags() error {
 	if len(g.req.Tags) == 0 {
 		return nil
@@ -444,7 +444,7 @@ func (g *gitFolder) tags() error {
 		}
 	}
 	for name, hash := range g.req.Tags {
-		// What the store of refs took is good here. A name that it would not take came there by other hands, and stops no checkout.
+		// The store of refs checks new names. An invalid name here was written by another program, and must not stop the checkout.
 		if err := refs.CheckName(name); err != nil || !strings.HasPrefix(name, "refs/tags/") {
 			g.notes = append(g.notes, "left out of the working copy: the tag "+printable.Line(name)+", whose name git does not take")
 			continue

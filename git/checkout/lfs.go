@@ -16,11 +16,11 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// maxPointer is the size below which every pointer of git-lfs is: git-lfs, docs/spec.md.
+// maxPointer is the upper limit for the size of a git-lfs pointer: git-lfs, docs/spec.md.
 const maxPointer = 1024
 
-// isLFS reports whether a file is a pointer of git-lfs: lines "key value", the version first, then in order, among them oid and size.
-// Source: git-lfs, docs/spec.md, "The Pointer".
+// isLFS reports whether a file is a git-lfs pointer: lines "key value", the version first, then in order, among them oid and size. Source:
+// git-lfs, docs/spec.md, "The Pointer".
 func isLFS(data []byte) bool {
 	if len(data) >= maxPointer || !bytes.HasPrefix(data, []byte("version ")) {
 		return false
@@ -52,7 +52,7 @@ func isLFS(data []byte) bool {
 	return oid && size
 }
 
-// pointers collects the paths of files that are pointers of git-lfs, from any goroutine.
+// pointers collects the paths of git-lfs pointers, from any goroutine.
 type pointers struct {
 	mu    sync.Mutex
 	paths []string
@@ -64,7 +64,7 @@ func (p *pointers) add(path string) {
 	p.mu.Unlock()
 }
 
-// pointerText says what there is to say of pointers.
+// pointerText describes the pointers.
 func pointerText(p Paths) string {
 	is := "files are pointers of git-lfs, not their content"
 	if p.Count == 1 {
@@ -73,7 +73,7 @@ func pointerText(p Paths) string {
 	return fmt.Sprintf("%d %s: %s", p.Count, is, list(p.First))
 }
 
-// isPointer reports whether a blob is a pointer of git-lfs; only small ones are read.
+// isPointer reports whether a blob is a git-lfs pointer; only small ones are read.
 func isPointer(objs tree.Objects, h plumbing.Hash) (bool, error) {
 	if _, size, err := objs.Header(h); err != nil || size >= maxPointer {
 		return false, err
@@ -82,7 +82,7 @@ func isPointer(objs tree.Objects, h plumbing.Hash) (bool, error) {
 	return err == nil && isLFS(data), err
 }
 
-// RefuseLFS is fault.Refused where a file of a commit, or of its submodules that are given, is a pointer of git-lfs.
+// RefuseLFS returns fault.Refused where a file of a commit, or of the given submodules, is a git-lfs pointer.
 func RefuseLFS(ctx context.Context, objs tree.Objects, commit plumbing.Hash, modules []tree.Submodule) error {
 	var found []string
 	if err := findPointers(ctx, objs, commit, modules, "", &found); err != nil || len(found) == 0 {
@@ -125,11 +125,11 @@ func findPointers(ctx context.Context, objs tree.Objects, commit plumbing.Hash, 
 	return nil
 }
 
-// lfsNote is about all pointers of a commit that .gitattributes tells of (marked), and those that were written; "" where there are none.
+// lfsNote describes all pointers of a commit that .gitattributes marks (marked), and those that were written; "" where there are none.
 func lfsNote(objs tree.Objects, marked []*entry, written []string) string {
 	all := slices.Clone(written)
 	for _, e := range marked {
-		// A file of which nothing can be said is none.
+		// A file that can't be examined is not counted.
 		if is, err := isPointer(objs, e.Hash); err == nil && is {
 			all = append(all, e.Path)
 		}

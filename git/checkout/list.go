@@ -7,14 +7,14 @@ import (
 	"corpus-git/git/tree"
 )
 
-// entry is a path of a list that a checkout goes through.
+// entry is a path of a list that a checkout compares.
 type entry struct {
 	index.Entry
 	// maybe marks an entry of an interrupted checkout: the file is ours only if it has this content.
 	maybe bool
 	// attrs marks a .gitattributes, so that lists of them need not look at every path.
 	attrs bool
-	// was is one more than the entry's place in the index that was read; 0 for one that comes from a tree object.
+	// was is one more than the entry's position in the index that was read; 0 for one from a tree object.
 	was int32
 }
 
@@ -22,13 +22,13 @@ type entry struct {
 type pathList struct {
 	entries []entry
 	tree    *index.Tree
-	// raw is the index that was read: what is the same is copied from there.
+	// raw is the index that was read, from which unchanged entries are copied.
 	raw []byte
-	// id is that of the file that write has made.
+	// id is that of the index that write made.
 	id index.ID
 }
 
-// readList is the list of an index; known says that its bytes are proved.
+// readList is the list of an index; known says that its bytes need no verification.
 func readList(data []byte, known bool) (*pathList, error) {
 	x := &pathList{raw: data}
 	n, tree, err := index.Parse(data, known, func(n int) func(int) *index.Entry {
@@ -46,7 +46,7 @@ func readList(data []byte, known bool) (*pathList, error) {
 	return x, nil
 }
 
-// write gives the list as an index to put, part by part, and sets id.
+// write returns the list as the parts of an index file, and sets id.
 func (x *pathList) write(put func(parts [][]byte) error) (err error) {
 	c := index.Content{Count: len(x.entries), Entry: func(i int) *index.Entry { return &x.entries[i].Entry }, Tree: x.tree, Raw: x.raw}
 	x.id, err = c.Write(put)

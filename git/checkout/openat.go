@@ -12,10 +12,10 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Every file below a working copy is reached through descriptors of its folders, opened one name at a time with
-// O_NOFOLLOW: whoever swaps a folder for a symbolic link gets an error, never a write somewhere else. See openat(2).
+// Every file below a working copy is reached through descriptors of its folders, opened one name at a time with O_NOFOLLOW: if a folder is
+// swapped for a symbolic link the result is an error, never a write elsewhere. See openat(2).
 
-// tmpPrefix begins the names of files that are being written. What a crash left is swept by the next Sync.
+// tmpPrefix begins the names of files that are being written. The next Sync removes those that a crash left.
 const tmpPrefix = ".corpus-git-tmp-"
 
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -65,13 +65,13 @@ func readlinkat(dir int, name string, size int64) (string, error) {
 	}
 }
 
-// missing is true where a path does not exist: no such name, or something that is no folder on the way.
+// missing reports that a path does not exist: no such name, or something other than a folder on the way.
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) || notDir(err) }
 
-// notDir is true where a folder was asked for and something else, a symbolic link included, is there.
+// notDir reports that something other than a folder, such as a symbolic link, is where a folder was expected.
 func notDir(err error) bool { return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) }
 
-// dirents lists a folder's names; fn gets each with its d_type.
+// dirents calls fn with each name in a folder and its d_type.
 func dirents(dir int, buf []byte, fn func(name string, typ byte)) error {
 	if _, err := unix.Seek(dir, 0, io.SeekStart); err != nil {
 		return err
@@ -106,14 +106,14 @@ func dirents(dir int, buf []byte, fn func(name string, typ byte)) error {
 	}
 }
 
-// folders keeps descriptors of folders below root. It is for one goroutine; close it.
+// folders caches descriptors of folders below root. It is for one goroutine; close it.
 type folders struct {
 	root int
 	open map[string]int
-	// mode is that of folders that get makes; owner is theirs.
+	// mode and owner are those of folders that get creates.
 	mode  uint32
 	owner *Owner
-	// made has the folders that get made, there those that others made.
+	// made are the folders that get created, there those that existed.
 	made, there map[string]bool
 	// last is the folder that was asked for last: files come folder by folder.
 	last   string
@@ -134,7 +134,7 @@ func (f *folders) close() {
 	f.last = ""
 }
 
-// get gives a folder's descriptor, which is f's and good until the next call.
+// get returns a folder's descriptor, which f owns and which is valid until the next call.
 func (f *folders) get(dir string, create bool) (fd int, err error) {
 	if dir == "" || dir == "." {
 		return f.root, nil
@@ -151,7 +151,7 @@ func (f *folders) get(dir string, create bool) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	// There is nothing yet in a folder that was made just now.
+	// A folder that was just created is empty.
 	err = fs.ErrNotExist
 	if !create || !f.made[up] || f.made[dir] || f.there[dir] {
 		fd, err = opendir(parent, name)
@@ -180,7 +180,7 @@ func (f *folders) get(dir string, create bool) (fd int, err error) {
 	return fd, nil
 }
 
-// rename puts a whole path into an error that names only its last element.
+// rename puts the whole path into an error that names only its last element.
 func rename(err error, path string) error {
 	path = printable.Line(path)
 	var pe *fs.PathError
@@ -190,10 +190,10 @@ func rename(err error, path string) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// errNotRegular is the error of readFileAt for a fifo, a folder, a socket: whoever owns the working copy may have put it there.
+// errNotRegular is returned by readFileAt for a fifo, a folder or a socket, which the owner of the working copy may have created.
 var errNotRegular = errors.New("not a regular file")
 
-// readFileAt reads a regular file of at most limit bytes; what is none is errNotRegular, and is not waited for.
+// readFileAt reads a regular file of at most limit bytes; for anything else it returns errNotRegular without blocking.
 func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error) {
 	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ENXIO) { // a socket
@@ -233,8 +233,8 @@ func readFileAt(dir int, name string, limit int64) ([]byte, *unix.Stat_t, error)
 	}
 }
 
-// writeFileAt puts a file in place: temporary name, write, rename. durable adds fsync of the file and of its folder. It is owner's; without one
-// it has the owner and the permissions of the file that it replaces.
+// writeFileAt replaces a file: temporary name, write, rename. durable adds fsync of the file and of its folder. The file gets owner; nil
+// keeps owner and permissions of the file that it replaces.
 func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner) error {
 	return writeFileWith(dir, name, durable, owner, func(fd int) error {
 		_, err := fdWriter(fd).Write(data)
@@ -242,7 +242,7 @@ func writeFileAt(dir int, name string, data []byte, durable bool, owner *Owner) 
 	})
 }
 
-// orOf is o, and for nil the owner of a file that is there; nil where there is none.
+// orOf returns o, or for nil the owner of an existing file; nil where there is none.
 func (o *Owner) orOf(dir int, name string) *Owner {
 	if o != nil {
 		return o
@@ -258,12 +258,12 @@ func (o *Owner) orOf(dir int, name string) *Owner {
 	return have
 }
 
-// writeFileWith is writeFileAt with what write gives.
+// writeFileWith is writeFileAt with content from write.
 func writeFileWith(dir int, name string, durable bool, owner *Owner, write func(fd int) error) (err error) {
 	tmp := tmpPrefix + name
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
 	fd, err := openat(dir, tmp, flags, 0o644)
-	if errors.Is(err, fs.ErrExist) { // what a crash left
+	if errors.Is(err, fs.ErrExist) { // left by a crash
 		if err = ignore(unix.Unlinkat(dir, tmp, 0), unix.ENOENT); err != nil {
 			return &fs.PathError{Op: "unlink", Path: tmp, Err: err}
 		}
@@ -282,7 +282,7 @@ func writeFileWith(dir int, name string, durable bool, owner *Owner, write func(
 	if err = write(fd); err != nil {
 		return &fs.PathError{Op: "write", Path: name, Err: err}
 	}
-	if err = owner.orOf(dir, name).own(fd, 0o644); err != nil {
+	if err = owner.orOf(dir, name).setOwner(fd, 0o644); err != nil {
 		return &fs.PathError{Op: "chown", Path: name, Err: err}
 	}
 	if durable {

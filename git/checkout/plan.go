@@ -19,24 +19,24 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// plan is what a walk of the working copy found to do. Nothing is written while it is made.
+// plan is what a walk of the working copy found to do. Making it writes nothing.
 type plan struct {
 	writes       []int    // indexes of the new list
 	removes      []string // tracked files that the commit does not have
 	obstacles    []string // untracked files and links where a folder must be
-	emptyFolders []string // folders where a file must be; nothing but folders and files to be removed is in them
-	blocked      []string // untracked files in folders where a file must be: nothing can be done
+	emptyFolders []string // folders where a file must be, with only folders and files to be removed in them
+	blocked      []string // untracked files in folders where a file must be: Sync is refused
 	gone         []string // folders of submodules that the commit does not have
 	tempFiles    []string // temporary files of an interrupted checkout
 
 	local       []string // tracked files that were changed on the machine
-	kept        []string // those of them that stay as they are
-	clash       []string // those that the commit has otherwise, or not at all, and that must not be overwritten
+	kept        []string // those of them that stay changed
+	clash       []string // those that differ in the commit, or are not in it, and must not be overwritten
 	overwritten []string // untracked files in the way
-	refreshed   int      // files whose content had to be read, and is right
+	refreshed   int      // files that had to be read and are unchanged
 	unchanged   int
 	untracked   int
-	counts      []folderCount // the folders that untracked is the sum of
+	counts      []folderCount // the terms of the sum untracked
 }
 
 func (p *plan) add(q *plan) {
@@ -60,7 +60,7 @@ func (p *plan) add(q *plan) {
 // maxTouched is how many written paths are listed one by one.
 const maxTouched = 1000
 
-// touched are the paths of what is written, nil where they are too many to tell.
+// touched are the paths that are written, nil where they are too many.
 func (p *plan) touched(list []entry) []string {
 	if len(p.writes) > maxTouched {
 		return nil
@@ -88,32 +88,32 @@ func (p *plan) sort() {
 	slices.SortFunc(p.counts, func(a, b folderCount) int { return strings.Compare(a.dir, b.dir) })
 }
 
-// planner compares three lists: the old index, the new commit, and what lies on the disk.
+// planner compares three lists: the old index, the new commit, and what is on the disk.
 type planner struct {
 	ctx  context.Context
 	objs tree.Objects
 	old  []entry
 	new  []entry // the st of entries that are clean is filled in
-	// written is the old index's own time: a file as new as that may have changed without showing it ("racy git").
+	// written is the old index's own time: a file that is not older may have changed undetected ("racy git").
 	written index.Stat
 	oldEOL  *attributes.Attributes
 	newEOL  *attributes.Attributes
-	// cut are the entries, in order, of a checkout that was interrupted, and cutEOL its attributes.
+	// cut are the entries, in order, of an interrupted checkout, and cutEOL its attributes.
 	cut    []entry
 	cutEOL *attributes.Attributes
 
 	// keepLocal is Request.Keep.
 	keepLocal bool
-	// counted is what the last checkout knew of untracked names; nil if nothing is known.
+	// counted are the untracked names that the last checkout counted; nil if unknown.
 	counted *folderCounts
-	// seen is what a walk has seen just now, nil where the disk is to be asked.
+	// seen is a recent scan, nil to read the disk.
 	snapshot *vfs.Snapshot
-	// fromSnapshot says that dirty comes from the snapshot, collapsed that old and new are collapsed as collapse says.
+	// fromSnapshot says that dirty comes from the snapshot, collapsed that old and new were collapsed by collapse.
 	fromSnapshot, collapsed bool
-	// snapshotDirty are the entries of the whole index that are dirty by what was seen.
+	// snapshotDirty are the entries of the whole index that are dirty according to the snapshot.
 	snapshotDirty []int32
-	// scanned says that every old entry was looked at: dirty are the old ones that need a closer look, and fresh the new ones that
-	// are not simply old ones, both in order.
+	// scanned says that every old entry was examined: dirty are the old ones that must be compared, and fresh the new ones that are not
+	// copies of old ones, both in order.
 	scanned      bool
 	dirty, fresh []int32
 
@@ -153,13 +153,13 @@ func (p *planner) done(res *plan, err error) {
 	}
 }
 
-// span is a run of the old and one of the new list.
+// span is a run of entries of the old list and one of the new list.
 type span struct{ oLo, oHi, nLo, nHi int }
 
 func (s span) empty() bool { return s.oLo == s.oHi && s.nLo == s.nHi }
 func (s span) size() int   { return s.oHi - s.oLo + s.nHi - s.nLo }
 
-// dir plans the folder path (with its slash), open as fd; fd is -1 where there is no such folder. s is all below it.
+// dir plans the folder path (with its slash), open as fd; fd is -1 where there is none. s are all entries below it.
 func (p *planner) dir(fd int, path string, s span, res *plan) error {
 	if err := p.ctx.Err(); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (p *planner) dir(fd int, path string, s span, res *plan) error {
 	return p.count(fd, path, known, res)
 }
 
-// count adds what is in a folder beside the known names.
+// count counts the names in a folder other than the known ones.
 func (p *planner) count(fd int, path string, known int, res *plan) error {
 	buf := p.buffers.Get().(*[]byte)
 	defer p.buffers.Put(buf)
@@ -240,7 +240,7 @@ func (p *planner) count(fd int, path string, known int, res *plan) error {
 	return err
 }
 
-// sub plans the subfolder name, in a goroutine of its own where it is worth one. found tells that the name is there and is a folder.
+// sub plans the subfolder name, in a goroutine of its own where that pays. found reports that the name exists and is a folder.
 func (p *planner) sub(fd int, name, path string, s span, res *plan) (found bool, err error) {
 	if p.skips(s) {
 		res.unchanged += files(p.new[s.nLo:s.nHi])
@@ -291,7 +291,7 @@ func closeDir(fd int) {
 	}
 }
 
-// interrupted takes over the entries of a checkout that was interrupted: what only that one has may be on the disk.
+// interrupted adds the entries of an interrupted checkout: paths that only it has may be on the disk.
 func (p *planner) interrupted(cut []entry, eol *attributes.Attributes) {
 	p.cut, p.cutEOL = cut, eol
 	merged := make([]entry, 0, len(p.old)+len(cut)/8)
@@ -309,7 +309,7 @@ func (p *planner) interrupted(cut []entry, eol *attributes.Attributes) {
 	p.old = append(merged, old...)
 }
 
-// leftovers are paths that only an interrupted checkout has: it may have made their folders.
+// leftovers are paths that only an interrupted checkout has: it may have created their folders.
 func (p *planner) leftovers() (out []string) {
 	if len(p.cut) == 0 {
 		return nil
@@ -336,8 +336,8 @@ func (p *planner) tracked(path string) bool {
 	return e != nil && !e.maybe
 }
 
-// ours reports whether the file path, name in the folder fd, is one that goes anyway: a tracked one, or one that an
-// interrupted checkout wrote.
+// ours reports whether the file path, name in the folder fd, will be removed anyway: a tracked one, or one that an interrupted checkout
+// wrote.
 func (p *planner) ours(fd int, name, path string) (bool, error) {
 	e := find(p.old, path)
 	if e == nil || !e.maybe {
@@ -351,8 +351,8 @@ func (p *planner) ours(fd int, name, path string) (bool, error) {
 	return is == isOld, err
 }
 
-// file plans one path: old is its old entry or nil, at the place of its new one or -1. found tells that the name is
-// there and is what its entry is about.
+// file plans one path: old is its old entry or nil, at the index of its new one or -1. found reports that the name exists and has its
+// entry's type.
 func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan) (found bool, err error) {
 	var want *entry
 	if at >= 0 {
@@ -369,7 +369,7 @@ func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan)
 		return false, err
 	case err != nil:
 		if want != nil {
-			// A checkout that was interrupted may have removed it.
+			// An interrupted checkout may have removed it.
 			removed := p.cut != nil && find(p.cut, path) == nil
 			if old != nil && !old.maybe && !removed && old.Mode != object.ModeGitlink {
 				res.local = append(res.local, path)
@@ -383,7 +383,7 @@ func (p *planner) file(fd int, name, path string, old *entry, at int, res *plan)
 	return p.compare(fd, name, path, &st, old, want, at, res)
 }
 
-// folder plans a path where a folder lies.
+// folder plans a path that holds a folder.
 func (p *planner) folder(fd int, name, path string, old *entry, at int, res *plan) (found bool, err error) {
 	switch {
 	case at >= 0 && p.new[at].Mode == object.ModeGitlink:
@@ -393,13 +393,13 @@ func (p *planner) folder(fd int, name, path string, old *entry, at int, res *pla
 		res.gone = append(res.gone, path)
 		return true, nil
 	case at < 0:
-		// Somebody made a folder of a tracked file; the file is gone and the folder stays, untracked.
+		// A tracked file was replaced by a folder; the file is gone and the folder stays, untracked.
 		return false, nil
 	case old != nil && !old.maybe && old.Mode != object.ModeGitlink:
 		res.local = append(res.local, path)
 	}
 	n := len(res.blocked)
-	if err := p.inTheWay(fd, name, path, res, 0); err != nil {
+	if err := p.blockedBelow(fd, name, path, res, 0); err != nil {
 		return false, err
 	}
 	if len(res.blocked) == n {
@@ -411,8 +411,8 @@ func (p *planner) folder(fd int, name, path string, old *entry, at int, res *pla
 	return lo == hi, nil
 }
 
-// inTheWay lists in res.blocked the files below a folder that no old entry knows.
-func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) error {
+// blockedBelow adds to res.blocked the files below a folder that no old entry has.
+func (p *planner) blockedBelow(fd int, name, path string, res *plan, depth int) error {
 	if depth > tree.MaxDepth || len(res.blocked) >= maxListed {
 		return nil
 	}
@@ -436,7 +436,7 @@ func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) erro
 		if err != nil {
 			break
 		}
-		if err = p.inTheWay(dir, name, path+"/"+name, res, depth+1); notDir(err) {
+		if err = p.blockedBelow(dir, name, path+"/"+name, res, depth+1); notDir(err) {
 			err = nil
 			files = append(files, name)
 		}
@@ -452,7 +452,7 @@ func (p *planner) inTheWay(fd int, name, path string, res *plan, depth int) erro
 	return err
 }
 
-// refuse is the error of a plan that cannot be carried out.
+// refuse is the error of a plan that can't be carried out.
 func (p *plan) refuse() error {
 	if len(p.clash) > 0 {
 		return fault.New(fault.Refused, "checkout", "the commit changes what was changed on this machine, too: %s", list(p.clash)).

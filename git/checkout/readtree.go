@@ -16,8 +16,7 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// treeLister lists a tree in index order. Where the old index knows a folder's tree, its entries are taken from there
-// and no object is read.
+// treeLister lists a tree in index order. Where the old index has a folder's tree, its entries are copied from there and no object is read.
 type treeLister struct {
 	ctx   context.Context
 	objs  tree.Objects
@@ -26,18 +25,18 @@ type treeLister struct {
 	sem   chan struct{}
 
 	mu    sync.Mutex
-	trees map[plumbing.Hash][]tree.Item // those read: a tree may be in many places
+	trees map[plumbing.Hash][]tree.Item // those read: a tree may be in several places
 }
 
 // flat is a folder's list: entries in index order and its node for the TREE extension.
 type flat struct {
 	entries []entry
 	tree    *index.Tree
-	// shared says that entries are a part of the old list, not to be written to.
+	// shared says that entries are part of the old list and must not be changed.
 	shared bool
 }
 
-// newTreeLister lists with up to workers readers. More than limit entries are refused.
+// newTreeLister lists with up to workers readers. More than limit entries are an error.
 func newTreeLister(ctx context.Context, objs tree.Objects, workers, limit int) *treeLister {
 	if limit <= 0 {
 		limit = tree.DefaultFiles
@@ -45,7 +44,7 @@ func newTreeLister(ctx context.Context, objs tree.Objects, workers, limit int) *
 	return &treeLister{ctx: ctx, objs: objs, limit: limit, trees: map[plumbing.Hash][]tree.Item{}, sem: make(chan struct{}, max(workers-1, 0))}
 }
 
-// list lists the tree root. old may be nil. It may be called again, when the other call returned, and does not read twice.
+// list lists the tree root. old may be nil. It may be called again after it returned, and reads no tree twice.
 func (f *treeLister) list(root plumbing.Hash, old *pathList) (*pathList, error) {
 	f.seen.Store(0)
 	var known []entry
@@ -62,14 +61,13 @@ func (f *treeLister) list(root plumbing.Hash, old *pathList) (*pathList, error) 
 		next.raw = old.raw
 	}
 	if out.shared {
-		// What is learnt of the new entries must not change the old ones.
+		// Updates of the new entries must not change the old ones.
 		next.entries = slices.Clone(out.entries)
 	}
 	return next, nil
 }
 
-// dir lists the tree h at path (with its slash). known are old entries of which those below path are a run; cached is
-// the old node of path.
+// dir lists the tree h at path (with its slash). known are old entries, those below path in one run; cached is the old node of path.
 func (f *treeLister) dir(h plumbing.Hash, name, path string, cached *index.Tree, known []entry, depth int) (flat, error) {
 	if depth > tree.MaxDepth {
 		return flat{}, fault.New(fault.Refused, "tree "+h.String(), "more than %d folders deep", tree.MaxDepth)
@@ -149,7 +147,7 @@ func (f *treeLister) read(h plumbing.Hash) ([]tree.Item, error) {
 	return items, err
 }
 
-// under is the run of a sorted list that lies below a folder, given with its slash; "" is all of it.
+// under is the run of a sorted list that is below a folder, given with its slash; "" is all of it.
 func under(list []entry, dir string) (lo, hi int) {
 	if dir == "" {
 		return 0, len(list)
@@ -160,7 +158,7 @@ func under(list []entry, dir string) (lo, hi int) {
 	return lo, lo + sort.Search(len(list)-lo, func(i int) bool { return list[lo+i].Path >= end })
 }
 
-// files is how many files a list is about, with those in its collapsed folders.
+// files is how many files a list stands for, including those in collapsed folders.
 func files(list []entry) int {
 	n := 0
 	for i := range list {

@@ -10,18 +10,18 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// snapshotFile is what a walk has seen of one name.
+// snapshotFile is what the snapshot has of one name.
 type snapshotFile struct {
 	path string
 	f    vfs.FileFacts
 }
 
-// snapshotBatch is how many names are taken together: each path lies somewhere else in memory, and a processor that is asked for many waits for them
-// once instead of for each.
+// snapshotBatch is how many names are processed together: each path is elsewhere in memory, and a processor overlaps the cache misses of
+// many loads.
 const snapshotBatch = 32
 
-// changedSince is statScan without the disk: what a walk has seen stands for each look. The walk went into folders only, so a file that it
-// saw has no link on its way. A .gitattributes counts as dirty, so that it is never collapsed.
+// changedSince is statScan with the snapshot in place of lstat. The scan entered folders only, so there is no link in the path of a file in
+// it. A .gitattributes counts as dirty, so that it is never collapsed.
 func changedSince(x *index.Unparsed, seen *vfs.Snapshot, since timestamp, written *index.Stat) []int32 {
 	c := comparison{x: x, since: since, racy: written.Mtime()}
 	batch := make([]snapshotFile, 0, snapshotBatch)
@@ -40,16 +40,16 @@ func changedSince(x *index.Unparsed, seen *vfs.Snapshot, since timestamp, writte
 	return slices.Compact(c.dirty)
 }
 
-// comparison goes through an index and what was seen, both in order of their paths.
+// comparison merges an index and a snapshot, both in order of their paths.
 type comparison struct {
 	x     *index.Unparsed
 	since timestamp
 	// racy is the time from which a file is as new as the index.
 	racy uint64
-	// next is the first entry that is still to be met.
+	// next is the first entry that was not compared yet.
 	next  int
 	dirty []int32
-	// near is made of what was fetched, or it would not be.
+	// near is computed from the fetched data, so that the compiler keeps the loads.
 	near byte
 }
 
@@ -85,7 +85,7 @@ func (c *comparison) file(s *snapshotFile) {
 	}
 }
 
-// folder makes the first file of a folder that was touched dirty.
+// folder marks the first file of a changed folder as dirty.
 func (c *comparison) folder(s *snapshotFile) {
 	if c.since.after(newTimestamp(s.f.Mtime)) {
 		return
@@ -96,7 +96,7 @@ func (c *comparison) folder(s *snapshotFile) {
 	}
 }
 
-// newTimestamp is a time given in nanoseconds since 1970, as struct timespec has it: nanoseconds from 0 up.
+// newTimestamp converts nanoseconds since 1970 to a struct timespec, whose nanoseconds are never negative.
 func newTimestamp(t int64) timestamp {
 	s := timestamp{t / 1e9, t % 1e9}
 	if s.nsec < 0 {
@@ -105,10 +105,10 @@ func newTimestamp(t int64) timestamp {
 	return s
 }
 
-// snapshotSlack is how far a file system's clock may be behind the machine's: it ticks, and some keep whole seconds.
+// snapshotSlack is how far a file system's clock may be behind the machine's: it ticks, and some store whole seconds.
 const snapshotSlack = 2
 
-// countedAt is the time that the counts of untracked names are of: when the walk that they rely on began, zero for now.
+// countedAt is when the untracked names were counted: when the scan they come from began, zero for now.
 func (p *planner) countedAt() timestamp {
 	if !p.fromSnapshot || !p.scanned {
 		return timestamp{}

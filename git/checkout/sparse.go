@@ -11,34 +11,35 @@ import (
 	"corpus-git/git/object"
 )
 
-// A folder of the old index that is to have the tree that it has, and whose files all lie on the disk as the index says, needs no list of
-// what is in it: it is collapsed, one entry with its path and tree, as in a sparse index of git's. What a checkout then goes through is as
-// long as what it has to do, and the bytes of the rest are compared where they lie and copied as they are.
+// A folder of the old index whose tree does not change, and whose files on the disk are all as the index says, needs no list of its
+// content: it is collapsed into one entry with its path and tree, as in git's sparse index. The list that a checkout works on is then as
+// long as its changes; the bytes of the rest are compared in place and copied.
 
-// folder makes such a list.
+// folder builds such a list.
 type folder struct {
 	from  *index.Unparsed
 	trees *treeLister
-	// dirty are the entries that must be seen, in order.
+	// dirty are the entries that must be compared, in order.
 	dirty []int32
 
 	read  *index.EntryReader
 	out   []entry
 	reads int
-	// dirtyOut are the same entries by their places in out.
+	// dirtyOut are the same entries by their indexes in out.
 	dirtyOut []int32
 }
 
 const (
-	// collapseReads is how many trees collapse reads one after the other. A commit that changes more folders has other things to wait for, and
-	// flatten reads them beside each other.
+	// collapseReads is how many trees collapse reads in sequence. For a commit that changes more folders flatten is faster, which reads
+	// them in parallel.
 	collapseReads = 256
-	// collapseShare is how many entries a list may have, of eight times as many, for collapsing to pay; or collapseAnyway.
+	// Collapsing pays where the list is at most a share of 1/collapseShare of the entries, or at most collapseAnyway long.
 	collapseShare  = 8
 	collapseAnyway = 64
 )
 
-// collapse lists an index for a checkout of the tree root. ok is false where that is not worth it or cannot be done: then all is to be listed.
+// collapse lists an index for a checkout of the tree root. ok is false where that does not pay or is not possible: then everything must be
+// listed.
 func collapse(from *index.Unparsed, trees *treeLister, dirty []int32, root plumbing.Hash) (x *pathList, dirtyOut []int32, ok bool) {
 	f := &folder{from: from, trees: trees, dirty: dirty, read: from.Entries()}
 	x = &pathList{raw: from.Raw(), tree: from.Tree()}
@@ -50,8 +51,8 @@ func collapse(from *index.Unparsed, trees *treeLister, dirty []int32, root plumb
 	return x, f.dirtyOut, true
 }
 
-// dir lists the entries from lo up to hi, which are all that is below path (with its slash). node is what the index knows of its tree, nil
-// for nothing, and to the tree that it is to have, zero where it is to be no folder.
+// dir lists the entries from lo to hi, which are all that is below path (with its slash). node is what the index knows of its tree, nil if
+// nothing, and to the tree that it will have, zero where it will not be a folder.
 func (f *folder) dir(path string, node *index.Tree, to plumbing.Hash, lo, hi int) bool {
 	var trees map[string]plumbing.Hash
 	same := node.Is(to, hi-lo)
@@ -110,7 +111,7 @@ func (f *folder) file(i int) bool {
 	return true
 }
 
-// begin lists the old index, collapsed where that can be.
+// begin lists the old index, collapsed where possible.
 func (p *planner) begin(g *gitFolder, in *indexFile, trees *treeLister, root plumbing.Hash) *pathList {
 	if p.snapshot != nil && g.resumed == "" {
 		if from := in.plain(); from != nil {
@@ -131,7 +132,7 @@ func (p *planner) expand(g *gitFolder, in *indexFile) *pathList {
 	return x
 }
 
-// lists fills in both sides, and gives the new one as an index.
+// lists fills in both sides, and returns the new one as an index.
 func (p *planner) lists(trees *treeLister, old *pathList, root plumbing.Hash) (next *pathList, err error) {
 	if next, err = trees.list(root, old); err != nil {
 		return nil, err
@@ -142,13 +143,13 @@ func (p *planner) lists(trees *treeLister, old *pathList, root plumbing.Hash) (n
 	}
 	p.old, p.oldEOL = old.entries, p.newEOL
 	if !sameAttributes(p.old, p.new) {
-		// An old file that is gone from the store only costs a comparison.
+		// A missing old object only costs a comparison.
 		p.oldEOL, _ = attributesOf(p.objs, p.old)
 	}
 	return next, nil
 }
 
-// mayCollapse reports whether nothing has to be said of files in what is collapsed: no change of line ends, no note.
+// mayCollapse reports whether collapsed folders need no check of their files: no change of line ends, no note.
 func (p *planner) mayCollapse() bool {
 	return p.maySkip() && !slices.ContainsFunc(p.new, func(e entry) bool { return e.Mode == object.ModeTree && p.newEOL.MayNote(e.Path) })
 }

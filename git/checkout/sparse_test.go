@@ -290,7 +290,7 @@ func TestMemoProvesTheIndex(t *testing.T) {
 		require.Contains(t, fromSnapshot(c).Notes, "the working copy's index was unusable; every file was compared")
 		r.clean(c)
 	}
-	// What is no file does not hold a checkout up, and is replaced.
+	// What is not a file does not hold a checkout up, and is replaced.
 	for _, name := range []string{"index", "HEAD", "config"} {
 		at := filepath.Join(r.dir, gitDir, name)
 		require.NoError(t, os.Remove(at))

@@ -19,7 +19,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// module is the submodule that a request has at a path, nil where it has none.
+// module is the request's submodule at a path, or nil.
 func (r *Request) module(path string) *tree.Submodule {
 	for i := range r.Modules {
 		if r.Modules[i].Path == path {
@@ -29,8 +29,8 @@ func (r *Request) module(path string) *tree.Submodule {
 	return nil
 }
 
-// modules are the submodules of one working copy, open as root. A submodule has a .git of its own, a folder, as the working copy itself has:
-// so whoever copies the tree, or moves it, has all of it, and an archive gives back exactly what was there.
+// modules are the submodules of one working copy, open as root. A submodule has a folder .git of its own, as the working copy has, so that
+// a copy of the tree, such as an archive, is complete.
 type modules struct {
 	ctx  context.Context
 	root int
@@ -38,8 +38,8 @@ type modules struct {
 	st   *Stats
 }
 
-// release empties the folders of submodules that the request does not have any more: their tracked files and their .git go, what
-// git does not track stays. It comes before the rest, so that files may lie in their place.
+// release empties the folders of submodules that are not in the request any more: their tracked files and their .git are removed, untracked
+// files stay. It runs first, so that files may take their place.
 func (m *modules) release(old *pathList) error {
 	dirs := newFolders(m.root, 0o755, nil)
 	defer dirs.close()
@@ -66,8 +66,8 @@ func (m *modules) release(old *pathList) error {
 	return nil
 }
 
-// empty removes what a Sync made of the submodule that is open as dir. Where its .git is none of ours it does nothing. kept counts
-// what stays in its top folder.
+// empty removes what a Sync created in the submodule that is open as dir. It does nothing where .git is not ours. kept counts what stays in
+// its top folder.
 func empty(ctx context.Context, dir int) (kept int, err error) {
 	git, err := opendir(dir, gitDir)
 	if missing(err) {
@@ -110,7 +110,7 @@ func empty(ctx context.Context, dir int) (kept int, err error) {
 	for i := range indexEntries(x) {
 		a.prune(dirs, x.entries[i].Path)
 	}
-	// A .git without its index is still ours: a crash here is no harm.
+	// A .git without its index is still recognised as ours after a crash here.
 	if err := removeAll(dir, gitDir, 0); err != nil {
 		return 0, err
 	}
@@ -152,7 +152,7 @@ func removeAll(dir int, name string, depth int) error {
 	return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
 }
 
-// populate checks the request's submodules out in their places.
+// populate checks the request's submodules out.
 func (m *modules) populate() error {
 	req := m.g.req
 	dirs := newFolders(m.root, 0o755, req.Owner)
@@ -182,7 +182,7 @@ func (m *modules) one(dirs *folders, mod *tree.Submodule) error {
 	if err != nil {
 		return obstacleError(err)
 	}
-	// What "git submodule update" leaves: a file that names a folder in the superproject's .git.
+	// "git submodule update" leaves a file here that names a folder in the superproject's .git.
 	if st, err := lstatat(fd, gitDir); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
 		if err := unix.Unlinkat(fd, gitDir, 0); err != nil {
 			return &fs.PathError{Op: "remove", Path: path.Join(mod.Path, gitDir), Err: err}
@@ -195,7 +195,7 @@ func (m *modules) one(dirs *folders, mod *tree.Submodule) error {
 	return err
 }
 
-// add counts what was done to a submodule as done to the whole.
+// add adds a submodule's statistics to the total.
 func (st *Stats) add(at string, sub *Stats) {
 	st.Files += sub.Files
 	st.Written += sub.Written
@@ -219,7 +219,7 @@ func (p *Paths) add(at string, q Paths) {
 	}
 }
 
-// shallow takes over where the history of the repository that is borrowed from ends: alternates do not say it (gitrepository-layout(5)).
+// shallow copies the shallow boundary of the repository that is borrowed from, which alternates do not carry (gitrepository-layout(5)).
 func (g *gitFolder) shallow() error {
 	data, err := os.ReadFile(filepath.Join(g.req.Repo, "shallow"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -231,8 +231,8 @@ func (g *gitFolder) shallow() error {
 	return g.put("shallow", string(data))
 }
 
-// dropModules takes submodules out of a configuration that were this package's and are no more: their url is a folder below that of the
-// project's repositories.
+// dropModules removes submodules from a configuration that this package wrote and the request does not have any more: their url is a folder
+// below that of the project's repositories.
 func dropModules(c *config.Config, req *Request) (changed bool) {
 	if !c.HasSection("submodule") {
 		return false

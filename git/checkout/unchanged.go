@@ -13,31 +13,31 @@ import (
 	"corpus-git/git/object"
 )
 
-// statScan asks for the inode facts of every file of a list, in parallel: the price of telling that nothing changed. It opens no folder,
-// which would cost twice as much; each folder on the way is looked at itself instead, so that one that became a link counts as changed.
-// Somebody who swaps a folder for a link between the two looks gains nothing: nothing is read or written on the strength of a
-// look, and the facts must be those of the very same inode.
+// statScan lstats every file of a list, in parallel: the cost of finding out that nothing changed. It opens no folder, which would cost
+// twice as much, and instead lstats each folder on the way, so that one that became a link counts as changed. Swapping a folder for a link
+// between the two calls gains an attacker nothing: nothing is read or written because of the result, and the facts must be those of the
+// same inode.
 //
 // It is for one call of look.
 type statScan struct {
 	root    int
 	entries []entry
-	// since is the time from which a folder counts as touched.
+	// since is the time from which a folder counts as changed.
 	since timestamp
-	// see gets each file's place in entries and facts, and reports whether no closer look is needed.
+	// see gets each file's indexes in entries and facts, and reports whether the file needs no further comparison.
 	see func(i int, st *unix.Stat_t) bool
 }
 
-// timestamp is a time of the file system.
+// timestamp is a file system's time.
 type timestamp struct{ sec, nsec int64 }
 
 func (s timestamp) after(t timestamp) bool { return s.sec > t.sec || s.sec == t.sec && s.nsec > t.nsec }
 
-// scanBatch is how many files a goroutine takes at a time.
+// scanBatch is how many files a goroutine takes per batch.
 const scanBatch = 512
 
-// statAll gives, in order, the places of the entries that need a closer look: see said so, they are not there, something on their way is
-// no folder, or they are the first of a folder that was touched.
+// statAll returns, in order, the indexes of the entries that need a comparison: see reported so, they do not exist, their path leads
+// through something other than folders, or they are the first of a changed folder.
 func (l *statScan) statAll(ctx context.Context, workers int) ([]int32, error) {
 	parts := make([][]int32, (len(l.entries)+scanBatch-1)/scanBatch)
 	var next atomic.Int64
@@ -55,7 +55,7 @@ func (l *statScan) statAll(ctx context.Context, workers int) ([]int32, error) {
 
 func (l *statScan) part(lo, hi int) (out []int32) {
 	var st unix.Stat_t
-	// last is the folder of the entry before, and lost one on the way that is none; both with their slash.
+	// last is the folder of the entry before, and lost one on the way that is not a folder; both with their slash.
 	last, lost := "", ""
 	for i := lo; i < hi; i++ {
 		path := l.entries[i].Path
@@ -71,7 +71,7 @@ func (l *statScan) part(lo, hi int) (out []int32) {
 	return out
 }
 
-// folders looks at the folders that dir consists of, those in its first known bytes excepted: they were looked at before.
+// folders checks the folders that dir consists of, except those in its first known bytes, which were checked before.
 func (l *statScan) folders(dir string, known int, before string) (lost string, touched bool) {
 	if before != "" && strings.HasPrefix(dir, before) {
 		return before, false
@@ -93,8 +93,8 @@ func lstatAt(dir int, path string, st *unix.Stat_t) error {
 	return retry(func() error { return unix.Fstatat(dir, path, st, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
-// scan finds what needs no walk: a folder that both commits have alike, whose files lie on the disk as the index says, and which has the
-// names that it had when its untracked ones were counted.
+// scan finds what needs no walk: a folder that is equal in both commits, whose files on the disk are as the index says, and whose names are
+// unchanged since its untracked ones were counted.
 func (p *planner) scan(root, workers int) error {
 	if !p.maySkip() {
 		return nil
@@ -120,26 +120,27 @@ func (p *planner) maySkip() bool {
 	return p.counted != nil && p.cut == nil && (p.oldEOL == p.newEOL || !p.oldEOL.Changes() && !p.newEOL.Changes())
 }
 
-// clean reports whether an old entry's file is as the index says, by its facts. Submodules are folders; what is in them is looked at each time.
+// clean reports whether an old entry's file is as the index says, by its inode facts. Submodules are folders; their content is always
+// scanned.
 func (p *planner) clean(i int, mode uint32, st index.Stat) bool {
 	e := &p.old[i]
 	return e.Mode != object.ModeGitlink && object.SameType(e.Mode, mode) && e.Stat == st && !e.Stat.Racy(&p.written) && (e.Mode != object.ModeExecutable || mode&0o100 != 0)
 }
 
-// anyIn reports whether a sorted list has a number from lo up to hi, hi excluded.
+// anyIn reports whether a sorted list has a number from lo up to but not including hi.
 func anyIn(list []int32, lo, hi int) bool {
 	i, _ := slices.BinarySearch(list, int32(lo))
 	return i < len(list) && int(list[i]) < hi
 }
 
-// skips reports whether nothing is to be done in a folder, of which s is all. Where no new entry is fresh, each is an old one, so
-// that as many new ones as old ones are the same ones.
+// skips reports whether there is nothing to do in a folder, of which s are all entries. Where no new entry is fresh, each is an old one, so
+// that equal numbers mean equal entries.
 func (p *planner) skips(s span) bool {
 	n := s.oHi - s.oLo
 	return p.scanned && n > 0 && n == s.nHi-s.nLo && !anyIn(p.dirty, s.oLo, s.oHi) && !anyIn(p.fresh, s.nLo, s.nHi)
 }
 
-// skipsFile is the same for one file in a folder that is walked.
+// skipsFile is skips for one file in a folder that is walked.
 func (p *planner) skipsFile(old, at int) bool {
 	o, n := &p.old[old], &p.new[at]
 	if !p.scanned || o.Hash != n.Hash || o.Mode != n.Mode || anyIn(p.dirty, old, old+1) {

@@ -106,7 +106,7 @@ func TestRefresh(t *testing.T) {
 	require.Equal(t, 1, n)
 	require.Equal(t, Paths{1, []string{"dir/b"}}, r.sync(one).LocalChanges)
 
-	// A folder that is no checkout stays as it is.
+	// A folder that is not a checkout stays as it is.
 	plain := t.TempDir()
 	n, err = Refresh(context.Background(), plain)
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestRequestIsChecked(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A name that is no tag's came there by other hands: it is left out and named, and stops no checkout.
+// A name that is not a tag's came there by other hands: it is left out and named, and stops no checkout.
 func TestOddTagIsLeftOut(t *testing.T) {
 	r := newRepo(t)
 	r.Write("a", "a")

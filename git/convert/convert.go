@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Conversion says what a checkout changes in a file's content: what follows, and in the upper byte its encoding.
+// Conversion is how a checkout changes a file's content: the flags below, and its encoding in the upper byte.
 type Conversion uint16
 
 const encodingShift = 8
@@ -22,10 +22,10 @@ const (
 	toCRLF    Conversion = 1 << iota // LF becomes CRLF
 	autoCRLF                         // LF becomes CRLF in what looks like text
 	withIdent                        // $Id$ becomes $Id: <the blob's ID> $
-	autoIdent                        // the same, in what looks like text: git has another reader for that
+	autoIdent                        // the same in what looks like text, which git implements differently
 )
 
-// Of tells how a path is written on Linux, where the native end of lines is LF: only eol=crlf, ident
+// Of reports how a path is written on Linux, where the native end of lines is LF: only eol=crlf, ident
 // and working-tree-encoding change anything. Source: gitattributes(5), "End-of-line conversion", "working-tree-encoding" and "ident".
 func Of(a *attributes.Attributes, p string) Conversion {
 	if !a.Changes() {
@@ -88,7 +88,7 @@ func (c Conversion) lineEnds(data []byte) []byte {
 	return out
 }
 
-// IsFrom reports whether a checkout of the blob oid leaves data. Any step of a conversion may have found nothing to do, or nothing that it could.
+// IsFrom reports whether a checkout of the blob oid results in data. Any step of a conversion may have had nothing to change.
 func (c Conversion) IsFrom(oid plumbing.Hash, data []byte) bool {
 	for _, text := range [][]byte{c.encoding().decode(data), data} {
 		if c&(withIdent|autoIdent) != 0 {

@@ -1,7 +1,7 @@
 // Package convert changes the content of a blob into that of a file, as .gitattributes ask (gitattributes(5)): the ends of lines, ident, and
 // working-tree-encoding of the Unicode family and Latin 1. Native line ends are Linux', LF, so only eol=crlf converts.
 //
-// It owns these three conversions, and tells whether a file is what a conversion left. It runs no filter and reads no file.
+// It owns these three conversions, and reports whether a file is what a conversion left. It runs no filter and reads no file.
 //
 // Invariants: content that a conversion cannot be about (binary, no UTF-8, not in the encoding) stays as it is, as in git.
 //

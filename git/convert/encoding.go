@@ -21,11 +21,11 @@ const (
 	utf32BE
 	utf32LEBOM
 	latin1
-	otherEncoding // one that is not written here
+	otherEncoding // one that is not supported
 )
 
-// encodingOf understands the name of an encoding. UTF-16 and UTF-32 alone are what glibc's iconv makes of them on the machines that we run
-// on: little-endian with a mark.
+// encodingOf parses the name of an encoding. UTF-16 and UTF-32 alone mean what glibc's iconv does on the machines that we run on:
+// little-endian with a byte order mark.
 func encodingOf(name string) encoding {
 	name = strings.ToUpper(name)
 	if rest, ok := strings.CutPrefix(name, "UTF"); ok {
@@ -55,10 +55,10 @@ func encodingOf(name string) encoding {
 	return otherEncoding
 }
 
-// Supported reports whether an encoding of that name is written.
+// Supported reports whether the encoding of that name is supported.
 func Supported(name string) bool { return encodingOf(name) != otherEncoding }
 
-// shape is how wide a character's unit is, in which order its bytes come, and what comes first.
+// shape is the width of a code unit, its byte order, and the byte order mark.
 func (e encoding) shape() (width int, order binary.ByteOrder, mark bool) {
 	switch e {
 	case utf16LE, utf16LEBOM:
@@ -73,7 +73,7 @@ func (e encoding) shape() (width int, order binary.ByteOrder, mark bool) {
 	return 1, nil, false
 }
 
-// encode writes UTF-8 in another encoding. What cannot be said in it, and what is no UTF-8, stays as it is, as in git.
+// encode converts UTF-8 to another encoding. Content that can't be represented in it, or is not UTF-8, is returned unchanged, as in git.
 func (e encoding) encode(data []byte) []byte {
 	if e == asUTF8 || e == otherEncoding || len(data) == 0 || !utf8.Valid(data) {
 		return data
@@ -110,7 +110,7 @@ func (e encoding) encode(data []byte) []byte {
 	return out
 }
 
-// decode takes encode back; what encode did not write becomes something else, or stays.
+// decode reverses encode; what encode did not write becomes something else, or stays.
 func (e encoding) decode(data []byte) []byte {
 	if e == asUTF8 || e == otherEncoding {
 		return data

@@ -6,8 +6,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// wholeIdent writes the blob's ID into each $Id$ and $Id:…$ of a line, but into those of other systems, which have a space in the
-// middle. It agrees with git's ident_to_worktree, which serves text=auto; everything else goes through streamIdent.
+// wholeIdent writes the blob's ID into each $Id$ and $Id:…$ of a line, except those of other systems, which have a space in the middle. It
+// agrees with git's ident_to_worktree, which is used for text=auto; everything else goes through streamIdent.
 func wholeIdent(oid plumbing.Hash, data []byte) []byte {
 	var out []byte
 	done := 0
@@ -47,8 +47,7 @@ func spaced(between []byte) bool {
 	return space >= 0 && space+2 < len(between)-1
 }
 
-// streamIdent does what wholeIdent does, and where the two of git differ it agrees with ident_filter_fn: a "$" that ends
-// something begins nothing.
+// streamIdent is wholeIdent where git uses ident_filter_fn, which differs in details: a "$" that ends something begins nothing.
 func streamIdent(oid plumbing.Hash, data []byte) []byte {
 	const head = "$Id"
 	var out []byte

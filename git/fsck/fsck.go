@@ -16,9 +16,9 @@ type Error struct {
 	Hash plumbing.Hash
 	// Rule is git's name of the rule, for example "hasDotgit".
 	Rule string
-	// Detail explains it for the object at hand.
+	// Detail explains it for this object.
 	Detail string
-	// Path is the object's place in the tree of a pushed commit, or the entry's name in the tree, where known.
+	// Path is the object's path in the tree of a pushed commit, or the entry's name in the tree, where known.
 	Path string
 }
 
@@ -30,15 +30,15 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Callbacks gets what an object says of others. A nil function is not called.
+// Callbacks receives what an object refers to. A nil function is not called.
 type Callbacks struct {
-	// Link is called for each object that this one needs: a commit's tree and parents, a tag's object, a tree's entries but gitlinks.
+	// Link is called for each object that this one needs: a commit's tree and parents, a tag's object, a tree's entries except gitlinks.
 	Link func(plumbing.Hash, plumbing.ObjectType)
-	// Modules is called for each blob that is the .gitmodules of some tree: Modules is to check it.
+	// Modules is called for each blob that is a .gitmodules in some tree; the caller checks it with Modules.
 	Modules func(plumbing.Hash)
 }
 
-// Check looks at one object. Blobs are always good. The error is an *Error.
+// Check checks one object. Blobs are always valid. The error is an *Error.
 func Check(t plumbing.ObjectType, h plumbing.Hash, data []byte, on Callbacks) error {
 	var err *Error
 	switch t {
@@ -52,10 +52,10 @@ func Check(t plumbing.ObjectType, h plumbing.Hash, data []byte, on Callbacks) er
 	return named(err, t, h)
 }
 
-// Bounds tells where the entries of a tree begin.
+// Bounds are the offsets at which the entries of a tree begin.
 type Bounds []uint32
 
-// TreeBounds finds the bounds of a tree that is good.
+// TreeBounds returns the bounds of a valid tree.
 func TreeBounds(data []byte) Bounds {
 	var b Bounds
 	for rest := data; len(rest) > 0 && len(data) <= math.MaxInt32; {
@@ -69,8 +69,8 @@ func TreeBounds(data []byte) Bounds {
 	return b
 }
 
-// CheckTree is Check for a tree that is much like another one, base, which Check has seen with the same Seen and found good, and whose bounds
-// are given: what they have in common is not looked at, nor linked, again. It returns the bounds of the tree.
+// CheckTree is Check for a tree that is similar to another one, base, which passed Check with the same Seen, and whose bounds are given:
+// what they have in common is neither checked nor linked again. It returns the bounds of the tree.
 func CheckTree(h plumbing.Hash, data, base []byte, bounds Bounds, on Callbacks) (Bounds, error) {
 	if len(data) > math.MaxInt32 || len(base) > math.MaxInt32 {
 		return nil, Check(plumbing.TreeObject, h, data, on)
@@ -92,7 +92,7 @@ func broken(rule, format string, args ...any) *Error {
 	return &Error{Rule: rule, Detail: fmt.Sprintf(format, args...)}
 }
 
-// header checks that the headers end, and hold no NUL.
+// header checks that the headers end, and contain no NUL.
 func header(data []byte) *Error {
 	end := bytes.Index(data, []byte("\n\n"))
 	if end < 0 {
@@ -108,7 +108,7 @@ func header(data []byte) *Error {
 	return nil
 }
 
-// field takes a header line "name value". ok is false where the next line is another one.
+// field takes a header line "name value". ok is false where the next line has another name.
 func field(data *[]byte, name string) (value []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(*data, []byte(name+" "))
 	if !ok {
@@ -138,7 +138,7 @@ func commit(data []byte, on Callbacks) *Error {
 	}
 	h, ok := object.ParseHash(v)
 	if !ok {
-		return broken("badTreeSha1", "%.64q is no object name", v)
+		return broken("badTreeSha1", "%.64q is not an object name", v)
 	}
 	on.link(h, plumbing.TreeObject)
 	for {
@@ -147,7 +147,7 @@ func commit(data []byte, on Callbacks) *Error {
 			break
 		}
 		if h, ok = object.ParseHash(v); !ok {
-			return broken("badParentSha1", "%.64q is no object name", v)
+			return broken("badParentSha1", "%.64q is not an object name", v)
 		}
 		on.link(h, plumbing.CommitObject)
 	}
@@ -155,7 +155,7 @@ func commit(data []byte, on Callbacks) *Error {
 		return broken("missingAuthor", "no author after tree and parents")
 	}
 	for ok {
-		_, ok = field(&data, "author") // several: a wart of old conversions
+		_, ok = field(&data, "author") // several: found in old conversions
 	}
 	if _, ok := field(&data, "committer"); !ok {
 		return broken("missingCommitter", "no committer after the author")
@@ -173,7 +173,7 @@ func tag(data []byte, on Callbacks) *Error {
 	}
 	h, ok := object.ParseHash(v)
 	if !ok {
-		return broken("badObjectSha1", "%.64q is no object name", v)
+		return broken("badObjectSha1", "%.64q is not an object name", v)
 	}
 	if v, ok = field(&data, "type"); !ok {
 		return broken("missingTypeEntry", "no type after the object")

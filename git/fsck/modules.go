@@ -9,11 +9,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// maxModules is the size of the largest .gitmodules that is looked at; a larger one is refused.
+// maxModules is the size of the largest .gitmodules that is parsed; a larger one is refused.
 const maxModules = 10 << 20
 
-// Modules checks the content of a .gitmodules: what would make git run commands or leave the tree when it follows it
-// (CVE-2018-11235, CVE-2018-17456, CVE-2019-1387, CVE-2020-5260, CVE-2020-11008). The error is an *Error.
+// Modules checks the content of a .gitmodules for what would make git run commands or leave the tree (CVE-2018-11235, CVE-2018-17456,
+// CVE-2019-1387, CVE-2020-5260, CVE-2020-11008). The error is an *Error.
 func Modules(h plumbing.Hash, size int64, data []byte) error {
 	fail := func(rule, format string, args ...any) error {
 		err := broken(rule, format, args...)
@@ -25,7 +25,7 @@ func Modules(h plumbing.Hash, size int64, data []byte) error {
 	}
 	var c config.Config
 	if err := config.NewDecoder(bytes.NewReader(data)).Decode(&c); err != nil {
-		return nil //nolint:nilerr // gitmodulesParse is let through, as git does: what does not parse is not followed
+		return nil //nolint:nilerr // gitmodulesParse is accepted, as by git: what does not parse is not used
 	}
 	for _, s := range c.Sections {
 		if !s.IsName("submodule") {
@@ -50,8 +50,8 @@ func Modules(h plumbing.Hash, size int64, data []byte) error {
 	return nil
 }
 
-// moduleURL refuses what git may take for an option, for two lines (to a credential helper, written out or as %0a), or, once a relative one was joined to
-// that of the superproject, for another host (CVE-2020-5260, CVE-2020-11008).
+// moduleURL refuses a URL that git may take for an option, that contains a line feed (written out or as %0a, for a credential helper), or
+// that names another host after it is joined to the superproject's (CVE-2020-5260, CVE-2020-11008).
 func moduleURL(raw string) bool {
 	if strings.HasPrefix(raw, "-") || strings.ContainsAny(raw, "\n\r") {
 		return false
@@ -77,7 +77,7 @@ func moduleURL(raw string) bool {
 	return err != nil || !strings.ContainsAny(plain, "\n")
 }
 
-// moduleName refuses empty names, and ".." as a part of one.
+// moduleName refuses empty names, and ".." as a component.
 func moduleName(name string) bool {
 	if name == "" {
 		return false

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// IsDotGit tells a name that some file system takes for ".git": in another case, with characters that HFS+ ignores, with what
-// NTFS drops from a name's end, as NTFS' short name, or behind a backslash.
+// IsDotGit reports whether some file system treats a name as ".git": in another case, with characters that HFS+ ignores, with a suffix that
+// NTFS drops, as NTFS's short name, or after a backslash.
 func IsDotGit(name []byte) bool {
 	if hfs(name, ".git") {
 		return true
@@ -23,12 +23,12 @@ func IsDotGit(name []byte) bool {
 	}
 }
 
-// IsDotGitmodules tells a name that some file system takes for ".gitmodules".
+// IsDotGitmodules reports whether some file system treats a name as ".gitmodules".
 func IsDotGitmodules(name []byte) bool {
 	return hfs(name, ".gitmodules") || ntfsDot(name, "gitmodules", "gi7eba")
 }
 
-// hfs compares as HFS+ does: without regard to case, and to characters that it ignores.
+// hfs compares as HFS+ does: ignoring case, and the characters that it ignores.
 func hfs(name []byte, want string) bool {
 	for i := 0; ; {
 		if len(name) == 0 {
@@ -68,7 +68,7 @@ func foldPrefix(name []byte, prefix string) bool {
 	return true
 }
 
-// dropped reports whether NTFS drops the rest of a name: spaces and dots, or a stream behind a colon.
+// dropped reports whether NTFS drops the rest of a name: spaces and dots, or a stream after a colon.
 func dropped(rest []byte) bool {
 	for _, c := range rest {
 		switch c {
@@ -86,8 +86,8 @@ func ntfsDotGit(name []byte) bool {
 	return foldPrefix(name, ".git") && dropped(name[4:]) || foldPrefix(name, "git~1") && dropped(name[5:])
 }
 
-// ntfsDot tells the spellings of "."+dotless on NTFS: the name itself, the first four short names ("gitmod~1"), and the
-// hashed ones that come after them ("gi7eba~1", or a shorter beginning with a longer number).
+// ntfsDot reports whether a name is a spelling of "."+dotless on NTFS: the name itself, the first four short names ("gitmod~1"), and the
+// hashed ones after them ("gi7eba~1", or a shorter prefix with a longer number).
 func ntfsDot(name []byte, dotless, hashed string) bool {
 	if foldPrefix(name, "."+dotless) && dropped(name[1+len(dotless):]) {
 		return true

@@ -9,8 +9,8 @@ import (
 	"corpus-git/git/object"
 )
 
-// tree checks a tree. Where base is given, bounds are its entries', and what data has in common with it at its beginning and its end is passed
-// over. Where out is not nil, the bounds of data are appended to it.
+// tree checks a tree. Where base is given, bounds are its entries', and what data has in common with it at its beginning and its end is
+// skipped. Where out is not nil, the bounds of data are appended to it.
 func tree(data, base []byte, bounds, out Bounds, on Callbacks) (Bounds, *Error) {
 	if len(bounds) == 0 {
 		return wholeTree(data, out, on)
@@ -26,7 +26,7 @@ func tree(data, base []byte, bounds, out Bounds, on Callbacks) (Bounds, *Error) 
 			tail++
 		}
 		same := tail < len(bounds) && int(bounds[tail])+shift == at
-		// known tells that the entry before is the one that stands before in base too: then their order is as good as it was.
+		// known reports that the entry before is also the previous one in base: then their order was checked.
 		if old < len(bounds) && !same {
 			n := bounds.end(old, base) - int(bounds[old])
 			if known && n <= len(data)-at && bytes.Equal(data[at:at+n], base[bounds[old]:int(bounds[old])+n]) {
@@ -89,7 +89,7 @@ func tree(data, base []byte, bounds, out Bounds, on Callbacks) (Bounds, *Error) 
 	return out, firstDuplicate(data, out, near)
 }
 
-// common gives how many entries of base are wholly within what both begin with, from which entry on they are within what both end with, and where
+// common returns how many entries of base are within the common prefix, from which entry on they are within the common suffix, and where
 // the first entry that is not kept begins.
 func common(data, base []byte, bounds Bounds) (keep, tail, from int) {
 	head := commonPrefix(data, base)
@@ -103,7 +103,7 @@ func common(data, base []byte, bounds Bounds) (keep, tail, from int) {
 	return keep, tail, from
 }
 
-// firstDuplicate refuses the first of the entries near, by their numbers, that has a duplicate.
+// firstDuplicate refuses the first of the entries near, by their indexes, that has a duplicate.
 func firstDuplicate(data []byte, bounds Bounds, near []int) *Error {
 	for _, i := range near {
 		if hasDuplicate(data, bounds, i) {
@@ -114,9 +114,9 @@ func firstDuplicate(data []byte, bounds Bounds, near []int) *Error {
 	return nil
 }
 
-// hasDuplicate reports whether entry i has the name of another one of another kind. A file "a" and a tree "a" are apart in the order where "a-b"
-// stands between them, and nothing does that has not "a" for its beginning: over all entries of a tree that looks at no more of them than the
-// tree has bytes.
+// hasDuplicate reports whether entry i has the name of another one of another type. A file "a" and a tree "a" are apart in the order when
+// "a-b" is between them, and only names that begin with "a" can be: over all entries of a tree it examines no more of them than the tree
+// has bytes.
 func hasDuplicate(data []byte, all Bounds, i int) bool {
 	e, _, _ := object.NextEntry(data[all[i]:])
 	step := 1
@@ -174,7 +174,7 @@ func order(prev, e *object.Entry) *Error {
 
 func wholeTree(data []byte, out Bounds, on Callbacks) (Bounds, *Error) {
 	var prev object.Entry
-	var files [][]byte // entries that are no trees, each a prefix of the next and of what follows
+	var files [][]byte // entries that are not trees, each a prefix of the next and of what follows
 	size := len(data)
 	for first := true; len(data) > 0; first = false {
 		e, rest, ok := object.NextEntry(data)
@@ -194,7 +194,7 @@ func wholeTree(data []byte, out Bounds, on Callbacks) (Bounds, *Error) {
 				return out, err
 			}
 		}
-		// A file "a" and a tree "a" are apart in the order where "a-b" stands between them.
+		// A file "a" and a tree "a" are apart in the order where "a-b" is between them.
 		for len(files) > 0 && !bytes.HasPrefix(e.Name, files[len(files)-1]) {
 			files = files[:len(files)-1]
 		}
@@ -258,7 +258,7 @@ func entry(e *object.Entry, on Callbacks) *Error {
 	return nil
 }
 
-// suspect is a cheap first look: only such names need the others.
+// suspect is a cheap filter: only names that pass it need the other checks.
 func suspect(name []byte) bool {
 	switch c := name[0]; {
 	case c == '.' || c == 'g' || c == 'G' || c >= 0x80:

@@ -16,15 +16,14 @@ type Tree struct {
 	Name  string
 	Count int
 	Hash  plumbing.Hash
-	// subs are in git's order; sub and append see to it that they are read from closed before.
+	// subs are in git's order; sub and append parse them from closed first.
 	subs []*Tree
-	// closed are the bytes of what is below a node that was read, inner how many subs are in them, until somebody asks for one: most
-	// are written again as they are.
+	// closed are the unparsed bytes below a node, inner how many subs are in them; most are written again unchanged.
 	closed []byte
 	inner  int
 }
 
-// subOrder is git's: it looks subtrees up by length, then bytes.
+// subOrder is git's: it looks up subtrees by length, then bytes.
 func subOrder(a, b string) int {
 	if len(a) != len(b) {
 		return cmp.Compare(len(a), len(b))
@@ -32,7 +31,7 @@ func subOrder(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// Sub finds a subtree. It is not for two goroutines at once.
+// Sub finds a subtree. It is not safe for concurrent use.
 func (c *Tree) Sub(name string) *Tree {
 	if c == nil {
 		return nil
@@ -45,7 +44,7 @@ func (c *Tree) Sub(name string) *Tree {
 	return c.subs[i]
 }
 
-// open reads the subs, whose bytes parseCacheTree went through.
+// open parses the subs, whose bytes parseCacheTree skipped.
 func (c *Tree) open() {
 	if c.inner == 0 {
 		return
@@ -72,8 +71,8 @@ func (c *Tree) order() {
 	}
 }
 
-// parseCacheTree reads the extension of an index of count entries. Nil is for what is damaged or cannot be about that many: it is only a
-// lost short cut.
+// parseCacheTree parses the extension of an index of count entries. It returns nil for damaged data or impossible counts: the extension
+// only saves work.
 func parseCacheTree(b []byte, count int) *Tree {
 	n, below, ok := parseTreeNode(b)
 	if !ok || n.count > count {
@@ -87,13 +86,13 @@ func parseCacheTree(b []byte, count int) *Tree {
 	return c
 }
 
-// treeNode is a node without what is below it, in the bytes of the extension.
+// treeNode is a node without its children, in the bytes of the extension.
 type treeNode struct {
 	name, oid    []byte
 	count, inner int
 }
 
-// parseTreeNode reads what a node says of itself.
+// parseTreeNode parses a node without its children.
 func parseTreeNode(b []byte) (n treeNode, rest []byte, ok bool) {
 	nul := bytes.IndexByte(b, 0)
 	if nul < 0 {
@@ -135,11 +134,11 @@ func treeNumber(b []byte, end byte) (n int, rest []byte, ok bool) {
 	return 0, nil, false
 }
 
-// skipTreeNodes goes over some nodes and all below them, none of more than count entries.
+// skipTreeNodes skips nodes and all below them, none of more than count entries.
 func skipTreeNodes(b []byte, some, count int) (rest []byte, ok bool) {
 	for ; some > 0; some-- {
 		n, rest, ok := parseTreeNode(b)
-		// A node takes bytes: as many as there may be nodes left are too many.
+		// A node takes several bytes, so the bytes left limit the number of nodes.
 		if !ok || n.count > count || n.inner > len(rest) {
 			return nil, false
 		}
@@ -148,7 +147,7 @@ func skipTreeNodes(b []byte, some, count int) (rest []byte, ok bool) {
 	return b, true
 }
 
-// room is what the extension takes at most: with its name and length, and with counts of any size.
+// room is the maximal size of the extension, with its name, its length, and counts of any size.
 func (c *Tree) room() int {
 	if c == nil {
 		return 8
@@ -178,7 +177,7 @@ func (c *Tree) append(b []byte) []byte {
 	return b
 }
 
-// extension is the TREE extension, empty where nothing is known of trees.
+// extension is the TREE extension, empty where no trees are known.
 func (c *Tree) extension() []byte {
 	if c == nil {
 		return nil
@@ -189,7 +188,7 @@ func (c *Tree) extension() []byte {
 	return b
 }
 
-// Add puts a tree below another, of which it is a folder.
+// Add adds a tree below another.
 func (c *Tree) Add(sub *Tree) {
 	c.Count += sub.Count
 	if sub.Count > 0 {

@@ -5,7 +5,7 @@
 //
 //   - Parse reads versions 2, 3 and 4 into places that the caller owns; Unparsed looks into a file of version 2 without parsing all of it.
 //   - Content.Write writes version 2, and copies the bytes of entries that are as they were read.
-//   - Stat is what an entry keeps of an inode, and tells which files may have changed without showing it.
+//   - Stat is what an entry keeps of an inode, and reports which files may have changed without showing it.
 //   - Tree is a node of the TREE extension, ID what tells one index file from another.
 //
 // Invariants: a path that Parse gives is one that package tree accepts, so it never leads out of a working copy. No count or length of the

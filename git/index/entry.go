@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// ErrUnusable marks an index that cannot be used; Sync then compares every file's content instead.
+// ErrUnusable marks an index that can't be used; Sync then compares every file's content instead.
 var ErrUnusable = errors.New("index cannot be used")
 
 // Entry is one tracked path. Paths are relative, with slashes, in byte order.
@@ -18,17 +18,17 @@ type Entry struct {
 	Mode uint32
 	Hash plumbing.Hash
 	Stat Stat
-	// at is where the entry lies in the index that was read, if its bytes there are what write would write; else 0.
+	// at is the entry's offset in the index that was read, if write would write the same bytes; else 0.
 	at uint32
-	// files and span are of a folder that stands for all that is in it, of mode object.ModeTree, and 0 for anything else: how many entries, of how many bytes
-	// from at on. Its path ends in a slash and its oid is its tree.
+	// files and span belong to a collapsed folder, of mode object.ModeTree, and are 0 for anything else: how many entries it stands for, of
+	// how many bytes from at on. Its path ends in a slash and its oid is its tree.
 	files, span uint32
 }
 
-// SetStat puts in facts that are not those which were read.
+// SetStat sets inode facts other than those that were read.
 func (e *Entry) SetStat(st Stat) { e.Stat, e.at = st, 0 }
 
-// CopyStat takes over the facts of another entry for the same path, type and content, and where its bytes lie.
+// CopyStat copies the facts of another entry with the same path, type and content, and the position of its bytes.
 func (e *Entry) CopyStat(of *Entry) { e.Stat, e.at = of.Stat, of.at }
 
 // Count is how many entries of the file an entry stands for.
@@ -137,7 +137,7 @@ func parseExtensions(b []byte, count int) (tree *Tree, err error) {
 		b = b[8+n:]
 		switch {
 		case name == "TREE":
-			// An unreadable cache of trees is only a lost short cut.
+			// An unreadable cache tree is ignored: it only saves work.
 			tree = parseCacheTree(data, count)
 		case name[0] < 'A' || name[0] > 'Z':
 			return nil, fmt.Errorf("%w: extension %q is not known", ErrUnusable, name)

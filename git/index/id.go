@@ -9,8 +9,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// ID tells one index file from another: by its own checksum, which is what it ends in, its size, and a checksum of all its bytes that
-// takes a tenth of the time of SHA-1. It is about damage, as the index's own, and not about forgery.
+// ID identifies an index file: its size, its own checksum (its last bytes), and a checksum of all bytes that takes a tenth of the time of
+// SHA-1. It detects damage, as the index's checksum does, and not forgery.
 type ID struct {
 	Sum  plumbing.Hash
 	Size int64
@@ -33,7 +33,7 @@ type indexMaker struct {
 	crc  uint32
 }
 
-// hashAtOnce is how much both checksums take at a time: what the one has read is still near for the other.
+// hashAtOnce is the block size for both checksums: what one has read is still in the cache for the other.
 const hashAtOnce = 64 << 10
 
 func (m *indexMaker) add(b []byte) {

@@ -14,12 +14,12 @@ import (
 	"corpus-git/git/tree"
 )
 
-// Places gives the places of n entries that are to be filled in.
+// Places returns n entries to fill in.
 type Places func(n int) (at func(i int) *Entry)
 
-// Parse reads versions 2, 3 and 4 (gitformat-index(5)) into the places that room gives, of which it fills the first n: stage 0 entries, sorted; entries in
-// conflict appear once, with a zero oid. It verifies every path, and the checksum unless the bytes are known to be what
-// was written, so that a damaged or forged index is errIndex and never a path outside the tree. data must not be changed afterwards.
+// Parse reads versions 2, 3 and 4 (gitformat-index(5)) into the entries that room returns, of which it fills the first n: stage 0 entries,
+// sorted; entries in conflict appear once, with a zero oid. It verifies every path, and the checksum unless the bytes are known to be
+// intact, so that a damaged or forged index is ErrUnusable and never a path outside of the tree. data must not be changed afterwards.
 func Parse(data []byte, known bool, places Places) (n int, tree *Tree, err error) {
 	if len(data) < 12+sha1.Size || string(data[:4]) != "DIRC" {
 		return 0, nil, fmt.Errorf("%w: no header", ErrUnusable)
@@ -28,7 +28,7 @@ func Parse(data []byte, known bool, places Places) (n int, tree *Tree, err error
 	if known {
 		return parseBody(body, places)
 	}
-	// The checksum takes as long as the entries: both at once. index.skipHash writes zeros: such a file proves nothing.
+	// The checksum takes as long as the entries, so both run in parallel. index.skipHash writes zeros: such a file has no checksum.
 	var good bool
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -43,7 +43,7 @@ func Parse(data []byte, known bool, places Places) (n int, tree *Tree, err error
 	return n, tree, err
 }
 
-// parseBody is parseIndex but for the checksum, which body has not.
+// parseBody is Parse without the checksum; body excludes it.
 func parseBody(body []byte, places Places) (n int, tree *Tree, err error) {
 	version, count := binary.BigEndian.Uint32(body[4:]), int64(binary.BigEndian.Uint32(body[8:]))
 	if version < 2 || version > 4 {
@@ -52,7 +52,7 @@ func parseBody(body []byte, places Places) (n int, tree *Tree, err error) {
 	if count > int64(len(body))/entryFixed {
 		return 0, nil, fmt.Errorf("%w: %d entries in %d bytes", ErrUnusable, count, len(body))
 	}
-	// The paths are parts of data: nobody writes to it any more.
+	// The paths share memory with data, which is not written to any more.
 	p := parser{body: body, text: unsafe.String(unsafe.SliceData(body), len(body)), version: version, count: int(count), at: places(int(count))}
 	if count >= parseAtOnce {
 		if starts := entryStarts(body, version, int(count)); starts != nil {
@@ -61,7 +61,7 @@ func parseBody(body []byte, places Places) (n int, tree *Tree, err error) {
 			}
 		}
 	}
-	// What is not plain, or wrong, is told by going through it one by one.
+	// Where parsing in parts fails, parsing one by one finds the error.
 	return p.each()
 }
 
@@ -74,7 +74,7 @@ type parser struct {
 	at      func(i int) *Entry
 }
 
-// each fills them in one by one.
+// each parses them one by one.
 func (p *parser) each() (n int, tree *Tree, err error) {
 	run := entryRun{body: p.body, text: p.text, version: p.version, pos: 12}
 	for range p.count {
@@ -103,7 +103,7 @@ type entryRun struct {
 	conflict bool // and in conflict
 }
 
-// next is the next entry; again says that it is another stage of the one before.
+// next parses the next entry; again says that it is another stage of the one before.
 func (r *entryRun) next() (e Entry, again bool, err error) {
 	e, next, stage, err := parseEntry(r.body, r.text, r.pos, r.version, r.prev)
 	if err != nil {
@@ -126,13 +126,13 @@ func (r *entryRun) next() (e Entry, again bool, err error) {
 }
 
 const (
-	// parseAtOnce is from how many entries on they are parsed in parts, beside each other.
+	// parseAtOnce is the number of entries from which they are parsed in parallel parts.
 	parseAtOnce = 4096
 	parseParts  = 4
 )
 
-// entryStarts gives the places at which count entries begin, and the one behind the last; nil where only reading them all tells: in
-// version 4, for very long names, and in a file that is cut.
+// entryStarts returns the offsets of count entries, and the end of the last; nil where they are known only by parsing: in version 4, for
+// very long names, and in a truncated file.
 func entryStarts(body []byte, version uint32, count int) []uint32 {
 	if version == 4 {
 		return nil
@@ -161,10 +161,10 @@ func entryStarts(body []byte, version uint32, count int) []uint32 {
 	return starts
 }
 
-// partStart is the number of the first entry of a part; that of the part behind the last is their number.
+// partStart is the index of the first entry of a part; for the part after the last it is the number of entries.
 func partStart(part, count int) int { return count * part / parseParts }
 
-// parts fills in entries that begin at starts, and reports whether all was plain: each entry by itself in its place.
+// parts parses the entries at starts, and reports whether all were at stage 0 and in order.
 func (p *parser) parts(starts []uint32) (tree *Tree, ok bool) {
 	var good [parseParts + 1]bool
 	var wg sync.WaitGroup

@@ -2,7 +2,7 @@ package index
 
 import "golang.org/x/sys/unix"
 
-// Stat is what the index keeps of a file's inode, each field cut to 32 bits as gitformat-index(5) says.
+// Stat is what the index keeps of a file's inode, each field truncated to 32 bits as gitformat-index(5) says.
 type Stat struct {
 	ctimeSec, ctimeNsec uint32
 	mtimeSec, mtimeNsec uint32
@@ -19,13 +19,14 @@ func NewStat(st *unix.Stat_t) Stat {
 	}
 }
 
-// Mtime is the time of the last change of content, in an order that numbers have.
+// Mtime is the modification time as one comparable number.
 func (s *Stat) Mtime() uint64 { return pair(s.mtimeSec, s.mtimeNsec) }
 
-// Racy reports whether a file is as new as the index that was written when: it may have changed without showing it ("racy git").
+// Racy reports whether a file is not older than the index, which was written at the given time: it may have changed undetected ("racy
+// git").
 func (s *Stat) Racy(written *Stat) bool { return s.Mtime() >= written.Mtime() }
 
-// SameContent reports whether two facts differ in owner and time of change alone.
+// SameContent reports whether two facts differ at most in owner and change time.
 func (s Stat) SameContent(t Stat) bool {
 	t.ctimeSec, t.ctimeNsec, t.uid, t.gid = s.ctimeSec, s.ctimeNsec, s.uid, s.gid
 	return s == t

@@ -12,14 +12,14 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Unparsed is an index of version 2 that a Sync wrote and of which nothing was parsed yet.
+// Unparsed is an index of version 2 that a Sync wrote, with its entries unparsed.
 type Unparsed struct {
 	body   []byte
 	text   string // the same
 	starts []uint32
 }
 
-// NewUnparsed gives nil for an index that is not plain; the caller knows that it is whole.
+// NewUnparsed returns nil for an index that is not of that form; the caller knows that it is intact.
 func NewUnparsed(data []byte) *Unparsed {
 	if len(data) < 12+sha1.Size || string(data[:8]) != "DIRC\x00\x00\x00\x02" {
 		return nil
@@ -45,15 +45,15 @@ func (x *Unparsed) Path(i int) string {
 	return x.text[at:][:binary.BigEndian.Uint16(x.body[at-2:])&flagName]
 }
 
-// Search is the first entry from lo up to hi that is not before a path, hi if there is none.
+// Search returns the first entry from lo to hi that does not sort before a path, or hi.
 func (x *Unparsed) Search(path string, lo, hi int) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return x.Path(lo+i) >= path })
 }
 
-// Raw are the bytes that entries of this index are copied from.
+// Raw are the bytes from which entries of this index are copied.
 func (x *Unparsed) Raw() []byte { return x.body }
 
-// Tree is what the index knows of trees, nil for nothing.
+// Tree is the TREE extension, or nil.
 func (x *Unparsed) Tree() *Tree {
 	n := x.Count()
 	t, err := parseExtensions(x.body[x.starts[n]:], n)
@@ -63,7 +63,7 @@ func (x *Unparsed) Tree() *Tree {
 	return t
 }
 
-// Entries reads single entries, with rising numbers.
+// Entries reads single entries, by ascending index.
 func (x *Unparsed) Entries() *EntryReader {
 	return &EntryReader{x: x, run: entryRun{body: x.body, text: x.text, version: 2}}
 }
@@ -81,14 +81,14 @@ func (r *EntryReader) Get(i int) (e Entry, ok bool) {
 	return e, err == nil && !again
 }
 
-// Folder is one entry that stands for those from lo up to hi, which are all that is below path (with its slash), of the tree oid.
+// Folder returns one entry that stands for those from lo to hi, which are all that is below path (with its slash), with the tree oid.
 func (x *Unparsed) Folder(path string, oid plumbing.Hash, lo, hi int) Entry {
 	at := x.starts[lo]
 	return Entry{Path: path, Mode: object.ModeTree, Hash: oid, at: at, files: uint32(hi - lo), span: x.starts[hi] - at}
 }
 
-// Unchanged reports whether a file is as an entry says, told from the entry's bytes, whose first 40 are its facts and mode (gitformat-index(5)). One that was changed
-// at the time racy (stat.mtime of the index) or after is as new as the index, and so is none. Submodules are none.
+// Unchanged reports whether a file is as an entry says, by comparing the entry's first 40 bytes, its facts and mode (gitformat-index(5)). A
+// file changed at racy (Mtime of the index) or later counts as changed, and so does a submodule.
 func (x *Unparsed) Unchanged(i int, f *vfs.FileFacts, racy uint64) bool {
 	b := x.body[x.starts[i]:][:entryFixed]
 	be := binary.BigEndian
@@ -99,7 +99,7 @@ func (x *Unparsed) Unchanged(i int, f *vfs.FileFacts, racy uint64) bool {
 		object.SameType(mode, f.Mode) && mode != object.ModeGitlink && (mode != object.ModeExecutable || f.Mode&0o100 != 0) && be.Uint16(b[60:])&flagStage == 0
 }
 
-// timePair is a time given in nanoseconds since 1970 as an entry has it.
+// timePair converts nanoseconds since 1970 to the form in an entry.
 func timePair(t int64) uint64 {
 	sec, nsec := t/1e9, t%1e9
 	if nsec < 0 {

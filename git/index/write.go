@@ -12,11 +12,11 @@ type Content struct {
 	Count int
 	Entry func(i int) *Entry
 	Tree  *Tree
-	// Raw is the file that the entries were read from, whose bytes are copied where nothing changed. Nil for none.
+	// Raw is the file that the entries were read from, whose bytes are copied where nothing changed, or nil.
 	Raw []byte
 }
 
-// size is the length of an entry in version 2, and of all that a folded folder stands for.
+// size is the length of an entry in version 2, or of all entries of a collapsed folder.
 func (e *Entry) size() uint32 {
 	if e.span > 0 {
 		return e.span
@@ -24,7 +24,7 @@ func (e *Entry) size() uint32 {
 	return uint32((entryFixed + len(e.Path) + 8) &^ 7)
 }
 
-// entryParts gives the bytes of a file of version 2 up to its extensions. What the entries share with raw are parts of raw, neighbours in one.
+// entryParts returns the bytes of a file of version 2 up to its extensions. Unchanged entries are slices of raw, adjacent ones joined.
 func (x *Content) entryParts() [][]byte {
 	size, count := 12, 0
 	for i := range x.Count {
@@ -78,7 +78,7 @@ func (x *Content) entryParts() [][]byte {
 	return parts
 }
 
-// Write gives a file of version 2 with a TREE extension to put, part by part, and its ID. The checksums are made beside.
+// Write returns an index file of version 2 with a TREE extension, as a list of parts, and its ID. Checksums are computed in parallel.
 func (x *Content) Write(put func(parts [][]byte) error) (ID, error) {
 	parts := x.entryParts()
 	tree := make(chan []byte, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// ErrCorrupt is wrapped by the errors of bytes that are not the object that they should be.
+// ErrCorrupt is wrapped by errors about bytes that are not a valid object.
 var ErrCorrupt = errors.New("corrupt object")
 
 // Head is what a walk through history needs of a commit.
@@ -59,7 +59,7 @@ func parseLinks(id plumbing.Hash, data []byte) (c Head, rest []byte, err error) 
 			return c, rest, nil
 		}
 		if !plumbing.IsHash(string(v)) {
-			return bad("a parent that is no object name")
+			return bad("a parent that is not an object name")
 		}
 		c.Parents = append(c.Parents, plumbing.NewHash(string(v)))
 		rest = next
@@ -82,7 +82,7 @@ type Signature struct {
 	When        time.Time
 }
 
-// Commit is a whole commit but for the body of its message.
+// Commit is a commit without the body of its message.
 type Commit struct {
 	Head
 	Author, Committer Signature

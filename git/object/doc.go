@@ -5,7 +5,7 @@
 //
 // It never reads a file and never writes: bytes come from a Reader. It does not judge what may be stored or checked
 // out; package fsck does. What it cannot decode is an error that names the object.
-//
-// Invariants: values share no memory with the bytes that they were parsed from, but Entry, whose Name points into its
+// It never reads a file and never writes: bytes come from a Reader. It does not check what may be stored or checked out; package fsck does.
+// What it can't parse is an error that names the object.
 // tree. Parsing costs memory in proportion to the object's size.
 package object

@@ -2,7 +2,7 @@ package object
 
 import "github.com/go-git/go-git/v5/plumbing"
 
-// ParseHash reads the name of an object: 40 hexadecimal digits of lower case, and nothing else.
+// ParseHash parses the name of an object: exactly 40 lowercase hexadecimal digits.
 func ParseHash[T string | []byte](b T) (h plumbing.Hash, ok bool) {
 	if len(b) != 2*len(h) {
 		return h, false
@@ -10,7 +10,7 @@ func ParseHash[T string | []byte](b T) (h plumbing.Hash, ok bool) {
 	return PrefixFloor(b)
 }
 
-// PrefixFloor is the least hash that begins with the digits: 0 to 40 of them, of lower case.
+// PrefixFloor is the least hash that begins with the digits: 0 to 40 of them, in lower case.
 func PrefixFloor[T string | []byte](digits T) (h plumbing.Hash, ok bool) {
 	if len(digits) > 2*len(h) {
 		return h, false

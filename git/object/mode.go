@@ -12,8 +12,8 @@ const (
 	ModeGitlink    uint32 = 0o160000
 )
 
-// Canonical gives the mode that git writes today for one that an old version wrote: a file is executable for its owner
-// or not, and a tree has no permissions. A mode of another type is returned as it is.
+// Canonical returns the mode that git writes today for one that an old version wrote: a file is executable for its owner or not, and a tree
+// has no permissions. A mode of another type is returned as it is.
 func Canonical(mode uint32) uint32 {
 	switch {
 	case mode&ModeType == ModeRegular && mode&0o100 != 0:
@@ -32,5 +32,5 @@ func IsBlobMode(mode uint32) bool {
 	return mode == ModeFile || mode == ModeExecutable || mode == ModeSymlink || mode == ModeGitlink
 }
 
-// SameType compares the kinds of two modes; whether a file is executable is no kind.
+// SameType compares the types of two modes; the executable bit is not part of the type.
 func SameType(a, b uint32) bool { return a&ModeType == b&ModeType }

@@ -6,9 +6,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Reader gives objects by name. The bytes of Get may be shared: they must not be changed.
+// Reader returns objects by name. The bytes of Get may be shared and must not be changed.
 type Reader interface {
-	// Header gives type and size.
+	// Header returns type and size.
 	Header(plumbing.Hash) (plumbing.ObjectType, int64, error)
 	// Get gives the whole object.
 	Get(plumbing.Hash) (plumbing.ObjectType, []byte, error)
@@ -17,8 +17,8 @@ type Reader interface {
 // MaxPeel is the longest chain of tags that is followed.
 const MaxPeel = 64
 
-// Peel follows annotated tags from h to what they name, and gives its name and type. What is not a tag is returned as it
-// is. A chain longer than MaxPeel is an error.
+// Peel follows annotated tags from h, and returns the name and type of what they point to. What is not a tag is returned as it is. A chain
+// longer than MaxPeel is an error.
 func Peel(r Reader, h plumbing.Hash) (plumbing.Hash, plumbing.ObjectType, error) {
 	for range MaxPeel {
 		t, _, err := r.Header(h)
@@ -38,7 +38,7 @@ func Peel(r Reader, h plumbing.Hash) (plumbing.Hash, plumbing.ObjectType, error)
 	return h, 0, fmt.Errorf("%w: tag %s: more than %d tags of tags", ErrCorrupt, h, MaxPeel)
 }
 
-// WrongTypeError says that an object is of another type than it is used as.
+// WrongTypeError reports that an object is of another type than it is used as.
 type WrongTypeError struct {
 	Hash      plumbing.Hash
 	Got, Want plumbing.ObjectType
@@ -48,7 +48,7 @@ func (e *WrongTypeError) Error() string {
 	return fmt.Sprintf("object %s is a %s, not a %s", e.Hash, e.Got, e.Want)
 }
 
-// Get gives the bytes of an object of type want, and a *WrongTypeError where it is of another.
+// Get returns the bytes of an object of type want, and a *WrongTypeError where it is of another.
 func Get(r Reader, h plumbing.Hash, want plumbing.ObjectType) ([]byte, error) {
 	t, data, err := r.Get(h)
 	if err != nil {
@@ -60,7 +60,7 @@ func Get(r Reader, h plumbing.Hash, want plumbing.ObjectType) ([]byte, error) {
 	return data, nil
 }
 
-// ReadHead reads what a walk needs of commit h.
+// ReadHead reads the part of commit h that a walk needs.
 func ReadHead(r Reader, h plumbing.Hash) (Head, error) {
 	data, err := Get(r, h, plumbing.CommitObject)
 	if err != nil {

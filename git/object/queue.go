@@ -2,9 +2,9 @@ package object
 
 import "container/heap"
 
-// Queue is a priority queue of commits, the newest first: the order in which walks through history read them. The zero
-// Queue is empty and ready for use. It is not safe for use by several goroutines.
-type Queue[T any] struct{ h dated[T] }
+// Queue is a priority queue of commits, newest first, the order in which walks through history read them. The zero Queue is empty and ready
+// for use. It is not safe for concurrent use.
+type Queue[T any] struct{ h dateHeap[T] }
 
 // Len is the number of commits in the queue.
 func (q *Queue[T]) Len() int { return len(q.h) }
@@ -12,7 +12,7 @@ func (q *Queue[T]) Len() int { return len(q.h) }
 // Push adds a commit whose committer's date is date, in seconds since 1970.
 func (q *Queue[T]) Push(date int64, c T) { heap.Push(&q.h, item[T]{date, c}) }
 
-// Pop takes the newest commit out. The queue must not be empty.
+// Pop removes and returns the newest commit. The queue must not be empty.
 func (q *Queue[T]) Pop() T { return heap.Pop(&q.h).(item[T]).c }
 
 type item[T any] struct {
@@ -20,17 +20,17 @@ type item[T any] struct {
 	c    T
 }
 
-type dated[T any] []item[T]
+type dateHeap[T any] []item[T]
 
-func (d dated[T]) Len() int           { return len(d) }
-func (d dated[T]) Less(i, j int) bool { return d[i].date > d[j].date }
-func (d dated[T]) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d dateHeap[T]) Len() int           { return len(d) }
+func (d dateHeap[T]) Less(i, j int) bool { return d[i].date > d[j].date }
+func (d dateHeap[T]) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
 
 // Push is heap.Interface's.
-func (d *dated[T]) Push(x any) { *d = append(*d, x.(item[T])) }
+func (d *dateHeap[T]) Push(x any) { *d = append(*d, x.(item[T])) }
 
 // Pop is heap.Interface's.
-func (d *dated[T]) Pop() any {
+func (d *dateHeap[T]) Pop() any {
 	last := len(*d) - 1
 	x := (*d)[last]
 	(*d)[last] = item[T]{}

@@ -20,7 +20,7 @@ func (e *Entry) IsTree() bool { return e.Mode&ModeType == ModeTree }
 // IsSymlink reports whether the entry is a symbolic link.
 func (e *Entry) IsSymlink() bool { return e.Mode&ModeType == ModeSymlink }
 
-// IsGitlink reports whether the entry is a submodule's commit, which is no object of this repository.
+// IsGitlink reports whether the entry is a submodule's commit, which is not an object of this repository.
 func (e *Entry) IsGitlink() bool { return e.Mode&ModeType == ModeGitlink }
 
 // Type is the type of the object that the entry names.
@@ -35,8 +35,8 @@ func (e *Entry) Type() plumbing.ObjectType {
 	}
 }
 
-// NextEntry takes the first entry off a tree's bytes. It checks that it is decodable, and nothing else; ok is false at
-// the end and where it is not, which leaves rest not empty.
+// NextEntry parses the first entry of a tree's bytes. It checks only that it can be parsed; ok is false at the end and for an invalid
+// entry, which leaves rest not empty.
 func NextEntry(data []byte) (e Entry, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(data) && i < 8 && data[i] != ' '; i++ {
@@ -76,7 +76,7 @@ func CompareNames(a string, aMode uint32, b string, bMode uint32) int {
 	return after(a, n, aMode) - after(b, n, bMode)
 }
 
-// after is what stands at n in a name, or behind it: nothing, or a tree's slash.
+// after is the byte at n of a name, or past its end: nothing, or a tree's slash.
 func after[T string | []byte](name T, n int, mode uint32) int {
 	switch {
 	case len(name) > n:

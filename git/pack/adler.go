@@ -2,14 +2,15 @@ package pack
 
 import "encoding/binary"
 
-// adler is the checksum that ends a zlib stream: that of hash/adler32, in half the time, since it takes eight bytes at once. Source: RFC 1950, 8.2 and 9.
+// adler is hash/adler32, the checksum at the end of a zlib stream, in half the time, since it adds eight bytes at once. Source: RFC 1950,
+// 8.2 and 9.
 func adler(data []byte) uint32 {
 	const (
 		mod = 65521
 		// atOnce keeps both sums within 64 bits, and is a multiple of eight.
 		atOnce = 1 << 20
-		// Each lane of 16 bits of a product gathers the lanes at and below its own: the highest is the sum of all four, each times what the constant has
-		// in the opposite lane. No lane grows beyond its 16 bits.
+		// Each 16-bit lane of a product sums the lanes at and below its own: the highest is the sum of all four, each times the constant of
+		// the opposite lane. No lane overflows its 16 bits.
 		lanes   = 0x00ff00ff00ff00ff
 		all     = 1<<48 | 1<<32 | 1<<16 | 1
 		weights = 8<<48 | 6<<32 | 4<<16 | 2 // of the bytes 0, 2, 4 and 6

@@ -70,7 +70,7 @@ func bomb(kind string, size int64) []byte {
 func TestBombChild(t *testing.T) {
 	memory, ok := os.LookupEnv("PACK_BOMB_MEMORY")
 	if !ok {
-		return // it is no child
+		return // it is not a child
 	}
 	budget, err := strconv.ParseInt(memory, 10, 64)
 	require.NoError(t, err)

@@ -8,11 +8,11 @@ import (
 	"corpus-git/internal/offheap"
 )
 
-// bufferPool gives buffers, and keeps those that come back for reuse: the objects that deltas give come and go by the hundred thousand, and the collector
-// would let as many of them lie as are in use. A buffer has one of a few sizes, four between one power of two and the next. Large ones lie
-// outside of the heap and cost what they hold: whoever has one uses it no more after put, and nobody uses any after close.
+// bufferPool allocates buffers and reuses returned ones: hundreds of thousands of objects come from deltas, and the garbage collector would
+// keep as much unused memory as is in use. A buffer has one of a few sizes, four between one power of two and the next. Large ones are
+// outside of the heap: they must not be used after put, and none after close.
 type bufferPool struct {
-	most int // bytes of all that are kept
+	most int // total size of the buffers that are kept
 
 	mu    sync.Mutex
 	free  [spareClasses][][]byte
@@ -21,10 +21,10 @@ type bufferPool struct {
 }
 
 const (
-	// largestBuffer bounds the size of a spare buffer.
+	// largestBuffer is the largest size of a spare buffer.
 	largestBuffer = 1 << 20
 	leastBuffer   = 256
-	// leastOutside is the size from which a buffer lies outside of the heap.
+	// leastOutside is the size from which a buffer is outside of the heap.
 	leastOutside = 64 << 10
 	spareClasses = 4*(20-8) + 1
 )
@@ -38,13 +38,13 @@ func bufferSize(n int) int {
 	return (n + step - 1) &^ (step - 1)
 }
 
-// bufferClass is the place of buffers of a size that bufferSize gave.
+// bufferClass is the index of the free list for a size from bufferSize.
 func bufferClass(size int) int {
 	k := bits.Len(uint(size-1)) - 1 // size is above 1<<k, and at most twice as much
 	return (k-8)*4 + (size-1-1<<k)>>(k-2) + 1
 }
 
-// buffer gives an empty buffer that holds n bytes.
+// buffer returns an empty buffer with capacity for n bytes.
 func (s *bufferPool) buffer(n int) []byte {
 	size := bufferSize(n)
 	if b := s.get(size); b != nil {
@@ -64,7 +64,7 @@ func (s *bufferPool) buffer(n int) []byte {
 	return b
 }
 
-// get is nil where there is none.
+// get returns nil where there is none.
 func (s *bufferPool) get(size int) []byte {
 	if size > largestBuffer {
 		return nil
@@ -82,8 +82,8 @@ func (s *bufferPool) get(size int) []byte {
 	return b
 }
 
-// put takes a buffer back, which its giver uses no more. It is kept if there is room and it has the size of a spare. What
-// buffer did not give may come too, and nil.
+// put returns a buffer to the pool; the caller must not use it any more. It is kept if there is room and it has one of the pool's sizes.
+// Other slices are accepted, and nil.
 func (s *bufferPool) put(b []byte) {
 	size := cap(b)
 	if size < leastBuffer || size != bufferSize(size) {
@@ -104,7 +104,7 @@ func (s *bufferPool) put(b []byte) {
 	block.Free()
 }
 
-// close gives all memory back, whoever has it.
+// close frees all memory, including buffers in use.
 func (s *bufferPool) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,7 @@ func TestSpares(t *testing.T) {
 	require.Zero(t, s.bytes)
 }
 
-// Large buffers lie outside of the heap, are used again, and go back to the machine as soon as they are given back.
+// Large buffers are outside of the heap, are used again, and go back to the machine as soon as they are given back.
 func TestSparesOutside(t *testing.T) {
 	s := bufferPool{most: 256 << 10}
 	for _, n := range []int{0, 1, leastOutside - 1, leastOutside, 100_000, largestBuffer, largestBuffer + 1, 5 << 20} {

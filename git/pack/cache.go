@@ -7,8 +7,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Cache keeps objects that serve as bases of deltas, the most recently used of them, up to a number of bytes. One Cache may
-// serve many packs. What it returns must not be changed.
+// Cache keeps the most recently used bases of deltas, up to a number of bytes. Packs may share a Cache. The objects that it returns must
+// not be changed.
 type Cache struct {
 	mu    sync.Mutex
 	limit int64
@@ -71,7 +71,7 @@ func (c *Cache) remove(e *list.Element) {
 	c.used -= int64(len(it.data))
 }
 
-// forget drops what belongs to p.
+// forget drops the objects of p.
 func (c *Cache) forget(p *Pack) {
 	if c == nil {
 		return

@@ -2,8 +2,7 @@ package pack
 
 import "github.com/go-git/go-git/v5/plumbing"
 
-// DeltaSizes reads the two numbers that a delta begins with: the sizes of its base and of its result. n is the
-// number of bytes they take.
+// DeltaSizes reads the two numbers that a delta begins with: the sizes of its base and of its result. n is their length in bytes.
 func DeltaSizes(delta []byte) (base, result int64, n int, err error) {
 	base, n, err = deltaSize(delta)
 	if err != nil {
@@ -27,8 +26,8 @@ func deltaSize(b []byte) (int64, int, error) {
 	return 0, 0, corrupt("delta: cut within its sizes")
 }
 
-// ApplyDelta makes delta's result from base, in dst's memory if that suffices. The caller has compared the result's
-// size with its limits: DeltaSizes. The result is exactly as long as the delta says, or there is an error.
+// ApplyDelta applies delta to base, in dst's memory if that suffices. The caller has compared the result's size with its limits:
+// DeltaSizes. The result is exactly as long as the delta says, or there is an error.
 func ApplyDelta(dst, base, delta []byte) ([]byte, error) {
 	bs, rs, n, err := DeltaSizes(delta)
 	if err != nil {
@@ -37,7 +36,7 @@ func ApplyDelta(dst, base, delta []byte) ([]byte, error) {
 	if bs != int64(len(base)) {
 		return nil, corrupt("delta: made for a base of %d bytes, this one has %d", bs, len(base))
 	}
-	// A copy gives at most 16 MiB for one byte of delta, so a result beyond that ratio is a lie; check before taking memory.
+	// A copy gives at most 16 MiB for one byte of delta; refuse a greater ratio before allocating.
 	if rs/maxCopy > int64(len(delta)) {
 		return nil, corrupt("delta: %d bytes cannot give %d", len(delta), rs)
 	}
@@ -94,7 +93,7 @@ func ApplyDelta(dst, base, delta []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// maxCopy is the longest run that one copy instruction gives.
+// maxCopy is the longest run that one copy instruction copies.
 const maxCopy = 1<<24 - 1
 
 func copyArgs(op byte, d *[7]byte) (off, k uint, n int) {
@@ -129,7 +128,7 @@ func copyArgs(op byte, d *[7]byte) (off, k uint, n int) {
 	return off, k, n
 }
 
-// Getter gives whole objects by name. An object that is not there is plumbing.ErrObjectNotFound.
+// Getter returns whole objects by name. A missing object is plumbing.ErrObjectNotFound.
 type Getter interface {
 	Get(plumbing.Hash) (plumbing.ObjectType, []byte, error)
 }

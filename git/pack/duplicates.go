@@ -12,11 +12,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// unique writes a pack anew that holds objects more than once, as git takes them (index-pack without --strict): each of them goes in once. A thin pack comes
-// to that where a base that was appended is made by another delta too. It is called when all objects have their names and are in order.
+// unique rewrites a pack that holds objects more than once, which git accepts (index-pack without --strict), with each of them once. A
+// completed thin pack may be such a pack, when a base that was appended is also the result of another delta. It is called when all objects
+// have their names and are sorted.
 //
-// Of several entries the one that fewest deltas lead to is kept, and deltas name their bases: so no chain comes back to itself, whatever entries were
-// made from each other.
+// Of several entries for an object the one with the shortest chain of deltas is kept, and deltas name their bases, so that no cycle arises.
 func (g *run) unique() error {
 	kept, err := g.nearest()
 	if err != nil {
@@ -48,7 +48,7 @@ func (g *run) unique() error {
 	return nil
 }
 
-// nearest gives for the first of each name in g.order the record to keep. Records are visited by the number of deltas that lead to them.
+// nearest returns the record to keep for each name in g.order. Records are visited by the length of their chain.
 func (g *run) nearest() (*offheap.Block[int32], error) {
 	n := g.recs.n
 	first, next, queue, kept := offheap.Make[int32](n), offheap.Make[int32](n), offheap.Make[int32](n), offheap.Make[int32](n)
@@ -92,7 +92,7 @@ func (g *run) nearest() (*offheap.Block[int32], error) {
 	return kept, nil
 }
 
-// rewrite writes the entries to keep, those that came before those that were added, and puts their records in force.
+// rewrite writes the entries to keep, those that were received before those that were added, and updates their records.
 func (g *run) rewrite(f *os.File, keep []int32) error {
 	came := int32(g.recs.n - g.added)
 	w := bufio.NewWriterSize(f, 256<<10)
@@ -126,7 +126,7 @@ func (g *run) rewrite(f *os.File, keep []int32) error {
 	return w.Flush()
 }
 
-// rewriteEntry writes entry i, a delta with its base by name, and fills its new record, but for the place. n is its length.
+// rewriteEntry writes entry i, a delta with its base by name, and fills in its new record except the offset. n is its length.
 func (g *run) rewriteEntry(w io.Writer, i int32, rec *record) (n int64, err error) {
 	old := g.recs.at(i)
 	end := g.end

@@ -7,22 +7,22 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// earlyMemory is what one early keeps of bases, spare buffers included.
+// earlyMemory is the limit for the bases of one early, spare buffers included.
 const earlyMemory = 2 << 20
 
-// early names the objects of batches, and makes those of the deltas in them whose base it has just seen: packs hold most families together. That
-// uses a processor that has nothing to do while the stream is taken apart, or waited for. What it does not make is left to the resolver.
+// early names the objects of batches, and resolves deltas in them whose base was just seen: packs store most families together. It uses
+// processors that are idle while the stream is parsed, or waited for. Deltas that it does not resolve are left to the resolver.
 type early struct {
 	g       *run
 	h       *objectHash
-	bases   map[int32]*list.Element // by place of the record
-	order   *list.List              // the one used last in front
+	bases   map[int32]*list.Element // by index of the record
+	order   *list.List              // most recently used first
 	used    int
 	buffers bufferPool
 	made    int64
 }
 
-// base is an object that others may be made from.
+// base is an object that others may be deltas of.
 type base struct {
 	at    int32
 	typ   plumbing.ObjectType
@@ -35,7 +35,7 @@ func newEarly(g *run) *early {
 	return &early{g: g, h: newObjectHash(), bases: map[int32]*list.Element{}, order: list.New(), buffers: bufferPool{most: earlyMemory / 8}}
 }
 
-// batch goes through a batch in its order.
+// batch processes a batch in order.
 func (w *early) batch(b *batch) error {
 	start, done := 0, 0
 	for _, it := range b.items {
@@ -75,14 +75,14 @@ func (w *early) whole(it batchItem, data []byte) error {
 	return nil
 }
 
-// delta reports whether it made the object.
+// delta reports whether it resolved the object.
 func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 	e := w.bases[it.rec.base]
 	if e == nil {
 		return false, nil
 	}
 	if _, size, _, err := DeltaSizes(delta); err == nil && size > earlyMemory/4 {
-		return false, nil // large ones are made one by one
+		return false, nil // large ones are resolved one at a time
 	}
 	w.order.MoveToFront(e)
 	b := e.Value.(*base)
@@ -98,7 +98,7 @@ func (w *early) delta(it batchItem, delta []byte) (bool, error) {
 	return true, nil
 }
 
-// keep takes an object over and drops those that were not used for the longest time.
+// keep takes over an object and drops the least recently used ones.
 func (w *early) keep(b *base) {
 	if len(b.data) > earlyMemory/4 {
 		w.buffers.put(b.data)
@@ -114,7 +114,7 @@ func (w *early) keep(b *base) {
 	}
 }
 
-// makeDelta resolves a delta at the given depth of its chain: it applies, names, checks and counts it. room gives memory for the result.
+// makeDelta resolves a delta at the given depth of its chain: it applies, names, checks and counts it. room allocates the result.
 func (g *run) makeDelta(h *objectHash, rec *record, depth int, t plumbing.ObjectType, base []byte, note any, delta []byte, room func(int) []byte) ([]byte, any, error) {
 	fail := func(err error) ([]byte, any, error) {
 		return nil, nil, fmt.Errorf("object at byte %d of the pack: %w", rec.off, err)
@@ -136,7 +136,7 @@ func (g *run) makeDelta(h *objectHash, rec *record, depth int, t plumbing.Object
 		return nil, nil, err
 	}
 	var dst []byte
-	if size/maxCopy <= int64(len(delta)) { // no lie, see ApplyDelta
+	if size/maxCopy <= int64(len(delta)) { // checked, see ApplyDelta
 		dst = room(int(size))
 	}
 	out, err := ApplyDelta(dst, base, delta)

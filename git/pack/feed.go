@@ -1,6 +1,6 @@
 package pack
 
-// feed gives the decoder the stream byte by byte, so that it takes none too many.
+// feed passes the stream to the decoder byte by byte, so that it reads none too many.
 type feed struct {
 	s    *scanner
 	win  []byte
@@ -17,7 +17,7 @@ func (f *feed) more() error {
 	return f.err
 }
 
-// flush takes what the decoder used.
+// flush consumes what the decoder used.
 func (f *feed) flush() error {
 	n := f.used
 	f.win, f.used = nil, 0
@@ -45,7 +45,7 @@ func (f *feed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// error prefers the stream's own error to what the decoder made of it.
+// error prefers the stream's own error to the decoder's.
 func (f *feed) error(err error) error {
 	if f.err != nil {
 		return f.err

@@ -2,9 +2,9 @@ package pack
 
 import "encoding/binary"
 
-// block decodes symbols up to the end of a block. Where src ends before, rd is left in front of the first symbol that is not there as a whole.
+// block decodes symbols up to the end of a block. Where src ends before, rd is left before the first incomplete symbol.
 //
-// It is long because it is the inner loop of reading a pack: a call for each symbol would cost more than the symbol.
+// It is long because it is the inner loop of reading a pack: a function call for each symbol would cost more than decoding it.
 func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) {
 	if len(rd.src)-rd.pos >= fastSrc && len(dst)-out >= fastDst {
 		var done bool
@@ -25,12 +25,12 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 				r.n |= 56
 			} else {
 				r.fill()
-				begin = r // without 48 bits, this way is taken again
+				begin = r // with fewer bits the loop continues here
 			}
 		}
 		e := litTab[r.b&litMask]
 		if e&kindMask == kindLiteral {
-			// Most often another one follows, and 48 bits suffice for it.
+			// Most often a literal follows, for which 48 bits suffice.
 			l := uint(e & 0xf)
 			if r.n < l {
 				*rd = begin
@@ -127,7 +127,7 @@ func block(rd *bitReader, dst []byte, out int, lit, dist *huffman) (int, error) 
 		from := out - d
 		switch {
 		case d >= 8 && len(dst)-out >= n+8:
-			// Eight bytes at a time; what is written too much is written over.
+			// Eight bytes at a time; the excess is overwritten later.
 			for i := 0; i < n; i += 8 {
 				binary.LittleEndian.PutUint64(dst[out+i:], binary.LittleEndian.Uint64(dst[from+i:]))
 			}

@@ -3,16 +3,16 @@ package pack
 import "encoding/binary"
 
 const (
-	// fastSrc and fastDst are what blockFast needs in front of each turn: two reads of eight bytes, and the room for two literals, the longest match, and what copying
-	// in steps of 16 writes beyond its end.
+	// fastSrc and fastDst are what blockFast needs before each iteration: two reads of eight bytes, and room for two literals, the longest
+	// match, and the excess of copying in steps of 16.
 	fastSrc = 16
 	fastDst = 2 + 258 + 16
 )
 
-// blockFast decodes symbols while there is so much of the stream, and so much room, that neither needs to be looked at for each. done tells that the block
-// ended. What is left of the block is left to block. Long for the same reason as block, and because its variables must stay in registers.
+// blockFast decodes symbols while src and dst are so long that they need no bounds check for each symbol. done reports that the block
+// ended. block decodes the rest. It is long for the same reason as block, and to keep its variables in registers.
 func blockFast(rd *bitReader, dst []byte, out int, lit, dist *huffman) (_ int, done bool, err error) {
-	// Locals, since the compiler keeps no struct of this size in registers.
+	// Locals, since the compiler does not keep a struct of this size in registers.
 	b, n, src, pos := rd.b, rd.n, rd.src, rd.pos
 	litTab, distTab := lit.tab, dist.tab
 	litMask, distMask := uint64(1)<<(lit.width&15)-1, uint64(1)<<(dist.width&15)-1

@@ -14,12 +14,11 @@ import (
 const (
 	hashLen   = 20
 	headerLen = 12 // "PACK", version, count
-	// minEntry is the least number of bytes that an object takes: one of header, eight of zlib stream.
+	// minEntry is the least size of an object in a pack: a header of one byte, a zlib stream of eight.
 	minEntry = 9
 )
 
-// ErrCorrupt is in the chain of every error that says that a pack, an index or a delta is not what the format demands.
-// It is an object.ErrCorrupt, too.
+// ErrCorrupt is wrapped by every error about an invalid pack, index or delta. It is an object.ErrCorrupt, too.
 var ErrCorrupt error = corruptPack{}
 
 type corruptPack struct{}
@@ -29,7 +28,7 @@ func (corruptPack) Error() string { return "corrupt pack" }
 // Is makes errors.Is(err, object.ErrCorrupt) true.
 func (corruptPack) Is(target error) bool { return target == object.ErrCorrupt }
 
-// ErrClosed is the error of a look-up in a closed Pack.
+// ErrClosed is returned by calls on a closed Pack.
 var ErrClosed = errors.New("pack is closed")
 
 func corrupt(format string, args ...any) error {
@@ -42,9 +41,9 @@ type Entry struct {
 	Offset, Data int64
 	// Type is Commit, Tree, Blob, Tag, or OFSDelta or REFDelta.
 	Type plumbing.ObjectType
-	// Size is the number of bytes that the zlib stream gives: the delta's own for a delta.
+	// Size is the inflated size: of the delta itself for a delta.
 	Size int64
-	// BaseOffset is the place of an OFSDelta's base, BaseHash the name of a REFDelta's.
+	// BaseOffset is the offset of an OFSDelta's base, BaseHash the name of a REFDelta's.
 	BaseOffset int64
 	BaseHash   plumbing.Hash
 }
@@ -57,7 +56,7 @@ func (e Entry) Delta() bool {
 // errShort asks for more input.
 var errShort = errors.New("short input")
 
-// parseEntry reads an entry's head from b, which lies at offset off. It needs at most maxEntryHead bytes.
+// parseEntry reads an entry's head from b, which is at offset off. It needs at most maxEntryHead bytes.
 func parseEntry(b []byte, off int64) (Entry, error) {
 	e := Entry{Offset: off}
 	if len(b) == 0 {
@@ -119,7 +118,7 @@ func parseEntry(b []byte, off int64) (Entry, error) {
 	return e, nil
 }
 
-// maxEntryHead bounds the length of an entry's head: ten bytes of size and a hash.
+// maxEntryHead is the maximal length of an entry's head: ten bytes of size and a hash.
 const maxEntryHead = 10 + hashLen
 
 // appendEntry writes the head of an entry; back is the distance to an OFSDelta's base.
@@ -153,7 +152,7 @@ func appendHeader(dst []byte, count uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, count)
 }
 
-// parseHeader reads them. Version 3 differs from 2 in nothing that packs hold, and git reads it too.
+// parseHeader parses them. Version 3 does not differ from 2 in what packs hold, and git reads it too.
 func parseHeader(b []byte) (count uint32, err error) {
 	if len(b) < headerLen || string(b[:4]) != "PACK" {
 		return 0, corrupt("no pack: it begins with %q", b[:min(len(b), 4)])

@@ -119,7 +119,7 @@ func (g *graph) check(t *testing.T, workers int) {
 	unique := map[int]bool{}
 	for _, e := range g.entries {
 		unique[e.makes] = true
-		_, ok := res.Came(contentName(e.makes))
+		_, ok := res.Received(contentName(e.makes))
 		require.True(t, ok)
 	}
 	require.Equal(t, len(unique)+res.Added, res.Objects)
@@ -140,7 +140,7 @@ func (g *graph) check(t *testing.T, workers int) {
 	}
 }
 
-// A pack of 111 bytes in which A is made from B, B from A, and A is there besides, was expanded without end, at gigabytes a second: a delta was made anew
+// A pack of 111 bytes in which A is made from B, B from A, and A is there besides, was expanded without end, at gigabytes a second: a delta was made again
 // for each object of its base's name, and one of those was made from the delta.
 func TestDeltasInCircles(t *testing.T) {
 	const a, b, c, d = 1, 2, 3, 4

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// litSymbol is what a symbol of the code of literals and lengths stands for. Source: RFC 1951, 3.2.5.
+// litSymbol is the meaning of a symbol of the code of literals and lengths. Source: RFC 1951, 3.2.5.
 func litSymbol(sym int) uint32 {
 	switch {
 	case sym < 256:
@@ -35,7 +35,7 @@ func distSymbol(sym int) uint32 {
 	}
 }
 
-// symbols has what the symbols of the three alphabets stand for.
+// symbols are the meanings of the symbols of the three alphabets.
 type symbols struct {
 	lit  [maxLit]uint32
 	dist [maxDist]uint32
@@ -56,8 +56,8 @@ func newSymbols() *symbols {
 	return s
 }
 
-// build makes the table of a canonical code; symbols says what its symbols stand for. An incomplete code is taken only where it is none at all or a
-// single one of one bit, as zlib does.
+// build makes the table of a canonical code; symbols gives the meaning of its symbols. As in zlib, an incomplete code is valid only if it
+// is empty or has a single code of one bit.
 func (h *huffman) build(lens []uint8, width uint, symbols []uint32, single bool) bool {
 	var count [maxBits + 1]uint32
 	for _, l := range lens {
@@ -86,7 +86,7 @@ func (h *huffman) build(lens []uint8, width uint, symbols []uint32, single bool)
 	if left > 0 && !(single && longest == 1) {
 		return false
 	}
-	// In the order of their codes: by length, and of one length as they come.
+	// In the order of their codes: by length, then in input order.
 	var sorted [maxLit]uint16
 	for sym, l := range lens {
 		at := &place[l&maxBits]
@@ -102,8 +102,8 @@ func (h *huffman) build(lens []uint8, width uint, symbols []uint32, single bool)
 	return true
 }
 
-// fill makes the table of a complete code from its symbols in order. A code stands in the table with its bits turned round, so the next one of the same length is
-// found by setting its highest clear bit and clearing those above. Where longer codes follow, what there is up to there is written once more behind itself.
+// fill makes the table of a complete code from its sorted symbols. Codes are stored bit-reversed in the table, so the next one of the same
+// length results from setting its highest clear bit and clearing those above. Where longer codes follow, the table so far is doubled.
 func (h *huffman) fill(sorted []uint16, count *[maxBits + 1]uint32, width uint, symbols []uint32) {
 	code, end := uint32(0), uint32(1) // end is 1 << l
 	sub, subBits, prefix := uint32(0), uint(0), ^uint32(0)
@@ -120,7 +120,7 @@ func (h *huffman) fill(sorted []uint16, count *[maxBits + 1]uint32, width uint, 
 				h.tab[code] = e | uint32(l)
 			} else {
 				if code&mask != prefix {
-					// A second table takes all codes that begin so: as many lengths as they need to fill it.
+					// A second table holds all codes with this prefix: as many lengths as fill it.
 					prefix, sub = code&mask, uint32(len(h.tab))
 					subBits = l - width
 					for used := n; used < 1<<subBits; used = used<<1 + count[width+subBits] {

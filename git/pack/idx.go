@@ -29,8 +29,8 @@ type Index struct {
 	unmap  bool
 }
 
-// ParseIndex reads an index that lies in memory; data stays in use. Sizes, fan-out and large-offset table are checked; the
-// index's own checksum is not (Verify).
+// ParseIndex parses an index in memory; data stays in use. Sizes, fan-out and large-offset table are checked; the index's own checksum is
+// not (Verify).
 func ParseIndex(data []byte) (*Index, error) {
 	if len(data) < idxFixed+idxTrailer {
 		return nil, corrupt("index of %d bytes", len(data))
@@ -112,7 +112,7 @@ func (x *Index) Hash(i int) (h plumbing.Hash) {
 // CRC is the CRC-32 of the i-th object's bytes in the pack.
 func (x *Index) CRC(i int) uint32 { return binary.BigEndian.Uint32(x.crcs[i*4:]) }
 
-// Offset is the place of the i-th object in the pack. It is an error where the index points outside of itself.
+// Offset is the offset of the i-th object in the pack. It is an error where the index is inconsistent.
 func (x *Index) Offset(i int) (int64, error) {
 	o := binary.BigEndian.Uint32(x.offs[i*4:])
 	if o&0x80000000 == 0 {
@@ -129,13 +129,13 @@ func (x *Index) Offset(i int) (int64, error) {
 	return int64(v), nil
 }
 
-// Find is the place of h in the order of names.
+// Find is the position of h in the order of names.
 func (x *Index) Find(h plumbing.Hash) (int, bool) {
 	i := x.search(h)
 	return i, i < x.count && bytes.Equal(x.names[i*hashLen:(i+1)*hashLen], h[:])
 }
 
-// search is the least i whose name is not below h.
+// search is the least i whose name is not less than h.
 func (x *Index) search(h plumbing.Hash) int {
 	lo, hi := 0, int(x.fanout[h[0]])
 	if h[0] > 0 {
@@ -152,8 +152,7 @@ func (x *Index) search(h plumbing.Hash) int {
 	return lo
 }
 
-// Prefix calls fn for each name that begins with the hexadecimal digits, in order, until fn returns false. Digits that are
-// none match nothing.
+// Prefix calls fn for each name that begins with the hexadecimal digits, in order, until fn returns false. Invalid digits match nothing.
 func (x *Index) Prefix(digits string, fn func(plumbing.Hash) bool) {
 	lo, ok := object.PrefixFloor(digits)
 	if !ok {

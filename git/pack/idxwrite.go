@@ -18,11 +18,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// sort makes the order of names, of one name the order of the pack, and sets g.twice where one is there more than once.
+// sort sorts the records by name, then by offset, and sets g.twice if a name occurs more than once.
 func (g *run) sort() {
 	g.inOrder = offheap.Make[int32](g.recs.n)
 	g.order = g.inOrder.Slice()
-	// Names are spread evenly, whoever made them: by their first byte they fall into parts, which are sorted one by one.
+	// Names are distributed evenly: they are divided by their first byte, and the parts are sorted one by one.
 	for i := range int32(g.recs.n) {
 		g.fan[g.recs.at(i).hash[0]]++
 	}
@@ -62,7 +62,7 @@ func (g *run) sort() {
 	g.twice = twice.Load()
 }
 
-// sortPart reports whether a name is there twice.
+// sortPart reports whether a name occurs twice.
 func (g *run) sortPart(part []int32) (twice bool) {
 	slices.SortFunc(part, func(a, b int32) int {
 		x, y := &g.recs.at(a).hash, &g.recs.at(b).hash
@@ -81,7 +81,7 @@ func (g *run) sortPart(part []int32) (twice bool) {
 	return twice
 }
 
-// findSorted gives the first record of that name that came.
+// findSorted returns the first record with that name that came.
 func (g *run) findSorted(h plumbing.Hash) (int32, bool) {
 	defer runtime.KeepAlive(g)
 	lo := uint32(0)
@@ -126,7 +126,7 @@ func (g *run) writeIdx(w io.Writer) error {
 	return out.end(g.trailer)
 }
 
-// writeRev writes the reverse index of version 1: the objects in the order of the pack, as places in the order of names.
+// writeRev writes the reverse index of version 1: the objects in the order of the pack, as positions in the order of names.
 func (g *run) writeRev(w io.Writer) error {
 	out := &sumWriter{w: w, sum: sha1.New()}
 	out.bytes([]byte("RIDX\x00\x00\x00\x01\x00\x00\x00\x01"))
@@ -142,7 +142,7 @@ func (g *run) writeRev(w io.Writer) error {
 	return out.end(g.trailer)
 }
 
-// sumWriter adds what it writes to a sum. It keeps the first error.
+// sumWriter hashes what it writes. It keeps the first error.
 type sumWriter struct {
 	w   io.Writer
 	sum hash.Hash
@@ -177,7 +177,7 @@ func (s *sumWriter) flush() {
 	s.buf = s.buf[:0]
 }
 
-// end writes the name of the pack and the sum of all.
+// end writes the name of the pack and the checksum.
 func (s *sumWriter) end(pack plumbing.Hash) error {
 	s.bytes(pack[:])
 	s.flush()

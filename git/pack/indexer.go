@@ -25,30 +25,30 @@ type Object struct {
 	Size int64
 	// Data is the content, valid during the call only. It is nil for a blob that was streamed (Limits.StreamBytes).
 	Data []byte
-	// Added tells that the object was not in the pack but in Bases, and was appended to complete a thin pack.
+	// Added reports that the object was not in the pack but in Bases, and was appended to complete a thin pack.
 	Added bool
-	// Base is the content of the object that this one was made from, if it was stored as a delta. Visit has seen it, unless it was Added.
+	// Base is the content of the object that this one is a delta of, if any. Visit has seen it, unless it was Added.
 	Base []byte
 	// BaseNote is the Note of that object, nil where there is none.
 	BaseNote any
-	// Note may be set by Visit. It is kept as long as other objects are made from this one, and is handed to their Visit.
+	// Note may be set by Visit. It is kept while deltas of this object are resolved, and passed to their Visit as BaseNote.
 	Note any
 }
 
 // Indexer ingests packs. Only Dir must be set.
 type Indexer struct {
-	// Dir is the folder, which exists, for the pack, its .idx and .rev, and the temporary files.
+	// Dir is the existing folder for the pack, its .idx and .rev, and the temporary files.
 	Dir string
-	// Bases gives the objects that a thin pack builds on. Nil refuses thin packs.
+	// Bases returns the objects that a thin pack builds on. Nil refuses thin packs.
 	Bases Getter
-	// Limits bounds what the pack may ask for.
+	// Limits limits what the pack may contain and cost.
 	Limits Limits
 	// Workers is the number of goroutines; 0 means the number of CPUs, at most 4.
 	Workers int
-	// Visit, if set, sees each object once for each time that it came, in no particular order, from several goroutines. Its error ends the ingestion and is
-	// returned as it is, wrapped at most.
+	// Visit, if set, is called for each object as often as it was received, in no particular order, from several goroutines. Its error ends
+	// the ingestion and is returned, possibly wrapped.
 	Visit func(*Object) error
-	// Note, if set, makes the Note of an object that Visit has seen and that is read a second time.
+	// Note, if set, recomputes the Note of an object that Visit has seen and that is read a second time.
 	Note func(t plumbing.ObjectType, data []byte) any
 	// Progress, if set, is told now and then how many of total objects are complete, from one goroutine at a time.
 	Progress func(done, total int)
@@ -58,13 +58,13 @@ type Indexer struct {
 
 // Result describes an ingested pack. Nothing is synced to the disk yet.
 type Result struct {
-	// ID is the pack's trailer, which is in the files' names: <Dir>/pack-<ID>.pack, .idx, .rev. It differs from the trailer that came
-	// where the pack was thin, or held an object twice.
+	// ID is the pack's trailer, which is in the files' names: <Dir>/pack-<ID>.pack, .idx, .rev. It differs from the received trailer where
+	// the pack was thin, or held an object twice.
 	ID plumbing.Hash
-	// Pack, Idx and Rev are the files' paths. They are empty for a pack of no objects, for which no file is left. Rev is empty with NoRev.
+	// Pack, Idx and Rev are the files' paths. They are empty for a pack of no objects, which leaves no file. Rev is empty with NoRev.
 	Pack, Idx, Rev string
-	// Objects counts what the pack holds now, Added those of them that completed it, Deltas those stored as deltas. An object that came more than
-	// once counts once, and is in the files once.
+	// Objects counts what the pack holds, Added those of them that completed it, Deltas those stored as deltas. An object that came more
+	// than once counts once, and is in the files once.
 	Objects, Added, Deltas int
 	// Bytes is the length of the pack on the wire.
 	Bytes int64
@@ -78,8 +78,8 @@ func (r *Result) Has(h plumbing.Hash) bool {
 	return ok
 }
 
-// Came is the type of an object that came on the wire: Added ones are not among them.
-func (r *Result) Came(h plumbing.Hash) (plumbing.ObjectType, bool) {
+// Received is the type of an object that was received: Added ones were not.
+func (r *Result) Received(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	g := r.run
 	defer runtime.KeepAlive(g)
 	i, ok := g.findSorted(h)
@@ -100,12 +100,11 @@ func (r *Result) Type(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	return plumbing.ObjectType(g.recs.at(i).real), true
 }
 
-// Index reads one pack from r, up to its trailer and not a byte further: what r has buffered beyond stays in r. Its
-// buffer has at least 60 bytes; 256 KiB or more is best. On error nothing is left in Dir.
+// Index reads one pack from r, up to its trailer and not a byte further: what r has buffered beyond stays in r. Its buffer must have at
+// least 60 bytes, and should have 256 KiB or more. After an error nothing is left in Dir.
 //
-// Errors: one with ErrCorrupt in its chain says that the bytes are no good pack, a *LimitError that it is over a limit, a
-// *MissingBaseError that a delta builds on an object that is nowhere, io.ErrUnexpectedEOF that the stream ended before
-// the pack did; otherwise it is the reader's, the disk's, Visit's or ctx's own.
+// Errors: one that wraps ErrCorrupt means an invalid pack, a *LimitError that it exceeds a limit, a *MissingBaseError that a delta's base
+// does not exist, io.ErrUnexpectedEOF that the stream ended before the pack did; others are the reader's, the disk's, Visit's or ctx's.
 func (x *Indexer) Index(ctx context.Context, r *bufio.Reader) (_ *Result, err error) {
 	if r.Size() < 2*maxEntryHead {
 		return nil, fmt.Errorf("a buffer of %d bytes is too small to read a pack", r.Size())
@@ -191,13 +190,13 @@ type record struct {
 	typ  uint8 // as stored
 	real uint8 // resolved; 0 is not yet
 	head uint8 // length of the entry's head
-	held bool  // was handed on to be made, or to be made from, while the pack comes
+	held bool  // was passed on to be resolved, or as a base, during the first pass
 }
 
 func (r *record) delta() bool { return r.typ >= uint8(plumbing.OFSDeltaObject) }
 
-// records grows by pieces, so that a pack that lies about its count costs nothing and pointers stay good. The first of them lie in the heap: most
-// packs have no more.
+// records is allocated in chunks, so that a wrong count in the pack costs nothing and pointers stay valid. The first chunk is in the heap:
+// most packs need no more.
 type records struct {
 	n      int
 	few    []record
@@ -254,24 +253,24 @@ type run struct {
 	workers int
 
 	recs    records
-	wire    int64 // bytes of the pack that came
-	end     int64 // where the trailer lies, or the next object is appended
+	wire    int64 // bytes of the pack received
+	end     int64 // offset of the trailer, or of the next object to append
 	trailer plumbing.Hash
 	deltas  int
 	added   int
 	total   atomic.Int64 // inflated bytes
-	makes   int64        // the sum of what deltas say that they make
-	rebuilt atomic.Int64 // bytes that were made once more
-	early   atomic.Int64 // deltas that were resolved while the pack came
+	makes   int64        // the sum of the result sizes in deltas
+	rebuilt atomic.Int64 // bytes that were resolved again
+	early   atomic.Int64 // deltas that were resolved during the first pass
 
 	first, next       []int32 // children of each record: the first, and a child's next sibling; -1 ends
 	refs              []refDelta
-	taken             []atomic.Bool // by place in refs of the first delta on a base: an object of that name has them
-	large, largeDelta int64         // sizes of the largest object that is a delta or the base of one, as deltas say it, and of the largest delta
+	taken             []atomic.Bool // by the index in refs of the first delta with this base: those that an object of that name has taken
+	large, largeDelta int64         // sizes of the largest object that is a delta or the base of one, as deltas state it, and of the largest delta
 	order             []int32       // records in the order of names
 	inOrder           *offheap.Block[int32]
 	fan               [256]uint32 // where in order the names of each first byte end
-	twice             bool        // some object is there more than once
+	twice             bool        // some object occurs more than once
 
 	progress sync.Mutex
 	done     int
@@ -285,7 +284,7 @@ type refDelta struct {
 	rec  int32
 }
 
-// MissingBaseError says that a delta's base is neither in the pack nor in the repository.
+// MissingBaseError reports that a delta's base is neither in the pack nor in the repository.
 type MissingBaseError struct {
 	Base   plumbing.Hash
 	Offset int64 // of the delta
@@ -307,7 +306,7 @@ func (g *run) grown(n int64) error {
 	return nil
 }
 
-// complete hands an object to Visit and counts it.
+// complete passes an object to Visit and counts it.
 func (g *run) complete(o *Object) error {
 	if g.x.Visit != nil {
 		if err := g.x.Visit(o); err != nil {
@@ -329,7 +328,7 @@ func (g *run) reportProgress(n int) {
 	}
 }
 
-// seal makes the trailer of a pack that has grown: count, hash over all of it, trailer.
+// seal rewrites count and trailer of a pack that has grown.
 func (g *run) seal() error {
 	var head []byte
 	head = appendHeader(head, uint32(g.recs.n))

@@ -151,7 +151,7 @@ func TestThinPack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, res.ID, again.ID, "one push gives one pack")
 	for h := range came(t, res.Pack) {
-		_, here := res.Came(h)
+		_, here := res.Received(h)
 		_, off, _ := p.Find(h)
 		_ = off
 		require.True(t, res.Has(h))

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// inflater decodes zlib streams: those that lie in memory with its own decoder, others as they come with the standard
-// library's. It is for one goroutine and meant to be used again.
+// inflater decodes zlib streams: with flate those in memory, and with the standard library those that are still coming. It is for one
+// goroutine and may be reused.
 type inflater struct {
 	flate
 	zr  io.ReadCloser

@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Limits bounds what a pack may ask of the machine. A zero field means its default; a negative one means no bound.
+// Limits limits the resources that a pack may take. A zero field means its default; a negative one no limit.
 type Limits struct {
 	// PackBytes is the length of the pack on the wire. Default 4 GiB.
 	PackBytes int64
@@ -17,25 +17,26 @@ type Limits struct {
 	Objects int64
 	// ObjectBytes is the inflated size of one object. Default 2 GiB.
 	ObjectBytes int64
-	// DeltaBytes is the size of an object that is stored as a delta, or is the base of one, which lies in memory as a whole.
-	// Default 512 MiB, which is also the size up to which git makes deltas (core.bigFileThreshold).
+	// DeltaBytes is the size of an object that is stored as a delta or is the base of one, which is in memory as a whole. Default 512 MiB,
+	// up to which git makes deltas (core.bigFileThreshold).
 	DeltaBytes int64
 	// DeltaDepth is the longest chain of deltas. Default 4095, the most that git pack-objects makes.
 	DeltaDepth int
-	// Ratio is the inflated size of an object divided by its bytes on the wire, looked at above 1 MiB of inflated size. Deflate
-	// itself cannot pass 1032. Default: no bound.
+	// Ratio is the inflated size of an object divided by its bytes on the wire, checked above 1 MiB of inflated size. Deflate itself can't
+	// exceed 1032. Default: no limit.
 	Ratio int64
-	// TotalBytes is the sum of the inflated sizes of all objects, deltas resolved. It stops a pack of many bombs, each below the
-	// other limits. Default 1 TiB.
+	// TotalBytes is the sum of the inflated sizes of all objects, deltas resolved. It refuses a pack of many bombs, each below the other
+	// limits. Default 1 TiB.
 	TotalBytes int64
-	// DeltaTotal is the sum of the objects that are made from deltas, beyond deltaRatio bytes for each byte of the pack. It bounds the time that a small
-	// pack can ask for; as much again may be made anew, where bases did not fit into BaseMemory. Default 4 GiB.
+	// DeltaTotal is the sum of the objects that result from deltas, beyond deltaRatio bytes for each byte of the pack. It limits the time
+	// that a small pack can cost; as much again may be resolved twice, where bases did not fit into BaseMemory. Default 4 GiB.
 	DeltaTotal int64
-	// StreamBytes is the size from which a blob that is no delta is hashed as it comes and never held. Default 8 MiB. It is no refusal.
+	// StreamBytes is the size from which a blob that is not a delta is hashed as it comes and never held in memory. Default 8 MiB. It
+	// refuses nothing.
 	StreamBytes int64
-	// Memory is shared with other ingestions: what a pack with deltas of large objects needs is taken of it. nil has no bound.
+	// Memory is shared with other ingestions: packs with deltas of large objects allocate from it. nil has no limit.
 	Memory *Memory
-	// BaseMemory is the memory for bases of deltas; what does not fit is made anew when needed. Default 64 MiB. It is no refusal.
+	// BaseMemory is the memory for bases of deltas; what does not fit is resolved again when needed. Default 64 MiB. It refuses nothing.
 	BaseMemory int64
 }
 
@@ -65,17 +66,17 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Commits, tags and trees are held in memory to be checked, several at a time: what is larger than this is no honest one.
+// Commits, tags and trees are held in memory to be checked, several at a time: larger ones are refused.
 const (
 	maxCommit = 16 << 20 // and tags
 	maxTree   = 64 << 20 // a folder of a million files
 )
 
-// deltaRatio is what a pack's deltas may make of each of its bytes without being counted. Repositories of source come to 50 or less, those of generated
-// files that change often to some hundreds.
+// deltaRatio is how many bytes deltas may make of each byte of the pack without being counted. Repositories of source code reach 50 or
+// less, those of generated files that change often some hundreds.
 const deltaRatio = 1000
 
-// checkPromised counts what a delta makes, as it says, when off bytes of the pack have come.
+// checkPromised counts the size that a delta states, when off bytes of the pack were received.
 func (g *run) checkPromised(size, off int64) error {
 	if g.makes = added(g.makes, size); g.makes > added(g.lim.DeltaTotal, deltaRatio*off) {
 		return &LimitError{Name: "DeltaTotal", Limit: g.lim.DeltaTotal, Got: g.makes}
@@ -83,7 +84,7 @@ func (g *run) checkPromised(size, off int64) error {
 	return nil
 }
 
-// again counts an object that is made, or inflated, once more.
+// again counts an object that is resolved, or inflated, again.
 func (g *run) again(size int64) error {
 	if n := g.rebuilt.Add(size); n > added(g.lim.DeltaTotal, deltaRatio*g.wire) {
 		return &LimitError{Name: "DeltaTotal", Limit: g.lim.DeltaTotal, Got: n}
@@ -91,7 +92,7 @@ func (g *run) again(size int64) error {
 	return nil
 }
 
-// added is the sum of two sizes, or the largest that there is.
+// added is the sum of two sizes, or the maximum on overflow.
 func added(a, b int64) int64 {
 	if a > 1<<63-1-b {
 		return 1<<63 - 1
@@ -99,7 +100,7 @@ func added(a, b int64) int64 {
 	return a + b
 }
 
-// checked refuses an object that would have to be held whole and is larger than any honest one of its type.
+// checked refuses an object that must be held whole and exceeds the limit for its type.
 func (g *run) checked(t plumbing.ObjectType, size, offset int64) error {
 	var most int64
 	switch t {
@@ -116,10 +117,10 @@ func (g *run) checked(t plumbing.ObjectType, size, offset int64) error {
 	return nil
 }
 
-// ErrLimit is in the chain of every *LimitError.
+// ErrLimit is wrapped by every *LimitError.
 var ErrLimit = errors.New("over a limit")
 
-// LimitError says which limit a pack is over. Name is the field of Limits.
+// LimitError names the limit that a pack exceeds. Name is the field of Limits.
 type LimitError struct {
 	Name       string
 	Limit, Got int64
@@ -154,7 +155,7 @@ func (e *LimitError) Error() string {
 	return s
 }
 
-// size is a number of bytes as the configuration has it where that is exact, 4GiB, and else rounded.
+// size formats a number of bytes as the configuration has it where that is exact, 4GiB, else rounded.
 func size(n int64) string {
 	f, unit := float64(n), ""
 	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {

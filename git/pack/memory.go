@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// Memory is what all ingestions together may hold of large objects while they make them from deltas. Who finds too little of it free waits, first come, first
-// served. Safe for concurrent use; nil has no bound.
+// Memory limits what all ingestions together hold of large objects while they resolve deltas. Calls that find too little free wait, first
+// come, first served. Safe for concurrent use; nil has no limit.
 type Memory struct {
 	limit int64
 
 	mu      sync.Mutex
 	used    int64
-	waiting []*claim // the one that came first in front
+	waiting []*claim // oldest first
 }
 
 type claim struct {
 	bytes int64
-	ready chan struct{} // closed when it was given
+	ready chan struct{} // closed when the memory is granted
 }
 
-// NewMemory has limit bytes to give; 0 is a quarter of what the machine has, or the group of processes may use (cgroup v2, memory.max).
+// NewMemory has a limit in bytes; 0 is a quarter of the memory that the machine, or this process's cgroup (cgroup v2, memory.max), has.
 func NewMemory(limit int64) *Memory {
 	if limit <= 0 {
 		limit = machineMemory() / 4
@@ -31,7 +31,8 @@ func NewMemory(limit int64) *Memory {
 	return &Memory{limit: limit}
 }
 
-// take waits for n bytes. It is a *LimitError where n is more than there ever is. Whoever has some may not take more: two could wait for each other.
+// take waits for n bytes. It returns a *LimitError where n exceeds the limit. A caller that holds some must not take more: two could wait
+// for each other.
 func (m *Memory) take(ctx context.Context, n int64) (release func(), err error) {
 	if m == nil {
 		return func() {}, nil
@@ -50,7 +51,7 @@ func (m *Memory) take(ctx context.Context, n int64) (release func(), err error) 
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			for i, w := range m.waiting {
-				if w == c { // it was never given
+				if w == c { // it was never granted
 					m.waiting = append(m.waiting[:i:i], m.waiting[i+1:]...)
 					m.serve()
 					return
@@ -69,7 +70,7 @@ func (m *Memory) take(ctx context.Context, n int64) (release func(), err error) 
 	}
 }
 
-// serve gives what is free to those who came first. m.mu is held.
+// serve grants free memory in the order of arrival. m.mu is held.
 func (m *Memory) serve() {
 	for len(m.waiting) > 0 && m.used+m.waiting[0].bytes <= m.limit {
 		c := m.waiting[0]
@@ -79,7 +80,7 @@ func (m *Memory) serve() {
 	}
 }
 
-// machineMemory is what the machine has, or less where the group of processes that this one is in may use less: 4 GiB where neither tells.
+// machineMemory is the machine's memory, or the cgroup's limit if that is less: 4 GiB where neither is known.
 func machineMemory() int64 {
 	most := int64(0)
 	if data, err := os.ReadFile("/proc/meminfo"); err == nil { // proc_meminfo(5)

@@ -44,7 +44,7 @@ func (o *objectHash) sum(t plumbing.ObjectType, data []byte) (plumbing.Hash, err
 	return o.finish()
 }
 
-// HashObject names an object, and refuses one that is made for a collision.
+// HashObject names an object, and refuses one that is part of a SHA-1 collision attack.
 func HashObject(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	return newObjectHash().sum(t, data)
 }

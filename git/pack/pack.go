@@ -21,18 +21,18 @@ type Pack struct {
 	size  int64
 	idx   *Index
 	cache *Cache
-	// users counts the calls under way, plus one while open. The index is unmapped when it reaches zero.
+	// users counts running calls, plus one while open. The index is unmapped at zero.
 	users  atomic.Int64
 	closed atomic.Bool
 	z      sync.Pool
 	rev    rev
 }
 
-// maxChain bounds the chains that are followed in a pack on disk; git pack-objects makes none longer than 4095.
+// maxChain is the longest chain of deltas that is followed in a pack on disk; git pack-objects makes none longer than 4095.
 const maxChain = 10000
 
-// Open opens the pack at path, which ends in ".pack"; the .idx lies beside it. Header and trailer are compared with the
-// index, the content is not read. cache may be nil.
+// Open opens the pack at path, which ends in ".pack"; the .idx must be beside it. Header and trailer are compared with the index; the
+// content is not read. cache may be nil.
 func Open(path string, cache *Cache) (*Pack, error) {
 	base, ok := strings.CutSuffix(path, ".pack")
 	if !ok {
@@ -96,7 +96,7 @@ func (p *Pack) Count() int { return p.idx.count }
 // ID is the pack's trailer.
 func (p *Pack) ID() plumbing.Hash { return p.idx.PackHash() }
 
-// Close closes the pack when the last call under way has ended. A second Close does nothing.
+// Close closes the pack when the last running call has ended. A second Close does nothing.
 func (p *Pack) Close() error {
 	if p.closed.Swap(true) {
 		return nil
@@ -124,7 +124,7 @@ func (p *Pack) release() error {
 	return errors.Join(p.idx.close(), p.file.Close())
 }
 
-// Find is the place of an object in the pack.
+// Find is the offset of an object in the pack.
 func (p *Pack) Find(h plumbing.Hash) (off int64, ok bool, err error) {
 	if err := p.acquire(); err != nil {
 		return 0, false, err
@@ -203,7 +203,7 @@ func (p *Pack) entry(w *Window, off int64) (Entry, error) {
 	return e, err
 }
 
-// Base is the place of a delta's base in the same pack.
+// Base is the offset of a delta's base in the same pack.
 func (p *Pack) Base(e Entry) (int64, error) {
 	if e.Type == plumbing.OFSDeltaObject {
 		return e.BaseOffset, nil
@@ -215,17 +215,17 @@ func (p *Pack) Base(e Entry) (int64, error) {
 	return off, err
 }
 
-// reader is what one goroutine needs to inflate: decoder and buffers, used again and again.
+// reader is what one goroutine needs to inflate, reused: decoder and buffers.
 type reader struct {
 	z   inflater
 	src []byte
 	big *bufio.Reader
 }
 
-// wholeRead is the inflated size up to which an entry's bytes are read at once.
+// wholeRead is the inflated size up to which an entry is read with one call.
 const wholeRead = 1 << 20
 
-// Inflate gives the inflated bytes of an entry as stored (a delta stays one), in dst's memory if that suffices.
+// Inflate returns the inflated bytes of an entry as stored (a delta stays one), in dst's memory if that suffices.
 func (p *Pack) Inflate(e Entry, dst []byte) ([]byte, error) {
 	if err := p.acquire(); err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (p *Pack) Inflate(e Entry, dst []byte) ([]byte, error) {
 
 func (p *Pack) inflate(w *Window, e Entry, dst []byte) ([]byte, error) {
 	rest := p.size - hashLen - e.Data
-	// Deflate gives at most 1032 bytes for one, so a size beyond that is a lie; check before taking memory.
+	// Deflate results in at most 1032 bytes for one; refuse a greater ratio before allocating.
 	if e.Size/1032 > rest || rest < 0 {
 		return nil, corrupt("object at %d: its size %d is more than the pack can hold", e.Offset, e.Size)
 	}
@@ -263,7 +263,7 @@ func (p *Pack) inflate(w *Window, e Entry, dst []byte) ([]byte, error) {
 		if err != errShort {
 			return dst, p.at(e, err)
 		}
-		// A stream of many stored blocks may be longer than any sane encoder makes it: read it piece by piece.
+		// A stream may be longer than a sane encoder's, as one of many stored blocks: read it in pieces.
 	}
 	body := p.stream(r, e)
 	if err := r.z.reset(body); err != nil {
@@ -295,7 +295,7 @@ func (p *Pack) at(e Entry, err error) error {
 	return fmt.Errorf("object at %d: %w", e.Offset, err)
 }
 
-// Header is the type and size of the object at off, deltas resolved. No object is inflated for it but the first bytes of a delta.
+// Header is the type and size of the object at off, deltas resolved. It inflates no object, only the first bytes of a delta.
 func (p *Pack) Header(off int64) (plumbing.ObjectType, int64, error) {
 	if err := p.acquire(); err != nil {
 		return 0, 0, err
@@ -356,7 +356,7 @@ func (p *Pack) resultSize(e Entry) (int64, error) {
 	return size, p.at(e, err)
 }
 
-// Get gives the object at off, deltas resolved. The bytes must not be changed: others may share them.
+// Get returns the object at off, deltas resolved. The bytes are shared and must not be changed.
 func (p *Pack) Get(off int64) (plumbing.ObjectType, []byte, error) {
 	if err := p.acquire(); err != nil {
 		return 0, nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// packWriter writes a pack down and sums it up, behind the back of who takes it apart.
+// packWriter writes and hashes a pack in the background while the scanner parses it.
 type packWriter struct {
 	w    io.Writer
 	h    hash.Hash
@@ -20,7 +20,7 @@ type packWriter struct {
 	err  error
 }
 
-// wrote is a buffer that comes back, and what became of it.
+// wrote is a written buffer and the error of writing it.
 type wrote struct {
 	buf []byte
 	err error
@@ -42,7 +42,7 @@ func newPackWriter(w io.Writer) *packWriter {
 	return p
 }
 
-// write keeps b. It returns the error of an earlier one.
+// write keeps a reference to b. It returns the error of an earlier one.
 func (p *packWriter) write(b []byte) error {
 	for len(p.buf)+len(b) > writeBytes {
 		n := writeBytes - len(p.buf)
@@ -56,7 +56,7 @@ func (p *packWriter) write(b []byte) error {
 	return nil
 }
 
-// swap hands the buffer over and waits for the one before.
+// swap passes the buffer on and waits for the one before.
 func (p *packWriter) swap() error {
 	var next []byte
 	if p.out {
@@ -82,7 +82,7 @@ func (p *packWriter) drain() error {
 	return p.swap()
 }
 
-// sum is the hash of what was written up to now, all of which is in the file.
+// sum is the hash of what was written so far, all of which is in the file.
 func (p *packWriter) sum() (h plumbing.Hash, err error) {
 	if err := p.drain(); err != nil {
 		return h, err
@@ -91,7 +91,7 @@ func (p *packWriter) sum() (h plumbing.Hash, err error) {
 	return h, nil
 }
 
-// close writes what is left and ends. The file stays open.
+// close writes the rest and ends the goroutine. The file stays open.
 func (p *packWriter) close() error {
 	err := p.drain()
 	close(p.full)

@@ -12,17 +12,17 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// resolver is the second pass: it makes every delta's object, walking the forest of deltas from its roots. Goroutines share
-// the work child by child, so that one big family keeps all of them busy. An object that has deltas is held until the last of
-// them is made, or until memory is short; then it is dropped, and made anew for the next one.
+// resolver is the second pass: it resolves every delta, walking the forest of deltas from its roots. Goroutines share the work child by
+// child, so that one big family keeps all of them busy. An object that has deltas is held until the last of them is resolved, or until
+// memory is short; then it is dropped, and resolved again for the next one.
 type resolver struct {
 	workers int
 	g       *run
 	mu      sync.Mutex
 	cond    *sync.Cond
-	// stack has the objects with deltas that nobody has taken yet, the youngest last: depth first keeps few of them.
+	// stack has the objects with unresolved deltas, newest last: depth first holds few of them.
 	stack   []*node
-	root    int32 // the next record to look at for being a root
+	root    int32 // the next record to check for being a root
 	roots   []*node
 	busy    int
 	used    int64
@@ -30,9 +30,9 @@ type resolver struct {
 	buffers bufferPool
 }
 
-// node is an object that deltas build on.
+// node is an object that is the base of deltas.
 type node struct {
-	at     int32 // the record's place
+	at     int32 // the record's index
 	rec    *record
 	parent *node // nil at a root
 	added  bool
@@ -49,7 +49,8 @@ func (g *run) resolve() error {
 		return nil
 	}
 	workers := g.workers
-	// What one goroutine holds of large objects at a time: a base and what is made of it, and once more while a base is read from the repository.
+	// What one goroutine holds of large objects at a time: a base and a result, and one object more while a base is read from the
+	// repository.
 	if need := 3*g.large + 2*g.largeDelta; need > smallDeltas {
 		workers = 1
 		release, err := g.lim.Memory.take(g.ctx, need)
@@ -75,8 +76,8 @@ func (g *run) resolve() error {
 	return g.complement(r)
 }
 
-// link makes the lists of children. What was made while the pack came is in them only where something is still to be made from it; where
-// deltas name their bases, that may be any.
+// link makes the lists of children. Objects that were resolved in the first pass are in them only where deltas of them are left; where
+// deltas name their bases, that may be any object.
 func (g *run) link() {
 	for i := range g.first {
 		g.first[i], g.next[i] = -1, -1
@@ -93,9 +94,9 @@ func (g *run) link() {
 	g.taken = make([]atomic.Bool, len(g.refs))
 }
 
-// takeRefs is where the deltas that name h as their base begin in g.refs, -1 if there are none, or an object of that name has taken them before: a
-// pack may hold an object twice, and one of the two may be made from the other. So no delta is made for two bases, and a pass over the deltas
-// of a pack makes each of them once, whatever they name.
+// takeRefs is the index in g.refs of the first delta that names h as its base, -1 if there is none, or if another object of that name took
+// them before: a pack may hold an object twice, and one of the two may be a delta of the other. So each delta has one base, and a pass over
+// the deltas of a pack resolves each of them once.
 func (g *run) takeRefs(h plumbing.Hash) int32 {
 	if len(g.refs) == 0 {
 		return -1
@@ -107,7 +108,7 @@ func (g *run) takeRefs(h plumbing.Hash) int32 {
 	return int32(i)
 }
 
-// newNode is nil where nothing builds on the record. It is called once for each record.
+// newNode returns nil where nothing has the record as its base. It is called once for each record.
 func (g *run) newNode(i int32, rec *record, parent *node) *node {
 	ofs, ref := int32(-1), g.takeRefs(rec.hash)
 	if int(i) < len(g.first) {
@@ -139,7 +140,7 @@ func (r *resolver) child(n *node) int32 {
 	return -1
 }
 
-// run resolves what can be reached from the roots.
+// run resolves everything reachable from the roots.
 func (r *resolver) run() error {
 	var wg sync.WaitGroup
 	for range r.workers {
@@ -149,7 +150,7 @@ func (r *resolver) run() error {
 	return r.err
 }
 
-// take picks a delta to make. It waits while there is none but a goroutine at work may give one. ok is false at the end.
+// take returns a delta to resolve. It waits while there is none but a running goroutine may add one. ok is false at the end.
 func (r *resolver) take() (n *node, i int32, ok bool) {
 	for r.err == nil {
 		for len(r.stack) > 0 {
@@ -252,7 +253,7 @@ func (r *resolver) work() {
 	}
 }
 
-// drop gives up the bytes of n.
+// drop frees the bytes of n.
 func (r *resolver) drop(n *node) {
 	if n.data == nil {
 		return
@@ -262,7 +263,7 @@ func (r *resolver) drop(n *node) {
 	n.data = nil
 }
 
-// shrink drops the oldest bases while memory is short; the one on top is needed next.
+// shrink drops the oldest bases while memory is short; the newest is needed next.
 func (r *resolver) shrink() {
 	for i := 0; i < len(r.stack)-1 && r.used > r.g.lim.BaseMemory; i++ {
 		if n := r.stack[i]; n.pins == 0 {
@@ -271,8 +272,9 @@ func (r *resolver) shrink() {
 	}
 }
 
-// smallDeltas is the memory for objects below which a pack's deltas are made by several goroutines, and without asking: about what those keep anyway.
+// smallDeltas is the size of objects up to which a pack's deltas are resolved in parallel and without taking Memory: about what the
+// goroutines hold anyway.
 const smallDeltas = 24 << 20
 
-// maxBuffers bounds the bytes of spare buffers.
+// maxBuffers is the limit for spare buffers, in bytes.
 const maxBuffers = 2 << 20

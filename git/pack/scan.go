@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// scanner is the first pass: it takes the stream apart, inflates every object once, writes the pack down, and hands
-// what is no delta to goroutines that hash it. As long as those have little to do, deltas go to them too: see early.
+// scanner is the first pass: it parses the stream, inflates every object once, writes the pack, and passes what is not a delta to
+// goroutines that hash it. While those have little to do, they get deltas too: see early.
 type scanner struct {
 	g       *run
 	in      *bufio.Reader
@@ -20,8 +20,8 @@ type scanner struct {
 	crc     uint32 // of the current entry
 	off     int64
 	z       inflater
-	discard []byte // where deltas inflate to
-	part    []byte // of a stream: what did not suffice, and what came then
+	discard []byte // deltas are inflated to it
+	part    []byte // input of a stream that was incomplete, and what followed
 	h       *objectHash
 
 	cur    *batch
@@ -48,10 +48,10 @@ const (
 	batchBytes   = 256 << 10
 	batchObjects = 512
 	batches      = 4
-	// eager is the number of batches that wait at which no more deltas are handed on. A family is begun only where none waits: one of
-	// which some are left out is left out from there on, so that what is begun should be ended.
+	// eager is the number of waiting batches from which on deltas are not passed on. A family is begun only when none waits: one of which
+	// some deltas are skipped is skipped from there on, so that families that are begun are completed.
 	eager = 3
-	// maxKept is the size of the largest buffer that is kept for the next object.
+	// maxKept is the largest buffer that is kept for the next object.
 	maxKept = 512 << 10
 )
 
@@ -185,7 +185,7 @@ func eof(err error) error {
 	return err
 }
 
-// window is what has come and was not taken. It never waits unless there is nothing.
+// window is what was received and not consumed. It waits only if there is nothing.
 func (s *scanner) window() ([]byte, error) {
 	if s.in.Buffered() == 0 {
 		if err := s.need(1); err != nil {
@@ -195,7 +195,7 @@ func (s *scanner) window() ([]byte, error) {
 	return s.in.Peek(s.in.Buffered())
 }
 
-// take passes n bytes, which are in the buffer, to the file and the sums.
+// take consumes n bytes, which are in the buffer: they go to the file and the checksums.
 func (s *scanner) take(n int) error {
 	b, _ := s.in.Peek(n)
 	s.crc = crc32.Update(s.crc, crc32.IEEETable, b)
@@ -248,7 +248,7 @@ func (s *scanner) object() error {
 	}
 	var limit *LimitError
 	if errors.As(err, &limit) && (limit.Name == "PackBytes" || limit.Name == "DeltaTotal") {
-		return err // it is about the pack, and not this object's doing
+		return err // about the pack, not this object
 	}
 	if err != nil {
 		return fmt.Errorf("object at byte %d of the pack: %w", e.Offset, err)
@@ -260,7 +260,7 @@ func (s *scanner) object() error {
 	return nil
 }
 
-// head reads the head of the next entry, and takes it.
+// head parses and consumes the head of the next entry.
 func (s *scanner) head() (Entry, error) {
 	s.crc = 0
 	for {
@@ -281,7 +281,7 @@ func (s *scanner) head() (Entry, error) {
 	}
 }
 
-// whole inflates an object that is held into the current batch.
+// whole inflates an object into the current batch.
 func (s *scanner) whole(e Entry, rec *record) error {
 	if err := s.g.checked(e.Type, e.Size, e.Offset); err != nil {
 		return err
@@ -315,7 +315,7 @@ func (s *scanner) hand(e Entry, rec *record) error {
 	return nil
 }
 
-// delta inflates a delta to know where it ends and that it is whole. It is read again when its base is there.
+// delta inflates a delta to find its end and check it. It is read again when its base is available.
 func (s *scanner) delta(e Entry, rec *record) error {
 	if e.Size > s.g.lim.DeltaBytes {
 		return &LimitError{Name: "DeltaBytes", Limit: s.g.lim.DeltaBytes, Got: e.Size}
@@ -343,8 +343,8 @@ func (s *scanner) delta(e Entry, rec *record) error {
 	return s.sizes(junk, e.Size)
 }
 
-// sizes notes what a delta of size bytes, which begins with head, says of its objects. What it says wrong is found when it is made; what is over a
-// limit is refused then too, and takes no memory.
+// sizes records what a delta of size bytes, which begins with head, states of its objects. Wrong statements are found when it is resolved;
+// objects over a limit are refused then too, before memory is allocated.
 func (s *scanner) sizes(head []byte, size int64) error {
 	g := s.g
 	g.largeDelta = max(g.largeDelta, size)
@@ -356,7 +356,7 @@ func (s *scanner) sizes(head []byte, size int64) error {
 	return g.checkPromised(result, s.off)
 }
 
-// skipDelta inflates a large delta and keeps nothing but its sizes.
+// skipDelta inflates a large delta and keeps only its sizes.
 func (s *scanner) skipDelta(size int64) error {
 	in := &feed{s: s}
 	if err := s.z.reset(in); err != nil {
@@ -384,13 +384,13 @@ func (s *scanner) skipDelta(size int64) error {
 	return in.flush()
 }
 
-// into appends the size bytes that the stream inflates to, and takes its bytes.
+// into appends the size bytes that the stream inflates to, and consumes its bytes.
 func (s *scanner) into(dst []byte, size int64) ([]byte, error) {
 	src, err := s.window()
 	if err != nil {
 		return dst, err
 	}
-	// Memory is taken for what can be true: beyond 1 MiB, for no more than the bytes that came can inflate to.
+	// Allocate only what is possible: beyond 1 MiB, no more than the bytes received can inflate to.
 	if size > 1<<20 && size/1032 > int64(len(src)) {
 		return s.follow(&feed{s: s}, dst, size)
 	}
@@ -419,7 +419,7 @@ func (s *scanner) into(dst []byte, size int64) ([]byte, error) {
 	return out, s.take(n - again)
 }
 
-// follow inflates a stream as it comes, behind dst.
+// follow inflates a stream as it comes, appending to dst.
 func (s *scanner) follow(in *feed, dst []byte, size int64) ([]byte, error) {
 	if err := s.z.reset(in); err != nil {
 		return dst, in.error(err)

@@ -12,11 +12,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// complement completes a thin pack: bases that did not come are appended, and what builds on them is resolved.
+// complement completes a thin pack: it appends the missing bases and resolves what builds on them.
 func (g *run) complement(r *resolver) error {
 	var missing *MissingBaseError
 	for {
-		// By place in the pack, so that one push gives one pack whoever was faster.
+		// Sorted by offset, so that the result for one push does not depend on timing.
 		open := slices.DeleteFunc(slices.Clone(g.refs), func(d refDelta) bool { return g.recs.at(d.rec).real != 0 })
 		if len(open) == 0 {
 			break
@@ -66,7 +66,7 @@ func (g *run) complement(r *resolver) error {
 	return nil
 }
 
-// append writes a base behind the pack.
+// append appends a base to the pack.
 func (g *run) append(t plumbing.ObjectType, h plumbing.Hash, data []byte) (*node, error) {
 	var buf bytes.Buffer
 	buf.Write(appendEntry(nil, t, int64(len(data)), 0, plumbing.ZeroHash))

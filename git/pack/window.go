@@ -1,15 +1,15 @@
 package pack
 
 const (
-	// windowSize is what a Window reads at once.
+	// windowSize is how much a Window reads at once.
 	windowSize = 64 << 10
 	// windowNear is how far behind the last read another may begin to count as its continuation.
 	windowNear = 32 << 10
 )
 
-// Window reads entries of packs with few system calls where they lie near each other and are asked for in about their order, as the
-// files of a tree do: then one read serves for dozens. What lies apart is read by itself. The zero Window is ready; it is for one
-// goroutine, holds windowSize bytes, and may go from pack to pack.
+// Window reads entries of packs with few system calls where they are near each other and are asked for in about their order, as the files
+// of a tree are: one read serves for dozens. Distant entries are read one by one. The zero Window is ready; it is for one goroutine, holds
+// windowSize bytes, and may be used for one pack after another.
 type Window struct {
 	p   *Pack
 	off int64

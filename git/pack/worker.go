@@ -15,7 +15,7 @@ type worker struct {
 	delta []byte
 }
 
-// load makes the bytes of a node anew: from the pack at a root, from its parent otherwise. Where another goroutine has just done so, it gives
+// load makes the bytes of a node again: from the pack at a root, from its parent otherwise. Where another goroutine has just done so, it gives
 // that one's, and own is false.
 func (w *worker) load(n *node) (data []byte, own bool, err error) {
 	var chain []*node

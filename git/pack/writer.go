@@ -19,14 +19,14 @@ import (
 
 // Source is where a Writer takes objects from.
 type Source interface {
-	// Locate finds the pack that holds an object, and its place; ok is false where it lies in none.
+	// Locate finds the pack that holds an object, and its place; ok is false where it is in none.
 	Locate(plumbing.Hash) (p *Pack, off int64, ok bool, err error)
 	// Open reads an object, whole or as it comes.
 	Open(plumbing.Hash) (t plumbing.ObjectType, size int64, r io.ReadCloser, err error)
 }
 
 // Writer makes a pack of given objects. Bytes that lie compressed in a pack go out as they are, deltas too where the base goes with
-// them (or the receiver has it). No delta is looked for anew. It is for one call of Write.
+// them (or the receiver has it). No delta is looked for again. It is for one call of Write.
 type Writer struct {
 	Source Source
 	// OfsDelta allows deltas that name their base by its place. Set it where the receiver said ofs-delta.
@@ -92,7 +92,7 @@ func (w *Writer) Write(ctx context.Context, to io.Writer, objects []plumbing.Has
 	return id, w.out.Flush()
 }
 
-// plan finds the objects, and orders them as they lie in their packs, so that the disk is read forward.
+// plan finds the objects, and orders them as they are in their packs, so that the disk is read forward.
 func (w *Writer) plan(objects []plumbing.Hash) error {
 	w.of = make(map[plumbing.Hash]int32, len(objects))
 	rank := map[*Pack]int{}
@@ -157,7 +157,7 @@ func (w *Writer) object(i int32, depth int) error {
 	return w.whole(it)
 }
 
-// errWhole says that an entry cannot go out as it lies there.
+// errWhole says that an entry cannot go out as it is there.
 var errWhole = errors.New("to be written whole")
 
 // reuse copies an entry.
@@ -207,7 +207,7 @@ func (w *Writer) reuse(it *item, depth int) error {
 	}
 }
 
-// copy writes an entry's head anew and its compressed bytes as they are, and compares their CRC with the index on the way.
+// copy writes an entry's head again and its compressed bytes as they are, and compares their CRC with the index on the way.
 func (w *Writer) copy(it *item, e Entry, t plumbing.ObjectType, back int64, base plumbing.Hash) error {
 	end, crc, err := it.p.extent(it.hash, e.Offset)
 	if err != nil {
@@ -251,7 +251,7 @@ func (w *Writer) finish(it *item) {
 	}
 }
 
-// whole compresses an object anew.
+// whole compresses an object again.
 func (w *Writer) whole(it *item) error {
 	t, size, r, err := w.Source.Open(it.hash)
 	if err != nil {

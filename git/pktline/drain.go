@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Drain reads on, and drops, what a client still sends after it was told why it is refused: one that is cut off while it writes
-// dies of that and shows no reason, and many come to read it only when all is written. It returns when r ends, after limit bytes,
-// when the client pauses for as long as idle, or with ctx.
+// Drain reads and discards what a client still sends after it was refused: a client that is disconnected while it writes shows no reason,
+// and many read it only when everything is written. It returns when r ends, after limit bytes, when the client pauses for as long as idle,
+// or with ctx.
 //
-// A read that is under way when it returns goes on: the caller closes the stream behind r, and this ends with it.
+// A read that is blocked when Drain returns continues; closing the stream behind r ends it.
 func Drain(ctx context.Context, r io.Reader, limit int64, idle time.Duration) {
 	more := make(chan struct{}, 1)
 	done := make(chan struct{})

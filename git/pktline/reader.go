@@ -44,18 +44,18 @@ func (k Kind) String() string {
 	}
 }
 
-// ErrSyntax marks bytes that are no pkt-line: bad digits, a length of 3, a line that is too long.
+// ErrSyntax marks bytes that are not a pkt-line: bad digits, a length of 3, a line that is too long.
 var ErrSyntax = errors.New("not a pkt-line")
 
 // ErrTooMuch marks a peer that sent more lines or bytes than the Reader's limits allow.
 var ErrTooMuch = errors.New("too many pkt-lines")
 
-// ErrorLine is an "ERR <text>" line, with which a peer gives up (gitprotocol-pack(5)).
+// ErrorLine is an "ERR <text>" line, with which a peer aborts (gitprotocol-pack(5)).
 type ErrorLine struct{ Text string }
 
 func (e *ErrorLine) Error() string { return "remote error: " + e.Text }
 
-// Limits bounds what a peer may send in pkt-lines between two calls of Reset. Zero means no bound.
+// Limits limits what a peer may send in pkt-lines between two calls of Reset. Zero means no limit.
 type Limits struct {
 	// Lines counts pkt-lines, special packets included.
 	Lines int
@@ -72,15 +72,15 @@ type Reader struct {
 	buf    []byte
 }
 
-// NewReader reads from r under limits. If r is a *bufio.Reader of at least MaxLine bytes it is used as it is.
+// NewReader reads from r under limits. If r is a *bufio.Reader of at least MaxLine bytes it is used directly.
 func NewReader(r io.Reader, limits Limits) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, MaxLine), limits: limits}
 }
 
-// Reset starts the count of lines and bytes anew, under limits.
+// Reset starts the count of lines and bytes again, under limits.
 func (r *Reader) Reset(limits Limits) { r.limits, r.lines, r.bytes = limits, 0, 0 }
 
-// Raw is the stream after the last line read. Reading from it and then from r again is allowed.
+// Raw is the stream after the last line read. Reading from it and then from the Reader again is allowed.
 func (r *Reader) Raw() *bufio.Reader { return r.r }
 
 // Next reads one pkt-line. The payload is valid until the next call. At a clean end of the stream (no byte of

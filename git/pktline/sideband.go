@@ -15,7 +15,7 @@ const (
 	BandData Band = 1
 	// BandProgress carries text that the client prints with "remote: " before each line.
 	BandProgress Band = 2
-	// BandError carries the last words: the client prints them and dies.
+	// BandError carries a fatal error: the client prints it and exits.
 	BandError Band = 3
 
 	// SideBand is the packet length of the old side-band capability.
@@ -27,8 +27,8 @@ const (
 // ErrMuxClosed is the error of a write after Close.
 var ErrMuxClosed = errors.New("side-band is closed")
 
-// Mux writes the bands of one connection. Every method may be called by any goroutine; a packet is never torn.
-// The first error of the stream below sticks: later writes fail with it at once.
+// Mux writes the bands of one connection. Every method may be called by any goroutine; a packet is never split. The first error of the
+// underlying stream is permanent: later writes return it at once.
 type Mux struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -44,8 +44,7 @@ func NewMux(w io.Writer, packet int) *Mux {
 	return &Mux{w: w, room: packet - 5}
 }
 
-// Send writes p on a band, in as many packets as it needs, and all of them together: no other band's packet comes between.
-// An empty p sends an empty packet.
+// Send writes p on a band, in as many packets as it needs, without packets of other bands in between. An empty p sends an empty packet.
 func (m *Mux) Send(b Band, p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,7 +17,7 @@ type Writer struct {
 	buf []byte
 }
 
-// NewWriter writes to w. Nothing is buffered beyond one line: give it a bufio.Writer where many short lines go out.
+// NewWriter writes to w. Only one line is buffered: use a bufio.Writer where many short lines are written.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Data writes p as one line, as it is. More than MaxPayload bytes are an error and nothing is written.
@@ -41,7 +41,7 @@ func (w *Writer) Linef(format string, args ...any) error {
 	return w.send()
 }
 
-// Errorf writes an "ERR" line: the peer shows its text and gives up.
+// Errorf writes an "ERR" line: the peer shows its text and exits.
 func (w *Writer) Errorf(format string, args ...any) error {
 	return w.Linef("ERR %s", fmt.Sprintf(format, args...))
 }

@@ -1,7 +1,7 @@
 // Package refs keeps the refs of a bare repository on disk, in git's own layout: a real git reads and writes them too.
 //
-// It owns <repository>/HEAD, refs/ and packed-refs. It never looks at objects: who points a ref at one has made it durable before.
-// Formats: gitrepository-layout(5), git-pack-refs(1); names: git-check-ref-format(1).
+// It owns <repository>/HEAD, refs/ and packed-refs. It never reads objects: an object must be durable before a ref points to it. Formats:
+// gitrepository-layout(5), git-pack-refs(1); names: git-check-ref-format(1).
 //
 //	s := refs.Store{Dir: dir}                      // FS, LockWait have defaults
 //	h, err := s.Get("refs/heads/master")           // the zero hash is: no such ref
@@ -12,17 +12,17 @@
 //	n, err := s.Pack(refs.Packing{Peel: peel})     // into packed-refs
 //	name, err := s.Head(); err = s.SetHead("refs/heads/main")
 //
-// A ref whose file holds no name (ErrCorrupt) is an error to all of these; ListReadable passes over it, as git does.
+// A ref whose file has no valid content (ErrCorrupt) is an error in all of these; ListReadable skips it, as git does.
 //
-// Errors that a pusher may cause: *NameError (no valid name), *ConflictError (the ref is elsewhere than the change says), *ClashError (a/b where
-// a is), *LockedError (somebody else holds the lock).
+// Errors that a pusher may cause: *NameError (an invalid name), *ConflictError (the ref has another value than the change expects),
+// *ClashError (a/b where a is), *LockedError (the lock is held).
 //
-// Invariants: a ref is changed under <ref>.lock only, which is made with O_EXCL, and the old value is compared under it; a reader sees
-// the old value or the new one. A ref is deleted from packed-refs before its own file goes, and both under
-// the lock of packed-refs, so that no old value comes back.
+// Invariants: a ref is changed under <ref>.lock only, which is created with O_EXCL, and the old value is compared under it; a reader sees
+// the old value or the new one. A ref is deleted from packed-refs before its own file, and both under the lock of packed-refs, so that no
+// old value reappears.
 //
 // Concurrency: every method may be called by any goroutine, and by git beside it. Locks are taken in byte order of the names.
 //
-// What Update returned from is durable. A crash within it leaves each ref at its old or its new value, not necessarily all alike, and
-// *.lock files; SweepLocks removes those, when no other process is at work.
+// When Update returns the changes are durable. A crash within it leaves each ref at its old or its new value, some possibly changed and
+// others not, and *.lock files; SweepLocks removes those, when no other process uses the repository.
 package refs

@@ -11,19 +11,19 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// maxFolders is how many folders a Store remembers as durable; beyond it, it begins anew.
+// maxFolders is how many folders a Store remembers as durable; beyond it, it starts over.
 const maxFolders = 4096
 
-// folders knows which folders of refs have durable names, all of those above them included: a ref in such a folder needs one fsync, of the
-// folder itself. It starts empty, because a process that was killed may have left folders that nobody synced. The zero value is ready.
+// folders records which folders of refs have durable names, including all above them: a ref in such a folder needs one fsync, of the folder
+// itself. It starts empty, because a killed process may have left folders that were not synced. The zero value is ready.
 type folders struct {
 	mu      sync.Mutex
 	durable map[string]bool
-	// changes counts the folders that were made or removed: what was synced meanwhile may be another folder of the same name.
+	// changes counts created and removed folders: what was synced meanwhile may be another folder of the same name.
 	changes uint64
 }
 
-// toSync is the folders to sync after a ref was written in dir, from dir upward, and the state that learn wants to know.
+// toSync is the folders to sync after a ref was written in dir, from dir upward, and the state that learn needs.
 func (f *folders) toSync(dir, top string) (up []string, at uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,7 +35,7 @@ func (f *folders) toSync(dir, top string) (up []string, at uint64) {
 	}
 }
 
-// learn notes that the folders of toSync were synced, unless one was made or removed since.
+// learn records that the folders of toSync were synced, unless one was created or removed since.
 func (f *folders) learn(dirs []string, at uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +50,7 @@ func (f *folders) learn(dirs []string, at uint64) {
 	}
 }
 
-// change makes or removes dir with do. What was known of it and of all below it is forgotten, with no moment between.
+// change creates or removes dir with do, and atomically forgets what is recorded of it and everything below it.
 func (f *folders) change(dir string, do func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -148,7 +148,7 @@ func someUpdate(t *testing.T, s *Store, step int, names []string, r *rand.Rand, 
 	require.NoError(t, s.Update(changes))
 }
 
-// The folders above a ref are synced once, and again after they were made anew.
+// The folders above a ref are synced once, and again after they were made again.
 func TestFoldersAreSyncedOnce(t *testing.T) {
 	m := memory(t)
 	f := vfstest.New(m.FS(), nil)

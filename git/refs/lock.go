@@ -15,7 +15,7 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// LockedError says that somebody else is changing a ref.
+// LockedError reports that the lock of a ref is held.
 type LockedError struct{ Name string }
 
 func (e *LockedError) Error() string {
@@ -23,7 +23,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is being changed by somebody else (%s.lock is there)", name, name)
 }
 
-// ClashError says that a ref would be a folder of another one's name: refs/heads/a and refs/heads/a/b.
+// ClashError reports that a ref would be a folder of another one's name: refs/heads/a and refs/heads/a/b.
 type ClashError struct{ Name, With string }
 
 func (e *ClashError) Error() string {
@@ -35,12 +35,12 @@ type lockFile struct {
 	s    *Store
 	name string
 	file vfs.File
-	made bool // the lock is on the disk
-	// synced tells that its content is durable: without that it never becomes the file, which a power cut could leave empty.
+	made bool // the lock file exists
+	// synced reports that its content is durable; otherwise it must not be renamed, since a power cut could leave the ref empty.
 	synced bool
 }
 
-// lock takes the lock of a ref, of HEAD or of packed-refs, and makes the folders it needs.
+// lock takes the lock of a ref, of HEAD or of packed-refs, and creates the folders it needs.
 func (s *Store) lock(name string) (*lockFile, error) {
 	wait := s.LockWait
 	if wait == 0 {
@@ -49,7 +49,7 @@ func (s *Store) lock(name string) (*lockFile, error) {
 	return s.lockFor(name, wait)
 }
 
-// lockFor is lock that waits as long as it is told; a negative time is not at all.
+// lockFor is lock that waits for at most the given time; a negative time does not wait.
 func (s *Store) lockFor(name string, wait time.Duration) (*lockFile, error) {
 	path := s.path(name) + ".lock"
 	for pause, waited := 5*time.Millisecond, time.Duration(0); ; pause = min(2*pause, 100*time.Millisecond) {
@@ -64,7 +64,7 @@ func (s *Store) lockFor(name string, wait time.Duration) (*lockFile, error) {
 			time.Sleep(pause)
 			waited += pause
 		case errors.Is(err, fs.ErrNotExist):
-			// The folder is not there, or somebody else removes it as an empty one: try again.
+			// The folder does not exist, or is being removed as an empty one: try again.
 			if err := s.mkdirs(name); err != nil {
 				return nil, err
 			}
@@ -96,7 +96,7 @@ func (s *Store) mkdirs(name string) error {
 	return nil
 }
 
-// parentRef names the ref that stands where name needs a folder.
+// parentRef names the ref that exists where name needs a folder.
 func (s *Store) parentRef(name string, err error) error {
 	parts := strings.Split(name, "/")
 	for i := 1; i < len(parts); i++ {
@@ -116,7 +116,7 @@ func (l *lockFile) write(data []byte) error {
 	return l.sync(0)
 }
 
-// sync makes the content durable, once; on the file system covered it is.
+// sync makes the content durable, once; on the file system covered it already is.
 func (l *lockFile) sync(covered uint64) error {
 	if l.synced {
 		return nil
@@ -163,7 +163,7 @@ func (l *lockFile) commit(data []byte) error {
 	return vfs.SyncDir(l.s.fs(), filepath.Dir(l.s.path(l.name)))
 }
 
-// unlock removes the lock, if it is there still.
+// unlock removes the lock, if it still exists.
 func (l *lockFile) unlock() {
 	if l.file != nil {
 		_ = l.file.Close()
@@ -175,7 +175,7 @@ func (l *lockFile) unlock() {
 	}
 }
 
-// removeEmpty removes a folder that holds nothing but empty folders. What it holds otherwise stays, and is an error.
+// removeEmpty removes a folder that holds only empty folders. Other content stays, and is an error.
 func (s *Store) removeEmpty(path string) error {
 	names, err := s.fs().ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +200,7 @@ func (s *Store) removeEmpty(path string) error {
 	return s.rmdir(path)
 }
 
-// prune removes the folders above a deleted ref that are empty now, but those that every repository has.
+// prune removes empty folders above a deleted ref, except those that every repository has.
 func (s *Store) prune(name string) {
 	for {
 		i := strings.LastIndexByte(name, '/')
@@ -217,7 +217,7 @@ func (s *Store) prune(name string) {
 	}
 }
 
-// removeFolder removes an empty folder, and never a ref that took its place: files come up under the same mutex.
+// removeFolder removes an empty folder, and never a ref that replaced it: files are created under the same mutex.
 func (s *Store) removeFolder(name string) bool {
 	s.places.Lock()
 	defer s.places.Unlock()
@@ -225,8 +225,8 @@ func (s *Store) removeFolder(name string) bool {
 	return err == nil && st.IsDir() && s.rmdir(s.path(name)) == nil
 }
 
-// SweepLocks removes the lock files that a crash left: those of refs, HEAD and packed-refs. Call it only where no other process and no
-// goroutine changes refs: a server that owns its state, when it starts. It returns what it removed.
+// SweepLocks removes the lock files of refs, HEAD and packed-refs that a crash left, and returns their names. Call it only while no other
+// process and no goroutine changes refs, as a server that owns its state does when it starts.
 func (s *Store) SweepLocks() ([]string, error) {
 	var gone []string
 	remove := func(name string) error {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// MaxName is the length of the longest name that may be created, in bytes: with the repository's own it must fit in a path of 4,095 (PATH_MAX).
+	// MaxName is the longest name that may be created, in bytes: with the repository's path it must fit in 4,095 (PATH_MAX).
 	MaxName = 2048
 	// maxPart leaves room for ".lock" in a file name of 255 bytes.
 	maxPart = 250
@@ -18,10 +18,10 @@ const (
 type NameError struct{ Name, Rule string }
 
 func (e *NameError) Error() string {
-	return fmt.Sprintf("%q is no valid ref name: %s", printable.Shorten(e.Name, 200), e.Rule)
+	return fmt.Sprintf("%q is not a valid ref name: %s", printable.Shorten(e.Name, 200), e.Rule)
 }
 
-// CheckName reports whether a ref of this name may be made: "refs/", two parts more at least, and the rules of
+// CheckName reports whether a ref of this name may be created: "refs/", at least two components more, and the rules of
 // git-check-ref-format(1). The error is a *NameError.
 func CheckName(name string) error {
 	bad := func(format string, args ...any) error { return &NameError{name, fmt.Sprintf(format, args...)} }
@@ -72,12 +72,12 @@ func checkFormat(name string, bad func(string, ...any) error) error {
 	return nil
 }
 
-// wellFormed tells names that are safe to use as a path below the repository: what CheckName takes, and refs of one part (refs/stash).
+// wellFormed reports names that are safe as a path below the repository: what CheckName accepts, and refs of one component (refs/stash).
 func wellFormed(name string) bool {
 	return strings.HasPrefix(name, "refs/") && checkFormat(name, func(string, ...any) error { return errName }) == nil
 }
 
-// folderFormed tells names that a folder of refs may have.
+// folderFormed reports names that a folder of refs may have.
 func folderFormed(name string) bool { return wellFormed(name + "/x") }
 
 var errName = fmt.Errorf("no valid name")

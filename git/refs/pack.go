@@ -10,22 +10,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Packing says what Pack may do.
+// Packing are the options of Pack.
 type Packing struct {
-	// More is how many refs may be files of their own before they are packed.
+	// More is how many loose refs there may be before they are packed.
 	More int
-	// Hidden, if set, is the prefix of refs that stay files.
+	// Hidden, if set, is the prefix of refs that stay loose.
 	Hidden string
-	// Peel gives what a tag stands for in the end, and zero for what is no tag. It is needed: packed-refs says it of each ref.
+	// Peel returns the peeled target of a tag, and zero for what is not a tag. It is required: packed-refs records it for each ref.
 	Peel func(plumbing.Hash) (plumbing.Hash, error)
 	// DryRun only counts.
 	DryRun bool
 }
 
-// Pack moves refs from files of their own to packed-refs, as git pack-refs --all does, and gives their number: a listing then
-// reads one file instead of thousands. Symbolic refs and those that somebody changes meanwhile stay. packed-refs is durable before
-// a file goes, and a file goes under its lock and only if it says what packed-refs does: a crash leaves a ref in both places, with
-// one value.
+// Pack moves loose refs to packed-refs, as git pack-refs --all does, and returns their number: a listing then reads one file instead of
+// thousands. Symbolic refs and those that are locked stay. packed-refs is durable before a file is removed, and a file is removed under its
+// lock and only if packed-refs has its value: a crash leaves a ref in both places, with one value.
 func (s *Store) Pack(o Packing) (int, error) {
 	loose, err := s.packable(o)
 	if err != nil || len(loose) <= o.More || o.DryRun {
@@ -45,7 +44,7 @@ func (s *Store) Pack(o Packing) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Read again under the lock, which who deletes a ref holds until it is gone.
+	// Read again under the lock, which a delete holds until the ref is gone.
 	if loose, err = s.packable(o); err != nil {
 		return 0, err
 	}
@@ -95,7 +94,7 @@ func (s *Store) removeLoose(r Ref) (bool, error) {
 	l, err := s.lockFor(r.Name, -1)
 	var locked *LockedError
 	if errors.As(err, &locked) {
-		return false, nil // somebody changes it: its file will be the newer one
+		return false, nil // locked: its file will be newer
 	}
 	if err != nil {
 		return false, err

@@ -21,13 +21,13 @@ import (
 type Ref struct {
 	Name string
 	Hash plumbing.Hash
-	// Peeled is what an annotated tag stands for, where packed-refs tells it; zero where that is not known.
+	// Peeled is the peeled target of an annotated tag, where packed-refs has it; zero where that is not known.
 	Peeled plumbing.Hash
-	// Symbolic is the name of the ref that this one stands for, "" for a plain one.
+	// Symbolic is the ref that this one points to, "" for a plain one.
 	Symbolic string
 }
 
-// packed is the content of packed-refs, in byte order of the names. It is never changed, but replaced.
+// packed is the content of packed-refs, in byte order of the names. It is replaced, never changed.
 type packed struct {
 	refs []Ref
 	// complete says that refs without Peeled are known to have none.
@@ -36,7 +36,7 @@ type packed struct {
 
 const packedHeader = "# pack-refs with: peeled fully-peeled sorted \n"
 
-// ErrCorrupt is in the chain of an error that says that a file of refs is not what the format demands.
+// ErrCorrupt is wrapped by errors about an invalid file of refs.
 var ErrCorrupt = errors.New("corrupt ref")
 
 // parsePacked reads packed-refs: a header line that begins with #, lines "<hash> <name>", each perhaps followed by "^<hash>".
@@ -95,13 +95,13 @@ func (p *packed) find(name string) (Ref, bool) {
 	return p.refs[i], true
 }
 
-// from is where the names that begin with prefix, or come after it, begin.
+// from is the index of the first name that has prefix or sorts after it.
 func (p *packed) from(prefix string) int {
 	i, _ := slices.BinarySearchFunc(p.refs, prefix, func(r Ref, n string) int { return cmp.Compare(r.Name, n) })
 	return i
 }
 
-// format writes the file. Peeled values are kept as they were; the header promises no more than is known.
+// format writes the file. Peeled values are kept; the header claims only what is known.
 func (p *packed) format() []byte {
 	var b bytes.Buffer
 	if p.complete {
@@ -118,7 +118,7 @@ func (p *packed) format() []byte {
 	return b.Bytes()
 }
 
-// packedCache keeps the parsed file as long as it is the same.
+// packedCache keeps the parsed file while it is unchanged.
 type packedCache struct {
 	mu   sync.Mutex
 	stat vfs.Stat
@@ -149,7 +149,7 @@ func (s *Store) packedRefs() (*packed, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The file is replaced as a whole: what was read is what the name meant before or after. Look again.
+		// The file is replaced as a whole: the content read is the old or the new one. Look again.
 		again, err := s.fs().Lstat(path)
 		if err != nil || !sameFile(st, again) {
 			continue

@@ -20,23 +20,23 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Store is the refs of one repository. Only Dir must be set. Do not copy a Store that was used. What it remembers of durable folders asks that
-// no other Store makes folders of the same repository meanwhile; readers may be many.
+// Store is the refs of one repository. Only Dir must be set. Do not copy a Store after use. It remembers durable folders, so only one Store
+// may create folders in a repository at a time; any number may read.
 type Store struct {
 	// Dir is the bare repository.
 	Dir string
 	// FS is the file system; nil is the machine's.
 	FS vfs.FS
-	// LockWait is how long a lock that somebody else holds is waited for. Default 1 s; negative is not at all.
+	// LockWait is how long to wait for a lock that is held. Default 1 s; negative does not wait.
 	LockWait time.Duration
-	// Keep are folders that stay where their last ref goes: those in which refs come and go all the time.
+	// Keep are folders that stay when their last ref is deleted: those whose refs change often.
 	Keep []string
 
 	packed  packedCache
 	folders folders
 	// places is held while a name changes between ref and folder.
 	places sync.Mutex
-	// packing is held with the lock of packed-refs: within a process nobody starves behind a file.
+	// packing is held with the lock of packed-refs, so that waiting within a process is fair.
 	packing sync.Mutex
 }
 
@@ -52,14 +52,14 @@ func (s *Store) path(name string) string { return filepath.Join(s.Dir, filepath.
 // maxSymbolic is the longest chain of symbolic refs that is followed, as in git.
 const maxSymbolic = 5
 
-// Get is where a ref points to; the zero hash where there is no such ref. Symbolic refs, HEAD among them, are followed; one whose end
-// is not there is the zero hash too.
+// Get is the target of a ref; the zero hash where it does not exist. Symbolic refs, such as HEAD, are followed; a dangling one is the zero
+// hash too.
 func (s *Store) Get(name string) (plumbing.Hash, error) {
 	r, err := s.Resolve(name)
 	return r.Hash, err
 }
 
-// Resolve is Get that also gives the name of the plain ref that a symbolic one stands for, in Name.
+// Resolve is Get that also returns the name of the ref that a symbolic one points to, in Name.
 func (s *Store) Resolve(name string) (Ref, error) {
 	for range maxSymbolic {
 		r, ok, err := s.read(name)
@@ -108,30 +108,30 @@ func (s *Store) loose(name string) (Ref, bool, error) {
 		}
 		return r, true, nil
 	}
-	// git lets anything follow the hash after white space.
+	// git allows anything after the hash and white space.
 	ok := len(data) >= 40
 	if ok {
 		r.Hash, ok = object.ParseHash(data[:40])
 		ok = ok && (len(data) == 40 || strings.IndexByte(" \t\n\r", data[40]) >= 0)
 	}
 	if !ok {
-		return r, false, fmt.Errorf("%w: %s: %d bytes that are no object name", ErrCorrupt, name, len(data))
+		return r, false, fmt.Errorf("%w: %s: %d bytes that are not an object name", ErrCorrupt, name, len(data))
 	}
 	return r, !r.Hash.IsZero(), nil
 }
 
-// List lists the refs whose names begin with prefix ("" for all below refs/), in byte order. Symbolic refs are there with what they
-// stand for; those whose end is not there are left out. HEAD is not among them. A ref that cannot be read is an error.
+// List lists the refs whose names begin with prefix ("" for all below refs/), in byte order. Symbolic refs are resolved; dangling ones are
+// left out. HEAD is not included. A ref that can't be read is an error.
 func (s *Store) List(prefix string) ([]Ref, error) { return s.list(prefix, nil) }
 
-// Broken is a ref whose file holds no object's name. Err matches ErrCorrupt.
+// Broken is a ref whose file has no valid content. Err matches ErrCorrupt.
 type Broken struct {
 	Name string
 	Err  error
 }
 
-// ListReadable is List without the refs that are broken, which it gives apart. Git shows the others, too. Who decides by a list what nobody needs any
-// more uses List.
+// ListReadable is List without the broken refs, which it returns separately, as git ignores them. Callers that decide by a list what may be
+// deleted use List.
 func (s *Store) ListReadable(prefix string) (list []Ref, broken []Broken, err error) {
 	list, err = s.list(prefix, func(name string, err error) { broken = append(broken, Broken{name, err}) })
 	return list, broken, err
@@ -139,7 +139,7 @@ func (s *Store) ListReadable(prefix string) (list []Ref, broken []Broken, err er
 
 // list calls broken for each ref that is; where that is nil it is an error.
 func (s *Store) list(prefix string, broken func(name string, err error)) ([]Ref, error) {
-	// Loose refs first: one that is packed while we look is found twice rather than never.
+	// Loose refs first: one that is packed meanwhile is found twice rather than never.
 	loose, err := s.walk(prefix, broken)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (s *Store) list(prefix string, broken func(name string, err error)) ([]Ref,
 	return out, nil
 }
 
-// walk reads the loose refs below prefix. One that is broken has no hash, so that it stands before a packed one of its name.
+// walk reads the loose refs below prefix. A broken one has no hash, and sorts before a packed one of its name.
 func (s *Store) walk(prefix string, broken func(name string, err error)) ([]Ref, error) {
 	dir := "refs"
 	if i := strings.LastIndexByte(prefix, '/'); i > 0 {
@@ -246,7 +246,7 @@ func (s *Store) walk(prefix string, broken func(name string, err error)) ([]Ref,
 	return out, nil
 }
 
-// Head is the name of the branch that HEAD stands for, "" where HEAD is detached.
+// Head is the branch that HEAD points to, "" where HEAD is detached.
 func (s *Store) Head() (string, error) {
 	r, ok, err := s.loose("HEAD")
 	if err == nil && !ok {
@@ -255,7 +255,7 @@ func (s *Store) Head() (string, error) {
 	return r.Symbolic, err
 }
 
-// SetHead makes HEAD stand for a branch, which need not exist. It is durable when SetHead returns.
+// SetHead points HEAD to a branch, which need not exist. It is durable when SetHead returns.
 func (s *Store) SetHead(branch string) error {
 	if err := CheckName(branch); err != nil {
 		return err

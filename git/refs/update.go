@@ -19,15 +19,15 @@ import (
 // Change is one change of a ref.
 type Change struct {
 	Name string
-	// Old is what the ref must be now. Zero: it must not exist.
+	// Old is the expected value. Zero: it must not exist.
 	Old plumbing.Hash
-	// New is what it becomes. Zero: it is deleted. Equal to Old: it is locked and verified, and stays.
+	// New is the new value. Zero: it is deleted. Equal to Old: it is locked and compared, and stays.
 	New plumbing.Hash
-	// Any passes over Old: whatever the ref is now, or if it is.
+	// Any ignores Old, and whether the ref exists.
 	Any bool
 }
 
-// ConflictError says that a ref is not what a change says it is.
+// ConflictError reports that a ref does not have the value that a change expects.
 type ConflictError struct {
 	Name       string
 	Want, Have plumbing.Hash
@@ -58,9 +58,9 @@ type update struct {
 	set  bool // had a file or a line before
 }
 
-// Update makes all of the changes or none: it takes all locks, compares all old values, writes all new ones down, and only
-// then puts them in force. It is durable when Update returns nil. On an error after the first ref moved (a disk that fails) some may
-// have moved; the error says so.
+// Update makes all of the changes or none: it takes all locks, compares all old values, writes all new ones, and only then publishes them.
+// It is durable when Update returns nil. After an error following the first rename (a failing disk) some refs may have changed; the error
+// says so.
 func (s *Store) Update(changes []Change) error {
 	p, err := s.Prepare(changes)
 	if err != nil {
@@ -69,23 +69,23 @@ func (s *Store) Update(changes []Change) error {
 	return p.Commit()
 }
 
-// Prepared is changes that are checked, locked and written down, and wait to be put in force. Until Commit or Abort, which is called once, nobody
-// else changes these refs: whoever tries hears of the lock.
+// Prepared are changes that are checked, locked and written, but not published. Until Commit or Abort, one of which is called once, nobody
+// else can change these refs: an attempt gets a LockedError.
 //
-// Commit is Sync, Publish and Settle. Who has more to make durable does these one by one, each once: what lies between two of them is made durable
-// by one journal commit of the file system.
+// Commit is Sync, Publish and Settle. A caller with more to make durable calls these one by one, each once, so that one journal commit of
+// the file system covers what is written between them.
 type Prepared struct {
 	s   *Store
 	ups []*update
 	// written and removed are what Publish did and Settle makes durable.
 	written []string
 	removed map[string]bool
-	// published tells that Publish is done.
+	// published reports that Publish was called.
 	published bool
 }
 
-// Prepare is the first part of Update: all that may refuse the changes. beside are refs that somebody else is about to make: the changes may not stand in
-// their way. A crash leaves locks, see SweepLocks.
+// Prepare is the first part of Update, everything that may refuse the changes. beside are refs that are about to be created elsewhere,
+// which the changes must not clash with. A crash leaves locks, see SweepLocks.
 func (s *Store) Prepare(changes []Change, beside ...string) (*Prepared, error) {
 	p, err := s.Stage(changes, beside...)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) Prepare(changes []Change, beside ...string) (*Prepared, error) {
 	return p, nil
 }
 
-// Stage is Prepare that leaves it to Sync to make durable what it writes.
+// Stage is Prepare that leaves syncing to Sync.
 func (s *Store) Stage(changes []Change, beside ...string) (_ *Prepared, err error) {
 	p := &Prepared{s: s, ups: make([]*update, len(changes))}
 	ups := p.ups
@@ -139,7 +139,7 @@ func (s *Store) Stage(changes []Change, beside ...string) (_ *Prepared, err erro
 	return p, write(ups)
 }
 
-// Commit puts the changes in force. They are durable when it returns nil; see Update for an error.
+// Commit publishes the changes. They are durable when it returns nil; see Update for errors.
 func (p *Prepared) Commit() error {
 	err := p.Sync(0)
 	if err == nil {
@@ -152,7 +152,8 @@ func (p *Prepared) Commit() error {
 	return p.Settle()
 }
 
-// Sync makes the new values durable, each in its lock. Those on the file system covered, by its device number, are already: the caller has synced it since Stage; 0 is none.
+// Sync makes the new values durable, each in its lock. Those on the file system covered, by its device number, already are: the caller has
+// synced it since Stage; 0 is none.
 func (p *Prepared) Sync(covered uint64) error {
 	var all []*update
 	for _, u := range p.ups {
@@ -181,8 +182,8 @@ func (p *Prepared) Sync(covered uint64) error {
 	return errors.Join(errs...)
 }
 
-// Publish puts the changes in force, for everybody to see; it fails where a new value is not durable. The changes themselves are durable after Settle. After an error
-// Abort is due; as in Update some may have moved.
+// Publish makes the changes visible; it fails where a new value is not durable. The changes are durable after Settle. After an error call
+// Abort; as in Update some may have changed.
 func (p *Prepared) Publish() error {
 	if err := p.s.apply(p); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (p *Prepared) Publish() error {
 	return nil
 }
 
-// Settle makes durable what Publish put in force, and removes the folders that are empty then.
+// Settle makes durable what Publish published, and removes folders that are now empty.
 func (p *Prepared) Settle() error {
 	err := p.s.syncNames(p.written, p.removed)
 	for _, u := range p.ups {
@@ -203,7 +204,7 @@ func (p *Prepared) Settle() error {
 	return err
 }
 
-// Abort gives the locks back, and changes nothing. After Publish it does nothing.
+// Abort releases the locks, and changes nothing. After Publish it does nothing.
 func (p *Prepared) Abort() {
 	if p.published {
 		return
@@ -222,7 +223,7 @@ func (p *Prepared) unlock() {
 	}
 }
 
-// writers is how many locks are written at once where there are more: a disk takes as long to make one file durable as many at a time.
+// writers is how many locks are written at once: a disk makes many files durable in the time of one.
 const writers = 32
 
 // write writes the new values, each into its lock.
@@ -240,7 +241,7 @@ func write(ups []*update) error {
 
 func (u *update) moves() bool { return u.New != u.have.Hash }
 
-// lockError explains a lock that failed because a ref stands where a folder is needed.
+// lockError explains a lock that failed because a ref exists where a folder is needed.
 func (s *Store) lockError(ups []*update, u *update, err error) error {
 	var clash *ClashError
 	if errors.As(err, &clash) {
@@ -269,7 +270,7 @@ func (s *Store) verify(u *update) error {
 	return nil
 }
 
-// clashes finds refs that would be a folder of another's name, among the changes, what is there, and what is about to be.
+// clashes finds refs that would be a folder of another's name, among the changes, existing refs, and those about to be created.
 func (s *Store) clashes(ups []*update, beside []string) error {
 	made := map[string]bool{}
 	for _, name := range beside {
@@ -319,7 +320,7 @@ func (s *Store) clashes(ups []*update, beside []string) error {
 	return nil
 }
 
-// apply puts the changes in force. Deletions come first, and packed-refs before the files, so that no old value comes back.
+// apply publishes the changes. Deletions come first, and packed-refs before the files, so that no old value reappears.
 func (s *Store) apply(p *Prepared) (err error) {
 	ups, moved := p.ups, 0
 	defer func() {
@@ -329,7 +330,7 @@ func (s *Store) apply(p *Prepared) (err error) {
 	}()
 	deletes := slices.ContainsFunc(ups, func(u *update) bool { return u.New.IsZero() && u.set })
 	if deletes {
-		// Held until the files are gone: else somebody packs a ref just before its file goes, and it comes back.
+		// Held until the files are gone: otherwise a ref could be packed just before its file is removed, and reappear.
 		s.packing.Lock()
 		defer s.packing.Unlock()
 		l, err := s.lock("packed-refs")
@@ -366,7 +367,7 @@ func (s *Store) apply(p *Prepared) (err error) {
 	return nil
 }
 
-// unpack takes deleted refs out of packed-refs, whose lock is held and stays.
+// unpack removes deleted refs from packed-refs, whose lock is held and stays.
 func (s *Store) unpack(ups []*update) error {
 	p, err := s.packedRefs()
 	if err != nil {
@@ -382,6 +383,6 @@ func (s *Store) unpack(ups []*update) error {
 	if len(next.refs) == len(p.refs) {
 		return nil
 	}
-	// Put in force beside the lock, which would go with it.
+	// Not renamed from the lock, which must stay.
 	return vfs.WriteFileAtomic(s.fs(), s.path("packed-refs"), next.format(), 0o644)
 }

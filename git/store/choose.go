@@ -13,19 +13,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// maxNewDepth bounds the chains of deltas that come together from several packs: git's own default (pack.depth). Chains
-// that lie in one pack already are taken as they are.
+// maxNewDepth limits the chains of deltas that result from joining packs: git's own default (pack.depth). Chains within one pack are kept
+// as they are.
 const (
 	maxNewDepth = 50
 	maxOldDepth = 4095
 )
 
-// choice is the objects of packs that become one, each with the copy that is taken: a delta where its base comes along and
-// the chain stays short, else one that is stored whole. It is a pack.Source.
+// choice selects, for packs that become one, the copy of each object: a delta where its base is included and the chain stays short, else
+// one that is stored whole. It is a pack.Source.
 type choice struct {
 	r     Reader
 	packs []*pack.Pack
-	objs  []candidate // by name, the copies of one beside each other
+	objs  []candidate // by name, copies of one object adjacent
 	at    map[plumbing.Hash]int32
 	take  []plumbing.Hash // in the order of writing
 }
@@ -35,7 +35,7 @@ type candidate struct {
 	off   int64
 	pack  int32
 	depth int16 // of the chosen copy; see the constants
-	whole bool  // the chosen copy: compressed anew
+	whole bool  // the chosen copy: recompressed
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 	other   int16 = -3 // another copy of the object was chosen
 )
 
-// choose picks the objects of packs, and the loose ones, that wanted says true to, and what their deltas need.
+// choose picks the objects of packs, and the loose ones, for which wanted is true, and the bases of their deltas.
 func choose(r Reader, packs []*pack.Pack, loose []plumbing.Hash, wanted func(plumbing.Hash) (bool, error)) (*choice, error) {
 	c := &choice{r: r, packs: packs}
 	n := len(loose)
@@ -64,7 +64,7 @@ func choose(r Reader, packs []*pack.Pack, loose []plumbing.Hash, wanted func(plu
 	for _, h := range loose {
 		c.objs = append(c.objs, candidate{hash: h, pack: -1, depth: unseen})
 	}
-	// They are chosen and written in the order of their packs: the newest first, and each as its pack has it.
+	// They are chosen and written in the order of their packs: newest pack first, objects in their order in it.
 	order := make([]int32, len(c.objs))
 	for i := range order {
 		order[i] = int32(i)
@@ -99,8 +99,8 @@ func choose(r Reader, packs []*pack.Pack, loose []plumbing.Hash, wanted func(plu
 	return c, nil
 }
 
-// pick chooses the copy of the object whose first candidate is given, and those of what it builds on. It gives the chosen one,
-// -1 while that is being decided further up.
+// pick chooses the copy of the object whose first candidate is given, and those of its bases. It returns the chosen one, or -1 while that
+// is being decided by a caller.
 func (c *choice) pick(first int32) (int32, error) {
 	h := c.objs[first].hash
 	end := first
@@ -192,5 +192,5 @@ func (c *choice) Open(h plumbing.Hash) (plumbing.ObjectType, int64, io.ReadClose
 	return packSource{c.r}.Open(h)
 }
 
-// errVanished says that a pack that was being consolidated went away: somebody else does the same.
+// errVanished reports that a pack disappeared during consolidation: another process is consolidating.
 var errVanished = errors.New("a pack vanished: another process maintains this repository too")

@@ -6,7 +6,7 @@ import (
 	"corpus-git/git/object"
 )
 
-// complete tries to show that every object of the pack has what it needs. false proves nothing.
+// complete tries to prove that every object that the pack refers to exists. false proves nothing.
 func (k *checker) complete(tips []plumbing.Hash) (bool, error) {
 	for _, h := range tips {
 		if _, ok := k.received(h); ok || h.IsZero() {

@@ -11,24 +11,24 @@ import (
 	"corpus-git/git/pack"
 )
 
-// Connect asks whether a push is complete.
+// Connect is the input of a connectivity check.
 type Connect struct {
-	// Tips are the new values of refs. Zero hashes are passed over.
+	// Tips are the new values of refs. Zero hashes are skipped.
 	Tips []plumbing.Hash
 	// Refs is what all refs point to now, hidden ones included: what they reach is complete.
 	Refs []plumbing.Hash
 	// Shallow are the commits that the client said it has without their parents.
 	Shallow []plumbing.Hash
-	// Cut are commits that were asked for without their parents, and end history.
+	// Cut are commits that were fetched without their parents, where history ends.
 	Cut []plumbing.Hash
 }
 
-// MissingError says that a pushed object needs one that is nowhere.
+// MissingError reports that a pushed object needs one that does not exist.
 type MissingError struct {
 	Hash plumbing.Hash
 	Type plumbing.ObjectType
-	// By is the object that needs it, zero where a ref would point to it. Commit is the commit whose tree holds it, Path the place there, where
-	// they are known.
+	// By is the object that needs it, zero where a ref would point to it. Commit is the commit whose tree has it, Path the path there,
+	// where they are known.
 	By, Commit plumbing.Hash
 	Path       string
 }
@@ -60,17 +60,18 @@ func (e *ShallowError) Error() string {
 // maxTreeDepth is the deepest nesting of trees, git's core.maxTreeDepth.
 const maxTreeDepth = 2048
 
-// Connected reports whether all that the tips need is there: what was pushed, up to what the refs reach. That an object is there is not enough: what
-// is there and not reached from a ref is followed as if it had been pushed. Errors: *MissingError, *ShallowError, *object.WrongTypeError, pack.ErrCorrupt.
+// Connected reports whether everything that the tips need exists, from what was pushed to what the refs reach. Existing is not enough: an
+// object that no ref reaches is followed as if it had been pushed. Errors: *MissingError, *ShallowError, *object.WrongTypeError,
+// pack.ErrCorrupt.
 func Connected(ctx context.Context, r Reader, c Connect) error {
 	return newChecker(ctx, r, nil, c).walk(c.Tips)
 }
 
-// fewObjects is the size of a push up to which walking it is as good as anything.
+// fewObjects is the size of a push up to which walking it is fast enough.
 const fewObjects = 2000
 
-// Connected is the function Connected for what the quarantine took in. Where all that the pack's objects need is in the pack, or in
-// the trees of the commits that they continue, nothing is read again.
+// Connected is the function Connected for what the quarantine ingested. Where everything that the pack's objects need is in the pack, or in
+// the trees of the parent commits, nothing is read again.
 func (q *Quarantine) Connected(ctx context.Context, c Connect) error {
 	q.mu.Lock()
 	in := q.ingested
@@ -85,7 +86,7 @@ func (q *Quarantine) Connected(ctx context.Context, c Connect) error {
 	return k.walk(c.Tips)
 }
 
-// use is an object as something names it: one that is good as a blob is not good as a tree.
+// use is an object and the type it is used as: one that is complete as a blob need not be as a tree.
 type use struct {
 	hash plumbing.Hash
 	typ  plumbing.ObjectType
@@ -121,10 +122,10 @@ func (k *checker) received(h plumbing.Hash) (plumbing.ObjectType, bool) {
 	if k.in == nil {
 		return 0, false
 	}
-	return k.in.Came(h)
+	return k.in.Received(h)
 }
 
-// step notices a cancelled context.
+// step checks for cancellation.
 func (k *checker) step() error {
 	if k.steps++; k.steps%256 == 0 {
 		return k.ctx.Err()
@@ -165,7 +166,7 @@ func (k *checker) walk(tips []plumbing.Hash) error {
 	return nil
 }
 
-// tip follows what a ref will point to, or a tag names. want is InvalidObject where any type will do.
+// tip follows the target of a ref or a tag. want is InvalidObject where any type is allowed.
 func (k *checker) tip(h plumbing.Hash, want plumbing.ObjectType, by plumbing.Hash) error {
 	for range object.MaxPeel {
 		t, _, err := k.r.Header(h)
@@ -254,8 +255,7 @@ func (k *checker) commit(h plumbing.Hash) error {
 	return k.tree(c.Tree, before, h, "", 0)
 }
 
-// tree follows a tree. What stands at the same place in one of the trees before, which are complete or are walked themselves,
-// needs no look.
+// tree follows a tree. Entries that are in one of the trees of before, which are complete or are walked themselves, are skipped.
 func (k *checker) tree(h plumbing.Hash, before []plumbing.Hash, commit plumbing.Hash, path string, depth int) error {
 	if depth > maxTreeDepth {
 		return fmt.Errorf("%w: trees of commit %s are nested deeper than %d", pack.ErrCorrupt, commit, maxTreeDepth)
@@ -348,14 +348,14 @@ func (k *checker) blob(e *object.Entry, commit plumbing.Hash, path string) error
 	return nil
 }
 
-// cursor goes through a tree beside another one.
+// cursor reads a tree in step with another one.
 type cursor struct {
 	cur  object.Entry
 	ok   bool
 	rest []byte
 }
 
-// at is the entry of e's name and kind, nil where there is none. The names asked for rise.
+// at returns the entry of e's name and type, or nil. Names must be asked for in ascending order.
 func (c *cursor) at(e *object.Entry) *object.Entry {
 	for {
 		if c.ok {

@@ -26,16 +26,15 @@
 //
 //	m, err := db.Maintain(ctx, store.Repack{ID: id, Packs: 20})   // many packs become few; Prune removes what nothing refers to
 //
-// What may be refused is said with *fsck.Error (a bad object), *pack.LimitError, pack.ErrCorrupt, *MissingError and *ShallowError.
+// Refusals are *fsck.Error (an invalid object), *pack.LimitError, pack.ErrCorrupt, *MissingError and *ShallowError.
 //
-// Invariants: an object is visible in a DB only when all of it is on the disk; a pack is published before its index and never changes, and
-// is removed after its replacement is on the disk;
-// what Get returns is shared and must not be changed.
+// Invariants: an object is visible in a DB only when all of it is durable; a pack is published before its index and never changes, and is
+// removed after its replacement is durable; what Get returns is shared and must not be changed.
 //
-// Concurrency: every method of DB and Quarantine may be called by any goroutine, but a Quarantine's Ingest by one at a time. Readers never
-// wait for writers.
+// Concurrency: every method of DB and Quarantine may be called by any goroutine, except Ingest, which one goroutine calls at a time.
+// Readers never wait for writers.
 //
-// A crash leaves folders objects/incoming-*, removed by the next Open, and tmp_obj_* files, which git's own prune knows. What Migrate
-// returned from is on the disk; a Migrate cut short is finished by calling it again (DB.Quarantine), or undone by Discard,
-// which leaves at most some packs that nothing refers to.
+// A crash leaves folders objects/incoming-*, which the next Open removes, and tmp_obj_* files, which git prune removes too. When Migrate
+// returns its result is durable; an interrupted Migrate is completed by calling it again (DB.Quarantine), or undone by Discard, which
+// leaves at most packs that nothing refers to.
 package store

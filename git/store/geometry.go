@@ -13,16 +13,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Counts is what a repository's own objects folder holds: alternates and quarantines apart.
+// Counts describes a repository's own objects folder, without alternates and quarantines.
 type Counts struct {
-	// Packs counts packs, Kept those of them that maintenance leaves alone.
+	// Packs counts packs, Kept those of them that maintenance does not change.
 	Packs, Kept int
 	PackBytes   int64
-	// Objects is the sum of the packs' objects: one that lies in two packs counts twice.
+	// Objects is the sum of the packs' objects: one that is in two packs counts twice.
 	Objects    int
 	Loose      int
 	LooseBytes int64
-	// Left counts files that something which died left behind: temporary ones, older than a day, and indexes without a pack.
+	// Left counts files that a crash left: temporary ones, older than a day, and indexes without a pack.
 	Left int
 }
 
@@ -41,12 +41,12 @@ func (c *Counts) Add(o Counts) {
 type storedPack struct {
 	*pack.Pack
 	time time.Time
-	// kept tells that a file beside it takes it out of our hands: .keep is somebody's wish, .promisor and .mtimes say what a pack of
-	// ours could not (gitrepository-layout(5), git-pack-objects(1)).
+	// kept reports that a file beside the pack excludes it from maintenance: .keep is a user's request, .promisor and .mtimes hold what a
+	// pack of ours can't (gitrepository-layout(5), git-pack-objects(1)).
 	kept bool
 }
 
-// leftAge is how old a temporary file must be before it belongs to nobody.
+// leftAge is the age from which a temporary file is taken for a leftover.
 const leftAge = 24 * time.Hour
 
 type looseFile struct {
@@ -96,7 +96,7 @@ func (db *DB) inventory() (*inventory, error) {
 		base, isIdx := strings.CutSuffix(e.Name(), ".idx")
 		switch {
 		case isIdx && strings.HasPrefix(base, "pack-") && !there[base+".pack"]:
-			// Publishing brings the index last, and removing takes it last: without a pack it is waste.
+			// The index is published last and removed last: without a pack it is a leftover.
 			v.left = append(v.left, filepath.Join(dir, e.Name()))
 		case strings.HasPrefix(e.Name(), "pack-") && (filepath.Ext(e.Name()) == ".pack" || filepath.Ext(e.Name()) == ".rev") && !there[strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))+".idx"] && older(e, now, leftAge):
 			v.left = append(v.left, filepath.Join(dir, e.Name())) // staged by a push that a crash ended
@@ -146,7 +146,7 @@ func (db *DB) listLoose(v *inventory, now time.Time) error {
 			if name := fan.Name() + e.Name(); plumbing.IsHash(name) {
 				st, err := e.Info()
 				if err != nil {
-					continue // it went meanwhile
+					continue // removed meanwhile
 				}
 				v.loose = append(v.loose, looseFile{plumbing.NewHash(name), st.ModTime(), st.Size()})
 			}
@@ -163,9 +163,9 @@ func older(e fs.DirEntry, now time.Time, age time.Duration) bool {
 // geometricFactor is how many times larger each pack is than all smaller ones together, as in git repack --geometric=2.
 const geometricFactor = 2
 
-// rollUp gives how many packs, of which counts are the numbers of objects in rising order, must become one so that each
-// pack that is left holds at least geometricFactor times the objects of the next smaller one (git-repack(1), --geometric).
-// Rewriting so is cheap over the years: an object is written anew a logarithmic number of times.
+// rollUp returns how many packs, given their numbers of objects in ascending order, must become one so that each remaining pack holds at
+// least geometricFactor times the objects of the next smaller one (git-repack(1), --geometric). An object is then rewritten a logarithmic
+// number of times.
 func rollUp(counts []int) int {
 	if len(counts) < 2 {
 		return 0
@@ -179,7 +179,7 @@ func rollUp(counts []int) int {
 	if n == 0 {
 		return 0
 	}
-	n++ // the larger of the pair that breaks the row goes along
+	n++ // the larger of the pair that breaks the progression is included
 	sum := 0
 	for _, c := range counts[:n] {
 		sum += c

@@ -12,7 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// links collects which objects the objects of a pack need, while the pack comes. 21 bytes each, in tables that goroutines share.
+// links collects the objects that the objects of a pack need, while it is received: 21 bytes each, in tables shared by goroutines.
 type links struct {
 	parts [linkParts]linkTable
 
@@ -29,14 +29,13 @@ type link struct {
 	typ  uint8 // 0 is an empty place
 }
 
-// linkTable is a hash table with linear probing. The names in a tree are whatever its maker wrote, so they are spread by
-// a hash with a seed that nobody knows.
+// linkTable is a hash table with linear probing. Pushers choose the names in a tree, so they are hashed with a random seed.
 type linkTable struct {
 	mu  sync.Mutex
 	n   int
 	tab []link
 	mem *offheap.Block[link] // of tab
-	_   [16]byte             // of another cache line
+	_   [16]byte             // pads to another cache line
 }
 
 func newLinks() *links {
@@ -76,7 +75,7 @@ func (t *linkTable) add(seed maphash.Seed, h plumbing.Hash, sum uint32, typ uint
 }
 
 func (t *linkTable) place(h plumbing.Hash, sum uint32) *link {
-	// Any length of table serves, so that it need not double: the sum, as a fraction, says where.
+	// The table's length is not a power of two: the hash, as a fraction of it, is the index.
 	for i := uint64(sum) * uint64(len(t.tab)) >> 32; ; i++ {
 		if i == uint64(len(t.tab)) {
 			i = 0
@@ -101,16 +100,16 @@ func (t *linkTable) grow(seed maphash.Seed) {
 
 func (l *links) clash() error { return l.conflict }
 
-// outside lists the needed objects that did not come in the pack, and compares the types of the others.
+// outside lists the needed objects that are not in the pack, and compares the types of the others.
 func (l *links) outside(res *pack.Result) ([]link, error) {
-	defer runtime.KeepAlive(l) // its tables lie outside of the heap
+	defer runtime.KeepAlive(l) // its tables are outside of the heap
 	var out []link
 	for i := range l.parts {
 		for _, e := range l.parts[i].tab {
 			if e.typ == 0 {
 				continue
 			}
-			t, ok := res.Came(e.hash)
+			t, ok := res.Received(e.hash)
 			if !ok {
 				out = append(out, e)
 			} else if t != plumbing.ObjectType(e.typ) {

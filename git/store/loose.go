@@ -76,7 +76,7 @@ func readLoose(f io.ReadCloser) (*Object, error) {
 	return &Object{Type: t, Size: size, ReadCloser: &looseReader{r: br, f: f, left: size}}, nil
 }
 
-// looseReader gives exactly the promised bytes, or an error.
+// looseReader returns exactly the promised number of bytes, or an error.
 type looseReader struct {
 	r    *bufio.Reader
 	f    io.Closer
@@ -85,7 +85,7 @@ type looseReader struct {
 
 func (l *looseReader) Read(p []byte) (int, error) {
 	if l.left == 0 {
-		// Reading on makes the decoder compare its checksum.
+		// Reading on makes the decoder verify its checksum.
 		switch _, err := l.r.ReadByte(); err {
 		case nil:
 			return 0, fmt.Errorf("%w: loose object is longer than it says", pack.ErrCorrupt)
@@ -110,7 +110,7 @@ func (l *looseReader) Close() error { return l.f.Close() }
 
 func readAll(o *Object) (plumbing.ObjectType, []byte, error) {
 	defer o.Close()
-	// Grow with what is there rather than trust the size.
+	// Grow with the data rather than trust the size.
 	var b bytes.Buffer
 	b.Grow(int(min(o.Size+bytes.MinRead, 1<<20)))
 	if _, err := b.ReadFrom(o); err != nil {
@@ -119,7 +119,7 @@ func readAll(o *Object) (plumbing.ObjectType, []byte, error) {
 	return o.Type, b.Bytes(), nil
 }
 
-// Put writes a loose object, unless the object is there already. It is durable when Put returns.
+// Put writes a loose object, unless it exists. It is durable when Put returns.
 func (db *DB) Put(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	h, err := pack.HashObject(t, data)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *source) putLoose(h plumbing.Hash, t plumbing.ObjectType, data []byte) e
 	return syncDir(filepath.Dir(s.loosePath(h)))
 }
 
-// writeLoose makes the loose object h of the size bytes of r; made tells that its folder is new. The content is durable when it returns;
-// the names, of the object and of a new folder, are the caller's to sync.
+// writeLoose writes the loose object h from the size bytes of r; made reports that its folder is new. The content is durable when it
+// returns; syncing the names of the object and of a new folder is left to the caller.
 func (s *source) writeLoose(h plumbing.Hash, t plumbing.ObjectType, size int64, r io.Reader) (made bool, err error) {
 	f, err := os.CreateTemp(s.dir, "tmp_obj_")
 	if err != nil {
@@ -191,7 +191,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// syncFile makes a file durable, unless it lies on the file system covered: see vfs.SyncUnlessCovered.
+// syncFile makes a file durable, unless it is on the file system covered: see vfs.SyncUnlessCovered.
 func syncFile(name string, covered uint64) error {
 	f, err := vfs.OS{}.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

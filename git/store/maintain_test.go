@@ -34,7 +34,7 @@ func TestRollUp(t *testing.T) {
 	} {
 		require.Equal(t, c.want, rollUp(c.counts), "%v", c.counts)
 	}
-	// Whatever is pushed, the packs stay few and each is written anew a few times only.
+	// Whatever is pushed, the packs stay few and each is written again a few times only.
 	var packs []int
 	work, total := 0, 0
 	for i := range 5000 {

@@ -12,11 +12,11 @@ import (
 	"corpus-git/git/pack"
 )
 
-// pruneShare is the share of dead objects, one in so many, from which a pack is written anew for their sake.
+// pruneShare is the share of dead objects, one in so many, from which a pack is rewritten without them.
 const pruneShare = 20
 
-// unreachable lists the objects that nothing refers to and that are old enough to go. In a pack of which only a few have died
-// they stay until there are more, but with Repack.All.
+// unreachable lists the objects that nothing refers to and that are old enough to be removed. In a pack with few dead objects they stay
+// until there are more, except with Repack.All.
 func (db *DB) unreachable(ctx context.Context, o Repack, v *inventory, m *Maintained) (*unreferenced, error) {
 	limit := db.opt.Now().Add(-o.Prune.Grace)
 	tips, err := o.Prune.Tips()
@@ -30,7 +30,7 @@ func (db *DB) unreachable(ctx context.Context, o Repack, v *inventory, m *Mainta
 	if err := w.from(tips); err != nil {
 		return nil, fmt.Errorf("walk what refs reach: %w", err)
 	}
-	young := map[plumbing.Hash]struct{}{} // dead, and spared
+	young := map[plumbing.Hash]struct{}{} // dead, and kept for now
 	note := func(h plumbing.Hash) {
 		if _, ok := w.seen[h]; !ok {
 			young[h] = struct{}{}
@@ -53,7 +53,7 @@ func (db *DB) unreachable(ctx context.Context, o Repack, v *inventory, m *Mainta
 			note(l.hash)
 		}
 	}
-	// What is young keeps what it is made of: an object that is not to be had whole is good for nobody.
+	// A young object keeps what it refers to: an incomplete object is of no use.
 	if err := w.from(slices.Collect(keys(young))); err != nil {
 		return nil, fmt.Errorf("walk what is young: %w", err)
 	}
@@ -94,12 +94,12 @@ func keys(m map[plumbing.Hash]struct{}) func(func(plumbing.Hash) bool) {
 	}
 }
 
-// errMoved says that refs came while the objects were looked through.
+// errMoved reports that refs changed while the objects were examined.
 var errMoved = errors.New("refs came or moved meanwhile; nothing was removed")
 
-// unmoved reports whether all refs of now were walked: then nothing of what is to go has come to life since. An object that is pushed may
-// build only on what refs reach (Connected), so nothing else brings one back.
-func (d *unreferenced) unmoved(tips func() ([]plumbing.Hash, error)) error {
+// checkRefsUnchanged returns an error unless all current refs were walked: then no object to be removed has become reachable since. A pushed object may refer
+// only to what refs reach (Connected), so there is no other way.
+func (d *unreferenced) checkRefsUnchanged(tips func() ([]plumbing.Hash, error)) error {
 	now, err := tips()
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (d *unreferenced) has(h plumbing.Hash) bool {
 	return ok
 }
 
-// walk marks all that objects reach. What is missing is passed over: a broken ref proves nothing, and keeps what there is of it.
+// walk marks everything that objects reach. Missing objects are skipped: a broken ref keeps what exists of it.
 type walk struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as the one call that it belongs to
 	db    *DB

@@ -18,10 +18,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// quarantinePrefix is the name that git gives such folders too; its prune removes those that stay behind.
+// quarantinePrefix is git's own prefix for such folders; git prune removes those that stay behind.
 const quarantinePrefix = "incoming-"
 
-// Quarantine holds incoming objects, invisible to everybody else until Migrate. It reads them, and all that the repository has.
+// Quarantine holds incoming objects, which are not visible outside of it until Migrate. It reads them, and all objects of the repository.
 type Quarantine struct {
 	db  *DB
 	id  string
@@ -37,8 +37,8 @@ type Quarantine struct {
 	staged   []string
 }
 
-// NewQuarantine makes the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It is an error
-// where the folder exists.
+// NewQuarantine creates the folder objects/incoming-<id>. id is one path element of letters, digits, '-' and '_'. It is an error where the
+// folder exists.
 func (db *DB) NewQuarantine(id string) (*Quarantine, error) {
 	q, err := db.quarantine(id)
 	if err != nil {
@@ -53,8 +53,8 @@ func (db *DB) NewQuarantine(id string) (*Quarantine, error) {
 	return q, nil
 }
 
-// Quarantine opens one that exists, to migrate or discard it after a crash. The error is fs.ErrNotExist where it was
-// migrated or discarded to the end.
+// Quarantine opens an existing one, to migrate or discard it after a crash. The error is fs.ErrNotExist where it was completely migrated or
+// discarded.
 func (db *DB) Quarantine(id string) (*Quarantine, error) {
 	q, err := db.quarantine(id)
 	if err != nil {
@@ -71,7 +71,7 @@ func (db *DB) quarantine(id string) (*Quarantine, error) {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	})
 	if !ok {
-		return nil, fmt.Errorf("%q is no name for a quarantine", id)
+		return nil, fmt.Errorf("%q is not a name for a quarantine", id)
 	}
 	dir := filepath.Join(db.main.dir, quarantinePrefix+id)
 	src := &source{dir: dir, cache: db.main.cache}
@@ -104,10 +104,10 @@ func (db *DB) sweep() error {
 	return nil
 }
 
-// ID is the name given to NewQuarantine.
+// ID is the ID given to NewQuarantine.
 func (q *Quarantine) ID() string { return q.id }
 
-// IngestOptions of Ingest. The zero value is good.
+// IngestOptions are the options of Ingest. The zero value is valid.
 type IngestOptions struct {
 	Limits pack.Limits
 	// Workers as pack.Indexer's.
@@ -125,8 +125,8 @@ type Ingested struct {
 	links *links
 }
 
-// Ingest takes one pack from r (see pack.Indexer.Index for its errors and for what stays in r), completes a thin one, and checks every
-// object (*fsck.Error). A quarantine takes one pack; after an error it is good for Discard only.
+// Ingest reads one pack from r (see pack.Indexer.Index for its errors and for what stays in r), completes a thin one, and checks every
+// object (*fsck.Error). A quarantine takes one pack; after an error it can only be discarded.
 func (q *Quarantine) Ingest(ctx context.Context, r *bufio.Reader, o IngestOptions) (*Ingested, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,28 +162,28 @@ func (q *Quarantine) Ingest(ctx context.Context, r *bufio.Reader, o IngestOption
 	return in, nil
 }
 
-// visit checks an object that came, and notes what it needs.
+// visit checks a received object, and records what it needs.
 func (in *Ingested) visit(o *pack.Object) error {
 	if o.Added {
-		return nil // it was checked when it came; whether what it needs is there is asked where it is used
+		return nil // checked when it was received; its links are checked by those that use it
 	}
 	seen := fsck.Callbacks{Link: in.links.add, Modules: in.links.module}
 	if o.Type != plumbing.TreeObject || o.Base == nil {
 		return fsck.Check(o.Type, o.Hash, o.Data, seen)
 	}
-	// Trees are many and much alike: most of them are checked where they differ.
+	// Many trees are similar: most of them are checked only where they differ.
 	before, _ := o.BaseNote.(fsck.Bounds)
 	bounds, err := fsck.CheckTree(o.Hash, o.Data, o.Base, before, seen)
 	o.Note = bounds
 	return err
 }
 
-// checkModules looks at the blobs that are some tree's .gitmodules.
+// checkModules checks the blobs that are .gitmodules of a tree.
 func (q *Quarantine) checkModules(l *links) error {
 	for h := range l.modules {
 		t, size, err := q.Header(h)
 		if errors.Is(err, ErrNotFound) {
-			continue // connectivity will say so
+			continue // reported by the connectivity check
 		}
 		if err != nil {
 			return err
@@ -204,9 +204,9 @@ func (q *Quarantine) checkModules(l *links) error {
 	return nil
 }
 
-// Stage does what Migrate does before anything of it is visible, and leaves the names to it: the content is durable when it returns, and lies in its place but for the
-// index. Who has more to make durable does that between the two, and the names become so together. The quarantine reads as before. A crash leaves a pack without an
-// index, which is no pack, and which maintenance removes.
+// Stage does everything in Migrate that is not visible yet: when it returns the content is durable and in its place except the index. A
+// caller with more files to make durable does so between the two, so that one sync covers all names. The quarantine can still be read. A
+// crash leaves a pack without an index, which is not used, and which maintenance removes.
 //
 // covered is the device number of a file system that the caller has synced since Ingest, 0 for none.
 func (q *Quarantine) Stage(covered uint64) error {
@@ -219,7 +219,7 @@ func (q *Quarantine) Stage(covered uint64) error {
 	return err
 }
 
-// stage gives the files of the pack but its index their names, and tells that of the index: "" where there is none.
+// stage renames all files of the pack but its index into place, and returns the index's name, "" where there is none.
 func (q *Quarantine) stage(covered uint64) (index string, err error) {
 	from, to := filepath.Join(q.dir, "pack"), q.packs()
 	list, err := os.ReadDir(from)
@@ -256,7 +256,8 @@ func (q *Quarantine) stage(covered uint64) (index string, err error) {
 	return index, nil
 }
 
-// place gives a file of the quarantine its name in the repository. It keeps the old one, which the quarantine reads by, where the file system can do that.
+// place gives a file of the quarantine its name in the repository. Where the file system supports links it keeps the old one, which the
+// quarantine reads.
 func (q *Quarantine) place(from, to string) error {
 	if slices.Contains(q.staged, to) {
 		return nil
@@ -270,19 +271,19 @@ func (q *Quarantine) place(from, to string) error {
 	return nil
 }
 
-// unstage takes back what was staged, but for the files of a pack that was there before.
+// unstage undoes stage, except for files of a pack that existed before.
 func (q *Quarantine) unstage() {
 	for _, path := range q.staged {
 		if _, err := os.Lstat(strings.TrimSuffix(path, filepath.Ext(path)) + ".idx"); errors.Is(err, fs.ErrNotExist) {
-			_ = os.Remove(path) // what stays is no pack, and maintenance removes it
+			_ = os.Remove(path) // what stays is not a pack, and maintenance removes it
 		}
 	}
 }
 
 func (q *Quarantine) packs() string { return filepath.Join(q.db.main.dir, "pack") }
 
-// Migrate publishes what the quarantine holds: it is durable, and visible in the DB, when Migrate returns. Cut short at any
-// point, calling it again finishes it. After it the quarantine still reads. A second call does nothing, nor does one after Discard.
+// Migrate publishes the quarantine: it is durable, and visible in the DB, when Migrate returns. After an interruption at any point, calling
+// it again completes it. The quarantine can still be read afterwards. A second call does nothing, nor does one after Discard.
 func (q *Quarantine) Migrate() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -302,7 +303,7 @@ func (q *Quarantine) Migrate() error {
 		return err
 	}
 	if index != "" {
-		// The index makes the pack visible. Should the machine stop here, it may not be there without its pack.
+		// The index makes the pack visible. After a crash here it must not exist without its pack.
 		if err := syncDir(q.packs()); err != nil {
 			return err
 		}
@@ -321,7 +322,7 @@ func (q *Quarantine) Migrate() error {
 	return os.RemoveAll(q.dir)
 }
 
-// Discard removes the quarantine and what it holds. After Migrate, and a second time, it does nothing.
+// Discard removes the quarantine and its content. After Migrate, and a second time, it does nothing.
 func (q *Quarantine) Discard() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,8 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Repack says what Maintain may do. The zero value makes one pack of many where their sizes are not a geometric row, and
-// removes nothing but copies.
+// Repack configures Maintain. The zero value joins packs whose sizes are not a geometric progression, and removes only copies.
 type Repack struct {
 	// ID names the quarantine in which the new pack is made.
 	ID string
@@ -29,40 +28,40 @@ type Repack struct {
 	All bool
 	// Prune, if set, removes objects that nothing refers to and that are older than Grace.
 	Prune *Prune
-	// DryRun finds out what there is to do, and does nothing.
+	// DryRun reports what Maintain would do, and does nothing.
 	DryRun bool
-	// Pause is called before each piece of work of about 256 KiB; its error abandons the work. nil never pauses.
+	// Pause is called before each 256 KiB or so of work; its error aborts it. nil never pauses.
 	Pause func(context.Context) error
 }
 
-// Prune of a Repack.
+// Prune configures the removal of objects in a Repack.
 type Prune struct {
-	// Tips gives what refers to objects: all refs. It is called twice: when the walk begins, and when nobody uses the repository.
+	// Tips returns what refers to objects: all refs. It is called twice: when the walk begins, and while nobody uses the repository.
 	Tips func() ([]plumbing.Hash, error)
-	// Cut are commits whose parents do not count, though they may be here: gitrepository-layout(5), shallow.
+	// Cut are commits whose parents are ignored, though they may exist: gitrepository-layout(5), shallow.
 	Cut []plumbing.Hash
-	// Grace is how old an object's file must be. Objects that are being pushed, or fetched, are younger, if it is not too short.
+	// Grace is the least age of an object's file. It must be long enough that objects of running pushes and fetches are younger.
 	Grace time.Duration
-	// Alone calls its argument while nobody else uses the repository, or gives an error without calling it.
+	// Alone calls its argument while nobody else uses the repository, or returns an error without calling it.
 	Alone func(context.Context, func() error) error
 }
 
-// Maintained tells what Maintain did, or would do.
+// Maintained reports what Maintain did, or would do.
 type Maintained struct {
 	Before, After Counts
 	// Consolidated is how many packs became one, Packed how many loose objects went into it, Written its bytes.
 	Consolidated, Packed int
 	Written              int64
-	// Pruned counts the objects that were removed because nothing refers to them, Young those that are spared for their age.
+	// Pruned counts the objects that were removed because nothing refers to them, Young those kept for their age.
 	Pruned, Young int
-	// Left counts removed files that something which died had left.
+	// Left counts removed leftovers of crashes.
 	Left int
 }
 
 // Changed reports whether anything was done, or would be.
 func (m Maintained) Changed() bool { return m.Consolidated+m.Packed+m.Pruned+m.Left > 0 }
 
-// Add adds what was done to another repository.
+// Add adds the result for another repository.
 func (m *Maintained) Add(o Maintained) {
 	m.Before.Add(o.Before)
 	m.After.Add(o.After)
@@ -74,10 +73,10 @@ func (m *Maintained) Add(o Maintained) {
 	m.Left += o.Left
 }
 
-// Maintain consolidates packs and loose objects and removes what is no longer needed. The new pack is on the disk, read back
-// and each object's name computed again, before anything old goes; an error or a crash before that leaves all as it was, and
-// one after it leaves copies, which the next call removes. Readers go on meanwhile: they find an object whose pack went in the
-// new one. One Maintain of a repository at a time. Packs with a .keep, .promisor or .mtimes beside them stay as they are.
+// Maintain consolidates packs and loose objects and removes what is no longer needed. The new pack is durable and was verified by reading
+// it and computing each object's name, before anything old is removed; an error or a crash before that changes nothing, and one after it
+// leaves copies, which the next call removes. Readers continue meanwhile: they find objects of a removed pack in the new one. Only one
+// Maintain of a repository may run at a time. Packs with a .keep, .promisor or .mtimes are not changed.
 func (db *DB) Maintain(ctx context.Context, o Repack) (m Maintained, err error) {
 	v, err := db.inventory()
 	if err != nil {
@@ -112,7 +111,7 @@ func (db *DB) Maintain(ctx context.Context, o Repack) (m Maintained, err error) 
 	return m, err
 }
 
-// plan chooses what becomes one pack: the packs that break the geometric row, those that hold dead objects, and loose objects.
+// plan chooses what to join: packs that break the geometric progression, those that hold dead objects, and loose objects.
 func (o Repack) plan(v *inventory, gone *unreferenced) (from []storedPack, loose []plumbing.Hash) {
 	var free []storedPack
 	for _, p := range v.packs {
@@ -166,7 +165,7 @@ func (d *unreferenced) in(p storedPack) bool {
 
 var errFound = errors.New("found")
 
-// consolidate writes the new pack, publishes it, and removes what it stands for.
+// consolidate writes the new pack, publishes it, and removes what it replaces.
 func (db *DB) consolidate(ctx context.Context, o Repack, v *inventory, from []storedPack, loose []plumbing.Hash, gone *unreferenced, m *Maintained) error {
 	slices.SortStableFunc(from, func(a, b storedPack) int { return b.time.Compare(a.time) })
 	packs := make([]*pack.Pack, len(from))
@@ -208,21 +207,21 @@ func (db *DB) consolidate(ctx context.Context, o Repack, v *inventory, from []st
 	}
 	removing := false
 	err = o.Prune.Alone(ctx, func() error {
-		if err := gone.unmoved(o.Prune.Tips); err != nil {
+		if err := gone.checkRefsUnchanged(o.Prune.Tips); err != nil {
 			return err
 		}
 		removing = true
 		return remove()
 	})
 	if err != nil && !removing && written != "" && !slices.ContainsFunc(v.packs, func(p storedPack) bool { return filepath.Base(p.Path()) == written }) {
-		// All that was written lies in the old packs still.
+		// All that was written is in the old packs still.
 		err = errors.Join(err, db.remove(filepath.Join(db.main.dir, "pack", written)))
 	}
 	return err
 }
 
-// write makes the pack in a quarantine, where it is read back object by object, and publishes it. Its time is that of its newest part,
-// so that nothing grows younger by being moved.
+// write makes the pack in a quarantine, reads it back object by object, and publishes it. Its time is that of its newest part, so that
+// objects do not become younger.
 func (db *DB) write(ctx context.Context, o Repack, c *choice, from []storedPack, m *Maintained) (name string, err error) {
 	q, err := db.NewQuarantine(o.ID)
 	if err != nil {
@@ -241,10 +240,10 @@ func (db *DB) write(ctx context.Context, o Repack, c *choice, from []storedPack,
 		Dir: filepath.Join(q.dir, "pack"), Workers: 1, Bases: nil,
 		Limits: pack.Limits{PackBytes: -1, Objects: -1, ObjectBytes: -1, DeltaBytes: -1, DeltaDepth: -1, TotalBytes: -1, DeltaTotal: -1, BaseMemory: 32 << 20},
 	}
-	res, err := x.Index(ctx, bufio.NewReaderSize(&paced{ctx: ctx, r: r, pause: o.Pause}, 256<<10))
+	res, err := x.Index(ctx, bufio.NewReaderSize(&pausingReader{ctx: ctx, r: r, pause: o.Pause}, 256<<10))
 	_ = r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
 	if werr := <-wrote; werr != nil && !errors.Is(werr, io.ErrClosedPipe) {
-		err = errors.Join(werr, err) // what the reader met is but its echo
+		err = errors.Join(werr, err) // the reader's error is a consequence
 	}
 	if err != nil {
 		return "", fmt.Errorf("consolidate packs: %w", err)
@@ -270,15 +269,15 @@ func (db *DB) write(ctx context.Context, o Repack, c *choice, from []storedPack,
 // PauseEvery is how many bytes are written, at most, between two calls of Repack.Pause.
 const PauseEvery = 256 << 10
 
-// paced lets somebody wait or stop before each piece that it reads.
-type paced struct {
+// pausingReader calls a function before each piece that it reads, which may block or abort.
+type pausingReader struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as the one call that it belongs to
 	r     io.Reader
 	pause func(context.Context) error
 	left  int
 }
 
-func (p *paced) Read(b []byte) (int, error) {
+func (p *pausingReader) Read(b []byte) (int, error) {
 	if p.left <= 0 && p.pause != nil {
 		if err := p.pause(p.ctx); err != nil {
 			return 0, err
@@ -290,7 +289,7 @@ func (p *paced) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drop removes the packs whose objects lie in the one just written, the loose objects that lie in a pack, and the dead ones.
+// drop removes the packs whose objects are in the one just written, the loose objects that are in a pack, and the dead ones.
 func (db *DB) drop(from []storedPack, v *inventory, gone *unreferenced, written string) error {
 	// A multi-pack-index may name the packs; git makes do without it.
 	if err := db.dropDerived(len(gone.objects) > 0); err != nil {
@@ -329,7 +328,7 @@ func (db *DB) drop(from []storedPack, v *inventory, gone *unreferenced, written 
 	return nil
 }
 
-// remove takes a pack and what belongs to it off the disk. The index goes last, so that what a crash leaves is known as waste.
+// remove deletes a pack and its files, the index last, so that what a crash leaves is recognised as a leftover.
 func (db *DB) remove(path string) error {
 	base := strings.TrimSuffix(path, ".pack")
 	for _, ext := range []string{".pack", ".rev", ".bitmap", ".idx"} {
@@ -340,8 +339,8 @@ func (db *DB) remove(path string) error {
 	return nil
 }
 
-// dropDerived removes what git made from the packs that go, and makes again when it likes: the multi-pack-index, and where
-// objects go too the graph of commits.
+// dropDerived removes what git derived from the removed packs and recreates when needed: the multi-pack-index, and where objects are
+// removed too the commit-graph.
 func (db *DB) dropDerived(commits bool) error {
 	dir := filepath.Join(db.main.dir, "pack")
 	names, err := filepath.Glob(filepath.Join(dir, "multi-pack-index*"))

@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// PackOptions of WritePack.
+// PackOptions are the options of WritePack.
 type PackOptions struct {
 	// OfsDelta, Has and Progress as pack.Writer's.
 	OfsDelta bool
@@ -23,7 +23,7 @@ func WritePack(ctx context.Context, w io.Writer, r Reader, objects []plumbing.Ha
 	return pw.Write(ctx, w, objects)
 }
 
-// packSource is a Reader as package pack wants it.
+// packSource adapts a Reader to package pack.
 type packSource struct{ Reader }
 
 func (s packSource) Open(h plumbing.Hash) (plumbing.ObjectType, int64, io.ReadCloser, error) {

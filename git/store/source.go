@@ -22,7 +22,7 @@ type source struct {
 	cache *pack.Cache
 
 	packs atomic.Pointer[[]*pack.Pack]
-	// changes counts how often packs came or went.
+	// changes counts how often packs appeared or disappeared.
 	changes atomic.Uint64
 	last    atomic.Pointer[pack.Pack] // where the last object was found
 
@@ -31,7 +31,7 @@ type source struct {
 	seen  time.Time
 }
 
-// settled is how old a folder's time must be before it proves that nothing came after it.
+// settled is the age from which a folder's modification time proves that nothing was added after it.
 const settled = 2 * time.Second
 
 func newSource(dir string, cache *pack.Cache) (*source, error) {
@@ -40,7 +40,7 @@ func newSource(dir string, cache *pack.Cache) (*source, error) {
 	return s, s.rescan()
 }
 
-// rescan opens packs that came and closes packs that went.
+// rescan opens new packs and closes removed ones.
 func (s *source) rescan() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *source) rescan() error {
 		path := filepath.Join(dir, base+".pack")
 		st, err := os.Stat(path)
 		if err != nil {
-			continue // an index without its pack: git passes over it too
+			continue // an index without its pack, which git skips too
 		}
 		p := have[path]
 		if p == nil {
@@ -91,7 +91,7 @@ func (s *source) rescan() error {
 		}
 		next = append(next, dated{p, st.ModTime()})
 	}
-	// The newest first: what was pushed last is read most.
+	// Newest first: recently pushed objects are read most.
 	slices.SortStableFunc(next, func(a, b dated) int { return b.t.Compare(a.t) })
 	packs := make([]*pack.Pack, len(next))
 	for i, d := range next {
@@ -102,7 +102,7 @@ func (s *source) rescan() error {
 	return nil
 }
 
-// replace puts packs in force, closes those that are gone, and counts the change, if it is one.
+// replace sets the list of packs, closes those that are gone, and counts a change.
 func (s *source) replace(packs []*pack.Pack) {
 	old := *s.packs.Swap(&packs)
 	kept := 0

@@ -17,7 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// ErrNotFound says that an object is nowhere.
+// ErrNotFound reports that an object does not exist.
 var ErrNotFound = plumbing.ErrObjectNotFound
 
 // Reader reads objects. *DB and *Quarantine are Readers.
@@ -26,11 +26,11 @@ type Reader interface {
 	Has(plumbing.Hash) (bool, error)
 	// Header gives type and size.
 	Header(plumbing.Hash) (plumbing.ObjectType, int64, error)
-	// Get gives the whole object. The bytes may be shared: they must not be changed.
+	// Get returns the whole object. The bytes may be shared: they must not be changed.
 	Get(plumbing.Hash) (plumbing.ObjectType, []byte, error)
 	// Stream opens an object; large blobs are not held in memory. The caller closes it.
 	Stream(plumbing.Hash) (*Object, error)
-	// Locate finds the pack that holds the object, and its place in it. ok is false where it is loose, or nowhere.
+	// Locate returns the pack that holds the object, and its offset. ok is false where it is loose, or does not exist.
 	Locate(plumbing.Hash) (p *pack.Pack, off int64, ok bool, err error)
 }
 
@@ -41,14 +41,14 @@ type Object struct {
 	io.ReadCloser
 }
 
-// Options of Open. The zero value is good.
+// Options are the options of Open. The zero value is valid.
 type Options struct {
 	// CacheBytes is the memory for bases of deltas. Default 16 MiB.
 	CacheBytes int64
 	// StaleAfter is the age at which Open removes a quarantine. Default 24 h. Negative removes all of them: right for a server that starts
 	// and owns the state.
 	StaleAfter time.Duration
-	// KeepQuarantine, if set, spares the quarantines it says true to.
+	// KeepQuarantine, if set, reports quarantines to keep.
 	KeepQuarantine func(id string) bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -62,7 +62,7 @@ type DB struct {
 	view
 }
 
-// maxAlternates bounds the number of folders that alternates lead to.
+// maxAlternates is the maximal number of alternates, including those of alternates.
 const maxAlternates = 32
 
 // Open opens the repository at dir, a bare one, and sweeps its stale quarantines.
@@ -122,7 +122,7 @@ func (db *DB) alternates(objects string, cache *pack.Cache, seen map[string]bool
 			return fmt.Errorf("%s: more than %d alternates", objects, maxAlternates)
 		}
 		if st, err := os.Stat(line); err != nil || !st.IsDir() {
-			continue // git passes over it with a warning
+			continue // git skips it with a warning
 		}
 		s, err := newSource(line, cache)
 		if err != nil {
@@ -139,7 +139,7 @@ func (db *DB) alternates(objects string, cache *pack.Cache, seen map[string]bool
 // Dir is the repository's folder.
 func (db *DB) Dir() string { return db.dir }
 
-// Close closes the packs. Calls under way finish.
+// Close closes the packs. Running calls finish.
 func (db *DB) Close() error {
 	for _, s := range db.view {
 		s.close()
@@ -150,7 +150,7 @@ func (db *DB) Close() error {
 // view is an ordered list of sources.
 type view []*source
 
-// Rescan looks for packs that came or went. Look-ups that find nothing do it by themselves.
+// Rescan looks for added and removed packs. Look-ups that find nothing do it themselves.
 func (v view) Rescan() error {
 	for _, s := range v {
 		if err := s.rescan(); err != nil {
@@ -168,14 +168,14 @@ func (v view) changes() (n uint64) {
 	return n
 }
 
-// try calls find until it finds something, and again each time that packs came or went meanwhile, whoever noticed.
+// try calls find until it succeeds, and again each time that packs were added or removed meanwhile.
 func (v view) try(find func(s *source) (bool, error)) (bool, error) {
 	for n := 0; ; n++ {
 		before := v.changes()
 		for _, s := range v {
 			ok, err := find(s)
 			if errors.Is(err, pack.ErrClosed) {
-				continue // the pack went away under us: look again
+				continue // the pack was removed meanwhile: look again
 			}
 			if ok || err != nil {
 				return ok, err
@@ -244,7 +244,7 @@ func (v view) Stream(h plumbing.Hash) (obj *Object, err error) {
 	return obj, err
 }
 
-// read finds h and hands it to one of the two functions. The error is ErrNotFound, with the name, where it is nowhere.
+// read finds h and calls one of the two functions with it. The error is ErrNotFound, with the name, where it does not exist.
 func (v view) read(h plumbing.Hash, packed func(*pack.Pack, int64) error, loose func(*Object) error) error {
 	ok, err := v.try(func(s *source) (bool, error) {
 		p, off, ok, err := s.locate(h)
@@ -275,7 +275,7 @@ func (v view) read(h plumbing.Hash, packed func(*pack.Pack, int64) error, loose 
 // Abbreviated lists objects whose names begin with the hexadecimal digits (at least 4), at most limit of them, in no order.
 func (db *DB) Abbreviated(digits string, limit int) ([]plumbing.Hash, error) {
 	if _, ok := object.PrefixFloor(digits); !ok || len(digits) < 4 {
-		return nil, fmt.Errorf("%q is no abbreviated object name", digits)
+		return nil, fmt.Errorf("%q is not an abbreviated object name", digits)
 	}
 	if err := db.Rescan(); err != nil {
 		return nil, err
@@ -317,16 +317,16 @@ const coreConfig = `[core]
 	bare = true
 `
 
-// Config is the configuration of a repository of ours, beyond git's own defaults: hidden refs stay hidden, from whoever serves the
-// repository, and no git that works in it beside us throws away what only they name. It ends with a line end.
+// Config is the configuration of our repositories, beyond git's defaults: hidden refs stay hidden, whoever serves the repository, and git
+// commands run in it do not prune what only they refer to. It ends with a line feed.
 const Config = coreConfig + `[transfer]
 	hideRefs = refs/corpus
 [gc]
 	auto = 0
 `
 
-// Init makes an empty bare repository at dir, which may exist if it is empty, and whose parent exists. HEAD names refs/heads/master until
-// somebody sets it. It is durable when Init returns; cut short, it is finished by calling it again. An existing repository is left as it is.
+// Init makes an empty bare repository at dir, which may exist if it is empty, and whose parent exists. HEAD names refs/heads/master. It is
+// durable when Init returns; after an interruption calling it again completes it. An existing repository is left as it is.
 func Init(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// putAll makes loose objects of all that the packs of from hold and s does not, as git unpack-objects does. They are durable when it
-// returns; cut short, it has left whole objects only, and is finished by moving the packs instead or by calling it again.
+// putAll writes as loose objects everything in the packs of from that s does not have, as git unpack-objects does. They are durable when it
+// returns; after an interruption only whole objects exist, and moving the packs instead or calling it again completes it.
 func (s *source) putAll(from *source) error {
 	folders := map[string]bool{}
 	for _, p := range *from.packs.Load() {
@@ -39,7 +39,7 @@ func (s *source) putAll(from *source) error {
 	return syncDir(s.dir)
 }
 
-// unpackOne writes one object of a pack as a file whose content is durable; the names are the caller's to sync.
+// unpackOne writes one object of a pack as a file with durable content; syncing the names is left to the caller.
 func (s *source) unpackOne(p *pack.Pack, h plumbing.Hash, off int64) error {
 	t, size, r, err := p.Stream(off)
 	if err != nil {

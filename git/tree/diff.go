@@ -11,7 +11,7 @@ import (
 
 // Change is one path in which two commits differ.
 type Change struct {
-	// Status is 'A' added, 'M' content or executable bit changed, 'T' another type, 'D' removed, as git diff --name-status prints.
+	// Status is 'A' added, 'M' content or executable bit changed, 'T' type changed, 'D' removed, as git diff --name-status prints.
 	Status byte
 	Path   string
 }
@@ -21,13 +21,13 @@ type Changes struct {
 	Added, Changed, Removed int
 	// Bytes is what the contents of added and changed files take on disk, in blocks of 4 KiB.
 	Bytes int64
-	// Paths are in byte order; at most the limit of Diff, all are counted.
+	// Paths are in byte order, at most the limit of Diff; Files counts all.
 	Paths []Change
 	// Links are the submodules among them, all of them.
 	Links []LinkChange
 }
 
-// LinkChange is a path at which one of two commits, or both, have a submodule, and not the same. Zero is none.
+// LinkChange is a path at which one of two commits, or both, have a submodule, and not the same. Zero means none.
 type LinkChange struct {
 	Path     string
 	Old, New plumbing.Hash
@@ -150,14 +150,14 @@ func link(it *Item) plumbing.Hash {
 // addSize counts what a file will take.
 func (d *differ) addSize(it *Item) error {
 	if it.Mode != object.ModeFile && it.Mode != object.ModeExecutable {
-		return nil // a link lies in its inode, a submodule is not fetched
+		return nil // a link is in its inode, a submodule is not fetched
 	}
 	_, size, err := d.objs.Header(it.Hash)
 	d.out.Bytes += (size + blockSize - 1) / blockSize * blockSize
 	return err
 }
 
-// blockSize is what a file system hands out at least, nearly everywhere.
+// blockSize is the least that nearly every file system allocates.
 const blockSize = 4096
 
 func (d *differ) add(status byte, path string) {

@@ -1,9 +1,9 @@
-// Package tree shows what a commit holds, straight from the objects, before anything is checked out.
+// Package tree reads what a commit holds, straight from the objects, without a checkout.
 //
 //   - Read and Parse give the entries of one tree; CheckName and CheckPath say which names may reach a file system.
 //   - FS is a commit, or a folder of one, as a read-only fs.FS; FSWith has the files of submodules in their places. File and Gitlink are single entries.
 //   - Diff lists what two commits differ in; Describe says who made a commit, and Compare how it follows from another.
-//   - Fits tells whether a commit can be checked out at all, before anything was stopped for it.
+//   - Fits reports whether a commit can be checked out at all, before anything was stopped for it.
 //
 // It reads objects through store.Reader, and nothing else. It writes nothing.
 //

@@ -39,7 +39,7 @@ func findEntry(objs Objects, commit plumbing.Hash, name string) (Item, bool, err
 	return at, true, nil
 }
 
-// File is a regular file of a commit, nil where there is none of the name. One over 10 MiB is fault.Refused.
+// File is a regular file of a commit, nil where there is none of that name. One over 10 MiB is fault.Refused.
 func File(objs Objects, commit plumbing.Hash, name string) ([]byte, error) {
 	it, ok, err := findEntry(objs, commit, path.Clean(name))
 	if err != nil || !ok || !object.SameType(it.Mode, object.ModeFile) {
@@ -53,7 +53,7 @@ func File(objs Objects, commit plumbing.Hash, name string) ([]byte, error) {
 	return Get(objs, it.Hash, plumbing.BlobObject)
 }
 
-// Gitlink is the commit that a commit names at a path, zero where no gitlink is there.
+// Gitlink is the commit of the gitlink at a path, zero where there is none.
 func Gitlink(objs Objects, commit plumbing.Hash, name string) (plumbing.Hash, error) {
 	it, ok, err := findEntry(objs, commit, path.Clean(name))
 	if err != nil || !ok || it.Mode != object.ModeGitlink {

@@ -12,9 +12,9 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Fits reports whether a commit can be checked out where old, which may be zero, is: it finds what Sync would refuse of the commit's
-// tree alone, before anything was stopped for it. Only folders that differ from old's are read, each once, however often
-// the tree holds it. maxFiles is Request.MaxFiles; it counts what is new. Errors are fault.Refused.
+// Fits reports whether a commit can be checked out over old, which may be zero: it finds what Sync would refuse of the commit's tree alone,
+// before anything is stopped for it. Only folders that differ from old's are read, each once, however often it occurs in the tree. maxFiles
+// is Request.MaxFiles; it limits what is new. Errors are fault.Refused.
 func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles int) error {
 	if maxFiles <= 0 {
 		maxFiles = DefaultFiles
@@ -26,7 +26,7 @@ func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles in
 	f := newFitter(ctx, objs, maxFiles)
 	before := plumbing.ZeroHash
 	if !old.IsZero() {
-		// What is live was checked out, so it fits. A commit that is gone is as good as none.
+		// The live commit was checked out, so it fits. A missing old commit counts as none.
 		if o, err := ReadCommit(objs, old); err == nil {
 			before = o.Tree
 		}
@@ -38,11 +38,10 @@ func Fits(ctx context.Context, objs Objects, old, new plumbing.Hash, maxFiles in
 	return f.check(x)
 }
 
-// maxCommitPath is the longest path of a commit that is taken: with that of the folder of a working copy or an archive in front of it, programs that name files
-// by their whole path can still do so (PATH_MAX).
+// maxCommitPath is the longest path in a commit: joined to that of a working copy or an archive it is still below PATH_MAX.
 const maxCommitPath = MaxPath - 255
 
-// extent is what a folder takes, wherever it lies: files and folders below it, and the length of its longest path.
+// extent describes a folder's content: files and folders below it, and the length of its longest path.
 type extent struct {
 	files int64
 	path  int
@@ -72,7 +71,8 @@ func (f *fitter) check(x extent) error {
 	return nil
 }
 
-// link refuses a symbolic link that no disk takes: to nothing, to more than a path may have, or to a name with a NUL (symlink(2)).
+// link refuses a symbolic link that no file system can store: with an empty target, one that is too long, or one that contains NUL
+// (symlink(2)).
 func (f *fitter) link(it Item) error {
 	if !object.SameType(it.Mode, object.ModeSymlink) || f.links[it.Hash] {
 		return nil
@@ -94,7 +94,7 @@ func (f *fitter) link(it Item) error {
 	return nil
 }
 
-// noTarget says why size bytes, which are to where they are not too many, are nothing that a symbolic link can point to, and "" where they are.
+// noTarget says why a target of size bytes is invalid, "" if it is valid.
 func noTarget(size int64, to []byte) string {
 	switch {
 	case size == 0:
@@ -107,8 +107,7 @@ func noTarget(size int64, to []byte) string {
 	return ""
 }
 
-// dir gives the extent of the folder b, of which what is the same in a counts nothing. It is at depth, and its own path
-// has length bytes.
+// dir returns the extent of the folder b, without what is the same in a. depth is its depth, length that of its own path.
 func (f *fitter) dir(a, b plumbing.Hash, depth, length int) (extent, error) {
 	var x extent
 	if a == b {
@@ -154,7 +153,7 @@ func (f *fitter) dir(a, b plumbing.Hash, depth, length int) (extent, error) {
 		if err != nil {
 			return x, err
 		}
-		// No more than the limit is ever added, so that the sum of a bomb does not come round.
+		// Sums are capped at the limit, so that a tree bomb can't overflow them.
 		x.files += min(sub.files, f.limit+1)
 		x.path = max(x.path, len(it.Name)+1+sub.path)
 		if err := f.check(extent{x.files, length + x.path}); err != nil {
@@ -170,7 +169,7 @@ func (f *fitter) dir(a, b plumbing.Hash, depth, length int) (extent, error) {
 	return x, nil
 }
 
-// Files counts the files and folders of a commit that would lie below a path of length bytes. It is fault.Refused what Fits refuses.
+// Files counts the files and folders of a commit that would be below a path of length bytes. It is fault.Refused what Fits refuses.
 func Files(ctx context.Context, objs Objects, commit plumbing.Hash, length, maxFiles int) (int64, error) {
 	c, err := ReadCommit(objs, commit)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestFits(t *testing.T) {
 	require.Contains(t, fault.HintOf(err), "limits.max_files")
 	require.NoError(t, fits(plumbing.NewHash(strings.Repeat("ab", 20)), two, 43), "a commit that is gone is none")
 
-	// A path of 4,095 bytes is the longest that Linux takes, the folder that the working copy lies in with it: 38 folders and a file.
+	// A path of 4,095 bytes is the longest that Linux takes, the folder that the working copy is in with it: 38 folders and a file.
 	long := strings.TrimSuffix(strings.Repeat(strings.Repeat("d", 99)+"/", 38), "/")
 	for length, ok := range map[int]bool{maxCommitPath: true, maxCommitPath + 1: false} {
 		name := long + "/" + strings.Repeat("f", length-len(long)-1)
@@ -50,7 +50,7 @@ func TestFits(t *testing.T) {
 		err := Fits(ctx, objs, one, c, 0)
 		require.Equal(t, ok, err == nil, "%d: %v", length, err)
 	}
-	// Symbolic links that no disk takes.
+	// Symbolic links that no file system can hold.
 	for to, why := range map[string]string{
 		"a": "", "../../nowhere": "", strings.Repeat("a", 4095): "", strings.Repeat("a", 4096): "4096 bytes", strings.Repeat("a", 1<<20): "bytes", "": "nothing", "a\x00b": "NUL",
 	} {

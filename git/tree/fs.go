@@ -16,8 +16,8 @@ import (
 	"corpus-git/git/object"
 )
 
-// FS shows the folder sub ("" or "." for all) of a commit as a read-only file system, straight from objects: before anything
-// is checked out, and without line ends or anything else converted. It is an fs.ReadDirFS, fs.ReadFileFS and fs.StatFS.
+// FS is the folder sub ("" or "." for all) of a commit as a read-only file system, straight from objects, without a checkout and without
+// conversion. It is an fs.ReadDirFS, fs.ReadFileFS and fs.StatFS.
 //
 // Symbolic links are followed inside the commit's tree, also out of sub, and never out of the tree: a link to an absolute path or above
 // the top is fs.ErrNotExist. ReadDir and Lstat show links as links. Submodules are empty folders. Every file's time is the commit's.
@@ -26,7 +26,7 @@ func FS(ctx context.Context, objs Objects, commit plumbing.Hash, sub string) (fs
 	return treeWith(ctx, objs, commit, sub, nil)
 }
 
-// treeWith is Tree in which gitlinks to the commits in links are the folders that those name.
+// treeWith is FS with the gitlinks in links shown as the folders of their commits.
 func treeWith(ctx context.Context, objs Objects, commit plumbing.Hash, sub string, links map[plumbing.Hash]plumbing.Hash) (fs.FS, error) {
 	id, data, err := Peel(objs, commit)
 	if err != nil {
@@ -58,7 +58,7 @@ type treeFS struct {
 	root plumbing.Hash
 	sub  string // resolved, "." for the top
 	when time.Time
-	// links has the trees of the submodules' commits that are here.
+	// links has the trees of the submodules' commits that exist here.
 	links map[plumbing.Hash]plumbing.Hash
 }
 
@@ -155,7 +155,7 @@ func (t *treeFS) target(h plumbing.Hash) (string, error) {
 		return "", err
 	}
 	if size > MaxPath {
-		return "", errors.New("symbolic link is no path")
+		return "", errors.New("symbolic link is not a path")
 	}
 	data, err := Get(t.objs, h, plumbing.BlobObject)
 	return string(data), err
@@ -219,7 +219,7 @@ func (t *treeFS) ReadLink(name string) (string, error) {
 	return t.target(n.Hash)
 }
 
-// ReadFile reads a whole file. The bytes are the caller's.
+// ReadFile reads a whole file. The caller owns the bytes.
 func (t *treeFS) ReadFile(name string) ([]byte, error) {
 	n, err := t.find("open", name, true)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"corpus-git/git/object"
 )
 
-// Facts are what a push's first line says of a commit.
+// Facts are what the first line of a push's output says of a commit.
 type Facts struct {
 	Commit            plumbing.Hash
 	Tree              plumbing.Hash
@@ -31,18 +31,18 @@ func Describe(objs Objects, commit plumbing.Hash) (Facts, error) {
 	return Facts{Commit: id, Tree: c.Tree, Parents: c.Parents, Author: c.Author, Committer: c.Committer, Subject: c.Subject}, nil
 }
 
-// Advance says how a branch moves from one commit to another.
+// Advance describes how a branch moves from one commit to another.
 type Advance struct {
-	// Commits is the number of commits that the new one has and the old one has not; Lost those of the old one alone. Where the
-	// dates of commits run backwards, as after a clock was wrong, both may be too high.
+	// Commits is the number of commits that only the new one has; Lost those that only the old one has. Where commit dates are not in
+	// order, for example because of a wrong clock, both may be too high.
 	Commits, Lost int
-	// More is true where counting ended at the limit.
+	// More is true where counting stopped at the limit.
 	More bool
 	// FastForward is true where the new one contains the old one (or there is no old one). It is exact unless More.
 	FastForward bool
 }
 
-// maxAdvance bounds a count: what a person reads is "10,000 or more".
+// maxAdvance limits counting: the output says "10,000 or more".
 const maxAdvance = 10_000
 
 // Compare counts the commits between old (zero: none) and next. The work is bounded: see Advance.More. Parents that are not in
@@ -59,8 +59,8 @@ func Compare(ctx context.Context, objs Objects, old, next plumbing.Hash) (Advanc
 	if err := w.add(next, right, true); err != nil {
 		return adv, err
 	}
-	// Newest first, until nothing but common commits waits. Those may still be below a wrongly dated one, so a
-	// commit's colours are handed on whenever they grow.
+	// Newest first, until only common commits are queued. Those may have ancestors with wrong dates, so a commit's colours are passed on
+	// whenever they grow.
 	for n := 0; w.pending > 0; n++ {
 		if n >= maxAdvance {
 			adv.More = true
@@ -111,7 +111,7 @@ type walk struct {
 	pending int // queued commits of one colour
 }
 
-// add colours a commit and queues it if that is news.
+// add colours a commit and queues it if its colours changed.
 func (w *walk) add(h plumbing.Hash, colour uint8, tip bool) error {
 	if err := w.ctx.Err(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"corpus-git/git/store"
 )
 
-// Submodule is a submodule of a commit, whose own commit is here.
+// Submodule is a submodule of a commit whose own commit is available.
 type Submodule struct {
 	// Path is its place in the commit, Name what .gitmodules calls it.
 	Path, Name string
@@ -24,7 +24,7 @@ type Submodule struct {
 	Modules []Submodule
 }
 
-// FSWith is Tree with the files of submodules in their places.
+// FSWith is FS with the files of submodules in their places.
 func FSWith(ctx context.Context, objs Objects, commit plumbing.Hash, sub string, modules []Submodule) (fs.FS, error) {
 	if len(modules) == 0 {
 		return FS(ctx, objs, commit, sub)
@@ -37,7 +37,7 @@ func FSWith(ctx context.Context, objs Objects, commit plumbing.Hash, sub string,
 	return treeWith(ctx, u, commit, sub, links)
 }
 
-// union reads from several stores: an object is the same wherever it lies.
+// union reads from several stores: an object is the same wherever it is.
 type union struct {
 	Objects
 	more []Objects
@@ -60,7 +60,7 @@ func (u *union) add(modules []Submodule, links map[plumbing.Hash]plumbing.Hash) 
 	return nil
 }
 
-// in is the first store that has an object, the project's own where none has.
+// in is the first store that has an object, or the project's own.
 func (u *union) in(h plumbing.Hash) Objects {
 	if ok, err := u.Objects.Has(h); ok || err != nil {
 		return u.Objects

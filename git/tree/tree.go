@@ -23,8 +23,8 @@ type Item struct {
 	Hash plumbing.Hash
 }
 
-// Parse decodes a tree object and refuses what must not reach a file system: names that CheckName refuses, entries
-// out of order or twice, unknown modes, a .gitmodules that is a symbolic link. of names the tree in errors.
+// Parse parses a tree object and refuses what must not reach a file system: names that CheckName refuses, entries out of order or twice,
+// unknown modes, a .gitmodules that is a symbolic link. of names the tree in errors.
 func Parse(of plumbing.Hash, data []byte) ([]Item, error) {
 	refuse := func(format string, args ...any) error {
 		return fault.New(fault.Refused, "tree "+of.String(), format, args...)
@@ -50,7 +50,7 @@ func Parse(of plumbing.Hash, data []byte) ([]Item, error) {
 		case len(items) > 0 && !before(&items[len(items)-1], &it):
 			return nil, refuse("entries %q and %q are out of order or double", items[len(items)-1].Name, it.Name)
 		}
-		// A file "a" and a folder "a" need not be neighbours.
+		// A file "a" and a folder "a" need not be adjacent.
 		if it.Mode == object.ModeTree {
 			for i := len(items) - 1; i >= 0 && len(items[i].Name) >= len(it.Name) && items[i].Name[:len(it.Name)] == it.Name; i-- {
 				if items[i].Name == it.Name {
@@ -87,7 +87,7 @@ func Get(objs Objects, h plumbing.Hash, want plumbing.ObjectType) ([]byte, error
 	return data, nil
 }
 
-// Peel follows tags to a commit, and gives its name and bytes.
+// Peel follows tags to a commit, and returns its name and bytes.
 func Peel(objs Objects, h plumbing.Hash) (plumbing.Hash, []byte, error) {
 	id, t, err := object.Peel(objs, h)
 	switch {
@@ -120,7 +120,7 @@ func ParseCommit(h plumbing.Hash, data []byte) (*object.Commit, error) {
 	return c, nil
 }
 
-// InFolder puts the path of a folder, "" for the top, into an error.
+// InFolder prefixes the path in an error with that of a folder, "" for the top.
 func InFolder(path string, err error) error {
 	if path == "" {
 		return err

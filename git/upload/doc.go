@@ -5,7 +5,7 @@
 // SSH, no keys and no rights: who calls Serve has decided that the client may read.
 //
 // Invariants: refs below refs/corpus/ and those that Request.Hidden names are never shown, and an object that no visible ref leads to is never
-// sent, though it lies in the store. No number or count from the client is trusted: see Limits. A client is told why it is refused, and of an internal
+// sent, though it is in the store. No number or count from the client is trusted: see Limits. A client is told why it is refused, and of an internal
 // error only that there was one.
 //
 // Concurrency: Serve may run any number of times at once on one store. Each call has one goroutine, and one more that keeps a silent line

@@ -75,7 +75,7 @@ func (f *filter) parse(spec string) error {
 			}
 		}
 	default:
-		// sparse:oid= would let a reader name any object's content as patterns; git's own hosts refuse it too.
+		// sparse:oid= would let a reader probe any object's content as patterns; git's own hosts refuse it too.
 		return bad()
 	}
 	return nil
@@ -99,12 +99,12 @@ func size(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/unit {
-		return 0, fmt.Errorf("%q is no size", s)
+		return 0, fmt.Errorf("%q is not a size", s)
 	}
 	return n * unit, nil
 }
 
-// takes reports whether objects of a type may be sent at all.
+// takes reports whether objects of a type may be sent.
 func (f filter) takes(t plumbing.ObjectType) bool {
 	return f.only == plumbing.AnyObject || f.only == t
 }

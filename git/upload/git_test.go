@@ -196,7 +196,7 @@ func TestFilterWithTagsOfAnything(t *testing.T) {
 	})
 }
 
-// What lies in the store and belongs to no visible ref is nobody's to fetch: pins of deployments, failed pushes.
+// What is in the store and belongs to no visible ref is nobody's to fetch: pins of deployments, failed pushes.
 func TestHiddenIsNotServed(t *testing.T) {
 	each(t, func(t *testing.T, p *peer) {
 		p.git(p.src, "checkout", "-q", "-b", "secret")

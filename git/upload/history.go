@@ -9,7 +9,7 @@ import (
 	"corpus-git/git/store"
 )
 
-// mark is a set of colours of a commit in a walk.
+// mark is a set of flags of a commit in a walk.
 type mark uint8
 
 const (
@@ -55,7 +55,7 @@ func (h *history) commit(id plumbing.Hash) (*node, error) {
 	return n, nil
 }
 
-// clear takes colours off all commits.
+// clear removes flags from all commits.
 func (h *history) clear(m mark) {
 	for _, n := range h.nodes {
 		n.marks &^= m
@@ -76,10 +76,9 @@ func (s hashSet) add(h plumbing.Hash) bool {
 	return true
 }
 
-// between lists the commits that are reachable from wants and not from haves, newest first, with the marks wanted and
-// had left on every commit seen. The wanted side ends at the commits of cut (the client's shallow boundary from now on),
-// the other at those of theirs (the boundary that the client has now). A commit too many may come where the dates of
-// commits run backwards; never one too few.
+// between lists the commits that are reachable from wants and not from haves, newest first, and sets the flags wanted and had on every
+// commit that it reads. The wanted side ends at the commits of cut (the client's new shallow boundary), the other at those of theirs (its
+// present one). It may list commits too many where commit dates are not in order, never too few.
 func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]*node, error) {
 	h.clear(wanted | had | queued)
 	var q object.Queue[*node]
@@ -136,7 +135,7 @@ func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]
 			}
 		}
 	}
-	// Some got their second colour after they were listed, or were listed twice.
+	// Some became had after they were listed, or were listed twice.
 	kept := out[:0]
 	seen := make(hashSet, len(out))
 	for _, n := range out {
@@ -147,8 +146,8 @@ func (h *history) between(wants, haves []plumbing.Hash, cut, theirs hashSet) ([]
 	return kept, nil
 }
 
-// reaches reports whether every one of wants has an ancestor, or is one, that the client named (theyHave). Nothing older
-// than oldest is looked at: it can lead to none of them.
+// reaches reports whether each of wants is, or has an ancestor that is, a commit that the client named (theyHave). Commits older than
+// oldest are skipped: they can't lead to one.
 func (h *history) reaches(wants []plumbing.Hash, oldest int64) (bool, error) {
 	seen := hashSet{}
 	for _, w := range wants {
@@ -161,7 +160,7 @@ func (h *history) reaches(wants []plumbing.Hash, oldest int64) (bool, error) {
 		}
 		found := false
 		todo := []plumbing.Hash{id}
-		// What an earlier want saw is seen again for this one, for it may be what leads to a common commit.
+		// What an earlier want visited is visited again for this one, since it may lead to a common commit.
 		clear(seen)
 		for len(todo) > 0 && !found {
 			id := todo[len(todo)-1]

@@ -19,7 +19,7 @@ type lister struct {
 
 	out  []plumbing.Hash
 	seen objectSet
-	// depths has the least depth at which a tree was seen, where the filter counts depth.
+	// depths has the least depth at which a tree was found, where the filter limits depth.
 	depths map[plumbing.Hash]int
 	n      int
 }
@@ -27,15 +27,15 @@ type lister struct {
 // maxTreeDepth bounds the nesting of folders.
 const maxTreeDepth = 2048
 
-// reuseFrom is the number of trees and blobs from which it pays to read the whole trees at the boundary: something
-// that was only moved is found there.
+// reuseFrom is the number of trees and blobs from which reading the whole trees at the boundary pays: that finds objects that were only
+// moved.
 const reuseFrom = 500
 
 // maxEdges bounds the commits at the boundary whose whole trees are read.
 const maxEdges = 8
 
-// list gives every object that is reachable from wants and not known to be the client's. more are wanted besides; haves, cut and theirs
-// are those of history.between. common reports whether an object is known to be with the client: a base for thin packs.
+// list returns every object that is reachable from wants and not known to be at the client. more are wanted too; haves, cut and theirs are
+// those of history.between. common reports whether the client is known to have an object: a base for thin packs.
 func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet, f filter) (out []plumbing.Hash, common hashSet, err error) {
 	l := &lister{ctx: h.ctx, objs: h.objs, f: f}
 	if f.depth < math.MaxInt {
@@ -60,7 +60,7 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 	if err != nil {
 		return nil, nil, err
 	}
-	base = append(base, b.unshallow...) // the client named them as its own
+	base = append(base, b.unshallow...) // named by the client as had
 	commits, err := h.between(tips, base, b.cut, theirs)
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +70,7 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 			l.out = append(l.out, c.id)
 		}
 	} else {
-		// What is named, by itself or by a tag, is sent whatever the filter says.
+		// Objects named directly or through a tag are sent whatever the filter.
 		for _, c := range tips {
 			if n := h.nodes[c]; named.has(c) && n.marks&had == 0 && l.seen.add(c) {
 				l.out = append(l.out, c)
@@ -96,7 +96,7 @@ func list(h *history, wants, haves []plumbing.Hash, b *boundary, theirs hashSet,
 	return l.out, common, nil
 }
 
-// tags lists a want that is a tag, and tells what it stands for.
+// tags lists a want that is a tag, and returns its target.
 func (l *lister) tags(w plumbing.Hash) (plumbing.ObjectType, plumbing.Hash, error) {
 	for range 64 {
 		t, _, err := l.objs.Header(w)
@@ -115,7 +115,7 @@ func (l *lister) tags(w plumbing.Hash) (plumbing.ObjectType, plumbing.Hash, erro
 	return 0, w, fmt.Errorf("object %s: more than 64 tags of tags", w)
 }
 
-// boundary compares the oldest commits that are sent with their parents that are not: what both have is marked as seen.
+// boundary compares the oldest commits that are sent with their parents that are not, and marks what both have as seen.
 func (l *lister) boundary(h *history, commits []*node, cut, common hashSet) (edges []plumbing.Hash, err error) {
 	done := hashSet{}
 	for _, c := range commits {
@@ -138,7 +138,7 @@ func (l *lister) boundary(h *history, commits []*node, cut, common hashSet) (edg
 	return edges, nil
 }
 
-// compare marks what lies in the folders of old that next has in another form.
+// compare marks what is in the folders of old that next has in another form.
 func (l *lister) compare(old, next plumbing.Hash, common hashSet, depth int) error {
 	common.add(old)
 	l.seen.add(old)
@@ -179,7 +179,7 @@ func (l *lister) compare(old, next plumbing.Hash, common hashSet, depth int) err
 	})
 }
 
-// trees lists the trees of commits, and roots, which are wanted by name or through a tag: those are sent whatever the filter says, as by git.
+// trees lists the trees of commits, and roots, which are wanted by name or through a tag: those are sent whatever the filter, as by git.
 func (l *lister) trees(commits []*node, roots []plumbing.Hash) error {
 	for _, c := range commits {
 		if err := l.tree(c.tree, 0); err != nil {
@@ -191,11 +191,11 @@ func (l *lister) trees(commits []*node, roots []plumbing.Hash) error {
 		if err != nil {
 			return err
 		}
-		// A root by name is sent although the boundary may have it: the client asks for what it lacks.
+		// A named root is sent even if the boundary has it: the client asks for what it lacks.
 		l.out = append(l.out, id)
 		l.seen.add(id)
 		if t == plumbing.TreeObject {
-			// Git's filters do not see such a tree: what is in it counts as the top.
+			// git's filters ignore such a tree: its content counts as top level.
 			if err := l.below(id, -1); err != nil {
 				return err
 			}
@@ -209,7 +209,7 @@ func (l *lister) tree(id plumbing.Hash, depth int) error {
 	if l.depths != nil {
 		at, ok := l.depths[id]
 		if ok && at <= depth || !ok && l.seen.has(id) {
-			return nil // no nearer than before, or the client's
+			return nil // no less deep than before, or the client's
 		}
 		l.depths[id] = depth
 		if depth >= l.f.depth {
@@ -244,7 +244,7 @@ func (l *lister) below(id plumbing.Hash, depth int) error {
 		case plumbing.BlobObject:
 			return l.blob(e.Hash, depth+1)
 		default:
-			return nil // a submodule's commit is not ours
+			return nil // a submodule's commit is not in this repository
 		}
 	})
 }
@@ -266,7 +266,7 @@ func (l *lister) blob(id plumbing.Hash, depth int) error {
 	return nil
 }
 
-// moved takes out of the list, from position from on, what the trees at the boundary have under other names.
+// moved removes from the list, from position from on, what the trees at the boundary have under other names.
 func (l *lister) moved(edges []plumbing.Hash, from int, common hashSet) error {
 	have := &lister{ctx: l.ctx, objs: l.objs, f: noFilter()}
 	for _, e := range edges[:min(len(edges), maxEdges)] {

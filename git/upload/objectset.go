@@ -7,9 +7,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// objectSet is a set of object names for walks over millions of tree entries: the names themselves in one table with
-// linear probing, which costs one miss of the processor's cache where a map costs two. Object names are hashes already; two that share
-// their first 64 bits cannot be made at will. The zero value is empty. The zero hash must not be added.
+// objectSet is a set of object names for walks over millions of tree entries: one table with linear probing, which costs one cache miss
+// where a map costs two. Object names are hashes already; names that share their first 64 bits are hard to find. The zero value is empty.
+// The zero hash must not be added.
 type objectSet struct {
 	slots []plumbing.Hash
 	n     int
@@ -17,7 +17,7 @@ type objectSet struct {
 
 func (s *objectSet) slot(h *plumbing.Hash) *plumbing.Hash {
 	mask := uint64(len(s.slots) - 1)
-	// Multiplied, so that names that agree in some bits do not lie together.
+	// Multiplied, so that names that agree in some bits are spread.
 	i := binary.LittleEndian.Uint64(h[:]) * 0x9e3779b97f4a7c15 >> (64 - bits.Len64(mask))
 	for {
 		p := &s.slots[i&mask]

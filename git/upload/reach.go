@@ -6,9 +6,9 @@ import (
 	"corpus-git/git/object"
 )
 
-// unreachable gives one of ids that no tip leads to, or ok false. Objects of hidden refs and of failed pushes lie in the same store:
-// being there is no permission. The search goes from the newest commits back and ends when all are found, so that a
-// partial clone that asks for the files of a branch's tip costs one tree.
+// unreachable returns one of ids that no tip reaches, or ok false. Objects of hidden refs and of failed pushes are in the same store, so
+// existing is not permission. The search goes from the newest commits back and ends when all are found, so that a partial clone that asks
+// for the files of a branch's tip costs one tree.
 func (h *history) unreachable(ids, tips []plumbing.Hash) (one plumbing.Hash, bad bool, err error) {
 	left, tipSet := hashSet{}, hashSet{}
 	for _, t := range tips {
@@ -23,7 +23,7 @@ func (h *history) unreachable(ids, tips []plumbing.Hash) (one plumbing.Hash, bad
 		return one, false, nil
 	}
 	s := &searcher{lister: lister{ctx: h.ctx, objs: h.objs}, left: left}
-	// What is not there at all need not be searched for; what needs only commits needs no trees.
+	// Missing objects need no search; commits need no trees.
 	trees := false
 	for id := range left {
 		t, _, err := h.objs.Header(id)
@@ -83,7 +83,7 @@ func (h *history) unreachable(ids, tips []plumbing.Hash) (one plumbing.Hash, bad
 	return one, false, nil
 }
 
-// searcher walks trees and strikes what it meets off a list.
+// searcher walks trees and removes what it finds from a list.
 type searcher struct {
 	lister
 	left hashSet

@@ -155,7 +155,7 @@ func with(parts ...any) (out []string) {
 }
 
 var requestTable = []requests{
-	// What a client may say that is no pkt-line, or none that belongs there.
+	// What a client may say that is not a pkt-line, or none that belongs there.
 	{"text", 0, []string{"<GET / HTTP/1.1\r\n\r\n"}, ""},
 	{"length of three", 0, []string{"<0003"}, ""},
 	{"length beyond the longest", 0, []string{"<fff5" + strings.Repeat("x", 65521)}, ""},

@@ -18,7 +18,7 @@ import (
 	"corpus-git/git/store"
 )
 
-// send makes the pack and sends it. On a side-band the client hears something at least every Keepalive.
+// send makes the pack and sends it. On a side-band it sends something at least every Keepalive.
 func (s *session) send(h *history, f *fetch, b *boundary) (err error) {
 	if err := s.buf.Flush(); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
@@ -46,7 +46,7 @@ func (s *session) send(h *history, f *fetch, b *boundary) (err error) {
 	}
 	stop()
 	if err != nil && !errors.Is(err, errGone) {
-		// The client prints this and dies; details stay here.
+		// The client prints this and exits; details stay here.
 		text := "upload-pack: the server failed to make the pack\n"
 		if s.ctx.Err() != nil {
 			text = "upload-pack: the server ended the session\n"
@@ -83,7 +83,7 @@ func (s *session) pack(ctx context.Context, h *history, f *fetch, b *boundary, w
 		progress("Sending %d objects\n", len(hashes))
 	}
 	opt := store.PackOptions{OfsDelta: f.ofsDelta}
-	// The blobs of a partial clone are not all there: none of them may be a base.
+	// Not all blobs of a partial clone are at the client: none of them may be a base.
 	if f.thin && !f.filter.active() && len(common) > 0 {
 		opt.Has = common.has
 	}
@@ -127,7 +127,7 @@ func (s *session) withTags(hashes []plumbing.Hash) ([]plumbing.Hash, error) {
 	return hashes, nil
 }
 
-// keepAlive sends an empty packet when the line was silent for too long, until stop is called.
+// keepAlive sends an empty packet when nothing was sent for too long, until stop is called.
 func (s *session) keepAlive(mux *pktline.Mux, out *wire) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -151,7 +151,7 @@ func (s *session) keepAlive(mux *pktline.Mux, out *wire) (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// wire is the client's stream, for several goroutines; its errors match errGone.
+// wire is the client's stream, safe for several goroutines; its errors match errGone.
 type wire struct {
 	mu   sync.Mutex
 	w    *bufio.Writer

@@ -11,7 +11,7 @@ import (
 // infinite is the depth that git fetch --unshallow asks for.
 const infinite = 0x7fffffff
 
-// deepen is what a client asked for its shallow boundary. The zero value asks for nothing.
+// deepen is a client's request about its shallow boundary. The zero value requests nothing.
 type deepen struct {
 	depth    int
 	relative bool
@@ -23,9 +23,9 @@ func (d *deepen) asked() bool { return d.depth > 0 || d.since > 0 || len(d.not) 
 
 // boundary is the answer to a deepen request.
 type boundary struct {
-	// shallow are commits of the new boundary that the client must note, unshallow those that it must forget.
+	// shallow are commits of the new boundary that the client must record, unshallow those that it must remove.
 	shallow, unshallow []plumbing.Hash
-	// cut is the whole boundary that the client has afterwards: what is behind it is not sent.
+	// cut is the whole boundary that the client has afterwards: commits behind it are not sent.
 	cut hashSet
 	// more are the parents of unshallow commits: they are wanted although the client has those commits.
 	more []plumbing.Hash
@@ -33,7 +33,7 @@ type boundary struct {
 
 var errNoShallow = errors.New("no commits selected for shallow requests")
 
-// bound computes the boundary for wants, from a client that is shallow at theirs. visible are the refs that it may see.
+// bound computes the boundary for wants, from a client that is shallow at theirs. visible are the refs that it may read.
 func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) (*boundary, error) {
 	b := &boundary{cut: hashSet{}}
 	if !d.asked() {
@@ -50,8 +50,8 @@ func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) 
 	var inside hashSet
 	switch {
 	case d.depth >= infinite:
-		// Whole is whole: a client that lacks nothing but a tag wants that alone, and all its boundary goes, as git's does
-		// (upload-pack.c, deepen). But none of it that leads to what the client may not see.
+		// A complete clone stays complete: for a client that lacks only a tag, wants is that alone, and its whole boundary is removed, as
+		// in git (upload-pack.c, deepen). Except for commits that lead to what the client may not read.
 		var tip []plumbing.Hash
 		if tip, err = h.commits(visible); err != nil {
 			return nil, err
@@ -67,7 +67,8 @@ func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) 
 	case d.depth > 0:
 		depth := d.depth
 		if d.relative {
-			// The distance counts from the client's boundary, all of it that some ref leads to, wanted or not (upload-pack.c, get_reachable_list).
+			// The depth counts from the whole boundary of the client that some ref reaches, wanted or not (upload-pack.c,
+			// get_reachable_list).
 			seen, err := h.commits(visible)
 			if err != nil {
 				return nil, err
@@ -112,7 +113,7 @@ func (h *history) bound(d *deepen, wants, visible, theirs, not []plumbing.Hash) 
 	return b, nil
 }
 
-// commits peels names to commits; what is none is left out.
+// commits peels names to commits; other objects are left out.
 func (h *history) commits(ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var out []plumbing.Hash
 	for _, id := range ids {
@@ -127,8 +128,7 @@ func (h *history) commits(ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	return out, nil
 }
 
-// levels walks depth commits deep, counted from each of tips the shortest way. edge are the commits at that depth,
-// inside those before it.
+// levels walks depth commits deep, counted from the nearest of tips. edge are the commits at that depth, inside those before it.
 func (h *history) levels(tips []plumbing.Hash, depth int) (edge []plumbing.Hash, inside hashSet, err error) {
 	inside = hashSet{}
 	seen := hashSet{}

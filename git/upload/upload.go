@@ -20,9 +20,9 @@ import (
 
 // Refs is the refs of a repository; *refs.Store is one.
 type Refs interface {
-	// ListReadable gives the refs below a prefix in byte order, symbolic ones with what they stand for, and those that cannot be read apart.
+	// ListReadable returns the refs below a prefix in byte order, symbolic ones resolved, and separately those that can't be read.
 	ListReadable(prefix string) ([]refs.Ref, []refs.Broken, error)
-	// Head is the branch that HEAD stands for, "" where it is detached.
+	// Head is the branch that HEAD points to, "" where it is detached.
 	Head() (string, error)
 	// Get is where a ref points to, zero where there is none.
 	Get(name string) (plumbing.Hash, error)
@@ -33,11 +33,11 @@ type Request struct {
 	// Objects is the repository's store, Refs its refs. Required.
 	Objects store.Reader
 	Refs    Refs
-	// Version is the protocol that the client asked for with GIT_PROTOCOL (Version parses it): 0, 1 or 2.
+	// Version is the protocol that the client requested with GIT_PROTOCOL (parsed by Version): 0, 1 or 2.
 	Version int
 	// Stateless serves one request and no advertisement, as git-upload-pack --stateless-rpc does.
 	Stateless bool
-	// Hidden tells refs that are neither shown nor served, besides those below refs/corpus/.
+	// Hidden reports refs that are neither shown nor served, in addition to those below refs/corpus/.
 	Hidden func(name string) bool
 	// Agent is announced to the client. Default "corpus-git".
 	Agent string
@@ -51,7 +51,7 @@ type Limits struct {
 	Wants, Haves int
 	// Commands counts the requests of one connection in protocol 2. Default 10,000.
 	Commands int
-	// Keepalive is how long the line may be silent while a pack is made. Default 5 s.
+	// Keepalive is how long nothing may be sent while a pack is made. Default 5 s.
 	Keepalive time.Duration
 }
 
@@ -70,8 +70,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Version reads the value of GIT_PROTOCOL ("version=2", more keys after colons), which an SSH client sends as a variable
-// of the environment: 0, 1 or 2. What is not understood counts for nothing.
+// Version parses the value of GIT_PROTOCOL ("version=2", more keys after colons), which an SSH client sends as an environment variable: 0,
+// 1 or 2. What it does not know it ignores.
 func Version(env string) int {
 	v := 0
 	for key := range strings.SplitSeq(env, ":") {
@@ -87,11 +87,11 @@ func Version(env string) int {
 
 const hiddenPrefix = "refs/corpus/"
 
-// Serve speaks git-upload-pack with a client until it is content or gone. r ends where the client's stream does; whoever
-// wants a deadline on a silent client closes r, or makes its reads fail, when ctx ends.
+// Serve speaks git-upload-pack with a client until the client is done or gone. r ends where the client's stream does; a caller that wants a
+// deadline for a silent client closes r, or makes its reads fail, when ctx ends.
 //
-// A client that breaks the protocol, asks for what it may not have, or goes away is a fault.Failed or fault.Refused, of which it was told
-// where possible; Internal is ours, and the client hears no details.
+// If the client breaks the protocol, asks for what it may not have, or disconnects, the error is fault.Failed or fault.Refused, and the
+// client was sent it where possible; other errors are internal, and their details are not sent.
 func Serve(ctx context.Context, req Request, r io.Reader, w io.Writer) error {
 	req.Limits = req.Limits.withDefaults()
 	if req.Agent == "" {
@@ -108,7 +108,7 @@ func Serve(ctx context.Context, req Request, r io.Reader, w io.Writer) error {
 	if err == nil {
 		err = buf.Flush()
 	}
-	return s.say(err)
+	return s.sendError(err)
 }
 
 // session is one connection.
@@ -126,8 +126,8 @@ type session struct {
 	tips []plumbing.Hash
 }
 
-// say tells the client of an error, and gives the error a kind.
-func (s *session) say(err error) error {
+// sendError sends the client an error, and classifies it.
+func (s *session) sendError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (s *session) say(err error) error {
 	return err
 }
 
-// What is read of a client that was refused, and for how long it may pause.
+// How much is read from a client that was refused, and how long it may pause.
 const (
 	drainBytes = 16 << 20
 	drainPause = 2 * time.Second
@@ -170,14 +170,14 @@ func refused(format string, args ...any) error {
 	return fault.New(fault.Refused, "upload pack", format, args...)
 }
 
-// hidden tells refs that nobody sees.
+// hidden reports refs that nobody may read.
 func (s *session) hidden(name string) bool {
 	return strings.HasPrefix(name, hiddenPrefix) || s.req.Hidden != nil && s.req.Hidden(name)
 }
 
 // load reads the refs that the client may see.
 func (s *session) load() error {
-	// What cannot be read is left out, as by git: the rest can be fetched all the same.
+	// Refs that can't be read are left out, as by git: the rest can still be fetched.
 	all, _, err := s.req.Refs.ListReadable("")
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (s *session) load() error {
 	return nil
 }
 
-// peeled is what an annotated tag stands for; zero for everything else.
+// peeled is the target of an annotated tag; zero for everything else.
 func (s *session) peeled(r *refs.Ref) (plumbing.Hash, error) {
 	if !r.Peeled.IsZero() {
 		return r.Peeled, nil
@@ -226,7 +226,7 @@ func (s *session) peeled(r *refs.Ref) (plumbing.Hash, error) {
 	return h, nil
 }
 
-// allowed refuses wants that no visible ref leads to.
+// allowed refuses wants that no visible ref reaches.
 func (s *session) allowed(h *history, wants []plumbing.Hash) error {
 	id, bad, err := h.unreachable(wants, s.tips)
 	if err != nil {

@@ -110,7 +110,7 @@ func (s *session) advertise() error {
 	return nil
 }
 
-// wants0 reads what the client wants. A client that only looked goes away, or sends a flush-pkt at once.
+// wants0 reads the client's wants. A client that only lists refs disconnects, or sends a flush-pkt at once.
 func (s *session) wants0(f *fetch) (ack int, noDone bool, err error) {
 	s.r.Reset(pktline.Limits{Lines: 2*s.req.Limits.Wants + 1000})
 	for first := true; ; {
@@ -161,14 +161,14 @@ func (s *session) wants0(f *fetch) (ack int, noDone bool, err error) {
 	}
 }
 
-// negotiation is what is known in the course of negotiate0.
+// negotiation is the state of negotiate0.
 type negotiation struct {
 	*session
 	h             *history
 	f             *fetch
 	ack           int
 	last          plumbing.Hash // the last have that we have too
-	ready         bool          // what the client has is enough
+	ready         bool          // the client's haves suffice
 	common, other bool          // in this round: a have that we have, one that we don't
 }
 
@@ -226,8 +226,8 @@ func (n *negotiation) have(line string) error {
 	return n.w.Linef("ACK %s continue", id)
 }
 
-// negotiate0 finds out what the client has. done is false where a stateless client will come again.
-// Source: gitprotocol-pack(5), "Packfile Negotiation".
+// negotiate0 finds out what the client has. done is false where a stateless client will send another request. Source: gitprotocol-pack(5),
+// "Packfile Negotiation".
 func (s *session) negotiate0(h *history, f *fetch, ack int, noDone bool) (done bool, err error) {
 	n := negotiation{session: s, h: h, f: f, ack: ack}
 	s.r.Reset(pktline.Limits{Lines: 2*s.req.Limits.Haves + 1000})
@@ -307,7 +307,7 @@ func newFetch() *fetch {
 func parseHash(s string) (plumbing.Hash, error) {
 	h, ok := object.ParseHash(s)
 	if !ok {
-		return plumbing.ZeroHash, refused("%.100q is no object name", s)
+		return plumbing.ZeroHash, refused("%.100q is not an object name", s)
 	}
 	return h, nil
 }
@@ -326,7 +326,7 @@ func (f *fetch) want(s string, limit int) error {
 	return nil
 }
 
-// have notes what the client has; ours reports whether we have it too.
+// have records what the client has; ours reports whether we have it too.
 func (f *fetch) have(h *history, s string, limit int) (id plumbing.Hash, ours bool, err error) {
 	if id, err = parseHash(s); err != nil {
 		return id, false, err
@@ -342,7 +342,7 @@ func (f *fetch) have(h *history, s string, limit int) (id plumbing.Hash, ours bo
 	}
 	f.haveSet.add(id)
 	f.haves = append(f.haves, id)
-	// A tag says nothing about how far back to look, as in git; it counts when the pack is made.
+	// A tag does not limit how far back to look, as in git; it counts when the pack is made.
 	t, _, err := h.objs.Header(id)
 	if err != nil || t != plumbing.CommitObject {
 		return id, true, err
@@ -358,7 +358,7 @@ func (f *fetch) have(h *history, s string, limit int) (id plumbing.Hash, ours bo
 	return id, true, nil
 }
 
-// enough reports whether more haves would not help: every want leads to something that the client has.
+// enough reports whether more haves would not help: every want reaches a have.
 func (f *fetch) enough(h *history) (bool, error) {
 	if len(f.haves) == 0 || f.reached || f.known == len(f.haves) {
 		return f.reached, nil
@@ -369,7 +369,7 @@ func (f *fetch) enough(h *history) (bool, error) {
 	return f.reached, err
 }
 
-// shallowLine reads the lines about depth, and filters, which both protocols share.
+// shallowLine parses the lines about depth, and filters, which both protocols share.
 func (f *fetch) shallowLine(line string) (err error) {
 	key, arg, _ := strings.Cut(line, " ")
 	switch key {
@@ -384,7 +384,7 @@ func (f *fetch) shallowLine(line string) (err error) {
 	case "deepen":
 		n, e := strconv.ParseInt(arg, 0, 64) // hexadecimal and octal, too, as git's strtol
 		if e != nil || n <= 0 {
-			return refused("deepen: %.100q is no depth", arg)
+			return refused("deepen: %.100q is not a depth", arg)
 		}
 		f.deepen.depth = int(min(n, math.MaxInt32))
 	case "deepen-since":
@@ -413,7 +413,7 @@ func (f *fetch) shallowLine(line string) (err error) {
 	return err
 }
 
-// option notes a capability or argument that both protocols share; unknown ones are the client's own business.
+// option parses a capability or argument that both protocols share; unknown ones are ignored.
 func (f *fetch) option(name string) {
 	switch name {
 	case "thin-pack":

@@ -36,8 +36,8 @@ func (s *session) serve2() error {
 	}
 }
 
-// command serves one command, or reads one that is over the limit and refuses it: a client that still writes would not read why. more is
-// false where the client is content.
+// command serves one command, or reads one that is over the limit and refuses it: a client that still writes would not read the reason.
+// more is false where the client is done.
 func (s *session) command(over bool) (more bool, err error) {
 	l := s.req.Limits
 	s.r.Reset(pktline.Limits{Lines: l.Wants + l.Haves + 100_000})
@@ -94,7 +94,7 @@ func (s *session) command(over bool) (more bool, err error) {
 			name = value
 		case key == "command":
 			return false, refused("two commands in one request")
-		case key == "server-option", key == "agent": // there is no option here that means anything: git-upload-pack takes all, too
+		case key == "server-option", key == "agent": // no option has a meaning here: git-upload-pack accepts all, too
 		case key == "object-format" && value != "sha1":
 			return false, refused("object format %.100q is not the repository's, which is sha1", value)
 		case key == "object-format":
@@ -107,7 +107,7 @@ func (s *session) command(over bool) (more bool, err error) {
 // arguments is the list of a command's arguments; an error ends it.
 type arguments func(yield func(string, error) bool)
 
-// maxPrefixes is from how many on none is compared.
+// maxPrefixes is the number from which on prefixes are ignored.
 const maxPrefixes = 65_536
 
 func (s *session) lsRefs(args arguments) error {
@@ -133,7 +133,7 @@ func (s *session) lsRefs(args arguments) error {
 			if n++; n < maxPrefixes {
 				prefixes = append(prefixes, p)
 			} else {
-				prefixes = nil // as git does: all refs, of which the client takes its own
+				prefixes = nil // as git does: all refs, and the client filters
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (s *session) fetch2(args arguments) error {
 			return err
 		}
 	}
-	// The refs may have moved since they were listed: what was shown a moment ago is still reachable, or refused.
+	// Refs may have moved since they were listed: a want is still reachable, or refused.
 	if err := s.load(); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (s *session) fetch2(args arguments) error {
 	return s.send(h, f, b)
 }
 
-// acknowledge answers the haves; ready tells that the pack follows.
+// acknowledge answers the haves; ready reports that the pack follows.
 func (s *session) acknowledge(h *history, f *fetch) (ready bool, err error) {
 	if err := s.w.Linef("acknowledgments"); err != nil {
 		return false, err
@@ -288,7 +288,7 @@ func (s *session) acknowledge(h *history, f *fetch) (ready bool, err error) {
 	return true, s.w.Linef("ready")
 }
 
-// shallowInfo tells the client its new boundary, in lines without a line feed, as git's: libgit2 1.9 takes one for a part of the name.
+// shallowInfo sends the client its new boundary, in lines without a line feed, as git does: libgit2 1.9 takes one for a part of the name.
 func (s *session) shallowInfo(b *boundary) error {
 	for _, id := range b.shallow {
 		if err := s.w.Data([]byte("shallow " + id.String())); err != nil {
@@ -307,7 +307,7 @@ func (s *session) shallowInfo(b *boundary) error {
 func (s *session) bound(h *history, f *fetch) (*boundary, error) {
 	var theirs, not []plumbing.Hash
 	for _, id := range f.shallow {
-		// Shallow commits that we do not have say nothing here; git passes over them as well.
+		// Shallow commits that we do not have are ignored here, as by git.
 		t, _, err := s.req.Objects.Header(id)
 		switch {
 		case err != nil:

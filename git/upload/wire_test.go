@@ -165,10 +165,10 @@ func TestClientsThatBreakTheRules(t *testing.T) {
 	req := p.open()
 	req.Limits.Wants = 1
 	for said, lines := range map[string][]string{
-		`"zz" is no object name`:                  {"want zz", "0000"},
+		`"zz" is not an object name`:              {"want zz", "0000"},
 		"not our ref " + strings.Repeat("e", 40):  {"want " + strings.Repeat("e", 40), "0000"},
 		`"hello" is not understood`:               {"want " + one, "hello", "0000"},
-		`deepen: "-1" is no depth`:                {"want " + one, "deepen -1", "0000"},
+		`deepen: "-1" is not a depth`:             {"want " + one, "deepen -1", "0000"},
 		"more than 1 wants":                       {"want " + one, "want " + strings.Repeat("e", 40), "0000"},
 		`filter "sparse:oid=x" is not supported`:  {"want " + one, "filter sparse:oid=x", "0000"},
 		`"x" where have or done is expected`:      {"want " + one, "0000", "x"},

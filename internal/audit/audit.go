@@ -9,7 +9,7 @@ import (
 	"corpus-git/internal/db"
 )
 
-// Entry is one thing that somebody did, or was refused.
+// Entry is one thing that a principal did, or was refused.
 type Entry struct {
 	Seq  int64     `json:"seq"`
 	Time time.Time `json:"time"`
@@ -21,7 +21,7 @@ type Entry struct {
 	// Action is a short verb phrase such as "push", "key add", "access grant".
 	Action  string `json:"action"`
 	Project string `json:"project,omitempty"`
-	// Object is what it was done to: a ref with commits, a key's name, a right.
+	// Object is what it was done to: a ref with commits, a key's name, a permission.
 	Object string `json:"object,omitempty"`
 	// Outcome is "ok", "refused" or "failed"; Detail says why, in one line.
 	Outcome    string `json:"outcome"`
@@ -33,8 +33,8 @@ type Entry struct {
 type Log struct {
 	DB  *sql.DB
 	Now func() time.Time
-	// Tell is told each entry, with its Seq, in the transaction that writes it, but those of Note; nil tells nobody.
-	Tell func(ctx context.Context, tx db.Execer, e Entry) error
+	// OnEntry is called with each entry except those of Note, with its Seq, in the transaction that writes it; nil is allowed.
+	OnEntry func(ctx context.Context, tx db.Execer, e Entry) error
 }
 
 // Open prepares the table.
@@ -49,28 +49,28 @@ func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Log, error) {
 
 // Record adds e; Seq is ignored, and Time too where it is zero. Durable on return.
 func (l *Log) Record(ctx context.Context, e Entry) error {
-	if l.Tell != nil {
+	if l.OnEntry != nil {
 		return l.RecordAll(ctx, []Entry{e})
 	}
 	_, err := l.insert(ctx, l.DB, e)
 	return err
 }
 
-// Note is Record which the next transaction makes durable (db.Flush, at the latest).
+// Note is Record that is durable only with the next transaction (db.Flush, at the latest).
 func (l *Log) Note(ctx context.Context, e Entry) error {
-	return db.Lazily(ctx, l.DB, func(c *sql.Conn) error {
+	return db.WithoutSync(ctx, l.DB, func(c *sql.Conn) error {
 		_, err := l.insert(ctx, c, e)
 		return err
 	})
 }
 
-// record writes an entry in a transaction, and tells of it.
+// record writes an entry in a transaction, and reports it.
 func (l *Log) record(ctx context.Context, tx *sql.Tx, e Entry) (err error) {
 	if e.Time.IsZero() {
 		e.Time = l.Now()
 	}
-	if e.Seq, err = l.insert(ctx, tx, e); err == nil && l.Tell != nil {
-		err = l.Tell(ctx, tx, e)
+	if e.Seq, err = l.insert(ctx, tx, e); err == nil && l.OnEntry != nil {
+		err = l.OnEntry(ctx, tx, e)
 	}
 	return err
 }
@@ -93,7 +93,7 @@ func (l *Log) Count(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Prune removes the entries that were recorded before a time, and gives how many.
+// Prune removes the entries that were recorded before a time, and returns how many.
 func (l *Log) Prune(ctx context.Context, before time.Time) (int64, error) {
 	res, err := l.DB.ExecContext(ctx, `DELETE FROM audit WHERE time < ?`, before.UnixNano())
 	if err != nil {
@@ -102,7 +102,7 @@ func (l *Log) Prune(ctx context.Context, before time.Time) (int64, error) {
 	return res.RowsAffected()
 }
 
-// RecordAll is Record for many at once: all are durable on return, or none.
+// RecordAll is Record for several entries: all are durable on return, or none is recorded.
 func (l *Log) RecordAll(ctx context.Context, all []Entry) error {
 	tx, err := l.DB.BeginTx(ctx, nil)
 	if err != nil {
@@ -127,12 +127,12 @@ func (l *Log) RecordOnce(ctx context.Context, e Entry) error {
 	return l.Record(ctx, e)
 }
 
-// List gives the newest entries first, at most limit; project "" means all.
+// List returns the newest entries first, at most limit; project "" means all.
 func (l *Log) List(ctx context.Context, project string, limit int) ([]Entry, error) {
 	return l.Before(ctx, project, math.MaxInt64, limit)
 }
 
-// Before is List of what is older than the entry seq.
+// Before is List of entries older than the entry seq.
 func (l *Log) Before(ctx context.Context, project string, seq int64, limit int) ([]Entry, error) {
 	rows, err := l.DB.QueryContext(ctx, `SELECT seq, time, actor, fingerprint, origin, action, project, object, outcome, detail, deployment
 		FROM audit WHERE (?1 = '' OR project = ?1) AND seq < ?2 ORDER BY seq DESC LIMIT ?3`, project, seq, limit)

@@ -1,8 +1,8 @@
 // Package crypt3 hashes passwords as crypt(3) does, for /etc/shadow.
 //
-// It owns the methods $1$ (MD5), $5$ (SHA-256) and $6$ (SHA-512). It reads no file and draws no salt.
+// It owns the methods $1$ (MD5), $5$ (SHA-256) and $6$ (SHA-512). It reads no file and generates no salt.
 //
-// Concurrency: its functions keep nothing. Nothing here outlives the process.
+// Concurrency: functions without state. A crash leaves nothing.
 //
 // Sources: "Unix crypt using SHA-256 and SHA-512", Ulrich Drepper; the MD5 method of FreeBSD's crypt.c.
 package crypt3
@@ -15,11 +15,11 @@ import (
 	"strings"
 )
 
-// Letters are what a salt is made of, and a hash: the digits of crypt(3), 64 of them.
+// Letters are the 64 characters of crypt(3) for salts and hashes.
 const Letters = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Hash is the hash of a password with a setting such as $6$salt; what follows the salt is left out.
-// ok is false where the setting is none of the methods of this package, or says a number of rounds.
+// Hash is the hash of a password with a setting such as $6$salt; what follows the salt is ignored. ok is false where the setting names
+// another method, or a number of rounds.
 func Hash(password, setting string) (hashed string, ok bool) {
 	f := strings.Split(setting, "$")
 	if len(f) < 3 || f[0] != "" || strings.Contains(password, "\x00") || strings.ContainsAny(setting, "\x00\n:") || strings.HasPrefix(f[2], "rounds=") {
@@ -43,7 +43,7 @@ func Hash(password, setting string) (hashed string, ok bool) {
 	return "$" + f[1] + "$" + salt + "$" + hashed, true
 }
 
-// encode writes the bits of bytes, the lowest six first.
+// encode encodes the bits of bytes, the lowest six first.
 func encode(out *strings.Builder, x, y, z byte, n int) {
 	for w := uint(x)<<16 | uint(y)<<8 | uint(z); n > 0; n-- {
 		out.WriteByte(Letters[w&63])
@@ -51,7 +51,7 @@ func encode(out *strings.Builder, x, y, z byte, n int) {
 	}
 }
 
-// MD5 is the hash itself of the MD5 method, under the name that goes before the salt: $1$, or $apr1$ for Apache's.
+// MD5 is the hash of the MD5 method for the given prefix: $1$, or $apr1$ for Apache's.
 func MD5(password, salt, name string) string {
 	p, s := []byte(password), []byte(salt)
 	bin := md5.Sum([]byte(password + salt + password))

@@ -13,14 +13,14 @@ import (
 	_ "modernc.org/sqlite" // the driver, pure Go
 )
 
-// connections is how many there are to the file. SQLite lets one write at a time, and makes others look again after pauses of up to 100 ms, without
-// an order, until their time is up: a hundred deployments that end together would wait for nothing, and one of them might fail. Before one
-// connection callers stand in line (database/sql, DB.SetMaxOpenConns), and its cache of pages is the only one.
+// connections is how many connections are open. SQLite allows one write at a time, and lets others poll, in no order, with pauses of up to
+// 100 ms until they time out: a hundred deployments that end together would wait needlessly, and one of them might fail. With one
+// connection callers queue for it (database/sql, DB.SetMaxOpenConns), and there is a single page cache.
 const connections = 1
 
-// Open opens or creates the SQLite database at path, readable by its owner only. One process owns
-// it at a time. Source of the settings: SQLite documentation, "PRAGMA Statements". Its callers take turns: nobody may start a query
-// while it holds a transaction or the rows of another query, but in that transaction.
+// Open opens or creates the SQLite database at path, readable by its owner only. One process may have it open. Source of the settings:
+// SQLite documentation, "PRAGMA Statements". There is one connection: a caller that holds a transaction, or the rows of a query, must not
+// start another query outside of that transaction.
 func Open(ctx context.Context, path string) (*sql.DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -50,9 +50,9 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// Lazily runs write, whose transactions are not durable when they return: a power cut may take them, whole and together with those after them. The next transaction of
-// another caller makes them durable with its own. Source: SQLite documentation, "PRAGMA synchronous" (NORMAL, in WAL mode).
-func Lazily(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) error {
+// WithoutSync runs write, whose transactions are not durable when they return: a power cut may lose them, whole, and those after them. The next
+// transaction of another caller makes them durable with its own. Source: SQLite documentation, "PRAGMA synchronous" (NORMAL, in WAL mode).
+func WithoutSync(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) error {
 	c, err := d.Conn(ctx)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func Lazily(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) error {
 	}
 	err = write(c)
 	if _, back := c.ExecContext(context.WithoutCancel(ctx), `PRAGMA synchronous = FULL`); back != nil {
-		// It must not serve others.
+		// This connection must not be reused.
 		_ = c.Raw(func(any) error { return driver.ErrBadConn })
 		err = errors.Join(err, back)
 	}
@@ -72,13 +72,13 @@ func Lazily(ctx context.Context, d *sql.DB, write func(*sql.Conn) error) error {
 
 // Flush makes durable what Lazily wrote.
 func Flush(ctx context.Context, d *sql.DB) error {
-	// Any transaction does it that writes.
+	// Any transaction that writes does it.
 	_, err := d.ExecContext(ctx, `UPDATE migrations SET applied = applied WHERE room = (SELECT min(room) FROM migrations)`)
 	return err
 }
 
-// Copy writes all of a database, as it is at one moment, to a new file that its owner can read. The copy has no log beside it. It is not durable when
-// Copy returns. Source: SQLite documentation, "VACUUM", INTO clause.
+// Copy writes a consistent copy of a database to a new file that only its owner can read. The copy has no WAL beside it. It is not durable
+// when Copy returns. Source: SQLite documentation, "VACUUM", INTO clause.
 func Copy(ctx context.Context, d *sql.DB, path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -106,11 +106,11 @@ func Check(ctx context.Context, d *sql.DB) error {
 	return nil
 }
 
-// NewerError tells that a database has tables that this version does not know.
+// NewerError reports that a database has tables that this version does not know.
 type NewerError struct {
 	Room          string
 	Schema, Known int
-	Writer        string // release that opened it last, "" where that was not noted
+	Writer        string // release that opened it last, "" if unknown
 }
 
 // Error names the versions.
@@ -122,7 +122,7 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("the database was written by %s (%s: schema %d, this version knows %d)", by, e.Room, e.Schema, e.Known)
 }
 
-// SetWriter notes the release that has opened a database, when all its rooms have migrated it.
+// SetWriter records the release that has opened the database, after all rooms have migrated it.
 func SetWriter(ctx context.Context, d *sql.DB, release string) error {
 	if err := Migrate(ctx, d, "writer", []string{`CREATE TABLE writer (one INTEGER PRIMARY KEY CHECK (one = 1), release TEXT NOT NULL)`}); err != nil {
 		return err
@@ -131,15 +131,14 @@ func SetWriter(ctx context.Context, d *sql.DB, release string) error {
 	return err
 }
 
-// writer is what SetWriter noted.
+// writer is what SetWriter recorded.
 func writer(ctx context.Context, tx *sql.Tx) (release string) {
-	_ = tx.QueryRowContext(ctx, `SELECT release FROM writer`).Scan(&release) // before there was such a table: unknown
+	_ = tx.QueryRowContext(ctx, `SELECT release FROM writer`).Scan(&release) // from before that table existed: unknown
 	return release
 }
 
-// Migrate brings the tables of one room up to date: statements are applied once each, in order, in
-// one transaction, and remembered under the room's name. A database that knows more statements
-// than we do was written by a newer version, and is refused.
+// Migrate brings the tables of one room up to date: statements are applied once each, in order, in one transaction, and recorded under the
+// room's name. A database with more statements recorded was written by a newer version, and is refused.
 func Migrate(ctx context.Context, d *sql.DB, room string, statements []string) error {
 	tx, err := d.BeginTx(ctx, nil)
 	if err != nil {

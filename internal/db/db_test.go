@@ -64,7 +64,7 @@ func TestLazily(t *testing.T) {
 	const normal, full = 1, 2
 	failed := errors.New("failed")
 	for _, fails := range []error{nil, failed} {
-		err := db.Lazily(t.Context(), d, func(c *sql.Conn) error {
+		err := db.WithoutSync(t.Context(), d, func(c *sql.Conn) error {
 			require.Equal(t, normal, mode(c))
 			_, err := c.ExecContext(t.Context(), `INSERT INTO t VALUES (1)`)
 			return errors.Join(err, fails)

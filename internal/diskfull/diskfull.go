@@ -1,5 +1,5 @@
-// Package diskfull is the one place that knows a full disk, and what people are told of it: the system's errors, a quota's, and SQLite's own. It is
-// fault.Busy wherever it is met: nothing is wrong with what was asked for, and the same succeeds once there is room.
+// Package diskfull recognises a full disk, from the system's errors, a quota's, and SQLite's own, and words the message about it. It is
+// always fault.Busy: the request was valid, and succeeds unchanged once there is room.
 package diskfull
 
 import (
@@ -13,8 +13,8 @@ import (
 // Is reports whether an error is a full disk or quota.
 func Is(err error) bool { return vfs.IsFull(err) || db.IsFull(err) }
 
-// Explain gives a full disk that nobody has explained yet (fault.Internal, or an error without a kind) as people read it; every other error, nil among them,
-// stays as it is.
+// Explain adds the message to a full disk that has none yet (fault.Internal, or an error without a kind); every other error, nil among
+// them, is returned as it is.
 func Explain(err error) error {
 	if !Is(err) || fault.KindOf(err) != fault.Internal {
 		return err

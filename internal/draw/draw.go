@@ -1,7 +1,7 @@
 // Package draw seeds the tests that choose at random. It is imported by tests only.
 //
-// It owns one rule: what runs for every change uses the same seed each time, so that a failure is the change's own; the long
-// runs (make crash) use a new seed each time, and print it so that the run can be repeated.
+// It owns one rule: tests that run for every change use the same seed each time, so that a failure is caused by the change; the long runs
+// (make crash) use a new seed each time, and print it so that the run can be repeated.
 package draw
 
 import (

@@ -6,9 +6,9 @@ import (
 	"corpus-git/internal/humanize"
 )
 
-// bound keeps a log from growing without end: what commands print, and single states, stand in it up to half of its limit.
-// From then on only the last ones are kept, in memory, and written before what comes next that is always written: what
-// failed, what ended, the verdict. A crash loses what is kept.
+// bound limits the size of a log: what commands print, and single states, are written up to half of the limit. After that only the last of
+// them are kept, in memory, and written before the next event that is always written: a failure, an end, the verdict. A crash loses what is
+// kept.
 type bound struct {
 	limit   int64
 	last    []Event // in order
@@ -32,7 +32,7 @@ func (l *Log) Limit(bytes int64) {
 	l.bound.limit = bytes
 }
 
-// holds reports whether an event waits among the last ones: size is what the log has.
+// holds reports whether an event is kept back: size is that of the log.
 func (b *bound) holds(size int64, e Event) bool {
 	switch e.Kind {
 	case Output, StateStart, StateDone:
@@ -41,12 +41,12 @@ func (b *bound) holds(size int64, e Event) bool {
 	return false
 }
 
-// room is how much of the last is kept.
+// room is how much is kept.
 func (b *bound) room() int64 {
 	return max(min(lastMost, b.limit/2-b.written), lastLeast)
 }
 
-// add keeps an event, and gives up the oldest ones. The first time there is something to say.
+// add keeps an event, and drops the oldest ones. The first time it returns an event that says so.
 func (b *bound) add(e Event) (say Event, ok bool) {
 	b.last = append(b.last, e)
 	b.bytes += weight(e)
@@ -62,7 +62,7 @@ func (b *bound) add(e Event) (say Event, ok bool) {
 	return Event{Kind: Note, Text: fmt.Sprintf("the log has reached %s: of what is printed from here on the last lines are kept (limits.max_log_bytes)", humanize.Bytes(b.limit/2))}, true
 }
 
-// take gives what was kept, with what to say of the rest, and forgets it.
+// take returns and forgets what was kept, with an event that says what was dropped.
 func (b *bound) take() []Event {
 	if len(b.last) == 0 && b.left == 0 {
 		return nil

@@ -48,7 +48,7 @@ func TestALogIsBounded(t *testing.T) {
 	require.Equal(t, "the very last", texts[len(texts)-1])
 }
 
-// What stands under one event is bounded too, a line without end among it.
+// What is under one event is bounded too, a line without end among it.
 func TestAnEventIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	l := open(t, path)

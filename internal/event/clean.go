@@ -11,12 +11,11 @@ import (
 // MaxLine is the longest line kept, in bytes; what is beyond is replaced by an ellipsis.
 const MaxLine = 8 << 10
 
-// MaxLines is how many lines may stand under one event.
+// MaxLines is how many lines may be under one event.
 const MaxLines = 2000
 
-// Clean makes a line safe to show in anybody's terminal and in a JSON document: what Scrub does, and what turns
-// the direction of a line (U+202E and the like), or ends it in some programs (U+2028), is written as an escape; a line
-// that is longer than MaxLine is cut, and one that was coloured ends with a reset.
+// Clean makes a line safe for any terminal and for JSON: Scrub, and characters that change the direction of a line (U+202E and the like),
+// or end it in some programs (U+2028), are escaped; a line longer than MaxLine is cut, and one with colours ends with a reset.
 func Clean(s string) string { return finish(Scrub(s)) }
 
 // clean is e with Clean of its texts.
@@ -33,9 +32,9 @@ func (e Event) clean() Event {
 	return e
 }
 
-// Scrub takes out of a line what a terminal obeys and does not show: escape sequences (ECMA-48: CSI, OSC, DCS and the
-// like), but SGR, the colours, concealed text excepted; control bytes but tab; what a carriage return or a backspace had overwritten. Invalid UTF-8
-// becomes U+FFFD. Secrets are looked for in what it leaves: what is seen.
+// Scrub removes what a terminal obeys and does not show: escape sequences (ECMA-48: CSI, OSC, DCS and the like) except SGR (colours),
+// control bytes except tab, concealed text, and what a carriage return or a backspace has overwritten. Invalid UTF-8 becomes U+FFFD.
+// Secrets are searched for in the result, which is what a reader sees.
 func Scrub(s string) string {
 	if plain(s) {
 		return s
@@ -45,7 +44,7 @@ func Scrub(s string) string {
 		s = s[i+1:]
 	}
 	out := make([]byte, 0, len(s))
-	var shown []int // where each character stands in out, for backspaces to take; nil where there are none
+	var shown []int // where each character is in out, for backspaces to take; nil where there are none
 	back := strings.IndexByte(s, '\b') >= 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -82,7 +81,7 @@ func Scrub(s string) string {
 	return string(out)
 }
 
-// finish makes one line of what Scrub left, or of what was made of that.
+// finish makes one line of the result of Scrub.
 func finish(s string) string {
 	if plain(s) && len(s) <= MaxLine {
 		return s
@@ -99,7 +98,7 @@ func finish(s string) string {
 			i += seq
 		} else {
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if printable.Turns(r) || r == 0x2028 || r == 0x2029 {
+			if printable.IsBidiControl(r) || r == 0x2028 || r == 0x2029 {
 				b.WriteString(printable.Rune(r))
 			} else {
 				b.WriteRune(r)
@@ -162,7 +161,7 @@ func escape(s string) (n int, sgr bool) {
 	}
 }
 
-// conceals reports whether the parameters of an SGR hold 8, which makes what follows invisible. That of a colour (38;5;8, 38;2;8;8;8) is none.
+// conceals reports whether the parameters of an SGR contain 8 (conceal). An 8 that is part of a colour (38;5;8, 38;2;8;8;8) is not.
 func conceals(params string) bool {
 	all := strings.Split(params, ";")
 	for i := 0; i < len(all); i++ {

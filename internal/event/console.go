@@ -20,15 +20,15 @@ type Style struct {
 	Output bool
 	// Times begins each line with the time of its event, in UTC (RFC 3339, milliseconds).
 	Times bool
-	// Commands is how the reader runs the server's commands, see WithCommands.
+	// Commands is the prefix with which the reader runs the server's commands, see WithCommands.
 	Commands string
 }
 
-// slow is from when on a state that went well gets a line of its own.
+// slow is the duration from which a successful state gets a line of its own.
 const slow = time.Second
 
-// Console turns events into the lines that people read, 80 columns where it can. It is a pure
-// function of the events it was given, but for Still, which needs the time. Not safe for concurrent use.
+// Console turns events into lines for people, of 80 columns where possible. Its output depends only on the events, except for Still, which
+// needs the time. Not safe for concurrent use.
 type Console struct {
 	w     io.Writer
 	style Style
@@ -46,7 +46,7 @@ func NewConsole(w io.Writer, style Style) *Console {
 
 // Show writes the lines of e, if it has any, and returns how many it wrote.
 func (c *Console) Show(e Event) (n int, err error) {
-	e = e.clean() // a log cleans what it is given; not every event comes from one
+	e = e.clean() // a log cleans its events; not every event comes from one
 	c.track(e)
 	lines := c.lines(e)
 	for _, l := range lines {
@@ -60,7 +60,7 @@ func (c *Console) Show(e Event) (n int, err error) {
 	return len(lines), nil
 }
 
-// at is what a line begins with.
+// at is the prefix of a line.
 func (c *Console) at(t time.Time) string {
 	if !c.style.Times {
 		return ""
@@ -153,7 +153,7 @@ func planMark(s Status) string {
 	return "  "
 }
 
-// track remembers what is open, for Still.
+// track records which procedure, step and state run, for Still.
 func (c *Console) track(e Event) {
 	switch e.Kind {
 	case Output:
@@ -182,13 +182,12 @@ func (c *Console) track(e Event) {
 	}
 }
 
-// idleLeast is how long something has to run to be named by Still: below it, what it belongs to is named.
+// idleLeast is how long a state or step must run before Still names it; before that Still names what it belongs to.
 const idleLeast = time.Second
 
-// Still writes the line that names what has been running in silence, and since when; now is compared with the
-// events' own times. Under it stands the last line that a command of that step printed, unless it was shown before. It
-// writes nothing while nothing runs.
-func (c *Console) Still(now time.Time) error {
+// Progress writes a line that names what has been running without output, and since when; now is compared with the events' own times. Under it
+// is the last line that a command of that step printed, unless it was shown before. It writes nothing while nothing runs.
+func (c *Console) Progress(now time.Time) error {
 	if len(c.running) == 0 {
 		return nil
 	}

@@ -55,7 +55,7 @@ func TestStillNamesWhatRuns(t *testing.T) {
 	var b strings.Builder
 	c := event.NewConsole(&b, event.Style{})
 	at := time.Unix(1000, 0)
-	require.NoError(t, c.Still(at))
+	require.NoError(t, c.Progress(at))
 	require.Empty(t, b.String())
 	for _, e := range []event.Event{
 		{Kind: event.ProcedureStart, Procedure: "install"},
@@ -64,25 +64,25 @@ func TestStillNamesWhatRuns(t *testing.T) {
 	} {
 		_, _ = c.Show(e)
 	}
-	require.NoError(t, c.Still(at.Add(45*time.Second)))
+	require.NoError(t, c.Progress(at.Add(45*time.Second)))
 	require.Equal(t, "       still in 0100_build npm-install, 45s (usually 40s)\n", b.String())
 	b.Reset()
 	for _, text := range []string{"compiling 1 of 2", "\x1b[32mcompiling 2 of 2\x1b[0m", " "} {
 		_, _ = c.Show(event.Event{Kind: event.Output, Step: "0100_build", State: "npm-install", Text: text})
 	}
-	require.NoError(t, c.Still(at.Add(75*time.Second)))
+	require.NoError(t, c.Progress(at.Add(75*time.Second)))
 	require.Equal(t, "       still in 0100_build npm-install, 75s (usually 40s)\n         | compiling 2 of 2\n", b.String())
 	b.Reset()
 	_, _ = c.Show(event.Event{Kind: event.StepStart, Step: "0200_next", Time: at})
-	require.NoError(t, c.Still(at.Add(time.Second)))
+	require.NoError(t, c.Progress(at.Add(time.Second)))
 	require.Equal(t, "       still in 0200_next, 1.0s\n", b.String(), "the line was another step's")
 	b.Reset()
 	_, _ = c.Show(event.Event{Kind: event.StateStart, Step: "0200_next", State: "quick", Time: at.Add(39900 * time.Millisecond)})
-	require.NoError(t, c.Still(at.Add(40*time.Second)))
+	require.NoError(t, c.Progress(at.Add(40*time.Second)))
 	require.Equal(t, "       still in 0200_next, 40s\n", b.String(), "a state that began just now is not what takes the time")
 	b.Reset()
 	_, _ = c.Show(event.Event{Kind: event.ProcedureDone, Procedure: "install"})
-	require.NoError(t, c.Still(at))
+	require.NoError(t, c.Progress(at))
 	require.Empty(t, b.String())
 }
 

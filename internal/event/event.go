@@ -8,7 +8,7 @@ type Kind string
 const (
 	// Head opens a deployment: what, which commits, by whom.
 	Head Kind = "head"
-	// Waiting says for whom a deployment waits, and how many are ahead.
+	// Waiting says what a deployment waits for, and how many are before it.
 	Waiting Kind = "waiting"
 	// Note is a line of its own: what was skipped, decided or found.
 	Note Kind = "note"
@@ -26,11 +26,11 @@ const (
 	StateDone Kind = "state-done"
 	// Output is one line that a command printed.
 	Output Kind = "output"
-	// Failure is what failed, whole: Text is the first line, Lines the rest.
+	// Failure is the full failure: Text is the first line, Lines the rest.
 	Failure Kind = "failure"
 	// Plan is one thing that a deployment would change.
 	Plan Kind = "plan"
-	// Verdict is the last word; Status tells good from bad.
+	// Verdict is the last event; Status says whether the deployment succeeded.
 	Verdict Kind = "verdict"
 	// Hint says what to do next.
 	Hint Kind = "hint"
@@ -40,7 +40,7 @@ const (
 type Status string
 
 const (
-	// OK says that it holds, nothing was changed, or the whole succeeded.
+	// OK means that nothing had to be changed, or that the whole succeeded.
 	OK Status = "ok"
 	// Changed says that it succeeded and changed something.
 	Changed Status = "changed"
@@ -55,7 +55,7 @@ type Event struct {
 	Seq  uint64    `json:"seq"`
 	Time time.Time `json:"time"`
 	Kind Kind      `json:"kind"`
-	// Status tells how a Done, Plan or Verdict event went.
+	// Status reports how a Done, Plan or Verdict event went.
 	Status Status `json:"status,omitempty"`
 	// Procedure, Step and State say where it happened. State is the state's ID.
 	Procedure string `json:"procedure,omitempty"`
@@ -66,11 +66,13 @@ type Event struct {
 	// N of Of counts steps.
 	N  int `json:"n,omitempty"`
 	Of int `json:"of,omitempty"`
+	// Changed counts the states of a step that changed something.
+	Changed int `json:"changed,omitempty"`
 	// Duration is set on Done events and on the verdict; in nanoseconds.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	// Stream is "stdout" or "stderr" for Output.
 	Stream string `json:"stream,omitempty"`
-	// Text is the event's own line, Lines what stands under it.
+	// Text is the event's own line, Lines what is under it.
 	Text  string   `json:"text,omitempty"`
 	Lines []string `json:"lines,omitempty"`
 }

@@ -2,13 +2,13 @@ package event
 
 import "regexp"
 
-// command is a command in a hint, as an operator types it on the server's machine. Those that SSH serves are listed, and a test of package verbs
-// holds the list to them, but doctor: what that finds is for whoever runs the server. Others (serve, lint, init) run on the machine only.
-var command = regexp.MustCompile(`\bcorpus-git (access|archives|audit|cancel|cfg|check|deploy|deployments|gc|host-key|key|ldap|logs|notify|plan|project|ps|` +
-	`report|restart|rollback|run|start|stop|task|token|undeploy|user|version|web)\b`)
+// command matches a command in a hint, as an operator types it on the server's machine. It lists those that SSH serves, which a test of
+// package verbs enforces, except doctor, which is for the server's operator. Others (serve, lint, init) run on the machine only.
+var command = regexp.MustCompile(`\bcorpus-git (access|approvals|approve|archives|audit|cancel|cfg|check|configs|converge|deploy|deployments|enter|gc|host-key|key|kv|ldap|logs|notify|plan|project|ps|` +
+	`recipe|reject|report|restart|rollback|rollout|run|signal|start|statistics|stop|task|token|undeploy|user|version|waits|web)\b`)
 
-// WithCommands is a hint as somebody who is not on the server's machine can follow it: prefix is how they run its commands
-// ("ssh -p 2222 deploy@server"), "" for the operator's own way.
+// WithCommands rewrites a hint for a reader elsewhere: prefix is how they run the server's commands ("ssh -p 2222 deploy@server"), "" for
+// the operator.
 func WithCommands(hint, prefix string) string {
 	if prefix == "" {
 		return hint

@@ -38,8 +38,8 @@ type Log struct {
 	bound  bound
 }
 
-// Create opens path for appending; a torn last line, left by a crash, is cut off, and numbering
-// continues. redact must not be nil. The caller closes the log.
+// Create opens path for appending; an incomplete last line, left by a crash, is truncated, and numbering continues. redact must not be nil.
+// The caller closes the log.
 func Create(path string, now func() time.Time, redact Redactor) (*Log, error) {
 	if redact == nil {
 		return nil, errors.New("event log without a redactor")
@@ -85,10 +85,9 @@ func scan(f *os.File) (seq uint64, size int64, err error) {
 	}
 }
 
-// Append cleans, redacts, numbers and writes e, and wakes the followers. It returns the event's
-// number, 0 where the log is so long that e waits among the last ones (see Limit). A write error is kept and returned by
-// Sync and Close; it never stops a deployment. The event survives a crash of this process, and a crash of the machine
-// after the next Sync.
+// Append cleans, redacts, numbers and writes e, and wakes the followers. It returns the event's number, 0 where the log is so long that e
+// is kept back (see Limit). A write error is kept and returned by Sync and Close; it never stops a deployment. When Append returns the
+// event survives a crash of this process, and a crash of the machine after the next Sync.
 func (l *Log) Append(e Event) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,14 +134,14 @@ func (l *Log) write(e Event) uint64 {
 	return e.Seq
 }
 
-// release writes the last ones of what was held back.
+// release writes the events that were kept back.
 func (l *Log) release() {
 	for _, e := range l.bound.take() {
 		l.write(e)
 	}
 }
 
-// maxLinesBytes is how many bytes may stand under one event.
+// maxLinesBytes limits the lines under one event, in bytes.
 const maxLinesBytes = 1 << 20
 
 // cleanLines redacts the lines as one text, because a secret may span several, and cleans each. Of many the last ones stay.
@@ -184,7 +183,7 @@ func (l *Log) Sync() error {
 	return errors.Join(l.err, l.file.Sync())
 }
 
-// End ends the followers once they have read all of the log, which takes no more; Close makes it durable. Idempotent.
+// End ends the followers once they have read all of the log, and refuses further events; Close makes it durable. Idempotent.
 func (l *Log) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +207,7 @@ func (l *Log) Close() error {
 		return l.err
 	}
 	if l.ended {
-		// Nobody waits for it: others may ask for the log meanwhile.
+		// Outside of the lock: others may need the log meanwhile.
 		l.closed = true
 		l.mu.Unlock()
 		err := errors.Join(l.file.Sync(), l.file.Close())
@@ -271,8 +270,8 @@ func (l *Log) Follow(ctx context.Context, seq uint64) iter.Seq2[Event, error] {
 // lastBytes is more than the last event of a log takes: a verdict is one line.
 const lastBytes = 64 << 10
 
-// Last is the last event of a log that nobody writes, without reading all of it; ok is false where there is none. An event
-// longer than 64 KiB is not seen.
+// Last is the last event of a log that has no writer, without reading all of it; ok is false where there is none. An event longer than 64
+// KiB is not found.
 func Last(path string) (e Event, ok bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -295,8 +294,7 @@ func Last(path string) (e Event, ok bool, err error) {
 	return e, json.Unmarshal(line, &e) == nil, nil
 }
 
-// Read yields the events after seq of a log that nobody writes. A torn last line is dropped.
-// A missing file yields fs.ErrNotExist.
+// Read yields the events after seq of a log that has no writer. An incomplete last line is dropped. A missing file yields fs.ErrNotExist.
 func Read(path string, seq uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f, err := os.Open(path)

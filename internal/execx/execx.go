@@ -20,7 +20,7 @@ import (
 type Cmd struct {
 	// Argv is the program and its arguments; the program is looked up in Env's PATH when it has no slash.
 	Argv []string
-	// Dir is the working directory; it must exist. With a Credential it may be one that the user cannot reach.
+	// Dir is the working directory; it must exist. With a Credential it may be one that the user can't reach.
 	Dir string
 	// Env is the whole environment, KEY=VALUE.
 	Env []string
@@ -29,6 +29,8 @@ type Cmd struct {
 	// Stdout and Stderr receive the output as it comes; nil discards. Where both are the same
 	// comparable writer, the order in which the process wrote is kept.
 	Stdout, Stderr io.Writer
+	// Terminal, where not nil, is the command's standard input, output and error, and becomes its controlling terminal; Stdin, Stdout and Stderr are not used.
+	Terminal *os.File
 	// Credential switches user and groups; only root can. Nil keeps ours.
 	Credential *syscall.Credential
 	// Umask, where not nil, is set for the command.
@@ -47,7 +49,7 @@ type Status struct {
 	Signal syscall.Signal
 }
 
-// Commander runs commands. The interface is the seam for tests.
+// Commander runs commands; tests replace it.
 type Commander interface {
 	// Run starts c and waits for it. A command that ran and exited non-zero is a Status, not an
 	// error. When ctx ends the whole session is ended and ctx's cause is the error. Output
@@ -58,7 +60,7 @@ type Commander interface {
 
 // OS is the real Commander.
 type OS struct {
-	// Notes is a folder in which each command is noted while it runs, so that Reap finds it after a crash; "" notes none.
+	// Notes is a folder in which each command is recorded while it runs, so that Reap finds it after a crash; "" records none.
 	Notes string
 }
 
@@ -79,19 +81,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	argv := c.Argv
-	if c.Umask != nil {
-		// umask(2) belongs to the whole process, so a shell sets it in the child.
-		argv = append([]string{"sh", "-c", fmt.Sprintf(`umask %04o && exec "$0" "$@"`, *c.Umask&0o777), path}, c.Argv[1:]...)
-		path = "/bin/sh"
-	}
-	cmd := &exec.Cmd{
-		Path: path, Args: argv, Dir: c.Dir, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
-		WaitDelay: outputWait, // of the input
-		// Pdeathsig ends the leader with the server, should that be killed before the note has the process. The signal is
-		// that of a thread, not of the process: no goroutine here ends while it is locked to its thread.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: c.Credential, Pdeathsig: syscall.SIGKILL},
-	}
+	cmd := command(c, path)
 	n := openNote(o.Notes)
 	defer func() { n.close() }()
 	cmd.Env = append(append([]string{}, c.Env...), n.env()...)
@@ -127,7 +117,7 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	close(done)
 	<-ended
 	if cause := context.Cause(ctx); cause != nil {
-		// Whatever of the group outlived its leader goes too.
+		// End processes of the group that outlived their leader.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		endSession(cmd.Process.Pid, leader.start)
 		return status(cmd.ProcessState), cause
@@ -143,7 +133,29 @@ func (o OS) Run(ctx context.Context, c Cmd) (Status, error) {
 	return status(cmd.ProcessState), err
 }
 
-// checkDir is an error where a working directory is none.
+// command is the child process of c, whose program is path, without its environment.
+func command(c Cmd, path string) *exec.Cmd {
+	argv := c.Argv
+	if c.Umask != nil {
+		// umask(2) applies to the whole process, so a shell sets it in the child.
+		argv = append([]string{"sh", "-c", fmt.Sprintf(`umask %04o && exec "$0" "$@"`, *c.Umask&0o777), path}, c.Argv[1:]...)
+		path = "/bin/sh"
+	}
+	cmd := &exec.Cmd{
+		Path: path, Args: argv, Dir: c.Dir, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		WaitDelay: outputWait, // of the input
+		// Pdeathsig ends the leader if the server is killed before the note has the process. The signal depends on the parent thread, not
+		// the process: no goroutine here ends while it is locked to its thread.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: c.Credential, Pdeathsig: syscall.SIGKILL},
+	}
+	if c.Terminal != nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Terminal, c.Terminal, c.Terminal
+		cmd.SysProcAttr.Setctty = true // of descriptor 0
+	}
+	return cmd
+}
+
+// checkDir returns an error where the working directory is not a directory.
 func checkDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -158,9 +170,9 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// start starts a command. The kernel changes the directory as whoever the command runs as by then; where that is another
-// user, a directory below one that is closed to him would be refused. So a thread of its own goes there first, which
-// the command's process is made from. It lives until leave is called, because the command is killed when it ends.
+// start starts a command. The kernel would change the directory as the command's user, which fails below a directory that is closed to that
+// user. So a thread changes there first, and the command is started from it. The thread lives until leave is called, because the command is
+// killed when it ends.
 func start(cmd *exec.Cmd) (leave func(), err error) {
 	if cmd.Dir == "" || cmd.SysProcAttr.Credential == nil {
 		return func() {}, cmd.Start()
@@ -171,13 +183,13 @@ func start(cmd *exec.Cmd) (leave func(), err error) {
 	var from func()
 	from = func() {
 		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() { // the first thread is what others see of this process: it stays where it is
+		if unix.Gettid() == os.Getpid() { // the first thread is what others see of this process: its directory must not change
 			go from()
 			<-left
 			runtime.UnlockOSThread()
 			return
 		}
-		// Never unlocked, as no other goroutine may get a thread that is elsewhere: it ends with this one.
+		// Never unlocked, since the thread is in another directory: it ends with this goroutine.
 		err := unix.Unshare(unix.CLONE_FS)
 		if err == nil {
 			err = unix.Chdir(dir)
@@ -199,8 +211,8 @@ func start(cmd *exec.Cmd) (leave func(), err error) {
 	return leave, nil
 }
 
-// endGroup asks the group to end, waits until no process of the session lives, the leader's end alone is not that, and makes the group end
-// after grace.
+// endGroup ends the group with SIGTERM, waits until no process of the session lives (the leader's end is not enough), and after grace kills
+// it.
 func endGroup(leader int, start uint64, grace time.Duration) {
 	_ = syscall.Kill(-leader, syscall.SIGTERM)
 	for deadline := time.Now().Add(grace); time.Now().Before(deadline); time.Sleep(livePause) {
@@ -211,7 +223,7 @@ func endGroup(leader int, start uint64, grace time.Duration) {
 	_ = syscall.Kill(-leader, syscall.SIGKILL)
 }
 
-// livePause is how long endGroup waits between two looks.
+// livePause is the interval at which endGroup checks.
 const livePause = 10 * time.Millisecond
 
 func status(ps *os.ProcessState) Status {

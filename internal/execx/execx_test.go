@@ -184,7 +184,7 @@ wait
 	require.Zero(t, n)
 }
 
-// What a command left running that has ended is no leftover of a crash.
+// What a command left running that has ended is not a leftover of a crash.
 func TestReapSparesWhatACommandLeftRunning(t *testing.T) {
 	dir := t.TempDir()
 	notes, pidfile := filepath.Join(dir, "processes"), filepath.Join(dir, "pid")

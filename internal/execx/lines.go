@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// Lines is a writer that calls a function for each line, without its end. A line longer than
-// MaxLine is handed over in pieces. Close hands over a last line without an end. Safe for
-// concurrent use; the function is called by one goroutine at a time.
+// Lines is a writer that calls a function for each line, without its end. A line longer than MaxLine is passed on in pieces. Close passes
+// on a last line without an end. Safe for concurrent use; the function is called by one goroutine at a time.
 type Lines struct {
 	mu   sync.Mutex
 	buf  []byte

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Key is the environment variable that names a command's note: the file that stands for it.
+// Key is the environment variable that holds the name of a command's note.
 const Key = "CORPUS_PROCESS"
 
-// note is one running command: an empty file, whose name says it all, so that a full disk has room for it.
-// It is "starting-<random>" until the command has a process, then "<pid>-<start time>-<boot>". The process leads a session of
-// its own, so that the number is that of all processes that it starts, and of no others as long as one of them lives.
+// note is the record of one running command: an empty file, which needs no room on a full disk. Its name is "starting-<random>" until the
+// command has a process, then "<pid>-<start time>-<boot>". The process leads a session, so the number identifies all processes that it
+// starts, as long as one of them lives.
 //
-// Notes need no fsync: they are for the processes that outlive a killed server, and nothing outlives a machine that stops.
+// Notes need no fsync: they are about processes that outlive a killed server, and none outlives the machine.
 type note struct{ path string }
 
 const starting = "starting-"
 
-// open writes the note of a command that is about to start. Without a folder, or where it can't be written, there is none:
-// that a command runs matters more.
+// open writes the note of a command that is about to start. Without a folder, or where it can't be written, there is none: running the
+// command is more important.
 func openNote(dir string) note {
 	if dir == "" {
 		return note{}
@@ -37,7 +37,7 @@ func openNote(dir string) note {
 	return note{f.Name()}
 }
 
-// env is what the command is told.
+// env is the environment variable for the command.
 func (n note) env() []string {
 	if n.path == "" {
 		return nil
@@ -45,14 +45,14 @@ func (n note) env() []string {
 	return []string{Key + "=" + n.path}
 }
 
-// started gives the note its process.
+// started renames the note for its process.
 func (n *note) started(pid int) {
 	if n.path == "" {
 		return
 	}
 	st, ok := statOf("/proc", pid)
 	if !ok {
-		return // it has ended, and is not waited for yet
+		return // it has ended and was not waited for yet
 	}
 	name := filepath.Join(filepath.Dir(n.path), fmt.Sprintf("%d-%d-%s", pid, st.start, boot()))
 	if os.Rename(n.path, name) == nil {
@@ -60,7 +60,7 @@ func (n *note) started(pid int) {
 	}
 }
 
-// close takes the note out: what the command left running on purpose is not ours any more.
+// close removes the note: what the command left running on purpose must not be ended.
 func (n note) close() {
 	if n.path != "" {
 		_ = os.Remove(n.path)
@@ -74,7 +74,7 @@ type noted struct {
 	start uint64
 }
 
-// readNotes gives the notes of commands that may still run.
+// readNotes returns the notes of commands that may still run.
 func readNotes(dir string) (notes []noted, paths []string, err error) {
 	names, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -90,7 +90,7 @@ func readNotes(dir string) (notes []noted, paths []string, err error) {
 		}
 		part := strings.SplitN(e.Name(), "-", 3)
 		if len(part) != 3 || part[2] != now {
-			continue // of before the machine started
+			continue // from before the machine started
 		}
 		pid, perr := strconv.Atoi(part[0])
 		start, serr := strconv.ParseUint(part[1], 10, 64)
@@ -101,7 +101,7 @@ func readNotes(dir string) (notes []noted, paths []string, err error) {
 	return notes, paths, err
 }
 
-// boot names this run of the machine: process numbers and start times mean something within it only.
+// boot identifies the machine's boot, within which process numbers and start times are valid.
 func boot() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -110,7 +110,7 @@ func boot() string {
 	return strings.ReplaceAll(strings.TrimSpace(string(id)), "-", "")
 }
 
-// procStat is what proc_pid_stat(5) tells of a process: fields 3, 6 and 22.
+// procStat is what proc_pid_stat(5) reports a process: fields 3, 6 and 22.
 type procStat struct {
 	state   byte
 	session int

@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// Reap ends, with SIGKILL, what is left of the commands noted in a folder: every process of their sessions, whatever its
-// environment, its process group and its parent have become. It returns how many it found, when none of them runs any
-// more: one that is killed while it starts another leaves that one, so it looks again until a look finds nothing. Then the
-// dir is empty. A process that went into a session of its own is a daemon, and stays. proc is where proc(5) is mounted. The
-// caller must be the only owner of the folder.
+// Reap kills, with SIGKILL, the processes of the commands recorded in a folder: every process of their sessions, whatever its environment,
+// process group and parent are now. It returns their number when none of them runs any more: a process may start another while it is
+// killed, so Reap repeats until it finds none. Then the folder is empty. Processes that created a session of their own are daemons, and
+// stay. proc is where proc(5) is mounted. The caller must be the only user of the folder.
 func Reap(proc, dir string) (int, error) {
 	notes, paths, err := readNotes(dir)
 	if err != nil {
@@ -48,7 +47,7 @@ const (
 	reapPause = 2 * time.Millisecond
 )
 
-// reapOnce kills what it finds in one look at proc, and tells how many those were.
+// reapOnce kills what one pass over proc finds, and returns the number.
 func reapOnce(proc string, notes []noted, seen map[int]bool) (int, error) {
 	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	if err != nil {
@@ -85,7 +84,7 @@ func reapOnce(proc string, notes []noted, seen map[int]bool) (int, error) {
 	return n, nil
 }
 
-// sessionPIDs are the processes of a session that live: all that its leader, which started at start, or its descendants began.
+// sessionPIDs are the live processes of a session: those that its leader, which started at start, or its descendants started.
 func sessionPIDs(proc string, leader int, start uint64) ([]int, error) {
 	dirs, err := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	if err != nil {
@@ -123,7 +122,7 @@ func hasToken(environ string, tokens [][]byte) bool {
 	return false
 }
 
-// endSession kills what is left of a command's session: what left its process group, too.
+// endSession kills what is left of a command's session, including processes outside of its process group.
 func endSession(leader int, start uint64) {
 	for range 10 { // what starts another while it is killed leaves that one
 		n, err := reapOnce("/proc", []noted{{pid: leader, start: start}}, map[int]bool{})

@@ -6,20 +6,22 @@ import (
 	"strings"
 )
 
-// Kind tells whose fault an error is. The zero value is Internal.
+// Kind reports whose fault an error is. The zero value is Internal.
 type Kind uint8
 
 const (
-	// Internal is our own fault: users see the operation and an ID, the log has the rest.
+	// Internal is the server's own fault: users see the operation and an ID, the log has the rest.
 	Internal Kind = iota
-	// Usage is a command or request that makes no sense as typed.
+	// Usage is a command or request that is invalid as typed.
 	Usage
-	// Refused is a request that is understood and not allowed: rights, state, policy.
+	// Refused is a valid request that is not allowed: permissions, state, policy.
 	Refused
-	// Failed is work that was done as asked and did not succeed: a step that exited 1, a file with a syntax error.
+	// Failed is work that did not succeed: a step that exited 1, a file with a syntax error.
 	Failed
 	// Busy is a request that may succeed later, unchanged.
 	Busy
+	// Conflict is a request about something that has ended or changed since: it was valid, and never succeeds.
+	Conflict
 )
 
 // String names the kind as it appears in --json documents.
@@ -33,6 +35,8 @@ func (k Kind) String() string {
 		return "failed"
 	case Busy:
 		return "busy"
+	case Conflict:
+		return "conflict"
 	default:
 		return "internal"
 	}
@@ -46,7 +50,7 @@ func (k Kind) ExitCode() int {
 		return 1
 	case Usage:
 		return 2
-	case Refused:
+	case Refused, Conflict:
 		return 3
 	case Busy:
 		return 4
@@ -78,15 +82,15 @@ func (p Pos) String() string {
 	}
 }
 
-// Error is an error that a person can act on. Op names what was being done ("receive pack",
-// "compile 0100_build"), Err is the cause, Hint the next thing to type or to look at.
+// Error is an error that a person can act on. Op names the operation ("receive pack", "compile 0100_build"), Err is the cause, Hint what to
+// run or look at next.
 type Error struct {
 	Op   string
 	Kind Kind
 	At   Pos
 	Hint string
 	Err  error
-	// Fix is what should stand at the place instead, where that is known.
+	// Fix is what should be at the place instead, where that is known.
 	Fix Fix
 }
 
@@ -177,6 +181,15 @@ func FixOf(err error) (f Fix, ok bool) {
 		err = e.Err
 	}
 	return Fix{}, false
+}
+
+// Cause is what is wrong, without its place, and without the operation where the place is known.
+func Cause(err error) string {
+	var f *Error
+	if !errors.As(err, &f) || f.At == (Pos{}) || f.Err == nil {
+		return err.Error()
+	}
+	return f.Err.Error()
 }
 
 // PosOf is the first place found in err's chain; ok is false where there is none.

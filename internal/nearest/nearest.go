@@ -1,10 +1,10 @@
-// Package nearest finds the name that somebody meant to type.
+// Package nearest finds the name that was probably meant.
 package nearest
 
 import "strings"
 
-// To is the one of the names that is nearest to what was typed, "" where none is near: about one character in three may differ, and case
-// does not count. Of equally near ones it is the first.
+// To returns the name that is nearest to what was typed, "" where none is near: about one character in three may differ, and case does not
+// count. Of equally near ones it returns the first.
 func To(typed string, names []string) string {
 	best, at := "", 1+len(typed)/3
 	for _, n := range names {

@@ -1,12 +1,12 @@
 // Package offheap allocates large tables outside of the garbage collector's heap (ADR 19).
 //
-// The collector lets a heap grow to twice what is in use before it looks again, so a table of 40 MB of numbers costs a process 80. A table without
-// pointers has nothing to collect: here it costs what it holds, and only the pages that were written to.
+// The collector lets a heap grow to twice what is in use before it collects, so a table of 40 MB of numbers costs a process 80. A table
+// without pointers needs no collecting: here it costs its size, and only for pages that were written to.
 //
-// It owns anonymous mappings (mmap(2)); it never touches files. Invariants: no T has pointers, for nobody would see them; a Block
-// is given back when Free is called, or when nobody refers to the Block any more. A slice of it is not valid without the Block.
+// It owns anonymous mappings (mmap(2)); it never touches files. Invariants: T must not contain pointers, which the collector would not see;
+// a Block is freed by Free, or when the Block becomes unreachable. A slice of it must not be used without the Block.
 //
-// Concurrency: a Block's methods are for one goroutine, its elements for whoever keeps order among those who use them. A crash leaves nothing.
+// Concurrency: a Block's methods are for one goroutine, access to its elements is the callers' to synchronise. A crash leaves nothing.
 package offheap
 
 import (
@@ -18,17 +18,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// least is the number of bytes below which a table lies in the heap after all: a mapping takes whole pages and two system calls.
+// least is the number of bytes below which a table is in the heap after all: a mapping takes whole pages and two system calls.
 const least = 64 << 10
 
 // Block is a table of T.
 type Block[T any] struct {
 	s    []T
-	mem  []byte // nil where s lies in the heap
+	mem  []byte // nil where s is in the heap
 	stop runtime.Cleanup
 }
 
-// Make gives a table of n zero values. It panics where T has pointers. Where the machine gives no mapping, the heap serves.
+// Make returns a table of n zero values. It panics where T has pointers. Where mapping fails it uses the heap.
 func Make[T any](n int) *Block[T] {
 	t := reflect.TypeFor[T]()
 	if pointers(t) {
@@ -47,10 +47,10 @@ func Make[T any](n int) *Block[T] {
 	return b
 }
 
-// Slice is the table. It is good as long as the Block is: until Free, and while the caller holds the Block.
+// Slice is the table. It is valid until Free, and while the caller holds the Block.
 func (b *Block[T]) Slice() []T { return b.s }
 
-// Free gives the memory back. A second time, and on nil, it does nothing.
+// Free frees the memory. A second time, and on nil, it does nothing.
 func (b *Block[T]) Free() {
 	if b == nil {
 		return

@@ -1,9 +1,9 @@
-// Package printable shows texts that somebody else wrote: names of files and refs, options, addresses, comments of keys.
+// Package printable shows text from untrusted sources: names of files and refs, options, addresses, comments of keys.
 //
 // It owns one rule: what is shown is one line in which every character is visible. A name may hold a line feed, an escape sequence, a character that changes
 // the direction of text (U+202E and the like, UAX #9), or an invisible one; each is written as an escape here.
 //
-// It cleans no output of programs, which has colours and lines: that is event.Clean.
+// It is not for output of programs, which has colours and lines: that is event.Clean.
 package printable
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 // Line is s with every character escaped that is not to be seen as itself: control characters, line feeds among them, as \n, \x1b and the like, format
-// characters (Unicode's Cf: bidi controls, zero-width ones) and separators of lines and paragraphs as \u202e, and bytes that are no UTF-8 as \xff. A
+// characters (Unicode's Cf: bidi controls, zero-width ones) and separators of lines and paragraphs as \u202e, and bytes that are not UTF-8 as \xff. A
 // backslash stays as it is. A text without such characters is returned as it is.
 func Line(s string) string {
 	i := 0
@@ -61,14 +61,14 @@ func Rune(r rune) string {
 	return `\U` + hex(uint64(r), 8)
 }
 
-// Hidden reports whether r does something other than to be seen: control and format characters, and separators of lines and paragraphs.
+// Hidden reports whether r is not shown as itself: control and format characters, and separators of lines and paragraphs.
 func Hidden(r rune) bool {
 	return r < 0x20 || r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// Turns reports whether r makes what follows run in another direction until it is ended (UAX #9: embeddings, overrides and isolates), so that a line reads
-// as another than it is.
-func Turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
+// IsBidiControl reports whether r changes the direction of the text that follows (UAX #9: embeddings, overrides and isolates), so that a line reads
+// differently than it is.
+func IsBidiControl(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
 // Lines is Line of each.
 func Lines(all []string) []string {
@@ -99,8 +99,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// JSON is the same document (RFC 8259) with every character in it escaped that Line would escape and encoding/json does not: who reads it in a terminal
-// sees what is there.
+// JSON is the same document (RFC 8259) with the characters escaped that Line would escape and encoding/json does not, for readers in a
+// terminal.
 func JSON(doc []byte) []byte {
 	at := bytes.IndexFunc(doc, beyondASCII)
 	if at < 0 {
@@ -125,13 +125,13 @@ func JSON(doc []byte) []byte {
 
 func beyondASCII(r rune) bool { return r >= 0x7f && Hidden(r) }
 
-// JSONWriter hands what is written on to W as JSON has it. Each Write must be of whole characters.
+// JSONWriter writes to W the result of JSON. Each Write must be of whole characters.
 type JSONWriter struct{ W io.Writer }
 
 // Write implements io.Writer.
 func (w JSONWriter) Write(p []byte) (int, error) { return written(w.W, p, JSON(p)) }
 
-// TextWriter hands what is written on to W as Text has it. Each Write must be of whole characters.
+// TextWriter writes to W the result of Text. Each Write must be of whole characters.
 type TextWriter struct{ W io.Writer }
 
 // Write implements io.Writer.
@@ -180,7 +180,7 @@ func Word(s string) string {
 	return s
 }
 
-// special reports whether a shell may take a character for something else than itself.
+// special reports whether a shell may interpret a character.
 func special(r rune) bool {
 	return r < utf8.RuneSelf && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./:@%+=,", r)
 }

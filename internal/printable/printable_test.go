@@ -83,7 +83,7 @@ func FuzzLine(f *testing.F) {
 		for _, out := range []string{Line(s), Clip(s, 5)} {
 			require.True(t, utf8.ValidString(out))
 			for _, r := range out {
-				require.False(t, Hidden(r) || Turns(r) || r != ' ' && unicode.IsControl(r), "%q", out)
+				require.False(t, Hidden(r) || IsBidiControl(r) || r != ' ' && unicode.IsControl(r), "%q", out)
 			}
 			require.Equal(t, out, Line(out))
 		}

@@ -114,7 +114,7 @@ func (o *Ops) equalDict(a, b *Dict, depth int) (bool, error) {
 	return true, nil
 }
 
-// numCompare compares two numbers exactly; ok is false where one is no number, or is NaN.
+// numCompare compares two numbers exactly; ok is false where one is not a number, or is NaN.
 // A NaN compares as c=2, ok=true against any number: neither equal nor ordered.
 func numCompare(a, b any) (c int, ok bool) {
 	if x, isInt := a.(int64); isInt {

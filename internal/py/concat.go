@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// longText is from how many bytes on a text that was concatenated may be appended to in place.
+// longText is the size in bytes from which a concatenated text may be appended to in place.
 const longText = 4096
 
 // Concat is the texts one after the other.
 //
-// A template that builds a long text piece by piece (s = s ~ piece) would copy all of it for each piece. So the buffer of
-// the last long result stays, and gets some room once it was appended to: where the first text is that result, only the rest
-// is written, behind what the older texts that share the buffer can see.
+// A template that builds a long text piece by piece (s = s ~ piece) would copy all of it for each piece. So the buffer of the last long
+// result is kept, with spare room once it was appended to: where the first text is that result, only the rest is written, after the part
+// that older texts in the same buffer can see.
 func (o *Ops) Concat(parts ...string) (string, error) {
 	n := 0
 	for _, p := range parts {

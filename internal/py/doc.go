@@ -1,8 +1,8 @@
 // Package py is Python's value model, as far as templates, YAML and SLS files can see it.
 //
-// Values are plain Go values: nil is None; bool, int64 and *big.Int (an int that does not fit 64 bits),
-// float64 and string are themselves; *Dict, *List and Tuple are the containers; everything else is an
-// object that shows what it can do through the small interfaces of object.go (Callable, Attributer …).
+// Values are plain Go values: nil is None; bool, int64 and *big.Int (an int that does not fit 64 bits), float64 and string are themselves;
+// *Dict, *List and Tuple are the containers; everything else is an object that implements some of the small interfaces of object.go
+// (Callable, Attributer …).
 //
 // It owns: those types, conversion to and from Go and JSON, str() and repr(), comparison, arithmetic,
 // slicing, % and str.format formatting, and the methods of str, dict, list, tuple, int and float. The

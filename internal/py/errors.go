@@ -25,7 +25,7 @@ const (
 )
 
 // Error is a Python exception: its class and its message. Where CPython would show a value (the key of a KeyError, the
-// text that is no number) the message says it in other words.
+// text that is not a number) the message says it in other words.
 type Error struct {
 	Type ErrType
 	Msg  string

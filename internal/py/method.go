@@ -144,7 +144,7 @@ func (a args) positional(required, most int) ([]any, error) {
 	return out, nil
 }
 
-// Unset stands in the result of Bind for an argument that was not given.
+// Unset is in the result of Bind for an argument that was not given.
 var Unset any = unset{}
 
 type unset struct{}

@@ -9,9 +9,8 @@ import (
 
 // Ops performs Python's operations within a budget. A nil *Ops has no limits. An Ops is for one goroutine.
 //
-// Memory is charged when it is asked for. Where what was asked for in all comes to the limit, the garbage collector says
-// what of it is still in use, and the rest is given back; what the whole program has grown by since the beginning counts, so
-// that the limit holds whatever else it does.
+// Memory is charged before it is allocated. When the charges reach the limit, a garbage collection tells what is still in use, and the rest
+// is credited; growth of the whole program since the beginning counts, so that the limit holds whatever else it does.
 type Ops struct {
 	ctx   context.Context
 	fuel  int64
@@ -41,11 +40,11 @@ func NewOps(ctx context.Context, fuel, bytes int64) *Ops {
 	return &Ops{ctx: ctx, fuel: fuel, bytes: first, rest: bytes - first, most: bytes, tick: tickEvery}
 }
 
-// unmeasured is the part of the memory, one of so many, that is charged before the program's memory is looked at: that takes longer than
-// rendering a line does, and most work never charges so much.
+// unmeasured is the part of the memory, one of so many, that is charged before the program's memory is measured: measuring takes longer
+// than rendering a line, and most work never charges so much.
 const unmeasured = 64
 
-// SetTime makes the work end with an error after that long, from now on. What Wait waits for does not count.
+// SetTime limits the time of the work from now on. Time in Wait does not count.
 func (o *Ops) SetTime(limit time.Duration) { o.began, o.limit = time.Now(), limit }
 
 // Wait calls a function whose time is not that of the work, such as one that runs a program.
@@ -58,7 +57,7 @@ func (o *Ops) Wait(fn func() (any, error)) (any, error) {
 	return fn()
 }
 
-// tickEvery is the number of steps between two looks at the context.
+// tickEvery is the number of steps between two checks of the context.
 const tickEvery = 2048
 
 // Step charges n steps of work.
@@ -113,8 +112,8 @@ func (o *Ops) Called(v any, args []any) error {
 	return o.Read(args...)
 }
 
-// Read charges what reading the texts among the values takes, as an operation, a filter or a method does that is given
-// them: its price is their size. What takes much longer for each byte charges that itself.
+// Read charges the reading of the texts among the values, as an operation, a filter or a method does with its arguments, by their size.
+// Work that takes much longer per byte is charged separately.
 func (o *Ops) Read(values ...any) error {
 	if o == nil {
 		return nil
@@ -159,7 +158,7 @@ const (
 	collected = 20_000
 )
 
-// reclaim gives back what was charged and is not in use any more, so that n bytes can be charged.
+// reclaim credits what was charged and is not in use any more, so that n bytes can be charged.
 func (o *Ops) reclaim(n int) error {
 	if o.rest > 0 {
 		o.base = inUse()

@@ -120,7 +120,7 @@ func (b Bytes) Equal(other any) (bool, error) {
 	return ok && o == b, nil
 }
 
-// Text is the bytes as a str; ok is false where they are no UTF-8.
+// Text is the bytes as a str; ok is false where they are not UTF-8.
 func (b Bytes) Text() (string, bool) { return string(b), utf8.ValidString(string(b)) }
 
 // IsHashable reports what isinstance(v, collections.abc.Hashable) does: whether the type of v has a hash.

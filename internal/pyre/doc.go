@@ -7,8 +7,8 @@
 // Invariants: a match of Python's is a match here, with the same groups; what Python refuses is refused. Concurrency: a
 // Regexp may be used by many goroutines.
 //
-// Two things differ: a group that is repeated and matched nothing at last, as in (a*)*, holds what it matched before; and
-// a look-behind may have any width.
+// Two differences remain: a repeated group that matched nothing last, as in (a*)*, keeps its previous match; and a look-behind may have any
+// width.
 //
 // Source: Python documentation, re; the behaviour of CPython 3.11.
 package pyre

@@ -318,7 +318,7 @@ func (t *translator) condition(rest string) error {
 	return t.push("(?("+strconv.Itoa(n)+")", 0)
 }
 
-// flags is (?i), which holds for the whole expression and stands at its beginning, or (?i-m:…).
+// flags is (?i), which holds for the whole expression and is at its beginning, or (?i-m:…).
 func (t *translator) flags(rest string) error {
 	end := strings.IndexAny(rest, ":)")
 	if end < 0 {

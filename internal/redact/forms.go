@@ -12,8 +12,7 @@ import (
 	"corpus-git/internal/saltyaml"
 )
 
-// encodedBytes is the length from which the encoded forms of a value are hidden too: an encoded short value is a
-// few characters that stand for nothing in particular.
+// encodedBytes is the length from which the encoded forms of a value are hidden too: encodings of shorter values occur by chance.
 const encodedBytes = 8
 
 // forms are the texts by which a value may appear. The first is the value itself.
@@ -49,6 +48,11 @@ func quoted(v string) []string {
 		strings.NewReplacer(`&`, `&amp;`, `<`, `&lt;`, `>`, `&gt;`, `"`, `&quot;`, `'`, `&#39;`).Replace(v),
 		strings.NewReplacer(`&`, `&amp;`, `<`, `&lt;`, `>`, `&gt;`, `"`, `&#34;`, `'`, `&#39;`).Replace(v),
 		strings.NewReplacer(`&`, `&amp;`, `<`, `&lt;`, `>`, `&gt;`, `"`, `&quot;`, `'`, `&#x27;`).Replace(v),
+	}
+	for _, ascii := range []bool{false, true} { // JSON as a text inside of JSON, as in logs of requests, and as Python's repr shows it
+		if j := jsonEscape(v, ascii); j != v {
+			out = append(out, jsonEscape(j, false), jsonEscape(j, true), backslash(j, `'\`, 'x'))
+		}
 	}
 	for _, ascii := range []bool{false, true} {
 		if y, err := saltyaml.Dump(v, saltyaml.DumpOptions{ASCII: ascii, Width: 1 << 30}); err == nil {
@@ -192,7 +196,7 @@ func bytesOf(v string) []string {
 	return append(out, octal.String(), hexa.String())
 }
 
-// encoded are the base64 forms of a value that stands anywhere inside what was encoded, and the hexadecimal ones.
+// encoded are the base64 forms of a value that is anywhere inside what was encoded, and the hexadecimal ones.
 func encoded(v string) []string {
 	lower := hex.EncodeToString([]byte(v))
 	out := []string{lower, strings.ToUpper(lower)}
@@ -224,7 +228,7 @@ func encoded(v string) []string {
 	return out
 }
 
-// base64Forms are the base64 texts in which v stands, padded or not, in both alphabets (RFC 4648, sections 4 and 5): v
+// base64Forms are the base64 texts in which v is, padded or not, in both alphabets (RFC 4648, sections 4 and 5): v
 // anywhere inside what was encoded, and v as the end of it, with and without the line break that echo adds.
 func base64Forms(v string) []string {
 	var out []string

@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// A text is matched without its blanks: the significant bytes of a pattern are compared with those of the text, and
-// the gaps between them after that. A gap of the pattern must be a gap of the text; a gap of the text that the
-// pattern does not have must hold a line break. So a value that fold, a terminal or a YAML emitter wrapped is found.
+// A text is matched without its blanks: the significant bytes of a pattern are compared with those of the text, and then the gaps between
+// them. A gap of the pattern must be a gap of the text; a gap of the text that the pattern does not have must contain a line break. So a
+// value that fold, a terminal or a YAML emitter wrapped is found.
 
 // keyLen is the number of significant bytes that select the candidates at a place of a text.
 const keyLen = 4
 
-// maxPattern bounds a pattern, and with it what a stream holds back and the work at one place of a text; longer values are cut
-// into several.
+// maxPattern limits the length of a pattern, and with it what a stream holds back and the work at one position; longer values are cut into
+// several.
 const maxPattern = 256
 
 // maxGap is the longest run of blanks that a match may reach over.
@@ -25,7 +25,7 @@ const maxGap = 4 << 10
 // pattern is one form of one secret.
 type pattern struct {
 	sig   string // significant bytes
-	gap   []bool // gap[i]: blanks stand between sig[i-1] and sig[i]; nil where there are none
+	gap   []bool // gap[i]: blanks are between sig[i-1] and sig[i]; nil where there are none
 	label int
 }
 
@@ -35,13 +35,12 @@ type matcher struct {
 	labels   []string
 	patterns []pattern
 	buckets  map[uint32][]int32 // patterns by their first keyLen bytes, longest first
-	gate     gate               // over the keys: most places of a text end here
+	bloom    bloom              // over the keys: most places of a text end here
 	short    [keyLen]map[uint32]bool
 }
 
-// gate is a set of hashed keys, in a number of bits that is a power of two: it may hold a key that was not added, seldom. The
-// empty one holds none.
-type gate struct {
+// bloom is a Bloom filter of keys with one hash, in a number of bits that is a power of two. The empty one contains nothing.
+type bloom struct {
 	bits  []uint64
 	shift uint32
 }
@@ -50,20 +49,20 @@ type gate struct {
 const gateBits, gateShare = 20, 64
 
 // newGate makes room for so many keys.
-func newGate(keys int) gate {
+func newGate(keys int) bloom {
 	if keys == 0 {
-		return gate{}
+		return bloom{}
 	}
 	n := min(bits.Len(uint(keys*gateShare-1)), gateBits)
-	return gate{bits: make([]uint64, 1<<n/64), shift: uint32(32 - n)}
+	return bloom{bits: make([]uint64, 1<<n/64), shift: uint32(32 - n)}
 }
 
-func (g *gate) bit(key uint32) (word, bit uint32) {
+func (g *bloom) bit(key uint32) (word, bit uint32) {
 	h := key * 2654435761 >> g.shift // Fibonacci hashing
 	return h >> 6, h & 63
 }
 
-func (g *gate) add(key uint32) {
+func (g *bloom) add(key uint32) {
 	w, b := g.bit(key)
 	g.bits[w] |= 1 << b
 }
@@ -88,9 +87,9 @@ func newMatcher(secrets []Secret, known map[string][]pattern) *matcher {
 			m.add(p, seen)
 		}
 	}
-	m.gate = newGate(len(m.buckets))
+	m.bloom = newGate(len(m.buckets))
 	for key, b := range m.buckets {
-		m.gate.add(key)
+		m.bloom.add(key)
 		sort.SliceStable(b, func(i, j int) bool { return len(m.patterns[b[i]].sig) > len(m.patterns[b[j]].sig) })
 	}
 	return m
@@ -195,11 +194,11 @@ func (t *text) cut(out []pattern, form string) []pattern {
 // text is a piece of a stream without its blanks.
 type text struct {
 	sig []byte
-	off []int32 // where each significant byte stands in raw
-	gap []byte  // what stands before it
+	off []int32 // where each significant byte is in raw
+	gap []byte  // what is before it
 	// ended: the blanks at the end are too many for a match to go on after them
 	ended bool
-	// inside: what stands in escape sequences is text
+	// inside: what is in escape sequences is text
 	inside bool
 }
 
@@ -234,7 +233,7 @@ var class = func() (c [256]byte) {
 }()
 
 // strip fills t from raw. Not significant are blanks, and all that a reader does not see: control bytes (the NULs of UTF-16
-// among them), escape sequences, format characters, and bytes that are no UTF-8.
+// among them), escape sequences, format characters, and bytes that are not UTF-8.
 func (t *text) strip(raw string) {
 	if cap(t.sig) < len(raw) {
 		n := maxPattern // most texts are short
@@ -289,7 +288,7 @@ func (t *text) strip(raw string) {
 	t.ended = len(raw)-since > maxGap
 }
 
-// unseen reports whether a character beyond ASCII shows nothing, or stands for bytes that are no character.
+// unseen reports whether a character beyond ASCII shows nothing, or stands for bytes that are not characters.
 func unseen(r rune) bool {
 	switch {
 	case r == utf8.RuneError, r < 0xa0, r == 0xad, r == 0x34f, r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef:
@@ -341,9 +340,9 @@ func (t *text) compare(pat *pattern, p int) (n int, full, partial bool) {
 	return n, true, false
 }
 
-// found is what begins at one place of a text: the longest secret, and the longest beginning of one that the text's end
-// cuts off, with the length that it would have. A length of 0 is none.
-type found struct {
+// match is what begins at one position of a text: the longest secret, and the longest one that the text's end cuts off, with its full
+// length. A length of 0 means none.
+type match struct {
 	full, label              int
 	cutOff, whole, cutOffLab int
 }
@@ -354,8 +353,8 @@ func (t *text) key(p int) uint32 {
 	return uint32(s[0])<<24 | uint32(s[1])<<16 | uint32(s[2])<<8 | uint32(s[3])
 }
 
-// holds reports whether a secret can begin where the key stands, which has at least keyLen significant bytes.
-func (g *gate) holds(key uint32) bool {
+// holds reports whether a secret can begin where the key is, which has at least keyLen significant bytes.
+func (g *bloom) holds(key uint32) bool {
 	if len(g.bits) == 0 {
 		return false
 	}
@@ -364,7 +363,7 @@ func (g *gate) holds(key uint32) bool {
 }
 
 // at finds what begins at significant byte p.
-func (m *matcher) at(t *text, p int) (f found) {
+func (m *matcher) at(t *text, p int) (f match) {
 	rest := len(t.sig) - p
 	if rest < keyLen {
 		// Too short for a key: only a beginning can be here.

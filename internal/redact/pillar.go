@@ -14,11 +14,10 @@ const ShowKey = "redact_show"
 // sectionPrefix begins the pillar key of a project's own configuration.
 const sectionPrefix = "makina-projects."
 
-// Secrets lists the values of a pillar that are to be hidden: every string in it, however deep, but short ones,
-// those that stand in one of the texts of code (PILLAR.sample and the tracked files of .salt, which the pushers of
-// code can read), and those that redact_show names, at the pillar's top or in a project's section. A path of
-// redact_show names a value or all below it, from the top or from the project's section: "data.domain" shows
-// makina-projects.app's data.domain.
+// Secrets lists the values of a pillar that must be hidden: every string in it, at any depth, except short ones, those that occur in one of
+// the texts of code (PILLAR.sample and the tracked files of .salt, which everybody who can push code can read), and those that redact_show
+// names, at the pillar's top or in a project's section. A path of redact_show names a value or everything below it, from the top or from
+// the project's section: "data.domain" shows makina-projects.app's data.domain.
 func Secrets(pillar *py.Dict, code []string) []Secret {
 	w := walker{code: code, seen: map[any]bool{}}
 	w.readAllShow(pillar)
@@ -47,16 +46,16 @@ func Shown(pillar *py.Dict) map[string]bool {
 	return out
 }
 
-// NotIn leaves out the secrets of a pillar that stand in one of the texts of code; see Secrets.
+// NotIn leaves out the secrets of a pillar that are in one of the texts of code; see Secrets.
 func NotIn(secrets []Secret, code []string) []Secret {
 	return slices.DeleteFunc(slices.Clone(secrets), func(s Secret) bool {
 		return s.Whose == "" && slices.ContainsFunc(code, func(c string) bool { return strings.Contains(c, s.Value) })
 	})
 }
 
-// Hides reports whether a pillar holds a secret under a key of a project's configuration: a text of any length that
-// redact_show does not name, at the key, below it or above it. path is as a person types it: "db.password" may mean data's, and what
-// env_defaults and os_defaults hold counts.
+// Hides reports whether a pillar has a secret under a key of a project's configuration: a text of any length that redact_show does not
+// name, at the key, below it or above it. path is as a person types it: "db.password" may mean data's; env_defaults and os_defaults are
+// searched too.
 func Hides(pillar *py.Dict, name, path string) bool {
 	w := walker{every: true, seen: map[any]bool{}}
 	w.readShow(pillar)
@@ -90,7 +89,7 @@ func Hides(pillar *py.Dict, name, path string) bool {
 
 type walker struct {
 	code []string
-	// every takes values of any length, and those that stand in code.
+	// every takes values of any length, and those that are in code.
 	every bool
 	show  []string
 	out   []Secret
@@ -124,7 +123,7 @@ func (w *walker) readShow(d *py.Dict) {
 	}
 }
 
-// maxDepth is deeper than any pillar the YAML loader gives.
+// maxDepth is greater than that of any pillar from the YAML loader.
 const maxDepth = 1000
 
 func (w *walker) walk(path string, v any, depth int) {
@@ -142,7 +141,7 @@ func (w *walker) walk(path string, v any, depth int) {
 		w.leaf(path, v)
 	case *py.Dict:
 		if w.seen[v] {
-			return // an alias: its values are known under another path
+			return // an alias: its values are found at another path
 		}
 		w.seen[v] = true
 		v.Range(func(k, x any) bool {

@@ -96,6 +96,11 @@ func TestForms(t *testing.T) {
 			"query":  url.QueryEscape(v), "path": url.PathEscape(v), "hex": hex.EncodeToString([]byte(v)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(v))),
 			"folded": fold(v, 5), "quoted": fmt.Sprintf("%q", v), "quoted ascii": fmt.Sprintf("%+q", v),
 		}
+		nested, _ := json.Marshal(string(js))
+		texts["json in json"], texts["repr of json"] = string(nested), py.Repr(string(js))
+		inner, _ := json.Marshal(map[string]string{"password": v})
+		body, _ := json.Marshal(map[string]string{"body": string(inner)})
+		require.Equal(t, `{"body":"{\"password\":\"[pillar:k]\"}"}`, r.String(string(body)))
 		for shift := range 3 {
 			b := []byte(strings.Repeat("u", shift) + v + "tail")
 			texts[fmt.Sprintf("base64 %d", shift)] = base64.StdEncoding.EncodeToString(b)
@@ -149,7 +154,7 @@ func TestWriterHoldsOnlyWhatCanBecomeASecret(t *testing.T) {
 	require.Equal(t, 2, w.Pending())
 	b.Reset()
 	require.NoError(t, w.Idle())
-	require.Equal(t, "s\n", b.String(), "one character is no secret")
+	require.Equal(t, "s\n", b.String(), "one character is not a secret")
 	step("3cr3t-pa55 x", "[pillar:k] x") // and its rest is hidden
 	step("s3cr3t", "")
 	require.NoError(t, w.Idle())

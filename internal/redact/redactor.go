@@ -13,15 +13,15 @@ import (
 // MinBytes is the length from which a value is hidden; shorter ones would blank out ordinary words.
 const MinBytes = 6
 
-// Closed is what a Redactor shows that was never told its secrets.
+// Closed is what a Redactor without its secrets shows instead of text.
 const Closed = "[redacted]"
 
-// Secret is one value to hide and the key path that stands in its place.
+// Secret is one value to hide, and the key path that replaces it.
 type Secret struct {
 	// Label is the path of the value's key, such as "data.db.password"; it is shown as [pillar:data.db.password].
 	Label string
 	Value string
-	// Whose says where it is from, in place of "pillar": a word of ours, never of the pillar's.
+	// Whose replaces the word "pillar" in the label: a word of ours, never of the pillar's.
 	Whose string
 }
 
@@ -43,8 +43,7 @@ func New(secrets []Secret) *Redactor {
 // None is a Redactor that hides nothing, for texts that cannot hold a secret.
 func None() *Redactor { return New(nil) }
 
-// Extend adds secrets; texts and streams that are under way are held to them from their next write on. Extending a
-// zero Redactor opens it.
+// Extend adds secrets; open texts and streams use them from their next write on. Extending a zero Redactor opens it.
 func (r *Redactor) Extend(secrets []Secret) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,8 +75,8 @@ func (r *Redactor) matcher() *matcher {
 	return r.match.Load()
 }
 
-// String gives s with every secret replaced by its label. The text is taken as complete: where it ends inside a
-// secret of which it shows at least half, that part is hidden too.
+// String returns s with every secret replaced by its label. The text is taken as complete: if it ends with at least half of a secret, that
+// is hidden too.
 func (r *Redactor) String(s string) string {
 	m := r.matcher()
 	if m == nil {
@@ -92,7 +91,7 @@ func (r *Redactor) String(s string) string {
 	var st stream
 	out := string(st.run(m, nil, s, true))
 	if strings.IndexByte(out, 0x1b) >= 0 {
-		// What stands inside an escape sequence, a window's title say, is read by somebody too.
+		// What is inside an escape sequence, a window's title say, is read by somebody too.
 		st = stream{t: text{inside: true}}
 		out = string(st.run(m, nil, out, true))
 	}
@@ -102,9 +101,8 @@ func (r *Redactor) String(s string) string {
 // Contains reports whether a text holds a secret; a closed Redactor says yes to every text but the empty one.
 func (r *Redactor) Contains(s string) bool { return r.String(s) != s }
 
-// Error gives err with every text redacted: operation, cause, place and hint. The kind stays; the chain of causes does
-// not, as its texts are not redacted, and neither does the place of a fault that something else wraps, but in the
-// text. A nil error stays nil.
+// Error returns err with every text redacted: operation, cause, place and hint. The kind is kept; the chain of causes is not, as its texts
+// are not redacted, nor is the position of a wrapped fault, except in the text. A nil error stays nil.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil
@@ -124,13 +122,12 @@ func (r *Redactor) Error(err error) error {
 	return out
 }
 
-// Writer is a stream through a Redactor. It may hold back the end of what was written, as long as that can still
-// become a secret.
+// Writer redacts a stream. It may hold back the end of what was written while that can still become a secret.
 type Writer struct {
 	r  *Redactor
 	w  io.Writer
 	st stream
-	// closed redactors: whether the line under way was replaced already
+	// closed redactors: whether the current line was replaced already
 	hidden bool
 }
 
@@ -171,16 +168,15 @@ func (w *Writer) writeClosed(p []byte) error {
 	return w.emit(out)
 }
 
-// Idle releases what is held back if it is harmless: fewer than 4 characters of a secret. Should the rest of the
-// secret come after all, that is hidden. Whatever more is held stays held, so an idle stream never shows a secret's
-// beginning. Call it when a stream has been silent for a while.
+// Idle writes what is held back if it is harmless: fewer than 4 characters of a secret. If the rest of the secret follows, that is hidden.
+// Longer parts stay held back, so an idle stream never shows a secret's beginning. Call it when a stream has been silent for a while.
 func (w *Writer) Idle() error { return w.emit(w.st.idle(w.r.matcher())) }
 
 // Pending is the number of bytes held back.
 func (w *Writer) Pending() int { return len(w.st.buf) - w.st.sent }
 
-// Flush ends the text: what is held back is written, redacted as a complete text is (see String). The Writer can
-// be used again, for another text.
+// Flush ends the text: what is held back is redacted as a complete text is (see String) and written. The Writer can be used again, for
+// another text.
 func (w *Writer) Flush() error {
 	m := w.r.matcher()
 	if m == nil {

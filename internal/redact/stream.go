@@ -2,19 +2,19 @@ package redact
 
 import "unicode/utf8"
 
-// stream is the state of one text that comes in pieces. What it writes does not depend on how the text is cut.
+// stream is the state of redacting one text that comes in pieces. Its output does not depend on how the text is cut.
 type stream struct {
 	buf   string // undecided text
-	sent  int    // bytes of buf that are dealt with: hidden, or released by idle
+	sent  int    // bytes of buf that are finished: hidden, or written by idle
 	cover int    // end of the hidden part that buf begins in or touches, plus 1; 0 for none
 	label int    // the label that was written for it
 	t     text
 }
 
-// run takes more text and appends to out what is decided. With end, everything is.
+// run takes more text and appends to out what is decided; with end, everything.
 //
-// Every match is hidden. The first of several that overlap gives the label, as does the first of several with one
-// label that touch: a long value is many patterns.
+// Every match is hidden. The first of several that overlap provides the label, as does the first of adjacent ones with the same label: a
+// long value is several patterns.
 func (st *stream) run(m *matcher, out []byte, more string, end bool) []byte {
 	raw := st.buf + more
 	hold := len(raw)
@@ -26,7 +26,7 @@ func (st *stream) run(m *matcher, out []byte, more string, end bool) []byte {
 	pos := st.sent // raw bytes before it are dealt with
 	cover := st.cover - 1
 	for p := 0; p < len(t.sig); p++ {
-		if p+keyLen <= len(t.sig) && !m.gate.holds(t.key(p)) {
+		if p+keyLen <= len(t.sig) && !m.bloom.holds(t.key(p)) {
 			continue
 		}
 		f := m.at(t, p)
@@ -107,7 +107,7 @@ func unfinished(s string) bool {
 	return true
 }
 
-// idle releases what is held where that shows less than keyLen characters of a secret.
+// idle writes what is held back where that shows less than keyLen characters of a secret.
 func (st *stream) idle(m *matcher) []byte {
 	if m == nil || st.sent >= len(st.buf) {
 		return nil

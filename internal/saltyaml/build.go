@@ -138,6 +138,13 @@ func (b *builder) construct(n *yaml.Node, depth int) (*Node, error) {
 			tag = tagStr
 		}
 	}
+	if b.opts.Edits != nil && n.Kind == yaml.SequenceNode && (tag == Append || tag == Remove || tag == Replace) {
+		if err := b.sequence(out, n, depth); err != nil {
+			return nil, err
+		}
+		b.opts.Edits[out.Value.(*py.List)] = Edit{Tag: tag, At: b.src.pos(n.Line, n.Column)}
+		return out, nil
+	}
 	switch tag {
 	case tagMap, tagOmap:
 		if n.Kind != yaml.MappingNode {

@@ -8,9 +8,9 @@
 // It never touches: files, templates, Salt's state tree. Values are those of internal/py; a value that is
 // referred to twice by an alias is one shared value, as in Python.
 //
-// Invariants: what Parse gives back has no cycle, is at most Options.MaxDepth deep, and costs no more to walk,
-// aliases followed, than a fixed multiple of the input's size. A private parse never puts content into an error.
-// The package has no state; everything may be used by several goroutines.
+// Invariants: what Parse returns has no cycle, is at most Options.MaxDepth deep, and costs no more to walk, aliases followed, than a fixed
+// multiple of the input's size. A private parse never puts content into an error. The package has no state; everything may be used by
+// several goroutines.
 //
 // What Salt reads and this package refuses, always with an error: a sequence that contains itself, !!set and
 // !!binary (there is no such value in internal/py).

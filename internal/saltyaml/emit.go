@@ -15,11 +15,11 @@ type emitter struct {
 	indent     int
 	flowLevel  int
 	whitespace bool // the last character was one
-	indention  bool // only indentation and indicators stand on this line
+	indention  bool // only indentation and indicators are on this line
 	done       map[*rnode]bool
 }
 
-// context is where a node stands.
+// context is where a node is.
 type context struct{ mapping, simpleKey bool }
 
 func (e *emitter) put(r rune) {

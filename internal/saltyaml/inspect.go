@@ -24,7 +24,7 @@ func newInspector(s source) *inspector {
 	return &inspector{source: s, seen: map[string]*yaml.Node{}, nonSpecific: map[*yaml.Node]bool{}, bang: strings.Contains(s.text, "!"), line: 1, col: 1}
 }
 
-// walk refuses what go.yaml.in reads and PyYAML does not: an anchor that stands twice, a colon before an indicator in a
+// walk refuses what go.yaml.in reads and PyYAML does not: an anchor that occurs twice, a colon before an indicator in a
 // flow collection, the escape \' in double quotes.
 func (s *inspector) walk(n *yaml.Node, flow bool) error {
 	if n.Kind == yaml.AliasNode {

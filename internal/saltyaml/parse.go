@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
 )
 
 // Options are the limits and the manners of a parse. The zero value is the default.
@@ -22,7 +23,23 @@ type Options struct {
 	MaxBytes int
 	// MaxDepth bounds nesting; 0 means 200.
 	MaxDepth int
+	// Edits, where it is not nil, takes the lists that are tagged !append, !remove or !replace. Else these tags are errors, as in Salt.
+	Edits map[*py.List]Edit
 }
+
+// Edit is what the tag of a list says that becomes of the list below it.
+type Edit struct {
+	// Tag is !append, !remove or !replace.
+	Tag string
+	At  fault.Pos
+}
+
+// The tags of edits.
+const (
+	Append  = "!append"
+	Remove  = "!remove"
+	Replace = "!replace"
+)
 
 const (
 	defaultMaxBytes = 16 << 20
@@ -345,6 +362,9 @@ func (s source) firstBadLine(msg string, line int) int {
 		return line
 	}
 	lines := strings.SplitAfter(s.text, "\n")
+	if line > len(lines) { // YAML counts lines by other breaks, too
+		return line
+	}
 	fails := func(n int) bool {
 		if n < 1 || n > len(lines) || strings.ContainsAny(lines[n-1], "\r\u0085\u2028\u2029") {
 			return false

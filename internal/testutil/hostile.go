@@ -13,25 +13,25 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Hostile is a text that somebody wrote to have more seen, or something else, than is there: a line of its own, a title for the terminal, an 8-bit
-// control, a turned direction, a character that nobody sees, a separator of lines, bytes that are no UTF-8.
+// Hostile is untrusted text that tries to show more, or something else, than it is: a line of its own, a title for the terminal, an 8-bit
+// control, a change of direction, an invisible character, a line separator, bytes that are not UTF-8.
 const Hostile = "evil\nFORGED: all is well\r\x1b]0;title\x07\x1b[2K\x1b[8mhidden\u009b31m\u202eturned\u2066\u200b\u2028line\x00\xff"
 
 // colours are the sequences that this program writes itself.
 var colours = regexp.MustCompile("\x1b\\[(0|1|2|31|32|33)m")
 
-// Seen fails the test where out, which a program printed, holds a character that is not seen as itself, or a line that begins as one of Hostile's. Line
-// feeds and tabs stand for themselves.
+// Seen fails the test where out, which a program printed, contains a character that is not shown as itself, or a line that begins as one of
+// Hostile's. Line feeds and tabs are allowed.
 func Seen(t testing.TB, where, out string) {
 	t.Helper()
 	seen(t, where, colours.ReplaceAllString(out, ""), func(r rune) bool { return printable.Hidden(r) && r != '\t' })
 }
 
-// SeenLog is Seen for what holds lines that programs printed: these keep their colours, and the characters between others that scripts and emoji need.
+// SeenLog is Seen for output that contains lines of other programs: colours are allowed, and the joiners that scripts and emoji need.
 func SeenLog(t testing.TB, where, out string) {
 	t.Helper()
 	seen(t, where, event.StripColour(out), func(r rune) bool {
-		return unicode.IsControl(r) && r != '\t' || printable.Turns(r) || r == 0x2028 || r == 0x2029
+		return unicode.IsControl(r) && r != '\t' || printable.IsBidiControl(r) || r == 0x2028 || r == 0x2029
 	})
 	require.NotContains(t, out, "\x1b[8m", where)
 }

@@ -120,7 +120,7 @@ func (c *Call) at(dir, ptr uint64) string {
 	return filepath.Join(at, p)
 }
 
-// open is the path of a descriptor, empty for what is no file or folder with a name. Of /dev only the file system in memory counts, where
+// open is the path of a descriptor, empty for what is not a file or folder with a name. Of /dev only the file system in memory counts, where
 // a test may have its folder.
 func (c *Call) open(fd uint64) string {
 	p, err := os.Readlink(c.proc("fd/" + strconv.Itoa(int(int32(fd)))))
@@ -183,7 +183,7 @@ func (c *Call) Data() ([]byte, error) {
 	return nil, fmt.Errorf("%s writes no bytes: %w", c.Name, syscall.EINVAL)
 }
 
-// Offset is where in its file the descriptor of a write stands.
+// Offset is where in its file the descriptor of a write is.
 func (c *Call) Offset() (int64, error) {
 	if c.Name == "pwrite64" {
 		return int64(c.Args[3]), nil

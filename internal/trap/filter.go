@@ -17,8 +17,8 @@ import (
 // variable tells Enter which descriptor leads to the parent, and whether calls that only read are trapped.
 const variable = "CORPUS_GIT_TRAP"
 
-// Enter traps this process, if Start of another one started it, and returns when that one listens. Call it before anything
-// else; without Start it does nothing. The trap can't be left.
+// Enter traps this process, if it was started by Start, and returns when the parent listens. Call it first in main; without Start it does
+// nothing. The trap can't be removed.
 func Enter() error {
 	v := os.Getenv(variable)
 	if v == "" {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is an ext4 of its own, in a file on a file system in memory, that can lose its power: Cut copies what the disk holds
-// at this moment, without what is only in the kernel's memory, and Mount brings such a copy up again as the next boot would:
-// the journal is replayed. Needs root, loop devices, and the programs mkfs.ext4, mount and umount.
+// Disk is an ext4 file system, in a file on a file system in memory, whose power can be cut: Cut copies what the disk holds now, without
+// what is only in the kernel's memory, and Mount mounts such a copy as the next boot would, replaying the journal. Needs root, loop
+// devices, and the programs mkfs.ext4, mount and umount.
 //
 // The file system writes by itself as late as it can (commit=300), so that a copy has what was synced and little else.
 // It is for one goroutine.
@@ -104,7 +104,7 @@ func (d *Disk) commit() error {
 	return errors.Join(err, f.Close())
 }
 
-// written changes whenever the loop device has written; busy tells that it does just now.
+// written changes whenever the loop device has written; busy reports that it does just now.
 func (d *Disk) written() (sectors string, busy bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(d.Dir, &st); err != nil {

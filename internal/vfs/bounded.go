@@ -6,7 +6,7 @@ import (
 	"io/fs"
 )
 
-// Bounded reads no file of FS that is larger than Max bytes, or that is no regular file.
+// Bounded reads no file of FS that is larger than Max bytes, or that is not a regular file.
 type Bounded struct {
 	FS  fs.FS
 	Max int64

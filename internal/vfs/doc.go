@@ -1,9 +1,7 @@
 // Package vfs is the interface between corpus-git and a file system.
 //
-// It owns the interface FS, its one implementation on Linux (OS), and the
-// helpers that every room writes durable state with: WriteFileAtomic, SyncDir,
-// RemoveAll, Reaper. It never decides where anything lies: paths come from the
-// caller, as plain strings that may hold any byte but NUL.
+// It owns the interface FS, its one implementation on Linux (OS), and the helpers with which every room writes durable state:
+// WriteFileAtomic, SyncDir, RemoveAll, Reaper. Paths come from the caller, as plain strings that may hold any byte but NUL.
 //
 // Invariants. The last element of a path is never followed when it is a
 // symbolic link, by any method. A Dir is bound to an open directory, not to a

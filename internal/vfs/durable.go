@@ -73,7 +73,7 @@ func TempName(path string) string {
 	return filepath.Join(filepath.Dir(path), tempPrefix+hex.EncodeToString(b[:]))
 }
 
-// SyncUnlessCovered makes the content of a file durable, unless it lies on a file system that the caller has synced since it was written (FS.SyncFS). covered is its
+// SyncUnlessCovered makes the content of a file durable, unless it is on a file system that the caller has synced since it was written (FS.SyncFS). covered is its
 // device number, 0 for none. An fsync of a file that is durable is not free: it empties the disk's cache each time.
 func SyncUnlessCovered(f File, covered uint64) error {
 	if covered != 0 {
@@ -224,7 +224,7 @@ func prefixed(dir string, err error) error {
 }
 
 // DropCache lets the kernel forget the pages of a file that has been synced, where it can: who reads it then reads the
-// disk. A File that knows no cache is no error.
+// disk. A File that knows no cache is not an error.
 func DropCache(f File) error {
 	if d, ok := f.(interface{ DropCache() error }); ok {
 		return d.DropCache()

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"context"
 	"io"
 	"io/fs"
 	"syscall"
@@ -88,8 +89,8 @@ type File interface {
 	Sync() error
 	// CopyFrom makes this empty file a copy of src, from its start to its end as src.Stat told it last: shared extents where
 	// the file system can (FICLONE), copied within the kernel otherwise, holes kept. It returns the size of the
-	// copy; a source that is written meanwhile is the caller's to notice (compare Stat before and after).
-	CopyFrom(src File) (int64, error)
+	// copy; a source that is written meanwhile is the caller's to notice (compare Stat before and after). It ends with ctx, within copyPart bytes.
+	CopyFrom(ctx context.Context, src File) (int64, error)
 }
 
 // Stat is what stat(2) tells, times in nanoseconds since 1970.

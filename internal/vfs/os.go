@@ -22,7 +22,7 @@ type dir struct {
 	h  *handle // of a Dir; nil for OS
 }
 
-// handle closes a descriptor once: a number that is closed twice may be somebody else's by then.
+// handle closes a descriptor once: a number that is closed twice may be another's by then.
 type handle struct{ closed atomic.Bool }
 
 func cwd() dir { return dir{fd: unix.AT_FDCWD} }
@@ -80,8 +80,8 @@ func (d dir) in(path string, f func(fd int, name string) error) error {
 	return err
 }
 
-// in2 calls f with the folders and the names of two paths.
-func (d dir) in2(a, b string, f func(afd int, a string, bfd int, b string) error) error {
+// inFolders calls f with the folders and the names of two paths.
+func (d dir) inFolders(a, b string, f func(afd int, a string, bfd int, b string) error) error {
 	return d.in(a, func(afd int, an string) error {
 		return d.in(b, func(bfd int, bn string) error { return f(afd, an, bfd, bn) })
 	})
@@ -236,17 +236,17 @@ func (d dir) Symlink(target, path string) error {
 }
 
 func (d dir) Link(oldPath, newPath string) error {
-	return linkErr("link", oldPath, newPath, d.in2(oldPath, newPath, func(afd int, a string, bfd int, b string) error {
+	return linkErr("link", oldPath, newPath, d.inFolders(oldPath, newPath, func(afd int, a string, bfd int, b string) error {
 		return unix.Linkat(afd, a, bfd, b, 0)
 	}))
 }
 
 func (d dir) Rename(oldPath, newPath string) error {
-	return linkErr("rename", oldPath, newPath, d.in2(oldPath, newPath, unix.Renameat))
+	return linkErr("rename", oldPath, newPath, d.inFolders(oldPath, newPath, unix.Renameat))
 }
 
 func (d dir) Exchange(a, b string) error {
-	return linkErr("exchange", a, b, d.in2(a, b, func(afd int, a string, bfd int, b string) error {
+	return linkErr("exchange", a, b, d.inFolders(a, b, func(afd int, a string, bfd int, b string) error {
 		return unix.Renameat2(afd, a, bfd, b, unix.RENAME_EXCHANGE)
 	}))
 }

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -107,10 +108,28 @@ func (f *file) SetXattr(x Xattr) error {
 	return pathErr("setxattr "+x.Name, f.name, unix.Fsetxattr(f.fd, x.Name, x.Value, 0))
 }
 
-func (f *file) CopyFrom(src File) (int64, error) {
+// copyPart is how much is copied between two looks at the context, in bytes.
+const copyPart = 64 << 20
+
+// WithContext gives the reads of r, and ends with ctx.
+func WithContext(ctx context.Context, r io.Reader) io.Reader { return ctxReader{ctx, r} }
+
+type ctxReader struct {
+	ctx context.Context //nolint:containedctx // of one copy
+	r   io.Reader
+}
+
+func (c ctxReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+func (f *file) CopyFrom(ctx context.Context, src File) (int64, error) {
 	s, ok := src.(*file)
 	if !ok {
-		return io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{src}, make([]byte, 128<<10))
+		return io.CopyBuffer(struct{ io.Writer }{f}, WithContext(ctx, src), make([]byte, 128<<10))
 	}
 	if !s.known {
 		if _, err := s.Stat(); err != nil {
@@ -124,25 +143,28 @@ func (f *file) CopyFrom(src File) (int64, error) {
 	// Small files: one read and one write cost less than asking for clones and holes, unless there are holes.
 	sparse := s.blocks*512 < size
 	if size <= smallFile && !sparse {
-		return f.copySmall(s, size)
+		return f.copySmall(ctx, s, size)
 	}
 	if err := unix.IoctlFileClone(f.fd, s.fd); err == nil {
 		return size, nil
 	}
 	if sparse {
-		return f.copySparse(s, size)
+		return f.copySparse(ctx, s, size)
 	}
-	return f.copyRange(s, 0, size)
+	return f.copyRange(ctx, s, 0, size)
 }
 
 // copyRange copies size bytes at off to the same place, within the kernel where it can. It returns how many there were.
-func (f *file) copyRange(s *file, off, size int64) (int64, error) {
+func (f *file) copyRange(ctx context.Context, s *file, off, size int64) (int64, error) {
 	var done int64
 	for done < size {
+		if err := ctx.Err(); err != nil {
+			return done, err
+		}
 		from, to := off+done, off+done
 		var n int
 		err := retry(func() (e error) {
-			n, e = unix.CopyFileRange(s.fd, &from, f.fd, &to, int(min(size-done, 1<<30)), 0)
+			n, e = unix.CopyFileRange(s.fd, &from, f.fd, &to, int(min(size-done, copyPart)), 0)
 			return e
 		})
 		switch {
@@ -154,7 +176,7 @@ func (f *file) copyRange(s *file, off, size int64) (int64, error) {
 		case err == nil, errors.Is(err, unix.EXDEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS),
 			errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPERM), errors.Is(err, unix.ETXTBSY):
 			// Some file systems return 0 for files that have content: read them.
-			n, err := f.plainRange(s, off+done, size-done)
+			n, err := f.plainRange(ctx, s, off+done, size-done)
 			return done + n, err
 		default:
 			return done, pathErr("copy_file_range", s.name, err)
@@ -164,19 +186,22 @@ func (f *file) copyRange(s *file, off, size int64) (int64, error) {
 }
 
 // plainRange copies size bytes at off to the same place through memory. It returns how many there were.
-func (f *file) plainRange(s *file, off, size int64) (int64, error) {
-	return f.through(s, off, size, make([]byte, min(size, plainBlock)))
+func (f *file) plainRange(ctx context.Context, s *file, off, size int64) (int64, error) {
+	return f.through(ctx, s, off, size, make([]byte, min(size, plainBlock)))
 }
 
 // copySmall is plainRange with a buffer that costs nothing.
-func (f *file) copySmall(s *file, size int64) (int64, error) {
+func (f *file) copySmall(ctx context.Context, s *file, size int64) (int64, error) {
 	var buf [smallFile]byte
-	return f.through(s, 0, size, buf[:])
+	return f.through(ctx, s, 0, size, buf[:])
 }
 
-func (f *file) through(s *file, off, size int64, buf []byte) (int64, error) {
+func (f *file) through(ctx context.Context, s *file, off, size int64, buf []byte) (int64, error) {
 	var done int64
 	for done < size {
+		if err := ctx.Err(); err != nil {
+			return done, err
+		}
 		var n int
 		err := retry(func() (e error) {
 			n, e = unix.Pread(s.fd, buf[:min(int64(len(buf)), size-done)], off+done)
@@ -202,14 +227,14 @@ func (f *file) through(s *file, off, size int64, buf []byte) (int64, error) {
 }
 
 // copySparse copies what lseek(2) calls data and leaves the rest a hole.
-func (f *file) copySparse(s *file, size int64) (int64, error) {
+func (f *file) copySparse(ctx context.Context, s *file, size int64) (int64, error) {
 	for off := int64(0); off < size; {
 		data, err := unix.Seek(s.fd, off, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {
 			break // a hole up to the end
 		}
 		if err != nil { // no SEEK_DATA here
-			if _, err := f.copyRange(s, off, size-off); err != nil {
+			if _, err := f.copyRange(ctx, s, off, size-off); err != nil {
 				return off, err
 			}
 			break
@@ -219,7 +244,7 @@ func (f *file) copySparse(s *file, size int64) (int64, error) {
 			return off, pathErr("seek", s.name, err)
 		}
 		hole = min(hole, size)
-		if _, err := f.copyRange(s, data, hole-data); err != nil {
+		if _, err := f.copyRange(ctx, s, data, hole-data); err != nil {
 			return off, err
 		}
 		off = hole

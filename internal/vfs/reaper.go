@@ -11,12 +11,12 @@ import (
 // TrashPrefix starts the name of what is waiting to be deleted.
 const TrashPrefix = ".trash-"
 
-// Reaper removes trees off the caller's path: a rename, then the deleting in the background. The zero value with an FS
-// is ready. Safe for many goroutines. A crash leaves folders that start with TrashPrefix: Sweep removes them.
+// Reaper deletes trees without making the caller wait: it renames them, then deletes them in the background. The zero value with an FS is
+// ready. Safe for many goroutines. A crash leaves folders that start with TrashPrefix: Sweep removes them.
 type Reaper struct {
 	FS FS
-	// Begin, if set, is called before something is deleted, and what it returns afterwards: what waits for that is left by a crash. Where it
-	// fails, Wait tells, and the tree is deleted all the same.
+	// Begin, if set, is called before something is deleted, and what it returns afterwards: a crash between leaves something. Where it
+	// fails, Wait returns the error, and the tree is deleted all the same.
 	Begin func() (end func(), err error)
 
 	mu    sync.Mutex
@@ -25,8 +25,7 @@ type Reaper struct {
 	first error
 }
 
-// Remove renames path to a trash name in the same folder, makes that durable, and deletes it in the background.
-// What is not there is no error.
+// Remove renames path to a trash name in the same folder, durably, and deletes it in the background. A missing path is not an error.
 func (r *Reaper) Remove(path string) error {
 	trash := filepath.Join(filepath.Dir(path), TrashPrefix+strings.TrimPrefix(filepath.Base(TempName(path)), tempPrefix))
 	err := r.FS.Rename(path, trash)
@@ -70,7 +69,7 @@ func (r *Reaper) fail(err error) {
 	}
 }
 
-// Sweep deletes, in the background, what an earlier process left in dir under TrashPrefix. A missing dir is no error.
+// Sweep deletes, in the background, what an earlier process left in dir under TrashPrefix. A missing dir is not an error.
 func (r *Reaper) Sweep(dir string) error {
 	names, err := r.FS.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,11 +20,11 @@ var ErrNotRegular = errors.New("not a regular file")
 // ErrTooLarge is wrapped by the error about a file that is larger than what is read.
 var ErrTooLarge = errors.New("file too large")
 
-// regularOnly is how files that somebody else may replace are opened: a fifo does not block, a terminal is not taken over.
+// regularOnly are the flags for opening files that another user may replace: a fifo does not block, a terminal does not become ours.
 const regularOnly = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 
-// OpenRegular opens a regular file for reading, as something that somebody else may have put there: it does not wait for a
-// fifo, and everything but a regular file is ErrNotRegular. The last element of path is not followed where it is a link.
+// OpenRegular opens a regular file for reading where another user may have put something else: it does not block on a fifo, and anything
+// but a regular file is ErrNotRegular. The last element of path is not followed if it is a link.
 func OpenRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, regularOnly|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -46,20 +46,37 @@ func regular(f *os.File, path string, folders bool) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFollowed reads a regular file of at most limit bytes; a larger one is ErrTooLarge, and is not read. Links are followed.
+// ReadFollowed reads a regular file of at most limit bytes; a larger one is ErrTooLarge, and is not read. Links are followed under the rule
+// of CheckLinks: another user's link is followed only to that user's files.
 func ReadFollowed(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, regularOnly, 0)
+	b, _, err := ReadStat(path, limit)
+	return b, err
+}
+
+// ReadStat is ReadFollowed, and what stat(2) says of the very file that was read.
+func ReadStat(path string, limit int64) ([]byte, fs.FileInfo, error) {
+	p, err := OpenPlace(path, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = p.Close() }()
+	f, err := p.Open(regularOnly, 0)
 	if err == nil {
 		f, err = regular(f, path, true)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return readAll(f, path, limit)
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := readAll(f, path, limit)
+	return b, st, err
 }
 
-// readAll reads f to its end. The size is asked first: a sparse file of terabytes costs nothing.
+// readAll reads f to its end, but checks the size first: a sparse file may have terabytes.
 func readAll(f *os.File, path string, limit int64) ([]byte, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -90,8 +107,8 @@ func readAll(f *os.File, path string, limit int64) ([]byte, error) {
 	}
 }
 
-// Files is a folder as a file system that follows links wherever they lead, as os.DirFS does. What it opens are regular files and
-// folders: it waits for no fifo, and ReadFile refuses what is larger than MaxRead.
+// Files is a folder as a file system that follows links anywhere, as os.DirFS does. It opens regular files and folders only: it does not
+// block on a fifo, and ReadFile refuses files larger than MaxRead.
 func Files(dir string) fs.FS {
 	return &tree{
 		open:  func(name string) (*os.File, error) { return os.OpenFile(filepath.Join(dir, name), regularOnly, 0) },
@@ -101,8 +118,8 @@ func Files(dir string) fs.FS {
 	}
 }
 
-// Beneath is Files for a folder that somebody else owns: what a link leads to outside of the folder, at whatever moment it is made, is
-// not found. dir itself may be a link. The folder is open until the file system is no longer used.
+// Beneath is Files for a folder of another user: what is outside of the folder is not found through a link, whenever the link is made. dir
+// itself may be a link. The folder is open until the file system is no longer used.
 func Beneath(dir string) (fs.FS, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUntrusted says that the way to a folder leads over a symbolic link of another user.
+// ErrUntrusted reports that a path contains a symbolic link of another user.
 var ErrUntrusted = errors.New("a symbolic link of another user is in the way")
 
 // maxLinks is how many links one path may lead over, as in path_resolution(7).
 const maxLinks = 40
 
-// OpenTrusted opens a folder by its absolute path, for who has more rights than the owner of some folder on the way: element by element, each
-// by a descriptor, following links that root or this process's user made, and no others. Whoever owns a folder can otherwise turn the path
-// elsewhere between a look at it and its use. Nothing below the folder that is opened follows a link; see Dir.
+// OpenTrusted opens a folder by its absolute path, for a process with more privileges than the owner of some folder in it: element by
+// element, each by a descriptor, following only links that root or this process's user made. Otherwise the owner of a folder could redirect
+// the path between a check and its use. Nothing below the opened folder follows a link; see Dir.
 func OpenTrusted(path string) (Dir, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, pathErr("open", path, errors.New("the path is not absolute"))

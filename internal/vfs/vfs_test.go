@@ -2,6 +2,7 @@ package vfs_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -147,7 +148,7 @@ func TestCopyFrom(t *testing.T) {
 			defer in.Close()
 			out, err := vfs.OS{}.OpenFile(src+".copy", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 			require.NoError(t, err)
-			n, err := out.CopyFrom(in)
+			n, err := out.CopyFrom(context.Background(), in)
 			require.NoError(t, err)
 			require.NoError(t, out.Close())
 			want, err := os.ReadFile(src)
@@ -201,7 +202,7 @@ func TestRemoveAllAndReaper(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(tree, "closed"), 0o500))
 	r := &vfs.Reaper{FS: vfs.OS{}}
 	require.NoError(t, r.Remove(tree))
-	require.NoError(t, r.Remove(tree), "a second time is no error")
+	require.NoError(t, r.Remove(tree), "a second time is not an error")
 	require.NoError(t, r.Wait())
 	names, err := vfs.OS{}.ReadDir(root)
 	require.NoError(t, err)

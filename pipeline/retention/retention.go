@@ -1,4 +1,4 @@
-// Package retention keeps the limits on what is recorded: the deployments of projects, their logs, and the audit log.
+// Package retention applies the limits on what is recorded: the deployments of projects, their logs, and the audit log.
 package retention
 
 import (
@@ -11,14 +11,14 @@ import (
 	"corpus-git/project/config"
 )
 
-// first is how long after the start the limits are kept for the first time, and every how often then.
+// first is the delay after the start until the limits are applied first, and every the interval after that.
 const (
 	first = time.Minute
 	every = time.Hour
 )
 
-// Keeper keeps the limits.
-type Keeper struct {
+// Pruner applies the limits on what is recorded.
+type Pruner struct {
 	// Limits are those of the configuration now.
 	Limits   func() config.History
 	Projects func(context.Context) ([]project.Name, error)
@@ -33,7 +33,7 @@ type Keeper struct {
 }
 
 // Run keeps the limits until ctx ends.
-func (k Keeper) Run(ctx context.Context) {
+func (k Pruner) Run(ctx context.Context) {
 	for wait := first; ; wait = every {
 		select {
 		case <-ctx.Done():
@@ -44,8 +44,8 @@ func (k Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Keep keeps the limits now. What could not be removed is logged, and removed another time.
-func (k Keeper) Keep(ctx context.Context) {
+// Keep applies the limits now. What could not be removed is logged, and removed another time.
+func (k Pruner) Keep(ctx context.Context) {
 	h := k.Limits()
 	all, err := k.Projects(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (k Keeper) Keep(ctx context.Context) {
 	}
 }
 
-func (k Keeper) notifications(ctx context.Context, h config.History) {
+func (k Pruner) notifications(ctx context.Context, h config.History) {
 	var before time.Time
 	if h.NotifyAge > 0 {
 		before = k.Now().Add(-h.NotifyAge)

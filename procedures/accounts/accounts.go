@@ -1,4 +1,4 @@
-// Package accounts makes the users and groups that projects run as, with the programs of the system's administration (shadow-utils).
+// Package accounts creates the users and groups that projects run as, with the system's tools (shadow-utils).
 package accounts
 
 import (
@@ -24,14 +24,14 @@ import (
 	"corpus-git/sls/host"
 )
 
-// Accounts are the machine's. All of it wants root.
+// Accounts are the machine's accounts. Changing them needs root.
 type Accounts struct {
 	Users host.Users
 	Exec  execx.Commander
 }
 
-// Ensure makes a project's group and user where they are missing, adds the user to further groups, which must exist, and makes a key pair for
-// fetching from other servers. It returns what it made, one phrase each.
+// Ensure creates a project's group and user where they are missing, adds the user to further groups, which must exist, and generates a key
+// pair for fetching from other servers. It returns what it did, one phrase each.
 func (a Accounts) Ensure(ctx context.Context, user, group string, groups []string) ([]string, error) {
 	var did []string
 	if _, err := a.Users.Group(group); errors.Is(err, host.ErrNoAccount) {
@@ -106,8 +106,8 @@ func (a Accounts) admin(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// sshKey makes ~/.ssh/id_ed25519 if the user has no key of that kind. It never copies anybody else's. The user owns the folders: they are
-// used by their descriptors, so that nothing he puts in their place meanwhile is written to.
+// sshKey generates ~/.ssh/id_ed25519 if the user has no key of that type. It never copies another key. The user owns the folders: they are
+// used by descriptors, so that replacing them meanwhile does not redirect a write.
 func sshKey(u host.User) (made bool, err error) {
 	if !filepath.IsAbs(u.Home) || u.UID == 0 {
 		return false, nil
@@ -147,7 +147,7 @@ func sshKey(u host.User) (made bool, err error) {
 		mode uint32
 	}{{"id_ed25519.pub", line, 0o644}, {"id_ed25519", pem.EncodeToMemory(block), 0o600}} {
 		err := vfs.WriteAtomic(dir, f.name, f.mode, func(w io.Writer) error {
-			// It is the user's before it has its name: what has that name afterwards may be anything.
+			// It gets its owner before its name: afterwards the name may be anything.
 			if h, ok := w.(vfs.File); ok {
 				if err := h.Chown(u.UID, u.GID); err != nil {
 					return err
@@ -163,8 +163,7 @@ func sshKey(u host.User) (made bool, err error) {
 	return true, nil
 }
 
-// sshDir opens a home's .ssh, and makes it where it is missing; nil where it is no folder of the user's: a link to elsewhere is not ours to
-// write through.
+// sshDir opens a home's .ssh, and creates it where it is missing; nil where it is not a folder of the user's: links are not followed.
 func sshDir(home vfs.Dir, u host.User) (vfs.Dir, error) {
 	err := home.Mkdir(".ssh", 0o700)
 	ours := err == nil

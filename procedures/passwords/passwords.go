@@ -15,9 +15,9 @@ import (
 	"corpus-git/sls/modules"
 )
 
-// File is the secrets that a project's templates generate, one file for a project. While a deployment is prepared new ones are only
-// held, so that a push which is refused leaves nothing; Store makes them durable, and those generated after it are durable at once. What is
-// in it is hidden like the pillar.
+// File are the secrets that a project's templates generate, one file for a project. While a deployment is prepared new ones are kept in
+// memory, so that a refused push leaves nothing; Store makes them durable, and those generated after it are durable at once. They are
+// redacted like the pillar.
 type File struct {
 	fs   vfs.FS
 	path string
@@ -28,7 +28,7 @@ type File struct {
 	mu     sync.Mutex
 	held   map[string]string
 	stored bool
-	// given are the secrets that templates saw.
+	// given are the secrets that templates have received.
 	given map[string]bool
 }
 
@@ -37,7 +37,7 @@ const generatedLater = "generated at deployment"
 
 var _ modules.Passwords = (*File)(nil)
 
-// Open gives the secrets in a file, which is read when one is asked for. In a plan nothing is generated.
+// Open returns the secrets of a file, which is read on first use. In a plan nothing is generated.
 func Open(f vfs.FS, path string, hide *redact.Redactor, plan bool) *File {
 	return &File{fs: f, path: path, hide: hide, plan: plan}
 }
@@ -80,7 +80,7 @@ func (p *File) conceal(key, secret string) {
 	p.hide.Extend([]redact.Secret{{Label: "generated." + key, Value: secret}})
 }
 
-// In reports whether a text holds a secret that templates saw.
+// In reports whether a text contains a secret that templates have received.
 func (p *File) In(text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// errAsk: an entry can't be judged by what was seen.
+// errAsk: an entry can't be judged by what was scanned.
 var errAsk = errors.New("not known")
 
-// Satisfied reports whether the entry at path, below the tree, is what its rule says, as far as st tells: where the rule is about
-// access control lists it is not known, and the answer is no.
+// Satisfied reports whether the entry at path, below the tree, is as its rule says, according to st; where the rule has access control
+// lists, which st does not show, it is false.
 func (t Tree) Satisfied(path string, st vfs.Stat) bool {
 	n, rule := t.rules, t.rules.rule
 	if t.rules.sub != nil {
@@ -25,7 +25,7 @@ func (t Tree) Satisfied(path string, st vfs.Stat) bool {
 	return err == nil && want.nothing()
 }
 
-// Part is a part of a tree to be walked: a name with all below it, or with some of what lies in it. nil is everything.
+// Part is a part of a tree to be walked: a name with everything below it, or with some of its content. nil is everything.
 type Part struct {
 	all bool
 	sub map[string]*Part
@@ -58,7 +58,7 @@ func (p *Part) Has(path string) bool {
 	return true
 }
 
-// at goes one name down; nil, everything, below what is walked whole.
+// at descends to a name; nil, everything, below what is walked completely.
 func (p *Part) at(name string) *Part {
 	if p == nil || p.all {
 		return nil

@@ -48,7 +48,7 @@ func (r *Reset) Run(ctx context.Context) error {
 	return nil
 }
 
-// openParent opens the folder that holds a path. Who runs this has more rights than the owners of the folders on the way.
+// openParent opens the folder that holds a path. The caller has more privileges than the owners of the folders on the way.
 func openParent(path string) (vfs.Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -116,8 +116,8 @@ func (r *Reset) excluded(path string) bool {
 	return false
 }
 
-// WriteProgram writes the program that mc_locations.settings names as resetperms: program with the verb reset-perms.
-// It is replaced by a rename, and only where it differs.
+// WriteProgram writes the program that mc_locations.settings names as resetperms: program with the verb reset-perms. It is replaced by a
+// rename, and only if it differs.
 func WriteProgram(state layout.State, program string) error {
 	text := "#!/bin/sh\nexec '" + strings.ReplaceAll(program, "'", `'\''`) + "' reset-perms \"$@\"\n"
 	path := state.ResetPerms()

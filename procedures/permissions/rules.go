@@ -17,7 +17,7 @@ import (
 // phase is whose errors ours are.
 const phase = "fixperms"
 
-// Rule is what entries shall be like; -1 leaves an owner.
+// Rule is the wanted state of entries; -1 leaves an owner.
 type Rule struct {
 	uid, gid int
 	// setgid sets the set-group-ID bit of folders.
@@ -31,8 +31,8 @@ type Rule struct {
 	keepDirs, keepFiles bool
 	// acl is nil where access control lists are left alone.
 	acl *acl
-	// others leaves what belongs to another account than uid and root, and pid files of root: daemons need them as they made
-	// them. all leaves everything: what lies in a folder of such an account. A rule that names an owner has neither.
+	// others skips what belongs to another account than uid and root, and pid files of root: daemons need them unchanged. all skips
+	// everything: the content of a folder of such an account. A rule that names an owner has neither.
 	others, all bool
 }
 
@@ -41,7 +41,7 @@ func (r *Rule) Owner() *project.Owner {
 	return &project.Owner{UID: r.uid, GID: r.gid, Perm: r.perm}
 }
 
-// leaves reports whether the owners of an entry are left alone, and its mode where no rule asks for one.
+// leaves reports whether the owners of an entry are not changed, and its mode where no rule sets one.
 func (r *Rule) leaves(name string, st vfs.Stat) bool {
 	switch {
 	case !r.others || name == ".":
@@ -62,13 +62,13 @@ type aclName struct {
 	x    bool
 }
 
-// node is the rule of a path, and what is said about paths below it.
+// node is the rule of a path, and the rules of paths below it.
 type node struct {
 	rule *Rule
 	sub  map[string]*node
 }
 
-// at goes one name down: the node there, nil where nothing is said, and the rule that holds.
+// at descends to a name: the node there, nil where there are no rules, and the rule that applies.
 func (n *node) at(name string, above *Rule) (*node, *Rule) {
 	if n == nil {
 		return nil, above
@@ -80,7 +80,7 @@ func (n *node) at(name string, above *Rule) (*node, *Rule) {
 	return sub, sub.rule
 }
 
-// place puts a project's rule below a tree; what it leaves out comes from the nearest rule above. look finds accounts.
+// place adds a project's rule below a tree; what it leaves out comes from the nearest rule above. look finds accounts.
 func (n *node) place(p project.Permission, owns bool, look Accounts) error {
 	_, rel, _ := strings.Cut(p.Path, "/")
 	at, above := n, n.rule
@@ -149,7 +149,7 @@ func (r *Rule) owners(p project.Permission, look Accounts) error {
 // Accounts looks up the names in rules.
 type Accounts struct {
 	Users host.Users
-	// Missing takes the accounts that are not there, where a step may still make them; nil makes them an error.
+	// Missing receives accounts that do not exist yet and that a step may create; nil makes them an error.
 	Missing *[]string
 }
 
@@ -261,7 +261,7 @@ func encodeACL(perm uint32, names []aclName, x bool) (value []byte, mask uint32)
 	return b, mask
 }
 
-// aclGroupBits finds what the owning group may do by an access control list; ok is false where the value is none.
+// aclGroupBits are the owning group's permissions in an access control list; ok is false where the value is invalid.
 func aclGroupBits(value []byte) (bits uint32, ok bool) {
 	for i := 4; i+8 <= len(value); i += 8 {
 		if binary.LittleEndian.Uint16(value[i:]) == aclGroupObj {
@@ -271,7 +271,7 @@ func aclGroupBits(value []byte) (bits uint32, ok bool) {
 	return 0, false
 }
 
-// wanted is what an entry should become: owners, -1 to leave one; mode bits; extended attributes to set.
+// wanted is the change of an entry: owners, -1 to leave one; mode bits; extended attributes to set.
 type wanted struct {
 	uid, gid int
 	perm     uint32
@@ -281,7 +281,8 @@ type wanted struct {
 
 func (w wanted) nothing() bool { return w.uid < 0 && w.gid < 0 && !w.chmod && len(w.xattrs) == 0 }
 
-// want compares an entry with the rule; name is its last one, "." for the root of a tree. xattrs reads its extended attributes, and is called only where the rule names any.
+// want compares an entry with the rule; name is its last element, "." for the root of a tree. xattrs reads its extended attributes, and is
+// called only if needed.
 func (r *Rule) want(name string, st vfs.Stat, xattrs func() ([]vfs.Xattr, error)) (wanted, error) {
 	w := wanted{uid: r.uid, gid: r.gid}
 	if w.uid < 0 || uint32(w.uid) == st.UID {
@@ -339,8 +340,7 @@ func valueOf(xs []vfs.Xattr, name string) []byte {
 	return nil
 }
 
-// perm is the mode for an entry that has the mode old. A file that its owner may execute stays one: execute goes
-// wherever read is.
+// perm is the new mode of an entry with the mode old. A file that its owner may execute stays executable, for everybody who may read it.
 func (r *Rule) perm(dir bool, old uint32) uint32 {
 	switch {
 	case dir && r.keepDirs, !dir && r.keepFiles:

@@ -41,8 +41,8 @@ func Defaults(owner *project.Owner) (live, data, pillar Rule) {
 	return Rule{uid: uid, gid: gid, setgid: owns}, Rule{uid: uid, gid: gid, setgid: owns, others: owns}, pillar
 }
 
-// Trees are the trees of a project and their rules: Defaults, and below them those of the project's own. The accounts that they name must be
-// there, or look tells which are not.
+// Trees are the trees of a project and their rules: Defaults, and below them those of the project. The accounts in them must exist, or look
+// reports which do not.
 func Trees(at layout.Project, owner *project.Owner, own []project.Permission, look Accounts) ([]Tree, error) {
 	live, data, pillar := Defaults(owner)
 	trees := []Tree{
@@ -50,7 +50,7 @@ func Trees(at layout.Project, owner *project.Owner, own []project.Permission, lo
 		{"data", at.Data(), "", &node{rule: &data}},
 		{"pillar", at.Pillar(), project.PillarRepo, &node{rule: &pillar}},
 	}
-	for _, p := range own { // folders come before what lies in them
+	for _, p := range own { // folders come before what is in them
 		for _, t := range trees {
 			if p.Path != t.Name && !strings.HasPrefix(p.Path, t.Name+"/") {
 				continue
@@ -63,25 +63,25 @@ func Trees(at layout.Project, owner *project.Owner, own []project.Permission, lo
 	return trees, nil
 }
 
-// Walked is what a walk did, or, dry, would do.
-type Walked struct {
+// WalkResult is the result of a walk, or of a dry one.
+type WalkResult struct {
 	// Unchanged and Fixed count files and folders.
 	Unchanged, Fixed int64
-	// Foreign are files that were left because they have a name outside of the tree, too.
+	// Foreign are files that were skipped because they have a name outside of the tree, too.
 	Foreign []string
 	// Differ are the first paths that differ, of a dry walk, each with what does.
 	Differ []string
 }
 
-// Walk applies the rules of a tree, or of the part of it that is not nil, or, dry, only tells what differs. No symbolic link is followed. It may be
-// run again after any error.
-func (t Tree) Walk(ctx context.Context, f vfs.FS, part *Part, dry bool) (Walked, error) {
+// Walk applies the rules of a tree, or of a part of it if that is not nil; a dry walk only reports what differs. No symbolic link is
+// followed. It may be run again after any error.
+func (t Tree) Walk(ctx context.Context, f vfs.FS, part *Part, dry bool) (WalkResult, error) {
 	w := &walker{dir: t.Dir, rules: t.rules, fs: f, part: part, dry: dry}
 	err := w.run(ctx)
-	return Walked{Unchanged: w.right.Load(), Fixed: w.fixed.Load(), Foreign: w.foreign, Differ: w.differ}, err
+	return WalkResult{Unchanged: w.right.Load(), Fixed: w.fixed.Load(), Foreign: w.foreign, Differ: w.differ}, err
 }
 
-// walker applies the rules of one tree. Folders are handed to idle workers, so a wide tree is walked by several.
+// walker applies the rules of one tree. Folders are passed to idle workers, so several walk a wide tree.
 type walker struct {
 	dir   string
 	rules *node
@@ -103,7 +103,7 @@ type walker struct {
 
 type inode struct{ dev, ino uint64 }
 
-// sharedInode is a file with several names; all of them must lie in the tree before it is changed.
+// sharedInode is a file with several names; all of them must be in the tree before it is changed.
 type sharedInode struct {
 	nlink uint64
 	seen  []sharedName
@@ -249,9 +249,8 @@ func (w *walker) fix(d vfs.Dir, name, rel string, st vfs.Stat, rule *Rule) error
 	return nil
 }
 
-// apply changes the entry that st described, and no other: who may write to the folder could have put another file in
-// its place, or given it a name elsewhere. It is fs.ErrNotExist then. The mode comes last: chown(2) clears bits of it, and
-// an access control list has it in it.
+// apply changes the entry that st described, and no other: a user who may write to the folder could have replaced it, or linked it
+// elsewhere; then it returns fs.ErrNotExist. The mode is set last: chown(2) clears bits of it, and an access control list contains it.
 func apply(d vfs.Dir, name string, st vfs.Stat, want wanted) error {
 	f, err := d.OpenFile(name, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -284,7 +283,7 @@ func apply(d vfs.Dir, name string, st vfs.Stat, want wanted) error {
 	return nil
 }
 
-// applyByName is for a file that its owner can't open: an ordinary user, who can't give away what is another's.
+// applyByName is for a file that its owner can't open: an ordinary user, who can't change files of others.
 func applyByName(d vfs.Dir, name string, want wanted) error {
 	if want.uid >= 0 || want.gid >= 0 {
 		if err := d.Lchown(name, want.uid, want.gid); err != nil {

@@ -12,6 +12,7 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
 	"corpus-git/project"
+	"corpus-git/project/schema"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/host"
 	"corpus-git/sls/jinja"
@@ -26,30 +27,39 @@ type Reader struct {
 	Name project.Name
 	// Grains are the facts of this machine.
 	Grains *py.Dict
-	// Passwords are what templates get stored passwords from; nil where they get none.
+	// Passwords are the stored passwords for templates; nil for none.
 	Passwords modules.Passwords
+	// Node is the node that the pillar is read for: the files of its roles, in their order there, and then its own, override the others.
+	// nil is none.
+	Node *project.Node
+	// Declared are the inputs that the project's recipes declare, of which Secrets hides what is secret.
+	Declared []*schema.Inputs
 }
 
-// Sample gives the mapping in PILLAR.sample.
-func (d *Reader) Sample(ctx context.Context, dir fs.FS, file, display string) (*py.Dict, error) {
+// Sample returns the mapping in PILLAR.sample, and which of its lists edit those of the recipes below.
+func (d *Reader) Sample(ctx context.Context, dir fs.FS, file, display string) (*py.Dict, map[*py.List]saltyaml.Edit, error) {
 	dir = vfs.Bounded{FS: dir, Max: maxFile}
 	src, err := fs.ReadFile(dir, file)
 	if err != nil {
-		return nil, fault.New(fault.Internal, "read "+display, "%w", err)
+		return nil, nil, fault.New(fault.Internal, "read "+display, "%w", err)
 	}
-	return d.parse(ctx, dataFile{display: display, src: src, roots: fileroot.Roots{{FS: dir}}, vars: render.Vars(file, ""), jinja: true})
+	edits := map[*py.List]saltyaml.Edit{}
+	v, err := d.parse(ctx, dataFile{display: display, src: src, roots: fileroot.Roots{{FS: dir}}, vars: render.Vars(file, ""), jinja: true, edits: edits})
+	return v, edits, err
 }
 
 // dataFile is one file of values.
 type dataFile struct {
 	display string
 	src     []byte
-	// roots are where its templates find what they import, vars what they see.
+	// roots are the file roots of its templates' imports, vars their variables.
 	roots fileroot.Roots
 	vars  *py.Dict
 	jinja bool
-	// private: no line of it is ever quoted.
+	// private: no line of it is quoted in errors.
 	private bool
+	// edits receives the tagged lists; nil allows no tags.
+	edits map[*py.List]saltyaml.Edit
 }
 
 // parse renders a file and reads its mapping.
@@ -62,7 +72,7 @@ func (d *Reader) parse(ctx context.Context, f dataFile) (*py.Dict, error) {
 			return nil, templateFault(err, f.display, f.src, f.private)
 		}
 	}
-	doc, err := saltyaml.Parse(f.display, []byte(text), saltyaml.Options{Private: f.private})
+	doc, err := saltyaml.Parse(f.display, []byte(text), saltyaml.Options{Private: f.private, Edits: f.edits})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +99,7 @@ func templateFault(err error, display string, src []byte, private bool) error {
 	return fault.New(fault.Failed, "", "%s", je.Msg).WithPos(pos).WithHint("see the Jinja template documentation; the line is counted in the file as it is stored")
 }
 
-// valuesIn picks what may be values out of a line of broken YAML.
+// valuesIn returns what may be values in a line of broken YAML.
 func valuesIn(line string) []string {
 	if _, after, ok := strings.Cut(line, ": "); ok {
 		line = after

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -16,18 +17,18 @@ import (
 	"corpus-git/internal/redact"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
-	"corpus-git/sls"
+	"corpus-git/project/schema"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/modules"
 	"corpus-git/sls/render"
 )
 
 const (
-	// maxFile, maxFiles and maxBytes bound what a pillar is made from.
+	// maxFile, maxFiles and maxBytes limit the files of a pillar.
 	maxFile  = 8 << 20
 	maxFiles = 1000
 	maxBytes = 64 << 20
-	// maxIncludes bounds the entries of all include lists.
+	// maxIncludes limits the entries of all include lists.
 	maxIncludes = 10_000
 )
 
@@ -61,7 +62,7 @@ func (d *Reader) tree(own fs.FS) (*tree, error) {
 		return nil, fault.New(fault.Internal, "read "+dir, "%w", err)
 	}
 	t.templates = t.slses
-	if t.own != nil { // as before there was a tree: paths from the top of the repository
+	if t.own != nil { // paths from the top of the repository, for compatibility
 		t.templates = append(slices.Clone(t.slses), fileroot.Root{FS: t.own})
 	}
 	return t, nil
@@ -79,7 +80,7 @@ func (d *Reader) Pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
 		return nil, err
 	}
 	if own != nil && !slices.Contains(names, self) {
-		names = append(names, self) // a project that is not linked has its pillar all the same
+		names = append(names, self) // a project that is not linked still has its pillar
 	}
 	out := py.NewDict()
 	for _, name := range names {
@@ -92,201 +93,26 @@ func (d *Reader) Pillar(ctx context.Context, own fs.FS) (*py.Dict, error) {
 		}
 		modules.Merge(out, py.DeepCopy(v).(*py.Dict), false)
 	}
+	if d.Node == nil {
+		return out, nil
+	}
+	for _, path := range layersOf(d.Node) {
+		v, err := t.layer(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		modules.Merge(out, v, false)
+	}
 	return out, nil
 }
 
-// SLS is the name under which the top file has a project's pillar.
+// SLS is the project's pillar as the top file names it.
 func SLS(name string) string { return layout.ProjectsNamespace + "." + name }
 
 // foreign reports whether an SLS belongs to another project.
 func (t *tree) foreign(sls string) bool {
 	self := SLS(t.data.Name.String())
 	return (sls == layout.ProjectsNamespace || strings.HasPrefix(sls, layout.ProjectsNamespace+".")) && sls != self && !strings.HasPrefix(sls, self+".")
-}
-
-// topFile is the name of the top file as an SLS.
-const topFile = "top"
-
-// top are the SLS files that the top file names for this machine, in order.
-func (t *tree) top(ctx context.Context) ([]string, error) {
-	display := t.data.Root.PillarTop()
-	if t.machine == nil {
-		return nil, nil
-	}
-	if _, err := fs.Stat(t.machine, topFile+".sls"); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	doc, err := t.file(ctx, fileroot.File{Root: fileroot.Root{FS: t.machine}, Path: topFile + ".sls", Rel: topFile + ".sls"}, topFile, display, nil)
-	if err != nil {
-		return nil, err
-	}
-	bad := func(format string, args ...any) error {
-		return fault.New(fault.Refused, "read "+display, format, args...).WithPos(fault.Pos{File: display}).
-			WithHint("whoever runs the server must change that file")
-	}
-	var names []string
-	for _, e := range doc.Items() {
-		env := py.Str(e.Key)
-		targets, ok := e.Value.(*py.Dict)
-		if env == "include" {
-			return nil, bad("a top file that includes others is not supported")
-		}
-		if !ok {
-			return nil, bad("the environment %s must be a mapping of targets", env)
-		}
-		for _, target := range targets.Items() {
-			list, ok := target.Value.(*py.List)
-			if !ok {
-				return nil, bad("a target of the environment %s must have a list of files", env)
-			}
-			match, err := t.targets(py.Str(target.Key), list)
-			switch {
-			case err != nil:
-				return nil, bad("%s", err)
-			case !match:
-				continue
-			case env != "base":
-				return nil, bad("there is no pillar environment %s, only base", env)
-			}
-			for _, item := range list.Items() {
-				switch x := item.(type) {
-				case string:
-					more, err := t.named(x)
-					if err != nil {
-						return nil, bad("%s", err)
-					}
-					for _, m := range more {
-						if !slices.Contains(names, m) {
-							names = append(names, m)
-						}
-					}
-				case *py.Dict:
-					for _, k := range x.Keys() {
-						if k != "match" {
-							return nil, bad("%s of a target is not supported", py.Str(k))
-						}
-					}
-				default:
-					return nil, bad("a target's list holds something that is no name")
-				}
-			}
-		}
-	}
-	return names, nil
-}
-
-// named are the SLS files that a name or a pattern of the top file means, but those of other projects.
-func (t *tree) named(pattern string) ([]string, error) {
-	if !strings.ContainsAny(pattern, "*?[") {
-		if t.foreign(pattern) {
-			return nil, nil
-		}
-		return []string{pattern}, nil
-	}
-	var out []string
-	for _, name := range t.slses.AllSLS() {
-		if sls.Glob(pattern, name) && !t.foreign(name) {
-			out = append(out, name)
-		}
-	}
-	return out, nil
-}
-
-// targets reports whether a target of the top file is this machine: a glob or a list of IDs, a grain, or a compound of those.
-func (t *tree) targets(target string, list *py.List) (bool, error) {
-	how := "compound"
-	for _, item := range list.Items() {
-		if d, ok := item.(*py.Dict); ok {
-			if v, ok := d.GetStr("match"); ok {
-				how = py.Str(v)
-			}
-		}
-	}
-	id, _ := t.data.Grains.GetStr("id")
-	switch how {
-	case "glob":
-		return sls.Glob(target, py.Str(id)), nil
-	case "list":
-		return slices.Contains(strings.Split(target, ","), py.Str(id)), nil
-	case "grain":
-		return t.word("G@"+target, py.Str(id))
-	case "compound":
-		return t.compound(target, py.Str(id))
-	}
-	return false, fmt.Errorf("the match type %q is not supported", how)
-}
-
-// compound is words joined by and, or and not, of which "and" binds closer; no parentheses.
-func (t *tree) compound(target, id string) (bool, error) {
-	words := strings.Fields(target)
-	any, all, not, open := false, true, false, true // open: a word is expected
-	for _, w := range words {
-		switch {
-		case w == "not" && open && !not:
-			not = true
-		case (w == "and" || w == "or") && !open:
-			if open = true; w == "or" {
-				any, all = any || all, true
-			}
-		case w == "and", w == "or", w == "not", !open, strings.ContainsAny(w, "()"):
-			return false, fmt.Errorf("the target %q is not supported", target)
-		default:
-			ok, err := t.word(w, id)
-			if err != nil {
-				return false, err
-			}
-			all = all && ok != not
-			not, open = false, false
-		}
-	}
-	if open {
-		return false, fmt.Errorf("the target %q is not supported", target)
-	}
-	return any || all, nil
-}
-
-func (t *tree) word(w, id string) (bool, error) {
-	engine, of, ok := strings.Cut(w, "@")
-	switch {
-	case !ok:
-		return sls.Glob(w, id), nil
-	case engine == "L":
-		return slices.Contains(strings.Split(of, ","), id), nil
-	case engine == "G" && !strings.Contains(of, "*:"):
-		return grainMatches(t.data.Grains, of), nil
-	}
-	return false, fmt.Errorf("the target %q is not supported", w)
-}
-
-// grainMatches is Salt's match of "key:pattern", where the key may lead through mappings. Case does not count.
-// Source: salt.utils.data, subdict_match.
-func grainMatches(grains *py.Dict, expr string) bool {
-	is := func(pattern string, v any) bool {
-		return sls.Glob(strings.ToLower(pattern), strings.ToLower(py.Str(v)))
-	}
-	parts := strings.Split(expr, ":")
-	for i := len(parts) - 1; i > 0; i-- {
-		v, ok := py.Traverse(grains, strings.Join(parts[:i], ":"), ":")
-		if !ok {
-			continue
-		}
-		pattern := strings.Join(parts[i:], ":")
-		switch x := v.(type) {
-		case *py.List:
-			if slices.ContainsFunc(x.Items(), func(v any) bool { return is(pattern, v) }) {
-				return true
-			}
-		case *py.Dict:
-			if slices.ContainsFunc(x.Keys(), func(v any) bool { return is(pattern, v) }) {
-				return true
-			}
-		default:
-			if is(pattern, v) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // sls gives the values of one SLS file and of what it includes. by is the file that includes it, vars what that gives it.
@@ -313,6 +139,11 @@ func (t *tree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dic
 	if err != nil {
 		return nil, refuse("%s cannot be read: %v", name, err)
 	}
+	return t.from(ctx, f, name, vars)
+}
+
+// from gives the values of a file that was found, and of what it includes.
+func (t *tree) from(ctx context.Context, f fileroot.File, name string, vars *py.Dict) (*py.Dict, error) {
 	display := t.display(f)
 	doc, err := t.file(ctx, f, name, display, vars)
 	if err != nil {
@@ -352,7 +183,7 @@ func (t *tree) sls(ctx context.Context, name, by string, vars *py.Dict) (*py.Dic
 			modules.Merge(out, v, false)
 		}
 	}
-	// The file's own values are the authoritative ones.
+	// The file's own values override included ones.
 	modules.Merge(out, py.DeepCopy(doc).(*py.Dict), false)
 	return out, nil
 }
@@ -439,12 +270,40 @@ func (t *tree) file(ctx context.Context, f fileroot.File, name, display string, 
 // included is a line of an include list: the name of a file.
 var included = regexp.MustCompile(`^\s*-\s+[\w./*-]+:?\s*$`)
 
-// Secrets are the values of a pillar that must not be shown, but where they stand in code (redact.NotIn), and those that
-// it says may be. Of a pillar that can't be read, everything that looks like a value is a secret, in all of its files.
+// declared are the values in a pillar that the recipes declare as secret, numbers included.
+func (d *Reader) declared(pillar *py.Dict) (out []redact.Secret) {
+	section, _ := pillar.GetStr(layout.ProjectsNamespace + "." + d.Name.String())
+	for _, in := range d.Declared {
+		if in == nil {
+			continue
+		}
+		for _, f := range in.Fields {
+			v, ok := py.Traverse(section, "data:"+strings.Join(f.Path(), ":"), ":")
+			if f.Secret && ok {
+				out = append(out, schema.Secrets("input", "data."+f.Name, v)...)
+			}
+		}
+	}
+	return out
+}
+
+// Secrets are the values of a pillar that must not be shown, except those that are in code (redact.NotIn), and those that it lists as
+// shown. Of a pillar that can't be read, everything that looks like a value is a secret, in all of its files.
 func (d *Reader) Secrets(ctx context.Context, own fs.FS) (secrets []redact.Secret, shown map[string]bool) {
-	v, err := d.Pillar(ctx, own)
+	all, err := d.each(ctx, own)
 	if err == nil {
-		return redact.Secrets(v, nil), redact.Shown(v)
+		shown = map[string]bool{}
+		for _, v := range all {
+			secrets = append(secrets, redact.Secrets(v, nil)...)
+			maps.Copy(shown, redact.Shown(v))
+		}
+		for _, v := range all {
+			for _, s := range d.declared(v) {
+				secrets = append(secrets, s)
+				delete(shown, s.Value)
+			}
+		}
+		return secrets, shown
 	}
 	loose := py.NewDict()
 	t, err := d.tree(own)

@@ -19,22 +19,22 @@ import (
 	"corpus-git/sls/fileroot"
 )
 
-// Recipe is the .salt of one commit as it runs: a private copy below the state folder, which nobody but the server's user can write.
-// The working copy belongs to the project's user, so nothing in it is run with the server's rights. A nil Recipe has nothing.
+// Recipe is the .salt of one commit as it runs: a private copy below the state folder, which only the server's user can write. The working
+// copy belongs to the project's user, so nothing in it is run with the server's rights. A nil Recipe is empty.
 type Recipe struct {
-	// dir holds the copy, live is the folder of the working copy that it stands for.
+	// dir holds the copy, live is the folder of the working copy that it replaces.
 	dir, live string
 }
 
-// maxRecipe and maxRecipeFiles bound what one private copy takes.
+// maxRecipe and maxRecipeFiles limit the size of a private copy.
 const (
 	maxRecipe      = 4 << 30
 	maxRecipeFiles = 200_000
 )
 
-// Copy makes the private copy of a recipe. A recipe of which nothing can run is not copied: nil. Links inside of the recipe stay
-// links; what others lead to inside of the commit is copied in their place; those that leave the commit keep what they lead to
-// from the working copy. The copy is not durable: it ends with its deployment.
+// Copy makes the private copy of a recipe; nil for a recipe without anything that can run. Links within the recipe stay links; targets
+// elsewhere in the commit are copied in their place; links that leave the commit lead where they would from the working copy. The copy is
+// not durable: it ends with its deployment.
 func Copy(ctx context.Context, from fs.FS, to, live string) (*Recipe, error) {
 	if from == nil {
 		return nil, nil
@@ -140,7 +140,7 @@ func (c *copier) link(from, to string, followed int) error {
 	return c.entry(from, to, st.Mode().Type(), followed+1)
 }
 
-// above reports whether a path from the recipe is one of the folders that it lies in.
+// above reports whether a path from the recipe is one of its parent folders.
 func above(p string) bool { return strings.Trim(p, "./") == "" }
 
 func (c *copier) file(from, to string) (err error) {
@@ -176,7 +176,7 @@ func (c *copier) file(from, to string) (err error) {
 	return w.Chmod(mode) // whatever the umask is
 }
 
-// Files is the copy as a file system; nil where there is none. What a link leads to outside of it is not seen.
+// Files is the copy as a file system; nil where there is none. Targets of links outside of it are not visible.
 func (r *Recipe) Files() (fs.FS, error) {
 	if r == nil {
 		return nil, nil
@@ -184,14 +184,14 @@ func (r *Recipe) Files() (fs.FS, error) {
 	return vfs.Beneath(r.dir)
 }
 
-// Root is the copy as the file root that stands in the place of the working copy's recipe.
+// Root is the copy as a file root in place of the working copy's recipe.
 func (r *Recipe) Root() fileroot.Root {
 	root := fileroot.OnDisk(r.dir)
 	root.Public = r.live
 	return root
 }
 
-// Script is where an executable of the recipe is run.
+// Script is the path from which an executable of the recipe is run.
 func (r *Recipe) Script(file string) string { return filepath.Join(r.dir, filepath.FromSlash(file)) }
 
 // Own finds the project's own file for a procedure.

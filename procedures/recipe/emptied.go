@@ -6,10 +6,11 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/layout"
+	"corpus-git/procedures/extends"
 )
 
-// RefuseEmptied is fault.Refused where what comes does no longer deploy anything and what is live does: the folder .salt is gone, or there are no steps where
-// there were some. Both are the files of a commit; live is nil before the first deployment.
+// RefuseEmptied is fault.Refused where the new commit does not deploy anything and the live one does: the folder .salt is gone, or there
+// are no steps where there were some. Both are the files of a commit; live is nil before the first deployment.
 func RefuseEmptied(live, comes fs.FS) error {
 	if live == nil {
 		return nil
@@ -17,7 +18,7 @@ func RefuseEmptied(live, comes fs.FS) error {
 	const hint = "if that is meant:  git push -o allow-empty …"
 	was, err := In(live)
 	if err != nil || was == nil {
-		return nil //nolint:nilerr // what is live is not what is judged
+		return nil //nolint:nilerr // an error in the live recipe does not matter here
 	}
 	is, err := In(comes)
 	if err != nil {
@@ -30,7 +31,7 @@ func RefuseEmptied(live, comes fs.FS) error {
 	if err != nil || n == 0 {
 		return nil //nolint:nilerr // as above
 	}
-	if left, err := stepCount(is); err != nil || left > 0 {
+	if left, err := stepCount(is); err != nil || left > 0 || Has(is, extends.File) {
 		return err
 	}
 	return fault.New(fault.Refused, "", "the push has no steps in %s, and what is live has %s", layout.SaltDir, humanize.Plural(n, "step")).WithHint("%s", hint)

@@ -19,7 +19,7 @@ func ownFiles(procedure string) []string {
 	return names
 }
 
-// OwnFile finds a recipe's own file for a procedure; a stock one is none.
+// OwnFile finds a recipe's own file for a procedure; stock ones are ignored.
 func OwnFile(recipe fs.FS, procedure string) (s Step, own bool, err error) {
 	for _, file := range ownFiles(procedure) {
 		data, err := fs.ReadFile(recipe, file)

@@ -24,7 +24,7 @@ type Step struct {
 	File string
 	// Script is true for an executable.
 	Script bool
-	// Tool is who applies a file that is neither SLS nor executable: ToolAnsible, ToolPuppet, or the group of a program of the operator's.
+	// Tool applies a file that is neither SLS nor executable: ToolAnsible, ToolPuppet, or the group of an operator's program.
 	Tool string
 }
 
@@ -55,7 +55,7 @@ func special(file string) bool {
 // TaskPrefix begins the name of a task's file.
 const TaskPrefix = "task_"
 
-// undeployFile is what a project brings to be undeployed.
+// undeployFile is the project's own file for undeploying.
 const undeployFile = "undeploy.sls"
 
 // Undeploy is that as a step; none where the recipe has none.
@@ -66,7 +66,7 @@ func Undeploy(recipe fs.FS) []Step {
 	return []Step{{Name: strings.TrimSuffix(undeployFile, ".sls"), File: undeployFile}}
 }
 
-// numbered is NN_name.ending: the number says that it wants a place in the order.
+// numbered matches NN_name.extension: the number marks a step.
 var numbered = regexp.MustCompile(`^[0-9][^/]*\.([A-Za-z0-9_-]+)$`)
 
 // ending is the ending of a numbered file's name, "" of others.
@@ -77,7 +77,7 @@ func ending(file string) string {
 	return ""
 }
 
-// toolOf is who applies a numbered file by its ending, "" where nobody does.
+// toolOf is the tool of a numbered file by its extension, "" where none applies it.
 func toolOf(file string, groups []string) string {
 	switch end := ending(file); {
 	case end == "":
@@ -92,7 +92,7 @@ func toolOf(file string, groups []string) string {
 	return ""
 }
 
-// isProgram reports whether a file begins as what the kernel runs: a shebang, or an ELF file.
+// isProgram reports whether a file begins as what the kernel can run: a shebang, or an ELF file.
 func isProgram(recipe fs.FS, file string) bool {
 	f, err := recipe.Open(file)
 	if err != nil {
@@ -104,7 +104,7 @@ func isProgram(recipe fs.FS, file string) bool {
 	return bytes.HasPrefix(head[:n], []byte("#!")) || bytes.HasPrefix(head[:n], []byte("\x7fELF"))
 }
 
-// stepOf is the step that a regular file of .salt is; none where nothing runs it.
+// stepOf is the step for a regular file of .salt; none where nothing runs it.
 func stepOf(recipe fs.FS, file string, mode fs.FileMode, groups []string) (Step, bool) {
 	name := strings.TrimSuffix(file, path.Ext(file))
 	end := ending(file)
@@ -124,15 +124,36 @@ func stepOf(recipe fs.FS, file string, mode fs.FileMode, groups []string) (Step,
 	return Step{}, false
 }
 
-// Steps finds the steps of a recipe in the byte order of their names: 0100_a, 0_1, 100_b. Two files of one
-// name are an error, because their order would be chance. groups are the endings that programs of the operator's apply.
+// Steps finds the steps of a recipe in the byte order of their names: 0100_a, 0_1, 100_b. Two files of one name are an error, because their
+// order would be undefined. groups are the extensions that the operator's programs apply.
 func Steps(recipe fs.FS, groups ...string) ([]Step, error) {
 	return list(recipe, groups, func(name string) bool { return !strings.HasPrefix(name, TaskPrefix) })
+}
+
+// StepNames are the names of what may write outputs and wait: steps, the recipe's tasks, and install.sls.
+func StepNames(files fs.FS, steps []Step) (names []string, err error) {
+	for _, s := range steps {
+		names = append(names, s.Name)
+	}
+	tasks, err := Tasks(files)
+	for _, s := range tasks {
+		names = append(names, s.Name)
+	}
+	return append(names, "install"), err
 }
 
 // Tasks finds the tasks of a recipe.
 func Tasks(recipe fs.FS) ([]Step, error) {
 	return list(recipe, nil, func(name string) bool { return strings.HasPrefix(name, TaskPrefix) })
+}
+
+// TaskNames are the names by which tasks are run.
+func TaskNames(recipe fs.FS) (names []string, err error) {
+	tasks, err := Tasks(recipe)
+	for _, t := range tasks {
+		names = append(names, strings.TrimPrefix(t.Name, TaskPrefix))
+	}
+	return names, err
 }
 
 func list(recipe fs.FS, groups []string, want func(string) bool) ([]Step, error) {
@@ -207,7 +228,7 @@ func NamesOf(steps []Step) string {
 	return strings.Join(n, ", ")
 }
 
-// Texts are the contents of the files of .salt, up to a size that no configuration has.
+// Texts are the contents of the files of .salt, up to a size limit.
 func Texts(code fs.FS) []string {
 	const most = 8 << 20
 	var out []string
@@ -257,7 +278,7 @@ func Has(f fs.FS, name string) bool {
 
 var undoArgument = regexp.MustCompile(`^\s*-\s+["']?undo["']?\s*:\s*\S`)
 
-// UndoLine is the first line of a file of the recipe that has the argument undo, 0 where none has. Nobody has compiled the file.
+// UndoLine is the first line of a file of the recipe with the argument undo, 0 where there is none. The file need not compile.
 func UndoLine(recipe fs.FS, file string) int {
 	text, err := fs.ReadFile(recipe, file)
 	if err != nil {

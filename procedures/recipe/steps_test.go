@@ -45,7 +45,7 @@ func TestStepsRunInByteOrder(t *testing.T) {
 }
 
 func TestStepsOfOtherTools(t *testing.T) {
-	r := files("010_a.yml", "020_b.yaml", "030_c.pp", "040_d.lines", "050_e.other", "+site.yml", "data.yaml", "inputs.yaml", "+060_f.py", "+070_g", "+080_h.bin",
+	r := files("010_a.yml", "020_b.yaml", "030_c.pp", "040_d.lines", "050_e.other", "+site.yml", "data.yaml", "inputs.yaml", "input.yml", "Outputs.yaml", "060.yamls", "+060_f.py", "+070_g", "+080_h.bin",
 		"090_i.SLS", "091_j.slss", "092_k.sql", "093_l.xml", "094_m.py", "095_n.sh")
 	for _, name := range []string{"060_f.py", "070_g", "094_m.py"} {
 		r[name].Data = []byte("#!/bin/sh\n")
@@ -64,7 +64,7 @@ func TestStepsOfOtherTools(t *testing.T) {
 		named = append(named, w.File)
 	}
 	require.ElementsMatch(t, []string{
-		".salt/site.yml", ".salt/080_h.bin", ".salt/090_i.SLS", ".salt/091_j.slss", ".salt/094_m.py", ".salt/095_n.sh",
+		".salt/site.yml", ".salt/input.yml", ".salt/Outputs.yaml", ".salt/080_h.bin", ".salt/090_i.SLS", ".salt/091_j.slss", ".salt/094_m.py", ".salt/095_n.sh",
 	}, named)
 }
 

@@ -13,8 +13,8 @@ var (
 	writtenName  = regexp.MustCompile(`/srv/projects/([a-zA-Z0-9_.-]+)/|Project ([a-zA-Z0-9_.-]+) has been`)
 )
 
-// stockSum is the hash by which a stock procedure file is known: SHA-256 of its text with blanks folded, without
-// the tags of its template, and without the project's name and archive where an old version had them written out.
+// stockSum is the hash that identifies a stock procedure file: SHA-256 of its text with blanks folded, without the tags of its template,
+// and without the project's name and archive where an old version contained them.
 func stockSum(text string) string {
 	text = rawTag.ReplaceAllString(text, "")
 	text = archivedPath.ReplaceAllString(text, "/archives/ARCHIVE")
@@ -25,8 +25,8 @@ func stockSum(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isStock reports whether a project's procedure file is one of the versions that makina-states wrote into every new
-// project (files/projects of its repository, all of its history): it says what the native procedure does.
+// isStock reports whether a project's procedure file is one of the versions that makina-states wrote into every new project (files/projects
+// of its repository, all of its history): it does what the native procedure does.
 func isStock(procedure, text string) bool {
 	sum := stockSum(text)
 	switch procedure {

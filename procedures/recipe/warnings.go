@@ -10,6 +10,7 @@ import (
 
 	"corpus-git/hooks"
 	"corpus-git/layout"
+	"corpus-git/project/schema"
 )
 
 // Warning is a remark about a file of the commit.
@@ -18,8 +19,8 @@ type Warning struct {
 	Text string `json:"text"`
 }
 
-// Warnings finds files that look as if they would run, and do not: steps without the mode, the number or the right ending, hooks without the
-// mode or in a folder that no hook is called from. groups are as in Steps.
+// Warnings finds files that look like steps or hooks, and are not: steps without the mode, the number or the right extension, hooks without
+// the mode or in a folder of no hook point. groups are as in Steps.
 func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 	var out []Warning
 	warn := func(file, format string, args ...any) {
@@ -32,6 +33,10 @@ func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 	for _, e := range entries {
 		fi, err := fs.Stat(recipe, e.Name())
 		if err != nil || !fi.Mode().IsRegular() {
+			continue
+		}
+		if meant := meantSchema(e.Name()); meant != "" {
+			warn(e.Name(), "nothing reads it: did you mean %s?", meant)
 			continue
 		}
 		if _, runs := stepOf(recipe, e.Name(), fi.Mode(), groups); !runs && !special(e.Name()) {
@@ -71,7 +76,22 @@ func Warnings(recipe fs.FS, groups ...string) ([]Warning, error) {
 	return out, nil
 }
 
-// noStep says why a file that looks like a step is none; "" where it does not look like one.
+// meantSchema is the file of declarations whose name was probably meant, "" for others.
+func meantSchema(file string) string {
+	name := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(file), ".yml"), ".yaml")
+	if name == strings.ToLower(file) {
+		return ""
+	}
+	for _, known := range []string{schema.InputsFile, schema.OutputsFile} {
+		plural := strings.TrimSuffix(known, ".yaml")
+		if file != known && (name == plural || name+"s" == plural) {
+			return known
+		}
+	}
+	return ""
+}
+
+// noStep says why a file that looks like a step is not one; "" where it does not look like one.
 func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string {
 	executable, end := mode&0o111 != 0, ending(file)
 	if file[0] < '0' || file[0] > '9' {
@@ -80,7 +100,7 @@ func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string
 		}
 		return ""
 	}
-	switch meant := meantEnding(end, groups); {
+	switch meant := suggestExtension(end, groups); {
 	case !executable && (end == "sh" || isProgram(recipe, file)):
 		return "it is not executable, so it is not a step"
 	case executable:
@@ -91,8 +111,8 @@ func noStep(recipe fs.FS, file string, mode fs.FileMode, groups []string) string
 	return ""
 }
 
-// meantEnding is the ending of steps that somebody misspelt, "" where it is one of its own (.sql and .xml are no steps).
-func meantEnding(end string, groups []string) string {
+// suggestExtension is the extension of steps that was probably meant, "" for a different one (.sql and .xml are not steps).
+func suggestExtension(end string, groups []string) string {
 	for _, known := range append([]string{"sls", "sh", "yml", "yaml", "pp"}, groups...) {
 		if end != known && strings.EqualFold(end, known) {
 			return known

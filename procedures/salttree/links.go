@@ -1,5 +1,5 @@
-// Package salttree joins projects to the Salt and pillar trees: the two links of each project, its line in the pillar's top file, and
-// the links to its own Salt modules. It replaces links, never anything else; each change is one rename, and all can be done again.
+// Package salttree adds projects to the Salt and pillar trees: the two links of each project, its line in the pillar's top file, and the
+// links to its own Salt modules. It replaces links, never anything else; each change is one rename, and all can be repeated.
 package salttree
 
 import (
@@ -16,14 +16,14 @@ import (
 	"corpus-git/procedures/pillar"
 )
 
-// Links joins projects to the Salt and pillar trees. It owns the two links of each project, its line
-// in the pillar's top file, and the links to its own Salt modules.
+// Links maintains the entries of projects in the Salt and pillar trees: the two links of each project, its line in the pillar's top file,
+// and the links to its own Salt modules.
 type Links struct {
 	FS   vfs.FS
 	Root layout.Root
 }
 
-// Link makes or fixes both links and the top file's entry. Idempotent. It returns what it changed, one phrase each.
+// Link creates or fixes both links and the top file's entry. Idempotent. It returns what it changed, one phrase each.
 func (l Links) Link(name string) ([]string, error) {
 	p := l.Root.Project(name)
 	var did []string
@@ -111,7 +111,7 @@ func (l Links) modules(p layout.Project, keep func(string) bool) (changed int, e
 		want := map[string]string{}
 		names, err := l.FS.ReadDir(from)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
-			return changed, err // what is no folder has no modules
+			return changed, err // what is not a folder has no modules
 		}
 		for _, n := range names {
 			if strings.HasSuffix(n, ".py") && keep(n) {

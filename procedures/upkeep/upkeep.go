@@ -1,7 +1,7 @@
-// Package upkeep looks after archives while nobody waits: see Scheduler.
+// Package upkeep maintains archives in the background: see Scheduler.
 //
-// It owns when archives are packed, removed by the limits and measured. It never decides what stays (procedures.RetentionPolicy does, of what
-// the project and the server say), and does nothing to an archive itself: package archive does.
+// It owns when archives are packed, expired and measured. It does not decide which stay (procedures.RetentionPolicy does, from the
+// project's and the server's settings), and package archive does the work.
 package upkeep
 
 import (
@@ -18,28 +18,28 @@ import (
 	"corpus-git/project"
 )
 
-// Scheduler looks after archives while nobody waits: it packs all but a project's newest one, removes what the limits do not
-// keep, and measures what is left. A project is due when one of its deployments has ended, and from time to time, so that
-// failures expire by themselves. Each project has its own goroutine while it is due; the stores take turns (archive.Background)
-// and stand still while a deployment of theirs runs (archive.Store.Pause).
+// Scheduler maintains archives in the background: it packs all but a project's newest one, removes what the limits do not keep, and
+// measures the rest. A project is due when one of its deployments has ended, and periodically, so that failed archives expire without
+// deployments. Each project has its own goroutine while it is due; the stores take turns (archive.Background) and pause while a deployment
+// of theirs runs (archive.Store.Pause).
 //
-// A crash leaves archives whole, each in one of its two forms; the next start sweeps the other. All methods are safe for
-// concurrent use. Fields are set before Start.
+// A crash leaves each archive complete, in one of its two forms; the next start removes the other. All methods are safe for concurrent use.
+// Fields are set before Start.
 type Scheduler struct {
 	Archives func(project.Name) *archive.Store
 	// Retention says what stays of a project now.
 	Retention func(ctx context.Context, name project.Name) (project.Retention, error)
-	// Projects are all that have archives; they become due at the start and each time Every has passed, in their order: atOnce of them together, the
-	// others one by one, so that ten thousand do not keep the machine from those who deploy.
+	// Projects are all that have archives; they become due at the start and each time Every has passed, in their order: atOnce of them
+	// together, the others one by one, so that ten thousand do not take the machine's capacity from deployments.
 	Projects func(ctx context.Context) ([]project.Name, error)
 	Every    time.Duration
-	// Quiet is how long a project must have been left alone before its archives are packed: deployments that follow each other at once need the processors more. What
-	// the next deployment waits for otherwise, the tree to build its archive from, is seen to at once.
+	// Quiet is how long a project must be idle before its archives are packed: deployments in quick succession need the processors more.
+	// The spare tree for the next archive is prepared at once.
 	Quiet time.Duration
-	// Removed is told after archives of a project were removed; it may be nil.
+	// Removed is called after archives of a project were removed; it may be nil.
 	Removed func(ctx context.Context, name project.Name)
-	// Reached gets "upkeep due NAME" when a project becomes due, "upkeep idle NAME" when that has been seen to, and "upkeep all
-	// due" when all are at the start; crash tests wait for it. It may be nil, and must not call this Scheduler.
+	// Reached is called with "upkeep due NAME" when a project becomes due, "upkeep idle NAME" when its work is done, and "upkeep all due"
+	// when all are due at the start; crash tests wait for it. It may be nil, and must not call this Scheduler.
 	Reached func(point string)
 	Log     zerolog.Logger
 
@@ -50,7 +50,7 @@ type Scheduler struct {
 	done sync.WaitGroup
 }
 
-// due is a project while its goroutine lives.
+// due is a project while its goroutine runs.
 type due struct {
 	again bool
 	more  chan struct{} // takes one: it has become due again
@@ -62,7 +62,7 @@ const (
 	between = 100 * time.Millisecond
 )
 
-// Start makes all projects due, one after the other, and again and again. Call it once, after recovery.
+// Start makes all projects due, one after the other, and periodically. Call it once, after recovery.
 func (s *Scheduler) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +101,8 @@ func (s *Scheduler) Start() {
 	})
 }
 
-// Due has the archives of a project looked after, soon. It returns at once. Before Start and after Stop it does nothing:
-// the next start sees to all.
+// Due schedules the maintenance of a project's archives and returns at once. Before Start and after Stop it does nothing: the next start
+// schedules all.
 func (s *Scheduler) Due(name project.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Scheduler) Due(name project.Name) {
 	})
 }
 
-// rest waits until a project has been left alone for Quiet, and prepares its next archive each time that it was not.
+// rest waits until a project has been idle for Quiet, and prepares its next archive after each deployment meanwhile.
 func (s *Scheduler) rest(ctx context.Context, name project.Name, more <-chan struct{}) {
 	if s.Quiet <= 0 {
 		return
@@ -173,8 +173,8 @@ func (s *Scheduler) again(name project.Name) bool {
 	return false
 }
 
-// Stop ends what is under way, which takes as long as one block of a file, and waits for it no longer than patience. It
-// reports whether all has ended; what has not may be left alone: it is as safe as after a crash.
+// Stop ends running work, which takes as long as one block of a file, and waits for it no longer than patience. It reports whether all has
+// ended; what has not may be abandoned as in a crash.
 func (s *Scheduler) Stop(patience time.Duration) bool {
 	s.mu.Lock()
 	stop := s.stop

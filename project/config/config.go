@@ -19,17 +19,24 @@ type Config struct {
 	HTTP        string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address of the web pages, API and metrics; empty turns them off. Browsers log in with the link of corpus-git web login, programs send an API token (corpus-git token create)."`
 	HTTPCert    string   `key:"http_tls_cert" default:"" help:"File with the TLS certificate of http_listen, in PEM with those that it depends on; with http_tls_key the pages and the API are https. It is read again at SIGHUP." restart:"yes"`
 	HTTPKey     string   `key:"http_tls_key" default:"" help:"File with the private key of http_tls_cert, in PEM." restart:"yes"`
+	ACME        ACME     `key:"acme"`
+	HTTPURL     string   `key:"http_url" default:"" form:"url" help:"Where others reach the pages, as https://deploy.example.org of a reverse proxy; links and the addresses of signals begin with it. Empty: http_listen."`
+	HTTPProxies []string `key:"http_trusted_proxies" restart:"yes" help:"Addresses and networks (127.0.0.1, 10.0.0.0/8) of reverse proxies in front of http_listen. Of their requests http_forwarded_header says who the client is (for limits, sessions and the audit log), and whether it came by https; of those of others, nothing."`
+	HTTPHeader  string   `key:"http_forwarded_header" default:"x-forwarded-for" oneof:"x-forwarded-for,forwarded" restart:"yes" help:"Which header of theirs says so: X-Forwarded-For with X-Forwarded-Proto, or Forwarded (RFC 7239). The other one counts for nothing, as a proxy may hand on what its client put there."`
 	HTTPRate    int      `key:"http_rate" default:"50" help:"How many API requests one token or session may send a second, for long; five times as many at once. 0 is no limit." restart:"yes"`
 	OpenMetrics bool     `key:"http_open_metrics" default:"false" restart:"yes" help:"Whether everybody who reaches http_listen may read /metrics without logging in."`
 	Public      string   `key:"public_address" default:"" help:"Host, or host:port, that clients reach the SSH server by; used in the remotes that are printed. Empty means the machine's own name and the port of listen."`
 	AdminKeys   []string `key:"admin_keys" help:"Public keys, in the form of authorized_keys, that are administrators besides those in the database."`
 	CAKeys      []string `key:"ssh_ca_keys" help:"Public keys, in the form of authorized_keys, of authorities whose SSH certificates log in as the user that they name."`
 	RevokedKeys string   `key:"ssh_revoked_keys" default:"" help:"File of keys and certificates that may not log in any more: public keys, one a line, or a KRL of ssh-keygen -k. It is read again when it changes; while it cannot be read, no key logs in."`
+	Shell       bool     `key:"ssh_shell" default:"false" help:"Whether those who hold the permission shell on a project may open a terminal over SSH as its user, with corpus-git enter."`
 	LDAP        LDAP     `key:"ldap"`
 
 	Runner    string   `key:"runner" default:"auto" oneof:"auto,builtin,salt-call" help:"What runs SLS files: the built-in runner, salt-call, or for each file the one that can."`
 	SaltCall  string   `key:"salt_call" default:"salt-call" help:"The salt-call program: a path, or a name to look up in PATH."`
 	FileRoots []string `key:"file_roots" help:"More directories in which salt:// paths are looked up, after those of root."`
+
+	CfgDir string `key:"cfg_dir" default:"/etc/corpus-git/cfg.d" help:"Directory of what the machine's image says of projects' configurations: files *.yaml of root, under PILLAR.sample (docs/cfg.md). Empty reads none."`
 
 	Accounts string `key:"accounts" default:"auto" oneof:"auto,off" help:"Whether each project gets a system user and group that own its files. auto: where the server runs as root; off: never."`
 
@@ -50,9 +57,11 @@ type Config struct {
 	CreateOnPush       bool `key:"create_on_push" default:"false" help:"Whether an administrator's first push to a new, valid name creates the project."`
 	StoreOtherBranches bool `key:"store_other_branches" default:"false" help:"Whether pushes of other branches than the deployed one are stored, without deploying; else they are refused."`
 
+	Require     Require     `key:"require"`
 	Submodules  Submodules  `key:"submodules"`
 	Maintenance Maintenance `key:"maintenance"`
 	History     History     `key:"history"`
+	Converge    Converge    `key:"converge"`
 
 	Log    Log    `key:"log"`
 	Notify Notify `key:"notify"`
@@ -62,6 +71,15 @@ type Config struct {
 	Warnings []string
 
 	origins map[string]Origin
+}
+
+// ACME says which certificates an authority is asked for, in place of http_tls_cert.
+type ACME struct {
+	Hosts  []string `key:"hosts" restart:"yes" help:"Names for which the TLS certificates of http_listen come from an authority by ACME; setting them agrees to its terms. It must reach this machine by them: on port 443, which is http_listen or is forwarded to it, or on port 80 for acme.http_listen. Empty asks for none."`
+	Email  string   `key:"email" default:"" restart:"yes" help:"Address that the authority may write to about the certificates; empty gives none."`
+	CA     string   `key:"ca" default:"https://acme-v02.api.letsencrypt.org/directory" form:"https" restart:"yes" help:"Directory of the authority (RFC 8555)."`
+	CAFile string   `key:"ca_file" default:"" restart:"yes" help:"Certificates that vouch for the authority's own address, as PEM; empty means those of the machine."`
+	HTTP   string   `key:"http_listen" default:"" form:"addr" restart:"yes" help:"Address that answers the authority's http-01 challenges and sends browsers to https, such as :80; empty leaves tls-alpn-01 on http_listen."`
 }
 
 // Maintenance keeps repositories fast and small, in the background and never during a deployment of theirs.
@@ -86,9 +104,24 @@ type History struct {
 	NotifyMax   int           `key:"max_notifications" default:"100000" min:"0" help:"How many deliveries are kept; beyond that the oldest go, those delivered first, then those given up, then those that wait. 0 sets no bound."`
 }
 
+// Converge says when live releases are applied again where a project's own configuration does not say.
+type Converge struct {
+	Boot   bool          `key:"boot" default:"false" help:"Whether the live release of each project is applied again after the machine has started."`
+	Every  time.Duration `key:"every" default:"0s" min:"0" help:"How often that is done while the server runs; 0s is never."`
+	Splay  time.Duration `key:"splay" default:"10m" min:"0" help:"Within which time the projects spread their runs, each always with the same delay."`
+	Mode   string        `key:"mode" default:"enforce" oneof:"enforce,report" help:"Whether a run changes what differs (enforce), or tells it only (report)."`
+	AtOnce int           `key:"at_once" default:"2" min:"1" help:"In how many projects it runs at the same time; others wait for their turn."`
+}
+
+// Policy is what projects have that say nothing themselves.
+func (c Converge) Policy() project.ConvergePolicy {
+	return project.ConvergePolicy{Boot: c.Boot, Every: c.Every, Splay: c.Splay, Mode: project.ConvergeMode(c.Mode)}
+}
+
 // Submodules says how submodules of what is pushed are fetched.
 type Submodules struct {
 	Hosts   []string      `key:"hosts" help:"Hosts that submodules may be fetched from, such as github.com or *.example.org; empty allows all. Projects of this server need no entry."`
+	Mirrors []string      `key:"mirrors" help:"Where else submodules are looked for first: entries FROM=TO, such as https://github.com/=http://mirror.example.org:8417/git/, of which the one with the longest FROM that the submodule's URL begins with counts. The submodule's own address is asked where the mirror has it not."`
 	Timeout time.Duration `key:"timeout" default:"10m" min:"1" help:"How long fetching one submodule may take; then the push is refused."`
 }
 

@@ -1,9 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,8 +167,36 @@ func (f field) parse(s string) (reflect.Value, error) {
 			return out, fmt.Errorf("must be host:port, or :port for all addresses")
 		}
 	}
+	if f.form == "url" && s != "" {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+			return out, fmt.Errorf("must be http://HOST or https://HOST, with a port or without, and nothing behind it")
+		}
+		s = strings.TrimRight(s, "/")
+	}
+	if f.form == "https" {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return out, fmt.Errorf("must be https://HOST/PATH")
+		}
+	}
 	out.SetString(s)
 	return out, nil
+}
+
+// hostName matches what a public certificate may name, but for a wildcard.
+var hostName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// ParseNetwork reads an IP address, or a network in the form ADDRESS/BITS (RFC 4632).
+func ParseNetwork(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+		return a.Unmap().Prefix(a.Unmap().BitLen())
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil || p.Addr().Is4In6() {
+		return p, errors.New("must be an IP address or a network, such as 127.0.0.1, ::1 or 10.0.0.0/8")
+	}
+	return p.Masked(), nil
 }
 
 func validPort(s string) bool {

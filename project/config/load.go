@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,7 +22,7 @@ import (
 type Sources struct {
 	// DefaultRoot is the root where nothing says otherwise.
 	DefaultRoot string
-	// File is the configuration file's name, for messages, and Text its content; a nil Text is no file.
+	// File is the configuration file's name, for messages, and Text its content; a nil Text is not a file.
 	File string
 	Text []byte
 	// Env is the environment, as os.Environ gives it.
@@ -131,10 +132,53 @@ func (c *Config) settle() error {
 		}
 		return fault.New(fault.Usage, opLoad, "%s: %w", c.origins[at], err).WithHint("%s", fault.HintOf(err))
 	}
+	for _, m := range c.Submodules.Mirrors {
+		from, to, _ := strings.Cut(m, "=")
+		if !strings.Contains(from, "://") || !strings.HasPrefix(to, "https://") && !strings.HasPrefix(to, "http://") {
+			return fault.New(fault.Usage, opLoad, "%s: submodules.mirrors: %q is not FROM=TO with two URLs", c.origins["submodules.mirrors"], m).
+				WithHint("as in  https://github.com/=http://mirror.example.org:8417/git/")
+		}
+	}
+	if _, err := c.Require.Policy(); err != nil {
+		return fault.New(fault.Usage, opLoad, "%w", err).WithHint("as in  require: {signed_push: [prod, \"*/shop\"], approvals: [prod=1]}")
+	}
+	for _, f := range []struct{ key, path string }{{"require.allowed_signers", c.Require.AllowedSigners}, {"require.gpg_home", c.Require.GPGHome}} {
+		if f.path != "" && !filepath.IsAbs(f.path) {
+			return fault.New(fault.Usage, opLoad, "%s: %s: must be an absolute path", c.origins[f.key], f.key)
+		}
+	}
 	for i, dir := range c.FileRoots {
 		if !filepath.IsAbs(dir) {
 			return fault.New(fault.Usage, opLoad, "%s: file_roots: item %d must be an absolute path", c.origins["file_roots"], i+1)
 		}
+	}
+	if err := c.settleACME(); err != nil {
+		return err
+	}
+	for i, text := range c.HTTPProxies {
+		if _, err := ParseNetwork(text); err != nil {
+			return fault.New(fault.Usage, opLoad, "%s: http_trusted_proxies: item %d %w", c.origins["http_trusted_proxies"], i+1, err)
+		}
+	}
+	return nil
+}
+
+// settleACME checks what names the certificates of http_listen.
+func (c *Config) settleACME() error {
+	if len(c.ACME.Hosts) == 0 {
+		return nil
+	}
+	at := c.origins["acme.hosts"]
+	for i, name := range c.ACME.Hosts {
+		if _, err := netip.ParseAddr(name); err == nil || len(name) > 253 || !hostName.MatchString(name) {
+			return fault.New(fault.Usage, opLoad, "%s: acme.hosts: item %d must be a full host name in lower case, such as deploy.example.org", at, i+1)
+		}
+	}
+	switch {
+	case c.HTTP == "":
+		return fault.New(fault.Usage, opLoad, "%s: acme.hosts: there is no http_listen to show certificates on", at).WithHint("http_listen: :443")
+	case c.HTTPCert != "" || c.HTTPKey != "":
+		return fault.New(fault.Usage, opLoad, "%s: acme.hosts: http_tls_cert names a certificate already", at).WithHint("remove the one or the other")
 	}
 	return nil
 }

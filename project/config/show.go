@@ -35,7 +35,7 @@ func (c *Config) Print() string {
 		switch {
 		case f.typ == secretType && val.Len() > 0:
 			line = fmt.Sprintf("%s# %s: %s", indent, name, val.Interface())
-		case f.typ == sinksType: // they may hold secrets, without which they are no sinks
+		case f.typ == sinksType: // they may hold secrets, without which they are not sinks
 			line = fmt.Sprintf("%s# %s: %s", indent, name, f.text(val))
 		case f.typ == listType:
 			line = indent + name + ":"

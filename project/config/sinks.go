@@ -61,13 +61,13 @@ func SinkKinds() []string {
 // DefaultSink is the name of the sink that notify.url makes.
 const DefaultSink = "notify.url"
 
-// All are the configured sinks, and the one of notify.url, which is told what it always was: how deployments ended, and changes of periodic checks.
+// All are the configured sinks, and the one of notify.url, which is told what it always was: how deployments ended, and changes of periodic checks and of what converging finds.
 func (n Notify) All() []Sink {
 	out := slices.Clone([]Sink(n.Sinks))
 	if n.URL != "" {
 		out = append(out, Sink{
 			Name: DefaultSink, Kind: "json", URL: n.URL, Private: true,
-			Events: []string{project.EventLive, project.EventFailed, project.EventRolledBack, project.Incomplete, project.EventChecks},
+			Events: []string{project.EventLive, project.EventFailed, project.EventRolledBack, project.Incomplete, project.EventChecks, project.EventConverge},
 		})
 	}
 	for i := range out {
@@ -214,7 +214,7 @@ func (s Sink) check() error {
 	}
 	for _, g := range s.Projects {
 		if _, err := path.Match(g, ""); err != nil {
-			return fail("projects", "%q is no glob", g)
+			return fail("projects", "%q is not a glob", g)
 		}
 	}
 	for key, words := range map[string][2][]string{"events": {s.Events, project.NotificationEvents()}, "verdicts": {s.Verdicts, verdicts()}} {
@@ -274,7 +274,7 @@ func (s Sink) checkMail(fail func(key, format string, args ...any) error) error 
 	}
 	for _, a := range list {
 		if _, err := mail.ParseAddress(a); err != nil {
-			return fail("from, to, addresses", "%q is no address", a)
+			return fail("from, to, addresses", "%q is not an address", a)
 		}
 	}
 	return nil

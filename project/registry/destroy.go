@@ -16,16 +16,15 @@ import (
 type Destroyed struct {
 	// Kept is the folder of the data that stays, "" where there is none.
 	Kept string
-	// Trash is where the rest lies until EmptyTrash.
+	// Trash is where the rest is until EmptyTrash.
 	Trash string
-	// Unlinked says how Salt's trees forgot it.
+	// Unlinked says what was removed from Salt's trees.
 	Unlinked []string
 }
 
-// Destroy takes a project away: from the first moment on it is unknown, then Salt's trees forget it,
-// its folder moves to the trash, and its row goes. data/ stays where it is unless data is true. A
-// project with a running or waiting deployment is fault.Busy and stays. Destroying a half destroyed
-// project finishes the work.
+// Destroy removes a project: from the first moment on it is unknown, then it is removed from Salt's trees, its folder moves to the trash,
+// and its row is deleted. data/ stays where it is unless data is true. A project with a running or waiting deployment is fault.Busy and
+// stays. Destroying a partly destroyed project completes it.
 func (r *Registry) Destroy(ctx context.Context, name project.Name, data bool) (Destroyed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +154,7 @@ func notEmpty(dir string) (bool, error) {
 	return len(entries) > 0, err
 }
 
-// EmptyTrash removes what lies in the trash. It may take long; a second call finishes what was interrupted.
+// EmptyTrash deletes what is in the trash. It may take long; after an interruption a second call completes it.
 func (r *Registry) EmptyTrash(ctx context.Context) error {
 	var errs []error
 	for _, dir := range []string{r.State.Trash(), r.besides()} {

@@ -32,7 +32,7 @@ type Project struct {
 	Skeleton string `json:"skeleton,omitempty"`
 	// Node says that another server deploys the project here; nil where it is pushed to.
 	Node *project.Node `json:"node,omitempty"`
-	// Missing tells that the folder of a known project is gone.
+	// Missing reports that the folder of a known project is gone.
 	Missing bool `json:"missing,omitempty"`
 }
 
@@ -78,8 +78,8 @@ type Registry struct {
 	Repository  func(project.Name, project.Repo) Repository
 	Linker      Linker
 	Deployments Deployments
-	// Tell is told in the transaction that makes a project known; nil tells nobody.
-	Tell func(ctx context.Context, tx db.Execer, p Project, by project.Pusher) error
+	// OnCreate is told in the transaction that makes a project known; nil tells nobody.
+	OnCreate func(ctx context.Context, tx db.Execer, p Project, by project.Pusher) error
 	// Environments are those of the server; nil is dev, staging and prod.
 	Environments func() project.Environments
 
@@ -206,7 +206,7 @@ func (r *Registry) rows(ctx context.Context) ([]Project, error) {
 // Created says what Create did.
 type Created struct {
 	Project Project
-	// New tells that the project was not known before; Repos which repositories were made.
+	// New reports that the project was not known before; Repos which repositories were made.
 	New   bool
 	Repos []project.Repo
 	// Changed names the settings that an existing project changed.
@@ -215,7 +215,7 @@ type Created struct {
 	Linked []string
 }
 
-// Create makes a project, completes a half made one, adopts a folder that lies there already, and
+// Create makes a project, completes a half made one, adopts a folder that is there already, and
 // changes the environment of an existing project where s names another. Salt's trees get to know it, unless it was unlinked.
 // The directories, the repositories and the row are durable on return.
 func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (Created, error) {
@@ -291,7 +291,7 @@ func (r *Registry) Create(ctx context.Context, name project.Name, s Settings) (C
 	return out, nil
 }
 
-// add makes a new project known, and tells of it in the same transaction.
+// add makes a new project known, and reports it in the same transaction.
 func (r *Registry) add(ctx context.Context, p Project, by project.Pusher) error {
 	tx, err := r.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -301,8 +301,8 @@ func (r *Registry) add(ctx context.Context, p Project, by project.Pusher) error 
 	if err := putRow(ctx, tx, p); err != nil {
 		return err
 	}
-	if r.Tell != nil {
-		if err := r.Tell(ctx, tx, p, by); err != nil {
+	if r.OnCreate != nil {
+		if err := r.OnCreate(ctx, tx, p, by); err != nil {
 			return err
 		}
 	}
@@ -368,7 +368,7 @@ func (r *Registry) directories(p Project) error {
 			return cannot("project create", err)
 		}
 		if fi, err := os.Stat(d.path); err != nil || !fi.IsDir() {
-			return fault.New(fault.Refused, "project create", "%s is in the way: it is no directory", d.path)
+			return fault.New(fault.Refused, "project create", "%s is in the way: it is not a directory", d.path)
 		}
 	}
 	return syncDir(l.Dir(), r.Root.Projects())
@@ -428,8 +428,8 @@ func (r *Registry) setLinked(ctx context.Context, name project.Name, linked bool
 	return changed, err
 }
 
-// Reconcile takes up the projects that lie on disk and are not in the table (restored from a backup,
-// or made by the original corpus), and tells which it adopted. A folder is a project when its name is
+// Reconcile takes up the projects that are on disk and are not in the table (restored from a backup,
+// or made by the original corpus), and reports which it adopted. A folder is a project when its name is
 // valid and it holds a repository or a recipe; what only holds data is not.
 func (r *Registry) Reconcile(ctx context.Context) (adopted []project.Name, err error) {
 	r.mu.Lock()

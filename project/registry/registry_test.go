@@ -193,7 +193,7 @@ func TestDestroyKeepsData(t *testing.T) {
 		}
 		adopted, err := h.Reconcile(t.Context())
 		require.NoError(t, err)
-		require.Empty(t, adopted, "what is left is no project")
+		require.Empty(t, adopted, "what is left is not a project")
 		require.NoError(t, h.EmptyTrash(t.Context()))
 		require.NoDirExists(t, d.Trash)
 		require.Equal(t, []project.Name{"app"}, h.queue.forgot, "a project of the same name begins anew")

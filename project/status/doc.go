@@ -1,6 +1,5 @@
-// Package status describes the projects of this machine: the JSON documents that the
-// commands print with --json and that the HTTP API serves, and the Source that
-// fills them from the rooms that know.
+// Package status has the JSON documents that describe the projects of this machine, which the commands print with --json and the HTTP API
+// serves, and the Source that fills them from the other rooms.
 //
 // It owns the schema: every document has a field "version", now 1, which changes
 // only when a field changes its meaning or goes; fields may be added. docs/json.md

@@ -6,12 +6,13 @@ import (
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
 	"corpus-git/project"
+	"corpus-git/project/configs"
 )
 
 // Version is the version of every document's schema.
 const Version = 1
 
-// Project is one project as it stands.
+// Project is one project as it is.
 type Project struct {
 	Name project.Name `json:"name"`
 	// Env is what the project was created with, "" where its configuration decides.
@@ -28,13 +29,17 @@ type Project struct {
 	Branch string         `json:"branch,omitempty"`
 	Code   project.Commit `json:"code,omitempty"`
 	Pillar project.Commit `json:"pillar,omitempty"`
+	// LiveSince is when the newest deployment that went live did.
+	LiveSince time.Time `json:"live_since,omitzero"`
 	// Running is the deployment that runs now, Waiting how many stand in line, Last the newest that ended.
 	Running *project.Record `json:"running,omitempty"`
 	Waiting int             `json:"waiting"`
 	Last    *project.Record `json:"last,omitempty"`
 	// FailingChecks are the checks that run periodically and failed when they ran last.
 	FailingChecks []string `json:"failing_checks,omitempty"`
-	Remotes       *Remotes `json:"remotes,omitempty"`
+	// Converge is what was found when the live release was applied again, or compared; nil where that never was, and is not to be.
+	Converge *project.ConvergeState `json:"converge,omitempty"`
+	Remotes  *Remotes               `json:"remotes,omitempty"`
 }
 
 // Remotes are the addresses to push to.
@@ -83,7 +88,7 @@ type Archive struct {
 	Verdict project.State `json:"verdict,omitempty"`
 	Pusher  string        `json:"pusher,omitempty"`
 	Pinned  bool          `json:"pinned"`
-	// Tree tells that it holds a tree to go back to, Failed that it holds the tree of a failed deployment.
+	// Tree reports that it holds a tree to go back to, Failed that it holds the tree of a failed deployment.
 	Tree   bool  `json:"tree"`
 	Failed bool  `json:"failed_tree"`
 	Files  int64 `json:"files"`
@@ -155,6 +160,14 @@ type Deployments struct {
 	Version     int              `json:"version"`
 	Project     project.Name     `json:"project"`
 	Deployments []project.Record `json:"deployments"`
+}
+
+// Configs is printed by  configs --json, newest first.
+type Configs struct {
+	Version int `json:"version"`
+	// Config is the one that was asked for.
+	Config      *configs.Config      `json:"config,omitempty"`
+	Deployments []configs.Deployment `json:"deployments"`
 }
 
 // DeploymentDocument is printed by deploy, rollback, task and plan with --json.

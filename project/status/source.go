@@ -61,6 +61,8 @@ type Source struct {
 	Server func(project.Name) Server
 	// Checks, where it is not nil, gives the checks of a project that run periodically.
 	Checks func(project.Name) []project.CheckState
+	// Converge, where it is not nil, gives what is known of a project that converges.
+	Converge func(project.Name) *project.ConvergeState
 	// Remember is how long a measure of the disk is good enough; 0 measures each time. Measuring walks all of a project's files.
 	Remember time.Duration
 	// Now is needed where Remember is set.
@@ -97,6 +99,9 @@ func (s *Source) All(ctx context.Context) ([]Project, error) {
 	return s.Describe(ctx, all)
 }
 
+// List gives all projects as the table has them, by name.
+func (s *Source) List(ctx context.Context) ([]registry.Project, error) { return s.Projects.List(ctx) }
+
 // readers is how many look at repositories at once.
 const readers = 8
 
@@ -129,10 +134,17 @@ func (s *Source) Describe(ctx context.Context, projects []registry.Project) ([]P
 		}
 		out[i].Running, out[i].Waiting = q.Running, len(q.Waiting)
 		out[i].FailingChecks = s.failing(out[i].Name)
+		if s.Converge != nil {
+			out[i].Converge = s.Converge(out[i].Name)
+		}
 		if l, ok := last[out[i].Name]; ok {
 			out[i].Last = &l
 		}
-		if l, ok := live[out[i].Name]; ok && moved(out[i], l) != "" {
+		l, ok := live[out[i].Name]
+		if ok && l.Result != nil {
+			out[i].LiveSince = l.Result.Ended
+		}
+		if ok && moved(out[i], l) != "" {
 			if err := s.refreshState(ctx, &out[i]); err != nil {
 				return nil, err
 			}
@@ -244,7 +256,7 @@ func (s *Source) Report(ctx context.Context, name project.Name, limit int) (Repo
 // maxIncomplete bounds what is said of a path that could not be measured.
 const maxIncomplete = 300
 
-// ProblemReport is the report of a project that cannot be reported: it stands among the others, which are not hidden by it.
+// ProblemReport is the report of a project that cannot be reported: it is among the others, which are not hidden by it.
 func ProblemReport(name project.Name, err error) Report {
 	return Report{Project: Project{Name: name, Problem: err.Error()}}
 }

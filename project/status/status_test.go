@@ -20,7 +20,7 @@ import (
 	"corpus-git/project/status"
 )
 
-// Every field of every document stands in docs/json.md.
+// Every field of every document is in docs/json.md.
 func TestDocumentsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/json.md")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"corpus-git/project"
 )
 
-// all is the note that every project is to be looked at. It is no project's name.
+// all is the note that every project must be examined. It is not a valid name of a project.
 const all = "*"
 
 // Markers are in-progress markers, one file for each project. A nil Markers keeps none.
@@ -21,7 +21,7 @@ type Markers struct {
 	fs  vfs.FS
 
 	mu sync.Mutex
-	// held are the projects in which something is under way; left those whose note the last owner of the state left.
+	// held are the projects with work in progress; left those with a note of the state's last owner.
 	held map[project.Name]*note
 	left map[project.Name]bool
 	full bool
@@ -30,7 +30,7 @@ type Markers struct {
 // note is that of one project while it is held.
 type note struct {
 	users int
-	// mu is held while the file is made: who begins second waits until it is durable too.
+	// mu is held while the file is created: a second Begin also waits until it is durable.
 	mu   sync.Mutex
 	made bool
 }
@@ -59,7 +59,7 @@ func Open(dir string, f vfs.FS) (*Markers, error) {
 	return b, nil
 }
 
-// first makes the folder. It must not be there without the note that all is to be looked at, so it comes with it.
+// first creates the folder together with the note that all projects must be examined, without which it must not exist.
 func (b *Markers) first() error {
 	tmp := b.dir + ".new"
 	err := vfs.RemoveAll(b.fs, tmp) // a crash may have left it
@@ -78,7 +78,7 @@ func (b *Markers) first() error {
 	return nil
 }
 
-// write makes an empty file whose name is durable on return. The file itself needs no sync: it has no content, and a name is never durable
+// write creates an empty file whose name is durable on return. The file needs no sync: it has no content, and a name is never durable
 // without its inode.
 func (b *Markers) write(path string) error {
 	f, err := b.fs.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -93,9 +93,8 @@ func (b *Markers) write(path string) error {
 
 func (b *Markers) path(name project.Name) string { return filepath.Join(b.dir, string(name)) }
 
-// Begin notes that something is about to be done in a project that a crash would leave half done. The note is durable on
-// return, and stays until end is called by everybody who began: once each, more than once is once. Where it can't be
-// made nothing may be done.
+// Begin records that work begins in a project that a crash would leave incomplete. The note is durable on return, and stays until end was
+// called for each Begin; calling end again does nothing. On an error the work must not begin.
 func (b *Markers) Begin(name project.Name) (end func(), err error) {
 	if b == nil {
 		return func() {}, nil
@@ -125,8 +124,8 @@ func (b *Markers) Begin(name project.Name) (end func(), err error) {
 	return end, nil
 }
 
-// end lets one user go; with the last one goes the file, unless recovery has not seen to what was left before. Who begins
-// anew meanwhile waits for b.mu, and makes it again.
+// end removes a holder; with the last one it removes the file, unless earlier work is not recovered yet. A concurrent Begin waits for b.mu,
+// and creates it again.
 func (b *Markers) end(name project.Name, n *note) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,12 +138,12 @@ func (b *Markers) end(name project.Name, n *note) {
 	}
 }
 
-// remove takes a note away. One that stays costs a look at the next start, and no more.
+// remove removes a note. One that stays only makes the next start examine the project.
 func (b *Markers) remove(path string) { _ = b.fs.Remove(path) }
 
-// Left tells what is to be looked at before anything else is done: the projects in which something was under way when the last
-// owner of the state ended, in no order. full tells that it may be any project: there were no notes, or a look at all of them did not end.
-func (b *Markers) Left() (names []project.Name, full bool) {
+// Pending returns what must be examined before anything else is done: the projects with work in progress when the state's last owner ended, in
+// no order. full reports that it may be any project: there were no notes, or a full examination did not end.
+func (b *Markers) Pending() (names []project.Name, full bool) {
 	if b == nil {
 		return nil, true
 	}
@@ -156,8 +155,8 @@ func (b *Markers) Left() (names []project.Name, full bool) {
 	return names, b.full
 }
 
-// Settled says that a project of Left has been seen to.
-func (b *Markers) Settled(name project.Name) {
+// MarkRecovered removes a project of Pending, which was recovered.
+func (b *Markers) MarkRecovered(name project.Name) {
 	if b == nil {
 		return
 	}
@@ -172,8 +171,8 @@ func (b *Markers) Settled(name project.Name) {
 	}
 }
 
-// Unsettled says that a project could not be seen to: the next start tries again. Durable on return.
-func (b *Markers) Unsettled(name project.Name) error {
+// MarkUnrecovered records that a project could not be recovered: the next start tries again. Durable on return.
+func (b *Markers) MarkUnrecovered(name project.Name) error {
 	if b == nil {
 		return nil
 	}
@@ -183,8 +182,8 @@ func (b *Markers) Unsettled(name project.Name) error {
 	return b.write(b.path(name))
 }
 
-// SettledAll says that every project was looked at, and those that could not be seen to are Unsettled.
-func (b *Markers) SettledAll() {
+// MarkAllRecovered ends the recovery: every project was examined. Those of MarkUnrecovered stay.
+func (b *Markers) MarkAllRecovered() {
 	if b == nil {
 		return
 	}

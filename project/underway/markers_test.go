@@ -28,14 +28,14 @@ func settled(t *testing.T) (*underway.Markers, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "underway")
 	b := open(t, dir)
-	b.SettledAll()
+	b.MarkAllRecovered()
 	return b, dir
 }
 
 // left is what a new owner of the state finds.
 func left(t *testing.T, dir string) ([]project.Name, bool) {
 	t.Helper()
-	names, full := open(t, dir).Left()
+	names, full := open(t, dir).Pending()
 	slices.Sort(names)
 	return names, full
 }
@@ -66,15 +66,15 @@ func TestWhatIsUnderWayIsLeft(t *testing.T) {
 func TestWithoutNotesEverythingIsLooked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "underway")
 	b := open(t, dir)
-	_, full := b.Left()
+	_, full := b.Pending()
 	require.True(t, full)
 	end, err := b.Begin("a")
 	require.NoError(t, err)
 	end()
 	_, full = left(t, dir)
 	require.True(t, full, "it died before the look had ended")
-	require.NoError(t, b.Unsettled("broken"))
-	b.SettledAll()
+	require.NoError(t, b.MarkUnrecovered("broken"))
+	b.MarkAllRecovered()
 	names, full := left(t, dir)
 	require.False(t, full)
 	require.Equal(t, []project.Name{"broken"}, names)
@@ -94,10 +94,10 @@ func TestLeftStaysUntilSettled(t *testing.T) {
 	end()
 	names, _ := left(t, dir)
 	require.Equal(t, []project.Name{"a", "b"}, names)
-	next.Settled("a")
+	next.MarkRecovered("a")
 	end, err = next.Begin("b")
 	require.NoError(t, err)
-	next.Settled("b")
+	next.MarkRecovered("b")
 	names, _ = left(t, dir)
 	require.Equal(t, []project.Name{"b"}, names, "it is under way anew")
 	end()
@@ -122,10 +122,10 @@ func TestNilMarkersNoteNothing(t *testing.T) {
 	end, err := b.Begin("a")
 	require.NoError(t, err)
 	end()
-	b.Settled("a")
-	b.SettledAll()
-	require.NoError(t, b.Unsettled("a"))
-	_, full := b.Left()
+	b.MarkRecovered("a")
+	b.MarkAllRecovered()
+	require.NoError(t, b.MarkUnrecovered("a"))
+	_, full := b.Pending()
 	require.True(t, full)
 }
 
@@ -157,7 +157,7 @@ func TestNotesSurviveAPowerCut(t *testing.T) {
 	f := vfstest.New(m.FS(), nil)
 	b, err := underway.Open("underway", f)
 	require.NoError(t, err)
-	b.SettledAll()
+	b.MarkAllRecovered()
 	seen := f.Count()
 	_, err = b.Begin("a")
 	require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestNotesSurviveAPowerCut(t *testing.T) {
 	require.Equal(t, []string{"underway"}, synced)
 	next, err := underway.Open("underway", m.Crash(nil).FS())
 	require.NoError(t, err)
-	names, full := next.Left()
+	names, full := next.Pending()
 	require.Equal(t, []project.Name{"a"}, names)
 	require.False(t, full)
 }

@@ -12,14 +12,14 @@ import (
 	"corpus-git/project"
 )
 
-// Server holds one conversation with the server, as a client of git-receive-pack: it reads from in and writes to out until the server has ended, and
-// gives its exit status.
+// Server holds one conversation with the server, as a client of git-receive-pack: it reads from in and writes to out until the server has
+// ended, and returns the exit status.
 type Server func(ctx context.Context, in io.Reader, out io.Writer) (exit int, err error)
 
 // Pack writes a pack with all that tips need and have does not reach.
 type Pack func(ctx context.Context, tips, have []string, w io.Writer) error
 
-// maxLines and maxBytes bound what either side says before the pack.
+// maxLines and maxBytes limit what either side sends before the pack.
 const (
 	maxLines = 1_000_000
 	maxBytes = 256 << 20
@@ -34,8 +34,8 @@ type push struct {
 
 type command struct{ old, new, ref string }
 
-// ProcReceive is the hook proc-receive: in and out are the hook's, progress is what the pusher reads. A push that the server refused is no error: git
-// is told, ref by ref. Source: githooks(5), "proc-receive".
+// ProcReceive is the hook proc-receive: in and out are the hook's, progress is shown to the pusher. A push that the server refused is not
+// an error: git gets the reason for each ref. Source: githooks(5), "proc-receive".
 func ProcReceive(ctx context.Context, in io.Reader, out, progress io.Writer, server Server, pack Pack) error {
 	p, err := readPush(pktline.NewReader(in, pktline.Limits{Lines: maxLines, Bytes: maxBytes}), out)
 	if err != nil {
@@ -93,7 +93,7 @@ func readPush(r *pktline.Reader, out io.Writer) (*push, error) {
 	err = section(r, func(_ int, line string) error {
 		f := strings.SplitN(line, " ", 3)
 		if len(f) != 3 {
-			return fmt.Errorf("%.60q is no command", line)
+			return fmt.Errorf("%.60q is not a command", line)
 		}
 		p.commands = append(p.commands, command{f[0], f[1], f[2]})
 		return nil
@@ -124,7 +124,7 @@ func section(r *pktline.Reader, f func(n int, line string) error) error {
 	}
 }
 
-// deliver holds the conversation and gives the report: "" for a ref that is done, else why it is not.
+// deliver holds the conversation and returns the report: "" for a ref that is done, else the reason.
 func (p *push) deliver(ctx context.Context, progress io.Writer, server Server, pack Pack) (map[string]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,7 +133,7 @@ func (p *push) deliver(ctx context.Context, progress io.Writer, server Server, p
 	ended := make(chan error, 1)
 	go func() {
 		_, err := server(ctx, sin, sout)
-		_ = sin.Close() // what is still being sent to it has nobody to read it
+		_ = sin.Close() // nothing reads what is still being sent
 		_ = sout.Close()
 		ended <- err
 	}()
@@ -146,7 +146,7 @@ func (p *push) deliver(ctx context.Context, progress io.Writer, server Server, p
 	if err != nil {
 		cancel()
 		_ = fromServer.Close()
-		// What the server says of its own end is the cause.
+		// The server's own error is the cause.
 		if serr := <-ended; serr != nil {
 			err = serr
 		}
@@ -204,7 +204,7 @@ func (p *push) converse(ctx context.Context, from io.Reader, to io.Writer, progr
 	return results, err
 }
 
-// notTaken is why the server does not begin.
+// notTaken is the reason why the server does not begin.
 func notTaken(err error) error {
 	var line *pktline.ErrorLine
 	if errors.As(err, &line) {

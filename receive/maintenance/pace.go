@@ -7,9 +7,9 @@ import (
 	"corpus-git/git/store"
 )
 
-// pace is that of one maintenance.
+// pace limits one maintenance.
 type pace struct {
-	// own is an error while its own project is being deployed; busy counts the projects in which something is.
+	// own returns an error while its own project is being deployed; busy counts the projects with deployments.
 	own  func(context.Context) error
 	busy func() int
 	// rate is how many bytes a second may be written.
@@ -18,8 +18,8 @@ type pace struct {
 	waited time.Duration // for others
 }
 
-// pause comes before each store.PauseEvery bytes: it ends with an error where its own project is being deployed, waits while others
-// are, othersWait in all, and never lets more be written than the rate allows.
+// pause is called before each store.PauseEvery bytes: it returns an error while its own project is being deployed, waits during other
+// deployments, up to othersWait in all, and keeps to the rate.
 func (p *pace) pause(ctx context.Context) error {
 	rest := time.Duration(float64(time.Second) * store.PauseEvery / float64(p.rate()))
 	for first := true; ; first = false {

@@ -1,5 +1,5 @@
-// Package maintenance says when the repositories of projects are maintained: some time after a deployment, once a day, one repository at a
-// time, within a rate of writing, and never while their project is being deployed. What is done then is receive.Repository.Maintain's.
+// Package maintenance schedules the maintenance of repositories: some time after a deployment, once a day, one repository at a time, within
+// a rate of writing, and never while their project is being deployed. receive.Repository.Maintain does the work.
 package maintenance
 
 import (
@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// sweepEvery is how often all projects are looked at, beside those that were deployed; sweepFirst is how long after the start that begins.
+	// sweepEvery is how often all projects are examined, besides those that were deployed; sweepFirst is the delay after the start.
 	sweepEvery, sweepFirst = 24 * time.Hour, 10 * time.Minute
 	// sweepStep is the time between two projects then.
 	sweepStep = 50 * time.Millisecond
-	// othersWait is how long maintenance waits for deployments of other projects; a server that always deploys must be maintained too.
+	// othersWait is how long maintenance waits for deployments of other projects: it must also run on a server that always deploys.
 	othersWait = 10 * time.Minute
-	// busyPoll is how often a waiting maintenance looks again.
+	// busyPoll is the interval at which waiting maintenance checks again.
 	busyPoll = 100 * time.Millisecond
 )
 
@@ -48,16 +48,16 @@ type Config struct {
 // Scheduler maintains repositories, one at a time.
 type Scheduler struct {
 	cfg Config
-	// turn holds one token: who works has it.
+	// turn holds one token: its holder works.
 	turn chan struct{}
 
 	mu  sync.Mutex
 	due map[project.Name]time.Time
-	// woken is told that something became due.
+	// woken receives a value when something becomes due.
 	woken chan struct{}
 }
 
-// New makes a scheduler, which does nothing by itself before Run.
+// New makes a scheduler, which does nothing before Run.
 func New(cfg Config) *Scheduler {
 	return &Scheduler{cfg: cfg, turn: make(chan struct{}, 1), due: map[project.Name]time.Time{}, woken: make(chan struct{}, 1)}
 }
@@ -67,7 +67,7 @@ func limits(k config.Maintenance) receive.Maintenance {
 	return receive.Maintenance{Packs: k.MaxPacks, Loose: k.MaxLoose, PackRefs: k.MaxRefs, Grace: k.Grace, Every: k.Every}
 }
 
-// Ended notes that a deployment of a project has ended: its repositories are looked at when it has been quiet for a while.
+// Ended records that a deployment of a project has ended: its repositories are examined when it has been idle for a while.
 func (m *Scheduler) Ended(name project.Name) { m.plan(name, m.cfg.Settings().Quiet) }
 
 func (m *Scheduler) plan(name project.Name, in time.Duration) {
@@ -80,7 +80,7 @@ func (m *Scheduler) plan(name project.Name, in time.Duration) {
 	}
 }
 
-// next takes the project that has been due for longest; without one it tells how long there will be none.
+// next takes the project that has been due for longest, or returns the time until one is.
 func (m *Scheduler) next() (name project.Name, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// sweep looks at every project: those that nobody deploys have objects that grow old too.
+// sweep examines every project: objects get old without deployments, too.
 func (m *Scheduler) sweep(ctx context.Context) {
 	all, err := m.cfg.Projects(ctx)
 	if err != nil {
@@ -160,7 +160,7 @@ func (m *Scheduler) maintainDue(ctx context.Context, name project.Name) {
 	}
 }
 
-// maintain maintains one repository, when it is its turn, and logs what was done.
+// maintain maintains one repository in its turn, and logs the result.
 func (m *Scheduler) maintain(ctx context.Context, r *receive.Repository, what receive.Maintenance) (receive.Maintained, error) {
 	select {
 	case m.turn <- struct{}{}:
@@ -194,7 +194,7 @@ func (m *Scheduler) idle(name project.Name) func(context.Context) error {
 	}
 }
 
-// pause keeps the maintenance of a project out of deployments' way.
+// pause makes the maintenance of a project give way to deployments.
 func (m *Scheduler) pause(name project.Name) func(context.Context) error {
 	p := &pace{
 		own: m.idle(name), busy: m.cfg.Busy, after: time.After,
@@ -203,9 +203,9 @@ func (m *Scheduler) pause(name project.Name) func(context.Context) error {
 	return p.pause
 }
 
-// Maintain maintains the repositories of a project now, and gives one entry for each, with an error in it where that one could not be maintained.
-// all consolidates everything and searches for what nothing refers to, whatever the configuration says of thresholds; dryRun changes nothing.
-// It is fault.Busy while something is deployed.
+// Maintain maintains the repositories of a project now, and returns one entry for each, with an error where it failed. all consolidates
+// everything and searches for unreferenced objects, whatever the thresholds are; dryRun changes nothing. It is fault.Busy during a
+// deployment.
 func (m *Scheduler) Maintain(ctx context.Context, name project.Name, all, dryRun bool) ([]status.Maintained, error) {
 	what := limits(m.cfg.Settings())
 	what.All, what.DryRun = all, dryRun

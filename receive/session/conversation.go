@@ -19,24 +19,27 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
+	"corpus-git/project/demands"
 )
 
-// conversation is a Push after the client has spoken.
+// conversation is a Push after the client's request was read.
 type conversation struct {
 	*Push
+	nonce  string // given to the client for its certificate
 	req    *Request
-	over   error // the limit that req is beyond
+	over   error // the limit that req exceeds
 	body   *bufio.Reader
 	wire   *wire
 	show   show
 	opts   Options
+	signs  []demands.Signature
 	items  []*Item
 	deploy *Item
 	held   *refs.Prepared // what an atomic push stores beside its deployment, locked
 	in     *Incoming
 	end    func() // what Begin returned, nil before
 	unpack string
-	unread bool // the pack, or the rest of it, is still to come
+	unread bool // the pack, or the rest of it, was not received yet
 }
 
 func (c *conversation) hold(ctx context.Context) int {
@@ -86,7 +89,7 @@ func (c *conversation) hold(ctx context.Context) int {
 	return 0
 }
 
-// work does what was asked for. Its error is a client that is gone; everything else stands in the items.
+// work processes the request. Its error means that the client is gone; everything else is in the items.
 func (c *conversation) work(ctx context.Context) (gone error) {
 	head, err := c.deployed()
 	if err != nil {
@@ -113,7 +116,11 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 		return c.refuseAll()
 	}
 	for _, n := range c.opts.Notes {
-		c.show.say(c.wire, event.Event{Kind: event.Note, Text: n})
+		c.show.showEvents(c.wire, event.Event{Kind: event.Note, Text: n})
+	}
+	if err := c.certificate(ctx); err != nil {
+		c.setAll(err)
+		return c.refuseAll()
 	}
 	c.compareOld()
 	c.stays()
@@ -159,7 +166,7 @@ func (c *conversation) work(ctx context.Context) (gone error) {
 	return nil
 }
 
-// deployed is the ref that deploys: HEAD's, once it exists.
+// deployed is the deployed ref: HEAD's, once it exists.
 func (c *conversation) deployed() (string, error) {
 	head, err := c.Refs.Head()
 	if err != nil || head == "" {
@@ -167,7 +174,7 @@ func (c *conversation) deployed() (string, error) {
 	}
 	h, err := c.Refs.Get(head)
 	if errors.Is(err, refs.ErrCorrupt) {
-		return head, nil // a push to it is refused, and others are not
+		return head, nil // a push to it is refused, others are not
 	}
 	if err != nil || h.IsZero() {
 		return "", err
@@ -219,8 +226,8 @@ func (c *conversation) keepAtomic() {
 	}
 }
 
-// lockAtomic checks and locks the other refs of an atomic push that deploys, before anything runs: once it runs, nothing but a disk that fails keeps them from
-// being stored, and nobody else changes them. What deploys is the Deployer's to compare and to move.
+// lockAtomic checks and locks the other refs of an atomic push that deploys, before anything runs: after that only a failing disk keeps
+// them from being stored, and nobody else can change them. The Deployer compares and moves the deployed ref.
 func (c *conversation) lockAtomic() {
 	rest := c.rest()
 	if !c.req.Caps.Has("atomic") || c.deploy == nil || c.deploy.Err != nil || len(rest) == 0 {
@@ -236,7 +243,7 @@ func (c *conversation) lockAtomic() {
 		c.held = held
 		return
 	}
-	// Which of them it is: the others are refused for its sake.
+	// Find out which one: the others are refused because of it.
 	for n, i := range moved {
 		one, err := c.Refs.Prepare(changes[n:n+1], beside...)
 		if err != nil {
@@ -245,13 +252,13 @@ func (c *conversation) lockAtomic() {
 		}
 		one.Abort()
 	}
-	if len(c.rest()) == len(rest) { // each is good by itself
+	if len(c.rest()) == len(rest) { // each is valid by itself
 		moved[0].refuse(Classify(err))
 	}
 	c.keepAtomic()
 }
 
-// unlock gives back what was locked and not stored.
+// unlock releases what was locked and not stored.
 func (c *conversation) unlock() {
 	if c.held != nil {
 		c.held.Abort()
@@ -259,7 +266,7 @@ func (c *conversation) unlock() {
 	}
 }
 
-// rest lists what is stored or deleted, and does not deploy.
+// rest lists what is stored or deleted without a deployment.
 func (c *conversation) rest() (out []*Item) {
 	for _, i := range c.todo() {
 		if i.Role == Store || i.Role == Delete {
@@ -269,7 +276,7 @@ func (c *conversation) rest() (out []*Item) {
 	return out
 }
 
-// changesOf gives what is to become of refs, the items of each, and those that are to be deleted and are not there.
+// changesOf returns the changes of refs, the items of each, and the deletions of refs that do not exist.
 func changesOf(items []*Item) (changes []refs.Change, moved, absent []*Item) {
 	for _, i := range items {
 		if i.Old == "" && i.New == "" {
@@ -282,14 +289,14 @@ func changesOf(items []*Item) (changes []refs.Change, moved, absent []*Item) {
 	return changes, moved, absent
 }
 
-// refuseAll explains. The pack that follows is not read, but drained.
+// refuseAll explains. The pack that follows is drained without being parsed.
 func (c *conversation) refuseAll() error {
 	c.explain()
 	c.unread = (c.req.Pack() || c.over != nil) && c.body != nil
 	return nil
 }
 
-// maxExplained bounds the explanations of one push.
+// maxExplained limits the explanations of one push.
 const maxExplained = 5
 
 // explain shows and records why commands were refused, each reason once.
@@ -311,7 +318,7 @@ func (c *conversation) explain() {
 		c.failed(i)
 	}
 	if shown > 0 && len(c.todo()) == 0 {
-		c.show.say(c.wire, event.Event{Kind: event.Verdict, Status: event.Bad, Text: "refused: nothing was changed"})
+		c.show.showEvents(c.wire, event.Event{Kind: event.Verdict, Status: event.Bad, Text: "refused: nothing was changed"})
 	}
 }
 
@@ -321,7 +328,7 @@ func (c *conversation) failed(i *Item) {
 		c.Log.Error().Err(i.Err).Str("push", c.ID).Str("project", string(c.Policy.Project)).Str("ref", i.Ref).Msg("push failed")
 	}
 	c.record("push", auditTarget(i.Change, c.Policy.Repo), "", i.Err)
-	c.show.say(c.wire, Explain(i.Err, c.ID)...)
+	c.show.showEvents(c.wire, Explain(i.Err, c.ID)...)
 }
 
 // auditTarget names a change in the audit log.
@@ -331,7 +338,7 @@ func auditTarget(ch project.Change, repo project.Repo) string {
 
 func hash(c project.Commit) plumbing.Hash { return plumbing.NewHash(string(c)) }
 
-// compareOld refuses commands that expect a ref where it is not.
+// compareOld refuses commands whose expected value is not the ref's.
 func (c *conversation) compareOld() {
 	for _, i := range c.items {
 		if i.Err != nil || i.Role == Redeploy || i.Role == Plan || i.Role == Rollback {
@@ -352,19 +359,19 @@ func (c *conversation) compareOld() {
 	}
 }
 
-// stays takes a push of what the deployed branch is at already for what it is: nothing to do. git itself never sends one; libgit2 does.
+// stays accepts a push of the deployed branch's present commit: there is nothing to do. git itself never sends one; libgit2 does.
 func (c *conversation) stays() {
 	i := c.deploy
 	if i == nil || i.Err != nil || i.Role != Deploy || i.Old == "" || i.Old != i.New {
 		return
 	}
 	i.Role, c.deploy = Store, nil
-	c.show.say(c.wire,
+	c.show.showEvents(c.wire,
 		event.Event{Kind: event.Note, Text: fmt.Sprintf("%s is at %s already: nothing to do", short(i.Ref), i.New.Short())},
 		event.Event{Kind: event.Hint, Text: fmt.Sprintf("to deploy it again:  git push %s HEAD:refs/deploy/now", c.Policy.Remote)})
 }
 
-// ingest takes the pack into a quarantine.
+// ingest reads the pack into a quarantine.
 func (c *conversation) ingest(ctx context.Context) error {
 	q, err := c.DB.NewQuarantine(c.ID)
 	if err != nil {
@@ -380,13 +387,13 @@ func (c *conversation) ingest(ctx context.Context) error {
 		err = fault.New(fault.Refused, "", "the client ended the transfer: the pack is incomplete").WithHint("push again; if you did not end it, the connection was lost")
 	}
 	if err == nil {
-		c.body = nil // nothing more comes, and a deployment may take long: its buffer is most of what a session holds
+		c.body = nil // nothing more is received, and a deployment may take long: the buffer is most of a session's memory
 	}
 	return err
 }
 
-// connect checks that what the commands name is there, whole, and of the right type. All at once; one by one only to find
-// out which is not.
+// connect checks that the new values of refs exist completely and have the right type. All at once; one by one only to find out which one
+// fails.
 func (c *conversation) connect(ctx context.Context) error {
 	var tips []*Item
 	for _, i := range c.todo() {
@@ -441,7 +448,7 @@ func (c *conversation) connect(ctx context.Context) error {
 	return c.fits(ctx)
 }
 
-// fits refuses what deploys where its files could not be laid out: said now, nothing is stopped and rolled back for it.
+// fits refuses a commit whose files could not be checked out, before anything is stopped for it.
 func (c *conversation) fits(ctx context.Context) error {
 	i := c.deploy
 	if i == nil || i.Err != nil || i.Role == Rollback {
@@ -482,11 +489,14 @@ func (c *conversation) checkType(i *Item) error {
 		return nil
 	}
 	if t != plumbing.CommitObject || branch && h != hash(i.New) {
-		err := refused("%s: %s is no commit, but a %s", printable.Line(i.Ref), i.New.Short(), t)
+		err := refused("%s: %s is not a commit, but a %s", printable.Line(i.Ref), i.New.Short(), t)
 		if t == plumbing.CommitObject {
-			err = refused("%s: %s is no commit, but a tag of one", printable.Line(i.Ref), i.New.Short())
+			err = refused("%s: %s is not a commit, but a tag of one", printable.Line(i.Ref), i.New.Short())
 		}
 		return err.WithHint("push a commit, or the one that a tag is of:  git push %s %s", c.Policy.Remote, printable.Word("TAG^{commit}:"+i.Ref))
+	}
+	if h != hash(i.New) {
+		i.tag = i.New
 	}
 	i.New = project.Commit(h.String())
 	return nil

@@ -15,7 +15,7 @@ import (
 	"corpus-git/project"
 )
 
-// run deploys and follows. Its error is a client that is gone.
+// run deploys and follows. Its error means that the client is gone.
 func (c *conversation) run(ctx context.Context) error {
 	i := c.deploy
 	d, err := c.deployment(ctx, i)
@@ -65,8 +65,8 @@ func (c *conversation) run(ctx context.Context) error {
 	return nil
 }
 
-// setHead makes HEAD stand for the branch of a first push while neither is there: the checkout of that deployment takes the
-// name of its branch from HEAD. It decides nothing yet: what deploys is HEAD's branch once it exists.
+// setHead points HEAD to the branch of a first push while neither exists: the checkout of that deployment takes the name of its branch from
+// HEAD. It decides nothing yet: HEAD's branch deploys once it exists.
 func (c *conversation) setHead(i *Item) error {
 	if i.Role != Deploy || c.Policy.Deployed != "" {
 		return nil
@@ -76,19 +76,19 @@ func (c *conversation) setHead(i *Item) error {
 		return err
 	}
 	if h, err := c.Refs.Get(head); head != "" && (err != nil || !h.IsZero()) {
-		return err // another first push went live meanwhile; the Deployer tells this one so
+		return err // another first push went live meanwhile; the Deployer refuses this one
 	}
 	return c.Refs.SetHead(i.Ref)
 }
 
-// verdict closes what our own explanation of a deployment that did not start began.
+// verdict ends our explanation of a deployment that did not start.
 func (c *conversation) verdict() {
-	c.show.say(c.wire, event.Event{Kind: event.Verdict, Status: event.Bad, Text: "refused: nothing was changed"})
+	c.show.showEvents(c.wire, event.Event{Kind: event.Verdict, Status: event.Bad, Text: "refused: nothing was changed"})
 }
 
-// deployment is what the deploying item asks for.
+// deployment is what the deploying item requests.
 func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deployment, error) {
-	d := project.Deployment{Project: c.Policy.Project, Pusher: c.Pusher, Repo: c.Policy.Repo, Select: c.opts.Select, Set: c.opts.Set, AllowEmpty: c.opts.AllowEmpty, Overwrite: c.opts.Force}
+	d := project.Deployment{Project: c.Policy.Project, Pusher: c.Pusher, Repo: c.Policy.Repo, Select: c.opts.Select, Set: c.opts.Set, AllowEmpty: c.opts.AllowEmpty, AllowMissing: c.opts.AllowMissing, Overwrite: c.opts.Force, Resume: c.opts.Resume, Signatures: c.signs, Tag: i.tag}
 	change := func(old project.Commit, ref string) error {
 		d.Change = project.Change{Ref: ref, Old: old, New: i.New}
 		if c.Policy.Repo == project.PillarRepo {
@@ -154,7 +154,7 @@ func (c *conversation) deployment(ctx context.Context, i *Item) (project.Deploym
 	return d, err
 }
 
-// apply stores and deletes what does not deploy, when what deploys went well.
+// apply stores and deletes what does not deploy, after a successful deployment.
 func (c *conversation) apply(ctx context.Context) {
 	rest := c.rest()
 	if len(rest) == 0 {
@@ -213,7 +213,7 @@ func (c *conversation) apply(ctx context.Context) {
 		}
 	}
 	if c.deploy != nil && len(done) < len(moved) && !c.settled(moved) {
-		c.show.say(c.wire, event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was deployed, and stays so; what is rejected above was not stored", short(c.deploy.Ref))})
+		c.show.showEvents(c.wire, event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was deployed, and stays so; what is rejected above was not stored", short(c.deploy.Ref))})
 	}
 	text := "stored, not deployed"
 	if c.Policy.Deployed != "" {
@@ -230,12 +230,12 @@ func (c *conversation) settled(items []*Item) bool {
 	return !slices.ContainsFunc(items, func(i *Item) bool { return i.Err != nil })
 }
 
-// notes says one thing of each, "x is", and of many no more than their number.
+// notes reports single items, "x is", and of many only their number.
 func (c *conversation) notes(each []string, one, many, text string) {
 	if n := len(each); n > maxExplained {
 		each = []string{humanize.Plural(n, one, many) + " are"}
 	}
 	for _, x := range each {
-		c.show.say(c.wire, event.Event{Kind: event.Note, Text: x + " " + text})
+		c.show.showEvents(c.wire, event.Event{Kind: event.Note, Text: x + " " + text})
 	}
 }

@@ -1,13 +1,12 @@
-// Package session speaks git's push protocol with one client: what is pushed
-// is checked here, and becomes a deployment, a stored ref, or a refusal.
+// Package session speaks git's push protocol with one client: a push is checked, and becomes a deployment, a stored ref, or a refusal.
 //
 // It owns the conversation of git-receive-pack: the advertisement, commands,
 // push options, the pack on its way into a quarantine, the deployment's
 // output on side-band 2, the report. Formats: gitprotocol-pack(5),
 // gitprotocol-capabilities(5), gitprotocol-v2(5) for versions.
 //
-// It never decides who may push (its caller has), never moves the ref that
-// deploys (the Deployer does, when the deployment went well), and knows no SSH.
+// It does not decide who may push (its caller has), never moves the deployed ref (the Deployer does, after a successful deployment), and
+// knows no SSH.
 //
 // # Which refs do what
 //
@@ -20,12 +19,12 @@
 //	other branches           are refused, or stored where the project allows it
 //	refs/corpus/*            are ours: neither shown nor taken
 //
-// refs/deploy, refs/plan and refs/rollback are never stored and never advertised, so git sends them every time. One push deploys at
-// most once. What else is in a push that deploys is stored after the deployment went well, and refused when it did not.
+// refs/deploy, refs/plan and refs/rollback are never stored and never advertised, so git sends them every time. One push deploys at most
+// once. Other refs in a push that deploys are stored after a successful deployment, and refused otherwise.
 //
-// Invariants: nothing is published before all of it was checked; the report names every command once; once Start took
-// the deployment the session only follows, and its end changes nothing. All output goes through one wire: a packet is
-// never torn, and the report is the last thing on it.
+// Invariants: nothing is published before all of it was checked; the report names every command once; after Start has accepted the
+// deployment the session only follows it, and its end changes nothing. All output goes through one wire: a packet is never split, and the
+// report is the last thing on it.
 //
 // Concurrency: a Push serves one call of Serve. A crash leaves a quarantine, which the store sweeps.
 package session

@@ -17,7 +17,7 @@ import (
 	"corpus-git/internal/printable"
 )
 
-// Classify gives the errors of the rooms below their kind and their hint. What is not known stays the server's own fault.
+// Classify gives errors of the rooms below their kind and hint. Unknown ones stay internal.
 func Classify(err error) error {
 	var fe *fault.Error
 	if err == nil || errors.As(err, &fe) {
@@ -37,7 +37,7 @@ func Classify(err error) error {
 	)
 	switch {
 	case diskfull.Is(err):
-		return diskfull.Explain(syscall.ENOSPC) // where it was is the server's own affair
+		return diskfull.Explain(syscall.ENOSPC) // internal detail
 	case errors.As(err, &shallow):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("your clone has only a part of the history; get the rest, then push again:  git fetch --unshallow")
 	case errors.As(err, &bad):
@@ -89,8 +89,8 @@ func limitKey(name string) string {
 	return name
 }
 
-// Explain turns an error into the events that show it: the line with its place, the line of the file with a caret, the hint.
-// An error without a kind is our own fault and keeps its text to itself; ref is what finds it in the server's log.
+// Explain turns an error into the events that show it: the line with its place, the line of the file with a caret, the hint. The text of an
+// internal error is not shown; ref finds it in the server's log.
 func Explain(err error, ref string) []event.Event {
 	if fault.KindOf(err) == fault.Internal {
 		return []event.Event{
@@ -130,7 +130,7 @@ func oneLine(err error) string {
 // maxReason keeps a rejected ref on a line or two.
 const maxReason = 160
 
-// reasonText is a text in one line, followed by end, which is never cut.
+// reasonText is a text in one line, followed by end, which is never shortened.
 func reasonText(s, end string) string {
 	s = printable.Line(event.StripColour(strings.Join(strings.Fields(s), " ")))
 	return printable.Shorten(s, maxReason-len(end)) + end

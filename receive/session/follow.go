@@ -7,15 +7,16 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/project"
+	"corpus-git/project/demands"
 )
 
-// show is how a push's output looks.
+// show are the options of a push's output.
 type show struct {
 	style event.Style
 	quiet bool
 }
 
-// visible reports whether an event is for a client that asked for quiet: what failed, and the verdict.
+// visible reports whether an event is for a client that asked for quiet: failures, and the verdict.
 func (s show) visible(e event.Event, failed bool) bool {
 	if !s.quiet {
 		return true
@@ -29,9 +30,9 @@ func (s show) visible(e event.Event, failed bool) bool {
 	return false
 }
 
-// follow shows a deployment's events until it has ended. Its error is the client's end, or the log's; the deployment knows nothing of either.
+// follow shows a deployment's events until it has ended. Its error is the client's end, or the log's; neither affects the deployment.
 //
-// A write that blocks holds up this follower alone: the Deployer's log is read at the follower's pace.
+// A write that blocks delays only this follower: the Deployer's log is read at the follower's pace.
 func (p *Push) follow(ctx context.Context, w *wire, id project.ID, s show) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -55,7 +56,7 @@ func (p *Push) follow(ctx context.Context, w *wire, id project.ID, s show) error
 	}()
 	console := event.NewConsole(w, s.style)
 	failed := false
-	still := time.NewTimer(p.still())
+	still := time.NewTimer(p.progressAfter())
 	defer still.Stop()
 	for {
 		select {
@@ -63,11 +64,11 @@ func (p *Push) follow(ctx context.Context, w *wire, id project.ID, s show) error
 			return ctx.Err()
 		case <-still.C:
 			if !s.quiet {
-				if err := console.Still(p.now()); err != nil {
+				if err := console.Progress(p.now()); err != nil {
 					return err
 				}
 			}
-			still.Reset(p.still())
+			still.Reset(p.progressAfter())
 		case it, ok := <-events:
 			if !ok {
 				return ctx.Err()
@@ -84,19 +85,19 @@ func (p *Push) follow(ctx context.Context, w *wire, id project.ID, s show) error
 				return err
 			}
 			if n > 0 {
-				still.Reset(p.still())
+				still.Reset(p.progressAfter())
 			}
 		}
 	}
 }
 
-// say shows events of our own.
-func (s show) say(w *wire, events ...event.Event) {
+// showEvents shows events that are not of the deployment's log.
+func (s show) showEvents(w *wire, events ...event.Event) {
 	c := event.NewConsole(w, s.style)
 	for _, e := range events {
 		if s.visible(e, true) {
 			if _, err := c.Show(e); err != nil {
-				return // the client is gone: the next thing that needs it will say so
+				return // the client is gone: the next use reports it
 			}
 		}
 	}
@@ -114,6 +115,9 @@ func Reason(r project.Result) string {
 	if r.State == project.Refused {
 		if r.Reason == "" {
 			return "refused"
+		}
+		if strings.HasPrefix(r.Reason, demands.Waiting) {
+			return reasonText(r.Reason, "")
 		}
 		return reasonText("refused: "+strings.TrimPrefix(r.Reason, "refused: "), "")
 	}
@@ -137,14 +141,14 @@ func Reason(r project.Result) string {
 		return reasonText(why, "; rolled back")
 	}
 	if strings.Contains(why, project.RollbackFailed) {
-		return reasonText(why, "") // what is live then, the log tells
+		return reasonText(why, "") // the log says what is live then
 	}
 	return reasonText(why, "; failed tree left in place")
 }
 
-func (p *Push) still() time.Duration {
-	if p.Still > 0 {
-		return p.Still
+func (p *Push) progressAfter() time.Duration {
+	if p.ProgressAfter > 0 {
+		return p.ProgressAfter
 	}
 	return 30 * time.Second
 }

@@ -7,12 +7,12 @@ import (
 	"corpus-git/git/store"
 )
 
-// Incoming is a quarantine that two own: the session, which may store tags out of it when the deployment went well, and the
-// Deployer. It is a project.Incoming for the latter. What was not migrated is removed when both let go.
+// Incoming is a quarantine with two owners: the session, which may store tags from it after a successful deployment, and the Deployer, for
+// which it is a project.Incoming. What was not migrated is removed when both have released it.
 type Incoming struct {
 	q     *store.Quarantine
 	dir   string
-	ended func() // called once, when both let go
+	ended func() // called once, when both have released it
 
 	mu       sync.Mutex
 	session  bool // the session holds it
@@ -20,19 +20,19 @@ type Incoming struct {
 	migrated bool
 }
 
-// NewIncoming is held by the session alone; db is what q belongs to. ended, which may be nil, is called once, when nobody
-// holds it any more.
+// NewIncoming is owned by the session alone; db is what q belongs to. ended, which may be nil, is called once, when it has no owner any
+// more.
 func NewIncoming(db *store.DB, q *store.Quarantine, ended func()) *Incoming {
 	return &Incoming{q: q, dir: db.Dir(), ended: ended, session: true}
 }
 
-// Dir is the repository that the objects came to.
+// Dir is the repository that the objects were pushed to.
 func (in *Incoming) Dir() string { return in.dir }
 
 // Reader sees the pushed objects and those that the repository has.
 func (in *Incoming) Reader() store.Reader { return in.q }
 
-// Stage prepares that without being seen. Its content is durable on return.
+// Stage is the invisible part of Migrate. The content is durable on return.
 func (in *Incoming) Stage(_ context.Context, covered uint64) error { return in.q.Stage(covered) }
 
 // Migrate publishes the objects. Idempotent; durable on return.
@@ -46,13 +46,13 @@ func (in *Incoming) Migrate(context.Context) error {
 	return err
 }
 
-// Discard is the Deployer's: it lets go. Idempotent, and safe after Migrate.
+// Discard is the Deployer's release. Idempotent, and safe after Migrate.
 func (in *Incoming) Discard() error { return in.giveUp(&in.deployer) }
 
 // release is the session's.
 func (in *Incoming) release() error { return in.giveUp(&in.session) }
 
-// hand gives the Deployer its share, before Start.
+// hand makes the Deployer an owner, before Start.
 func (in *Incoming) hand(on bool) {
 	in.mu.Lock()
 	in.deployer = on
@@ -63,7 +63,7 @@ func (in *Incoming) giveUp(who *bool) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	*who = false
-	// A Deployer that migrated owes no Discard.
+	// A Deployer that migrated need not call Discard.
 	if in.session || in.deployer && !in.migrated {
 		return nil
 	}

@@ -9,16 +9,16 @@ import (
 	"corpus-git/project"
 )
 
-// HiddenPrefix is the namespace of our own refs: never shown to a client, never taken from one.
+// HiddenPrefix is the namespace of our own refs: never shown to a client, never accepted from one.
 const HiddenPrefix = "refs/corpus/"
 
-// Role is what a command asks for.
+// Role is what a command requests.
 type Role uint8
 
 const (
 	// Refuse does nothing; Item.Err says why.
 	Refuse Role = iota
-	// Store puts a ref where the client says, and nothing more.
+	// Store sets a ref to the client's value.
 	Store
 	// Delete removes a ref.
 	Delete
@@ -35,13 +35,15 @@ const (
 // Deploys reports whether a role runs the pipeline.
 func (r Role) Deploys() bool { return r >= Deploy }
 
-// Item is one command and what becomes of it.
+// Item is one command and its result.
 type Item struct {
 	project.Change
 	Role Role
-	// Err is why it is not done; nil is "ok" in the report.
+	// Err is why it was not done; nil is "ok" in the report.
 	Err error
-	// reason is what the report says of Err, "" for Err's own text.
+	// tag is the tag that the client pushed in place of the commit in New.
+	tag project.Commit
+	// reason replaces Err's text in the report, "" for Err's own.
 	reason string
 }
 
@@ -49,25 +51,25 @@ func (i *Item) refuse(err error) { i.Role, i.Err = Refuse, err }
 
 // Policy is what a repository allows.
 type Policy struct {
-	// StoreOtherBranches takes branches that do not deploy; otherwise they are refused.
+	// StoreOtherBranches accepts branches that do not deploy; otherwise they are refused.
 	StoreOtherBranches bool
 	// Deployed is the ref that deploys, "" before the first push.
 	Deployed string
-	// Repo tells which of the two it is, Project whose.
+	// Repo reports which of the project's repositories it is, Project which project.
 	Repo    project.Repo
 	Project project.Name
-	// Remote is what the remote is called in commands to type: git does not tell the server the user's own name for it.
+	// Remote is the remote's name in commands to type: git does not send the user's own name for it.
 	Remote string
 }
 
-// The branches that may deploy. The one that is pushed first does from then on; when both come in the first push, master.
+// The branches that may deploy. The one that is pushed first does from then on; master, if both are in the first push.
 const (
 	master = "refs/heads/master"
 	main   = "refs/heads/main"
 )
 
-// Classify says what becomes of each command. It looks at names only: old values and objects are checked later. The second
-// result is the deploying item, nil where there is none.
+// Classify assigns a role to each command, by names only: old values and objects are checked later. The second result is the deploying
+// item, nil where there is none.
 func (p Policy) Classify(cmds []project.Change) (items []*Item, deploying *Item) {
 	becomes := p.Deployed
 	if becomes == "" {

@@ -20,22 +20,22 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
+	"corpus-git/project/demands"
+	"corpus-git/receive/signed"
 )
 
 // Deployer runs deployments; the pipeline satisfies it.
 type Deployer interface {
-	// Start takes the project's next place in line for d and returns at once with the ID under which
-	// it can be followed. d.ID, d.At and the Live commits are filled in by the Deployer; d.Code and
-	// d.Pillar too, but for the repository that d.Change updates. in may be nil when nothing was sent.
-	// From here on the Deployer owns in: it migrates or discards it. A push of the very commit that
-	// runs or waits joins that deployment and gets its ID; its in is discarded.
-	// An error means that nothing was started and in is still the caller's: the branch is not at
-	// d.Change.Old (fault.Refused, "fetch first"), shutting down (fault.Busy).
+	// Start adds d to the project's queue and returns at once with the ID under which it can be followed. The Deployer fills in d.ID, d.At
+	// and the Live commits; d.Code and d.Pillar too, except for the repository that d.Change updates. in may be nil when no pack was sent.
+	// On success the Deployer owns in: it migrates or discards it. A push of the very commit that runs or waits joins that deployment and
+	// gets its ID; its in is discarded. An error means that nothing was started and in is still the caller's: the branch is not at
+	// d.Change.Old (fault.Refused, "fetch first"), or the server is shutting down (fault.Busy).
 	Start(ctx context.Context, d project.Deployment, in project.Incoming) (project.ID, error)
 	// Follow yields the events of a deployment after seq, old ones first, until it has ended.
 	Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error]
-	// Wait returns when the deployment has ended. A failed deployment is a Result, not an error.
-	// When ctx ends the deployment goes on.
+	// Wait returns when the deployment has ended. A failed deployment is a Result, not an error. The end of ctx does not end the
+	// deployment.
 	Wait(ctx context.Context, id project.ID) (project.Result, error)
 }
 
@@ -45,10 +45,10 @@ type Push struct {
 	Pusher project.Pusher
 	DB     *store.DB
 	Refs   *refs.Store
-	// Hold keeps DB open until what it returns is called: a quarantine may outlive the session. nil where DB is never closed.
+	// Hold keeps DB open until its result is called: a quarantine may outlive the session. nil where DB is never closed.
 	Hold func() (release func())
-	// Begin is called before anything is written, and what it returns when the session has put away what it leaves. nil for nothing. A deployment
-	// that goes on without the session notes that by itself.
+	// Begin is called before anything is written, and its result when the session has removed its leftovers. nil is allowed. A deployment
+	// that outlives the session records that by itself.
 	Begin func() (end func(), err error)
 	// Deployer runs what deploys.
 	Deployer Deployer
@@ -60,17 +60,19 @@ type Push struct {
 	Agent string
 	// Commands is how the pusher runs the server's commands (event.WithCommands); "" for somebody on its machine.
 	Commands string
-	// Colour is used where no push option says otherwise.
+	// Colour is used where no push option sets it.
 	Colour     bool
 	Limits     Limits
 	PackLimits pack.Limits
 	// Keepalive and Still are the silences after which an empty packet, and a line about what runs, are sent. Defaults 5 s and 30 s.
-	Keepalive, Still time.Duration
-	Now              func() time.Time
+	Keepalive, ProgressAfter time.Duration
+	Now                      func() time.Time
 	// ID names this push in the log, and its quarantine.
 	ID  string
 	Log zerolog.Logger
-	// Audit records what was stored, deleted and refused, one entry at least; nil drops it. What the Deployer took is the Deployer's to record.
+	// Verify verifies the certificate of a signed push to which a nonce was given; see signed.Verifier.Push. nil takes no signed pushes.
+	Verify func(ctx context.Context, c *signed.Certificate, nonce string, options []string) (demands.Signature, error)
+	// Audit records what was stored, deleted and refused, at least one entry; nil drops it. The Deployer records deployments.
 	Audit func(...audit.Entry)
 }
 
@@ -81,15 +83,19 @@ func (p *Push) now() time.Time {
 	return p.Now()
 }
 
-// Serve holds the conversation and gives the exit status of git-receive-pack: 0 whenever a report was sent, because git reads
-// verdicts there.
+// Serve holds the conversation and returns the exit status of git-receive-pack: 0 whenever a report was sent, because git reads results
+// there.
 func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int {
 	bw := bufio.NewWriterSize(out, 16<<10)
 	list, _, err := p.Refs.ListReadable("refs/")
 	if err != nil {
 		return p.early(out, err)
 	}
-	if err := p.advertise(bw, list); err != nil {
+	nonce := ""
+	if p.Verify != nil {
+		nonce = signed.NewNonce(p.now())
+	}
+	if err := p.advertise(bw, list, nonce); err != nil {
 		return p.early(out, err)
 	}
 	r := pktline.NewReader(in, pktline.Limits{})
@@ -99,7 +105,7 @@ func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int
 	}
 	if req == nil {
 		exit := p.early(out, err)
-		if !cut(err) { // who still writes would not read why
+		if !cut(err) { // a client that still writes would not read the reason
 			l := p.Limits.WithDefaults()
 			pktline.Drain(ctx, r.Raw(), l.Drain, l.DrainIdle)
 		}
@@ -108,13 +114,13 @@ func (p *Push) Serve(ctx context.Context, in io.Reader, out, errw io.Writer) int
 	if len(req.Commands) == 0 {
 		return 0
 	}
-	c := &conversation{Push: p, req: req, over: err, body: r.Raw(), unpack: "ok"}
+	c := &conversation{Push: p, nonce: nonce, req: req, over: err, body: r.Raw(), unpack: "ok"}
 	c.wire = newWire(req.Caps.Has("side-band-64k"), out, errw)
 	return c.hold(ctx)
 }
 
-// early ends a conversation before there is anything to report on, with an ERR line (gitprotocol-pack(5)): git prints that, and not that the connection broke
-// beside it.
+// early ends a conversation before there is anything to report, with an ERR line (gitprotocol-pack(5)): git prints that, without a message
+// about a broken connection.
 func (p *Push) early(out io.Writer, err error) int {
 	err = Classify(err)
 	if fault.KindOf(err) == fault.Internal {
@@ -136,7 +142,7 @@ func (p *Push) record(action, object string, id project.ID, err error) {
 	}
 }
 
-// entry is what the audit log is to say.
+// entry is the entry for the audit log.
 func (p *Push) entry(action, object string, id project.ID, err error) audit.Entry {
 	e := audit.Entry{Actor: p.Pusher.Key, Fingerprint: p.Pusher.Fingerprint, From: p.Pusher.From, Action: action, Project: string(p.Policy.Project),
 		Object: object, Outcome: "ok", Deployment: string(id)}
@@ -149,21 +155,25 @@ func (p *Push) entry(action, object string, id project.ID, err error) audit.Entr
 	return e
 }
 
-// capabilities are what we say we can do. A client that asks for "quiet" gets no less: git does that whenever its standard
-// error is no terminal, so a CI log would stay empty. Who wants silence says  -o quiet.
-func (p *Push) capabilities() string {
-	return "report-status report-status-v2 delete-refs side-band-64k quiet atomic ofs-delta push-options object-format=sha1 agent=" + p.Agent
+// capabilities are those that we advertise. "quiet" is ignored: git requests it whenever its standard error is not a terminal, which would
+// leave CI logs empty. The push option  -o quiet  does it.
+func (p *Push) capabilities(nonce string) string {
+	caps := "report-status report-status-v2 delete-refs side-band-64k quiet atomic ofs-delta push-options object-format=sha1"
+	if nonce != "" {
+		caps += " push-cert=" + nonce
+	}
+	return caps + " agent=" + p.Agent
 }
 
 // advertise sends the refs (gitprotocol-pack(5), "Reference Discovery"). Hidden ones are not among them.
-func (p *Push) advertise(bw *bufio.Writer, list []refs.Ref) error {
+func (p *Push) advertise(bw *bufio.Writer, list []refs.Ref, nonce string) error {
 	w := pktline.NewWriter(bw)
 	if p.Version == 1 {
 		if err := w.Linef("version 1"); err != nil {
 			return err
 		}
 	}
-	caps := "\x00" + p.capabilities()
+	caps := "\x00" + p.capabilities(nonce)
 	for _, r := range list {
 		if strings.HasPrefix(r.Name, HiddenPrefix) || r.Hash.IsZero() {
 			continue

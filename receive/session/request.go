@@ -15,9 +15,10 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
+	"corpus-git/receive/signed"
 )
 
-// Limits bounds what a push may ask for beside its pack. A zero field means its default, a negative one none at all.
+// Limits limits a push besides its pack. A zero field means its default, a negative one no limit.
 type Limits struct {
 	// Commands is how many refs one push may update. Default 10,000.
 	Commands int
@@ -29,9 +30,9 @@ type Limits struct {
 	RefName int
 	// Files is how many files and folders the commit to deploy may have. Default 1,048,576.
 	Files int
-	// Drain is how many bytes of a refused push are read on, so that the client comes to read why. Default 256 MiB.
+	// Drain is how many bytes of a refused push are discarded, so that the client gets to read the reason. Default 256 MiB.
 	Drain int64
-	// DrainIdle is how long a client that was refused may pause while it sends on, before we hang up. Default 5 s.
+	// DrainIdle is how long a refused client may pause while it sends, before the connection is closed. Default 5 s.
 	DrainIdle time.Duration
 	// Unpack is store.IngestOptions'. Default 0: every push stays a pack.
 	Unpack int
@@ -61,10 +62,12 @@ func (l Limits) WithDefaults() Limits {
 type Request struct {
 	Commands []project.Change
 	Caps     Caps
-	// Shallow are the roots where the client's history is cut.
+	// Shallow are the boundary commits of a shallow client.
 	Shallow []plumbing.Hash
 	// Options are the push options, as they came.
 	Options []string
+	// Certificate is that of a signed push, which Commands are from; nil for another.
+	Certificate *signed.Certificate
 }
 
 // Pack reports whether a pack follows: any command but a deletion brings one (gitprotocol-pack(5), "Reference Update Request").
@@ -83,7 +86,7 @@ type Caps map[string]string
 // Has reports whether the client asked for one.
 func (c Caps) Has(name string) bool { _, ok := c[name]; return ok }
 
-// maxCaps bounds the capabilities of one push: what comes after as many is passed over, as all are that mean nothing here.
+// maxCaps limits the capabilities of one push: later ones are ignored, as are unknown ones.
 const maxCaps = 100
 
 // Parse adds a space-separated list of name or name=value. A name that comes twice keeps its first value.
@@ -101,17 +104,15 @@ func protocolError(format string, args ...any) error {
 	return fault.New(fault.Usage, "git protocol", format, args...)
 }
 
-// ErrSigned says that a push carries a certificate.
-var ErrSigned = errors.New("signed pushes are not supported")
-
-// readOn is how many lines are read, beside as many again as the limit, of a request that is beyond one.
+// readOn is how many lines, in addition to as many as the limit, are read of a request that exceeds one.
 const readOn = 1000
 
-// ReadRequest reads shallow lines, commands and push options. A client that has nothing to push gives a Request without
-// commands; one that hung up before saying a word io.EOF. Errors are fault.Usage and fault.Refused.
+// ReadRequest reads shallow lines, commands and push options. A client with nothing to push results in a Request without commands; one that
+// disconnects at once in io.EOF. Errors are fault.Usage and fault.Refused.
 //
-// A client that is told of an error in a report, ref by ref, says nothing but that, while one that is cut off adds that the connection broke. So
-// what is beyond a limit is read on, within reason, and the Request comes with the error as soon as a command of it is known, but where the client is gone.
+// A client that gets an error in a report, ref by ref, prints nothing else, while one that is disconnected adds that the connection broke.
+// So what exceeds a limit is still read, within reason, and the Request is returned with the error as soon as one command is known, unless
+// the client is gone.
 func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	req, err := readRequest(r, l.WithDefaults())
 	if err != nil && (len(req.Commands) == 0 || cut(err)) {
@@ -121,7 +122,7 @@ func ReadRequest(r *pktline.Reader, l Limits) (*Request, error) {
 }
 
 func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
-	r.Reset(pktline.Limits{Lines: 2*(l.Commands+l.Shallow) + readOn, Bytes: int64(l.Commands+1)*int64(l.RefName+100) + int64(l.Shallow)*64 + pktline.MaxPayload})
+	r.Reset(pktline.Limits{Lines: 2*(l.Commands+l.Shallow) + readOn, Bytes: int64(l.Commands+1)*int64(l.RefName+100) + int64(l.Shallow)*64 + pktline.MaxPayload + signed.MaxCertificate})
 	req := &Request{Caps: Caps{}}
 	seen := map[string]bool{}
 	var over error
@@ -134,7 +135,7 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 		k, line, err := r.Line()
 		if err != nil && over != nil {
 			if cut(err) {
-				req.Commands = nil // nobody is there to be told of them
+				req.Commands = nil // nobody is there to be notified of them
 			}
 			return req, over
 		}
@@ -162,27 +163,29 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 			req.Shallow = append(req.Shallow, plumbing.NewHash(string(h)))
 			continue
 		}
-		if strings.HasPrefix(line, "push-cert") {
-			return req, fault.New(fault.Refused, "", "%w", ErrSigned).WithHint("push without --signed (push.gpgSign); the key that you log in with says who you are")
+		if name, caps, _ := strings.Cut(line, "\x00"); name == "push-cert" {
+			if req.Certificate != nil || len(req.Commands) > 0 {
+				return req, protocolError("a push certificate beside unsigned commands")
+			}
+			req.Caps.Parse(caps)
+			if req.Certificate, err = readCertificate(r); err != nil {
+				return req, err
+			}
+			for _, line := range req.Certificate.Commands {
+				if err := req.command(line, l, seen, beyond); err != nil {
+					return req, err
+				}
+			}
+			continue
+		}
+		if req.Certificate != nil {
+			return req, protocolError("an unsigned command beside a push certificate")
 		}
 		line, caps, _ := strings.Cut(line, "\x00") // git sends them with the first command, and reads them with any
 		req.Caps.Parse(caps)
-		if len(req.Commands) == l.Commands {
-			beyond(fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or have limits.max_commands raised"))
-		}
-		c, err := ParseCommand(line)
-		if err != nil {
+		if err := req.command(line, l, seen, beyond); err != nil {
 			return req, err
 		}
-		if len(c.Ref) > l.RefName {
-			beyond(fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", l.RefName, printable.Line(c.Ref)).
-				WithHint("push it under a shorter name, or have limits.max_ref_name_bytes raised"))
-		}
-		if seen[c.Ref] {
-			beyond(fault.New(fault.Refused, "", "%.100s is updated twice in one push", printable.Line(c.Ref)).WithHint("name it once:  git push %s", "REMOTE SOURCE:DESTINATION"))
-		}
-		seen[c.Ref] = true
-		req.Commands = append(req.Commands, c)
 	}
 	if f := req.Caps["object-format"]; f != "" && f != "sha1" {
 		return req, fault.New(fault.Refused, "", "the repository is sha1, the push is %.20q", f)
@@ -196,7 +199,49 @@ func readRequest(r *pktline.Reader, l Limits) (*Request, error) {
 	return req, readOptions(r, l, req, over)
 }
 
-// readOptions reads push options. over is what was beyond a limit before, or nil; it is given back where nothing worse comes.
+// command adds one command. What exceeds a limit is told to beyond; seen are the refs of those before.
+func (r *Request) command(line string, l Limits, seen map[string]bool, beyond func(error)) error {
+	if len(r.Commands) == l.Commands {
+		beyond(fault.New(fault.Refused, "", "more than %d refs in one push", l.Commands).WithHint("push the branch to deploy by itself, and the others in smaller groups; or have limits.max_commands raised"))
+	}
+	c, err := ParseCommand(line)
+	if err != nil {
+		return err
+	}
+	if len(c.Ref) > l.RefName {
+		beyond(fault.New(fault.Refused, "", "the name of a ref is longer than %d bytes: %.60s…", l.RefName, printable.Line(c.Ref)).
+			WithHint("push it under a shorter name, or have limits.max_ref_name_bytes raised"))
+	}
+	if seen[c.Ref] {
+		beyond(fault.New(fault.Refused, "", "%.100s is updated twice in one push", printable.Line(c.Ref)).WithHint("name it once:  git push %s", "REMOTE SOURCE:DESTINATION"))
+	}
+	seen[c.Ref] = true
+	r.Commands = append(r.Commands, c)
+	return nil
+}
+
+// readCertificate reads the lines between push-cert and push-cert-end, line ends included: they are signed.
+func readCertificate(r *pktline.Reader) (*signed.Certificate, error) {
+	var text strings.Builder
+	for {
+		k, line, err := r.Next()
+		if err != nil {
+			return nil, readError(err)
+		}
+		if k != pktline.Data {
+			return nil, protocolError("%s in a push certificate", k)
+		}
+		if string(line) == "push-cert-end\n" {
+			return signed.ParseCertificate(text.String())
+		}
+		if text.Len()+len(line) > signed.MaxCertificate {
+			return nil, fault.New(fault.Refused, "push certificate", "longer than %d bytes", signed.MaxCertificate).WithHint("push the branch to deploy by itself, and the others in smaller groups")
+		}
+		text.Write(line)
+	}
+}
+
+// readOptions reads push options. over is a limit that was exceeded before, or nil; it is returned unless a worse error occurs.
 func readOptions(r *pktline.Reader, l Limits, req *Request, over error) error {
 	r.Reset(pktline.Limits{Lines: 2*l.Options + readOn, Bytes: int64(l.Options+1)*int64(l.OptionBytes+1) + pktline.MaxPayload})
 	for {
@@ -207,7 +252,7 @@ func readOptions(r *pktline.Reader, l Limits, req *Request, over error) error {
 		}
 		if err != nil && over != nil {
 			if cut(err) {
-				req.Commands = nil // nobody is there to be told of them
+				req.Commands = nil // nobody is there to be notified of them
 			}
 			return over
 		}
@@ -249,7 +294,7 @@ func readError(err error) error {
 	return fault.New(fault.Usage, "git protocol", "%w", err)
 }
 
-// ParseCommand reads "<old> <new> <ref>". The name of the ref is not judged here but for what no report could carry.
+// ParseCommand parses "<old> <new> <ref>". The name of the ref is only checked for what a report can't carry.
 func ParseCommand(line string) (project.Change, error) {
 	if len(line) < 83 || line[40] != ' ' || line[81] != ' ' {
 		return project.Change{}, protocolError("%.120q is not a command", line)
@@ -266,25 +311,29 @@ func ParseCommand(line string) (project.Change, error) {
 	return project.Change{Ref: ref, Old: old, New: new}, nil
 }
 
-// Options are the push options that mean something (git push -o).
+// Options are the known push options (git push -o).
 type Options struct {
 	Verbose bool
 	Quiet   bool
-	// Colour is nil where nothing was said.
+	// Colour is nil if not set.
 	Colour *bool
 	Select project.Selection
-	// Set is what set=key=value said.
+	// Set are the values of set=key=value.
 	Set []project.Setting
 	// Force overwrites what was changed by hand.
 	Force bool
 	// AllowEmpty lets the push take the steps away.
 	AllowEmpty bool
-	// Notes are lines for the pusher about options that mean nothing.
+	// AllowMissing leaves out nodes that are not ready.
+	AllowMissing bool
+	// Resume is the failed deployment to go on from; "last" is the last one.
+	Resume project.ID
+	// Notes are lines for the pusher about unknown options.
 	Notes []string
 }
 
 // KnownOptions lists what ParseOptions understands, for messages.
-const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES, set=KEY=VALUE, allow-empty, force"
+const KnownOptions = "verbose, quiet, color, no-color, only=PROCEDURES, only_steps=STEPS, skip=PROCEDURES, set=KEY=VALUE, allow-empty, allow-missing, force, resume"
 
 // ParseOptions understands push options. An unknown one is a note; a known one with a value that cannot be is fault.Usage.
 func ParseOptions(list []string) (Options, error) {
@@ -294,15 +343,7 @@ func ParseOptions(list []string) (Options, error) {
 	for _, s := range list {
 		name, value, has := strings.Cut(s, "=")
 		name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", "_")
-		flag := func() (bool, error) {
-			switch strings.ToLower(value) {
-			case "", "1", "true", "yes", "on", "always":
-				return true, nil
-			case "0", "false", "no", "off", "never":
-				return false, nil
-			}
-			return false, fault.New(fault.Usage, "", "push option %s: %.40q is neither true nor false", name, value)
-		}
+		flag := func() (bool, error) { return optionFlag(name, value) }
 		var err error
 		var on bool
 		switch name {
@@ -329,6 +370,17 @@ func ParseOptions(list []string) (Options, error) {
 			o.Force, err = flag()
 		case "allow_empty":
 			o.AllowEmpty, err = flag()
+		case "allow_missing":
+			o.AllowMissing, err = flag()
+		case "resume":
+			if on, err = flag(); err == nil && on {
+				o.Resume = project.ResumeLast
+			} else if err != nil {
+				var id string
+				if id, err = project.ParseIDPrefix(value); err == nil {
+					o.Resume = project.ID(id)
+				}
+			}
 		case "set":
 			set = append(set, value)
 		default:
@@ -358,7 +410,18 @@ func ParseOptions(list []string) (Options, error) {
 	return o, nil
 }
 
-// settings reads what set= was given. What selects procedures or steps is checked as the options of that name are.
+// optionFlag is the value of an option that is on or off; without one it is on.
+func optionFlag(name, value string) (bool, error) {
+	switch strings.ToLower(value) {
+	case "", "1", "true", "yes", "on", "always":
+		return true, nil
+	case "0", "false", "no", "off", "never":
+		return false, nil
+	}
+	return false, fault.New(fault.Usage, "", "push option %s: %.40q is neither true nor false", name, value)
+}
+
+// settings parses the values of set=. Those that select procedures or steps are checked as the options of that name are.
 func settings(texts []string, sel *project.Selection) ([]project.Setting, error) {
 	var picked project.Selection
 	set, err := project.ParseSettings(texts, &picked)
@@ -388,7 +451,7 @@ func addNames(to *[]string, option, value string) error {
 		}
 		for _, c := range s {
 			if c != '-' && c != '_' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-				return fault.New(fault.Usage, "", "push option %s: %.60q is no name", option, s)
+				return fault.New(fault.Usage, "", "push option %s: %.60q is not a name", option, s)
 			}
 		}
 		if option != "only_steps" && !project.IsProcedure(s) {

@@ -72,7 +72,12 @@ func TestReadRequest(t *testing.T) {
 		"twice":          {lines(t, z+" "+b+" refs/heads/x", z+" "+a+" refs/heads/x", "0000"), "updated twice", fault.Refused},
 		"control":        {lines(t, z+" "+b+" refs/heads/\n2J", "0000"), "line end", fault.Usage},
 		"bad shallow":    {lines(t, "shallow x", "0000"), "not a shallow line", fault.Usage},
-		"signed":         {lines(t, "push-cert\x00report-status", "0000"), "signed pushes", fault.Refused},
+		"signed, cut":    {lines(t, "push-cert\x00report-status", "0000"), "flush-pkt in a push certificate", fault.Usage},
+		"signed, bare":   {lines(t, "push-cert\x00report-status", "push-cert-end\n", "0000"), "in place of", fault.Usage},
+		"signed and not": {slices.Concat(lines(t, certificate...), lines(t, z+" "+b+" refs/heads/y", "0000")), "an unsigned command beside", fault.Usage},
+		"not and signed": {slices.Concat(lines(t, z+" "+b+" refs/heads/y"), lines(t, certificate...)), "beside unsigned commands", fault.Usage},
+		"signed twice":   {slices.Concat(lines(t, certificate...), lines(t, certificate...)), "beside unsigned commands", fault.Usage},
+		"signed, long":   {lines(t, append([]string{"push-cert\x00"}, strings.Split(strings.Repeat(strings.Repeat("x", 1000)+" ", 70), " ")...)...), "longer than 65536 bytes", fault.Refused},
 		"sha256":         {lines(t, z+" "+b+" refs/heads/x\x00object-format=sha256", "0000"), "sha1", fault.Refused},
 		"long name":      {lines(t, z+" "+b+" refs/heads/"+strings.Repeat("x", 2000), "0000"), "longer than", fault.Refused},
 		"many":           {lines(t, z+" "+b+" refs/a", z+" "+b+" refs/b", z+" "+b+" refs/c", z+" "+b+" refs/d", "0000"), "more than 3 refs", fault.Refused},
@@ -171,9 +176,9 @@ func TestClassify(t *testing.T) {
 		{"refs/heads/main", true, "- b refs/corpus/deployments/1", "refuse", "of the server's own"},
 		{"refs/heads/main", true, "a - refs/corpus/deployments/1", "refuse", "of the server's own"},
 		{"refs/heads/main", true, "- b refs/corpus", "refuse", "of the server's own"},
-		{"refs/heads/main", true, "- b refs/heads/../../config", "refuse", "no valid ref name"},
-		{"refs/heads/main", true, "- b HEAD", "refuse", "no valid ref name"},
-		{"refs/heads/main", true, "- b refs/heads/x.lock", "refuse", "no valid ref name"},
+		{"refs/heads/main", true, "- b refs/heads/../../config", "refuse", "not a valid ref name"},
+		{"refs/heads/main", true, "- b HEAD", "refuse", "not a valid ref name"},
+		{"refs/heads/main", true, "- b refs/heads/x.lock", "refuse", "not a valid ref name"},
 		{"refs/heads/main", false, "- b refs/deploy/now", "redeploy", ""},
 		{"", false, "- b refs/deploy/now", "refuse", "nothing was deployed yet"},
 		{"refs/heads/main", false, "a - refs/deploy/now", "refuse", "never stored"},
@@ -243,7 +248,7 @@ func TestExplain(t *testing.T) {
 	require.Contains(t, es[1].Text, "ID-1")
 }
 
-// What a pusher reads of a refusal holds no line of somebody else's, and nothing that is not seen.
+// What a pusher reads of a refusal holds no line of another's, and nothing that is not seen.
 func TestEveryCharacterOfARefusalIsSeen(t *testing.T) {
 	x := testutil.Hostile
 	var out bytes.Buffer
@@ -262,9 +267,28 @@ func TestEveryCharacterOfARefusalIsSeen(t *testing.T) {
 	}
 }
 
+// certificate is a push certificate as git sends it, but for its signature.
+var certificate = []string{
+	"push-cert\x00report-status push-options\n", "certificate version 0.1\n", "pusher key 1700000000 +0000\n", "pushee ssh://x/app\n", "nonce 1-2\n", "push-option verbose\n", "\n",
+	z + " " + b + " refs/heads/x\n", "-----BEGIN SSH SIGNATURE-----\n", "AAAA\n", "-----END SSH SIGNATURE-----\n", "push-cert-end\n",
+}
+
+// The commands of a signed push are those of its certificate.
+func TestReadSignedRequest(t *testing.T) {
+	req, err := read(slices.Concat(lines(t, certificate...), lines(t, "0000", "verbose", "0000")), session.Limits{})
+	require.NoError(t, err)
+	require.Equal(t, []project.Change{{Ref: "refs/heads/x", New: b}}, req.Commands)
+	require.True(t, req.Caps.Has("report-status"))
+	require.Equal(t, []string{"verbose"}, req.Options)
+	require.Equal(t, strings.Join(certificate[1:len(certificate)-1], ""), req.Certificate.Text)
+	require.True(t, strings.HasSuffix(req.Certificate.Payload, " refs/heads/x\n"))
+	require.Equal(t, "1-2", req.Certificate.Nonce)
+}
+
 func FuzzReadRequest(f *testing.F) {
 	f.Add(lines(f, "shallow "+a, z+" "+b+" refs/heads/main\x00report-status push-options", a+" "+z+" refs/x", "0000", "verbose", "0000"))
 	f.Add(lines(f, "push-cert\x00x", "0000"))
+	f.Add(slices.Concat(lines(f, certificate...), lines(f, "0000", "verbose", "0000")))
 	f.Add([]byte("0000"))
 	f.Add([]byte("0009ERR x"))
 	f.Add([]byte("fff0"))

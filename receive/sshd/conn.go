@@ -7,35 +7,58 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 )
 
-// conn is the network connection beneath an SSH connection. It keeps deadlines of its own: the library's calls of
-// SetDeadline, one before each read and write, would lift them.
+// conn is the network connection beneath an SSH connection. It ignores the library's calls of SetDeadline, one before each read and write,
+// which would reset its own deadlines.
 type conn struct {
 	net.Conn
 	limits Limits
 	source string
 
-	kex           atomic.Bool // the peer took part in the key exchange
+	kex           atomic.Bool // the peer has begun the key exchange
 	authenticated atomic.Bool
 	offered       atomic.Int32 // keys that were offered
 	lastOffer     atomic.Pointer[string]
 
 	sessions    atomic.Int32 // that are open
-	running     atomic.Int32 // those of them whose end we have not sent
+	running     atomic.Int32 // those that we have not closed
 	keepalive   sync.Once
 	busy        atomic.Bool // it has had a session
-	limitLogged atomic.Bool // a session was refused because there are too many
+	limitLogged atomic.Bool // a session was refused because of the limit
 	closing     sync.Once
 	onClose     func()
 	ended       atomic.Pointer[string] // why we closed it
 	begun       time.Time
+	socket      syscall.RawConn // nil where it is not TCP
 }
 
-// end closes the connection for a reason that the log gives: a limit, and its key in the configuration.
+func newConn(nc net.Conn, l Limits) *conn {
+	c := &conn{Conn: nc, limits: l, source: source(nc.RemoteAddr()), begun: time.Now()}
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		c.socket, _ = tcp.SyscallConn() // an error is that of a closed connection, which Read reports
+	}
+	return c
+}
+
+// Read acknowledges received data at once, since the peer may wait for that. OpenSSH's client leaves Nagle's algorithm on: its second small
+// packet in a row is sent only when the first is acknowledged, which Linux delays by 40 ms (tcp(7), TCP_QUICKACK); a key exchange and a
+// login have one such pair each. The kernel resets the option, so it is set after each read. A full buffer means that more is coming, which
+// is acknowledged anyway.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.socket != nil && (n < len(p) || !c.authenticated.Load()) {
+		_ = c.socket.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+	}
+	return n, err
+}
+
+// end closes the connection for a reason that is logged: a limit, and its key in the configuration.
 func (c *conn) end(why string) {
 	c.ended.CompareAndSwap(nil, &why)
 	_ = c.Close()
@@ -73,15 +96,15 @@ func (c *conn) start() error {
 	return c.Conn.SetDeadline(c.begun.Add(min(c.limits.KeyExchange, c.limits.LoginGrace)))
 }
 
-// exchanged lifts it: the peer's part of the key exchange is here. Now the one deadline holds that ends when the peer has logged in. A person
-// who is asked whether the host key is right takes longer than the exchange does.
+// exchanged removes that deadline: the peer has begun the key exchange. Now the deadline for the login applies, since a person who is asked
+// to confirm the host key takes longer than the exchange.
 func (c *conn) exchanged() {
 	if c.kex.CompareAndSwap(false, true) {
 		_ = c.Conn.SetDeadline(c.begun.Add(c.limits.LoginGrace))
 	}
 }
 
-// loggedIn lifts it: from here on a first session must come within Idle. It reports whether this is the first time.
+// loggedIn removes the deadline of the login: a first session must come within Idle. It reports whether this is the first time.
 func (c *conn) loggedIn() bool {
 	if !c.authenticated.CompareAndSwap(false, true) {
 		return false
@@ -91,7 +114,7 @@ func (c *conn) loggedIn() bool {
 	return true
 }
 
-// Write gives a peer that takes no bytes off the line WriteIdle to go on.
+// Write gives a peer that does not read WriteIdle to continue.
 func (c *conn) Write(p []byte) (int, error) {
 	in := c.authenticated.Load()
 	if in {
@@ -116,9 +139,9 @@ func (c *conn) Close() error {
 	return err
 }
 
-// awaitClose waits for a client to close a session that has ended here. One that does not keeps a place for nothing, and is put out; but not
-// while another session runs on the same connection: a multiplexing client (ssh_config(5), ControlMaster) closes a session only when
-// whoever started it has read all of its output.
+// awaitClose waits for a client to close a session that has ended here, and disconnects one that does not; but not while another session
+// runs on the same connection: a multiplexing client (ssh_config(5), ControlMaster) closes a session only when its user has read all of its
+// output.
 func (c *conn) awaitClose(closed <-chan struct{}) {
 	tick := time.NewTicker(c.limits.Idle)
 	defer tick.Stop()
@@ -140,8 +163,8 @@ func (c *conn) awaitClose(closed <-chan struct{}) {
 	}
 }
 
-// watch asks the client every Keepalive whether it is there (OpenSSH, PROTOCOL, "keepalive@openssh.com"), and closes the
-// connection when one question stays without an answer. Any answer will do. From here on reading has no deadline.
+// watch sends the client a request every Keepalive (OpenSSH, PROTOCOL, "keepalive@openssh.com"), and closes the connection when one is not
+// answered. Any answer counts. From here on reading has no deadline.
 func (c *conn) watch(sc *gossh.ServerConn) {
 	c.keepalive.Do(func() {
 		c.busy.Store(true)

@@ -19,10 +19,10 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// HostKey reads a host key of the server from path, and makes it if nothing is there; the public half goes beside
-// it, to path.pub, for known_hosts files. kind is ssh.KeyAlgoED25519, or ssh.KeyAlgoECDSA256 for clients that don't know that one. A new key is
-// durable when HostKey returns. What is there and is not a usable key of that kind, or may be read by others, is an error: a host key is never
-// replaced, because every client would then refuse us.
+// HostKey reads a host key of the server from path, or generates one if nothing is there; the public half is written to path.pub, for
+// known_hosts files. kind is ssh.KeyAlgoED25519, or ssh.KeyAlgoECDSA256 for clients that don't support that one. A new key is durable when
+// HostKey returns. A file that is not a usable key of that kind, or may be read by others, is an error: a host key is never replaced,
+// because every client would then refuse to connect.
 func HostKey(f vfs.FS, path, kind string, random io.Reader) (signer ssh.Signer, made bool, err error) {
 	st, err := f.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits bounds what strangers and clients may take. A zero field means its default.
+// Limits limits what clients may use. A zero field means its default.
 type Limits struct {
 	// Connections at a time, from all and from one source (an IPv4 address or an IPv6 /64). Defaults 1024 and 512.
 	Connections, PerSource int
@@ -19,18 +19,18 @@ type Limits struct {
 	Sessions int
 	// AuthTries is how many keys a client may offer. Default 6, as OpenSSH's MaxAuthTries.
 	AuthTries int
-	// Failures is how many connections of one source may fail to log in within Penalty; more are turned away for as long.
-	// Defaults 30 and 1 minute.
+	// Failures is how many connections of one source may fail to log in within Penalty; more are refused for as long. Defaults 30 and 1
+	// minute.
 	Failures int
 	Penalty  time.Duration
 	// LoginGrace is the time to log in, and KeyExchange the part of it in which a client must have begun the key exchange. Defaults 30 s
 	// and 10 s.
 	LoginGrace, KeyExchange time.Duration
-	// Idle is how long a connection may last that logged in and never opened a session. Default 1 minute.
+	// Idle is how long a connection may stay open after login without a session. Default 1 minute.
 	Idle time.Duration
-	// Keepalive is the time between questions to the client, and Answer how long one may stay without its answer. Defaults 15 s and 60 s.
+	// Keepalive is the interval of keepalive requests, and Answer how long one may stay without an answer. Defaults 15 s and 60 s.
 	Keepalive, Answer time.Duration
-	// ReadIdle is how long a session waits for a byte of its input. Default 10 minutes: git says nothing while it counts and compresses objects.
+	// ReadIdle is how long a session waits for input. Default 10 minutes: git sends nothing while it counts and compresses objects.
 	ReadIdle time.Duration
 	// WriteIdle is how long one write waits for a client that does not read. Default 2 minutes.
 	WriteIdle time.Duration
@@ -66,7 +66,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// source is what counts as one peer: an IPv4 address, or the /64 of an IPv6 one.
+// source identifies a peer: an IPv4 address, or the /64 of an IPv6 one.
 func source(a net.Addr) string {
 	ap, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -81,7 +81,7 @@ func source(a net.Addr) string {
 	return ip.String()
 }
 
-// admission counts who is in, and turns away who is too many.
+// admission counts connections, and refuses those beyond the limits.
 type admission struct {
 	limits Limits
 	now    func() time.Time
@@ -90,7 +90,7 @@ type admission struct {
 	all     count
 	sources map[string]*count
 	swept   time.Time
-	// waiting are the connections of each source that have not logged in, the oldest first. Those that are being put out are not among them.
+	// waiting are the connections of each source that have not logged in, the oldest first, without those that are being closed.
 	waiting map[string][]*conn
 }
 
@@ -99,12 +99,12 @@ type count struct {
 	failures      int
 	since         time.Time // of the first failure counted
 	told          time.Time // when a refused login was last reported
-	away          time.Time // when one that was turned away was last reported
-	silent        int       // how many were turned away since
+	away          time.Time // when a refused connection was last reported
+	silent        int       // how many were refused since
 }
 
-// enter counts a new connection in; why says what is too much, and the key of the configuration that says how much that is. Where there
-// are too many that have not logged in, out is one that has to go in its place: few sources that say nothing must not lock everybody out.
+// enter counts a new connection; why is the exceeded limit, with the key of the configuration. Where too many have not logged in, out is
+// one to close instead: a few silent sources must not lock out everybody.
 func (d *admission) enter(nc *conn) (why string, out *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,8 +135,8 @@ func (d *admission) enter(nc *conn) (why string, out *conn) {
 	return "", out
 }
 
-// evictFor takes the oldest waiting connection of the source that has most of them out of the list; of several such sources, the one whose
-// oldest is older. It gives nil where src would have more than any other with one more. d.mu is held.
+// evictFor removes the oldest waiting connection of the source that has most of them from the list; of several such sources, the one whose
+// oldest is older. It returns nil where src would have more than any other with one more. d.mu is held.
 func (d *admission) evictFor(src string) *conn {
 	var most []*conn
 	for s, w := range d.waiting {
@@ -165,7 +165,7 @@ func (d *admission) removeWaiting(c *conn) {
 	}
 }
 
-// countRefusal reports whether a refusal is worth a line: the first of a source within a penalty is. The number is of those that had none.
+// countRefusal reports whether to log a refusal: the first of a source within a penalty. The number is of those that were not logged.
 func (d *admission) countRefusal(src string) (silent int, report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,7 +178,7 @@ func (d *admission) countRefusal(src string) (silent int, report bool) {
 	return silent, true
 }
 
-// set changes the limits; who is in stays.
+// set changes the limits; open connections stay.
 func (d *admission) set(l Limits) {
 	d.mu.Lock()
 	d.limits = l
@@ -193,8 +193,8 @@ func (d *admission) authenticated(nc *conn) {
 	d.removeWaiting(nc)
 }
 
-// leave counts a connection out. failed says that it tried to log in and could not; report reports whether that is worth a
-// line: the first of a source within a penalty is.
+// leave counts a closed connection. failed says that it failed to log in; report reports whether to log that: the first of a source within
+// a penalty.
 func (d *admission) leave(nc *conn, authenticated, failed bool) (report bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func (d *admission) leave(nc *conn, authenticated, failed bool) (report bool) {
 	return report
 }
 
-// of finds a source's count, forgetting failures that are old. The map is swept so that it never grows with the past.
+// of finds a source's count, dropping old failures. The map is cleaned so that it does not grow.
 func (d *admission) of(src string) *count {
 	now := d.now()
 	stale := func(t time.Time) bool { return !t.IsZero() && now.Sub(t).Abs() >= d.limits.Penalty }

@@ -19,35 +19,36 @@ import (
 
 // Keys looks up who may log in; access.Store satisfies it.
 type Keys interface {
-	// Identify tells who offers a key or a certificate; ok is false for a stranger.
+	// Identify returns the identity for a key or a certificate; ok is false for an unknown one.
 	Identify(ctx context.Context, o access.Offer) (who access.Identity, ok bool, err error)
 }
 
-// Handler serves one session and returns its exit status. ctx ends when the client closes the session, sends a signal, or is found dead.
+// Handler serves one session and returns its exit status. ctx ends when the client closes the session, sends a signal, or does not answer.
 type Handler interface {
 	Serve(ctx context.Context, s *Session) (exit int)
 }
 
 // Server is the SSH server. All exported fields are set before Serve and not changed after.
 type Server struct {
-	// HostKeys, Keys and Handler are needed. Of HostKeys a client takes the first that it knows the kind of.
+	// HostKeys, Keys and Handler are needed. A client uses the first of HostKeys whose type it knows.
 	HostKeys []gossh.Signer
 	Keys     Keys
 	Handler  Handler
-	// Refuse tells a client why its command does not reach the Handler, in words that it understands, and gives the exit status. Nil writes on standard error.
+	// Refuse sends a client the reason why its command does not reach the Handler, in its own protocol, and returns the exit status. Nil
+	// writes to standard error.
 	Refuse func(sess *Session, err error) int
 	// Version is shown in the protocol's first line, "SSH-2.0-corpus-git_<Version>".
 	Version string
-	// Limits are those of the beginning; SetLimits changes them.
+	// Limits are the initial ones; SetLimits changes them.
 	Limits Limits
 	// Now is the clock; nil is time.Now. Network deadlines use the machine's.
 	Now func() time.Time
-	// Log takes connections' ends and what went wrong. The zero Logger is silent.
+	// Log receives ends of connections and errors. The zero Logger is silent.
 	Log zerolog.Logger
-	// RefusedLogin is told of a connection that offered keys and could not log in: from where, as which user, and the
-	// last key's fingerprint. A source is reported once within Limits.Penalty. nil drops it.
+	// RefusedLogin is called for a connection that offered keys and failed to log in: its address, the user, and the last key's
+	// fingerprint. A source is reported once within Limits.Penalty. nil is allowed.
 	RefusedLogin func(from, user, fingerprint string)
-	// LoggedIn is told of every key that logged in. nil drops it.
+	// LoggedIn is called for every login. nil is allowed.
 	LoggedIn func(access.Identity)
 
 	once      sync.Once
@@ -78,8 +79,7 @@ func (s *Server) init() {
 	})
 }
 
-// SetLimits changes the limits at any time. Connections that are open keep the times of their own beginning; the counts hold for all
-// at once, and put nobody out.
+// SetLimits changes the limits at any time. Open connections keep their timeouts; the counts apply at once, and disconnect nobody.
 func (s *Server) SetLimits(l Limits) {
 	s.init()
 	l = l.WithDefaults()
@@ -123,7 +123,7 @@ func (s *Server) Serve(l net.Listener) error {
 		if errors.Is(err, net.ErrClosed) {
 			return err
 		}
-		// Out of descriptors, or a connection that was gone before it was taken: wait for better times.
+		// Out of descriptors, or the connection was closed before it was accepted: retry later.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		s.Log.Warn().Err(err).Dur("pause", pause).Msg("accept failed")
 		time.Sleep(pause)
@@ -132,13 +132,13 @@ func (s *Server) Serve(l net.Listener) error {
 
 // serve takes one connection from its first byte to its last.
 func (s *Server) serve(nc net.Conn) {
-	c := &conn{Conn: nc, limits: *s.limits.Load(), source: source(nc.RemoteAddr()), begun: time.Now()}
+	c := newConn(nc, *s.limits.Load())
 	why, out := s.admission.enter(c)
 	if out != nil {
 		out.end("it made room for another one: too many connections that have not logged in, and most of them from its address (limits.max_unauthenticated)")
 	}
 	if why != "" {
-		// A source that tries again and again is worth a line within the penalty, not one for each try.
+		// Repeated failures of a source are logged once within the penalty.
 		level := zerolog.DebugLevel
 		silent, report := s.admission.countRefusal(c.source)
 		if report {
@@ -193,20 +193,20 @@ func (s *Server) left(c *conn) {
 
 type stateKey struct{}
 
-// state is what authentication leaves on a connection, in the Permissions that belong to the verified key alone.
+// state is the result of authentication, in the Permissions that belong to the verified key alone.
 type state struct {
 	id   access.Identity
 	conn *conn
 }
 
-// library sets gliderlabs/ssh up for one connection. One Server value each, so that its callbacks know their connection
-// without anything carried in a context.
+// library configures gliderlabs/ssh for one connection. Each has its own Server value, so that callbacks know their connection without a
+// context.
 func (s *Server) library(c *conn) *gliderssh.Server {
 	return &gliderssh.Server{
 		Version:     "corpus-git_" + s.Version,
 		HostSigners: s.hostSigners(c),
-		// This one must be set, or the library turns NoClientAuth on. It only says whether a signature by the key is
-		// worth asking for; who it is, is decided in VerifiedPublicKeyCallback.
+		// This one must be set, or the library sets NoClientAuth. It only says whether to ask for a signature by the key;
+		// VerifiedPublicKeyCallback decides about the identity.
 		PublicKeyHandler: func(ctx gliderssh.Context, key gliderssh.PublicKey) bool {
 			c.offered.Add(1)
 			offer := access.Fingerprint(key) + "\x00" + ctx.User()
@@ -244,13 +244,15 @@ func (s *Server) library(c *conn) *gliderssh.Server {
 				_ = nch.Reject(gossh.Prohibited, "no forwarding here")
 			},
 		},
-		// Empty, not nil: nil means the library's defaults. Whatever is asked is answered with no; that is also what a client's keepalive wants.
+		// Empty, not nil: nil means the library's defaults. All global requests are answered with failure, which is what a client's
+		// keepalive expects.
 		RequestHandlers:   map[string]gliderssh.RequestHandler{},
 		SubsystemHandlers: map[string]gliderssh.SubsystemHandler{},
 	}
 }
 
-// hostSigners are the host keys for one connection, which hears when one signs: that is once the client has sent its part of the key exchange.
+// hostSigners are the host keys for one connection, which is notified when one signs: then the client has sent its part of the key
+// exchange.
 func (s *Server) hostSigners(c *conn) []gliderssh.Signer {
 	out := make([]gliderssh.Signer, len(s.HostKeys))
 	for i, k := range s.HostKeys {
@@ -288,7 +290,7 @@ func cutOffer(s string) (fp, user string, ok bool) {
 	return s, "", false
 }
 
-// begin counts a session in, unless the server is closing.
+// begin counts a session, unless the server is closing.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,8 +310,8 @@ func (s *Server) end() {
 	}
 }
 
-// Shutdown stops listening and refuses new sessions with "try again", waits until the sessions that run have ended, and
-// then closes all connections. When ctx ends first it closes them at once and returns ctx's error.
+// Shutdown stops listening and refuses new sessions with "try again", waits until running sessions have ended, and then closes all
+// connections. When ctx ends first it closes them at once and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.init()
 	s.mu.Lock()

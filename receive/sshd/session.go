@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,24 +17,27 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/terminal"
 )
 
-// Terminal is what is known of the screen at the other end.
+// Terminal describes the client's terminal.
 type Terminal struct {
 	// Pty: the client asked for a terminal (ssh -t, or no command).
 	Pty bool
-	// Term is its type; "" where nobody said.
+	// Term is its type; "" if unknown.
 	Term string
-	// Columns is its width; 0 where nobody said.
+	// Columns is its width; 0 if unknown.
 	Columns int
-	// Colour reports whether SGR sequences are wanted: CORPUS_COLOR says so, or there is a terminal and NO_COLOR is not set.
+	// Colour reports whether to use SGR sequences: CORPUS_COLOR says so, or there is a terminal and NO_COLOR is not set.
 	Colour bool
+	// Screen is the terminal itself, as the client has it: in raw mode, without what Stdin and Stdout do. It is for a command that reads neither; nil without Pty.
+	Screen *terminal.Terminal
 }
 
 // Session is one command of one client.
 type Session struct {
 	Identity access.Identity
-	// User is the name in front of the @; it means nothing here.
+	// User is the name before the @; it has no meaning here.
 	User string
 	// Command is what the client asked to run, as one text; "" where it asked for a shell.
 	Command string
@@ -42,12 +46,13 @@ type Session struct {
 	// Env holds the variables that the client sent and that are allowed; see AllowedEnv.
 	Env      map[string]string
 	Terminal Terminal
-	// Stdin gives the client's input; its end means nothing more than that. Stdout and Stderr may be used by any goroutine.
-	// With a terminal, line ends are translated, and the interrupt key ends the session's context.
+	// Stdin is the client's input. Stdout and Stderr may be used by any goroutine. With a terminal, line ends are translated, and the
+	// interrupt key ends the session's context.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Local is the address of this server that the client reached.
 	Local string
+	sizes chan terminal.Size
 }
 
 // AllowedEnv reports whether a client may set a variable.
@@ -59,7 +64,7 @@ func AllowedEnv(name string) bool {
 	return false
 }
 
-// reasonGrace is how long a client that is put out has to take the reason.
+// reasonGrace is how long a client that is disconnected has to read the reason.
 const reasonGrace = time.Second
 
 const (
@@ -68,7 +73,7 @@ const (
 	maxSetup   = 64 // requests before the command
 )
 
-// accept accepts a session channel, unless it is one too many on its connection. Where ok is true it counts among the connection's sessions.
+// accept accepts a session channel within the limit of its connection. If ok is true it counts as one of the connection's sessions.
 func (s *Server) accept(sc *gossh.ServerConn, nch gossh.NewChannel) (st *state, ch gossh.Channel, reqs <-chan *gossh.Request, ok bool) {
 	st, ok = sc.Permissions.ExtraData[stateKey{}].(*state)
 	if !ok {
@@ -92,7 +97,7 @@ func (s *Server) accept(sc *gossh.ServerConn, nch gossh.NewChannel) (st *state, 
 	return nil, nil, nil, false
 }
 
-// setCommand takes what a request asks to run; ok is false where it is malformed or too long.
+// setCommand reads the command in a request; ok is false where it is malformed or too long.
 func (s *Session) setCommand(req *gossh.Request) (ok bool) {
 	if req.Type == "shell" {
 		return true
@@ -169,6 +174,9 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 			ok = !started && sess.setEnv(req.Payload)
 		case "pty-req":
 			ok = !started && !sess.Terminal.Pty && sess.setPty(req.Payload)
+		case "window-change":
+			sess.resize(req.Payload)
+			ok = true
 		case "signal":
 			if name, good := payloadString(req.Payload); good && slices.Contains([]string{"INT", "TERM", "HUP", "KILL", "QUIT"}, name) {
 				cancel()
@@ -178,7 +186,7 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 			_ = req.Reply(ok, nil)
 		}
 	}
-	// The client closed the channel, or is gone. The handler ends soon: its context has, and its writes fail.
+	// The client closed the channel, or is gone. The handler ends soon: its context has ended, and its writes fail.
 	cancel()
 	_ = ch.Close()
 	if started {
@@ -188,13 +196,13 @@ func (s *Server) channel(sc *gossh.ServerConn, nch gossh.NewChannel) {
 	}
 }
 
-// run calls the handler and ends the channel: all output, exit status, end of file, close. counted tells that the session is one that
-// Shutdown waits for, until the client has seen its end.
+// run calls the handler and ends the channel: all output, exit status, end of file, close. counted reports that Shutdown waits for the
+// session, until the client has received its end.
 func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch gossh.Channel, sess *Session, end func(why string)) (counted bool) {
 	out := &timedWriter{w: ch, end: end, limit: c.limits.WriteIdle}
 	errw := &timedWriter{w: ch.Stderr(), end: end, limit: c.limits.WriteIdle}
 	in := &timedReader{r: ch, limit: c.limits.ReadIdle, end: func(why string) {
-		// It may still listen: standard error goes straight to whoever typed the command. One that does not is not waited for.
+		// The client may still read: standard error is shown to its user. It is not waited for.
 		stuck := time.AfterFunc(reasonGrace, func() { _ = ch.Close() })
 		_, _ = fmt.Fprintf(ch.Stderr(), "error: %s\n", why)
 		stuck.Stop()
@@ -203,6 +211,7 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	sess.Stdin, sess.Stdout, sess.Stderr = in, out, errw
 	sess.finishTerminal()
 	if sess.Terminal.Pty {
+		sess.Terminal.Screen.In, sess.Terminal.Screen.Out = ch, out
 		sess.Stdin = &keyboard{r: in, interrupt: cancel}
 		sess.Stdout, sess.Stderr = &screen{w: out}, &screen{w: errw}
 	}
@@ -218,7 +227,7 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 				}
 			}()
 			if s.LoggedIn != nil {
-				// Beside the session: noting a time on the disk must not cost a push its own.
+				// In the background: writing a time to disk must not delay a push.
 				noted := make(chan struct{})
 				go func() { defer close(noted); s.LoggedIn(sess.Identity) }()
 				defer func() { <-noted }()
@@ -228,9 +237,9 @@ func (s *Server) run(ctx context.Context, cancel context.CancelFunc, c *conn, ch
 	}
 	out.finish()
 	errw.finish()
-	// All output, then the status, then the end of file (RFC 4254, 6.10 and 5.3). The end of file must be the last: a client that has
-	// ended its own side answers it by closing the channel (PuTTY does), and a status that comes after that is never sent. Such a client
-	// takes a session without a status for one that went well.
+	// All output, then the status, then the end of file (RFC 4254, 6.10 and 5.3). The end of file must be last: a client that has ended its
+	// own side closes the channel when it receives it (PuTTY does), and a status after that is never sent. Such a client takes a session
+	// without a status for a success.
 	_, _ = ch.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(exit)))
 	_ = ch.CloseWrite()
 	_ = ch.Close()
@@ -261,7 +270,7 @@ func (sess *Session) setEnv(payload []byte) bool {
 	return true
 }
 
-// setPty notes the terminal (RFC 4254, 6.2). None is made: the client's own is all there is.
+// setPty records the terminal (RFC 4254, 6.2). A pty is allocated only by a command that takes it over.
 func (sess *Session) setPty(payload []byte) bool {
 	var p struct {
 		Term                         string
@@ -271,11 +280,38 @@ func (sess *Session) setPty(payload []byte) bool {
 	if gossh.Unmarshal(payload, &p) != nil || len(p.Term) > maxEnv {
 		return false
 	}
-	sess.Terminal = Terminal{Pty: true, Term: p.Term, Columns: int(min(p.Columns, 1000))}
+	sess.sizes = make(chan terminal.Size, 1)
+	sess.Terminal = Terminal{Pty: true, Term: p.Term, Columns: int(min(p.Columns, 1000)), Screen: &terminal.Terminal{
+		Name: printableTerm(p.Term), Size: terminal.Size{Columns: int(min(p.Columns, 1000)), Rows: int(min(p.Rows, 1000))}, Sizes: sess.sizes,
+	}}
 	return true
 }
 
-// finishTerminal puts together what pty-req and the environment say.
+// printableTerm is the type of a terminal where it is one: it becomes a variable of what runs there.
+func printableTerm(name string) string {
+	if len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+		return ""
+	}
+	return name
+}
+
+// resize notes a new size of the terminal (RFC 4254, 6.7), in place of one that nobody has taken.
+func (sess *Session) resize(payload []byte) {
+	var p struct{ Columns, Rows, Width, Height uint32 }
+	if sess.sizes == nil || gossh.Unmarshal(payload, &p) != nil {
+		return
+	}
+	select {
+	case <-sess.sizes:
+	default:
+	}
+	select {
+	case sess.sizes <- terminal.Size{Columns: int(min(p.Columns, 1000)), Rows: int(min(p.Rows, 1000))}:
+	default:
+	}
+}
+
+// finishTerminal combines pty-req and the environment.
 func (sess *Session) finishTerminal() {
 	t := &sess.Terminal
 	if t.Term == "" {
@@ -328,7 +364,7 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// finish lets no later write through, not even one of a goroutine that the handler left behind.
+// finish refuses later writes, including those of goroutines that the handler left running.
 func (t *timedWriter) finish() {
 	t.mu.Lock()
 	t.closed = true

@@ -47,7 +47,8 @@ func TestSharedConnectionIsNotCut(t *testing.T) {
 	goOn := make(chan struct{})
 	// Longer than a busy machine keeps a client from closing its session, which it would be cut for.
 	const idle = 3 * time.Second
-	s := serve(t, sshd.Limits{Idle: idle}, held(goOn))
+	// A session that its client has closed counts until its command has ended, which may take a while on a busy machine.
+	s := serve(t, sshd.Limits{Idle: idle, Sessions: 4001}, held(goOn))
 	c := s.dial(t)
 	long, err := c.NewSession()
 	require.NoError(t, err)

@@ -25,6 +25,7 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/internal/fault"
+	"corpus-git/internal/terminal"
 	"corpus-git/internal/vfs"
 	"corpus-git/receive/sshd"
 )
@@ -278,7 +279,7 @@ func TestSetLimits(t *testing.T) {
 	require.Equal(t, "corpus-git: too many connections: 2 (limits.max_connections), try again later\r\n", string(said))
 }
 
-// Each limit that ends a connection stands in the log with its key.
+// Each limit that ends a connection is in the log with its key.
 func TestEndedConnectionsAreLogged(t *testing.T) {
 	var log lockedBuffer
 	s := serve(t, sshd.Limits{LoginGrace: 200 * time.Millisecond, Idle: 200 * time.Millisecond}, hello, func(s *sshd.Server) { s.Log = zerolog.New(&log) })
@@ -452,7 +453,7 @@ func TestStatusComesBeforeTheEndOfFile(t *testing.T) {
 	out, err := io.ReadAll(ch)
 	require.NoError(t, err)
 	require.Equal(t, "out", string(out))
-	// What came before the end of file lies in the queue now; a status that is still to come doesn't.
+	// What came before the end of file is in the queue now; a status that is still to come doesn't.
 	select {
 	case req := <-reqs:
 		require.NotNil(t, req, "the channel was closed without a status")
@@ -617,6 +618,9 @@ func TestTerminal(t *testing.T) {
 		require.Error(t, c.Setenv("TERM", strings.Repeat("x", 300)))
 	}, "ab\r\x04more")
 	require.Equal(t, "\"ab\\n\"\r\n", out)
+	require.Equal(t, "xterm-256color", g.Terminal.Screen.Name)
+	require.Equal(t, terminal.Size{Columns: 132, Rows: 24}, g.Terminal.Screen.Size)
+	g.Terminal.Screen = nil
 	require.Equal(t, sshd.Terminal{Pty: true, Term: "xterm-256color", Columns: 132, Colour: true}, g.Terminal)
 	require.Equal(t, map[string]string{"LANG": "C.UTF-8"}, g.Env)
 	_, g = run(func(c *ssh.Session) {

@@ -45,8 +45,8 @@ const maxURL = 2048
 
 var helper = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+.-]*::`)
 
-// ParseAddress reads the URL of a submodule. Errors are fault.Refused and do not quote what may be a password.
-// Source: git-clone(1), "GIT URLS"; git-config(1), protocol.allow.
+// ParseAddress parses the URL of a submodule. Errors are fault.Refused and do not quote what may be a password. Source: git-clone(1), "GIT
+// URLS"; git-config(1), protocol.allow.
 func ParseAddress(raw string) (Address, error) {
 	bad := func(format string, args ...any) (Address, error) {
 		return Address{}, fault.New(fault.Refused, "", format, args...).
@@ -144,7 +144,7 @@ func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 // LocalAddress is a repository of this server by its path, as a client's remote would name it.
 func LocalAddress(path string) Address { return Address{Kind: Local, path: path} }
 
-// Path is the path on the server; for a Local address what receive.ParsePath reads.
+// Path is the path on the server; for a Local address the input of receive.ParsePath.
 func (a Address) Path() string { return a.path }
 
 // Host is the name of the host, without its port; "" for a Local one.
@@ -166,8 +166,8 @@ func (a Address) HostPort() string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// Join is where a relative URL leads from a. It goes up by one element for each "../", and never to another host.
-// Source: git-submodule(1), "add".
+// Join resolves a relative URL against a. It goes up by one element for each "../", and never to another host. Source: git-submodule(1),
+// "add".
 func (a Address) Join(rel Address) (Address, error) {
 	if rel.Kind != Relative {
 		return rel, nil
@@ -187,7 +187,7 @@ func (a Address) Join(rel Address) (Address, error) {
 			rest = strings.TrimLeft(strings.TrimPrefix(rest, "."), "/")
 		default:
 			if path.Clean("/"+rest) != "/"+strings.TrimRight(rest, "/") {
-				return Address{}, fault.New(fault.Refused, "", "its URL %s is no plain path", printable.Clip(rel.path, 200))
+				return Address{}, fault.New(fault.Refused, "", "its URL %s is not a plain path", printable.Clip(rel.path, 200))
 			}
 			if base != "" || strings.HasPrefix(a.path, "/") {
 				base += "/"
@@ -204,7 +204,7 @@ func (a Address) Join(rel Address) (Address, error) {
 	return out, nil
 }
 
-// String is the address as it may be shown: without user and password of a web address, and without its query.
+// String is the address without secrets: without user and password of a web address, and without its query.
 func (a Address) String() string {
 	switch a.Kind {
 	case Relative:
@@ -234,6 +234,18 @@ func (a Address) String() string {
 		b.WriteString("?…")
 	}
 	return printable.Clip(b.String(), 200)
+}
+
+// plain is the address as a URL without user, password and query; host:path stays as it is.
+func (a Address) plain() string {
+	if a.scheme == "" {
+		return a.host + ":" + a.path
+	}
+	slash := ""
+	if !strings.HasPrefix(a.path, "/") {
+		slash = "/"
+	}
+	return a.scheme + "://" + a.host + slash + a.path
 }
 
 // Secrets are the parts of the address that must not be shown: passwords, the user name of a web address (which may be a token), the values of its query.

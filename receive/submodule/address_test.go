@@ -100,7 +100,7 @@ func TestJoin(t *testing.T) {
 		{"user@host:path/to/repo", "../subrepo", "user@host:path/to/subrepo"},
 		{"helper:foo/bar", "../sub/repo", "helper:foo/sub/repo"},
 		{"https://example.org/foo", "../../sub", "!leads above"},
-		{"https://example.org/foo", "../a/../../b", "!no plain path"},
+		{"https://example.org/foo", "../a/../../b", "!not a plain path"},
 		{"https://example.org/foo", "..", "!names no repository"},
 	} {
 		b, err := submodule.ParseAddress(c.base)

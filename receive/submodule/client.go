@@ -14,38 +14,40 @@ import (
 	"corpus-git/git/pktline"
 )
 
-// transport is one way to a server's git-upload-pack.
+// transport is a connection to a server's git-upload-pack.
 type transport interface {
-	// open starts the service and gives what it says first.
+	// open starts the service and returns its first output.
 	open(ctx context.Context) (*bufio.Reader, error)
-	// request sends one request and gives its answer. Only one may be sent in protocols 0 and 1.
+	// request sends one request and returns its response. Only one may be sent in protocols 0 and 1.
 	request(ctx context.Context, body []byte) (*bufio.Reader, error)
-	// close ends everything. It may be called at any time, by any goroutine, and twice.
+	// close ends everything. It may be called at any time, by any goroutine, and repeatedly.
 	close()
 }
 
-// ask is what is wanted of a server.
+// ask is a request to a server.
 type ask struct {
 	commit plumbing.Hash
-	// have are commits that are here with their trees, shallow those of them that are here without their parents.
+	// have are commits that exist here with their trees, shallow those without their parents.
 	have, shallow []plumbing.Hash
 	// all asks for every branch and tag, with history.
 	all bool
+	// whole asks for the commit, or the tag, with history.
+	whole bool
 }
 
-// answer is what a server gives.
+// answer is a server's response.
 type answer struct {
 	pack *bufio.Reader
-	// shallow are commits that come without their parents, unshallow those that have theirs now.
+	// shallow are commits sent without their parents, unshallow those whose parents are sent now.
 	shallow, unshallow []plumbing.Hash
 }
 
-// notGivenError says that the server does not hand out the commit by its name.
+// notGivenError reports that the server does not serve the commit by its hash.
 type notGivenError struct{ said string }
 
 func (e *notGivenError) Error() string { return "the server does not give the commit: " + e.said }
 
-// errNoRefs says that there is nothing at all.
+// errNoRefs reports that the repository is empty.
 var errNoRefs = errors.New("the repository is empty")
 
 // maxAdvertised bounds the lines of an advertisement, and maxAdvertisedBytes their bytes.
@@ -66,6 +68,27 @@ type client struct {
 type remoteRef struct {
 	name string
 	hash plumbing.Hash
+	// peeled is the commit that an annotated tag leads to, zero where the server did not say.
+	peeled plumbing.Hash
+}
+
+// connect dials, and reads what the server can do. A silent server is abandoned when ctx ends. The caller calls hangUp.
+func connect(ctx context.Context, dial func(context.Context) (transport, error), agent string) (c *client, hangUp func(), err error) {
+	t, err := dial(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, t.close)
+	hangUp = func() {
+		stop()
+		t.close()
+	}
+	c = &client{t: t, agent: agent}
+	if err := c.start(ctx); err != nil {
+		hangUp()
+		return nil, nil, err
+	}
+	return c, hangUp, nil
 }
 
 // start reads what the server can do and, in protocols 0 and 1, what it has.
@@ -110,12 +133,26 @@ func (c *client) start(ctx context.Context) error {
 // ref notes one line of an advertisement or of ls-refs.
 func (c *client) ref(line string) {
 	f := strings.Fields(line)
-	if len(f) < 2 || !plumbing.IsHash(f[0]) || strings.HasSuffix(f[1], "^{}") {
+	if len(f) < 2 || !plumbing.IsHash(f[0]) {
 		return
 	}
-	if h := plumbing.NewHash(f[0]); !h.IsZero() {
-		c.refs = append(c.refs, remoteRef{f[1], h})
+	h := plumbing.NewHash(f[0])
+	if name, ok := strings.CutSuffix(f[1], "^{}"); ok { // protocols 0 and 1
+		if i := len(c.refs) - 1; i >= 0 && c.refs[i].name == name {
+			c.refs[i].peeled = h
+		}
+		return
 	}
+	if h.IsZero() {
+		return
+	}
+	r := remoteRef{name: f[1], hash: h}
+	for _, attribute := range f[2:] { // protocol 2
+		if id, ok := strings.CutPrefix(attribute, "peeled:"); ok && plumbing.IsHash(id) {
+			r.peeled = plumbing.NewHash(id)
+		}
+	}
+	c.refs = append(c.refs, r)
 }
 
 func (c *client) can(key string) bool { _, ok := c.caps[key]; return ok }
@@ -130,7 +167,7 @@ func (c *client) feature(name string) bool {
 	return false
 }
 
-// fetch asks and gives the pack, of which nothing was read yet. The error is a *notGivenError where everything may be asked for instead.
+// fetch requests and returns the pack, unread. The error is a *notGivenError where fetching everything may work instead.
 func (c *client) fetch(ctx context.Context, q ask) (*answer, error) {
 	if f, ok := c.caps["object-format"]; ok && f != "sha1" {
 		return nil, fmt.Errorf("its objects are named by %.20s, and sha1 is all that is known here", f)
@@ -157,7 +194,7 @@ func (c *client) tips() []plumbing.Hash {
 func (c *client) fetch2(ctx context.Context, q ask) (*answer, error) {
 	wants := []plumbing.Hash{q.commit}
 	if q.all {
-		if err := c.lsRefs(ctx); err != nil {
+		if err := c.lsRefs(ctx, "refs/heads/", "refs/tags/"); err != nil {
 			return nil, err
 		}
 		if wants = c.tips(); len(wants) == 0 {
@@ -167,7 +204,7 @@ func (c *client) fetch2(ctx context.Context, q ask) (*answer, error) {
 	var b bytes.Buffer
 	w := pktline.NewWriter(&b)
 	lines := []string{"command=fetch", "agent=" + c.agent, "object-format=sha1", "", "thin-pack", "ofs-delta", "no-progress"}
-	if !q.all && c.feature("shallow") {
+	if !q.all && !q.whole && c.feature("shallow") {
 		lines = append(lines, "deepen 1")
 		for _, h := range q.shallow {
 			lines = append(lines, "shallow "+h.String())
@@ -238,9 +275,14 @@ func (a *answer) boundary(line string) {
 	}
 }
 
-func (c *client) lsRefs(ctx context.Context) error {
+// lsRefs reads the refs whose names begin with one of the prefixes, in protocol 2.
+func (c *client) lsRefs(ctx context.Context, prefixes ...string) error {
 	var b bytes.Buffer
-	err := send(pktline.NewWriter(&b), []string{"command=ls-refs", "agent=" + c.agent, "object-format=sha1", "", "ref-prefix refs/heads/", "ref-prefix refs/tags/"})
+	lines := []string{"command=ls-refs", "agent=" + c.agent, "object-format=sha1", "", "peel"}
+	for _, p := range prefixes {
+		lines = append(lines, "ref-prefix "+p)
+	}
+	err := send(pktline.NewWriter(&b), lines)
 	if err != nil {
 		return err
 	}
@@ -261,7 +303,7 @@ func (c *client) lsRefs(ctx context.Context) error {
 	}
 }
 
-// fetch0 is fetch in protocols 0 and 1. Without multi_ack the server answers the haves with the first that it has, or none.
+// fetch0 is fetch in protocols 0 and 1. Without multi_ack the server answers with the first common have, or none.
 func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 	wants := []plumbing.Hash{q.commit}
 	if q.all {
@@ -283,7 +325,7 @@ func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 			band = b
 		}
 	}
-	deepen := !q.all && c.can("shallow")
+	deepen := !q.all && !q.whole && c.can("shallow")
 	request, err := c.request0(q, wants, band, deepen)
 	if err != nil {
 		return nil, err
@@ -305,7 +347,7 @@ func (c *client) fetch0(ctx context.Context, q ask) (*answer, error) {
 		case kind != pktline.Data:
 			return nil, fmt.Errorf("%w: a %s where an ACK or NAK is due", pktline.ErrSyntax, kind)
 		case line == "NAK" || strings.HasPrefix(line, "ACK "):
-			// A have that the first common one leads to is acknowledged as well.
+			// Ancestors of the first common have are acknowledged as well.
 			if next, err := r.Raw().Peek(8); err == nil && string(next[4:]) == "ACK " {
 				continue
 			}
@@ -364,7 +406,7 @@ func answerLine(r *pktline.Reader) (pktline.Kind, string, error) {
 	return kind, line, cut(err)
 }
 
-// cut says what an early end means.
+// cut is the error for an early end.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errHungUp

@@ -23,18 +23,19 @@ type Upkeep struct {
 	Repack store.Repack
 	// Grace is how old an object that nothing needs must be, and how long ago a commit must have been fetched or deployed last; 0 removes none.
 	Grace time.Duration
-	// Search reports whether it is time to look for such objects in a repository, and is told (done) when that was done. nil searches always.
+	// Search reports whether to search for such objects in a repository; done is called after it. nil searches always.
 	Search func(dir string, done bool) (bool, error)
-	// Needed adds to keep what the superproject needs of submodules, with Need. It is called once, and only where there is something to look for.
+	// Needed adds to keep, with Need, what the superproject needs of submodules. It is called once, and only if there is something to
+	// search for. nil keeps every commit whose ref exists.
 	Needed func(ctx context.Context, keep *Needs) error
-	// Alone calls its argument while nobody else uses the superproject's repository, and so none of these either, and nothing has come to
-	// it since Needed; otherwise it gives an error and calls nothing.
+	// Alone calls its argument while nobody else uses the superproject's repository, and so none of these either, and if nothing was pushed
+	// to it since Needed; otherwise it returns an error without calling it.
 	Alone func(context.Context, func() error) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Maintained tells what Maintain did, or would do, to all repositories of a folder.
+// Maintained reports what Maintain did, or would do, to all repositories of a folder.
 type Maintained struct {
 	store.Maintained
 	// Repositories counts them, Expired the commits that are no longer kept, Searched the repositories in which objects were looked for
@@ -45,12 +46,12 @@ type Maintained struct {
 // Changed reports whether anything was done, or would be.
 func (m Maintained) Changed() bool { return m.Maintained.Changed() || m.Expired > 0 }
 
-// expireAtOnce is how many refs go in one moment in which nobody may use the repositories: each is synced.
+// expireAtOnce is how many refs are removed while the repositories are locked: each removal is synced.
 const expireAtOnce = 32
 
-// Maintain consolidates the repositories in a folder (see Resolver.Dir) as store.DB.Maintain does, and lets go of commits that nothing needs:
-// first their refs, so that a commit whose ref is there is there whole, then the objects that no ref leads to. A commit that is wanted
-// later is fetched again. The caller sees to it that no deployment of the project begins meanwhile, or has Repack.Pause say so. One at a time for each folder.
+// Maintain consolidates the repositories in a folder (see Resolver.Dir) as store.DB.Maintain does, and drops commits that nothing needs:
+// first their refs, so that a commit whose ref exists is complete, then the objects that no ref reaches. A commit that is needed later is
+// fetched again. The caller prevents deployments of the project meanwhile, or lets Repack.Pause report them. One at a time for each folder.
 func Maintain(ctx context.Context, dir string, o Upkeep) (m Maintained, err error) {
 	dirs, err := Repositories(dir)
 	if err != nil {
@@ -144,8 +145,11 @@ func (u *upkeep) one(dir string) (m Maintained, err error) {
 	return m, err
 }
 
-// expire drops the refs of commits that nothing needs and nobody has used for Grace, and lists them.
+// expire removes the refs of commits that nothing needs and that were not used for Grace, and lists them.
 func (u *upkeep) expire(g *repository) (gone []plumbing.Hash, err error) {
+	if u.Needed == nil {
+		return nil, nil
+	}
 	if u.needs == nil {
 		n := newNeeds(u.dir, u.Now)
 		if err := errors.Join(u.Needed(u.ctx, n), n.close()); err != nil {
@@ -178,7 +182,7 @@ func (u *upkeep) expire(g *repository) (gone []plumbing.Hash, err error) {
 	for part := range slices.Chunk(gone, expireAtOnce) {
 		err := u.Alone(u.ctx, func() error {
 			for _, h := range part {
-				// Somebody may have deployed it since.
+				// It may have been deployed since.
 				if ok, err := old(h); err != nil {
 					return err
 				} else if !ok {
@@ -198,7 +202,7 @@ func (u *upkeep) expire(g *repository) (gone []plumbing.Hash, err error) {
 	return done, nil
 }
 
-// boundary takes commits that are gone out of the list of those without parents. git passes over such entries.
+// boundary removes commits that are gone from the shallow file. git ignores such entries.
 func (u *upkeep) boundary(g *repository) error {
 	old, err := g.shallow()
 	if err != nil || len(old) == 0 {

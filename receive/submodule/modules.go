@@ -21,7 +21,7 @@ const maxModules = 1 << 20
 type Module struct {
 	// Name is the entry's, Path its place in the superproject, URL where it comes from: as written, and not checked but for Path.
 	Name, Path, URL string
-	// None tells that the entry says update = none: the submodule is not to be checked out.
+	// None reports that the entry says update = none: the submodule is not to be checked out.
 	None bool
 }
 

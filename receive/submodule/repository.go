@@ -83,10 +83,10 @@ func (r *repository) has(commit plumbing.Hash) (bool, error) {
 	return err == nil && h == commit, err
 }
 
-// usedAfter is how old the time of a commit's last use gets before it is noted anew.
+// usedAfter is how old the time of a commit's last use gets before it is noted again.
 const usedAfter = time.Hour
 
-// use notes that a commit is deployed now: the time of its ref says so. Maintain spares what was used a short while ago.
+// use records that a commit is deployed now, as the time of its ref. Maintain keeps recently used ones.
 func (r *repository) use(commit plumbing.Hash, now time.Time) error {
 	name := filepath.Join(r.dir, commitRefs+commit.String())
 	st, err := os.Lstat(name)
@@ -137,11 +137,11 @@ func (r *repository) setShallow(list []plumbing.Hash) error {
 	return vfs.WriteFileAtomic(vfs.OS{}, filepath.Join(r.dir, shallowFile), []byte(b.String()), 0o644)
 }
 
-// errNoCommit says that all that a server has was fetched, and the commit is not in it.
+// errNoCommit reports that everything on the server was fetched, without the commit.
 var errNoCommit = errors.New("the repository there does not have this commit, or no branch or tag leads to it")
 
-// bring fetches a commit: alone where the server gives it, else with everything. It is here, durably, when bring returns.
-func (r *repository) bring(ctx context.Context, commit plumbing.Hash, dial func(context.Context) (transport, error), limits pack.Limits, id, agent string) error {
+// fetchCommit fetches a commit: alone where the server serves it, else with everything. Durable on return.
+func (r *repository) fetchCommit(ctx context.Context, commit plumbing.Hash, dial func(context.Context) (transport, error), limits pack.Limits, id, agent string) error {
 	have, err := r.commits()
 	if err != nil {
 		return err
@@ -163,20 +163,13 @@ func (r *repository) bring(ctx context.Context, commit plumbing.Hash, dial func(
 	return err
 }
 
-// take is one attempt of bring.
+// take is one attempt of fetchCommit.
 func (r *repository) take(ctx context.Context, q ask, dial func(context.Context) (transport, error), limits pack.Limits, id, agent string) (err error) {
-	t, err := dial(ctx)
+	c, hangUp, err := connect(ctx, dial, agent)
 	if err != nil {
 		return err
 	}
-	defer t.close()
-	// A server that says nothing more is left at the deadline.
-	stop := context.AfterFunc(ctx, t.close)
-	defer stop()
-	c := &client{t: t, agent: agent}
-	if err := c.start(ctx); err != nil {
-		return err
-	}
+	defer hangUp()
 	a, err := c.fetch(ctx, q)
 	if err != nil {
 		return err
@@ -215,7 +208,7 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 	if err := in.Connected(ctx, store.Connect{Tips: []plumbing.Hash{q.commit}, Refs: have, Cut: roots}); err != nil {
 		return fmt.Errorf("what the server sent is not complete: %w", err)
 	}
-	// The boundary goes first: a commit without parents that is not in it would be a broken one.
+	// The boundary first: a commit without parents that is not in it would be broken.
 	if !slices.Equal(roots, old) && len(roots) > 0 {
 		if err := r.setShallow(roots); err != nil {
 			return err

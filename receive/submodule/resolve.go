@@ -3,9 +3,7 @@ package submodule
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path"
@@ -19,7 +17,6 @@ import (
 	"corpus-git/git/fsck"
 	"corpus-git/git/object"
 	"corpus-git/git/pack"
-	"corpus-git/git/store"
 	"corpus-git/git/tree"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
@@ -27,9 +24,9 @@ import (
 
 // Project is a repository of this server as the source of a submodule.
 type Project struct {
-	// Address is its own, the same for every way to write it.
+	// Address is its canonical address.
 	Address Address
-	// Bases are the addresses that relative URLs in it may lead from.
+	// Bases are the addresses against which relative URLs in it are resolved.
 	Bases []Address
 	// Serve is its git-upload-pack.
 	Serve Serve
@@ -42,9 +39,10 @@ type Resolver struct {
 	// Dir is the folder of the repositories of submodules; it is made with Mode if it is missing. Required.
 	Dir  string
 	Mode uint32
-	// Bases are the addresses that relative URLs of the commit may lead from; the first that leads somewhere counts. Required unless Offline.
+	// Bases are the addresses against which relative URLs of the commit are resolved; the first that results in an address counts. Required
+	// unless Offline.
 	Bases []Address
-	// Offline fetches nothing, and looks at no URL: what is not here is left out. It needs Dir alone.
+	// Offline fetches nothing, and ignores URLs: missing commits are left out. It needs Dir alone.
 	Offline bool
 	// Local opens a repository of this server by its path; the error is fault.Refused where there is none, or the pusher may not read it. nil has none.
 	Local func(ctx context.Context, path string) (*Project, error)
@@ -54,6 +52,9 @@ type Resolver struct {
 	Home string
 	// Hosts are those that may be asked; empty allows all.
 	Hosts []string
+	// Mirrors are where else a submodule is looked for first: entries FROM=TO, of which the one with the longest FROM that the URL begins with
+	// counts (as url.<base>.insteadOf of git-config(1)), where its host may be asked. Where that fails, the address itself is asked.
+	Mirrors []string
 	// Timeout bounds the fetch of one submodule. Default 10 minutes.
 	Timeout time.Duration
 	// Limits bound each pack. MaxFiles bounds the files of a commit and all its submodules; default 1,048,576.
@@ -81,7 +82,7 @@ const (
 	defaultFiles   = 1 << 20
 )
 
-// Set is what Resolve found.
+// Set is the result of Resolve.
 type Set struct {
 	// Modules are the commit's submodules that are here, in the order of their paths.
 	Modules []tree.Submodule
@@ -90,7 +91,7 @@ type Set struct {
 
 // Find opens the repository in dir (see Resolver.Dir) that has a commit; ok is false where none has. The caller calls end.
 func Find(ctx context.Context, dir string, commit plumbing.Hash) (objs tree.Objects, end func() error, ok bool, err error) {
-	w := &walker{Resolver: &Resolver{Dir: dir, Offline: true}, ctx: ctx, set: &Set{open: map[string]*repository{}}}
+	w := (&Resolver{Dir: dir, Offline: true}).walker(ctx)
 	g, err := w.find(commit)
 	if err != nil || g == nil {
 		return nil, nil, false, errors.Join(err, w.set.Close())
@@ -108,11 +109,11 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Resolve finds the submodules that a commit's gitlinks name, and theirs, and fetches those that are not here. A gitlink without an entry
-// in .gitmodules, or with update = none, is left out: its folder stays empty. The error says which submodule it is about, and why
-// the commit cannot be had: fault.Busy where trying again may help, else fault.Refused. The caller closes the Set, of an error too none.
+// Resolve finds the submodules of a commit's gitlinks, and theirs, and fetches missing ones. A gitlink without an entry in .gitmodules, or
+// with update = none, is left out: its folder stays empty. The error names the submodule, and why the commit can't be fetched: fault.Busy
+// where trying again may help, else fault.Refused. The caller closes the Set, also after an error.
 func (r *Resolver) Resolve(ctx context.Context, objs tree.Objects, commit plumbing.Hash) (*Set, error) {
-	w := &walker{Resolver: r, ctx: ctx, set: &Set{open: map[string]*repository{}}}
+	w := r.walker(ctx)
 	list, err := w.modules(objs, commit, "", r.Bases, nil)
 	if err != nil {
 		return nil, errors.Join(err, w.set.Close())
@@ -131,13 +132,17 @@ type walker struct {
 	names []string // of the folders in Dir
 }
 
+func (r *Resolver) walker(ctx context.Context) *walker {
+	return &walker{Resolver: r, ctx: ctx, set: &Set{open: map[string]*repository{}}}
+}
+
 // link is one gitlink on the way from the top.
 type link struct {
 	repo   string
 	commit plumbing.Hash
 }
 
-// modules finds the submodules of one commit, which lies at prefix (with its slash).
+// modules finds the submodules of one commit, which is at prefix (with its slash).
 func (w *walker) modules(objs tree.Objects, commit plumbing.Hash, prefix string, bases []Address, above []link) ([]tree.Submodule, error) {
 	data, err := tree.File(objs, commit, File)
 	if err != nil || data == nil {
@@ -181,26 +186,31 @@ func (w *walker) fail(at string, h plumbing.Hash, from string, err error) error 
 	if cause := context.Cause(w.ctx); cause != nil {
 		return cause
 	}
-	kind := fault.KindOf(err)
+	kind, hint := blame(err)
+	if hint != "" {
+		hint += "; "
+	}
+	return fault.New(kind, "", "submodule %s (commit %s%s): %w", printable.Clip(at, 200), h.String()[:7], from, err).WithHint("%s%s", hint, emptyHint)
+}
+
+// blame says whose fault it is that something cannot be fetched, and what may help.
+func blame(err error) (kind fault.Kind, hint string) {
+	kind, hint = fault.KindOf(err), fault.HintOf(err)
 	var bad *fsck.Error
 	var limit *pack.LimitError
-	hint := fault.HintOf(err)
 	switch {
 	case kind != fault.Internal:
 	case errors.As(err, &bad), errors.As(err, &limit), errors.Is(err, object.ErrCorrupt):
 		kind = fault.Refused
 	case errors.Is(err, errNoCommit), errors.Is(err, errNoRefs):
-		kind, hint = fault.Refused, "push that commit to the submodule's own repository first"
+		kind, hint = fault.Refused, "push that commit to its own repository first"
 	default:
 		kind = fault.Busy
 		if hint = "look whether the server can reach that address, and push again"; errors.Is(err, context.DeadlineExceeded) {
 			hint = "an administrator can raise  submodules.timeout  in the server's configuration; push again"
 		}
 	}
-	if hint != "" {
-		hint += "; "
-	}
-	return fault.New(kind, "", "submodule %s (commit %s%s): %w", printable.Clip(at, 200), h.String()[:7], from, err).WithHint("%s%s", hint, emptyHint)
+	return kind, hint
 }
 
 // module finds one submodule and what is in it. ok is false where it is not here and nothing may be fetched.
@@ -234,7 +244,7 @@ func (w *walker) module(e Module, h plumbing.Hash, prefix string, bases []Addres
 		used = append(used, w.basesOf(a)...)
 	}
 	if err == nil && g == nil && !w.Offline {
-		g, used, err = w.bring(at, from, h)
+		g, used, err = w.fetchFirst(at, from, h)
 	}
 	if err != nil {
 		return m, false, w.fail(at, h, shown, err)
@@ -279,7 +289,7 @@ func (w *walker) fits(objs tree.Objects, h plumbing.Hash, at string) error {
 	return err
 }
 
-// addresses are where an entry's URL may lead, in the order in which to look.
+// addresses are the possible addresses of an entry's URL, in the order in which to try them.
 func (w *walker) addresses(e Module, bases []Address) ([]Address, error) {
 	a, err := ParseAddress(e.URL)
 	if err != nil {
@@ -318,7 +328,7 @@ func (w *walker) repository(dir string) (*repository, error) {
 	return g, err
 }
 
-// find looks for a commit that was fetched before, from wherever; g is nil where there is none.
+// find looks for a commit that was fetched before, from any address; g is nil where there is none.
 func (w *walker) find(h plumbing.Hash) (*repository, error) {
 	if w.names == nil {
 		list, err := os.ReadDir(w.Dir)
@@ -331,7 +341,7 @@ func (w *walker) find(h plumbing.Hash) (*repository, error) {
 		}
 	}
 	for _, name := range w.names {
-		// A look at the file tells most of them from the one; refs of this kind are never packed.
+		// Checking for the ref's file excludes most repositories; refs of this kind are never packed.
 		dir := filepath.Join(w.Dir, name)
 		if _, err := os.Lstat(filepath.Join(dir, commitRefs+h.String())); err != nil {
 			continue
@@ -367,134 +377,3 @@ func LocalBases(p string) []Address {
 	}
 	return out
 }
-
-// bring fetches a commit from the first of the addresses that leads to a repository.
-func (w *walker) bring(at string, from []Address, h plumbing.Hash) (*repository, []Address, error) {
-	var first error
-	for _, a := range from {
-		dial, bases, end, err := w.dialer(a)
-		if err == nil {
-			g, err := w.fetch(at, a, h, dial)
-			end()
-			return g, bases, err
-		}
-		if first == nil || errors.Is(first, errNowhere) {
-			first = err
-		}
-		if fault.KindOf(err) != fault.Refused {
-			return nil, nil, err
-		}
-	}
-	return nil, nil, first
-}
-
-// errNowhere is a relative URL that is not the path of a project.
-var errNowhere = errors.New("its relative URL leads to nothing on this server")
-
-// dialer says how to reach an address. end is called when nothing is fetched from it any more.
-func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error), bases []Address, end func(), err error) {
-	if a.Kind == Local {
-		none := fault.New(fault.Refused, "", "%w", errNowhere).
-			WithHint("a relative URL leads from the project's place on this server; where another server is meant, set  submodules_base  in the project's configuration to the project's address there")
-		if w.Local == nil {
-			return nil, nil, nil, none
-		}
-		p, err := w.Local(w.ctx, a.path)
-		if err != nil {
-			if fault.KindOf(err) == fault.Usage {
-				err = none
-			}
-			return nil, nil, nil, err
-		}
-		return func(ctx context.Context) (transport, error) { return pipeTo(ctx, p.Serve), nil }, w.basesOf(a), p.Close, nil
-	}
-	if err := w.allowed(a.Host()); err != nil {
-		return nil, nil, nil, err
-	}
-	dial = func(ctx context.Context) (transport, error) {
-		switch a.Kind {
-		case HTTP:
-			return newWeb(w.HTTP, a, w.Agent, w.allowed), nil
-		case SSH:
-			return dialSSH(ctx, a, w.Home)
-		default:
-			return dialGit(ctx, a)
-		}
-	}
-	return dial, []Address{a}, func() {}, nil
-}
-
-// allowed reports whether a host may be asked.
-func (w *walker) allowed(host string) error {
-	for _, h := range w.Hosts {
-		if strings.EqualFold(h, host) || strings.HasPrefix(h, "*.") && strings.HasSuffix(strings.ToLower(host), strings.ToLower(h[1:])) {
-			return nil
-		}
-	}
-	if len(w.Hosts) == 0 {
-		return nil
-	}
-	return fault.New(fault.Refused, "", "this server fetches no submodules from %s", printable.Clip(host, 200)).
-		WithHint("an administrator can add it to  submodules.hosts  in the server's configuration")
-}
-
-// fetch brings a commit from an address into its repository.
-func (w *walker) fetch(at string, a Address, h plumbing.Hash, dial func(context.Context) (transport, error)) (*repository, error) {
-	dir := filepath.Join(w.Dir, a.key())
-	g, err := w.repository(dir)
-	if err == nil && g == nil {
-		if g, err = makeRepository(dir, w.Mode, w.Now); err == nil {
-			w.set.open[dir] = g
-			w.names = append(w.names, a.key())
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if w.Say != nil {
-		w.Say(fmt.Sprintf("submodule %s: fetching %s (%s)", printable.Clip(at, 200), a, h.String()[:7]))
-	}
-	timeout := w.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
-	ctx, cancel := context.WithTimeout(w.ctx, timeout)
-	defer cancel()
-	err = g.bring(ctx, h, dial, w.Limits, w.ID(), w.Agent)
-	if err != nil && ctx.Err() != nil && w.ctx.Err() == nil {
-		err = lateError(timeout)
-	}
-	return g, w.plain(err, a)
-}
-
-// plain keeps what a server or a library says of an address from showing its secrets.
-func (w *walker) plain(err error, a Address) error {
-	var fe *fault.Error
-	var limit *pack.LimitError
-	var bad *fsck.Error
-	switch {
-	case err == nil, errors.As(err, &fe), errors.As(err, &limit), errors.As(err, &bad), errors.Is(err, object.ErrCorrupt),
-		errors.Is(err, errNoCommit), errors.Is(err, errNoRefs), errors.Is(err, context.DeadlineExceeded):
-		return err
-	}
-	var missing *store.MissingError
-	if errors.As(err, &missing) {
-		return fault.New(fault.Refused, "", "%w", err)
-	}
-	text := err.Error()
-	for _, s := range a.Secrets() {
-		text = strings.ReplaceAll(text, s, "…")
-	}
-	var ne net.Error
-	if errors.As(err, &ne) && ne.Timeout() {
-		text = "it does not answer: " + text
-	}
-	return errors.New(printable.Clip(text, 200))
-}
-
-// lateError says that a fetch took longer than Resolver.Timeout.
-type lateError time.Duration
-
-func (e lateError) Error() string { return fmt.Sprintf("it did not come within %s", time.Duration(e)) }
-
-func (e lateError) Unwrap() error { return context.DeadlineExceeded }

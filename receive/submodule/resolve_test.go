@@ -299,7 +299,7 @@ func TestPasswordsStayWithTheirHost(t *testing.T) {
 	w.res.Hosts = []string{"127.0.0.1"}
 	next := w.commit("lib", "next", "next\n")
 	_, err = w.resolve(w.link("app", "lib", strings.Replace(first.URL, "http://", "http://marie:hunter2@", 1)+"/lib/.git", next))
-	require.ErrorContains(t, err, "this server fetches no submodules from localhost")
+	require.ErrorContains(t, err, "this server fetches nothing from localhost")
 	require.Equal(t, fault.Refused, fault.KindOf(err))
 }
 

@@ -27,7 +27,8 @@ const systemHosts = "/etc/ssh/ssh_known_hosts"
 // keyNames are the files of keys in ~/.ssh, in ssh's own order.
 func keyNames() []string { return []string{"id_rsa", "id_ecdsa", "id_ed25519"} }
 
-// dialSSH opens git-upload-pack by ssh, with the keys and the known hosts of the folder home. Nothing is asked and no unknown host is trusted.
+// dialSSH opens git-upload-pack by ssh, with the keys and the known hosts of the folder home. It is not interactive and trusts no unknown
+// host.
 func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
 	keys, err := signers(home)
 	if err != nil {
@@ -45,7 +46,7 @@ func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The deadline of the whole fetch counts for the greeting too.
+	// The deadline of the fetch includes the greeting.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	c, chans, reqs, err := ssh.NewClientConn(conn, a.HostPort(), &ssh.ClientConfig{
 		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(keys...)}, HostKeyCallback: hosts, HostKeyAlgorithms: algorithms, ClientVersion: "SSH-2.0-corpus-git",
@@ -78,14 +79,14 @@ func dialSSH(ctx context.Context, a Address, home string) (transport, error) {
 	return &sshStream{stream: stream{in: in, out: bufio.NewReaderSize(out, pktline.MaxLine), end: end}, said: said, session: s}, nil
 }
 
-// sshStream says what the server said on standard error where it said nothing else.
+// sshStream returns the server's standard error as the error where it sent nothing else.
 type sshStream struct {
 	stream
 	said    *firstLine
 	session *ssh.Session
 }
 
-// lastWords is how long what stands on standard error is waited for once standard output has ended: they come in any order.
+// lastWords is how long standard error is waited for after the end of standard output: they come in any order.
 const lastWords = 5 * time.Second
 
 func (s *sshStream) open(ctx context.Context) (*bufio.Reader, error) {
@@ -156,7 +157,7 @@ func signers(home string) ([]ssh.Signer, error) {
 		}
 		k, err := ssh.ParsePrivateKey(b)
 		if err != nil {
-			continue // one with a passphrase: nobody is there to type it
+			continue // one with a passphrase: nobody can type it
 		}
 		out = append(out, k)
 	}
@@ -166,7 +167,7 @@ func signers(home string) ([]ssh.Signer, error) {
 	return out, nil
 }
 
-// knownKeys checks host keys against the known hosts; an unknown host is told at once, a known one is asked for a key that is known.
+// knownKeys checks host keys against the known hosts; an unknown host is an error at once, a known one is asked for a key that is known.
 func knownKeys(a Address, home string) (ssh.HostKeyCallback, []string, error) {
 	var files []string
 	for _, f := range []string{filepath.Join(home, ".ssh", "known_hosts"), systemHosts} {
@@ -178,7 +179,7 @@ func knownKeys(a Address, home string) (ssh.HostKeyCallback, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// A key that nobody has finds out which ones are known.
+	// Checking an unused key returns the known ones.
 	var ke *knownhosts.KeyError
 	if err := check(a.HostPort(), &net.TCPAddr{}, nobody{}); errors.As(err, &ke) && len(ke.Want) > 0 {
 		var algorithms []string
@@ -215,7 +216,7 @@ func sshError(err error, a Address, home string) error {
 	return err
 }
 
-// nobody is a public key that belongs to nobody.
+// nobody is a public key without a private one.
 type nobody struct{}
 
 func (nobody) Type() string                        { return "none" }

@@ -127,7 +127,7 @@ func (w *web) open(ctx context.Context) (*bufio.Reader, error) {
 	w.private = strings.EqualFold(final.Hostname(), w.base.Hostname())
 	path, ok := strings.CutSuffix(final.Path, "/info/refs")
 	if !ok {
-		return nil, errors.New("the server redirects to something that is no repository")
+		return nil, errors.New("the server redirects to something that is not a repository")
 	}
 	final.Path, final.RawPath, final.RawQuery = path, "", ""
 	w.base = &final

@@ -1,5 +1,5 @@
-// Package choose finds what runs SLS files: the built-in runner, Salt, or the one and the other, as the configuration of the server says
-// and a project overrides.
+// Package choose selects what runs SLS files: the built-in runner, Salt, or both, as the server's configuration says and a project
+// overrides.
 package choose
 
 import (
@@ -14,7 +14,7 @@ import (
 	"corpus-git/sls/salt"
 )
 
-// Runner runs each step by the runner that is configured then; a reload may change it.
+// Runner runs each step with the currently configured runner; a reload may change it.
 type Runner struct {
 	picking
 	cfg Config
@@ -28,7 +28,7 @@ type Config struct {
 	Backups string
 	// SaltDir names a new folder for the configuration of one salt-call.
 	SaltDir func() string
-	// Env is the environment that salt-call is searched in.
+	// Env is the environment whose PATH is searched for salt-call.
 	Env []string
 }
 
@@ -44,7 +44,7 @@ func New(cfg Config) *Runner {
 func (r *Runner) pick(in *sls.Input) (sls.Runner, error) {
 	choice, program := r.cfg.Settings()
 	if in.Cfg != nil {
-		// The project has the last word.
+		// The project's setting overrides the server's.
 		if v, ok := in.Cfg.GetStr("runner"); ok {
 			if text, ok := v.(string); ok && text != "" {
 				choice = text
@@ -76,7 +76,7 @@ func (r *Runner) Name() string {
 	return name
 }
 
-// Open implements sls.Opener: one deployment keeps the runner that its first step got, and one Salt process.
+// Open implements sls.Opener: one deployment keeps the runner of its first step, and one Salt process.
 func (r *Runner) Open() (sls.Runner, func() error) {
 	o := &opened{Runner: r, end: func() error { return nil }}
 	o.picking = o.get

@@ -74,7 +74,7 @@ func TestTypingErrorsInArguments(t *testing.T) {
 	}
 }
 
-// TestLackingArgumentsGoToSalt: what Salt documents and the built-in runner does not do is no typing error.
+// TestLackingArgumentsGoToSalt: what Salt documents and the built-in runner does not do is not a typing error.
 func TestLackingArgumentsGoToSalt(t *testing.T) {
 	table := state.All()
 	seen := 0
@@ -97,4 +97,36 @@ func TestLackingArgumentsGoToSalt(t *testing.T) {
 		}
 	}
 	require.Equal(t, 9, seen, "bg and quiet of the four cmd functions, search_only of file.replace, which Salt refuses; who names another argument as lacking says so here")
+}
+
+// TestLeftoverArgumentOfBuildout: the state took any keyword and did nothing with it, as the documentation of Salt 3007 says, and projects of
+// the original corpus hand it a group: it is named, with its line. One that is misspelt is an error all the same.
+func TestLeftoverArgumentOfBuildout(t *testing.T) {
+	of := func(more string) (*compile.Program, error) {
+		roots := fileroot.Roots{{FS: fstest.MapFS{"t.sls": {Data: []byte("x:\n  buildout.installed:\n    - name: /x\n" + more)}}}}
+		return compile.SLS(t.Context(), &sls.Input{SLS: "t", Roots: roots, Host: host.New(execx.OS{}), Grains: py.NewDict(),
+			Pillar: py.NewDict(), Cfg: py.NewDict("name", "t")}, nil)
+	}
+	prog, err := of("    - user: app\n    - group: app\n")
+	require.NoError(t, err)
+	require.Equal(t, []string{"t.sls:5: buildout.installed ignores the argument 'group'"}, prog.Warnings)
+	_, err = of("    - offlin: true\n")
+	require.ErrorContains(t, err, "has no argument 'offlin'")
+}
+
+// What Salt ignores and another function takes is named, with what was meant perhaps, and is not a typing error: file.directory takes any keyword, and groups is
+// user.present's.
+func TestArgumentOfAnotherFunction(t *testing.T) {
+	of := func(more string) (*compile.Program, error) {
+		roots := fileroot.Roots{{FS: fstest.MapFS{"t.sls": {Data: []byte("x:\n  " + more)}}}}
+		return compile.SLS(t.Context(), &sls.Input{SLS: "t", Roots: roots, Host: host.New(execx.OS{}), Grains: py.NewDict(),
+			Pillar: py.NewDict(), Cfg: py.NewDict("name", "t")}, nil)
+	}
+	prog, err := of("file.directory:\n    - name: /x\n    - groups: [www-data]\n")
+	require.NoError(t, err)
+	require.Equal(t, []string{"t.sls:4: file.directory ignores the argument 'groups': did you mean 'group'?"}, prog.Warnings)
+	_, err = of("file.directory:\n    - name: /x\n    - grup: www-data\n")
+	require.ErrorContains(t, err, "has no argument 'grup'")
+	_, err = of("user.present:\n    - name: x\n    - group: www-data\n") // which Salt refuses, too
+	require.ErrorContains(t, err, "has no argument 'group'")
 }

@@ -28,7 +28,7 @@ type Chunk struct {
 	Reqs         [ReqCount][]ReqRef
 	ListenIn     []ReqRef
 	Umask        *int
-	ignored      []leftover // arguments that the function does not have, and ignores
+	ignored      []leftover // arguments that the function does not have and that are ignored
 
 	order     any // as written: a number, "first", "last", or nil
 	nameOrder int
@@ -165,14 +165,14 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 			continue
 		}
 		// As a formula writes file.{{ 'managed' if x else 'absent' }}, arguments of the module's other functions
-		// are no mistake.
+		// are not mistakes.
 		if table.ModuleHasParam(out.Module, key) {
 			out.Args.Delete(key)
-			out.ignored = append(out.ignored, leftover{key, at[key]})
+			out.ignored = append(out.ignored, leftover{key: key, at: at[key]})
 			continue
 		}
 		near := closest(key, knownArgs(fn))
-		// Salt hands what a templating function does not know to the template.
+		// Salt passes arguments that a templating function does not know to the template.
 		alike := near != "" && distance(key, near, 3) <= max(1, len(key)/4)
 		if v, has := out.Args.GetStr("template"); has && v != nil && !alike {
 			extra, _ := out.Args.GetStr("context")
@@ -186,9 +186,14 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 			}
 			continue
 		}
-		if fn.Ignores && !alike || key == "__env__" { // Salt gives the latter itself
+		// What another function accepts is not a typing error, however similar it is: groups, of user.present.
+		if fn.Ignores && (!alike || table.HasParam(key)) || key == "__env__" { // Salt gives the latter itself
 			out.Args.Delete(key)
-			out.ignored = append(out.ignored, leftover{key, at[key]})
+			left := leftover{key: key, at: at[key]}
+			if alike {
+				left.near = near
+			}
+			out.ignored = append(out.ignored, left)
 			continue
 		}
 		e := failf(at[key], "%s of state '%s' has no argument '%s'", out.Function(), out.ID, key)
@@ -217,7 +222,7 @@ func knownArgs(fn *core.Function) []string {
 		"order", "failhard", "retry", "check_cmd", "names", "runas", "umask", "require_any", "watch_any", "onchanges_any", "onfail_any")
 }
 
-// unknownFunction tells a typo, which has a near neighbour, from a function that Salt may have.
+// unknownFunction tells a typing error, which has a similar name, from a function that Salt may have.
 func unknownFunction(c *Chunk, table *core.Table) *fault.Error {
 	if near := closestFunction(c.Function(), table.Names()); near != "" && !names.State(c.Function()) {
 		return failf(c.at, "State '%s' was not found", c.Function()).WithHint("did you mean %s?", near).WithFix(c.Function(), near)
@@ -293,7 +298,7 @@ func (c *Chunk) addArgument(a argument) error {
 		}
 		return nil
 	case "check_cmd", "runas":
-		// These are also arguments of some functions, which then handle them.
+		// These are also arguments of some functions, which handle them then.
 		if c.Func.HasParam(a.key) {
 			c.Args.SetStr(a.key, a.val)
 			if a.key == "check_cmd" {
@@ -323,6 +328,7 @@ func Items(v any) []any {
 
 // leftover is an argument that a function does not have, as Salt ignores it.
 type leftover struct {
-	key string
-	at  pos
+	key  string
+	at   pos
+	near string // what was meant, perhaps
 }

@@ -34,12 +34,12 @@ type Program struct {
 	Nodes    []*Node
 }
 
-// NeedError reports that a file uses something that the built-in runner lacks and Salt may have.
+// NeedError reports that a file uses something that the built-in runner does not support and Salt may.
 type NeedError struct{ Need sls.Need }
 
 func (e *NeedError) Error() string { return e.Need.What + " is not part of the built-in runner" }
 
-// NeedOf is what the built-in runner lacks for err's file; ok is false for any other error.
+// NeedOf is what the built-in runner does not support in err's file; ok is false for any other error.
 func NeedOf(err error) (sls.Need, bool) {
 	var n *NeedError
 	if errors.As(err, &n) {
@@ -77,7 +77,7 @@ const (
 	maxStates = 100000
 )
 
-// copyInput copies what templates can write to, so that one step never sees what another one's template did.
+// copyInput copies what templates can change, so that a step never sees changes of another step's template.
 func copyInput(in *sls.Input) *sls.Input {
 	out := *in
 	for _, d := range []**py.Dict{&out.Cfg, &out.Pillar, &out.Grains, &out.Opts} {
@@ -93,10 +93,9 @@ func copyInput(in *sls.Input) *sls.Input {
 	return &out
 }
 
-// SLS renders an SLS file and all that it includes, and resolves its states and their order. Nothing on the
-// machine changes. An error is a *fault.Error of kind Failed with the place where the file is wrong; it wraps a
-// *NeedError where Salt itself may know what is unknown here.
-// log takes what templates say with log.*, where it is not nil.
+// SLS renders an SLS file and all that it includes, and resolves its states and their order. It changes nothing on the machine. An error in
+// the file is a *fault.Error of kind Failed with its place; it wraps a *NeedError where Salt itself may support what is unknown here. log,
+// if not nil, receives the log.* output of templates.
 func SLS(ctx context.Context, in *sls.Input, log func(line string)) (*Program, error) {
 	in = copyInput(in)
 	c := &compiler{in: in, log: log, table: state.All(), seen: map[string]bool{}, iorder: 10000}
@@ -135,7 +134,11 @@ func SLS(ctx context.Context, in *sls.Input, log func(line string)) (*Program, e
 	}
 	for _, x := range chunks {
 		for _, a := range x.ignored {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s ignores the argument '%s'", a.at.at(), x.Function(), a.key))
+			text := fmt.Sprintf("%s: %s ignores the argument '%s'", a.at.at(), x.Function(), a.key)
+			if a.near != "" {
+				text += ": did you mean '" + a.near + "'?"
+			}
+			p.Warnings = append(p.Warnings, text)
 		}
 		if c.table.Watch(x.Module) == nil { // without mod_watch, watch means require
 			x.Reqs[ReqRequire] = append(x.Reqs[ReqRequire], x.Reqs[ReqWatch]...)
@@ -198,7 +201,7 @@ func (d *deferral) Error() string { return d.Why }
 func (c *compiler) modules() *modules.Env {
 	in := c.in
 	env := &modules.Env{Host: in.Host, Roots: in.Roots, Cfg: in.Cfg, Pillar: in.Pillar, Grains: in.Grains, Opts: in.Opts,
-		Locations: in.Locations, Static: in.Mode == sls.Static, Log: c.log}
+		Locations: in.Locations, Static: in.Mode == sls.Static, Log: c.log, KV: in.KV}
 	if in.Passwords != nil {
 		env.Passwords = in.Passwords
 	}

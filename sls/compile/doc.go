@@ -4,6 +4,6 @@
 // (keywords.go, graph.go), and the checks before anything runs (precheck.go): functions, arguments, modules and templates
 // that are not known. explain.go says where a file is wrong and what Salt would be needed for.
 //
-// It runs no state and changes nothing on the machine. What it cannot know before the file's turn comes makes the Program
-// Deferred; what Salt has and this program lacks is a NeedError.
+// It runs no state and changes nothing on the machine. What can't be known before the file runs makes the Program Deferred; what Salt
+// supports and this program does not is a NeedError.
 package compile

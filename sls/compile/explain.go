@@ -16,7 +16,7 @@ import (
 	"corpus-git/sls/salt/names"
 )
 
-// yamlError moves an error from the rendered text to the file, and drops the rendered line, which can hold a secret.
+// yamlError maps an error from the rendered text to the file, and drops the rendered line, which may contain a secret.
 func (c *compiler) yamlError(src *source, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -36,7 +36,7 @@ func (c *compiler) yamlError(src *source, err error) error {
 	return &out
 }
 
-// jinjaError gives an error of a template its line, and finds what must wait for its turn.
+// jinjaError adds the line to an error of a template, and finds what must be deferred.
 func (c *compiler) jinjaError(ctx context.Context, err error) error {
 	var je *jinja.Error
 	if !errors.As(err, &je) {
@@ -139,8 +139,7 @@ func (c *compiler) position(name string, line int) fault.Pos {
 	return at
 }
 
-// inspect checks what can be checked of a deferred file: the syntax of its templates, and the functions of salt
-// that they name.
+// inspect checks what can be checked of a deferred file: the syntax of its templates, and the functions of salt that they name.
 func (c *compiler) inspect(ctx context.Context) error {
 	for _, r := range c.inputs {
 		uses, err := c.renderer.Inspect(ctx, r.file, r.src)

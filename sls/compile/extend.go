@@ -254,11 +254,11 @@ func (h *high) findAny(ref string) (match, bool) {
 	return out, ok
 }
 
-// use copies arguments from one state to another, those it does not have. Salt reads a list only, and takes anything else
-// for nothing. Source: Salt documentation, "Requisites", use.
+// use copies arguments from one state to another that does not have them. Salt reads a list only, and ignores anything else. Source: Salt
+// documentation, "Requisites", use.
 func (h *high) use(d *decl, s *stateDecl, a argument) ([]extension, error) {
 	if _, ok := a.val.(*py.List); !ok {
-		h.warnings = append(h.warnings, fmt.Sprintf("%s: %s of state '%s' is no list: Salt ignores it", a.at.at(), a.key, d.id))
+		h.warnings = append(h.warnings, fmt.Sprintf("%s: %s of state '%s' is not a list: Salt ignores it", a.at.at(), a.key, d.id))
 		return nil, nil
 	}
 	targets, err := h.targetsIn(a)

@@ -220,7 +220,7 @@ func (g *graph) depend(n, target *Node, t ReqType) {
 		link(target, n, t)
 		return
 	}
-	// The state with the prereq runs only if a test run of its target would change something, and before it.
+	// The state with the prereq runs only if a test run of its target would change something, and then before the target.
 	n.Chunk.prerequiring = true
 	target.Chunk.Prereq = true
 	test := g.tests[target.tag]
@@ -383,7 +383,7 @@ func (g *graph) cycle() error {
 					}
 				}
 				first = path[start]
-				// Read against the arrows: what a person wrote is "B requires A".
+				// Edges are followed backwards: a person wrote "B requires A".
 				cycle := append([]*Node(nil), path[start:]...)
 				ct := append([]ReqType(nil), types[start:]...)
 				for i := len(cycle) - 1; i >= 0; i-- {

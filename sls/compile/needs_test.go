@@ -18,7 +18,7 @@ func oneFile(text string) *sls.Input {
 	return &sls.Input{SLS: "app", Roots: fileroot.Roots{{FS: fstest.MapFS{"app.sls": {Data: []byte(text), Mode: 0o644}}}}, Host: host.New(execx.OS{})}
 }
 
-// TestLackingFiltersGoToSalt: what templates can do in Salt and not here is no error of the template, wherever it stands.
+// TestLackingFiltersGoToSalt: what templates can do in Salt and not here is no error of the template, wherever it is.
 func TestLackingFiltersGoToSalt(t *testing.T) {
 	for src, want := range map[string]string{
 		"a:\n  test.nop: []\n# {{ {'a': 1}|xml }}\n":                        "the filter 'xml'",
@@ -112,30 +112,38 @@ func TestTemplatesOfStatesGoToSalt(t *testing.T) {
 	}
 }
 
-// TestFunctionsInTemplatesOfStates: a function that is not built in is known before anything ran where the template calls it in any case, and left to its
-// branch elsewhere.
+// TestFunctionsInTemplatesOfStates: a function that is not built in is known before anything ran where the template calls it in any case. In branches, loops
+// and imports it is one where there is a Salt to go to, as Salt would have it whatever is taken; else it is left to its branch.
 func TestFunctionsInTemplatesOfStates(t *testing.T) {
-	for src, want := range map[string]string{
-		"{{ salt['network.interfaces']() }}":                                             "salt['network.interfaces']",
-		"{% set i = salt.network.interfaces() %}":                                        "salt['network.interfaces']",
-		"{% if salt['network.interfaces']() %}x{% endif %}":                              "salt['network.interfaces']",
-		"{% if grains.os == 'Windows' %}{{ salt['network.interfaces']() }}{% endif %}":   "",
-		"{% if salt['network.interfaces'] is defined %}x{% endif %}":                     "",
-		"{{ salt['test.ping']() }}":                                                      "",
-		"{% macro m() %}{{ salt['network.interfaces']() }}{% endmacro %}{{ 1 }}":         "",
-		"{{ salt['network.interfaces']() if false else salt['grains.get']('os', 'x') }}": "",
+	for src, want := range map[string][2]bool{ // without Salt, with Salt
+		"{{ salt['network.interfaces']() }}":                                           {true, true},
+		"{% set i = salt.network.interfaces() %}":                                      {true, true},
+		"{% if salt['network.interfaces']() %}x{% endif %}":                            {true, true},
+		"{% if grains.os == 'Windows' %}{{ salt['network.interfaces']() }}{% endif %}": {false, true},
+		"{% for i in [1] %}{{ salt['network.interfaces']() }}{% endfor %}":             {false, true},
+		"{% from 'lib' import m %}{{ m() }}":                                           {false, true},
+		"{% macro m() %}{{ salt['network.interfaces']() }}{% endmacro %}{{ 1 }}":       {false, true},
+		"{{ salt['network.interfaces']() if false else 1 }}":                           {false, true},
+		"{% if salt['network.interfaces'] is defined %}x{% endif %}":                   {},
+		"{% if grains.os == 'Windows' %}{{ salt['no.such']() }}{% endif %}":            {}, // Salt lacks it, too
+		"{{ salt['test.ping']() }}":                                                    {},
+		"{{ salt['test.ping']() if false else salt['grains.get']('os', 'x') }}":        {},
 	} {
-		in := oneFile("a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://t\n")
-		in.Roots[0].FS.(fstest.MapFS)["t"] = &fstest.MapFile{Data: []byte(src)}
-		in.Pillar, in.Grains = py.NewDict(), py.NewDict("os", "Debian")
-		_, err := SLS(t.Context(), in, nil)
-		n, ok := NeedOf(err)
-		require.Equal(t, want != "", ok, "%s: %v", src, err)
-		if ok {
-			require.Equal(t, want, n.What, src)
-			continue
+		for i, branches := range []bool{false, true} {
+			in := oneFile("a:\n  file.managed:\n    - name: /x\n    - template: jinja\n    - source: salt://t\n")
+			files := in.Roots[0].FS.(fstest.MapFS)
+			files["t"] = &fstest.MapFile{Data: []byte(src)}
+			files["lib"] = &fstest.MapFile{Data: []byte("{% macro m() %}{{ salt['network.interfaces']() }}{% endmacro %}")}
+			in.Pillar, in.Grains, in.Branches = py.NewDict(), py.NewDict("os", "Debian"), branches
+			_, err := SLS(t.Context(), in, nil)
+			n, ok := NeedOf(err)
+			require.Equal(t, want[i], ok, "%s: %v", src, err)
+			if ok {
+				require.Equal(t, "salt['network.interfaces']", n.What, src)
+				continue
+			}
+			require.NoError(t, err, src)
 		}
-		require.NoError(t, err, src)
 	}
 	in := oneFile("a:\n  file.recurse:\n    - name: /x\n    - template: jinja\n    - source: salt://dir\n    - exclude_pat: 'sub/*'\n")
 	in.Roots[0].FS.(fstest.MapFS)["dir/sub/t"] = &fstest.MapFile{Data: []byte("{{ salt['network.interfaces']() }}")}

@@ -10,12 +10,13 @@ import (
 	"corpus-git/sls"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/render"
+	"corpus-git/sls/salt/names"
 	"corpus-git/sls/state/command"
 	"corpus-git/sls/state/core"
 	"corpus-git/sls/state/file"
 )
 
-// checkModules looks at the execution functions that states name: module.run, slots, and fun in onlyif and unless.
+// checkModules checks the execution functions that states name: module.run, slots, and fun in onlyif and unless.
 func (c *compiler) checkModules(chunks []*Chunk) error {
 	known := func(x *Chunk, at pos, name string) error {
 		if c.renderer.Modules().Has(name) {
@@ -55,8 +56,8 @@ func (c *compiler) checkModules(chunks []*Chunk) error {
 	return nil
 }
 
-// checkTemplates parses the templates of states that are there already, with what they import, and looks for functions of salt that they call in any
-// case: what is wrong or lacking is found before anything ran.
+// checkTemplates parses the templates of states that exist already, with what they import, and checks the functions of salt that they call
+// in any case, or in a branch (see Input.Branches), so that errors are found before anything runs.
 func (c *compiler) checkTemplates(ctx context.Context, chunks []*Chunk) error {
 	done := map[string]bool{}
 	for _, x := range chunks {
@@ -80,7 +81,7 @@ func (c *compiler) checkTemplates(ctx context.Context, chunks []*Chunk) error {
 			}
 			f, err := c.in.Roots.Find(src)
 			if err != nil || done[f.Path] {
-				continue // it may be made by an earlier step, or be one of several
+				continue // an earlier step may create it, or it is one of several
 			}
 			done[f.Path] = true
 			if err := c.checkTemplate(ctx, f); err != nil {
@@ -105,15 +106,15 @@ func (c *compiler) checkTemplate(ctx context.Context, f fileroot.File) error {
 		return c.jinjaError(ctx, err)
 	}
 	for _, u := range uses {
-		if u.Always && u.Called && !u.Known {
+		if u.Called && !u.Known && (u.Always || c.in.Branches && names.Function(u.Function)) {
 			return c.unknownModule(u.Function, c.position(u.Template, u.Line))
 		}
 	}
 	return nil
 }
 
-// checkFolder looks in the templates of a file.recurse for what is lacking here. A mistake in one of them is told when its turn comes: the state may have made
-// others by then, in Salt as well.
+// checkFolder checks the templates of a file.recurse for unsupported functions. Other errors in them are reported when the state runs: it
+// may have written other files by then, as in Salt.
 func (c *compiler) checkFolder(ctx context.Context, x *Chunk, done map[string]bool) error {
 	call := &core.Call{Args: x.Args}
 	v, _ := x.Args.GetStr("source")

@@ -7,9 +7,8 @@ import (
 	"corpus-git/internal/py"
 )
 
-// slotMark begins an argument that is asked of an execution function right before the state runs:
-// __slot__:salt:module.function(argument, key=value).path ~ text to append.
-// Source: Salt documentation, "Slots".
+// slotMark begins an argument that is computed by an execution function right before the state runs:
+// __slot__:salt:module.function(argument, key=value).path ~ text to append. Source: Salt documentation, "Slots".
 const slotMark = "__slot__:"
 
 // Slot is one such argument.
@@ -17,12 +16,12 @@ type Slot struct {
 	Fun  string
 	Args []any
 	Kw   *py.Dict
-	// Path leads into what the function gave, "" to all of it; tail is appended to a text.
+	// Path selects a part of the function's result, "" for all of it; tail is appended to a text.
 	Path, Tail string
 	HasTail    bool
 }
 
-// ParseSlot reads a slot; ok is false for what is not one, and stays as it is written.
+// ParseSlot parses a slot; ok is false for other text, which stays as it is.
 func ParseSlot(text string) (s Slot, ok bool, err error) {
 	parts := strings.SplitN(text, ":", 3)
 	if !strings.HasPrefix(text, slotMark) || len(parts) != 3 || parts[1] != "salt" {
@@ -155,8 +154,8 @@ func shlexTokens(text string) (out []string, err error) {
 	return out, nil
 }
 
-// SlotTexts calls fn for every text of the arguments in which Salt looks for a slot, and puts what it gives in its place: an
-// argument, a value of a mapping, an entry of a list, and a value of a mapping in a list, no deeper.
+// SlotTexts calls fn for every text of the arguments in which Salt looks for a slot, and replaces it by the result: an argument, a value of
+// a mapping, an entry of a list, and a value of a mapping in a list, no deeper.
 func SlotTexts(args *py.Dict, fn func(text string) (any, error)) error {
 	text := func(v any) (string, bool) {
 		s, ok := v.(string)
@@ -183,7 +182,7 @@ func SlotTexts(args *py.Dict, fn func(text string) (any, error)) error {
 		return out, nil
 	}
 	for _, e := range args.Items() {
-		if e.Key == "name" { // what a state is called is settled by then
+		if e.Key == "name" { // a state's name is fixed by then
 			continue
 		}
 		var now any

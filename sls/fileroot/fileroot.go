@@ -18,7 +18,7 @@ import (
 type Root struct {
 	// FS holds the files. A symbolic link in it must already be followed, as os.DirFS does.
 	FS fs.FS
-	// Dir is where FS lies on disk, "" where it does not.
+	// Dir is where FS is on disk, "" where it does not.
 	Dir string
 	// Mount is the folder of salt:// below which FS appears, "" for the top.
 	Mount string
@@ -34,7 +34,7 @@ type Root struct {
 // OnDisk is a root that is a directory of the machine.
 func OnDisk(dir string) Root { return Root{FS: vfs.Files(dir), Dir: dir} }
 
-// Roots are searched in order; mounts hide what lies below their folder in all others.
+// Roots are searched in order; mounts hide what is below their folder in all others.
 type Roots []Root
 
 // File is a file that was found.
@@ -44,7 +44,7 @@ type File struct {
 	Path string
 	// Rel is the path inside Root.FS.
 	Rel string
-	// Link is, in a walk, where a symbolic link leads whose target lies in its root; "" for all else.
+	// Link is, in a walk, where a symbolic link leads whose target is in its root; "" for all else.
 	Link string
 }
 
@@ -81,7 +81,7 @@ func (f File) Read() ([]byte, error) { return fs.ReadFile(f.Root.FS, f.Rel) }
 func (f File) Stat() (fs.FileInfo, error) { return fs.Stat(f.Root.FS, f.Rel) }
 
 // clean turns what an SLS file wrote (salt://a/b, a/b, a//b) into a path below salt://; ok is false where it leaves the
-// root. What follows a question mark is no part of it, but after salt://| ; a directory keeps it, unless it names an
+// root. What follows a question mark is not a part of it, but after salt://| ; a directory keeps it, unless it names an
 // environment. env is the environment that the address names, "base" where it names none.
 // Source: Salt, utils/url.py, parse and escape.
 func clean(p string, dir bool) (c, env string, ok bool) {

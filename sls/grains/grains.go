@@ -1,8 +1,7 @@
 // Package grains collects the facts of this machine that Salt calls grains.
 //
-// It owns which facts there are, and how they are read: from files, never by running a command.
-// It never fails: a fact that cannot be read is left out. Collect reads everything afresh; callers
-// keep the result for a deployment.
+// It owns which facts there are, and how they are read: from files, never by running a command. It never fails: an unreadable fact is left
+// out. Collect reads everything anew; callers keep the result for a deployment.
 //
 // Source: Salt documentation, "Grains"; salt/grains/core.py describes each.
 package grains
@@ -191,7 +190,7 @@ func (s Source) release(g *py.Dict) {
 	osName, fam := family(rel["ID"])
 	full := rel["NAME"]
 	version := rel["VERSION_ID"]
-	if osName == "Debian" { // the point release stands in a file of its own
+	if osName == "Debian" { // the point release is in a file of its own
 		if v := s.read("/etc/debian_version"); v != "" && v[0] >= '0' && v[0] <= '9' {
 			version = strings.SplitN(v, ".", 2)[0]
 		}

@@ -12,7 +12,7 @@ func TestCleanEnvironPassesNoSecretOn(t *testing.T) {
 	require.Equal(t, []string{"PATH=" + Path, "HOME=/srv", "USER=ann", "LOGNAME=ann", "SHELL=/bin/sh", "LANG=C.UTF-8", "TZ=Europe/Paris", "TMPDIR=/var/tmp"},
 		CleanEnviron(server, accounts(t), 1000))
 	require.Equal(t, []string{"PATH=" + Path, "HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/sh", "LANG=C.UTF-8"},
-		CleanEnviron([]string{"HOME=relative"}, accounts(t), 0), "the home of the account stands in for one that is no path")
+		CleanEnviron([]string{"HOME=relative"}, accounts(t), 0), "the home of the account stands in for one that is not a path")
 	require.Equal(t, []string{"PATH=" + Path, "HOME=/", "USER=4711", "LOGNAME=4711", "SHELL=/bin/sh", "LANG=C.UTF-8"},
 		CleanEnviron(nil, accounts(t), 4711), "an account without an entry has / as its home")
 }

@@ -30,19 +30,19 @@ type Host struct {
 	AptDir string
 	// EtcDir is where shadow and login.defs lie; "" is /etc.
 	EtcDir string
-	// Boot is another text after each start of the machine, "" where that is not known (proc_sys_kernel(5), random/boot_id).
+	// Boot differs after each start of the machine, "" if unknown (proc_sys_kernel(5), random/boot_id).
 	Boot string
-	// Random gives a whole number from 0 to n-1; nil draws one.
+	// Random returns an integer from 0 to n-1; nil uses the default generator.
 	Random func(n int) int
-	// Refused, where not nil, counts what RunShell was asked to run and did not: command lines, and programs that are named
-	// by their path or looked for elsewhere than in PATH. Only the machine's own tools are run then. It serves plans.
+	// Refused, if not nil, counts what RunShell refused to run: command lines, and programs named by their path or searched elsewhere than
+	// in PATH. Only the machine's own tools are run then. It is for plans.
 	Refused *int
 }
 
-// ErrRefused is what RunShell answers where Refused is counted.
+// ErrRefused is returned by RunShell for what Refused counts.
 var ErrRefused = errors.New("commands are not run in a plan")
 
-// refuses reports whether a command is one that a plan leaves alone.
+// refuses reports whether a command is not run in a plan.
 func (h *Host) refuses(s Shell) bool {
 	if h.Refused == nil || s.Prepend == "" && len(s.Argv) > 0 && !strings.Contains(s.Argv[0], "/") {
 		return false
@@ -51,7 +51,7 @@ func (h *Host) refuses(s Shell) bool {
 	return true
 }
 
-// RandomInt is a number from 0 to n-1, for what shall differ from machine to machine; it is no secret.
+// RandomInt is a number from 0 to n-1, for what should differ from machine to machine; it is not a secret.
 func (h *Host) RandomInt(n int) int {
 	if h.Random != nil {
 		return h.Random(n)
@@ -103,8 +103,8 @@ type Group struct {
 	Passwd string
 }
 
-// Users looks up accounts by name or number. Errors wrap ErrNoAccount where there is none.
-// Answers are read afresh each time, as states change the database.
+// Users looks up accounts by name or number. Errors wrap ErrNoAccount where there is none. The database is read for each call, as states
+// change it.
 type Users interface {
 	User(nameOrUID string) (User, error)
 	Group(nameOrGID string) (Group, error)
@@ -115,8 +115,8 @@ type Users interface {
 	GroupsOf(u User) ([]int, error)
 }
 
-// CredFor is the credential to run as a user. It is nil where that is the user this process
-// already runs as, and an error where this process may not become that user.
+// CredFor is the credential to run as a user. It is nil where that is this process's own user, and an error where this process may not
+// become that user.
 func (h *Host) CredFor(name string) (*Cred, error) {
 	if name == "" {
 		return nil, nil

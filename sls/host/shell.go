@@ -103,8 +103,8 @@ func (h *Host) RunShell(ctx context.Context, s Shell) (ShellResult, error) {
 	return res, runError(ctx, err)
 }
 
-// Command is the command of s, without its streams: who it runs as, where, and in which environment. Errors are those of RunShell. What
-// s says of time, input and output is not in it.
+// Command is the command of s, without its streams: user, folder and environment. Errors are those of RunShell. Timeout, input and output
+// of s are ignored.
 func (h *Host) Command(s Shell) (execx.Cmd, error) {
 	cred, err := h.credential(s)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s Shell) argv() ([]string, error) {
 	return []string{shell, "-c", s.Line}, nil
 }
 
-// text is what a stream gave, decoded and without white space at its end.
+// text is the content of a stream, decoded and without trailing white space.
 func (s Shell) text(out *execx.Tail) string {
 	text := out.String()
 	if s.Decode != nil {
@@ -174,7 +174,7 @@ func (s Shell) text(out *execx.Tail) string {
 	return strings.TrimRight(text, " \t\r\n\v\f")
 }
 
-// runError is why a command could not be run, the cause of ctx before all.
+// runError is why a command could not be run; the context's cause takes precedence.
 func runError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -281,7 +281,7 @@ func (h *Host) environ(s Shell, home string) []string {
 	return out
 }
 
-// tee keeps the end of a stream and hands its lines on.
+// tee keeps the end of a stream and passes on its lines.
 type tee struct {
 	io.Writer
 	lines *execx.Lines

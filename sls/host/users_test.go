@@ -37,7 +37,7 @@ func TestFileUsers(t *testing.T) {
 	}
 	u, err = f.UserByID(2000)
 	require.NoError(t, err)
-	require.Equal(t, "old", u.Name, "a number is no name, though an account is called so")
+	require.Equal(t, "old", u.Name, "a number is not a name, though an account is called so")
 	require.Equal(t, "old", (&Host{Users: f, EUID: 2000}).Whoami())
 	require.Contains(t, CleanEnviron(nil, f, 2000), "USER=old")
 	_, err = f.UserByID(4711)

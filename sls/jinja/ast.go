@@ -9,7 +9,7 @@ type at int
 
 func (a at) pos() int { return int(a) }
 
-// nameCtx tells how a name is used.
+// nameCtx reports how a name is used.
 type nameCtx uint8
 
 const (

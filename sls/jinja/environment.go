@@ -284,7 +284,7 @@ func (t *Template) Render(ctx context.Context, vars *py.Dict) (string, error) {
 	return t.render(t.newRender(ctx, vars))
 }
 
-// RenderLines is Render that also tells where each line of the output came from.
+// RenderLines is Render that also reports where each line of the output came from.
 func (t *Template) RenderLines(ctx context.Context, vars *py.Dict) (string, *Lines, error) {
 	rt, global := t.newRender(ctx, vars)
 	rt.texts, rt.out.lines = &captures{}, &Lines{}

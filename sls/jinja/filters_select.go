@@ -18,7 +18,7 @@ func selectFilters(m map[string]FilterFunc) {
 	}
 }
 
-// inSource reports whether a text stands in a template of this render as a literal, so that showing it gives nothing away.
+// inSource reports whether a text is in a template of this render as a literal, so that showing it gives nothing away.
 func (c *Context) inSource(s string) bool {
 	has := func(t *Template) bool {
 		return t != nil && (strings.Contains(t.src, "'"+s+"'") || strings.Contains(t.src, `"`+s+`"`))

@@ -19,7 +19,7 @@ import (
 const hostileEnv = "CORPUS_GIT_TEST_HOSTILE"
 
 // hostileMiB is what a hostile template may take at most, its source and its error included, and what the collector has not taken yet: a list that has just
-// grown stands there twice.
+// grown is there twice.
 const hostileMiB = 96
 
 // Each hostile template ends with an error that its limits gave, not a deadline; and each in a process of its own, at its

@@ -4,8 +4,8 @@ import (
 	"corpus-git/internal/py"
 )
 
-// Call is a chain of attributes and constant subscripts that starts at a name, as it stands in a template:
-// salt['cmd.run'], pillar.get. Called reports whether it is called there; Always, whether every rendering comes by: it stands in no branch,
+// Call is a chain of attributes and constant subscripts that starts at a name, as it is in a template:
+// salt['cmd.run'], pillar.get. Called reports whether it is called there; Always, whether every rendering comes by: it is in no branch,
 // loop or macro, and in no template that extends another one.
 type Call struct {
 	Name   string   // the name it starts at: "salt"

@@ -72,7 +72,7 @@ func TestCallsTellsWhatIsAlwaysRendered(t *testing.T) {
 	}
 }
 
-// Errors must not show what a variable holds, wherever the value stands.
+// Errors must not show what a variable holds, wherever the value is.
 func TestErrorsHideValues(t *testing.T) {
 	const secret = "hunter2"
 	for _, src := range []string{

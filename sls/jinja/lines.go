@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// Lines tells which line of which template made each line of a render's output: the one that wrote its first
-// character that is no space. What a value brought in, of however many lines, belongs to the tag that printed it.
+// Lines reports which line of which template made each line of a render's output: the one that wrote its first
+// character that is not a space. What a value brought in, of however many lines, belongs to the tag that printed it.
 type Lines struct{ at []lineMark }
 
 // lineMark is what is known of one line of output.
 type lineMark struct {
 	tmpl *Template
 	line int
-	full bool // a character that is no space was written
+	full bool // a character that is not a space was written
 }
 
 // Source is a line of a template.
@@ -21,7 +21,7 @@ type Source struct {
 	// Template is how errors call the template.
 	Template string
 	Line     int
-	// Text is the line as it stands in the template.
+	// Text is the line as it is in the template.
 	Text string
 }
 
@@ -97,7 +97,7 @@ func (l *Lines) splice(part *Lines) {
 	}
 }
 
-// piece is text of a template with the line where it stands. own is false for the value of a constant.
+// piece is text of a template with the line where it is. own is false for the value of a constant.
 type piece struct {
 	text string
 	line int
@@ -112,7 +112,7 @@ type capture struct {
 
 // captures finds the lines of texts that became values when they are printed.
 type captures struct {
-	byText map[*byte]capture // by where a text lies in memory, which keeps it there
+	byText map[*byte]capture // by where a text is in memory, which keeps it there
 	last   capture
 	n      int
 }

@@ -11,7 +11,7 @@ import (
 	"corpus-git/internal/py"
 )
 
-// Each line of output stands after the template line that must have made it.
+// Each line of output is after the template line that must have made it.
 func TestLines(t *testing.T) {
 	lib := "{% macro two(a) %}{{ a }}:\n  two{% endmacro %}\n{% macro wrap() %}\n[\n{{ caller() }}\n]{% endmacro %}\n{% set text %}\nx\ny{% endset %}"
 	for _, c := range []struct {

@@ -325,7 +325,7 @@ func (p *parser) parseName() *nameNode {
 	return n
 }
 
-// parseTarget parses what stands left of an assignment; namespace allows ns.attr.
+// parseTarget parses what is left of an assignment; namespace allows ns.attr.
 func (p *parser) parseTarget(namespace bool) node {
 	n := p.parseTuple(tupleOpts{simple: true, namespace: namespace})
 	setCtx(n, ctxStore)

@@ -172,7 +172,7 @@ func (s *symbols) visible() map[string]*variable {
 	return out
 }
 
-// forBranch tells which part of a loop is analysed.
+// forBranch reports which part of a loop is analysed.
 type forBranch uint8
 
 const (

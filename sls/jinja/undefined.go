@@ -97,7 +97,7 @@ func (e *Environment) undefinedHint(hint string) any {
 	return &undefined{hint: hint, strict: e.strict}
 }
 
-// undefinedItem is the undefined value of a missing attribute or element; literal tells that the name stands in the
+// undefinedItem is the undefined value of a missing attribute or element; literal reports that the name is in the
 // template, and so may be shown.
 func (e *Environment) undefinedItem(obj, name any, literal bool) any {
 	u := &undefined{obj: objectType(obj), strict: e.strict}

@@ -48,7 +48,7 @@ func TestEveryFileCompiles(t *testing.T) {
 	require.Greater(t, n, 20)
 }
 
-// TestMacros: a site, a watcher, configuration files and a release of Node.js, as projects of the original call them; the states stand in
+// TestMacros: a site, a watcher, configuration files and a release of Node.js, as projects of the original call them; the states are in
 // the order of the hooks.
 func TestMacros(t *testing.T) {
 	const recipe = `

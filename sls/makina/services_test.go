@@ -62,7 +62,7 @@ include:
 	}
 }
 
-// TestPHP: a pool stands in the configuration that is checked before PHP-FPM is restarted.
+// TestPHP: a pool is in the configuration that is checked before PHP-FPM is restarted.
 func TestPHP(t *testing.T) {
 	at, _ := compiled(t, `
 {% import "makina-states/services/php/init.sls" as php with context %}
@@ -152,4 +152,88 @@ func TestFormatResolve(t *testing.T) {
 		py.NewDict("a", "{b}", "b", "c", "d", py.NewDict())}, py.NewDict())
 	require.NoError(t, err)
 	require.Equal(t, `['c/x', '{none} {', 1, {'k': 'cc'}]`, py.Repr(v))
+}
+
+// TestSupervisor: programs of supervisord are units of systemd, which are restarted after systemd has read them, and looked at after their startsecs.
+func TestSupervisor(t *testing.T) {
+	at, args := compiled(t, `
+{% import "makina-states/services/monitoring/supervisor/macros.jinja" as supervisor with context %}
+include:
+  - makina-states.services.monitoring.supervisor
+  - makina-states.services.base.cron
+{{ supervisor.supervisorAddProgram('app-web', 'bin/web -b 127.0.0.1:80', user='app', startsecs=2, conf_priority='11') }}
+{{ supervisor.supervisorAddProgram('app-job', command='bin/job', autostart=False) }}
+build:
+  cmd.run:
+    - name: echo
+    - watch_in:
+      - mc_proxy: supervisor-pre-conf
+      - mc_proxy: cron-prerestart
+`)
+	ordered(t, at, "cmd.run build", "file.managed supervisor-add-program-app-web", "cmd.wait supervisor-units-reload", "service.running supervisor-program-app-web",
+		"cmd.run supervisor-started-program-app-web", "mc_proxy.hook supervisor-post-end")
+	ordered(t, at, "pkg.installed cron-pkgs", "service.running makina-cron-service")
+	ordered(t, at, "cmd.run build", "service.running makina-cron-service")
+	require.NotContains(t, at, "service.running supervisor-program-app-job")
+	check, _ := args["supervisor-started-program-app-web"].GetStr("name")
+	require.Contains(t, py.Str(check), "sleep 2\nfor unit in supervisor-app-web; do\n")
+}
+
+func TestUnitOfAProgram(t *testing.T) {
+	const file = "makina-states/files/etc/systemd/program.service"
+	require.Equal(t, `# Written by corpus-git for the program web; what is changed here is lost.
+[Unit]
+Description=web
+After=network.target
+
+[Service]
+ExecStart=/bin/sh -c "exec 'bin/web' 'web' '100%%' '$$PORT' 'a b' 'it'\\''s' 'x\"y'"
+WorkingDirectory=/srv/web
+User=app
+UMask=022
+KillSignal=SIGINT
+TimeoutStopSec=10
+KillMode=mixed
+Environment="A=1, 2"
+Environment="B=50%%"
+Restart=always
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+`, rendered(t, file, "program", `salt['mc_supervisor.program']('web', 'bin/web %(program_name)s 100%% $PORT "a b" it\\\'s \'x"y\'', directory='/srv/%(program_name)s',
+  user='app', stopsignal='INT', environment='A="1, 2",B=50%%', stdout_logfile='/var/log/web.log', stdout_logfile_maxbytes='1MB')`))
+	got := rendered(t, file, "program", `salt['mc_supervisor.program']('q', 'bin/q %(process_num)d', numprocs=2, autorestart='unexpected', exitcodes='0,2', stopasgroup=True, environment={'A': 'x "y" %z'})`)
+	for _, line := range []string{`ExecStart=/bin/sh -c "exec 'bin/q' '%i'"` + "\n", "SuccessExitStatus=0 2\n", "Restart=on-failure\n", `Environment="A=x \"y\" %%z"` + "\n"} {
+		require.Contains(t, got, line)
+	}
+	require.NotContains(t, got, "KillMode")
+}
+
+// TestProgramsThatAreNoUnits: what a unit cannot have is an error, and never a unit that does something else.
+func TestProgramsThatAreNoUnits(t *testing.T) {
+	s := modules.New(&modules.Env{Pillar: py.NewDict(), Grains: py.NewDict(), Cfg: py.NewDict(), Opts: py.NewDict()})
+	for _, tt := range []struct {
+		name, command string
+		kw            *py.Dict
+		says          string
+	}{
+		{"w", "bin/w", py.NewDict("comand", "x"), `nothing for supervisord's option "comand"`},
+		{"w", "bin/w", py.NewDict("program_type", "eventlistener"), `w is a "eventlistener" of supervisord`},
+		{"w", "", py.NewDict(), "no command"},
+		{"w", "bin/w 'a", py.NewDict(), "no command, or one with a quotation that does not end"},
+		{"w", "bin/w %(ENV_HOME)s", py.NewDict(), "begins no expression that is known here"},
+		{"w", "bin/w", py.NewDict("user", "a\nExecStart=/bin/evil"), "has a line break"},
+		{"w", "bin/w", py.NewDict("environment", "A='x"), "its environment is not written as"},
+		{"w", "bin/w", py.NewDict("environment", "A"), "its environment is not written as"},
+		{"w", "bin/w", py.NewDict("numprocs", "many"), "numprocs must be a number from 1 to 256"},
+		{"a/b", "bin/w", py.NewDict(), "a program has no name, or one with"},
+	} {
+		_, err := s.Call(t.Context(), "mc_supervisor.program", []any{tt.name, tt.command}, tt.kw)
+		require.ErrorContains(t, err, tt.says, "%s %v", tt.command, tt.kw)
+	}
+	v, err := s.Call(t.Context(), "mc_supervisor.program", []any{"w", "bin/w"}, py.NewDict("numprocs", int64(2), "numprocs_start", int64(1)))
+	require.NoError(t, err)
+	services, _ := v.(*py.Dict).GetStr("services")
+	require.Equal(t, `['supervisor-w@1', 'supervisor-w@2']`, py.Repr(services))
 }

@@ -107,6 +107,13 @@ func addFileContents(s *Set) {
 		}
 		return os.Readlink(p)
 	})
+	s.live("alternatives.show_current", "name", func(c *call) (any, error) { // false for a name that is not there, as Salt has it
+		to, err := os.Readlink("/etc/alternatives/" + filepath.Base(c.str("name", "")))
+		if err != nil {
+			return false, nil
+		}
+		return to, nil
+	})
 	s.live("file.readdir", "path", func(c *call) (any, error) {
 		entries, err := os.ReadDir(c.str("path", ""))
 		if err != nil {

@@ -20,6 +20,7 @@ func addMakina(s *Set) {
 	})
 	addPHP(s)
 	addMakinaHTTP(s)
+	addMakinaSupervisor(s)
 	addMakinaServices(s)
 	addMakinaSSL(s)
 	addMakinaUtils(s)

@@ -29,7 +29,7 @@ func addMakinaServices(s *Set) {
 			"keep_monthes", "12", "keep_logs", "60", "owner", "root", "group", "root", "mysql_password", "")), nil
 	})
 	s.add("mc_logrotate.settings", "**", func(c *call) (any, error) {
-		return c.registry("makina-states.localsettings.logrotate", py.NewDict("days", "365")), nil
+		return c.registry("makina-states.localsettings.rotate", py.NewDict("days", "365")), nil
 	})
 	s.add("mc_rvm.settings", "**", func(c *call) (any, error) {
 		return c.registry("makina-states.localsettings.rvm", py.NewDict("user", "root", "group", "rvm")), nil

@@ -20,6 +20,8 @@ type Env struct {
 	// Locations override keys of mc_locations.settings.
 	Locations *py.Dict
 	Passwords Passwords
+	// KV gives the keys that the project sees, with their values; nil has none.
+	KV func(ctx context.Context) (map[string]string, error)
 	// Static forbids looking at what an earlier step may change.
 	Static bool
 	// Log takes what templates say with log.*; nil drops it.
@@ -84,7 +86,7 @@ func New(env *Env) *Set {
 		addPillar, addGrains, addConfig, addDefaults,
 		addCmd, addFileStat, addFileContents, addFileNames, addPkg, addPkgVersions, addCp, addCorpus,
 		addLog, addTest, addEnviron, addSlsutil, addSlsutilFiles, addHashutil, addRandom, addState,
-		addAccounts, addService, addMakina,
+		addAccounts, addService, addMakina, addKV,
 	} {
 		add(s)
 	}

@@ -33,7 +33,7 @@ func splitVersion(v string) (epoch, upstream, revision string) {
 	return epoch, v, ""
 }
 
-// comparePart compares in turn what are no digits, letter by letter, and numbers.
+// comparePart compares in turn what are not digits, letter by letter, and numbers.
 func comparePart(a, b string) int {
 	for a != "" || b != "" {
 		for a != "" && !digit(a[0]) || b != "" && !digit(b[0]) {

@@ -54,8 +54,8 @@ const (
 	_ rule = iota
 	// passes: a value that is undefined, or holds something that is, makes the result undefined.
 	passes
-	// sees: the filter itself decides.
-	sees
+	// decidesItself: the filter decides what an undefined value means.
+	decidesItself
 )
 
 // filter is a filter of Salt's: its parameters, the value included, of which so many must be given.
@@ -78,7 +78,7 @@ func (f filter) named(name string) jinja.FilterFunc {
 			return nil, err
 		}
 		for _, x := range a {
-			if u, ok := x.(py.Failer); ok && f.undefined != sees {
+			if u, ok := x.(py.Failer); ok && f.undefined != decidesItself {
 				return nil, u.Fail()
 			}
 		}

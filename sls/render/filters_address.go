@@ -205,13 +205,13 @@ func chosen(c call, v, options any, versions ...int64) (all []address, one bool,
 
 func addressFilters() map[string]filter {
 	is := func(version int64) filter {
-		return filter{undefined: sees, required: 1, params: []string{"ip_addr", "options"}, fn: func(c call) (any, error) {
+		return filter{undefined: decidesItself, required: 1, params: []string{"ip_addr", "options"}, fn: func(c call) (any, error) {
 			_, ok, err := addressOf(c, c.a[0], version, c.given(1, nil))
 			return ok, err
 		}}
 	}
 	pick := func(versions ...int64) filter {
-		return filter{undefined: sees, required: 1, params: []string{"value", "options"}, fn: func(c call) (any, error) {
+		return filter{undefined: decidesItself, required: 1, params: []string{"value", "options"}, fn: func(c call) (any, error) {
 			all, one, err := chosen(c, c.a[0], c.given(1, nil), versions...)
 			if err != nil {
 				return nil, err
@@ -220,7 +220,7 @@ func addressFilters() map[string]filter {
 		}}
 	}
 	each := func(fn func(a address) (any, error)) filter {
-		return filter{undefined: sees, required: 1, params: []string{"value", "options", "version"}, fn: func(c call) (any, error) {
+		return filter{undefined: decidesItself, required: 1, params: []string{"value", "options", "version"}, fn: func(c call) (any, error) {
 			versions := []int64{4, 6}
 			if v := c.given(2, nil); v != nil {
 				n, err := py.Index(v)
@@ -248,7 +248,7 @@ func addressFilters() map[string]filter {
 			return a.String(), nil
 		}),
 		"network_size": each(func(a address) (any, error) { return a.size(), nil }),
-		"network_hosts": {undefined: sees, required: 1, params: []string{"value", "options", "version"}, fn: func(c call) (any, error) {
+		"network_hosts": {undefined: decidesItself, required: 1, params: []string{"value", "options", "version"}, fn: func(c call) (any, error) {
 			return each(func(a address) (any, error) { return a.hosts(c) }).fn(c)
 		}},
 		"filter_by_networks": {required: 2, params: []string{"values", "networks"}, fn: byNetworks},
@@ -320,7 +320,7 @@ func byNetworks(c call) (any, error) {
 	for _, n := range nets {
 		a, ok := parseAddress(n, true)
 		if !ok {
-			return nil, py.Errorf(py.ValueError, "this is no IPv4 or IPv6 network")
+			return nil, py.Errorf(py.ValueError, "this is not an IPv4 or IPv6 network")
 		}
 		if a.bits < 0 {
 			a.bits = a.addr.BitLen()
@@ -344,7 +344,7 @@ func byNetworks(c call) (any, error) {
 			for _, p := range prefixes {
 				a, ok := parseAddress(x, false)
 				if !ok {
-					return nil, py.Errorf(py.ValueError, "this is no IPv4 or IPv6 address")
+					return nil, py.Errorf(py.ValueError, "this is not an IPv4 or IPv6 address")
 				}
 				if p.Contains(a.addr.WithZone("")) {
 					out.Append(x)
@@ -385,7 +385,7 @@ func ipWrap(c call) (any, error) {
 		}
 		a, ok := parseAddress(s, false)
 		if !ok {
-			return nil, py.Errorf(py.ValueError, "this is no IPv4 or IPv6 address")
+			return nil, py.Errorf(py.ValueError, "this is not an IPv4 or IPv6 address")
 		}
 		return "[" + a.String() + "]", nil
 	}

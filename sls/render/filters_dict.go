@@ -13,7 +13,7 @@ func dictFilters() map[string]filter {
 		return filter{required: 3, params: []string{"in_dict", "keys", "value", "delimiter", "ordered_dict"}, fn: func(c call) (any, error) { return dictKey(c, change) }}
 	}
 	return map[string]filter{
-		"traverse":              {fn: traverse, required: 2, params: []string{"data", "key", "default", "delimiter"}, undefined: sees},
+		"traverse":              {fn: traverse, required: 2, params: []string{"data", "key", "default", "delimiter"}, undefined: decidesItself},
 		"set_dict_key_value":    keyed(func(_ call, _ any, _ bool, v any) (any, error) { return v, nil }),
 		"update_dict_key_value": keyed(updateValue),
 		"append_dict_key_value": keyed(func(c call, old any, _ bool, v any) (any, error) { return listWith(c, old, "append", v) }),

@@ -94,7 +94,7 @@ func hashFilters() map[string]filter {
 		"to_bytes": {fn: func(c call) (any, error) {
 			for _, i := range []int{1, 2} {
 				if v := c.given(i, nil); v != nil && v != "utf-8" && v != "strict" {
-					return nil, notHere("an encoding in the filter to_bytes")
+					return nil, notSupported("an encoding in the filter to_bytes")
 				}
 			}
 			b, err := bytesOf(c.a[0])
@@ -103,7 +103,7 @@ func hashFilters() map[string]filter {
 		"uuid": simple(func(c call) (any, error) {
 			if b, ok := c.a[0].(py.Bytes); ok {
 				if _, ok := b.Text(); !ok {
-					return nil, py.Errorf(py.UnicodeError, "the bytes are no UTF-8")
+					return nil, py.Errorf(py.UnicodeError, "the bytes are not UTF-8")
 				}
 			}
 			b, err := bytesOf(c.a[0])
@@ -129,7 +129,7 @@ func textOrBytes(b []byte) any {
 	return py.Bytes(b)
 }
 
-// decodeBase64 is base64.b64decode, which passes over what is no digit, and what comes after the padding.
+// decodeBase64 is base64.b64decode, which passes over what is not a digit, and what comes after the padding.
 func decodeBase64(in []byte) ([]byte, error) {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	var quad []byte

@@ -30,7 +30,7 @@ func iterFilters() map[string]jinja.FilterFunc {
 		"zip": iter(func(c *jinja.Context, args []any, kw *py.Dict) (any, error) {
 			strict, _ := kw.GetStr("strict")
 			if kw.Len() > 0 && (kw.Len() > 1 || strict != false) {
-				return nil, notHere("a keyword argument of zip")
+				return nil, notSupported("a keyword argument of zip")
 			}
 			return zip(c, args, nil, false)
 		}),

@@ -34,7 +34,7 @@ func regexFilters() map[string]filter {
 		"regex_search":              {fn: groups(false), required: 2, params: params},
 		"regex_match":               {fn: groups(true), required: 2, params: params},
 		"regex_replace":             {fn: regexReplace, required: 3, params: []string{"txt", "rgx", "val", "ignorecase", "multiline"}},
-		"check_whitelist_blacklist": {undefined: sees, fn: checkLists, required: 1, params: []string{"value", "whitelist", "blacklist"}},
+		"check_whitelist_blacklist": {undefined: decidesItself, fn: checkLists, required: 1, params: []string{"value", "whitelist", "blacklist"}},
 	}
 }
 

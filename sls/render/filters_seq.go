@@ -12,9 +12,9 @@ func seqFilters() map[string]filter {
 		return filter{required: 2, params: []string{"lst1", "lst2"}, fn: fn}
 	}
 	return map[string]filter{
-		"unique": {sees, 1, []string{"values"}, func(c call) (any, error) { return unique(c, c.a[0]) }},
-		"min":    {sees, 1, []string{"obj"}, func(c call) (any, error) { return extreme(c, "<") }},
-		"max":    {sees, 1, []string{"obj"}, func(c call) (any, error) { return extreme(c, ">") }},
+		"unique": {decidesItself, 1, []string{"values"}, func(c call) (any, error) { return unique(c, c.a[0]) }},
+		"min":    {decidesItself, 1, []string{"obj"}, func(c call) (any, error) { return extreme(c, "<") }},
+		"max":    {decidesItself, 1, []string{"obj"}, func(c call) (any, error) { return extreme(c, ">") }},
 		"avg":    simple(average),
 		"union": pair(func(c call) (any, error) {
 			if s, ok, err := sets(c, func(a, b *py.Set) []any { return append(a.Items(), b.Items()...) }); ok {
@@ -43,21 +43,21 @@ func seqFilters() map[string]filter {
 			}
 			return false, nil
 		}, required: 2, params: []string{"string_to_search_for", "list_to_search"}},
-		"sequence": {sees, 1, []string{"data"}, func(c call) (any, error) {
+		"sequence": {decidesItself, 1, []string{"data"}, func(c call) (any, error) {
 			switch c.a[0].(type) {
 			case *py.List, py.Tuple, *py.Dict, *py.Set:
 				return c.a[0], nil
 			}
 			return py.NewList(c.a[0]), nil
 		}},
-		"is_list": {sees, 1, []string{"value"}, func(c call) (any, error) { _, ok := c.a[0].(*py.List); return ok, nil }},
+		"is_list": {decidesItself, 1, []string{"value"}, func(c call) (any, error) { _, ok := c.a[0].(*py.List); return ok, nil }},
 		"is_iter": {fn: func(c call) (any, error) {
 			if py.Given(c.a[1]) {
-				return nil, notHere("the argument ignore of is_iter")
+				return nil, notSupported("the argument ignore of is_iter")
 			}
 			return isIter(c, c.a[0]), nil
 		}, required: 1, params: []string{"thing", "ignore"}},
-		"flatten": {sees, 1, []string{"data", "levels", "preserve_nulls"}, flatten},
+		"flatten": {decidesItself, 1, []string{"data", "levels", "preserve_nulls"}, flatten},
 		"sorted_ignorecase": simple(func(c call) (any, error) {
 			items, err := c.Ops().Slice(c.a[0])
 			if err != nil {

@@ -8,8 +8,8 @@ import (
 	"corpus-git/sls/jinja"
 )
 
-// notHere is the error of what Salt can do and this package cannot.
-func notHere(what string) error { return jinja.Lack(what) }
+// notSupported is the error of what Salt can do and this package cannot.
+func notSupported(what string) error { return jinja.Lack(what) }
 
 func serialFilters() map[string]filter {
 	return map[string]filter{

@@ -17,18 +17,18 @@ var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 func textFilters() map[string]filter {
 	return map[string]filter{
-		"skip":                {sees, 1, []string{"data"}, func(call) (any, error) { return "", nil }},
+		"skip":                {decidesItself, 1, []string{"data"}, func(call) (any, error) { return "", nil }},
 		"quote":               simple(quoteFilter),
 		"to_num":              simple(toNum),
 		"str_to_num":          simple(toNum),
-		"to_bool":             {sees, 1, []string{"val"}, toBool},
+		"to_bool":             {decidesItself, 1, []string{"val"}, toBool},
 		"path_join":           {fn: pathJoin, required: 1, params: []string{"part", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"}},
 		"contains_whitespace": simple(containsWhitespace),
-		"is_hex": {undefined: sees, required: 1, params: []string{"value"}, fn: func(c call) (any, error) {
+		"is_hex": {undefined: decidesItself, required: 1, params: []string{"value"}, fn: func(c call) (any, error) {
 			s, err := text(c.a[0])
 			return err == nil && py.IntText(s, 16), nil
 		}},
-		"human_to_bytes": {undefined: sees, fn: humanToBytes, required: 1, params: []string{"size", "default_unit", "handle_metric"}},
+		"human_to_bytes": {undefined: decidesItself, fn: humanToBytes, required: 1, params: []string{"size", "default_unit", "handle_metric"}},
 		"to_snake_case":  simple(snakeCase),
 		"to_camelcase":   {fn: camelCase, required: 1, params: []string{"snake_input", "uppercamel"}},
 		"strftime":       {fn: strftime, required: 1, params: []string{"date", "format"}},
@@ -233,7 +233,7 @@ func snakeCase(c call) (any, error) {
 		return nil, py.Errorf(py.IndexError, "string index out of range")
 	}
 	if _, ok := c.a[0].(jinja.Markup); ok {
-		return nil, notHere("to_snake_case of Markup")
+		return nil, notSupported("to_snake_case of Markup")
 	}
 	if err := c.Ops().Alloc(6 * len(s)); err != nil {
 		return nil, err

@@ -191,7 +191,7 @@ func Vars(file, sls string) *py.Dict {
 	return v
 }
 
-// SLS renders an SLS file, and tells which line of which template made each line of the text.
+// SLS renders an SLS file, and reports which line of which template made each line of the text.
 func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (string, *jinja.Lines, error) {
 	t, err := r.j.Parse(f.Display(), src)
 	if err != nil {
@@ -205,7 +205,7 @@ func (r *Renderer) SLS(ctx context.Context, f fileroot.File, sls, src string) (s
 	return out + lastNewline(src), lines, nil
 }
 
-// lastNewline is the newline at the end of a template. Jinja drops it, and Salt adds it again, whatever stands before it; to
+// lastNewline is the newline at the end of a template. Jinja drops it, and Salt adds it again, whatever is before it; to
 // what is included or imported it does not.
 func lastNewline(src string) string {
 	if strings.HasSuffix(src, "\n") {

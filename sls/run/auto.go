@@ -31,7 +31,7 @@ func (*Auto) Name() string { return "auto" }
 // Check implements Runner. The answer names the runner that will be used. Without Salt a file that needs it is
 // refused: the error names file, line and what is lacking.
 func (a *Auto) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
-	c, err := a.Builtin.Check(ctx, in)
+	c, err := a.Builtin.Check(ctx, a.asking(in))
 	if n, needs := compile.NeedOf(err); needs {
 		if a.Salt == nil {
 			return nil, refused(err)
@@ -47,6 +47,16 @@ func (a *Auto) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 		a.decide(in.SLS, c.Runner != a.Builtin.Name())
 	}
 	return c, nil
+}
+
+// asking is the input for the built-in runner: with a Salt to go to, what templates may call is a need.
+func (a *Auto) asking(in *sls.Input) *sls.Input {
+	if a.Salt == nil {
+		return in
+	}
+	out := *in
+	out.Branches = true
+	return &out
 }
 
 func (a *Auto) decide(sls string, salt bool) {
@@ -81,7 +91,7 @@ func (a *Auto) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.St
 		return a.Salt.Apply(ctx, in, sink)
 	}
 	// A need is found by the compilation, so nothing of this file has run when there is one.
-	res, err := a.Builtin.Apply(ctx, in, sink)
+	res, err := a.Builtin.Apply(ctx, a.asking(in), sink)
 	n, needs := compile.NeedOf(err)
 	if err == nil || !needs {
 		return res, err

@@ -45,7 +45,7 @@ func (r *run) conditions(ctx context.Context, c *compile.Chunk, p *planNotes) (s
 }
 
 // condition runs one entry of onlyif or unless: a command, or a function with its arguments. Anything else, a truth among
-// it, is no condition: valid is false.
+// it, is not a condition: valid is false.
 func (r *run) condition(ctx context.Context, c *compile.Chunk, entry any, onStartFailure bool) (ok, valid bool, err error) {
 	switch x := entry.(type) {
 	case string:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/sleep"
 	"corpus-git/sls/compile"
 	"corpus-git/sls/state/core"
 )
@@ -53,12 +54,8 @@ func (r *run) retry(ctx context.Context, c *compile.Chunk, reqs []core.Requisite
 		if s.splay > 0 {
 			wait += rand.Int64N(s.splay + 1)
 		}
-		t := time.NewTimer(time.Duration(wait) * time.Second)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return ret, context.Cause(ctx)
-		case <-t.C:
+		if err := sleep.For(ctx, time.Duration(wait)*time.Second); err != nil {
+			return ret, err
 		}
 		var err error
 		if ret, err = r.callState(ctx, c, reqs, false); err != nil {

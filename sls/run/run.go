@@ -35,7 +35,7 @@ type run struct {
 func runProgram(ctx context.Context, p *compile.Program, sink sls.Sink, backups string) ([]sls.StateResult, error) {
 	r := &run{p: p, sink: sink, running: map[string]*outcome{}, pre: map[string]*outcome{}}
 	r.env = &core.Env{
-		Host: p.Input.Host, Roots: p.Input.Roots, Pillar: orEmpty(p.Input.Pillar), Grains: orEmpty(p.Input.Grains), Backups: backups, Undo: p.Input.Undo,
+		Host: p.Input.Host, Roots: p.Input.Roots, Pillar: orEmpty(p.Input.Pillar), Grains: orEmpty(p.Input.Grains), Backups: backups, Undo: p.Input.Undo, Wait: p.Input.Wait,
 		Accumulated: map[string]*core.Accumulator{}, Cache: map[string]any{},
 		Render: func(ctx context.Context, t core.Template) (string, error) {
 			return p.Renderer.Text(ctx, t.Name, t.Source, t.Vars)
@@ -52,6 +52,9 @@ func runProgram(ctx context.Context, p *compile.Program, sink sls.Sink, backups 
 	r.of = len(r.chunks)
 	for _, n := range p.Nodes {
 		if err := context.Cause(ctx); err != nil {
+			return r.results, err
+		}
+		if err := p.Input.Asked(); err != nil {
 			return r.results, err
 		}
 		if _, done := r.running[n.Chunk.Tag()]; done {
@@ -161,7 +164,7 @@ func (r *run) done(c *compile.Chunk, o *outcome, began time.Time, num int) {
 	res := sls.StateResult{
 		StateRef: ref, Changed: o.ret.Changed(), Changes: command.JSON(&o.ret), Comment: o.ret.Comment,
 		Skipped: !o.ran, Started: began, Duration: r.p.Input.Host.Now().Sub(began), Diff: o.ret.Diff,
-		Unevaluated: o.ret.Unevaluated,
+		Unevaluated: o.ret.Unevaluated, Always: always(c),
 	}
 	switch o.ret.Result {
 	case core.True:
@@ -188,6 +191,24 @@ func (r *run) done(c *compile.Chunk, o *outcome, began time.Time, num int) {
 	}
 	r.results = append(r.results, res)
 	r.sink.StateDone(res)
+}
+
+// always reports whether a state is a command, a module's function or an output that nothing holds back.
+func always(c *compile.Chunk) bool {
+	switch c.Function() {
+	case "cmd.run", "cmd.script", "cmd.call", "module.run", "corpus.output":
+	default:
+		return false
+	}
+	for _, key := range []string{"onlyif", "unless", "creates"} {
+		if _, ok := c.Global.GetStr(key); ok {
+			return false
+		}
+		if _, ok := c.Args.GetStr(key); ok {
+			return false
+		}
+	}
+	return len(c.Reqs[compile.ReqOnchanges]) == 0 && len(c.Reqs[compile.ReqOnfail]) == 0 && len(c.Reqs[compile.ReqPrereq]) == 0
 }
 
 // listeners run mod_watch of the states whose listen fired, at the end.

@@ -178,7 +178,7 @@ func TestCompileErrors(t *testing.T) {
 		{"missing template", "{% import 'x.jinja' as x %}\n", "the template x.jinja is not there", "file roots", "{% import 'x.jinja' as x %}"},
 		{"module.run of nothing", "a:\n  module.run:\n    - test.pong: []\n", "'test.pong'", "test.ping", "  module.run:"},
 		{"onlyif of nothing", "a:\n  test.nop:\n    - onlyif:\n      - fun: no.such\n", "salt['no.such']", "salt-call", "    - onlyif:"},
-		{"far function", "a:\n  timezone.system:\n    - name: UTC\n", "the state function timezone.system", "salt-call", "  timezone.system:"},
+		{"far function", "a:\n  lvm.pv_present:\n    - name: UTC\n", "the state function lvm.pv_present", "salt-call", "  lvm.pv_present:"},
 		{"argument that only Salt has", "a:\n  cmd.run:\n    - root: /jail\n", "the argument root of cmd.run", "salt-call", "  cmd.run:"},
 		{"registry of makina-states", "{% set tomcat = salt['mc_tomcat.settings']() %}\n", "salt['mc_tomcat.settings']", "makina-states", "{% set tomcat = salt['mc_tomcat.settings']() %}"},
 		{"unknown module function", "{% set x = salt['pillar.gte']('a') %}\n", "'pillar.gte'", "pillar.get", "{% set x = salt['pillar.gte']('a') %}"},

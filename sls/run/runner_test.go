@@ -33,7 +33,7 @@ func (f *fakeSalt) Apply(_ context.Context, in *sls.Input, _ sls.Sink) (*sls.Ste
 
 func TestAutoChooses(t *testing.T) {
 	plain := "a:\n  test.nop: []\n"
-	needy := "a:\n  test.nop: []\nb:\n  timezone.system:\n    - name: /x\n"
+	needy := "a:\n  test.nop: []\nb:\n  lvm.pv_present:\n    - name: /x\n"
 	typo := "a:\n  test.npo: []\n"
 	for _, tt := range []struct {
 		sls    string
@@ -131,7 +131,7 @@ func BenchmarkFileStates(b *testing.B) {
 	benchInput(b, in, "{% for i in range(1000) %}\nf{{ i }}:\n  file.managed:\n    - name: "+dir+"/f{{ i }}\n    - contents: \"{{ i }}\"\n{% endfor %}\n")
 }
 
-// What was pushed is planned although it lies in git only.
+// What was pushed is planned although it is in git only.
 func TestSaltCallSeesRootsThatAreNotOnDisk(t *testing.T) {
 	bin, dir := filepath.Join(t.TempDir(), "salt-call"), t.TempDir()
 	require.NoError(t, os.WriteFile(bin, []byte("#!/bin/sh\necho '{\"local\": {}}'\n"), 0o755))
@@ -139,7 +139,7 @@ func TestSaltCallSeesRootsThatAreNotOnDisk(t *testing.T) {
 	in.SLS, in.Test = "makina-projects.app.a", true
 	in.Roots[0].Mount = "makina-projects/app"
 	s := &salt.Call{Bin: bin, Dir: dir}
-	for range 2 { // each time anew
+	for range 2 { // each time again
 		_, err := s.Apply(context.Background(), in, sls.Discard{})
 		require.NoError(t, err)
 		b, err := os.ReadFile(filepath.Join(dir, "roots", "makina-projects", "app", "a.sls"))

@@ -12,10 +12,17 @@ import (
 	"corpus-git/sls"
 )
 
-// saltHook is mc_proxy.hook for Salt itself: projects use it without the tree of makina-states, which brings it.
-//
-//go:embed saltmodules/mc_proxy.py
-var saltHook []byte
+// The states of makina-states for Salt itself, which projects use without its tree, and corpus.output.
+var (
+	//go:embed saltmodules/mc_proxy.py
+	saltHook []byte
+	//go:embed saltmodules/mc_apache.py
+	saltApache []byte
+	//go:embed saltmodules/mc_git.py
+	saltGit []byte
+	//go:embed saltmodules/corpus.py
+	saltOutput []byte
+)
 
 // Configure writes Salt's configuration into its own directory: the minion's options with ms_project, the roots,
 // and the pillar as one file. All of it is readable for this user alone. It may be called again, and writes what has changed:
@@ -34,8 +41,10 @@ func (s *Call) Configure(in *sls.Input) error {
 	if err := os.MkdirAll(states, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(states, "mc_proxy.py"), saltHook, 0o600); err != nil {
-		return err
+	for name, text := range map[string][]byte{"mc_proxy.py": saltHook, "mc_apache.py": saltApache, "mc_git.py": saltGit, "corpus.py": saltOutput} {
+		if err := os.WriteFile(filepath.Join(states, name), text, 0o600); err != nil {
+			return err
+		}
 	}
 	if err := s.writeFunctions(in); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"corpus-git/internal/py"
@@ -89,8 +90,8 @@ func (s *Call) writeFunctions(in *sls.Input) error {
 	return nil
 }
 
-// serveFunctions answers the calls of Salt's modules of makina-states' functions until stop is called, one after the other. The socket lies in
-// the private directory of this Salt.
+// serveFunctions answers the calls of Salt's modules of makina-states' functions until stop is called, one after the other, and the state corpus.wait beside
+// them. The socket is in the private directory of this Salt.
 func serveFunctions(ctx context.Context, in *sls.Input, dir string) (stop func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -107,15 +108,14 @@ func serveFunctions(ctx context.Context, in *sls.Input, dir string) (stop func()
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	env := &modules.Env{Host: in.Host, Roots: in.Roots, Cfg: in.Cfg, Pillar: in.Pillar, Grains: in.Grains, Opts: in.Opts, Locations: in.Locations}
+	env := &modules.Env{Host: in.Host, Roots: in.Roots, Cfg: in.Cfg, Pillar: in.Pillar, Grains: in.Grains, Opts: in.Opts, Locations: in.Locations, KV: in.KV}
 	if in.Passwords != nil {
 		env.Passwords = in.Passwords
 	}
 	set := modules.New(env)
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var serving sync.WaitGroup
+	serving.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
@@ -123,33 +123,74 @@ func serveFunctions(ctx context.Context, in *sls.Input, dir string) (stop func()
 			}
 			shut := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			_ = conn.SetDeadline(time.Now().Add(questionTimeout))
-			answerFunction(ctx, set, conn)
+			q, err := readQuestion(conn)
+			if err == nil && q.function == waitFunction { // it takes as long as it takes, and others go on asking
+				_ = conn.SetDeadline(time.Time{})
+				serving.Go(func() {
+					value, err := callWait(ctx, in, q)
+					answerFunction(conn, value, err)
+					shut()
+					_ = conn.Close()
+				})
+				continue
+			}
+			var value any
+			if err == nil {
+				value, err = set.Call(ctx, q.function, q.args, q.kwargs)
+			}
+			answerFunction(conn, value, err)
 			shut()
 			_ = conn.Close()
 		}
-	}()
+	})
 	return func() {
 		cancel()
 		_ = l.Close()
-		<-ended
+		serving.Wait()
 		_ = folder.Close()
 	}, nil
 }
 
-// answerFunction answers one call.
-func answerFunction(ctx context.Context, set *modules.Set, conn io.ReadWriter) {
+// waitFunction is what the state corpus.wait of Salt asks for.
+const waitFunction = "corpus.wait"
+
+// question is one call.
+type question struct {
+	function string
+	args     []any
+	kwargs   *py.Dict
+}
+
+func readQuestion(conn io.Reader) (q question, err error) {
 	line, err := bufio.NewReader(io.LimitReader(conn, maxQuestion)).ReadString('\n')
 	if errors.Is(err, io.EOF) && line != "" {
 		err = fmt.Errorf("the arguments are longer than %d bytes", maxQuestion)
 	}
-	var value any
-	if err == nil {
-		value, err = callFunction(ctx, set, line)
+	if err != nil {
+		return q, err
 	}
-	answer := py.NewDict("value", value)
+	v, err := py.FromJSON(line)
+	if err != nil {
+		return q, err
+	}
+	d, _ := v.(*py.Dict)
+	name, _ := d.GetStr("function")
+	args, _ := d.GetStr("args")
+	kwargs, _ := d.GetStr("kwargs")
+	fn, ok1 := name.(string)
+	list, ok2 := args.(*py.List)
+	kw, ok3 := kwargs.(*py.Dict)
+	if !ok1 || !ok2 || !ok3 || !strings.HasPrefix(fn, "mc_") && fn != waitFunction {
+		return q, errors.New("not a call of a function of makina-states")
+	}
+	return question{fn, list.Items(), kw}, nil
+}
+
+// answerFunction answers one call.
+func answerFunction(conn io.Writer, value any, err error) {
 	text := ""
 	if err == nil {
-		text, err = py.ToJSON(answer, py.JSONOptions{})
+		text, err = py.ToJSON(py.NewDict("value", value), py.JSONOptions{})
 	}
 	if err != nil {
 		if text, err = py.ToJSON(py.NewDict("error", err.Error()), py.JSONOptions{}); err != nil {
@@ -159,20 +200,10 @@ func answerFunction(ctx context.Context, set *modules.Set, conn io.ReadWriter) {
 	_, _ = io.WriteString(conn, text+"\n") // who asked has gone otherwise
 }
 
-func callFunction(ctx context.Context, set *modules.Set, question string) (any, error) {
-	v, err := py.FromJSON(question)
-	if err != nil {
-		return nil, err
+// callWait waits as the state corpus.wait does.
+func callWait(ctx context.Context, in *sls.Input, q question) (any, error) {
+	if in.Wait == nil || len(q.args) != 1 {
+		return nil, errors.New("this is not a step of a deployment that can wait")
 	}
-	q, _ := v.(*py.Dict)
-	name, _ := q.GetStr("function")
-	args, _ := q.GetStr("args")
-	kwargs, _ := q.GetStr("kwargs")
-	fn, ok1 := name.(string)
-	list, ok2 := args.(*py.List)
-	kw, ok3 := kwargs.(*py.Dict)
-	if !ok1 || !ok2 || !ok3 || !strings.HasPrefix(fn, "mc_") {
-		return nil, errors.New("not a call of a function of makina-states")
-	}
-	return set.Call(ctx, fn, list.Items(), kw)
+	return in.Wait(ctx, py.Str(q.args[0]), q.kwargs)
 }

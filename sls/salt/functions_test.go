@@ -2,6 +2,8 @@ package salt
 
 import (
 	"bufio"
+	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,8 +29,11 @@ func (k kept) Put(key, secret string) (string, error) { k[key] = secret; return 
 
 // serving serves functions from a directory whose path is longer than that of a socket may be.
 func serving(t *testing.T, passwords sls.Passwords) (ask func(question string) string, conn func() net.Conn, stop func()) {
+	return servingInput(t, &sls.Input{Host: host.New(execx.OS{}), Grains: py.NewDict("os", "Debian"), Pillar: py.NewDict(), Cfg: py.NewDict("name", "app"), Passwords: passwords})
+}
+
+func servingInput(t *testing.T, in *sls.Input) (ask func(question string) string, conn func() net.Conn, stop func()) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	in := &sls.Input{Host: host.New(execx.OS{}), Grains: py.NewDict("os", "Debian"), Pillar: py.NewDict(), Cfg: py.NewDict("name", "app"), Passwords: passwords}
 	stop, err := serveFunctions(t.Context(), in, dir)
 	require.NoError(t, err)
 	t.Cleanup(stop)
@@ -90,4 +95,38 @@ func TestModulesOfTheRootsComeFirst(t *testing.T) {
 	require.NoError(t, c.Configure(&sls.Input{Host: host.New(execx.OS{}), Roots: fileroot.Roots{fileroot.OnDisk(root)}}))
 	require.NoFileExists(t, filepath.Join(c.Dir, "modules", "modules", "mc_utils.py"))
 	require.FileExists(t, filepath.Join(c.Dir, "modules", "modules", "mc_nginx.py"))
+}
+
+// The state corpus.wait of Salt waits in the server, and holds up nobody else who asks; its end ends with the step.
+func TestSaltWaits(t *testing.T) {
+	began, goOn := make(chan string, 2), make(chan struct{})
+	ask, conn, stop := servingInput(t, &sls.Input{
+		Host: host.New(execx.OS{}), Grains: py.NewDict(), Pillar: py.NewDict(), Cfg: py.NewDict("name", "app"),
+		Wait: func(ctx context.Context, id string, args *py.Dict) (string, error) {
+			began <- id + " " + py.Str(args)
+			select {
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			case <-goOn:
+				return "all have come", nil
+			}
+		},
+	})
+	answers := make(chan string, 2)
+	wait := func() {
+		c := conn()
+		defer func() { _ = c.Close() }()
+		_, _ = io.WriteString(c, `{"function": "corpus.wait", "args": ["workers"], "kwargs": {"count": 2}}`+"\n")
+		line, _ := bufio.NewReader(c).ReadString('\n')
+		answers <- line
+	}
+	go wait()
+	require.Equal(t, "workers {'count': 2}", <-began)
+	require.Contains(t, ask(`{"function": "mc_none.settings", "args": [], "kwargs": {}}`+"\n"), `"error"`)
+	goOn <- struct{}{}
+	require.Equal(t, `{"value": "all have come"}`+"\n", <-answers)
+	go wait()
+	<-began
+	stop()
+	require.NotContains(t, <-answers, "value")
 }

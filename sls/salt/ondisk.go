@@ -17,8 +17,8 @@ import (
 	"corpus-git/sls/fileroot"
 )
 
-// onDisk gives an input whose file roots are folders as Salt shall see them. A root that is not on disk is copied below dir/trees, each time
-// anew: Salt reads directories. A recipe's own Salt modules get a root of their own. What a mount hides, and modules below Input.Projects, which
+// onDisk gives an input whose file roots are folders as Salt should see them. A root that is not on disk is copied below dir/trees, each time
+// again: Salt reads directories. A recipe's own Salt modules get a root of their own. What a mount hides, and modules below Input.Projects, which
 // belong to others, are left out of the other roots, by folders of links that stand for them.
 func onDisk(in *sls.Input, dir string) (*sls.Input, error) {
 	trees := filepath.Join(dir, "trees")
@@ -124,7 +124,7 @@ func (v linkTree) folder(from, to, at string) error {
 	return nil
 }
 
-// modules links the modules of one kind that do not lie below the projects' folder.
+// modules links the modules of one kind that are not below the projects' folder.
 func (v linkTree) modules(from, to string) error {
 	if v.foreign(from) {
 		return nil
@@ -144,7 +144,7 @@ func (v linkTree) modules(from, to string) error {
 	return err
 }
 
-// foreign reports whether a link leads below the projects' folder, at its first step or at its end: what lies there is its owner's to change.
+// foreign reports whether a link leads below the projects' folder, at its first step or at its end: what is there is its owner's to change.
 func (v linkTree) foreign(p string) bool {
 	if v.projects == "" {
 		return false

@@ -78,7 +78,7 @@ const (
 	logged = "log"    // a line of standard error; never sent by the driver
 )
 
-// parseAnswer reads one line. What is no answer is something that was printed before the driver took over.
+// parseAnswer reads one line. What is not an answer is something that was printed before the driver took over.
 func parseAnswer(line []byte) (answer, bool) {
 	var a answer
 	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &a) != nil {

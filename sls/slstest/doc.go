@@ -8,7 +8,7 @@
 // it apt's directory of its own (@APT@, its files are below apt/), etc: true files that stand in for those of /etc (@ETC@, they
 // are below etc/: passwd, group, shadow, login.defs; what they say of today is @TODAY@).
 // Files below salt/ are the file roots, with @D@ standing for the working directory and @B@ for the directory that
-// holds it; salt/t.sls is run. setup.sh prepares the working directory; programs below bin/ stand before those of the
+// holds it; salt/t.sls is run. setup.sh prepares the working directory; programs below bin/ are before those of the
 // machine; pillar.json and cfg.json are data. golden is what Salt did; where the built-in runner differs on purpose,
 // golden.builtin says how, and a line "difference: reason" in the comment says why.
 //

@@ -20,7 +20,7 @@ import (
 	"corpus-git/sls/state"
 )
 
-// tree is what the page tells of one tree.
+// tree is what the page reports one tree.
 type tree struct {
 	name, about, difference string
 	functions               map[string]bool // that its report names
@@ -102,13 +102,24 @@ func Markdown() (string, error) {
 		"Where a function changes the machine (packages, services, accounts), its trees bring the tools that it runs.\n\n" +
 		"| function | arguments | lacking | trees |\n| --- | --- | --- | --- |\n")
 	table := state.All()
+	// Why a function has no tree: Salt would change this machine, or ask another one.
+	beside := "tests beside the code: "
+	untested := map[string]string{
+		"debconf.set": beside + "the answers of debconf are the machine's", "locale.present": beside + "locales are the machine's", "timezone.system": beside + "the time zone is the machine's",
+		"service.masked": beside + "Salt reads masks in /etc/systemd", "service.unmasked": beside + "Salt reads masks in /etc/systemd",
+		"ssh_known_hosts.present": beside + "names are hashed with a random salt, and hosts asked", "ssh_known_hosts.absent": beside + "with ssh_known_hosts.present",
+	}
 	for _, n := range table.Names() {
 		f, _ := table.Lookup(n)
+		trees := how(all, func(t tree) bool { return t.functions[n] })
+		if trees == "" {
+			trees = untested[n]
+		}
 		args := fmt.Sprint(len(f.Params) - 1)
 		if f.AnyParam {
 			args = "any"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n, args, strings.Join(slices.Sorted(maps.Keys(f.Unsupported)), ", "), how(all, func(t tree) bool { return t.functions[n] }))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n, args, strings.Join(slices.Sorted(maps.Keys(f.Unsupported)), ", "), trees)
 	}
 
 	b.WriteString("\n## Requisites and global arguments\n\nTargets are named by ID, by name, by a pattern, or as a whole file (`sls`). A loop is named state by state.\n" +

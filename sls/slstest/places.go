@@ -29,7 +29,7 @@ func ownPlaces(opts map[string]string) (out []string) {
 	return out
 }
 
-// ownPlace is the place for such a tree: a real Salt is started anew, as one that runs sees the machine's own files.
+// ownPlace is the place for such a tree: a real Salt is started again, as one that runs sees the machine's own files.
 func ownPlace(t *testing.T, o Options, p place) place {
 	if _, ok := p.runner.(*run.Builtin); ok {
 		return p

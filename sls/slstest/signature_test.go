@@ -34,14 +34,14 @@ for f in os.listdir(d):
 print(json.dumps(out))
 `
 
-// differing is why a function or an argument stands on one side only.
+// differing is why a function or an argument is on one side only.
 func differing() map[string]string {
 	const extension = "Salt 3008 carries the module as an extension; the arguments are those of the documentation of 3007"
 	const free = "it takes any argument on both sides"
 	return map[string]string{
 		"alternatives.auto": extension, "alternatives.install": extension, "alternatives.remove": extension, "alternatives.set": extension,
 		"buildout.installed": extension, "webutil.user_absent": extension, "webutil.user_exists": extension,
-		"mc_proxy.hook": "it is makina-states'", "module.run": free, "module.wait": free, "test.nop": free,
+		"mc_proxy.hook": "it is makina-states'", "mc_apache.include_module": "it is makina-states'", "mc_apache.exclude_module": "it is makina-states'", "corpus.output": "it is corpus-git's own", "corpus.wait": "it is corpus-git's own", "module.run": free, "module.wait": free, "test.nop": free,
 		"file.directory lacks require":    "it is the requisite, which the runner hands on",
 		"file.recurse lacks require":      "it is the requisite, which the runner hands on",
 		"file.replace adds search_only":   "it is the module function's: Salt's state ignores it and changes the file, so it is refused",

@@ -143,7 +143,7 @@ func one(t *testing.T, o Options, p place, name string, src []byte) {
 	}
 	got = strings.ReplaceAll(got, base, "@B@")
 	if opts["etc"] == "true" {
-		for _, day := range append(days, today()) { // midnight may lie between them
+		for _, day := range append(days, today()) { // midnight may be between them
 			got = strings.ReplaceAll(got, day, "@TODAY@")
 		}
 	}
@@ -169,7 +169,7 @@ func input(base, work string, opts map[string]string) *sls.Input {
 		Test: opts["test"] == "true", Grains: grains.Collect(grains.Source{ID: "corpus-test"}),
 		Pillar: py.NewDict(), Cfg: py.NewDict("name", "t", "data", py.NewDict("dir", work))}
 	for i, kv := range in.Host.Environ {
-		// Tools of the tree stand before those of the machine. Where a person's own folders stand in PATH, one that he can't read changes what a shell
+		// Tools of the tree are before those of the machine. Where a person's own folders are in PATH, one that he can't read changes what a shell
 		// says of a command that is not there.
 		if strings.HasPrefix(kv, "PATH=") {
 			in.Host.Environ[i] = "PATH=" + filepath.Join(base, "bin") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -138,7 +138,7 @@ func TestUndo(t *testing.T) {
 				require.Equal(t, core.True, r.Result, r.Comment)
 				require.NoError(t, m.Undo.After(t.Context()))
 			}
-			require.Equal(t, tt.want, reportOf(m.TakeBack(dir)))
+			require.Equal(t, tt.want, reportOf(m.Rollback(dir)))
 			require.Equal(t, tt.ran, m.Ran)
 		})
 	}

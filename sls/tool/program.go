@@ -35,7 +35,7 @@ func (p Program) Name() string { return p.Group }
 // Check implements Runner: the program with the argument check.
 func (p Program) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 	if fi, err := os.Stat(p.Path); err != nil || !fi.Mode().IsRegular() || fi.Mode()&0o111 == 0 {
-		return nil, fault.New(fault.Refused, "check "+shown(in), "%s applies .%s files here, and is no executable file", p.Path, p.Group).
+		return nil, fault.New(fault.Refused, "check "+shown(in), "%s applies .%s files here, and is not an executable file", p.Path, p.Group).
 			WithPos(fault.Pos{File: shown(in)}).WithHint("the operator of this server: install it, chmod +x")
 	}
 	there, err := exists(in)

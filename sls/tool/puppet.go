@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	_ "embed" // the type of outputs
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,11 @@ import (
 	"corpus-git/sls"
 )
 
-// Puppet is the runner of manifests: puppet apply. cfg is the fact corpus ($facts['corpus']); modules of the recipe are in its folder modules.
+//go:embed corpus_output.rb
+var outputType string
+
+// Puppet is the runner of manifests: puppet apply. cfg is the fact corpus ($facts['corpus']); modules of the recipe are in its folder modules. The type
+// corpus_output writes outputs.
 //
 // Source: Puppet documentation, puppet-apply(8), "Report format" 12.
 type Puppet struct{}
@@ -56,7 +61,7 @@ func (Puppet) options(w *work) []string {
 	dir := func(name string) string { return filepath.Join(w.dir, name) }
 	return []string{
 		"--vardir", dir("var"), "--publicdir", dir("public"), "--rundir", dir("run"), "--logdir", dir("log"), "--color=false",
-		"--modulepath", filepath.Join(filepath.Dir(w.in.Script), "modules") + ":$basemodulepath",
+		"--modulepath", filepath.Join(filepath.Dir(w.in.Script), "modules") + ":" + dir("modules") + ":$basemodulepath",
 	}
 }
 
@@ -76,6 +81,9 @@ func (p Puppet) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls.S
 	}
 	file, err := w.file("facts/corpus.json", facts)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := w.file("modules/corpus/lib/puppet/type/corpus_output.rb", outputType); err != nil {
 		return nil, err
 	}
 	report := filepath.Join(w.dir, "report.yaml")

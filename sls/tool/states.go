@@ -78,7 +78,7 @@ func (s *states) line(stream sls.Stream, text string) {
 	default: // failed, and what nobody knows
 		out.Outcome = sls.FailedState
 		if m.Status != "failed" {
-			out.Comment = strings.TrimSpace(fmt.Sprintf("%q is no status of a state\n%s", m.Status, m.Comment))
+			out.Comment = strings.TrimSpace(fmt.Sprintf("%q is not a status of a state\n%s", m.Status, m.Comment))
 		}
 	}
 	if m.Stderr != "" {

@@ -65,7 +65,7 @@ func TestLinesOfPrograms(t *testing.T) {
 		{name: "skipped", line: `{"state": "a", "status": "skipped"}`, outcome: sls.Succeeded, skipped: true},
 		{name: "blocked", line: `{"state": "a", "status": "blocked"}`, outcome: sls.FailedState, skipped: true},
 		{name: "failed", line: `{"state": "a", "status": "failed", "exit": 3, "comment": "c", "stderr": "e"}`, outcome: sls.FailedState, comment: "exit status 3\nc\ne"},
-		{name: "unknown", line: `{"state": "a", "status": "fine"}`, outcome: sls.FailedState, comment: `"fine" is no status of a state`},
+		{name: "unknown", line: `{"state": "a", "status": "fine"}`, outcome: sls.FailedState, comment: `"fine" is not a status of a state`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStates(input(t, c.test), sls.Discard{}, "lines")

@@ -3,9 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -38,11 +36,9 @@ type Run func(ctx context.Context, who access.Identity, argv []string, stdin io.
 // Config is what an API works with.
 type Config struct {
 	Run Run
-	// Valid reports whether somebody may still log in; long answers ask it from time to time.
-	Valid func(ctx context.Context, who access.Identity) (bool, error)
 	// DB holds the answers to requests with an Idempotency-Key.
 	DB *sql.DB
-	// Rate is how many requests a second one credential may send for long; 0 is no bound.
+	// Rate is how many requests a second one credential may send for long; 0 means no bound.
 	Rate float64
 	// Release is the version of the program, for the document.
 	Release string
@@ -164,12 +160,12 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The mux answers with the methods that a path has, as text; it is asked for them only.
-	plain := &answer{header: http.Header{}}
+	plain := NewAnswer()
 	a.mux.ServeHTTP(plain, r)
 	p := Problem{Status: http.StatusNotFound, Detail: "there is no such resource", Kind: fault.Refused.String(), Hint: "see  " + Prefix + "/openapi.json", Exit: fault.Refused.ExitCode()}
-	if plain.status == http.StatusMethodNotAllowed {
-		w.Header().Set("Allow", plain.header.Get("Allow"))
-		p.Status, p.Detail, p.Kind, p.Exit = plain.status, "this resource has no "+printable.Clip(r.Method, 20), fault.Usage.String(), fault.Usage.ExitCode()
+	if plain.Status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", plain.Headers.Get("Allow"))
+		p.Status, p.Detail, p.Kind, p.Exit = plain.Status, "this resource has no "+printable.Clip(r.Method, 20), fault.Usage.String(), fault.Usage.ExitCode()
 	}
 	WriteProblem(w, p)
 }
@@ -181,24 +177,24 @@ func (a *API) read(w http.ResponseWriter, r *http.Request) {
 		got = r.Clone(r.Context())
 		got.Method = http.MethodGet
 	}
-	out := &answer{header: http.Header{}}
+	out := NewAnswer()
 	a.route(out, got)
-	if out.status == http.StatusOK {
+	if out.Status == http.StatusOK {
 		tag := out.tag()
-		out.header.Set("ETag", tag)
+		out.Headers.Set("ETag", tag)
 		if matches(r.Header.Get("If-None-Match"), tag) {
-			out.status, out.body = http.StatusNotModified, bytes.Buffer{}
-			out.header.Del("Content-Type")
+			out.Status, out.Body = http.StatusNotModified, bytes.Buffer{}
+			out.Headers.Del("Content-Type")
 		}
 	}
 	if r.Method == http.MethodHead {
-		out.header.Set("Content-Length", strconv.Itoa(out.body.Len()))
-		out.body = bytes.Buffer{}
+		out.Headers.Set("Content-Length", strconv.Itoa(out.Body.Len()))
+		out.Body = bytes.Buffer{}
 	}
 	out.send(w)
 }
 
-// matches tells whether a list of entity tags, of If-Match or If-None-Match, has one.
+// matches reports whether a list of entity tags, of If-Match or If-None-Match, has one.
 func matches(list, tag string) bool {
 	for t := range strings.SplitSeq(list, ",") {
 		if t = strings.TrimPrefix(strings.TrimSpace(t), "W/"); t == tag || t == "*" {
@@ -217,9 +213,9 @@ func (a *API) compare(w http.ResponseWriter, r *http.Request, list string) (ok b
 		if _, pattern := a.mux.Handler(q); pattern == "" {
 			continue
 		}
-		out := &answer{header: http.Header{}}
+		out := NewAnswer()
 		a.route(out, q)
-		if out.status == http.StatusOK && matches(list, out.tag()) {
+		if out.Status == http.StatusOK && matches(list, out.tag()) {
 			return true
 		}
 		WriteProblem(w, Problem{Status: http.StatusPreconditionFailed, Detail: path + " is not as If-Match says", Kind: fault.Refused.String(), Hint: "read it again", Exit: fault.Refused.ExitCode()})
@@ -229,7 +225,7 @@ func (a *API) compare(w http.ResponseWriter, r *http.Request, list string) (ok b
 	return false
 }
 
-// change answers what is no GET.
+// change answers what is not a GET.
 func (a *API) change(w http.ResponseWriter, r *http.Request) {
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		a.once(w, r, key)
@@ -250,43 +246,6 @@ func (a *API) apply(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	a.route(w, r)
-}
-
-// answer is a response that is not sent yet.
-type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements http.ResponseWriter.
-func (o *answer) Header() http.Header { return o.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (o *answer) WriteHeader(status int) {
-	if o.status == 0 {
-		o.status = status
-	}
-}
-
-// Write implements http.ResponseWriter.
-func (o *answer) Write(p []byte) (int, error) {
-	o.WriteHeader(http.StatusOK)
-	return o.body.Write(p)
-}
-
-// tag is the entity tag of a body.
-func (o *answer) tag() string {
-	h := sha256.Sum256(o.body.Bytes())
-	return `"` + hex.EncodeToString(h[:16]) + `"`
-}
-
-func (o *answer) send(w http.ResponseWriter) {
-	for k, v := range o.header {
-		w.Header()[k] = v
-	}
-	w.WriteHeader(max(o.status, http.StatusOK))
-	_, _ = w.Write(o.body.Bytes())
 }
 
 // Problem is what went wrong (RFC 9457), with what the commands say of it: whose fault it is (Kind), what can be done, and the exit status that the command has.
@@ -328,6 +287,8 @@ func problemOf(method string, lookup bool, p status.Problem) Problem {
 		if code = http.StatusForbidden; method == http.MethodGet {
 			code = http.StatusNotFound
 		}
+	case fault.Conflict.String():
+		code = http.StatusConflict
 	case fault.Busy.String():
 		code = http.StatusServiceUnavailable
 	}

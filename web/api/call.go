@@ -47,7 +47,7 @@ type operation struct {
 
 // call is a command line.
 type call struct {
-	// words are the command, options what stands before "--", args what stands behind it.
+	// words are the command, options what is before "--", args what is behind it.
 	words, options, args []string
 	stdin                string
 	// text: the command prints no document.
@@ -95,8 +95,8 @@ func (c call) csv(name string, values []string) call {
 // do is the command of words, with args behind it.
 func do(words string, args ...string) call { return call{words: strings.Fields(words), args: args} }
 
-// say is do of a command that prints no document.
-func say(words string, args ...string) call {
+// command is do for a verb that prints no document.
+func command(words string, args ...string) call {
 	c := do(words, args...)
 	c.text = true
 	return c

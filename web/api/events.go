@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// stillValid is how often a long answer asks whether its reader may still log in.
-	stillValid = 15 * time.Second
 	// writeIdle is how long one write waits for a client that does not read.
 	writeIdle = time.Minute
 )
@@ -47,7 +45,7 @@ func (a *API) streams() {
 		if in.Last != "" {
 			n, err := strconv.ParseUint(in.Last, 10, 64)
 			if err != nil {
-				return nil, huma.Error400BadRequest("Last-Event-ID wants the seq of an event")
+				return nil, huma.Error400BadRequest("Last-Event-ID must be the seq of an event")
 			}
 			after = n
 		}
@@ -59,33 +57,12 @@ func (a *API) streams() {
 	})
 }
 
-// follow writes the lines of a command as they come.
+// follow writes the lines of a command as they come. The request ends when its session or token does: the web server sees to that.
 func (a *API) follow(w http.ResponseWriter, r *http.Request, op operation, c call, s *stream) {
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
+	ctx := r.Context()
 	_ = s.control.SetReadDeadline(time.Time{}) // a recorder in tests has none
-	done := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		every := time.NewTicker(stillValid)
-		defer every.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-every.C:
-				if ok, err := a.Valid(ctx, identity(ctx)); err != nil || !ok {
-					stop()
-					return
-				}
-			}
-		}
-	}()
 	var errs bytes.Buffer
 	exit := a.Run(ctx, identity(ctx), c.argv(), http.NoBody, s, &errs)
-	close(done)
-	<-watched
 	if !s.begun {
 		if p, is := problemIn(s.held.Bytes()); is || exit != 0 {
 			a.fail(w, r, op, p, exit)

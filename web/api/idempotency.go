@@ -100,10 +100,10 @@ func (a *API) once(w http.ResponseWriter, r *http.Request, key string) {
 	case known == cutOff:
 		refuse(http.StatusConflict, fault.Failed, "the server stopped while it ran the request with this Idempotency-Key: look whether it was done, then use another key")
 	case known == answered:
-		out.header.Set("Idempotency-Replayed", "true")
+		out.Headers.Set("Idempotency-Replayed", "true")
 		out.send(w)
 	default:
-		out := &answer{header: http.Header{}}
+		out := NewAnswer()
 		a.apply(out, r)
 		if err := a.remember(ctx, id, out); err != nil {
 			a.Log.Error().Err(err).Msg("idempotency key")
@@ -123,7 +123,7 @@ const (
 )
 
 // remembered looks a key up, and notes that its request begins where it is new.
-func (a *API) remembered(ctx context.Context, id, request string) (recall, *answer, error) {
+func (a *API) remembered(ctx context.Context, id, request string) (recall, *Answer, error) {
 	now := a.Now()
 	_, err := a.DB.ExecContext(ctx, `DELETE FROM web_answers WHERE at < ?1 OR rowid <= (SELECT rowid FROM web_answers ORDER BY rowid DESC LIMIT 1 OFFSET ?2)`, now.Add(-keepAnswers).Unix(), maxAnswers)
 	if err != nil {
@@ -144,21 +144,21 @@ func (a *API) remembered(ctx context.Context, id, request string) (recall, *answ
 	case !status.Valid:
 		return cutOff, nil, nil
 	}
-	out := &answer{header: http.Header{}, status: int(status.Int64)}
-	_, _ = out.body.Write(body)
-	return answered, out, json.Unmarshal([]byte(header.String), &out.header)
+	out := &Answer{Headers: http.Header{}, Status: int(status.Int64)}
+	_, _ = out.Body.Write(body)
+	return answered, out, json.Unmarshal([]byte(header.String), &out.Headers)
 }
 
 // remember stores an answer. One that says to try again is forgotten: trying again is right.
-func (a *API) remember(ctx context.Context, id string, out *answer) error {
-	if out.status == http.StatusServiceUnavailable || out.status == http.StatusTooManyRequests {
+func (a *API) remember(ctx context.Context, id string, out *Answer) error {
+	if out.Status == http.StatusServiceUnavailable || out.Status == http.StatusTooManyRequests {
 		_, err := a.DB.ExecContext(ctx, `DELETE FROM web_answers WHERE id = ?`, id)
 		return err
 	}
-	header, err := json.Marshal(out.header)
+	header, err := json.Marshal(out.Headers)
 	if err != nil {
 		return err
 	}
-	_, err = a.DB.ExecContext(ctx, `UPDATE web_answers SET status = ?, header = ?, body = ? WHERE id = ?`, out.status, header, out.body.Bytes(), id)
+	_, err = a.DB.ExecContext(ctx, `UPDATE web_answers SET status = ?, header = ?, body = ? WHERE id = ?`, out.Status, header, out.Body.Bytes(), id)
 	return err
 }

@@ -24,6 +24,12 @@ func schemaName(t reflect.Type, hint string) string {
 		return "Diagnosis"
 	case "corpus-git/internal/audit.Entry":
 		return "AuditEntry"
+	case "corpus-git/signals.Document":
+		return "Waits"
+	case "corpus-git/signals.WaitStatus":
+		return "Wait"
+	case "corpus-git/signals.Answer":
+		return "SignalAnswer"
 	}
 	return huma.DefaultSchemaNamer(t, hint)
 }
@@ -49,6 +55,10 @@ func (a *API) register() {
 	a.runs()
 	a.archives()
 	a.units()
+	a.waits()
+	a.approvals()
+	a.configs()
+	a.notifications()
 	a.users()
 	a.server()
 	a.streams()
@@ -95,11 +105,11 @@ func (a *API) projects() {
 		})
 	add[destroy, Text](a, operation{method: http.MethodDelete, path: "/projects/{name}", id: "destroyProject", tag: "projects", summary: "Undeploy a project and delete it"},
 		func(in *destroy) call {
-			return say("project destroy", in.Name).option("yes", true).option("data", in.Data).option("keep-outside", in.KeepOutside)
+			return command("project destroy", in.Name).option("yes", true).option("data", in.Data).option("keep-outside", in.KeepOutside)
 		})
 	for verb, method := range map[string]string{"link": http.MethodPut, "unlink": http.MethodDelete} {
 		add[OnProject, Text](a, operation{method: method, path: "/projects/{name}/link", id: verb + "Project", tag: "projects", summary: map[string]string{"link": "Link a project into Salt's trees", "unlink": "Take a project out of Salt's trees"}[verb]},
-			func(in *OnProject) call { return say("project "+verb, in.Name) })
+			func(in *OnProject) call { return command("project "+verb, in.Name) })
 	}
 	add[OnProject, status.Reports](a, operation{method: http.MethodGet, path: "/projects/{name}/report", id: "reportProject", tag: "projects", summary: "Status in full: queue, newest deployments, archives, disk"},
 		func(in *OnProject) call { return do("report", in.Name) })
@@ -142,12 +152,18 @@ func (a *API) deployments() {
 			c.page = next(in.Limit, ids)
 			return c
 		})
+	type counted struct {
+		OnProject
+		Limit int `query:"limit" minimum:"1" maximum:"1000" default:"500" doc:"The newest deployments that are counted"`
+	}
+	add[counted, status.StatisticsDocument](a, operation{method: http.MethodGet, path: "/projects/{name}/statistics", id: "getStatistics", tag: "deployments", summary: "How often deployments succeed, and how long they and their steps take"},
+		func(in *counted) call { return do("statistics", in.Name).option("limit", in.Limit) })
 	add[one, status.DeploymentDocument](a, operation{method: http.MethodGet, path: "/projects/{name}/deployments/{id}", id: "getDeployment", tag: "deployments", summary: "Show a deployment", lookup: true},
 		func(in *one) call { return do("deployments", in.Name, in.ID) })
 	add[one, Text](a, operation{method: http.MethodPost, path: "/projects/{name}/deployments/{id}/cancel", id: "cancelDeployment", tag: "deployments", summary: "Cancel a deployment that runs or waits", lookup: true, status: http.StatusAccepted},
-		func(in *one) call { return say("cancel", in.Name, in.ID) })
+		func(in *one) call { return command("cancel", in.Name, in.ID) })
 	add[OnProject, Text](a, operation{method: http.MethodPost, path: "/projects/{name}/cancel", id: "cancel", tag: "deployments", summary: "Cancel the deployment that runs", status: http.StatusAccepted},
-		func(in *OnProject) call { return say("cancel", in.Name) })
+		func(in *OnProject) call { return command("cancel", in.Name) })
 	add[paged, status.Audit](a, operation{method: http.MethodGet, path: "/projects/{name}/audit", id: "auditProject", tag: "audit", summary: "The audit log of a project, newest first"},
 		func(in *paged) call {
 			c := do("audit", in.Name).option("limit", in.Limit).option("before", in.Cursor)
@@ -180,21 +196,25 @@ func (s Settings) args() (out []string) {
 	return out
 }
 
+// started is a call whose deployment goes on when the answer says where it is.
+func started(name string, c call) call {
+	c = c.option("detach", true)
+	c.location = func(doc []byte) string {
+		var d status.DeploymentDocument
+		_ = json.Unmarshal(doc, &d) // of our own making
+		return "/projects/" + url.PathEscape(name) + "/deployments/" + string(d.Deployment.ID)
+	}
+	return c
+}
+
+// queued is the operation of what becomes a deployment.
+func queued(path, id, summary string) operation {
+	return operation{method: http.MethodPost, path: "/projects/{name}" + path, id: id, tag: "deployments", summary: summary, status: http.StatusAccepted,
+		about: "Answers when the deployment is in the queue; Location is where it is, and /events below that follows it."}
+}
+
 // runs are what becomes a deployment: the answer comes when it is in the queue.
 func (a *API) runs() {
-	started := func(name string, c call) call {
-		c = c.option("detach", true)
-		c.location = func(doc []byte) string {
-			var d status.DeploymentDocument
-			_ = json.Unmarshal(doc, &d) // of our own making
-			return "/projects/" + url.PathEscape(name) + "/deployments/" + string(d.Deployment.ID)
-		}
-		return c
-	}
-	op := func(path, id, summary string) operation {
-		return operation{method: http.MethodPost, path: "/projects/{name}" + path, id: id, tag: "deployments", summary: summary, status: http.StatusAccepted,
-			about: "Answers when the deployment is in the queue; Location is where it is, and /events below that follows it."}
-	}
 	type deploy struct {
 		OnProject
 		Body *struct {
@@ -203,13 +223,14 @@ func (a *API) runs() {
 			OnlySteps []string `json:"only_steps,omitempty" doc:"Only these steps of install"`
 			Skip      []string `json:"skip,omitempty" doc:"All procedures but these"`
 			Force     bool     `json:"force,omitempty" doc:"In dev: overwrite files that were changed by hand"`
+			Resume    string   `json:"resume,omitempty" doc:"Go on at the step at which this deployment failed and stayed in place; last is the last one"`
 		}
 	}
-	add[deploy, status.DeploymentDocument](a, op("/deploy", "deploy", "Redeploy the live commit"), func(in *deploy) call {
+	add[deploy, status.DeploymentDocument](a, queued("/deploy", "deploy", "Redeploy the live commit"), func(in *deploy) call {
 		c := do("deploy", in.Name)
 		if b := in.Body; b != nil {
 			c.args = append(c.args, b.args()...)
-			c = c.csv("only", b.Only).csv("only-steps", b.OnlySteps).csv("skip", b.Skip).option("force", b.Force)
+			c = c.csv("only", b.Only).csv("only-steps", b.OnlySteps).csv("skip", b.Skip).option("force", b.Force).option("resume", b.Resume)
 		}
 		return started(in.Name, c)
 	})
@@ -217,7 +238,7 @@ func (a *API) runs() {
 		OnProject
 		Body *Settings
 	}
-	add[set, status.DeploymentDocument](a, op("/plan", "plan", "Show what a deployment would change, and change nothing"), func(in *set) call {
+	add[set, status.DeploymentDocument](a, queued("/plan", "plan", "Show what a deployment would change, and change nothing"), func(in *set) call {
 		c := do("plan", in.Name)
 		if in.Body != nil {
 			c.args = append(c.args, in.Body.args()...)
@@ -229,7 +250,7 @@ func (a *API) runs() {
 		Task string `path:"task" maxLength:"200" doc:"The task in .salt/task_TASK.sls"`
 		Body *Settings
 	}
-	add[task, status.DeploymentDocument](a, op("/tasks/{task}", "runTask", "Run a task"), func(in *task) call {
+	add[task, status.DeploymentDocument](a, queued("/tasks/{task}", "runTask", "Run a task"), func(in *task) call {
 		c := do("task", in.Name, in.Task)
 		if in.Body != nil {
 			c.args = append(c.args, in.Body.args()...)
@@ -242,21 +263,30 @@ func (a *API) runs() {
 			Deployment string `json:"deployment,omitempty" maxLength:"36" doc:"Make live again what this one brought; absent: what was live before the commits of now"`
 		}
 	}
-	add[rollback, status.DeploymentDocument](a, op("/rollback", "rollback", "Roll back to an earlier deployment"), func(in *rollback) call {
+	add[rollback, status.DeploymentDocument](a, queued("/rollback", "rollback", "Roll back to an earlier deployment"), func(in *rollback) call {
 		c := do("rollback", in.Name)
 		if in.Body != nil && in.Body.Deployment != "" {
 			c.args = append(c.args, in.Body.Deployment)
 		}
 		return started(in.Name, c)
 	})
-	add[OnProject, status.DeploymentDocument](a, op("/check", "check", "Run the checks of what is live"), func(in *OnProject) call { return started(in.Name, do("check", in.Name)) })
-	add[OnProject, status.DeploymentDocument](a, op("/undeploy", "undeploy", "Stop a project and undo what its deployments changed outside of its tree"),
+	add[OnProject, status.DeploymentDocument](a, queued("/check", "check", "Run the checks of what is live"), func(in *OnProject) call { return started(in.Name, do("check", in.Name)) })
+	type converge struct {
+		OnProject
+		Body *struct {
+			Report bool `json:"report,omitempty" doc:"Tell what would change, and change nothing"`
+		}
+	}
+	add[converge, status.DeploymentDocument](a, queued("/converge", "converge", "Apply the live release again"), func(in *converge) call {
+		return started(in.Name, do("converge", in.Name).option("report", in.Body != nil && in.Body.Report))
+	})
+	add[OnProject, status.DeploymentDocument](a, queued("/undeploy", "undeploy", "Stop a project and undo what its deployments changed outside of its tree"),
 		func(in *OnProject) call { return started(in.Name, do("undeploy", in.Name).option("yes", true)) })
 	type archive struct {
 		OnProject
 		Archive string `path:"archive" maxLength:"200" doc:"The archive: its name, or its deployment"`
 	}
-	add[archive, status.DeploymentDocument](a, op("/archives/{archive}/restore", "restoreArchive", "Restore an archive"),
+	add[archive, status.DeploymentDocument](a, queued("/archives/{archive}/restore", "restoreArchive", "Restore an archive"),
 		func(in *archive) call { return started(in.Name, do("archives restore", in.Name, in.Archive)) })
 }
 
@@ -278,7 +308,7 @@ func (a *API) archives() {
 		func(in *one) call { return do("archives show", in.Name, in.Archive) })
 	for verb, method := range map[string]string{"pin": http.MethodPut, "unpin": http.MethodDelete} {
 		add[one, Text](a, operation{method: method, path: "/projects/{name}/archives/{archive}/pin", id: verb + "Archive", tag: "archives", summary: map[string]string{"pin": "Keep an archive until it is unpinned", "unpin": "Unpin an archive"}[verb], lookup: true},
-			func(in *one) call { return say("archives "+verb, in.Name, in.Archive) })
+			func(in *one) call { return command("archives "+verb, in.Name, in.Archive) })
 	}
 	add[prune, status.Pruned](a, operation{method: http.MethodPost, path: "/projects/{name}/archives/prune", id: "pruneArchives", tag: "archives", summary: "Remove archives beyond the retention limits"},
 		func(in *prune) call {

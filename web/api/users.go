@@ -33,11 +33,11 @@ func (a *API) users() {
 	made := func(o operation) operation { o.status = http.StatusCreated; return o }
 	add[nothing, access.Users](a, op(http.MethodGet, "/users", "listUsers", "List the users"), func(*nothing) call { return do("user list") })
 	add[addUser, Text](a, made(op(http.MethodPost, "/users", "addUser", "Add a user")), func(in *addUser) call {
-		return say("user add", in.Body.Name).option("kind", in.Body.Kind).option("email", in.Body.Email).option("admin", in.Body.Admin)
+		return command("user add", in.Body.Name).option("kind", in.Body.Kind).option("email", in.Body.Email).option("admin", in.Body.Admin)
 	})
 	add[One, access.UserDocument](a, op(http.MethodGet, "/users/{user}", "getUser", "Show a user: keys, tokens and rights"), func(in *One) call { return do("user show", in.User) })
 	add[setUser, Text](a, op(http.MethodPatch, "/users/{user}", "setUser", "Change a user"), func(in *setUser) call {
-		c := say("user set", in.User)
+		c := command("user set", in.User)
 		if in.Body.Kind != nil {
 			c = c.option("kind", *in.Body.Kind)
 		}
@@ -50,9 +50,9 @@ func (a *API) users() {
 		return c
 	})
 	for verb, summary := range map[string]string{"disable": "Keep a user from logging in", "enable": "Let a user that was disabled log in again"} {
-		add[One, Text](a, op(http.MethodPost, "/users/{user}/"+verb, verb+"User", summary), func(in *One) call { return say("user "+verb, in.User) })
+		add[One, Text](a, op(http.MethodPost, "/users/{user}/"+verb, verb+"User", summary), func(in *One) call { return command("user "+verb, in.User) })
 	}
-	add[One, Text](a, op(http.MethodDelete, "/users/{user}", "removeUser", "Remove a user with its keys, tokens and rights"), func(in *One) call { return say("user remove", in.User) })
+	add[One, Text](a, op(http.MethodDelete, "/users/{user}", "removeUser", "Remove a user with its keys, tokens and rights"), func(in *One) call { return command("user remove", in.User) })
 	a.keyOperations()
 	a.tokenOperations()
 	type grant struct {
@@ -63,7 +63,7 @@ func (a *API) users() {
 	add[OnProject, access.Grants](a, op(http.MethodGet, "/projects/{name}/grants", "listGrants", "List the rights on a project"), func(in *OnProject) call { return do("access list", in.Name) })
 	for verb, method := range map[string]string{"grant": http.MethodPut, "revoke": http.MethodDelete} {
 		add[grant, Text](a, op(method, "/projects/{name}/grants/{user}/{right}", verb, map[string]string{"grant": "Give a user a right", "revoke": "Take a right from a user"}[verb]),
-			func(in *grant) call { return say("access "+verb, in.Name, in.User, in.Right) })
+			func(in *grant) call { return command("access "+verb, in.Name, in.User, in.Right) })
 	}
 }
 
@@ -82,11 +82,11 @@ func (a *API) keyOperations() {
 	}
 	add[nothing, access.Keys](a, operation{method: http.MethodGet, path: "/keys", id: "listKeys", tag: "users", summary: "List the SSH keys"}, func(*nothing) call { return do("key list") })
 	add[addKey, Text](a, operation{method: http.MethodPost, path: "/keys", id: "addKey", tag: "users", summary: "Add an SSH key", status: http.StatusCreated}, func(in *addKey) call {
-		c := say("key add", in.Body.Name).option("user", in.Body.User).option("admin", in.Body.Admin).option("expires", in.Body.Expires)
+		c := command("key add", in.Body.Name).option("user", in.Body.User).option("admin", in.Body.Admin).option("expires", in.Body.Expires)
 		c.stdin = in.Body.Key
 		return c
 	})
-	add[One, Text](a, operation{method: http.MethodDelete, path: "/keys/{key}", id: "removeKey", tag: "users", summary: "Remove an SSH key"}, func(in *One) call { return say("key remove", in.Key) })
+	add[One, Text](a, operation{method: http.MethodDelete, path: "/keys/{key}", id: "removeKey", tag: "users", summary: "Remove an SSH key"}, func(in *One) call { return command("key remove", in.Key) })
 }
 
 func (a *API) tokenOperations() {
@@ -98,7 +98,7 @@ func (a *API) tokenOperations() {
 			Name     string   `json:"name" maxLength:"64"`
 			User     string   `json:"user,omitempty" maxLength:"64" doc:"Whose it is; absent: your own"`
 			Projects []string `json:"projects,omitempty" doc:"It is for these only"`
-			Rights   []string `json:"rights,omitempty" doc:"It may do this only: read, deploy, configure, admin"`
+			Rights   []string `json:"rights,omitempty" doc:"It may do this only: read, deploy, configure, shell, approve, admin"`
 			ReadOnly bool     `json:"read_only,omitempty" doc:"It changes nothing"`
 			Expires  string   `json:"expires,omitempty" maxLength:"20" doc:"How long it lasts, such as 12h; absent: 90d"`
 		}
@@ -116,5 +116,5 @@ func (a *API) tokenOperations() {
 			return do("token create", b.Name).option("user", b.User).all("project", b.Projects).all("right", b.Rights).option("read-only", b.ReadOnly).option("expires", b.Expires)
 		})
 	add[One, Text](a, operation{method: http.MethodDelete, path: "/tokens/{token}", id: "revokeToken", tag: "users", summary: "End an API token"},
-		func(in *One) call { return say("token revoke", in.Token).option("user", in.User) })
+		func(in *One) call { return command("token revoke", in.Token).option("user", in.User) })
 }

@@ -12,6 +12,7 @@ import (
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/procedures"
+	"corpus-git/procedures/extends"
 	"corpus-git/procedures/salttree"
 	"corpus-git/project"
 	"corpus-git/project/registry"
@@ -63,7 +64,7 @@ func (p projects) Destroy(ctx context.Context, name project.Name, data bool) (re
 	d, err := p.Registry.Destroy(ctx, name, data)
 	p.c.repos.Forget(name)
 	if err == nil {
-		err = errors.Join(p.c.watch.Forget(ctx, name), procedures.DropLiveUndo(p.c.tools.FS, p.c.state, name))
+		err = errors.Join(p.c.watch.Forget(ctx, name), p.c.converge.Forget(ctx, name), p.c.keys.Forget(ctx, name), procedures.DropLiveUndo(p.c.tools.FS, p.c.state, name), extends.Pins{FS: p.c.tools.FS, Path: p.c.state.Extends(name.String())}.Drop())
 	}
 	return d, err
 }
@@ -86,6 +87,21 @@ func (l lookup) Lookup(ctx context.Context, name project.Name) (receive.Settings
 		}
 	}
 	return out, true, nil
+}
+
+// visible are the names of the projects that somebody may know of.
+func (c *core) visible(ctx context.Context, who access.Identity) (out []string, err error) {
+	rights, err := c.access.Rights(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	names, err := c.names(ctx, func(p registry.Project) bool {
+		return rights.Can(p.Name, project.Read) || rights.Can(p.Name, project.Configure)
+	})
+	for _, n := range names {
+		out = append(out, n.String())
+	}
+	return out, err
 }
 
 // maintained are the projects that have repositories.

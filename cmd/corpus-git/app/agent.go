@@ -15,7 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/cmd/corpus-git/agents"
 	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/serverlog"
+	"corpus-git/cmd/corpus-git/statedir"
+	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/layout"
 	"corpus-git/project/config"
@@ -28,14 +32,17 @@ const agentIdle = 10 * time.Minute
 const agentStart = time.Minute
 
 func (c *command) agentCommand() *cobra.Command {
-	var detach bool
+	var detach, session bool
+	var join agents.Joining
 	idle := agentIdle
 	cmd := &cobra.Command{
 		Use: "agent", Short: "Run deployments without listening for pushes",
 		Long: "The server without its listeners: it owns the state, recovers what a crash left, and runs what commands on this machine ask for, such as\n" +
 			"bundle apply ; their end, or that of the connection they came by, does not end what runs. It ends after --idle without a\n" +
 			"request or a deployment. --detach starts one in the background, unless a server or an agent runs already, and returns when it answers;\n" +
-			"its log is agent.log in state_dir.",
+			"its log is agent.log in state_dir.\n\n" +
+			"With --join, which node token of a hub gives, it joins that hub, once, with a key of its own, and keeps a connection to it, now and at each later start,\n" +
+			"over which the hub deploys here; it does not end by itself then. It listens nowhere.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			set := c.stateSettings()
@@ -43,22 +50,45 @@ func (c *command) agentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if detach {
-				return c.detachAgent(cfg, idle)
+			if detach || session {
+				err = c.detachAgent(cfg, idle)
 			}
-			return c.agent(cfg, set.load, idle)
+			if session && err == nil {
+				err = c.session(cfg)
+			}
+			if detach || session || err != nil {
+				return err
+			}
+			state := layout.State(cfg.StateDir)
+			run := func(up *agents.Upgrading) (<-chan os.Signal, error) { return c.agent(cfg, set.load, idle, join, up) }
+			if !join.Dials(state) {
+				_, err := run(&agents.Upgrading{})
+				return err
+			}
+			return agents.Dialling(state.AgentPrograms(), c.Args, c.Environment.Env, c.Stdout, c.Stderr, run)
 		},
 	}
 	cmd.Flags().BoolVar(&detach, "detach", false, "start it in the background")
+	cmd.Flags().BoolVar(&session, "session", false, "start it in the background, and answer the requests of another corpus-git on standard input")
+	cmd.Flags().StringVar(&join.Token, "join", "", "join a hub as one of its nodes with this `TOKEN`, and dial in from now on")
+	cmd.Flags().StringVar(&join.File, "join-file", "", "the same, with the token in `FILE`: arguments can be seen by others")
 	cmd.Flags().DurationVar(&idle, "idle", idle, "end after this long without anything to do; 0 never")
 	return cmd
 }
 
-// agent runs one until it is idle or told to stop.
-func (c *command) agent(cfg *config.Config, load func() (*config.Config, error), idle time.Duration) error {
-	log, level, file, err := openLog(cfg, c.Stderr, false)
+// agent runs one until it is idle, told to stop, or to be replaced. The signals go on to who asks for them.
+func (c *command) agent(cfg *config.Config, load func() (*config.Config, error), idle time.Duration, join agents.Joining, up *agents.Upgrading) (<-chan os.Signal, error) {
+	state := layout.State(cfg.StateDir)
+	hub, key, err := join.Hub(context.Background(), state)
 	if err != nil {
-		return err
+		if fault.KindOf(err) == fault.Internal {
+			err = statedir.Error(state, err)
+		}
+		return nil, err
+	}
+	log, level, file, err := serverlog.Open(cfg, c.Stderr, false)
+	if err != nil {
+		return nil, err
 	}
 	defer file.Close()
 	signals := make(chan os.Signal, 4)
@@ -66,10 +96,20 @@ func (c *command) agent(cfg *config.Config, load func() (*config.Config, error),
 	signal.Ignore(syscall.SIGHUP) // the connection that started it has ended
 	s, err := startWith(context.Background(), cfg, c.Environment.Env, log, level, load, testHooks{boundary: c.Boundary, boot: c.Boot, agent: true})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(c.Stdout, "answering on %s\n", s.state.Socket())
 	log.Info().Str("root", cfg.Root).Str("release", Build().Release).Dur("idle", idle).Msg("agent started")
+	dialling, hangUp := context.WithCancel(context.Background())
+	defer hangUp()
+	if hub != nil {
+		idle = 0 // the hub may call at any time
+		if err := s.dialIn(dialling, c, hub, key, up); err != nil {
+			hangUp()
+			return nil, errors.Join(err, s.shutdown(context.Background(), cfg.Grace))
+		}
+		fmt.Fprintf(c.Stdout, "joined %s as %s\n", hub.Address, hub.Node)
+	}
 	since := time.Now()
 	tick := time.NewTicker(max(min(idle/10, time.Second), 10*time.Millisecond))
 	defer tick.Stop()
@@ -83,17 +123,34 @@ func (c *command) agent(cfg *config.Config, load func() (*config.Config, error),
 				<-signals
 				cancel()
 			}()
-			return s.shutdown(now, cfg.Grace)
+			hangUp()
+			return signals, s.shutdown(now, cfg.Grace)
+		case <-up.Taken:
+			hangUp()
+			return signals, s.shutdown(context.Background(), cfg.Grace)
 		case <-tick.C:
 			switch {
 			case s.pipeline.Busy() > 0 || s.control.Active() > 0:
 				since = time.Now()
 			case idle > 0 && time.Since(since) >= idle:
 				log.Info().Msg("idle: stopping")
-				return s.shutdown(context.Background(), cfg.Grace)
+				return signals, s.shutdown(context.Background(), cfg.Grace)
 			}
 		}
 	}
+}
+
+// session hands standard input and output to who owns the state.
+func (c *command) session(cfg *config.Config) error {
+	argv := []string{"bundle", "session"}
+	cmd, _, err := verbs.Describe().Find(argv)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilInterrupted()
+	defer stop()
+	c.exit, err = c.runWith(ctx, cmd, cfg, argv, &streams{in: c.Stdin, out: c.Stdout}, c.Stderr)
+	return err
 }
 
 // detachAgent starts an agent in the background, where nothing owns the state.
@@ -110,12 +167,12 @@ func (c *command) detachAgent(cfg *config.Config, idle time.Duration) error {
 		return fault.New(fault.Internal, "make the root", "%w", err)
 	}
 	if err := os.MkdirAll(state.Path(), 0o700); err != nil {
-		return stateError(state, err)
+		return statedir.Error(state, err)
 	}
 	path := filepath.Join(state.Path(), "agent.log")
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return stateError(state, err)
+		return statedir.Error(state, err)
 	}
 	defer log.Close()
 	args := []string{"agent", "--root=" + cfg.Root, "--idle=" + idle.String()}

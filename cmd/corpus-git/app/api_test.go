@@ -181,7 +181,26 @@ func TestAPI(t *testing.T) {
 		"keys": func() error { _, err := boss.ListKeys(ctx); return err }, "tokens": func() error { _, err := boss.ListTokens(ctx); return err },
 		"grants": func() error { _, err := boss.ListGrants(ctx, "app"); return err }, "version": func() error { _, err := boss.Version(ctx); return err },
 		"host keys": func() error { _, err := boss.HostKeys(ctx); return err }, "gc": func() error { _, err := boss.Gc(ctx, &client.GcBody{DryRun: new(true)}); return err },
-		"doctor": func() error { _, err := boss.Doctor(ctx); return err }, "plan": func() error { _, err := boss.Plan(ctx, "app", nil); return err },
+		"configs": func() error {
+			all, err := boss.ListAllConfigs(ctx)
+			if err != nil {
+				return err
+			}
+			require.NotEmpty(t, all.Deployments)
+			list, err := boss.ListConfigs(ctx, "app", client.Query("limit", "1"))
+			if err != nil {
+				return err
+			}
+			one, err := boss.GetConfig(ctx, "app", list.Deployments[0].Config[:12])
+			if err == nil {
+				require.Equal(t, list.Deployments[0].Config, one.Config.ID)
+				require.NotEmpty(t, one.Config.Source)
+			}
+			return err
+		},
+		"waits":    func() error { _, err := boss.ListWaits(ctx, "app"); return err },
+		"converge": func() error { _, err := boss.Converge(ctx, "app", &client.ConvergeBody{Report: new(true)}); return err },
+		"doctor":   func() error { _, err := boss.Doctor(ctx); return err }, "plan": func() error { _, err := boss.Plan(ctx, "app", nil); return err },
 		"add key": func() error {
 			_, err := boss.AddKey(ctx, &client.AddKeyBody{Name: "marie", Key: publicKey})
 			return err
@@ -198,7 +217,7 @@ func TestAPI(t *testing.T) {
 	_, err = boss.SetUser(ctx, "marie", &client.SetUserBody{Email: new("marie@example.org")})
 	require.NoError(t, err)
 	_, err = boss.AddUser(ctx, &client.AddUserBody{Name: "--admin"})
-	require.Contains(t, problem(t, err, 400).Detail, "not a valid name", "what a client sends is no option")
+	require.Contains(t, problem(t, err, 400).Detail, "not a valid name", "what a client sends is not an option")
 	_, err = boss.CreateToken(ctx, &client.CreateTokenBody{Name: "more"})
 	require.Contains(t, problem(t, err, 403).Detail, "a token makes and revokes no token")
 	_, err = boss.DestroyProject(ctx, "app")

@@ -19,6 +19,7 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/serverlog"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
@@ -60,7 +61,7 @@ func program(t *testing.T, e Environment, stdin string, args ...string) (code in
 }
 
 // running starts a server for root and stops it at the end.
-func running(t *testing.T, root string, flags map[string]string) *server {
+func running(t testing.TB, root string, flags map[string]string) *server {
 	t.Helper()
 	e := env(root)
 	load := func() (*config.Config, error) {
@@ -68,7 +69,7 @@ func running(t *testing.T, root string, flags map[string]string) *server {
 	}
 	cfg, err := load()
 	require.NoError(t, err)
-	s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), &logLevel{}, load)
+	s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), &serverlog.Level{}, load)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.shutdown(context.Background(), time.Minute)) })
 	return s
@@ -112,7 +113,7 @@ func TestServerOwnsTheState(t *testing.T) {
 	root := t.TempDir()
 	s := running(t, root, map[string]string{"listen": "127.0.0.1:0", "http-listen": "127.0.0.1:0"})
 	cfg := s.cfg.Load()
-	_, err := start(t.Context(), cfg, nil, zerolog.Nop(), &logLevel{}, nil)
+	_, err := start(t.Context(), cfg, nil, zerolog.Nop(), &serverlog.Level{}, nil)
 	require.Equal(t, fault.Busy, fault.KindOf(err))
 	require.Contains(t, err.Error(), "a corpus-git server")
 	require.NotEmpty(t, fault.HintOf(err))
@@ -148,7 +149,7 @@ func TestStopAndStartAgain(t *testing.T) {
 	require.NoError(t, err)
 	var key []byte
 	for range 2 {
-		s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), &logLevel{}, nil)
+		s, err := start(t.Context(), cfg, e.Env, zerolog.Nop(), &serverlog.Level{}, nil)
 		require.NoError(t, err)
 		now, err := os.ReadFile(s.state.HostKey())
 		require.NoError(t, err)
@@ -175,7 +176,7 @@ func TestReload(t *testing.T) {
 	cfg, err := load()
 	require.NoError(t, err)
 	var logged bytes.Buffer
-	s, err := start(t.Context(), cfg, e.Env, zerolog.New(&logged), &logLevel{}, load)
+	s, err := start(t.Context(), cfg, e.Env, zerolog.New(&logged), &serverlog.Level{}, load)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.shutdown(context.Background(), time.Minute)) }()
 
@@ -390,7 +391,7 @@ func TestCompletionOffersWhatAProjectHas(t *testing.T) {
 		{"deploy shop --only-steps", `^010_one\n020_two\n:6`},
 		{"deploy shop --only", `^archive\nsync\nrelease-sync\n`},
 		{"access grant shop", `^:4`},
-		{"access grant shop me", `^read\ndeploy\nconfigure\nadmin\n`},
+		{"access grant shop me", `^read\ndeploy\nconfigure\nshell\nadmin\n`},
 		{"logs shop 0 more", `^:4`},
 		{"backup", `(?m)^:0$`},
 	} {
@@ -454,18 +455,6 @@ func TestRightsDoNotComeBackWithAName(t *testing.T) {
 	can, err = s.access.Can(t.Context(), marie, "app", project.Read)
 	require.NoError(t, err)
 	require.True(t, can)
-}
-
-func TestLogLevelCanChange(t *testing.T) {
-	var out bytes.Buffer
-	level := &logLevel{}
-	level.set("warn")
-	log := zerolog.New(gate{zerolog.MultiLevelWriter(&out), level})
-	log.Info().Msg("quiet")
-	require.Empty(t, out.String())
-	level.set("info")
-	log.Info().Msg("loud")
-	require.Contains(t, out.String(), "loud")
 }
 
 // A state that was left in order is not looked through again; one that was not is recovered where something was under way, whoever opens it first.

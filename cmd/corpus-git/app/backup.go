@@ -17,7 +17,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/layout"
-	"corpus-git/pipeline"
+	"corpus-git/pipeline/records"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
@@ -117,7 +117,7 @@ func (b backups) Database(ctx context.Context, path string, held map[string]back
 	for name, h := range held {
 		last[project.Name(name)] = project.ID(h.Last)
 	}
-	if err := pipeline.TrimRecords(ctx, d, last); err != nil {
+	if err := records.Trim(ctx, d, last); err != nil {
 		return nil, err
 	}
 	reg, err := registry.Open(ctx, d, b.c.root, b.c.state, time.Now)

@@ -35,7 +35,7 @@ func (c *core) mayBegin(ctx context.Context, name project.Name, skeleton string,
 // namedSkeleton is one that the server has. No path: who creates a project over ssh reads no folders of the server by it.
 func (c *core) namedSkeleton(name string) (skeletons.Skeleton, error) {
 	if strings.Contains(name, "/") {
-		return skeletons.Skeleton{}, fault.New(fault.Usage, "", "%q is no name of a skeleton", name).
+		return skeletons.Skeleton{}, fault.New(fault.Usage, "", "%q is not a valid skeleton name", name).
 			WithHint("the server's own skeletons are folders in %s;  corpus-git init  takes paths and URLs", c.state.Skeletons())
 	}
 	return skeletons.Find(c.state.Skeletons(), name)

@@ -108,7 +108,7 @@ func (c *command) offers(word string, args []string) []string {
 		}
 	case "PROCEDURE":
 		out = project.Procedures()
-	case "read|deploy|configure|admin":
+	case "read|deploy|configure|shell|admin":
 		out = strings.Split(word, "|")
 	default:
 		if len(args) > 0 {
@@ -145,17 +145,16 @@ func (c *command) offersOf(cfg *config.Config, word, name string) (out []string)
 			return nil
 		}
 		files := os.DirFS(filepath.Join(layout.Root(cfg.Root).Project(parsed.String()).Live(), layout.SaltDir))
-		var steps []recipe.Step
 		if word == "TASK" {
-			steps, err = recipe.Tasks(files)
-		} else {
-			steps, err = recipe.Steps(files)
+			out, _ = recipe.TaskNames(files)
+			return out
 		}
+		steps, err := recipe.Steps(files)
 		if err != nil {
 			return nil
 		}
 		for _, s := range steps {
-			out = append(out, strings.TrimPrefix(s.Name, "task_"))
+			out = append(out, s.Name)
 		}
 	}
 	return out

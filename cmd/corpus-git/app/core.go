@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,9 +19,12 @@ import (
 	"corpus-git/access"
 	"corpus-git/archive"
 	"corpus-git/checks/watch"
-	"corpus-git/cmd/corpus-git/doctor"
+	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/converge"
 	"corpus-git/fleet"
+	"corpus-git/fleet/agent"
+	"corpus-git/fleet/machines"
 	"corpus-git/git/pack"
 	"corpus-git/hooks"
 	"corpus-git/internal/audit"
@@ -34,6 +35,9 @@ import (
 	"corpus-git/internal/py"
 	"corpus-git/internal/redact"
 	"corpus-git/internal/vfs"
+	"corpus-git/kv"
+	"corpus-git/kv/register"
+	keywatch "corpus-git/kv/watch"
 	"corpus-git/layout"
 	"corpus-git/live"
 	"corpus-git/notify"
@@ -45,11 +49,14 @@ import (
 	"corpus-git/procedures/upkeep"
 	"corpus-git/project"
 	"corpus-git/project/config"
+	"corpus-git/project/configs"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
 	"corpus-git/project/underway"
 	"corpus-git/receive"
 	"corpus-git/receive/maintenance"
+	"corpus-git/remote"
+	"corpus-git/signals"
 	"corpus-git/sls"
 	"corpus-git/sls/choose"
 	"corpus-git/sls/grains"
@@ -63,8 +70,8 @@ type core struct {
 	root  layout.Root
 	state layout.State
 	cfg   atomic.Pointer[config.Config]
-	lock  *stateLock
-	// clean tells that there is nothing to recover: the last owner of the state left it in order, or this one has recovered it.
+	lock  *statedir.Lock
+	// clean reports that there is nothing to recover: the last owner of the state left it in order, or this one has recovered it.
 	clean    atomic.Bool
 	underway *underway.Markers
 	// recovered are the projects that recover looked at, where it did not look at all. It is written before anything listens.
@@ -77,7 +84,11 @@ type core struct {
 	memory    *pack.Memory // for deltas of all pushes
 	pipeline  *pipeline.Pipeline
 	fleet     *fleet.Store
+	nodes     *machines.Fleet
+	hosts     *remote.Hosts // of nodes
 	tools     *procedures.Tools
+	signals   *signals.Store
+	kv        *kv.Store
 	runner    *choose.Runner
 	live      *live.Projects
 	outbox    *notify.Outbox
@@ -94,7 +105,11 @@ type core struct {
 	background *archive.Background // one archive of the machine is packed at a time
 	upkeep     *upkeep.Scheduler
 	watch      *watch.Watcher
-	serves     bool // a server's: upkeep runs
+	converge   *converge.Scheduler
+	keys       *keywatch.Watcher
+	register   *register.Registrar
+	agent      atomic.Pointer[agent.Agent] // nil where this is none that dials in
+	serves     bool                        // a server's: upkeep runs
 	facts      func() *py.Dict
 	trash      sync.WaitGroup
 	// maintainer is made with the pipeline; a server lets it run by itself.
@@ -150,12 +165,14 @@ func (c *core) makeTools(o options) {
 		Root: c.root, State: c.state, Archives: c.archive, Steps: c.runner, Scripts: run.Script{}, Host: machine,
 		Others: map[string]sls.Runner{recipe.ToolAnsible: tool.Ansible{}, recipe.ToolPuppet: tool.Puppet{}},
 		Hooks:  &hooks.Runner{Exec: commander, State: c.state}, FS: vfs.OS{}, Exec: commander, Now: time.Now,
-		Grains: c.facts, FileRoots: o.cfg.FileRoots, Retention: func() project.Retention { return c.cfg.Load().Retention() },
+		Grains: c.facts, FileRoots: o.cfg.FileRoots, CfgDir: o.cfg.CfgDir, Retention: func() project.Retention { return c.cfg.Load().Retention() },
 		Remotes: func(n project.Name) (string, string) { r := c.remotes(n); return r.Project, r.Pillar },
 	}
 	c.tools.Repository = func(n project.Name, r project.Repo) procedures.Repository { return c.repos.Open(n, r) }
+	c.tools.Upstream = func(n project.Name) procedures.Upstream { return c.repos.Open(n, project.Code) }
 	c.tools.Live = c.liveCommit
-	c.tools.Fleet = nodes{c}
+	c.nodes = &machines.Fleet{Store: c.fleet, Hosts: c.hosts, Bundles: func() machines.Bundles { return c.bundles() }, State: c.state, Signer: c.signer, Elect: c.kv.Elect, Log: c.log}
+	c.tools.Fleet, c.tools.Keys = c.nodes, c.visibleKeys
 	c.tools.Environments = c.environments
 	c.registry.Environments = c.environments
 	c.tools.Accounts = o.cfg.Accounts != "off"
@@ -179,7 +196,8 @@ func (c *core) makeBackground(o options) {
 	})
 }
 
-// openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it.
+// openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it. It is long as it is one list of rooms, each of which is opened
+// with those before it.
 func openCore(ctx context.Context, o options) (c *core, err error) {
 	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
 	c.cfg.Store(o.cfg)
@@ -187,7 +205,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
 		return nil, fault.New(fault.Internal, "make the root", "%w", err)
 	}
-	if c.lock, err = lockState(c.state, o.who, o.wait); err != nil {
+	if c.lock, err = statedir.Take(c.state, o.who, o.wait); err != nil {
 		return nil, err
 	}
 	begun := c
@@ -197,15 +215,15 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 			_ = begun.close() // c is nil by now
 		}
 	}()
-	clean, err := takeClean(c.state)
+	clean, err := statedir.TakeClean(c.state)
 	if err != nil {
-		return nil, stateError(c.state, err)
+		return nil, statedir.Error(c.state, err)
 	}
 	if c.underway, err = underway.Open(c.state.Underway(), vfs.OS{}); err != nil {
-		return nil, stateError(c.state, err)
+		return nil, statedir.Error(c.state, err)
 	}
 	if c.db, err = db.Open(ctx, c.state.Database()); err != nil {
-		return nil, stateError(c.state, err)
+		return nil, statedir.Error(c.state, err)
 	}
 	if c.audit, err = audit.Open(ctx, c.db, time.Now); err != nil {
 		return nil, err
@@ -216,12 +234,16 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if c.registry, err = registry.Open(ctx, c.db, c.root, c.state, time.Now); err != nil {
 		return nil, err
 	}
+	c.hosts = &remote.Hosts{Like: &remote.Host{Exec: execx.OS{}, Env: c.env, Dir: c.state.Path()}}
 	if c.fleet, err = fleet.Open(ctx, c.db); err != nil {
 		return nil, err
 	}
 	c.memory = pack.NewMemory(int64(o.cfg.Limits.DeltaMemory))
 	c.repos = &receive.Repositories{Root: c.root, Now: time.Now, MaxFiles: o.cfg.Limits.MaxFiles, Submodule: c.submodules, Underway: c.underway, Log: o.log}
 	c.facts = sync.OnceValue(func() *py.Dict { return grains.Collect(grains.Source{}) })
+	if c.kv, err = kv.Open(ctx, c.db, time.Now); err != nil {
+		return nil, err
+	}
 	c.makeTools(o)
 	program, err := os.Executable()
 	if err == nil {
@@ -237,10 +259,10 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.makeBackground(o)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
-		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Audit: c.audit, Underway: c.underway, Now: time.Now,
+		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Demands: c.demands, Signed: c.signed, ApprovalTime: func() time.Duration { return c.cfg.Load().Require.ApprovalTime }, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: func(ctx context.Context, n project.Name) ([]string, error) { return c.units().Stop(ctx, n) },
-		OnLive: func(n project.Name, list []project.Check) { c.watch.Live(n, list) }, Boundary: o.boundary,
-		Tell: c.outbox.Add, QueuedAfter: func() time.Duration { return c.cfg.Load().Notify.QueuedAfter },
+		OnLive: c.wentLive, Converged: func(ctx context.Context, rec project.Record) bool { return c.converge.Ended(ctx, rec) }, Boundary: o.boundary,
+		Notify: c.outbox.Add, QueuedAfter: func() time.Duration { return c.cfg.Load().Notify.QueuedAfter },
 		MaxLogBytes: func() int64 { return int64(c.cfg.Load().Limits.MaxLog) }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 	})
 	if err != nil {
@@ -249,14 +271,26 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	if err := c.openWatch(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.openConverge(ctx); err != nil {
+		return nil, err
+	}
 	c.upkeep.Removed = c.pipeline.SweepPins
 	c.registry.Linker, c.registry.Deployments = linker{salttree.Links{FS: vfs.OS{}, Root: c.root}}, c.pipeline
 	c.registry.Repository = func(n project.Name, r project.Repo) registry.Repository { return c.repos.Open(n, r) }
 	if _, err = c.registry.Reconcile(ctx); err != nil {
 		return nil, fmt.Errorf("look for projects: %w", err)
 	}
+	if c.tools.Configs, err = configs.Open(ctx, c.db, time.Now); err != nil {
+		return nil, err
+	}
+	if _, err := c.tools.Configs.Abandon(ctx); err != nil {
+		return nil, err
+	}
+	if c.signals, err = signals.OpenStore(ctx, c.db, time.Now); err != nil {
+		return nil, err
+	}
 	if err := db.SetWriter(ctx, c.db, Build().Release); err != nil {
-		return nil, stateError(c.state, err)
+		return nil, statedir.Error(c.state, err)
 	}
 	c.clean.Store(clean)
 	return c, nil
@@ -274,6 +308,16 @@ func newerDatabase(err error) error {
 
 // ended is told every deployment that has ended.
 func (c *core) ended(rec project.Record) {
+	if err := c.signals.Ended(context.Background(), rec.ID); err != nil {
+		c.log.Error().Err(err).Str("deployment", string(rec.ID)).Msg("end its waits")
+	}
+	switch rec.Trigger {
+	case project.TriggerTask, project.TriggerCheck, project.TriggerPlan, project.TriggerConverge:
+	default:
+		if rec.State.Good() {
+			c.keys.Live(rec.Project, rec.At)
+		}
+	}
 	c.upkeep.Due(rec.Project)
 	c.maintainer.Ended(rec.Project)
 	c.reached("told")
@@ -291,6 +335,15 @@ func (c *core) close() error {
 	if c.watch != nil {
 		c.watch.Stop()
 	}
+	if c.register != nil {
+		c.register.Stop()
+	}
+	if c.keys != nil {
+		c.keys.Stop()
+	}
+	if c.converge != nil {
+		c.converge.Stop()
+	}
 	c.drain()
 	c.trash.Wait()
 	var errs []error
@@ -302,52 +355,20 @@ func (c *core) close() error {
 	if c.repos != nil {
 		errs = append(errs, c.repos.Close())
 	}
+	if c.hosts != nil {
+		errs = append(errs, c.hosts.Close())
+	}
 	if c.db != nil {
 		errs = append(errs, c.db.Close())
 	}
 	if c.clean.Load() && errors.Join(errs...) == nil {
-		errs = append(errs, leaveClean(c.state))
+		errs = append(errs, statedir.LeaveClean(c.state))
 	}
-	return errors.Join(append(errs, c.lock.release())...)
+	return errors.Join(append(errs, c.lock.Release())...)
 }
 
 // patience is how long the end waits for what is done in the background, and is safe to leave.
 const patience = 5 * time.Second
-
-// sweep removes what a crash left in the repositories of a project. What is not removed now is when a repository is first used.
-func (c *core) sweep(name project.Name) {
-	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
-		if err := c.repos.Open(name, repo).Sweep(); err != nil {
-			c.log.Warn().Err(err).Str("project", name.String()).Str("repository", string(repo)).Msg("sweep")
-		}
-	}
-}
-
-// sweepDeployments removes the configuration folders of salt-call and the private copies of recipes that a crash left.
-func (c *core) sweepDeployments() {
-	for _, dir := range []string{filepath.Dir(c.state.SaltConfig("x", "y")), c.state.Recipes()} {
-		if err := os.RemoveAll(dir); err != nil {
-			c.log.Warn().Err(err).Str("folder", dir).Msg("remove what deployments left")
-		}
-	}
-}
-
-// sweepTemps removes half-written files from the folders in which the files of all projects are replaced. Trees, archives and repositories
-// sweep themselves.
-func (c *core) sweepTemps() {
-	at := c.root.Project("any")
-	dirs := []string{
-		c.state.Path(), c.state.Journals(), c.root.Salt(), c.root.Pillar(), filepath.Dir(c.state.Passwords("any")), filepath.Dir(at.SaltLink()), filepath.Dir(at.PillarLink()),
-	}
-	for _, kind := range layout.ModuleDirs() {
-		dirs = append(dirs, c.root.Modules(kind))
-	}
-	for _, dir := range dirs {
-		if err := vfs.SweepTemps(vfs.OS{}, dir); err != nil {
-			c.log.Warn().Err(err).Str("folder", dir).Msg("remove half-written files")
-		}
-	}
-}
 
 // archive gives the archives of one project, the same Store each time.
 func (c *core) archive(name project.Name) *archive.Store {
@@ -391,84 +412,19 @@ func (c *core) liveCommit(ctx context.Context, name project.Name) (project.Commi
 	return last[name].Code, err
 }
 
-// remotes are the addresses to push to.
-func (c *core) remotes(name project.Name) status.Remotes {
-	base := "ssh://deploy@" + c.address() + "/" + string(name) + "/"
-	return status.Remotes{Project: base + "project.git", Pillar: base + "pillar.git"}
-}
-
-// sshCommand is how people run the server's commands over SSH.
-func (c *core) sshCommand() string {
-	name, port, err := net.SplitHostPort(c.address())
-	if err != nil || port == "22" {
-		return "ssh deploy@" + cmp.Or(name, c.address())
-	}
-	return "ssh -p " + port + " deploy@" + name
-}
-
-// address is the host and port that clients reach the SSH server by.
-func (c *core) address() string {
-	cfg := c.cfg.Load()
-	listenHost, port, _ := net.SplitHostPort(cfg.Listen)
-	if p := c.port.Load(); p > 0 {
-		port = fmt.Sprint(p)
-	} else if port == "0" || port == "" {
-		if a, err := readAddresses(c.state); err == nil {
-			_, port, _ = net.SplitHostPort(a.SSH)
-		}
-	}
-	name := cfg.Public
-	if h, p, err := net.SplitHostPort(name); err == nil {
-		name, port = h, p
-	}
-	if name == "" {
-		switch ip := net.ParseIP(listenHost); {
-		case ip != nil && !ip.IsUnspecified():
-			name = listenHost
-		case listenHost != "" && ip == nil:
-			name = listenHost
-		default:
-			name = c.hostName()
-		}
-	}
-	if strings.Contains(name, ":") {
-		name = "[" + name + "]"
-	}
-	if port == "22" || port == "" {
-		return name
-	}
-	return name + ":" + port
-}
-
-// hostName is this machine's full name.
-func (c *core) hostName() string {
-	if v, ok := c.facts().GetStr("fqdn"); ok {
-		if s, ok := v.(string); ok && s != "" {
-			return s
-		}
-	}
-	h, err := os.Hostname()
-	if err != nil {
-		return "localhost"
-	}
-	return h
-}
-
-// backend is what the verbs work with. detached tells that a server runs them.
+// backend is what the verbs work with. detached reports that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Checks: c.watch, Bundles: bundles{c}, Fleet: c.fleet, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
-		Status: c.status(), Commands: c.sshCommand,
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
+		Status: c.status(), Commands: c.sshCommand, Address: c.address, Hello: c.hello,
 		PublishedKeys: func(ctx context.Context, address string) ([]access.Published, error) {
 			return access.FetchKeys(ctx, &http.Client{}, address)
 		},
 		Events: func(name project.Name, id project.ID) iter.Seq2[event.Event, error] {
 			return event.Read(c.state.EventLog(string(name), string(id)), 0)
 		},
-		Doctor: func(ctx context.Context) []status.Check {
-			return doctor.Doctor{Config: c.cfg.Load(), Env: c.env, Database: c.db, Registry: c.registry, Status: c.status(), Addresses: listens}.Run(ctx)
-		},
-		Backup: c.backup, Maintainer: c.maintainer, Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached, Still: c.cfg.Load().Progress,
+		Doctor: c.doctor(),
+		Backup: c.backup, Maintainer: c.maintainer, Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached, ProgressAfter: c.cfg.Load().Progress,
 	}
 	if detached {
 		b.Discard = func(context.Context) {
@@ -493,7 +449,7 @@ func (c *core) emptyTrash(ctx context.Context) {
 
 func (c *core) status() *status.Source {
 	return &status.Source{
-		Root: c.root, Projects: c.registry, Records: c.pipeline, Archives: archives{c}, Remotes: c.remotes, Server: c.reach, Checks: c.watch.States,
+		Root: c.root, Projects: c.registry, Records: c.pipeline, Archives: archives{c}, Remotes: c.remotes, Server: c.reach, Checks: c.watch.States, Converge: c.converge.State,
 		Repository: func(n project.Name, r project.Repo) status.Repository { return c.repos.Open(n, r) },
 	}
 }

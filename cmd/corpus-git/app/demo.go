@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/cmd/corpus-git/demo"
+	"corpus-git/cmd/corpus-git/serverlog"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/project/config"
 )
@@ -60,7 +61,7 @@ func (c *command) demo(exit bool) (err error) {
 		return err
 	}
 	cfg.Log.Level = "warn"
-	log, level, file, err := openLog(cfg, c.Stderr, false)
+	log, level, file, err := serverlog.Open(cfg, c.Stderr, false)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (c *command) demo(exit bool) (err error) {
 		say("everything worked")
 		return nil
 	}
-	if err := c.yourTurn(ctx, s, root, clone); err != nil {
+	if err := c.printNextSteps(ctx, s, root, clone); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -105,8 +106,8 @@ func (c *command) demo(exit bool) (err error) {
 
 func (c *command) say(format string, args ...any) { fmt.Fprintf(c.Stdout, format+"\n", args...) }
 
-// yourTurn says what the reader may do with the demo's server.
-func (c *command) yourTurn(ctx context.Context, s *server, root, clone string) error {
+// printNextSteps prints what the reader can do with the demo's server.
+func (c *command) printNextSteps(ctx context.Context, s *server, root, clone string) error {
 	say := c.say
 	say("")
 	say("Your turn: change src/ or .salt/ in this working copy, commit, and push:")

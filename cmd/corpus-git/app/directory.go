@@ -65,7 +65,7 @@ func parseGroups(lines []string) (out groupRights, err error) {
 			}
 		}
 		if !directory.SameDN(item.dn, item.dn) {
-			return nil, bad(fmt.Errorf("%q is no DN", item.dn))
+			return nil, bad(fmt.Errorf("%q is not a DN", item.dn))
 		}
 		out = append(out, item)
 	}

@@ -44,7 +44,7 @@ func (c *command) hookCommand() *cobra.Command {
 			case "proc-receive":
 				return handover.ProcReceive(ctx, c.Stdin, c.Stdout, c.Stderr, h.receive, h.pack)
 			}
-			return fault.New(fault.Usage, "hook", "%q is no hook of ours", args[0])
+			return fault.New(fault.Usage, "hook", "%q is not a hook of ours", args[0])
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "the server's socket")
@@ -100,7 +100,7 @@ func (h hook) gitKnowsProcReceive(ctx context.Context) error {
 	}
 	m := gitVersion.FindSubmatch(said)
 	if m == nil {
-		return fault.New(fault.Failed, "", "%q is no version of git that is known", bytes.TrimSpace(said))
+		return fault.New(fault.Failed, "", "%q is not a known version of git", bytes.TrimSpace(said))
 	}
 	major, _ := strconv.Atoi(string(m[1]))
 	minor, _ := strconv.Atoi(string(m[2]))

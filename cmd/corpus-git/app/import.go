@@ -61,7 +61,7 @@ func (c *command) importCommand() *cobra.Command {
 func (i *importing) run(ctx context.Context) error {
 	var changed []status.ImportLine
 	for range maxRounds {
-		found, err := i.look(ctx)
+		found, err := i.check(ctx)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (i *importing) run(ctx context.Context) error {
 		}
 		return i.print(i.Stdout, doc, len(changed))
 	}
-	return fault.New(fault.Internal, "import", "there is no end to the lines to change")
+	return fault.New(fault.Internal, "import", "the lines to change do not come to an end")
 }
 
 func (i *importing) print(w io.Writer, doc status.Import, changed int) error {

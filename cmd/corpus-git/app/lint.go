@@ -66,7 +66,7 @@ func (c *command) lintCommand() *cobra.Command {
 }
 
 func (l *linting) run(ctx context.Context) error {
-	r, err := l.look(ctx)
+	r, err := l.check(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (r lintRepository) CheckPack(ctx context.Context, from io.Reader) error {
 	return r.Repository.CheckPack(ctx, from, r.limits)
 }
 
-// look looks at the working tree, by a server of its own in a temporary folder.
-func (l *linting) look(ctx context.Context) (_ *lint.Report, err error) {
+// check runs lint on the working tree, with a server of its own in a temporary folder.
+func (l *linting) check(ctx context.Context) (_ *lint.Report, err error) {
 	if l.name != "" {
 		if l.Project, err = project.ParseName(l.name); err != nil {
 			return nil, err
@@ -127,7 +127,7 @@ func (l *linting) look(ctx context.Context) (_ *lint.Report, err error) {
 		Repository: func(kind project.Repo) lint.Repository {
 			return lintRepository{core.repos.Open(l.Project, kind), packLimits(cfg.Limits, core.memory)}
 		},
-	}.Look(ctx, l.Request)
+	}.Run(ctx, l.Request)
 }
 
 func (l *linting) print(r *lint.Report) error {
@@ -137,10 +137,10 @@ func (l *linting) print(r *lint.Report) error {
 		verbs.Report(w, l.term, text, hint, hidden)
 	}
 	for _, x := range r.Warnings {
-		fmt.Fprintf(w, "warning: %s: %s\n", printable.Text(x.File), r.Said(x.Text))
+		fmt.Fprintf(w, "warning: %s: %s\n", printable.Text(x.File), r.Redact(x.Text))
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(w, "note: %s\n", printable.Text(r.Said(n)))
+		fmt.Fprintf(w, "note: %s\n", printable.Text(r.Redact(n)))
 	}
 	counts := r.Counts()
 	if counts != "" {

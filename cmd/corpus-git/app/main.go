@@ -20,7 +20,11 @@ import (
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
 	"corpus-git/cmd/corpus-git/doctor"
+	"corpus-git/cmd/corpus-git/serverlog"
+	"corpus-git/cmd/corpus-git/statedir"
+	"corpus-git/cmd/corpus-git/systemd"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/cmd/corpus-git/verbs/diagnose"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
@@ -95,7 +99,7 @@ func (c *command) tree() *cobra.Command {
 		b.AddCommand(c.verifyCommand())
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
+	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
 	return root
 }
 
@@ -151,20 +155,39 @@ func (c *command) runWith(ctx context.Context, cmd *cobra.Command, cfg *config.C
 	state := layout.State(cfg.StateDir)
 	if cmd.Annotations[verbs.Stateless] != "" {
 		d := doctor.Doctor{Config: cfg, Env: c.Environment.Env, Addresses: listens}
-		return verbs.Run(ctx, &verbs.Backend{Build: Build(), Doctor: d.Run}, c.caller(), argv, f.in, f.out, errw), nil
+		look := diagnose.Doctor{Inspect: d.Run, Relay: func(ctx context.Context, argv []string, out, errw io.Writer) (int, error) {
+			server, err := control.Dial(state.Socket())
+			if errors.Is(err, control.ErrNoServer) {
+				return 0, fault.New(fault.Refused, "", "no server runs")
+			} else if err != nil {
+				return 0, statedir.Error(state, err)
+			}
+			defer server.Close()
+			return server.Do(ctx, control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}, strings.NewReader(""), out, errw)
+		}}
+		return verbs.Run(ctx, &verbs.Backend{Build: Build(), Doctor: look}, c.caller(), argv, f.in, f.out, errw), nil
 	}
 	server, err := control.Dial(state.Socket())
 	switch {
 	case err == nil:
 		defer server.Close()
-		code, err := server.Do(ctx, control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}, f.in, f.out, errw)
+		screen, restore, err := c.screen(cmd)
+		if err != nil {
+			return 0, err
+		}
+		defer restore()
+		q := control.Request{Argv: argv, Colour: c.term.Colour, Width: c.term.Width}
+		if screen != nil {
+			q.Terminal, q.Term, q.Sizes = &screen.Size, screen.Name, screen.sizes
+		}
+		code, err := server.Do(ctx, q, f.in, f.out, errw)
 		if err != nil {
 			return code, fault.New(fault.Internal, "", "%w", err).
 				WithHint("its log is %s ; its next start recovers what was interrupted", state.ServerLog())
 		}
 		return code, nil
 	case !errors.Is(err, control.ErrNoServer):
-		return 0, stateError(state, err)
+		return 0, statedir.Error(state, err)
 	}
 	if _, err := os.Stat(state.Path()); errors.Is(err, os.ErrNotExist) && cmd.Annotations[verbs.Creates] == "" {
 		return 0, fault.New(fault.Refused, "", "there is nothing in %s yet", cfg.Root).
@@ -174,18 +197,29 @@ func (c *command) runWith(ctx context.Context, cmd *cobra.Command, cfg *config.C
 	if err != nil {
 		return 0, err
 	}
-	code := verbs.Run(ctx, core.backend(false), c.caller(), argv, f.in, f.out, errw)
-	if err := core.pipeline.Shutdown(context.Background()); err != nil {
-		return code, err
+	who := c.caller()
+	screen, restore, err := c.screen(cmd)
+	if err == nil {
+		if screen != nil {
+			who.Screen = &screen.Terminal
+		}
+		defer restore()
 	}
-	return code, core.close()
+	code := fault.Internal.ExitCode()
+	if err == nil {
+		code = verbs.Run(ctx, core.backend(false), who, argv, f.in, f.out, errw)
+	}
+	if serr := core.pipeline.Shutdown(context.Background()); serr != nil {
+		return code, errors.Join(err, serr)
+	}
+	return code, errors.Join(err, core.close())
 }
 
 func (c *command) caller() verbs.Caller {
 	return verbs.Caller{Identity: access.Local(control.UserName(c.Environment.UID)), Term: c.term}
 }
 
-// words are the command as it was understood, written anew: files that it names are opened here, because only here their
+// words are the command as it was understood, written again: files that it names are opened here, because only here their
 // names mean something, and become standard input or output.
 func (c *command) words(cmd *cobra.Command, args []string) (argv []string, f *streams, err error) {
 	f = &streams{out: c.Stdout, in: strings.NewReader("")}
@@ -273,6 +307,9 @@ func (f *streams) keep(good bool) error {
 	return errors.Join(err, os.Remove(f.made.Name()))
 }
 
+// lockWait is how long a command waits for another one that holds the state.
+const lockWait = 3 * time.Second
+
 // untilInterrupted is a context that ends with SIGINT or SIGTERM; stop gives the signals back.
 func untilInterrupted() (ctx context.Context, stop context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -324,7 +361,7 @@ const rollbackTime = 20 * time.Minute
 
 // serve runs a server until it is told to stop.
 func (c *command) serve(cfg *config.Config, load func() (*config.Config, error)) error {
-	log, level, file, err := openLog(cfg, c.Stderr, terminal(c.Stderr, c.Environment).Colour)
+	log, level, file, err := serverlog.Open(cfg, c.Stderr, terminal(c.Stderr, c.Environment).Colour)
 	if err != nil {
 		return err
 	}
@@ -332,7 +369,7 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 	signals := make(chan os.Signal, 4)
 	// They are caught until the process is gone: a second one that comes at the very end must not turn an orderly end into a killed server.
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	given, err := inheritedSockets()
+	given, err := systemd.Inherited()
 	if err != nil {
 		return err
 	}
@@ -341,23 +378,23 @@ func (c *command) serve(cfg *config.Config, load func() (*config.Config, error))
 		return err
 	}
 	s.announce(c.Stdout)
-	service := manager{log}
-	service.ready("listening on " + s.sshAddr.Addr().String())
+	service := systemd.Manager{Log: log}
+	service.Ready("listening on " + s.sshAddr.Addr().String())
 	watched, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
-	go service.watchdog(watched, s.state)
+	go service.Watchdog(watched, s.state)
 	log.Info().Str("root", cfg.Root).Str("state", cfg.StateDir).Str("release", Build().Release).Msg("serving")
 	for sig := range signals {
 		if sig == syscall.SIGHUP {
-			service.reloading()
-			if err := file.reopen(); err != nil {
+			service.Reloading()
+			if err := file.Reopen(); err != nil {
 				log.Error().Err(err).Msg("open the log again")
 			}
 			s.reload(context.Background())
-			service.ready("listening on " + s.sshAddr.Addr().String())
+			service.Ready("listening on " + s.sshAddr.Addr().String())
 			continue
 		}
-		service.stopping(s.cfg.Load().Grace + rollbackTime)
+		service.Stopping(s.cfg.Load().Grace + rollbackTime)
 		log.Info().Str("signal", sig.String()).Dur("grace", s.cfg.Load().Grace).Msg("stopping: new deployments are refused, running ones may end")
 		break
 	}

@@ -22,6 +22,7 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/project/registry"
+	"corpus-git/web"
 )
 
 // openNotify makes the outbox, and what delivers it. It delivers by itself once it runs, which a server does.
@@ -34,8 +35,8 @@ func (c *core) openNotify(ctx context.Context) (err error) {
 		Outbox: c.outbox, Settings: func() config.Notify { return c.cfg.Load().Notify }, Secrets: func() []redact.Secret { return c.cfg.Load().Secrets() },
 		Describe: c.describe, Exec: execx.OS{Notes: c.state.Processes()}, Host: c.hostName(), Log: c.log,
 	}
-	c.audit.Tell = c.tellAccess
-	c.registry.Tell = c.tellCreated
+	c.audit.OnEntry = c.notifyAccess
+	c.registry.OnCreate = c.notifyCreated
 	return nil
 }
 
@@ -52,8 +53,8 @@ func (c *core) describe(ctx context.Context, name project.Name) (string, error) 
 	return out.String(), nil
 }
 
-// tellAccess tells of changes of keys and rights, with their entry in the audit log.
-func (c *core) tellAccess(ctx context.Context, tx db.Execer, e audit.Entry) error {
+// notifyAccess reports changes of keys and rights, with their entry in the audit log.
+func (c *core) notifyAccess(ctx context.Context, tx db.Execer, e audit.Entry) error {
 	subject, _, _ := strings.Cut(e.Action, " ")
 	if e.Outcome != "ok" || !slices.Contains([]string{"key", "access", "user", "token"}, subject) {
 		return nil
@@ -65,8 +66,8 @@ func (c *core) tellAccess(ctx context.Context, tx db.Execer, e audit.Entry) erro
 	return c.outbox.Add(ctx, tx, n)
 }
 
-// tellCreated tells of a new project, with its row.
-func (c *core) tellCreated(ctx context.Context, tx db.Execer, p registry.Project, by project.Pusher) error {
+// notifyCreated adds the notification of a new project, in the transaction of its row.
+func (c *core) notifyCreated(ctx context.Context, tx db.Execer, p registry.Project, by project.Pusher) error {
 	return c.outbox.Add(ctx, tx, project.Notification{
 		ID: fmt.Sprintf("created_%s_%d", p.Name, p.Created.UnixNano()), Event: project.EventCreated, At: p.Created, Project: p.Name,
 		Environment: cmp.Or(p.Env, c.environments().Default), By: &by,
@@ -96,4 +97,10 @@ func (o outbox) Deliver(ctx context.Context) {
 	if !o.c.serves {
 		o.c.notifier.Drain(ctx)
 	}
+}
+
+// deliveries are the outbox's counts as the metrics have them.
+func (s *server) deliveries(ctx context.Context) (web.Outbox, error) {
+	c, err := notify.Count(ctx, s.db)
+	return web.Outbox{Waiting: c.Waiting, GivenUp: c.GivenUp, Oldest: c.Oldest}, err
 }

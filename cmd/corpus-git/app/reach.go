@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -11,21 +12,18 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/project"
+	"corpus-git/project/config"
 	"corpus-git/project/status"
 )
 
-// reach says where people find the server and the page of a project; "" is no project.
+// reach says where people find the server and the page of a project; "" is not a project.
 func (c *core) reach(name project.Name) status.Server {
 	at := status.Server{SSH: c.address()}
 	if listen := c.cfg.Load().HTTP; listen != "" {
 		if a, err := readAddresses(c.state); err == nil && a.HTTP != "" {
 			listen = a.HTTP
 		}
-		scheme := "http://"
-		if c.cfg.Load().HTTPCert != "" {
-			scheme = "https://"
-		}
-		at.HTTP = scheme + c.browsable(listen) + "/projects/" + string(name)
+		at.HTTP = c.webURL(listen) + "/projects/" + string(name)
 	}
 	host, port, err := net.SplitHostPort(at.SSH)
 	if err != nil {
@@ -49,6 +47,23 @@ func (c *core) reach(name project.Name) status.Server {
 	return at
 }
 
+// webURL is where others reach what listens at an address.
+func (c *core) webURL(listen string) string {
+	cfg := c.cfg.Load()
+	switch {
+	case cfg.HTTPURL != "":
+		return cfg.HTTPURL
+	case len(cfg.ACME.Hosts) > 0:
+		if _, port, _ := net.SplitHostPort(listen); port != "443" {
+			return "https://" + net.JoinHostPort(cfg.ACME.Hosts[0], port)
+		}
+		return "https://" + cfg.ACME.Hosts[0]
+	case cfg.HTTPCert != "":
+		return "https://" + c.browsable(listen)
+	}
+	return "http://" + c.browsable(listen)
+}
+
 // browsable is a listening address as a browser reaches it.
 func (c *core) browsable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
@@ -56,4 +71,14 @@ func (c *core) browsable(listen string) string {
 		return net.JoinHostPort(c.hostName(), port)
 	}
 	return listen
+}
+
+// networks are addresses and networks of the configuration, which has checked them.
+func networks(list []string) (out []netip.Prefix) {
+	for _, text := range list {
+		if p, err := config.ParseNetwork(text); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
 }

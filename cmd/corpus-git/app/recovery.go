@@ -3,8 +3,12 @@ package app
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
 	"corpus-git/pipeline"
 	"corpus-git/project"
 )
@@ -39,12 +43,12 @@ func (c *core) recover(ctx context.Context) error {
 // looked at. There is no recovery where nothing is left, and where nothing could be looked at.
 func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 	if c.clean.Load() {
-		if _, full := c.underway.Left(); full {
-			c.underway.SettledAll() // the end was orderly, before there were notes
+		if _, full := c.underway.Pending(); full {
+			c.underway.MarkAllRecovered() // the end was orderly, before there were notes
 		}
 		return nil, nil
 	}
-	names, full := c.underway.Left()
+	names, full := c.underway.Pending()
 	if full {
 		all, err := c.registry.List(ctx)
 		if err != nil {
@@ -61,7 +65,7 @@ func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 	}
 	r := &recovery{c: c, full: full}
 	var err error
-	if r.list, r.bad, err = c.pipeline.TakeUp(ctx, names, full); r.bad == nil {
+	if r.list, r.bad, err = c.pipeline.FindUnfinished(ctx, names, full); r.bad == nil {
 		return nil, err
 	}
 	r.errs = append(r.errs, err)
@@ -79,7 +83,7 @@ func (c *core) takeUp(ctx context.Context) (*recovery, error) {
 			defer func() { <-slots }()
 			c.sweep(name)
 			if !r.bad[name] && !open[name] {
-				c.underway.Settled(name)
+				c.underway.MarkRecovered(name)
 			}
 		})
 	}
@@ -96,7 +100,7 @@ func (r *recovery) done(name project.Name, err error) {
 	}
 	r.errs = append(r.errs, err)
 	if !r.bad[name] {
-		r.c.underway.Settled(name)
+		r.c.underway.MarkRecovered(name)
 	}
 }
 
@@ -108,10 +112,10 @@ func (r *recovery) end() error {
 	if r.full {
 		var errs []error
 		for name := range r.bad {
-			errs = append(errs, r.c.underway.Unsettled(name))
+			errs = append(errs, r.c.underway.MarkUnrecovered(name))
 		}
 		if errors.Join(errs...) == nil {
-			r.c.underway.SettledAll()
+			r.c.underway.MarkAllRecovered()
 		}
 		err = errors.Join(append(errs, err)...)
 	}
@@ -132,4 +136,39 @@ func (s *server) finishLater(r *recovery) {
 		}
 		s.reached("recovered")
 	})
+}
+
+// sweep removes what a crash left in the repositories of a project. What is not removed now is when a repository is first used.
+func (c *core) sweep(name project.Name) {
+	for _, repo := range []project.Repo{project.Code, project.PillarRepo} {
+		if err := c.repos.Open(name, repo).Sweep(); err != nil {
+			c.log.Warn().Err(err).Str("project", name.String()).Str("repository", string(repo)).Msg("sweep")
+		}
+	}
+}
+
+// sweepDeployments removes the configuration folders of salt-call and the private copies of recipes that a crash left.
+func (c *core) sweepDeployments() {
+	for _, dir := range []string{filepath.Dir(c.state.SaltConfig("x", "y")), c.state.Recipes()} {
+		if err := os.RemoveAll(dir); err != nil {
+			c.log.Warn().Err(err).Str("folder", dir).Msg("remove what deployments left")
+		}
+	}
+}
+
+// sweepTemps removes half-written files from the folders in which the files of all projects are replaced. Trees, archives and repositories
+// sweep themselves.
+func (c *core) sweepTemps() {
+	at := c.root.Project("any")
+	dirs := []string{
+		c.state.Path(), c.state.Journals(), c.root.Salt(), c.root.Pillar(), filepath.Dir(c.state.Passwords("any")), filepath.Dir(at.SaltLink()), filepath.Dir(at.PillarLink()),
+	}
+	for _, kind := range layout.ModuleDirs() {
+		dirs = append(dirs, c.root.Modules(kind))
+	}
+	for _, dir := range dirs {
+		if err := vfs.SweepTemps(vfs.OS{}, dir); err != nil {
+			c.log.Warn().Err(err).Str("folder", dir).Msg("remove half-written files")
+		}
+	}
 }

@@ -8,11 +8,11 @@ import (
 // appliesNow are the keys whose change takes effect at once; the others wait for the next start.
 func appliesNow(key string) bool {
 	switch key {
-	case "admin_keys", "ssh_ca_keys", "ssh_revoked_keys", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches",
+	case "admin_keys", "ssh_ca_keys", "ssh_revoked_keys", "ssh_shell", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches",
 		"keep_archives", "keep_failed_archives", "archives_max_bytes", "archives_max_age", "failed_archives_max_age":
 		return true
 	}
-	return key == "log.level" || strings.HasPrefix(key, "maintenance.") || strings.HasPrefix(key, "history.") || strings.HasPrefix(key, "ldap.") || strings.HasPrefix(key, "notify.") || strings.HasPrefix(key, "submodules.") || strings.HasPrefix(key, "limits.")
+	return key == "log.level" || strings.HasPrefix(key, "maintenance.") || strings.HasPrefix(key, "history.") || strings.HasPrefix(key, "converge.") || strings.HasPrefix(key, "ldap.") || strings.HasPrefix(key, "notify.") || strings.HasPrefix(key, "submodules.") || strings.HasPrefix(key, "limits.")
 }
 
 // reload reads the configuration again and says what changed. A configuration with an error changes nothing.
@@ -38,7 +38,7 @@ func (s *server) reload(ctx context.Context) {
 	applied.Root, applied.StateDir, applied.Listen, applied.HTTP = old.Root, old.StateDir, old.Listen, old.HTTP
 	applied.DiskReserve, applied.DiskPercent = old.DiskReserve, old.DiskPercent
 	s.cfg.Store(&applied)
-	s.level.set(applied.Log.Level)
+	s.level.Set(applied.Log.Level)
 	s.service.Store(s.newService(&applied))
 	s.ssh.SetLimits(sshLimits(applied.Limits))
 	// Said when it is so.
@@ -53,6 +53,7 @@ func (s *server) reload(ctx context.Context) {
 	if err := s.syncAdmins(ctx, applied.AdminKeys); err != nil {
 		s.log.Error().Err(err).Msg("admin_keys")
 	}
+	s.converge.Reload()
 	if err := s.setDirectory(applied.LDAP); err != nil {
 		s.log.Error().Err(err).Msg("the directory stays as it was")
 	}

@@ -3,6 +3,8 @@ package app
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +17,7 @@ import (
 
 	"corpus-git/bundle"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/cmd/corpus-git/verbs/nodes"
 	"corpus-git/hooks"
 	"corpus-git/internal/event"
 	"corpus-git/internal/execx"
@@ -38,10 +41,7 @@ type remoting struct {
 	*command
 	host       remote.Host
 	node       remote.Node
-	port       string
-	identity   string
-	jump       string
-	sshOptions []string
+	ssh        nodes.SSHFlags
 	program    string
 	only, skip []string
 	task       string
@@ -83,10 +83,7 @@ func (c *command) remoteDeployCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&r.port, "port", "p", "", "port of ssh there")
-	f.StringVarP(&r.identity, "identity", "i", "", "private key `FILE` of ssh")
-	f.StringVarP(&r.jump, "jump", "J", "", "connect by way of this `HOST` (ProxyJump)")
-	f.StringArrayVar(&r.sshOptions, "ssh-option", nil, "further option of ssh, as after its -o; may be given again")
+	r.ssh.Register(f)
 	f.StringVar(&r.node.Root, "remote-root", "", "the root there (default: /srv for root, srv in the home of others)")
 	f.StringVar(&r.program, "program", "", "the corpus-git to copy (default: this one)")
 	f.StringSliceVar(&r.only, "only", nil, "only these parts: init, sync, deploy")
@@ -102,7 +99,7 @@ func (r *remoting) parts() (map[string]bool, error) {
 	all := []string{remoteInit, remoteSync, remoteDeploy}
 	for _, p := range slices.Concat(r.only, r.skip) {
 		if !slices.Contains(all, p) {
-			return nil, fault.New(fault.Usage, "remote deploy", "%q is no part of a remote deployment", p).WithHint("the parts are: %s", strings.Join(all, ", "))
+			return nil, fault.New(fault.Usage, "remote deploy", "%q is not a part of a remote deployment", p).WithHint("the parts are: %s", strings.Join(all, ", "))
 		}
 	}
 	do := map[string]bool{}
@@ -129,10 +126,10 @@ func (r *remoting) run(ctx context.Context, host, name string, set []string) (er
 	if err != nil {
 		return err
 	}
-	r.host = remote.Host{Target: host, Dir: dir, Options: r.options(), Exec: execx.OS{}, Env: r.Environment.Env}
+	r.host = remote.Host{Target: host, Dir: dir, Options: r.ssh.Options(), Exec: execx.OS{}, Env: r.Environment.Env}
 	r.node.Host = &r.host
 	defer func() {
-		if cerr := r.host.Close(); err == nil {
+		if cerr := errors.Join(r.node.Close(), r.host.Close()); err == nil {
 			err = cerr
 		}
 	}()
@@ -151,23 +148,9 @@ func (r *remoting) run(ctx context.Context, host, name string, set []string) (er
 	return err
 }
 
-// options are those of ssh.
-func (r *remoting) options() []string {
-	var out []string
-	for _, o := range []struct{ flag, value string }{{"-p", r.port}, {"-i", r.identity}, {"-J", r.jump}} {
-		if o.value != "" {
-			out = append(out, o.flag, o.value)
-		}
-	}
-	for _, o := range r.sshOptions {
-		out = append(out, "-o", o)
-	}
-	return out
-}
-
-// there is how people run the commands of the other machine.
-func (r *remoting) there() string {
-	words := append([]string{"ssh"}, r.options()...)
+// commandThere is the command line with which people run commands on the other machine.
+func (r *remoting) commandThere() string {
+	words := append([]string{"ssh"}, r.ssh.Options()...)
 	words = append(words, r.host.Target, r.node.Program)
 	if r.node.Root != "" {
 		words = append(words, "--root="+r.node.Root)
@@ -190,19 +173,22 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 			return 0, err
 		}
 	}
-	var err error
-	var sent int64
-	if r.node.Program, sent, err = r.host.Install(ctx, program); err != nil {
+	release, err := remote.ReadRelease(program)
+	if err != nil {
+		return 0, err
+	}
+	r.node.Release = release
+	key := ""
+	if do[remoteInit] {
+		if key, err = r.verb(ctx, nil, "bundle", "key"); err != nil {
+			return 0, err
+		}
+	}
+	sent, err := r.node.Open(ctx, strings.TrimSpace(key))
+	if err != nil {
 		return 0, err
 	}
 	if do[remoteInit] {
-		key, err := r.verb(ctx, nil, "bundle", "key")
-		if err != nil {
-			return 0, err
-		}
-		if err := r.node.Start(ctx, strings.TrimSpace(key)); err != nil {
-			return 0, err
-		}
 		what := "corpus-git is there"
 		if sent > 0 {
 			what = "copied corpus-git, " + humanize.Bytes(sent)
@@ -213,17 +199,24 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 		return 0, nil
 	}
 	begun = time.Now()
-	console := event.NewConsole(r.Stdout, event.Style{Colour: r.term.Colour, Verbose: r.verbose, Output: r.task != "", Commands: r.there()})
+	console := event.NewConsole(r.Stdout, event.Style{Colour: r.term.Colour, Verbose: r.verbose, Output: r.task != "", Commands: r.commandThere()})
 	told := false
 	f, err := r.node.Apply(ctx, remote.Apply{
 		Project: r.name, StoreOnly: !do[remoteDeploy], Patience: r.reconnect,
 		Send: func(ctx context.Context, have []project.Commit, w io.Writer) error {
 			var size remote.Counter
 			size.W = w
+			if !do[remoteSync] {
+				own, err := r.tips(ctx) // what is here is taken to be there: nothing is sent, and what is lacking there is said there
+				if err != nil {
+					return err
+				}
+				have = append(have, own...)
+			}
 			m, err := r.send(ctx, have, &size)
 			if err == nil && !told && do[remoteSync] && r.task == "" {
 				told = true
-				r.line(remoteSync, begun, "%s", packs(m, size.N))
+				r.line(remoteSync, begun, "%s", fmt.Sprintf("%s, pillar %s: %s, %s", m.Release.Code.Short(), m.Release.Pillar.Short(), humanize.Plural(m.Objects(), "object"), humanize.Bytes(size.N)))
 			}
 			return err
 		},
@@ -238,13 +231,17 @@ func (r *remoting) deploy(ctx context.Context, do map[string]bool) (int, error) 
 	return f.Exit, err
 }
 
-// packs says what was sent.
-func packs(m bundle.Manifest, bytes int64) string {
-	objects := 0
-	for _, p := range m.Packs {
-		objects += p.Objects
+// tips are the commits that this machine has of the project.
+func (r *remoting) tips(ctx context.Context) ([]project.Commit, error) {
+	text, err := r.verb(ctx, nil, "bundle", "tips", "--", string(r.name))
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("%s, pillar %s: %s, %s", m.Release.Code.Short(), m.Release.Pillar.Short(), humanize.Plural(objects, "object"), humanize.Bytes(bytes))
+	var t bundle.Tips
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return nil, err
+	}
+	return append(t.Code, t.Pillar...), nil
 }
 
 // send writes the bundle.
@@ -295,12 +292,7 @@ func (r *remoting) verb(ctx context.Context, out io.Writer, argv ...string) (str
 	quiet := *r.command
 	code, err := quiet.runWith(ctx, cmd, cfg, argv, &streams{in: strings.NewReader(""), out: out}, &errw)
 	if err == nil && code != 0 {
-		first, rest, _ := strings.Cut(strings.TrimSpace(errw.String()), "\n")
-		e := fault.New(fault.Refused, "", "%s", strings.TrimPrefix(first, "error: "))
-		if hint, ok := strings.CutPrefix(rest, "hint: "); ok {
-			e = e.WithHint("%s", hint)
-		}
-		err = e
+		err = remote.Reported("", code, errw.String())
 	}
 	return text.String(), err
 }

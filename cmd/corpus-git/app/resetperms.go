@@ -49,7 +49,7 @@ func (c *command) resetPermsCommand() *cobra.Command {
 			}{{&r.DirMode, dmode}, {&r.FileMode, fmode}} {
 				n, err := strconv.ParseUint(m.text, 8, 32)
 				if err != nil || n > 0o7777 {
-					return fault.New(fault.Usage, "reset permissions", "%q is no octal mode", m.text)
+					return fault.New(fault.Usage, "reset permissions", "%q is not an octal mode", m.text)
 				}
 				*m.to = uint32(n)
 			}

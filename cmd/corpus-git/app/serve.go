@@ -3,16 +3,14 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"strings"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,6 +18,9 @@ import (
 
 	"corpus-git/access"
 	"corpus-git/cmd/corpus-git/control"
+	"corpus-git/cmd/corpus-git/serverlog"
+	"corpus-git/cmd/corpus-git/statedir"
+	"corpus-git/cmd/corpus-git/systemd"
 	"corpus-git/cmd/corpus-git/verbs"
 	"corpus-git/git/pack"
 	"corpus-git/git/upload"
@@ -27,42 +28,25 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 	"corpus-git/layout"
+	"corpus-git/pipeline/recent"
 	"corpus-git/pipeline/retention"
+	"corpus-git/procedures/recipe"
 	"corpus-git/project"
 	"corpus-git/project/config"
 	"corpus-git/receive"
 	"corpus-git/receive/session"
 	"corpus-git/receive/sshd"
+	"corpus-git/signals"
 	"corpus-git/web"
 	"corpus-git/web/api"
+	"corpus-git/web/pages"
 )
-
-// Addresses is addr.json in the state directory: where a running server listens.
-type Addresses struct {
-	SSH  string `json:"ssh"`
-	HTTP string `json:"http,omitempty"`
-	PID  int    `json:"pid"`
-}
-
-func readAddresses(state layout.State) (a Addresses, err error) {
-	text, err := os.ReadFile(state.Addresses())
-	if err != nil {
-		return a, err
-	}
-	return a, json.Unmarshal(text, &a)
-}
-
-// listens says where the server of a state listens, and its process.
-func listens(state layout.State) (pid int, on string, err error) {
-	a, err := readAddresses(state)
-	return a.PID, strings.TrimSpace(a.SSH + " " + a.HTTP), err
-}
 
 // server is a running server.
 type server struct {
 	*core
 	load    func() (*config.Config, error) // reads the configuration again
-	level   *logLevel
+	level   *serverlog.Level
 	service atomic.Pointer[receive.Service]
 	ssh     *sshd.Server
 	control *control.Server
@@ -83,7 +67,7 @@ func (s *server) Serve(ctx context.Context, sess *sshd.Session) int {
 
 // Run implements receive.Commands: the verbs, for a key.
 func (s *server) Run(ctx context.Context, who access.Identity, argv []string, stdin io.Reader, stdout, stderr io.Writer, term sshd.Terminal) int {
-	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}}, argv, stdin, stdout, stderr)
+	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: who, Remote: true, Term: verbs.Terminal{Colour: term.Colour, Width: term.Columns}, Screen: term.Screen}, argv, stdin, stdout, stderr)
 }
 
 // apiRequest serves one request over HTTP: the verbs, for who sent it.
@@ -96,11 +80,11 @@ func (s *server) request(ctx context.Context, p control.Peer, q control.Request,
 	if q.Receive != "" {
 		return s.service.Load().ReceiveAt(ctx, access.Local(p.User), q.Receive, q.Check, stdin, stdout, stderr)
 	}
-	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}}, q.Argv, stdin, stdout, stderr)
+	return verbs.Run(ctx, s.backend(), verbs.Caller{Identity: access.Local(p.User), Term: verbs.Terminal{Colour: q.Colour, Width: q.Width}, Screen: q.Screen(stdin, stdout)}, q.Argv, stdin, stdout, stderr)
 }
 
 // start brings a server up: state, what a crash left, then the listeners; the deployments that it left open are ended in the background. After an error nothing is left running.
-func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error)) (*server, error) {
+func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *serverlog.Level, load func() (*config.Config, error)) (*server, error) {
 	return startWith(ctx, cfg, env, log, level, load, testHooks{})
 }
 
@@ -108,13 +92,13 @@ func start(ctx context.Context, cfg *config.Config, env []string, log zerolog.Lo
 type testHooks struct {
 	boundary func(point string)
 	boot     string
-	sockets  sockets
+	sockets  systemd.Sockets
 	// agent: nothing listens but the control socket.
 	agent bool
 }
 
 // startWith is start with testHooks.
-func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *logLevel, load func() (*config.Config, error), with testHooks) (s *server, err error) {
+func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *serverlog.Level, load func() (*config.Config, error), with testHooks) (s *server, err error) {
 	counters := web.NewMetrics()
 	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }, boundary: with.boundary, boot: with.boot})
 	if err != nil {
@@ -149,7 +133,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 		log.Error().Err(err).Msg("recovery could not begin")
 	}
 	if !with.agent {
-		if s.sshAddr, err = listen(with.sockets.ssh, "listen", cfg.Listen); err != nil {
+		if s.sshAddr, err = systemd.Listen(with.sockets.SSH, "listen", cfg.Listen); err != nil {
 			return nil, err
 		}
 		if a, ok := s.sshAddr.Addr().(*net.TCPAddr); ok {
@@ -157,26 +141,17 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 		}
 	}
 	s.service.Store(s.newService(cfg))
-	s.ssh = &sshd.Server{
-		HostKeys: keys, Keys: c.access, Handler: s, Version: Build().Release, Log: log.With().Str("part", "ssh").Logger(),
-		Refuse: func(sess *sshd.Session, err error) int { return s.service.Load().Refuse(sess, err) },
-		Limits: sshLimits(cfg.Limits),
-		RefusedLogin: func(from, user, fp string) {
-			counters.RefusedLogin()
-			s.service.Load().RefusedLogin(from, user, fp)
-		},
-		LoggedIn: func(id access.Identity) {
-			counters.Session()
-			s.service.Load().LoggedIn(id)
-		},
-	}
-	if !with.agent && (cfg.HTTP != "" || with.sockets.http != nil) {
-		if err := s.openWeb(with.sockets.http, cfg, counters); err != nil {
+	s.ssh = s.newSSH(cfg, keys)
+	if !with.agent && (cfg.HTTP != "" || with.sockets.HTTP != nil) {
+		if err := s.openWeb(with.sockets.HTTP, cfg, counters); err != nil {
 			return nil, err
 		}
 	}
+	if !with.agent {
+		c.tools.Signals = addresses{c.signals, s}
+	}
 	if s.control, err = control.Listen(c.state.Socket(), s.request, log); err != nil {
-		return nil, stateError(c.state, err)
+		return nil, statedir.Error(c.state, err)
 	}
 	if err := s.writeAddresses(); err != nil {
 		return nil, err
@@ -184,26 +159,30 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	s.finishLater(left)
 	s.open()
 	s.upkeep.Start()
+	s.converge.Start()
+	s.keys.Start()
+	s.register.Start()
 	if err := s.watch.Start(ctx); err != nil {
 		log.Error().Err(err).Msg("periodic checks do not run")
 	}
 	return s, nil
 }
 
-// writeAddresses writes where the server listens, for the commands of this machine.
-func (s *server) writeAddresses() error {
-	a := Addresses{PID: os.Getpid()}
-	if s.sshAddr != nil {
-		a.SSH = s.sshAddr.Addr().String()
+// newSSH makes the SSH server, which serves with the service of the newest configuration.
+func (s *server) newSSH(cfg *config.Config, keys []ssh.Signer) *sshd.Server {
+	return &sshd.Server{
+		HostKeys: keys, Keys: s.access, Handler: s, Version: Build().Release, Log: s.log.With().Str("part", "ssh").Logger(),
+		Refuse: func(sess *sshd.Session, err error) int { return s.service.Load().Refuse(sess, err) },
+		Limits: sshLimits(cfg.Limits),
+		RefusedLogin: func(from, user, fp string) {
+			s.counters.RefusedLogin()
+			s.service.Load().RefusedLogin(from, user, fp)
+		},
+		LoggedIn: func(id access.Identity) {
+			s.counters.Session()
+			s.service.Load().LoggedIn(id)
+		},
 	}
-	if s.webAddr != nil {
-		a.HTTP = s.webAddr.Addr().String()
-	}
-	text, err := json.Marshal(a)
-	if err != nil {
-		return err
-	}
-	return vfs.WriteFileAtomic(vfs.OS{}, s.state.Addresses(), append(text, '\n'), 0o600)
 }
 
 // hostKeys reads the server's host keys, and makes those that are missing.
@@ -232,14 +211,14 @@ func sshLimits(l config.Limits) sshd.Limits {
 	}
 }
 
-// counted is the audit log, with what is refused counted.
-type counted struct {
+// auditCounter is the audit log; it counts refusals.
+type auditCounter struct {
 	*audit.Log
 	counters *web.Metrics
 }
 
 // RecordAll implements receive.Audit.
-func (a counted) RecordAll(ctx context.Context, all []audit.Entry) error {
+func (a auditCounter) RecordAll(ctx context.Context, all []audit.Entry) error {
 	for _, e := range all {
 		a.counters.Audited(e)
 	}
@@ -247,7 +226,7 @@ func (a counted) RecordAll(ctx context.Context, all []audit.Entry) error {
 }
 
 func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics) (err error) {
-	if s.webAddr, err = listen(given, "http_listen", cfg.HTTP); err != nil {
+	if s.webAddr, err = systemd.Listen(given, "http_listen", cfg.HTTP); err != nil {
 		return err
 	}
 	token, err := s.webToken()
@@ -266,15 +245,32 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 	}
 	source := s.status()
 	source.Remember, source.Now = 30*time.Second, time.Now
-	rest, err := api.Open(context.Background(), api.Config{Run: s.apiRequest, Valid: s.access.Valid, DB: s.db, Rate: float64(cfg.HTTPRate), Release: Build().Release, Now: time.Now,
+	rest, err := api.Open(context.Background(), api.Config{Run: s.apiRequest, DB: s.db, Rate: float64(cfg.HTTPRate), Release: Build().Release, Now: time.Now,
 		Log: s.log.With().Str("part", "api").Logger()})
 	if err != nil {
 		return err
 	}
+	authority, err := s.openACME(cfg)
+	if err != nil {
+		return err
+	}
 	s.web = &web.Server{
-		Access: s.access, Passwords: s.access, Certificate: certificate, API: rest,
-		Status: source, Runs: s.pipeline, Units: s.units().Shown, Checks: s.watch, Metrics: m, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Host: s.hostName(), Release: Build().Release, Now: time.Now,
-		Log: s.log.With().Str("part", "http").Logger(),
+		Passwords: s.access, Certificate: certificate, ACME: authority, Metrics: m, Outbox: s.deliveries, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Signals: s.signals, Audit: s.audit, Proxies: networks(cfg.HTTPProxies), Forwarded: cfg.HTTPHeader == "forwarded",
+		Config: pages.Config{
+			Status: source, Runs: s.pipeline, Recent: recent.Table{DB: s.db}, Units: s.units().Shown, Checks: s.watch, Access: s.access, API: rest, Run: s.apiRequest,
+			Events: s.core.backend(true).Events, Disks: []string{string(s.root), string(s.state)}, Build: Build(), Host: s.hostName(), Now: time.Now, Log: s.log.With().Str("part", "http").Logger(),
+			Subjects: func(ctx context.Context, name project.Name, repo project.Repo, commits []project.Commit) (map[project.Commit]project.Subject, error) {
+				out, err := s.repos.Open(name, repo).Subjects(ctx, commits)
+				hide := s.pipeline.Redactor(ctx, name)
+				for c, said := range out {
+					out[c] = project.Subject{Text: hide.String(said.Text), Author: hide.String(said.Author)}
+				}
+				return out, err
+			},
+			Tasks: func(name project.Name) ([]string, error) {
+				return recipe.TaskNames(os.DirFS(filepath.Join(s.root.Project(name.String()).Live(), layout.SaltDir)))
+			},
+		},
 	}
 	return nil
 }
@@ -285,12 +281,21 @@ func (s *server) webLogin(ctx context.Context, who access.Identity) (string, err
 		return "", fault.New(fault.Refused, "web login", "the server shows no pages").WithHint("set  http_listen: 127.0.0.1:8080  in its configuration, and start it again")
 	}
 	ticket, err := s.web.Sessions.Ticket(ctx, who)
-	return s.web.Scheme() + "://" + s.webHost() + "/login?ticket=" + ticket, err
+	return s.webURL(s.webAddr.Addr().String()) + "/login?ticket=" + ticket, err
 }
 
-// webHost is the address of the pages, as a browser reaches it.
-func (s *server) webHost() string {
-	return s.browsable(s.webAddr.Addr().String())
+// addresses are the signals' in this server.
+type addresses struct {
+	*signals.Store
+	server *server
+}
+
+// Address implements waiting.Signals.
+func (a addresses) Address(id project.ID, wait, name string) (url, secret string) {
+	if a.server.web != nil {
+		url = a.server.webURL(a.server.webAddr.Addr().String()) + a.Path(id, wait, name)
+	}
+	return url, a.Secret(id, wait, name)
 }
 
 // backend is core's, with what only a server can do.
@@ -298,18 +303,6 @@ func (s *server) backend() *verbs.Backend {
 	b := s.core.backend(true)
 	b.WebLogin = s.webLogin
 	return b
-}
-
-func listenError(key, addr string, err error) error {
-	hint := fmt.Sprintf("choose another address with  %s ; 127.0.0.1:0 takes any free port", key)
-	_, port, _ := net.SplitHostPort(addr)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		hint = fmt.Sprintf("see which program has it with  ss -ltnp 'sport = :%s' , or %s", port, hint)
-	case errors.Is(err, syscall.EACCES):
-		hint = fmt.Sprintf("a port below 1024 takes root, or the capability CAP_NET_BIND_SERVICE (systemd.exec(5), AmbientCapabilities); or %s", hint)
-	}
-	return fault.New(fault.Refused, key, "%w", err).WithHint("%s", hint)
 }
 
 // open starts to answer.
@@ -339,7 +332,7 @@ func (s *server) open() {
 	s.serving.Go(func() { s.maintainer.Run(ctx) })
 	s.serving.Go(func() { s.notifier.Run(ctx) })
 	s.serving.Go(func() {
-		retention.Keeper{Limits: func() config.History { return s.cfg.Load().History }, Projects: s.everyProject, Prune: s.pipeline.PruneHistory, Audit: s.audit.Prune, Notifications: s.outbox.Prune, Now: time.Now, Log: s.log}.Run(ctx)
+		retention.Pruner{Limits: func() config.History { return s.cfg.Load().History }, Projects: s.everyProject, Prune: s.pipeline.PruneHistory, Audit: s.audit.Prune, Notifications: s.outbox.Prune, Now: time.Now, Log: s.log}.Run(ctx)
 	})
 }
 
@@ -353,6 +346,9 @@ func (s *server) abandon() {
 	if s.control != nil {
 		_ = s.control.Close()
 	}
+	if s.web != nil {
+		_ = s.web.Close()
+	}
 	_ = s.core.close()
 }
 
@@ -360,19 +356,20 @@ func (s *server) abandon() {
 func (s *server) newService(cfg *config.Config) *receive.Service {
 	l := cfg.Limits
 	return &receive.Service{
-		Root: s.root, Repos: s.repos, Access: s.access, Projects: lookup{s.core}, Deployer: s.pipeline, Commands: s, Audit: counted{s.audit, s.counters},
+		Root: s.root, Repos: s.repos, Access: s.access, Projects: lookup{s.core}, Deployer: s.pipeline, Commands: s, Audit: auditCounter{s.audit, s.counters},
 		Find: func(ctx context.Context, name project.Name, prefix string) (project.ID, error) {
 			r, err := s.pipeline.Find(ctx, name, prefix)
 			return r.ID, err
 		},
 		Prefix:       s.sshCommand,
-		CreateOnPush: cfg.CreateOnPush, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
+		Signatures:   s.verifier(),
+		CreateOnPush: cfg.CreateOnPush, Visible: s.visible, Version: Build().Release, NewID: project.NewID, Now: time.Now, Log: s.log.With().Str("part", "receive").Logger(),
 		Limits: session.Limits{
 			Commands: l.MaxCommands, Options: orNone(l.MaxPushOptions), OptionBytes: l.MaxOptionBytes, RefName: l.MaxRefName, Shallow: l.MaxShallow, Files: l.MaxFiles, Drain: int64(l.MaxDrain), Unpack: l.UnpackLimit,
 		},
-		UploadLimits: upload.Limits{Wants: l.MaxWants, Haves: l.MaxHaves, Commands: l.MaxRequests},
-		PackLimits:   packLimits(l, s.memory),
-		Still:        cfg.Progress,
+		UploadLimits:  upload.Limits{Wants: l.MaxWants, Haves: l.MaxHaves, Commands: l.MaxRequests},
+		PackLimits:    packLimits(l, s.memory),
+		ProgressAfter: cfg.Progress,
 	}
 }
 
@@ -400,10 +397,14 @@ func (s *server) shutdown(now context.Context, grace time.Duration) error {
 	defer cancel()
 	var errs []error
 	s.log.Info().Dur("grace", grace).Msg("shutting down: running deployments may finish, new ones are refused")
+	s.converge.Stop()
+	s.keys.Stop()
+	s.register.Stop()
 	// The listeners stay open meanwhile: who follows sees the end, and who pushes is told to try again.
 	if err := s.pipeline.Shutdown(ctx); err != nil {
 		s.log.Warn().Msg("running deployments were cancelled and rolled back: shutdown_grace has passed, or a second signal came")
 	}
+	s.nodes.Detach()
 	errs = append(errs, os.Remove(s.state.Addresses()), s.control.Close())
 	last, cancel2 := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel2()

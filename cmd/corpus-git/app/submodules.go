@@ -16,7 +16,7 @@ func (c *core) submodules() receive.SubmoduleSettings {
 	cfg := c.cfg.Load()
 	return receive.SubmoduleSettings{
 		Hosts: cfg.Submodules.Hosts, Timeout: cfg.Submodules.Timeout, Limits: packLimits(cfg.Limits, c.memory), HTTP: http.Client{Transport: http.DefaultTransport},
-		Agent: "corpus-git/" + strings.ReplaceAll(Build().Release, " ", "-"), MayRead: c.mayRead, Home: c.homeOf, Here: c.isHere,
+		Agent: clientAgent(), Mirrors: cfg.Submodules.Mirrors, MayRead: c.mayRead, Home: c.homeOf, Here: c.isHere,
 	}
 }
 
@@ -32,7 +32,7 @@ func (c *core) mayRead(ctx context.Context, who project.Pusher, name project.Nam
 // may reports whether a pusher has a right now: a local user has all, a key those that it was given.
 func (c *core) may(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error) {
 	id := access.Identity{Name: who.Key, Fingerprint: who.Fingerprint, From: who.From}
-	id.Admin = who.Fingerprint == "" && who.From == "local"
+	id.Admin = access.IsLocal(who.Fingerprint, who.From)
 	return c.access.Can(ctx, id, name, want)
 }
 

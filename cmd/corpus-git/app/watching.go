@@ -2,19 +2,91 @@ package app
 
 import (
 	"context"
+	"net"
+	"regexp"
+	"strings"
 	"time"
 
 	"corpus-git/checks/watch"
+	"corpus-git/converge"
+	"corpus-git/internal/py"
+	"corpus-git/kv/register"
+	keywatch "corpus-git/kv/watch"
 	"corpus-git/live"
 	"corpus-git/project"
 )
 
 // openWatch makes what runs periodic checks. It runs them once it is started, which a server does.
 func (c *core) openWatch(ctx context.Context) (err error) {
-	of := live.Checks{Projects: c.live, Undeployed: c.pipeline.Undeployed, LastLive: c.pipeline.LastLive, Tell: c.outbox.Tell, Log: c.log}
+	of := live.Checks{Projects: c.live, Undeployed: c.pipeline.Undeployed, LastLive: c.pipeline.LastLive, Notify: c.outbox.AddNow, Log: c.log}
 	c.watch, err = watch.Open(ctx, watch.Config{
 		DB: c.db, Live: of.Of, Quiet: func(n project.Name) (context.Context, func(), bool) { return c.pipeline.Quiet(n) }, Now: time.Now, Log: c.log,
 		Projects: c.everyProject,
 	})
 	return err
+}
+
+// openConverge makes what applies live releases again. It runs them once it is started, which a server does.
+func (c *core) openConverge(ctx context.Context) (err error) {
+	c.register = register.New(register.Config{Checks: c.watch.States, Address: c.machineAddress, Publish: c.publish, Log: c.log})
+	of := live.Converge{Projects: c.live, Registers: c.register.Set, Undeployed: c.pipeline.Undeployed, Server: func() project.ConvergePolicy { return c.cfg.Load().Converge.Policy() }}
+	c.converge, err = converge.Open(ctx, converge.Config{
+		DB: c.db, Projects: c.everyProject, Plan: of.Plan, Notify: c.outbox.Add, Boot: c.tools.Host.Boot, Now: time.Now, Log: c.log,
+		Start: func(ctx context.Context, d project.Deployment) (project.ID, error) {
+			return c.pipeline.Start(ctx, d, nil)
+		},
+		AtOnce: func() int { return c.cfg.Load().Converge.AtOnce },
+	})
+	if err != nil {
+		return err
+	}
+	c.keys, err = keywatch.Open(ctx, keywatch.Config{
+		DB: c.db, Keys: c.kv, Projects: c.everyProject, Log: c.log,
+		Plan: func(ctx context.Context, name project.Name) (keywatch.Plan, error) {
+			w, nodes, err := of.Watches(ctx, name)
+			return keywatch.Plan{Watches: w, Nodes: nodes}, err
+		},
+		Start: func(ctx context.Context, d project.Deployment) (project.ID, error) {
+			return c.pipeline.Start(ctx, d, nil)
+		}, Wait: c.pipeline.Wait,
+	})
+	return err
+}
+
+// publish says which services run here: to the hub where this is an agent that dials in, else to those who read this server's keys.
+func (c *core) publish(ctx context.Context, services map[string]string) error {
+	if a := c.agent.Load(); a != nil {
+		return a.Call("kv register "+a.Hub.Node, services)
+	}
+	return c.kv.Register(ctx, strings.Trim(instance.ReplaceAllString(c.hostName(), "-"), "-."), services, register.Lease)
+}
+
+// instance is what cannot be in the name of an instance.
+var instance = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
+
+// machineAddress is an address by which others may reach this machine: the first of its IPv4 addresses that is not its own only, else its name.
+func (c *core) machineAddress() string {
+	v, _ := c.facts().GetStr("ipv4")
+	if list, ok := v.(*py.List); ok {
+		for _, x := range list.Items() {
+			if ip := net.ParseIP(py.Str(x)); ip != nil && !ip.IsLoopback() {
+				return ip.String()
+			}
+		}
+	}
+	return c.hostName()
+}
+
+// visibleKeys are the keys that the steps of a project see: on a node those that its hub sent.
+func (c *core) visibleKeys(ctx context.Context, name project.Name) (map[string]string, error) {
+	if p, err := c.registry.Get(ctx, name); err == nil && p.Node != nil {
+		return p.Node.KV, nil
+	}
+	return c.kv.Visible(ctx, name)
+}
+
+// wentLive is pipeline.Config.OnLive.
+func (c *core) wentLive(name project.Name, list []project.Check) {
+	c.watch.Live(name, list)
+	c.converge.Live(name)
 }

@@ -55,6 +55,20 @@ func (c *Client) Do(ctx context.Context, q Request, stdin io.Reader, stdout, std
 	}
 	done := make(chan struct{})
 	defer close(done)
+	if q.Sizes != nil {
+		go func() {
+			for {
+				select {
+				case s := <-q.Sizes:
+					if p, err := json.Marshal(s); err == nil {
+						_ = w.send(resized, p)
+					}
+				case <-done:
+					return
+				}
+			}
+		}()
+	}
 	go func() {
 		select {
 		case <-ctx.Done():

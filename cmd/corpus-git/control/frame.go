@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"corpus-git/internal/terminal"
 )
 
 // MaxFrame is the longest payload, in bytes.
@@ -19,6 +21,7 @@ const (
 	input   kind = 'I' // client: standard input
 	eof     kind = 'E' // client: end of standard input
 	leave   kind = 'C' // client: interrupted; end the request's context
+	resized kind = 'W' // client: JSON of terminal.Size, the new one of its terminal
 	output  kind = 'O' // server: standard output
 	errout  kind = 'X' // server: standard error
 	exit    kind = 'S' // server: one byte, the exit status; the last frame
@@ -37,6 +40,19 @@ type Request struct {
 	// With Check the server only reports whether it takes one.
 	Receive string `json:"receive,omitempty"`
 	Check   bool   `json:"check,omitempty"`
+	// Terminal is the size of the client's terminal, which is in raw mode: what runs gets one of its own. Term is its type.
+	Terminal *terminal.Size `json:"terminal,omitempty"`
+	Term     string         `json:"term,omitempty"`
+	// Sizes gives that size anew when it changes.
+	Sizes chan terminal.Size `json:"-"`
+}
+
+// Screen is the client's terminal as what runs sees it, nil where it has none.
+func (q Request) Screen(in io.Reader, out io.Writer) *terminal.Terminal {
+	if q.Terminal == nil {
+		return nil
+	}
+	return &terminal.Terminal{Name: q.Term, Size: *q.Terminal, Sizes: q.Sizes, In: in, Out: out}
 }
 
 // writer sends frames; safe for concurrent use.

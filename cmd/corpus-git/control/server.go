@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/terminal"
 )
 
 // WriteIdle is how long one write waits for a client that does not read.
@@ -108,10 +111,10 @@ func (s *Server) Active() int { return int(s.active.Load()) }
 // Close stops listening and removes the socket. Requests that run go on.
 func (s *Server) Close() error { return errors.Join(os.Remove(s.path), s.listener.Close()) }
 
-// patient bounds each write.
-type patient struct{ net.Conn }
+// deadlineConn is a connection with a deadline for each write.
+type deadlineConn struct{ net.Conn }
 
-func (p patient) Write(b []byte) (int, error) {
+func (p deadlineConn) Write(b []byte) (int, error) {
 	if err := p.SetWriteDeadline(time.Now().Add(WriteIdle)); err != nil {
 		return 0, err
 	}
@@ -126,7 +129,7 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) error {
 	if peer.UID != os.Geteuid() && peer.UID != 0 {
 		return fmt.Errorf("control: turned away user %d", peer.UID)
 	}
-	w := &writer{w: patient{c}}
+	w := &writer{w: deadlineConn{c}}
 	r := bufio.NewReader(c)
 	if err := c.SetReadDeadline(time.Now().Add(WriteIdle)); err != nil {
 		return err
@@ -151,11 +154,12 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	q.Sizes = make(chan terminal.Size, 1)
 	in, feed := io.Pipe()
 	defer in.Close()
 	go func() {
 		defer cancel()
-		err := pump(r, feed)
+		err := pump(r, feed, q.Sizes)
 		feed.CloseWithError(err)
 	}()
 	code := s.Run(ctx, peer, q, in, stream{w, output}, stream{w, errout})
@@ -163,7 +167,7 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) error {
 }
 
 // pump hands over standard input until the client leaves.
-func pump(r io.Reader, feed *io.PipeWriter) error {
+func pump(r io.Reader, feed *io.PipeWriter, sizes chan terminal.Size) error {
 	for {
 		k, p, err := receive(r)
 		if err != nil {
@@ -175,6 +179,16 @@ func pump(r io.Reader, feed *io.PipeWriter) error {
 			if _, err := feed.Write(p); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 				return err
 			}
+		case resized:
+			var s terminal.Size
+			if json.Unmarshal(p, &s) != nil {
+				return errors.New("control: no size of a terminal")
+			}
+			select {
+			case <-sizes:
+			default:
+			}
+			sizes <- s // the only sender
 		case eof:
 			_ = feed.Close()
 		case leave:

@@ -74,7 +74,7 @@ func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n",
 // clone is the working copy that the demo leaves to its user. It is made once, and then the user's own.
 func (d *demo) clone() string { return filepath.Join(d.Dir, "sample") }
 
-// shown is a working copy that the demo works in, made anew each time.
+// shown is a working copy that the demo works in, made again each time.
 func (d *demo) shown(name string) string { return filepath.Join(d.Dir, "shown", name) }
 
 // title starts a part.
@@ -316,7 +316,7 @@ func (d *demo) handOver(ctx context.Context) error {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(c.dir, ".git")); err != nil {
-			d.say("%s is left as it is: it is no working copy any more", c.dir)
+			d.say("%s is left as it is: it is not a working copy any more", c.dir)
 			continue
 		}
 		// The port is another one each time.

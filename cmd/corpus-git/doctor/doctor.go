@@ -1,4 +1,5 @@
-// Package doctor looks at the machine, the state and the projects, and says what is wrong and what to do about it. It changes nothing.
+// Package doctor looks at the machine, the state and the projects, and says what is wrong, and what to do about it or how it
+// can be mended. To look changes nothing.
 package doctor
 
 import (
@@ -7,7 +8,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -40,11 +40,9 @@ type Doctor struct {
 }
 
 // Run gives what was found.
-func (d Doctor) Run(ctx context.Context) []status.Check {
-	var out []status.Check
-	add := func(name, st, hint, format string, args ...any) {
-		out = append(out, status.Check{Name: name, Status: st, Text: fmt.Sprintf(format, args...), Hint: hint})
-	}
+func (d Doctor) Run(ctx context.Context) []Finding {
+	var out []Finding
+	add := adderTo(&out)
 	root, state := layout.Root(d.Config.Root), layout.State(d.Config.StateDir)
 	d.directory(add, "root", root.Path(), 0)
 	d.directory(add, "state", state.Path(), 0o077)
@@ -60,12 +58,12 @@ func (d Doctor) Run(ctx context.Context) []status.Check {
 	} else {
 		add("user", "skipped", "run as root for that", "not root: projects' users and groups are not made, owners are left as they are, steps run as you")
 	}
+	d.stateOwners(add, state)
 	d.refs(ctx, add, root)
+	d.locks(add, root)
 	d.leftovers(ctx, add, root, state)
 	return out
 }
-
-type adder func(name, status, hint, format string, args ...any)
 
 func (d Doctor) directory(add adder, name, path string, closed os.FileMode) {
 	fi, err := os.Stat(path)
@@ -75,9 +73,10 @@ func (d Doctor) directory(add adder, name, path string, closed os.FileMode) {
 	case err != nil:
 		add(name, "failed", "", "%v", err)
 	case !fi.IsDir():
-		add(name, "failed", "move it away", "%s is no directory", path)
+		add(name, "failed", "move it away", "%s is not a directory", path)
 	case fi.Mode().Perm()&closed != 0:
-		add(name, "failed", "chmod 700 "+path, "%s can be entered by others (mode %04o)", path, fi.Mode().Perm())
+		add(name, "failed", "chmod 700 "+path, "%s can be entered by others (mode %04o)", path, fi.Mode().Perm()).
+			setFix(func() error { return os.Chmod(path, fi.Mode().Perm()&^closed) }, "close %s to others", path)
 	default:
 		f, err := os.CreateTemp(path, ".doctor-")
 		if err != nil {
@@ -136,7 +135,8 @@ func (d Doctor) hostKeys(add adder, state layout.State) {
 		case err != nil:
 			add("host key", "failed", "", "%v", err)
 		case fi.Mode().Perm()&0o077 != 0:
-			add("host key", "failed", "chmod 600 "+path, "others can read it: the server will not start with it")
+			add("host key", "failed", "chmod 600 "+path, "others can read %s: the server will not start with it", path).
+				setFix(func() error { return os.Chmod(path, 0o600) }, "close %s to others", path)
 		default:
 			add("host key", "ok", "", "%s", path)
 		}
@@ -164,8 +164,16 @@ func (d Doctor) database(ctx context.Context, add adder, state layout.State) {
 		return
 	}
 	add("database", "ok", "", "intact")
-	d.history(ctx, add, state, base)
-	d.notifications(ctx, add, base)
+	var tables int
+	switch err := base.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'deployments'`).Scan(&tables); {
+	case err != nil:
+		add("history", "failed", "", "%v", err)
+	case tables == 0: // of what is counted below it is the last that the first start makes
+		add("history", "skipped", "", "nothing is recorded yet: the first start ended before it made the tables; the next one makes them")
+	default:
+		d.history(ctx, add, state, base)
+		d.notifications(ctx, add, base)
+	}
 }
 
 // notifications says what waits to be delivered, and what was given up.

@@ -74,7 +74,7 @@ func (s *session) archiveTable(p *printer, all []status.Archive, indent string) 
 		}
 		row := []cell{
 			painted(bold, a.ID.Short()), plain(s.when(a.At)), plain(code), plain(pillar),
-			painted(stateColour(a.Verdict), became(a.Verdict)), plain(orNone(a.Pusher)), number(files), number(size), number(onDisk(a)),
+			painted(stateColour(a.Verdict), resultWord(a.Verdict)), plain(orNone(a.Pusher)), number(files), number(size), number(onDisk(a)),
 		}
 		if shares {
 			row = append(row, number(humanize.Bytes(a.Shared)))
@@ -135,7 +135,7 @@ func keeps(k status.Keeping) string {
 	return text + ", and what is pinned"
 }
 
-func became(v project.State) string {
+func resultWord(v project.State) string {
 	switch v {
 	case project.Live:
 		return "went live"
@@ -232,7 +232,7 @@ func archivesShow(s *session) *cobra.Command {
 				holds = "held " // it is live again, or was
 			}
 			p.line("  %s     %s, pillar %s: what was live before deployment %s", holds, a.Code.Short(), a.Pillar.Short(), a.ID.Short())
-			p.line("  made      %s by %s's deployment, which %s", s.when(a.At), orNone(a.Pusher), became(a.Verdict))
+			p.line("  made      %s by %s's deployment, which %s", s.when(a.At), orNone(a.Pusher), resultWord(a.Verdict))
 			if a.Tree {
 				p.line("  size      %s, %s", humanize.Plural(a.Files, "file"), humanize.Bytes(a.Bytes))
 			}
@@ -351,7 +351,7 @@ func archivesPrune(s *session) *cobra.Command {
 				verb, total = "would remove", "%s would be removed and free about %s; %d would stay"
 			}
 			for _, a := range done.Removed {
-				p.line("%s %s  %s  %s  %s  %s", verb, a.ID.Short(), s.when(a.At), commit(a.Code), became(a.Verdict), onDisk(a))
+				p.line("%s %s  %s  %s  %s  %s", verb, a.ID.Short(), s.when(a.At), commit(a.Code), resultWord(a.Verdict), onDisk(a))
 			}
 			p.line(total, humanize.Plural(len(done.Removed), "archive"), humanize.Bytes(done.Freed), done.Kept)
 			return p.err

@@ -1,18 +1,16 @@
 package verbs
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"corpus-git/access"
 	"corpus-git/bundle"
+	"corpus-git/bundle/local"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
-	"corpus-git/remote"
 )
 
 func bundleCommand(s *session) *cobra.Command {
@@ -21,7 +19,7 @@ func bundleCommand(s *session) *cobra.Command {
 		Long: "A bundle holds both commits of a project, what they need, and what was set for the deployment, signed by the machine that\n" +
 			"made it. Another machine deploys exactly that, with its own archive, checks and rollback. remote deploy does it all over ssh.",
 	}
-	c.AddCommand(bundleCreate(s), bundleApply(s), bundleVerify(s), bundleTips(s), bundleTrust(s), bundleKey(s))
+	c.AddCommand(bundleCreate(s), bundleApply(s), bundleVerify(s), bundleTips(s), bundleTrust(s), bundleKey(s), bundleSession(s))
 	return c
 }
 
@@ -38,7 +36,7 @@ func (s *session) local(verb string, object string) error {
 }
 
 func bundleCreate(s *session) *cobra.Command {
-	var q BundleRequest
+	var q local.Request
 	var have []string
 	var id, export string
 	c := &cobra.Command{
@@ -54,6 +52,9 @@ func bundleCreate(s *session) *cobra.Command {
 			}
 			name, err := project.ParseName(args[0])
 			if err != nil {
+				return err
+			}
+			if err := checkSelection(q.Select); err != nil {
 				return err
 			}
 			if err := s.local("bundle create", string(name)); err != nil {
@@ -88,19 +89,17 @@ func bundleCreate(s *session) *cobra.Command {
 	c.Flags().StringVar(&q.Task, "task", "", "run this `TASK` of what is live there, in place of a deployment")
 	c.Flags().StringSliceVar(&have, "have", nil, "commits that the other machine has")
 	c.Flags().StringVar(&id, "id", "", "the `ID` of the deployment, for who follows it; default a new one")
-	c.Flags().StringSliceVar(&q.Select.Only, "only", nil, "only these procedures, separated by commas")
-	c.Flags().StringSliceVar(&q.Select.OnlySteps, "only-steps", nil, "only these steps of install")
-	c.Flags().StringSliceVar(&q.Select.Skip, "skip", nil, "all procedures but these")
+	selectionFlags(c, &q.Select)
 	return c
 }
 
 // packed says how much a bundle carries.
 func packed(m bundle.Manifest) string {
-	var objects int
 	var bytes int64
 	for _, p := range m.Packs {
-		objects, bytes = objects+p.Objects, bytes+p.Bytes
+		bytes += p.Bytes
 	}
+	objects := m.Objects()
 	if objects == 0 {
 		return "nothing is lacking"
 	}
@@ -108,8 +107,7 @@ func packed(m bundle.Manifest) string {
 }
 
 func bundleApply(s *session) *cobra.Command {
-	var verbose, events, store bool
-	var after uint64
+	var verbose bool
 	var file string
 	c := &cobra.Command{
 		Use: "apply", Short: "Deploy a bundle",
@@ -127,71 +125,23 @@ func bundleApply(s *session) *cobra.Command {
 				return err
 			}
 			d, created, err := s.b.Bundles.Take(s.ctx, s.in, s.who.Pusher())
-			if err != nil || store {
-				err = s.audited(audit.Entry{Action: "bundle apply", Project: string(d.Project), Object: string(d.Code), Detail: map[bool]string{true: "stored only"}[store]}, err)
-			}
 			if err != nil {
-				return err
+				return s.audited(audit.Entry{Action: "bundle apply", Project: string(d.Project), Object: string(d.Code)}, err)
 			}
 			p := &printer{w: s.err}
 			if created {
 				p.line("created %s", d.Project)
 			}
-			if store {
-				p.line("stored %s of %s, not deployed", d.Code.Short(), d.Project)
-				return p.err
-			}
 			if d.Trigger == "" {
-				res := project.Result{State: project.Done, Reason: "nothing to roll back"}
-				if events {
-					return json.NewEncoder(s.out).Encode(remote.Frame{Result: &res})
-				}
-				p.line("%s: the deployment is not what went live last", res.Reason)
+				p.line(nothingBefore)
 				return p.err
-			}
-			if events {
-				return s.streamed("bundle apply", d, after)
 			}
 			return s.start("bundle apply", d, verbose)
 		},
 	}
 	c.Flags().StringVar(&file, "file", "-", "read the bundle from `FILE`; - is standard input")
-	c.Flags().BoolVar(&store, "store-only", false, "store the commits, and deploy nothing")
-	c.Flags().BoolVar(&events, "events", false, "print each event as a line of JSON, at last the result: for programs")
-	c.Flags().Uint64Var(&after, "after", 0, "with --events: leave out the events up to this number")
 	verboseFlag(c, &verbose)
 	return s.jsonFlag(c)
-}
-
-// streamed starts a deployment and prints its events after a number as JSON, a line each, and then its result.
-func (s *session) streamed(verb string, d project.Deployment, after uint64) error {
-	id, err := s.b.Runs.Start(s.ctx, d, nil)
-	if err != nil {
-		return s.audited(audit.Entry{Action: verb, Project: string(d.Project)}, err)
-	}
-	enc := json.NewEncoder(s.out)
-	for e, err := range s.b.Runs.Follow(s.ctx, id, after) {
-		if err != nil {
-			return err
-		}
-		if err := enc.Encode(remote.Frame{Event: &e}); err != nil {
-			return err
-		}
-	}
-	if s.ctx.Err() != nil {
-		return fault.New(fault.Busy, "", "disconnected; deployment %s continues", id.Short())
-	}
-	res, err := s.b.Runs.Wait(s.ctx, id)
-	if err != nil {
-		return err
-	}
-	if err := enc.Encode(remote.Frame{Result: &res, Exit: exitOf(res)}); err != nil {
-		return err
-	}
-	if exit := exitOf(res); exit != 0 {
-		return verdict{exit}
-	}
-	return nil
 }
 
 // BundleDocument is what bundle verify --json prints.

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"cmp"
+	"corpus-git/cmd/corpus-git/verbs/diagnose"
 	"fmt"
 	"io"
 	"math"
@@ -18,12 +19,14 @@ import (
 )
 
 func cfgCommand(s *session) *cobra.Command {
-	var reveal bool
+	var reveal, explain bool
 	c := &cobra.Command{
 		Use: "cfg PROJECT [KEY]", Short: "Show the configuration that SLS files get, and where each value is from",
 		Long: "Values that come from the pillar are shown as [pillar:key]; --reveal shows them. With a KEY\n" +
-			"(data:domain) that part alone is printed, a text without quotes.",
-		Args: exactly("PROJECT", "[KEY]"),
+			"(data:domain) that part alone is printed, a text without quotes. --explain shows what each layer says, from the\n" +
+			"weakest to the strongest, and the line where it stands.",
+		Example: "  corpus-git cfg app\n  corpus-git cfg app data:domain\n  corpus-git cfg app data --explain",
+		Args:    exactly("PROJECT", "[KEY]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := s.project("cfg", args[0], project.Configure)
 			if err != nil {
@@ -38,6 +41,9 @@ func cfgCommand(s *session) *cobra.Command {
 			}
 			path := cfgPath(c, arg(args, 1))
 			show := project.Show{Secrets: reveal}
+			if explain {
+				return s.explainCfg(name, path, show)
+			}
 			if s.json {
 				doc, err := c.JSON(path, show)
 				if err == nil {
@@ -64,8 +70,32 @@ func cfgCommand(s *session) *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().BoolVar(&explain, "explain", false, "show what each layer says, and where")
 	c.Flags().BoolVar(&reveal, "reveal", false, "show the values of the pillar")
 	return s.jsonFlag(c)
+}
+
+// ExplainDocument is what cfg --explain --json prints.
+type ExplainDocument struct {
+	Version int                 `json:"version"`
+	Project project.Name        `json:"project"`
+	Values  []project.Explained `json:"values"`
+}
+
+// explainCfg prints the values at a path with what each layer says.
+func (s *session) explainCfg(name project.Name, path string, show project.Show) error {
+	values, err := s.b.Cfg.Explain(s.ctx, name, path, show)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.document(ExplainDocument{Version: status.Version, Project: name, Values: append([]project.Explained{}, values...)})
+	}
+	p := s.printer()
+	for _, line := range project.ExplainLines(values) {
+		p.line("%s", printable.Text(line))
+	}
+	return p.err
 }
 
 // cfgPath takes dots for colons where that names a key and the text itself does not.
@@ -143,7 +173,11 @@ func (s *session) report(p *printer, r status.Report) {
 		p.line("  %s", s.who.Term.paint(yellow, "not all of it was measured: "+r.Disk.Incomplete))
 	}
 	for i, w := range r.Queue.Waiting {
-		p.line("  waiting   %d. %s %s by %s, since %s", i+1, w.ID.Short(), what(w), w.Pusher.Key, s.when(w.At))
+		takes := ""
+		if w.Estimate != nil {
+			takes = ", usually " + humanize.Rough(w.Estimate.Median)
+		}
+		p.line("  waiting   %d. %s %s by %s, since %s%s", i+1, w.ID.Short(), w.What(), w.Pusher.Key, s.when(w.At), takes)
 	}
 	if len(r.Deployments) > 0 {
 		p.line("")
@@ -230,46 +264,19 @@ func (s *session) auditProject(arg string) (project.Name, error) {
 
 func short(id string) string { return project.ID(id).Short() }
 
-func doctorCommand(s *session) *cobra.Command {
-	return s.jsonFlag(&cobra.Command{
-		Use: "doctor", Short: "Check the server and its data for problems", Args: exactly(),
-		Annotations: map[string]string{Stateless: "yes"},
-		RunE: func(*cobra.Command, []string) error {
-			if s.who.Remote {
-				if err := s.admin("doctor", ""); err != nil {
-					return err
-				}
+// doctor is the verb's session.
+func (s *session) doctor() diagnose.Session {
+	return diagnose.Session{Session: s.nodes(), Doctor: s.b.Doctor, Remote: s.who.Remote, Err: s.err, Show: func(checks []status.Check) error {
+		p := s.printer()
+		marks := map[string]colour{"ok": green, "warning": yellow, "failed": red, "skipped": dim}
+		for _, c := range checks {
+			p.line("%s  %-14s %s", s.who.Term.paint(marks[c.Status], fmt.Sprintf("%-7s", c.Status)), c.Name, c.Text)
+			if c.Hint != "" {
+				p.line("         %-14s hint: %s", "", c.Hint)
 			}
-			if s.b.Doctor == nil {
-				return need(nil, "doctor")
-			}
-			checks := s.b.Doctor(s.ctx)
-			bad := 0
-			for _, c := range checks {
-				if c.Status == "failed" {
-					bad++
-				}
-			}
-			var err error
-			if s.json {
-				err = s.document(status.Doctor{Version: status.Version, Checks: checks})
-			} else {
-				p := s.printer()
-				marks := map[string]colour{"ok": green, "warning": yellow, "failed": red, "skipped": dim}
-				for _, c := range checks {
-					p.line("%s  %-14s %s", s.who.Term.paint(marks[c.Status], fmt.Sprintf("%-7s", c.Status)), c.Name, c.Text)
-					if c.Hint != "" {
-						p.line("         %-14s hint: %s", "", c.Hint)
-					}
-				}
-				err = p.err
-			}
-			if err == nil && bad > 0 {
-				return fault.New(fault.Failed, "", "%s", humanize.Plural(bad, "check failed", "checks failed"))
-			}
-			return err
-		},
-	})
+		}
+		return p.err
+	}}
 }
 
 func hostKeyCommand(s *session) *cobra.Command {

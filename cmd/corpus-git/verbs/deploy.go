@@ -15,7 +15,8 @@ import (
 
 func deployCommand(s *session) *cobra.Command {
 	var sel project.Selection
-	var verbose, force bool
+	var verbose, force, missing bool
+	var resume string
 	c := &cobra.Command{
 		Use: "deploy PROJECT [KEY=VALUE...]", Short: "Redeploy the live commit",
 		Long: "Runs a deployment of the commits that both branches hold now, and follows it. The exit status is\n" +
@@ -23,6 +24,12 @@ func deployCommand(s *session) *cobra.Command {
 		Example: "  corpus-git deploy app\n  corpus-git deploy app --only install --only-steps 0100_build,100_reload\n  corpus-git deploy app debug=true db.port=5433",
 		Args:    andSettings("PROJECT"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if resume == string(project.ResumeLast) && len(args) > 1 && !strings.Contains(args[1], "=") { // --resume ID
+				resume, args = args[1], slices.Delete(slices.Clone(args), 1, 2)
+			}
+			if err := resumable(resume); err != nil {
+				return err
+			}
 			set, err := project.ParseSettings(args[1:], &sel)
 			if err != nil {
 				return err
@@ -31,19 +38,43 @@ func deployCommand(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, p := range slices.Concat(sel.Only, sel.Skip) {
-				if !project.IsProcedure(p) {
-					return usage("%q is no procedure", p).WithHint("the procedures are: %s", strings.Join(project.Procedures(), ", "))
-				}
+			if err := checkSelection(sel); err != nil {
+				return err
 			}
-			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel, Set: set, Overwrite: force}, verbose)
+			return s.deploy("deploy", project.Deployment{Project: name, Trigger: project.TriggerRedeploy, Select: sel, Set: set, Overwrite: force, AllowMissing: missing, Resume: project.ID(resume)}, verbose)
 		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "in dev: overwrite files that were changed by hand on the machine")
+	c.Flags().StringVar(&resume, "resume", "", "go on at the step at which the last deployment, or `DEPLOYMENT`, failed and stayed in place")
+	c.Flags().Lookup("resume").NoOptDefVal = string(project.ResumeLast)
+	c.Flags().BoolVar(&missing, "allow-missing", false, "leave out nodes that are not ready")
+	selectionFlags(c, &sel)
+	return s.runFlags(c, &verbose)
+}
+
+// resumable checks what --resume names.
+func resumable(id string) error {
+	if id == "" || id == string(project.ResumeLast) {
+		return nil
+	}
+	_, err := project.ParseIDPrefix(id)
+	return err
+}
+
+// selectionFlags add the flags that leave out parts of a deployment; checkSelection refuses what they cannot name.
+func selectionFlags(c *cobra.Command, sel *project.Selection) {
 	c.Flags().StringSliceVar(&sel.Only, "only", nil, "only these procedures, separated by commas")
 	c.Flags().StringSliceVar(&sel.OnlySteps, "only-steps", nil, "only these steps of install")
 	c.Flags().StringSliceVar(&sel.Skip, "skip", nil, "all procedures but these")
-	return s.runFlags(c, &verbose)
+}
+
+func checkSelection(sel project.Selection) error {
+	for _, p := range slices.Concat(sel.Only, sel.Skip) {
+		if !project.IsProcedure(p) {
+			return usage("%q is not a procedure", p).WithHint("the procedures are: %s", strings.Join(project.Procedures(), ", "))
+		}
+	}
+	return nil
 }
 
 func verboseFlag(c *cobra.Command, v *bool) {
@@ -116,7 +147,7 @@ func taskCommand(s *session) *cobra.Command {
 			}
 			task := strings.TrimSuffix(strings.TrimPrefix(args[1], "task_"), ".sls")
 			if task == "" || strings.ContainsAny(task, "/\x00") || strings.HasPrefix(task, ".") {
-				return usage("%q is no name of a task", args[1]).WithHint("the task in .salt/task_backup.sls is called backup")
+				return usage("%q is not a valid task name", args[1]).WithHint("the task in .salt/task_backup.sls is called backup")
 			}
 			return s.deploy("task", project.Deployment{Project: name, Trigger: project.TriggerTask, Task: task, Select: sel, Set: set}, verbose)
 		},
@@ -153,6 +184,29 @@ func checkCommand(s *session) *cobra.Command {
 	c.Flags().BoolVar(&history, "history", false, "show the periodic checks, and when each failed and succeeded")
 	c.Flags().IntVarP(&limit, "limit", "n", limit, "with --history: show at most this many changes")
 	c.Flags().BoolVar(&s.exact, "time", false, "with --history: show times in UTC (RFC 3339), not how long ago they were")
+	return s.runFlags(c, &verbose)
+}
+
+func convergeCommand(s *session) *cobra.Command {
+	var report, verbose bool
+	c := &cobra.Command{
+		Use: "converge PROJECT", Short: "Apply the live release again",
+		Long: "Applies the steps and permissions of what is live again, and runs its checks with on: converge. It changes what\n" +
+			"differs, and rolls nothing back. --report tells what would change, and changes nothing. See docs/guide/converge.md.",
+		Args: exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := s.project("converge", args[0], project.Deploy)
+			if err != nil {
+				return err
+			}
+			run := project.ConvergeRun{Mode: project.ConvergeEnforce}
+			if report {
+				run.Mode = project.ConvergeReport
+			}
+			return s.deploy("converge", project.Deployment{Project: name, Trigger: project.TriggerConverge, Converge: run}, verbose)
+		},
+	}
+	c.Flags().BoolVar(&report, "report", false, "tell what would change, and change nothing")
 	return s.runFlags(c, &verbose)
 }
 
@@ -199,14 +253,7 @@ func cancelCommand(s *session) *cobra.Command {
 				}
 				id = rec.ID
 			}
-			id, err = s.b.Runs.Cancel(s.ctx, name, id, s.who.Pusher())
-			if err := s.audited(audit.Entry{Action: "cancel", Project: string(name), Deployment: string(id)}, err); err != nil {
-				return err
-			}
-			p := s.printer()
-			p.line("cancelling deployment %s", id.Short())
-			p.line("  watch it:  corpus-git logs %s %s -f", name, id.Short())
-			return p.err
+			return s.cancel("cancel", name, id)
 		},
 	}
 }
@@ -243,7 +290,7 @@ func (s *session) start(verb string, d project.Deployment, verbose bool) error {
 	return s.watch(d.Project, id, style)
 }
 
-// started tells of a deployment that nobody follows here.
+// started reports a deployment that nobody follows here.
 func (s *session) started(name project.Name, id project.ID) error {
 	if s.json {
 		rec, err := s.b.Runs.Find(s.ctx, name, string(id))
@@ -265,8 +312,7 @@ func (s *session) runFlags(c *cobra.Command, verbose *bool) *cobra.Command {
 	return s.jsonFlag(c)
 }
 
-// exitOf is the exit status of a deployment that ended: what was refused before it ran has its kind's, what
-// ran and did not succeed 1.
+// exitOf is the exit status of a deployment that ended: what was refused before it ran has its kind's, what ran and did not succeed 1.
 func exitOf(r project.Result) int {
 	switch {
 	case r.Good():

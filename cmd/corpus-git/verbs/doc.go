@@ -2,8 +2,7 @@
 //
 // Run takes a caller, the arguments, and three streams. The command on the machine runs it
 // in its own process when no server runs, and otherwise asks the server to, over the
-// control socket; the SSH server runs it for a key. So a verb behaves alike wherever it
-// is typed, and its rights are checked in one place, here.
+// control socket; the SSH server runs it for a key. So a verb behaves alike wherever it is typed, and its rights are checked in one place, here.
 //
 // It owns the arguments, the tables and the exit codes; what it does is done by the rooms
 // behind Backend. Invariants: a caller without a right on a project learns nothing
@@ -11,6 +10,5 @@
 // carries the answer and standard error the reasons; with --json standard output is one
 // document (or one a line), whose schema is that of project/status.
 //
-// A Backend serves any number of goroutines; one Run belongs to one. A crash leaves
-// nothing.
+// A Backend serves any number of goroutines; one Run belongs to one. A crash leaves nothing.
 package verbs

@@ -2,6 +2,9 @@ package verbs_test
 
 import (
 	"context"
+	"corpus-git/cmd/corpus-git/doctor"
+	"corpus-git/cmd/corpus-git/verbs/diagnose"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,6 +90,10 @@ func (r *runs) Cancel(_ context.Context, name project.Name, id project.ID, _ pro
 	r.cancelled, r.hang = append(r.cancelled, id), false
 	return id, nil
 }
+
+func (r *runs) Held(context.Context, project.ID) (bool, error) { return true, nil }
+
+func (r *runs) Release(project.ID, json.RawMessage) {}
 
 func (r *runs) Deployments(_ context.Context, name project.Name, limit int) ([]project.Record, error) {
 	all := r.records[name]
@@ -311,10 +318,18 @@ func build(t *testing.T) *house {
 				}
 			}
 		},
-		Doctor: func(context.Context) []status.Check {
-			return []status.Check{{Name: "root", Status: "ok", Text: "/srv is there"}, {Name: "salt-call", Status: "skipped", Text: "not installed", Hint: "pip install salt"}}
-		},
+		Doctor: diagnose.Doctor{Inspect: func(context.Context) []doctor.Finding {
+			return []doctor.Finding{{Check: status.Check{Name: "root", Status: "ok", Text: "/srv is there"}}, {Check: status.Check{Name: "salt-call", Status: "skipped", Text: "not installed", Hint: "pip install salt"}}}
+		}},
 		Host: "host.example", Build: status.Build{Release: "1.2.3", Go: "go1.26", Platform: "linux/amd64"}, Now: now, Detached: true,
 	}
 	return h
+}
+
+func (c cfg) Explain(ctx context.Context, name project.Name, key string, show project.Show) ([]project.Explained, error) {
+	cfg, err := c.Cfg(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return cfg.Explain(key, show, nil)
 }

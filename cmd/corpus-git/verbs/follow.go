@@ -13,11 +13,10 @@ import (
 	"corpus-git/project/status"
 )
 
-// stillAfter is Backend.Still where that is not set.
-const stillAfter = 30 * time.Second
+// progressAfter is the default of Backend.ProgressAfter.
+const progressAfter = 30 * time.Second
 
-// watch follows a deployment to its end. With --json the lines go to standard error and the record, once it
-// has ended, to standard output.
+// watch follows a deployment to its end. With --json the lines go to standard error and the record, once it has ended, to standard output.
 func (s *session) watch(name project.Name, id project.ID, style event.Style) error {
 	w := s.out
 	if s.json {
@@ -133,7 +132,7 @@ func (f *follower) run(ctx context.Context) error {
 			}
 		}
 	}()
-	quiet := cmp.Or(f.s.b.Still, stillAfter)
+	quiet := cmp.Or(f.s.b.ProgressAfter, progressAfter)
 	silence := time.NewTimer(quiet)
 	defer silence.Stop()
 	for {
@@ -156,7 +155,7 @@ func (f *follower) run(ctx context.Context) error {
 				silence.Reset(quiet)
 			}
 		case <-silence.C:
-			if err := f.console.Still(f.s.b.Now()); err != nil {
+			if err := f.console.Progress(f.s.b.Now()); err != nil {
 				return err
 			}
 			silence.Reset(quiet)
@@ -182,7 +181,7 @@ func (s *session) record(name project.Name, prefix string) (project.Record, erro
 
 var errNoLog = errors.New("its log no longer exists")
 
-// interrupted tells of deployments that no process runs any more: a server died, and nobody has recovered yet.
+// interrupted reports deployments that no process runs any more: a server died, and nobody has recovered yet.
 func (s *session) interrupted(recs []project.Record) {
 	if s.b.Detached || s.json {
 		return

@@ -3,11 +3,11 @@ package verbs
 import (
 	"errors"
 	"io/fs"
-	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/cmd/corpus-git/verbs/signatures"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -51,6 +51,12 @@ func deploymentsCommand(s *session) *cobra.Command {
 				return p.err
 			}
 			s.deploymentTable(p, recs, "")
+			if arg(args, 1) != "" {
+				s.outputs(p, recs[0])
+				for _, line := range signatures.Lines(recs[0].Signatures) {
+					p.line("%s", line)
+				}
+			}
 			return p.err
 		},
 	}
@@ -89,7 +95,7 @@ func (s *session) deploymentTable(p *printer, recs []project.Record, indent stri
 		} else if r.Step != "" || r.Procedure != "" {
 			why = "in " + join(firstOf(r.Step, r.Procedure))
 		}
-		t.add(painted(bold, r.ID.Short()), plain(s.when(r.At)), plain(what(r)), painted(stateColour(r.State), string(r.State)),
+		t.add(painted(bold, r.ID.Short()), plain(s.when(r.At)), plain(r.What()), painted(stateColour(r.State), string(r.State)),
 			number(took), plain(commit(r.Code)), plain(commit(r.Pillar)), plain(r.Pusher.Key), plain(why))
 	}
 	t.print(p, s.who.Term)
@@ -104,22 +110,9 @@ func firstOf(words ...string) string {
 	return ""
 }
 
-// what says in a word what asked for a deployment.
-func what(r project.Record) string {
-	switch {
-	case r.Trigger == project.TriggerTask:
-		return "task " + r.Task
-	case r.Trigger == project.TriggerPush && r.Repo == project.PillarRepo:
-		return "pillar push"
-	case r.Trigger == project.TriggerPush && r.Forced:
-		return "forced push"
-	}
-	return string(r.Trigger)
-}
-
 // recordLine is one deployment in one line.
 func (s *session) recordLine(r project.Record) styled {
-	rest := join(what(r), "by", r.Pusher.Key+",", s.when(ended(r)))
+	rest := join(r.What(), "by", r.Pusher.Key+",", s.when(ended(r)))
 	if r.Result != nil && !r.State.Good() && r.Result.Reason != "" {
 		rest += ": " + r.Result.Reason
 	}
@@ -171,39 +164,7 @@ func logsCommand(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if follow {
-				defer s.guard(name, project.Read)()
-			}
-			if follow && !s.json {
-				err := s.follower(rec.ID, s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short, Times: times}).run(s.ctx)
-				if err != nil && s.ctx.Err() != nil {
-					return s.left()
-				}
-				return s.gone(rec, err)
-			}
-			var events iter.Seq2[event.Event, error]
-			if follow {
-				events = s.b.Runs.Follow(s.ctx, rec.ID, 0)
-			} else {
-				events = s.b.Events(name, rec.ID)
-			}
-			console := event.NewConsole(s.out, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short, Times: times})
-			for e, err := range events {
-				switch {
-				case err != nil && s.ctx.Err() != nil:
-					return s.left()
-				case err != nil:
-					return s.gone(rec, err)
-				case s.json:
-					err = s.jsonLine(status.Event{Version: status.Version, Event: e})
-				default:
-					_, err = console.Show(e)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+			return s.log(rec, follow, event.Style{Commands: s.commands(), Colour: s.who.Term.Colour, Verbose: verbose && !short, Times: times})
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the deployment has ended; with --app until it is interrupted")
@@ -217,8 +178,43 @@ func logsCommand(s *session) *cobra.Command {
 	return s.jsonFlag(c)
 }
 
-// gone explains a missing log.
-func (s *session) gone(rec project.Record, err error) error {
+// log shows the log of a deployment; with follow it goes on until that has ended, or the user has left.
+func (s *session) log(rec project.Record, follow bool, style event.Style) error {
+	if follow {
+		defer s.guard(rec.Project, project.Read)()
+	}
+	if follow && !s.json {
+		err := s.follower(rec.ID, s.out, style).run(s.ctx)
+		if err != nil && s.ctx.Err() != nil {
+			return s.left()
+		}
+		return s.explainMissingLog(rec, err)
+	}
+	events := s.b.Events(rec.Project, rec.ID)
+	if follow {
+		events = s.b.Runs.Follow(s.ctx, rec.ID, 0)
+	}
+	console := event.NewConsole(s.out, style)
+	for e, err := range events {
+		switch {
+		case err != nil && s.ctx.Err() != nil:
+			return s.left()
+		case err != nil:
+			return s.explainMissingLog(rec, err)
+		case s.json:
+			err = s.jsonLine(status.Event{Version: status.Version, Event: e})
+		default:
+			_, err = console.Show(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explainMissingLog returns an error that says why a log does not exist.
+func (s *session) explainMissingLog(rec project.Record, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

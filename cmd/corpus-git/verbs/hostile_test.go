@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"context"
+	"corpus-git/cmd/corpus-git/doctor"
 	"errors"
 	"strings"
 	"testing"
@@ -47,10 +48,10 @@ func sources(t *testing.T) *house {
 	testutil.Fill(&h.archives.all, testutil.Hostile)
 	h.runs.events = testutil.Events(testutil.Hostile)
 	h.Backend.Cfg = hostileCfg{}
-	h.Doctor = func(context.Context) []status.Check {
-		c := []status.Check{{Hint: "x"}}
+	h.Doctor.Inspect = func(context.Context) []doctor.Finding {
+		c := status.Check{Hint: "x"}
 		testutil.Fill(&c, testutil.Hostile)
-		return c
+		return []doctor.Finding{{Check: c}}
 	}
 	entry := audit.Entry{}
 	testutil.Fill(&entry, testutil.Hostile)
@@ -110,4 +111,12 @@ func TestEveryCharacterOfAnErrorIsSeen(t *testing.T) {
 			testutil.Seen(t, "deploy", errs)
 		}
 	}
+}
+
+func (c hostileCfg) Explain(ctx context.Context, name project.Name, key string, show project.Show) ([]project.Explained, error) {
+	cfg, err := c.Cfg(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return cfg.Explain(key, show, nil)
 }

@@ -211,7 +211,7 @@ func accessChange(s *session, grant bool) *cobra.Command {
 		verb, short = "revoke", "Revoke a permission of a user"
 	}
 	return &cobra.Command{
-		Use: verb + " PROJECT USER read|deploy|configure|admin", Short: short,
+		Use: verb + " PROJECT USER read|deploy|configure|shell|admin", Short: short,
 		Long: short + ":\n  read       clone and fetch the project, see its records, logs and archives\n" +
 			"  deploy     push the project, redeploy, roll back, run tasks, cancel (and read)\n" +
 			"  configure  read and push the pillar, see the configuration\n  admin      all of it, and who may do what",
@@ -233,13 +233,13 @@ func accessChange(s *session, grant bool) *cobra.Command {
 				return err
 			}
 			p := s.printer()
-			p.line("%s %s %s", args[1], did, phrase(right, name))
+			p.line("%s %s %s", args[1], did, rightText(right, name))
 			return p.err
 		},
 	}
 }
 
-func phrase(r project.Right, name project.Name) string {
+func rightText(r project.Right, name project.Name) string {
 	switch r {
 	case project.Admin:
 		return "do everything with " + string(name)

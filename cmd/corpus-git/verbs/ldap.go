@@ -32,7 +32,7 @@ func ldapTest(s *session) *cobra.Command {
 			if err := s.admin("ldap test", args[0]); err != nil {
 				return err
 			}
-			u, err := s.b.Access.LookUp(s.ctx, args[0])
+			u, err := s.b.Access.LookupUser(s.ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func ldapTest(s *session) *cobra.Command {
 func phraseOf(r access.GroupRight) string {
 	switch {
 	case r.Project != "":
-		return phrase(r.Right, r.Project)
+		return rightText(r.Right, r.Project)
 	case r.Right == project.Admin:
 		return "do everything"
 	}

@@ -36,21 +36,9 @@ func notifyCommand(s *session) *cobra.Command {
 	return group(s, "notify", "What others are told: deliveries and their sinks", notifyList(s), notifyTest(s), notifyRetry(s))
 }
 
-// sinkDocument is a sink as people may see it.
-type sinkDocument struct {
-	Name         string   `json:"name"`
-	Kind         string   `json:"kind"`
-	Projects     []string `json:"projects,omitempty"`
-	Environments []string `json:"environments,omitempty"`
-	Events       []string `json:"events,omitempty"`
-	Verdicts     []string `json:"verdicts,omitempty"`
-}
-
-// notifyDocument is printed by  notify list --json.
-type notifyDocument struct {
-	Version    int               `json:"version"`
-	Sinks      []sinkDocument    `json:"sinks"`
-	Deliveries []notify.Delivery `json:"deliveries"`
+// shownDelivery is a delivery as people and programs see it.
+func shownDelivery(d notify.Delivery) status.Delivery {
+	return status.Delivery{ID: d.ID, Sink: d.Sink, Event: d.Event, Project: d.Project, At: d.At, State: string(d.State), Attempts: d.Attempts, Next: d.Next, Last: d.Last, Error: d.Error}
 }
 
 func notifyList(s *session) *cobra.Command {
@@ -76,13 +64,16 @@ func notifyList(s *session) *cobra.Command {
 			if failed {
 				state = notify.GivenUp
 			}
-			doc := notifyDocument{Version: status.Version, Sinks: []sinkDocument{}}
+			doc := status.Notifications{Version: status.Version, Sinks: []status.Sink{}, Deliveries: []status.Delivery{}}
 			for _, x := range s.b.Notifications.Sinks() {
-				doc.Sinks = append(doc.Sinks, sinkDocument{Name: x.Name, Kind: x.Kind, Projects: x.Projects, Environments: x.Environments, Events: x.Events, Verdicts: x.Verdicts})
+				doc.Sinks = append(doc.Sinks, status.Sink{Name: x.Name, Kind: x.Kind, Projects: x.Projects, Environments: x.Environments, Events: x.Events, Verdicts: x.Verdicts})
 			}
-			var err error
-			if doc.Deliveries, err = s.b.Notifications.List(s.ctx, name, state, limit); err != nil {
+			all, err := s.b.Notifications.List(s.ctx, name, state, limit)
+			if err != nil {
 				return err
+			}
+			for _, d := range all {
+				doc.Deliveries = append(doc.Deliveries, shownDelivery(d))
 			}
 			if s.json {
 				return s.document(doc)
@@ -95,7 +86,7 @@ func notifyList(s *session) *cobra.Command {
 	return s.listFlags(c)
 }
 
-func (s *session) deliveries(doc notifyDocument) error {
+func (s *session) deliveries(doc status.Notifications) error {
 	p := s.printer()
 	if len(doc.Sinks) == 0 {
 		p.line("no sinks are configured: docs/notifications.md")
@@ -110,7 +101,7 @@ func (s *session) deliveries(doc notifyDocument) error {
 	}
 	t := table{heads: []string{"WHEN", "EVENT", "PROJECT", "SINK", "STATE", "ATTEMPTS", "ID", "ERROR"}, flexible: []int{7}}
 	for _, d := range doc.Deliveries {
-		t.add(cell{text: s.when(d.At)}, cell{text: d.Event}, cell{text: orNone(string(d.Project))}, cell{text: d.Sink}, cell{text: string(d.State)}, cell{text: fmt.Sprint(d.Attempts)}, cell{text: d.ID}, cell{text: d.Error})
+		t.add(cell{text: s.when(d.At)}, cell{text: d.Event}, cell{text: orNone(string(d.Project))}, cell{text: d.Sink}, cell{text: d.State}, cell{text: fmt.Sprint(d.Attempts)}, cell{text: d.ID}, cell{text: d.Error})
 	}
 	t.print(p, s.who.Term)
 	return p.err
@@ -132,10 +123,7 @@ func notifyTest(s *session) *cobra.Command {
 				return err
 			}
 			if s.json {
-				if err := s.document(struct {
-					Version  int             `json:"version"`
-					Delivery notify.Delivery `json:"delivery"`
-				}{status.Version, d}); err != nil {
+				if err := s.document(status.NotificationTest{Version: status.Version, Delivery: shownDelivery(d)}); err != nil {
 					return err
 				}
 			}

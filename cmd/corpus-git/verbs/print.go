@@ -113,8 +113,7 @@ func plain(s string) cell             { return cell{text: s} }
 func number(s string) cell            { return cell{text: s, right: true} }
 func painted(c colour, s string) cell { return cell{text: s, paint: c} }
 
-// table lines up rows under heads and keeps every line within the width: the columns named flexible are
-// shortened, the last one first.
+// table lines up rows under heads and keeps every line within the width: the columns named flexible are shortened, the last one first.
 type table struct {
 	heads    []string
 	flexible []int

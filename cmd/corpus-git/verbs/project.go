@@ -150,7 +150,7 @@ func projectList(s *session) *cobra.Command {
 					last, when = painted(stateColour(d.Last.State), string(d.Last.State)), s.when(ended(*d.Last))
 				}
 				t.add(painted(bold, string(d.Name)), plain(cmp.Or(d.Env, "configured")), plain(commit(d.Code)), plain(commit(d.Pillar)),
-					plain(orNone(d.Branch)), last, plain(when), plain(nowOf(d)))
+					plain(orNone(d.Branch)), last, plain(when), plain(activityOf(d)))
 			}
 			t.print(p, s.who.Term)
 			return p.err
@@ -165,8 +165,8 @@ func commit(c project.Commit) string {
 	return c.Short()
 }
 
-// nowOf says in a word what goes on.
-func nowOf(d status.Project) string {
+// activityOf is what is being done in a project, in a word.
+func activityOf(d status.Project) string {
 	switch {
 	case d.Missing:
 		return "folder is gone"
@@ -225,6 +225,9 @@ func (s *session) projectHead(p *printer, d status.Project) {
 	default:
 		p.line("  live      nothing yet")
 	}
+	if text := d.Converge.Text(); text != "" {
+		p.line("  converge  %s", text)
+	}
 	if d.Last != nil {
 		p.line("  last      %s", s.recordLine(*d.Last))
 	}
@@ -263,7 +266,7 @@ func projectDestroy(s *session) *cobra.Command {
 				return err
 			}
 			if !yes {
-				return fault.New(fault.Refused, "project destroy", "%s would go: repositories, working copy, archives%s", name,
+				return fault.New(fault.Refused, "project destroy", "%s would be deleted: repositories, working copy, archives%s", name,
 					map[bool]string{true: ", and its data", false: " (its data stays)"}[data]).
 					WithHint("confirm with --yes:  corpus-git project destroy %s --yes%s", name, map[bool]string{true: " --data"}[data])
 			}

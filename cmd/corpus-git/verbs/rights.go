@@ -34,7 +34,7 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	// Who may know nothing of a project costs the same whether it exists or not: how long an answer takes must not tell.
 	unknown := func() error {
 		err := fault.New(fault.Refused, "", "there is no project %s, or %s has no right on it", name, s.who.Name)
-		if meant := s.meant(name); meant != "" {
+		if meant := s.suggestProject(name); meant != "" {
 			return err.WithHint("did you mean %s?", meant)
 		}
 		return err.WithHint("see what you may use with  corpus-git project list")
@@ -49,7 +49,7 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	case err != nil && fault.KindOf(err) != fault.Refused:
 		return "", err
 	case admin && err != nil:
-		if meant := s.meant(name); meant != "" {
+		if meant := s.suggestProject(name); meant != "" {
 			return "", fault.New(fault.Refused, "", "no project %s", name).WithHint("did you mean %s? Or make it with  corpus-git project create %s", meant, name)
 		}
 		return "", err // the registry's own words: it does not exist
@@ -62,9 +62,9 @@ func (s *session) project(verb, arg string, want project.Right) (project.Name, e
 	return "", s.audited(audit.Entry{Action: verb, Project: string(name)}, err)
 }
 
-// meant is the project whose name nearly is the given one, of those that the caller may know of; "" where there is none, or where they
+// suggestProject is the project whose name nearly is the given one, of those that the caller may know of; "" where there is none, or where they
 // cannot be listed.
-func (s *session) meant(name project.Name) string {
+func (s *session) suggestProject(name project.Name) string {
 	all, _, err := s.visible()
 	if err != nil {
 		return ""
@@ -167,7 +167,7 @@ func (s *session) printAccess() error {
 }
 
 func rightsOn(r access.Rights, name project.Name) (out []string) {
-	for _, right := range []project.Right{project.Read, project.Deploy, project.Configure, project.Admin} {
+	for _, right := range []project.Right{project.Read, project.Deploy, project.Configure, project.Shell, project.Approve, project.Admin} {
 		if r.Can(name, right) {
 			out = append(out, string(right))
 		}

@@ -9,6 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corpus-git/cmd/corpus-git/verbs/approve"
+	"corpus-git/cmd/corpus-git/verbs/diagnose"
+	"corpus-git/cmd/corpus-git/verbs/enter"
+	"corpus-git/cmd/corpus-git/verbs/keys"
+	"corpus-git/cmd/corpus-git/verbs/nodes"
+	"corpus-git/cmd/corpus-git/verbs/recipes"
+	"corpus-git/cmd/corpus-git/verbs/statistics"
+	"corpus-git/cmd/corpus-git/verbs/waits"
+	"corpus-git/cmd/corpus-git/verbs/weblogin"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
 	"corpus-git/internal/nearest"
@@ -19,6 +28,8 @@ import (
 const (
 	// ReadsStdin marks a command that reads standard input.
 	ReadsStdin = "stdin"
+	// Interactive marks a command that takes over the caller's terminal, where there is one.
+	Interactive = "interactive"
 	// WritesFile marks a command whose argument is a file that it writes to standard output; who runs it on the machine opens the file itself.
 	WritesFile = "writes"
 	// Stateless marks a command that works without a state directory.
@@ -29,7 +40,7 @@ const (
 
 // LocalOnly names the commands that exist on the machine only.
 func LocalOnly() []string {
-	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons", "agent", "remote"}
+	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons", "agent", "remote", "mirror"}
 }
 
 // Tree builds the commands. s may be nil where they are only described or taken apart, never run.
@@ -65,10 +76,10 @@ func Tree(s *session) *cobra.Command {
 	})
 	root.AddCommand(
 		projectCommand(s), userCommand(s), keyCommand(s), tokenCommand(s), accessCommand(s), ldapCommand(s),
-		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), cancelCommand(s), undeployCommand(s),
-		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s),
-		deploymentsCommand(s), logsCommand(s), archivesCommand(s),
-		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), bundleCommand(s), nodeCommand(s), notifyCommand(s), webCommand(s), doctorCommand(s), hostKeyCommand(s), versionCommand(s),
+		deployCommand(s), planCommand(s), rollbackCommand(s), taskCommand(s), checkCommand(s), convergeCommand(s), cancelCommand(s), undeployCommand(s), approve.Command(s.approve()), approve.RejectCommand(s.approve()), approve.ListCommand(s.approve()),
+		psCommand(s), actCommand(s, project.StartUnit), actCommand(s, project.StopUnit), actCommand(s, project.RestartUnit), runCommand(s), enter.Command(s.enter(), map[string]string{ReadsStdin: "yes", Interactive: "yes"}),
+		deploymentsCommand(s), configsCommand(s), logsCommand(s), archivesCommand(s),
+		cfgCommand(s), reportCommand(s), auditCommand(s), gcCommand(s), backupCommand(s), bundleCommand(s), nodes.NodeCommand(s.nodes()), nodes.RolloutCommand(s.nodes()), recipes.Command(recipes.Session{Session: s.nodes(), Recipes: s.b.Recipes}), keys.Command(keys.Session{Session: s.nodes(), KV: s.b.KV}), waits.SignalCommand(s.waits()), waits.WaitsCommand(s.waits()), notifyCommand(s), statistics.Command(statistics.Session{Session: s.nodes(), Deployments: s.deployments}), weblogin.Command(weblogin.Session{Session: s.nodes(), Link: s.b.WebLogin}), diagnose.Command(s.doctor(), map[string]string{Stateless: "yes", ReadsStdin: "yes"}), hostKeyCommand(s), versionCommand(s),
 	)
 	return root
 }
@@ -76,7 +87,7 @@ func Tree(s *session) *cobra.Command {
 // Describe builds the commands for who takes argv apart and prints help; their RunE must be replaced.
 func Describe() *cobra.Command { return Tree(nil) }
 
-// unknownCommand is the error of a word that is no command, and names the nearest that is one.
+// unknownCommand is the error of a word that is not a command, and names the nearest that is one.
 func unknownCommand(c *cobra.Command, word string, remote bool) error {
 	if remote && slices.Contains([]string{"lint", "init", "skeletons"}, word) {
 		return fault.New(fault.Refused, "", "%s works where your files are, not over ssh", word).WithHint("install the program on your own machine, and type  %s %s  there", c.Name(), word)
@@ -88,14 +99,14 @@ func unknownCommand(c *cobra.Command, word string, remote bool) error {
 		}
 	}
 	hint := "see  corpus-git help"
-	if meant := meantCommand(c, word); meant != "" {
+	if meant := suggestCommand(c, word); meant != "" {
 		hint = "did you mean  " + meant + " ?"
 	}
 	return fault.New(fault.Usage, "", "there is no command %q", word).WithHint("%s", hint)
 }
 
-// meantCommand is the command below c that word nearly is, "" where there is none.
-func meantCommand(c *cobra.Command, word string) string {
+// suggestCommand is the command below c that word nearly is, "" where there is none.
+func suggestCommand(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
@@ -144,7 +155,7 @@ func group(s *session, use, short string, subs ...*cobra.Command) *cobra.Command
 				return nil
 			}
 			hint := "see  " + c.CommandPath() + " --help"
-			if meant := meantCommand(c, args[0]); meant != "" {
+			if meant := suggestCommand(c, args[0]); meant != "" {
 				hint = "did you mean  " + meant + " ?"
 			}
 			return fault.New(fault.Usage, "", "there is no command %q", c.Name()+" "+args[0]).WithHint("%s", hint)

@@ -198,7 +198,7 @@ func runCommand(s *session) *cobra.Command {
 		Annotations: map[string]string{ReadsStdin: "yes"},
 		RunE: func(c *cobra.Command, args []string) error {
 			argv := args[1:]
-			if argv[0] == "--" { // what stands behind the first argument is not looked at for flags
+			if argv[0] == "--" { // what is behind the first argument is not looked at for flags
 				argv = argv[1:]
 			}
 			if len(argv) == 0 {

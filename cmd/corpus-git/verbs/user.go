@@ -238,7 +238,7 @@ func (s *session) showUser(doc access.UserDocument) error {
 		p.line("  token   %s  %s  %s  used %s%s", t.Name, t.ID, scopeWords(t.Scope), s.when(t.LastUsed), s.ends(t.Expires))
 	}
 	for _, g := range doc.Grants {
-		p.line("  may     %s", phrase(g.Right, g.Project))
+		p.line("  may     %s", rightText(g.Right, g.Project))
 	}
 	if u.Admin {
 		p.line("  may     do everything")

@@ -1,7 +1,13 @@
 package verbs
 
 import (
+	"bufio"
 	"context"
+	"corpus-git/cmd/corpus-git/verbs/approve"
+	"corpus-git/cmd/corpus-git/verbs/diagnose"
+	"corpus-git/cmd/corpus-git/verbs/enter"
+	"corpus-git/internal/terminal"
+	"encoding/json"
 	"io"
 	"iter"
 	"strings"
@@ -10,7 +16,11 @@ import (
 	"corpus-git/access"
 	"corpus-git/backup"
 	"corpus-git/bundle"
-	"corpus-git/fleet"
+	"corpus-git/bundle/local"
+	"corpus-git/cmd/corpus-git/verbs/keys"
+	"corpus-git/cmd/corpus-git/verbs/nodes"
+	"corpus-git/cmd/corpus-git/verbs/recipes"
+	"corpus-git/cmd/corpus-git/verbs/waits"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
@@ -19,17 +29,20 @@ import (
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
+	"corpus-git/remote"
 	"corpus-git/units"
 )
 
 // Caller is who types, and where.
 type Caller struct {
 	access.Identity
-	// Remote tells that the words came over ssh: nothing of this machine's files can be meant by them.
+	// Remote reports that the words came over ssh: nothing of this machine's files can be meant by them.
 	Remote bool
-	// Program tells that a program reads standard output: what went wrong is a document there, with --json or without.
+	// Program reports that a program reads standard output: what went wrong is a document there, with --json or without.
 	Program bool
 	Term    Terminal
+	// Screen is the terminal itself, for a command that takes it over; nil where there is none.
+	Screen *terminal.Terminal
 }
 
 // Terminal is what is known of the caller's.
@@ -61,6 +74,10 @@ type Runs interface {
 	Wait(ctx context.Context, id project.ID) (project.Result, error)
 	// Cancel ends a deployment, for "" the one that runs, and takes one that waits out of the line. It returns at once.
 	Cancel(ctx context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error)
+	// Held returns when a deployment with Hold waits; ended reports that it has ended instead.
+	Held(ctx context.Context, id project.ID) (ended bool, err error)
+	// Release lets it go on, with what the nodes of earlier stages wrote.
+	Release(id project.ID, exports json.RawMessage)
 	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
 	// Before gives those that are older than one.
 	Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error)
@@ -82,8 +99,8 @@ type Access interface {
 	ListTokens(ctx context.Context, principal string) ([]access.Token, error)
 	// ListCertificates gives the SSH certificates that logged in as a principal and have not expired.
 	ListCertificates(ctx context.Context, principal string) ([]access.Certificate, error)
-	// LookUp asks the directory for a user, and changes nothing.
-	LookUp(ctx context.Context, name string) (access.LookedUp, error)
+	// LookupUser asks the directory for a user, and changes nothing.
+	LookupUser(ctx context.Context, name string) (access.DirectoryUser, error)
 	GrantsOf(ctx context.Context, principal string) ([]access.Grant, error)
 	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
 	RemoveKey(ctx context.Context, by access.Identity, name string) error
@@ -107,7 +124,7 @@ type Archives interface {
 	Pin(ctx context.Context, name project.Name, id project.ID, pinned bool) error
 	// Keeping says which archives stay.
 	Keeping(ctx context.Context, name project.Name) (status.Keeping, error)
-	// Prune removes what retention does not keep, or tells what it would remove.
+	// Prune removes what retention does not keep, or reports what it would remove.
 	Prune(ctx context.Context, name project.Name, how Prune) (status.Pruned, error)
 	// Export writes an archive as tar.zst.
 	Export(ctx context.Context, name project.Name, id project.ID, w io.Writer) error
@@ -125,6 +142,8 @@ type Prune struct {
 type Cfg interface {
 	// Cfg is the configuration of what is live.
 	Cfg(ctx context.Context, name project.Name) (*project.Cfg, error)
+	// Explain reports what each layer says of it, at a key or below: see project.Cfg.Explain.
+	Explain(ctx context.Context, name project.Name, key string, show project.Show) ([]project.Explained, error)
 }
 
 // Units are what projects run.
@@ -152,38 +171,17 @@ type Checks interface {
 // Bundles move what is deployed between machines.
 type Bundles interface {
 	// Create writes a bundle of what both branches of a project hold.
-	Create(ctx context.Context, name project.Name, q BundleRequest, w io.Writer) (bundle.Manifest, error)
+	Create(ctx context.Context, name project.Name, q local.Request, w io.Writer) (bundle.Manifest, error)
 	// Tips are what this machine has of a project; nothing of one that it does not know.
 	Tips(ctx context.Context, name project.Name) (bundle.Tips, error)
 	// Take stores what a bundle brings, and gives the deployment of it. A project that is not known is created.
 	Take(ctx context.Context, in io.Reader, by project.Pusher) (d project.Deployment, created bool, err error)
-	// Trust lets the bundles that a key signed be deployed here. changed tells that it was not trusted before. Durable on return.
+	// Fence refuses the order of a hub whose lease is older than one that was seen here.
+	Fence(ctx context.Context, name project.Name, lease int64) error
+	// Trust lets the bundles that a key signed be deployed here. changed reports that it was not trusted before. Durable on return.
 	Trust(ctx context.Context, key string) (fingerprint string, changed bool, err error)
 	// Key is the public key that signs the bundles of this machine.
 	Key() (string, error)
-}
-
-// Fleet is the table of nodes.
-type Fleet interface {
-	Add(ctx context.Context, n fleet.Node) error
-	List(ctx context.Context) ([]fleet.Node, error)
-	Get(ctx context.Context, name string) (fleet.Node, error)
-	Remove(ctx context.Context, name string) error
-	// Drain leaves a node out of rollouts, or takes it in again.
-	Drain(ctx context.Context, name string, drained bool) (changed bool, err error)
-}
-
-// BundleRequest says what a bundle is for.
-type BundleRequest struct {
-	// ID is that of the deployment; "" makes a new one.
-	ID project.ID
-	// Have are commits that the other machine has, of either repository.
-	Have []project.Commit
-	// Task is a task to run in place of a deployment, "" for none.
-	Task   string
-	Select project.Selection
-	Set    []project.Setting
-	By     project.Pusher
 }
 
 // Audit is the audit log.
@@ -204,7 +202,14 @@ type Backend struct {
 	Units    Units
 	Checks   Checks
 	Bundles  Bundles
-	Fleet    Fleet
+	// Configs is what was applied.
+	Configs Configs
+	Fleet   nodes.Fleet
+	Signals waits.Signals
+	// Approvals are the deployments that wait until others approve them.
+	Approvals approve.Approvals
+	KV        keys.KV
+	Recipes   recipes.Recipes
 	// Begin stores the first commits of a project, made of a skeleton, in its two repositories, and gives the deployments that bring them live,
 	// in their order. One that has commits already is fault.Refused.
 	Begin func(ctx context.Context, name project.Name, skeleton string, by project.Pusher) ([]project.Deployment, error)
@@ -215,7 +220,10 @@ type Backend struct {
 	// Events reads the event log of a deployment as far as it is written, without waiting.
 	Events func(name project.Name, id project.ID) iter.Seq2[event.Event, error]
 	// Doctor looks at the machine.
-	Doctor func(ctx context.Context) []status.Check
+	Doctor diagnose.Doctor
+	// Enter runs commands in projects on a terminal; Shells tells whether others than this machine's users may.
+	Enter  enter.Projects
+	Shells bool
 	// Prepare runs before a verb that changes a project: recovery, where no server has done it. It may be nil.
 	Prepare func(ctx context.Context) error
 	// Discard empties the trash after a project was destroyed, in the background or not, as the process lives. It may be nil.
@@ -230,22 +238,26 @@ type Backend struct {
 	Maintainer Maintainer
 	// Commands is how people run the server's commands over SSH, "ssh -p 2222 deploy@server", for the hints that they read; nil leaves hints as they are.
 	Commands func() string
+	// Address is HOST:PORT at which the server's ssh port is reached.
+	Address func() string
+	// Hello is what this machine says of itself to another one. Upgrade takes a program for its agent; nil where none dials in.
+	Hello   func() remote.Hello
+	Upgrade func(ctx context.Context, in *bufio.Reader) error
 	// Host is the name of this machine for people, Build what runs.
 	Host  string
 	Build status.Build
 	Now   func() time.Time
-	// Detached tells that deployments outlive the caller: a server runs them. Otherwise they end with the process,
+	// Detached reports that deployments outlive the caller: a server runs them. Otherwise they end with the process,
 	// and a caller who leaves cancels them.
 	Detached bool
 	// Recheck is how often it is looked up whether who follows a log still may; 0 is 15 seconds.
 	Recheck time.Duration
-	// Still is how long a deployment that is followed shows nothing before the running step is named; 0 is 30 seconds.
-	Still time.Duration
+	// ProgressAfter is how long a deployment that is followed shows nothing before the running step is named; 0 is 30 seconds.
+	ProgressAfter time.Duration
 }
 
 // Run does what argv (without the program's name) says and returns the exit status: 0 done, 1 the work
-// failed, 2 wrong use, 3 refused, 4 busy or try again, 70 our own fault. When ctx ends, following ends;
-// see Backend.Detached.
+// failed, 2 wrong use, 3 refused, 4 busy or try again, 70 our own fault. When ctx ends, following ends; see Backend.Detached.
 func Run(ctx context.Context, b *Backend, who Caller, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	s := &session{ctx: ctx, b: b, who: who, in: stdin, out: stdout, err: stderr}
 	if len(argv) == 0 && who.Remote {
@@ -353,7 +365,7 @@ func (s *session) audited(e audit.Entry, err error) error {
 	if err != nil {
 		e.Outcome, e.Detail = "failed", err.Error()
 		switch fault.KindOf(err) {
-		case fault.Refused, fault.Busy, fault.Usage:
+		case fault.Refused, fault.Busy, fault.Usage, fault.Conflict:
 			e.Outcome = "refused"
 		}
 	}

@@ -65,7 +65,7 @@ var vectors = func() (by [32]*ubc.DvInfo) {
 	return by
 }()
 
-// plain makes the steps from to to-1, which lie between 40 and 79.
+// plain makes the steps from to to-1, which are between 40 and 79.
 func plain(w *[80]uint32, s [5]uint32, from, to int) [5]uint32 {
 	a, b, c, d, e := s[0], s[1], s[2], s[3], s[4]
 	i := from

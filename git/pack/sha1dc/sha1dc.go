@@ -19,7 +19,7 @@ const Size = 20
 
 const blockSize = 64
 
-// Hash is a SHA-1 that is being made. New makes it; Reset starts anew.
+// Hash is a SHA-1 that is being made. New makes it; Reset starts again.
 type Hash struct {
 	h      [5]uint32
 	part   [blockSize]byte // the beginning of a block

@@ -1,8 +1,7 @@
-// Package gittest runs the real git for tests of the git engine: it makes the repositories that they read, and is the
-// oracle that what they write is held against.
+// Package gittest runs the real git for tests of the git engine: it makes the repositories that they read, and verifies what they write.
 //
-// Only tests import it. It reads no configuration of the machine or of who runs it, and everything that it commits
-// has the same author and the same date, so that names of objects are the same everywhere.
+// Only tests import it. It reads no configuration of the machine or of the user, and all commits have the same author and date, so that
+// object names are the same everywhere.
 package gittest
 
 import (

@@ -1,8 +1,9 @@
-// Package vfstest holds what tests need of a file system: one that fails where it is told to (Faulty), and one in
-// memory that forgets what was not synced (Mem). It is imported by tests only.
+// Package vfstest provides file systems for tests: one that fails at chosen calls (Faulty), and one in memory that loses what was not
+// synced (Mem). It is imported by tests only.
 package vfstest
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"sync"
@@ -32,7 +33,7 @@ type state struct {
 	keep   bool
 }
 
-// ErrCrash is what every call returns after a CrashAt: the process is gone, nothing more happens.
+// ErrCrash is what every call returns after a CrashAt: the process counts as dead.
 var ErrCrash = errors.New("vfstest: crashed")
 
 // New wraps inner. decide is asked before each call, with the number of the call from 1; an error it returns is the
@@ -316,14 +317,14 @@ func (h *faultyFile) Sync() error {
 	return h.File.Sync()
 }
 
-func (h *faultyFile) CopyFrom(src vfs.File) (int64, error) {
+func (h *faultyFile) CopyFrom(ctx context.Context, src vfs.File) (int64, error) {
 	if err := h.s.ask("copy", h.path); err != nil {
 		return 0, err
 	}
 	if s, ok := src.(*faultyFile); ok {
 		src = s.File
 	}
-	return h.File.CopyFrom(src)
+	return h.File.CopyFrom(ctx, src)
 }
 
 // Close releases the file whatever happens; the injected error comes after.

@@ -10,9 +10,9 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// Mem is a file system in memory that can lose its power. What a crash keeps is what real ones promise: content and
-// attributes of a file that was synced, and names in the order in which they were made, up to a sync of a folder that
-// they touch (a journal is written in order). Of the rest a crash keeps a part that is drawn by lot.
+// Mem is a file system in memory that can simulate power cuts. A crash keeps what real file systems promise: content and attributes of a
+// file that was synced, and names in the order in which they were made, up to a sync of a folder that they touch (a journal is written in
+// order). Of the rest a crash keeps a random part.
 //
 // It checks no permissions, knows no mounts, and follows no symbolic link. Each change takes a millisecond of its own
 // clock, Now. Safe for many goroutines.

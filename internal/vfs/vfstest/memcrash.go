@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Crash gives the file system as it comes back after the power failed at this moment. keep draws what survives of what
-// was not synced; nil keeps nothing of it. m itself must not be used afterwards.
+// Crash returns the file system after a power cut now. keep chooses what survives of what was not synced; nil keeps none of it. m itself
+// must not be used afterwards.
 func (m *Mem) Crash(keep *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()

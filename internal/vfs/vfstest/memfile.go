@@ -1,6 +1,7 @@
 package vfstest
 
 import (
+	"context"
 	"io"
 	"slices"
 	"syscall"
@@ -135,10 +136,13 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
-func (f *memFile) CopyFrom(src vfs.File) (int64, error) {
+func (f *memFile) CopyFrom(ctx context.Context, src vfs.File) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
 	s, ok := src.(*memFile)
 	if !ok {
-		return io.Copy(struct{ io.Writer }{f}, struct{ io.Reader }{src})
+		return io.Copy(struct{ io.Writer }{f}, vfs.WithContext(ctx, src))
 	}
 	defer f.d.lock()()
 	data := slices.Clone(s.i.data)

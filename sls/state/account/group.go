@@ -19,7 +19,7 @@ func addGroup(t *core.Table) {
 }
 
 // accountTool runs one of the programs that change accounts. Salt looks it up before it runs it, and names one that is
-// missing; that one ran and failed is no error here: what came of it is asked of the databases afterwards.
+// missing; that one ran and failed is not an error here: what came of it is asked of the databases afterwards.
 func accountTool(c *core.Call, argv ...string) error {
 	if !c.Installed(argv[0]) {
 		return core.Errorf("Command '%s' cannot be found", argv[0])

@@ -57,7 +57,7 @@ const keyTypes = " ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-ni
 	"sk-ecdsa-sha2-nistp256@openssh.com sk-ecdsa-sha2-nistp256-cert-v01@openssh.com ssh-ed25519-cert-v01@openssh.com " +
 	"sk-ssh-ed25519@openssh.com sk-ssh-ed25519-cert-v01@openssh.com "
 
-// keyType is the type that enc names, as it stands in a line.
+// keyType is the type that enc names, as it is in a line.
 func keyType(enc string) (string, error) {
 	switch enc {
 	case "r", "rsa":
@@ -79,7 +79,7 @@ func isKeyType(s string) bool {
 	return strings.HasPrefix(s, "ssh-") || strings.HasPrefix(s, "ecdsa-") || strings.HasPrefix(s, "sk-")
 }
 
-// parseAuthKey reads a line; ok is false for one that is no key. Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT.
+// parseAuthKey reads a line; ok is false for one that is not a key. Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT.
 func parseAuthKey(line string) (k authKey, ok bool) {
 	line = strings.TrimSpace(line)
 	if line == "" || line[0] == '#' {
@@ -184,7 +184,7 @@ func authorize(c *core.Call, want bool) core.Return {
 	}
 	label := keys[0].key
 	if c.Str("source", "") != "" {
-		label = c.Name // Salt tells of all keys of a source under the name of the state
+		label = c.Name // Salt reports all keys of a source under the name of the state
 	}
 	lines, ret, did := changeKeys(keys, lines, want, label)
 	if ret.Result == core.False {

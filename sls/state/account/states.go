@@ -9,5 +9,6 @@ func States(t *core.Table) {
 	addUser(t)
 	addGroup(t)
 	addSSHAuth(t)
+	addKnownHosts(t)
 	addWebutil(t)
 }

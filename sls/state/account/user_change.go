@@ -14,7 +14,7 @@ import (
 
 const redacted = "XXX-REDACTED-XXX"
 
-// userChanges are what an account that is there lacks, in Salt's order; a password stands there as redacted.
+// userChanges are what an account that is there lacks, in Salt's order; a password is there as redacted.
 func userChanges(c *core.Call, u host.User, w userRequest, gid any) *py.Dict {
 	ch := py.NewDict()
 	have, shadow := userInfo(c, u), shadowEntry(c)

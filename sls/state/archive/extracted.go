@@ -235,11 +235,11 @@ func (x *extraction) extract() *core.Return {
 // note tells the undo log what the archive is about to write: a new directory as a whole, else each member.
 func (x *extraction) note(created bool) error {
 	if created {
-		_, err := x.c.Undo.BeforeWhole(strings.TrimRight(x.name, "/"))
+		_, err := x.c.Undo.BeforeWhole(x.c.Ctx, strings.TrimRight(x.name, "/"))
 		return err
 	}
 	for _, p := range slices.Concat(x.list.dirs, x.list.files, x.list.links) {
-		if err := x.c.Undo.Before(filepath.Join(x.name, p)); err != nil {
+		if err := x.c.Undo.Before(x.c.Ctx, filepath.Join(x.name, p)); err != nil {
 			return err
 		}
 	}

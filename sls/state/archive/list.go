@@ -264,7 +264,7 @@ var errListOptions = core.Errorf("Invalid CLI options")
 
 // listThrough lists a tar archive that the program of list_options decompresses.
 func (x *extraction) listThrough(options string) ([]member, error) {
-	argv, err := shlexSplit(options)
+	argv, err := py.ShlexSplit(options)
 	if err != nil || len(argv) == 0 {
 		return nil, errListOptions
 	}

@@ -40,7 +40,11 @@ func (x *extraction) source() *core.Return {
 	x.format = strings.ToLower(c.Str("archive_format", ""))
 	switch {
 	case x.format == "":
-		if x.format = archiveFormat(strings.TrimRight(x.shown, "/")); x.format == "" {
+		name := x.shown
+		if !x.local {
+			name = name[:strings.IndexAny(name+"?", "?#")] // the path of the address: salt://a.tar?saltenv=prod
+		}
+		if x.format = archiveFormat(strings.TrimRight(name, "/")); x.format == "" {
 			return x.fail("Could not guess archive_format from the value of the 'source' argument. Please set this archive_format to one of the following: tar, rar, zip")
 		}
 	case x.format != "tar" && x.format != "rar" && x.format != "zip":

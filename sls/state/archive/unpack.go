@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
 	"corpus-git/sls/host"
 	"corpus-git/sls/state/core"
 	"corpus-git/sls/state/file"
@@ -80,9 +81,9 @@ func (x *extraction) byUnzip(opts string) (any, *core.Return) {
 	if p := x.c.Str("password", ""); p != "" {
 		argv = append(argv, "-P", p)
 	}
-	more, err := shlexSplit(opts)
+	more, err := py.ShlexSplit(opts)
 	if err != nil {
-		return nil, x.fail("%s", err)
+		return nil, x.fail("%s", strings.TrimPrefix(err.Error(), "ValueError: "))
 	}
 	archive, discard, err := x.onDisk()
 	if err != nil {
@@ -105,9 +106,9 @@ func (x *extraction) byTar(opts string) (any, *core.Return) {
 	if !x.c.Installed("tar") {
 		return nil, x.fail("tar command not available, it might not be installed on minion")
 	}
-	words, err := shlexSplit(opts)
+	words, err := py.ShlexSplit(opts)
 	if err != nil {
-		return nil, x.fail("%s", err)
+		return nil, x.fail("%s", strings.TrimPrefix(err.Error(), "ValueError: "))
 	}
 	letters, n := "xv", 0
 	var long []string
@@ -146,7 +147,7 @@ func (x *extraction) byTar(opts string) (any, *core.Return) {
 
 // write creates one member below the directory. Links are never followed on the way: an archive cannot write outside.
 func (x *extraction) write(m member) error {
-	root, err := os.OpenRoot(x.name)
+	root, err := vfs.OpenRoot(x.name)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func Decoder(name string) (decode func(string) string, ok bool) {
 		switch {
 		case control && iso: // which the tables leave out
 			return rune(b)
-		case r >= 0x80 && r < 0xa0: // such a byte is no character there
+		case r >= 0x80 && r < 0xa0: // such a byte is not a character there
 			return utf8.RuneError
 		}
 		return r

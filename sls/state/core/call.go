@@ -106,6 +106,8 @@ type Env struct {
 	Accumulated map[string]*Accumulator
 	// Undo keeps what stood somewhere before a state changes it; nil keeps nothing (a plan, a task).
 	Undo *undo.Log
+	// Wait is sls.Input.Wait.
+	Wait func(ctx context.Context, id string, args *py.Dict) (said string, err error)
 	// Cache memorises what is slow to ask the machine, for one program.
 	Cache map[string]any
 }

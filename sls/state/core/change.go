@@ -1,9 +1,14 @@
 package core
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/vfs"
 	"corpus-git/undo"
@@ -12,54 +17,129 @@ import (
 // Every change of a state outside of what the archive holds is noted in the undo log before it is made: by what is in this file, and by
 // ReplaceFile, Rewrite, MakeDir and Enforce. A state fails where that cannot be noted.
 
+// at does something at a place: by a path that leads over no link which somebody puts there meanwhile. See vfs.OpenPlace.
+func at(path string, follow bool, do func(p *vfs.Place) error) error {
+	p, err := vfs.OpenPlace(path, follow)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.Close() }()
+	return p.Named(do(p))
+}
+
 // Remove removes a file, a link or an empty directory.
 func (c *Call) Remove(path string) error {
-	if err := vfs.CheckLinks(path, false); err != nil {
-		return err
-	}
-	if err := c.Undo.Before(path); err != nil {
-		return err
-	}
-	return os.Remove(path)
-}
-
-// RemoveAll removes a path and all below it.
-func (c *Call) RemoveAll(path string) error {
-	if err := vfs.CheckLinks(path, false); err != nil {
-		return err
-	}
-	if err := c.Undo.BeforeTree(path); err != nil {
-		return err
-	}
-	return os.RemoveAll(path)
-}
-
-// Rename renames a path; what stands at the new one is replaced.
-func (c *Call) Rename(from, to string) error {
-	if err := c.Undo.BeforeTree(from); err != nil {
-		return err
-	}
-	if whole, err := c.Undo.BeforeWhole(to); err != nil || !whole {
-		if err == nil {
-			err = c.Undo.BeforeTree(to)
+	return at(path, false, func(p *vfs.Place) error {
+		if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
+			return err
 		}
+		return os.Remove(p.Path())
+	})
+}
+
+// RemoveAll removes a path and all below it; what is not there is removed already.
+func (c *Call) RemoveAll(path string) error {
+	err := at(path, false, func(p *vfs.Place) error {
+		if err := c.Undo.BeforePlaceTree(c.Ctx, p); err != nil {
+			return err
+		}
+		return os.RemoveAll(p.Path())
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Rename renames a path; what is at the new one is replaced.
+func (c *Call) Rename(from, to string) error {
+	return at(from, false, func(old *vfs.Place) error {
+		return at(to, false, func(p *vfs.Place) error {
+			if err := c.Undo.BeforePlaceTree(c.Ctx, old); err != nil {
+				return err
+			}
+			if whole, err := c.Undo.BeforePlaceWhole(c.Ctx, p); err != nil || !whole {
+				if err == nil {
+					err = c.Undo.BeforePlaceTree(c.Ctx, p)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return os.Rename(old.Path(), p.Path())
+		})
+	})
+}
+
+// Symlink makes a symbolic link. One that is there is replaced by a rename, so that there is always a link.
+func (c *Call) Symlink(target, path string) error {
+	return at(path, false, func(p *vfs.Place) error {
+		if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
+			return err
+		}
+		err := os.Symlink(target, p.Path())
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		tmp := p.Path() + ".corpus-link"
+		_ = os.Remove(tmp)
+		if err := os.Symlink(target, tmp); err != nil {
+			return err
+		}
+		if err := os.Rename(tmp, p.Path()); err != nil {
+			_ = os.Remove(tmp)
+			return err
+		}
+		return nil
+	})
+}
+
+// Link makes a hard link, which must not be there.
+func (c *Call) Link(target, path string) error {
+	return at(target, false, func(old *vfs.Place) error {
+		return at(path, false, func(p *vfs.Place) error {
+			if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
+				return err
+			}
+			return os.Link(old.Path(), p.Path())
+		})
+	})
+}
+
+// Chtimes sets the times of what a path leads to.
+func (c *Call) Chtimes(path string, atime, mtime time.Time) error {
+	return at(path, true, func(p *vfs.Place) error {
+		if err := c.Undo.BeforeAttributes(c.Ctx, p); err != nil {
+			return err
+		}
+		f, err := p.Open(unix.O_PATH, 0)
 		if err != nil {
 			return err
 		}
-	}
-	return os.Rename(from, to)
+		defer func() { _ = f.Close() }()
+		return os.Chtimes("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), atime, mtime)
+	})
 }
 
 // WriteFile writes a file in place, as os.WriteFile does.
 func (c *Call) WriteFile(path string, data []byte, mode fs.FileMode) error {
-	if err := c.Before(path); err != nil {
-		return err
-	}
-	return os.WriteFile(path, data, mode)
+	return at(path, true, func(p *vfs.Place) error {
+		if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
+			return err
+		}
+		f, err := p.Open(os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NONBLOCK, mode)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		return errors.Join(err, f.Close())
+	})
 }
 
-// Before notes a file that is about to be written in place: that which a link leads to, where it is one.
-func (c *Call) Before(path string) error { return c.Undo.Before(Followed(path)) }
+// Before notes a file that a program is about to write in place: that which a link leads to, where it is one.
+func (c *Call) Before(path string) error {
+	return at(path, true, func(p *vfs.Place) error { return c.Undo.BeforePlace(c.Ctx, p) })
+}
 
 // Followed is where a path leads to; itself, where it leads nowhere.
 func Followed(path string) string {
@@ -71,32 +151,40 @@ func Followed(path string) string {
 
 // MkdirAll makes a directory and those above it.
 func (c *Call) MkdirAll(dir string, mode fs.FileMode) error {
-	if !Exists(dir) {
-		if err := c.Undo.Before(dir); err != nil {
+	if IsDir(dir) {
+		return nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := c.MkdirAll(parent, mode); err != nil {
 			return err
 		}
 	}
-	return os.MkdirAll(dir, mode)
+	return at(dir, true, func(p *vfs.Place) error {
+		if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
+			return err
+		}
+		return os.Mkdir(p.Path(), mode)
+	})
 }
 
 // BeforeWhole notes a directory of which all that comes to be in it belongs to the state. Where something is in it already, what the state
 // does there is listed as what cannot be undone.
 func (c *Call) BeforeWhole(dir string) error {
 	c.noted = true
-	whole, err := c.Undo.BeforeWhole(dir)
+	whole, err := c.Undo.BeforeWhole(c.Ctx, dir)
 	if err == nil && !whole {
 		err = c.Manual()
 	}
 	return err
 }
 
-// BeforeAction notes a change that is no file, and which programs make.
+// BeforeAction notes a change that is not a file, and which programs make.
 func (c *Call) BeforeAction(a undo.Action) error {
 	c.noted = true
 	return c.Undo.BeforeAction(c.Ctx, a)
 }
 
-// ManualAt notes that a program changes what lies in a directory, unless that is below the project's trees.
+// ManualAt notes that a program changes what is in a directory, unless that is below the project's trees.
 func (c *Call) ManualAt(dir string) error {
 	if c.noted {
 		return nil

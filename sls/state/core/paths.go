@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"corpus-git/internal/py"
 	"corpus-git/internal/vfs"
 )
@@ -127,11 +129,17 @@ const ModeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
 // Enforce gives a path its owner and mode, and reports what it changed (or would, in a test run).
 func (c *Call) Enforce(path string, o Owner, mode *fs.FileMode, follow bool) (*py.Dict, error) {
-	stat, chown := os.Stat, os.Chown
-	if !follow {
-		stat, chown = os.Lstat, os.Lchown
+	p, err := vfs.OpenPlace(path, follow)
+	if err != nil {
+		return nil, err
 	}
-	st, err := stat(path)
+	defer func() { _ = p.Close() }()
+	f, err := p.Open(unix.O_PATH, 0) // what is looked at is what is changed
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
@@ -155,46 +163,52 @@ func (c *Call) Enforce(path string, o Owner, mode *fs.FileMode, follow bool) (*p
 	if c.Test || changes.Len() == 0 {
 		return changes, nil
 	}
-	noted := path
-	if follow {
-		noted = Followed(path)
-	}
-	if err := c.Undo.BeforeAttributes(noted); err != nil {
+	if err := c.Undo.BeforeAttributes(c.Ctx, p); err != nil {
 		return changes, err
 	}
 	if uid >= 0 || gid >= 0 {
-		if err := chown(path, uid, gid); err != nil {
-			return changes, err
+		if err := unix.Fchownat(int(f.Fd()), "", uid, gid, unix.AT_EMPTY_PATH); err != nil {
+			return changes, &fs.PathError{Op: "chown", Path: path, Err: err}
 		}
 	}
 	// chown clears setuid and setgid, so the mode comes last.
 	if !isLink && (changes.Has("mode") || (uid >= 0 || gid >= 0) && st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0) {
-		if err := os.Chmod(path, want); err != nil {
+		if err := chmodOpen(f, path, want); err != nil {
 			return changes, err
 		}
 	}
 	return changes, nil
 }
 
+// chmodOpen is chmod(2) of what is open, by O_PATH too.
+func chmodOpen(f *os.File, path string, mode fs.FileMode) error {
+	err := os.Chmod("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), mode)
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return &fs.PathError{Op: "chmod", Path: path, Err: e.Err}
+	}
+	return err
+}
+
 // Rewrite replaces the content of an existing file and keeps its owner and mode.
 func (c *Call) Rewrite(path string, data []byte) error {
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
-	}
-	uid, gid := -1, -1
-	if sys := st.Sys().(*syscall.Stat_t); int(sys.Uid) != c.Host.EUID || int(sys.Gid) != c.Host.EGID {
-		uid, gid = int(sys.Uid), int(sys.Gid)
-		if c.Host.EUID != 0 {
-			// Without root the file is written in place: a new one could not have the old owner.
-			return c.WriteFile(real, data, st.Mode().Perm())
+	return at(path, true, func(p *vfs.Place) error {
+		st, err := os.Lstat(p.Path())
+		if err != nil {
+			return err
 		}
-	}
-	return c.ReplaceFile(real, data, st.Mode()&ModeBits, uid, gid)
+		if st.Mode()&fs.ModeSymlink != 0 {
+			return &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP} // it was none when the way was looked at
+		}
+		uid, gid := -1, -1
+		if sys := st.Sys().(*syscall.Stat_t); int(sys.Uid) != c.Host.EUID || int(sys.Gid) != c.Host.EGID {
+			uid, gid = int(sys.Uid), int(sys.Gid)
+			if c.Host.EUID != 0 {
+				// Without root the file is written in place: a new one could not have the old owner.
+				return c.WriteFile(path, data, st.Mode().Perm())
+			}
+		}
+		return c.replaceAt(p, path, data, st.Mode()&ModeBits, uid, gid)
+	})
 }
 
 // NewMode is the mode of a file that is made without one.
@@ -251,31 +265,35 @@ func (c *Call) MakeDir(dir string, o Owner, mode *fs.FileMode) error {
 	if mode != nil {
 		m = *mode
 	}
-	if err := vfs.CheckLinks(dir, false); err != nil {
-		return err
-	}
-	if err := c.Undo.Before(dir); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, m.Perm()); err != nil {
-		return err
-	}
-	uid, gid := -1, -1
-	if o.User != nil {
-		uid = *o.User
-	}
-	if o.Group != nil {
-		gid = *o.Group
-	}
-	if uid >= 0 || gid >= 0 {
-		if err := os.Chown(dir, uid, gid); err != nil {
+	return at(dir, false, func(p *vfs.Place) error {
+		if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
 			return err
 		}
-	}
-	if st, err := os.Stat(dir); err == nil && mode == nil && st.Mode()&fs.ModeSetgid != 0 {
-		return nil // inherited
-	}
-	return os.Chmod(dir, m)
+		if err := os.Mkdir(p.Path(), m.Perm()); err != nil {
+			return err
+		}
+		f, err := p.Open(unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		uid, gid := -1, -1
+		if o.User != nil {
+			uid = *o.User
+		}
+		if o.Group != nil {
+			gid = *o.Group
+		}
+		if uid >= 0 || gid >= 0 {
+			if err := unix.Fchownat(int(f.Fd()), "", uid, gid, unix.AT_EMPTY_PATH); err != nil {
+				return &fs.PathError{Op: "chown", Path: dir, Err: err}
+			}
+		}
+		if st, err := f.Stat(); err == nil && mode == nil && st.Mode()&fs.ModeSetgid != 0 {
+			return nil // inherited
+		}
+		return chmodOpen(f, dir, m)
+	})
 }
 
 // ExpandUser replaces a leading ~ as os.path.expanduser does.
@@ -351,11 +369,7 @@ func (c *Call) Backup(path string) error {
 	if c.Backups == "" || !IsFile(path) {
 		return nil
 	}
-	data, err := vfs.ReadFollowed(path, vfs.MaxRead)
-	if err != nil {
-		return err
-	}
-	st, err := os.Stat(path)
+	data, st, err := vfs.ReadStat(path, vfs.MaxRead)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ type Function struct {
 	Name string
 	// Params are the names of the arguments it knows, without the global ones.
 	Params []string
-	// Unsupported are arguments of Salt's that are not built in, each with the value, beside null, that asks for nothing; "" stands
+	// Unsupported are arguments of Salt's that are not built in, each with the value, beside null, that asks for nothing; "" is
 	// for all that are false, and false always asks for nothing where the value is not true. A state that asks for more needs Salt.
 	Unsupported map[string]string
 	// Required are those that must be there ("name" always is).
@@ -148,6 +148,16 @@ func (f *Function) AsksUnsupported(param string, value any) bool {
 func (f *Function) HasParam(param string) bool {
 	for _, p := range f.Params {
 		if p == param {
+			return true
+		}
+	}
+	return false
+}
+
+// HasParam reports whether any function takes an argument of that name.
+func (t *Table) HasParam(param string) bool {
+	for _, f := range t.funcs {
+		if f.HasParam(param) {
 			return true
 		}
 	}

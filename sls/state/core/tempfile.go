@@ -21,24 +21,26 @@ import (
 // ReplaceFile writes a file so that it is the old one or the new one at every moment. The new file has the mode and,
 // where they are not negative, the owner and group given.
 func (c *Call) ReplaceFile(path string, data []byte, mode fs.FileMode, uid, gid int) error {
-	if err := vfs.CheckLinks(path, false); err != nil {
-		return err
-	}
-	if err := c.Undo.Before(path); err != nil {
+	return at(path, false, func(p *vfs.Place) error { return c.replaceAt(p, path, data, mode, uid, gid) })
+}
+
+// replaceAt is ReplaceFile for a file at a place, which path led to.
+func (c *Call) replaceAt(p *vfs.Place, path string, data []byte, mode fs.FileMode, uid, gid int) error {
+	if err := c.Undo.BeforePlace(c.Ctx, p); err != nil {
 		return err
 	}
 	for try := 0; ; try++ {
-		f, link, err := c.openNew(path)
+		f, link, err := c.openNew(p, path)
 		if err != nil {
 			return err
 		}
 		err = fill(f, data, mode, uid, gid)
 		if err == nil {
-			err = link(path)
+			err = link(p.Path())
 		}
 		f.Discard()
 		// Another process that writes the same file took the temporary name away.
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || try == 2 || !IsDir(filepath.Dir(path)) {
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || try == 2 || !IsDir(p.Dir()) {
 			return err
 		}
 	}
@@ -56,15 +58,16 @@ func fill(f *TempFile, data []byte, mode fs.FileMode, uid, gid int) error {
 	return f.Chmod(mode)
 }
 
-// openNew makes a file in the folder of path; link gives it that name.
-func (c *Call) openNew(path string) (f *TempFile, link func(path string) error, err error) {
-	fd, err := unix.Open(filepath.Dir(path), unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+// openNew makes a file in the folder of a place, which path led to; link gives it a name there.
+func (c *Call) openNew(p *vfs.Place, path string) (f *TempFile, link func(path string) error, err error) {
+	fd, err := unix.Open(p.Dir(), unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	switch {
 	case err == nil:
 		f = &TempFile{File: os.NewFile(uintptr(fd), path)}
 		return f, f.link, nil
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.EINVAL):
-		f, err = c.NewTempFile(filepath.Dir(path), ".corpus-", "")
+		c.sweepOnce(filepath.Dir(path), p.Dir(), ".corpus-")
+		f, err = newTempFile(p.Dir(), ".corpus-", "")
 		if err != nil {
 			return nil, nil, err
 		}
@@ -130,7 +133,16 @@ func (c *Call) NewTempFile(dir, prefix, suffix string) (*TempFile, error) {
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	c.Once("sweep "+dir+" "+prefix, func() any { sweep(dir, prefix); return nil })
+	c.sweepOnce(dir, dir, prefix)
+	return newTempFile(dir, prefix, suffix)
+}
+
+// sweepOnce removes what killed runs left in the folder named, which is reached by dir, once in a program.
+func (c *Call) sweepOnce(named, dir, prefix string) {
+	c.Once("sweep "+named+" "+prefix, func() any { sweep(dir, prefix); return nil })
+}
+
+func newTempFile(dir, prefix, suffix string) (*TempFile, error) {
 	f, err := os.CreateTemp(dir, prefix+"*"+suffix)
 	if err != nil {
 		return nil, err
@@ -146,7 +158,7 @@ func (c *Call) NewTempFile(dir, prefix, suffix string) (*TempFile, error) {
 
 // NewTempDir is NewTempFile for a folder of mode 0700; discard removes it with all in it.
 func (c *Call) NewTempDir(prefix string) (dir string, discard func(), err error) {
-	c.Once("sweep "+os.TempDir()+" "+prefix, func() any { sweep(os.TempDir(), prefix); return nil })
+	c.sweepOnce(os.TempDir(), os.TempDir(), prefix)
 	dir, err = os.MkdirTemp("", prefix)
 	if err != nil {
 		return "", nil, err
@@ -198,7 +210,7 @@ func sweep(dir, prefix string) {
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			hold = holdDir
 		}
-		lock, err := hold(p) // which refuses what is no file and no folder
+		lock, err := hold(p) // which refuses what is not a file and no folder
 		if err != nil {
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/vfs"
 )
 
 func names(t *testing.T, dir string) []string {
@@ -46,7 +48,10 @@ func TestReplaceFileTakesOverWhatAKillLeft(t *testing.T) {
 	c := &Call{Env: &Env{Cache: map[string]any{}}}
 	path := filepath.Join(dir, "f")
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
-	f, _, err := c.openNew(path)
+	p, err := vfs.OpenPlace(path, false)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.Close()) }()
+	f, _, err := c.openNew(p, path)
 	require.NoError(t, err)
 	if f.name != "" {
 		t.Skip("the file system of the temporary folder has no unnamed files")
@@ -58,7 +63,7 @@ func TestReplaceFileTakesOverWhatAKillLeft(t *testing.T) {
 	f.Discard()
 	require.Equal(t, []string{"d", "f"}, names(t, dir))
 
-	f, _, err = c.openNew(path)
+	f, _, err = c.openNew(p, path)
 	require.NoError(t, err)
 	require.NoError(t, f.link(filepath.Join(dir, ".corpus-252f10c83610ebca")), "the name that follows from f")
 	f.Discard()

@@ -149,7 +149,7 @@ func cronEnvPresent(c *core.Call) core.Return {
 		return *fail
 	}
 	want, said := c.Value("value")
-	if !said && c.Test { // what no crontab holds otherwise: without a value the variable is always written anew
+	if !said && c.Test { // what no crontab holds otherwise: without a value the variable is always written again
 		want = ""
 	}
 	was, there := t.value(c.Name)

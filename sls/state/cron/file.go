@@ -97,7 +97,7 @@ func cronSource(c *core.Call, m *file.Managed) string {
 	return ""
 }
 
-// changeTab brings a file with the old crontab to what the new one shall be, for what changes and for its backup.
+// changeTab brings a file with the old crontab to what the new one should be, for what changes and for its backup.
 func changeTab(c *core.Call, m *file.Managed, old string) core.Return {
 	tmp, err := c.NewTempFile("", "corpus-cron-", "")
 	if err != nil {

@@ -82,7 +82,7 @@ func fileBlock(c *core.Call) core.Return {
 	return writeEdit(c, path, text, strings.Join(out, ""), "Changes were made", "Changes would be made")
 }
 
-// block is what stands between two markers.
+// block is what is between two markers.
 type block struct {
 	start, end string
 	content    []string

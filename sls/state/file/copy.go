@@ -26,11 +26,7 @@ func addFileCopy(t *core.Table) {
 
 // copyFile copies a regular file with its mode, and as root its owner.
 func copyFile(c *core.Call, src, dst string) error {
-	data, err := vfs.ReadFollowed(src, vfs.MaxRead)
-	if err != nil {
-		return err
-	}
-	st, err := os.Stat(src)
+	data, st, err := vfs.ReadStat(src, vfs.MaxRead)
 	if err != nil {
 		return err
 	}
@@ -57,33 +53,31 @@ func copyTree(c *core.Call, src, dst string, uid, gid int) error {
 		if err != nil {
 			return err
 		}
-		if !st.Mode().IsRegular() { // ReplaceFile notes files
-			if err := c.Undo.Before(to); err != nil {
-				return err
-			}
+		var o core.Owner
+		if uid >= 0 && rel != "." {
+			o.User = &uid
 		}
+		if gid >= 0 && rel != "." {
+			o.Group = &gid
+		}
+		mode := st.Mode() & core.ModeBits
 		switch {
+		case st.IsDir() && !core.IsDir(to):
+			return c.MakeDir(to, o, &mode)
 		case st.IsDir():
-			if err := os.MkdirAll(to, 0o700); err != nil {
-				return err
-			}
-			if rel != "." && (uid >= 0 || gid >= 0) {
-				if err := os.Chown(to, uid, gid); err != nil {
-					return err
-				}
-			}
-			return os.Chmod(to, st.Mode()&core.ModeBits)
+			_, err = c.Enforce(to, o, &mode, false)
+			return err
 		case st.Mode()&fs.ModeSymlink != 0:
 			target, err := os.Readlink(p)
 			if err == nil {
-				err = os.Symlink(target, to)
+				err = c.Symlink(target, to)
 			}
-			if err == nil && (uid >= 0 || gid >= 0) {
-				err = os.Lchown(to, uid, gid)
+			if err == nil {
+				_, err = c.Enforce(to, o, nil, false)
 			}
 			return err
 		case st.Mode().IsRegular():
-			data, err := vfs.ReadFollowed(p, vfs.MaxRead)
+			data, st, err := vfs.ReadStat(p, vfs.MaxRead)
 			if err != nil {
 				return err
 			}
@@ -177,7 +171,7 @@ func fileCopy(c *core.Call) core.Return {
 		err = copyTree(c, src, name, uid, gid)
 	} else {
 		var data []byte
-		if data, err = vfs.ReadFollowed(src, vfs.MaxRead); err == nil {
+		if data, st, err = vfs.ReadStat(src, vfs.MaxRead); err == nil {
 			err = c.ReplaceFile(name, data, st.Mode()&core.ModeBits, -1, -1)
 		}
 	}
@@ -294,10 +288,7 @@ func fileTouch(c *core.Call) core.Return {
 	} else if !hasM {
 		mt = at
 	}
-	if err := c.Undo.BeforeAttributes(core.Followed(name)); err != nil {
-		return core.Failf("%s", core.Cause(err))
-	}
-	if err := os.Chtimes(name, at, mt); err != nil {
+	if err := c.Chtimes(name, at, mt); err != nil {
 		return core.Failf("%s", core.Cause(err))
 	}
 	if !there {

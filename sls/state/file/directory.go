@@ -261,7 +261,7 @@ func (w *dirWork) recurseChanges(report func(path string, ch *py.Dict)) error {
 
 func (w *dirWork) apply(ret core.Return) core.Return {
 	fresh := ret.Changes.Has(w.name)
-	// As in Salt, a change stands under its path, and once more at the top, where the last one wins.
+	// As in Salt, a change is under its path, and once more at the top, where the last one wins.
 	report := func(p string, ch *py.Dict) {
 		if ch.Len() == 0 {
 			return

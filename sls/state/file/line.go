@@ -1,6 +1,8 @@
 package file
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,14 +26,9 @@ func fileLine(c *core.Call) core.Return {
 	if !c.Has("mode") {
 		return core.Failf("Mode was not defined. How to process the file?")
 	}
-	path := c.ExpandUser(c.Name)
-	if !core.Exists(path) && c.Bool("create", false) && filepath.IsAbs(path) {
-		if c.Test {
-			return core.Would(py.NewDict("new", path), "File %s is set to be created", path)
-		}
-		if err := WriteNew(c, path, Managed{}); err != nil {
-			return core.Failf("%s", core.Cause(err))
-		}
+	attributes, fail := lineFile(c)
+	if fail != nil {
+		return *fail
 	}
 	path, text, fail := readForEdit(c)
 	if fail != nil {
@@ -64,7 +61,47 @@ func fileLine(c *core.Call) core.Return {
 	if !c.Args.Has("backup") {
 		c.Args.SetStr("backup", false)
 	}
-	return writeEdit(c, path, text, l.text(), "Changes were made", "Changes would be made")
+	ret := writeEdit(c, path, text, l.text(), "Changes were made", "Changes would be made")
+	if attributes.Len() > 0 && ret.Result != core.False {
+		if !ret.Changed() {
+			ret.Comment = map[bool]string{false: "Changes were made", true: "Changes would be made"}[c.Test]
+		}
+		for _, e := range attributes.Items() {
+			ret.Set(py.Str(e.Key), e.Value)
+		}
+		if c.Test {
+			ret.Result = core.None
+		}
+	}
+	return ret
+}
+
+// lineFile is what file.line does before it reads: it makes the file where create is set, and sets the owner and mode that are named, which are the
+// changes it returns. Salt does so, too, and reports neither these changes nor their failure. fail is the end of the state.
+func lineFile(c *core.Call) (changes *py.Dict, fail *core.Return) {
+	stop := func(r core.Return) (*py.Dict, *core.Return) { return nil, &r }
+	path := c.ExpandUser(c.Name)
+	m := Managed{Mode: c.Mode("file_mode")}
+	var bad string
+	if m.Owner, bad = c.Owner(); bad != "" {
+		return stop(core.Failf("%s", bad))
+	}
+	switch {
+	case !filepath.IsAbs(path) || core.IsDir(path):
+	case core.Exists(path):
+		changes, err := c.Enforce(path, m.Owner, m.Mode, true)
+		if err != nil {
+			return stop(core.Failf("Failed to change owner or mode of %s: %s", path, core.Cause(err)))
+		}
+		return changes, nil
+	case c.Bool("create", false) && c.Test:
+		return stop(core.Would(py.NewDict("new", path), "File %s is set to be created", path))
+	case c.Bool("create", false):
+		if err := WriteNew(c, path, m); err != nil && !errors.Is(err, fs.ErrNotExist) { // no folder: there is no file to read
+			return stop(core.Failf("%s", core.Cause(err)))
+		}
+	}
+	return nil, nil
 }
 
 // lineEdit is one edit by file.line, of lines with their ends. It follows Salt, modules/file.py, _set_line.
@@ -293,10 +330,7 @@ func fileHardlink(c *core.Call) core.Return {
 			return core.Failf("%s", core.Cause(err))
 		}
 	}
-	if err := c.Undo.Before(name); err != nil {
-		return core.Failf("%s", core.Cause(err))
-	}
-	if err := os.Link(target, name); err != nil {
+	if err := c.Link(target, name); err != nil {
 		return core.Failf("Unable to create new hard link %s -> %s: %s", name, target, core.Cause(err))
 	}
 	return core.Return{Result: core.True, Changes: py.NewDict("new", name), Comment: "Created new hard link " + name + " -> " + target}

@@ -17,7 +17,7 @@ type managedFrom struct {
 	keepMode         bool // the mode is that of the source
 }
 
-// managedArguments reads the arguments of file.managed, and the content where it stands among them. fail is Salt's error message.
+// managedArguments reads the arguments of file.managed, and the content where it is among them. fail is Salt's error message.
 func managedArguments(c *core.Call) (m Managed, from managedFrom, fail string) {
 	m = Managed{Path: c.ExpandUser(c.Name), Follow: c.Bool("follow_symlinks", true)}
 	if m.Path == "" {

@@ -170,7 +170,7 @@ func (p *recursePlan) read(source string) error {
 	return nil
 }
 
-// splitLinks moves the links of a source, and what lies below them, from its entries to the links of the plan.
+// splitLinks moves the links of a source, and what is below them, from its entries to the links of the plan.
 func (p *recursePlan) splitLinks(entries []fileroot.File, dirs map[string]bool, at map[string]string) []fileroot.File {
 	for _, l := range slices.Clone(entries) {
 		if l.Link == "" {

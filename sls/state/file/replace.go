@@ -147,7 +147,7 @@ func fileReplace(c *core.Call) core.Return {
 	// Behind a link the file itself is copied and written, and a link like this one leads to the copy.
 	ret := writeEdit(c, core.Followed(path), text, out, "Changes were made", "Changes would have been made")
 	if suffix := backupSuffix(c); suffix != "" && out != text && ret.Result == core.True {
-		if err := createLink(c, to+suffix, path+suffix); err != nil {
+		if err := c.Symlink(to+suffix, path+suffix); err != nil {
 			return core.Failf("Unable to make the link %s: %s", path+suffix, core.Cause(err))
 		}
 	}

@@ -1,8 +1,6 @@
 package file
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,7 +53,7 @@ func fileSymlink(c *core.Call) core.Return {
 			return *done
 		}
 	}
-	if err := createLink(c, target, name); err != nil {
+	if err := c.Symlink(target, name); err != nil {
 		return core.Failf("Unable to create new symlink %s -> %s: %s", name, target, core.Cause(err))
 	}
 	ret.Comment = "Created new symlink " + name + " -> " + target
@@ -65,27 +63,6 @@ func fileSymlink(c *core.Call) core.Return {
 		ret.Comment += ", but was unable to set ownership to " + o.UserName + ":" + o.GrpName
 	}
 	return ret
-}
-
-// createLink makes a link; one that is there is replaced by a rename, so that there is always a link.
-func createLink(c *core.Call, target, name string) error {
-	if err := c.Undo.Before(name); err != nil {
-		return err
-	}
-	err := os.Symlink(target, name)
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	tmp := name + ".corpus-link"
-	_ = os.Remove(tmp)
-	if err := os.Symlink(target, tmp); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, name); err != nil {
-		_ = os.Remove(tmp)
-		return err
-	}
-	return nil
 }
 
 // linkOwner fills in what Salt takes where user or group is not given: who runs this, and their group.

@@ -93,12 +93,10 @@ func gitLatest(c *core.Call) core.Return {
 	if fail := gitReady(c, target); fail != "" {
 		return core.Failf("%s", fail)
 	}
-	w := newGitWork(c, target)
-	if v, ok := c.Value("force_reset"); ok {
-		if s, text := v.(string); text && s != "remote-changes" {
-			return core.Failf("'force_reset' must be one of True, False, or 'remote-changes'")
-		}
+	if fail := badLatest(c); fail != "" {
+		return core.Failf("%s", fail)
 	}
+	w := newGitWork(c, target)
 	if _, err := gitLogin(c); err != nil {
 		return core.Failf("%s", err)
 	}
@@ -112,6 +110,30 @@ func gitLatest(c *core.Call) core.Return {
 		return w.update()
 	}
 	return w.clone()
+}
+
+// badLatest names an argument of git.latest that Salt refuses. An empty one does not count as left out, so that a value which a template
+// did not find deploys no other revision.
+func badLatest(c *core.Call) string {
+	if v, ok := c.Args.GetStr("remote"); ok && !py.Truth(v) {
+		return "'remote' argument is required"
+	}
+	if v, ok := c.Args.GetStr("rev"); ok && !py.Truth(v) {
+		return "'" + py.Str(v) + "' is not a valid value for the 'rev' argument"
+	}
+	switch v, ok := c.Args.GetStr("force_reset"); v {
+	case true, false, "remote-changes", int64(1), int64(0):
+	default:
+		if ok {
+			return "'force_reset' must be one of True, False, or 'remote-changes'"
+		}
+	}
+	for _, path := range c.Strings("identity") {
+		if path = c.ExpandUser(path); !filepath.IsAbs(path) && !strings.Contains(path, "salt://") {
+			return "identity '" + path + "' is not an absolute path"
+		}
+	}
+	return ""
 }
 
 // gitCloned implements git.cloned. Source: Salt documentation, git state, cloned.
@@ -218,6 +240,9 @@ func gitPresent(c *core.Call) core.Return {
 	if c.Test {
 		ret.Result, ret.Comment = core.None, "New "+kind+"repository would be created"
 		return ret
+	}
+	if !core.Lexists(name) {
+		defer func() { _ = os.Remove(name) }() // an empty one, where git fails
 	}
 	if fail := makeTarget(c, name); fail != "" {
 		return core.Failf("%s", fail)

@@ -110,7 +110,7 @@ func gitLogin(c *core.Call) (map[string]string, error) {
 // bareUpdate is git.latest where there is a bare repository: it is fetched into, and its HEAD stays what it is.
 func (w *gitWork) bareUpdate() core.Return {
 	if complaint := w.resolve(); complaint != "" {
-		if w.c.Test && strings.HasPrefix(complaint, "Failed to check") { // an earlier step may make the remote
+		if w.c.Test && strings.HasPrefix(complaint, unreachable) { // an earlier step may make the remote
 			return w.would("Bare repository at " + w.target + " would be fetched")
 		}
 		return w.fail(complaint)

@@ -25,7 +25,7 @@ type gitState struct {
 func (w *gitWork) update() core.Return {
 	c := w.c
 	if complaint := w.resolve(); complaint != "" {
-		if c.Test && strings.HasPrefix(complaint, "Failed to check") { // an earlier step may make the remote
+		if c.Test && strings.HasPrefix(complaint, unreachable) { // an earlier step may make the remote
 			return w.would("Repository " + w.target + " would be updated")
 		}
 		return w.fail(complaint)
@@ -99,7 +99,7 @@ func (w *gitWork) local() (s gitState, done *core.Return) {
 	s.exists = slices.Contains(w.names("heads"), w.branch)
 	switch {
 	case s.switches && s.exists:
-		s.base, s.baseOn = w.commit(w.branch), w.branch
+		s.base, s.baseOn = w.commit("refs/heads/"+w.branch), w.branch
 	case s.switches:
 		s.base = w.sha
 	}
@@ -119,11 +119,11 @@ func (w *gitWork) local() (s gitState, done *core.Return) {
 	if s.has = w.kind == "sha1" && s.base != "" && strings.HasPrefix(s.base, w.sha); !s.has && w.sha != "" && w.commit(w.sha) != "" {
 		switch w.kind {
 		case "branch":
-			local, _ := w.query("rev-parse", "--verify", "--quiet", w.upstream)
+			local, _ := w.query("rev-parse", "--verify", "--quiet", "refs/remotes/"+w.upstream)
 			s.has = local == w.sha
 		case "tag":
 			if slices.Contains(w.names("tags"), w.rev) {
-				local := w.commit(w.rev)
+				local := w.commit("refs/tags/" + w.rev)
 				s.has = local == w.sha
 				if !s.has && !py.Truth(reset) {
 					return end(w.fail("'" + w.rev + "' is a tag, but the remote SHA1 for this tag (" + short(w.sha) + ") doesn't match the local SHA1 (" + short(local) + "). Set 'force_reset' to True to force this update."))
@@ -240,14 +240,11 @@ func (w *gitWork) tags() (differ bool) {
 // Source: salt/modules/git.py, fetch.
 var gitFetched = regexp.MustCompile(`(?m)^[\s*]*(?:[0-9a-f]+\.\.[0-9a-f]+|\[(?:new (?:tag|branch)|tag update)\])\s+.+->`)
 
-// fetchRefs brings what refspec_branch and refspec_tag name, and reports whether that changed a ref. A result ends the state.
+// fetchRefs brings what refspec_branch and refspec_tag name, all of its history (depth is of the first clone only, as in Salt), and reports whether that changed a ref. A result ends the state.
 func (w *gitWork) fetchRefs() (updated bool, done *core.Return) {
 	args := []string{"fetch"}
 	if w.c.Bool("force_fetch", false) {
 		args = append(args, "--force")
-	}
-	if d := w.c.Str("depth", ""); d != "" {
-		args = append(args, "--depth", d)
 	}
 	args = append(args, w.remote)
 	if w.c.Bool("fetch_tags", true) {

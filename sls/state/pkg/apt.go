@@ -38,39 +38,54 @@ func States(t *core.Table) {
 }
 
 // packages are the wanted packages and versions ("" for any), in order. plain takes the architecture of this machine off
-// their names.
-func packages(c *core.Call, plain bool) (names []string, versions map[string]string) {
+// their names. The text is Salt's complaint about pkgs: it must be a list of names and of mappings with one key, each name once.
+// Source: salt/utils/data.py, repack_dictlist; salt/modules/pkg_resource.py, _repack_pkgs.
+func packages(c *core.Call, plain bool) (names []string, versions map[string]string, problem string) {
 	versions = map[string]string{}
 	add := func(n, v string) {
-		if n = strings.TrimSpace(n); plain {
+		if plain {
 			n = plainName(c, n)
 		}
-		if n == "" {
-			return
-		}
-		if _, ok := versions[n]; !ok {
+		if _, ok := versions[n]; !ok && n != "" {
 			names = append(names, n)
 		}
 		versions[n] = strings.TrimLeft(v, "=")
 	}
-	if !c.Has("pkgs") {
+	pkgs, _ := c.Value("pkgs")
+	if !py.Truth(pkgs) {
 		add(c.Name, c.Str("version", ""))
-		return names, versions
+		return names, versions, ""
 	}
+	list, valid := pkgs.(*py.List)
 	for _, it := range c.List("pkgs") {
-		if d, ok := it.(*py.Dict); ok {
-			for _, e := range d.Items() {
+		switch x := it.(type) {
+		case *py.Dict:
+			valid = valid && x.Len() == 1
+			for _, e := range x.Items() {
 				v := ""
 				if e.Value != nil {
 					v = py.Str(e.Value)
 				}
 				add(py.Str(e.Key), v)
 			}
-			continue
+		case nil, *py.List:
+			valid = false
+		default:
+			add(py.Str(it), "")
 		}
-		add(py.Str(it), "")
 	}
-	return names, versions
+	if !valid || len(names) != list.Len() {
+		return nil, nil, "You are passing a list of packages that contains duplicated packages names: " + py.Str(pkgs) +
+			". This cannot be processed. In case you are targeting different versions of the same package, please target them individually"
+	}
+	return names, versions, ""
+}
+
+// noPackages reports whether pkgs is an empty list; another empty value counts as none at all.
+func noPackages(c *core.Call) bool {
+	v, _ := c.Value("pkgs")
+	l, isList := v.(*py.List)
+	return isList && l.Len() == 0
 }
 
 // architecture is how dpkg calls that of this machine.

@@ -21,7 +21,7 @@ func install(c *core.Call) core.Return {
 			return core.Failf("pkg.verify not implemented") // with apt it isn't in Salt either
 		}
 	}
-	if c.Has("pkgs") && len(c.List("pkgs")) == 0 {
+	if noPackages(c) {
 		return core.OKf("No packages to install provided")
 	}
 	p := &pkgPlan{Call: c}
@@ -47,7 +47,7 @@ type pkgPlan struct {
 	versions map[string]string
 	sources  []pkgSource
 	before   map[string]string
-	// targets are to be installed, again to be installed anew.
+	// targets are to be installed, again to be installed again.
 	targets, again []string
 	// dir holds copies of package files.
 	dir string
@@ -71,8 +71,8 @@ func (p *pkgPlan) readRequest() (problem string) {
 		}
 		return ""
 	}
-	p.names, p.versions = packages(p.Call, false)
-	return ""
+	p.names, p.versions, problem = packages(p.Call, false)
+	return problem
 }
 
 // inspect finds out what there is to do; done reports that there is nothing, or that it is not known.
@@ -284,7 +284,7 @@ func selectAll(c *core.Call, names []string, state string) error {
 	return nil
 }
 
-// files are the package files to install, and those to install anew, with their packages' names.
+// files are the package files to install, and those to install again, with their packages' names.
 func (p *pkgPlan) files() (fresh, again, replaced []string, err error) {
 	in := func(names []string) (out []pkgSource) {
 		for _, s := range p.sources {
@@ -401,7 +401,8 @@ func (p *pkgPlan) isInstalled(n string, after map[string]string, changes *py.Dic
 		_, is := changes.GetStr(n)
 		return is || !slices.Contains(p.targets, n)
 	}
-	have, want := pkgVersion(p.Call, after, n), p.versions[n]
+	inName, _, _ := strings.Cut(n, "=") // a name may hold the version, as for apt-get
+	have, want := pkgVersion(p.Call, after, inName), p.versions[n]
 	if have == "" {
 		bare, _, _ := strings.Cut(n, ":")
 		return want == "" && provided(p.Call, bare)

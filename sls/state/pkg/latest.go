@@ -16,10 +16,13 @@ func latest(c *core.Call) core.Return {
 	if v, ok := c.Value("sources"); ok && py.Truth(v) {
 		return core.Failf(`The "sources" parameter is not supported.`)
 	}
-	if c.Has("pkgs") && len(c.List("pkgs")) == 0 {
+	if noPackages(c) {
 		return core.OKf("No packages to install provided")
 	}
-	names, _ := packages(c, c.Has("pkgs"))
+	names, _, problem := packages(c, c.Has("pkgs"))
+	if problem != "" {
+		return core.Failf("%s", problem)
+	}
 	if !c.Test {
 		if err := notePackages(c); err != nil {
 			return core.Failf("%s", err)

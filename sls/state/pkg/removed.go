@@ -14,7 +14,10 @@ func remove(c *core.Call, how string) core.Return {
 	if fail := apt(c); fail != "" {
 		return core.Failf("%s", fail)
 	}
-	names, versions := packages(c, c.Bool("normalize", true) || !c.Has("pkgs"))
+	names, versions, problem := packages(c, c.Bool("normalize", true) || !c.Has("pkgs"))
+	if problem != "" {
+		return core.Failf("%s", problem)
+	}
 	before, left, err := dpkg(c)
 	if err != nil {
 		return core.Failf("%s", err)
@@ -58,7 +61,7 @@ func remove(c *core.Call, how string) core.Return {
 		ret.Changes = py.NewDict("removed", changed(left, stays), "installed", ret.Changes)
 	}
 	// What sources names is looked for by its place, which is the name of no package.
-	params, _ := packages(c, c.Bool("normalize", true))
+	params, _, _ := packages(c, c.Bool("normalize", true))
 	if v, ok := c.Value("sources"); ok && py.Truth(v) {
 		list, _ := pkgSources(c)
 		params = nil

@@ -8,7 +8,7 @@ import (
 // listPackages prints what is installed, one  name=version  a line, sorted. Source: dpkg-query(1), db:Status-Status.
 const listPackages = `LC_ALL=C dpkg-query -W -f '${db:Status-Status} ${binary:Package}=${Version}\n' | sed -n 's/^installed //p' | LC_ALL=C sort`
 
-// seePackages tells whether that is the same; it is long.
+// seePackages reports whether that is the same; it is long.
 const seePackages = listPackages + ` | sha256sum`
 
 // restorePackages makes what is installed what standard input lists, in one run of apt-get: what was installed since is removed, what was removed or

@@ -80,7 +80,7 @@ func (p *aptParagraph) archs() []string  { return strings.Fields(p.field("Archit
 
 func (p *aptParagraph) disabled() bool {
 	i := p.at("Enabled")
-	return i >= 0 && !truthWord(p.fields[i].value)
+	return i >= 0 && !isTrueWord(p.fields[i].value)
 }
 
 func (p *aptParagraph) signedBy() any {

@@ -59,7 +59,7 @@ func newAptLine(line, file string) (*aptLine, string) {
 			case "signedby":
 				l.key = o.value
 			case "trusted":
-				on := truthWord(o.value)
+				on := isTrueWord(o.value)
 				l.trusted = &on
 			}
 		}
@@ -138,8 +138,8 @@ func aptOptions(line string) []aptOption {
 	return out
 }
 
-// truthWord is a word that stands for true or false in apt's files; what is neither is false.
-func truthWord(s string) bool {
+// isTrueWord reports whether a word means true in apt's files. Unknown words are false.
+func isTrueWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "yes", "true", "with", "on", "enable", "1":
 		return true
@@ -199,7 +199,7 @@ func trust(v any) *bool {
 	case int64:
 		on = x == 1
 	case string:
-		on = truthWord(x)
+		on = isTrueWord(x)
 	default:
 		return nil
 	}

@@ -23,7 +23,7 @@ type aptList struct {
 	emptied []string
 }
 
-// readAptList reads sources.list and what lies beside it.
+// readAptList reads sources.list and what is beside it.
 func readAptList(c *core.Call) (*aptList, error) {
 	l := &aptList{dir: aptDir(c)}
 	files := []string{filepath.Join(l.dir, "sources.list")}

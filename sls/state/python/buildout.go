@@ -15,7 +15,7 @@ import (
 // documentation up to release 3007, buildout state. The bootstrap script is that of the project: none is downloaded.
 func addBuildout(t *core.Table) {
 	t.Add("buildout.installed", "config quiet parts user env buildout_ver test_release distribute new_st? offline newest python debug verbose "+
-		"use_vt? loglevel? output_loglevel? buildout_egg_ver setuptools_egg_ver", buildoutInstalled)
+		"use_vt? loglevel? output_loglevel? buildout_egg_ver setuptools_egg_ver **", buildoutInstalled)
 }
 
 func buildoutInstalled(c *core.Call) core.Return {
@@ -63,7 +63,7 @@ func (b *buildout) run(argv []string) (string, error) {
 func (b *buildout) program() string { return filepath.Join(b.dir, "bin", "buildout") }
 
 // bootstrap is the command that makes bin/buildout: the project's bootstrap.py, as every time, and where there is none
-// the buildout that stands beside the named Python, if there is nothing to run yet.
+// the buildout that is beside the named Python, if there is nothing to run yet.
 func (b *buildout) bootstrap() (commands [][]string, fail string) {
 	python := b.Str("python", "")
 	if python == "" {

@@ -14,7 +14,10 @@ func pipInstalled(c *core.Call) core.Return {
 	pip := []string{"pip3"}
 	if b := c.Str("bin_env", c.Str("pip_bin", "")); b != "" {
 		pip = []string{b}
-		if core.IsDir(b) {
+		switch { // a virtual environment, a Python, a pip. Source: salt/modules/pip.py, _get_pip_bin
+		case core.IsFile(b) && strings.Contains(filepath.Base(b), "python"):
+			pip = []string{b, "-m", "pip"}
+		case core.IsDir(b):
 			pip = []string{filepath.Join(b, "bin", "python"), "-m", "pip"}
 		}
 	}
@@ -32,7 +35,12 @@ func pipInstalled(c *core.Call) core.Return {
 	}
 	reqs, fail := requirements(c)
 	if fail != "" {
-		return core.Failf("%s", fail)
+		return core.Failf("Unable to process requirements file \"%s\" Error: %s", c.Str("requirements", ""), fail)
+	}
+	if u := c.RunAsUser(); u != "" {
+		if _, err := c.Host.CredFor(u); err != nil {
+			return core.Failf("User %s does not exist", u)
+		}
 	}
 	if editable := c.CommaList("editable"); reqs != "" || len(editable) > 0 {
 		return pipFiles(c, pip, reqs, editable)
@@ -99,22 +107,25 @@ func allSatisfied(out string) bool {
 
 // pipPackages installs packages by their names.
 func pipPackages(c *core.Call, pip []string) core.Return {
-	pkgs := c.Strings("pkgs")
-	if len(pkgs) == 0 {
-		pkgs = []string{c.Name}
+	pkgs, wanted, fail := wantedPackages(c)
+	if fail != "" {
+		return core.Failf("%s", fail)
 	}
 	before, err := freeze(c, pip)
 	if err != nil {
-		return core.Failf("Error installing '%s': %s", c.Name, err)
+		return core.Failf("%s", pipUnasked(c, err))
 	}
 	anew := c.Bool("upgrade", false) || c.Bool("force_reinstall", false) || c.Bool("ignore_installed", false)
-	var targets, notes []string
-	for _, p := range pkgs {
-		if !anew && satisfied(p, before) {
-			notes = append(notes, "Python package "+p+" was already installed")
-		} else {
-			targets = append(targets, p)
+	var targets []requirement
+	var names, shown, notes []string
+	have := frozen(before)
+	for _, r := range wanted {
+		if v, ok := have[r.name]; ok && !anew && r.name != "" && r.metBy(v) {
+			notes = append(notes, "Python package "+r.text+" was already installed")
+			continue
 		}
+		targets, names = append(targets, r), append(names, r.text)
+		shown = append(shown, strings.ReplaceAll(r.text, ",", ";"))
 	}
 	with := func(last string) string { return strings.Join(append(notes[:len(notes):len(notes)], last), "\n") }
 	switch {
@@ -125,37 +136,94 @@ func pipPackages(c *core.Call, pip []string) core.Return {
 	case c.Test:
 		return core.Would(nil, "Python package %s is set to be installed", pkgs[0])
 	}
-	out, err := pipInstall(c, pip, "", targets, nil)
+	out, err := pipInstall(c, pip, "", names, nil)
 	var bad *core.InvocationError
 	if errors.As(err, &bad) {
 		return core.Failf("%s", err)
 	}
 	if err != nil {
-		return core.Failf("%s", with("Failed to install packages: "+strings.Join(targets, ", ")+". Error: "+strings.TrimSpace(out)+" "+
+		return core.Failf("%s", with("Failed to install packages: "+strings.Join(shown, ", ")+". Error: "+strings.TrimSpace(out)+" "+
 			strings.Join(c.Problems(err), "")))
 	}
 	after, err := freeze(c, pip)
 	if err != nil {
 		return core.Failf("pip cannot be asked: %s", err)
 	}
-	there := map[string]bool{}
-	for _, l := range strings.Split(out, "\n") {
-		if rest, ok := strings.CutPrefix(l, "Requirement already satisfied: "); ok {
-			there[distName(rest)] = true
-		}
-	}
-	ret := core.Return{Result: core.True, Comment: with("All packages were successfully installed")}
-	list := frozen(after)
-	for _, p := range targets {
-		name := distName(p)
-		switch v, ok := list[name]; {
-		case strings.Contains(p, "://"):
-			ret.Set(p+"==???", "Installed")
-		case ok && !there[name]:
-			ret.Set(name+"=="+v, "Installed")
-		}
-	}
+	ret := core.Return{Result: core.True}
+	done := installedNow(&ret, targets, frozen(after), satisfiedIn(out), pkgs[len(pkgs)-1])
+	ret.Comment = with(done)
 	return ret
+}
+
+// wantedPackages are the packages of a call, as they were given and as they are read. fail is Salt's words about what is wrong with them.
+func wantedPackages(c *core.Call) (pkgs []string, wanted []requirement, fail string) {
+	if v, ok := c.Value("pkgs"); ok && py.Truth(v) {
+		if _, ok := v.(*py.List); !ok {
+			return nil, nil, "pkgs argument must be formatted as a list"
+		}
+	}
+	pkgs = c.Strings("pkgs")
+	if len(pkgs) == 0 {
+		pkgs = []string{c.Name}
+	}
+	var wrong []string
+	for _, p := range pkgs {
+		r, complaint := parseRequirement(p)
+		if complaint != "" {
+			wrong = append(wrong, complaint)
+		}
+		wanted = append(wanted, r)
+	}
+	return pkgs, wanted, strings.Join(wrong, "\n")
+}
+
+// pipUnasked is what Salt says where pip cannot be asked.
+func pipUnasked(c *core.Call, err error) string {
+	if strings.HasPrefix(err.Error(), "Specified cwd ") {
+		return err.Error()
+	}
+	return "Error installing '" + c.Name + "': " + err.Error()
+}
+
+// satisfiedIn are the packages that pip found there already, by what it printed.
+func satisfiedIn(out string) map[string]bool {
+	there := map[string]bool{}
+	for l := range strings.SplitSeq(out, "\n") {
+		for _, says := range []string{"Requirement already satisfied: ", "Requirement already up-to-date: "} {
+			if rest, ok := strings.CutPrefix(l, says); ok {
+				there[distName(rest)] = true
+			}
+		}
+	}
+	return there
+}
+
+// installedNow notes what pip installed, and gives what is said of it. last is the package that was given last, which Salt names where one is missing.
+func installedNow(ret *core.Return, targets []requirement, list map[string]string, there map[string]bool, last string) string {
+	var missing []string
+	for _, r := range targets {
+		if r.name == "" {
+			ret.Set(strings.ReplaceAll(r.text, ",", ";")+"==???", "Installed")
+			continue
+		}
+		if v, ok := list[r.name]; ok {
+			if !there[r.name] {
+				ret.Set(r.name+"=="+v, "Installed")
+			}
+			continue
+		}
+		alike := false
+		for name := range list {
+			alike = alike || strings.HasPrefix(name, r.name)
+		}
+		if !alike {
+			missing = append(missing, "There was no error installing package '"+last+"' although it does not show when calling 'pip.freeze'.")
+		}
+	}
+	if len(missing) > 0 {
+		return strings.Join(missing, "\n")
+	}
+	return "All packages were successfully installed"
 }
 
 // distName is the name of a requirement as pip compares it. Source: PyPA specifications, "Names and normalization".
@@ -175,15 +243,4 @@ func frozen(list string) map[string]string {
 		}
 	}
 	return have
-}
-
-// satisfied reports whether a package, pinned with == or without a version, is in a list of pip freeze. Other conditions
-// are for pip to decide.
-func satisfied(pkg, list string) bool {
-	name, version, pinned := strings.Cut(pkg, "==")
-	if strings.ContainsAny(name, "<>=!~[@ ") {
-		return false
-	}
-	v, ok := frozen(list)[distName(name)]
-	return ok && (!pinned || v == version)
 }

@@ -304,7 +304,7 @@ func virtualenvProgram(c *core.Call, bin string) ([]string, string) {
 	return argv, ""
 }
 
-// numbers are those of a version, up to what is no number.
+// numbers are those of a version, up to what is not a number.
 func numbers(version string) (out []int) {
 	for _, p := range strings.Split(version, ".") {
 		n, err := strconv.Atoi(p)

@@ -40,7 +40,7 @@ func compilePattern(expr, flags string, bytes bool) (*Pattern, string) {
 	return &Pattern{re, bytes}, ""
 }
 
-// firstByte stands for byte 0 where bytes above ASCII are characters: a private one, without case, that is no letter and no space.
+// firstByte stands for byte 0 where bytes above ASCII are characters: a private one, without case, that is not a letter and no space.
 const firstByte = 0xe000
 
 // bytesOf gives each byte above ASCII as a character of its own.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"corpus-git/internal/py"
+	"corpus-git/internal/sleep"
 	"corpus-git/sls/state/core"
 	"corpus-git/sls/state/regex"
 	"corpus-git/undo"
@@ -23,6 +24,8 @@ func States(t *core.Table) {
 	t.Add("service.dead", common+"enable **", func(c *core.Call) core.Return { return service(c, false) })
 	t.Add("service.enabled", common+"**", func(c *core.Call) core.Return { return enabledOnly(c, true) })
 	t.Add("service.disabled", common+"**", func(c *core.Call) core.Return { return enabledOnly(c, false) })
+	t.Add("service.masked", "runtime", func(c *core.Call) core.Return { return masked(c, true) })
+	t.Add("service.unmasked", "runtime", func(c *core.Call) core.Return { return masked(c, false) })
 	t.OnWatch("service", serviceWatch)
 }
 
@@ -257,7 +260,7 @@ func service(c *core.Call, run bool) core.Return {
 	}
 	delay := c.Int("init_delay", 0)
 	if delay > 0 {
-		sleep(c, time.Duration(delay)*time.Second)
+		_ = sleep.For(c.Ctx, time.Duration(delay)*time.Second)
 	}
 	now := active(c)
 	ret := core.Return{Result: core.True}
@@ -293,15 +296,6 @@ func unmask(c *core.Call) error {
 	}
 	_, err := c.Tool(append(argv, unit(c.Name))...)
 	return err
-}
-
-func sleep(c *core.Call, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-c.Ctx.Done():
-	case <-t.C:
-	}
 }
 
 // enabledOnly implements service.enabled and service.disabled.
@@ -370,7 +364,7 @@ func serviceWatch(c *core.Call, sfun string) core.Return {
 		return core.Failf("%s", strings.Join(c.Problems(err), ""))
 	}
 	if d := c.Int("init_delay", 0); d > 0 {
-		sleep(c, time.Duration(d)*time.Second)
+		_ = sleep.For(c.Ctx, time.Duration(d)*time.Second)
 	}
 	return core.Return{Result: core.True, Comment: "Service " + past, Changes: py.NewDict(c.Name, true)}
 }

@@ -148,8 +148,8 @@ func (m *Machine) NoteUndo(dir string) {
 	require.NoError(m.t, err)
 }
 
-// TakeBack undoes what was noted; Ran are the commands that it took.
-func (m *Machine) TakeBack(dir string) undo.Report {
+// Rollback undoes what was noted; Ran are the commands that it took.
+func (m *Machine) Rollback(dir string) undo.Report {
 	m.t.Helper()
 	require.NoError(m.t, m.Undo.Close())
 	listed := m.Undo.Listed()

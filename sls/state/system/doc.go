@@ -1,2 +1,3 @@
-// Package system has the state functions of settings of a machine: sysctl and alternatives.
+// Package system has the state functions of settings of a machine: sysctl, alternatives, the modules of Apache, answers of debconf, locales, and
+// the time zone.
 package system

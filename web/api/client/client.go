@@ -1,6 +1,6 @@
 // Package client speaks to the HTTP API of a corpus-git server. Types and methods are generated from the API's OpenAPI document.
 //
-// A Client serves any number of goroutines. An answer that is no success is a *Problem.
+// A Client serves any number of goroutines. An answer that is not a success is a *Problem.
 package client
 
 import (

@@ -37,6 +37,23 @@ type AddUserBody struct {
 	Name string  `json:"name"`
 }
 
+// Approval is a schema of the document.
+type Approval struct {
+	BreakGlass  string   `json:"break_glass,omitzero"`
+	By          []string `json:"by"`
+	Plan        string   `json:"plan"`
+	Request     string   `json:"request"`
+	RequestedBy string   `json:"requested_by"`
+}
+
+// ApproveBody is a schema of the document.
+type ApproveBody struct {
+	// BreakGlass: Deploy it without others: takes the permission admin, and a reason
+	BreakGlass *bool `json:"break_glass,omitzero"`
+	// Reason: Why, for the audit log and who is told
+	Reason *string `json:"reason,omitzero"`
+}
+
 // Archive is a schema of the document.
 type Archive struct {
 	At          time.Time `json:"at"`
@@ -105,6 +122,13 @@ type Build struct {
 	Version  int64  `json:"version"`
 }
 
+// Case is a schema of the document.
+type Case struct {
+	Class   string `json:"class,omitzero"`
+	Message string `json:"message,omitzero"`
+	Name    string `json:"name"`
+}
+
 // Certificate is a schema of the document.
 type Certificate struct {
 	Ca        string    `json:"ca"`
@@ -160,6 +184,55 @@ type Checks struct {
 	Version int64         `json:"version"`
 }
 
+// Config is a schema of the document.
+type Config struct {
+	File    string `json:"file"`
+	Group   string `json:"group"`
+	ID      string `json:"id"`
+	Inputs  string `json:"inputs,omitzero"`
+	Options string `json:"options,omitzero"`
+	Outputs string `json:"outputs,omitzero"`
+	Source  string `json:"source"`
+}
+
+// Configs is a schema of the document.
+type Configs struct {
+	Config      *Config      `json:"config,omitzero"`
+	Deployments []Deployment `json:"deployments"`
+	Version     int64        `json:"version"`
+}
+
+// ConvergeBody is a schema of the document.
+type ConvergeBody struct {
+	// Report: Tell what would change, and change nothing
+	Report *bool `json:"report,omitzero"`
+}
+
+// ConvergeRun is a schema of the document.
+type ConvergeRun struct {
+	Mode     string `json:"mode,omitzero"`
+	Occasion string `json:"occasion,omitzero"`
+}
+
+// ConvergeState is a schema of the document.
+type ConvergeState struct {
+	Boot       bool      `json:"boot,omitzero"`
+	Changed    int64     `json:"changed,omitzero"`
+	Code       string    `json:"code,omitzero"`
+	Deployment string    `json:"deployment,omitzero"`
+	Drift      []string  `json:"drift,omitzero"`
+	EveryNs    int64     `json:"every_ns,omitzero"`
+	Failed     int64     `json:"failed"`
+	Last       time.Time `json:"last,omitzero"`
+	Mode       string    `json:"mode"`
+	Reason     string    `json:"reason,omitzero"`
+	Runs       int64     `json:"runs"`
+	Since      time.Time `json:"since,omitzero"`
+	Skipped    int64     `json:"skipped"`
+	SplayNs    int64     `json:"splay_ns,omitzero"`
+	State      string    `json:"state,omitzero"`
+}
+
 // CreateProjectBody is a schema of the document.
 type CreateProjectBody struct {
 	// Env: The environment; absent: the project's own configuration decides
@@ -178,10 +251,39 @@ type CreateTokenBody struct {
 	Projects []string `json:"projects,omitzero"`
 	// ReadOnly: It changes nothing
 	ReadOnly *bool `json:"read_only,omitzero"`
-	// Rights: It may do this only: read, deploy, configure, admin
+	// Rights: It may do this only: read, deploy, configure, shell, approve, admin
 	Rights []string `json:"rights,omitzero"`
 	// User: Whose it is; absent: your own
 	User *string `json:"user,omitzero"`
+}
+
+// Day is a schema of the document.
+type Day struct {
+	Day    time.Time `json:"day"`
+	Failed int64     `json:"failed"`
+	Live   int64     `json:"live"`
+}
+
+// Decision is a schema of the document.
+type Decision struct {
+	Approval   Request `json:"approval"`
+	Deployment string  `json:"deployment,omitzero"`
+	Version    int64   `json:"version"`
+}
+
+// Delivery is a schema of the document.
+type Delivery struct {
+	At       time.Time `json:"at"`
+	Attempts int64     `json:"attempts"`
+	Error    string    `json:"error,omitzero"`
+	Event    string    `json:"event"`
+	ID       string    `json:"id"`
+	Last     time.Time `json:"last,omitzero"`
+	Next     time.Time `json:"next,omitzero"`
+	Project  string    `json:"project,omitzero"`
+	Sink     string    `json:"sink"`
+	// State: waiting, delivered or given up
+	State string `json:"state"`
 }
 
 // DeployBody is a schema of the document.
@@ -192,10 +294,29 @@ type DeployBody struct {
 	Only []string `json:"only,omitzero"`
 	// OnlySteps: Only these steps of install
 	OnlySteps []string `json:"only_steps,omitzero"`
+	// Resume: Go on at the step at which this deployment failed and stayed in place; last is the last one
+	Resume *string `json:"resume,omitzero"`
 	// Set: Stands in the configuration above the pillar, for this run only; values are YAML
 	Set map[string]string `json:"set,omitzero"`
 	// Skip: All procedures but these
 	Skip []string `json:"skip,omitzero"`
+}
+
+// Deployment is a schema of the document.
+type Deployment struct {
+	Action     string    `json:"action"`
+	Began      time.Time `json:"began,omitzero"`
+	Config     string    `json:"config"`
+	Deployment string    `json:"deployment"`
+	Ended      time.Time `json:"ended,omitzero"`
+	Group      string    `json:"group"`
+	Inputs     any       `json:"inputs,omitzero"`
+	Outputs    any       `json:"outputs,omitzero"`
+	Project    string    `json:"project"`
+	Reason     string    `json:"reason,omitzero"`
+	Server     string    `json:"server"`
+	State      string    `json:"state"`
+	Step       string    `json:"step"`
 }
 
 // DeploymentDocument is a schema of the document.
@@ -235,6 +356,12 @@ type Doctor struct {
 	Version int64       `json:"version"`
 }
 
+// Document is a schema of the document.
+type Document struct {
+	Approvals []Request `json:"approvals"`
+	Version   int64     `json:"version"`
+}
+
 // ErrorDetail is a schema of the document.
 type ErrorDetail struct {
 	// Location: Where the error occurred, e.g. 'body.items[3].tags' or 'path.thing-id'
@@ -261,8 +388,16 @@ type ErrorModel struct {
 	Type string `json:"type,omitzero"`
 }
 
+// Estimate is a schema of the document.
+type Estimate struct {
+	MedianNs int64 `json:"median_ns"`
+	P90Ns    int64 `json:"p90_ns"`
+	Runs     int64 `json:"runs"`
+}
+
 // Event is a schema of the document.
 type Event struct {
+	Changed    int64     `json:"changed,omitzero"`
 	DurationNs int64     `json:"duration_ns,omitzero"`
 	Function   string    `json:"function,omitzero"`
 	Kind       string    `json:"kind"`
@@ -278,6 +413,41 @@ type Event struct {
 	Text       string    `json:"text,omitzero"`
 	Time       time.Time `json:"time"`
 	Version    int64     `json:"version"`
+}
+
+// Facts is a schema of the document.
+type Facts struct {
+	AllowEmpty   bool              `json:"allow_empty,omitzero"`
+	AllowMissing bool              `json:"allow_missing,omitzero"`
+	Approval     *Approval         `json:"approval,omitzero"`
+	At           time.Time         `json:"at"`
+	Branches     map[string]string `json:"branches,omitzero"`
+	Bundle       string            `json:"bundle,omitzero"`
+	Change       *Change           `json:"change,omitzero"`
+	Code         string            `json:"code,omitzero"`
+	Converge     *ConvergeRun      `json:"converge,omitzero"`
+	Environment  string            `json:"environment,omitzero"`
+	Exports      any               `json:"exports,omitzero"`
+	Forced       bool              `json:"forced,omitzero"`
+	Hold         bool              `json:"hold,omitzero"`
+	ID           string            `json:"id"`
+	Leader       int64             `json:"leader,omitzero"`
+	LiveCode     string            `json:"live_code,omitzero"`
+	LivePillar   string            `json:"live_pillar,omitzero"`
+	Nodes        []string          `json:"nodes,omitzero"`
+	Overwrite    bool              `json:"overwrite,omitzero"`
+	Pillar       string            `json:"pillar,omitzero"`
+	Project      string            `json:"project"`
+	Pusher       Pusher            `json:"pusher"`
+	Repo         string            `json:"repo,omitzero"`
+	Restore      string            `json:"restore,omitzero"`
+	Resume       string            `json:"resume,omitzero"`
+	Select       *Selection        `json:"select,omitzero"`
+	Set          []Setting         `json:"set,omitzero"`
+	Signatures   []Signature       `json:"signatures,omitzero"`
+	Tag          string            `json:"tag,omitzero"`
+	Task         string            `json:"task,omitzero"`
+	Trigger      string            `json:"trigger"`
 }
 
 // GcBody is a schema of the document.
@@ -387,6 +557,27 @@ type Maintenance struct {
 	Version      int64        `json:"version"`
 }
 
+// NotificationTest is a schema of the document.
+type NotificationTest struct {
+	Delivery Delivery `json:"delivery"`
+	Version  int64    `json:"version"`
+}
+
+// Notifications is a schema of the document.
+type Notifications struct {
+	Deliveries []Delivery `json:"deliveries"`
+	Sinks      []Sink     `json:"sinks"`
+	Version    int64      `json:"version"`
+}
+
+// Output is a schema of the document.
+type Output struct {
+	Name   string `json:"name"`
+	Secret bool   `json:"secret,omitzero"`
+	Step   string `json:"step"`
+	Value  any    `json:"value,omitzero"`
+}
+
 // Principal is a schema of the document.
 type Principal struct {
 	Added    time.Time `json:"added"`
@@ -414,22 +605,24 @@ type Problem struct {
 
 // Project is a schema of the document.
 type Project struct {
-	Branch        string    `json:"branch,omitzero"`
-	Code          string    `json:"code,omitzero"`
-	Created       time.Time `json:"created"`
-	Env           string    `json:"env,omitzero"`
-	FailingChecks []string  `json:"failing_checks,omitzero"`
-	Last          *Record   `json:"last,omitzero"`
-	Linked        bool      `json:"linked"`
-	Missing       bool      `json:"missing,omitzero"`
-	Name          string    `json:"name"`
-	Pillar        string    `json:"pillar,omitzero"`
-	Problem       string    `json:"problem,omitzero"`
-	RemoteLess    bool      `json:"remote_less"`
-	Remotes       *Remotes  `json:"remotes,omitzero"`
-	Running       *Record   `json:"running,omitzero"`
-	Skeleton      string    `json:"skeleton,omitzero"`
-	Waiting       int64     `json:"waiting"`
+	Branch        string         `json:"branch,omitzero"`
+	Code          string         `json:"code,omitzero"`
+	Converge      *ConvergeState `json:"converge,omitzero"`
+	Created       time.Time      `json:"created"`
+	Env           string         `json:"env,omitzero"`
+	FailingChecks []string       `json:"failing_checks,omitzero"`
+	Last          *Record        `json:"last,omitzero"`
+	Linked        bool           `json:"linked"`
+	LiveSince     time.Time      `json:"live_since,omitzero"`
+	Missing       bool           `json:"missing,omitzero"`
+	Name          string         `json:"name"`
+	Pillar        string         `json:"pillar,omitzero"`
+	Problem       string         `json:"problem,omitzero"`
+	RemoteLess    bool           `json:"remote_less"`
+	Remotes       *Remotes       `json:"remotes,omitzero"`
+	Running       *Record        `json:"running,omitzero"`
+	Skeleton      string         `json:"skeleton,omitzero"`
+	Waiting       int64          `json:"waiting"`
 }
 
 // ProjectDocument is a schema of the document.
@@ -477,15 +670,24 @@ type Queue struct {
 // Record is a schema of the document.
 type Record struct {
 	AllowEmpty   bool              `json:"allow_empty,omitzero"`
+	AllowMissing bool              `json:"allow_missing,omitzero"`
+	Approval     *Approval         `json:"approval,omitzero"`
 	At           time.Time         `json:"at"`
 	Branches     map[string]string `json:"branches,omitzero"`
 	Bundle       string            `json:"bundle,omitzero"`
 	Change       *Change           `json:"change,omitzero"`
 	Code         string            `json:"code,omitzero"`
+	Converge     *ConvergeRun      `json:"converge,omitzero"`
+	Environment  string            `json:"environment,omitzero"`
+	Estimate     *Estimate         `json:"estimate,omitzero"`
+	Exports      any               `json:"exports,omitzero"`
 	Forced       bool              `json:"forced,omitzero"`
+	Hold         bool              `json:"hold,omitzero"`
 	ID           string            `json:"id"`
+	Leader       int64             `json:"leader,omitzero"`
 	LiveCode     string            `json:"live_code,omitzero"`
 	LivePillar   string            `json:"live_pillar,omitzero"`
+	Nodes        []string          `json:"nodes,omitzero"`
 	NowProcedure string            `json:"now_procedure,omitzero"`
 	NowStep      string            `json:"now_step,omitzero"`
 	Overwrite    bool              `json:"overwrite,omitzero"`
@@ -495,12 +697,21 @@ type Record struct {
 	Repo         string            `json:"repo,omitzero"`
 	Restore      string            `json:"restore,omitzero"`
 	Result       *Result           `json:"result,omitzero"`
+	Resume       string            `json:"resume,omitzero"`
 	Select       *Selection        `json:"select,omitzero"`
 	Set          []Setting         `json:"set,omitzero"`
+	Signatures   []Signature       `json:"signatures,omitzero"`
 	Since        time.Time         `json:"since,omitzero"`
 	State        string            `json:"state"`
+	Tag          string            `json:"tag,omitzero"`
 	Task         string            `json:"task,omitzero"`
 	Trigger      string            `json:"trigger"`
+}
+
+// RejectBody is a schema of the document.
+type RejectBody struct {
+	// Reason: Why, for who asked
+	Reason *string `json:"reason,omitzero"`
 }
 
 // Remotes is a schema of the document.
@@ -525,12 +736,32 @@ type Reports struct {
 	Version int64    `json:"version"`
 }
 
+// Request is a schema of the document.
+type Request struct {
+	At         time.Time `json:"at"`
+	By         string    `json:"by,omitzero"`
+	Deployment Facts     `json:"deployment"`
+	Ended      time.Time `json:"ended,omitzero"`
+	Expires    time.Time `json:"expires"`
+	ID         string    `json:"id"`
+	Need       int64     `json:"need"`
+	Plan       string    `json:"plan"`
+	Project    string    `json:"project"`
+	Reason     string    `json:"reason,omitzero"`
+	Result     string    `json:"result,omitzero"`
+	State      string    `json:"state"`
+	Votes      []Vote    `json:"votes,omitzero"`
+}
+
 // Result is a schema of the document.
 type Result struct {
+	Changed   int64     `json:"changed,omitzero"`
 	Code      string    `json:"code,omitzero"`
+	Drift     []string  `json:"drift,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
 	Hint      string    `json:"hint,omitzero"`
 	Kind      string    `json:"kind,omitzero"`
+	Outputs   []Output  `json:"outputs,omitzero"`
 	Pillar    string    `json:"pillar,omitzero"`
 	Procedure string    `json:"procedure,omitzero"`
 	Reason    string    `json:"reason,omitzero"`
@@ -538,6 +769,7 @@ type Result struct {
 	State     string    `json:"state"`
 	StateID   string    `json:"state_id,omitzero"`
 	Step      string    `json:"step,omitzero"`
+	Tests     []Summary `json:"tests,omitzero"`
 	Timings   []Timing  `json:"timings,omitzero"`
 	Unhealthy string    `json:"unhealthy,omitzero"`
 }
@@ -583,9 +815,88 @@ type Settings struct {
 	Set map[string]string `json:"set,omitzero"`
 }
 
+// Signal is a schema of the document.
+type Signal struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	ID     string    `json:"id"`
+	Name   string    `json:"name"`
+	Reason string    `json:"reason,omitzero"`
+	Status string    `json:"status"`
+}
+
+// SignalAnswer is a schema of the document.
+type SignalAnswer struct {
+	Count    int64    `json:"count"`
+	Counted  bool     `json:"counted"`
+	Missing  []string `json:"missing"`
+	Received int64    `json:"received"`
+	State    string   `json:"state"`
+	Version  int64    `json:"version"`
+	Wait     string   `json:"wait"`
+}
+
+// SignalBody is a schema of the document.
+type SignalBody struct {
+	// Data: For the steps that follow: any JSON
+	Data any `json:"data,omitzero"`
+	// Deployment: Absent: the newest that has such a wait
+	Deployment *string `json:"deployment,omitzero"`
+	// ID: Who signals, as the wait calls it; absent: the next number
+	ID     *string `json:"id,omitzero"`
+	Reason *string `json:"reason,omitzero"`
+	// Status: Absent: SUCCESS
+	Status *string `json:"status,omitzero"`
+}
+
+// Signature is a schema of the document.
+type Signature struct {
+	Certificate string `json:"certificate,omitzero"`
+	Key         string `json:"key"`
+	Kind        string `json:"kind"`
+	Object      string `json:"object,omitzero"`
+	Of          string `json:"of"`
+	Signer      string `json:"signer"`
+}
+
+// Sink is a schema of the document.
+type Sink struct {
+	Environments []string `json:"environments,omitzero"`
+	Events       []string `json:"events,omitzero"`
+	Kind         string   `json:"kind"`
+	Name         string   `json:"name"`
+	Projects     []string `json:"projects,omitzero"`
+	Verdicts     []string `json:"verdicts,omitzero"`
+}
+
 // SkeletonBody is a schema of the document.
 type SkeletonBody struct {
 	Skeleton string `json:"skeleton"`
+}
+
+// Spread is a schema of the document.
+type Spread struct {
+	MedianNs int64  `json:"median_ns"`
+	Name     string `json:"name,omitzero"`
+	P95Ns    int64  `json:"p95_ns"`
+	Runs     int64  `json:"runs"`
+}
+
+// StatisticsDocument is a schema of the document.
+type StatisticsDocument struct {
+	Days        []Day     `json:"days"`
+	Deployments int64     `json:"deployments"`
+	Failed      int64     `json:"failed"`
+	Live        int64     `json:"live"`
+	Project     string    `json:"project"`
+	Refused     int64     `json:"refused"`
+	Restore     Spread    `json:"restore"`
+	Restored    int64     `json:"restored"`
+	Since       time.Time `json:"since,omitzero"`
+	Steps       []Spread  `json:"steps"`
+	Tests       []TestRun `json:"tests"`
+	Took        Spread    `json:"took"`
+	Version     int64     `json:"version"`
 }
 
 // Stored is a schema of the document.
@@ -595,6 +906,31 @@ type Stored struct {
 	LooseBytes int64 `json:"loose_bytes"`
 	Objects    int64 `json:"objects"`
 	Packs      int64 `json:"packs"`
+}
+
+// Summary is a schema of the document.
+type Summary struct {
+	DurationNs int64    `json:"duration_ns"`
+	Errors     int64    `json:"errors"`
+	Failed     int64    `json:"failed"`
+	Failures   []Case   `json:"failures,omitzero"`
+	Files      int64    `json:"files"`
+	Problems   []string `json:"problems,omitzero"`
+	Skipped    int64    `json:"skipped"`
+	Step       string   `json:"step"`
+	Tests      int64    `json:"tests"`
+}
+
+// TestRun is a schema of the document.
+type TestRun struct {
+	At         time.Time `json:"at"`
+	Deployment string    `json:"deployment"`
+	DurationNs int64     `json:"duration_ns"`
+	Errors     int64     `json:"errors"`
+	Failed     int64     `json:"failed"`
+	Skipped    int64     `json:"skipped"`
+	State      string    `json:"state"`
+	Tests      int64     `json:"tests"`
 }
 
 // Text is a schema of the document.
@@ -672,9 +1008,45 @@ type Users struct {
 	Version int64       `json:"version"`
 }
 
+// Vote is a schema of the document.
+type Vote struct {
+	At         time.Time `json:"at"`
+	BreakGlass bool      `json:"break_glass,omitzero"`
+	By         Pusher    `json:"by"`
+	Reason     string    `json:"reason,omitzero"`
+}
+
+// Wait is a schema of the document.
+type Wait struct {
+	Count      int64     `json:"count"`
+	Deployment string    `json:"deployment"`
+	Ended      time.Time `json:"ended,omitzero"`
+	Missing    []string  `json:"missing"`
+	Project    string    `json:"project"`
+	Reason     string    `json:"reason,omitzero"`
+	Received   []Signal  `json:"received"`
+	Since      time.Time `json:"since"`
+	State      string    `json:"state"`
+	Step       string    `json:"step,omitzero"`
+	Until      time.Time `json:"until,omitzero"`
+	Wait       string    `json:"wait"`
+}
+
+// Waits is a schema of the document.
+type Waits struct {
+	Version int64  `json:"version"`
+	Waits   []Wait `json:"waits"`
+}
+
 // Audit: The audit log, newest first (GET /audit).
 func (c *Client) Audit(ctx context.Context, options ...Option) (out Audit, err error) {
 	err = c.do(ctx, "GET", "/audit", nil, &out, options)
+	return out, err
+}
+
+// ListAllConfigs: List what was applied of all projects, newest first (GET /configs).
+func (c *Client) ListAllConfigs(ctx context.Context, options ...Option) (out Configs, err error) {
+	err = c.do(ctx, "GET", "/configs", nil, &out, options)
 	return out, err
 }
 
@@ -714,6 +1086,30 @@ func (c *Client) RemoveKey(ctx context.Context, key string, options ...Option) (
 	return out, err
 }
 
+// ListNotifications: List the sinks and the newest deliveries (GET /notifications).
+func (c *Client) ListNotifications(ctx context.Context, options ...Option) (out Notifications, err error) {
+	err = c.do(ctx, "GET", "/notifications", nil, &out, options)
+	return out, err
+}
+
+// RetryNotifications: Deliver now what waits or was given up (POST /notifications/retry).
+func (c *Client) RetryNotifications(ctx context.Context, options ...Option) (out Text, err error) {
+	err = c.do(ctx, "POST", "/notifications/retry", nil, &out, options)
+	return out, err
+}
+
+// TestSink: Send a notification to a sink, and say what became of it (POST /notifications/sinks/{sink}/test).
+func (c *Client) TestSink(ctx context.Context, sink string, options ...Option) (out NotificationTest, err error) {
+	err = c.do(ctx, "POST", "/notifications/sinks/"+url.PathEscape(sink)+"/test", nil, &out, options)
+	return out, err
+}
+
+// RetryNotification: Deliver one notification now, to the sinks that did not get it (POST /notifications/{id}/retry).
+func (c *Client) RetryNotification(ctx context.Context, id string, options ...Option) (out Text, err error) {
+	err = c.do(ctx, "POST", "/notifications/"+url.PathEscape(id)+"/retry", nil, &out, options)
+	return out, err
+}
+
 // ListProjects: List the projects (GET /projects).
 func (c *Client) ListProjects(ctx context.Context, options ...Option) (out Projects, err error) {
 	err = c.do(ctx, "GET", "/projects", nil, &out, options)
@@ -735,6 +1131,24 @@ func (c *Client) DestroyProject(ctx context.Context, name string, options ...Opt
 // GetProject: Show a project (GET /projects/{name}).
 func (c *Client) GetProject(ctx context.Context, name string, options ...Option) (out ProjectDocument, err error) {
 	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name), nil, &out, options)
+	return out, err
+}
+
+// ListApprovals: List what waits for approval, newest first (GET /projects/{name}/approvals).
+func (c *Client) ListApprovals(ctx context.Context, name string, options ...Option) (out Document, err error) {
+	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/approvals", nil, &out, options)
+	return out, err
+}
+
+// Approve: Approve a deployment that waits for it, and deploy it (POST /projects/{name}/approvals/{id}/approve).
+func (c *Client) Approve(ctx context.Context, name string, id string, body *ApproveBody, options ...Option) (out Decision, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/approvals/"+url.PathEscape(id)+"/approve", body, &out, options)
+	return out, err
+}
+
+// Reject: Reject a deployment that waits for approval (POST /projects/{name}/approvals/{id}/reject).
+func (c *Client) Reject(ctx context.Context, name string, id string, body *RejectBody, options ...Option) (out Decision, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/approvals/"+url.PathEscape(id)+"/reject", body, &out, options)
 	return out, err
 }
 
@@ -801,6 +1215,24 @@ func (c *Client) Check(ctx context.Context, name string, options ...Option) (out
 // ListChecks: The checks that run periodically, and their history (GET /projects/{name}/checks).
 func (c *Client) ListChecks(ctx context.Context, name string, options ...Option) (out Checks, err error) {
 	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/checks", nil, &out, options)
+	return out, err
+}
+
+// ListConfigs: List what was applied of a project, newest first (GET /projects/{name}/configs).
+func (c *Client) ListConfigs(ctx context.Context, name string, options ...Option) (out Configs, err error) {
+	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/configs", nil, &out, options)
+	return out, err
+}
+
+// GetConfig: Show a config, and where it was applied (GET /projects/{name}/configs/{config}).
+func (c *Client) GetConfig(ctx context.Context, name string, config string, options ...Option) (out Configs, err error) {
+	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/configs/"+url.PathEscape(config), nil, &out, options)
+	return out, err
+}
+
+// Converge: Apply the live release again (POST /projects/{name}/converge).
+func (c *Client) Converge(ctx context.Context, name string, body *ConvergeBody, options ...Option) (out DeploymentDocument, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/converge", body, &out, options)
 	return out, err
 }
 
@@ -882,6 +1314,12 @@ func (c *Client) BeginProject(ctx context.Context, name string, body *SkeletonBo
 	return out, err
 }
 
+// GetStatistics: How often deployments succeed, and how long they and their steps take (GET /projects/{name}/statistics).
+func (c *Client) GetStatistics(ctx context.Context, name string, options ...Option) (out StatisticsDocument, err error) {
+	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/statistics", nil, &out, options)
+	return out, err
+}
+
 // RunTask: Run a task (POST /projects/{name}/tasks/{task}).
 func (c *Client) RunTask(ctx context.Context, name string, task string, body *Settings, options ...Option) (out DeploymentDocument, err error) {
 	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/tasks/"+url.PathEscape(task), body, &out, options)
@@ -915,6 +1353,18 @@ func (c *Client) StartUnits(ctx context.Context, name string, body *ActBody, opt
 // StopUnits: Units: stop (POST /projects/{name}/units/stop).
 func (c *Client) StopUnits(ctx context.Context, name string, body *ActBody, options ...Option) (out Units, err error) {
 	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/units/stop", body, &out, options)
+	return out, err
+}
+
+// ListWaits: List what deployments wait for, newest first (GET /projects/{name}/waits).
+func (c *Client) ListWaits(ctx context.Context, name string, options ...Option) (out Waits, err error) {
+	err = c.do(ctx, "GET", "/projects/"+url.PathEscape(name)+"/waits", nil, &out, options)
+	return out, err
+}
+
+// Signal: Tell a deployment that waits to go on, or that it failed (POST /projects/{name}/waits/{wait}/signals).
+func (c *Client) Signal(ctx context.Context, name string, wait string, body *SignalBody, options ...Option) (out SignalAnswer, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/waits/"+url.PathEscape(wait)+"/signals", body, &out, options)
 	return out, err
 }
 

@@ -137,7 +137,7 @@ func methodOf(b *bytes.Buffer, method, path string, op operation) error {
 	if op.Body != nil {
 		c, ok := op.Body.Content["application/json"]
 		if !ok {
-			return fmt.Errorf("%s: the body is no JSON", op.ID)
+			return fmt.Errorf("%s: the body is not JSON", op.ID)
 		}
 		args += ", body *" + typeOf(c.Schema)
 		body = "body"

@@ -51,7 +51,7 @@ func NewIni(opts *py.Dict) (Ini, error) {
 
 const iniDefault = "DEFAULT"
 
-// untold stands in an error for a value that Python shows there: it may be a secret.
+// untold is in an error for a value that Python shows there: it may be a secret.
 const untold = "'…'"
 
 // iniRef matches a value's reference to another option.

@@ -60,7 +60,7 @@ func tomlSections(data any, above string) (text string, tables *py.Dict, err err
 			return "", nil, core.Errorf("%s", py.Repr(py.Str(e.Key))) // the key is looked for as text
 		}
 		name := key
-		if !tomlBare.MatchString(strings.TrimSuffix(key, "\n")) { // $ of Python stands before the last line end, too
+		if !tomlBare.MatchString(strings.TrimSuffix(key, "\n")) { // $ of Python is before the last line end, too
 			if name, err = tomlString(key); err != nil {
 				return "", nil, err
 			}

@@ -26,9 +26,8 @@ makina-apache-directories:
 
 {#- Other states refer to the main configuration by this name. #}
 makina-apache-main-conf:
-  cmd.run:
-    - name: a2enmod -q rewrite headers ssl
-    - unless: a2query -q -m rewrite && a2query -q -m headers && a2query -q -m ssl
+  mc_apache.include_module:
+    - modules: [rewrite, headers, ssl]
     - watch:
       - mc_proxy: makina-apache-pre-conf
     - watch_in:

@@ -1,0 +1,115 @@
+// Package agents is what an agent needs beside the server that it is: how it comes to its hub, what it says of its machine, and how its program is replaced.
+//
+// It owns the files of that (layout.State.AgentHub, AgentKey, AgentPrograms). It runs no deployment. A crash leaves what package fleet/agent and package fleet/upgrade say.
+package agents
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/fleet/agent"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/receive/sshd"
+	"corpus-git/remote"
+)
+
+// Joining is how an agent comes to its hub.
+type Joining struct{ Token, File string }
+
+// text is the token, "" for none.
+func (j Joining) text() (string, error) {
+	if j.File == "" {
+		return j.Token, nil
+	}
+	f, err := os.Open(j.File)
+	if err != nil {
+		return "", fault.New(fault.Usage, "--join-file", "%w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	return strings.TrimSpace(string(text)), err
+}
+
+// Dials reports whether an agent with this state dials in, or is to.
+func (j Joining) Dials(state layout.State) bool {
+	_, err := os.Stat(state.AgentHub())
+	return err == nil || j != Joining{}
+}
+
+// Hub is the hub of this machine's agent and its key, after it has joined where a token says so; nil where it has none. Durable on return.
+func (j Joining) Hub(ctx context.Context, state layout.State) (*agent.Hub, ssh.Signer, error) {
+	text, err := j.text()
+	if err != nil {
+		return nil, nil, err
+	}
+	var known *agent.Hub
+	switch doc, err := os.ReadFile(state.AgentHub()); {
+	case err == nil:
+		if err := json.Unmarshal(doc, &known); err != nil {
+			return nil, nil, fault.New(fault.Internal, state.AgentHub(), "%w", err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, nil, err
+	}
+	if known == nil && text == "" {
+		return nil, nil, nil
+	}
+	if err := os.MkdirAll(state.Path(), 0o700); err != nil {
+		return nil, nil, err
+	}
+	key, _, err := sshd.HostKey(vfs.OS{}, state.AgentKey(), ssh.KeyAlgoED25519, rand.Reader)
+	if err != nil || text == "" {
+		return known, key, err
+	}
+	t, err := agent.ParseToken(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if known != nil && known.Node == t.Node && known.Address == t.Hub && known.HostKey == t.HostKey {
+		return known, key, nil
+	}
+	hub, err := agent.Join(ctx, t, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc, err := json.Marshal(hub)
+	if err == nil {
+		err = vfs.WriteFileAtomic(vfs.OS{}, state.AgentHub(), append(doc, '\n'), 0o600)
+	}
+	return &hub, key, err
+}
+
+// Hello is what this machine, with these grains, says of itself to another one.
+func Hello(release string, grains *py.Dict) remote.Hello {
+	h := remote.Hello{Protocol: remote.Protocol, Oldest: remote.OldestProtocol, Release: release, Facts: shown(grains)}
+	files, err := filepath.Glob("/etc/ssh/ssh_host_*_key.pub")
+	for _, f := range files {
+		if text, rerr := os.ReadFile(f); rerr == nil && err == nil {
+			h.HostKeys = append(h.HostKeys, strings.TrimSpace(string(text)))
+		}
+	}
+	return h
+}
+
+// shown are the grains of this machine that its hub shows.
+func shown(grains *py.Dict) map[string]string {
+	out := map[string]string{}
+	for _, k := range []string{"id", "fqdn", "os", "osrelease", "os_family", "kernelrelease", "cpuarch", "num_cpus", "mem_total", "virtual", "ipv4", "ipv6"} {
+		if v, ok := grains.GetStr(k); ok {
+			out[k] = py.Str(v)
+		}
+	}
+	return out
+}

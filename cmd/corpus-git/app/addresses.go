@@ -1,0 +1,114 @@
+package app
+
+import (
+	"cmp"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/project/status"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// Addresses is addr.json in the state directory: where a running server listens.
+type Addresses struct {
+	SSH  string `json:"ssh"`
+	HTTP string `json:"http,omitempty"`
+	PID  int    `json:"pid"`
+}
+
+func readAddresses(state layout.State) (a Addresses, err error) {
+	text, err := os.ReadFile(state.Addresses())
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(text, &a)
+}
+
+// listens says where the server of a state listens, and its process.
+func listens(state layout.State) (pid int, on string, err error) {
+	a, err := readAddresses(state)
+	return a.PID, strings.TrimSpace(a.SSH + " " + a.HTTP), err
+}
+
+// writeAddresses writes where the server listens, for the commands of this machine.
+func (s *server) writeAddresses() error {
+	a := Addresses{PID: os.Getpid()}
+	if s.sshAddr != nil {
+		a.SSH = s.sshAddr.Addr().String()
+	}
+	if s.webAddr != nil {
+		a.HTTP = s.webAddr.Addr().String()
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(vfs.OS{}, s.state.Addresses(), append(text, '\n'), 0o600)
+}
+
+// remotes are the addresses to push to.
+func (c *core) remotes(name project.Name) status.Remotes {
+	base := "ssh://deploy@" + c.address() + "/" + string(name) + "/"
+	return status.Remotes{Project: base + "project.git", Pillar: base + "pillar.git"}
+}
+
+// sshCommand is how people run the server's commands over SSH.
+func (c *core) sshCommand() string {
+	name, port, err := net.SplitHostPort(c.address())
+	if err != nil || port == "22" {
+		return "ssh deploy@" + cmp.Or(name, c.address())
+	}
+	return "ssh -p " + port + " deploy@" + name
+}
+
+// address is the host and port that clients reach the SSH server by.
+func (c *core) address() string {
+	cfg := c.cfg.Load()
+	listenHost, port, _ := net.SplitHostPort(cfg.Listen)
+	if p := c.port.Load(); p > 0 {
+		port = fmt.Sprint(p)
+	} else if port == "0" || port == "" {
+		if a, err := readAddresses(c.state); err == nil {
+			_, port, _ = net.SplitHostPort(a.SSH)
+		}
+	}
+	name := cfg.Public
+	if h, p, err := net.SplitHostPort(name); err == nil {
+		name, port = h, p
+	}
+	if name == "" {
+		switch ip := net.ParseIP(listenHost); {
+		case ip != nil && !ip.IsUnspecified():
+			name = listenHost
+		case listenHost != "" && ip == nil:
+			name = listenHost
+		default:
+			name = c.hostName()
+		}
+	}
+	if strings.Contains(name, ":") {
+		name = "[" + name + "]"
+	}
+	if port == "22" || port == "" {
+		return name
+	}
+	return name + ":" + port
+}
+
+// hostName is this machine's full name.
+func (c *core) hostName() string {
+	if v, ok := c.facts().GetStr("fqdn"); ok {
+		if s, ok := v.(string); ok && s != "" {
+			return s
+		}
+	}
+	h, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return h
+}

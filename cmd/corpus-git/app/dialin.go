@@ -1,0 +1,51 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/bundle"
+	"corpus-git/cmd/corpus-git/agents"
+	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/fleet/agent"
+	"corpus-git/remote"
+)
+
+// dialIn keeps connections to the hub until ctx ends. What it deploys is what the hub signed.
+func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh.Signer, up *agents.Upgrading) error {
+	if _, _, err := s.bundles().Trust(ctx, hub.HostKey); err != nil {
+		return err
+	}
+	own, err := s.signer()
+	if err != nil {
+		return err
+	}
+	trusted := bundle.Signers{Path: s.state.BundleSigners(), Own: own.PublicKey()}.Trusted
+	hello := func() remote.Hello {
+		h := s.hello()
+		h.Program, h.Failed = up.Programs.Own, up.Programs.Failed()
+		return h
+	}
+	a := &agent.Agent{Hub: *hub, Key: key, Log: s.log.With().Str("part", "agent").Logger(), Hello: func() any { return hello() }, Connected: up.Programs.Confirm, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+		var said strings.Builder
+		b := s.backend()
+		b.Hello, b.Upgrade = hello, func(ctx context.Context, in *bufio.Reader) error {
+			return up.Take(ctx, in, s.pipeline.Busy, trusted, s.log)
+		}
+		if code := verbs.Run(ctx, b, c.caller(), []string{"bundle", "session"}, in, out, &said); code != 0 {
+			return errors.New(strings.TrimSpace(said.String()))
+		}
+		return nil
+	}}
+	s.agent.Store(a)
+	s.serving.Go(func() { a.Run(ctx) })
+	return nil
+}
+
+// hello is what this machine says of itself to another one.
+func (c *core) hello() remote.Hello { return agents.Hello(Build().Release, c.facts()) }

@@ -1,0 +1,27 @@
+package app
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/cmd/corpus-git/mirrors"
+	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/git/pack"
+)
+
+func (c *command) mirrorCommand() *cobra.Command {
+	return mirrors.Command(mirrors.Surroundings{
+		Out: c.Stdout, Home: c.Environment.get("HOME"), Agent: clientAgent(), Log: quietLog(c.Stderr), Document: verbs.WriteDocument, Stop: untilInterrupted,
+		Limits: func() (pack.Limits, error) {
+			cfg, err := c.stateSettings().load()
+			if err != nil {
+				return pack.Limits{}, err
+			}
+			return packLimits(cfg.Limits, pack.NewMemory(int64(cfg.Limits.DeltaMemory))), nil
+		},
+	})
+}
+
+// clientAgent is the program's name and version, as clients of git say it.
+func clientAgent() string { return "corpus-git/" + strings.ReplaceAll(Build().Release, " ", "-") }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// openAPI is docs/openapi.json as an independent validator of JSON Schema, which OpenAPI 3.1 uses, reads it.
+type openAPI struct {
+	compiler *jsonschema.Compiler
+	paths    map[string]any // path, method, operation
+}
+
+func readOpenAPI(ts *testscript.TestScript) *openAPI {
+	data, err := os.ReadFile("../../docs/openapi.json")
+	ts.Check(err)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	ts.Check(err)
+	o := &openAPI{compiler: jsonschema.NewCompiler()}
+	o.compiler.DefaultDraft(jsonschema.Draft2020)
+	o.compiler.AssertFormat()
+	ts.Check(o.compiler.AddResource("openapi.json", doc))
+	o.paths = doc.(map[string]any)["paths"].(map[string]any)
+	return o
+}
+
+// operation is the one that a request is, with the place of its description in the document.
+func (o *openAPI) operation(method, path string) (operation map[string]any, at []string) {
+	for _, template := range slices.Sorted(keysOf(o.paths)) {
+		pattern := regexp.MustCompile(`\\\{[^}]*\\\}`).ReplaceAllString(regexp.QuoteMeta(template), "[^/]+")
+		if !regexp.MustCompile("^" + pattern + "$").MatchString(path) {
+			continue
+		}
+		if op, ok := o.paths[template].(map[string]any)[strings.ToLower(method)].(map[string]any); ok {
+			return op, []string{"paths", template, strings.ToLower(method)}
+		}
+	}
+	return nil, nil
+}
+
+func keysOf(m map[string]any) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// check holds a JSON text against the schema at a place in the document.
+func (o *openAPI) check(text []byte, at ...string) error {
+	var pointer strings.Builder
+	for _, name := range at {
+		pointer.WriteString("/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name)))
+	}
+	schema, err := o.compiler.Compile("openapi.json#" + pointer.String())
+	if err != nil {
+		return err
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+	return schema.Validate(v)
+}
+
+// ask does one request and holds it and its answer against the document.
+func (o *openAPI) ask(ts *testscript.TestScript, method, target, body string) (status int, answer []byte) {
+	path, _, _ := strings.Cut(target, "?")
+	op, at := o.operation(method, path)
+	if op == nil {
+		ts.Fatalf("the document has no operation %s %s", method, path)
+	}
+	if body != "" {
+		if err := o.check([]byte(body), append(slices.Clone(at), "requestBody", "content", "application/json", "schema")...); err != nil {
+			ts.Fatalf("%s %s: the request is not as the document says: %v", method, path, err)
+		}
+	}
+	var addr struct {
+		HTTP string `json:"http"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(ts.Getenv("ROOT")+"/.corpus-git/addr.json")), &addr))
+	r, err := http.NewRequest(method, "http://"+addr.HTTP+"/api/v1"+target, strings.NewReader(body))
+	ts.Check(err)
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(ts.Getenv("WORK")+"/token")))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	res, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	defer res.Body.Close()
+	answer, err = io.ReadAll(res.Body)
+	ts.Check(err)
+	key, kind := strconv.Itoa(res.StatusCode), "application/json"
+	if _, ok := op["responses"].(map[string]any)[key]; !ok {
+		key, kind = "default", "application/problem+json"
+	}
+	if got, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";"); got != kind {
+		ts.Fatalf("%s %s: %d with content of type %q, not %q", method, path, res.StatusCode, got, kind)
+	}
+	if err := o.check(answer, append(slices.Clone(at), "responses", key, "content", kind, "schema")...); err != nil {
+		ts.Fatalf("%s %s: the answer is not as the document says: %v\n%s", method, path, err, answer)
+	}
+	return res.StatusCode, answer
+}
+
+// cmdAPI does requests of the API as the owner of the token in $WORK/token, and holds requests and answers against the document:
+//
+//	api METHOD PATH [BODY]  one, whose status and answer it prints
+//	api-reads NAME=VALUE…   each GET of the document, with these values in its path; @FILE is what a file holds
+func cmdAPI(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: [!] api METHOD PATH [BODY]")
+	}
+	status, answer := readOpenAPI(ts).ask(ts, args[0], args[1], strings.Join(args[2:], ""))
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, answer)
+	if failed := status >= http.StatusBadRequest; failed != neg {
+		ts.Fatalf("%s %s: status %d: %s", args[0], args[1], status, answer)
+	}
+}
+
+func cmdAPIReads(ts *testscript.TestScript, _ bool, args []string) {
+	o, replace := readOpenAPI(ts), []string{}
+	for _, kv := range args {
+		k, v, _ := strings.Cut(kv, "=")
+		if file, ok := strings.CutPrefix(v, "@"); ok {
+			v = strings.TrimSpace(ts.ReadFile(file))
+		}
+		replace = append(replace, "{"+k+"}", v)
+	}
+	n := 0
+	for _, template := range slices.Sorted(keysOf(o.paths)) {
+		if o.paths[template].(map[string]any)["get"] == nil || strings.HasSuffix(template, "/events") { // which are not one document
+			continue
+		}
+		path := strings.NewReplacer(replace...).Replace(template)
+		if strings.Contains(path, "{") {
+			ts.Fatalf("%s: api-reads has no value for this path", path)
+		}
+		if status, answer := o.ask(ts, http.MethodGet, path, ""); status != http.StatusOK {
+			ts.Fatalf("GET %s: status %d: %s", path, status, answer)
+		}
+		n++
+	}
+	fmt.Fprintf(ts.Stdout(), "%d reads\n", n)
+}

@@ -1,0 +1,97 @@
+// Package statedir owns the lock of a state directory and the mark that it was left in order.
+//
+// It never touches what else is in the directory. One process holds the lock (flock(2)) from before the database is opened until after it is closed.
+// A crash leaves a lock that the kernel has released, and no mark: the next owner recovers.
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+)
+
+// Lock is the ownership of a state directory.
+type Lock struct{ f *os.File }
+
+// Take takes the lock, and waits for it for at most wait: another command may hold it for a moment. who is written into the lock file, for the message of
+// others. The error of a lock that is held is fault.Busy. The state directory is created if it does not exist. The caller calls Release.
+func Take(state layout.State, who string, wait time.Duration) (*Lock, error) {
+	if err := os.MkdirAll(state.Path(), 0o700); err != nil {
+		return nil, Error(state, err)
+	}
+	f, err := os.OpenFile(state.Lock(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, Error(state, err)
+	}
+	for waited := time.Duration(0); ; waited += 50 * time.Millisecond {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || waited >= wait {
+			holder, _ := os.ReadFile(state.Lock())
+			_ = f.Close()
+			if !errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, fault.New(fault.Internal, "lock the state", "%w", err)
+			}
+			return nil, fault.New(fault.Busy, "", "%s is in use by %s", state.Path(), orUnknown(strings.TrimSpace(string(holder)))).
+				WithHint("one server or command at a time owns it; try again, or end that one")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	err = errors.Join(f.Truncate(0), writeAt(f, fmt.Sprintf("%s (process %d)\n", who, os.Getpid())))
+	if err != nil {
+		_ = f.Close()
+		return nil, fault.New(fault.Internal, "lock the state", "%w", err)
+	}
+	return &Lock{f}, nil
+}
+
+func writeAt(f *os.File, s string) error {
+	_, err := f.WriteAt([]byte(s), 0)
+	return err
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "another process"
+	}
+	return s
+}
+
+// Release gives the lock up.
+func (l *Lock) Release() error { return l.f.Close() }
+
+// TakeClean reports whether the last owner left the state in order, and removes the mark, durably.
+func TakeClean(state layout.State) (bool, error) {
+	err := os.Remove(state.Clean())
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = vfs.SyncDir(vfs.OS{}, state.Path())
+	}
+	return err == nil, err
+}
+
+// LeaveClean marks the state as in order, durably. It is the last thing that an owner writes.
+func LeaveClean(state layout.State) error {
+	return vfs.WriteFileAtomic(vfs.OS{}, state.Clean(), nil, 0o600)
+}
+
+// Error is err with the hint for a state directory that this user may not use.
+func Error(state layout.State, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fault.New(fault.Refused, "", "%w", err).
+			WithHint("the state in %s belongs to another user: become that user, or choose another place with --root", state.Path())
+	}
+	return fault.New(fault.Internal, "", "%w", err)
+}

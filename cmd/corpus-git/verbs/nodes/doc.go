@@ -1,0 +1,87 @@
+// Package nodes is the verbs about nodes and rollouts.
+//
+// It owns their words, flags and output. What a verb needs of who types it, and of the server, is in Session; it decides nothing about nodes itself, and keeps nothing.
+package nodes
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/access"
+	"corpus-git/fleet"
+	"corpus-git/internal/audit"
+	"corpus-git/project"
+)
+
+// Fleet is the nodes that the operator knows, and the rollouts to them.
+type Fleet interface {
+	Add(ctx context.Context, n fleet.Node) error
+	List(ctx context.Context) ([]fleet.Node, error)
+	Get(ctx context.Context, name string) (fleet.Node, error)
+	Remove(ctx context.Context, name string) error
+	// Drain leaves a node out of rollouts, or takes it in again.
+	Drain(ctx context.Context, name string, drained bool) (changed bool, err error)
+	// History are the rollouts of a project, of all for "", the newest first.
+	History(ctx context.Context, name project.Name) ([]*fleet.Progress, error)
+	// Attach offers a stream of a node's agent whose key valid finds good, and returns when it is not needed any more.
+	Attach(ctx context.Context, name string, valid func() error, in io.Reader, out io.Writer) error
+	// RecordReport records what a node reports of itself.
+	RecordReport(ctx context.Context, name string, said fleet.NodeReport) error
+	// Upgrade replaces the program of a node's agent by the one that in holds, nil for the server's, and gives the release that came back.
+	Upgrade(ctx context.Context, name string, in io.Reader) (release string, err error)
+	// Drop ends the streams that a node's agent has offered.
+	Drop(name string)
+	// Pause begins no further node of the project's rollout until Pause(false).
+	Pause(ctx context.Context, name project.Name, paused bool) (changed bool, err error)
+}
+
+// Access is the principals and their keys.
+type Access interface {
+	AddPrincipal(ctx context.Context, by access.Identity, p access.Principal) (access.Principal, error)
+	RemovePrincipal(ctx context.Context, by access.Identity, name string) error
+	FindPrincipal(ctx context.Context, name string) (access.Principal, error)
+	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
+	RemoveKey(ctx context.Context, by access.Identity, name string) error
+	ListKeys(ctx context.Context) ([]access.Key, error)
+}
+
+// Printer prints lines: format is ours, args may be anybody's texts. It keeps the first error.
+type Printer interface {
+	Line(format string, args ...any)
+	Err() error
+}
+
+// Session is one run of a verb.
+type Session struct {
+	Context context.Context //nolint:containedctx // it lives as long as the one call that it belongs to
+	Fleet   Fleet
+	Access  Access
+	// Caller is who types; In and Out are the streams of what is not a text.
+	Caller access.Identity
+	In     io.Reader
+	Out    io.Writer
+	// HostKey is the server's key, Address HOST:PORT at which it is reached.
+	HostKey func() (string, error)
+	Address func() string
+	Now     func() time.Time
+	// Admin refuses who is not an administrator, Local who is not on the machine, too; Project who lacks a right on a project, and gives its name.
+	Admin, Local func(verb, object string) error
+	Project      func(verb, arg string, want project.Right) (project.Name, error)
+	// Audited records what a verb did.
+	Audited func(e audit.Entry, err error) error
+	// JSON reports whether a document is wanted; JSONFlag adds the flag, Document writes one.
+	JSON     func() bool
+	JSONFlag func(c *cobra.Command) *cobra.Command
+	Document func(v any) error
+	Printer  func() Printer
+	Exactly  func(names ...string) cobra.PositionalArgs
+	// Group is a command that only holds others.
+	Group func(use, short string, subs ...*cobra.Command) *cobra.Command
+	// RunFlags are those of commands that deploy. Deploy starts a deployment, follows it and ends with its verdict; Cancel ends one.
+	RunFlags func(c *cobra.Command, verbose *bool) *cobra.Command
+	Deploy   func(verb string, d project.Deployment, verbose bool) error
+	Cancel   func(verb string, name project.Name, id project.ID) error
+}

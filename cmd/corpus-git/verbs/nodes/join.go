@@ -1,0 +1,230 @@
+package nodes
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/access"
+	"corpus-git/fleet"
+	"corpus-git/fleet/agent"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// transport describes, for people, how a node is reached.
+func transport(n fleet.Node) string {
+	if n.Agent {
+		return "dials in"
+	}
+	return n.Target
+}
+
+// principal is who a node's agent logs in as; tokenKey and agentKey are the names of its two keys.
+func principal(node string) string { return "node-" + node }
+func tokenKey(node string) string  { return principal(node) + "-token" }
+func agentKey(node string) string  { return principal(node) + "-agent" }
+
+// tokenLife is how long a join token lasts where nobody says, and at most.
+const (
+	tokenLife    = "1h"
+	maxTokenLife = 7 * 24 * time.Hour
+)
+
+// hasKey reports whether there is a key of a name, and gives its fingerprint.
+func hasKey(s Session, name string) (fingerprint string, err error) {
+	keys, err := s.Access.ListKeys(s.Context)
+	for _, k := range keys {
+		if k.Name == name {
+			return k.Fingerprint, err
+		}
+	}
+	return "", err
+}
+
+// dropKey removes a key, where it is there.
+func dropKey(s Session, name string) error {
+	fp, err := hasKey(s, name)
+	if err != nil || fp == "" {
+		return err
+	}
+	return s.Access.RemoveKey(s.Context, s.Caller, name)
+}
+
+// forget takes away what a node's agent logs in with.
+func forget(s Session, node string) error {
+	if _, err := s.Access.FindPrincipal(s.Context, principal(node)); fault.KindOf(err) == fault.Refused {
+		return nil
+	}
+	err := s.Access.RemovePrincipal(s.Context, s.Caller, principal(node))
+	s.Fleet.Drop(node)
+	return err
+}
+
+// token makes a join token, and the node where it is new. What was made for the node before joins no more.
+func token(s Session, verb, node, life, hub string) (string, error) {
+	if err := s.Admin(verb, node); err != nil {
+		return "", err
+	}
+	lasts, err := project.ParseDuration(life)
+	if err != nil || lasts <= 0 || lasts > maxTokenLife {
+		return "", fault.New(fault.Usage, "", "--for %q: a duration such as 1h, at most %d days", life, maxTokenLife/(24*time.Hour))
+	}
+	hostKey, err := s.HostKey()
+	if err != nil {
+		return "", err
+	}
+	if hub == "" {
+		hub = s.Address()
+	}
+	if !strings.Contains(hub, ":") {
+		hub += ":22"
+	}
+	n, err := s.Fleet.Get(s.Context, node)
+	if err != nil {
+		err = s.Fleet.Add(s.Context, fleet.Node{Name: node, Agent: true, Added: s.Now(), AddedBy: s.Caller.Name})
+	} else if !n.Agent {
+		err = fault.New(fault.Refused, "", "the node %s is reached by ssh", node).WithHint("corpus-git node remove %s  first", node)
+	}
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.Access.FindPrincipal(s.Context, principal(node)); err != nil {
+		if _, err := s.Access.AddPrincipal(s.Context, s.Caller, access.Principal{Name: principal(node), Kind: access.Agent}); err != nil {
+			return "", err
+		}
+	}
+	if err := dropKey(s, tokenKey(node)); err != nil {
+		return "", err
+	}
+	text, public, err := agent.NewToken(hub, hostKey, node)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.Access.AddKeyTo(s.Context, s.Caller, access.NewKey{Name: tokenKey(node), Principal: principal(node), Text: []byte(public), Expires: s.Now().Add(lasts)})
+	return text, err
+}
+
+func nodeToken(s Session) *cobra.Command {
+	var life, hub string
+	c := &cobra.Command{
+		Use: "token NAME", Short: "Make a token by which a machine joins as a node and dials in, once",
+		Long: "On that machine  corpus-git agent --join TOKEN  makes a key of its own, and joins with it; the token joins nobody after that, and not after --for.\n" +
+			"It is secret, and shown now only: the server keeps the public half of a key. A token that was made for the node before is void.",
+		Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := token(s, "node token", args[0], life, hub)
+			if err := s.Audited(audit.Entry{Action: "node token", Object: args[0]}, err); err != nil {
+				return err
+			}
+			p := s.Printer()
+			p.Line("%s", text)
+			return p.Err()
+		},
+	}
+	c.Flags().StringVar(&life, "for", tokenLife, "how long it joins, such as 1h; seven days at most")
+	c.Flags().StringVar(&hub, "hub", "", "`HOST:PORT` at which the machine reaches this server's ssh port (default: its public address)")
+	return c
+}
+
+// cloudConfig is the user data of a machine (cloud-init, "Cloud config data"). %[1]s is the URL of the program, %[2]s its SHA-256, %[3]s the token.
+const cloudConfig = `#cloud-config
+package_update: true
+packages: [git, ca-certificates, curl]
+write_files:
+- path: /etc/corpus-git/join
+  permissions: '0600'
+  content: '%[3]s'
+- path: /etc/systemd/system/corpus-git-agent.service
+  content: |
+    [Unit]
+    Description=corpus-git agent
+    Wants=network-online.target
+    After=network-online.target
+    [Service]
+    ExecStart=/usr/local/bin/corpus-git agent --join-file /etc/corpus-git/join --idle 0
+    Restart=always
+    KillMode=process
+    [Install]
+    WantedBy=multi-user.target
+runcmd:
+- [sh, -c, "curl -fsSL -o /usr/local/bin/corpus-git.new '%[1]s' && echo '%[2]s  /usr/local/bin/corpus-git.new' | sha256sum -c && chmod 755 /usr/local/bin/corpus-git.new && mv /usr/local/bin/corpus-git.new /usr/local/bin/corpus-git"]
+- [systemctl, daemon-reload]
+- [systemctl, enable, --now, corpus-git-agent.service]
+`
+
+func nodeCloudInit(s Session) *cobra.Command {
+	var life, hub, from, sum string
+	c := &cobra.Command{
+		Use: "cloud-init NAME", Short: "Print user data that turns a fresh machine into a node",
+		Long: "A #cloud-config: it fetches the program from --program, checks its --sha256, and starts an agent that joins with a token, as node token makes it.",
+		Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !strings.HasPrefix(from, "https://") && !strings.HasPrefix(from, "http://") || strings.ContainsAny(from, "'\"\\ \n") || len(sum) != 64 || strings.Trim(sum, "0123456789abcdef") != "" {
+				return fault.New(fault.Usage, "", "--program URL  says where the machine gets corpus-git, and  --sha256 SUM  what it must be")
+			}
+			text, err := token(s, "node cloud-init", args[0], life, hub)
+			if err := s.Audited(audit.Entry{Action: "node cloud-init", Object: args[0]}, err); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.Out, cloudConfig, from, sum, text)
+			return err
+		},
+	}
+	c.Flags().StringVar(&life, "for", "24h", "how long the token joins; seven days at most")
+	c.Flags().StringVar(&hub, "hub", "", "`HOST:PORT` at which the machine reaches this server's ssh port (default: its public address)")
+	c.Flags().StringVar(&from, "program", "", "`URL` of the program corpus-git for the machine")
+	c.Flags().StringVar(&sum, "sha256", "", "its SHA-256, in hexadecimal")
+	return c
+}
+
+// requireOwnNode refuses callers other than the agent of the node.
+func requireOwnNode(s Session, node string) error {
+	if s.Caller.Name != principal(node) || s.Caller.Fingerprint == "" {
+		return fault.New(fault.Refused, "", "that is for the agent of the node %s", node)
+	}
+	return nil
+}
+
+func nodeJoin(s Session) *cobra.Command {
+	return &cobra.Command{
+		Use: "join NAME KEY", Short: "Exchange a join token for the agent's own key", Hidden: true, Args: s.Exactly("NAME", "KEY"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			node := args[0]
+			err := requireOwnNode(s, node)
+			if err == nil {
+				var fp string
+				if fp, err = hasKey(s, tokenKey(node)); err == nil && fp != s.Caller.Fingerprint {
+					err = fault.New(fault.Refused, "", "a token joins once")
+				}
+			}
+			if err == nil {
+				// The token's key goes first: what dies in between joins nobody, and an administrator makes another token.
+				if err = s.Access.RemoveKey(s.Context, s.Caller, tokenKey(node)); err == nil {
+					err = dropKey(s, agentKey(node))
+					s.Fleet.Drop(node)
+				}
+			}
+			if err == nil {
+				_, err = s.Access.AddKeyTo(s.Context, s.Caller, access.NewKey{Name: agentKey(node), Principal: principal(node), Text: []byte(args[1])})
+			}
+			return s.Audited(audit.Entry{Action: "node join", Object: node}, err)
+		},
+	}
+}
+
+func nodeAttach(s Session) *cobra.Command {
+	return &cobra.Command{
+		Use: "attach NAME", Short: "Offer a stream of an agent", Hidden: true, Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			valid := func() error { return OfAgent(s, args[0]) }
+			if err := valid(); err != nil {
+				return s.Audited(audit.Entry{Action: "node attach", Object: args[0]}, err)
+			}
+			return s.Fleet.Attach(s.Context, args[0], valid, s.In, s.Out)
+		},
+	}
+}

@@ -1,0 +1,113 @@
+package nodes
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/fleet"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+)
+
+// maxPublished bounds what an agent says of its machine, in bytes.
+const maxPublished = 64 << 10
+
+// OfAgent refuses who has not the key of a node's agent.
+func OfAgent(s Session, node string) error {
+	if err := requireOwnNode(s, node); err != nil {
+		return err
+	}
+	fp, err := hasKey(s, agentKey(node))
+	if err == nil && fp != s.Caller.Fingerprint {
+		err = fault.New(fault.Refused, "", "that is not the key of the agent of %s", node)
+	}
+	return err
+}
+
+func nodePublish(s Session) *cobra.Command {
+	return &cobra.Command{
+		Use: "publish NAME", Short: "Say what an agent's machine is, as JSON on standard input", Hidden: true, Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := OfAgent(s, args[0]); err != nil {
+				return s.Audited(audit.Entry{Action: "node publish", Object: args[0]}, err)
+			}
+			text, err := io.ReadAll(io.LimitReader(s.In, maxPublished+1))
+			if err != nil {
+				return err
+			}
+			var said fleet.NodeReport
+			if err := json.Unmarshal(text, &said); err != nil || len(text) > maxPublished {
+				return fault.New(fault.Refused, "", "what %s says of itself is not a JSON object of at most %d bytes", args[0], maxPublished)
+			}
+			said.Seen = s.Now()
+			return s.Fleet.RecordReport(s.Context, args[0], said)
+		},
+	}
+}
+
+func nodeKnownHosts(s Session) *cobra.Command {
+	return &cobra.Command{
+		Use: "known-hosts [NAME]", Short: "Print the ssh host keys of the nodes, as lines for known_hosts",
+		Long: "What each node said over the connection by which this server knows it: an agent's own key, or a host key of ssh. So a machine that cloud-init has made can be\n" +
+			"logged in to without believing the network.",
+		Example: "  corpus-git node known-hosts web1 >> ~/.ssh/known_hosts", Args: s.Exactly("[NAME]"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.Admin("node known-hosts", arg(args, 0)); err != nil {
+				return err
+			}
+			list, err := s.Fleet.List(s.Context)
+			if len(args) > 0 {
+				var n fleet.Node
+				n, err = s.Fleet.Get(s.Context, args[0])
+				list = []fleet.Node{n}
+			}
+			if err != nil {
+				return err
+			}
+			p := s.Printer()
+			for _, n := range list {
+				if len(args) > 0 && len(n.HostKeys) == 0 {
+					return fault.New(fault.Refused, "", "%s has not said its host keys yet", n.Name).WithHint("it does when its agent connects, or with the next deployment there")
+				}
+				for _, k := range n.HostKeys {
+					f := strings.Fields(k)
+					p.Line("%s %s %s", n.Name, printable.Text(f[0]), printable.Text(f[1]))
+				}
+			}
+			return p.Err()
+		},
+	}
+}
+
+func nodeUpgrade(s Session) *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use: "upgrade NAME", Short: "Replace the program of a node's agent by this server's",
+		Long: "The program is sent signed. The agent runs it, and it must reach this server within two minutes: else the agent goes back to the program that it had, and this ends with\n" +
+			"the reason. Nothing may be deployed on the node meanwhile. Nodes that are reached by ssh get the program with each deployment.",
+		Args: s.Exactly("NAME"),
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		if err := s.Local("node upgrade", args[0]); err != nil {
+			return err
+		}
+		var in io.Reader
+		if c.Flags().Changed("file") {
+			in = s.In
+		}
+		release, err := s.Fleet.Upgrade(s.Context, args[0], in)
+		if err := s.Audited(audit.Entry{Action: "node upgrade", Object: args[0]}, err); err != nil {
+			return err
+		}
+		p := s.Printer()
+		p.Line("%s runs corpus-git %s", args[0], printable.Text(release))
+		return p.Err()
+	}
+	c.Flags().StringVar(&file, "file", "", "another corpus-git than this server's: `FILE`, for the node's kind of machine")
+	return c
+}

@@ -1,0 +1,187 @@
+package nodes
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/fleet"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+)
+
+// NodeCommand is the verb node.
+func NodeCommand(s Session) *cobra.Command {
+	c := &cobra.Command{
+		Use: "node", Short: "The machines on which projects with nodes are deployed",
+		Long: "A project whose pillar has a nodes.yaml is deployed on the machines that it names, each by its own pipeline (docs/guide/nodes.md). Which machines\n" +
+			"there are, an administrator says here; they are reached by ssh, as the server's user.",
+	}
+	c.AddCommand(nodeAdd(s), nodeList(s), nodeShow(s), nodeDrain(s, true), nodeDrain(s, false), nodeRemove(s), nodeToken(s), nodeCloudInit(s), nodeUpgrade(s), nodeKnownHosts(s), nodeJoin(s), nodeAttach(s), nodePublish(s))
+	return c
+}
+
+func nodeAdd(s Session) *cobra.Command {
+	var n fleet.Node
+	var ssh SSHFlags
+	c := &cobra.Command{
+		Use: "add NAME", Short: "Add a node",
+		Long: "Its host key must be in the known_hosts of the server's user, and the login must need no password:\n" +
+			"ssh -o BatchMode=yes USER@HOST true  as that user ends without a question.",
+		Example: "  corpus-git node add web1 --ssh root@web1.example.org\n  corpus-git node add web2 --ssh deploy@10.0.0.2 -p 2222 -i /root/.ssh/nodes",
+		Args:    s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.Local("node add", args[0]); err != nil {
+				return err
+			}
+			if n.Target == "" {
+				return fault.New(fault.Usage, "", "--ssh USER@HOST says how the node is reached")
+			}
+			n.Options = ssh.Options()
+			n.Name, n.Added, n.AddedBy = args[0], s.Now(), s.Caller.Name
+			if err := s.Audited(audit.Entry{Action: "node add", Object: n.Name, Detail: n.Target}, s.Fleet.Add(s.Context, n)); err != nil {
+				return err
+			}
+			p := s.Printer()
+			p.Line("added %s  %s", n.Name, printable.Text(n.Target))
+			p.Line("  a project is deployed there once the nodes.yaml of its pillar names it")
+			return p.Err()
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&n.Target, "ssh", "", "destination of ssh: [user@]host, or a name of ssh_config")
+	ssh.Register(f)
+	f.StringVar(&n.Root, "remote-root", "", "the root there (default: /srv for root, srv in the home of others)")
+	return c
+}
+
+// NodesDocument is what node list --json prints.
+type NodesDocument struct {
+	Version int          `json:"version"`
+	Nodes   []fleet.Node `json:"nodes"`
+}
+
+func nodeList(s Session) *cobra.Command {
+	c := &cobra.Command{
+		Use: "list", Short: "List the nodes", Args: s.Exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			if err := s.Admin("node list", ""); err != nil {
+				return err
+			}
+			list, err := s.Fleet.List(s.Context)
+			if err != nil {
+				return err
+			}
+			if s.JSON() {
+				return s.Document(NodesDocument{Version: 1, Nodes: append([]fleet.Node{}, list...)})
+			}
+			p := s.Printer()
+			if len(list) == 0 {
+				p.Line("no nodes yet:  corpus-git node add NAME --ssh USER@HOST")
+			}
+			for _, n := range list {
+				p.Line("%-20s %-30s %s", n.Name, printable.Text(transport(n)), map[bool]string{true: "drained"}[n.Drained])
+			}
+			return p.Err()
+		},
+	}
+	return s.JSONFlag(c)
+}
+
+func nodeShow(s Session) *cobra.Command {
+	c := &cobra.Command{
+		Use: "show NAME", Short: "Show a node", Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.Admin("node show", args[0]); err != nil {
+				return err
+			}
+			n, err := s.Fleet.Get(s.Context, args[0])
+			if err != nil {
+				return err
+			}
+			if s.JSON() {
+				return s.Document(NodesDocument{Version: 1, Nodes: []fleet.Node{n}})
+			}
+			p := s.Printer()
+			p.Line("name     %s", n.Name)
+			if n.Agent {
+				p.Line("agent    dials in")
+			} else {
+				p.Line("ssh      %s", printable.Text(strings.Join(append(append([]string{}, n.Options...), n.Target), " ")))
+			}
+			if n.Root != "" {
+				p.Line("root     %s", printable.Text(n.Root))
+			}
+			p.Line("drained  %t", n.Drained)
+			p.Line("added    %s by %s", n.Added.Format("2006-01-02 15:04:05Z07:00"), n.AddedBy)
+			if !n.Seen.IsZero() {
+				p.Line("seen     %s, with corpus-git %s", n.Seen.Format("2006-01-02 15:04:05Z07:00"), printable.Text(n.Release))
+			}
+			for _, k := range slices.Sorted(maps.Keys(n.Facts)) {
+				p.Line("  %-16s %s", k, printable.Text(n.Facts[k]))
+			}
+			return p.Err()
+		},
+	}
+	return s.JSONFlag(c)
+}
+
+func nodeDrain(s Session, drained bool) *cobra.Command {
+	verb, short, is := "drain", "Leave a node out of deployments", "left out of deployments"
+	if !drained {
+		verb, short, is = "undrain", "Take a node into deployments again", "in deployments"
+	}
+	return &cobra.Command{
+		Use: verb + " NAME", Short: short, Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.Admin("node "+verb, args[0]); err != nil {
+				return err
+			}
+			changed, err := s.Fleet.Drain(s.Context, args[0], drained)
+			if err := s.Audited(audit.Entry{Action: "node " + verb, Object: args[0]}, err); err != nil {
+				return err
+			}
+			p := s.Printer()
+			already := "now"
+			if !changed {
+				already = "already"
+			}
+			p.Line("%s is %s %s", args[0], already, is)
+			return p.Err()
+		},
+	}
+}
+
+func nodeRemove(s Session) *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use: "remove NAME", Short: "Remove a node; what is deployed there stays", Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := s.Admin("node remove", args[0]); err != nil {
+				return err
+			}
+			if _, err := s.Fleet.Get(s.Context, args[0]); err != nil {
+				return err
+			}
+			if !yes {
+				return fault.New(fault.Refused, "node remove", "%s would be forgotten; what is deployed there stays", args[0]).
+					WithHint("confirm with --yes:  corpus-git node remove %s --yes", args[0])
+			}
+			err := s.Fleet.Remove(s.Context, args[0])
+			if err == nil {
+				err = forget(s, args[0])
+			}
+			if err := s.Audited(audit.Entry{Action: "node remove", Object: args[0]}, err); err != nil {
+				return err
+			}
+			p := s.Printer()
+			p.Line("removed %s", args[0])
+			return p.Err()
+		},
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "do it")
+	return c
+}

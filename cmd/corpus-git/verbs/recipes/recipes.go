@@ -1,0 +1,98 @@
+// Package recipes is the verb about recipes.
+//
+// It owns its words, flags and output. What it needs of who types it, and of the server, is in Session; it keeps nothing.
+package recipes
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corpus-git/cmd/corpus-git/verbs/nodes"
+	"corpus-git/internal/printable"
+	"corpus-git/procedures/extends"
+	"corpus-git/project"
+)
+
+// Recipes reads what is live.
+type Recipes interface {
+	// Recipe reports where each file is from and, with values, what each layer says of the configuration where a recipe says something.
+	Recipe(ctx context.Context, name project.Name, values bool) ([]extends.RecipeOf, []extends.Origin, []project.Explained, error)
+}
+
+// Session is one run of the verb.
+type Session struct {
+	nodes.Session
+	Recipes Recipes
+}
+
+// Document is what recipe show --json prints.
+type Document struct {
+	Version int          `json:"version"`
+	Project project.Name `json:"project"`
+	// Recipes are those that it is made of, the strongest first.
+	Recipes []extends.RecipeOf  `json:"recipes"`
+	Files   []extends.Origin    `json:"files"`
+	Values  []project.Explained `json:"values,omitempty"`
+}
+
+// Command is the verb recipe.
+func Command(s Session) *cobra.Command {
+	return s.Group("recipe", "The folder .salt of what is live, and what it is made of", show(s))
+}
+
+func show(s Session) *cobra.Command {
+	var values bool
+	c := &cobra.Command{
+		Use: "show PROJECT", Short: "Show from which recipe each file is, and with --values each value of PILLAR.sample", Args: s.Exactly("PROJECT"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			right := project.Read
+			if values {
+				right = project.Configure
+			}
+			name, err := s.Project("recipe show", args[0], right)
+			if err != nil {
+				return err
+			}
+			doc := Document{Version: 1, Project: name}
+			if doc.Recipes, doc.Files, doc.Values, err = s.Recipes.Recipe(s.Context, name, values); err != nil {
+				return err
+			}
+			if s.JSON() {
+				return s.Document(doc)
+			}
+			return list(s, doc)
+		},
+	}
+	c.Flags().BoolVar(&values, "values", false, "show each value that a PILLAR.sample says, what other layers say of it, and where")
+	return s.JSONFlag(c)
+}
+
+func list(s Session, doc Document) error {
+	p := s.Printer()
+	width := 0
+	for _, r := range doc.Recipes {
+		p.Line("%s at %s", r.Name, r.Commit.Short())
+	}
+	for _, f := range doc.Files {
+		width = max(width, min(len(printable.Line(f.Path)), 50))
+	}
+	if len(doc.Files) > 0 {
+		p.Line("")
+	}
+	for _, f := range doc.Files {
+		text := strings.Join(f.From, ", ")
+		if len(f.Hides) > 0 {
+			text += "  instead of " + strings.Join(f.Hides, ", ")
+		}
+		p.Line("%-*s  %s", width, printable.Line(f.Path), text)
+	}
+	if len(doc.Values) > 0 {
+		p.Line("")
+	}
+	for _, line := range project.ExplainLines(doc.Values) {
+		p.Line("%s", printable.Text(line))
+	}
+	return p.Err()
+}

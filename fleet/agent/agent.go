@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+)
+
+// Hub is the hub of an agent, as the agent's file holds it.
+type Hub struct {
+	// Address is HOST:PORT of the ssh server, HostKey its key, Node the name of this machine there.
+	Address string `json:"address"`
+	HostKey string `json:"host_key"`
+	Node    string `json:"node"`
+}
+
+// Agent keeps connections to a hub.
+type Agent struct {
+	Hub Hub
+	Key ssh.Signer
+	// Serve serves one session of the hub, until in ends.
+	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
+	Log   zerolog.Logger
+	// Hello is sent to the hub at each connection, as JSON. Connected is called when the hub has it.
+	Hello     func() any
+	Connected func() error
+
+	mu   sync.Mutex
+	conn *ssh.Client
+}
+
+const (
+	dialLimit = 20 * time.Second
+	// links is how many sessions the hub can have at a time.
+	links = 4
+	// alive is how often the hub is asked whether it is there, and how long it may take to answer.
+	alive = 15 * time.Second
+	// again and longest bound the pause before a lost connection is made again.
+	again   = time.Second
+	longest = time.Minute
+	user    = "agent"
+)
+
+// dial connects; the hub's key is the only one that is taken.
+func dial(ctx context.Context, hub Hub, key ssh.Signer) (*ssh.Client, error) {
+	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(hub.HostKey))
+	if err != nil {
+		return nil, err
+	}
+	cfg := &ssh.ClientConfig{
+		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: ssh.FixedHostKey(want),
+		HostKeyAlgorithms: []string{want.Type()}, Timeout: dialLimit,
+	}
+	nc, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", hub.Address)
+	if err != nil {
+		return nil, fault.New(fault.Busy, "", "the hub is not reached: %w", err)
+	}
+	late := time.AfterFunc(dialLimit, func() { _ = nc.Close() })
+	defer late.Stop()
+	c, chans, reqs, err := ssh.NewClientConn(nc, hub.Address, cfg)
+	if err != nil {
+		_ = nc.Close()
+		return nil, fault.New(fault.Refused, "", "the hub %s: %w", hub.Address, err)
+	}
+	return ssh.NewClient(c, chans, reqs), nil
+}
+
+// Join exchanges a token for the agent's own key at the hub. A token that has joined with the same key before is not an error.
+func Join(ctx context.Context, t Token, key ssh.Signer) (Hub, error) {
+	hub := Hub{Address: t.Hub, HostKey: t.HostKey, Node: t.Node}
+	signer, err := t.signer()
+	if err != nil {
+		return hub, err
+	}
+	c, err := dial(ctx, hub, signer)
+	if err != nil {
+		if own, oerr := dial(ctx, hub, key); oerr == nil {
+			return hub, own.Close() // the answer to the join was lost
+		}
+		if fault.KindOf(err) == fault.Refused {
+			return hub, fault.New(fault.Refused, "", "%w", err).WithHint("a token joins once, and expires; an administrator makes another one:  corpus-git node token %s", t.Node)
+		}
+		return hub, err
+	}
+	defer c.Close()
+	s, err := c.NewSession()
+	if err != nil {
+		return hub, err
+	}
+	var said bytes.Buffer
+	s.Stderr = &said
+	if err := s.Run("node join " + t.Node + " '" + PublicLine(key) + "'"); err != nil {
+		return hub, fault.New(fault.Refused, "", "the hub does not take it: %s", printable.Text(firstLine(said.String(), err)))
+	}
+	return hub, nil
+}
+
+func firstLine(said string, err error) string {
+	line, _, _ := strings.Cut(strings.TrimPrefix(said, "error: "), "\n")
+	if line == "" {
+		return err.Error()
+	}
+	return line
+}
+
+// Run keeps the connections until ctx ends.
+func (a *Agent) Run(ctx context.Context) {
+	wait := again
+	for ctx.Err() == nil {
+		begun := time.Now()
+		err := a.connect(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begun) > longest {
+			wait = again
+		}
+		a.Log.Warn().Err(err).Str("hub", a.Hub.Address).Dur("again", wait).Msg("connection to the hub lost")
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		wait = min(2*wait, longest)
+	}
+}
+
+// connect serves one connection to its end.
+func (a *Agent) connect(ctx context.Context) error {
+	c, err := dial(ctx, a.Hub, a.Key)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	a.Log.Info().Str("hub", a.Hub.Address).Str("node", a.Hub.Node).Msg("connected to the hub")
+	a.keep(c)
+	defer a.keep(nil)
+	go a.keepalive(ctx, c)
+	if err := a.publish(c); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, links)
+	for i := range links {
+		wg.Go(func() {
+			for errs[i] == nil && ctx.Err() == nil {
+				errs[i] = a.link(ctx, c)
+			}
+			end()
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// keep notes the connection that there is.
+func (a *Agent) keep(c *ssh.Client) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.conn = c
+}
+
+// publish tells the hub of this machine. A hub of an older release does not take it.
+func (a *Agent) publish(c *ssh.Client) error {
+	err := callHub(c, "node publish "+a.Hub.Node, a.Hello())
+	var refused *ssh.ExitError
+	switch {
+	case errors.As(err, &refused):
+		a.Log.Warn().Str("hub", a.Hub.Address).Err(err).Msg("the hub does not take what this machine says of itself")
+	case err != nil:
+		return err
+	}
+	return a.Connected()
+}
+
+// Call runs a verb of the hub, with a document as its input. An error is that of the connection, or what the hub answers.
+func (a *Agent) Call(verb string, doc any) error {
+	a.mu.Lock()
+	c := a.conn
+	a.mu.Unlock()
+	if c == nil {
+		return fault.New(fault.Busy, "", "the hub %s is not connected", a.Hub.Address)
+	}
+	return callHub(c, verb, doc)
+}
+
+func callHub(c *ssh.Client, verb string, doc any) error {
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	s, err := c.NewSession()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var said bytes.Buffer
+	s.Stdin, s.Stderr = bytes.NewReader(text), &said
+	if err := s.Run(verb); err != nil {
+		return fmt.Errorf("the hub: %s: %w", printable.Text(firstLine(said.String(), err)), err)
+	}
+	return nil
+}
+
+// keepalive closes a connection whose hub does not answer any more.
+func (a *Agent) keepalive(ctx context.Context, c *ssh.Client) {
+	tick := time.NewTicker(alive)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		late := time.AfterFunc(alive, func() { _ = c.Close() })
+		_, _, err := c.SendRequest("keepalive@openssh.com", true, nil)
+		late.Stop()
+		if err != nil {
+			_ = c.Close()
+			return
+		}
+	}
+}
+
+// link offers one session to the hub, and answers it.
+func (a *Agent) link(ctx context.Context, c *ssh.Client) error {
+	s, err := c.NewSession()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	out, err := s.StdinPipe()
+	if err != nil {
+		return err
+	}
+	in, err := s.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	s.Stderr = &said
+	if err := s.Start("node attach " + a.Hub.Node); err != nil {
+		return err
+	}
+	if err := a.Serve(ctx, in, out); err != nil && ctx.Err() == nil {
+		a.Log.Debug().Err(err).Msg("session of the hub")
+	}
+	_ = out.Close()
+	if err := s.Wait(); err != nil && said.Len() > 0 {
+		return fmt.Errorf("the hub: %s", printable.Text(firstLine(said.String(), err)))
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/internal/fault"
+)
+
+// TokenPrefix begins every join token, so that people and secret scanners recognise one.
+const TokenPrefix = "cgj_"
+
+// Token lets a machine join a hub as one of its nodes, once. It contains a private key, whose public half the hub knows.
+type Token struct {
+	// Hub is HOST:PORT of the hub's ssh server, HostKey its key, a line as in authorized_keys.
+	Hub     string `json:"hub"`
+	HostKey string `json:"host_key"`
+	// Node is the machine's name at the hub.
+	Node string `json:"node"`
+	// Seed is the seed of the token's Ed25519 key (RFC 8032).
+	Seed []byte `json:"seed"`
+}
+
+// maxToken limits the text of a token.
+const maxToken = 8 << 10
+
+// NewToken makes a token, and the line of its public key.
+func NewToken(hub, hostKey, node string) (text, public string, err error) {
+	t := Token{Hub: hub, HostKey: hostKey, Node: node, Seed: make([]byte, ed25519.SeedSize)}
+	_, _ = rand.Read(t.Seed) // never fails: crypto/rand
+	signer, err := t.signer()
+	if err != nil {
+		return "", "", err
+	}
+	doc, err := json.Marshal(t)
+	if err != nil {
+		return "", "", err
+	}
+	return TokenPrefix + base64.RawURLEncoding.EncodeToString(doc), PublicLine(signer), nil
+}
+
+// PublicLine is the public key of a signer, as in authorized_keys.
+func PublicLine(s ssh.Signer) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.PublicKey())))
+}
+
+// ParseToken reads a token.
+func ParseToken(text string) (t Token, err error) {
+	bad := fault.New(fault.Usage, "agent", "that is not a join token").WithHint("an administrator of the hub makes one:  corpus-git node token NAME")
+	text, ok := strings.CutPrefix(strings.TrimSpace(text), TokenPrefix)
+	if !ok || len(text) > maxToken {
+		return t, bad
+	}
+	doc, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(doc, &t) != nil || len(t.Seed) != ed25519.SeedSize || t.Hub == "" || t.Node == "" {
+		return t, bad
+	}
+	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(t.HostKey)); err != nil {
+		return t, bad
+	}
+	return t, nil
+}
+
+func (t Token) signer() (ssh.Signer, error) {
+	return ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(t.Seed))
+}

@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/project"
+)
+
+// Leader names steps that run on one node only.
+type Leader struct {
+	Steps []string `yaml:"steps"`
+	// Roles are those whose nodes may lead; none means every node.
+	Roles []string `yaml:"roles"`
+}
+
+// Elect gives the leader of a project among candidates, who stays as long as it is one of them, and the token of its election, which is greater than those of all leaders before.
+type Elect func(ctx context.Context, name project.Name, candidates []string) (leader string, token int64, err error)
+
+// LeaderSteps are the steps of a recipe that run on the leader only; one that does not exist is fault.Usage.
+func LeaderSteps(recipe fs.FS, exists func(name string) bool) ([]string, error) {
+	var s Stages
+	if _, err := read(recipe, path.Base(StagesFile), &s); err != nil || s.Leader == nil {
+		return nil, err
+	}
+	for _, name := range s.Leader.Steps {
+		if !exists(name) {
+			return nil, fault.New(fault.Usage, StagesFile, "leader: there is no step %q", name).WithHint("a step is named by its file without the ending")
+		}
+	}
+	return s.Leader.Steps, nil
+}
+
+// candidates are the nodes that may lead: those of the roles that the operator knows and that are not drained, whether or not this rollout is for them.
+func (l *Leader) candidates(members []Member, known map[string]Node) (names []string) {
+	for _, m := range members {
+		n, ok := known[m.Name]
+		if ok && !n.Drained && (len(l.Roles) == 0 || slices.ContainsFunc(m.Roles, func(r string) bool { return slices.Contains(l.Roles, r) })) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// elect notes who leads, where the plan has steps for a leader.
+func (p *Progress) elect(ctx context.Context, by Elect) (err error) {
+	if len(p.Plan.Leads) == 0 {
+		return nil
+	}
+	if by == nil {
+		return fault.New(fault.Refused, StagesFile, "this server elects no leader")
+	}
+	p.Leader, p.Token, err = by(ctx, p.Deployment.Project, p.Plan.Leads)
+	return err
+}
+
+// leaderMissing refuses to go on where the leader of the rollout is left out.
+func (r *Rollout) leaderMissing(left []string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.p.Leader == "" || !slices.Contains(left, r.p.Leader) {
+		return nil
+	}
+	return fault.New(fault.Refused, "", "the leader %s is not ready, and steps run there only", r.p.Leader).
+		WithHint("corpus-git node drain %s  lets another one lead; nodes that may: %s", r.p.Leader, strings.Join(r.p.Plan.Leads, ", "))
+}
+
+// Into adds to cfg what a step on the hub runs for, as data.rollout.
+func (b Batch) Into(cfg *py.Dict) {
+	v, _ := cfg.GetStr("data")
+	data, ok := v.(*py.Dict)
+	if !ok {
+		data = py.NewDict()
+		cfg.SetStr("data", data)
+	}
+	var names []any
+	for _, m := range b.Nodes {
+		names = append(names, m.Name)
+	}
+	data.SetStr("rollout", py.NewDict("stage", b.Stage, "nodes", py.NewList(names...)))
+}

@@ -1,0 +1,36 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// own is the row of this machine's own lease, a name that no project has.
+const own = ""
+
+// Lease gives this machine, as a hub, a lease with a greater revision than all before: the time in milliseconds, or one more than the last
+// where the clock was set back. Nodes refuse a hub with a smaller one. Durable on return.
+func (s *Store) Lease(ctx context.Context, now time.Time) (revision int64, err error) {
+	err = s.db.QueryRowContext(ctx, `INSERT INTO leases (project, revision) VALUES (?, ?)
+		ON CONFLICT (project) DO UPDATE SET revision = max(revision + 1, excluded.revision) RETURNING revision`, own, now.UnixMilli()).Scan(&revision)
+	return revision, err
+}
+
+// Fence returns fault.Refused for an order about a project from a hub whose lease is older than one that was seen here. A newer one is
+// durable on return. 0 means no hub, and is not refused.
+func (s *Store) Fence(ctx context.Context, name project.Name, revision int64) error {
+	if revision == 0 {
+		return nil
+	}
+	var seen int64
+	err := s.db.QueryRowContext(ctx, `INSERT INTO leases (project, revision) VALUES (?, ?)
+		ON CONFLICT (project) DO UPDATE SET revision = max(revision, excluded.revision) RETURNING revision`, string(name), revision).Scan(&seen)
+	if err == nil && revision < seen {
+		err = fault.New(fault.Refused, "", "another server has deployed %s here since this one began: lease %d, and %d was seen here", name, revision, seen).
+			WithHint("stop the server that is no longer the hub; restart the one that is")
+	}
+	return err
+}

@@ -1,0 +1,312 @@
+package machines
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/bundle"
+	"corpus-git/fleet"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/remote"
+)
+
+// Bundles is this machine's side of bundles.
+type Bundles interface {
+	// Release is what a deployment of given commits pins.
+	Release(ctx context.Context, name project.Name, code, pillar project.Commit) (bundle.Release, error)
+	// Part is the part of a commit of the pillar that a node sees.
+	Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (project.Commit, error)
+	// Write signs and writes a bundle for a machine that has some commits.
+	Write(ctx context.Context, m bundle.Manifest, have []project.Commit, w io.Writer) (bundle.Manifest, error)
+	// Key is the public key that signs.
+	Key() (string, error)
+}
+
+// Fleet makes rollouts over the nodes of the table. Its fields are set before use; its methods are safe for concurrent use.
+type Fleet struct {
+	*fleet.Store
+	Hosts *remote.Hosts
+	// Bundles is asked when a node is reached.
+	Bundles func() Bundles
+	State   layout.State
+	// Elect elects the leaders of projects.
+	Elect fleet.Elect
+	// Signer signs programs for agents.
+	Signer func() (ssh.Signer, error)
+	Log    zerolog.Logger
+
+	mu     sync.Mutex
+	active map[project.Name]*fleet.Rollout
+	links  map[string]*pool
+	// leased is the revision of this process's lease, 0 before its first order.
+	leased int64
+	// stopped is closed by Detach.
+	stopped chan struct{}
+}
+
+// Rollout prepares the deployment of a plan; with a nil plan, its rollback. This program is read once for all nodes.
+func (f *Fleet) Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout {
+	m := &machines{Fleet: f, release: sync.OnceValues(thisProgram), by: map[string]*remote.Node{}}
+	r := &fleet.Rollout{
+		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect,
+	}
+	m.end = func() { f.forget(d.Project, r) }
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.active == nil {
+		f.active = map[project.Name]*fleet.Rollout{}
+	}
+	f.active[d.Project] = r
+	return r
+}
+
+// lease is this process's lease as a hub, taken at its first order.
+func (f *Fleet) lease(ctx context.Context) (revision int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.leased == 0 {
+		f.leased, err = f.Lease(ctx, time.Now())
+	}
+	return f.leased, err
+}
+
+func (f *Fleet) forget(name project.Name, r *fleet.Rollout) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.active[name] == r {
+		delete(f.active, name)
+	}
+}
+
+// Pause begins no further node of the project's rollout until Pause(false). A project without one is fault.Refused.
+func (f *Fleet) Pause(_ context.Context, name project.Name, paused bool) (changed bool, err error) {
+	f.mu.Lock()
+	r := f.active[name]
+	f.mu.Unlock()
+	if r == nil {
+		return false, fault.New(fault.Refused, "rollout", "nothing is rolled out to the nodes of %s", name).WithHint("corpus-git rollout list %s", name)
+	}
+	return r.Pause(paused)
+}
+
+// History are the rollouts of a project, of all for "", the newest first.
+func (f *Fleet) History(_ context.Context, name project.Name) ([]*fleet.Progress, error) {
+	return fleet.History(filepath.Dir(f.State.Rollout("x")), name)
+}
+
+// machines implements fleet.Nodes for one rollout: a connection to each node, kept until Close.
+type machines struct {
+	*Fleet
+	// release is this program, read once for all nodes.
+	release func() (remote.Release, error)
+	// end forgets the rollout.
+	end func()
+	mu  sync.Mutex
+	by  map[string]*remote.Node
+}
+
+func thisProgram() (remote.Release, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return remote.Release{}, err
+	}
+	return remote.ReadRelease(path)
+}
+
+// patience is how long an unreachable node is retried.
+const nodePatience = 2 * time.Minute
+
+// node connects to a node and installs the program there if needed, once.
+func (r *machines) node(ctx context.Context, n fleet.Node) (*remote.Node, error) {
+	r.mu.Lock()
+	known := r.by[n.Name]
+	r.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	release, err := r.release()
+	if err != nil {
+		return nil, err
+	}
+	key, err := r.Bundles().Key()
+	if err != nil {
+		return nil, err
+	}
+	out := r.reach(n)
+	out.Release = release
+	if _, err := out.Open(ctx, key); err != nil {
+		return nil, err
+	}
+	if err := r.RecordReport(ctx, n.Name, fleet.NodeReport{Release: out.Hello.Release, Facts: out.Hello.Facts, HostKeys: out.Hello.HostKeys, Seen: time.Now()}); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.by[n.Name] = out
+	return out, nil
+}
+
+// reach is the connection to a node.
+func (f *Fleet) reach(n fleet.Node) *remote.Node {
+	out := &remote.Node{Root: n.Root}
+	if n.Agent {
+		out.Host, out.Dial = &remote.Host{Target: n.Name}, func(ctx context.Context) (io.ReadWriteCloser, error) { return f.dial(ctx, n.Name) }
+	} else {
+		out.Host = f.Hosts.Get(n.Target, append([]string{"-oConnectTimeout=20"}, n.Options...))
+	}
+	return out
+}
+
+// Close ends the sessions.
+func (r *machines) Close() error {
+	r.end()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for name, n := range r.by {
+		errs = append(errs, n.Close())
+		delete(r.by, name)
+	}
+	return errors.Join(errs...)
+}
+
+// manifest is what a node gets: the release, with the node's own name and roles for its steps.
+func (r *machines) manifest(ctx context.Context, o fleet.Order) (bundle.Manifest, error) {
+	d := o.Deployment
+	pillar := d.Pillar
+	if pillar != "" {
+		var err error
+		if pillar, err = r.Bundles().Part(ctx, d.Project, pillar, o.Node); err != nil {
+			return bundle.Manifest{}, err
+		}
+	}
+	rel, err := r.Bundles().Release(ctx, d.Project, d.Code, pillar)
+	if err != nil {
+		return bundle.Manifest{}, err
+	}
+	lease, err := r.lease(ctx)
+	if err != nil {
+		return bundle.Manifest{}, err
+	}
+	rel.Set = slices.Clone(d.Set)
+	for i := range rel.Set {
+		rel.Set[i].Secret = false // else its value would be left out; the node tells by itself which are secret
+	}
+	return bundle.Manifest{Release: rel, Deployment: o.ID(o.Run), Lease: lease, Exports: o.Exports, KV: o.KV, Leader: o.Leader, Select: d.Select, By: d.Pusher, Node: bundle.Node{Name: o.Node.Name, Roles: o.Node.Roles}}, nil
+}
+
+func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how remote.Apply, change func(*bundle.Manifest)) (remote.Frame, error) {
+	node, err := r.node(ctx, n)
+	if err != nil {
+		return remote.Frame{}, err
+	}
+	m, err := r.manifest(ctx, o)
+	if err != nil {
+		return remote.Frame{}, err
+	}
+	if change != nil {
+		change(&m)
+	}
+	how.Project, how.Patience = o.Deployment.Project, nodePatience
+	how.Send = func(ctx context.Context, have []project.Commit, w io.Writer) error {
+		_, err := r.Bundles().Write(ctx, m, have, w)
+		return err
+	}
+	how.Lost = func(err error, again time.Duration) {
+		r.Log.Warn().Err(err).Str("node", n.Name).Str("deployment", string(o.Deployment.ID)).Dur("again", again).Msg("connection to a node lost")
+	}
+	if how.Show == nil {
+		how.Show = func(event.Event) error { return nil }
+	}
+	return node.Apply(ctx, how)
+}
+
+// Fetch implements fleet.Nodes.
+func (r *machines) Fetch(ctx context.Context, n fleet.Node, o fleet.Order) error {
+	f, err := r.apply(ctx, n, o, remote.Apply{Hold: true}, nil)
+	if res := resultOf(f); err == nil && f.Result != nil && !res.Good() {
+		return fault.New(fault.Refused, "", "%s", cmp.Or(res.Reason, string(res.State))).WithHint("%s", res.Hint)
+	}
+	return err
+}
+
+// Apply implements fleet.Nodes.
+func (r *machines) Apply(ctx context.Context, n fleet.Node, o fleet.Order, show func(event.Event)) (fleet.Outcome, error) {
+	var out fleet.Outcome
+	f, err := r.apply(ctx, n, o, remote.Apply{Show: func(e event.Event) error { out.Changed += e.Changed; show(e); return nil }}, nil)
+	out.Result = resultOf(f)
+	return out, err
+}
+
+// Check implements fleet.Nodes.
+func (r *machines) Check(ctx context.Context, n fleet.Node, o fleet.Order) (string, error) {
+	node, err := r.node(ctx, n)
+	if err != nil {
+		return "", err
+	}
+	res, err := node.Check(ctx, o.Deployment.Project)
+	switch {
+	case err != nil:
+		return "", err
+	case res.State == project.Refused:
+		return "", fault.New(fault.Refused, "", "%s: %s", n.Name, res.Reason)
+	case !res.Good():
+		return cmp.Or(res.Reason, string(res.State)), nil
+	}
+	return "", nil
+}
+
+// Back implements fleet.Nodes.
+func (r *machines) Back(ctx context.Context, n fleet.Node, o fleet.Order) (string, error) {
+	node, err := r.node(ctx, n)
+	if err == nil {
+		var lease int64
+		if lease, err = r.lease(ctx); err != nil {
+			return "", err
+		}
+		err = node.Cancel(ctx, remote.CancelRequest{Project: o.Deployment.Project, Deployment: o.ID(o.Run), Lease: lease}) // what has begun may go live after the query of what is live
+	}
+	if err != nil {
+		return "", err
+	}
+	f, err := r.apply(ctx, n, o, remote.Apply{}, func(m *bundle.Manifest) {
+		m.Restore, m.Deployment = o.Deployment.ID, project.NewID()
+		for run := 2; run <= o.Run; run++ {
+			m.Also = append(m.Also, o.ID(run))
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	res := resultOf(f)
+	switch {
+	case !res.Good():
+		return "", fault.New(fault.Failed, "", "%s", cmp.Or(res.Unhealthy, res.Reason, string(res.State)))
+	case res.State == project.Live:
+		return "is " + res.Code.Short() + " again", nil
+	case res.Reason == "nothing to roll back":
+		return "had nothing to roll back", nil
+	}
+	return "is undeployed: nothing was live there before", nil
+}
+
+func resultOf(f remote.Frame) project.Result {
+	if f.Result == nil {
+		return project.Result{}
+	}
+	return *f.Result
+}

@@ -1,0 +1,280 @@
+package fleet
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/project"
+)
+
+// Progress is the progress of a rollout, as in its file, which stays when the rollout has ended.
+type Progress struct {
+	Deployment project.Deployment `json:"deployment"`
+	Plan       *Plan              `json:"plan"`
+	State      string             `json:"state"`
+	// Paused: no further node is begun.
+	Paused  bool            `json:"paused,omitempty"`
+	Started time.Time       `json:"started"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Nodes   []NodeProgress  `json:"nodes"`
+	Stages  []StageProgress `json:"stages"`
+	// Leader is the node on which the steps of the leader run, Token that of its election.
+	Leader string `json:"leader,omitempty"`
+	Token  int64  `json:"token,omitempty"`
+	// KV are the keys that the nodes get, with their values: the same for all nodes of a stage.
+	KV map[string]string `json:"kv,omitempty"`
+	// Others are nodes of the project that the rollout does not include, with the outputs of their last deployment that went live.
+	Others []NodeProgress `json:"others,omitempty"`
+}
+
+// NodeProgress is what is known of a node.
+type NodeProgress struct {
+	Member
+	Stage string `json:"stage"`
+	State string `json:"state"`
+	// Run counts the deployments there, if its stage sets settle.
+	Run int `json:"run,omitempty"`
+	// Reason says why it failed, or is missing. Touched, of a failed one, says that parts of the deployment may be there.
+	Reason  string `json:"reason,omitempty"`
+	Touched bool   `json:"touched,omitempty"`
+	// Exports are what its steps wrote, by name; secrets are not among them.
+	Exports map[string]json.RawMessage `json:"exports,omitempty"`
+}
+
+// StageProgress is how far a stage is.
+type StageProgress struct {
+	Name string `json:"name"`
+	// Waited: what the stage waits for was available.
+	Waited bool `json:"waited,omitempty"`
+	// Before and Done count the batches whose steps before them have run, and those that are complete.
+	Before int `json:"before,omitempty"`
+	Done   int `json:"done,omitempty"`
+	// Of is how many batches there are.
+	Of int `json:"of"`
+}
+
+// The values of Progress.State.
+const (
+	Running     = "running"
+	RollingBack = "rolling back"
+	Live        = "live"
+	RolledBack  = "rolled back"
+	// Halted is a failure after which nodes stay as they are, because of on_failure.
+	Halted = "halted"
+	// Incomplete is a rollback that could not reach every node.
+	Incomplete = "rollback incomplete"
+)
+
+// The values of NodeProgress.State.
+const (
+	Waiting    = "waiting"
+	Ready      = "ready" // it has received the deployment, has archived, and waits for the order to continue
+	Applying   = "applying"
+	NodeLive   = "live"
+	NodeBack   = "rolled back"
+	NodeFailed = "failed" // it has rolled itself back, never began, or became unreachable
+	Missing    = "missing"
+)
+
+// Complete reports whether nothing is left to do for the rollout.
+func (p *Progress) Complete() bool { return p.State != Running && p.State != RollingBack }
+
+// Begun reports whether the rollout has deployed on a node, or run a step for it.
+func (p *Progress) Begun() bool {
+	return slices.ContainsFunc(p.Nodes, func(n NodeProgress) bool { return n.State != Waiting && n.State != Ready && n.State != Missing }) ||
+		slices.ContainsFunc(p.Stages, func(s StageProgress) bool { return s.Before > 0 || s.Done > 0 })
+}
+
+// NotLive are the nodes on which the deployment is not live, by name: those that a retry deploys.
+func (p *Progress) NotLive() (names []string) {
+	for _, n := range p.Nodes {
+		if n.State != NodeLive {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// Retry is the deployment for the nodes on which the rollout's is not live; none where it runs, or nothing is left to do.
+func (p *Progress) Retry() (project.Deployment, error) {
+	was := p.Deployment
+	nodes := p.NotLive()
+	switch {
+	case !p.Complete():
+		return was, fault.New(fault.Refused, "rollout retry", "the rollout %s has not ended", was.ID.Short()).WithHint("corpus-git rollout show %s", was.Project)
+	case len(nodes) == 0:
+		return was, fault.New(fault.Refused, "rollout retry", "%s is live on every node", was.Code.Short())
+	}
+	for _, s := range was.Set {
+		if s.Secret && s.Value == "" {
+			return was, fault.New(fault.Refused, "rollout retry", "the value of %s was secret, and was not kept", s.Key).WithHint("deploy again, with the value")
+		}
+	}
+	d := project.Deployment{Project: was.Project, Trigger: was.Trigger, Repo: was.Repo, Select: was.Select, Set: was.Set, Overwrite: was.Overwrite, Forced: was.Forced, AllowEmpty: was.AllowEmpty, Restore: was.Restore, Nodes: nodes}
+	if p.State == Live {
+		d.Trigger, d.Repo, d.Restore = project.TriggerRedeploy, "", ""
+	} else {
+		d.Change = was.Change
+	}
+	return d, nil
+}
+
+// exports are the outputs of the nodes of earlier stages, by role, node and name; nil where there are none.
+func (p *Progress) exports(before string) (json.RawMessage, error) {
+	out := map[string]map[string]map[string]json.RawMessage{}
+	add := func(n NodeProgress) {
+		if n.State != NodeLive || len(n.Exports) == 0 {
+			return
+		}
+		for _, role := range n.Roles {
+			if out[role] == nil {
+				out[role] = map[string]map[string]json.RawMessage{}
+			}
+			out[role][n.Name] = n.Exports
+		}
+	}
+	for _, s := range p.Plan.Stages {
+		if s.Name == before {
+			break
+		}
+		for _, m := range s.Nodes {
+			add(*p.node(m.Name))
+		}
+	}
+	for _, n := range p.Others {
+		add(n)
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(out)
+}
+
+// others are the outputs of the nodes that a plan skips, from the rollouts before it, the newest first.
+func others(p *Plan, before []*Progress) (out []NodeProgress) {
+	for _, name := range slices.Concat(p.Left, p.Skipped) {
+		for _, old := range before {
+			i := slices.IndexFunc(slices.Concat(old.Nodes, old.Others), func(n NodeProgress) bool { return n.Name == name && n.State == NodeLive })
+			if i < 0 {
+				continue
+			}
+			if n := slices.Concat(old.Nodes, old.Others)[i]; len(n.Exports) > 0 {
+				out = append(out, n)
+			}
+			break
+		}
+	}
+	return out
+}
+
+// Count counts the nodes in each state.
+func (p *Progress) Count() map[string]int {
+	out := map[string]int{}
+	for _, n := range p.Nodes {
+		out[n.State]++
+	}
+	return out
+}
+
+// maxProgress bounds a file of a rollout, in bytes.
+const maxProgress = 64 << 20
+
+// ReadProgress reads the file of a rollout; there is none where ok is false.
+func ReadProgress(path string) (p *Progress, ok bool, err error) {
+	fi, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err == nil && fi.Size() > maxProgress {
+		err = fmt.Errorf("it is longer than %d bytes", maxProgress)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, true, nil
+}
+
+// write makes the file durable.
+func (p *Progress) write(f vfs.FS, path string) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := f.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return vfs.WriteFileAtomic(f, path, append(text, '\n'), 0o600)
+}
+
+// History are the rollouts whose files are in a folder, of one project or for "" of all, the newest first. A file that cannot be read is left out.
+func History(dir string, name project.Name) ([]*Progress, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []*Progress
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		p, ok, err := ReadProgress(filepath.Join(dir, e.Name()))
+		if err != nil || !ok || p.Plan == nil || name != "" && p.Deployment.Project != name {
+			continue
+		}
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b *Progress) int {
+		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.Deployment.ID, a.Deployment.ID))
+	})
+	return out, nil
+}
+
+// kept is how many ended rollouts of a project are kept in its history.
+const kept = 20
+
+// Conclude records how a rollout ended, if it has a file that has not ended, and removes the oldest of the project's. Durable on return.
+func Conclude(f vfs.FS, path, state string, now time.Time) error {
+	p, ok, err := ReadProgress(path)
+	if err != nil || !ok || p.Complete() {
+		return err
+	}
+	p.State, p.Ended, p.Paused = state, now, false
+	if err := p.write(f, path); err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	all, err := History(dir, p.Deployment.Project)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, old := range all {
+		if n++; n <= kept || !old.Complete() {
+			continue
+		}
+		if err := f.Remove(filepath.Join(dir, string(old.Deployment.ID)+".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,450 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/fleet"
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+	"corpus-git/project"
+)
+
+// machines are nodes that fail as told, and remember what was asked of them.
+type machines struct {
+	mu      sync.Mutex
+	asked   []string
+	busy    int
+	most    int
+	live    map[string]bool
+	ran     map[project.ID]map[string]fleet.Outcome // what each deployment on a node came to: it runs once
+	fails   map[string]error                        // at apply: unreachable
+	breaks  map[string]bool                         // the node's own deployment fails
+	changes map[string]int                          // so many runs change something
+	back    map[string]error
+	fetch   map[string]error
+	red     map[string]int // so many times the checks fail
+	inApply func(name string)
+}
+
+func (m *machines) ask(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = append(m.asked, what)
+}
+
+func (m *machines) Fetch(_ context.Context, n fleet.Node, _ fleet.Order) error {
+	m.ask("fetch " + n.Name)
+	return m.fetch[n.Name]
+}
+
+func (m *machines) Apply(_ context.Context, n fleet.Node, o fleet.Order, show func(event.Event)) (fleet.Outcome, error) {
+	m.mu.Lock()
+	id := o.ID(o.Run)
+	if out, done := m.ran[id][n.Name]; done {
+		m.mu.Unlock()
+		return out, nil
+	}
+	m.asked = append(m.asked, "apply "+n.Name)
+	m.busy++
+	m.most = max(m.most, m.busy)
+	m.mu.Unlock()
+	if m.inApply != nil {
+		m.inApply(n.Name)
+	}
+	time.Sleep(time.Millisecond)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy--
+	if err := m.fails[n.Name]; err != nil {
+		return fleet.Outcome{}, err
+	}
+	out := fleet.Outcome{Result: project.Result{State: project.Live}}
+	if m.changes[n.Name] > 0 {
+		m.changes[n.Name]--
+		out.Changed = 2
+	}
+	if m.breaks[n.Name] {
+		show(event.Event{Kind: event.Failure, Text: "step failed", Lines: []string{"why"}})
+		out.Result = project.Result{State: project.RolledBack, Reason: "failed in 010"}
+	}
+	if m.ran == nil {
+		m.ran = map[project.ID]map[string]fleet.Outcome{}
+	}
+	if m.ran[id] == nil {
+		m.ran[id] = map[string]fleet.Outcome{}
+	}
+	m.ran[id][n.Name] = out
+	m.live[n.Name] = out.State == project.Live
+	return out, nil
+}
+
+func (m *machines) Back(_ context.Context, n fleet.Node, _ fleet.Order) (string, error) {
+	m.ask("back " + n.Name)
+	if err := m.back[n.Name]; err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live[n.Name] = false
+	return "is old again", nil
+}
+
+func (m *machines) Check(_ context.Context, n fleet.Node, _ fleet.Order) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.red[n.Name] > 0 {
+		m.red[n.Name]--
+		return "check up failed", nil
+	}
+	return "", nil
+}
+
+func (m *machines) Close() error { return nil }
+
+// hub remembers what ran on the machine that orders.
+type hub struct {
+	m     *machines
+	fails map[string]error
+	lacks int
+}
+
+func (h *hub) Ask(_ context.Context, w fleet.Wait) (string, error) {
+	h.m.ask("wait " + w.String())
+	if h.lacks > 0 {
+		h.lacks--
+		return "connection refused", nil
+	}
+	return "", nil
+}
+
+func (h *hub) Step(_ context.Context, task string, b fleet.Batch) error {
+	h.m.ask(task + " " + strings.Join(names(b.Nodes), ","))
+	return h.fails[task]
+}
+
+func rollout(t *testing.T, p *fleet.Plan, k map[string]fleet.Node, m *machines) (*fleet.Rollout, *[]string) {
+	if m.live == nil {
+		m.live = map[string]bool{}
+	}
+	var told []string
+	var mu sync.Mutex
+	return &fleet.Rollout{
+		Plan: p, Known: k, Nodes: m, Hub: &hub{m: m}, Order: fleet.Order{Deployment: project.Deployment{ID: "x", Project: "app"}}, Path: filepath.Join(t.TempDir(), "r", "x.json"), FS: vfs.OS{}, Now: time.Now,
+		Emit: func(e event.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, strings.Join(append([]string{e.Step, e.Text}, e.Lines...), " "))
+		},
+	}, &told
+}
+
+func deploy(t *testing.T, r *fleet.Rollout) error {
+	require.NoError(t, r.Fetch(t.Context()))
+	return r.Run(t.Context())
+}
+
+func progress(t *testing.T, r *fleet.Rollout) *fleet.Progress {
+	p, ok, err := fleet.ReadProgress(r.Path)
+	require.NoError(t, err)
+	require.True(t, ok)
+	return p
+}
+
+const webs = "nodes:\n  db1: {roles: [db]}\n  web[1-6]: {roles: [web]}"
+
+func TestRolloutGoesStageByStage(t *testing.T) {
+	p, k := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, roles: [web], parallel: 2}")
+	m := &machines{}
+	r, _ := rollout(t, p, k, m)
+	require.NoError(t, deploy(t, r))
+	require.Len(t, m.live, 7)
+	require.LessOrEqual(t, m.most, 2)
+	i := slices.Index(m.asked, "apply db1")
+	for j, a := range m.asked {
+		switch {
+		case strings.HasPrefix(a, "fetch"):
+			require.Less(t, j, i, "every node is ready before the first is begun")
+		case a != "apply db1":
+			require.Greater(t, j, i, "the database before the others")
+		}
+	}
+	require.NoError(t, fleet.Conclude(r.FS, r.Path, fleet.Live, time.Now()))
+	require.NoError(t, fleet.Conclude(r.FS, r.Path, fleet.RolledBack, time.Now()), "it has ended")
+	require.Equal(t, fleet.Live, progress(t, r).State)
+	left, keeps, err := r.Undo(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Empty(t, keeps)
+	require.NotContains(t, strings.Join(m.asked, " "), "back", "what stands is not undone")
+}
+
+func TestRolloutNeedsEveryNode(t *testing.T) {
+	p, k := plan(t, webs, "")
+	m := &machines{fetch: map[string]error{"web3": errors.New("no route"), "web5": errors.New("disk full")}}
+	r, told := rollout(t, p, k, m)
+	err := r.Fetch(t.Context())
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.ErrorContains(t, err, "2 of 7 nodes are not ready")
+	require.Contains(t, (*told)[0], "web3: no route web5: disk full")
+	_, _, err = r.Undo(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, m.asked, "back web1", "it need not wait any more")
+	require.NotContains(t, m.asked, "back web3")
+
+	m = &machines{fetch: map[string]error{"web3": errors.New("no route")}}
+	r, told = rollout(t, p, k, m)
+	r.AllowMissing = true
+	require.NoError(t, deploy(t, r))
+	require.Contains(t, (*told)[0], "left out: web3")
+	require.Len(t, m.live, 6)
+	require.Equal(t, []string{"web3"}, progress(t, r).NotLive())
+}
+
+func TestWhatFailsComesBackEverywhere(t *testing.T) {
+	p, k := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, roles: [web], rolling: 2}")
+	m := &machines{breaks: map[string]bool{"web3": true}}
+	r, told := rollout(t, p, k, m)
+	err := deploy(t, r)
+	var f *fleet.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, []string{"web3"}, f.Nodes)
+	require.Equal(t, "failed in 010", f.Reason)
+	require.NotContains(t, m.asked, "apply web5", "nothing new is begun")
+	require.Contains(t, strings.Join(*told, "\n"), "step failed why")
+
+	// Another process takes it up: its progress is on the disk.
+	m.back = map[string]error{"web1": errors.New("no route")}
+	again, _ := rollout(t, nil, k, m)
+	again.Path = r.Path
+	m.asked = nil
+	left, _, err := again.Undo(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"web1"}, left)
+	require.Equal(t, "back db1", m.asked[len(m.asked)-1], "the first stage comes last")
+	require.NotContains(t, m.asked, "back web3", "it has rolled itself back")
+	require.Equal(t, fleet.Incomplete, progress(t, r).State)
+
+	// A second time only what is left.
+	m.back, m.asked = nil, nil
+	left, _, err = again.Undo(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Equal(t, []string{"back web1"}, m.asked)
+	for name, live := range m.live {
+		require.False(t, live, name)
+	}
+}
+
+func TestOnFailure(t *testing.T) {
+	for policy, want := range map[string][]string{fleet.All: nil, fleet.OnlyStage: {"db1"}, fleet.Halt: {"db1", "web1", "web2", "web4"}} {
+		t.Run(policy, func(t *testing.T) {
+			p, k := plan(t, webs, "on_failure: "+policy+"\nstages:\n- {name: d, roles: [db]}\n- {name: w, roles: [web], rolling: 4, before: [out], after: [in]}")
+			m := &machines{breaks: map[string]bool{"web3": true}}
+			r, _ := rollout(t, p, k, m)
+			require.Error(t, deploy(t, r))
+			m.asked = nil
+			left, keeps, err := r.Undo(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, left)
+			slices.Sort(keeps)
+			require.Equal(t, want, keeps)
+			require.Contains(t, m.asked, "in web1,web2,web3,web4", "what was taken out is put back")
+			require.Contains(t, m.asked, "back web5", "it waits for nothing any more")
+			for name, live := range m.live {
+				require.Equal(t, slices.Contains(want, name), live, name)
+			}
+		})
+	}
+}
+
+// Nobody knows what a node does that was lost: it is rolled back as if it had been reached.
+func TestALostNodeIsRolledBack(t *testing.T) {
+	p, k := plan(t, webs, "")
+	m := &machines{fails: map[string]error{"web2": errors.New("connection lost")}}
+	r, _ := rollout(t, p, k, m)
+	require.Error(t, deploy(t, r))
+	m.asked = nil
+	left, _, err := r.Undo(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Contains(t, m.asked, "back web2")
+}
+
+func TestCanaryAndMaxFailures(t *testing.T) {
+	applied := func(m *machines) int {
+		return len(slices.DeleteFunc(slices.Clone(m.asked), func(s string) bool { return !strings.HasPrefix(s, "apply ") }))
+	}
+	p, k := plan(t, webs, "stages:\n- {name: all, canary: 2, max_failures: 3}")
+	m := &machines{breaks: map[string]bool{"web1": true}}
+	r, _ := rollout(t, p, k, m)
+	require.Error(t, deploy(t, r), "a canary must not fail")
+	require.Equal(t, 2, applied(m))
+
+	later, k2 := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, canary: 1, max_failures: 3}")
+	m = &machines{breaks: map[string]bool{"web1": true}}
+	r, _ = rollout(t, later, k2, m)
+	require.Error(t, deploy(t, r), "nor one of a later stage")
+	require.Equal(t, 2, applied(m))
+
+	m = &machines{breaks: map[string]bool{"web4": true}, fails: map[string]error{"web5": errors.New("lost")}}
+	r, told := rollout(t, p, k, m)
+	require.NoError(t, deploy(t, r))
+	require.Contains(t, strings.Join(*told, "\n"), "web4, web5 failed, as many as max_failures allows")
+	m = &machines{breaks: map[string]bool{"web2": true, "web3": true, "web4": true, "web5": true}}
+	r, _ = rollout(t, p, k, m)
+	require.Error(t, deploy(t, r))
+}
+
+func TestWaits(t *testing.T) {
+	p, k := plan(t, webs, "stages:\n- {name: d, roles: [db]}\n- {name: w, wait_for: [{tcp: \"db1:5432\", every: 1ms}, {checks: green, every: 1ms}]}")
+	m := &machines{red: map[string]int{"db1": 2}}
+	r, told := rollout(t, p, k, m)
+	r.Hub.(*hub).lacks = 2
+	require.NoError(t, deploy(t, r))
+	require.Contains(t, strings.Join(*told, "\n"), "waiting for tcp db1:5432: connection refused")
+	require.Contains(t, strings.Join(*told, "\n"), "waiting for checks green: db1: check up failed")
+	i, j := slices.Index(m.asked, "wait tcp db1:5432"), slices.Index(m.asked, "apply db1")
+	require.Greater(t, i, j)
+
+	p, k = plan(t, webs, "stages:\n- {name: w, wait_for: [{command: test -e x, every: 1ms, for: 5ms}]}")
+	m = &machines{}
+	r, _ = rollout(t, p, k, m)
+	r.Hub.(*hub).lacks = 1 << 20
+	require.ErrorContains(t, deploy(t, r), "stage w: waited 5ms for command test -e x")
+	require.Empty(t, m.live)
+}
+
+func TestSettle(t *testing.T) {
+	p, k := plan(t, webs, "stages:\n- {name: w, settle: 3}")
+	m := &machines{changes: map[string]int{"web2": 2}}
+	r, told := rollout(t, p, k, m)
+	require.NoError(t, deploy(t, r))
+	require.Contains(t, strings.Join(*told, "\n"), "web2 live, settled in run 3")
+	require.Contains(t, strings.Join(*told, "\n"), "web1 live, settled in run 1")
+	require.Len(t, string(fleet.Order{Deployment: project.Deployment{ID: "x"}}.ID(2)), 36)
+
+	m = &machines{changes: map[string]int{"web2": 3}}
+	r, _ = rollout(t, p, k, m)
+	require.ErrorContains(t, deploy(t, r), "node web2: it does not settle: run 3 of 3 changed 2 states")
+	_, _, err := r.Undo(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, m.asked, "back web2", "it is live there")
+}
+
+func TestPause(t *testing.T) {
+	p, k := plan(t, webs, "stages:\n- {name: w, parallel: 1}")
+	m := &machines{}
+	r, _ := rollout(t, p, k, m)
+	_, err := r.Pause(true)
+	require.Equal(t, fault.Refused, fault.KindOf(err), "it has not begun")
+	begun := make(chan struct{})
+	m.inApply = func(name string) {
+		if name == "web1" {
+			changed, err := r.Pause(true)
+			require.True(t, changed)
+			require.NoError(t, err)
+			close(begun)
+		}
+	}
+	require.NoError(t, r.Fetch(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- r.Run(t.Context()) }()
+	<-begun
+	require.True(t, progress(t, r).Paused)
+	select {
+	case err := <-done:
+		t.Fatal(err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	changed, err := r.Pause(false)
+	require.True(t, changed)
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	require.Len(t, m.live, 7)
+
+	// A pause is ended by the end of the rollout, too.
+	m = &machines{}
+	r, _ = rollout(t, p, k, m)
+	require.NoError(t, r.Fetch(t.Context()))
+	_, err = r.Pause(true)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() { done <- r.Run(ctx) }()
+	cancel(errors.New("cancelled"))
+	require.EqualError(t, <-done, "cancelled")
+	require.Empty(t, m.live)
+}
+
+// died is a file system that stops working at one of its writes, as the process does that is killed there.
+type died struct {
+	vfs.FS
+	mu   sync.Mutex
+	left int
+}
+
+var errDied = errors.New("killed")
+
+func (d *died) Rename(from, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.left--; d.left < 0 {
+		return errDied
+	}
+	return d.FS.Rename(from, to)
+}
+
+// The hub is killed at each of its notes, and again at each note of the one that takes up: the rollout goes on where it was, and each node runs each deployment once.
+func TestKilledAtEachNote(t *testing.T) {
+	const stages = "stages:\n- {name: d, roles: [db], settle: 3, after: [in]}\n- {name: w, roles: [web], rolling: 2, before: [out], after: [in], max_failures: 1, wait_for: [{tcp: \"db1:1\"}]}"
+	for _, broken := range []string{"", "web4"} {
+		for first := range 60 {
+			p, k := plan(t, webs, stages)
+			m := &machines{changes: map[string]int{"db1": 1}, breaks: map[string]bool{broken: true}}
+			r, _ := rollout(t, p, k, m)
+			d := &died{FS: vfs.OS{}, left: first}
+			r.FS = d
+			err := r.Fetch(t.Context())
+			if err == nil {
+				err = r.Run(t.Context())
+			}
+			for n := 0; err != nil; n++ {
+				require.Less(t, n, 60, "it makes no progress")
+				next, _ := rollout(t, p, k, m)
+				next.Path, next.FS = r.Path, &died{FS: vfs.OS{}, left: n + 1}
+				if err = next.Fetch(t.Context()); err == nil {
+					err = next.Run(t.Context())
+				}
+			}
+			at := fmt.Sprintf("killed at note %d, broken %q", first, broken)
+			applied := map[string]int{}
+			last := ""
+			for _, a := range m.asked {
+				if name, ok := strings.CutPrefix(a, "apply "); ok {
+					applied[name]++
+					require.False(t, name == "db1" && last != "" && last != "db1", at)
+					last = name
+				}
+			}
+			want := map[string]int{"db1": 2, "web1": 1, "web2": 1, "web3": 1, "web4": 1, "web5": 1, "web6": 1}
+			require.Equal(t, want, applied, at)
+			for name := range want {
+				require.Equal(t, name != broken, m.live[name], at+" "+name)
+			}
+			if d.left >= 0 {
+				break // it came to its end without being killed
+			}
+			require.Less(t, first, 59)
+		}
+	}
+}

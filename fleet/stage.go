@@ -1,0 +1,324 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/humanize"
+	"corpus-git/project"
+)
+
+// runStage deploys the rest of one stage.
+func (r *Rollout) runStage(ctx context.Context, i int, s PlanStage) error {
+	at := r.stage(i)
+	if at.Done >= at.Of {
+		return nil
+	}
+	names := make([]string, len(s.Nodes))
+	for k, m := range s.Nodes {
+		names[k] = m.Name
+	}
+	r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s", s.Name, list(names))})
+	if !at.Waited {
+		for _, w := range s.WaitFor {
+			if err := r.await(ctx, s, w); err != nil {
+				return err
+			}
+		}
+		if err := r.waited(ctx, i, len(s.WaitFor) > 0); err != nil {
+			return err
+		}
+	}
+	for k, batch := range s.Batches() {
+		if k < at.Done {
+			continue
+		}
+		if err := r.waitWhilePaused(ctx); err != nil {
+			return err
+		}
+		if err := r.batch(ctx, i, k, s, batch); err != nil {
+			return err
+		}
+	}
+	if failed := r.failed(s.Nodes); len(failed) > 0 {
+		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("stage %s: %s failed, as many as max_failures allows", s.Name, list(failed))})
+	}
+	return nil
+}
+
+// waited records that what a stage waits for was available. Its nodes see the keys with the values of that moment.
+func (r *Rollout) waited(ctx context.Context, i int, anew bool) (err error) {
+	var keys map[string]string
+	if anew = anew && r.KV != nil; anew {
+		if keys, err = r.KV(ctx); err != nil {
+			return err
+		}
+	}
+	return r.change(func(p *Progress) {
+		if p.Stages[i].Waited = true; anew {
+			p.KV = keys
+		}
+	})
+}
+
+// failed are those of nodes that failed.
+func (r *Rollout) failed(nodes []Member) (names []string) {
+	for _, m := range nodes {
+		if r.node(m.Name).State == NodeFailed {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// await waits for what a stage waits for.
+func (r *Rollout) await(ctx context.Context, s PlanStage, w Wait) error {
+	limit, every, err := w.times()
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	begun := r.Now()
+	for n := 0; ; n++ {
+		reason, err := r.ask(ctx, w)
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		if err != nil {
+			return &Failure{Stage: s.Name, Reason: fmt.Sprintf("wait_for %s: %v", w, err)}
+		}
+		took := r.Now().Sub(begun)
+		if reason == "" {
+			if n > 0 {
+				r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s: there after %s", w, took.Round(100*time.Millisecond))})
+			}
+			return nil
+		}
+		if took+every > limit {
+			r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("stage %s waited %s for %s", s.Name, limit, w), Lines: []string{reason}})
+			return &Failure{Stage: s.Name, Reason: fmt.Sprintf("waited %s for %s", limit, w)}
+		}
+		if n == 0 {
+			r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("waiting for %s: %s", w, reason)})
+		}
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// ask checks once.
+func (r *Rollout) ask(ctx context.Context, w Wait) (string, error) {
+	if w.Checks == "" {
+		return r.Hub.Ask(ctx, w)
+	}
+	var live []Member
+	for _, m := range r.Plan.Nodes() {
+		if r.node(m.Name).State == NodeLive {
+			live = append(live, m)
+		}
+	}
+	reasons, errs := make([]string, len(live)), make([]error, len(live))
+	together(len(live), maxAtOnce, func(i int) {
+		reasons[i], errs[i] = r.Nodes.Check(ctx, r.Known[live[i].Name], r.order(live[i]))
+		if reasons[i] != "" {
+			reasons[i] = live[i].Name + ": " + reasons[i]
+		}
+	})
+	i := slices.IndexFunc(reasons, func(s string) bool { return s != "" })
+	if err := errors.Join(errs...); err != nil || i < 0 {
+		return "", err
+	}
+	return reasons[i], nil
+}
+
+// batch deploys one batch of a stage, between its steps on the hub.
+func (r *Rollout) batch(ctx context.Context, i, k int, s PlanStage, batch []Member) error {
+	about := Batch{Stage: s.Name}
+	for _, m := range batch {
+		if r.node(m.Name).State != Missing {
+			about.Nodes = append(about.Nodes, m)
+		}
+	}
+	if len(about.Nodes) > 0 && r.stage(i).Before <= k {
+		if err := r.steps(ctx, s.Before, about); err != nil {
+			return err
+		}
+		if err := r.change(func(p *Progress) { p.Stages[i].Before = k + 1 }); err != nil {
+			return err
+		}
+	}
+	canary := k == 0 && s.Canary > 0 && s.Canary < len(s.Nodes)
+	if err := r.deploy(ctx, s, about.Nodes, canary); err != nil {
+		return err
+	}
+	if len(about.Nodes) > 0 {
+		if err := r.steps(ctx, s.After, about); err != nil {
+			return err
+		}
+	}
+	return r.change(func(p *Progress) { p.Stages[i].Done = k + 1 })
+}
+
+func (r *Rollout) steps(ctx context.Context, tasks []string, about Batch) error {
+	for _, task := range tasks {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := r.Hub.Step(ctx, task, about); err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return &Failure{Stage: about.Stage, Reason: fmt.Sprintf("the step %s on the hub: %v", task, err)}
+		}
+	}
+	return nil
+}
+
+// deploy deploys nodes, as many at once as the stage allows. After too many failures no further one is begun.
+func (r *Rollout) deploy(ctx context.Context, s PlanStage, nodes []Member, canary bool) error {
+	tooMany := func() bool { return len(r.failed(s.Nodes)) > s.MaxFailures || canary && len(r.failed(nodes)) > 0 }
+	var wg sync.WaitGroup
+	var stopped error
+	var broken errorOnce
+	turn := make(chan struct{}, min(max(s.AtOnce, 1), maxAtOnce))
+	for _, m := range nodes {
+		if st := r.node(m.Name).State; st == NodeLive || st == NodeFailed {
+			continue
+		}
+		turn <- struct{}{}
+		if stopped = r.waitWhilePaused(ctx); stopped != nil || tooMany() || broken.get() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			broken.set(r.apply(ctx, s, m))
+		})
+	}
+	wg.Wait()
+	if err := cmp.Or(broken.get(), stopped, context.Cause(ctx)); err != nil {
+		return err
+	}
+	if failed := r.failed(s.Nodes); tooMany() {
+		return &Failure{Stage: s.Name, Nodes: failed, Reason: r.node(failed[0]).Reason}
+	}
+	return nil
+}
+
+// errorOnce is the first error of several goroutines.
+type errorOnce struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (e *errorOnce) set(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+func (e *errorOnce) get() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+// apply deploys one node, until it settles where the stage requires that, and reports it. The error is not the node's: the progress could
+// not be written, or ctx ended.
+func (r *Rollout) apply(ctx context.Context, s PlanStage, m Member) error {
+	begun := r.Now()
+	var first event.Event
+	var out Outcome
+	run := max(r.node(m.Name).Run, 1)
+	r.mu.Lock()
+	exports, err := r.p.exports(s.Name)
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for ; ; run++ {
+		if err := r.change(func(p *Progress) { p.node(m.Name).State, p.node(m.Name).Run = Applying, run }); err != nil {
+			return err
+		}
+		o := r.order(m)
+		o.Run, o.Exports = run, exports
+		out, err = r.Nodes.Apply(ctx, r.Known[m.Name], o, func(e event.Event) {
+			if e.Kind == event.Failure && first.Text == "" {
+				first = e
+			}
+		})
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			return cause // the rollout was cancelled, so the node's state is unknown
+		}
+		if err != nil || !out.Good() || s.Settle == 0 || out.Changed == 0 || run >= s.Settle {
+			break
+		}
+	}
+	touched := err != nil || run > 1 || out.State == project.Live || out.State == project.Failed
+	switch {
+	case err != nil:
+	case !out.Good():
+		err = errors.New(cmp.Or(out.Reason, string(out.State)))
+	case s.Settle > 0 && out.Changed > 0:
+		err = fmt.Errorf("it does not settle: run %d of %d changed %s", run, s.Settle, humanize.Plural(out.Changed, "state"))
+	}
+	n := 0
+	nerr := r.change(func(p *Progress) {
+		node := p.node(m.Name)
+		if node.State = NodeLive; err != nil {
+			node.State, node.Reason, node.Touched = NodeFailed, err.Error(), touched
+		}
+		node.Exports = exportsOf(out)
+		for _, x := range p.Nodes {
+			if x.State == NodeLive || x.State == NodeFailed {
+				n++
+			}
+		}
+	})
+	took := r.Now().Sub(begun)
+	if err != nil {
+		r.Emit(r.failureMessage(m, n, took, out, first, err))
+		return nerr
+	}
+	e := event.Event{Kind: event.StepDone, Status: event.OK, Procedure: Procedure, Step: m.Name, N: n, Of: len(r.Plan.Nodes()), Duration: took, Text: "live"}
+	if s.Settle > 0 {
+		e.Text = fmt.Sprintf("live, settled in run %d", run)
+	}
+	r.Emit(e)
+	return nerr
+}
+
+// exportsOf are the outputs of a node's steps, by name: the later step's where two wrote the same.
+func exportsOf(out Outcome) map[string]json.RawMessage {
+	values := map[string]json.RawMessage{}
+	for _, o := range out.Outputs {
+		if !o.Secret && len(o.Value) > 0 {
+			values[o.Name] = o.Value
+		}
+	}
+	return values
+}
+
+// failureMessage is the message to the pusher about a node that failed.
+func (r *Rollout) failureMessage(m Member, n int, took time.Duration, out Outcome, first event.Event, err error) event.Event {
+	of := len(r.Plan.Nodes())
+	e := event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Step: m.Name, N: n, Of: of, Duration: took, Text: fmt.Sprintf("%d/%d %s  %s", n, of, m.Name, err)}
+	if first.Text != "" {
+		e.Lines = append([]string{first.Text}, first.Lines...)
+	}
+	if out.State != "" {
+		e.Lines = append(e.Lines, "there: "+string(out.State))
+	}
+	return e
+}

@@ -1,0 +1,108 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+)
+
+// Undo rolls back a failed rollout as configured by on_failure, the last stage first, and returns the names of the nodes that could not be
+// rolled back. keeps are those that keep the new release. A rollout without a file never began. It can be run again.
+func (r *Rollout) Undo(ctx context.Context) (left, keeps []string, err error) {
+	p, ok, err := ReadProgress(r.Path)
+	if err != nil || !ok || p.State == Live || p.State == RolledBack || p.State == Halted {
+		return nil, nil, err
+	}
+	r.p, r.Plan = p, p.Plan
+	set := r.Order.Deployment.Set
+	r.Order.Deployment = p.Deployment
+	r.Order.Deployment.Set = set
+	if err := r.change(func(p *Progress) { p.State, p.Paused = RollingBack, false }); err != nil {
+		return nil, nil, err
+	}
+	for i := len(p.Stages) - 1; i >= 0; i-- {
+		s := p.Plan.Stages[i]
+		stays := p.Plan.OnFailure == Halt || p.Plan.OnFailure == OnlyStage && p.Stages[i].Done >= p.Stages[i].Of
+		bad, kept, err := r.undoStage(ctx, s, stays)
+		left, keeps = append(left, bad...), append(keeps, kept...)
+		if err != nil {
+			return left, keeps, err
+		}
+		r.restoreStage(ctx, i, s)
+	}
+	state := RolledBack
+	switch {
+	case len(left) > 0:
+		state = Incomplete
+	case len(keeps) > 0:
+		state = Halted
+	}
+	return left, keeps, Conclude(r.FS, r.Path, state, r.Now())
+}
+
+// undoStage rolls back the nodes of a stage, or, where they stay, ends deployments that only wait there.
+func (r *Rollout) undoStage(ctx context.Context, s PlanStage, stays bool) (left, keeps []string, err error) {
+	var todo []Member
+	for _, m := range slices.Backward(s.Nodes) {
+		n := r.node(m.Name)
+		touched := n.State == NodeLive || n.State == Applying || n.State == NodeFailed && n.Touched
+		switch {
+		case touched && stays:
+			keeps = append(keeps, m.Name)
+		case touched, n.State == Ready:
+			todo = append(todo, m)
+		}
+	}
+	errs, bad := make([]error, len(todo)), make([]bool, len(todo))
+	together(len(todo), maxAtOnce, func(i int) { bad[i], errs[i] = r.back(ctx, todo[i]) })
+	for i, m := range todo {
+		if bad[i] {
+			left = append(left, m.Name)
+		}
+		if errs[i] != nil {
+			return left, keeps, errs[i]
+		}
+	}
+	return left, keeps, nil
+}
+
+// back rolls back one node. bad reports that it failed; the error is about the progress.
+func (r *Rollout) back(ctx context.Context, m Member) (bad bool, err error) {
+	begun := r.Now()
+	n := r.node(m.Name)
+	node, ok := r.Known[m.Name]
+	what, berr := "", error(fault.New(fault.Refused, "", "the server knows no node of that name any more"))
+	if ok {
+		o := r.order(m)
+		o.Run = max(n.Run, 1)
+		what, berr = r.Nodes.Back(ctx, node, o)
+	}
+	took := r.Now().Sub(begun).Round(100 * time.Millisecond)
+	switch {
+	case berr != nil && n.State == Ready:
+		// Nothing has changed there: a waiting deployment ends by itself.
+		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was not told that it need not wait: %v", m.Name, berr)})
+	case berr != nil:
+		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%s was not rolled back: %v", m.Name, berr)})
+		return true, nil
+	case n.State != Ready:
+		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s %s in %s", m.Name, what, took)})
+	}
+	return false, r.change(func(p *Progress) { p.node(m.Name).State = NodeBack })
+}
+
+// restoreStage runs the steps after a batch whose steps before it have run, for example to put nodes back into a load balancer. Failures are
+// reported.
+func (r *Rollout) restoreStage(ctx context.Context, i int, s PlanStage) {
+	at := r.stage(i)
+	if at.Before <= at.Done || len(s.After) == 0 || r.Hub == nil {
+		return
+	}
+	if err := r.steps(ctx, s.After, Batch{Stage: s.Name, Nodes: s.Batches()[at.Done]}); err != nil {
+		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: err.Error()})
+	}
+}

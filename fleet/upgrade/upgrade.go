@@ -1,0 +1,293 @@
+package upgrade
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/bundle/program"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
+)
+
+// What Note.State can be.
+const (
+	trying = "trying"
+	good   = "good"
+	failed = "failed"
+)
+
+// Note says which program is to run.
+type Note struct {
+	// Program is the SHA-256 of the program that was sent, Replaces that of the one that received it.
+	Program  string `json:"program"`
+	Replaces string `json:"replaces"`
+	State    string `json:"state"`
+	// Reason says why a trial failed.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Programs is the folder of programs that a hub has sent.
+type Programs struct {
+	Dir string
+	FS  vfs.FS
+	// Own is the SHA-256 of the program that runs.
+	Own string
+}
+
+// Open reads which program this process is.
+func Open(dir string) (*Programs, error) {
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return nil, err
+	}
+	return &Programs{Dir: dir, FS: vfs.OS{}, Own: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+func (p *Programs) note() string { return filepath.Join(p.Dir, "note.json") }
+
+// path is where a program is: its own name in a folder that its digest names.
+func (p *Programs) path(sum string) string { return filepath.Join(p.Dir, sum, "corpus-git") }
+
+func (p *Programs) read() (n Note, err error) {
+	text, err := os.ReadFile(p.note())
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &n)
+	}
+	if err != nil {
+		return n, fmt.Errorf("%s: %w", p.note(), err)
+	}
+	return n, nil
+}
+
+func (p *Programs) write(n Note) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(p.FS, p.note(), append(text, '\n'), 0o600)
+}
+
+// Chosen is the program to run in place of this one, "" for this one. It is called once, at the start: a trial that a crash interrupted
+// counts as failed then.
+func (p *Programs) Chosen() (path string, err error) {
+	n, err := p.read()
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case n.State == trying && n.Replaces == p.Own:
+		return "", p.fail(n, "the machine, or the agent, was stopped during the trial")
+	case n.State != good || n.Replaces != p.Own || n.Program == p.Own:
+		return "", nil
+	}
+	if _, err := os.Stat(p.path(n.Program)); err != nil {
+		return "", p.fail(n, err.Error())
+	}
+	return p.path(n.Program), nil
+}
+
+// Failed says why the last program that was sent was not kept, "" where it was.
+func (p *Programs) Failed() string {
+	n, err := p.read()
+	if err != nil || n.State != failed || n.Replaces != p.Own {
+		return ""
+	}
+	return n.Reason
+}
+
+func (p *Programs) fail(n Note, reason string) error {
+	n.State, n.Reason = failed, reason
+	return p.write(n)
+}
+
+// Confirm records that this program has reached the hub, if it is on trial. Durable on return.
+func (p *Programs) Confirm() error {
+	n, err := p.read()
+	if err != nil || n.State != trying || n.Program != p.Own {
+		return err
+	}
+	n.State = good
+	return p.write(n)
+}
+
+// startLimit is how long a program that was sent may take to say its version.
+const startLimit = 20 * time.Second
+
+// Take stores a program that a hub sends, and records that it is to be tried. It is run once, to print its version: one that fails to is
+// fault.Refused. Durable on return.
+func (p *Programs) Take(ctx context.Context, in *bufio.Reader, trusted func(ssh.PublicKey) error) error {
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(p.Dir, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "corpus-git")
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	m, err := program.Read(in, trusted, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if m.SHA256 == p.Own {
+		return fault.New(fault.Refused, "", "it runs this program already")
+	}
+	ctx, end := context.WithTimeout(ctx, startLimit)
+	defer end()
+	if said, err := version(ctx, file); err != nil {
+		return fault.New(fault.Refused, "", "the program does not run here: %w %s", err, printable.Text(printable.Shorten(said, 200)))
+	}
+	if err := p.clear(m.SHA256); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, filepath.Dir(p.path(m.SHA256))); err != nil {
+		return err
+	}
+	if err := vfs.SyncDir(p.FS, p.Dir); err != nil {
+		return err
+	}
+	return p.write(Note{Program: m.SHA256, Replaces: p.Own, State: trying})
+}
+
+// version runs a program to say its version.
+func version(ctx context.Context, file string) (string, error) {
+	for {
+		out, err := exec.CommandContext(ctx, file, "version").CombinedOutput()
+		if errors.Is(err, syscall.ETXTBSY) && ctx.Err() == nil { // another goroutine was starting a command while the file was open: see golang/go issue 22315
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		return strings.TrimSpace(string(out)), err
+	}
+}
+
+// clear removes all unneeded programs.
+func (p *Programs) clear(coming string) error {
+	entries, err := os.ReadDir(p.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != p.Own && !strings.HasPrefix(e.Name(), ".") || e.Name() == coming {
+			if err := os.RemoveAll(filepath.Join(p.Dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Trial is how a new program is tried.
+type Trial struct {
+	// Args are those of this process without its name, Env its environment.
+	Args, Env      []string
+	Stdout, Stderr io.Writer
+	// Patience is how long it may take to reach the hub.
+	Patience time.Duration
+	// Signals are passed on.
+	Signals <-chan os.Signal
+	// Connected is called when it has reached the hub; it may be nil.
+	Connected func()
+}
+
+// askEvery is the interval of checks whether the program has reached the hub.
+const askEvery = 50 * time.Millisecond
+
+// ErrStopped means that this process was stopped while a program was on trial.
+var ErrStopped = errors.New("stopped during a trial")
+
+// Try runs the received program as a child, and returns when it has ended: came reports that it had reached the hub, and that its end is
+// this process's. One that had not is ended, and recorded as failed. The child ends with this process.
+func (p *Programs) Try(t Trial) (came bool, end error) {
+	n, err := p.read()
+	if err != nil {
+		return false, err
+	}
+	if n.State != trying {
+		return false, errors.New("no program is on trial")
+	}
+	c := exec.Command(p.path(n.Program), t.Args...)
+	c.Env, c.Stdout, c.Stderr = t.Env, t.Stdout, t.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	ended, started := make(chan error, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started the child: prctl(2)
+		defer runtime.UnlockOSThread()
+		err := c.Start()
+		started <- err
+		if err == nil {
+			ended <- c.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return false, p.fail(n, err.Error())
+	}
+	late := time.NewTimer(t.Patience)
+	defer late.Stop()
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	reason, stopped := "", false
+	for {
+		select {
+		case err := <-ended:
+			if stopped && !came {
+				return false, errors.Join(ErrStopped, p.fail(n, "the agent was stopped during the trial"))
+			}
+			if now, rerr := p.read(); rerr == nil && now.State == good {
+				return true, err
+			}
+			if reason == "" {
+				reason = fmt.Sprintf("it ended before it reached the hub: %v", err)
+			}
+			return false, p.fail(n, reason)
+		case sig := <-t.Signals:
+			stopped = true
+			_ = c.Process.Signal(sig)
+		case <-late.C:
+			if !came {
+				reason = fmt.Sprintf("it did not reach the hub within %s", t.Patience)
+				_ = c.Process.Kill()
+			}
+		case <-tick.C:
+			if now, err := p.read(); !came && err == nil && now.State == good {
+				came = true
+				tick.Stop()
+				if t.Connected != nil {
+					t.Connected()
+				}
+			}
+		}
+	}
+}

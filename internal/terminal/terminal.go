@@ -1,0 +1,90 @@
+// Package terminal runs commands on a pseudo terminal for somebody whose own terminal is elsewhere: at the other end of an SSH session, or of a socket.
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/creack/pty"
+
+	"corpus-git/internal/execx"
+)
+
+// Size is that of a screen, in characters.
+type Size struct {
+	Columns int `json:"columns"`
+	Rows    int `json:"rows"`
+}
+
+// Terminal is the caller's, in raw mode: what is read from In are keys, what is written to Out is shown as it is.
+type Terminal struct {
+	// Name is the type of terminal, as TERM has it; "" where nobody said.
+	Name string
+	Size Size
+	// Sizes gives the size anew when it changes; nil where that is not told.
+	Sizes <-chan Size
+	In    io.Reader
+	Out   io.Writer
+}
+
+// lastOutput is how long Run waits for what processes in the background still have to say when the command has ended.
+const lastOutput = time.Second
+
+// Run runs a command on a pseudo terminal, which becomes the controlling terminal of its session, and gives how it ended. The streams of c are not used.
+// When ctx ends the terminal is hung up, and the session is ended as execx.Commander says. In may be read once more after Run has returned.
+func (t *Terminal) Run(ctx context.Context, exec execx.Commander, c execx.Cmd) (execx.Status, error) {
+	master, tty, err := pty.Open()
+	if err != nil {
+		return execx.Status{}, fmt.Errorf("open a pseudo terminal: %w", err)
+	}
+	defer master.Close()
+	defer tty.Close()
+	if c.Credential != nil {
+		if err := tty.Chown(int(c.Credential.Uid), -1); err != nil {
+			return execx.Status{}, err
+		}
+	}
+	resize := func(s Size) error {
+		if s.Columns <= 0 || s.Rows <= 0 {
+			s = Size{80, 24}
+		}
+		return pty.Setsize(master, &pty.Winsize{Cols: uint16(min(s.Columns, 10_000)), Rows: uint16(min(s.Rows, 10_000))}) //nolint:gosec // bounded
+	}
+	if err := resize(t.Size); err != nil {
+		return execx.Status{}, fmt.Errorf("set the size of a pseudo terminal: %w", err)
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			select {
+			case s := <-t.Sizes:
+				_ = resize(s)
+			case <-ctx.Done():
+				_ = master.Close() // the session gets SIGHUP
+				return
+			case <-over:
+				return
+			}
+		}
+	}()
+	go func() { _, _ = io.Copy(master, t.In) }()
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		_, _ = io.Copy(t.Out, master) // ends with EIO when the last process has closed the terminal
+	}()
+	if t.Name != "" {
+		c.Env = append(append([]string{}, c.Env...), "TERM="+t.Name)
+	}
+	c.Terminal = tty
+	st, err := exec.Run(ctx, c)
+	_ = tty.Close()
+	select {
+	case <-shown:
+	case <-time.After(lastOutput):
+	}
+	return st, err
+}

@@ -1,0 +1,31 @@
+package kv
+
+import (
+	"context"
+	"slices"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Elect gives the leader of a project, which the key projects/NAME/leader holds: the one that it names, while that is a candidate, else the first candidate. token is the revision of that
+// election: greater than those of all before, and the same for the same leader. Durable on return.
+func (s *Store) Elect(ctx context.Context, name project.Name, candidates []string) (leader string, token int64, err error) {
+	if len(candidates) == 0 {
+		return "", 0, fault.New(fault.Refused, "", "no node may lead: all are drained, or none has the roles")
+	}
+	key := Projects + string(name) + "/leader"
+	for {
+		e, ok, err := s.Get(ctx, key)
+		if err != nil || ok && slices.Contains(candidates, e.Value) {
+			return e.Value, e.Revision, err
+		}
+		token, err := s.Set(ctx, Put{Key: key, Value: candidates[0], If: &e.Revision, By: "election"})
+		if err == nil || fault.KindOf(err) != fault.Refused {
+			return candidates[0], token, err
+		}
+		if ctx.Err() != nil {
+			return "", 0, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package kv
+
+import (
+	"context"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Where keys stand: those of one project, those for all projects, and the services.
+const (
+	Projects = "projects/"
+	Shared   = "shared/"
+	Services = "services/"
+)
+
+// Owner is the project that a key, or a prefix of keys, belongs to; "" for those of all.
+func Owner(key string) project.Name {
+	rest, ok := strings.CutPrefix(key, Projects)
+	if !ok {
+		return ""
+	}
+	name, _, below := strings.Cut(rest, "/")
+	if !below {
+		return ""
+	}
+	return project.Name(name)
+}
+
+// maxSeen bounds the keys that a project sees, in bytes.
+const maxSeen = 512 << 10
+
+// Visible are the values that the steps of a project see: its own, those for all, and the services. More than 512 KiB is fault.Refused.
+func (s *Store) Visible(ctx context.Context, name project.Name) (map[string]string, error) {
+	out, size := map[string]string{}, 0
+	for _, prefix := range []string{Projects + string(name) + "/", Shared, Services} {
+		list, err := s.List(ctx, prefix)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			if size += len(e.Key) + len(e.Value); size > maxSeen {
+				return nil, fault.New(fault.Refused, "kv", "the keys that %s sees are longer than %d bytes", name, maxSeen).WithHint("corpus-git kv list")
+			}
+			out[e.Key] = e.Value
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,196 @@
+package kv_test
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/kv"
+)
+
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.at }
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+func open(t *testing.T, path string, c *clock) *kv.Store {
+	t.Helper()
+	d, err := db.Open(t.Context(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	s, err := kv.Open(t.Context(), d, c.now)
+	require.NoError(t, err)
+	return s
+}
+
+func TestStore(t *testing.T) {
+	c := &clock{at: time.Unix(1000, 0)}
+	path := filepath.Join(t.TempDir(), "x.db")
+	s := open(t, path, c)
+	ctx := t.Context()
+	set := func(p kv.Put) int64 {
+		r, err := s.Set(ctx, p)
+		require.NoError(t, err)
+		return r
+	}
+	zero := int64(0)
+	require.EqualValues(t, 1, set(kv.Put{Key: "shared/a", Value: "1"}))
+	require.EqualValues(t, 2, set(kv.Put{Key: "shared/b", Value: "1", If: &zero}))
+	require.EqualValues(t, 1, set(kv.Put{Key: "shared/a", Value: "1"}), "the value that it has")
+	for _, want := range []int64{0, 1, 7} {
+		_, err := s.Set(ctx, kv.Put{Key: "shared/b", Value: "2", If: &want})
+		require.Equal(t, fault.Refused, fault.KindOf(err), want)
+	}
+	two := int64(2)
+	require.EqualValues(t, 3, set(kv.Put{Key: "shared/b", Value: "1", If: &two}), "a new revision where one was asked for")
+	_, err := s.Set(ctx, kv.Put{Key: "shared/none", If: &two})
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	for _, bad := range []string{"", "a", "/a", "a/", "a//b", "a/../b", "a/.b", "a b/c", "a/\x00", "a/%"} {
+		require.Error(t, kv.CheckKey(bad), bad)
+	}
+
+	// A lease that is not renewed ends; a renewal is no change.
+	require.EqualValues(t, 4, set(kv.Put{Key: "services/web/n1", Value: "x", Lease: 10 * time.Second}))
+	c.add(8 * time.Second)
+	require.EqualValues(t, 4, set(kv.Put{Key: "services/web/n1", Value: "x", Lease: 10 * time.Second}))
+	c.add(8 * time.Second)
+	due, err := s.Expire(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(1018), due.Unix())
+	changed := s.Changed()
+	c.add(2 * time.Second)
+	_, ok, err := s.Get(ctx, "services/web/n1")
+	require.NoError(t, err)
+	require.False(t, ok, "before anybody swept")
+	due, err = s.Expire(ctx)
+	require.NoError(t, err)
+	require.Zero(t, due)
+	<-changed
+	require.EqualValues(t, 6, set(kv.Put{Key: "services/web/n1", Value: "x"}), "the deletion had a revision")
+
+	// Over a restart: what was deleted is known to who was away.
+	require.NoError(t, s.Delete(ctx, "shared/a", nil))
+	require.Equal(t, fault.Refused, fault.KindOf(s.Delete(ctx, "shared/a", nil)))
+	s = open(t, path, c)
+	list, newest, err := s.Since(ctx, 3)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, newest)
+	require.Len(t, list, 2)
+	require.Equal(t, "services/web/n1", list[0].Key)
+	require.True(t, list[1].Deleted)
+	require.EqualValues(t, 7, list[1].Revision)
+	all, err := s.List(ctx, "shared/")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.EqualValues(t, 3, all[0].Revision)
+	seen, err := s.Visible(ctx, "app")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"shared/b": "1", "services/web/n1": "x"}, seen)
+}
+
+// Of many who create a key one does, and of many who change a revision one does.
+func TestOneWins(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "x.db"), &clock{at: time.Unix(1000, 0)})
+	for _, want := range []int64{0, 1} {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		won := 0
+		for range 16 {
+			wg.Go(func() {
+				_, err := s.Set(t.Context(), kv.Put{Key: "leaders/app", Value: "me", If: &want})
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					won++
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, won)
+	}
+}
+
+func TestMatch(t *testing.T) {
+	for _, x := range []struct {
+		pattern, key string
+		want         bool
+	}{
+		{"shared/a", "shared/a", true}, {"shared/a", "shared/ab", false}, {"shared/*", "shared/a/b", true}, {"*", "x/y", true}, {"services/*/web1", "services/db/web1", true},
+		{"services/*/web1", "services/db/web2", false}, {"a*a", "a", false}, {"a*b*c", "aXbYc", true}, {"a*b*c", "aXcYb", false},
+	} {
+		require.Equal(t, x.want, kv.Match(x.pattern, x.key), x.pattern+" "+x.key)
+	}
+}
+
+// What an instance registers replaces what it registered before, and nobody else's.
+func TestRegister(t *testing.T) {
+	c := &clock{at: time.Unix(1000, 0)}
+	s := open(t, filepath.Join(t.TempDir(), "x.db"), c)
+	ctx := t.Context()
+	keys := func() (out []string) {
+		list, err := s.List(ctx, kv.Services)
+		require.NoError(t, err)
+		for _, e := range list {
+			out = append(out, e.Key)
+		}
+		return out
+	}
+	_, err := s.Set(ctx, kv.Put{Key: "services/old/n1", Value: "{}", By: "boss"})
+	require.NoError(t, err)
+	require.NoError(t, s.Register(ctx, "n1", map[string]string{"web": `{"port":1}`, "db": "{}"}, time.Minute))
+	require.NoError(t, s.Register(ctx, "n2", map[string]string{"web": "{}"}, time.Minute))
+	require.Equal(t, []string{"services/db/n1", "services/old/n1", "services/web/n1", "services/web/n2"}, keys())
+	before, err := s.Revision(ctx)
+	require.NoError(t, err)
+	require.NoError(t, s.Register(ctx, "n1", map[string]string{"web": `{"port":1}`, "db": "{}"}, time.Minute))
+	after, err := s.Revision(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before, after, "said again, nothing changes")
+	require.NoError(t, s.Register(ctx, "n1", map[string]string{"web": `{"port":2}`}, time.Minute))
+	require.Equal(t, []string{"services/old/n1", "services/web/n1", "services/web/n2"}, keys())
+	c.add(2 * time.Minute)
+	require.Equal(t, []string{"services/old/n1"}, keys())
+	for _, bad := range []map[string]string{{"a/b": "{}"}, {"": "{}"}, {"web": "1"}, {"web": "null"}, {"../x": "{}"}} {
+		require.Error(t, s.Register(ctx, "n1", bad, time.Minute))
+	}
+	require.Error(t, s.Register(ctx, "n1/x", nil, time.Minute))
+}
+
+// A leader stays while it is a candidate; the next one's token is greater, that of one who comes back, too.
+func TestElect(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "x.db"), &clock{at: time.Unix(1000, 0)})
+	var last int64
+	for _, x := range []struct {
+		candidates []string
+		leader     string
+		same       bool
+	}{
+		{[]string{"a", "b"}, "a", false}, {[]string{"b", "a"}, "a", true}, {[]string{"b"}, "b", false}, {[]string{"a", "b"}, "b", true}, {[]string{"a"}, "a", false},
+	} {
+		leader, token, err := s.Elect(t.Context(), "app", x.candidates)
+		require.NoError(t, err)
+		require.Equal(t, x.leader, leader)
+		if x.same {
+			require.Equal(t, last, token)
+		} else {
+			require.Greater(t, token, last)
+		}
+		last = token
+		_, err = s.Set(t.Context(), kv.Put{Key: "shared/x", Value: x.leader + x.candidates[0]})
+		require.NoError(t, err)
+	}
+	_, _, err := s.Elect(t.Context(), "app", nil)
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+}

@@ -1,0 +1,356 @@
+// Package watch applies the live release of a project again when a key changes that the project watches.
+//
+// It owns when that is due, and up to which revision each project has been applied. It never applies anything, and reads no value: a run reads the keys as they are then.
+//
+// Invariants: a project has at most one run at a time, and one that is due behind it, however many keys change. A change is settled by a run that began after it, and not before that has
+// ended; a run that gave way to a deployment is begun again.
+//
+// A crash leaves projects whose last run is not noted: they are applied once more.
+package watch
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/sleep"
+	"corpus-git/kv"
+	"corpus-git/project"
+)
+
+// Plan is what a project watches, and how it is applied again.
+type Plan struct {
+	project.Watches
+	// Nodes: it runs on nodes, and is deployed there again.
+	Nodes bool
+}
+
+// Config is what a Watcher works with. All fields are needed.
+type Config struct {
+	DB   *sql.DB
+	Keys *kv.Store
+	// Projects are all there are.
+	Projects func(ctx context.Context) ([]project.Name, error)
+	// Plan is that of what is live now; one without patterns watches nothing.
+	Plan func(ctx context.Context, name project.Name) (Plan, error)
+	// Start begins a run, Wait gives its result. fault.Busy, of both, reports that it gave way to something else.
+	Start func(ctx context.Context, d project.Deployment) (project.ID, error)
+	Wait  func(ctx context.Context, id project.ID) (project.Result, error)
+	Log   zerolog.Logger
+}
+
+const (
+	// longest is how many times the debounce a change waits at most, where others follow it.
+	longest = 10
+	// retry is when a run that gave way is tried again, and a configuration read again that could not be.
+	retry, retryPlan = time.Second, time.Minute
+	idle             = time.Hour
+)
+
+// Watcher runs what is due. All methods are safe for concurrent use.
+type Watcher struct {
+	cfg Config
+
+	mu   sync.Mutex
+	all  map[project.Name]*entry
+	read int64 // the revision up to which changes were looked at
+	// begun: there are keys, and so the projects are known.
+	begun bool
+	wake  chan struct{}
+	life  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
+	stop  context.CancelFunc
+	works sync.WaitGroup
+}
+
+// entry is a project that watches.
+type entry struct {
+	plan Plan
+	// seen is the revision that the project has been applied with.
+	seen int64
+	// first and last are when it changed since, zero where it did not.
+	first, last time.Time
+	running     bool
+}
+
+func (e *entry) changed(now time.Time) {
+	if e.last = now; e.first.IsZero() {
+		e.first = now
+	}
+}
+
+// due is when it is applied, zero where nothing has changed.
+func (e *entry) due() time.Time {
+	if e.first.IsZero() {
+		return time.Time{}
+	}
+	at, latest := e.last.Add(e.plan.Debounce), e.first.Add(longest*e.plan.Debounce)
+	if latest.Before(at) {
+		return latest
+	}
+	return at
+}
+
+func (e *entry) matches(list []kv.Entry) bool {
+	return slices.ContainsFunc(list, func(k kv.Entry) bool {
+		return k.Revision > e.seen && slices.ContainsFunc(e.plan.Patterns, func(p string) bool { return kv.Match(p, k.Key) })
+	})
+}
+
+// Open prepares the table. Nothing runs before Start.
+func Open(ctx context.Context, cfg Config) (*Watcher, error) {
+	return &Watcher{cfg: cfg, all: map[project.Name]*entry{}, wake: make(chan struct{}, 1)}, db.Migrate(ctx, cfg.DB, "kv/watch", []string{
+		`CREATE TABLE kv_watch (project TEXT PRIMARY KEY, seen INTEGER NOT NULL) WITHOUT ROWID`,
+	})
+}
+
+// Start begins to watch. Call it once.
+func (w *Watcher) Start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.life, w.stop = context.WithCancel(context.Background())
+	life := w.life
+	w.works.Go(func() { w.loop(life) })
+}
+
+// Stop ends the watching, and returns when nothing of it runs. What was begun in the pipeline goes on there.
+func (w *Watcher) Stop() {
+	w.mu.Lock()
+	if w.stop == nil {
+		w.mu.Unlock()
+		return
+	}
+	w.stop()
+	w.mu.Unlock()
+	w.works.Wait()
+}
+
+// Live reports that something else is live in a project, or nothing any more, by a deployment that began at a time: it was applied with the keys of then.
+func (w *Watcher) Live(name project.Name, began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.life == nil || w.life.Err() != nil || !w.begun {
+		return // without a key there is nothing to see
+	}
+	life := w.life
+	w.works.Go(func() { w.plan(life, name, began) })
+}
+
+// Forget removes what is known of a project.
+func (w *Watcher) Forget(ctx context.Context, name project.Name) error {
+	w.mu.Lock()
+	delete(w.all, name)
+	w.mu.Unlock()
+	_, err := w.cfg.DB.ExecContext(ctx, `DELETE FROM kv_watch WHERE project = ?`, name)
+	return err
+}
+
+// plan reads what a project watches, and whether something of it has changed since it was applied.
+func (w *Watcher) plan(ctx context.Context, name project.Name, began time.Time) {
+	p, err := w.cfg.Plan(ctx, name)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil && fault.KindOf(err) != fault.Refused:
+		w.cfg.Log.Warn().Err(err).Str("project", name.String()).Msg("watch: read the configuration of what is live")
+		if sleep.For(ctx, retryPlan) == nil {
+			w.plan(ctx, name, began)
+		}
+		return
+	case err != nil || len(p.Patterns) == 0:
+		w.mu.Lock()
+		delete(w.all, name)
+		w.mu.Unlock()
+		return
+	}
+	seen, list, err := w.since(ctx, name, began)
+	if err != nil {
+		w.cfg.Log.Error().Err(err).Str("project", name.String()).Msg("watch: read what has changed")
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.all[name]
+	if e == nil {
+		e = &entry{}
+		w.all[name] = e
+	}
+	e.plan, e.seen = p, max(e.seen, seen)
+	if e.first, e.last = (time.Time{}), (time.Time{}); e.matches(list) {
+		e.changed(time.Now())
+	}
+	w.wakeUp()
+}
+
+// since is the revision that a project has been applied with, and what has changed after it.
+func (w *Watcher) since(ctx context.Context, name project.Name, began time.Time) (seen int64, list []kv.Entry, err error) {
+	err = w.cfg.DB.QueryRowContext(ctx, `SELECT seen FROM kv_watch WHERE project = ?`, name).Scan(&seen)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, nil, err
+	}
+	if !began.IsZero() {
+		at, err := w.cfg.Keys.RevisionAt(ctx, began)
+		if err != nil {
+			return 0, nil, err
+		}
+		if seen = max(seen, at); seen > 0 {
+			if err := w.save(ctx, name, seen); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+	list, _, err = w.cfg.Keys.Since(ctx, seen)
+	return seen, list, err
+}
+
+func (w *Watcher) save(ctx context.Context, name project.Name, seen int64) error {
+	_, err := w.cfg.DB.ExecContext(ctx, `INSERT INTO kv_watch (project, seen) VALUES (?, ?) ON CONFLICT (project) DO UPDATE SET seen = max(seen, excluded.seen)`, name, seen)
+	return err
+}
+
+func (w *Watcher) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// loop looks at what changes, deletes what expires, and begins what is due.
+func (w *Watcher) loop(ctx context.Context) {
+	for ctx.Err() == nil {
+		changed := w.cfg.Keys.Changed()
+		next := w.look(ctx)
+		expires, err := w.cfg.Keys.Expire(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.cfg.Log.Error().Err(err).Msg("watch: delete keys whose lease has ended")
+			expires = time.Now().Add(retryPlan)
+		}
+		if !expires.IsZero() && expires.Before(next) {
+			next = expires
+		}
+		t := time.NewTimer(max(time.Until(next), time.Millisecond))
+		select {
+		case <-changed:
+		case <-w.wake:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// look reads the changes, begins what is due, and gives when the next is.
+func (w *Watcher) look(ctx context.Context) (next time.Time) {
+	next = time.Now().Add(idle)
+	list, newest, err := w.cfg.Keys.Since(ctx, w.read)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.cfg.Log.Error().Err(err).Msg("watch: read what has changed")
+		}
+		return time.Now().Add(retry)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if newest > 0 && !w.begun {
+		w.begun = true
+		w.works.Go(func() { w.reload(ctx) })
+	}
+	now := time.Now()
+	w.read = newest
+	for name, e := range w.all {
+		if e.matches(list) {
+			e.changed(now)
+		}
+		due := e.due()
+		switch {
+		case due.IsZero() || e.running:
+		case due.After(now):
+			if due.Before(next) {
+				next = due
+			}
+		default:
+			e.running, e.first, e.last = true, time.Time{}, time.Time{}
+			w.works.Go(func() { w.run(ctx, name, e) })
+		}
+	}
+	return next
+}
+
+// reload reads what all projects watch.
+func (w *Watcher) reload(ctx context.Context) {
+	names, err := w.cfg.Projects(ctx)
+	if err != nil {
+		w.cfg.Log.Error().Err(err).Msg("watch: list the projects")
+		return
+	}
+	for _, name := range names {
+		w.plan(ctx, name, time.Time{})
+	}
+}
+
+// run applies a project with what has changed until then.
+func (w *Watcher) run(ctx context.Context, name project.Name, e *entry) {
+	defer func() {
+		w.mu.Lock()
+		e.running = false
+		w.mu.Unlock()
+		w.wakeUp()
+	}()
+	w.mu.Lock()
+	plan := e.plan
+	w.mu.Unlock()
+	for {
+		at, err := w.cfg.Keys.Revision(ctx)
+		if err == nil {
+			err = w.once(ctx, name, plan)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if fault.KindOf(err) == fault.Busy {
+			if sleep.For(ctx, retry) != nil {
+				return
+			}
+			continue
+		}
+		if err != nil { // its record says it; the same again would fail again
+			w.cfg.Log.Error().Err(err).Str("project", name.String()).Msg("watch: apply the live release again")
+		}
+		if err := w.save(ctx, name, at); err != nil && ctx.Err() == nil {
+			w.cfg.Log.Error().Err(err).Str("project", name.String()).Msg("watch: note what was applied")
+		}
+		w.mu.Lock()
+		e.seen = max(e.seen, at)
+		w.mu.Unlock()
+		return
+	}
+}
+
+func (w *Watcher) once(ctx context.Context, name project.Name, plan Plan) error {
+	d := project.Deployment{Project: name, Pusher: project.Pusher{Key: "watch", From: "local"}}
+	if plan.Nodes {
+		d.Trigger = project.TriggerRedeploy
+	} else {
+		d.Trigger, d.Converge = project.TriggerConverge, project.ConvergeRun{Mode: project.ConvergeEnforce, Occasion: project.ConvergeWatch}
+	}
+	id, err := w.cfg.Start(ctx, d)
+	if err != nil {
+		return err
+	}
+	res, err := w.cfg.Wait(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case res.Kind == fault.Busy.String():
+		return fault.New(fault.Busy, "", "%s", res.Reason)
+	case !res.Good():
+		return fault.New(fault.Failed, "", "%s", res.Reason)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package mirror
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"corpus-git/git/refs"
+	"corpus-git/git/store"
+	"corpus-git/git/upload"
+	"corpus-git/internal/fault"
+)
+
+// maxRequest bounds the request of a client of git, after decompression, in bytes.
+const maxRequest = 64 << 20
+
+const (
+	gitPrefix    = "/git/"
+	filesPrefix  = "/files/"
+	folderPrefix = "/folders/"
+)
+
+// Handler serves what the list has and the lock pins, read-only:
+//
+//	/git/PATH.git      git's smart protocol (gitprotocol-http(5)), fetching only
+//	/files/PATH        a file, with its SHA-256 as ETag
+//	/folders/PATH/     a folder of this machine; links that lead out of it are not followed
+//	/repos.lock        the lock
+//
+// The lock is read again for each request, so that a sync shows at once. It knows no users: whoever reaches the address may read.
+func (m *Mirror) Handler(log zerolog.Logger) http.Handler {
+	s := &server{Mirror: m, log: log, sums: map[string]verified{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+gitPrefix, s.advertise)
+	mux.HandleFunc("POST "+gitPrefix, s.upload)
+	mux.HandleFunc("GET "+filesPrefix, s.file)
+	mux.HandleFunc("GET "+folderPrefix, s.folder)
+	mux.HandleFunc("GET /repos.lock", s.pins)
+	return mux
+}
+
+type server struct {
+	*Mirror
+	log zerolog.Logger
+
+	read sync.Mutex
+	sums map[string]verified
+}
+
+// verified is a file as it was when its SHA-256 was computed.
+type verified struct {
+	size int64
+	mod  time.Time
+	sum  string
+}
+
+// fail answers with an error; one of the server's own goes to the log only.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(w, "not found", http.StatusNotFound)
+	case fault.KindOf(err) == fault.Usage:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case fault.KindOf(err) == fault.Refused:
+		http.Error(w, err.Error(), http.StatusForbidden)
+	default:
+		s.log.Error().Err(err).Str("path", r.URL.Path).Msg("request")
+		http.Error(w, "the mirror can't serve this; its log says why", http.StatusInternalServerError)
+	}
+}
+
+// repository opens the repository that a path names, with the rest of the path behind it.
+func (s *server) repository(r *http.Request) (db *store.DB, rs *refs.Store, rest string, err error) {
+	path, rest, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, gitPrefix), ".git/")
+	if !ok {
+		return nil, nil, "", fs.ErrNotExist
+	}
+	lock, err := ReadLock(s.LockFile)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if _, ok := lock.Repositories[path]; !ok {
+		return nil, nil, "", fs.ErrNotExist
+	}
+	dir := s.repositoryDir(path)
+	db, err = store.Open(dir, store.Options{KeepQuarantine: func(string) bool { return true }}) // a sync may use it
+	return db, &refs.Store{Dir: dir}, rest, err
+}
+
+const service = "git-upload-pack"
+
+// advertise answers the first request of a fetch.
+func (s *server) advertise(w http.ResponseWriter, r *http.Request) {
+	db, rs, rest, err := s.repository(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	defer db.Close()
+	if rest != "info/refs" {
+		s.fail(w, r, fs.ErrNotExist)
+		return
+	}
+	if got := r.URL.Query().Get("service"); got != service {
+		s.fail(w, r, fault.New(fault.Refused, "", "a mirror is read with git's smart protocol only"))
+		return
+	}
+	version := upload.Version(r.Header.Get("Git-Protocol"))
+	var b bytes.Buffer
+	if version != 2 {
+		line := "# service=" + service + "\n"
+		fmt.Fprintf(&b, "%04x%s0000", len(line)+4, line)
+	}
+	if err := upload.Serve(r.Context(), upload.Request{Objects: db, Refs: rs, Version: version}, strings.NewReader(""), &b); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	header(w, "application/x-"+service+"-advertisement")
+	_, _ = w.Write(b.Bytes())
+}
+
+func header(w http.ResponseWriter, kind string) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-cache")
+}
+
+// upload answers one request of a fetch.
+func (s *server) upload(w http.ResponseWriter, r *http.Request) {
+	db, rs, rest, err := s.repository(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	defer db.Close()
+	if rest != service {
+		s.fail(w, r, fault.New(fault.Refused, "", "a mirror takes no pushes"))
+		return
+	}
+	var body io.Reader = r.Body
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		if body, err = gzip.NewReader(r.Body); err != nil {
+			s.fail(w, r, fault.New(fault.Usage, "", "%w", err))
+			return
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(body, maxRequest+1))
+	if err == nil && len(text) > maxRequest {
+		err = fmt.Errorf("the request is longer than %d bytes", maxRequest)
+	}
+	if err != nil {
+		s.fail(w, r, fault.New(fault.Usage, "", "%w", err))
+		return
+	}
+	header(w, "application/x-"+service+"-result")
+	req := upload.Request{Objects: db, Refs: rs, Version: upload.Version(r.Header.Get("Git-Protocol")), Stateless: true}
+	if err := upload.Serve(r.Context(), req, bytes.NewReader(text), w); err != nil && !errors.Is(err, context.Canceled) {
+		s.log.Warn().Err(err).Str("path", r.URL.Path).Msg("fetch")
+	}
+}
+
+// file serves a file whose bytes are those that are pinned.
+func (s *server) file(w http.ResponseWriter, r *http.Request) {
+	p := strings.TrimPrefix(r.URL.Path, filesPrefix)
+	lock, err := ReadLock(s.LockFile)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	old, ok := lock.Files[p]
+	if !ok {
+		s.fail(w, r, fs.ErrNotExist)
+		return
+	}
+	f, err := os.Open(s.filePath(p))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil {
+		err = s.same(f.Name(), st, old)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("ETag", `"`+old.SHA256+`"`)
+	http.ServeContent(w, r, p, st.ModTime(), f)
+}
+
+// same reports, as an error, a file that is not what is pinned. It is read once, and again when its size or time changed.
+func (s *server) same(name string, st fs.FileInfo, old LockedFile) error {
+	s.read.Lock()
+	defer s.read.Unlock()
+	v := s.sums[name]
+	if v.sum == "" || v.size != st.Size() || !v.mod.Equal(st.ModTime()) {
+		sum, _, err := sumOf(name)
+		if err != nil {
+			return err
+		}
+		v = verified{st.Size(), st.ModTime(), sum}
+		s.sums[name] = v
+	}
+	if v.sum != old.SHA256 {
+		return fmt.Errorf("%s is damaged: it has the SHA-256 %s, and is pinned to %s", name, v.sum, old.SHA256)
+	}
+	return nil
+}
+
+// folder serves a file or a listing of a folder of the list.
+func (s *server) folder(w http.ResponseWriter, r *http.Request) {
+	p := strings.TrimPrefix(r.URL.Path, folderPrefix)
+	for _, f := range s.List.Folders {
+		if p != f.Path && !strings.HasPrefix(p, f.Path+"/") {
+			continue
+		}
+		root, err := os.OpenRoot(f.From)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		defer root.Close()
+		http.StripPrefix(folderPrefix+f.Path, http.FileServerFS(root.FS())).ServeHTTP(w, r)
+		return
+	}
+	s.fail(w, r, fs.ErrNotExist)
+}
+
+func (s *server) pins(w http.ResponseWriter, r *http.Request) {
+	text, err := os.ReadFile(s.LockFile)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	header(w, "application/json")
+	_, _ = w.Write(text)
+}

@@ -1,0 +1,258 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/access"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/project"
+	"corpus-git/receive/signed"
+	"corpus-git/receive/submodule"
+)
+
+// Mirror is a list, its lock and the folder of its copies.
+type Mirror struct {
+	List *List
+	// LockFile is the lock's name, Dir the folder of the copies, which is made.
+	LockFile, Dir string
+	// Copier fetches repositories, HTTP files.
+	Copier submodule.Copier
+	HTTP   *http.Client
+	// Verifier verifies signatures; its Settings are replaced.
+	Verifier signed.Verifier
+
+	mu   sync.Mutex
+	lock *Lock
+}
+
+// Options are those of Sync.
+type Options struct {
+	// Jobs is how many entries are copied at once, at least 1.
+	Jobs int
+	// Update are the paths whose pins are renewed; All renews every one.
+	Update []string
+	All    bool
+}
+
+// Outcome is what became of an entry.
+type Outcome struct {
+	// Kind is "git" or "files".
+	Kind string `json:"kind"`
+	Path string `json:"path"`
+	// Change is "unchanged", "copied" for one that was not here or not pinned, "updated" for one whose pin was renewed, "failed".
+	Change string `json:"change"`
+	// At is the commit or the SHA-256, and SignedBy who signed it, where that was demanded.
+	At       string `json:"at,omitempty"`
+	SignedBy string `json:"signed_by,omitempty"`
+	Error    string `json:"error,omitempty"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+// What Outcome.Change says.
+const (
+	unchanged = "unchanged"
+	copied    = "copied"
+	updated   = "updated"
+	failed    = "failed"
+)
+
+// Sync copies what is missing, entries side by side, and pins what was not pinned. Each entry that was copied is durable, and pinned, before the
+// outcome is reported; an entry that fails leaves its copy and its pin as they were, and does not end the others. done is called once for
+// each entry, by one goroutine at a time. The error is about the list or the lock.
+func (m *Mirror) Sync(ctx context.Context, o Options, done func(Outcome)) error {
+	lock, err := ReadLock(m.LockFile)
+	if err != nil {
+		return err
+	}
+	m.lock = lock
+	if err := m.known(o.Update); err != nil {
+		return err
+	}
+	if err := m.forget(); err != nil {
+		return err
+	}
+	type entry func() (Outcome, error)
+	var entries []entry
+	renew := func(p string) bool { return o.All || slices.Contains(o.Update, p) }
+	for _, r := range m.List.Repositories {
+		entries = append(entries, func() (Outcome, error) { return m.repository(ctx, r, renew(r.Path)) })
+	}
+	for _, f := range m.List.Files {
+		entries = append(entries, func() (Outcome, error) { return m.file(ctx, f, renew(f.Path)) })
+	}
+	var wg sync.WaitGroup
+	var one sync.Mutex
+	free := make(chan struct{}, max(o.Jobs, 1))
+	for _, e := range entries {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			out, err := e()
+			if err != nil {
+				out.Change, out.Error, out.Hint = failed, printable.Line(err.Error()), fault.HintOf(err)
+			}
+			one.Lock()
+			defer one.Unlock()
+			done(out)
+		})
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+// known refuses names of entries that are not in the list.
+func (m *Mirror) known(paths []string) error {
+	for _, p := range paths {
+		if !m.List.hasRepository(p) && !m.List.hasFile(p) {
+			return fault.New(fault.Usage, "", "%s has no repository and no file %q", m.List.name, p)
+		}
+	}
+	return nil
+}
+
+// forget drops pins of what the list has no more. Its copy stays, and is not served.
+func (m *Mirror) forget() error {
+	n := len(m.lock.Repositories) + len(m.lock.Files)
+	maps.DeleteFunc(m.lock.Repositories, func(p string, _ LockedRepository) bool { return !m.List.hasRepository(p) })
+	maps.DeleteFunc(m.lock.Files, func(p string, _ LockedFile) bool { return !m.List.hasFile(p) })
+	if len(m.lock.Repositories)+len(m.lock.Files) == n {
+		return nil
+	}
+	return m.lock.write(m.LockFile)
+}
+
+// pin notes what an entry is, durably.
+func (m *Mirror) pin(note func(*Lock)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	note(m.lock)
+	return m.lock.write(m.LockFile)
+}
+
+func (m *Mirror) repositoryDir(p string) string {
+	return filepath.Join(m.Dir, "git", filepath.FromSlash(p)+".git")
+}
+
+// repository copies one repository.
+func (m *Mirror) repository(ctx context.Context, r Repository, renew bool) (Outcome, error) {
+	out := Outcome{Kind: "git", Path: r.Path, Change: unchanged}
+	m.mu.Lock()
+	old, pinned := m.lock.Repositories[r.Path]
+	m.mu.Unlock()
+	pinned = pinned && old.URL == r.address.String() && old.Revision == r.Revision
+	held := pinned && !renew
+	signer := ""
+	var want submodule.Wanted
+	choose := func(there []submodule.Ref) (w submodule.Wanted, err error) {
+		if held {
+			w, err = old.wanted(r, there)
+		} else {
+			w, err = resolve(r, there)
+		}
+		want = w
+		return w, err
+	}
+	check := func(t plumbing.ObjectType, data []byte) (err error) {
+		signer, err = m.signer(ctx, r, want.Object, t, data)
+		return err
+	}
+	w, commit, err := m.Copier.Copy(ctx, m.repositoryDir(r.Path), r.address, choose, check)
+	if err != nil {
+		return out, err
+	}
+	now := LockedRepository{URL: r.address.String(), Revision: r.Revision, Ref: w.Ref, Object: w.Object.String(), Commit: commit.String(), SignedBy: signer}
+	out.At, out.SignedBy = now.Commit, signer
+	if pinned && now == old {
+		return out, nil
+	}
+	out.Change = copied
+	if pinned {
+		out.Change = updated
+	}
+	return out, m.pin(func(l *Lock) { l.Repositories[r.Path] = now })
+}
+
+// resolve finds what a revision means among the refs of a server: a full hash, the whole name of a ref, a tag or a branch.
+func resolve(r Repository, there []submodule.Ref) (submodule.Wanted, error) {
+	if plumbing.IsHash(r.Revision) {
+		return submodule.Wanted{Object: plumbing.NewHash(r.Revision)}, nil
+	}
+	var found []submodule.Ref
+	for _, x := range there {
+		if x.Name == r.Revision || x.Name == "refs/tags/"+r.Revision || x.Name == "refs/heads/"+r.Revision {
+			found = append(found, x)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return submodule.Wanted{}, fault.New(fault.Refused, "", "there is no branch and no tag %q", printable.Clip(r.Revision, 200))
+	case 1:
+		return submodule.Wanted{Ref: found[0].Name, Object: found[0].Hash}, nil
+	}
+	return submodule.Wanted{}, fault.New(fault.Refused, "", "%q is a branch and a tag", printable.Clip(r.Revision, 200)).
+		WithHint("name one of them whole:  refs/tags/%s", r.Revision)
+}
+
+// wanted is what is pinned. A tag that leads elsewhere there now is refused; a branch may go on, and one that is gone may be here.
+func (old LockedRepository) wanted(r Repository, there []submodule.Ref) (submodule.Wanted, error) {
+	w := submodule.Wanted{Ref: old.Ref, Object: plumbing.NewHash(old.Object)}
+	for _, x := range there {
+		if x.Name == old.Ref && strings.HasPrefix(x.Name, "refs/tags/") && x.Hash != w.Object {
+			return w, fault.New(fault.Refused, "", "the tag %s was moved: it is pinned to %s, and leads to %s there now", printable.Clip(r.Revision, 200), old.Object[:12], x.Hash.String()[:12]).
+				WithHint("ask who publishes it why; to take the new one:  corpus-git mirror sync --update %s", r.Path)
+		}
+	}
+	return w, nil
+}
+
+// nobody is the authority of a mirror: only the files of a list say who may sign.
+type nobody struct{}
+
+func (nobody) Identify(context.Context, access.Offer) (access.Identity, bool, error) {
+	return access.Identity{}, false, nil
+}
+
+func (nobody) Can(context.Context, access.Identity, project.Name, project.Right) (bool, error) {
+	return false, nil
+}
+
+func (nobody) Revoked(ssh.PublicKey) (bool, error) { return false, nil }
+
+// signer verifies the signature that an entry demands, and says whose it is.
+func (m *Mirror) signer(ctx context.Context, r Repository, id plumbing.Hash, t plumbing.ObjectType, data []byte) (string, error) {
+	if r.SignedBy == "" {
+		return "", nil
+	}
+	st, err := os.Stat(r.SignedBy)
+	if err != nil {
+		return "", fault.New(fault.Usage, "", "signed_by of %s: %w", r.Path, err)
+	}
+	v := m.Verifier
+	v.Access = nobody{}
+	v.Settings = func() signed.Settings {
+		if st.IsDir() {
+			return signed.Settings{GPGHome: r.SignedBy}
+		}
+		return signed.Settings{AllowedSigners: r.SignedBy}
+	}
+	s, err := v.Object(ctx, id, t, data, signed.For{})
+	if errors.Is(err, signed.ErrUnknown) {
+		return "", fault.New(fault.Refused, "", "%w", err).WithHint("whoever may sign %s is listed in %s", r.Path, r.SignedBy)
+	}
+	if s.Signer != "" {
+		return s.Signer, err
+	}
+	return s.Key, err
+}

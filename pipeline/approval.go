@@ -1,0 +1,192 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/pipeline/texts"
+	"corpus-git/procedures"
+	"corpus-git/project"
+	"corpus-git/project/approval"
+	"corpus-git/project/demands"
+)
+
+// approved reports whether a deployment may go on: nobody must approve it, or enough have, and it would do what they have seen. Otherwise it has its result: it
+// is parked, or its push counted as an approval and more are needed. An error refuses it.
+func (dep *deployment) approved(ctx context.Context) (ok bool, err error) {
+	p, d := dep.p, dep.record().Deployment
+	if dep.need == 0 && d.Approval == nil {
+		return true, nil
+	}
+	var r approval.Request
+	found := false
+	if d.Approval != nil {
+		if r, err = p.approvals.Find(ctx, d.Project, d.Approval.Request); err == nil {
+			err = r.Closed()
+		}
+	} else {
+		r, found, err = dep.asked(ctx)
+		if err == nil && !found {
+			return false, dep.park(ctx)
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	if !r.Enough() {
+		dep.refuse(r.Waits())
+		dep.res.Reason = demands.Waiting + string(r.ID)
+		return false, nil
+	}
+	sum, _, err := dep.sum(ctx, false)
+	if err != nil {
+		return false, err
+	}
+	if why := r.Changed(d, sum); why != "" {
+		return false, p.approvals.Void(ctx, r, why)
+	}
+	if done, err := p.approvals.End(ctx, r.ID, approval.Deployed, "", "", d.ID); err != nil || !done {
+		return false, errors.Join(err, fault.New(fault.Refused, "", "%s no longer waits", r.ID.Short()))
+	}
+	a := &demands.Approval{Request: string(r.ID), RequestedBy: r.Deployment.Pusher.Key, By: r.Names(), Plan: r.Plan}
+	text := "approved by " + strings.Join(r.Names(), ", ")
+	if v := r.Broken(); v != nil {
+		a.BreakGlass, text = v.Reason, "approved by nobody else: "+v.By.Key+" broke the glass: "+v.Reason
+	}
+	dep.env.Deployment.Approval = a
+	dep.update(func(rec *project.Record) { rec.Approval = a })
+	dep.log.Append(event.Event{Kind: event.Note, Text: text})
+	return true, nil
+}
+
+// asked finds the open request for the very same deployment, and counts a push by somebody else who may approve as an approval.
+func (dep *deployment) asked(ctx context.Context) (r approval.Request, found bool, err error) {
+	p, d := dep.p, dep.record().Deployment
+	open, err := p.approvals.List(ctx, d.Project, true, -1)
+	if err != nil {
+		return r, false, err
+	}
+	i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Asks(d) })
+	if i < 0 {
+		return r, false, nil
+	}
+	r = open[i]
+	if r.Deployment.Pusher.Key == d.Pusher.Key {
+		return r, true, nil
+	}
+	r, err = p.approvals.Vote(ctx, r, approval.Vote{By: d.Pusher})
+	return r, true, err
+}
+
+// park plans a deployment, keeps its commits, and records that it waits for approval. Durable when it returns.
+func (dep *deployment) park(ctx context.Context) error {
+	p, d := dep.p, dep.record().Deployment
+	for _, s := range d.Set {
+		if s.Secret {
+			return fault.New(fault.Refused, "", "the setting %s is secret, and is not kept until others have approved", s.Key).WithHint("put it into the pillar")
+		}
+	}
+	sum, n, err := dep.sum(ctx, true)
+	if err != nil {
+		return err
+	}
+	code, pillar := d.Code, d.Pillar
+	if code == d.LiveCode {
+		code = ""
+	}
+	if pillar == d.LivePillar {
+		pillar = ""
+	}
+	keep, err := dep.stage(ctx, pins(approvalPins+string(d.ID), code, pillar))
+	if err != nil {
+		return fault.New(fault.Internal, "pin commits", "%w", err)
+	}
+	defer keep.abort()
+	if err = keep.sync(0); err == nil {
+		err = keep.publish() // right before the objects, as in publish
+	}
+	if err == nil && dep.in != nil {
+		err = dep.in.Migrate(ctx)
+	}
+	if err == nil {
+		err = keep.settle()
+	}
+	r := approval.Request{ID: d.ID, Project: d.Project, At: p.cfg.Now(), Expires: p.cfg.Now().Add(p.cfg.ApprovalTime()), Need: dep.need, Plan: sum, Deployment: approval.Facts{Deployment: dep.shown().Deployment}}
+	if err == nil {
+		err = p.approvals.Add(ctx, r)
+	}
+	if err != nil {
+		return fault.New(fault.Internal, "keep what waits for approval", "%w", err)
+	}
+	dep.log.Append(event.Event{Kind: event.Note, Text: fmt.Sprintf("it would change %s; plan %s", humanize.Plural(n, "thing"), sum[:12])})
+	dep.refuse(r.Waits())
+	dep.res.Reason = demands.Waiting + string(r.ID)
+	return nil
+}
+
+// sum shows the plan of a deployment, below the first line with head, and gives its hash and how many things it would change.
+func (dep *deployment) sum(ctx context.Context, head bool) (string, int, error) {
+	d := dep.env.Deployment
+	desc, err := dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, dep.in)
+	if err != nil {
+		return "", 0, err
+	}
+	if head {
+		dep.log.Append(texts.Headline(d, &desc, dep.redact.String))
+	}
+	env, plan, n := *dep.env, approval.NewPlan(), 0
+	env.Report = planned{dep, plan}
+	err = dep.recoverPanic("plan", func() (err error) {
+		n, err = procedures.Plan(ctx, &env, desc)
+		return err
+	})
+	return plan.Sum(), n, err
+}
+
+// planned hashes a plan as it is shown.
+type planned struct {
+	*deployment
+	plan approval.Plan
+}
+
+func (r planned) Append(e event.Event) uint64 {
+	r.plan.Add(e)
+	return r.deployment.Append(e)
+}
+
+// Approve counts an approval of a request, by its ID or the beginning of it, and starts its deployment when there are enough: id is that, "" while more are needed.
+func (p *Pipeline) Approve(ctx context.Context, name project.Name, request string, v approval.Vote) (r approval.Request, id project.ID, err error) {
+	if r, err = p.approvals.Find(ctx, name, request); err != nil {
+		return r, "", err
+	}
+	if r, err = p.approvals.Vote(ctx, r, v); err != nil || !r.Enough() {
+		return r, "", err
+	}
+	d := r.Deployment.Deployment
+	d.ID, d.Approval = "", &demands.Approval{Request: string(r.ID)}
+	id, err = p.Start(ctx, d, nil)
+	if fault.KindOf(err) == fault.Refused {
+		err = p.approvals.Void(ctx, r, fault.Cause(err))
+	}
+	return r, id, err
+}
+
+// Reject ends a request without a deployment: by who may approve, or who asked for it.
+func (p *Pipeline) Reject(ctx context.Context, name project.Name, request string, by project.Pusher, reason string) (approval.Request, error) {
+	r, err := p.approvals.Reject(ctx, name, request, by, reason)
+	if err == nil {
+		p.SweepPins(ctx, name)
+	}
+	return r, err
+}
+
+// Approvals lists the requests of a project, newest first; with open only those that wait.
+func (p *Pipeline) Approvals(ctx context.Context, name project.Name, open bool, limit int) ([]approval.Request, error) {
+	return p.approvals.List(ctx, name, open, limit)
+}

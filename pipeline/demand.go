@@ -1,0 +1,73 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/project/demands"
+)
+
+// demand refuses a deployment of commits that are not live, where the server demands signatures that it has not. env is its environment.
+//
+// What a push says of its environment must not free it from what is demanded: the demands on the environment of what is live count, too, and where nothing is
+// live those on the environment that the project has without the push.
+func (dep *deployment) demand(ctx context.Context, env string) error {
+	p := dep.p
+	dep.update(func(rec *project.Record) { rec.Environment = env })
+	d := dep.record().Deployment
+	new := brings(d)
+	if p.cfg.Demands == nil || !new && (d.Trigger != project.TriggerRedeploy || len(d.Set) == 0) {
+		return nil
+	}
+	envs := []string{env, dep.set.Environment}
+	live, err := p.records.Live(ctx, []project.Name{d.Project})
+	if err != nil {
+		return err
+	}
+	if len(live) > 0 {
+		envs = append(envs, live[0].Environment)
+	} else if dep.set.Environment == "" && p.cfg.Tools.Environments != nil {
+		envs = append(envs, p.cfg.Tools.Environments().Default)
+	}
+	envs = slices.DeleteFunc(envs, func(e string) bool { return e == "" })
+	want := p.cfg.Demands(d.Project, envs)
+	dep.need = want.Approvals // of other settings, too
+	if !new {
+		return nil
+	}
+	if want.SignedPush && !slices.ContainsFunc(d.Signatures, func(s demands.Signature) bool { return s.Of == demands.OfPush }) {
+		return fault.New(fault.Refused, "", "a push to %s must be signed", d.Project).
+			WithHint("git push --signed …  with  git config gpg.format ssh  and  git config user.signingKey ~/.ssh/id_ed25519.pub ; the key must be one that this server knows")
+	}
+	if !want.SignedCommits {
+		return nil
+	}
+	for _, x := range []struct {
+		repo      project.Repo
+		live, new project.Commit
+	}{{project.Code, d.LiveCode, d.Code}, {project.PillarRepo, d.LivePillar, d.Pillar}} {
+		if x.new == "" || x.new == x.live {
+			continue
+		}
+		s, err := p.cfg.Signed(ctx, d, x.repo, incomingOf(d, dep.in, x.repo))
+		if err != nil {
+			if fault.KindOf(err) == fault.Refused && fault.HintOf(err) == "" {
+				err = fault.New(fault.Refused, "", "%w, and what is deployed to %s must be", err, d.Project).
+					WithHint("git commit --amend --no-edit -S  signs the last commit; or push a signed tag of it:  git push prod TAG:refs/deploy/now")
+			}
+			return err
+		}
+		dep.update(func(rec *project.Record) { rec.Signatures = append(slices.Clone(rec.Signatures), s) })
+		dep.log.Append(event.Event{Kind: event.Note, Text: "signed " + s.String()})
+	}
+	return nil
+}
+
+// brings reports whether a deployment would bring a commit live that is not: a push does, and a redeployment where a branch was moved beside the server. What a
+// rollback brings was demanded of when it came; what comes as a bundle is signed by a machine that is trusted.
+func brings(d project.Deployment) bool {
+	return (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerRedeploy) && (d.Code != d.LiveCode || d.Pillar != d.LivePillar)
+}

@@ -1,0 +1,313 @@
+// Package journal is the append-only record of one project's deployments, from which crashes are recovered.
+//
+// It owns the file: its format, what is durable when, and what a crash may leave. It does not decide what follows from an entry.
+//
+// A crash leaves at its end what was not durable yet, which Open passes over.
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"corpus-git/internal/vfs"
+	"corpus-git/procedures"
+	"corpus-git/project"
+)
+
+// Kind is the type of an entry. Recovery from a crash is decided by the last one.
+type Kind string
+
+const (
+	// Accepted means that a deployment begins; nothing has changed yet.
+	Accepted Kind = "accepted"
+	// Begin means that a procedure is about to change the machine.
+	Begin Kind = "begin"
+	// Failing means that the deployment has failed and will be rolled back, if its environment is configured to.
+	Failing Kind = "failing"
+	// RollingBack means that the archived tree is about to be restored.
+	RollingBack Kind = "rolling-back"
+	// Committing means that everything ran, and the branch is about to move.
+	Committing Kind = "committing"
+	// Ended means that the result is final.
+	Ended Kind = "ended"
+)
+
+// Entry is one record of a journal.
+type Entry struct {
+	Time       time.Time  `json:"time"`
+	Kind       Kind       `json:"kind"`
+	Deployment project.ID `json:"deployment"`
+	// Facts are those of an Accepted entry.
+	Facts *project.Deployment `json:"facts,omitempty"`
+	// Procedure names what begins.
+	Procedure string `json:"procedure,omitempty"`
+	// Archive is the archive's folder name, once it is known.
+	Archive string `json:"archive,omitempty"`
+	// Keep is true where a failure stays in place.
+	Keep bool `json:"keep,omitempty"`
+	// Changes are the refs that Committing moves.
+	Changes []RefChange `json:"changes,omitempty"`
+	// Result is that of an Ended entry, and what is known of a Failing one.
+	Result *project.Result `json:"result,omitempty"`
+}
+
+// RefChange is a change of one ref of one repository.
+type RefChange struct {
+	Repo   project.Repo   `json:"repo"`
+	Change project.Change `json:"change"`
+	// Head makes the ref the deployed one.
+	Head bool `json:"head,omitempty"`
+}
+
+// Journal is the append-only record of one project's deployments: one line each, a CRC-32C in hexadecimal, a space, JSON. An entry is
+// durable when Append returns, except for a Begin that decides nothing in a recovery: that of the archive, which only reads, and each one
+// after the first that changes the tree. The next entry makes it durable too. Write leaves syncing to Sync: for an Accepted, on which
+// nothing depends before the tree is changed, and an Ended. Incomplete entries that were not durable are skipped when the journal is
+// opened; any other damage is an error, because guessing could lose a tree. Each line names the deciding entry before it, which tells the
+// two cases apart. Not safe for concurrent use: the project's lock guards it.
+type Journal struct {
+	path string
+	file *os.File
+	size int64
+	tail tail
+	// named reports that the file's name is durable.
+	named bool
+}
+
+// tail is where a sequence of entries ends.
+type tail struct {
+	durable string     // the checksum of the last deciding entry
+	id      project.ID // whose entry came last
+	changed bool       // its deployment has begun to change the tree
+}
+
+// next is the tail after one more entry. decides reports whether a recovery decides by it: then it must be durable before what it
+// announces.
+func (t tail) next(e Entry, sum string) (_ tail, decides bool) {
+	changes := ChangesTree(e)
+	if e.Kind == Begin && (!changes || t.changed && t.id == e.Deployment) {
+		return t, false
+	}
+	return tail{durable: sum, id: e.Deployment, changed: changes || (t.changed && e.Kind != Accepted)}, true
+}
+
+// ChangesTree reports whether an entry announces a procedure that changes what is live.
+func ChangesTree(e Entry) bool {
+	return e.Kind == Begin && e.Procedure != procedures.NameArchive && e.Procedure != procedures.NameNodes
+}
+
+// Changed reports whether a procedure began that changes what is live.
+func Changed(entries []Entry) bool {
+	for _, e := range entries {
+		if ChangesTree(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// OpenEnded reports whether the deployment of these entries, the last one of a journal, has not ended.
+func OpenEnded(entries []Entry) bool {
+	return len(entries) > 0 && entries[0].Facts != nil && entries[len(entries)-1].Kind != Ended
+}
+
+// journalLine is the JSON of a line.
+type journalLine struct {
+	Entry
+	// After is the checksum of the durable entry before this one.
+	After string `json:"after,omitempty"`
+}
+
+// maxJournal is the size from which a journal whose last deployment has ended is started anew.
+const maxJournal = 1 << 20
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Open opens or creates a journal and returns the entries of its last deployment, if any. A caller that acts on entries of an earlier
+// process must call Sync first.
+func Open(path string) (*Journal, []Entry, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(f)
+	var entries []Entry
+	var size int64
+	var end tail
+	if err == nil {
+		entries, size, end, err = readJournal(data)
+	}
+	if err == nil {
+		err = cutTail(f, size)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, fmt.Errorf("journal %s: %w", path, err)
+	}
+	return &Journal{path: path, file: f, size: size, tail: end}, lastOf(entries), nil
+}
+
+// cutTail truncates incomplete entries at the end; a journal without them is not changed.
+func cutTail(f *os.File, size int64) error {
+	st, err := f.Stat()
+	if err != nil || st.Size() == size {
+		return err
+	}
+	return f.Truncate(size)
+}
+
+func lastOf(entries []Entry) []Entry {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].Kind == Accepted {
+			return entries[i:]
+		}
+	}
+	return entries
+}
+
+// readJournal returns all whole entries, where the last of them ends, and what comes after them.
+func readJournal(data []byte) (entries []Entry, size int64, end tail, err error) {
+	for at := 0; at < len(data); {
+		n := bytes.IndexByte(data[at:], '\n') + 1
+		l, sum, bad := parseEntry(data[at : at+n])
+		if bad != nil {
+			next := at
+			for {
+				if next = nextEntry(data, next+1); next < 0 {
+					return entries, size, end, nil
+				}
+				n = bytes.IndexByte(data[next:], '\n') + 1
+				if l, sum, err = parseEntry(data[next : next+n]); err != nil {
+					return nil, 0, tail{}, err
+				}
+				if l.After != "" && l.After == end.durable {
+					break
+				}
+				// After an Accepted that was not durable there is no deciding entry.
+				if _, decides := end.next(l.Entry, sum); decides || l.Deployment == end.id {
+					return nil, 0, tail{}, fmt.Errorf("entry %d at byte %d is damaged and is not the last one: %w", len(entries)+1, size, bad)
+				}
+			}
+			at = next
+		}
+		entries = append(entries, l.Entry)
+		end, _ = end.next(l.Entry, sum)
+		at += n
+		size = int64(at)
+	}
+	return entries, size, end, nil
+}
+
+// nextEntry is the offset of the first complete entry at or after from, -1 where there is none.
+func nextEntry(data []byte, from int) int {
+	for i := from; i+10 < len(data); i++ {
+		if data[i+8] != ' ' || data[i+9] != '{' {
+			continue
+		}
+		n := bytes.IndexByte(data[i:], '\n') + 1
+		if _, _, err := parseEntry(data[i : i+n]); err == nil {
+			return i
+		}
+	}
+	return -1
+}
+
+func parseEntry(line []byte) (l journalLine, sum string, err error) {
+	body, ok := bytes.CutSuffix(line, []byte("\n"))
+	if !ok {
+		return l, "", io.ErrUnexpectedEOF
+	}
+	if len(body) < 10 || body[8] != ' ' {
+		return l, "", errors.New("no checksum")
+	}
+	if sum = string(body[:8]); sum != checksum(body[9:]) {
+		return l, "", errors.New("wrong checksum")
+	}
+	return l, sum, json.Unmarshal(body[9:], &l)
+}
+
+// checksum is eight lower-case hexadecimal digits.
+func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(data, castagnoli)) }
+
+// Append adds e. It is durable on return, except as described at Journal; on an error the journal is unchanged.
+func (j *Journal) Append(e Entry) error { return j.add(e, true) }
+
+// Write adds e, which Sync makes durable, or the next entry that Append makes so.
+func (j *Journal) Write(e Entry) error { return j.add(e, false) }
+
+// Sync makes durable what the journal holds, and its name.
+func (j *Journal) Sync() error { return j.SyncBut(0) }
+
+// SyncBut is Sync after a sync of a whole file system, given by its device number: if the journal is on it there is nothing left to do.
+func (j *Journal) SyncBut(covered uint64) error {
+	if st, err := j.file.Stat(); err == nil && covered != 0 {
+		if sys, ok := st.Sys().(*syscall.Stat_t); ok && uint64(sys.Dev) == covered {
+			j.named = true
+			return nil
+		}
+	}
+	err := j.file.Sync()
+	if err == nil && !j.named {
+		err = vfs.SyncDir(vfs.OS{}, filepath.Dir(j.path))
+		j.named = err == nil
+	}
+	if err != nil {
+		return fmt.Errorf("journal %s: %w", j.path, err)
+	}
+	return nil
+}
+
+func (j *Journal) add(e Entry, sync bool) error {
+	if e.Kind == Accepted && j.size > maxJournal {
+		if err := j.restart(); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(journalLine{Entry: e, After: j.tail.durable})
+	if err != nil {
+		return err
+	}
+	sum := checksum(data)
+	line := fmt.Appendf(nil, "%s %s\n", sum, data)
+	end, decides := j.tail.next(e, sum)
+	if _, err = j.file.Write(line); err != nil {
+		err = fmt.Errorf("journal %s: %w", j.path, err)
+	} else if decides && sync {
+		err = j.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, j.file.Truncate(j.size))
+	}
+	j.size += int64(len(line))
+	j.tail = end
+	return nil
+}
+
+// restart begins an empty journal; the deployments in the old one have all ended.
+func (j *Journal) restart() error {
+	if err := vfs.WriteFileAtomic(vfs.OS{}, j.path, nil, 0o600); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_ = j.file.Close()
+	j.file, j.size, j.tail, j.named = f, 0, tail{}, true
+	return nil
+}
+
+// Close releases the file.
+func (j *Journal) Close() error { return j.file.Close() }

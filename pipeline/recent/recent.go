@@ -1,0 +1,47 @@
+// Package recent reads, for lists of many projects, how the newest deployments of each went: a few columns of pipeline's table, by its index, without
+// the facts and results in it.
+//
+// It owns nothing and changes nothing. A Table may be used by any number of goroutines.
+package recent
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"corpus-git/project"
+	"corpus-git/project/status"
+)
+
+// Table is pipeline's table of deployments.
+type Table struct{ DB *sql.DB }
+
+// Query reads the newest deployments (?2 at most) of each of a list of projects (?1, JSON). A test holds its plan.
+const Query = `SELECT d.project, d.id, d.at, d.trigger, d.state FROM json_each(?1) n JOIN deployments d ON d.rowid IN
+		(SELECT o.rowid FROM deployments o WHERE o.project = n.value AND o.trigger NOT IN ('plan', 'check', 'converge') ORDER BY o.rowid DESC LIMIT ?2) ORDER BY d.rowid DESC`
+
+// Newest gives the newest deployments of each project that has some, at most n of each, the newest first. Plans and checks change nothing, and what converges brings nothing new: they are left out.
+func (t Table) Newest(ctx context.Context, names []project.Name, n int) (map[project.Name][]status.Mark, error) {
+	list, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := t.DB.QueryContext(ctx, Query, string(list), n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[project.Name][]status.Mark{}
+	for rows.Next() {
+		var name project.Name
+		var m status.Mark
+		var at int64
+		if err := rows.Scan(&name, &m.ID, &at, &m.Trigger, &m.State); err != nil {
+			return nil, err
+		}
+		m.At = time.Unix(0, at)
+		out[name] = append(out[name], m)
+	}
+	return out, rows.Err()
+}

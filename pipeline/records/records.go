@@ -1,0 +1,270 @@
+// Package records is the table of all deployments: an index for people, written in one transaction with notifications.
+//
+// It owns the table and its queries. It does not decide what a deployment did: the journal does.
+//
+// A crash leaves records of deployments as unfinished, which recovery ends.
+package records
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Store is the table of all deployments. It is an index for people: the journal has what a deployment did to a project. Records are ordered
+// by insertion, since the clock may be set back.
+type Store struct {
+	db *sql.DB
+	// Notify adds a notification to the transaction of a record; nil tells nobody.
+	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
+}
+
+// Open makes the table in a database where it is missing.
+func Open(ctx context.Context, d *sql.DB) (*Store, error) {
+	err := db.Migrate(ctx, d, "pipeline", []string{
+		`CREATE TABLE deployments (id TEXT PRIMARY KEY, project TEXT NOT NULL, at INTEGER NOT NULL, trigger TEXT NOT NULL,
+			state TEXT NOT NULL, facts TEXT NOT NULL, result TEXT NOT NULL)`,
+		`CREATE INDEX deployments_project ON deployments(project, at)`,
+		`CREATE INDEX deployments_order ON deployments(project)`,
+		`CREATE INDEX deployments_open ON deployments(state) WHERE ` + isOpen,
+	})
+	return &Store{db: d}, err
+}
+
+// isOpen is the condition for a record that is not final. The index and the queries must use the same text.
+const isOpen = `state IN ('waiting', 'running')`
+
+// Put writes a record, and what is notified of it in the same transaction.
+func (r *Store) Put(ctx context.Context, rec project.Record, news ...project.Notification) error {
+	return r.write(ctx, r.db, rec, news)
+}
+
+// Note is Put of a record that a power cut may lose: the journal has the facts, or nothing has begun. Every later Put makes it durable.
+func (r *Store) Note(ctx context.Context, rec project.Record, news ...project.Notification) error {
+	return db.WithoutSync(ctx, r.db, func(c *sql.Conn) error { return r.write(ctx, c, rec, news) })
+}
+
+// txBeginner is the database, or one connection to it.
+type txBeginner interface {
+	db.Execer
+	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
+}
+
+func (r *Store) write(ctx context.Context, to txBeginner, rec project.Record, news []project.Notification) error {
+	if r.Notify == nil || len(news) == 0 {
+		return writeRecord(ctx, to, rec)
+	}
+	tx, err := to.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := writeRecord(ctx, tx, rec); err != nil {
+		return err
+	}
+	for _, n := range news {
+		if err := r.Notify(ctx, tx, n); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func writeRecord(ctx context.Context, to db.Execer, rec project.Record) error {
+	facts, err := json.Marshal(rec.Deployment)
+	if err != nil {
+		return err
+	}
+	result := []byte("null")
+	if rec.Result != nil {
+		if result, err = json.Marshal(rec.Result); err != nil {
+			return err
+		}
+	}
+	_, err = to.ExecContext(ctx, `INSERT INTO deployments(id, project, at, trigger, state, facts, result) VALUES(?,?,?,?,?,?,?)
+		ON CONFLICT(id) DO UPDATE SET state = excluded.state, facts = excluded.facts, result = excluded.result`,
+		rec.ID, rec.Project, rec.At.UnixNano(), rec.Trigger, rec.State, facts, result)
+	return err
+}
+
+const recordColumns = `SELECT state, facts, result FROM deployments `
+
+func scanRecord(row interface{ Scan(...any) error }) (rec project.Record, err error) {
+	var facts, result []byte
+	if err := row.Scan(&rec.State, &facts, &result); err != nil {
+		return rec, err
+	}
+	if err := json.Unmarshal(facts, &rec.Deployment); err != nil {
+		return rec, err
+	}
+	return rec, json.Unmarshal(result, &rec.Result)
+}
+
+func (r *Store) query(ctx context.Context, where string, args ...any) ([]project.Record, error) {
+	rows, err := r.db.QueryContext(ctx, recordColumns+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []project.Record
+	for rows.Next() {
+		rec, err := scanRecord(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rec)
+	}
+	return out, rows.Err()
+}
+
+// Get gives one record; fault.Usage where there is none.
+func (r *Store) Get(ctx context.Context, id project.ID) (project.Record, error) {
+	rec, err := scanRecord(r.db.QueryRowContext(ctx, recordColumns+`WHERE id = ?`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return rec, fault.New(fault.Usage, "deployment", "no deployment %s", id.Short())
+	}
+	return rec, err
+}
+
+// Find resolves what a person typed: an ID or a prefix of one; "" is the newest that is not a plan.
+func (r *Store) Find(ctx context.Context, name project.Name, prefix string) (project.Record, error) {
+	if prefix == "" {
+		list, err := r.query(ctx, `WHERE project = ? AND trigger <> 'plan' ORDER BY rowid DESC LIMIT 1`, name)
+		if err == nil && len(list) == 0 {
+			err = fault.New(fault.Usage, "deployment", "%s has no deployments yet", name).WithHint("push to it, or  corpus-git deploy %s", name)
+		}
+		if err != nil {
+			return project.Record{}, err
+		}
+		return list[0], nil
+	}
+	prefix, err := project.ParseIDPrefix(prefix)
+	if err != nil {
+		return project.Record{}, err
+	}
+	list, err := r.query(ctx, `WHERE project = ? AND substr(id, 1, length(?2)) = ?2 ORDER BY rowid DESC LIMIT 2`, name, prefix)
+	switch {
+	case err != nil:
+		return project.Record{}, err
+	case len(list) == 0:
+		return project.Record{}, fault.New(fault.Usage, "deployment", "%s has no deployment %s", name, prefix).WithHint("corpus-git deployments %s  lists them", name)
+	case len(list) > 1:
+		return project.Record{}, fault.New(fault.Usage, "deployment", "%s is the beginning of more than one ID", prefix).WithHint("type more digits: %s, %s, …", list[0].ID[:min(13, len(list[0].ID))], list[1].ID[:min(13, len(list[1].ID))])
+	}
+	return list[0], nil
+}
+
+// List gives a project's newest records, the newest first.
+func (r *Store) List(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
+	return r.query(ctx, `WHERE project = ? ORDER BY rowid DESC LIMIT ?`, name, limit)
+}
+
+// Before lists those that are older than one.
+func (r *Store) Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error) {
+	return r.query(ctx, `WHERE project = ?1 AND rowid < (SELECT rowid FROM deployments WHERE id = ?2 AND project = ?1) ORDER BY rowid DESC LIMIT ?3`, name, id, limit)
+}
+
+const whereLast = `WHERE rowid IN (SELECT (SELECT d.rowid FROM deployments d WHERE d.project = n.value AND NOT d.` + isOpen + ` ORDER BY d.rowid DESC LIMIT 1)
+	FROM json_each(?) n)`
+
+// whereLive finds the newest record of each of a list of projects that went live.
+const whereLive = `WHERE rowid IN (SELECT (SELECT d.rowid FROM deployments d WHERE d.project = n.value AND d.state = 'live' ORDER BY d.rowid DESC LIMIT 1)
+	FROM json_each(?) n)`
+
+// Last are the newest final records of the projects that have one.
+func (r *Store) Last(ctx context.Context, names []project.Name) ([]project.Record, error) {
+	return r.each(ctx, whereLast, names)
+}
+
+// Live are the newest records of the projects that went live.
+func (r *Store) Live(ctx context.Context, names []project.Name) ([]project.Record, error) {
+	return r.each(ctx, whereLive, names)
+}
+
+// each runs a query over a list of projects.
+func (r *Store) each(ctx context.Context, where string, names []project.Name) ([]project.Record, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	list, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	return r.query(ctx, where, string(list))
+}
+
+// Trim removes from a copy of the database the records of each project that came after one of its deployments, or all for "".
+func Trim(ctx context.Context, d *sql.DB, last map[project.Name]project.ID) error {
+	for name, id := range last {
+		_, err := d.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?1 AND (?2 = '' OR rowid > (SELECT rowid FROM deployments WHERE id = ?2))`, name, id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Forget removes all records of a project. Durable on return.
+func (r *Store) Forget(ctx context.Context, name project.Name) error {
+	_, err := r.db.ExecContext(ctx, `DELETE FROM deployments WHERE project = ?`, name)
+	return err
+}
+
+// Unfinished are the records that a dead server left open.
+func (r *Store) Unfinished(ctx context.Context) ([]project.Record, error) {
+	return r.query(ctx, `WHERE `+isOpen+` ORDER BY rowid`)
+}
+
+// Ended are the newest records of all projects that are final.
+func (r *Store) Ended(ctx context.Context, limit int) ([]project.Record, error) {
+	return r.query(ctx, `WHERE NOT `+isOpen+` ORDER BY rowid DESC LIMIT ?`, limit)
+}
+
+// Estimates are the durations of the parts of the last good deployments, and of the whole; those that skipped something do not count.
+func (r *Store) Estimates(ctx context.Context, name project.Name) (map[string]project.Estimate, error) {
+	list, err := r.query(ctx, `WHERE project = ? AND state = ? AND trigger <> ? ORDER BY rowid DESC LIMIT ?`, name, project.Live, project.TriggerRollback, 2*project.EstimateRuns)
+	var runs []project.Result
+	for _, rec := range list {
+		if rec.Result != nil && rec.Result.Unhealthy == "" && len(rec.Select.Only)+len(rec.Select.OnlySteps)+len(rec.Select.Skip) == 0 && rec.Resume == "" {
+			runs = append(runs, *rec.Result)
+		}
+	}
+	return project.EstimatesOf(runs), err
+}
+
+// Beyond are the IDs of a project's final records that are older than its newest n, those in keep left out.
+func (r *Store) Beyond(ctx context.Context, name project.Name, n int, keep map[string]bool) (ids []string, err error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT id FROM deployments WHERE project = ? AND NOT `+isOpen+` ORDER BY rowid DESC LIMIT -1 OFFSET ?`, name, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		if !keep[id] {
+			ids = append(ids, id)
+		}
+	}
+	return ids, rows.Err()
+}
+
+// Remove deletes records, all or none.
+func (r *Store) Remove(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	_, err = r.db.ExecContext(ctx, `DELETE FROM deployments WHERE id IN (SELECT value FROM json_each(?))`, string(list))
+	return err
+}

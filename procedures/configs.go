@@ -1,0 +1,127 @@
+package procedures
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/procedures/keyplace"
+	"corpus-git/procedures/recipe"
+	"corpus-git/project"
+	"corpus-git/project/configs"
+	"corpus-git/project/schema"
+	"corpus-git/sls"
+)
+
+// record records that a step is being applied, and returns a function that records its end. Failures to record are reported, and fail nothing.
+func (e *Env) record(ctx context.Context, r *recipe.Recipe, s recipe.Step) (done func(*sls.StepResult, error)) {
+	store := e.Tools.Configs
+	if store == nil || r == nil {
+		return func(*sls.StepResult, error) {}
+	}
+	ctx = context.WithoutCancel(ctx)
+	told := func(err error) {
+		if err != nil {
+			e.Note("%s is not in the list of configs: %v", s.Name, err)
+		}
+	}
+	d := e.Deployment
+	bound := configs.Deployment{Deployment: d.ID, Project: d.Project, Step: s.Name, Action: actionOf(d.Trigger), Inputs: e.recorded(e.Prepared.Cfg.Inputs())}
+	if v, ok := e.Prepared.Cfg.Get("minion_id"); ok && v != nil {
+		bound.Server = py.Str(v)
+	}
+	end, err := store.Begin(ctx, configOf(r, s, e.Prepared), bound)
+	if err != nil {
+		told(err)
+		return func(*sls.StepResult, error) {}
+	}
+	return func(res *sls.StepResult, err error) {
+		state, reason := configs.Complete, ""
+		switch {
+		case err != nil:
+			state, reason = configs.Failed, fault.Cause(err)
+		case !res.OK():
+			f := res.Failed()
+			state, reason = configs.Failed, "state "+f.ID
+			if f.Command == nil && f.Comment != "" {
+				reason += ": " + f.Comment
+			}
+		}
+		reason, _, _ = strings.Cut(e.Prepared.Redactor.String(reason), "\n")
+		told(end(ctx, state, reason, e.outputsOf(s)))
+	}
+}
+
+// outputsOf is what a step wrote, as a JSON object without secrets; nil where it wrote nothing.
+func (e *Env) outputsOf(s recipe.Step) json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, o := range e.wrote.list {
+		if o.Step == s.Name && !o.Secret {
+			out[o.Name] = o.Value
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// actionOf is what a deployment that began by a trigger does with its configs.
+func actionOf(t project.Trigger) configs.Action {
+	switch t {
+	case project.TriggerPush, project.TriggerBundle:
+		return configs.Deploy
+	case project.TriggerRollback:
+		return configs.Rollback
+	}
+	return configs.Action(strings.ToUpper(string(t)))
+}
+
+// configOf is a step as an immutable config. A text with a secret of the pillar in it is its hash.
+func configOf(r *recipe.Recipe, s recipe.Step, p *Prepared) configs.Config {
+	read := func(file string) string {
+		text, err := readSome(r.Script(file))
+		if errors.Is(err, os.ErrNotExist) {
+			return ""
+		}
+		if sum := sha256.Sum256(text); err != nil || len(text) > configs.MaxSource || !utf8.Valid(text) || p.Redactor.String(string(text)) != string(text) {
+			return "sha256:" + hex.EncodeToString(sum[:])
+		}
+		return string(text)
+	}
+	group := "salt"
+	switch {
+	case s.Script:
+		group = "script"
+	case s.Tool != "":
+		group = s.Tool
+	}
+	c := configs.Config{Group: group, File: s.File, Source: read(s.File), Inputs: read(schema.InputsFile), Outputs: read(schema.OutputsFile)}
+	if runner := p.Cfg.Runner(); runner != "" && group == "salt" {
+		c.Options = `{"runner":"` + runner + `"}`
+	}
+	return c
+}
+
+// readSome reads a file, and of a very large one only enough to identify it.
+func readSome(file string) ([]byte, error) {
+	f, err := os.Open(filepath.Clean(file))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, keyplace.MaxSearched))
+}

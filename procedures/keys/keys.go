@@ -1,0 +1,69 @@
+// Package keys is what a project's steps see of the keys of package kv, as cfg.kv.
+//
+// It owns their place in cfg. It keeps nothing: a crash leaves nothing.
+package keys
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/kv"
+	"corpus-git/project"
+)
+
+// Source gives the values that a project sees, by key; nil has none.
+type Source func(ctx context.Context, name project.Name) (map[string]string, error)
+
+// Of is what a project sees.
+func (s Source) Of(name project.Name) func(context.Context) (map[string]string, error) {
+	return func(ctx context.Context) (map[string]string, error) {
+		if s == nil {
+			return nil, nil
+		}
+		return s(ctx, name)
+	}
+}
+
+// Into sets cfg.kv: the project's own keys without what they begin with, and the others by their whole names.
+func (s Source) Into(ctx context.Context, name project.Name, cfg *py.Dict) error {
+	all, err := s.Of(name)(ctx)
+	if err != nil {
+		return err
+	}
+	own, out := kv.Projects+string(name)+"/", py.NewDict()
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		out.SetStr(strings.TrimPrefix(k, own), all[k])
+	}
+	cfg.SetStr("kv", out)
+	return nil
+}
+
+// Unmet is what is missing for a key that is waited for, "" where it exists, with the value is if that is not "". A key that the project
+// can't see is fault.Refused.
+func (s Source) Unmet(ctx context.Context, name project.Name, key, is string) (string, error) {
+	if owner := kv.Owner(key); owner != "" && owner != name || owner == "" && !strings.HasPrefix(key, kv.Shared) && !strings.HasPrefix(key, kv.Services) {
+		return "", fault.New(fault.Refused, "", "%s does not see the key %s", name, key).WithHint("it sees those below  %s%s/ , %s and %s", kv.Projects, name, kv.Shared, kv.Services)
+	}
+	all, err := s.Of(name)(ctx)
+	v, ok := all[key]
+	switch {
+	case err != nil:
+		return "", err
+	case !ok:
+		return "it is not set", nil
+	case is != "" && v != is:
+		return "it has another value", nil
+	}
+	return "", nil
+}
+
+// Setter sets cfg.kv to what the project sees when it is called. An error of reading now is returned; later cfg.kv is left out, and a
+// template that reads it fails.
+func (s Source) Setter(ctx context.Context, name project.Name) (func(cfg *py.Dict), error) {
+	ctx = context.WithoutCancel(ctx)
+	return func(cfg *py.Dict) { _ = s.Into(ctx, name, cfg) }, s.Into(ctx, name, py.NewDict())
+}

@@ -1,0 +1,31 @@
+package procedures
+
+import (
+	"corpus-git/internal/fault"
+	"corpus-git/procedures/extends"
+	"corpus-git/procedures/keyplace"
+	"corpus-git/project"
+)
+
+// trees are where the keys of the configuration stand.
+func (s Sources) trees() keyplace.Trees {
+	return keyplace.Trees{Code: s.Code, Pillar: s.Pillar, Local: s.local}
+}
+
+// Explain reports what each layer says of the configuration at a path, and where: see project.Cfg.Explain.
+func (p *Prepared) Explain(src Sources, path string, show project.Show) ([]project.Explained, error) {
+	src.local = p.local
+	trees := src.trees()
+	for _, l := range p.inherited.layers {
+		trees.Below = append(trees.Below, keyplace.Recipe{Name: l.String(), Files: l.Files})
+	}
+	return p.Cfg.Explain(path, show, func(file string, keys []string) (string, int) {
+		at := keyplace.Of(fault.Pos{File: file}, keys, trees)
+		return at.File, at.Line
+	})
+}
+
+// Origins reports where each file of the recipe is from.
+func (p *Prepared) Origins(name project.Name) ([]extends.RecipeOf, []extends.Origin, error) {
+	return extends.Origins(extends.RecipeOf{Name: name.String(), Commit: p.inherited.code}, p.inherited.own, p.inherited.layers)
+}

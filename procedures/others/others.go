@@ -1,0 +1,108 @@
+// Package others gives the recipes of other projects to a deployment whose files include them.
+//
+// It owns the private copies of what is live in those projects, each made on first use below a folder that its caller owns and removes. It never reads a working copy.
+package others
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/procedures/recipe"
+	"corpus-git/project"
+	"corpus-git/sls/fileroot"
+)
+
+// other is the recipe of another project as a file system: a private copy of the commit that is live there, made on first use. Its working
+// copy is never read: an included file runs with the rights of this deployment, and that project's user can write to the working copy. A
+// project without commits, or one that never went live, has nothing to include.
+type other struct {
+	ctx  context.Context //nolint:containedctx // of the preparation, without its end: an fs.FS has none
+	from Source
+	name project.Name
+	dir  string
+
+	once  sync.Once
+	files fs.FS
+	err   error
+}
+
+// Source is where projects are found.
+type Source struct {
+	Root layout.Root
+	// Live is the commit of the newest deployment of a project that went live, "" where there is none; nil: none has one.
+	Live func(context.Context, project.Name) (project.Commit, error)
+	// Tree is a commit of a project's code.
+	Tree func(context.Context, project.Name, project.Commit) (fs.FS, error)
+}
+
+// Roots are the file roots of all other projects that are linked into salt://, for a deployment of own whose private copies are below dir.
+func (f Source) Roots(ctx context.Context, own project.Name, dir string) (fileroot.Roots, error) {
+	entries, err := os.ReadDir(filepath.Join(f.Root.Salt(), layout.ProjectsNamespace))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.New(fault.Internal, "read the links of projects", "%w", err)
+	}
+	var out fileroot.Roots
+	for _, e := range entries {
+		name, err := project.ParseName(e.Name())
+		if err != nil || name == own || e.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		out = append(out, fileroot.Root{
+			FS:    &other{ctx: context.WithoutCancel(ctx), from: f, name: name, dir: filepath.Join(dir, name.String())},
+			Mount: layout.ProjectsNamespace + "/" + name.String(), Foreign: true,
+		})
+	}
+	return out, nil
+}
+
+// Open implements fs.FS.
+func (o *other) Open(name string) (fs.File, error) {
+	o.once.Do(func() { o.files, o.err = o.load() })
+	if o.err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: o.err}
+	}
+	return o.files.Open(name)
+}
+
+// load copies the recipe.
+func (o *other) load() (fs.FS, error) {
+	if o.from.Live == nil {
+		return Nothing{}, nil
+	}
+	commit, err := o.from.Live(o.ctx, o.name)
+	if err != nil || commit == "" {
+		return Nothing{}, err
+	}
+	ctx, done := context.WithCancel(o.ctx)
+	defer done()
+	code, err := o.from.Tree(ctx, o.name, commit)
+	if err != nil {
+		return nil, err
+	}
+	files, err := recipe.In(code)
+	if err != nil {
+		return nil, err
+	}
+	r, err := recipe.Copy(ctx, files, o.dir, o.from.Root.Project(o.name.String()).Salt())
+	if err != nil || r == nil {
+		return Nothing{}, err
+	}
+	return r.Files()
+}
+
+// Nothing is a file system without a file.
+type Nothing struct{}
+
+// Open implements fs.FS.
+func (Nothing) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}

@@ -1,0 +1,78 @@
+// Package outfile is the file that the steps of a deployment write their outputs to, and beside it the folder for their reports of tests.
+//
+// It owns their paths and who may write them. It does not read them. A crash leaves it, and Drop removes it.
+package outfile
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/sls/host"
+)
+
+// Variable names the file for the steps.
+const Variable = "CORPUS_OUTPUTS"
+
+// ReportsVariable names the folder for reports of tests.
+const ReportsVariable = "CORPUS_TEST_REPORTS"
+
+// Reports is the folder for reports of tests beside a file of outputs.
+func Reports(file string) string { return filepath.Join(filepath.Dir(file), "tests") }
+
+// Path is the file of a deployment's steps. It is the same for all of them, as Salt is started once; each finds it empty. Several servers
+// on one machine may run deployments of one ID, as nodes of a hub: each has a file of its own, named after its state.
+func Path(state layout.State, id project.ID) string {
+	sum := sha256.Sum256([]byte(state.Path()))
+	return filepath.Join(os.TempDir(), fmt.Sprintf("corpus-git-outputs-%x-%s", sum[:4], id), "outputs")
+}
+
+// Drop removes a deployment's file after a crash.
+func Drop(state layout.State, id project.ID) error {
+	if id == "" || strings.ContainsAny(string(id), "/.") {
+		return nil
+	}
+	return os.RemoveAll(filepath.Dir(Path(state, id)))
+}
+
+// Make creates the file anew, and the folder for reports. Where group is not nil, and this process is root, members of that group may write it: steps run as the
+// project's user.
+func Make(file string, machine *host.Host, group *host.Group) error {
+	dir := filepath.Dir(file)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(Reports(file), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if machine.EUID != 0 || group == nil {
+		return nil
+	}
+	for _, x := range []struct {
+		path string
+		mode fs.FileMode
+	}{{file, 0o660}, {Reports(file), 0o770}, {dir, 0o710}} {
+		if err := os.Chown(x.path, 0, group.GID); err != nil {
+			return err
+		}
+		if err := os.Chmod(x.path, x.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package waiting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"corpus-git/fleet"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/project"
+	"corpus-git/project/schema"
+	"corpus-git/signals"
+)
+
+// Run are the waits of one running deployment.
+type Run struct {
+	// Signals may be nil: then only steps that do not wait can run.
+	Signals    Signals
+	Deployment project.Deployment
+	Set        Set
+	// Node is set where the steps run on a node of a project: there nothing waits.
+	Node bool
+	// SkipReason is why the deployment does not wait for signals, "" where it does.
+	SkipReason func() string
+	// Hide redacts a text, Note reports a line.
+	Hide func(string) string
+	Note func(format string, args ...any)
+
+	open     bool
+	received []schema.Output
+}
+
+// errNoServer is the error where nothing can receive signals.
+var errNoServer = fault.New(fault.Refused, "", "only a running server takes signals").WithHint("start it:  corpus-git serve")
+
+// OnNodes is the error where the steps run on nodes: a signal comes to the server that has the push, and a wait would hold up its stage.
+func OnNodes(where string) *fault.Error {
+	return fault.New(fault.Refused, where, "a project with nodes cannot wait for signals: its steps run on other machines").
+		WithHint("a stage can wait for a condition: .salt/%s", fleet.StagesFile)
+}
+
+// Possible refuses declared waits where nothing can receive signals.
+func (s Set) Possible(to Signals) error {
+	if len(s.list) == 0 || to != nil {
+		return nil
+	}
+	return fault.New(fault.Refused, Shown(), "%w", errNoServer)
+}
+
+// Open makes the signals of the declared waits acceptable, once.
+func (r *Run) Open(ctx context.Context) error {
+	if r.open || len(r.Set.list) == 0 || r.SkipReason() != "" {
+		return nil
+	}
+	r.open = true
+	if r.Signals == nil {
+		return errNoServer
+	}
+	return r.Signals.Begin(ctx, r.Deployment, r.Hide, r.Set.list...)
+}
+
+// Behind waits for what is declared to follow a step.
+func (r *Run) Behind(ctx context.Context, step string) error {
+	for _, w := range r.Set.list {
+		if w.Step != step {
+			continue
+		}
+		if why := r.SkipReason(); why != "" {
+			if err := r.pass(ctx, w.ID); err != nil {
+				return err
+			}
+			r.Note("%s: %s", w.ID, why)
+			continue
+		}
+		said, err := r.hold(ctx, w.ID, step)
+		if err != nil {
+			return err
+		}
+		r.Note("%s", said)
+	}
+	return nil
+}
+
+// For is the state corpus.wait: it waits for what its arguments say, or what is declared under its name.
+func (r *Run) For(ctx context.Context, step, id string, args *py.Dict) (said string, err error) {
+	if why := r.SkipReason(); why != "" {
+		return why, r.pass(ctx, id)
+	}
+	w, declared := r.Set.find(id)
+	switch {
+	case r.Node:
+		return "", OnNodes(id)
+	case declared && args.Len() > 0:
+		return "", fmt.Errorf("%s is declared in %s: say all of it there", id, Shown())
+	case declared && w.Step != "":
+		return "", fmt.Errorf("%s is waited for behind %s: %s says so", id, w.Step, Shown())
+	case r.Signals == nil:
+		return "", errors.New(errNoServer.Error())
+	case !declared:
+		if w, err = w.Given(args); err != nil {
+			return "", err
+		}
+		if err := r.Signals.Begin(ctx, r.Deployment, r.Hide, w); err != nil {
+			return "", err
+		}
+	}
+	return r.hold(ctx, id, step)
+}
+
+// hold waits, reports the wait, and keeps the data of the signals as an output of the step.
+func (r *Run) hold(ctx context.Context, id, step string) (said string, err error) {
+	out, err := r.Signals.Wait(ctx, r.Deployment.ID, id, step, func(s signals.WaitStatus) {
+		r.Note("waiting for %s: %s; until %s", s.Wait, s.Progress(), s.Until.Format("15:04:05"))
+	})
+	if err != nil {
+		return "", err
+	}
+	return out.Line, r.keep(id, out.Data)
+}
+
+// pass uses the data of the last completed wait.
+func (r *Run) pass(ctx context.Context, id string) error {
+	if r.Signals == nil {
+		return r.keep(id, nil)
+	}
+	data, err := r.Signals.Data(ctx, r.Deployment, id)
+	if err != nil {
+		return err
+	}
+	return r.keep(id, data)
+}
+
+func (r *Run) keep(id string, data map[string]json.RawMessage) error {
+	values := py.NewDict()
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		v, err := py.LoadJSON(string(data[name]), true)
+		if err != nil {
+			return err
+		}
+		values.SetStr(name, v)
+	}
+	r.received = append(r.received, schema.Output{Name: id, Value: values})
+	return nil
+}
+
+// Take returns and resets the data of the signals that the step waited for.
+func (r *Run) Take() []schema.Output {
+	out := r.received
+	r.received = nil
+	return out
+}

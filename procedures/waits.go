@@ -1,0 +1,54 @@
+package procedures
+
+import (
+	"fmt"
+
+	"corpus-git/procedures/recipe"
+	"corpus-git/procedures/waiting"
+	"corpus-git/project"
+)
+
+// findWaits reads what the recipe waits for, and hides the addresses of its signals.
+func (p *Prepared) findWaits(t *Tools, d project.Deployment, steps []recipe.Step) error {
+	names, err := recipe.StepNames(p.recipe, steps)
+	if err != nil {
+		return err
+	}
+	if p.waits, err = waiting.Read(p.recipe, names); err != nil || p.waits.Len() == 0 {
+		return err
+	}
+	if p.Rollout != nil {
+		return waiting.OnNodes(waiting.Shown())
+	}
+	if p.holds && d.Trigger != project.TriggerPlan {
+		if err := p.waits.Possible(t.Signals); err != nil {
+			return err
+		}
+	}
+	secrets, over := p.waits.Address(d.ID, t.Signals)
+	if t.Signals != nil && !over {
+		p.Notes = append(p.Notes, waiting.Shown()+": the server has no address for HTTP (http_listen): signals come by  corpus-git signal  only")
+	}
+	p.Redactor.Extend(secrets)
+	return nil
+}
+
+// waits are those of the deployment, the same each time.
+func (e *Env) waits() *waiting.Run {
+	if e.waiting == nil {
+		e.waiting = &waiting.Run{Signals: e.Tools.Signals, Deployment: e.Deployment, Set: e.Prepared.waits, SkipReason: e.waitSkipReason, Hide: e.Hide, Note: e.Note}
+		e.waiting.Node = e.Prepared.staged && len(e.Prepared.nodes) == 0
+	}
+	return e.waiting
+}
+
+// waitSkipReason is why this deployment does not wait for signals, "" where it does.
+func (e *Env) waitSkipReason() string {
+	switch {
+	case e.back || e.Deployment.Trigger == project.TriggerRollback:
+		return "a rollback waits for no signals"
+	case !e.Prepared.holds:
+		return fmt.Sprintf("%s waits for no signals", e.Deployment.Trigger)
+	}
+	return ""
+}

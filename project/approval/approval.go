@@ -1,0 +1,185 @@
+// Package approval has the types of deployments that wait until others approve them: what is asked for, who approved, and what binds both.
+//
+// It decides nothing, and stores nothing: package pipeline/approvals does.
+package approval
+
+import (
+	"corpus-git/internal/event"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/humanize"
+	"corpus-git/project"
+	"corpus-git/project/demands"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+	"slices"
+	"strings"
+	"time"
+)
+
+// State is where a request is.
+type State string
+
+// The states of a request. Open is the only one that is not an end.
+const (
+	Open State = "open"
+	// Deployed: a deployment of it began, whatever that led to.
+	Deployed State = "deployed"
+	Rejected State = "rejected"
+	Expired  State = "expired"
+	// Void: what was approved would not be what is deployed, or who asked for it may no longer.
+	Void State = "void"
+)
+
+// Request is a deployment that waits for approval. Its ID is that of the deployment whose plan was shown.
+type Request struct {
+	ID      project.ID   `json:"id"`
+	Project project.Name `json:"project"`
+	At      time.Time    `json:"at"`
+	Expires time.Time    `json:"expires"`
+	// Need is how many must approve.
+	Need int `json:"need"`
+	// Plan is the SHA-256 of the plan that was shown.
+	Plan string `json:"plan"`
+	// Deployment are the facts of what is to be deployed, and what was live.
+	Deployment Facts `json:"deployment"`
+	State      State `json:"state"`
+	// Reason is why it ended without a deployment, By who ended it, Ended when.
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
+	Ended  time.Time `json:"ended,omitzero"`
+	// Result is the deployment of it.
+	Result project.ID `json:"result,omitempty"`
+	Votes  []Vote     `json:"votes,omitempty"`
+}
+
+// Facts are those of a deployment.
+type Facts struct{ project.Deployment }
+
+// Vote is that of one principal for a request.
+type Vote struct {
+	By project.Pusher `json:"by"`
+	At time.Time      `json:"at"`
+	// BreakGlass: an administrator deploys it without others, for Reason.
+	BreakGlass bool   `json:"break_glass,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+// Document is printed by  approvals --json.
+type Document struct {
+	Version   int       `json:"version"`
+	Approvals []Request `json:"approvals"`
+}
+
+// Decision is printed by  approve --json  and  reject --json.
+type Decision struct {
+	Version  int     `json:"version"`
+	Approval Request `json:"approval"`
+	// Deployment is the one that began, absent while more must approve, and after a rejection.
+	Deployment project.ID `json:"deployment,omitempty"`
+}
+
+// Closed is the error about a request that is not open, nil for one that is.
+func (r Request) Closed() error {
+	if r.State == Open {
+		return nil
+	}
+	why := string(r.State)
+	if r.Reason != "" {
+		why += ": " + r.Reason
+	}
+	if r.State == Deployed {
+		why = "it was deployed, as " + r.Result.Short()
+	}
+	return fault.New(fault.Refused, "approve", "%s of %s no longer waits: %s", r.ID.Short(), r.Project, why).WithHint("push the commit again to ask again")
+}
+
+// Enough reports whether it may be deployed.
+func (r Request) Enough() bool { return len(r.Votes) >= r.Need || r.Broken() != nil }
+
+// Broken is the vote that deploys it without others, nil where there is none.
+func (r Request) Broken() *Vote {
+	if i := slices.IndexFunc(r.Votes, func(v Vote) bool { return v.BreakGlass }); i >= 0 {
+		return &r.Votes[i]
+	}
+	return nil
+}
+
+// Names are who approved.
+func (r Request) Names() (out []string) {
+	for _, v := range r.Votes {
+		out = append(out, v.By.Key)
+	}
+	return out
+}
+
+// Asks reports whether a deployment asks for the very same: the same commits over the same live ones, with the same settings.
+func (r Request) Asks(d project.Deployment) bool {
+	x := r.Deployment
+	same := func(a, b any) bool {
+		p, err1 := json.Marshal(a)
+		q, err2 := json.Marshal(b)
+		return err1 == nil && err2 == nil && string(p) == string(q)
+	}
+	return x.Code == d.Code && x.Pillar == d.Pillar && x.LiveCode == d.LiveCode && x.LivePillar == d.LivePillar && same(x.Select, d.Select) && same(x.Set, d.Set)
+}
+
+// Changed says why what a deployment would do is not what was approved, "" where it is: other commits, another live release, another plan.
+func (r Request) Changed(d project.Deployment, plan string) string {
+	x := r.Deployment
+	switch {
+	case x.LiveCode != d.LiveCode:
+		return "since then " + d.LiveCode.Short() + " went live, over which it was not planned"
+	case x.LivePillar != d.LivePillar:
+		return "since then the pillar " + d.LivePillar.Short() + " went live, with which it was not planned"
+	case x.Code != d.Code || x.Pillar != d.Pillar:
+		return "the commits are not those that were approved"
+	case plan != r.Plan:
+		return "its plan is another one by now: files, machine or inherited recipes have changed"
+	}
+	return ""
+}
+
+// Plan is the hash of a plan as it was shown. The zero value is not ready: see NewPlan.
+type Plan struct{ h hash.Hash }
+
+// NewPlan begins a hash.
+func NewPlan() Plan { return Plan{sha256.New()} }
+
+// Add adds an event; only those that are part of a plan count, without their time and number.
+func (p Plan) Add(e event.Event) {
+	if e.Kind != event.Plan {
+		return
+	}
+	for _, s := range append([]string{string(e.Status), e.Procedure, e.Step, e.Text}, e.Lines...) {
+		p.h.Write([]byte(strings.ReplaceAll(s, "\x00", "") + "\x00"))
+	}
+	p.h.Write([]byte{0, 0})
+}
+
+// Sum is the hash in hexadecimal digits.
+func (p Plan) Sum() string { return hex.EncodeToString(p.h.Sum(nil)) }
+
+// Waits is what a pusher reads whose deployment waits.
+func (r Request) Waits() error {
+	d := r.Deployment
+	return fault.New(fault.Refused, "", "%s%s: %d of %s, until %s", demands.Waiting, r.ID, len(r.Votes), humanize.Plural(r.Need, "approval", "approvals"), r.Expires.UTC().Format(time.RFC3339)).
+		WithHint("somebody else with the right to approve runs  corpus-git approve %s %s  or, with the commit,  git push prod %s:refs/deploy/now", d.Project, r.ID.Short(), r.Commit().Short())
+}
+
+// Commit is what the request would bring.
+func (r Request) Commit() project.Commit {
+	if r.Deployment.Repo == project.PillarRepo {
+		return r.Deployment.Pillar
+	}
+	return r.Deployment.Code
+}
+
+// Right is what who asks for a deployment must hold.
+func (r Request) Right() project.Right {
+	if r.Deployment.Repo == project.PillarRepo {
+		return project.Configure
+	}
+	return project.Deploy
+}

@@ -1,0 +1,292 @@
+package project
+
+import (
+	"slices"
+	"strings"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/nearest"
+	"corpus-git/internal/py"
+	"corpus-git/internal/redact"
+	"corpus-git/layout"
+	"corpus-git/project/schema"
+)
+
+// InputErrors are all errors of a project's inputs: each a *fault.Error, without values.
+type InputErrors []error
+
+// Error is the first one, and how many there are.
+func (e InputErrors) Error() string { return e[0].Error() }
+
+// Unwrap implements the interface of package errors.
+func (e InputErrors) Unwrap() []error { return e }
+
+// typedAs is the value of a setting: a text stays one where a text is declared, and "a, b" becomes a list where a list is.
+func typedAs(in *schema.Inputs, path []string, s Setting) any {
+	if path[0] != "data" || len(path) == 1 {
+		return s.Typed()
+	}
+	f := in.Field(path[1:])
+	switch {
+	case f == nil || len(f.Path()) != len(path)-1:
+		return s.Typed()
+	case f.Type == schema.String:
+		return s.Value
+	case f.Type == schema.List && !strings.HasPrefix(strings.TrimSpace(s.Value), "["):
+		out := py.NewList()
+		for item := range strings.SplitSeq(s.Value, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				out.Append(item)
+			}
+		}
+		return out
+	}
+	return s.Typed()
+}
+
+// hideInputs marks the values of declared secrets as secret, whichever layer they are from, and collects the others.
+func (c *Cfg) hideInputs(in CfgInputs) {
+	c.inputs = py.NewDict()
+	data := c.root.get([]string{"data"})
+	if in.Inputs == nil || data.sub == nil {
+		return
+	}
+	for _, f := range in.Inputs.Fields {
+		l := data.sub.get(f.Path())
+		switch {
+		case l == nil:
+		case f.Secret:
+			l.declareSecret()
+			c.hidden = append(c.hidden, schema.Secrets("input", "data."+f.Name, l.whole())...)
+		default:
+			c.inputs.SetStr(f.Name, py.DeepCopy(l.whole()))
+		}
+	}
+}
+
+func (l *leaf) declareSecret() {
+	if l.sub != nil {
+		l.sub.each((*leaf).declareSecret)
+		return
+	}
+	l.secret, l.declared = true, true
+}
+
+// whole is the value of a leaf, or the mapping below.
+func (l *leaf) whole() any {
+	if l.sub != nil {
+		return l.sub.dict()
+	}
+	return l.value
+}
+
+// EmptyInputs are the inputs that have no value while the pillar may be incomplete.
+func (c *Cfg) EmptyInputs() []string { return c.empty }
+
+// InputSecrets are the values of the inputs that the recipe declares as secret.
+func (c *Cfg) InputSecrets() []redact.Secret { return c.hidden }
+
+// Inputs are the values of the declared inputs, by name, without those that are declared as secret.
+func (c *Cfg) Inputs() *py.Dict { return c.inputs }
+
+// maxInputErrors limits how many undeclared keys are reported.
+const maxInputErrors = 100
+
+// holdInputs checks what the layers set against what the recipe declares. The error is InputErrors.
+func (c *Cfg) holdInputs(in CfgInputs) error {
+	if in.Inputs == nil || !in.Hold {
+		return nil
+	}
+	var found InputErrors
+	for _, f := range in.Inputs.Fields {
+		if err := c.holdInput(in, f); err != nil {
+			found = append(found, err)
+		}
+	}
+	for _, u := range c.unknown(in) {
+		if u.Layer.FromPillar() || u.Layer == LayerCommand {
+			found = append(found, u.undeclared(in))
+		}
+	}
+	data := c.root.get([]string{"data"})
+	var walk func(t *tree, path []string)
+	walk = func(t *tree, path []string) {
+		t.each(func(l *leaf) {
+			at := append(slices.Clone(path), py.Str(l.key))
+			switch {
+			case len(found) >= maxInputErrors:
+			case at[0] == "node", in.Inputs.Field(at) != nil: // the server sets the node
+			case l.sub != nil && len(l.sub.keys) > 0:
+				walk(l.sub, at)
+			case l.layer.FromPillar() || l.layer == LayerCommand:
+				found = append(found, Unread{Keys: append([]string{"data"}, at...), Layer: l.layer}.undeclared(in))
+			}
+		})
+	}
+	walk(data.sub, nil)
+	if len(found) > 0 {
+		return found
+	}
+	return nil
+}
+
+// holdInput checks one value against its declaration.
+func (c *Cfg) holdInput(in CfgInputs, f *schema.Field) error {
+	keys := append([]string{"data"}, f.Path()...)
+	l := c.root.get(keys)
+	if l == nil || l.sub == nil && l.value == nil && !f.HasDefault {
+		e := fault.New(fault.Failed, "configuration", "the input %s has no value", f.Name).WithPos(fault.Pos{File: in.Inputs.File, Line: f.Line})
+		what := ""
+		if f.Description != "" {
+			what = " (" + f.Description + ")"
+		}
+		return e.WithHint("set it%s in the pillar, %s in makina-projects.%s, or for one run with  %s=…", what, strings.Join(keys, "."), in.Name, f.Name)
+	}
+	if in.Partial && !f.HasDefault && l.nearest(l.layer) == LayerInputs {
+		c.empty = append(c.empty, f.Name)
+		return nil
+	}
+	why := f.Check(l.whole())
+	if why == "" {
+		return nil
+	}
+	layer := l.nearest(l.layer)
+	e := cfgError(layer, strings.Join(keys, "."), "%s", why)
+	e.Err = &KeyError{Keys: inFile(layer, keys), Text: why}
+	switch layer {
+	case LayerInputs:
+		e.At.Line = f.Line
+	case LayerCommand:
+		e.Op = ""
+	}
+	hint := "it is declared in " + fault.Pos{File: in.Inputs.File, Line: f.Line}.String()
+	if f.Description != "" {
+		hint += ": " + f.Description
+	}
+	return e.WithHint("%s", hint)
+}
+
+// inFile are the keys of a value as the file of its layer has them.
+func inFile(layer Layer, keys []string) []string {
+	if (layer == LayerPillarEnv || layer == LayerSampleEnv) && keys[0] == "data" {
+		return append([]string{"env_defaults"}, keys[1:]...)
+	}
+	return keys
+}
+
+// Unread is a key that a layer sets.
+type Unread struct {
+	Keys  []string
+	Layer Layer
+	// Near is the key that was probably meant, "" where none is near.
+	Near string
+}
+
+// File is the file of the layer, as messages call it.
+func (u Unread) File() string { return cfgError(u.Layer, "", "").At.File }
+
+// InFile are the keys as the file has them.
+func (u Unread) InFile() []string { return inFile(u.Layer, u.Keys) }
+
+// undeclared is the error for a key that is not an input.
+func (u Unread) undeclared(in CfgInputs) error {
+	key, near := strings.Join(u.Keys, "."), u.Near
+	if u.Keys[0] == "data" && len(u.Keys) > 1 {
+		key = strings.Join(u.Keys[1:], ".")
+		near = in.Inputs.Nearest(u.Keys[1:])
+	}
+	says := "no input of this name is declared in " + in.Inputs.File
+	e := cfgError(u.Layer, strings.Join(u.Keys, "."), "%s", says)
+	e.Err = &KeyError{Keys: u.InFile(), Text: says}
+	if u.Layer == LayerCommand {
+		e.Err, e.Op = &KeyError{Keys: []string{key}, Text: says}, ""
+	}
+	if near != "" {
+		return e.WithHint("did you mean  %s?", near)
+	}
+	return e.WithHint("declare it there, or take it away")
+}
+
+// known are the keys that corpus-git itself reads or sets.
+func known(in CfgInputs) []string {
+	var out []string
+	for _, k := range slices.Concat(cfgKeys(), factKeys()) {
+		if name, rest, _ := strings.Cut(k.key, "."); rest == "" && name != "skip_PROCEDURE" {
+			out = append(out, name)
+		}
+	}
+	for _, d := range []*py.Dict{defaults(in), facts(in)} {
+		for _, k := range d.Keys() {
+			if !slices.Contains(out, py.Str(k)) {
+				out = append(out, py.Str(k))
+			}
+		}
+	}
+	return append(out, "env_class")
+}
+
+// unknown are the keys at the top of a section that corpus-git does not know.
+func (c *Cfg) unknown(in CfgInputs) (out []Unread) {
+	names := known(in)
+	c.root.each(func(l *leaf) {
+		key := py.Str(l.key)
+		if slices.Contains(names, key) {
+			return
+		}
+		out = append(out, Unread{Keys: []string{key}, Layer: l.nearest(l.layer), Near: nearest.To(key, names)})
+	})
+	return out
+}
+
+// Unread are the keys of PILLAR.sample and of the pillar that corpus-git does not read itself: those at the top of the section that it does
+// not know, and those below data that only the pillar sets. The caller finds out whether the recipe reads them.
+func (c *Cfg) Unread() []Unread { return c.unread }
+
+// findUnread fills in what Unread gives; sample and own are the two files' sections.
+func (c *Cfg) findUnread(in CfgInputs, sample *py.Dict) {
+	c.unread = c.unknown(in)
+	var expected []string
+	add := func(v any) {
+		if d, ok := v.(*py.Dict); ok {
+			for _, k := range d.Keys() {
+				expected = append(expected, py.Str(k))
+			}
+		}
+	}
+	v, _ := sample.GetStr("data")
+	add(v)
+	if envs, _ := sample.GetStr("env_defaults"); envs != nil {
+		if d, ok := envs.(*py.Dict); ok {
+			for _, item := range d.Items() {
+				add(item.Value)
+			}
+		}
+	}
+	data := c.root.get([]string{"data"})
+	data.sub.each(func(l *leaf) {
+		key := py.Str(l.key)
+		if l.nearest(l.layer).FromPillar() && !slices.Contains(expected, key) {
+			c.unread = append(c.unread, Unread{Keys: []string{"data", key}, Layer: l.nearest(l.layer), Near: nearest.To(key, expected)})
+		}
+	})
+}
+
+// Misnamed are the sections of a pillar whose name is no project's.
+func Misnamed(pillar *py.Dict, name Name, exists func(string) bool) (out []Unread) {
+	for _, k := range pillar.Keys() {
+		key, _ := k.(string)
+		of, ok := strings.CutPrefix(key, layout.ProjectsNamespace+".")
+		if !ok || of == "" || of == string(name) || strings.HasPrefix(of, string(name)+".") {
+			continue
+		}
+		if of, _, _ = strings.Cut(of, "."); exists(of) {
+			continue
+		}
+		u := Unread{Keys: []string{key}, Layer: LayerPillar}
+		if nearest.To(of, []string{string(name)}) != "" {
+			u.Near = layout.ProjectsNamespace + "." + string(name)
+		}
+		out = append(out, u)
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package project
+
+import (
+	"regexp"
+	"time"
+
+	"corpus-git/internal/py"
+)
+
+const (
+	watchKey         = "watch"
+	watchDebounceKey = "watch_debounce"
+	// watchDebounce is what holds where a project does not say.
+	watchDebounce    = time.Second
+	maxWatchDebounce = time.Hour
+	maxWatches       = 100
+)
+
+// Watches are the keys of package kv at whose changes the live release is applied again.
+type Watches struct {
+	// Patterns name them; * stands for any text.
+	Patterns []string
+	// Debounce is how long nothing must have changed before it is applied.
+	Debounce time.Duration
+}
+
+var validPattern = regexp.MustCompile(`^(projects|shared|services)/[A-Za-z0-9._@:*/-]+$`)
+
+// Watches are those of the key watch.
+func (c *Cfg) Watches() Watches { return c.watches }
+
+// watch reads and checks the keys watch and watch_debounce.
+func (c *Cfg) watch() error {
+	fail := func(l Layer, key, says string) error {
+		e := cfgError(l, key, "%s", says)
+		e.Err = &KeyError{Keys: []string{key}, Text: says}
+		return e.WithHint("as in  watch: [shared/colour, 'services/db/*']")
+	}
+	c.watches.Debounce = watchDebounce
+	if l := c.root.get([]string{watchDebounceKey}); l.sub != nil || l.value != nil {
+		d, ok := checkDuration(l.value)
+		if l.sub != nil || !ok || d < 0 || d > maxWatchDebounce {
+			return fail(l.layer, watchDebounceKey, "must be a duration such as 2s, at most "+FormatDuration(maxWatchDebounce))
+		}
+		c.watches.Debounce = d
+	}
+	l := c.root.get([]string{watchKey})
+	if l.sub == nil && l.value == nil {
+		return nil
+	}
+	list, ok := l.value.(*py.List)
+	if l.sub != nil || !ok || list.Len() > maxWatches {
+		return fail(l.layer, watchKey, "must be a list of at most 100 keys")
+	}
+	for _, v := range list.Items() {
+		text, ok := v.(string)
+		if !ok || !validPattern.MatchString(text) {
+			return fail(l.layer, watchKey, "must name keys below projects/, shared/ or services/; * stands for any text")
+		}
+		c.watches.Patterns = append(c.watches.Patterns, text)
+	}
+	return nil
+}

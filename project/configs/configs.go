@@ -1,0 +1,258 @@
+package configs
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Config is what a step is: which tool applies it, its text, what it takes and gives. It never changes; its ID is the hash of all the rest.
+type Config struct {
+	ID string `json:"id"`
+	// Group is who applies it: salt, script, ansible, puppet, or the group of an operator's program.
+	Group string `json:"group"`
+	// File is its name in the recipe, Source its text. A file that is not a text, larger than MaxSource, or holds a secret, is "sha256:" and its hash.
+	File   string `json:"file"`
+	Source string `json:"source"`
+	// Inputs and Outputs are the declarations that concern it, as they are in the recipe's files.
+	Inputs  string `json:"inputs,omitempty"`
+	Outputs string `json:"outputs,omitempty"`
+	// Options are further settings that change what it does, as JSON.
+	Options string `json:"options,omitempty"`
+}
+
+// MaxSource bounds the text of a config.
+const MaxSource = 1 << 20
+
+// hash is the ID of a content: each part with its length before it.
+func (c Config) hash() string {
+	h := sha256.New()
+	for _, part := range []string{c.Group, c.File, c.Source, c.Inputs, c.Outputs, c.Options} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write([]byte(part))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Action is what a deployment of a config does.
+type Action string
+
+// The actions.
+const (
+	Deploy   Action = "DEPLOY"
+	Redeploy Action = "REDEPLOY"
+	Undeploy Action = "UNDEPLOY"
+	Rollback Action = "ROLLBACK"
+	Converge Action = "CONVERGE"
+	Task     Action = "TASK"
+)
+
+// State is where a deployment of a config is.
+type State string
+
+// The states.
+const (
+	InProgress State = "IN_PROGRESS"
+	Complete   State = "COMPLETE"
+	Failed     State = "FAILED"
+)
+
+// Deployment is one config on one server.
+type Deployment struct {
+	// Seq orders them.
+	Seq int64 `json:"-"`
+	// Deployment is the run of the pipeline that it is part of, Step the name of the step there.
+	Deployment project.ID   `json:"deployment"`
+	Project    project.Name `json:"project"`
+	Step       string       `json:"step"`
+	Config     string       `json:"config"`
+	Group      string       `json:"group"`
+	Server     string       `json:"server"`
+	Action     Action       `json:"action"`
+	State      State        `json:"state"`
+	Reason     string       `json:"reason,omitempty"`
+	// Inputs are the values of the declared inputs, Outputs what was written, without secrets.
+	Inputs  json.RawMessage `json:"inputs,omitempty"`
+	Outputs json.RawMessage `json:"outputs,omitempty"`
+	Began   time.Time       `json:"began,omitzero"`
+	Ended   time.Time       `json:"ended,omitzero"`
+}
+
+// Store is the two tables. Its methods are safe for concurrent use.
+type Store struct {
+	db  *sql.DB
+	now func() time.Time
+}
+
+// statements make the tables. Those of the room pipeline must be there: what it forgets is forgotten here.
+func statements() []string {
+	return []string{
+		`CREATE TABLE configs (id TEXT PRIMARY KEY, grp TEXT NOT NULL, file TEXT NOT NULL, source TEXT NOT NULL, inputs TEXT NOT NULL, outputs TEXT NOT NULL,
+			options TEXT NOT NULL) WITHOUT ROWID`,
+		`CREATE TABLE config_deployments (seq INTEGER PRIMARY KEY, deployment TEXT NOT NULL, project TEXT NOT NULL, step TEXT NOT NULL, config TEXT NOT NULL REFERENCES configs(id),
+			server TEXT NOT NULL, action TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ('IN_PROGRESS', 'COMPLETE', 'FAILED')), reason TEXT NOT NULL, inputs TEXT NOT NULL,
+			outputs TEXT NOT NULL, began INTEGER NOT NULL, ended INTEGER NOT NULL)`,
+		`CREATE INDEX config_deployments_server ON config_deployments(server, seq)`,
+		`CREATE INDEX config_deployments_project ON config_deployments(project, seq)`,
+		`CREATE INDEX config_deployments_of ON config_deployments(deployment, seq)`,
+		`CREATE INDEX config_deployments_config ON config_deployments(config)`,
+		`CREATE INDEX config_deployments_open ON config_deployments(state) WHERE state = 'IN_PROGRESS'`,
+		`CREATE TRIGGER configs_change BEFORE UPDATE ON configs BEGIN SELECT RAISE(ABORT, 'a config never changes'); END`,
+		`CREATE TRIGGER configs_remove BEFORE DELETE ON configs WHEN EXISTS (SELECT 1 FROM config_deployments WHERE config = OLD.id)
+			BEGIN SELECT RAISE(ABORT, 'a deployment refers to this config'); END`,
+		`CREATE TRIGGER config_deployments_bind BEFORE UPDATE OF deployment, project, step, config, server, action, inputs, began ON config_deployments
+			BEGIN SELECT RAISE(ABORT, 'what a deployment binds never changes'); END`,
+		`CREATE TRIGGER config_deployments_final BEFORE UPDATE ON config_deployments WHEN OLD.state <> 'IN_PROGRESS'
+			BEGIN SELECT RAISE(ABORT, 'this deployment has ended'); END`,
+		`CREATE TRIGGER config_deployments_unused AFTER DELETE ON config_deployments WHEN NOT EXISTS (SELECT 1 FROM config_deployments WHERE config = OLD.config)
+			BEGIN DELETE FROM configs WHERE id = OLD.config; END`,
+		`CREATE TRIGGER config_deployments_forget AFTER DELETE ON deployments BEGIN DELETE FROM config_deployments WHERE deployment = OLD.id; END`,
+	}
+}
+
+// Open makes the tables. The tables of deployments must be there.
+func Open(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, error) {
+	return &Store{db: d, now: now}, db.Migrate(ctx, d, "configs", statements())
+}
+
+// Begin notes that a config is being applied, and the config where it is new. end notes how it ended.
+func (s *Store) Begin(ctx context.Context, c Config, d Deployment) (end func(ctx context.Context, state State, reason string, outputs json.RawMessage) error, err error) {
+	c.ID = c.hash()
+	var seq int64
+	err = db.WithoutSync(ctx, s.db, func(conn *sql.Conn) error {
+		tx, err := conn.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		_, err = tx.ExecContext(ctx, `INSERT INTO configs(id, grp, file, source, inputs, outputs, options) VALUES(?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING`,
+			c.ID, c.Group, c.File, c.Source, c.Inputs, c.Outputs, c.Options)
+		if err != nil {
+			return err
+		}
+		res, err := tx.ExecContext(ctx, `INSERT INTO config_deployments(deployment, project, step, config, server, action, state, reason, inputs, outputs, began, ended)
+			VALUES(?,?,?,?,?,?,?,'',?,'',?,0)`, d.Deployment, d.Project, d.Step, c.ID, d.Server, d.Action, InProgress, string(d.Inputs), s.now().UnixNano())
+		if err != nil {
+			return err
+		}
+		if seq, err = res.LastInsertId(); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+	return func(ctx context.Context, state State, reason string, outputs json.RawMessage) error {
+		return db.WithoutSync(ctx, s.db, func(conn *sql.Conn) error {
+			_, err := conn.ExecContext(ctx, `UPDATE config_deployments SET state = ?, reason = ?, outputs = ?, ended = ? WHERE seq = ?`, state, reason, string(outputs), s.now().UnixNano(), seq)
+			return err
+		})
+	}, err
+}
+
+// Abandon fails those that a dead server left in progress, and gives their number.
+func (s *Store) Abandon(ctx context.Context) (int64, error) {
+	res, err := s.db.ExecContext(ctx, `UPDATE config_deployments SET state = 'FAILED', reason = 'the server ended before the step did', ended = ? WHERE state = 'IN_PROGRESS'`, s.now().UnixNano())
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// Filter selects deployments of configs; what is "" selects all.
+type Filter struct {
+	Server     string
+	Project    project.Name
+	Deployment project.ID
+	Config     string
+	Limit      int
+}
+
+// query is the statement of a filter.
+func (f Filter) query() (text string, args []any) {
+	var where []string
+	add := func(column, value string) {
+		if value != "" {
+			where, args = append(where, column+" = ?"), append(args, value)
+		}
+	}
+	add("d.deployment", string(f.Deployment))
+	add("d.config", f.Config)
+	add("d.project", string(f.Project))
+	add("d.server", f.Server)
+	text = `SELECT d.seq, d.deployment, d.project, d.step, d.config, c.grp, d.server, d.action, d.state, d.reason, d.inputs, d.outputs, d.began, d.ended
+		FROM config_deployments d JOIN configs c ON c.id = d.config`
+	if len(where) > 0 {
+		text += " WHERE " + strings.Join(where, " AND ")
+	}
+	return text + " ORDER BY d.seq DESC LIMIT ?", append(args, f.Limit)
+}
+
+// List gives the newest first; one query.
+func (s *Store) List(ctx context.Context, f Filter) ([]Deployment, error) {
+	text, args := f.query()
+	rows, err := s.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := []Deployment{}
+	for rows.Next() {
+		var d Deployment
+		var inputs, outputs string
+		var began, ended int64
+		if err := rows.Scan(&d.Seq, &d.Deployment, &d.Project, &d.Step, &d.Config, &d.Group, &d.Server, &d.Action, &d.State, &d.Reason, &inputs, &outputs, &began, &ended); err != nil {
+			return nil, err
+		}
+		d.Inputs, d.Outputs, d.Began = raw(inputs), raw(outputs), time.Unix(0, began)
+		if ended != 0 {
+			d.Ended = time.Unix(0, ended)
+		}
+		out = append(out, d)
+	}
+	return out, rows.Err()
+}
+
+func raw(text string) json.RawMessage {
+	if text == "" {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
+// Get is one config by its ID or the beginning of it; none and several are fault.Usage.
+func (s *Store) Get(ctx context.Context, id string) (c Config, err error) {
+	if len(id) < 6 || strings.Trim(id, "0123456789abcdef") != "" {
+		return c, fault.New(fault.Usage, "", "%.80q is not a config: type 6 or more digits of its hash", id)
+	}
+	rows, err := s.db.QueryContext(ctx, `SELECT id, grp, file, source, inputs, outputs, options FROM configs WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2`, id)
+	if err != nil {
+		return c, err
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		if n++; n > 1 {
+			return Config{}, fault.New(fault.Usage, "", "%s is the beginning of more than one config", id).WithHint("type more digits")
+		}
+		if err := rows.Scan(&c.ID, &c.Group, &c.File, &c.Source, &c.Inputs, &c.Outputs, &c.Options); err != nil {
+			return c, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return c, err
+	}
+	if n == 0 {
+		return c, fault.New(fault.Usage, "", "there is no config %s", id)
+	}
+	return c, nil
+}

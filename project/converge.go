@@ -1,0 +1,112 @@
+package project
+
+import (
+	"strings"
+	"time"
+)
+
+// ConvergeMode is what converging does.
+type ConvergeMode string
+
+const (
+	// ConvergeEnforce applies its steps and permissions.
+	ConvergeEnforce ConvergeMode = "enforce"
+	// ConvergeReport reports what they would change, and changes nothing.
+	ConvergeReport ConvergeMode = "report"
+)
+
+// ConvergeModes are all modes.
+func ConvergeModes() []ConvergeMode { return []ConvergeMode{ConvergeEnforce, ConvergeReport} }
+
+// ConvergePolicy is when and how the live release of a project is applied again.
+type ConvergePolicy struct {
+	// Boot: once after each start of the machine.
+	Boot bool `json:"boot,omitempty"`
+	// Every is the interval of runs; 0 is never.
+	Every time.Duration `json:"every_ns,omitempty"`
+	// Splay is the time over which the runs of projects are spread, each always with the same delay.
+	Splay time.Duration `json:"splay_ns,omitempty"`
+	Mode  ConvergeMode  `json:"mode"`
+}
+
+// On reports whether the server runs it by itself.
+func (p ConvergePolicy) On() bool { return p.Boot || p.Every > 0 }
+
+// The occasions of a converge other than manual ones.
+const (
+	ConvergeBoot     = "boot"
+	ConvergeSchedule = "schedule"
+	// ConvergeWatch: a key that the project watches has changed.
+	ConvergeWatch = "watch"
+)
+
+// ConvergeRun are the facts of a TriggerConverge: what is done, and why.
+type ConvergeRun struct {
+	Mode ConvergeMode `json:"mode,omitempty"`
+	// Occasion is ConvergeBoot, ConvergeSchedule or ConvergeWatch, "" for a manual run.
+	Occasion string `json:"occasion,omitempty"`
+}
+
+// The states of a project that is converged.
+const (
+	// InSync: the machine is as the live release makes it.
+	InSync = "in sync"
+	// Drifted: a report found differences.
+	Drifted = "drifted"
+	// ConvergeFailing: the last run failed.
+	ConvergeFailing = "failed"
+)
+
+// ConvergeState is the result of the last runs in a project.
+type ConvergeState struct {
+	ConvergePolicy
+	// State is InSync, Drifted or ConvergeFailing, "" before the first run has ended; Since is when it became so.
+	State string    `json:"state,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// Last is when the last run ended, and Deployment its record, "" where it changed nothing and left none.
+	Last       time.Time `json:"last,omitzero"`
+	Deployment ID        `json:"deployment,omitempty"`
+	// Code is the commit that it applied.
+	Code Commit `json:"code,omitempty"`
+	// Changed is how many things differed, and Drift the first of them, one line each and redacted; Reason why it failed.
+	Changed int      `json:"changed,omitempty"`
+	Drift   []string `json:"drift,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+	// Runs, Failed and Skipped count runs that ended, those of them that failed, and those that were due and gave way to a deployment.
+	Runs    int64 `json:"runs"`
+	Failed  int64 `json:"failed"`
+	Skipped int64 `json:"skipped"`
+}
+
+// Text is the state in one line, "" where nothing is known.
+func (s *ConvergeState) Text() string {
+	switch {
+	case s == nil || s.State == "" && !s.On():
+		return ""
+	case s.State == "":
+		return "has not run yet"
+	case s.State == Drifted:
+		return "drifted since " + s.Since.Format(time.RFC3339) + ": " + strings.Join(s.Drift, "; ")
+	case s.State == ConvergeFailing:
+		return "failed since " + s.Since.Format(time.RFC3339) + ": " + s.Reason
+	}
+	return s.State + " since " + s.Since.Format(time.RFC3339)
+}
+
+// The events of notifications about converging.
+const (
+	EventDrifted        = "drifted"
+	EventConvergeFailed = "converge-failed"
+	EventConverged      = "converged"
+)
+
+// Event is the name of a notification of the beginning of this state.
+func (s ConvergeState) Event() string {
+	switch s.State {
+	case Drifted:
+		return EventDrifted
+	case ConvergeFailing:
+		return EventConvergeFailed
+	}
+	return EventConverged
+}

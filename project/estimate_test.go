@@ -1,0 +1,26 @@
+package project
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEstimatesOf(t *testing.T) {
+	require.Empty(t, EstimatesOf(nil), "never on the first")
+	run := func(seconds ...int) (out []Result) {
+		for _, s := range seconds {
+			d := time.Duration(s) * time.Second
+			out = append(out, Result{Started: time.Unix(0, 0), Ended: time.Unix(0, 0).Add(2 * d), Timings: []Timing{{Name: "a", Duration: d}, {Name: "b", Duration: d}, {Name: "b", Duration: d}}})
+		}
+		return out
+	}
+	one := EstimatesOf(run(3))
+	require.Equal(t, Estimate{Median: 3 * time.Second, P90: 3 * time.Second, Runs: 1}, one["a"])
+	require.Equal(t, 6*time.Second, one["b"].Median, "what runs twice counts together")
+	require.Equal(t, 6*time.Second, one[""].Median)
+	require.Equal(t, Estimate{Median: 1500 * time.Millisecond, P90: 2 * time.Second, Runs: 2}, EstimatesOf(run(2, 1))["a"])
+	ten := EstimatesOf(run(10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 500))
+	require.Equal(t, Estimate{Median: 5500 * time.Millisecond, P90: 9 * time.Second, Runs: 10}, ten["a"], "the eleventh counts no more")
+}

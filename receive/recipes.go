@@ -1,0 +1,70 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"corpus-git/git/tree"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/receive/submodule"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// RecipeTip is the commit that a branch or tag means now in a repository elsewhere, under the rules that submodules have; fault.Busy where
+// trying again may help, else fault.Refused.
+func (r *Repository) RecipeTip(ctx context.Context, url, rev string, want project.SubmoduleRequest) (project.Commit, error) {
+	s, _, err := r.resolver(r.recipesDir(), 0o700, want)
+	if err != nil {
+		return "", err
+	}
+	if s.Offline {
+		return "", fault.New(fault.Refused, "", "it was not fetched yet").WithHint("a deployment fetches it, and a plan")
+	}
+	h, err := s.Tip(ctx, url, rev)
+	if err != nil {
+		return "", err
+	}
+	return project.Commit(h.String()), nil
+}
+
+// RecipeTree is the files of a commit of a repository elsewhere, fetched if it is not here, under the rules that submodules have. Gitlinks in it
+// are empty folders. What was fetched is durable. It is valid until ctx ends. One that is not Offline at a time for each project.
+func (r *Repository) RecipeTree(ctx context.Context, url string, c project.Commit, want project.SubmoduleRequest) (fs.FS, error) {
+	s, _, err := r.resolver(r.recipesDir(), 0o700, want)
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.acquire() // removing objects waits for its users
+	if err != nil {
+		return nil, err
+	}
+	objs, end, err := s.Commit(ctx, url, hashOf(c))
+	if err != nil {
+		r.all.release(o)
+		return nil, err
+	}
+	tree, err := tree.FSWith(ctx, objs, hashOf(c), "", nil)
+	if err != nil {
+		err = errors.Join(err, end())
+		r.all.release(o)
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() {
+		if err := end(); err != nil {
+			r.all.Log.Warn().Err(err).Str("project", string(r.name)).Msg("closing the repositories of recipes")
+		}
+		r.all.release(o)
+	})
+	return tree, nil
+}
+
+// KeepRecipes keeps these of the commits that RecipeTree fetched, and lets maintenance remove the others.
+func (r *Repository) KeepRecipes(keep map[project.Commit]bool) error {
+	return submodule.Keep(r.recipesDir(), func(h plumbing.Hash) bool { return keep[project.Commit(h.String())] })
+}
+
+// recipesDir is the folder of the repositories of recipes from elsewhere.
+func (r *Repository) recipesDir() string { return r.all.Root.Project(string(r.name)).Recipes() }

@@ -1,0 +1,207 @@
+package submodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"corpus-git/git/fsck"
+	"corpus-git/git/object"
+	"corpus-git/git/pack"
+	"corpus-git/git/store"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+)
+
+// fetchFirst fetches a commit from the first of the addresses that leads to a repository.
+func (w *walker) fetchFirst(at string, from []Address, h plumbing.Hash) (*repository, []Address, error) {
+	var first error
+	for _, a := range from {
+		dial, bases, end, err := w.dialer(a)
+		if err == nil {
+			g, err := w.fetch("submodule "+printable.Clip(at, 200), a, h, dial)
+			end()
+			return g, bases, err
+		}
+		if first == nil || errors.Is(first, errNowhere) {
+			first = err
+		}
+		if fault.KindOf(err) != fault.Refused {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, first
+}
+
+// errNowhere is the error for a relative URL that is not the path of a project.
+var errNowhere = errors.New("its relative URL leads to nothing on this server")
+
+// dialer says how to reach an address. end is called when nothing is fetched from it any more.
+func (w *walker) dialer(a Address) (dial func(context.Context) (transport, error), bases []Address, end func(), err error) {
+	if a.Kind == Local {
+		none := fault.New(fault.Refused, "", "%w", errNowhere).
+			WithHint("a relative URL leads from the project's place on this server; where another server is meant, set  submodules_base  in the project's configuration to the project's address there")
+		if w.Local == nil {
+			return nil, nil, nil, none
+		}
+		p, err := w.Local(w.ctx, a.path)
+		if err != nil {
+			if fault.KindOf(err) == fault.Usage {
+				err = none
+			}
+			return nil, nil, nil, err
+		}
+		return func(ctx context.Context) (transport, error) { return pipeTo(ctx, p.Serve), nil }, w.basesOf(a), p.Close, nil
+	}
+	if err := w.allowed(a.Host()); err != nil {
+		return nil, nil, nil, err
+	}
+	return w.dial(a, w.allowed), []Address{a}, func() {}, nil
+}
+
+// dial reaches another server. allowed reports whether it may redirect to a host.
+func (r *Resolver) dial(a Address, allowed func(string) error) func(context.Context) (transport, error) {
+	return func(ctx context.Context) (transport, error) {
+		switch a.Kind {
+		case HTTP:
+			return newWeb(r.HTTP, a, r.Agent, allowed), nil
+		case SSH:
+			return dialSSH(ctx, a, r.Home)
+		default:
+			return dialGit(ctx, a)
+		}
+	}
+}
+
+// mirror is where else to look for what is at an address; ok is false where no mirror has it.
+func (r *Resolver) mirror(a Address) (m Address, ok bool) {
+	if a.Kind == Local || a.Kind == Relative {
+		return m, false
+	}
+	url, best := a.plain(), ""
+	for _, e := range r.Mirrors {
+		from, to, _ := strings.Cut(e, "=")
+		if from == "" || len(from) <= len(best) || !strings.HasPrefix(url, from) {
+			continue
+		}
+		rest := url[len(from):]
+		if !strings.HasSuffix(rest, ".git") {
+			rest = strings.TrimRight(rest, "/") + ".git" // as mirrors name them
+		}
+		to = strings.TrimSpace(to)
+		if x, err := ParseAddress(to + rest); err == nil && x.Kind != Relative {
+			m, best, ok = x, from, true
+		}
+	}
+	return m, ok
+}
+
+// fetchMirrored is fetchCommit of a repository, from the mirror of an address where there is one. done reports that the commit is here.
+func (w *walker) fetchMirrored(ctx context.Context, g *repository, what string, a Address, h plumbing.Hash) (done bool) {
+	m, ok := w.mirror(a)
+	if !ok {
+		return false
+	}
+	// The operator named the mirror: it may be asked, but sends nobody elsewhere.
+	stay := func(host string) error {
+		if strings.EqualFold(host, m.Host()) {
+			return nil
+		}
+		return fault.New(fault.Refused, "", "a mirror that redirects to another host is not followed")
+	}
+	err := g.fetchCommit(ctx, h, w.dial(m, stay), w.Limits, w.ID(), w.Agent)
+	if err != nil && w.Say != nil {
+		w.Say(fmt.Sprintf("%s: the mirror %s does not have it: %v", what, m, plain(err, m)))
+	}
+	return err == nil
+}
+
+// allowed reports whether a host may be asked.
+func (w *walker) allowed(host string) error {
+	for _, h := range w.Hosts {
+		if strings.EqualFold(h, host) || strings.HasPrefix(h, "*.") && strings.HasSuffix(strings.ToLower(host), strings.ToLower(h[1:])) {
+			return nil
+		}
+	}
+	if len(w.Hosts) == 0 {
+		return nil
+	}
+	return fault.New(fault.Refused, "", "this server fetches nothing from %s", printable.Clip(host, 200)).
+		WithHint("an administrator can add it to  submodules.hosts  in the server's configuration")
+}
+
+// fetch brings a commit from an address into its repository; what says for whom.
+func (w *walker) fetch(what string, a Address, h plumbing.Hash, dial func(context.Context) (transport, error)) (*repository, error) {
+	dir := filepath.Join(w.Dir, a.key())
+	g, err := w.repository(dir)
+	if err == nil && g == nil {
+		if g, err = makeRepository(dir, w.Mode, w.Now); err == nil {
+			w.set.open[dir] = g
+			w.names = append(w.names, a.key())
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.Say != nil {
+		w.Say(fmt.Sprintf("%s: fetching %s (%s)", what, a, h.String()[:7]))
+	}
+	return g, within(w.ctx, w.Timeout, a, func(ctx context.Context) error {
+		if w.fetchMirrored(ctx, g, what, a, h) {
+			return nil
+		}
+		return g.fetchCommit(ctx, h, dial, w.Limits, w.ID(), w.Agent)
+	})
+}
+
+// within runs what talks to an address for at most a time, which defaults to defaultTimeout. Its error is a lateError where that is over, and plain.
+func within(ctx context.Context, timeout time.Duration, a Address, f func(context.Context) error) error {
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := f(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = lateError(timeout)
+	}
+	return plain(err, a)
+}
+
+// plain redacts the secrets of an address in messages of a server or a library.
+func plain(err error, a Address) error {
+	var fe *fault.Error
+	var limit *pack.LimitError
+	var bad *fsck.Error
+	switch {
+	case err == nil, errors.As(err, &fe), errors.As(err, &limit), errors.As(err, &bad), errors.Is(err, object.ErrCorrupt),
+		errors.Is(err, errNoCommit), errors.Is(err, errNoRefs), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	var missing *store.MissingError
+	if errors.As(err, &missing) {
+		return fault.New(fault.Refused, "", "%w", err)
+	}
+	text := err.Error()
+	for _, s := range a.Secrets() {
+		text = strings.ReplaceAll(text, s, "…")
+	}
+	var ne net.Error
+	if errors.As(err, &ne) && ne.Timeout() {
+		text = "it does not answer: " + text
+	}
+	return errors.New(printable.Clip(text, 200))
+}
+
+// lateError says that a fetch took longer than Resolver.Timeout.
+type lateError time.Duration
+
+func (e lateError) Error() string { return fmt.Sprintf("it did not come within %s", time.Duration(e)) }
+
+func (e lateError) Unwrap() error { return context.DeadlineExceeded }

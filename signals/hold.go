@@ -1,0 +1,119 @@
+package signals
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+)
+
+// Outcome is the result of a wait that did not fail.
+type Outcome struct {
+	// Line is a line for the log; Failed reports that the wait did not complete, and that this is not an error.
+	Line   string
+	Failed bool
+	// Data are the data of the signals, by their IDs; nil is none.
+	Data map[string]json.RawMessage
+}
+
+// Wait waits for the signals of one wait of a deployment, after a step, until all were received, one says FAILURE, the timeout ends or ctx
+// does. note is called with the progress: at the beginning, and after each signal. The error is fault.Failed, or the cause of ctx.
+func (s *Store) Wait(ctx context.Context, id project.ID, wait string, step string, note func(WaitStatus)) (Outcome, error) {
+	c, limit, err := s.begin(ctx, key{id, wait}, step)
+	if err != nil {
+		return Outcome{}, err
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	late := false
+	for told := -1; ; {
+		now, changed, out, err := s.look(ctx, c, late)
+		if out != nil || err != nil {
+			if out != nil && told >= 0 && told < len(now.Received) {
+				note(now)
+			}
+			if err != nil {
+				return Outcome{}, err
+			}
+			return *out, nil
+		}
+		if told < len(now.Received) {
+			told = len(now.Received)
+			note(now)
+		}
+		select {
+		case <-ctx.Done():
+			cause := context.Cause(ctx)
+			s.mu.Lock()
+			err := s.end(ctx, c, Cancelled, "the deployment was ended")
+			s.mu.Unlock()
+			if err != nil {
+				return Outcome{}, err
+			}
+			return Outcome{}, cause
+		case <-timer.C:
+			late = true
+		case <-changed:
+		}
+	}
+}
+
+// begin records that the deployment waits.
+func (s *Store) begin(ctx context.Context, k key, step string) (*current, time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.current[k]
+	if c == nil {
+		return nil, 0, fault.New(fault.Refused, "wait", "deployment %s does not wait for %s", k.deployment.Short(), k.wait)
+	}
+	if c.State != Open {
+		return c, c.wait.Timeout, nil // what it ended with is told again
+	}
+	c.State, c.Step, c.Until = Waiting, step, s.now().Add(c.wait.Timeout)
+	_, err := s.db.ExecContext(ctx, `UPDATE waits SET state = 'waiting', step = ?, until = ? WHERE deployment = ? AND id = ?`, c.Step, c.Until.UnixNano(), c.Deployment, c.Wait)
+	return c, c.wait.Timeout, err
+}
+
+// look ends the wait if it is to end: out or err say how.
+func (s *Store) look(ctx context.Context, c *current, late bool) (now WaitStatus, changed <-chan struct{}, out *Outcome, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch failed := slices.IndexFunc(c.Received, func(x Signal) bool { return x.Status == Failure }); {
+	case c.State.Ended():
+	case failed >= 0:
+		why := c.Received[failed].Reason
+		if why == "" {
+			why = "without a reason"
+		}
+		err = s.end(ctx, c, Failed, fmt.Sprintf("%s signalled FAILURE: %s", c.Received[failed].ID, why))
+	case len(c.Missing) == 0:
+		err = s.end(ctx, c, Complete, "")
+	case late:
+		err = s.end(ctx, c, Failed, fmt.Sprintf("not signalled within %s: %s", project.FormatDuration(c.wait.Timeout), c.Progress()))
+	}
+	now = c.WaitStatus
+	now.Received, now.Missing = slices.Clone(c.Received), slices.Clone(c.Missing)
+	if err != nil || !c.State.Ended() {
+		return now, c.changed, nil, err
+	}
+	if c.State == Complete {
+		return now, nil, &Outcome{Line: fmt.Sprintf("%s: all signals have come", c.Wait), Data: c.data()}, nil
+	}
+	if c.State == Failed && c.wait.Continue {
+		return now, nil, &Outcome{Line: fmt.Sprintf("%s: %s; it goes on (on_failure: continue)", c.Wait, c.Reason), Failed: true, Data: c.data()}, nil
+	}
+	return now, nil, nil, fault.New(fault.Failed, "", "waiting for %s: %s", c.Wait, c.Reason)
+}
+
+// data are what came with the signals.
+func (c *current) data() map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, x := range c.Received {
+		out[x.ID] = x.data
+	}
+	return out
+}

@@ -1,0 +1,2 @@
+include:
+  - makina-states.services.base.cron.services

@@ -1,0 +1,2 @@
+include:
+  - makina-states.services_managers.supervisor.services

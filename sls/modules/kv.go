@@ -1,0 +1,74 @@
+package modules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"corpus-git/internal/py"
+)
+
+// services is where the registry's services stand among the keys: services/SERVICE/INSTANCE.
+const services = "services/"
+
+// keys are what the project sees of the keys.
+func (c *call) keys() (map[string]string, error) {
+	if c.KV == nil {
+		return nil, nil
+	}
+	return c.KV(c.ctx)
+}
+
+// addKV adds the functions of keys and services. A key that is not there yet may come before the step runs.
+func addKV(s *Set) {
+	s.add("kv.get", "key default?", func(c *call) (any, error) {
+		all, err := c.keys()
+		if err != nil {
+			return nil, err
+		}
+		key := c.str("key", "")
+		if v, ok := all[key]; ok {
+			return v, nil
+		}
+		switch {
+		case c.given("default"):
+			return c.val("default"), nil
+		case c.Static:
+			return nil, &DeferError{Function: "kv.get of a key that is not set yet"}
+		}
+		return nil, fmt.Errorf("there is no key %s: set it with  corpus-git kv set %s VALUE , or give kv.get a default", key, key)
+	})
+	s.add("kv.list", "prefix?", func(c *call) (any, error) {
+		all, err := c.keys()
+		out := py.NewDict()
+		for _, k := range slices.Sorted(maps.Keys(all)) {
+			if strings.HasPrefix(k, c.str("prefix", "")) {
+				out.SetStr(k, all[k])
+			}
+		}
+		return out, err
+	})
+	s.add("registry.get", "service", func(c *call) (any, error) {
+		all, err := c.keys()
+		if err != nil {
+			return nil, err
+		}
+		prefix := services + c.str("service", "") + "/"
+		var out []any
+		for _, k := range slices.Sorted(maps.Keys(all)) {
+			instance, ok := strings.CutPrefix(k, prefix)
+			if !ok {
+				continue
+			}
+			v, err := py.FromJSON(all[k])
+			d, is := v.(*py.Dict)
+			if err != nil || !is {
+				return nil, fmt.Errorf("the value of %s is not a JSON object", k)
+			}
+			d.SetStr("instance", instance)
+			out = append(out, d)
+		}
+		return py.NewList(out...), nil
+	})
+}
