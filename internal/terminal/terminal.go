@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"corpus-git/internal/execx"
 )
@@ -35,7 +37,7 @@ const lastOutput = time.Second
 // Run runs a command on a pseudo terminal, which becomes the controlling terminal of its session, and gives how it ended. The streams of c are not used.
 // When ctx ends the terminal is hung up, and the session is ended as execx.Commander says. In may be read once more after Run has returned.
 func (t *Terminal) Run(ctx context.Context, exec execx.Commander, c execx.Cmd) (execx.Status, error) {
-	master, tty, err := pty.Open()
+	master, tty, err := openPair()
 	if err != nil {
 		return execx.Status{}, fmt.Errorf("open a pseudo terminal: %w", err)
 	}
@@ -50,7 +52,7 @@ func (t *Terminal) Run(ctx context.Context, exec execx.Commander, c execx.Cmd) (
 		if s.Columns <= 0 || s.Rows <= 0 {
 			s = Size{80, 24}
 		}
-		return pty.Setsize(master, &pty.Winsize{Cols: uint16(min(s.Columns, 10_000)), Rows: uint16(min(s.Rows, 10_000))}) //nolint:gosec // bounded
+		return setSize(master, s)
 	}
 	if err := resize(t.Size); err != nil {
 		return execx.Status{}, fmt.Errorf("set the size of a pseudo terminal: %w", err)
@@ -87,4 +89,40 @@ func (t *Terminal) Run(ctx context.Context, exec execx.Commander, c execx.Cmd) (
 	case <-time.After(lastOutput):
 	}
 	return st, err
+}
+
+// openPair opens a pseudo terminal. Its master does not block: closing it ends a Read that waits, and hangs the terminal up at once, where a blocking one would be
+// open until the Read has ended (pty.Open makes it blocking, as os.File.Fd does).
+func openPair() (master, tty *os.File, err error) {
+	blocking, tty, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer blocking.Close()
+	fd, err := unix.FcntlInt(blocking.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		if err = unix.SetNonblock(fd, true); err != nil {
+			_ = unix.Close(fd)
+		}
+	}
+	if err != nil {
+		_ = tty.Close()
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fd), blocking.Name()), tty, nil //nolint:gosec // a descriptor is not negative
+}
+
+// setSize tells the kernel the size of a terminal, at most 10,000 characters each way. The file stays non-blocking.
+func setSize(master *os.File, s Size) error {
+	conn, err := master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	if err := conn.Control(func(fd uintptr) {
+		set = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(min(s.Columns, 10_000)), Row: uint16(min(s.Rows, 10_000))}) //nolint:gosec // bounded
+	}); err != nil {
+		return err
+	}
+	return set
 }
