@@ -45,7 +45,7 @@ func (dep *deployment) rewound(ctx context.Context, desc *project.Description) (
 	if _, skip := dep.env.Prepared.Skips(procedures.NameInstall); skip {
 		return nil, nil
 	}
-	logs, err := dep.p.cfg.Tools.LiveUndo(d.Project)
+	logs, err := dep.p.cfg.Tools.UndoLogs().List(d.Project)
 	if err != nil || len(logs) == 0 {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (e *Env) KeepConverged() error {
 	if there, err := vfs.Exists(t.FS, dir); err != nil || !there {
 		return err
 	}
-	older, err := t.liveLogs(e.Deployment.Project, nil)
+	older, err := t.UndoLogs().Since(e.Deployment.Project, nil)
 	if err != nil {
 		return err
 	}

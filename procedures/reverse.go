@@ -1,93 +1,19 @@
 package procedures
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
-	"corpus-git/internal/vfs"
-	"corpus-git/layout"
+	"corpus-git/procedures/undologs"
 	"corpus-git/project"
 	"corpus-git/undo"
 )
 
-// LiveLog is the undo log of a deployment that went live.
-type LiveLog struct {
-	ID  project.ID
-	Dir string
-	// seq counts the logs of a project; a newer one has a higher number.
-	seq int
-}
-
-// LiveUndo are the undo logs of a project's deployments that went live, the newest first.
-func (t *Tools) LiveUndo(name project.Name) ([]LiveLog, error) {
-	parent := t.State.LiveUndo(name.String())
-	names, err := t.FS.ReadDir(parent)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var out []LiveLog
-	for _, n := range names {
-		number, id, ok := strings.Cut(n, "-")
-		if seq, nerr := strconv.Atoi(number); ok && nerr == nil {
-			out = append(out, LiveLog{ID: project.ID(id), Dir: filepath.Join(parent, n), seq: seq})
-		}
-	}
-	slices.SortFunc(out, func(a, b LiveLog) int { return cmp.Compare(b.seq, a.seq) })
-	return out, err
-}
-
-// liveLogs are the folders of LiveUndo, of those that since names; all of them where it is nil.
-func (t *Tools) liveLogs(name project.Name, since []project.ID) (dirs []string, err error) {
-	logs, err := t.LiveUndo(name)
-	for _, l := range logs {
-		if since == nil || slices.Contains(since, l.ID) {
-			dirs = append(dirs, l.Dir)
-		}
-	}
-	return dirs, err
-}
-
-// droppedUndo names the file with the deployment whose undo log was removed last because of a limit.
-const droppedUndo = "dropped"
-
-// PruneLiveUndo removes the oldest logs of LiveUndo until there are most, and counts them. A later rollback over those deployments reports
-// it. Nothing of the project may run meanwhile. Durable on return; it can be run again.
-func (t *Tools) PruneLiveUndo(name project.Name, most int) (removed int, err error) {
-	logs, err := t.LiveUndo(name)
-	if err != nil || len(logs) <= most {
-		return 0, err
-	}
-	// The record first: a log that is recorded as removed may still exist, never the other way round.
-	path := filepath.Join(t.State.LiveUndo(name.String()), droppedUndo)
-	if err := vfs.WriteFileAtomic(t.FS, path, []byte(string(logs[most].ID)+"\n"), 0o600); err != nil {
-		return 0, err
-	}
-	for _, l := range slices.Backward(logs[most:]) {
-		if err := undo.Drop(t.FS, l.Dir); err != nil {
-			return removed, err
-		}
-		removed++
-	}
-	return removed, nil
-}
-
-// dropped is the newest deployment whose undo log was removed; "" is none.
-func (t *Tools) dropped(name project.Name) (project.ID, error) {
-	text, err := vfs.ReadFile(t.FS, filepath.Join(t.State.LiveUndo(name.String()), droppedUndo))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return project.ID(strings.TrimSpace(string(text))), err
-}
+// UndoLogs are the undo logs of deployments that went live.
+func (t *Tools) UndoLogs() undologs.Logs { return undologs.Logs{FS: t.FS, State: t.State} }
 
 // keepLive keeps the log of a deployment that went live, after existing ones.
 func (e *Env) keepLive() error {
@@ -99,24 +25,7 @@ func (e *Env) keepLive() error {
 	if !some {
 		return undo.Drop(e.Tools.FS, dir)
 	}
-	parent := e.Tools.State.LiveUndo(e.Deployment.Project.String())
-	if err := vfs.MkdirAll(e.Tools.FS, parent, 0o700); err != nil {
-		return err
-	}
-	logs, err := e.Tools.LiveUndo(e.Deployment.Project)
-	if err != nil {
-		return err
-	}
-	last := 0
-	if len(logs) > 0 {
-		last = logs[0].seq
-	}
-	return vfs.RenameDurable(e.Tools.FS, dir, filepath.Join(parent, fmt.Sprintf("%08d-%s", last+1, e.Deployment.ID)))
-}
-
-// DropLiveUndo removes the undo logs of all deployments of a project.
-func DropLiveUndo(f vfs.FS, s layout.State, name project.Name) error {
-	return vfs.RemoveAll(f, s.LiveUndo(name.String()))
+	return e.Tools.UndoLogs().Keep(e.Deployment.Project, e.Deployment.ID, dir)
 }
 
 // Reverse undoes what the deployments Env.Since that went live changed outside of the trees, the newest first; all of them where All is
@@ -129,12 +38,12 @@ func (Reverse) Name() string { return NameUndo }
 
 func (r Reverse) logs(e *Env) ([]string, error) {
 	if r.All {
-		return e.Tools.liveLogs(e.Deployment.Project, nil)
+		return e.Tools.UndoLogs().Since(e.Deployment.Project, nil)
 	}
 	if len(e.Since) == 0 {
 		return nil, nil
 	}
-	return e.Tools.liveLogs(e.Deployment.Project, e.Since)
+	return e.Tools.UndoLogs().Since(e.Deployment.Project, e.Since)
 }
 
 // Needed reports whether there is anything to undo.
@@ -145,7 +54,7 @@ func (r Reverse) Needed(e *Env) bool {
 
 // unknown is the newest reverted deployment whose undo log was removed.
 func (r Reverse) unknown(e *Env) project.ID {
-	id, err := e.Tools.dropped(e.Deployment.Project)
+	id, err := e.Tools.UndoLogs().Dropped(e.Deployment.Project)
 	if err != nil || id == "" || !r.All && !slices.Contains(e.Since, id) {
 		return ""
 	}
