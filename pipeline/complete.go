@@ -9,6 +9,7 @@ import (
 
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
+	"corpus-git/pipeline/retention"
 	"corpus-git/pipeline/texts"
 	"corpus-git/project"
 )
@@ -59,7 +60,7 @@ func (p *Pipeline) Sweep(ctx context.Context, name project.Name) error {
 		return err
 	}
 	for _, f := range files {
-		id, ok := strings.CutSuffix(f.Name(), logSuffix)
+		id, ok := strings.CutSuffix(f.Name(), retention.LogSuffix)
 		if !ok {
 			continue
 		}

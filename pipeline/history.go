@@ -3,12 +3,9 @@ package pipeline
 import (
 	"context"
 	"database/sql"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
+	"corpus-git/pipeline/retention"
 	"corpus-git/project"
 )
 
@@ -36,7 +33,7 @@ func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h projec
 		}
 		for _, id := range old {
 			// The log first: a log without a record is swept, and a record without a log says so.
-			removeQuietly(filepath.Join(dir, id+logSuffix))
+			removeQuietly(filepath.Join(dir, id+retention.LogSuffix))
 		}
 		if err := p.records.Remove(ctx, old); err != nil {
 			return done, err
@@ -44,7 +41,7 @@ func (p *Pipeline) PruneHistory(ctx context.Context, name project.Name, h projec
 		done.Deployments = len(old)
 	}
 	if h.LogBytes > 0 {
-		done.Logs, err = pruneLogs(dir, h.LogBytes, keep)
+		done.Logs, err = retention.PruneLogs(dir, h.LogBytes, keep)
 	}
 	return done, err
 }
@@ -57,7 +54,7 @@ func (p *Pipeline) pruneUndo(name project.Name, most int) (int, error) {
 		return 0, nil
 	}
 	defer end()
-	return p.cfg.Tools.PruneLiveUndo(name, most)
+	return p.cfg.Tools.UndoLogs().Prune(name, most)
 }
 
 // CountRecords is how many deployments of all projects a server's database records.
@@ -88,7 +85,7 @@ func (p *Pipeline) keptRecords(ctx context.Context, name project.Name) (map[stri
 		keep[a.ID] = true
 	}
 	// A rollback finds the undo logs that it goes back over by the records of their deployments.
-	undone, err := p.cfg.Tools.LiveUndo(name)
+	undone, err := p.cfg.Tools.UndoLogs().List(name)
 	if err != nil {
 		return nil, err
 	}
@@ -96,50 +93,6 @@ func (p *Pipeline) keptRecords(ctx context.Context, name project.Name) (map[stri
 		keep[string(l.ID)] = true
 	}
 	return keep, nil
-}
-
-// logSuffix ends the name of an event log.
-const logSuffix = ".jsonl"
-
-// pruneLogs removes the oldest logs of a folder until the others take at most max bytes.
-func pruneLogs(dir string, max int64, keep map[string]bool) (removed int, err error) {
-	entries, err := os.ReadDir(dir)
-	if os.IsNotExist(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	type log struct {
-		path string
-		at   time.Time
-		size int64
-	}
-	var old []log
-	total := int64(0)
-	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), logSuffix)
-		fi, err := e.Info()
-		if !ok || err != nil {
-			continue // another's, or gone by now
-		}
-		total += fi.Size()
-		if !keep[id] {
-			old = append(old, log{filepath.Join(dir, e.Name()), fi.ModTime(), fi.Size()})
-		}
-	}
-	slices.SortFunc(old, func(a, b log) int { return a.at.Compare(b.at) })
-	for _, l := range old {
-		if total <= max {
-			break
-		}
-		if err := os.Remove(l.path); err != nil && !os.IsNotExist(err) {
-			return removed, err
-		}
-		total -= l.size
-		removed++
-	}
-	return removed, nil
 }
 
 // Deployments lists the newest deployments first, at most limit.

@@ -11,6 +11,7 @@ import (
 
 	"corpus-git/internal/db"
 	"corpus-git/pipeline/records"
+	"corpus-git/pipeline/retention"
 	"corpus-git/project"
 )
 
@@ -52,13 +53,13 @@ func TestTheOldestLogsGo(t *testing.T) {
 		require.NoError(t, os.Chtimes(path, at, at))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "note"), make([]byte, 1000), 0o600))
-	n, err := pruneLogs(dir, 350, map[string]bool{"0": true})
+	n, err := retention.PruneLogs(dir, 350, map[string]bool{"0": true})
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 	left, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"0.jsonl", "4.jsonl", "5.jsonl"}, []string{filepath.Base(left[0]), filepath.Base(left[1]), filepath.Base(left[2])})
-	n, err = pruneLogs(filepath.Join(dir, "none"), 1, nil)
+	n, err = retention.PruneLogs(filepath.Join(dir, "none"), 1, nil)
 	require.NoError(t, err)
 	require.Zero(t, n)
 }
