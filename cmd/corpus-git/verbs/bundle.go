@@ -6,6 +6,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/bundle"
 	"corpus-git/bundle/local"
+	"corpus-git/cmd/corpus-git/verbs/requests"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
@@ -133,7 +134,7 @@ func bundleApply(s *session) *cobra.Command {
 				p.line("created %s", d.Project)
 			}
 			if d.Trigger == "" {
-				p.line(nothingBefore)
+				p.line(requests.NothingToRollBack)
 				return p.err
 			}
 			return s.start("bundle apply", d, verbose)

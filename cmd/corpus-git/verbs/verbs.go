@@ -3,11 +3,6 @@ package verbs
 import (
 	"bufio"
 	"context"
-	"corpus-git/cmd/corpus-git/verbs/approve"
-	"corpus-git/cmd/corpus-git/verbs/diagnose"
-	"corpus-git/cmd/corpus-git/verbs/enter"
-	"corpus-git/internal/terminal"
-	"encoding/json"
 	"io"
 	"iter"
 	"strings"
@@ -17,15 +12,20 @@ import (
 	"corpus-git/backup"
 	"corpus-git/bundle"
 	"corpus-git/bundle/local"
+	"corpus-git/cmd/corpus-git/verbs/approve"
+	"corpus-git/cmd/corpus-git/verbs/diagnose"
+	"corpus-git/cmd/corpus-git/verbs/enter"
 	"corpus-git/cmd/corpus-git/verbs/keys"
 	"corpus-git/cmd/corpus-git/verbs/nodes"
 	"corpus-git/cmd/corpus-git/verbs/recipes"
+	"corpus-git/cmd/corpus-git/verbs/requests"
 	"corpus-git/cmd/corpus-git/verbs/waits"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/diskfull"
 	"corpus-git/internal/event"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/printable"
+	"corpus-git/internal/terminal"
 	"corpus-git/project"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
@@ -69,21 +69,12 @@ type Projects interface {
 
 // Runs is the pipeline.
 type Runs interface {
-	Start(ctx context.Context, d project.Deployment, in project.Incoming) (project.ID, error)
-	Follow(ctx context.Context, id project.ID, seq uint64) iter.Seq2[event.Event, error]
-	Wait(ctx context.Context, id project.ID) (project.Result, error)
-	// Cancel ends a deployment, for "" the one that runs, and takes one that waits out of the line. It returns at once.
-	Cancel(ctx context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error)
-	// Held returns when a deployment with Hold waits; ended reports that it has ended instead.
-	Held(ctx context.Context, id project.ID) (ended bool, err error)
-	// Release lets it go on, with what the nodes of earlier stages wrote.
-	Release(id project.ID, exports json.RawMessage)
+	requests.Runs
 	Deployments(ctx context.Context, name project.Name, limit int) ([]project.Record, error)
-	// Before gives those that are older than one.
+	// Before returns those that are older than one.
 	Before(ctx context.Context, name project.Name, id project.ID, limit int) ([]project.Record, error)
 	// Find resolves a prefix of an ID; none and several are fault errors that say so.
 	Find(ctx context.Context, name project.Name, prefix string) (project.Record, error)
-	Queue(ctx context.Context, name project.Name) (project.Queue, error)
 }
 
 // Access is the principals, their keys, tokens and grants.
@@ -168,19 +159,12 @@ type Checks interface {
 	History(ctx context.Context, name project.Name, limit int) ([]project.CheckPeriod, error)
 }
 
-// Bundles move what is deployed between machines.
+// Bundles moves what is deployed between machines.
 type Bundles interface {
-	// Create writes a bundle of what both branches of a project hold.
+	requests.Bundles
+	// Create writes a bundle of the commits of both branches of a project.
 	Create(ctx context.Context, name project.Name, q local.Request, w io.Writer) (bundle.Manifest, error)
-	// Tips are what this machine has of a project; nothing of one that it does not know.
-	Tips(ctx context.Context, name project.Name) (bundle.Tips, error)
-	// Take stores what a bundle brings, and gives the deployment of it. A project that is not known is created.
-	Take(ctx context.Context, in io.Reader, by project.Pusher) (d project.Deployment, created bool, err error)
-	// Fence refuses the order of a hub whose lease is older than one that was seen here.
-	Fence(ctx context.Context, name project.Name, lease int64) error
-	// Trust lets the bundles that a key signed be deployed here. changed reports that it was not trusted before. Durable on return.
-	Trust(ctx context.Context, key string) (fingerprint string, changed bool, err error)
-	// Key is the public key that signs the bundles of this machine.
+	// Key returns the public key that signs the bundles of this machine.
 	Key() (string, error)
 }
 

@@ -1,0 +1,121 @@
+package requests
+
+import (
+	"bufio"
+	"context"
+
+	"corpus-git/bundle"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/fault"
+	"corpus-git/project"
+	"corpus-git/remote"
+)
+
+// Trust implements remote.Handler.
+func (h Handler) Trust(ctx context.Context, key string) error {
+	fp, changed, err := h.Bundles.Trust(ctx, key)
+	if !changed && err == nil {
+		return nil
+	}
+	return h.Audited(audit.Entry{Action: "bundle trust", Object: fp}, err)
+}
+
+// Tips implements remote.Handler.
+func (h Handler) Tips(ctx context.Context, name project.Name) (bundle.Tips, error) {
+	name, err := project.ParseName(string(name))
+	if err != nil {
+		return bundle.Tips{}, err
+	}
+	return h.Bundles.Tips(ctx, name)
+}
+
+// Apply implements remote.Handler.
+func (h Handler) Apply(ctx context.Context, q remote.ApplyRequest, in *bufio.Reader, send func(remote.Frame) error) error {
+	d, _, err := h.Bundles.Take(ctx, in, h.Pusher)
+	if err != nil || q.StoreOnly {
+		detail := ""
+		if q.StoreOnly {
+			detail = "stored only"
+		}
+		return h.Audited(audit.Entry{Action: "bundle apply", Project: string(d.Project), Object: string(d.Code), Detail: detail}, err)
+	}
+	if d.Trigger == "" {
+		return send(remote.Frame{Result: &project.Result{State: project.Done, Reason: NothingToRollBack}})
+	}
+	d.Hold = q.Hold && d.Trigger == project.TriggerBundle
+	id, err := h.Runs.Start(ctx, d, nil)
+	if err != nil {
+		return h.Audited(audit.Entry{Action: "bundle apply", Project: string(d.Project)}, err)
+	}
+	if d.Hold {
+		if ended, err := h.Runs.Held(ctx, id); err != nil || !ended {
+			return err
+		}
+	} else {
+		h.Runs.Release(id, d.Exports)
+	}
+	for e, err := range h.Runs.Follow(ctx, id, q.After) {
+		if err != nil {
+			return err
+		}
+		if err := send(remote.Frame{Event: &e}); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return fault.New(fault.Busy, "", "disconnected; deployment %s continues", id.Short())
+	}
+	res, err := h.Runs.Wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	return send(remote.Frame{Result: &res, Exit: h.ExitStatus(res)})
+}
+
+// Cancel implements remote.Handler.
+func (h Handler) Cancel(ctx context.Context, q remote.CancelRequest) error {
+	name, err := project.ParseName(string(q.Project))
+	if err != nil {
+		return err
+	}
+	if err := h.Bundles.Fence(ctx, name, q.Lease); err != nil {
+		return h.Audited(audit.Entry{Action: "bundle cancel", Project: string(name)}, err)
+	}
+	queue, err := h.Runs.Queue(ctx, name)
+	if err != nil {
+		return err
+	}
+	open := queue.Running != nil && queue.Running.ID == q.Deployment
+	for _, rec := range queue.Waiting {
+		open = open || rec.ID == q.Deployment
+	}
+	if !open {
+		return nil
+	}
+	if _, err := h.Runs.Cancel(ctx, name, q.Deployment, h.Pusher); err != nil && fault.KindOf(err) != fault.Refused {
+		return err // Refused: it can no longer be cancelled, and ends
+	}
+	_, err = h.Runs.Wait(ctx, q.Deployment)
+	return err
+}
+
+// Upgrade implements remote.Handler.
+func (h Handler) Upgrade(ctx context.Context, in *bufio.Reader) error {
+	if h.Upgrader == nil {
+		return fault.New(fault.Refused, "", "no agent that dials in runs here").WithHint("install the other release on the machine")
+	}
+	return h.Audited(audit.Entry{Action: "agent upgrade"}, h.Upgrader(ctx, in))
+}
+
+// Check implements remote.Handler.
+func (h Handler) Check(ctx context.Context, name project.Name) (project.Result, error) {
+	name, err := project.ParseName(string(name))
+	if err != nil {
+		return project.Result{}, err
+	}
+	id, err := h.Runs.Start(ctx, project.Deployment{Project: name, Trigger: project.TriggerCheck, Pusher: h.Pusher}, nil)
+	if err != nil {
+		return project.Result{}, err
+	}
+	return h.Runs.Wait(ctx, id)
+}
