@@ -44,11 +44,11 @@ func (dep *deployment) approved(ctx context.Context) (ok bool, err error) {
 		dep.res.Reason = demands.Waiting + string(r.ID)
 		return false, nil
 	}
-	sum, _, err := dep.sum(ctx, false)
+	sum, basis, _, err := dep.sum(ctx, false)
 	if err != nil {
 		return false, err
 	}
-	if why := r.Changed(d, sum); why != "" {
+	if why := r.Changed(d, sum, basis); why != "" {
 		return false, p.approvals.Void(ctx, r, why)
 	}
 	if done, err := p.approvals.End(ctx, r.ID, approval.Deployed, "", "", d.ID); err != nil || !done {
@@ -92,7 +92,7 @@ func (dep *deployment) park(ctx context.Context) error {
 			return fault.New(fault.Refused, "", "the setting %s is secret, and is not kept until others have approved", s.Key).WithHint("put it into the pillar")
 		}
 	}
-	sum, n, err := dep.sum(ctx, true)
+	sum, basis, n, err := dep.sum(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (dep *deployment) park(ctx context.Context) error {
 	if err == nil {
 		err = keep.settle()
 	}
-	r := approval.Request{ID: d.ID, Project: d.Project, At: p.cfg.Now(), Expires: p.cfg.Now().Add(p.cfg.ApprovalTime()), Need: dep.need, Plan: sum, Deployment: approval.Facts{Deployment: dep.shown().Deployment}}
+	r := approval.Request{ID: d.ID, Project: d.Project, At: p.cfg.Now(), Expires: p.cfg.Now().Add(p.cfg.ApprovalTime()), Need: dep.need, Plan: sum, Basis: basis, Deployment: approval.Facts{Deployment: dep.shown().Deployment}}
 	if err == nil {
 		err = p.approvals.Add(ctx, r)
 	}
@@ -130,33 +130,40 @@ func (dep *deployment) park(ctx context.Context) error {
 	return nil
 }
 
-// sum shows the plan of a deployment, below the first line with head, and gives its hash and how many things it would change.
-func (dep *deployment) sum(ctx context.Context, head bool) (string, int, error) {
+// sum shows the plan of a deployment, below the first line with head, and gives its hash, what the deployment rests on and how many things it would change.
+func (dep *deployment) sum(ctx context.Context, head bool) (sum string, basis approval.Basis, n int, err error) {
 	d := dep.env.Deployment
 	desc, err := dep.p.cfg.Repository(d.Project, project.Code).Describe(ctx, d.LiveCode, d.Code, dep.in)
 	if err != nil {
-		return "", 0, err
+		return "", basis, 0, err
 	}
 	if head {
 		dep.log.Append(texts.Headline(d, &desc, dep.redact.String))
 	}
-	env, plan, n := *dep.env, approval.NewPlan(), 0
+	env, plan := *dep.env, approval.NewPlan()
 	env.Report = planned{dep, plan}
 	err = dep.recoverPanic("plan", func() (err error) {
-		n, err = procedures.Plan(ctx, &env, desc)
+		if n, err = procedures.Plan(ctx, &env, desc); err == nil {
+			basis, err = env.Basis(ctx)
+		}
 		return err
 	})
-	return plan.Sum(), n, err
+	return plan.Sum(), basis, n, err
 }
 
-// planned hashes a plan as it is shown.
+// planned hashes a plan as it is shown, without what is secret in it.
 type planned struct {
 	*deployment
 	plan approval.Plan
 }
 
 func (r planned) Append(e event.Event) uint64 {
-	r.plan.Add(e)
+	shown := e
+	shown.Text, shown.Lines = r.redact.String(e.Text), make([]string, len(e.Lines))
+	for i, l := range e.Lines {
+		shown.Lines[i] = r.redact.String(l)
+	}
+	r.plan.Add(shown)
 	return r.deployment.Append(e)
 }
 

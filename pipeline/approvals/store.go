@@ -39,6 +39,7 @@ func NewStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, err
 		`CREATE INDEX approvals_project ON approvals(project)`,
 		`CREATE TABLE approval_votes (request TEXT NOT NULL REFERENCES approvals(id) ON DELETE CASCADE, name TEXT NOT NULL, fingerprint TEXT NOT NULL, address TEXT NOT NULL,
 			at INTEGER NOT NULL, break_glass INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (request, name))`,
+		`ALTER TABLE approvals ADD COLUMN basis TEXT NOT NULL DEFAULT '{}'`,
 	})
 	return &Store{db: d, now: now}, err
 }
@@ -46,6 +47,10 @@ func NewStore(ctx context.Context, d *sql.DB, now func() time.Time) (*Store, err
 // Add opens a request. Other open ones of the same project and principal for the same repository are void: they are superseded.
 func (s *Store) Add(ctx context.Context, r approval.Request) error {
 	facts, err := json.Marshal(r.Deployment)
+	if err != nil {
+		return err
+	}
+	basis, err := json.Marshal(r.Basis)
 	if err != nil {
 		return err
 	}
@@ -59,8 +64,8 @@ func (s *Store) Add(ctx context.Context, r approval.Request) error {
 		"superseded by "+string(r.ID), r.Deployment.Pusher.Key, s.now().UnixNano(), r.Project, r.Deployment.Repo, r.Deployment.Pusher.Key); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO approvals(id, project, at, expires, need, plan, facts, state) VALUES (?,?,?,?,?,?,?,'open')`,
-		r.ID, r.Project, r.At.UnixNano(), r.Expires.UnixNano(), r.Need, r.Plan, facts); err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO approvals(id, project, at, expires, need, plan, facts, basis, state) VALUES (?,?,?,?,?,?,?,?,'open')`,
+		r.ID, r.Project, r.At.UnixNano(), r.Expires.UnixNano(), r.Need, r.Plan, facts, basis); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -73,7 +78,7 @@ func (s *Store) expire(ctx context.Context) error {
 	return err
 }
 
-const columns = `SELECT id, project, at, expires, need, plan, facts, state, reason, who, ended, result FROM approvals `
+const columns = `SELECT id, project, at, expires, need, plan, facts, basis, state, reason, who, ended, result FROM approvals `
 
 func (s *Store) query(ctx context.Context, where string, args ...any) (out []approval.Request, err error) {
 	if err := s.expire(ctx); err != nil {
@@ -86,10 +91,10 @@ func (s *Store) query(ctx context.Context, where string, args ...any) (out []app
 	for rows.Next() {
 		var r approval.Request
 		var at, expires, ended int64
-		var facts []byte
-		err := rows.Scan(&r.ID, &r.Project, &at, &expires, &r.Need, &r.Plan, &facts, &r.State, &r.Reason, &r.By, &ended, &r.Result)
+		var facts, basis []byte
+		err := rows.Scan(&r.ID, &r.Project, &at, &expires, &r.Need, &r.Plan, &facts, &basis, &r.State, &r.Reason, &r.By, &ended, &r.Result)
 		if err == nil {
-			err = json.Unmarshal(facts, &r.Deployment)
+			err = errors.Join(json.Unmarshal(facts, &r.Deployment), json.Unmarshal(basis, &r.Basis))
 		}
 		if err != nil {
 			return nil, errors.Join(err, rows.Close())

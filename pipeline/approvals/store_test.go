@@ -165,7 +165,7 @@ func TestChanged(t *testing.T) {
 	q := request(one, c, 1)
 	d := q.Deployment.Deployment
 	require.True(t, q.Asks(d))
-	require.Empty(t, q.Changed(d, "p"))
+	require.Empty(t, q.Changed(d, "p", q.Basis))
 	for want, change := range map[string]func(*project.Deployment){
 		"commits": func(d *project.Deployment) { d.Code = "x" }, "went live": func(d *project.Deployment) { d.LiveCode = "x" }, "the pillar": func(d *project.Deployment) { d.LivePillar = "x" },
 		"not those": func(d *project.Deployment) { d.Pillar = "x" },
@@ -173,12 +173,17 @@ func TestChanged(t *testing.T) {
 		other := d
 		change(&other)
 		require.False(t, q.Asks(other))
-		require.Contains(t, q.Changed(other, "p"), want)
+		require.Contains(t, q.Changed(other, "p", q.Basis), want)
 	}
 	other := d
 	other.Set = []project.Setting{{Key: "a", Value: "b"}}
 	require.False(t, q.Asks(other))
-	require.Contains(t, q.Changed(d, "q"), "its plan is another one")
+	require.Contains(t, q.Changed(d, "q", q.Basis), "its plan is another one")
+	for want, b := range map[string]approval.Basis{
+		"a recipe that it extends": {Recipe: "x"}, "a recipe that it includes": {Others: "x"}, "the configuration of the machine": {Cfg: "x"}, "files of the live tree": {Live: "x"},
+	} {
+		require.Contains(t, q.Changed(d, "p", b), "a change of "+want)
+	}
 
 	sum := func(events ...event.Event) string {
 		p := approval.NewPlan()

@@ -27,9 +27,10 @@ type other struct {
 	name project.Name
 	dir  string
 
-	once  sync.Once
-	files fs.FS
-	err   error
+	mu     sync.Mutex
+	loaded bool
+	files  fs.FS
+	err    error
 }
 
 // Source is where projects are found.
@@ -66,11 +67,22 @@ func (f Source) Roots(ctx context.Context, own project.Name, dir string) (filero
 
 // Open implements fs.FS.
 func (o *other) Open(name string) (fs.File, error) {
-	o.once.Do(func() { o.files, o.err = o.load() })
-	if o.err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: o.err}
+	files, err := o.once()
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return o.files.Open(name)
+	return files.Open(name)
+}
+
+// once copies the recipe at the first call.
+func (o *other) once() (fs.FS, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.loaded {
+		o.loaded = true
+		o.files, o.err = o.load()
+	}
+	return o.files, o.err
 }
 
 // load copies the recipe.
@@ -97,6 +109,22 @@ func (o *other) load() (fs.FS, error) {
 		return Nothing{}, err
 	}
 	return r.Files()
+}
+
+// Used are the roots of others whose files were read.
+func Used(roots fileroot.Roots) (out fileroot.Roots) {
+	for _, r := range roots {
+		o, ok := r.FS.(*other)
+		if !ok {
+			continue
+		}
+		o.mu.Lock()
+		if o.loaded && o.err == nil {
+			out = append(out, fileroot.Root{FS: o.files, Mount: r.Mount})
+		}
+		o.mu.Unlock()
+	}
+	return out
 }
 
 // Nothing is a file system without a file.

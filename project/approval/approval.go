@@ -44,7 +44,9 @@ type Request struct {
 	Plan string `json:"plan"`
 	// Deployment are the facts of what is to be deployed, and what was live.
 	Deployment Facts `json:"deployment"`
-	State      State `json:"state"`
+	// Basis is what the deployment rests on, beside the commits. It is shown to nobody.
+	Basis Basis `json:"-"`
+	State State `json:"state"`
 	// Reason is why it ended without a deployment, By who ended it, Ended when.
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
@@ -52,6 +54,32 @@ type Request struct {
 	// Result is the deployment of it.
 	Result project.ID `json:"result,omitempty"`
 	Votes  []Vote     `json:"votes,omitempty"`
+}
+
+// Basis are digests of what a deployment rests on and its plan need not show: an executable is only named there. They are stored and compared, and
+// shown to nobody: who may guess at a configuration could confirm the guess.
+type Basis struct {
+	// Recipe is that of .salt with the recipes below it, Others of the other projects' recipes that it includes.
+	Recipe string `json:"recipe,omitempty"`
+	Others string `json:"others,omitempty"`
+	// Cfg is the configuration and the compiled pillar. Keys (cfg.kv) may change at any time, and are no part of it.
+	Cfg string `json:"cfg,omitempty"`
+	// Live are the tracked files of the live trees that were changed on the machine.
+	Live string `json:"live,omitempty"`
+}
+
+// differs names what differs, "" for nothing.
+func (b Basis) differs(now Basis) string {
+	var out []string
+	for _, x := range []struct{ was, now, what string }{
+		{b.Recipe, now.Recipe, "a recipe that it extends"}, {b.Others, now.Others, "a recipe that it includes"}, {b.Cfg, now.Cfg, "the configuration of the machine"},
+		{b.Live, now.Live, "files of the live tree"},
+	} {
+		if x.was != x.now {
+			out = append(out, x.what)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // Facts are those of a deployment.
@@ -125,8 +153,8 @@ func (r Request) Asks(d project.Deployment) bool {
 	return x.Code == d.Code && x.Pillar == d.Pillar && x.LiveCode == d.LiveCode && x.LivePillar == d.LivePillar && same(x.Select, d.Select) && same(x.Set, d.Set)
 }
 
-// Changed says why what a deployment would do is not what was approved, "" where it is: other commits, another live release, another plan.
-func (r Request) Changed(d project.Deployment, plan string) string {
+// Changed says why what a deployment would do is not what was approved, "" where it is: other commits, another live release, another basis, another plan.
+func (r Request) Changed(d project.Deployment, plan string, basis Basis) string {
 	x := r.Deployment
 	switch {
 	case x.LiveCode != d.LiveCode:
@@ -135,8 +163,10 @@ func (r Request) Changed(d project.Deployment, plan string) string {
 		return "since then the pillar " + d.LivePillar.Short() + " went live, with which it was not planned"
 	case x.Code != d.Code || x.Pillar != d.Pillar:
 		return "the commits are not those that were approved"
+	case r.Basis != basis:
+		return "since then there was a change of " + r.Basis.differs(basis)
 	case plan != r.Plan:
-		return "its plan is another one by now: files, machine or inherited recipes have changed"
+		return "its plan is another one by now: the machine has changed"
 	}
 	return ""
 }

@@ -1,0 +1,112 @@
+package procedures
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/py"
+	"corpus-git/procedures/others"
+	"corpus-git/procedures/resume"
+	"corpus-git/project"
+	"corpus-git/project/approval"
+)
+
+// Basis returns what the deployment rests on, beside its commits: recipes, configuration, and what was changed by hand in the live trees.
+// Recipes of other projects count as far as they were read until now, so it comes after Plan.
+func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
+	if b.Recipe, err = resume.Files(e.Prepared.recipe); err != nil {
+		return b, err
+	}
+	var read []string
+	for _, r := range others.Used(e.Prepared.others) {
+		if _, nothing := r.FS.(others.Nothing); nothing {
+			continue
+		}
+		sum, err := resume.Files(r.FS)
+		if err != nil {
+			return b, err
+		}
+		read = append(read, r.Mount+" "+sum)
+	}
+	b.Others = strings.Join(read, "\n")
+	cfg := e.Prepared.Cfg.Dict()
+	for _, address := range []string{"push_salt_url", "push_pillar_url"} { // where the server listens now
+		cfg.Delete(address)
+	}
+	for _, d := range []*py.Dict{cfg, e.Prepared.pillar} {
+		d, _ = withoutGenerated(d, e.Prepared.passwords.In).(*py.Dict)
+		sum, err := resume.Cfg(d)
+		if err != nil {
+			return b, err
+		}
+		b.Cfg += sum
+	}
+	b.Live, err = e.edits(ctx)
+	return b, err
+}
+
+// withoutGenerated replaces texts with a generated secret: one that no deployment has stored yet is another one each time.
+func withoutGenerated(v any, generated func(string) bool) any {
+	switch v := v.(type) {
+	case string:
+		if generated(v) {
+			return "generated"
+		}
+	case *py.Dict:
+		out := py.NewDict()
+		v.Range(func(k, v any) bool {
+			_ = out.Set(k, withoutGenerated(v, generated)) // the key was one before
+			return true
+		})
+		return out
+	case *py.List:
+		out := py.NewList()
+		for _, x := range v.Items() {
+			out.Append(withoutGenerated(x, generated))
+		}
+		return out
+	}
+	return v
+}
+
+// edits are the tracked files of the live trees that were changed on this machine, with what lstat says of them; "" for none.
+func (e *Env) edits(ctx context.Context) (string, error) {
+	if e.RemoteLess {
+		return "", nil
+	}
+	var out []string
+	d := e.Deployment
+	for _, x := range []struct {
+		repo   project.Repo
+		commit project.Commit
+		dir    string
+	}{{project.Code, d.LiveCode, e.Paths.Live()}, {project.PillarRepo, d.LivePillar, e.Paths.Pillar()}} {
+		if x.commit == "" {
+			continue
+		}
+		st, err := e.Tools.Repository(d.Project, x.repo).TryCheckout(ctx, project.Checkout{Commit: x.commit, Dir: x.dir}, nil)
+		switch {
+		case fault.KindOf(err) == fault.Busy || fault.KindOf(err) == fault.Refused:
+			out = append(out, fmt.Sprintf("%s was not compared", x.repo))
+			continue
+		case err != nil:
+			return "", fault.New(fault.KindOf(err), "compare "+string(x.repo), "%w", err)
+		}
+		if st.LocalCount > 0 {
+			out = append(out, fmt.Sprintf("%s %d", x.repo, st.LocalCount))
+		}
+		for _, name := range st.Local {
+			var f unix.Stat_t
+			if err := unix.Lstat(filepath.Join(x.dir, name), &f); err != nil {
+				f = unix.Stat_t{} // removed
+			}
+			out = append(out, fmt.Sprintf("%q %o %d %d %d", name, f.Mode, f.Size, f.Mtim.Sec, f.Mtim.Nsec))
+		}
+	}
+	return strings.Join(out, "\n"), nil
+}
