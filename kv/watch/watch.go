@@ -72,16 +72,35 @@ type Watcher struct {
 // entry is a project that watches.
 type entry struct {
 	plan Plan
-	// seen is the revision that the project has been applied with.
+	// seen is the revision that the project has been applied with, or is being applied with now.
 	seen int64
-	// first and last are when it changed since, zero where it did not.
+	// newest is the revision of the last change of a key that it watches.
+	newest int64
+	// first and last are when it changed after seen, zero where it did not.
 	first, last time.Time
 	running     bool
 }
 
-func (e *entry) changed(now time.Time) {
-	if e.last = now; e.first.IsZero() {
-		e.first = now
+// changed takes in what has changed.
+func (e *entry) changed(list []kv.Entry, now time.Time) {
+	newest := e.newest
+	for _, k := range list {
+		if k.Revision > newest && slices.ContainsFunc(e.plan.Patterns, func(p string) bool { return kv.Match(p, k.Key) }) {
+			newest = k.Revision
+		}
+	}
+	if newest > e.newest && newest > e.seen {
+		if e.last = now; e.first.IsZero() {
+			e.first = now
+		}
+	}
+	e.newest = newest
+}
+
+// applied takes in that the project is applied with a revision: no change up to it is due any more.
+func (e *entry) applied(revision int64) {
+	if e.seen = max(e.seen, revision); e.newest <= e.seen {
+		e.first, e.last = time.Time{}, time.Time{}
 	}
 }
 
@@ -95,12 +114,6 @@ func (e *entry) due() time.Time {
 		return latest
 	}
 	return at
-}
-
-func (e *entry) matches(list []kv.Entry) bool {
-	return slices.ContainsFunc(list, func(k kv.Entry) bool {
-		return k.Revision > e.seen && slices.ContainsFunc(e.plan.Patterns, func(p string) bool { return kv.Match(p, k.Key) })
-	})
 }
 
 // Open prepares the table. Nothing runs before Start.
@@ -181,10 +194,9 @@ func (w *Watcher) plan(ctx context.Context, name project.Name, began time.Time) 
 		e = &entry{}
 		w.all[name] = e
 	}
-	e.plan, e.seen = p, max(e.seen, seen)
-	if e.first, e.last = (time.Time{}), (time.Time{}); e.matches(list) {
-		e.changed(time.Now())
-	}
+	e.plan = p
+	e.applied(seen)
+	e.changed(list, time.Now())
 	w.wakeUp()
 }
 
@@ -264,9 +276,7 @@ func (w *Watcher) look(ctx context.Context) (next time.Time) {
 	now := time.Now()
 	w.read = newest
 	for name, e := range w.all {
-		if e.matches(list) {
-			e.changed(now)
-		}
+		e.changed(list, now)
 		due := e.due()
 		switch {
 		case due.IsZero() || e.running:
@@ -308,6 +318,9 @@ func (w *Watcher) run(ctx context.Context, name project.Name, e *entry) {
 	for {
 		at, err := w.cfg.Keys.Revision(ctx)
 		if err == nil {
+			w.mu.Lock()
+			e.applied(at) // in memory only: after a crash it is applied once more
+			w.mu.Unlock()
 			err = w.once(ctx, name, plan)
 		}
 		if ctx.Err() != nil {
@@ -325,9 +338,6 @@ func (w *Watcher) run(ctx context.Context, name project.Name, e *entry) {
 		if err := w.save(ctx, name, at); err != nil && ctx.Err() == nil {
 			w.cfg.Log.Error().Err(err).Str("project", name.String()).Msg("watch: note what was applied")
 		}
-		w.mu.Lock()
-		e.seen = max(e.seen, at)
-		w.mu.Unlock()
 		return
 	}
 }

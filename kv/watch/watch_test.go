@@ -155,6 +155,13 @@ func TestWatch(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			m.w.Live("app", at)
 		}, 1, "1"},
+		"a deployment that began before, and is told of while a run with the change runs": {func(_ *testing.T, m *machine, _ *sql.DB) {
+			at := time.Now()
+			time.Sleep(time.Second)
+			m.set("shared/a", "1", 0)
+			time.Sleep(2200 * time.Millisecond)
+			m.w.Live("app", at)
+		}, 1, "1"},
 		"a restart before it is due": {func(_ *testing.T, m *machine, d *sql.DB) {
 			m.set("shared/a", "1", 0)
 			time.Sleep(time.Second)
