@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -23,6 +25,9 @@ import (
 	"corpus-git/internal/vfs"
 	"corpus-git/sls/host"
 )
+
+// firstOrdinaryUID is the first number of an ordinary account, as Debian's and Fedora's login.defs have it (UID_MIN); system accounts are below.
+const firstOrdinaryUID = 1000
 
 // Accounts are the machine's accounts. Changing them needs root.
 type Accounts struct {
@@ -45,7 +50,11 @@ func (a Accounts) Ensure(ctx context.Context, user, group string, groups []strin
 	u, err := a.Users.User(user)
 	if errors.Is(err, host.ErrNoAccount) {
 		home := "/home/" + user
-		if err := a.admin(ctx, "useradd", "--system", "--gid", group, "--create-home", "--home-dir", home, "--shell", "/bin/bash", user); err != nil {
+		argv := []string{"useradd", "--system", "--gid", group, "--create-home", "--home-dir", home, "--shell", "/bin/bash"}
+		if uid, ok := a.formerUID(home); ok {
+			argv = append(argv, "--uid", strconv.Itoa(uid))
+		}
+		if err := a.admin(ctx, append(argv, user)...); err != nil {
 			return did, err
 		}
 		did = append(did, "user "+user)
@@ -63,6 +72,21 @@ func (a Accounts) Ensure(ctx context.Context, user, group string, groups []strin
 		did = append(did, "ssh key of "+user)
 	}
 	return did, err
+}
+
+// formerUID returns the number that owned a home before its account was removed. An account that is created again takes it, as the project's files in data and its
+// keys belong to it. ok is false if there is no home, or the number is another account's, root's or no system account's.
+func (a Accounts) formerUID(home string) (uid int, ok bool) {
+	fi, err := os.Lstat(home)
+	if err != nil || !fi.IsDir() {
+		return 0, false
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == 0 || st.Uid >= firstOrdinaryUID {
+		return 0, false
+	}
+	_, err = a.Users.UserByID(int(st.Uid))
+	return int(st.Uid), errors.Is(err, host.ErrNoAccount)
 }
 
 // join adds a user to the groups that it is not in.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -128,16 +129,19 @@ func (p Projects) orphans(ctx context.Context, add adder, used map[string]bool, 
 		default:
 			c := add("orphan", "warning", "userdel --remove "+f[0], "the user %s is of no project; its home has only what was made with it", f[0])
 			c.Fix, c.Once = "remove the user "+f[0]+" and "+f[5], "userdel "+f[0]
-			c.Do = func(ctx context.Context) error { return p.remove(ctx, f[0], name+"-grp") }
+			c.Do = func(ctx context.Context) error { return p.remove(ctx, f[0], name+"-grp", f[5]) }
 		}
 	}
 }
 
-// inUse says what an account is still needed for; "" for nothing that is seen.
+// inUse returns why an account cannot simply be removed, and "" if nothing speaks against it.
 func inUse(home string, uid uint32) string {
 	names, err := os.ReadDir(home)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err.Error()
+	}
+	if fi, err := os.Lstat(home); err == nil && ownerOf(fi) != uid {
+		return fmt.Sprintf("%s belongs to the number %d", home, ownerOf(fi)) // userdel would keep it
 	}
 	for _, n := range names {
 		switch n.Name() {
@@ -164,7 +168,8 @@ func inUse(home string, uid uint32) string {
 	return ""
 }
 
-func (p Projects) remove(ctx context.Context, user, group string) error {
+// remove removes an account, its group and its home.
+func (p Projects) remove(ctx context.Context, user, group, home string) error {
 	for _, argv := range [][]string{{"userdel", "--remove", user}, {"groupdel", group}} {
 		var out bytes.Buffer
 		st, err := p.Exec.Run(ctx, execx.Cmd{Argv: argv, Dir: "/", Stdout: &out, Stderr: &out, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}})
@@ -175,6 +180,9 @@ func (p Projects) remove(ctx context.Context, user, group string) error {
 		if err != nil {
 			return err
 		}
+	}
+	if _, err := os.Lstat(home); !errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Failed, "userdel --remove "+user, "the user is removed, but %s is still there", home).WithHint("look at what it has, then remove it")
 	}
 	return nil
 }
