@@ -150,6 +150,7 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 		}
 		return nil, err
 	}
+	p.ignored = append(p.ignored, c.Warnings...)
 	if c.Deferred != nil {
 		p.checking.mayChange(p.recipe, s)
 		p.Notes = append(p.Notes, fmt.Sprintf("%s is compiled when its turn comes: %s (%s:%d)", s.Name, c.Deferred.Why, c.Deferred.File, c.Deferred.Line))

@@ -3,6 +3,7 @@ package procedures
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"corpus-git/internal/fault"
 	"corpus-git/internal/redact"
@@ -21,7 +22,8 @@ type Linted struct {
 	Files []LintedFile
 	// Problems are errors that refuse a push, or, in a task, running it.
 	Problems []error
-	// Warnings are files that look like steps or hooks, and are not; a push has them among its notes.
+	// Warnings are files that look like steps or hooks, and are not, which a push has among its notes; and what Salt ignores in steps, tasks and procedures, each once,
+	// which a push says when they have run.
 	Warnings []recipe.Warning
 }
 
@@ -91,5 +93,11 @@ func Lint(ctx context.Context, t *Tools, d project.Deployment, src Sources, hide
 	}
 	files, err := recipe.Warnings(p.recipe, groups...)
 	out.Warnings = append(p.Unread, files...)
+	for _, w := range p.ignored {
+		one := recipe.Warning{File: w.At.String(), Text: w.Text}
+		if !slices.Contains(out.Warnings, one) { // of a file that several include
+			out.Warnings = append(out.Warnings, one)
+		}
+	}
 	return out, err
 }

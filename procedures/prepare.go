@@ -81,8 +81,9 @@ type Prepared struct {
 	passwords      *passwords.File
 	outputs        *schema.Outputs
 	waits          waiting.Set
-	holds          bool    // against what the recipe declares
-	refused        []error // why a step was refused, by its index in Steps; Lint continues
+	holds          bool          // against what the recipe declares
+	refused        []error       // why a step was refused, by its index in Steps; Lint continues
+	ignored        []sls.Warning // what Salt ignores in the files that were checked
 	checking       *stepCfg
 }
 

@@ -3,6 +3,7 @@ package sls
 import (
 	"context"
 
+	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/sls/fileroot"
 	"corpus-git/sls/host"
@@ -114,7 +115,18 @@ type Checked struct {
 	Deferred *Deferred `json:"deferred,omitempty"`
 	// Needs are why the built-in runner cannot apply it; then Runner is salt-call.
 	Needs []Need `json:"needs,omitempty"`
+	// Warnings are what Salt ignores in it, where the built-in runner applies it and it is not deferred.
+	Warnings []Warning `json:"warnings,omitempty"`
 }
+
+// Warning is a remark on a place in a file.
+type Warning struct {
+	At   fault.Pos `json:"at"`
+	Text string    `json:"text"`
+}
+
+// String is the place and the text.
+func (w Warning) String() string { return w.At.String() + ": " + w.Text }
 
 // Runner applies one SLS file. Every implementation passes the suite of package slstest.
 type Runner interface {

@@ -165,8 +165,8 @@ func (c *Chunk) withArguments(args []argument, table *core.Table) (*Chunk, error
 			continue
 		}
 		// As a formula writes file.{{ 'managed' if x else 'absent' }}, arguments of the module's other functions
-		// are not mistakes.
-		if table.ModuleHasParam(out.Module, key) {
+		// are not mistakes, where Salt takes them.
+		if fn.Ignores && table.ModuleHasParam(out.Module, key) {
 			out.Args.Delete(key)
 			out.ignored = append(out.ignored, leftover{key: key, at: at[key]})
 			continue

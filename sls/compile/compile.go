@@ -25,7 +25,7 @@ type Program struct {
 	// Deferred is not nil where the file could not be rendered before its turn; then there are no states.
 	Deferred *sls.Deferred
 	// Warnings are remarks of the compilation.
-	Warnings []string
+	Warnings []sls.Warning
 
 	Input    *sls.Input
 	Table    *core.Table
@@ -134,11 +134,11 @@ func SLS(ctx context.Context, in *sls.Input, log func(line string)) (*Program, e
 	}
 	for _, x := range chunks {
 		for _, a := range x.ignored {
-			text := fmt.Sprintf("%s: %s ignores the argument '%s'", a.at.at(), x.Function(), a.key)
+			text := fmt.Sprintf("%s ignores the argument '%s'", x.Function(), a.key)
 			if a.near != "" {
 				text += ": did you mean '" + a.near + "'?"
 			}
-			p.Warnings = append(p.Warnings, text)
+			p.Warnings = append(p.Warnings, sls.Warning{At: a.at.at(), Text: text})
 		}
 		if c.table.Watch(x.Module) == nil { // without mod_watch, watch means require
 			x.Reqs[ReqRequire] = append(x.Reqs[ReqRequire], x.Reqs[ReqWatch]...)
@@ -183,7 +183,7 @@ type compiler struct {
 	files    []string // names of all rendered SLS files
 	all      []string // of AllSLS, once
 	iorder   int
-	warnings []string
+	warnings []sls.Warning
 	inputs   []rendered
 	log      func(line string)
 }

@@ -218,14 +218,14 @@ func (h *high) targetsIn(a argument) ([]match, error) {
 				if near := closest(ref.Target, h.order); near != "" {
 					return nil, failf(a.at, "%s: there is no state '%s'", a.key, ref.Target).WithHint("did you mean '%s'?", near).WithFix(ref.Target, near)
 				}
-				h.warnings = append(h.warnings, fmt.Sprintf("%s: %s: there is no state '%s': Salt ignores it", a.at.at(), a.key, ref.Target))
+				h.warnings = append(h.warnings, sls.Warning{At: a.at.at(), Text: fmt.Sprintf("%s: there is no state '%s': Salt ignores it", a.key, ref.Target)})
 				continue
 			}
 			out = append(out, f)
 		case "sls":
 			all := h.findSLS(ref.Target)
 			if len(all) == 0 {
-				h.warnings = append(h.warnings, fmt.Sprintf("%s: %s: no state comes from the SLS '%s': Salt ignores it", a.at.at(), a.key, ref.Target))
+				h.warnings = append(h.warnings, sls.Warning{At: a.at.at(), Text: fmt.Sprintf("%s: no state comes from the SLS '%s': Salt ignores it", a.key, ref.Target)})
 			}
 			out = append(out, all...)
 		default:
@@ -258,7 +258,7 @@ func (h *high) findAny(ref string) (match, bool) {
 // documentation, "Requisites", use.
 func (h *high) use(d *decl, s *stateDecl, a argument) ([]extension, error) {
 	if _, ok := a.val.(*py.List); !ok {
-		h.warnings = append(h.warnings, fmt.Sprintf("%s: %s of state '%s' is not a list: Salt ignores it", a.at.at(), a.key, d.id))
+		h.warnings = append(h.warnings, sls.Warning{At: a.at.at(), Text: fmt.Sprintf("%s of state '%s' is not a list: Salt ignores it", a.key, d.id)})
 		return nil, nil
 	}
 	targets, err := h.targetsIn(a)

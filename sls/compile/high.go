@@ -6,6 +6,7 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/internal/saltyaml"
+	"corpus-git/sls"
 )
 
 // high is Salt's high data: the declarations of all rendered files, in order.
@@ -14,7 +15,7 @@ type high struct {
 	ids   map[string]*decl
 	order []string
 	// warnings are remarks on what Salt ignores.
-	warnings []string
+	warnings []sls.Warning
 }
 
 // decl is one ID declaration.

@@ -33,7 +33,7 @@ func (b *Builtin) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error
 			return nil, err
 		}
 	}
-	return &sls.Checked{SLS: in.SLS, File: p.File, Runner: b.Name(), States: len(p.States()), Deferred: p.Deferred}, nil
+	return &sls.Checked{SLS: in.SLS, File: p.File, Runner: b.Name(), States: len(p.States()), Deferred: p.Deferred, Warnings: p.Warnings}, nil
 }
 
 // Apply implements Runner.
@@ -49,7 +49,9 @@ func (b *Builtin) Apply(ctx context.Context, in *sls.Input, sink sls.Sink) (*sls
 		return nil, fault.New(fault.Internal, "apply "+in.SLS, "a live compilation was deferred")
 	}
 	res.File = p.File
-	res.Warnings = p.Warnings
+	for _, w := range p.Warnings {
+		res.Warnings = append(res.Warnings, w.String())
+	}
 	res.States, err = runProgram(ctx, p, sink, b.Backups)
 	res.Duration = in.Host.Now().Sub(res.Started)
 	if cerr := changed(in, p.Input.Cfg); err == nil {

@@ -42,10 +42,12 @@ func differing() map[string]string {
 		"alternatives.auto": extension, "alternatives.install": extension, "alternatives.remove": extension, "alternatives.set": extension,
 		"buildout.installed": extension, "webutil.user_absent": extension, "webutil.user_exists": extension,
 		"mc_proxy.hook": "it is makina-states'", "mc_apache.include_module": "it is makina-states'", "mc_apache.exclude_module": "it is makina-states'", "corpus.output": "it is corpus-git's own", "corpus.wait": "it is corpus-git's own", "module.run": free, "module.wait": free, "test.nop": free,
-		"file.directory lacks require":    "it is the requisite, which the runner hands on",
-		"file.recurse lacks require":      "it is the requisite, which the runner hands on",
-		"file.replace adds search_only":   "it is the module function's: Salt's state ignores it and changes the file, so it is refused",
-		"user.present adds gid_from_name": "older releases of Salt have it, and projects use it",
+		"file.directory lacks require":         "it is the requisite, which the runner hands on",
+		"file.recurse lacks require":           "it is the requisite, which the runner hands on",
+		"git.latest refuses unknown arguments": "Salt's fails for them",
+		"cron.file refuses unknown arguments":  "Salt's hands them on to what reads the file, which fails for some",
+		"file.replace adds search_only":        "it is the module function's: Salt's state ignores it and changes the file, so it is refused",
+		"user.present adds gid_from_name":      "older releases of Salt have it, and projects use it",
 	}
 }
 
@@ -79,6 +81,9 @@ func TestSignatures(t *testing.T) {
 		}
 		if f.Ignores && !s.Any {
 			wrong = append(wrong, n+" ignores unknown arguments")
+		}
+		if s.Any && !f.Ignores {
+			wrong = append(wrong, n+" refuses unknown arguments")
 		}
 		for _, a := range f.Params {
 			if !s.Any && !slices.Contains(s.Args, a) {

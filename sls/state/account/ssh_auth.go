@@ -16,7 +16,7 @@ import (
 // addSSHAuth adds Salt's ssh_auth module: lines of a user's authorized_keys.
 func addSSHAuth(t *core.Table) {
 	const params = "user! enc comment source options config fingerprint_hash_type?"
-	t.Add("ssh_auth.present", params, func(c *core.Call) core.Return { return authorize(c, true) })
+	t.Add("ssh_auth.present", params+" **", func(c *core.Call) core.Return { return authorize(c, true) })
 	t.Add("ssh_auth.absent", params, func(c *core.Call) core.Return { return authorize(c, false) })
 }
 

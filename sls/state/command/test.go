@@ -11,27 +11,27 @@ import (
 // addTest adds Salt's test module and makina-states' ordering anchor.
 func addTest(t *core.Table) {
 	t.Add("test.nop", "comment *", func(*core.Call) core.Return { return core.OKf("Success!") })
-	t.Add("test.succeed_without_changes", "comment", func(c *core.Call) core.Return { return core.OKf("%s", c.Str("comment", "Success!")) })
-	t.Add("test.fail_without_changes", "comment", func(c *core.Call) core.Return {
+	t.Add("test.succeed_without_changes", "comment **", func(c *core.Call) core.Return { return core.OKf("%s", c.Str("comment", "Success!")) })
+	t.Add("test.fail_without_changes", "comment **", func(c *core.Call) core.Return {
 		if c.Test {
 			return core.Failf("If we weren't testing, this would be a failure!")
 		}
 		return core.Failf("%s", c.Str("comment", "Failure!"))
 	})
-	t.Add("test.succeed_with_changes", "comment", func(c *core.Call) core.Return {
+	t.Add("test.succeed_with_changes", "comment **", func(c *core.Call) core.Return {
 		if c.Test {
 			return core.Would(testChanges(), "If we weren't testing, this would be successful with changes")
 		}
 		return core.Return{Result: core.True, Changes: testChanges(), Comment: c.Str("comment", "Success!")}
 	})
-	t.Add("test.fail_with_changes", "comment", func(c *core.Call) core.Return {
+	t.Add("test.fail_with_changes", "comment **", func(c *core.Call) core.Return {
 		if c.Test {
 			return core.Would(testChanges(), "If we weren't testing, this would be failed with changes")
 		}
 		return core.Return{Result: core.False, Changes: testChanges(), Comment: c.Str("comment", "Failure!")}
 	})
 	t.Add("test.configurable_test_state", "changes result comment warnings allow_test_mode_failure", configurableTestState)
-	t.Add("test.show_notification", "text", func(c *core.Call) core.Return {
+	t.Add("test.show_notification", "text **", func(c *core.Call) core.Return {
 		if !c.Bool("text", false) {
 			return core.Failf("Missing required argument text.")
 		}

@@ -14,7 +14,7 @@ import (
 // States adds Salt's cron module, through crontab(1).
 func States(t *core.Table) {
 	t.Add("cron.present", "user minute hour daymonth month dayweek comment commented identifier special", cronPresent)
-	t.Add("cron.absent", "user identifier minute hour daymonth month dayweek comment commented special", cronAbsent)
+	t.Add("cron.absent", "user identifier minute hour daymonth month dayweek comment commented special **", cronAbsent)
 	t.Add("cron.env_present", "value user", cronEnvPresent)
 	t.Add("cron.env_absent", "user", cronEnvAbsent)
 	t.Add("cron.file", "source_hash source_hash_name user template context replace defaults backup", cronFile)

@@ -18,8 +18,8 @@ func States(t *core.Table) {
 	const elsewhere = " humanname? baseurl? mirrorlist? metalink? gpgkey? gpgcheck? gpgautoimport? copr?"
 	t.Add("pkgrepo.managed", "disabled enabled architectures comps file dist uri uris suites types type? trusted signedby comments "+
 		"keyid keyserver key_url key_text clean_file refresh refresh_db aptkey allow_insecure_key "+
-		"consolidate ppa ppa_auth"+elsewhere, pkgrepoManaged)
-	t.Add("pkgrepo.absent", "keyid aptkey refresh? ppa ppa_auth keyid_ppa"+elsewhere, pkgrepoAbsent)
+		"consolidate ppa ppa_auth repo **"+elsewhere, pkgrepoManaged)
+	t.Add("pkgrepo.absent", "keyid aptkey refresh? ppa ppa_auth keyid_ppa **"+elsewhere, pkgrepoAbsent)
 }
 
 // aptArguments are those that change an entry, in no order of their own.
@@ -69,6 +69,9 @@ func keyConflict(c *core.Call) string {
 }
 
 func pkgrepoManaged(c *core.Call) core.Return {
+	if _, given := c.Args.GetStr("repo"); given {
+		return core.Failf("'repo' is not a supported argument for this state. The 'name' argument is probably what was intended.")
+	}
 	off, fail := repoOff(c)
 	if fail = cmp.Or(keyConflict(c), fail); fail != "" {
 		return core.Failf("%s", fail)
