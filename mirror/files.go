@@ -110,6 +110,20 @@ func (m *Mirror) download(ctx context.Context, f File, part, want string) (sum s
 	return sum, size, nil
 }
 
+// maxRedirects is how often a server may send us elsewhere.
+const maxRedirects = 10
+
+// redirect refuses to go on without TLS where the list says https: what comes first is pinned.
+func redirect(req *http.Request, via []*http.Request) error {
+	switch {
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
+	case via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
+		return errors.New("the server redirects from https to an address that is not")
+	}
+	return nil
+}
+
 // get fetches a URL into a file, behind what the file has, and makes it durable. Source: RFC 9110, section 14.
 func (m *Mirror) get(ctx context.Context, url, part string) (err error) {
 	w, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) //nolint:gosec // below the mirror's folder
@@ -130,7 +144,9 @@ func (m *Mirror) get(ctx context.Context, url, part string) (err error) {
 	if st.Size() > 0 {
 		req.Header.Set("Range", "bytes="+strconv.FormatInt(st.Size(), 10)+"-")
 	}
-	res, err := m.HTTP.Do(req)
+	client := *m.HTTP
+	client.CheckRedirect = redirect
+	res, err := client.Do(req)
 	if err != nil {
 		return fault.New(fault.Busy, "", "%w", err)
 	}

@@ -22,8 +22,13 @@ import (
 	"corpus-git/internal/fault"
 )
 
-// maxRequest bounds the request of a client of git, after decompression, in bytes.
-const maxRequest = 64 << 20
+// maxRequest bounds the request of a client of git, after decompression, in bytes: a copy has one ref, and a client names some thousand commits that it has.
+// maxFetches is how many are served at once, each in memory, and requestTime how long one may take to come.
+const (
+	maxRequest  = 4 << 20
+	maxFetches  = 32
+	requestTime = time.Minute
+)
 
 const (
 	gitPrefix    = "/git/"
@@ -40,7 +45,7 @@ const (
 //
 // The lock is read again for each request, so that a sync shows at once. It knows no users: whoever reaches the address may read.
 func (m *Mirror) Handler(log zerolog.Logger) http.Handler {
-	s := &server{Mirror: m, log: log, sums: map[string]verified{}}
+	s := &server{Mirror: m, log: log, sums: map[string]verified{}, fetches: make(chan struct{}, maxFetches)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+gitPrefix, s.advertise)
 	mux.HandleFunc("POST "+gitPrefix, s.upload)
@@ -53,6 +58,8 @@ func (m *Mirror) Handler(log zerolog.Logger) http.Handler {
 type server struct {
 	*Mirror
 	log zerolog.Logger
+	// fetches has a place for each fetch that is served.
+	fetches chan struct{}
 
 	read sync.Mutex
 	sums map[string]verified
@@ -147,6 +154,14 @@ func (s *server) upload(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, fault.New(fault.Refused, "", "a mirror takes no pushes"))
 		return
 	}
+	select {
+	case s.fetches <- struct{}{}:
+		defer func() { <-s.fetches }()
+	case <-r.Context().Done():
+		return
+	}
+	// Where the connection has no deadlines, as in a test of the handler alone, nobody waits.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTime))
 	var body io.Reader = r.Body
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		if body, err = gzip.NewReader(r.Body); err != nil {

@@ -48,6 +48,7 @@ func (dep *deployment) approved(ctx context.Context) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	dep.env.CloseRecipes()
 	if why := r.Changed(d, sum, basis); why != "" {
 		return false, p.approvals.Void(ctx, r, why)
 	}

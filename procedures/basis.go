@@ -11,15 +11,19 @@ import (
 	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/procedures/others"
+	"corpus-git/procedures/recipe"
 	"corpus-git/procedures/resume"
 	"corpus-git/project"
 	"corpus-git/project/approval"
 )
 
 // Basis returns what the deployment rests on, beside its commits: recipes, configuration, and what was changed by hand in the live trees.
-// Recipes of other projects count as far as they were read until now, so it comes after Plan.
+// Recipes of other projects count as far as they are mentioned or were read until now, so it comes after Plan.
 func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 	if b.Recipe, err = resume.Files(e.Prepared.recipe); err != nil {
+		return b, err
+	}
+	if err := others.Read(e.Prepared.others, recipe.TextsOf(e.Prepared.recipe)); err != nil {
 		return b, err
 	}
 	var read []string
@@ -49,6 +53,9 @@ func (e *Env) Basis(ctx context.Context) (b approval.Basis, err error) {
 	b.Live, err = e.edits(ctx)
 	return b, err
 }
+
+// CloseRecipes keeps recipes of further projects from being read: a file that includes one fails. What was approved has no others.
+func (e *Env) CloseRecipes() { others.Close(e.Prepared.others) }
 
 // withoutGenerated replaces texts with a generated secret: one that no deployment has stored yet is another one each time.
 func withoutGenerated(v any, generated func(string) bool) any {

@@ -130,7 +130,7 @@ func (s *Server) Handler() http.Handler {
 	})
 	// A browser sends its session with what a foreign site has it send: that site's requests change nothing.
 	guarded := s.guard(http.NewCrossOriginProtection().Handler(mux))
-	signal := s.signal(s.newFailures())
+	signal := s.signal(s.newFailures(), s.newFailures())
 	return s.unwrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers(w.Header())
 		if s.Signals != nil && strings.HasPrefix(r.URL.Path, signals.Prefix) {

@@ -28,8 +28,9 @@ type Audit interface {
 	Record(ctx context.Context, e audit.Entry) error
 }
 
-// signal takes a signal. Its address is all that its sender shows; who sends wrong ones is slowed down.
-func (s *Server) signal(failed *failures) http.HandlerFunc {
+// signal takes a signal. Its address is all that its sender shows; who sends wrong ones is slowed down, and so is an address at which nothing counts any more:
+// those have been in logs, and each request is an entry of the audit log.
+func (s *Server) signal(failed, idle *failures) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from := s.client(r)
 		a, err := s.Signals.Parse(r.URL.Path)
@@ -60,6 +61,10 @@ func (s *Server) signal(failed *failures) http.HandlerFunc {
 		if err == nil {
 			g.By = "address"
 			answer, name, err = s.Signals.Accept(r.Context(), a, g)
+		}
+		if !answer.Counted && idle.tooMany(strings.Join([]string{string(a.Deployment), a.Wait, a.Name}, "/")) {
+			api.TooMany(w, time.Second)
+			return
 		}
 		s.auditSignal(r.Context(), a, name, from, err)
 		if err != nil {

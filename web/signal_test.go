@@ -32,7 +32,7 @@ func (w *waits) Parse(path string) (signals.Address, error) {
 
 func (w *waits) Accept(_ context.Context, _ signals.Address, g signals.Given) (signals.Answer, project.Name, error) {
 	w.given = append(w.given, g)
-	return signals.Answer{Version: 1, Counted: true, Missing: []string{}}, "app", w.err
+	return signals.Answer{Version: 1, Counted: w.err == nil, Missing: []string{}}, "app", w.err
 }
 
 func (w *waits) Record(_ context.Context, e audit.Entry) error {
@@ -92,4 +92,27 @@ func TestSignals(t *testing.T) {
 	w.err = nil
 	code, _, _ = send("POST", good, "")
 	require.Equal(t, 200, code, "who has the address is not kept waiting")
+}
+
+// The attack: the address of a signal that was sent stands in the log of a build. Whoever reads that sends it again, some hundred times a second for days: each was an entry of the audit log.
+func TestAUsedAddressFillsNothing(t *testing.T) {
+	w := &waits{err: fault.New(fault.Conflict, "signal", "it comes too late")}
+	s := server(newMachine())
+	s.Signals, s.Audit = w, w
+	h := s.Handler()
+	send := func(from string) int {
+		r := httptest.NewRequest("POST", "http://127.0.0.1:8080/signals/a/b/1/good", nil)
+		r.RemoteAddr = from
+		out := httptest.NewRecorder()
+		h.ServeHTTP(out, r)
+		return out.Code
+	}
+	seen := map[int]int{}
+	for i := range 40 {
+		seen[send([]string{"192.0.2.1:1", "192.0.2.2:1"}[i%2])]++
+	}
+	require.Equal(t, map[int]int{409: 30, 429: 10}, seen, "from wherever they come")
+	require.Len(t, w.entries, 30)
+	w.err = nil
+	require.Equal(t, 200, send("192.0.2.1:1"), "one that counts is not kept waiting")
 }

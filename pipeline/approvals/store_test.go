@@ -178,6 +178,14 @@ func TestChanged(t *testing.T) {
 	other := d
 	other.Set = []project.Setting{{Key: "a", Value: "b"}}
 	require.False(t, q.Asks(other))
+	for _, option := range []func(*project.Deployment){
+		func(d *project.Deployment) { d.Overwrite = true }, func(d *project.Deployment) { d.AllowEmpty = true }, func(d *project.Deployment) { d.AllowMissing = true },
+		func(d *project.Deployment) { d.Resume = two },
+	} {
+		other := d
+		option(&other)
+		require.False(t, q.Asks(other), "who approves by a push approves what was asked for")
+	}
 	require.Contains(t, q.Changed(d, "q", q.Basis), "its plan is another one")
 	for want, b := range map[string]approval.Basis{
 		"a recipe that it extends": {Recipe: "x"}, "a recipe that it includes": {Others: "x"}, "the configuration of the machine": {Cfg: "x"}, "files of the live tree": {Live: "x"},

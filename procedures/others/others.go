@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"corpus-git/internal/fault"
@@ -29,6 +31,7 @@ type other struct {
 
 	mu     sync.Mutex
 	loaded bool
+	closed bool
 	files  fs.FS
 	err    error
 }
@@ -78,6 +81,9 @@ func (o *other) Open(name string) (fs.File, error) {
 func (o *other) once() (fs.FS, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if !o.loaded && o.closed {
+		return nil, fault.New(fault.Refused, "", "the plan that was approved has no file of %s", o.name)
+	}
 	if !o.loaded {
 		o.loaded = true
 		o.files, o.err = o.load()
@@ -125,6 +131,35 @@ func Used(roots fileroot.Roots) (out fileroot.Roots) {
 		o.mu.Unlock()
 	}
 	return out
+}
+
+// Read reads the recipes of those projects that some texts mention, as  makina-projects/NAME  or  makina-projects.NAME.
+func Read(roots fileroot.Roots, texts []string) error {
+	for _, r := range roots {
+		o, ok := r.FS.(*other)
+		if !ok || !slices.ContainsFunc(texts, o.mentioned) {
+			continue
+		}
+		if _, err := o.once(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *other) mentioned(text string) bool {
+	return strings.Contains(text, layout.ProjectsNamespace+"/"+o.name.String()) || strings.Contains(text, layout.ProjectsNamespace+"."+o.name.String())
+}
+
+// Close refuses the recipes of roots that were not read until now.
+func Close(roots fileroot.Roots) {
+	for _, r := range roots {
+		if o, ok := r.FS.(*other); ok {
+			o.mu.Lock()
+			o.closed = true
+			o.mu.Unlock()
+		}
+	}
 }
 
 // Nothing is a file system without a file.

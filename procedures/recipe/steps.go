@@ -229,11 +229,16 @@ func NamesOf(steps []Step) string {
 }
 
 // Texts are the contents of the files of .salt, up to a size limit.
-func Texts(code fs.FS) []string {
+func Texts(code fs.FS) []string { return texts(code, layout.SaltDir) }
+
+// TextsOf are the contents of the files of a recipe, up to the same limit.
+func TextsOf(files fs.FS) []string { return texts(files, ".") }
+
+func texts(files fs.FS, dir string) []string {
 	const most = 8 << 20
 	var out []string
 	total := int64(0)
-	_ = fs.WalkDir(code, layout.SaltDir, func(p string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(files, dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return nil
 		}
@@ -241,7 +246,7 @@ func Texts(code fs.FS) []string {
 		if err != nil || total+fi.Size() > most {
 			return nil
 		}
-		data, err := fs.ReadFile(code, p)
+		data, err := fs.ReadFile(files, p)
 		if err != nil {
 			return nil
 		}

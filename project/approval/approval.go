@@ -142,7 +142,7 @@ func (r Request) Names() (out []string) {
 	return out
 }
 
-// Asks reports whether a deployment asks for the very same: the same commits over the same live ones, with the same settings.
+// Asks reports whether a deployment asks for the very same: the same commits over the same live ones, with the same settings and options.
 func (r Request) Asks(d project.Deployment) bool {
 	x := r.Deployment
 	same := func(a, b any) bool {
@@ -150,7 +150,8 @@ func (r Request) Asks(d project.Deployment) bool {
 		q, err2 := json.Marshal(b)
 		return err1 == nil && err2 == nil && string(p) == string(q)
 	}
-	return x.Code == d.Code && x.Pillar == d.Pillar && x.LiveCode == d.LiveCode && x.LivePillar == d.LivePillar && same(x.Select, d.Select) && same(x.Set, d.Set)
+	return x.Code == d.Code && x.Pillar == d.Pillar && x.LiveCode == d.LiveCode && x.LivePillar == d.LivePillar && same(x.Select, d.Select) && same(x.Set, d.Set) &&
+		x.Overwrite == d.Overwrite && x.AllowEmpty == d.AllowEmpty && x.AllowMissing == d.AllowMissing && x.Resume == d.Resume && same(x.Nodes, d.Nodes)
 }
 
 // Changed says why what a deployment would do is not what was approved, "" where it is: other commits, another live release, another basis, another plan.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ func (v *Verifier) Push(ctx context.Context, c *Certificate, nonce string, optio
 	if nonce == "" || c.Nonce != nonce {
 		return bad("it was not made for this push: its nonce is %.80q, and this push was given another one", c.Nonce)
 	}
-	if strings.Join(c.Options, "\n") != strings.Join(options, "\n") {
+	if !slices.Equal(c.Options, options) {
 		return bad("the push options are not those that were signed")
 	}
 	s, err := v.verify(ctx, []byte(c.Payload), c.Signature, what)

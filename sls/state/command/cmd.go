@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"corpus-git/internal/fault"
 	"corpus-git/internal/py"
 	"corpus-git/sls/host"
 	"corpus-git/sls/state/codecs"
@@ -330,6 +331,9 @@ func cmdScript(c *core.Call) core.Return {
 	content, _, err := fetch.File(c, source)
 	if err != nil {
 		ret := core.Failf("Unable to cache script %s from saltenv 'base'", source)
+		if fault.KindOf(err) == fault.Refused { // it is there, and not for this deployment
+			ret.Comment += ": " + fault.Cause(err)
+		}
 		ret.Changes = py.NewDict("retcode", int64(1), "stdout", "", "stderr", "", "cache_error", true)
 		return ret
 	}

@@ -250,10 +250,11 @@ func watch(s Session) *cobra.Command {
 			case <-changed:
 			case <-s.Context.Done():
 				return nil
-			case <-time.After(time.Minute): // who follows may have lost the right
-				if err := s.may("kv watch", args[0]); err != nil {
-					return err
-				}
+			case <-time.After(time.Minute):
+			}
+			// Who follows may have lost the right, also where something changes all the time.
+			if err := s.may("kv watch", args[0]); err != nil {
+				return err
 			}
 		}
 	}

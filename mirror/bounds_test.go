@@ -1,0 +1,57 @@
+package mirror
+
+import (
+	"bytes"
+	"compress/gzip"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+)
+
+// A mirror knows no users. The attack: many requests of a few kilobytes, which unpack to 64 MiB each and were kept in memory.
+func TestRequestsOfStrangersAreBounded(t *testing.T) {
+	m := open(t, t.TempDir(), "repositories:\n  - {path: x, url: 'https://example.org/x', revision: v1}\n")
+	dir := m.repositoryDir("x")
+	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o755))
+	require.NoError(t, exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", dir).Run())
+	m.lock = &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"x": {}}}
+	require.NoError(t, m.pin(func(*Lock) {}))
+	s := httptest.NewServer(m.Handler(zerolog.Nop()))
+	defer s.Close()
+
+	var bomb bytes.Buffer
+	zip := gzip.NewWriter(&bomb)
+	_, err := zip.Write(make([]byte, maxRequest+1))
+	require.NoError(t, err)
+	require.NoError(t, zip.Close())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/git/x.git/git-upload-pack", &bomb)
+	require.NoError(t, err)
+	req.Header.Set("Content-Encoding", "gzip")
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusBadRequest, res.StatusCode)
+	require.LessOrEqual(t, maxRequest*maxFetches, 128<<20, "what all requests take together")
+}
+
+// The attack: who sits between the mirror and a server that the list names with https sends the first copy, which is pinned, from elsewhere without TLS.
+func TestNoWayBackFromHTTPS(t *testing.T) {
+	plain := httptest.NewServer(&site{text: "evil"})
+	defer plain.Close()
+	var to string
+	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusFound) }))
+	defer web.Close()
+	m := open(t, t.TempDir(), "files:\n  - {path: x, url: '"+web.URL+"/x'}\n")
+	m.HTTP = web.Client()
+	to = plain.URL + "/x"
+	require.Contains(t, one(t, m, Options{}).Error, "redirects from https to an address that is not")
+	to = web.URL + "/x"
+	require.Contains(t, one(t, m, Options{}).Error, "redirects more than")
+	require.NoFileExists(t, m.filePath("x"))
+}
