@@ -66,7 +66,7 @@ func (dep *deployment) changes(ctx context.Context) ([]journal.RefChange, error)
 		}
 		return []journal.RefChange{{Repo: d.Repo, Change: d.Change, Head: ref == ""}}, nil
 	}
-	if d.Trigger != project.TriggerRollback && d.Trigger != project.TriggerBundle {
+	if d.Trigger != project.TriggerRollback && d.Trigger != project.TriggerBundle && d.Trigger != project.TriggerPromote {
 		return nil, nil
 	}
 	var out []journal.RefChange
@@ -218,6 +218,7 @@ func (dep *deployment) conclude(ctx context.Context) {
 			dep.p.cfg.Logger.Warn().Err(err).Str("deployment", string(dep.rec.ID)).Msg("remove the notes of the rollout")
 		}
 	}
+	dep.moveEnvironment(ctx)
 	settle, err := dep.env.RetainSoon(dep.res.State)
 	if err = errors.Join(err, dep.later(settle)); err != nil {
 		dep.log.Append(event.Event{Kind: event.Note, Text: "old archives were not rotated: " + strings.Join(dep.explain(err), " ")})

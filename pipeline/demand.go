@@ -19,7 +19,7 @@ func (dep *deployment) demand(ctx context.Context, env string) error {
 	dep.update(func(rec *project.Record) { rec.Environment = env })
 	d := dep.record().Deployment
 	new := brings(d)
-	if p.cfg.Demands == nil || !new && (d.Trigger != project.TriggerRedeploy || len(d.Set) == 0) {
+	if p.cfg.Demands == nil || !new && (d.Trigger != project.TriggerRedeploy && d.Trigger != project.TriggerPromote || len(d.Set) == 0) {
 		return nil
 	}
 	envs := []string{env, dep.set.Environment}
@@ -39,6 +39,10 @@ func (dep *deployment) demand(ctx context.Context, env string) error {
 		return nil
 	}
 	if want.SignedPush && !slices.ContainsFunc(d.Signatures, func(s demands.Signature) bool { return s.Of == demands.OfPush }) {
+		if d.Promoted != nil {
+			return fault.New(fault.Refused, "", "what goes live in %s must be pushed with a signature, and a promotion has none", d.Project).
+				WithHint("push the commit:  git push --signed prod %s:refs/deploy/now", d.Code.Short())
+		}
 		return fault.New(fault.Refused, "", "a push to %s must be signed", d.Project).
 			WithHint("git push --signed …  with  git config gpg.format ssh  and  git config user.signingKey ~/.ssh/id_ed25519.pub ; the key must be one that this server knows")
 	}
@@ -49,7 +53,7 @@ func (dep *deployment) demand(ctx context.Context, env string) error {
 		repo      project.Repo
 		live, new project.Commit
 	}{{project.Code, d.LiveCode, d.Code}, {project.PillarRepo, d.LivePillar, d.Pillar}} {
-		if x.new == "" || x.new == x.live {
+		if x.new == "" || x.new == x.live && !moves(d) {
 			continue
 		}
 		s, err := p.cfg.Signed(ctx, d, x.repo, incomingOf(d, dep.in, x.repo))
@@ -69,5 +73,14 @@ func (dep *deployment) demand(ctx context.Context, env string) error {
 // brings reports whether a deployment would bring a commit live that is not: a push does, and a redeployment where a branch was moved beside the server. What a
 // rollback brings was demanded of when it came; what comes as a bundle is signed by a machine that is trusted.
 func brings(d project.Deployment) bool {
-	return (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerRedeploy) && (d.Code != d.LiveCode || d.Pillar != d.LivePillar)
+	switch d.Trigger {
+	case project.TriggerPush, project.TriggerRedeploy, project.TriggerPromote:
+		return d.Code != d.LiveCode || d.Pillar != d.LivePillar || moves(d)
+	}
+	return false
+}
+
+// moves reports whether a deployment brings what is live into another environment, where it was not.
+func moves(d project.Deployment) bool {
+	return d.Trigger == project.TriggerPromote && d.Promoted != nil && d.Promoted.Environment != ""
 }

@@ -30,6 +30,7 @@ func (dep *deployment) deploy(ctx context.Context) {
 		return
 	}
 	dep.update(func(rec *project.Record) { rec.Deployment = d })
+	dep.printPromoted()
 	defer p.dropRecipes(d.ID)
 	p.recall(ctx, d, dep.in, dep.redact)
 	tools, end := p.cfg.Tools.Open()
@@ -130,6 +131,13 @@ func (p *Pipeline) resolve(ctx context.Context, d project.Deployment, set Settin
 	switch {
 	case d.Trigger == project.TriggerBundle:
 		d.Code, d.Pillar = code, pillar
+	case d.Promoted != nil:
+		if d.Code = code; d.Promoted.WithPillar {
+			d.Pillar = pillar
+		}
+		if err := p.promotable(ctx, d, code, pillar); err != nil {
+			return d, notes, err
+		}
 	case d.Trigger == project.TriggerRollback:
 		a, err := p.findArchive(ctx, d)
 		if err != nil {
@@ -178,7 +186,7 @@ func (dep *deployment) prepare(ctx context.Context) error {
 	if err := dep.demand(ctx, prep.Environment()); err != nil {
 		return err
 	}
-	if d.Code != "" && prep.Cfg.RefusesLFS() && !dep.set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy || d.Trigger == project.TriggerBundle) {
+	if d.Code != "" && prep.Cfg.RefusesLFS() && !dep.set.RemoteLess && (d.Trigger == project.TriggerPush || d.Trigger == project.TriggerPlan || d.Trigger == project.TriggerRedeploy || d.Trigger == project.TriggerBundle || d.Trigger == project.TriggerPromote) {
 		if err := p.cfg.Repository(d.Project, project.Code).RefuseLFS(ctx, d.Code, incomingOf(d, dep.in, project.Code)); err != nil {
 			return err
 		}
@@ -242,6 +250,9 @@ func (p *Pipeline) dropRecipes(id project.ID) {
 
 func (p *Pipeline) sources(ctx context.Context, d project.Deployment, set Settings, in project.Incoming) (procedures.Sources, error) {
 	src := procedures.Sources{Environment: set.Environment, RemoteLess: set.RemoteLess, Node: set.Node}
+	if d.Promoted != nil {
+		src.From = d.Promoted.From
+	}
 	if set.RemoteLess {
 		paths := p.cfg.Root.Project(d.Project.String())
 		var err error

@@ -85,7 +85,7 @@ func (p *Pipeline) newDeployment(rec project.Record) *deployment {
 // estimate estimates the duration of the deployment and its parts from past ones. Only deployments of a commit have an estimate.
 func (dep *deployment) estimate(ctx context.Context) {
 	switch dep.rec.Trigger {
-	case project.TriggerPush, project.TriggerRedeploy, project.TriggerBundle:
+	case project.TriggerPush, project.TriggerRedeploy, project.TriggerBundle, project.TriggerPromote:
 	default:
 		return
 	}

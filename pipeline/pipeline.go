@@ -49,6 +49,8 @@ type Config struct {
 	Tools      *procedures.Tools
 	// Settings finds a project; an unknown one is fault.Refused.
 	Settings func(ctx context.Context, name project.Name) (Settings, error)
+	// SetEnvironment makes an environment that of a project; durable on return, and idempotent.
+	SetEnvironment func(ctx context.Context, name project.Name, env string) error
 	// May reports whether an actor has a permission on a project now. A rollback moves both branches, whichever repository it was requested
 	// in.
 	May func(ctx context.Context, who project.Pusher, name project.Name, want project.Right) (bool, error)

@@ -82,7 +82,7 @@ func (e *Env) outputsOf(s recipe.Step) json.RawMessage {
 // actionOf is what a deployment that began by a trigger does with its configs.
 func actionOf(t project.Trigger) configs.Action {
 	switch t {
-	case project.TriggerPush, project.TriggerBundle:
+	case project.TriggerPush, project.TriggerBundle, project.TriggerPromote:
 		return configs.Deploy
 	case project.TriggerRollback:
 		return configs.Rollback

@@ -44,6 +44,11 @@ func (t *Tools) inherit(ctx context.Context, name project.Name, src Sources, fil
 		if pinned, err = in.pins.Of(src.Commit); err != nil {
 			return nil, nil, err
 		}
+		if src.From != "" && src.From != name {
+			if pinned, err = t.releasedBy(src.From, src.Commit, name, pinned); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
 	if in.layers, in.found, err = extends.Resolve(ctx, name, parents, recipes{t, name, src.Fetch}, pinned); err != nil || len(in.layers) == 0 {
 		return files, in, err
@@ -53,6 +58,22 @@ func (t *Tools) inherit(ctx context.Context, name project.Name, src Sources, fil
 		all = append(all, l.Files)
 	}
 	return extends.Overlay(all...), in, nil
+}
+
+// releasedBy are the commits that a release of the project from extends. own are those with which the project to had the same commit before: a release keeps
+// them, so other ones are fault.Refused.
+func (t *Tools) releasedBy(from project.Name, c project.Commit, to project.Name, own map[string]project.Commit) (map[string]project.Commit, error) {
+	pinned, err := extends.Pins{FS: t.FS, Path: t.State.Extends(from.String())}.Of(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case pinned == nil:
+		return nil, fault.New(fault.Refused, "", "with which recipes %s released %s is not known any more", from, c.Short()).WithHint("deploy it there again, or push it to %s", to)
+	case own != nil && !maps.Equal(own, pinned):
+		return nil, fault.New(fault.Refused, "", "%s had %s before, with other commits of the recipes that it extends than %s", to, c.Short(), from).
+			WithHint("a release keeps its recipes: promote a new commit, which may be an empty one")
+	}
+	return pinned, nil
 }
 
 // notes say what a recipe extends.

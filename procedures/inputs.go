@@ -37,7 +37,7 @@ func Inputs(files fs.FS) (*schema.Inputs, error) {
 // holdsInputs reports whether a trigger checks values against the inputs that the recipe declares: one that brings new values, and runs with them.
 func holdsInputs(t project.Trigger) bool {
 	switch t {
-	case project.TriggerPush, project.TriggerRedeploy, project.TriggerBundle, project.TriggerPlan, project.TriggerTask:
+	case project.TriggerPush, project.TriggerRedeploy, project.TriggerBundle, project.TriggerPromote, project.TriggerPlan, project.TriggerTask:
 		return true
 	}
 	return false

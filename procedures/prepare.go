@@ -37,6 +37,8 @@ type Sources struct {
 	Private string
 	// Commit is that of Code, "" where it is not a commit.
 	Commit project.Commit
+	// From is the project whose release Commit is: what its recipe extends is what it was there. "" is the project itself.
+	From project.Name
 	// Partial: part of the pillar may be missing, so an input without a value is not an error.
 	Partial bool
 

@@ -26,6 +26,8 @@ const (
 	TriggerUndeploy Trigger = "undeploy"
 	// TriggerBundle deploys what came from another machine as a bundle: both commits are given, and both branches move.
 	TriggerBundle Trigger = "bundle"
+	// TriggerPromote brings live what is live in another project, or in the same one in another environment: Deployment.Promoted says which.
+	TriggerPromote Trigger = "promote"
 	// TriggerConverge applies the live release again, or reports what that would change.
 	TriggerConverge Trigger = "converge"
 	// TriggerPlan shows what a deployment would do and touches nothing.
@@ -35,7 +37,7 @@ const (
 // Deploys reports whether it asks for something to go live.
 func (t Trigger) Deploys() bool {
 	switch t {
-	case TriggerPush, TriggerRedeploy, TriggerRollback, TriggerBundle:
+	case TriggerPush, TriggerRedeploy, TriggerRollback, TriggerBundle, TriggerPromote:
 		return true
 	}
 	return false
@@ -68,10 +70,12 @@ type Deployment struct {
 	// Code and Pillar are the commits that this deployment pins and brings live.
 	Code   Commit `json:"code,omitempty"`
 	Pillar Commit `json:"pillar,omitempty"`
-	// Branches are those that TriggerBundle moves in a repository that has not deployed yet: refs/heads/main.
+	// Branches are those that TriggerBundle and TriggerPromote move in a repository that has not deployed yet: refs/heads/main.
 	Branches map[Repo]string `json:"branches,omitempty"`
 	// Bundle says of TriggerBundle which machine made the bundle, and who there.
 	Bundle string `json:"bundle,omitempty"`
+	// Promoted says of TriggerPromote, and of a plan of one, where its commits were live. Code is given then, and Pillar, where that is promoted, too.
+	Promoted *Promotion `json:"promoted,omitempty"`
 	// LiveCode and LivePillar are what was live when it started, and what a rollback puts back.
 	LiveCode   Commit `json:"live_code,omitempty"`
 	LivePillar Commit `json:"live_pillar,omitempty"`
@@ -111,6 +115,19 @@ type Deployment struct {
 	// Restore says what a rollback brings back: a deployment, for what it had brought live, or the folder name of an
 	// archive. Once the rollback runs it is the deployment that made the archive.
 	Restore ID `json:"restore,omitempty"`
+}
+
+// Promotion is where the commits of a deployment were live before.
+type Promotion struct {
+	// From is the project, the deployment's own where only the environment changes. Deployment had brought them live there.
+	From       Name `json:"from"`
+	Deployment ID   `json:"deployment"`
+	// Environment is the one that the project has from then on, "" to keep what it has.
+	Environment string `json:"environment,omitempty"`
+	// WithPillar: the pillar's commit is promoted, too. Otherwise the project keeps its own.
+	WithPillar bool `json:"with_pillar,omitempty"`
+	// Set are the keys that were set on the command line there, which are not set here.
+	Set []string `json:"set,omitempty"`
 }
 
 // ResumeLast asks to go on from the last deployment, whichever that is.

@@ -33,7 +33,7 @@ func Headline(d project.Deployment, desc *project.Description, hide func(string)
 	default:
 		fmt.Fprintf(&b, "%s  %s..%s", d.Project, d.LiveCode.Short(), d.Code.Short())
 	}
-	if d.Trigger == project.TriggerBundle && d.Pillar != d.LivePillar {
+	if (d.Trigger == project.TriggerBundle || d.Promoted != nil) && d.Pillar != d.LivePillar {
 		fmt.Fprintf(&b, ", pillar %s..%s", d.LivePillar.Short(), d.Pillar.Short())
 	}
 	if desc == nil {

@@ -153,7 +153,7 @@ func Summarize(records []project.Record, now time.Time) (out Statistics) {
 // counts reports whether a trigger is one whose runs bring something live.
 func counts(t project.Trigger) bool {
 	switch t {
-	case project.TriggerPush, project.TriggerRedeploy, project.TriggerRollback, project.TriggerBundle:
+	case project.TriggerPush, project.TriggerRedeploy, project.TriggerRollback, project.TriggerBundle, project.TriggerPromote:
 		return true
 	}
 	return false

@@ -245,6 +245,28 @@ func (a *API) runs() {
 		}
 		return started(in.Name, c)
 	})
+	type promote struct {
+		OnProject
+		Body *struct {
+			Settings
+			To          string `json:"to,omitempty" maxLength:"128" doc:"The project in which it goes live; absent with environment"`
+			Environment string `json:"environment,omitempty" maxLength:"64" doc:"The environment of the same project in which it goes live"`
+			Pillar      bool   `json:"pillar,omitempty" doc:"The commit of the pillar, too"`
+			Force       bool   `json:"force,omitempty" doc:"Even where what is live there is not part of it"`
+			Plan        bool   `json:"plan,omitempty" doc:"Show what it would change, and change nothing"`
+		}
+	}
+	add[promote, status.DeploymentDocument](a, queued("/promote", "promote", "Bring what is live in the project live in another one, or in another environment"), func(in *promote) call {
+		c, name := do("promote", in.Name), in.Name
+		if b := in.Body; b != nil {
+			if b.To != "" {
+				c.args, name = append(c.args, b.To), b.To
+			}
+			c.args = append(c.args, b.args()...)
+			c = c.option("env", b.Environment).option("pillar", b.Pillar).option("force", b.Force).option("plan", b.Plan)
+		}
+		return started(name, c)
+	})
 	type task struct {
 		OnProject
 		Task string `path:"task" maxLength:"200" doc:"The task in .salt/task_TASK.sls"`

@@ -45,6 +45,11 @@ func (b bundles) Take(ctx context.Context, in io.Reader, by project.Pusher) (pro
 	return b.Machine.Take(ctx, in, by, pipeline.BundlePin)
 }
 
+// Promote implements verbs.Bundles.
+func (b bundles) Promote(ctx context.Context, q local.Promotion) (project.Deployment, error) {
+	return b.Machine.Promote(ctx, q, pipeline.BundlePin)
+}
+
 // Part implements machines.Bundles.
 func (b bundles) Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (project.Commit, error) {
 	return b.c.repos.Open(name, project.PillarRepo).Part(ctx, pillar, func(path string) receive.Share {

@@ -259,7 +259,7 @@ func openCore(ctx context.Context, o options) (c *core, err error) {
 	c.makeBackground(o)
 	c.pipeline, err = pipeline.New(ctx, pipeline.Config{
 		Repository: func(n project.Name, r project.Repo) pipeline.Repository { return c.repos.Open(n, r) },
-		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, May: c.may, Demands: c.demands, Signed: c.signed, ApprovalTime: func() time.Duration { return c.cfg.Load().Require.ApprovalTime }, Audit: c.audit, Underway: c.underway, Now: time.Now,
+		Root:       c.root, State: c.state, DB: c.db, Tools: c.tools, Settings: c.settings, SetEnvironment: c.setEnvironment, May: c.may, Demands: c.demands, Signed: c.signed, ApprovalTime: func() time.Duration { return c.cfg.Load().Require.ApprovalTime }, Audit: c.audit, Underway: c.underway, Now: time.Now,
 		NewID: project.NewID, Deadline: o.cfg.Deadline, Logger: o.log, OnEnd: c.ended, StopUnits: func(ctx context.Context, n project.Name) ([]string, error) { return c.units().Stop(ctx, n) },
 		OnLive: c.wentLive, Converged: func(ctx context.Context, rec project.Record) bool { return c.converge.Ended(ctx, rec) }, Boundary: o.boundary,
 		Notify: c.outbox.Add, QueuedAfter: func() time.Duration { return c.cfg.Load().Notify.QueuedAfter },
@@ -406,6 +406,12 @@ func (c *core) settings(ctx context.Context, name project.Name) (pipeline.Settin
 	return pipeline.Settings{Environment: p.Env, RemoteLess: p.RemoteLess, Unlinked: !p.Linked, Node: p.Node}, err
 }
 
+// setEnvironment is pipeline.Config.SetEnvironment.
+func (c *core) setEnvironment(ctx context.Context, name project.Name, env string) error {
+	_, err := c.registry.Create(ctx, name, registry.Settings{Env: env})
+	return err
+}
+
 // liveCommit is the commit of the newest deployment that went live, by the server's own records.
 func (c *core) liveCommit(ctx context.Context, name project.Name) (project.Commit, error) {
 	last, err := c.pipeline.LastLive(ctx, []project.Name{name})
@@ -415,7 +421,7 @@ func (c *core) liveCommit(ctx context.Context, name project.Name) (project.Commi
 // backend is what the verbs work with. detached reports that a server runs them.
 func (c *core) backend(detached bool) *verbs.Backend {
 	b := &verbs.Backend{
-		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
+		Projects: projects{c.registry, c}, Runs: c.pipeline, Access: c.access, Archives: archives{c}, Cfg: c.live, Units: c.units(), Enter: c.units(), Shells: c.cfg.Load().Shell, Checks: c.watch, Bundles: c.bundles(), Promotions: c.bundles(), Configs: c.tools.Configs, Fleet: c.nodes, Signals: c.signals, Approvals: c.pipeline, KV: c.kv, Recipes: c.live, Begin: c.begin, Audit: c.audit, Notifications: outbox{c.outbox, c},
 		Status: c.status(), Commands: c.sshCommand, Address: c.address, Hello: c.hello,
 		PublishedKeys: func(ctx context.Context, address string) ([]access.Published, error) {
 			return access.FetchKeys(ctx, &http.Client{}, address)

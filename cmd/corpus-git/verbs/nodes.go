@@ -8,6 +8,7 @@ import (
 	"corpus-git/cmd/corpus-git/verbs/approve"
 	"corpus-git/cmd/corpus-git/verbs/enter"
 	"corpus-git/cmd/corpus-git/verbs/nodes"
+	"corpus-git/cmd/corpus-git/verbs/promote"
 	"corpus-git/cmd/corpus-git/verbs/waits"
 	"corpus-git/internal/audit"
 	"corpus-git/internal/event"
@@ -50,6 +51,10 @@ func (s *session) approve() approve.Session {
 			return s.watch(name, id, event.Style{Commands: s.commands(), Verbose: verbose})
 		},
 	}
+}
+
+func (s *session) promote() promote.Session {
+	return promote.Session{Session: s.nodes(), Promotions: s.b.Promotions, Prepare: s.prepare, AboutSettings: aboutSettings}
 }
 
 // lines implements nodes.Printer.

@@ -17,6 +17,7 @@ import (
 	"corpus-git/cmd/corpus-git/verbs/enter"
 	"corpus-git/cmd/corpus-git/verbs/keys"
 	"corpus-git/cmd/corpus-git/verbs/nodes"
+	"corpus-git/cmd/corpus-git/verbs/promote"
 	"corpus-git/cmd/corpus-git/verbs/recipes"
 	"corpus-git/cmd/corpus-git/verbs/requests"
 	"corpus-git/cmd/corpus-git/verbs/waits"
@@ -192,8 +193,10 @@ type Backend struct {
 	Signals waits.Signals
 	// Approvals are the deployments that wait until others approve them.
 	Approvals approve.Approvals
-	KV        keys.KV
-	Recipes   recipes.Recipes
+	// Promotions bring what is live in one project live in another one.
+	Promotions promote.Promotions
+	KV         keys.KV
+	Recipes    recipes.Recipes
 	// Begin stores the first commits of a project, made of a skeleton, in its two repositories, and gives the deployments that bring them live,
 	// in their order. One that has commits already is fault.Refused.
 	Begin func(ctx context.Context, name project.Name, skeleton string, by project.Pusher) ([]project.Deployment, error)

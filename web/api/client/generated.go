@@ -438,6 +438,7 @@ type Facts struct {
 	Overwrite    bool              `json:"overwrite,omitzero"`
 	Pillar       string            `json:"pillar,omitzero"`
 	Project      string            `json:"project"`
+	Promoted     *Promotion        `json:"promoted,omitzero"`
 	Pusher       Pusher            `json:"pusher"`
 	Repo         string            `json:"repo,omitzero"`
 	Restore      string            `json:"restore,omitzero"`
@@ -637,6 +638,31 @@ type Projects struct {
 	Version  int64     `json:"version"`
 }
 
+// PromoteBody is a schema of the document.
+type PromoteBody struct {
+	// Environment: The environment of the same project in which it goes live
+	Environment *string `json:"environment,omitzero"`
+	// Force: Even where what is live there is not part of it
+	Force *bool `json:"force,omitzero"`
+	// Pillar: The commit of the pillar, too
+	Pillar *bool `json:"pillar,omitzero"`
+	// Plan: Show what it would change, and change nothing
+	Plan *bool `json:"plan,omitzero"`
+	// Set: Stands in the configuration above the pillar, for this run only; values are YAML
+	Set map[string]string `json:"set,omitzero"`
+	// To: The project in which it goes live; absent with environment
+	To *string `json:"to,omitzero"`
+}
+
+// Promotion is a schema of the document.
+type Promotion struct {
+	Deployment  string   `json:"deployment"`
+	Environment string   `json:"environment,omitzero"`
+	From        string   `json:"from"`
+	Set         []string `json:"set,omitzero"`
+	WithPillar  bool     `json:"with_pillar,omitzero"`
+}
+
 // PruneBody is a schema of the document.
 type PruneBody struct {
 	DryRun *bool `json:"dry_run,omitzero"`
@@ -693,6 +719,7 @@ type Record struct {
 	Overwrite    bool              `json:"overwrite,omitzero"`
 	Pillar       string            `json:"pillar,omitzero"`
 	Project      string            `json:"project"`
+	Promoted     *Promotion        `json:"promoted,omitzero"`
 	Pusher       Pusher            `json:"pusher"`
 	Repo         string            `json:"repo,omitzero"`
 	Restore      string            `json:"restore,omitzero"`
@@ -1293,6 +1320,12 @@ func (c *Client) LinkProject(ctx context.Context, name string, options ...Option
 // Plan: Show what a deployment would change, and change nothing (POST /projects/{name}/plan).
 func (c *Client) Plan(ctx context.Context, name string, body *Settings, options ...Option) (out DeploymentDocument, err error) {
 	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/plan", body, &out, options)
+	return out, err
+}
+
+// Promote: Bring what is live in the project live in another one, or in another environment (POST /projects/{name}/promote).
+func (c *Client) Promote(ctx context.Context, name string, body *PromoteBody, options ...Option) (out DeploymentDocument, err error) {
+	err = c.do(ctx, "POST", "/projects/"+url.PathEscape(name)+"/promote", body, &out, options)
 	return out, err
 }
 
