@@ -114,6 +114,26 @@ func TestSiteOfApache(t *testing.T) {
 	}
 }
 
+// TestSlapd: the suffix is that of the installation, what is configured is so before the service restarts, and no password is in a command or in clear text.
+func TestSlapd(t *testing.T) {
+	at, args := compiled(t, `
+include: [makina-states.services.dns.slapd]
+restart:
+  cmd.run:
+    - name: echo
+    - watch_in:
+      - mc_proxy: slapd-pre-restart
+`)
+	ordered(t, at, "cmd.run slapd-domain", "pkg.installed slapd-packages", "service.running slapd-started", "cmd.run slapd-suffix", "file.managed slapd-settings",
+		"cmd.run slapd-settings-apply", "cmd.run slapd-configuration-check", "service.running slapd-service")
+	ordered(t, at, "cmd.run restart", "service.running slapd-service")
+	answers, _ := args["slapd-domain"].GetStr("stdin")
+	require.Equal(t, "slapd slapd/domain string sample.com\nslapd shared/organization string sample\n", answers)
+	ldif, _ := args["slapd-settings"].GetStr("contents")
+	require.Regexp(t, `(?m)^replace: olcRootDN\nolcRootDN: cn=admin,dc=sample,dc=com\n-\nreplace: olcRootPW\nolcRootPW: \{CRYPT\}\$6\$`, ldif)
+	require.NotContains(t, py.Str(ldif), "olcSyncrepl")
+}
+
 // TestSecrets: what is generated stays the same until it is changed, and a stored key fits its certificate.
 func TestSecrets(t *testing.T) {
 	s := modules.New(&modules.Env{Pillar: py.NewDict(), Grains: py.NewDict(), Cfg: py.NewDict(), Opts: py.NewDict(), Passwords: passwords{}})

@@ -38,6 +38,7 @@ func addMakinaServices(s *Set) {
 		return strings.Contains(c.str("function", "service.running"), "running"), nil
 	})
 	s.put("mc_rabbitmq.settings", "**", false, rabbitmqSettings)
+	s.put("mc_slapd.settings", "**", false, slapdSettings)
 	s.put("mc_redis.settings", "**", false, redisSettings)
 	s.put("mc_redis.change_password", "pw?", false, func(c *call) (any, error) {
 		return storedPassword(c.withPassword("redis_server", c.args["pw"], true))
@@ -71,6 +72,44 @@ func rabbitmqSettings(c *call) (any, error) {
 	}
 	pw, _ := server.GetStr("password")
 	d.SetStr("password", pw)
+	return d, nil
+}
+
+// slapdSettings has the passwords of the two administrators, the pillar's or stored ones, and syncrepl as one line, where it names a provider.
+func slapdSettings(c *call) (any, error) {
+	d := c.registry("makina-states.services.dns.slapd", py.NewDict("mode", "master", "pkgs", py.NewList("slapd", "ldap-utils", "ca-certificates"),
+		"service_name", "slapd", "user", "openldap", "group", "openldap", "slapd_directory", "/etc/ldap/slapd.d", "SLAPD_CONF", "/etc/ldap/slapd.d",
+		"SLAPD_SERVICES", "ldap:/// ldapi:///", "dn", "dc=sample,dc=com", "organization", "", "root_dn", "", "root_pw", "", "config_dn", "cn=config",
+		"config_cn", "config", "config_rootdn", "cn=admin,cn=config", "config_pw", "", "loglevel", "sync", "acls", py.NewList(), "schemas", py.NewList(),
+		"cert_domain", c.grain("id", ""), "s_syncrepl", "", "syncrepl", py.NewDict("rid", "001", "provider", "", "type", "refreshAndPersist", "retry", "5 5 5 +",
+			"scope", "sub", "starttls", "yes", "timeout", int64(3), "interval", "00:00:04:00")))
+	dn, _ := d.GetStr("dn")
+	if root, _ := d.GetStr("root_dn"); root == nil || !py.Truth(root) {
+		d.SetStr("root_dn", "cn=admin,"+py.Str(dn))
+	}
+	for _, name := range []string{"root_pw", "config_pw"} {
+		if have, _ := d.GetStr(name); have != nil && py.Truth(have) {
+			continue
+		}
+		pw, err := storedPassword(c.withPassword("slapd_"+name, nil, false))
+		if err != nil {
+			return nil, err
+		}
+		d.SetStr(name, pw)
+	}
+	v, _ := d.GetStr("syncrepl")
+	from, ok := v.(*py.Dict)
+	if !ok {
+		return nil, py.Errorf(py.TypeError, "makina-states.services.dns.slapd: syncrepl must be a mapping")
+	}
+	if base, _ := from.GetStr("searchbase"); base == nil {
+		from.SetStr("searchbase", dn)
+	}
+	var line []string
+	for _, e := range from.Items() {
+		line = append(line, py.Str(e.Key)+`="`+py.Str(e.Value)+`"`)
+	}
+	d.SetStr("s_syncrepl", strings.Join(line, " "))
 	return d, nil
 }
 
