@@ -38,7 +38,7 @@ func inObjects(p string) bool { return slices.Contains(strings.Split(p, "/"), "o
 func stateSkipped(state layout.State, p string) bool {
 	top, _, _ := strings.Cut(p, "/")
 	for _, path := range []string{
-		state.Lock(), state.Socket(), state.Addresses(), state.Clean(), state.Processes(), state.Underway(), state.Trash(), state.ReserveFile(), state.Recipes(),
+		state.Lock(), state.Socket(), state.Addresses(), state.Clean(), state.Processes(), state.Underway(), state.Trash(), state.ReserveFile(), state.Recipes(), state.Containers(),
 		state.Journals(), filepath.Dir(state.Events("x")), filepath.Dir(state.Undo("x")), filepath.Dir(state.Passwords("x")), filepath.Dir(state.Extends("x")), filepath.Dir(filepath.Dir(state.SaltConfig("x", "y"))),
 	} {
 		if rel, err := filepath.Rel(state.Path(), path); err == nil && top == rel {

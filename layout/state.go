@@ -128,5 +128,8 @@ func (s State) ACME() string { return filepath.Join(string(s), "acme") }
 // Skeletons is the folder of the operator's skeletons, a folder each.
 func (s State) Skeletons() string { return filepath.Join(string(s), "skeletons") }
 
+// Containers is the folder of the containers of this machine: their records, root file systems and credentials. It is in no backup.
+func (s State) Containers() string { return filepath.Join(string(s), "containers") }
+
 // Trash is where large folders are moved before they are deleted in the background.
 func (s State) Trash() string { return filepath.Join(string(s), "trash") }

@@ -41,7 +41,7 @@ const (
 
 // LocalOnly names the commands that exist on the machine only.
 func LocalOnly() []string {
-	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons", "agent", "remote", "mirror"}
+	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons", "agent", "remote", "mirror", "container"}
 }
 
 // Tree builds the commands. s may be nil where they are only described or taken apart, never run.

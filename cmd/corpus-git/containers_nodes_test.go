@@ -1,0 +1,216 @@
+//go:build containers
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// keeper is the program on this machine, with containers in a folder, and a network, of its own.
+type keeper struct {
+	t            *testing.T
+	program, dir string
+	gateway      string
+	network      []string
+	names        []string
+}
+
+// newKeeper builds the program. What it makes goes with the test.
+func newKeeper(t *testing.T) *keeper {
+	t.Helper()
+	for _, program := range []string{"debootstrap", "systemd-nspawn", "ip"} {
+		_, err := exec.LookPath(program)
+		require.NoError(t, err, "apt-get install debootstrap systemd-container iproute2")
+	}
+	require.Zero(t, os.Geteuid(), "containers need root")
+	tmp := t.TempDir()
+	k := &keeper{t: t, program: filepath.Join(tmp, "corpus-git"), dir: filepath.Join(tmp, "containers")}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", k.program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.MkdirAll(filepath.Join(rootCache, "bases"), 0o700))
+	require.NoError(t, os.Mkdir(k.dir, 0o700))
+	require.NoError(t, os.Symlink(filepath.Join(rootCache, "bases"), filepath.Join(k.dir, "bases")))
+	k.gateway = fmt.Sprintf("10.213.%d.1", 100+os.Getpid()%100)
+	bridge := fmt.Sprintf("cgt%d", os.Getpid())
+	k.network = []string{"--network", k.gateway + "/24", "--bridge", bridge}
+	t.Cleanup(func() {
+		for _, name := range k.names {
+			out, err := exec.Command(k.program, "container", "--dir", k.dir, "destroy", name, "--yes").CombinedOutput()
+			if err != nil && !strings.Contains(string(out), "there is no container") {
+				t.Errorf("destroy %s: %v\n%s", name, err, out)
+			}
+		}
+		_ = exec.Command("ip", "link", "del", bridge).Run()
+	})
+	return k
+}
+
+// try runs the command container.
+func (k *keeper) try(args ...string) (string, error) {
+	cmd := exec.CommandContext(k.t.Context(), k.program, append([]string{"container", "--dir", k.dir}, args...)...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// run is try for what must succeed.
+func (k *keeper) run(args ...string) string {
+	k.t.Helper()
+	out, err := k.try(args...)
+	require.NoError(k.t, err, "container %s:\n%s", strings.Join(args, " "), out)
+	return out
+}
+
+// create makes a container.
+func (k *keeper) create(name string) {
+	k.t.Helper()
+	k.names = append(k.names, name)
+	k.run(append([]string{"create", name}, k.network...)...)
+}
+
+// answering is a server in Perl, which the base system has: it says its name to each connection, after a while, so that some are open at each moment.
+const answering = `use IO::Socket::INET; $SIG{CHLD} = "IGNORE";
+my $s = IO::Socket::INET->new(LocalPort => 8080, Listen => 512, ReuseAddr => 1) or die "listen: $!";
+while (my $c = $s->accept) { next if fork; my $line = <$c>; select undef, undef, undef, 0.05; print $c "$ARGV[0] $line"; close $c; exit 0 }`
+
+// Clients ask again and again while the port that they ask is switched between two containers. Each is answered, and after a switch has returned only the new
+// container gets connections.
+func TestContainerPublish(t *testing.T) {
+	k := newKeeper(t)
+	for _, name := range []string{"cgtest-a", "cgtest-b"} {
+		k.create(name)
+		k.run("exec", name, "--", "sh", "-c", "cat >/root/server.pl <<'E'\n"+answering+"\nE\nsystemd-run --quiet --unit=answering perl /root/server.pl "+name+"\nfor i in $(seq 100); do ss -Hlnt sport = :8080 | grep -q . && exit 0; sleep .1; done; exit 1")
+	}
+	const port = "18080"
+	ask := func() (string, error) {
+		conn, err := (&net.Dialer{Timeout: 20 * time.Second}).DialContext(t.Context(), "tcp", net.JoinHostPort(k.gateway, port))
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.WriteString(conn, "hello\n"); err != nil {
+			return "", err
+		}
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		name, rest, _ := strings.Cut(line, " ")
+		if err == nil && rest != "hello\n" {
+			err = fmt.Errorf("answered %q", line)
+		}
+		return name, err
+	}
+	_, err := ask()
+	require.Error(t, err, "nothing is published yet")
+	k.run("publish", "cgtest-a", port+":8080")
+
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[string]int{}
+	for range 8 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				name, err := ask()
+				if err != nil {
+					name = err.Error()
+				}
+				mu.Lock()
+				answers[name]++
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range 20 {
+		name := []string{"cgtest-b", "cgtest-a"}[i%2]
+		k.run("publish", name, port+":8080")
+		got, err := ask()
+		require.NoError(t, err)
+		require.Equal(t, name, got, "after the switch")
+	}
+	close(done)
+	clients.Wait()
+	t.Logf("%v", answers)
+	require.Len(t, answers, 2, "a client was not answered")
+	require.Greater(t, answers["cgtest-a"], 20)
+	require.Greater(t, answers["cgtest-b"], 20)
+
+	// A port is published by who has it; what is destroyed gives it back, and one that is not published is none.
+	require.Contains(t, k.run("show", "cgtest-a"), "port      8080, published at "+port)
+	require.NotContains(t, k.run("show", "cgtest-b"), "published")
+	k.run("destroy", "cgtest-a", "--yes")
+	out, err := k.try("unpublish", port)
+	require.Error(t, err)
+	require.Contains(t, out, "is not published")
+	_, err = ask()
+	require.Error(t, err)
+}
+
+// The command is killed at random moments while it makes a container; the same command continues. What it says and refuses on the way.
+func TestContainerCommand(t *testing.T) {
+	k := newKeeper(t)
+	out, err := k.try("show", "cgtest-c")
+	require.Error(t, err)
+	require.Contains(t, out, "corpus-git container create cgtest-c")
+	k.names = append(k.names, "cgtest-c")
+	for _, after := range []time.Duration{20 * time.Millisecond, 300 * time.Millisecond, time.Second, 3 * time.Second} {
+		cmd := exec.CommandContext(t.Context(), k.program, append([]string{"container", "--dir", k.dir, "create", "cgtest-c", "--memory", "512M"}, k.network...)...)
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		require.NoError(t, cmd.Start())
+		time.Sleep(after)
+		_ = cmd.Process.Kill()
+		if cmd.Wait() == nil {
+			break // it was faster
+		}
+	}
+	out, err = k.try(append([]string{"create", "cgtest-c"}, k.network...)...)
+	require.True(t, err == nil || strings.Contains(out, "there is a container cgtest-c already"), "%s", out)
+	k.run("start", "cgtest-c")
+	require.Contains(t, k.run("list"), "running")
+	require.Contains(t, k.run("show", "cgtest-c"), "537 MB of memory")
+	require.Equal(t, "cgtest-c\n", k.run("exec", "cgtest-c", "--", "hostname"))
+	_, err = k.try("exec", "cgtest-c", "--", "sh", "-c", "exit 7")
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 7, exit.ExitCode())
+
+	// Copies and what is refused.
+	k.run("exec", "cgtest-c", "--", "sh", "-c", "echo one >/root/file")
+	k.run("snapshot", "create", "cgtest-c", "one")
+	k.run("exec", "cgtest-c", "--", "sh", "-c", "echo two >/root/file")
+	k.run("snapshot", "restore", "cgtest-c", "one")
+	require.Equal(t, "one\n", k.run("exec", "cgtest-c", "--", "cat", "/root/file"))
+	out, err = k.try("snapshot", "restore", "cgtest-c", "two")
+	require.Error(t, err)
+	require.Contains(t, out, `has no snapshot "two"`)
+	out, err = k.try("destroy", "cgtest-c")
+	require.Error(t, err)
+	require.Contains(t, out, "--yes")
+	out, err = k.try("resize", "cgtest-c", "--memory", "1M")
+	require.Error(t, err)
+	require.Contains(t, out, "at least 64 MB")
+	k.run("destroy", "cgtest-c", "--yes")
+	require.Contains(t, k.run("list"), "no containers yet")
+	left, err := filepath.Glob(filepath.Join(k.dir, "machines", "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

@@ -1,0 +1,211 @@
+// Package containertest is the tests that every driver of containers passes.
+//
+// It owns what a driver promises in container.Driver, as tests on real containers: they need root, and some minutes where a base system has to be made.
+package containertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/container"
+	"corpus-git/internal/fault"
+)
+
+// Subject is a driver, and what is to be known of it.
+type Subject struct {
+	// Driver gives it as another process would have it: nothing is remembered between two of them.
+	Driver func() container.Driver
+	// Container is one that does not exist yet; a driver of machines that exist has a machine for it.
+	Container container.Container
+	// Machine reports that it is a machine of its own: it can't be stopped, resized or copied.
+	Machine bool
+	// Put records a container, as commands do.
+	Put func(t *testing.T, c container.Container)
+}
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// Run runs the tests. They are one story: booting takes its time.
+func Run(t *testing.T, s Subject) {
+	ctx, c := t.Context(), s.Container
+	say := func(string) {}
+	t.Cleanup(func() { // also when the story ends early
+		_ = s.Driver().Stop(context.WithoutCancel(ctx), c)
+		_ = s.Driver().Destroy(context.WithoutCancel(ctx), c)
+	})
+	s.Put(t, c)
+
+	// An interrupted creation is continued.
+	stopped, stop := context.WithCancelCause(ctx)
+	stop(errors.New("interrupted"))
+	require.Error(t, s.Driver().Create(stopped, c, say))
+	require.NoError(t, s.Driver().Create(ctx, c, say))
+	require.NoError(t, s.Driver().Create(ctx, c, say), "what is there is no error")
+	if !s.Machine {
+		running, err := s.Driver().Running(ctx, c)
+		require.NoError(t, err)
+		require.False(t, running)
+		_, err = s.Driver().Exec(ctx, c, container.Command{Argv: []string{"true"}})
+		require.Equal(t, fault.Refused, fault.KindOf(err), "%v", err)
+	}
+	require.NoError(t, s.Driver().Start(ctx, c))
+	require.NoError(t, s.Driver().Start(ctx, c), "what runs is no error")
+	running, err := s.Driver().Running(ctx, c)
+	require.NoError(t, err)
+	require.True(t, running)
+
+	s.exec(t)
+	s.address(t)
+	if s.Machine {
+		s.machine(t)
+		return
+	}
+	s.resize(t)
+	s.snapshot(t)
+	require.NoError(t, s.Driver().Start(ctx, c))
+	require.Equal(t, fault.Refused, fault.KindOf(s.Driver().Destroy(ctx, c)), "one that runs is not destroyed")
+	require.NoError(t, s.Driver().Stop(ctx, c))
+	require.NoError(t, s.Driver().Stop(ctx, c), "what is stopped is no error")
+	require.NoError(t, s.Driver().Destroy(ctx, c))
+	require.NoError(t, s.Driver().Destroy(ctx, c), "what is gone is no error")
+}
+
+// Sh runs a script in the container, which must succeed, and gives what it printed.
+func (s Subject) Sh(t *testing.T, script string) string {
+	t.Helper()
+	var out, errw bytes.Buffer
+	exit, err := s.Driver().Exec(t.Context(), s.Container, container.Command{Argv: []string{"sh", "-euc", script}, Stdout: &out, Stderr: &errw})
+	require.NoError(t, err)
+	require.Zero(t, exit, "%s\n%s%s", script, out.String(), errw.String())
+	return out.String()
+}
+
+func (s Subject) exec(t *testing.T) {
+	t.Helper()
+	require.Equal(t, "0\n", s.Sh(t, "id -u"))
+	var out, errw bytes.Buffer
+	exit, err := s.Driver().Exec(t.Context(), s.Container, container.Command{
+		Argv: []string{"sh", "-c", `cat; echo "$1" >&2; exit 7`, "sh", "it's $HOME; a\nline"}, Stdin: strings.NewReader("given\n"), Stdout: &out, Stderr: &errw,
+	})
+	require.NoError(t, err)
+	require.Equal(t, 7, exit)
+	require.Equal(t, "given\n", out.String())
+	require.Equal(t, "it's $HOME; a\nline\n", errw.String(), "words arrive as they are")
+	require.Equal(t, "/root", strings.TrimSpace(s.Sh(t, `echo "$HOME"`)))
+
+	// What is cancelled ends there, too.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	started := &signalling{found: make(chan struct{})}
+	go func() {
+		<-started.found
+		cancel(errors.New("enough"))
+	}()
+	_, err = s.Driver().Exec(ctx, s.Container, container.Command{Argv: []string{"sh", "-c", "echo begun; exec sleep 86399"}, Stdout: started})
+	require.ErrorContains(t, err, "enough")
+	require.Eventually(t, func() bool {
+		exit, err := s.Driver().Exec(t.Context(), s.Container, container.Command{Argv: []string{"sh", "-c", "! grep -qsz '^86399$' /proc/[0-9]*/cmdline"}})
+		return err == nil && exit == 0
+	}, patience, 100*time.Millisecond, "the command runs on")
+}
+
+// signalling tells when something was written.
+type signalling struct {
+	found chan struct{}
+	once  bool
+}
+
+// Write implements io.Writer.
+func (s *signalling) Write(p []byte) (int, error) {
+	if !s.once {
+		s.once = true
+		close(s.found)
+	}
+	return len(p), nil
+}
+
+// address says that other machines reach the container's services where Address says.
+func (s Subject) address(t *testing.T) {
+	t.Helper()
+	a, err := s.Driver().Address(t.Context(), s.Container)
+	require.NoError(t, err)
+	if s.Machine {
+		return // its ssh server was reached at the port that it has
+	}
+	dial := func() bool {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", net.JoinHostPort(a.String(), "22"))
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		said := make([]byte, 4)
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		_, err = conn.Read(said)
+		return err == nil && string(said) == "SSH-"
+	}
+	require.Eventually(t, dial, patience, 100*time.Millisecond, "no ssh server at %s", a)
+}
+
+func (s Subject) resize(t *testing.T) {
+	t.Helper()
+	small := s.Container
+	small.Limits = container.Limits{Memory: 256 << 20, CPUs: 0.5}
+	require.NoError(t, s.Driver().Resize(t.Context(), small))
+	// More than that cannot be had: the kernel ends who asks for it, or the container's own limits say so.
+	var out bytes.Buffer
+	exit, err := s.Driver().Exec(t.Context(), s.Container, container.Command{
+		Argv: []string{"systemd-run", "--quiet", "--wait", "--pipe", "-p", "OOMPolicy=continue", "sh", "-c", "head -c 600000000 /dev/zero | tail -c 600000000 | wc -c"}, Stdout: &out, Stderr: &out,
+	})
+	require.NoError(t, err)
+	require.NotEqual(t, "600000000", strings.TrimSpace(out.String()), "exit status %d: it got the memory", exit)
+	require.NoError(t, s.Driver().Resize(t.Context(), s.Container))
+	require.Equal(t, "600000000\n", s.Sh(t, "systemd-run --quiet --wait --pipe sh -c 'head -c 600000000 /dev/zero | tail -c 600000000 | wc -c'"))
+}
+
+func (s Subject) snapshot(t *testing.T) {
+	t.Helper()
+	ctx, c := t.Context(), s.Container
+	s.Sh(t, "echo old >/root/file; chown 1234:1234 /root/file; chmod 640 /root/file; sync")
+	require.Equal(t, fault.Refused, fault.KindOf(s.Driver().Snapshot(ctx, c, "before")), "one that runs is not copied")
+	require.NoError(t, s.Driver().Stop(ctx, c))
+	require.NoError(t, s.Driver().Snapshot(ctx, c, "before"))
+	require.Equal(t, fault.Refused, fault.KindOf(s.Driver().Snapshot(ctx, c, "before")), "a name is used once")
+	require.Equal(t, fault.Refused, fault.KindOf(s.Driver().Restore(ctx, c, "after")))
+	require.NoError(t, s.Driver().Start(ctx, c))
+	s.Sh(t, "echo new >/root/file; touch /root/more; sync")
+	require.NoError(t, s.Driver().Stop(ctx, c))
+	require.NoError(t, s.Driver().Restore(ctx, c, "before"))
+	require.NoError(t, s.Driver().Start(ctx, c))
+	require.Equal(t, "old\n1234:1234 640\n", s.Sh(t, "cat /root/file; stat -c '%u:%g %a' /root/file; test ! -e /root/more"))
+	require.NoError(t, s.Driver().Stop(ctx, c))
+	list, err := s.Driver().Snapshots(ctx, c)
+	require.NoError(t, err)
+	require.Equal(t, []string{"before"}, list)
+	require.NoError(t, s.Driver().Forget(ctx, c, "before"))
+	list, err = s.Driver().Snapshots(ctx, c)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+// machine says that what cannot be done to a machine is refused, and that it is left alone by Destroy.
+func (s Subject) machine(t *testing.T) {
+	t.Helper()
+	ctx, c := t.Context(), s.Container
+	resized := c
+	resized.Limits = container.Limits{Memory: 256 << 20}
+	for what, err := range map[string]error{
+		"resize": s.Driver().Resize(ctx, resized), "snapshot": s.Driver().Snapshot(ctx, c, "a"), "restore": s.Driver().Restore(ctx, c, "a"), "stop": s.Driver().Stop(ctx, c),
+	} {
+		require.Equal(t, fault.Refused, fault.KindOf(err), "%s: %v", what, err)
+	}
+	s.Sh(t, "echo here >/root/containertest")
+	require.NoError(t, s.Driver().Destroy(ctx, c))
+	require.Equal(t, "here\n", s.Sh(t, "cat /root/containertest; rm /root/containertest"), "the machine is as it was")
+}

@@ -1,0 +1,299 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"corpus-git/container/network"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// Manager does to containers what people ask for: one thing at a time to each.
+type Manager struct {
+	Store   Store
+	Drivers map[string]Driver
+	Network network.Store
+	// Say tells what takes time.
+	Say func(string)
+}
+
+// driver is that of a container.
+func (m Manager) driver(c Container) (Driver, error) {
+	d, ok := m.Drivers[c.Driver]
+	if !ok {
+		return nil, fault.New(fault.Usage, "", "there is no driver %q", c.Driver)
+	}
+	return d, nil
+}
+
+// Get finds a container and its driver.
+func (m Manager) Get(name string) (Container, Driver, error) {
+	c, err := m.Store.Get(name)
+	if err != nil {
+		return c, nil, err
+	}
+	d, err := m.driver(c)
+	return c, d, err
+}
+
+// change calls do for a container, under its lock.
+func (m Manager) change(name string, do func(Container, Driver) error) error {
+	if _, err := m.Store.Get(name); err != nil {
+		return err
+	}
+	unlock, err := m.Store.Lock(name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, d, err := m.Get(name) // as it is now
+	if err != nil {
+		return err
+	}
+	return do(c, d)
+}
+
+// Create makes a container and starts it. One whose creation was interrupted is continued, as it was begun; one that is there is fault.Refused.
+func (m Manager) Create(ctx context.Context, c Container) (Container, error) {
+	if err := errors.Join(CheckName(c.Name), c.Limits.Check()); err != nil {
+		return c, err
+	}
+	if _, err := m.driver(c); err != nil {
+		return c, err
+	}
+	unlock, err := m.Store.Lock(c.Name)
+	if err != nil {
+		return c, err
+	}
+	defer unlock()
+	if begun, err := m.Store.Get(c.Name); err == nil && !begun.Ready {
+		m.Say("continuing: its creation was interrupted")
+		c = begun
+	} else {
+		n, err := m.Network.Get()
+		if err != nil {
+			return c, err
+		}
+		if c, err = m.Store.Add(c, n.Prefix); err != nil {
+			return c, err
+		}
+	}
+	d, err := m.driver(c)
+	if err != nil {
+		return c, err
+	}
+	if err := d.Create(ctx, c, m.Say); err != nil {
+		return c, err
+	}
+	c.Ready = true
+	if err := m.Store.Put(c); err != nil {
+		return c, err
+	}
+	m.Say("starting " + c.Name)
+	return m.start(ctx, c, d)
+}
+
+// start notes that a container is to run, and starts it.
+func (m Manager) start(ctx context.Context, c Container, d Driver) (Container, error) {
+	if !c.Ready {
+		return c, fault.New(fault.Refused, "", "the creation of %s was interrupted", c.Name).WithHint("corpus-git container create %s  continues it", c.Name)
+	}
+	if !c.Started {
+		c.Started = true
+		if err := m.Store.Put(c); err != nil {
+			return c, err
+		}
+	}
+	return c, d.Start(ctx, c)
+}
+
+// Start starts a container. One that runs is no error.
+func (m Manager) Start(ctx context.Context, name string) error {
+	return m.change(name, func(c Container, d Driver) error {
+		_, err := m.start(ctx, c, d)
+		return err
+	})
+}
+
+// Stop shuts a container down. One that is stopped is no error.
+func (m Manager) Stop(ctx context.Context, name string) error {
+	return m.change(name, func(c Container, d Driver) error {
+		if err := d.Stop(ctx, c); err != nil {
+			return err
+		}
+		c.Started = false
+		return m.Store.Put(c)
+	})
+}
+
+// Resize changes what a container may use.
+func (m Manager) Resize(ctx context.Context, name string, change func(*Limits)) (Container, error) {
+	var now Container
+	return now, m.change(name, func(c Container, d Driver) error {
+		change(&c.Limits)
+		if err := c.Limits.Check(); err != nil {
+			return err
+		}
+		if err := d.Resize(ctx, c); err != nil {
+			return err
+		}
+		now = c
+		return m.Store.Put(c)
+	})
+}
+
+// paused calls do while a container is stopped, and starts it again where it ran.
+func (m Manager) paused(ctx context.Context, c Container, d Driver, do func() error) error {
+	running, err := d.Running(ctx, c)
+	if err != nil {
+		return err
+	}
+	if running {
+		m.Say("stopping " + c.Name)
+		if err := d.Stop(ctx, c); err != nil {
+			return err
+		}
+	}
+	err = do()
+	if running {
+		m.Say("starting " + c.Name)
+		err = errors.Join(err, d.Start(context.WithoutCancel(ctx), c))
+	}
+	return err
+}
+
+// Snapshot keeps the root file system of a container under a name. A container that runs is stopped meanwhile.
+func (m Manager) Snapshot(ctx context.Context, name, id string) error {
+	if err := CheckName(id); err != nil {
+		return err
+	}
+	return m.change(name, func(c Container, d Driver) error {
+		list, err := d.Snapshots(ctx, c)
+		if err == nil && slices.Contains(list, id) {
+			err = fault.New(fault.Refused, "", "%s has a snapshot %s already", name, id)
+		}
+		if err != nil {
+			return err
+		}
+		return m.paused(ctx, c, d, func() error { return d.Snapshot(ctx, c, id) })
+	})
+}
+
+// Restore brings a snapshot back. A container that runs is stopped meanwhile.
+func (m Manager) Restore(ctx context.Context, name, id string) error {
+	return m.snapshots(ctx, name, id, func(c Container, d Driver) error {
+		return m.paused(ctx, c, d, func() error { return d.Restore(ctx, c, id) })
+	})
+}
+
+// Forget removes a snapshot.
+func (m Manager) Forget(ctx context.Context, name, id string) error {
+	return m.snapshots(ctx, name, id, func(c Container, d Driver) error { return d.Forget(ctx, c, id) })
+}
+
+// snapshots calls do for a snapshot that there is.
+func (m Manager) snapshots(ctx context.Context, name, id string, do func(Container, Driver) error) error {
+	return m.change(name, func(c Container, d Driver) error {
+		list, err := d.Snapshots(ctx, c)
+		if err == nil && !slices.Contains(list, id) {
+			err = fault.New(fault.Refused, "", "%s has no snapshot %q", name, id).WithHint("corpus-git container show %s", name)
+		}
+		if err != nil {
+			return err
+		}
+		return do(c, d)
+	})
+}
+
+// Destroy shuts a container down and removes it with all that it holds. Its published ports are closed.
+func (m Manager) Destroy(ctx context.Context, name string) error {
+	return m.change(name, func(c Container, d Driver) error {
+		if _, err := m.ports(func(n *network.Network) error {
+			n.Ports = slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Container == name })
+			return nil
+		}); err != nil {
+			return err
+		}
+		if c.Target == "" {
+			if err := d.Stop(ctx, c); err != nil {
+				return err
+			}
+		}
+		if err := d.Destroy(ctx, c); err != nil {
+			return err
+		}
+		return m.forget(name)
+	})
+}
+
+// forget removes a container's folder, its record first.
+func (m Manager) forget(name string) error {
+	if ok, err := vfs.Exists(m.Store.FS, m.Store.Folder(name)); err != nil || !ok {
+		return err
+	}
+	trash := m.Store.Folder(name) + ".trash"
+	if err := vfs.RemoveAll(m.Store.FS, trash); err != nil {
+		return err
+	}
+	return errors.Join(vfs.RenameDurable(m.Store.FS, m.Store.Folder(name), trash), vfs.RemoveAll(m.Store.FS, trash))
+}
+
+// ports changes the published ports and the rules of the kernel, under the lock of the addresses. Where nothing changes nothing is done.
+func (m Manager) ports(change func(*network.Network) error) (network.Network, error) {
+	unlock, err := m.Store.Lock("")
+	if err != nil {
+		return network.Network{}, err
+	}
+	defer unlock()
+	n, err := m.Network.Get()
+	if err != nil {
+		return n, err
+	}
+	before := slices.Clone(n.Ports)
+	if err := change(&n); err != nil || slices.Equal(before, n.Ports) {
+		return n, err
+	}
+	if err := m.Network.Put(n); err != nil {
+		return n, err
+	}
+	return n, n.Up()
+}
+
+// Publish lets a port of a container answer at a port of this machine. Where another container answers there, the next connection meets this one, and those that stand
+// stay where they are.
+func (m Manager) Publish(ctx context.Context, name string, listen, port uint16) error {
+	c, d, err := m.Get(name)
+	if err != nil {
+		return err
+	}
+	if c.Target != "" {
+		return NotSupported(c, "published")
+	}
+	a, err := d.Address(ctx, c)
+	if err != nil {
+		return err
+	}
+	_, err = m.ports(func(n *network.Network) error {
+		n.Ports = append(slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Listen == listen }),
+			network.Port{Listen: listen, Container: name, To: netip.AddrPortFrom(a, port)})
+		slices.SortFunc(n.Ports, func(a, b network.Port) int { return int(a.Listen) - int(b.Listen) })
+		return nil
+	})
+	return err
+}
+
+// Unpublish ends that. A port that is not published is fault.Refused.
+func (m Manager) Unpublish(listen uint16) error {
+	_, err := m.ports(func(n *network.Network) error {
+		before := len(n.Ports)
+		n.Ports = slices.DeleteFunc(n.Ports, func(p network.Port) bool { return p.Listen == listen })
+		if len(n.Ports) == before {
+			return fault.New(fault.Refused, "", "port %d is not published", listen)
+		}
+		return nil
+	})
+	return err
+}

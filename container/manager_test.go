@@ -1,0 +1,156 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/container/network"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// machine is a driver whose containers are what was done to them. It fails once where it is told to.
+type machine struct {
+	done    []string
+	running bool
+	kept    []string
+	failAt  string
+}
+
+func (m *machine) do(what string) error {
+	if m.failAt == what {
+		m.failAt = ""
+		return errors.New("power cut")
+	}
+	m.done = append(m.done, what)
+	return nil
+}
+
+func (m *machine) Create(context.Context, Container, func(string)) error { return m.do("create") }
+func (m *machine) Start(context.Context, Container) error {
+	err := m.do("start")
+	m.running = m.running || err == nil
+	return err
+}
+func (m *machine) Stop(context.Context, Container) error {
+	err := m.do("stop")
+	m.running = m.running && err != nil
+	return err
+}
+func (m *machine) Running(context.Context, Container) (bool, error)      { return m.running, nil }
+func (m *machine) Exec(context.Context, Container, Command) (int, error) { return 0, m.do("exec") }
+func (m *machine) Resize(context.Context, Container) error               { return m.do("resize") }
+func (m *machine) Restore(_ context.Context, _ Container, id string) error {
+	return m.do("restore " + id)
+}
+func (m *machine) Snapshots(context.Context, Container) ([]string, error) { return m.kept, nil }
+func (m *machine) Destroy(context.Context, Container) error               { return m.do("destroy") }
+func (m *machine) Address(_ context.Context, c Container) (netip.Addr, error) {
+	return c.Address.Addr(), nil
+}
+func (m *machine) Snapshot(_ context.Context, _ Container, id string) error {
+	m.kept = append(m.kept, id)
+	return m.do("snapshot " + id)
+}
+func (m *machine) Forget(_ context.Context, _ Container, id string) error {
+	m.kept = slices.DeleteFunc(m.kept, func(k string) bool { return k == id })
+	return m.do("forget " + id)
+}
+
+func newManager(t *testing.T) (Manager, *machine) {
+	dir := t.TempDir()
+	d := &machine{}
+	return Manager{
+		Store: Store{Dir: dir, FS: vfs.OS{}}, Network: network.Store{Path: filepath.Join(dir, "network.json"), FS: vfs.OS{}},
+		Drivers: map[string]Driver{"fake": d}, Say: func(string) {},
+	}, d
+}
+
+// What is interrupted is continued by the same command, as it was begun.
+func TestCreateContinues(t *testing.T) {
+	ctx := t.Context()
+	m, d := newManager(t)
+	d.failAt = "create"
+	_, err := m.Create(ctx, Container{Name: "web", Driver: "fake", Limits: Limits{Memory: MinMemory}})
+	require.ErrorContains(t, err, "power cut")
+	require.ErrorContains(t, m.Start(ctx, "web"), "was interrupted")
+	d.failAt = "start"
+	_, err = m.Create(ctx, Container{Name: "web", Driver: "fake"})
+	require.ErrorContains(t, err, "power cut")
+	c, err := m.Store.Get("web")
+	require.NoError(t, err)
+	require.Equal(t, Limits{Memory: MinMemory}, c.Limits, "as it was begun")
+	require.NoError(t, m.Start(ctx, "web"))
+	_, err = m.Create(ctx, Container{Name: "web", Driver: "fake"})
+	require.Equal(t, fault.Refused, fault.KindOf(err))
+	require.Equal(t, "create start", strings.Join(d.done, " "))
+
+	_, err = m.Create(ctx, Container{Name: "Web", Driver: "fake"})
+	require.Equal(t, fault.Usage, fault.KindOf(err))
+	_, err = m.Create(ctx, Container{Name: "web2", Driver: "docker"})
+	require.Equal(t, fault.Usage, fault.KindOf(err))
+	_, err = m.Store.Get("web2")
+	require.Error(t, err, "nothing is recorded of what is refused")
+}
+
+func TestSnapshots(t *testing.T) {
+	ctx := t.Context()
+	m, d := newManager(t)
+	_, err := m.Create(ctx, Container{Name: "web", Driver: "fake"})
+	require.NoError(t, err)
+	d.done = nil
+	require.NoError(t, m.Snapshot(ctx, "web", "one"))
+	require.Equal(t, []string{"stop", "snapshot one", "start"}, d.done, "one that ran runs again")
+	d.done, d.failAt = nil, "restore one"
+	require.Error(t, m.Restore(ctx, "web", "one"))
+	require.Equal(t, []string{"stop", "start"}, d.done, "also where it fails")
+	require.NoError(t, m.Stop(ctx, "web"))
+	d.done = nil
+	require.NoError(t, m.Restore(ctx, "web", "one"))
+	require.Equal(t, []string{"restore one"}, d.done, "one that did not run does not")
+	require.Equal(t, fault.Refused, fault.KindOf(m.Snapshot(ctx, "web", "one")))
+	require.Equal(t, fault.Refused, fault.KindOf(m.Restore(ctx, "web", "two")))
+	require.Equal(t, fault.Usage, fault.KindOf(m.Snapshot(ctx, "web", "../one")))
+	require.NoError(t, m.Forget(ctx, "web", "one"))
+	require.Equal(t, fault.Refused, fault.KindOf(m.Forget(ctx, "web", "one")))
+}
+
+// A destroyed container leaves nothing, whenever that is interrupted.
+func TestDestroy(t *testing.T) {
+	ctx := t.Context()
+	m, d := newManager(t)
+	for _, at := range []string{"", "stop", "destroy"} {
+		_, err := m.Create(ctx, Container{Name: "web", Driver: "fake"})
+		require.NoError(t, err)
+		if d.failAt = at; at != "" {
+			require.ErrorContains(t, m.Destroy(ctx, "web"), "power cut")
+		}
+		require.NoError(t, m.Destroy(ctx, "web"))
+		list, err := m.Store.List()
+		require.NoError(t, err)
+		require.Empty(t, list)
+		left, err := filepath.Glob(filepath.Join(m.Store.Dir, "machines", "*"))
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+	require.Equal(t, fault.Refused, fault.KindOf(m.Destroy(ctx, "web")))
+}
+
+// Two commands do not work on one container.
+func TestOneAtATime(t *testing.T) {
+	ctx := t.Context()
+	m, _ := newManager(t)
+	_, err := m.Create(ctx, Container{Name: "web", Driver: "fake"})
+	require.NoError(t, err)
+	unlock, err := m.Store.Lock("web")
+	require.NoError(t, err)
+	defer unlock()
+	require.Equal(t, fault.Busy, fault.KindOf(m.Stop(ctx, "web")))
+}

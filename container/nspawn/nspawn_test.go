@@ -1,0 +1,50 @@
+//go:build containers
+
+package nspawn_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+
+	"corpus-git/container"
+	"corpus-git/container/containertest"
+	"corpus-git/container/network"
+	"corpus-git/container/nspawn"
+	"corpus-git/container/rootfs"
+	"corpus-git/internal/execx"
+	"corpus-git/internal/vfs"
+)
+
+// The driver passes the tests of all drivers, in a network of its own, and leaves nothing.
+func TestContainerDriver(t *testing.T) {
+	require.Zero(t, os.Geteuid(), "containers need root")
+	// A bridge and addresses that no other test has.
+	n := network.Network{Bridge: fmt.Sprintf("cgt%d", os.Getpid()), Prefix: netip.MustParsePrefix(fmt.Sprintf("10.213.%d.1/24", 100+os.Getpid()%100))}
+	t.Cleanup(func() { require.NoError(t, n.Down()) })
+	dir := t.TempDir()
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/root"}
+	store := container.Store{Dir: dir, FS: vfs.OS{}}
+	driver := func() container.Driver {
+		return nspawn.Driver{
+			Run: execx.OS{}, Store: store, Env: env, CGroups: "/sys/fs/cgroup", Network: func() (network.Network, error) { return n, nil }, Resolv: func() string { return "" },
+			Maker: rootfs.Maker{Exec: execx.OS{}, FS: vfs.OS{}, Env: env, Bases: "/var/cache/corpus-git-test/bases"},
+		}
+	}
+	c, err := store.Add(container.Container{Name: "cgtest-nspawn", Driver: "nspawn", Suite: rootfs.DefaultSuite, Mirror: os.Getenv("DEBIAN_MIRROR"), Created: time.Now()}, n.Prefix)
+	require.NoError(t, err)
+	containertest.Run(t, containertest.Subject{Driver: driver, Container: c, Put: func(t *testing.T, c container.Container) { require.NoError(t, store.Put(c)) }})
+
+	links, err := netlink.LinkList()
+	require.NoError(t, err)
+	for _, l := range links {
+		require.NotContains(t, l.Attrs().Name, "cgtest", "an interface is left")
+	}
+	_, err = os.Stat("/sys/fs/cgroup/memory/corpus-git-" + c.Name)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,156 @@
+package rootfs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"corpus-git/internal/execx"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
+)
+
+// Maker makes root file systems. It needs root.
+type Maker struct {
+	Exec execx.Commander
+	FS   vfs.FS
+	// Env is the environment of the tools.
+	Env []string
+	// Bases is the folder of the base systems.
+	Bases string
+}
+
+// DefaultSuite is the release of Debian that containers have where nobody says another one.
+const DefaultSuite = "bookworm"
+
+// packages are those of every base system: what boots, what a login and an address need, and the firewall.
+func packages() []string {
+	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "nftables", "ca-certificates"}
+}
+
+// System says what a base system is made of.
+type System struct {
+	Suite, Mirror string
+	// Packages are beside those that every system has.
+	Packages []string
+}
+
+// name is that of its folder: the same for the same system, whatever order the packages are in.
+func (s System) name() string {
+	all := slices.Sorted(slices.Values(append(packages(), s.Packages...)))
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{s.Mirror}, slices.Compact(all)...), "\n")))
+	return fmt.Sprintf("%s-%x", s.Suite, sum[:6])
+}
+
+// Check refuses a system whose words are not names: they become arguments.
+func (s System) Check() error {
+	for _, w := range append([]string{s.Suite}, s.Packages...) {
+		if strings.Trim(w, "abcdefghijklmnopqrstuvwxyz0123456789.+-") != "" || w == "" || strings.HasPrefix(w, "-") {
+			return fault.New(fault.Usage, "", "%q is not the name of a release or of a package", w)
+		}
+	}
+	if m := s.Mirror; m != "" && !strings.HasPrefix(m, "http://") && !strings.HasPrefix(m, "https://") && !strings.HasPrefix(m, "file:///") {
+		return fault.New(fault.Usage, "", "%q is not the address of a Debian mirror", m).WithHint("such as https://deb.debian.org/debian")
+	}
+	return nil
+}
+
+// Base gives the folder of a base system, and makes it where it is not there yet: some minutes. say is told then.
+func (m Maker) Base(ctx context.Context, s System, say func(string)) (string, error) {
+	if err := s.Check(); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(m.Bases, s.name())
+	if _, err := os.Lstat(dir); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(m.Bases, 0o700); err != nil {
+		return "", err
+	}
+	unlock, err := lock(ctx, dir+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Lstat(dir); err == nil {
+		return dir, nil // another one made it meanwhile
+	}
+	part := dir + ".part"
+	if err := vfs.RemoveAll(m.FS, part); err != nil {
+		return "", err
+	}
+	say("making the base system with debootstrap: some minutes, once")
+	args := []string{"debootstrap", "--variant=minbase", "--include=" + strings.Join(append(packages(), s.Packages...), ","), s.Suite, part}
+	if s.Mirror != "" {
+		args = append(args, s.Mirror)
+	}
+	if err := m.run(ctx, "", args...); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", fault.New(fault.Refused, "", "debootstrap is not installed").WithHint("apt-get install debootstrap")
+		}
+		return "", err
+	}
+	if err := neutral(part); err != nil {
+		return "", err
+	}
+	return dir, m.keep(part, dir)
+}
+
+// neutral removes from a system what must be no container's but one's.
+func neutral(root string) error {
+	keys, err := filepath.Glob(filepath.Join(root, "etc/ssh/ssh_host_*"))
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		err = errors.Join(err, os.Remove(k))
+	}
+	archives, gerr := filepath.Glob(filepath.Join(root, "var/cache/apt/archives/*.deb"))
+	for _, a := range archives {
+		err = errors.Join(err, os.Remove(a))
+	}
+	// An empty file: the machine chooses its ID when it boots (machine-id(5), "Initialization").
+	return errors.Join(err, gerr, os.WriteFile(filepath.Join(root, "etc/machine-id"), nil, 0o444))
+}
+
+// keep gives what was made under another name its own; durable on return.
+func (m Maker) keep(part, dir string) error {
+	d, err := os.Open(part)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := syncFS(d); err != nil {
+		return err
+	}
+	return vfs.RenameDurable(m.FS, part, dir)
+}
+
+// tries of locking, and the time between them.
+const lockWait = 200 * time.Millisecond
+
+// maxSaid bounds what an error repeats of a tool's output, in bytes.
+const maxSaid = 4 << 10
+
+// run runs a tool; its last line is in the error.
+func (m Maker) run(ctx context.Context, dir string, argv ...string) error {
+	said := &execx.Tail{Max: maxSaid}
+	st, err := m.Exec.Run(ctx, execx.Cmd{Argv: argv, Dir: dir, Env: m.Env, Stdout: said, Stderr: said, Stdin: bytes.NewReader(nil)})
+	if err != nil {
+		return fault.New(fault.Failed, "", "%s: %w", filepath.Base(argv[0]), err)
+	}
+	if st.Exit != 0 {
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		return fault.New(fault.Failed, "", "%s: exit status %d: %s", filepath.Base(argv[0]), st.Exit, printable.Text(lines[len(lines)-1]))
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package rootfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// Settings are what is particular to one container.
+type Settings struct {
+	Hostname string
+	// Address is its own, Gateway that of the machine it runs on. Interface is its one network interface.
+	Address   netip.Prefix
+	Gateway   netip.Addr
+	Interface string
+	// Nameservers are asked for names.
+	Nameservers []netip.Addr
+}
+
+// The names in a container's folder.
+const (
+	root      = "root"
+	snapshots = "snapshots"
+)
+
+// Root is the root file system of the container that has a folder.
+func Root(folder string) string { return filepath.Join(folder, root) }
+
+// Made reports whether a container has its root file system.
+func Made(folder string) bool {
+	_, err := os.Lstat(Root(folder))
+	return err == nil
+}
+
+// Make copies a base system for a container, with settings of its own. One that is there is left as it is. Durable on return.
+func (m Maker) Make(ctx context.Context, base, folder string, s Settings) error {
+	if Made(folder) {
+		return nil
+	}
+	part := Root(folder) + ".part"
+	if err := m.copy(ctx, base, part); err != nil {
+		return err
+	}
+	if err := s.write(part); err != nil {
+		return err
+	}
+	if err := m.run(ctx, "", "chroot", part, "ssh-keygen", "-q", "-A"); err != nil {
+		return err
+	}
+	return m.keep(part, Root(folder))
+}
+
+// copy copies a tree with all that it is; what was begun there before is removed.
+func (m Maker) copy(ctx context.Context, from, to string) error {
+	if err := vfs.RemoveAll(m.FS, to); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return m.run(ctx, "", "cp", "--archive", "--one-file-system", "--reflink=auto", "--no-target-directory", from, to)
+}
+
+// write writes the files that make a system one machine's. They are written beside a base that no container has run: no link in it is another's.
+func (s Settings) write(root string) error {
+	var resolv strings.Builder
+	for _, n := range s.Nameservers {
+		fmt.Fprintf(&resolv, "nameserver %s\n", n)
+	}
+	files := []struct{ name, text string }{
+		{"etc/hostname", s.Hostname + "\n"},
+		{"etc/hosts", "127.0.0.1 localhost\n" + s.Address.Addr().String() + " " + s.Hostname + "\n::1 localhost ip6-localhost ip6-loopback\n"},
+		{"etc/resolv.conf", resolv.String()},
+		// systemd.network(5)
+		{"etc/systemd/network/10-corpus-git.network", fmt.Sprintf("[Match]\nName=%s\n\n[Network]\nAddress=%s\nGateway=%s\nDHCP=no\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n", s.Interface, s.Address, s.Gateway)},
+	}
+	for _, f := range files {
+		path := filepath.Join(root, f.name)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(f.text), 0o644); err != nil { //nolint:gosec // everybody in the container reads them
+			return err
+		}
+	}
+	wants := filepath.Join(root, "etc/systemd/system/multi-user.target.wants")
+	if err := os.MkdirAll(wants, 0o755); err != nil { //nolint:gosec // as systemctl makes it
+		return err
+	}
+	if err := os.Symlink("/lib/systemd/system/systemd-networkd.service", filepath.Join(wants, "systemd-networkd.service")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// Nameservers are those of a resolv.conf(5) that another machine can ask, too: none on the loopback interface.
+func Nameservers(text string) (out []netip.Addr) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] != "nameserver" {
+			continue
+		}
+		if a, err := netip.ParseAddr(f[1]); err == nil && !a.IsLoopback() {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func snapshot(folder, id string) string { return filepath.Join(folder, snapshots, id) }
+
+// Snapshot copies the root file system of a stopped container. A name that is taken is fault.Refused. Durable on return.
+func (m Maker) Snapshot(ctx context.Context, folder, id string) error {
+	to := snapshot(folder, id)
+	if _, err := os.Lstat(to); err == nil {
+		return fault.New(fault.Refused, "", "there is a snapshot %s already", id)
+	}
+	if err := m.copy(ctx, Root(folder), to+".part"); err != nil {
+		return err
+	}
+	return m.keep(to+".part", to)
+}
+
+// Restore makes a copy of a snapshot the root file system of a stopped container: it has one or the other at each moment.
+func (m Maker) Restore(ctx context.Context, folder, id string) error {
+	from := snapshot(folder, id)
+	if _, err := os.Lstat(from); err != nil {
+		return m.unknown(folder, id)
+	}
+	part := Root(folder) + ".part"
+	if err := m.copy(ctx, from, part); err != nil {
+		return err
+	}
+	d, err := os.Open(part)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(syncFS(d), d.Close())
+	if err != nil {
+		return err
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, part, unix.AT_FDCWD, Root(folder), unix.RENAME_EXCHANGE); err != nil {
+		return fmt.Errorf("exchange %s: %w", Root(folder), err)
+	}
+	return errors.Join(vfs.SyncDir(m.FS, folder), vfs.RemoveAll(m.FS, part))
+}
+
+// Forget removes a snapshot.
+func (m Maker) Forget(folder, id string) error {
+	if _, err := os.Lstat(snapshot(folder, id)); err != nil {
+		return m.unknown(folder, id)
+	}
+	return m.remove(snapshot(folder, id))
+}
+
+func (m Maker) unknown(folder, id string) error {
+	list, err := m.Snapshots(folder)
+	if err != nil {
+		return err
+	}
+	e := fault.New(fault.Refused, "", "there is no snapshot %s", id)
+	if len(list) == 0 {
+		return e.WithHint("there are none")
+	}
+	return e.WithHint("there are: %s", strings.Join(list, ", "))
+}
+
+// Snapshots gives the names of the snapshots of a container.
+func (m Maker) Snapshots(folder string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(folder, snapshots))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if !strings.Contains(e.Name(), ".") {
+			out = append(out, e.Name())
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Remove removes all that a container has in its folder, and the folder.
+func (m Maker) Remove(folder string) error {
+	_, err := os.Lstat(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return vfs.RemoveAll(m.FS, folder+".trash")
+	}
+	if err != nil {
+		return err
+	}
+	return m.remove(folder)
+}
+
+// remove takes the name away first: what is half removed has another one.
+func (m Maker) remove(dir string) error {
+	trash := dir + ".trash"
+	if err := vfs.RemoveAll(m.FS, trash); err != nil {
+		return err
+	}
+	return errors.Join(vfs.RenameDurable(m.FS, dir, trash), vfs.RemoveAll(m.FS, trash))
+}
+
+// syncFS makes durable what is in the file system of an open folder.
+func syncFS(d *os.File) error { return unix.Syncfs(int(d.Fd())) } //nolint:gosec // a descriptor fits
+
+// lock waits for a lock until ctx ends.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(err, f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		case <-time.After(lockWait):
+		}
+	}
+}
