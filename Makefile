@@ -46,9 +46,10 @@ bench: build ## the comparisons of bench/RESULTS.md
 	$(GO) run ./bench
 
 crash: export CORPUS_GIT_CRASH_SEED ?= $(shell date +%s)
-crash: ## faults, kills and power cuts at every call, and a server killed everywhere, chosen anew; CORPUS_GIT_CRASH_KILLS=1000 for the long run
+crash: ## faults, kills and power cuts at every call, and a server killed everywhere, chosen anew; CORPUS_GIT_CRASH_KILLS=1000 and CORPUS_GIT_CRASH_ROUNDS=500 CORPUS_GIT_CRASH_AGENTS=20 for the long run
 	CORPUS_GIT_CRASH_KILLS=$${CORPUS_GIT_CRASH_KILLS:-100} $(GO) test -count=1 -timeout 60m ./archive ./git/checkout ./procedures
 	$(GO) test ./cmd/corpus-git -run '^(TestCrash|TestPowerCut)$$' -count=1 -timeout 180m -v
+	$(GO) test -tags fleet ./cmd/corpus-git -run '^TestCrashFleet$$' -count=1 -timeout 600m -v
 
 docs: build ## man pages, completions, generated references
 	$(BIN) docs --dir dist/docs

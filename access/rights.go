@@ -226,6 +226,5 @@ func (s *Store) Used(ctx context.Context, credential string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, `UPDATE `+table+` SET last_used = ? WHERE `+column+` = ?`, now.UnixNano(), credential)
-	return err
+	return s.batch.Exec(ctx, `UPDATE `+table+` SET last_used = ? WHERE `+column+` = ?`, now.UnixNano(), credential)
 }

@@ -15,6 +15,7 @@ import (
 // Store is the principals, keys, tokens and grants in the state database.
 type Store struct {
 	db    *sql.DB
+	batch *db.Batch
 	audit *audit.Log
 	now   func() time.Time
 	trust trust
@@ -27,7 +28,7 @@ func Open(ctx context.Context, d *sql.DB, log *audit.Log, now func() time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: d, audit: log, now: now}, nil
+	return &Store{db: d, batch: db.NewBatch(d), audit: log, now: now}, nil
 }
 
 // record writes an audit entry for a change, or an attempted one, and returns err, joined with the log's own error.

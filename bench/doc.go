@@ -5,6 +5,8 @@
 //	go run ./bench load     100 projects pushed at once, 20 pushes each, against the same; CORPUS_GIT_BENCH_LOAD=10x5 is less
 //	go run ./bench projects a server of 10,000 projects against one of ten: start, and one push
 //	go run ./bench idle     1,000 connections that do nothing: memory, and a push against one without them
+//	go run ./bench nodes    a change on 10 nodes, against a loop of ssh and rsync and a playbook of Ansible; CORPUS_GIT_BENCH_NODES=3x500x3 is less
+//	go run ./bench agents   1,000 agents that dial in: memory and processor time of the hub, and pushes to all of them; CORPUS_GIT_BENCH_AGENTS=100 is less
 //	go run ./bench sls      steps and states, against one Salt process and against one salt-call for each step
 //	go run ./bench files    a step of 1,000 and of 10,000 files, against one Salt process
 //	go run ./bench jinja    templates of SLS files, against Jinja2

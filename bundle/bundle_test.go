@@ -91,7 +91,7 @@ func made(t testing.TB, have bundle.Tips) (bundle.Manifest, []byte) {
 	from, open := pair()
 	from[project.Code].has[code], from[project.PillarRepo].has[pillar] = "the code", "the pillar"
 	var b bytes.Buffer
-	m, err := bundle.Make(context.Background(), &b, manifest(), open, have, signer(t), t.TempDir())
+	m, err := bundle.Make(context.Background(), &b, manifest(), open, have, nil, signer(t), t.TempDir())
 	require.NoError(t, err)
 	return m, b.Bytes()
 }
@@ -188,7 +188,7 @@ func TestManifestsThatCannotBeDeployed(t *testing.T) {
 			from[project.Code].has[code], from[project.PillarRepo].has[pillar] = "c", "p"
 			m := manifest()
 			change(&m)
-			_, err := bundle.Make(t.Context(), io.Discard, m, open, bundle.Tips{}, signer(t), t.TempDir())
+			_, err := bundle.Make(t.Context(), io.Discard, m, open, bundle.Tips{}, nil, signer(t), t.TempDir())
 			require.Error(t, err)
 		})
 	}

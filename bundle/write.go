@@ -51,19 +51,14 @@ func (t Tips) of(r project.Repo) []project.Commit {
 }
 
 // Make writes a bundle of m.Release for a machine that has the commits in have. It fills in the digest and the packs of m, which it
-// returns. The packs are made in temporary files in dir, one at a time.
-func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have Tips, signer ssh.Signer, dir string) (Manifest, error) {
+// returns. The packs are made in temporary files in dir, one at a time, and kept in packs.
+func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have Tips, packs *Packs, signer ssh.Signer, dir string) (Manifest, error) {
 	var err error
 	if m.Digest, err = m.Release.Digest(); err != nil {
 		return m, err
 	}
 	m.Packs = nil
-	var files []*os.File
-	defer func() {
-		for _, f := range files {
-			_ = f.Close()
-		}
-	}()
+	var made []*madePack
 	for _, x := range []struct {
 		repo project.Repo
 		want project.Commit
@@ -71,20 +66,15 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 		if x.want == "" || m.Task != "" || m.Restore != "" {
 			continue
 		}
-		f, p, err := makePack(ctx, repos(x.repo), x.want, have.of(x.repo), dir)
-		if f != nil {
-			files = append(files, f)
-		}
+		p, done, err := packs.get(ctx, repos(x.repo), x.repo, x.want, have.of(x.repo), dir)
 		if err != nil {
 			return m, fmt.Errorf("pack %s of %s.git: %w", x.want.Short(), x.repo, err)
 		}
-		if p.Objects == 0 {
-			files = files[:len(files)-1]
-			_ = f.Close()
-			continue
+		defer done()
+		if p != nil {
+			made = append(made, p)
+			m.Packs = append(m.Packs, p.Pack)
 		}
-		p.Repo = x.repo
-		m.Packs = append(m.Packs, p)
 	}
 	if err := m.check(); err != nil {
 		return m, err
@@ -100,14 +90,9 @@ func Make(ctx context.Context, w io.Writer, m Manifest, repos Repositories, have
 	if _, err := fmt.Fprintf(w, "%s%s\n%s\n", magic, line, sig); err != nil {
 		return m, err
 	}
-	for i, f := range files {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
+	for _, p := range made {
+		if err := p.write(w); err != nil {
 			return m, err
-		}
-		if n, err := io.Copy(w, f); err != nil {
-			return m, err
-		} else if n != m.Packs[i].Bytes {
-			return m, fmt.Errorf("a pack of %d bytes is %d bytes long now", m.Packs[i].Bytes, n)
 		}
 	}
 	return m, nil

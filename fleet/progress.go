@@ -35,6 +35,9 @@ type Progress struct {
 	KV map[string]string `json:"kv,omitempty"`
 	// Others are nodes of the project that the rollout does not include, with the outputs of their last deployment that went live.
 	Others []NodeProgress `json:"others,omitempty"`
+
+	// at is where each of Nodes is, by name; nil before it was asked.
+	at map[string]int
 }
 
 // NodeProgress is what is known of a node.
@@ -217,6 +220,10 @@ func (p *Progress) write(f vfs.FS, path string) error {
 	if err != nil {
 		return err
 	}
+	return writeProgress(f, path, text)
+}
+
+func writeProgress(f vfs.FS, path string, text []byte) error {
 	if err := f.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

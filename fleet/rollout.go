@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -54,7 +55,8 @@ type Outcome struct {
 
 // Nodes reaches machines. Every call may be repeated: what is done already is not done again.
 type Nodes interface {
-	// Fetch sends a deployment to a node and begins it there, until its archive is made: nothing live changes before Apply.
+	// Fetch sends a deployment to a node and begins it there, until its archive is made: nothing live changes before Apply. The error wraps
+	// an *Unsure where it may have begun.
 	Fetch(ctx context.Context, n Node, o Order) error
 	// Apply deploys it there and passes on the events. The node's own failure is in the outcome; the error means that it could not be
 	// reached.
@@ -103,9 +105,26 @@ type Rollout struct {
 
 	mu sync.Mutex
 	p  *Progress
-	// wake is closed when the rollout is no longer paused.
-	wake chan struct{}
+	// unsure are nodes that wait, as far as is known here, and may have begun.
+	unsure map[string]bool
+	// changes counts those of p.
+	changes int
+	// writing is held while the file is written, and taken before mu. written is how many changes it has.
+	writing sync.Mutex
+	written int
+	// pausing is held by Pause. wake is closed when the rollout is no longer paused.
+	pausing sync.Mutex
+	wake    chan struct{}
 }
+
+// Unsure is the error of a node that may have begun a deployment, and waits to be told to go on.
+type Unsure struct{ Err error }
+
+// Error is that of Err.
+func (u *Unsure) Error() string { return u.Err.Error() }
+
+// Unwrap gives Err.
+func (u *Unsure) Unwrap() error { return u.Err }
 
 // Failure is the error of a rollout in which more nodes failed than the stage allows.
 type Failure struct {
@@ -163,19 +182,39 @@ func (r *Rollout) open(ctx context.Context) error {
 			return err
 		}
 	}
-	r.p, r.Plan, r.wake = p, p.Plan, make(chan struct{})
+	r.p, r.Plan, r.wake, r.unsure = p, p.Plan, make(chan struct{}), map[string]bool{}
+	for _, n := range p.Nodes {
+		r.unsure[n.Name] = ok && n.State == Waiting // a dead server may have asked it
+	}
 	if !p.Paused {
 		close(r.wake)
 	}
 	return nil
 }
 
-// change changes the progress, durably.
+// change changes the progress. Durable on return: changes that come while the file is written are written together by the next one.
 func (r *Rollout) change(f func(*Progress)) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	f(r.p)
-	return r.p.write(r.FS, r.Path)
+	r.changes++
+	own := r.changes
+	r.mu.Unlock()
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if r.written >= own {
+		return nil
+	}
+	r.mu.Lock()
+	all := r.changes
+	text, err := json.Marshal(r.p)
+	r.mu.Unlock()
+	if err == nil {
+		err = writeProgress(r.FS, r.Path, text)
+	}
+	if err == nil {
+		r.written = all
+	}
+	return err
 }
 
 // node is what is known of a node.
@@ -185,9 +224,15 @@ func (r *Rollout) node(name string) NodeProgress {
 	return *r.p.node(name)
 }
 
+// node finds a node of the plan. The first call must not run beside another one.
 func (p *Progress) node(name string) *NodeProgress {
-	i := slices.IndexFunc(p.Nodes, func(n NodeProgress) bool { return n.Name == name })
-	return &p.Nodes[i]
+	if p.at == nil {
+		p.at = make(map[string]int, len(p.Nodes))
+		for i, n := range p.Nodes {
+			p.at[n.Name] = i
+		}
+	}
+	return &p.Nodes[p.at[name]]
 }
 
 func (r *Rollout) stage(i int) StageProgress {
@@ -198,18 +243,23 @@ func (r *Rollout) stage(i int) StageProgress {
 
 // Pause begins no further node until Pause(false). Durable on return; changed reports whether the state changed.
 func (r *Rollout) Pause(paused bool) (changed bool, err error) {
+	r.pausing.Lock()
+	defer r.pausing.Unlock()
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.p == nil || r.p.State != Running {
+	running := r.p != nil && r.p.State == Running
+	changed = running && r.p.Paused != paused
+	r.mu.Unlock()
+	if !running {
 		return false, fault.New(fault.Refused, Procedure, "it is not deploying any more")
 	}
-	if r.p.Paused == paused {
+	if !changed {
 		return false, nil
 	}
-	r.p.Paused = paused
-	if err := r.p.write(r.FS, r.Path); err != nil {
+	if err := r.change(func(p *Progress) { p.Paused = paused && p.State == Running }); err != nil {
 		return false, err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if paused {
 		r.wake = make(chan struct{})
 	} else {
@@ -246,8 +296,13 @@ func (r *Rollout) Fetch(ctx context.Context) error {
 	all := slices.DeleteFunc(r.Plan.Nodes(), func(m Member) bool { return r.node(m.Name).State != Waiting })
 	errs := make([]error, len(all))
 	together(len(all), maxAtOnce, func(i int) {
+		var unsure *Unsure
 		if errs[i] = r.Nodes.Fetch(ctx, r.Known[all[i].Name], r.order(all[i])); errs[i] == nil {
 			errs[i] = r.change(func(p *Progress) { p.node(all[i].Name).State = Ready })
+		} else if errors.As(errs[i], &unsure) {
+			r.mu.Lock()
+			r.unsure[all[i].Name] = true
+			r.mu.Unlock()
 		}
 	})
 	var lines, names []string

@@ -448,3 +448,36 @@ func TestKilledAtEachNote(t *testing.T) {
 		}
 	}
 }
+
+// A hub dies while it makes the nodes ready: one that it has not heard of may wait there, and is told that it need not. In a hub that lives that is so for nodes whose connection was lost, and not for
+// those that refused.
+func TestUndoOfNodesThatMayWait(t *testing.T) {
+	p, k := plan(t, webs, "")
+	m := &machines{}
+	r, _ := rollout(t, p, k, m)
+	d := &died{FS: vfs.OS{}, left: 1} // the begin is noted, and no node
+	r.FS = d
+	require.ErrorIs(t, errors.Join(r.Fetch(t.Context()), errDied), errDied)
+	m.asked = nil
+	next, _ := rollout(t, p, k, m)
+	next.Path = r.Path
+	left, keeps, err := next.Undo(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Empty(t, keeps)
+	require.Len(t, m.asked, len(p.Nodes()), "each is told: %v", m.asked)
+	got, ok, err := fleet.ReadProgress(r.Path)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, fleet.RolledBack, got.State)
+
+	m = &machines{fetch: map[string]error{"web1": &fleet.Unsure{Err: errors.New("lost")}, "web2": errors.New("no such function")}}
+	r, _ = rollout(t, p, k, m)
+	require.ErrorContains(t, r.Fetch(t.Context()), "2 of ")
+	m.asked = nil
+	_, _, err = r.Undo(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, m.asked, "back web1")
+	require.Contains(t, m.asked, "back web3")
+	require.NotContains(t, m.asked, "back web2")
+}

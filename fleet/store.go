@@ -40,11 +40,14 @@ type Node struct {
 const dialsIn = ":agent"
 
 // Store is the table of nodes, and of the leases by which a machine knows who orders there.
-type Store struct{ db *sql.DB }
+type Store struct {
+	db    *sql.DB
+	batch *db.Batch
+}
 
 // Open prepares the table.
 func Open(ctx context.Context, d *sql.DB) (*Store, error) {
-	return &Store{d}, db.Migrate(ctx, d, "fleet", []string{
+	return &Store{d, db.NewBatch(d)}, db.Migrate(ctx, d, "fleet", []string{
 		`CREATE TABLE nodes (name TEXT PRIMARY KEY, target TEXT NOT NULL, options TEXT NOT NULL, root TEXT NOT NULL, drained INTEGER NOT NULL,
 			added INTEGER NOT NULL, added_by TEXT NOT NULL) WITHOUT ROWID`,
 		`ALTER TABLE nodes ADD COLUMN said TEXT NOT NULL DEFAULT '{}'`,
@@ -77,33 +80,40 @@ func (s *Store) Add(ctx context.Context, n Node) error {
 	return fault.New(fault.Refused, "node add", "there is a node %s already", n.Name).WithHint("corpus-git node show %s", n.Name)
 }
 
+// nodeColumns are what scanNode reads.
+const nodeColumns = `name, target, options, root, drained, added, added_by, said`
+
+func scanNode(row interface{ Scan(to ...any) error }) (n Node, err error) {
+	var options, said string
+	var added int64
+	if err := row.Scan(&n.Name, &n.Target, &options, &n.Root, &n.Drained, &added, &n.AddedBy, &said); err != nil {
+		return n, err
+	}
+	var s NodeReport
+	if err := errors.Join(json.Unmarshal([]byte(options), &n.Options), json.Unmarshal([]byte(said), &s)); err != nil {
+		return n, err
+	}
+	n.Release, n.Facts, n.Seen, n.HostKeys = s.Release, s.Facts, s.Seen, s.HostKeys
+	if n.Target == dialsIn {
+		n.Agent, n.Target = true, ""
+	}
+	n.Added = time.Unix(0, added).UTC()
+	return n, nil
+}
+
 // List gives the nodes in the order of their names.
 func (s *Store) List(ctx context.Context) ([]Node, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT name, target, options, root, drained, added, added_by, said FROM nodes ORDER BY name`)
+	rows, err := s.db.QueryContext(ctx, `SELECT `+nodeColumns+` FROM nodes ORDER BY name`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var out []Node
 	for rows.Next() {
-		var n Node
-		var options, said string
-		var added int64
-		if err := rows.Scan(&n.Name, &n.Target, &options, &n.Root, &n.Drained, &added, &n.AddedBy, &said); err != nil {
+		n, err := scanNode(rows)
+		if err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal([]byte(options), &n.Options); err != nil {
-			return nil, err
-		}
-		var s NodeReport
-		if err := json.Unmarshal([]byte(said), &s); err != nil {
-			return nil, err
-		}
-		n.Release, n.Facts, n.Seen, n.HostKeys = s.Release, s.Facts, s.Seen, s.HostKeys
-		if n.Target == dialsIn {
-			n.Agent, n.Target = true, ""
-		}
-		n.Added = time.Unix(0, added).UTC()
 		out = append(out, n)
 	}
 	return out, rows.Err()
@@ -134,8 +144,7 @@ func (s *Store) RecordReport(ctx context.Context, name string, said NodeReport) 
 	if err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, `UPDATE nodes SET said = ? WHERE name = ?`, string(text), name)
-	return err
+	return s.batch.Exec(ctx, `UPDATE nodes SET said = ? WHERE name = ?`, string(text), name)
 }
 
 // Known gives the nodes by their names.
@@ -150,13 +159,13 @@ func (s *Store) Known(ctx context.Context) (map[string]Node, error) {
 
 // Get finds a node; an unknown one is fault.Refused.
 func (s *Store) Get(ctx context.Context, name string) (Node, error) {
+	n, err := scanNode(s.db.QueryRowContext(ctx, `SELECT `+nodeColumns+` FROM nodes WHERE name = ?`, name))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return n, err
+	}
 	known, err := s.Known(ctx)
 	if err != nil {
 		return Node{}, err
-	}
-	n, ok := known[name]
-	if ok {
-		return n, nil
 	}
 	e := fault.New(fault.Refused, "", "there is no node %s", name)
 	if len(known) == 0 {

@@ -17,6 +17,12 @@ func (r *Rollout) Undo(ctx context.Context) (left, keeps []string, err error) {
 	if err != nil || !ok || p.State == Live || p.State == RolledBack || p.State == Halted {
 		return nil, nil, err
 	}
+	if r.p == nil {
+		r.unsure = map[string]bool{}
+		for _, n := range p.Nodes {
+			r.unsure[n.Name] = n.State == Waiting // a dead server may have asked it
+		}
+	}
 	r.p, r.Plan = p, p.Plan
 	set := r.Order.Deployment.Set
 	r.Order.Deployment = p.Deployment
@@ -53,7 +59,7 @@ func (r *Rollout) undoStage(ctx context.Context, s PlanStage, stays bool) (left,
 		switch {
 		case touched && stays:
 			keeps = append(keeps, m.Name)
-		case touched, n.State == Ready:
+		case touched, n.waits(r.unsure):
 			todo = append(todo, m)
 		}
 	}
@@ -70,6 +76,11 @@ func (r *Rollout) undoStage(ctx context.Context, s PlanStage, stays bool) (left,
 	return left, keeps, nil
 }
 
+// waits reports whether a node has, or may have, a deployment that waits to be told to go on.
+func (n *NodeProgress) waits(unsure map[string]bool) bool {
+	return n.State == Ready || n.State == Waiting && unsure[n.Name]
+}
+
 // back rolls back one node. bad reports that it failed; the error is about the progress.
 func (r *Rollout) back(ctx context.Context, m Member) (bad bool, err error) {
 	begun := r.Now()
@@ -83,13 +94,13 @@ func (r *Rollout) back(ctx context.Context, m Member) (bad bool, err error) {
 	}
 	took := r.Now().Sub(begun).Round(100 * time.Millisecond)
 	switch {
-	case berr != nil && n.State == Ready:
+	case berr != nil && n.waits(r.unsure):
 		// Nothing has changed there: a waiting deployment ends by itself.
 		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s was not told that it need not wait: %v", m.Name, berr)})
 	case berr != nil:
 		r.Emit(event.Event{Kind: event.Failure, Status: event.Bad, Procedure: Procedure, Text: fmt.Sprintf("%s was not rolled back: %v", m.Name, berr)})
 		return true, nil
-	case n.State != Ready:
+	case !n.waits(r.unsure):
 		r.Emit(event.Event{Kind: event.Note, Text: fmt.Sprintf("%s %s in %s", m.Name, what, took)})
 	}
 	return false, r.change(func(p *Progress) { p.node(m.Name).State = NodeBack })

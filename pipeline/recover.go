@@ -337,6 +337,7 @@ func (dep *deployment) recover(ctx context.Context, entries []journal.Entry) {
 	case !journal.Changed(entries):
 		res.State = project.RolledBack // there is nothing to restore
 		note("; nothing was changed yet")
+		dep.undoRollout(ctx) // nodes may wait to be told to go on
 	case keepsFailure(entries) || dep.env.Prepared.Dev():
 		res.State = project.Failed
 		note("; the failed tree stays in place")

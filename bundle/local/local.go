@@ -101,14 +101,14 @@ func (b *Machine) Release(ctx context.Context, name project.Name, code, pillar p
 	return r, err
 }
 
-// Write signs and writes a bundle for a machine that has some commits.
-func (b *Machine) Write(ctx context.Context, m bundle.Manifest, have []project.Commit, w io.Writer) (bundle.Manifest, error) {
+// Write signs and writes a bundle for a machine that has some commits. packs keeps its packs for others; it may be nil.
+func (b *Machine) Write(ctx context.Context, m bundle.Manifest, have []project.Commit, packs *bundle.Packs, w io.Writer) (bundle.Manifest, error) {
 	signer, err := b.Signer()
 	if err != nil {
 		return m, err
 	}
 	m.At, m.From, m.Program = b.Now().UTC().Truncate(time.Second), b.Name(), b.Program
-	return bundle.Make(ctx, w, m, b.of(m.Release.Project), bundle.Tips{Code: have, Pillar: have}, signer, b.Temp)
+	return bundle.Make(ctx, w, m, b.of(m.Release.Project), bundle.Tips{Code: have, Pillar: have}, packs, signer, b.Temp)
 }
 
 // Create writes a bundle of what both branches of a project hold.
@@ -137,7 +137,7 @@ func (b *Machine) Create(ctx context.Context, name project.Name, q Request, w io
 	if r.PillarBranch, r.Pillar, err = b.Repository(name, project.PillarRepo).Live(ctx); err != nil {
 		return m, err
 	}
-	return b.Write(ctx, m, q.Have, w)
+	return b.Write(ctx, m, q.Have, nil, w)
 }
 
 // Tips are the commits that this machine has of a project: none of an unknown one.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -125,12 +126,12 @@ func (a *Agent) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(begun) > longest {
-			wait = again
+		if time.Since(begun) > wait {
+			wait = again // it was connected, or the hub took long to answer
 		}
 		a.Log.Warn().Err(err).Str("hub", a.Hub.Address).Dur("again", wait).Msg("connection to the hub lost")
 		select {
-		case <-time.After(wait):
+		case <-time.After(wait/2 + rand.N(wait)): // not all agents of a hub at once
 		case <-ctx.Done():
 		}
 		wait = min(2*wait, longest)
@@ -154,18 +155,41 @@ func (a *Agent) connect(ctx context.Context) error {
 	if err := a.publish(c); err != nil {
 		return err
 	}
+	return a.offer(ctx, end, c)
+}
+
+// offer offers the hub one stream at a time, until ctx ends: a stream costs the hub memory. When a session begins on it the next one is offered, up to links at once.
+func (a *Agent) offer(ctx context.Context, end context.CancelFunc, c *ssh.Client) error {
 	var wg sync.WaitGroup
-	errs := make([]error, links)
-	for i := range links {
+	errs := make(chan error, links)
+	slots := make(chan struct{}, links)
+	for ctx.Err() == nil {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		used, use := context.WithCancel(ctx)
 		wg.Go(func() {
-			for errs[i] == nil && ctx.Err() == nil {
-				errs[i] = a.link(ctx, c)
+			defer func() { <-slots }()
+			defer use()
+			if err := a.link(ctx, c, use); err != nil {
+				select {
+				case errs <- err:
+				default: // others have the reason
+				}
+				end()
 			}
-			end()
 		})
+		<-used.Done()
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }
 
 // keep notes the connection that there is.
@@ -237,8 +261,8 @@ func (a *Agent) keepalive(ctx context.Context, c *ssh.Client) {
 	}
 }
 
-// link offers one session to the hub, and answers it.
-func (a *Agent) link(ctx context.Context, c *ssh.Client) error {
+// link offers one session to the hub, and answers it. used is called when it begins.
+func (a *Agent) link(ctx context.Context, c *ssh.Client, used func()) error {
 	s, err := c.NewSession()
 	if err != nil {
 		return err
@@ -257,7 +281,7 @@ func (a *Agent) link(ctx context.Context, c *ssh.Client) error {
 	if err := s.Start("node attach " + a.Hub.Node); err != nil {
 		return err
 	}
-	if err := a.Serve(ctx, in, out); err != nil && ctx.Err() == nil {
+	if err := a.Serve(ctx, &first{in, sync.OnceFunc(used)}, out); err != nil && ctx.Err() == nil {
 		a.Log.Debug().Err(err).Msg("session of the hub")
 	}
 	_ = out.Close()
@@ -265,4 +289,18 @@ func (a *Agent) link(ctx context.Context, c *ssh.Client) error {
 		return fmt.Errorf("the hub: %s", printable.Text(firstLine(said.String(), err)))
 	}
 	return nil
+}
+
+// first calls a function when something was read.
+type first struct {
+	io.Reader
+	call func()
+}
+
+func (f *first) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if n > 0 {
+		f.call()
+	}
+	return n, err
 }

@@ -30,8 +30,8 @@ type Bundles interface {
 	Release(ctx context.Context, name project.Name, code, pillar project.Commit) (bundle.Release, error)
 	// Part is the part of a commit of the pillar that a node sees.
 	Part(ctx context.Context, name project.Name, pillar project.Commit, m fleet.Member) (project.Commit, error)
-	// Write signs and writes a bundle for a machine that has some commits.
-	Write(ctx context.Context, m bundle.Manifest, have []project.Commit, w io.Writer) (bundle.Manifest, error)
+	// Write signs and writes a bundle for a machine that has some commits. packs keeps its packs for others.
+	Write(ctx context.Context, m bundle.Manifest, have []project.Commit, packs *bundle.Packs, w io.Writer) (bundle.Manifest, error)
 	// Key is the public key that signs.
 	Key() (string, error)
 }
@@ -60,7 +60,7 @@ type Fleet struct {
 
 // Rollout prepares the deployment of a plan; with a nil plan, its rollback. This program is read once for all nodes.
 func (f *Fleet) Rollout(d project.Deployment, p *fleet.Plan, known map[string]fleet.Node) *fleet.Rollout {
-	m := &machines{Fleet: f, release: sync.OnceValues(thisProgram), by: map[string]*remote.Node{}}
+	m := &machines{Fleet: f, bundles: sync.OnceValue(f.Bundles), release: sync.OnceValues(thisProgram), by: map[string]*remote.Node{}, parts: map[string]project.Commit{}}
 	r := &fleet.Rollout{
 		Plan: p, Known: known, Nodes: m, Order: fleet.Order{Deployment: d}, Path: f.State.Rollout(string(d.ID)), FS: vfs.OS{}, Now: time.Now, Elect: f.Elect,
 	}
@@ -111,12 +111,19 @@ func (f *Fleet) History(_ context.Context, name project.Name) ([]*fleet.Progress
 // machines implements fleet.Nodes for one rollout: a connection to each node, kept until Close.
 type machines struct {
 	*Fleet
+	// bundles is Fleet.Bundles, asked once.
+	bundles func() Bundles
 	// release is this program, read once for all nodes.
 	release func() (remote.Release, error)
+	// packs are those of the rollout: most nodes lack the same.
+	packs bundle.Packs
 	// end forgets the rollout.
 	end func()
 	mu  sync.Mutex
 	by  map[string]*remote.Node
+	// pins is what the deployment pins, with the whole pillar; parts are the parts of that by the names of nodes.
+	pins  *bundle.Release
+	parts map[string]project.Commit
 }
 
 func thisProgram() (remote.Release, error) {
@@ -142,7 +149,7 @@ func (r *machines) node(ctx context.Context, n fleet.Node) (*remote.Node, error)
 	if err != nil {
 		return nil, err
 	}
-	key, err := r.Bundles().Key()
+	key, err := r.bundles().Key()
 	if err != nil {
 		return nil, err
 	}
@@ -181,20 +188,13 @@ func (r *machines) Close() error {
 		errs = append(errs, n.Close())
 		delete(r.by, name)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.packs.Close())...)
 }
 
 // manifest is what a node gets: the release, with the node's own name and roles for its steps.
 func (r *machines) manifest(ctx context.Context, o fleet.Order) (bundle.Manifest, error) {
 	d := o.Deployment
-	pillar := d.Pillar
-	if pillar != "" {
-		var err error
-		if pillar, err = r.Bundles().Part(ctx, d.Project, pillar, o.Node); err != nil {
-			return bundle.Manifest{}, err
-		}
-	}
-	rel, err := r.Bundles().Release(ctx, d.Project, d.Code, pillar)
+	rel, err := r.pinned(ctx, o)
 	if err != nil {
 		return bundle.Manifest{}, err
 	}
@@ -207,6 +207,32 @@ func (r *machines) manifest(ctx context.Context, o fleet.Order) (bundle.Manifest
 		rel.Set[i].Secret = false // else its value would be left out; the node tells by itself which are secret
 	}
 	return bundle.Manifest{Release: rel, Deployment: o.ID(o.Run), Lease: lease, Exports: o.Exports, KV: o.KV, Leader: o.Leader, Select: d.Select, By: d.Pusher, Node: bundle.Node{Name: o.Node.Name, Roles: o.Node.Roles}}, nil
+}
+
+// pinned is what the deployment pins for a node: with its part of the pillar.
+func (r *machines) pinned(ctx context.Context, o fleet.Order) (bundle.Release, error) {
+	d := o.Deployment
+	r.mu.Lock()
+	pins := r.pins
+	part, ok := r.parts[o.Node.Name]
+	r.mu.Unlock()
+	var err error
+	if pins == nil {
+		rel, rerr := r.bundles().Release(ctx, d.Project, d.Code, d.Pillar)
+		pins, err = &rel, rerr
+	}
+	if err == nil && d.Pillar != "" && !ok {
+		part, err = r.bundles().Part(ctx, d.Project, d.Pillar, o.Node)
+	}
+	if err != nil {
+		return bundle.Release{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pins, r.parts[o.Node.Name] = pins, part
+	rel := *pins
+	rel.Pillar = part
+	return rel, nil
 }
 
 func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how remote.Apply, change func(*bundle.Manifest)) (remote.Frame, error) {
@@ -223,7 +249,7 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 	}
 	how.Project, how.Patience = o.Deployment.Project, nodePatience
 	how.Send = func(ctx context.Context, have []project.Commit, w io.Writer) error {
-		_, err := r.Bundles().Write(ctx, m, have, w)
+		_, err := r.bundles().Write(ctx, m, have, &r.packs, w)
 		return err
 	}
 	how.Lost = func(err error, again time.Duration) {
@@ -237,7 +263,13 @@ func (r *machines) apply(ctx context.Context, n fleet.Node, o fleet.Order, how r
 
 // Fetch implements fleet.Nodes.
 func (r *machines) Fetch(ctx context.Context, n fleet.Node, o fleet.Order) error {
+	if _, err := r.node(ctx, n); err != nil {
+		return err
+	}
 	f, err := r.apply(ctx, n, o, remote.Apply{Hold: true}, nil)
+	if err != nil && (fault.KindOf(err) == fault.Busy || context.Cause(ctx) != nil) {
+		return &fleet.Unsure{Err: err}
+	}
 	if res := resultOf(f); err == nil && f.Result != nil && !res.Good() {
 		return fault.New(fault.Refused, "", "%s", cmp.Or(res.Reason, string(res.State))).WithHint("%s", res.Hint)
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -26,8 +27,8 @@ func (c *core) bundles() bundles {
 		Projects:    c.registry,
 		Repository:  func(name project.Name, r project.Repo) local.Repository { return bundled{c.repos.Open(name, r), c} },
 		Deployments: c.pipeline, Restorable: c.restorable, Fences: c.fleet.Fence,
-		Signer: c.signer,
-		Name:   c.hostName, Program: Build().Release, Signers: c.state.BundleSigners(), Temp: c.state.Path(), Now: time.Now,
+		Signer: sync.OnceValues(c.signer), // it reads files
+		Name:   c.hostName, Program: c.build.Release, Signers: c.state.BundleSigners(), Temp: c.state.Path(), Now: time.Now,
 	}}
 }
 

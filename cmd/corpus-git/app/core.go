@@ -67,6 +67,8 @@ import (
 
 // core is every room but the listeners (SSH, HTTP, socket): what a server and a command without one both need.
 type core struct {
+	// build is Build, which reads the whole list of modules.
+	build status.Build
 	root  layout.Root
 	state layout.State
 	cfg   atomic.Pointer[config.Config]
@@ -199,7 +201,7 @@ func (c *core) makeBackground(o options) {
 // openCore takes the state and opens every room. Nothing is recovered yet. The caller closes it. It is long as it is one list of rooms, each of which is opened
 // with those before it.
 func openCore(ctx context.Context, o options) (c *core, err error) {
-	c = &core{root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
+	c = &core{build: Build(), root: layout.Root(o.cfg.Root), state: layout.State(o.cfg.StateDir), log: o.log, env: o.env, onEnd: o.onEnd, reached: o.reached, archives: map[project.Name]*archive.Store{}, background: archive.NewBackground()}
 	c.cfg.Store(o.cfg)
 	// The root is for everybody who runs a step; the state below it is ours alone.
 	if err := os.MkdirAll(o.cfg.Root, 0o755); err != nil {
@@ -430,7 +432,7 @@ func (c *core) backend(detached bool) *verbs.Backend {
 			return event.Read(c.state.EventLog(string(name), string(id)), 0)
 		},
 		Doctor: c.doctor(),
-		Backup: c.backup, Maintainer: c.maintainer, Host: c.hostName(), Build: Build(), Now: time.Now, Detached: detached, ProgressAfter: c.cfg.Load().Progress,
+		Backup: c.backup, Maintainer: c.maintainer, Host: c.hostName(), Build: c.build, Now: time.Now, Detached: detached, ProgressAfter: c.cfg.Load().Progress,
 	}
 	if detached {
 		b.Discard = func(context.Context) {

@@ -48,4 +48,4 @@ func (s *server) dialIn(ctx context.Context, c *command, hub *agent.Hub, key ssh
 }
 
 // hello is what this machine says of itself to another one.
-func (c *core) hello() remote.Hello { return agents.Hello(Build().Release, c.facts()) }
+func (c *core) hello() remote.Hello { return agents.Hello(c.build.Release, c.facts()) }

@@ -97,6 +97,8 @@ type Access interface {
 	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
 	RemoveKey(ctx context.Context, by access.Identity, name string) error
 	ListKeys(ctx context.Context) ([]access.Key, error)
+	// FindByName gives one key; an unknown name is fault.Refused.
+	FindByName(ctx context.Context, name string) (access.Key, error)
 	Grant(ctx context.Context, by access.Identity, name project.Name, principal string, right project.Right) error
 	Revoke(ctx context.Context, by access.Identity, name project.Name, principal string, right project.Right) error
 	RevokeAll(ctx context.Context, by access.Identity, name project.Name) error
@@ -249,6 +251,9 @@ func Run(ctx context.Context, b *Backend, who Caller, argv []string, stdin io.Re
 	s := &session{ctx: ctx, b: b, who: who, in: stdin, out: stdout, err: stderr}
 	if len(argv) == 0 && who.Remote {
 		return s.end(s.printAccess())
+	}
+	if direct := nodes.Direct(argv); direct != nil {
+		return s.end(direct(s.nodes()))
 	}
 	root := Tree(s)
 	root.SetArgs(argv)

@@ -45,7 +45,8 @@ type Access interface {
 	FindPrincipal(ctx context.Context, name string) (access.Principal, error)
 	AddKeyTo(ctx context.Context, by access.Identity, k access.NewKey) (access.Key, error)
 	RemoveKey(ctx context.Context, by access.Identity, name string) error
-	ListKeys(ctx context.Context) ([]access.Key, error)
+	// FindByName gives one key; an unknown name is fault.Refused.
+	FindByName(ctx context.Context, name string) (access.Key, error)
 }
 
 // Printer prints lines: format is ours, args may be anybody's texts. It keeps the first error.

@@ -34,15 +34,13 @@ const (
 	maxTokenLife = 7 * 24 * time.Hour
 )
 
-// hasKey reports whether there is a key of a name, and gives its fingerprint.
+// hasKey gives the fingerprint of the key of a name, "" where there is none.
 func hasKey(s Session, name string) (fingerprint string, err error) {
-	keys, err := s.Access.ListKeys(s.Context)
-	for _, k := range keys {
-		if k.Name == name {
-			return k.Fingerprint, err
-		}
+	k, err := s.Access.FindByName(s.Context, name)
+	if fault.KindOf(err) == fault.Refused {
+		return "", nil
 	}
-	return "", err
+	return k.Fingerprint, err
 }
 
 // dropKey removes a key, where it is there.
@@ -216,15 +214,37 @@ func nodeJoin(s Session) *cobra.Command {
 	}
 }
 
+// The verbs of agents that are connected: many run at a time, some for long. See Direct.
+const (
+	attachVerb  = "attach"
+	publishVerb = "publish"
+)
+
+// Direct gives what runs a verb of agents without the tree of the commands, which takes 250 kB; nil for other command lines.
+func Direct(argv []string) func(s Session) error {
+	if len(argv) != 3 || argv[0] != "node" || strings.HasPrefix(argv[2], "-") {
+		return nil
+	}
+	switch argv[1] {
+	case attachVerb:
+		return func(s Session) error { return attach(s, argv[2]) }
+	case publishVerb:
+		return func(s Session) error { return publish(s, argv[2]) }
+	}
+	return nil
+}
+
+func attach(s Session, node string) error {
+	valid := func() error { return OfAgent(s, node) }
+	if err := valid(); err != nil {
+		return s.Audited(audit.Entry{Action: "node attach", Object: node}, err)
+	}
+	return s.Fleet.Attach(s.Context, node, valid, s.In, s.Out)
+}
+
 func nodeAttach(s Session) *cobra.Command {
 	return &cobra.Command{
-		Use: "attach NAME", Short: "Offer a stream of an agent", Hidden: true, Args: s.Exactly("NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			valid := func() error { return OfAgent(s, args[0]) }
-			if err := valid(); err != nil {
-				return s.Audited(audit.Entry{Action: "node attach", Object: args[0]}, err)
-			}
-			return s.Fleet.Attach(s.Context, args[0], valid, s.In, s.Out)
-		},
+		Use: attachVerb + " NAME", Short: "Offer a stream of an agent", Hidden: true, Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error { return attach(s, args[0]) },
 	}
 }

@@ -30,23 +30,25 @@ func OfAgent(s Session, node string) error {
 
 func nodePublish(s Session) *cobra.Command {
 	return &cobra.Command{
-		Use: "publish NAME", Short: "Say what an agent's machine is, as JSON on standard input", Hidden: true, Args: s.Exactly("NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := OfAgent(s, args[0]); err != nil {
-				return s.Audited(audit.Entry{Action: "node publish", Object: args[0]}, err)
-			}
-			text, err := io.ReadAll(io.LimitReader(s.In, maxPublished+1))
-			if err != nil {
-				return err
-			}
-			var said fleet.NodeReport
-			if err := json.Unmarshal(text, &said); err != nil || len(text) > maxPublished {
-				return fault.New(fault.Refused, "", "what %s says of itself is not a JSON object of at most %d bytes", args[0], maxPublished)
-			}
-			said.Seen = s.Now()
-			return s.Fleet.RecordReport(s.Context, args[0], said)
-		},
+		Use: publishVerb + " NAME", Short: "Say what an agent's machine is, as JSON on standard input", Hidden: true, Args: s.Exactly("NAME"),
+		RunE: func(_ *cobra.Command, args []string) error { return publish(s, args[0]) },
 	}
+}
+
+func publish(s Session, node string) error {
+	if err := OfAgent(s, node); err != nil {
+		return s.Audited(audit.Entry{Action: "node publish", Object: node}, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(s.In, maxPublished+1))
+	if err != nil {
+		return err
+	}
+	var said fleet.NodeReport
+	if err := json.Unmarshal(text, &said); err != nil || len(text) > maxPublished {
+		return fault.New(fault.Refused, "", "what %s says of itself is not a JSON object of at most %d bytes", node, maxPublished)
+	}
+	said.Seen = s.Now()
+	return s.Fleet.RecordReport(s.Context, node, said)
 }
 
 func nodeKnownHosts(s Session) *cobra.Command {

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/access"
+	"corpus-git/bundle"
+	"corpus-git/fleet"
+	"corpus-git/fleet/agent"
+	"corpus-git/internal/audit"
+	"corpus-git/internal/db"
+	"corpus-git/internal/fault"
+	"corpus-git/layout"
+	"corpus-git/project"
+	"corpus-git/remote"
+)
+
+// manyAgents is how many agents benchAgents connects; CORPUS_GIT_BENCH_AGENTS changes it. agentStages is in how many stages they are deployed,
+// agentPushes how often, and agentsQuiet how long the hub is watched while nothing happens.
+const (
+	manyAgents  = 1000
+	agentStages = 4
+	agentPushes = 5
+	agentsQuiet = 60 * time.Second
+)
+
+// benchAgents connects agents to a hub, and pushes to a project that is on all of them. The hub is the program; the agents are the real client of package fleet/agent and the real session of
+// package remote, all in this process, but for what they do with a bundle: they verify it and answer that it is live. So what is measured is what the hub does.
+func benchAgents(l *lab) error {
+	n := manyAgents
+	if v := os.Getenv("CORPUS_GIT_BENCH_AGENTS"); v != "" {
+		if _, err := fmt.Sscanf(v, "%d", &n); err != nil || n < agentStages {
+			return fmt.Errorf("CORPUS_GIT_BENCH_AGENTS is %q and should be a number, %d at least", v, agentStages)
+		}
+	}
+	if err := l.buildWithKey(); err != nil {
+		return err
+	}
+	if err := errors.Join(l.sh(l.dir, l.bin, "key", "add", "bench", "--file", l.path("key.pub")), l.createProject("app"), l.sh(l.dir, l.bin, "access", "grant", "app", "bench", "configure")); err != nil {
+		return err
+	}
+	keys, err := registerAgents(layout.Root(l.path("srv")).DefaultState(), n)
+	if err != nil {
+		return err
+	}
+	more := fmt.Sprint(3 * n)
+	base, pid, stop, err := l.serveBin("--limits-max-connections", more, "--limits-max-connections-per-source", more, "--limits-max-unauthenticated", more, "--limits-max-unauthenticated-per-source", more)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	alone, _ := treeMemory(pid)
+	cmd := exec.Command(l.bin, "bundle", "key")
+	cmd.Env = l.env()
+	hostKey, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	hub := agent.Hub{Address: strings.Trim(strings.TrimPrefix(base, "ssh://deploy@"), "/"), HostKey: strings.TrimSpace(string(hostKey))}
+	ctx, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
+	c := &crowd{want: int64(n), here: make(chan struct{})}
+	used, err := cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	took, _ := timed(func() error {
+		for i, key := range keys {
+			a := c.agent(hub, agentName(i), key)
+			running.Go(func() { a.Run(ctx) })
+		}
+		<-c.here
+		return nil
+	})
+	in, err := cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d agents connected after %.1f s, %.2f s of the hub's processor time\n", n, took.Seconds(), (in - used).Seconds())
+	time.Sleep(5 * time.Second) // each offers its streams
+	used, err = cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	time.Sleep(agentsQuiet)
+	if in, err = cpuTime(pid); err != nil {
+		return err
+	}
+	with, _ := treeMemory(pid)
+	fmt.Printf("hub: memory %s alone, %s with them, %.0f KiB each; %.2f %% of a core while nothing happens\n", mib(alone), mib(with), float64(with-alone)/float64(n)/1024, 100*(in-used).Seconds()/agentsQuiet.Seconds())
+	return l.pushToAgents(base, pid, n, c)
+}
+
+// agentName is the name of an agent's node: its role is a letter.
+func agentName(i int) string { return fmt.Sprintf("%c%d", 'a'+i%agentStages, i/agentStages) }
+
+// registerAgents adds nodes to a hub that does not run, as if each had joined, and returns their keys.
+func registerAgents(state layout.State, n int) ([]ssh.Signer, error) {
+	ctx := context.Background()
+	d, err := db.Open(ctx, state.Database())
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	log, err := audit.Open(ctx, d, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	logins, err := access.Open(ctx, d, log, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := fleet.Open(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	by := access.Identity{Name: "bench", Admin: true, From: "local"}
+	keys := make([]ssh.Signer, n)
+	for i := range keys {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		if keys[i], err = ssh.NewSignerFromKey(private); err != nil {
+			return nil, err
+		}
+		name := agentName(i)
+		_, perr := logins.AddPrincipal(ctx, by, access.Principal{Name: "node-" + name, Kind: access.Agent})
+		_, kerr := logins.AddKeyTo(ctx, by, access.NewKey{Name: "node-" + name + "-agent", Principal: "node-" + name, Text: []byte(agent.PublicLine(keys[i]))})
+		if err := errors.Join(nodes.Add(ctx, fleet.Node{Name: name, Agent: true, Added: time.Now(), AddedBy: by.Name}), perr, kerr); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+// crowd are the agents.
+type crowd struct {
+	want      int64
+	connected atomic.Int64
+	here      chan struct{}
+	// live counts the deployments that were answered.
+	live atomic.Int64
+}
+
+func (c *crowd) agent(hub agent.Hub, name string, key ssh.Signer) *agent.Agent {
+	hub.Node = name
+	hello := remote.Hello{Protocol: remote.Protocol, Oldest: remote.OldestProtocol, Release: "bench", Facts: map[string]string{"id": name, "os": "Debian", "osrelease": "12", "kernelrelease": "6.1.0", "cpuarch": "x86_64"}}
+	s := &simulated{crowd: c}
+	return &agent.Agent{
+		Hub: hub, Key: key, Log: zerolog.Nop(), Hello: func() any { return hello },
+		Connected: func() error {
+			if c.connected.Add(1) == c.want {
+				close(c.here)
+			}
+			return nil
+		},
+		Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return remote.Serve(ctx, in, out, hello, s)
+		},
+	}
+}
+
+// simulated implements remote.Handler for an agent that deploys nothing.
+type simulated struct {
+	*crowd
+	mu   sync.Mutex
+	tips bundle.Tips
+}
+
+var errSimulated = fault.New(fault.Refused, "", "a simulated agent does not do that")
+
+// Trust implements remote.Handler.
+func (*simulated) Trust(context.Context, string) error { return nil }
+
+// Tips implements remote.Handler.
+func (s *simulated) Tips(context.Context, project.Name) (bundle.Tips, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tips, nil
+}
+
+// Apply implements remote.Handler.
+func (s *simulated) Apply(_ context.Context, q remote.ApplyRequest, in *bufio.Reader, send func(remote.Frame) error) error {
+	b, err := bundle.Open(in, bundle.Anybody)
+	if err != nil {
+		return err
+	}
+	if err := b.Skip(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.tips = bundle.Tips{Code: []project.Commit{b.Manifest.Release.Code}, Pillar: []project.Commit{b.Manifest.Release.Pillar}}
+	s.mu.Unlock()
+	if q.Hold || q.StoreOnly {
+		return nil
+	}
+	s.live.Add(1)
+	return send(remote.Frame{Result: &project.Result{State: project.Live, Code: b.Manifest.Release.Code, Pillar: b.Manifest.Release.Pillar}})
+}
+
+// Cancel implements remote.Handler.
+func (*simulated) Cancel(context.Context, remote.CancelRequest) error { return errSimulated }
+
+// Upgrade implements remote.Handler.
+func (*simulated) Upgrade(context.Context, *bufio.Reader) error { return errSimulated }
+
+// Check implements remote.Handler.
+func (*simulated) Check(context.Context, project.Name) (project.Result, error) {
+	return project.Result{}, errSimulated
+}
+
+// pushToAgents deploys small changes on all agents, in stages.
+func (l *lab) pushToAgents(base string, pid, n int, c *crowd) error {
+	pillar, work := l.path("pillar"), l.path("work")
+	var nodes, stages strings.Builder
+	for s := range agentStages {
+		role := string(rune('a' + s))
+		fmt.Fprintf(&nodes, "  \"%s[0-%d]\": {roles: [%s]}\n", role, (n-1-s)/agentStages, role)
+		fmt.Fprintf(&stages, "- {name: %s, roles: [%s]}\n", role, role)
+	}
+	if err := errors.Join(
+		writeFile(filepath.Join(pillar, "nodes.yaml"), "nodes:\n"+nodes.String(), 0o644),
+		writeFile(filepath.Join(pillar, "init.sls"), "makina-projects.app: {data: {}}\n", 0o644),
+		writeFile(filepath.Join(work, ".salt/stages.yaml"), "stages:\n"+stages.String(), 0o644),
+		writeFile(filepath.Join(work, ".salt/010_run.sh"), "#!/bin/sh\nexit 0\n", 0o755),
+		l.commitAll(pillar), l.commitAll(work),
+		l.sh(pillar, "git", "push", "-q", base+"app/pillar.git", "HEAD:master"),
+	); err != nil {
+		return err
+	}
+	var all []time.Duration
+	used, err := cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	for i := range agentPushes + 1 {
+		if err := errors.Join(writeFile(filepath.Join(work, "page"), fmt.Sprint(i), 0o644), l.commitAll(work)); err != nil {
+			return err
+		}
+		before := c.live.Load()
+		took, err := timed(func() error { return l.sh(work, "git", "push", "-q", base+"app/project.git", "HEAD:master") })
+		if err != nil {
+			return err
+		}
+		if got := c.live.Load() - before; got != int64(n) {
+			return fmt.Errorf("%d of %d agents answered", got, n)
+		}
+		fmt.Printf("push %d to %d agents in %d stages: %.2f s\n", i, n, agentStages, took.Seconds())
+		if i > 0 {
+			all = append(all, took)
+		}
+	}
+	in, err := cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	after, _ := treeMemory(pid)
+	slices.Sort(all)
+	fmt.Printf("-- a push to %d agents in %d stages: median of %d %.2f s, %.2f s of the hub's processor time each, memory %s after them, load %s\n",
+		n, agentStages, len(all), median(all).Seconds(), (in-used).Seconds()/(agentPushes+1), mib(after), load())
+	return nil
+}
+
+// cpuTime is the processor time of a process (proc(5), stat): with clock ticks of 10 ms, as Linux has them for programs.
+func cpuTime(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	var user, system int64
+	if _, err := fmt.Sscan(f[11]+" "+f[12], &user, &system); err != nil {
+		return 0, err
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond, nil
+}

@@ -1,0 +1,103 @@
+package bundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"corpus-git/project"
+)
+
+// Packs keeps packs that were made, for further machines that lack the same. The zero value is ready for use; a nil one keeps none. Its methods are safe for concurrent use.
+type Packs struct {
+	mu sync.Mutex
+	by map[string]*madePack
+}
+
+// madePack is a pack in an unlinked temporary file. Its mutex is held while it is made.
+type madePack struct {
+	mu   sync.Mutex
+	file *os.File
+	Pack
+}
+
+// write writes the pack.
+func (p *madePack) write(w io.Writer) error {
+	n, err := io.Copy(w, io.NewSectionReader(p.file, 0, p.Bytes))
+	if err == nil && n != p.Bytes {
+		err = fmt.Errorf("a pack of %d bytes is %d bytes long now", p.Bytes, n)
+	}
+	return err
+}
+
+// get gives the pack that brings want to a machine with the commits have; nil where nothing is missing there. The caller ends its use with done.
+func (p *Packs) get(ctx context.Context, r Repository, repo project.Repo, want project.Commit, have []project.Commit, dir string) (made *madePack, done func(), err error) {
+	done = func() {}
+	if slices.Contains(have, want) {
+		return nil, done, nil
+	}
+	made = &madePack{}
+	if p != nil {
+		made = p.of(repo, want, have)
+	}
+	made.mu.Lock()
+	defer made.mu.Unlock()
+	if made.file == nil {
+		f, pack, err := makePack(ctx, r, want, have, dir)
+		if err != nil {
+			if f != nil {
+				err = errors.Join(err, f.Close())
+			}
+			return nil, done, err
+		}
+		pack.Repo = repo
+		made.file, made.Pack = f, pack
+	}
+	if p == nil {
+		done = func() { _ = made.file.Close() } // it was only read
+	}
+	if made.Objects == 0 {
+		done()
+		return nil, func() {}, nil
+	}
+	return made, done, nil
+}
+
+// of gives the place of a pack, made or not.
+func (p *Packs) of(repo project.Repo, want project.Commit, have []project.Commit) *madePack {
+	have = slices.Clone(have)
+	slices.Sort(have)
+	sum := sha256.Sum256(fmt.Append(nil, repo, want, slices.Compact(have)))
+	key := hex.EncodeToString(sum[:])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.by == nil {
+		p.by = map[string]*madePack{}
+	}
+	if p.by[key] == nil {
+		p.by[key] = &madePack{}
+	}
+	return p.by[key]
+}
+
+// Close removes the packs: writing one then fails. Packs can be made again after it.
+func (p *Packs) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, made := range p.by {
+		made.mu.Lock()
+		if made.file != nil {
+			errs = append(errs, made.file.Close())
+		}
+		made.mu.Unlock()
+	}
+	p.by = nil
+	return errors.Join(errs...)
+}
