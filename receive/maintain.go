@@ -235,6 +235,9 @@ func BrokenRefs(ctx context.Context, dir string) (out []BrokenRef, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := (&refs.Store{Dir: dir}).Head(); errors.Is(err, refs.ErrCorrupt) {
+		out = append(out, BrokenRef{"HEAD", err})
+	}
 	for _, b := range broken {
 		out = append(out, BrokenRef{b.Name, b.Err})
 	}

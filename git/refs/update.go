@@ -254,6 +254,13 @@ func (s *Store) lockError(ups []*update, u *update, err error) error {
 	return err
 }
 
+// SymbolicError is about a ref that stands for another one, and is not changed itself.
+type SymbolicError struct{ Name, To string }
+
+func (e *SymbolicError) Error() string {
+	return fmt.Sprintf("%s is a symbolic ref, and stands for %s", e.Name, e.To)
+}
+
 // verify compares a ref, which is locked, with what the change expects.
 func (s *Store) verify(u *update) error {
 	r, ok, err := s.read(u.Name)
@@ -261,7 +268,7 @@ func (s *Store) verify(u *update) error {
 		return err
 	}
 	if r.Symbolic != "" {
-		return fmt.Errorf("%s stands for %s: change that", u.Name, r.Symbolic)
+		return &SymbolicError{u.Name, r.Symbolic}
 	}
 	u.have, u.set = r, ok
 	if !u.Any && r.Hash != u.Old {

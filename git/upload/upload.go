@@ -183,7 +183,7 @@ func (s *session) load() error {
 		return err
 	}
 	s.refs, s.tips = s.refs[:0], s.tips[:0]
-	head, err := s.req.Refs.Head()
+	head, err := s.head()
 	if err != nil {
 		return err
 	}
@@ -206,6 +206,15 @@ func (s *session) load() error {
 		s.tips = append(s.tips, s.refs[i].Hash)
 	}
 	return nil
+}
+
+// head is the branch that HEAD names, "" where it names none that can be read.
+func (s *session) head() (string, error) {
+	head, err := s.req.Refs.Head()
+	if errors.Is(err, refs.ErrCorrupt) {
+		return "", nil
+	}
+	return head, err
 }
 
 // peeled is the target of an annotated tag; zero for everything else.

@@ -149,7 +149,7 @@ func (s *session) lsRefs(args arguments) error {
 		return len(prefixes) == 0
 	}
 	if unborn && asked("HEAD") && (len(s.refs) == 0 || s.refs[0].Name != "HEAD") {
-		head, err := s.req.Refs.Head()
+		head, err := s.head()
 		if err != nil {
 			return err
 		}

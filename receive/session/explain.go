@@ -30,6 +30,7 @@ func Classify(err error) error {
 		missing  *store.MissingError
 		shallow  *store.ShallowError
 		conflict *refs.ConflictError
+		symbolic *refs.SymbolicError
 		clash    *refs.ClashError
 		locked   *refs.LockedError
 		name     *refs.NameError
@@ -54,6 +55,8 @@ func Classify(err error) error {
 		return fault.New(fault.Refused, "", "the pack is damaged: %w", err).WithHint("push again; if it stays,  git fsck  reports whether your clone is damaged")
 	case errors.Is(err, refs.ErrCorrupt):
 		return fault.New(fault.Failed, "", "reference broken: %w", err).WithHint("only whoever runs the server can repair it:  corpus-git doctor  names it; other refs can be pushed")
+	case errors.As(err, &symbolic):
+		return fault.New(fault.Refused, "", "%w", err).WithHint("push to that one; whoever runs the server can remove the symbolic ref:  git symbolic-ref --delete %s", symbolic.Name)
 	case errors.As(err, &conflict):
 		return fault.New(fault.Refused, "", "%w", err).WithHint("another push moved it:  git fetch  first, then push again")
 	case errors.As(err, &locked):

@@ -17,6 +17,7 @@ import (
 	"corpus-git/git/pack"
 	"corpus-git/git/refs"
 	"corpus-git/git/store"
+	"corpus-git/internal/fault"
 	"corpus-git/internal/vfs"
 )
 
@@ -193,7 +194,8 @@ func (r *repository) take(ctx context.Context, q ask, dial func(context.Context)
 	case err != nil:
 		return err
 	case typ != plumbing.CommitObject:
-		return fmt.Errorf("%s is a %s there, and no commit", q.commit.String()[:7], typ)
+		return fault.New(fault.Refused, "", "%s is a %s there, and no commit", q.commit.String()[:7], typ).
+			WithHint("record a commit of the submodule:  git -C SUBMODULE checkout COMMIT ; git add SUBMODULE ; git commit")
 	}
 	old, err := r.shallow()
 	if err != nil {
