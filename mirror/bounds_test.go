@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -20,7 +21,7 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 	dir := m.repositoryDir("x")
 	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o755))
 	require.NoError(t, exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", dir).Run())
-	m.lock = &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"x": {}}}
+	m.lock = &Lock{Version: lockVersion, Repositories: map[string]LockedRepository{"x": {Object: strings.Repeat("1", 40), Commit: strings.Repeat("1", 40)}}}
 	require.NoError(t, m.pin(func(*Lock) {}))
 	s := httptest.NewServer(m.Handler(zerolog.Nop()))
 	defer s.Close()
@@ -54,4 +55,16 @@ func TestNoWayBackFromHTTPS(t *testing.T) {
 	to = web.URL + "/x"
 	require.Contains(t, one(t, m, Options{}).Error, "redirects more than")
 	require.NoFileExists(t, m.filePath("x"))
+}
+
+// A lock that was cut short, or that somebody wrote by hand, ended the program with a Go panic.
+func TestALockWithoutHashes(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "repos.lock")
+	for _, text := range []string{
+		`{"version": 1, "repositories": {"a\u202eb": {"commit": "abc", "object": "abc"}}}`, `{"version": 1, "files": {"a\u202eb": {"sha256": "abc"}}}`,
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		_, err := ReadLock(name)
+		require.ErrorContains(t, err, `the pin of a\u202eb is not complete`)
+	}
 }

@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
 	"corpus-git/internal/vfs"
 )
 
@@ -56,6 +59,8 @@ func ReadLock(name string) (*Lock, error) {
 			err = fault.New(fault.Usage, "", "%s: %w", name, jerr).WithHint("take it back from where the list is versioned")
 		} else if l.Version != lockVersion {
 			err = fault.New(fault.Usage, "", "%s has the format %d, and this release reads %d", name, l.Version, lockVersion)
+		} else if p := l.invalid(); p != "" {
+			err = fault.New(fault.Usage, "", "%s: the pin of %s is not complete", name, printable.Clip(p, 200)).WithHint("take it back from where the list is versioned")
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -68,6 +73,21 @@ func ReadLock(name string) (*Lock, error) {
 		l.Files = map[string]LockedFile{}
 	}
 	return l, nil
+}
+
+// invalid is the path of a pin whose hash is none, "" where all are.
+func (l *Lock) invalid() string {
+	for p, r := range l.Repositories {
+		if !plumbing.IsHash(r.Object) || !plumbing.IsHash(r.Commit) {
+			return p
+		}
+	}
+	for p, f := range l.Files {
+		if !validSum.MatchString(f.SHA256) {
+			return p
+		}
+	}
+	return ""
 }
 
 // write replaces the lock durably.

@@ -93,8 +93,8 @@ func (c *command) initCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Stdout, "wrote %s of %s to %s\n", humanize.Plural(n, "file"), s.Name, abs)
-			fmt.Fprintf(c.Stdout, "check it:  corpus-git lint %s\n", dir)
+			fmt.Fprintf(c.Stdout, "wrote %s of %s to %s\n", humanize.Plural(n, "file"), printable.Line(s.Name), printable.Line(abs))
+			fmt.Fprintf(c.Stdout, "check it:  corpus-git lint %s\n", printable.Word(dir))
 			return nil
 		},
 	}

@@ -22,6 +22,7 @@ import (
 	"corpus-git/internal/execx"
 	"corpus-git/internal/fault"
 	"corpus-git/internal/humanize"
+	"corpus-git/internal/printable"
 	"corpus-git/mirror"
 	"corpus-git/project"
 	"corpus-git/project/status"
@@ -121,9 +122,9 @@ func (r *report) add(o mirror.Outcome) {
 	if o.SignedBy != "" {
 		line += "  signed by " + o.SignedBy
 	}
-	fmt.Fprintln(r.m.Out, strings.TrimRight(line, " "))
+	fmt.Fprintln(r.m.Out, printable.Line(strings.TrimRight(line, " ")))
 	if o.Hint != "" {
-		fmt.Fprintf(r.m.Out, "      hint: %s\n", o.Hint)
+		fmt.Fprintf(r.m.Out, "      hint: %s\n", printable.Line(o.Hint))
 	}
 }
 
@@ -229,7 +230,7 @@ func (m *mirrors) list() *cobra.Command {
 				if old, ok := lock.Repositories[r.Path]; ok {
 					at = old.Commit[:12]
 				}
-				fmt.Fprintf(m.Out, "git   %-40s %-14s %s\n", r.Path, at, r.Revision)
+				fmt.Fprintf(m.Out, "git   %-40s %-14s %s\n", r.Path, at, printable.Line(r.Revision))
 			}
 			for _, f := range mir.List.Files {
 				at := "not copied yet"
@@ -239,7 +240,7 @@ func (m *mirrors) list() *cobra.Command {
 				fmt.Fprintf(m.Out, "files %-40s %s\n", f.Path, at)
 			}
 			for _, f := range mir.List.Folders {
-				fmt.Fprintf(m.Out, "folder %-39s %s\n", f.Path, f.From)
+				fmt.Fprintf(m.Out, "folder %-39s %s\n", f.Path, printable.Line(f.From))
 			}
 			return nil
 		},
