@@ -177,3 +177,135 @@ FILE
 	m.run(`cd tiles; git reset -q --hard HEAD^; sed -i "s/ tiles, / green tiles, /" server.js; git commit -qam Three; git push prod master`)
 	m.soon(`curl -sS --fail -H 'Host: tiles.localhost' http://127.0.0.1/ | grep '^blue green'`)
 }
+
+// A static site as those of the original, copied to where nginx reads it, with a part for people with a password; and a project that only has PostgreSQL's
+// client, and writes what a database says to its own site.
+func TestContainerMakinaStatic(t *testing.T) {
+	m := bootWith(t, kindsPackages)
+	m.begin("www", `mkdir www; echo 'site one' > www/index.html; echo hidden > www/private.html
+cat > .salt/PILLAR.sample <<'FILE'
+makina-projects.projectname:
+  data:
+    domain: www.localhost
+    doc_root: '{data_root}/www'
+    htaccess: '/etc/nginx/{name}.htpasswd'
+    http_users: [{root: 'a secret'}]
+FILE
+cat > .salt/000_prereqs.sls <<'FILE'
+{% set cfg = opts.ms_project %}
+{% set data = cfg.data %}
+{{cfg.name}}-www-data:
+  user.present:
+    - name: www-data
+    - optional_groups: [{{cfg.group}}]
+    - remove_groups: false
+    - system: true
+{{cfg.name}}-dirs:
+  file.directory:
+    - makedirs: true
+    - user: {{cfg.user}}
+    - group: {{cfg.group}}
+    - names: ['{{data.doc_root}}']
+    - watch:
+      - user: {{cfg.name}}-www-data
+{{cfg.name}}-sync-docroot:
+  cmd.run:
+    - name: cp -r {{cfg.project_root}}/www/. {{data.doc_root}}/
+    - use_vt: true
+    - watch:
+      - file: {{cfg.name}}-dirs
+FILE
+cat > .salt/700_nginx.sls <<'FILE'
+{% import "makina-states/services/http/nginx/init.sls" as nginx %}
+{% set cfg = opts.ms_project %}
+{% set data = cfg.data %}
+include:
+  - makina-states.services.http.nginx
+{{ nginx.virtualhost(domain=data.domain, doc_root=data.doc_root, force_restart=True, server_aliases=['static.localhost'], vhost_basename='corpus-'+cfg.name, ssl_cert='',
+                     vh_content_source='salt://makina-projects/' + cfg.name + '/files/site.conf', cfg=cfg) }}
+{{cfg.name}}-htaccess:
+  file.managed:
+    - name: {{data.htaccess}}
+    - source: ''
+    - user: www-data
+    - group: www-data
+    - mode: 770
+    - watch_in:
+      - mc_proxy: nginx-post-conf-hook
+{% for row in data.http_users %}
+{% for user, passwd in row.items() %}
+{{cfg.name}}-{{user}}-htaccess:
+  webutil.user_exists:
+    - name: {{user}}
+    - password: {{passwd}}
+    - htpasswd_file: {{data.htaccess}}
+    - options: m
+    - force: true
+    - watch:
+      - file: {{cfg.name}}-htaccess
+    - watch_in:
+      - mc_proxy: nginx-post-conf-hook
+{% endfor %}
+{% endfor %}
+FILE
+cat > .salt/files/site.conf <<'FILE'
+{% set cfg = salt['mc_utils.json_load'](data).cfg %}
+location / { index index.html; }
+location = /private.html { auth_basic "private"; auth_basic_user_file {{ cfg.data.htaccess }}; }
+FILE
+`)
+	const works = `curl -sS --fail -L --resolve static.localhost:80:127.0.0.1 --resolve www.localhost:80:127.0.0.1 http://static.localhost/ | grep -x 'site one'`
+	m.soon(works)
+	m.run(`nginx -t && ! curl -sS --fail -H 'Host: www.localhost' http://127.0.0.1/private.html && curl -sS --fail -u 'root:a secret' -H 'Host: www.localhost' http://127.0.0.1/private.html | grep hidden`)
+	m.fail(`cd www; echo 'tri_files no;' >> .salt/files/site.conf; git commit -qam Two; git push prod master`)
+	m.soon(works)
+	m.run(`nginx -t; cd www; git reset -q --hard HEAD^; echo 'site three' > www/index.html; git commit -qam Three; git push prod master`)
+	m.soon(`curl -sS --fail -H 'Host: www.localhost' http://127.0.0.1/ | grep -x 'site three'`)
+
+	m.run(`su postgres -c "psql -Xqc \"create role report login password 'it is open'\" && createdb -O report report"
+PGPASSWORD='it is open' psql -Xqh 127.0.0.1 -U report report -c "create table sales (n int); insert into sales values (3), (4)"`)
+	m.begin("report", `cat > .salt/PILLAR.sample <<'FILE'
+makina-projects.projectname:
+  data:
+    domain: report.localhost
+    doc_root: '{data_root}/www'
+    db: {PGHOST: 127.0.0.1, PGUSER: report, PGDATABASE: report, PGPASSWORD: it is open}
+    query: select 'sold ' || sum(n) from sales
+FILE
+cat > .salt/000_prereqs.sls <<'FILE'
+{% set cfg = opts.ms_project %}
+{% set data = cfg.data %}
+include:
+  - makina-states.services.db.postgresql.client
+report-dirs:
+  file.directory:
+    - names: ['{{data.doc_root}}']
+    - user: {{cfg.user}}
+    - group: www-data
+    - mode: 2755
+report-page:
+  cmd.run:
+    - name: psql -XtA -v ON_ERROR_STOP=1 -o {{data.doc_root}}/index.html -c "{{data.query}}"
+    - user: {{cfg.user}}
+    - env: {{ data.db | json }}
+    - require:
+      - mc_proxy: makina-postgresql-postpkg
+      - file: report-dirs
+FILE
+cat > .salt/700_nginx.sls <<'FILE'
+{% import "makina-states/services/http/nginx/init.sls" as nginx with context %}
+{% set cfg = opts.ms_project %}
+include:
+  - makina-states.services.http.nginx
+{{ nginx.virtualhost(domain=cfg.data.domain, doc_root=cfg.data.doc_root, vhost_basename='corpus-' + cfg.name, ssl_cert='', cfg=cfg,
+                     vh_content_source='salt://makina-projects/' + cfg.name + '/files/site.conf') }}
+FILE
+echo 'location / { index index.html; }' > .salt/files/site.conf
+`)
+	m.soon(`curl -sS --fail -H 'Host: report.localhost' http://127.0.0.1/ | grep -x 'sold 7'`)
+	said := m.fail(`cd report; sed -i 's/from sales/from seals/' .salt/PILLAR.sample; git commit -qam Two; git push prod master`)
+	if !strings.Contains(said, `relation "seals" does not exist`) || strings.Contains(said, "it is open") {
+		t.Errorf("said:\n%s", said)
+	}
+	m.soon(`curl -sS --fail -H 'Host: report.localhost' http://127.0.0.1/ | grep -x 'sold 7'`)
+}
