@@ -19,6 +19,7 @@ func addCorpus(s *Set) {
 		s.add(m+".get_configuration_item", "project item? **", configurationItem)
 	}
 	s.add("mc_locations.settings", "**", func(c *call) (any, error) { return c.locations(), nil })
+	s.add("mc_salt.settings", "**", func(c *call) (any, error) { return c.saltSettings(), nil })
 	// Source: makina-states, mc_states/modules/mc_usergroup.py, get_default_groups.
 	s.add("mc_usergroup.settings", "**", func(c *call) (any, error) {
 		get := func(key, def string) any {
@@ -128,6 +129,20 @@ func configurationItem(c *call) (any, error) {
 		return nil, err
 	}
 	return py.NewDict("item", item, "cfg", cfg, "key", key), nil
+}
+
+// saltSettings are the paths of Salt that projects read, by the names of both releases of makina-states.
+func (c *call) saltSettings() *py.Dict {
+	at, out := c.locations(), py.NewDict()
+	for _, key := range []string{"prefix", "msr", "salt_root", "pillar_root", "projects_dir"} {
+		v, _ := at.GetStr(key)
+		out.SetStr(key, v)
+	}
+	v, _ := at.GetStr("salt_root")
+	msr, _ := at.GetStr("msr")
+	out.SetStr("saltRoot", v)
+	out.SetStr("c", py.NewDict("o", py.NewDict("saltRoot", v, "msr", msr)))
+	return out
 }
 
 // locations are makina-states' paths, so far as they mean something without it.

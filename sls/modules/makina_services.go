@@ -28,6 +28,9 @@ func addMakinaServices(s *Set) {
 			"cron_minute", "1", "backup_path_prefix", "/srv/backups", "dbnames", "all", "dbexclude", "", "keep_lasts", "24", "keep_days", "14", "keep_weeks", "8",
 			"keep_monthes", "12", "keep_logs", "60", "owner", "root", "group", "root", "mysql_password", "")), nil
 	})
+	s.add("mc_java.settings", "**", func(c *call) (any, error) {
+		return c.registry("makina-states.localsettings.jdk", py.NewDict("default_jdk_ver", int64(17))), nil
+	})
 	s.add("mc_logrotate.settings", "**", func(c *call) (any, error) {
 		return c.registry("makina-states.localsettings.rotate", py.NewDict("days", "365")), nil
 	})
