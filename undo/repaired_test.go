@@ -53,8 +53,10 @@ func TestRepaired(t *testing.T) {
 func TestOnce(t *testing.T) {
 	a, b, c := Item{Noun: file, Name: "/a"}, Item{Noun: link, Name: "/a"}, Item{Noun: "crontab", Name: "www-data"}
 	u := Item{Noun: "user", Name: "www-data"}
-	got := Report{Undone: []Item{a, b, c, c, u, {Noun: file, Name: "/left"}}, Left: []Item{{Noun: file, Name: "/left"}}, Failed: []Item{u}}.Once()
+	got := Report{Undone: []Item{a, b, c, c, u, {Noun: file, Name: "/left"}}, Left: []Item{{Noun: file, Name: "/left"}}, Failed: []Item{u},
+		Manual: []Item{{Name: "cmd.run: make", State: State{"010_a", "make"}}, {Name: "cmd.run: make", State: State{"020_b", "make"}}, {Name: "cmd.run: make", State: State{"010_a", "make"}}}}.Once()
 	assert.Equal(t, []Item{a, c}, got.Undone)
 	assert.Len(t, got.Left, 1)
 	assert.Equal(t, []Item{u}, got.Failed)
+	assert.Len(t, got.Manual, 2, "a command that each release ran is listed once")
 }

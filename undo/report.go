@@ -1,6 +1,9 @@
 package undo
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Item is one thing that was changed.
 type Item struct {
@@ -50,5 +53,11 @@ func (r Report) Once() Report {
 	r.Left = once(r.Left)
 	r.Undone = once(r.Undone)
 	r.Unchanged = once(r.Unchanged)
+	listed := map[Item]bool{}
+	r.Manual = slices.DeleteFunc(slices.Clone(r.Manual), func(i Item) bool { // each release ran it
+		again := listed[i]
+		listed[i] = true
+		return again
+	})
 	return r
 }
