@@ -77,7 +77,7 @@ func tokenCreate(s *session) *cobra.Command {
 	}
 	c.Flags().StringVar(&user, "user", "", "whose it is; administrators only, others make their own")
 	c.Flags().StringSliceVar(&projects, "project", nil, "it is for this project only; may be given several times")
-	c.Flags().StringSliceVar(&rights, "right", nil, "it may do this only: read, deploy, configure, shell, admin; may be given several times")
+	c.Flags().StringSliceVar(&rights, "right", nil, "it may do this only: read, deploy, configure, shell, approve, admin; may be given several times")
 	c.Flags().BoolVar(&readOnly, "read-only", false, "it changes nothing")
 	c.Flags().StringVar(&life, "expires", "90d", "how long it lasts, such as 12h or 90d; a year at most")
 	return s.jsonFlag(c)
