@@ -157,6 +157,12 @@ func TestStore(t *testing.T) {
 	require.False(t, changed)
 	_, err = s.Get(ctx, "web")
 	require.Contains(t, fault.HintOf(err), "web1")
+	// The attack: a node says of its host keys what others append to their known_hosts (node known-hosts).
+	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGkEBUEPjKKKZ8CcmQpBHTeZUzZFdsPnbHFNGPrcLDuX"
+	require.NoError(t, s.RecordReport(ctx, "web1", fleet.NodeReport{HostKeys: []string{key + " root@web1", "*,hub " + key + "\n" + key, "cert-authority " + key, "x", ""}}))
+	got, err = s.Get(ctx, "web1")
+	require.NoError(t, err)
+	require.Equal(t, []string{key, key}, got.HostKeys, "the keys, and nothing beside them")
 	require.NoError(t, s.Remove(ctx, "web1"))
 	require.Equal(t, fault.Refused, fault.KindOf(s.Remove(ctx, "web1")))
 }

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -133,10 +133,14 @@ const maxSaying = 64 << 10
 // RecordReport records a node's report when it was reached. An unknown node is ignored, as are invalid host keys.
 func (s *Store) RecordReport(ctx context.Context, name string, said NodeReport) error {
 	said.Seen = said.Seen.UTC()
-	said.HostKeys = slices.DeleteFunc(slices.Clone(said.HostKeys), func(line string) bool {
-		_, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(line))
-		return err != nil || len(rest) > 0
-	})
+	var keys []string
+	for _, line := range said.HostKeys {
+		// Nothing but the key counts: others append it to their known_hosts.
+		if k, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil && len(rest) == 0 {
+			keys = append(keys, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k))))
+		}
+	}
+	said.HostKeys = keys
 	text, err := json.Marshal(said)
 	if err == nil && len(text) > maxSaying {
 		err = fault.New(fault.Refused, "", "what %s says of itself is longer than %d bytes", name, maxSaying)
