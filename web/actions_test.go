@@ -23,6 +23,8 @@ import (
 type requests struct {
 	asked   []string
 	refuses bool
+	// answer is the body of what succeeds.
+	answer string
 }
 
 func (q *requests) Serve(w http.ResponseWriter, r *http.Request, who access.Identity) {
@@ -35,6 +37,7 @@ func (q *requests) Serve(w http.ResponseWriter, r *http.Request, who access.Iden
 	}
 	w.Header().Set("Location", "/api/v1/projects/app/deployments/"+string(idRun))
 	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, q.answer)
 }
 
 // browser is one that has logged in as somebody.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"corpus-git/project"
+	"corpus-git/project/approval"
 	"corpus-git/project/status"
 )
 
@@ -23,6 +24,9 @@ type deploymentBody struct {
 	Restores, Plan bool
 	// Deploy is the form that deploys what was planned.
 	Deploy string
+	// Approval is the request for approval that it made; nil is none.
+	Approval *approval.Request
+	Decide   mayDecide
 }
 
 // deployOf is the form that deploys as a plan was made; values that are secret in the pillar are not recorded, and are typed again.
@@ -57,6 +61,10 @@ func (p *Pages) deployment(w http.ResponseWriter, r *http.Request) error {
 	code, pillar := p.subjects(r.Context(), rec.Project, rights, at, []project.Record{rec})
 	b.Code, b.Pillar = code[rec.Code], pillar[rec.Pillar]
 	b.Restores = rec.State == project.Live && rec.Result != nil && (rec.Result.Code != at.Code || rec.Result.Pillar != at.Pillar)
+	if b.Approval, err = p.approvalOf(r.Context(), rec); err != nil {
+		return err
+	}
+	b.Decide = p.mayDecide(r, b.Approval, rights)
 	b.Plan = rec.Trigger == project.TriggerPlan && rec.State == project.Done
 	b.Deploy = deployOf(rec)
 	b.Log = partAt(p.Events(rec.Project, rec.ID), n, r.URL.Query().Get("q"))

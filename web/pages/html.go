@@ -25,6 +25,7 @@ func (p *Pages) functions() template.FuncMap {
 		"count":     func(n int64) string { return humanize.Count(n) },
 		"class":     stateClass,
 		"unitClass": unitClass,
+		"asked":     asksApproval,
 		"took": func(r *project.Result) string {
 			if r == nil || r.Started.IsZero() || r.Ended.IsZero() {
 				return "–"

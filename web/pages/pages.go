@@ -17,6 +17,7 @@ import (
 	"corpus-git/internal/event"
 	"corpus-git/internal/printable"
 	"corpus-git/project"
+	"corpus-git/project/approval"
 	"corpus-git/project/registry"
 	"corpus-git/project/status"
 )
@@ -67,6 +68,8 @@ type Config struct {
 	Events func(name project.Name, id project.ID) iter.Seq2[event.Event, error]
 	// Subjects gives what commits of a repository say of themselves, as far as it has them.
 	Subjects func(ctx context.Context, name project.Name, repo project.Repo, commits []project.Commit) (map[project.Commit]project.Subject, error)
+	// Approvals are the requests for approval of a project, the newest first; with open only those that wait.
+	Approvals func(ctx context.Context, name project.Name, open bool, limit int) ([]approval.Request, error)
 	// Tasks are the names of the tasks of what is live.
 	Tasks func(name project.Name) ([]string, error)
 	// Units gives what a project runs, with the last lines of their logs.
@@ -133,35 +136,37 @@ func New(c Config, reader Reader) (*Pages, error) {
 // Register adds the routes.
 func (p *Pages) Register(mux *http.ServeMux) {
 	for pattern, f := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"GET /{$}":                                      p.home,
-		"GET /changes":                                  p.changes,
-		"GET /projects/{name}":                          p.project,
-		"GET /projects/{name}/changes":                  p.changes,
-		"GET /projects/{name}/units":                    p.units,
-		"GET /projects/{name}/archives":                 p.archives,
-		"GET /projects/{name}/statistics":               p.statistics,
-		"GET /projects/{name}/cfg":                      p.cfg,
-		"GET /projects/{name}/access":                   p.access,
-		"GET /projects/{name}/notifications":            p.notifications,
-		"GET /projects/{name}/audit":                    p.audit,
-		"GET /projects/{name}/deployments/{id}":         p.deployment,
-		"GET /projects/{name}/deployments/{id}/lines":   p.lines,
-		"GET /projects/{name}/deploy":                   p.deployForm,
-		"POST /projects/{name}/deploy":                  p.deploy,
-		"GET /projects/{name}/rollback":                 p.rollbackForm,
-		"POST /projects/{name}/rollback":                p.rollback,
-		"GET /projects/{name}/tasks":                    p.taskForm,
-		"POST /projects/{name}/tasks":                   p.task,
-		"GET /projects/{name}/deployments/{id}/cancel":  p.cancelForm,
-		"POST /projects/{name}/deployments/{id}/cancel": p.cancel,
-		"GET /create":                                   p.createForm,
-		"POST /create":                                  p.create,
-		"GET /keys":                                     p.keysPage,
-		"POST /keys":                                    p.addKey,
-		"GET /audit":                                    p.audit,
-		"GET /system":                                   p.system,
-		"POST /system/doctor":                           p.runDoctor,
-		"GET /assets/{file}":                            p.asset,
+		"GET /{$}":                                       p.home,
+		"GET /changes":                                   p.changes,
+		"GET /projects/{name}":                           p.project,
+		"GET /projects/{name}/changes":                   p.changes,
+		"GET /projects/{name}/units":                     p.units,
+		"GET /projects/{name}/archives":                  p.archives,
+		"GET /projects/{name}/statistics":                p.statistics,
+		"GET /projects/{name}/cfg":                       p.cfg,
+		"GET /projects/{name}/access":                    p.access,
+		"GET /projects/{name}/notifications":             p.notifications,
+		"GET /projects/{name}/audit":                     p.audit,
+		"GET /projects/{name}/deployments/{id}":          p.deployment,
+		"GET /projects/{name}/deployments/{id}/lines":    p.lines,
+		"GET /projects/{name}/deploy":                    p.deployForm,
+		"POST /projects/{name}/deploy":                   p.deploy,
+		"GET /projects/{name}/rollback":                  p.rollbackForm,
+		"POST /projects/{name}/rollback":                 p.rollback,
+		"GET /projects/{name}/tasks":                     p.taskForm,
+		"POST /projects/{name}/tasks":                    p.task,
+		"GET /projects/{name}/deployments/{id}/cancel":   p.cancelForm,
+		"POST /projects/{name}/deployments/{id}/cancel":  p.cancel,
+		"GET /projects/{name}/deployments/{id}/approve":  p.approveForm,
+		"POST /projects/{name}/deployments/{id}/approve": p.approve,
+		"GET /create":                                    p.createForm,
+		"POST /create":                                   p.create,
+		"GET /keys":                                      p.keysPage,
+		"POST /keys":                                     p.addKey,
+		"GET /audit":                                     p.audit,
+		"GET /system":                                    p.system,
+		"POST /system/doctor":                            p.runDoctor,
+		"GET /assets/{file}":                             p.asset,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := f(w, r); err != nil {

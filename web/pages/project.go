@@ -9,6 +9,7 @@ import (
 	"corpus-git/access"
 	"corpus-git/internal/fault"
 	"corpus-git/project"
+	"corpus-git/project/approval"
 	"corpus-git/project/status"
 )
 
@@ -73,12 +74,14 @@ const timelineRows = 20
 // projectBody is what the page of a project shows.
 type projectBody struct {
 	projectHead
-	Queue   project.Queue
-	Rows    []timelineRow
-	Live    project.Subject
-	Tests   trend
-	Older   string
-	IsOlder bool
+	Queue project.Queue
+	Rows  []timelineRow
+	Live  project.Subject
+	Tests trend
+	// Approvals are the requests that wait.
+	Approvals []approval.Request
+	Older     string
+	IsOlder   bool
 }
 
 type timelineRow struct {
@@ -120,6 +123,9 @@ func (p *Pages) project(w http.ResponseWriter, r *http.Request) error {
 	code, pillar := p.subjects(ctx, name, rights, head.Project, list)
 	b.Live = code[head.Project.Code]
 	if !b.IsOlder {
+		if b.Approvals, err = p.openApprovals(ctx, name); err != nil {
+			return err
+		}
 		b.Tests = trendOf(status.TestRuns(list))
 	}
 	for _, rec := range list {

@@ -167,13 +167,22 @@ func (p *Pages) read(r *http.Request, doc any, words string, args ...string) err
 
 // change has the API do something as the reader. at is the page of what was made, "" where the answer has none.
 func (p *Pages) change(r *http.Request, method, path string, body any) (at string, err error) {
-	text, err := json.Marshal(body)
+	out, err := p.ask(r, method, path, body)
 	if err != nil {
 		return "", err
 	}
+	return strings.TrimPrefix(out.Headers.Get("Location"), api.Prefix), nil
+}
+
+// ask has the API do something as the reader; an answer that is no success is an error.
+func (p *Pages) ask(r *http.Request, method, path string, body any) (*api.Answer, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
 	req, err := http.NewRequestWithContext(r.Context(), method, "http://localhost"+api.Prefix+path, bytes.NewReader(text))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	req.RemoteAddr = r.RemoteAddr
 	req.Header.Set("Content-Type", "application/json")
@@ -185,15 +194,15 @@ func (p *Pages) change(r *http.Request, method, path string, body any) (at strin
 	if out.Status >= http.StatusBadRequest {
 		var q api.Problem
 		if err := json.Unmarshal(out.Body.Bytes(), &q); err != nil {
-			return "", fault.New(fault.Internal, path, "status %d: %w", out.Status, err)
+			return nil, fault.New(fault.Internal, path, "status %d: %w", out.Status, err)
 		}
 		for _, e := range q.Errors {
 			q.Detail += ": " + e.Message + " (" + e.Location + ")"
 		}
 		q.Status = out.Status
-		return "", refusal{q}
+		return nil, refusal{q}
 	}
-	return strings.TrimPrefix(out.Headers.Get("Location"), api.Prefix), nil
+	return out, nil
 }
 
 // pathOf is the path of a project's page.

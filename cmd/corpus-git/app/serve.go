@@ -257,7 +257,7 @@ func (s *server) openWeb(given net.Listener, cfg *config.Config, m *web.Metrics)
 	s.web = &web.Server{
 		Passwords: s.access, Certificate: certificate, ACME: authority, Metrics: m, Outbox: s.deliveries, Token: token, Sessions: sessions, OpenMetrics: cfg.OpenMetrics, Signals: s.signals, Audit: s.audit, Proxies: networks(cfg.HTTPProxies), Forwarded: cfg.HTTPHeader == "forwarded",
 		Config: pages.Config{
-			Status: source, Runs: s.pipeline, Recent: recent.Table{DB: s.db}, Units: s.units().Shown, Checks: s.watch, Access: s.access, API: rest, Run: s.apiRequest,
+			Status: source, Runs: s.pipeline, Recent: recent.Table{DB: s.db}, Units: s.units().Shown, Checks: s.watch, Access: s.access, API: rest, Run: s.apiRequest, Approvals: s.pipeline.Approvals,
 			Events: s.core.backend(true).Events, Disks: []string{string(s.root), string(s.state)}, Build: Build(), Host: s.hostName(), Now: time.Now, Log: s.log.With().Str("part", "http").Logger(),
 			Subjects: func(ctx context.Context, name project.Name, repo project.Repo, commits []project.Commit) (map[project.Commit]project.Subject, error) {
 				out, err := s.repos.Open(name, repo).Subjects(ctx, commits)

@@ -31,6 +31,7 @@ func TestPages(t *testing.T) {
 			v.plan()
 			v.cancel()
 			v.failure()
+			v.approval()
 			v.others()
 			v.withoutScript()
 			v.logout()
@@ -188,6 +189,38 @@ func (v *visit) failure() {
 	v.shows("tbody th", v.name)
 	v.open("/")
 	v.looks("home")
+}
+
+// approval: what marie pushes in staging waits until the one at the browser approves it; another one is rejected.
+func (v *visit) approval() {
+	staged := &visit{tab: v.tab, name: v.name + "-staged"}
+	v.m.run("project", "create", staged.name, "--env", "staging")
+	v.m.write(staged.name+"/.salt/0100_page.sls", "page:\n  file.managed:\n    - name: {{ cfg.data_root }}/page\n    - contents: one\n")
+	v.m.write(staged.name+"/index.html", "one\n")
+	staged.commit("wanted "+evil, false)
+	v.open("/projects/" + staged.name)
+	v.shows("#approvals", "Waiting for approval")
+	v.shows(".ask", "0 of 1 approval")
+	v.looks("project-approval")
+	v.open(v.link(".line1 a[href$='/approve']"))
+	v.shows("main", "wanted "+evil[:20])
+	v.looks("approve")
+	v.press("Approve")
+	v.shows("#state", "live")
+	require.Equal(v.t, "one\n", staged.index())
+	v.looks("approved")
+	v.m.write(staged.name+"/index.html", "two\n")
+	staged.commit("not wanted", false)
+	v.open("/projects/" + staged.name)
+	v.open(v.link(".timeline > li:first-child .line1 a"))
+	v.looks("deployment-approval")
+	v.press("Approve or reject…")
+	v.fill(map[string]string{"reason": "not now " + evil})
+	v.press("Reject")
+	v.shows(".ask", "not now "+evil)
+	v.shows(".ask .state", "rejected")
+	v.looks("rejected")
+	require.Equal(v.t, "one\n", staged.index())
 }
 
 // others are the pages that only show.

@@ -73,7 +73,7 @@ func newMachine(t *testing.T) *machine {
 
 func (m *machine) environ() []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + m.home, "CORPUS_GIT_ROOT=" + filepath.Join(m.home, "root"), "CORPUS_GIT_ACCOUNTS=off", "CORPUS_GIT_CONFIG=" + os.DevNull, "CORPUS_GIT_SHUTDOWN_GRACE=1s",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + m.home, "CORPUS_GIT_ROOT=" + filepath.Join(m.home, "root"), "CORPUS_GIT_ACCOUNTS=off", "CORPUS_GIT_CONFIG=" + os.DevNull, "CORPUS_GIT_SHUTDOWN_GRACE=1s", "CORPUS_GIT_REQUIRE_APPROVALS=staging=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_SSH_COMMAND=ssh -F none -i " + m.home + "/key -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=" + m.home + "/known -o LogLevel=ERROR",
 	}
 }
