@@ -65,6 +65,7 @@ type Config struct {
 
 	Log    Log    `key:"log"`
 	Notify Notify `key:"notify"`
+	Traces Traces `key:"traces"`
 	Limits Limits `key:"limits"`
 
 	// Warnings are what is odd but no error: variables that look like ours and are not.
@@ -140,6 +141,13 @@ type Notify struct {
 	RetryAfter  time.Duration  `key:"retry_after" default:"5s" min:"1" help:"How long after the first attempt the second follows, about; each further pause is twice as long."`
 	RetryMax    time.Duration  `key:"retry_max" default:"6h" min:"1" help:"The longest pause between two attempts."`
 	QueuedAfter time.Duration  `key:"queued_after" default:"10m" min:"1" help:"How long a deployment waits for its turn before queued-too-long is told."`
+}
+
+// Traces is where traces of deployments are sent.
+type Traces struct {
+	Endpoint string         `key:"otlp_endpoint" default:"" form:"url" help:"Address of a collector of OpenTelemetry that takes OTLP over HTTP, such as http://127.0.0.1:4318: each deployment is sent to its /v1/traces when it has ended, as a trace with a span for each procedure and step. Empty sends none."`
+	Headers  project.Secret `key:"otlp_headers" help:"Headers of each request to it, as NAME=VALUE with commas in between."`
+	Timeout  time.Duration  `key:"timeout" default:"10s" min:"1" help:"How long one attempt may take. A trace that the collector does not take is dropped; it never changes a result."`
 }
 
 // LDAP is a directory that knows users; see docs/guide/access.md.

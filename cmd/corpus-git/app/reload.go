@@ -12,7 +12,7 @@ func appliesNow(key string) bool {
 		"keep_archives", "keep_failed_archives", "archives_max_bytes", "archives_max_age", "failed_archives_max_age":
 		return true
 	}
-	return key == "log.level" || strings.HasPrefix(key, "maintenance.") || strings.HasPrefix(key, "history.") || strings.HasPrefix(key, "converge.") || strings.HasPrefix(key, "ldap.") || strings.HasPrefix(key, "notify.") || strings.HasPrefix(key, "submodules.") || strings.HasPrefix(key, "limits.")
+	return key == "log.level" || strings.HasPrefix(key, "maintenance.") || strings.HasPrefix(key, "history.") || strings.HasPrefix(key, "converge.") || strings.HasPrefix(key, "ldap.") || strings.HasPrefix(key, "notify.") || strings.HasPrefix(key, "traces.") || strings.HasPrefix(key, "submodules.") || strings.HasPrefix(key, "limits.")
 }
 
 // reload reads the configuration again and says what changed. A configuration with an error changes nothing.

@@ -40,6 +40,7 @@ import (
 	"corpus-git/web"
 	"corpus-git/web/api"
 	"corpus-git/web/pages"
+	"corpus-git/web/traces"
 )
 
 // server is a running server.
@@ -55,6 +56,7 @@ type server struct {
 	webAddr net.Listener
 
 	counters *web.Metrics
+	traces   *traces.Exporter
 	serving  sync.WaitGroup
 	// stop ends requests over the socket.
 	stop context.CancelFunc
@@ -100,12 +102,13 @@ type testHooks struct {
 // startWith is start with testHooks.
 func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolog.Logger, level *serverlog.Level, load func() (*config.Config, error), with testHooks) (s *server, err error) {
 	counters := web.NewMetrics()
-	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r) }, boundary: with.boundary, boot: with.boot})
+	c, err := openCore(ctx, options{cfg: cfg, log: log, env: env, who: "a corpus-git server", onEnd: func(r project.Record) { counters.Ended(r); s.traces.Ended(r) }, boundary: with.boundary, boot: with.boot})
 	if err != nil {
 		return nil, err
 	}
 	c.serves = true
 	s = &server{core: c, load: load, level: level, counters: counters}
+	s.traces = s.newTraces()
 	begun := s
 	defer func() {
 		if err != nil {
@@ -331,8 +334,17 @@ func (s *server) open() {
 	s.trash.Go(func() { s.emptyTrash(ctx) })
 	s.serving.Go(func() { s.maintainer.Run(ctx) })
 	s.serving.Go(func() { s.notifier.Run(ctx) })
+	s.serving.Go(func() { s.traces.Run(ctx) })
 	s.serving.Go(func() {
 		retention.Pruner{Limits: func() config.History { return s.cfg.Load().History }, Projects: s.everyProject, Prune: s.pipeline.PruneHistory, Audit: s.audit.Prune, Notifications: s.outbox.Prune, Now: time.Now, Log: s.log}.Run(ctx)
+	})
+}
+
+// newTraces makes what sends traces of deployments, where the configuration says so.
+func (s *server) newTraces() *traces.Exporter {
+	return traces.New(traces.Config{
+		Settings: func() config.Traces { return s.cfg.Load().Traces }, Events: s.core.backend(true).Events, Host: s.hostName(), Release: Build().Release,
+		Log: s.log.With().Str("part", "traces").Logger(),
 	})
 }
 
