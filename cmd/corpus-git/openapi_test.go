@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -38,7 +39,7 @@ func readOpenAPI(ts *testscript.TestScript) *openAPI {
 
 // operation is the one that a request is, with the place of its description in the document.
 func (o *openAPI) operation(method, path string) (operation map[string]any, at []string) {
-	for _, template := range slices.Sorted(keysOf(o.paths)) {
+	for _, template := range slices.Sorted(maps.Keys(o.paths)) {
 		pattern := regexp.MustCompile(`\\\{[^}]*\\\}`).ReplaceAllString(regexp.QuoteMeta(template), "[^/]+")
 		if !regexp.MustCompile("^" + pattern + "$").MatchString(path) {
 			continue
@@ -48,16 +49,6 @@ func (o *openAPI) operation(method, path string) (operation map[string]any, at [
 		}
 	}
 	return nil, nil
-}
-
-func keysOf(m map[string]any) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // check holds a JSON text against the schema at a place in the document.
@@ -77,6 +68,70 @@ func (o *openAPI) check(text []byte, at ...string) error {
 	return schema.Validate(v)
 }
 
+// checkParameters holds what is in the path and the query of a request against the document: each parameter is described there, as what it is, and those that
+// are required are given.
+func (o *openAPI) checkParameters(ts *testscript.TestScript, op map[string]any, at []string, method, target string) {
+	path, query, _ := strings.Cut(target, "?")
+	values, err := url.ParseQuery(query)
+	ts.Check(err)
+	given := map[string]string{}
+	for k := range values {
+		given["query "+k] = values.Get(k)
+	}
+	parts := strings.Split(path, "/")
+	for i, name := range strings.Split(at[1], "/") {
+		if inner, ok := strings.CutPrefix(name, "{"); ok {
+			text, err := url.PathUnescape(parts[i])
+			ts.Check(err)
+			given["path "+strings.TrimSuffix(inner, "}")] = text
+		}
+	}
+	list, _ := op["parameters"].([]any)
+	for i, p := range list {
+		p := p.(map[string]any)
+		key := fmt.Sprint(p["in"], " ", p["name"])
+		text, ok := given[key]
+		delete(given, key)
+		if !ok {
+			if p["required"] == true && p["in"] != "header" {
+				ts.Fatalf("%s %s: the document requires the parameter %s", method, target, key)
+			}
+			continue
+		}
+		value, err := json.Marshal(text)
+		ts.Check(err)
+		if schema := p["schema"].(map[string]any); schema["type"] == "integer" || schema["type"] == "boolean" {
+			value = []byte(text)
+		}
+		if err := o.check(value, append(slices.Clone(at), "parameters", strconv.Itoa(i), "schema")...); err != nil {
+			ts.Fatalf("%s %s: the parameter %s is not as the document says: %v", method, target, key, err)
+		}
+	}
+	if len(given) > 0 {
+		ts.Fatalf("%s %s: the document does not have %v", method, target, slices.Sorted(maps.Keys(given)))
+	}
+}
+
+// sampleQuery gives each parameter of a GET a value that its schema allows; texts, which name something, are left out.
+func (o *openAPI) sampleQuery(template string) url.Values {
+	out := url.Values{}
+	list, _ := o.paths[template].(map[string]any)["get"].(map[string]any)["parameters"].([]any)
+	for _, p := range list {
+		p := p.(map[string]any)
+		schema := p["schema"].(map[string]any)
+		switch {
+		case p["in"] != "query":
+		case schema["enum"] != nil:
+			out.Set(fmt.Sprint(p["name"]), fmt.Sprint(schema["enum"].([]any)[0]))
+		case schema["type"] == "boolean":
+			out.Set(fmt.Sprint(p["name"]), "true")
+		case schema["maximum"] != nil:
+			out.Set(fmt.Sprint(p["name"]), fmt.Sprint(schema["maximum"]))
+		}
+	}
+	return out
+}
+
 // ask does one request and holds it and its answer against the document.
 func (o *openAPI) ask(ts *testscript.TestScript, method, target, body string) (status int, answer []byte) {
 	path, _, _ := strings.Cut(target, "?")
@@ -84,6 +139,7 @@ func (o *openAPI) ask(ts *testscript.TestScript, method, target, body string) (s
 	if op == nil {
 		ts.Fatalf("the document has no operation %s %s", method, path)
 	}
+	o.checkParameters(ts, op, at, method, target)
 	if body != "" {
 		if err := o.check([]byte(body), append(slices.Clone(at), "requestBody", "content", "application/json", "schema")...); err != nil {
 			ts.Fatalf("%s %s: the request is not as the document says: %v", method, path, err)
@@ -142,8 +198,8 @@ func cmdAPIReads(ts *testscript.TestScript, _ bool, args []string) {
 		replace = append(replace, "{"+k+"}", v)
 	}
 	n := 0
-	for _, template := range slices.Sorted(keysOf(o.paths)) {
-		if o.paths[template].(map[string]any)["get"] == nil || strings.HasSuffix(template, "/events") { // which are not one document
+	for _, template := range slices.Sorted(maps.Keys(o.paths)) {
+		if o.paths[template].(map[string]any)["get"] == nil || strings.HasSuffix(template, "/events") || strings.HasSuffix(template, "/export") { // which are not one document
 			continue
 		}
 		path := strings.NewReplacer(replace...).Replace(template)
@@ -152,6 +208,11 @@ func cmdAPIReads(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		if status, answer := o.ask(ts, http.MethodGet, path, ""); status != http.StatusOK {
 			ts.Fatalf("GET %s: status %d: %s", path, status, answer)
+		}
+		if query := o.sampleQuery(template); len(query) > 0 {
+			if status, answer := o.ask(ts, http.MethodGet, path+"?"+query.Encode(), ""); status != http.StatusOK {
+				ts.Fatalf("GET %s?%s: status %d: %s", path, query.Encode(), status, answer)
+			}
 		}
 		n++
 	}

@@ -129,12 +129,15 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, who access.Identity)
 	r = r.WithContext(context.WithValue(r.Context(), identityKey{}, who))
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	switch {
+	case r.Method == http.MethodHead && flows(r.URL.Path):
+		w.Header().Set("Allow", http.MethodGet)
+		WriteProblem(w, noMethod(r))
 	case r.Method == http.MethodHead:
 		a.read(w, r)
 	case r.URL.Path == Prefix+"/openapi.json" && r.Method == http.MethodGet:
 		w.Header().Set("Content-Type", "application/openapi+json")
 		_, _ = w.Write(a.spec)
-	case strings.HasSuffix(r.URL.Path, "/events") || strings.HasSuffix(r.URL.Path, "/logs"):
+	case flows(r.URL.Path):
 		a.route(w, r)
 	case r.Method == http.MethodGet:
 		a.read(w, r)
@@ -143,6 +146,15 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request, who access.Identity)
 	default:
 		a.change(w, r)
 	}
+}
+
+// flows reports whether the answer of a path is sent as it comes: it may be long, and has no ETag.
+func flows(path string) bool {
+	return strings.HasSuffix(path, "/events") || strings.HasSuffix(path, "/export")
+}
+
+func noMethod(r *http.Request) Problem {
+	return Problem{Status: http.StatusMethodNotAllowed, Detail: "this resource has no " + printable.Clip(r.Method, 20), Kind: fault.Usage.String(), Exit: fault.Usage.ExitCode()}
 }
 
 // credential is what the limits of requests count by.
@@ -165,7 +177,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request) {
 	p := Problem{Status: http.StatusNotFound, Detail: "there is no such resource", Kind: fault.Refused.String(), Hint: "see  " + Prefix + "/openapi.json", Exit: fault.Refused.ExitCode()}
 	if plain.Status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", plain.Headers.Get("Allow"))
-		p.Status, p.Detail, p.Kind, p.Exit = plain.Status, "this resource has no "+printable.Clip(r.Method, 20), fault.Usage.String(), fault.Usage.ExitCode()
+		p = noMethod(r)
 	}
 	WriteProblem(w, p)
 }

@@ -62,6 +62,7 @@ func (a *API) register() {
 	a.users()
 	a.server()
 	a.streams()
+	a.exports()
 }
 
 func (a *API) projects() {

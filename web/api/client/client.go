@@ -119,6 +119,17 @@ func (c *Client) do(ctx context.Context, method, path string, body, out any, opt
 	return json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(out)
 }
 
+// Export writes an archive, a tar in zstd, to w. After an error what was written is not whole.
+func (c *Client) Export(ctx context.Context, project, archive string, w io.Writer) error {
+	res, err := c.send(ctx, http.MethodGet, "/projects/"+url.PathEscape(project)+"/archives/"+url.PathEscape(archive)+"/export", nil, nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(w, res.Body)
+	return err
+}
+
 // Follow hands over the events of a deployment behind seq as they come, to its end or until each gives false.
 func (c *Client) Follow(ctx context.Context, project, id string, seq uint64, each func(Event) bool) error {
 	res, err := c.send(ctx, http.MethodGet, "/projects/"+url.PathEscape(project)+"/deployments/"+url.PathEscape(id)+"/events", nil, []Option{Query("after", strconv.FormatUint(seq, 10))})
