@@ -115,14 +115,5 @@ func (p *Pipeline) undeployAgain(ctx context.Context, rec project.Record) (func(
 
 // Undeployed reports whether a project was undeployed, and nothing went live since.
 func (p *Pipeline) Undeployed(ctx context.Context, name project.Name) (bool, error) {
-	list, err := p.records.List(ctx, name, maxBack)
-	for _, rec := range list {
-		switch {
-		case rec.Trigger == project.TriggerUndeploy && rec.State == project.Done:
-			return true, nil
-		case rec.State == project.Live:
-			return false, nil
-		}
-	}
-	return false, err
+	return p.records.Undeployed(ctx, name)
 }

@@ -335,7 +335,7 @@ func decode(r io.Reader, size int64) iter.Seq2[Event, error] {
 				return
 			}
 			var e Event
-			if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil {
+			if err := parse(bytes.TrimSpace(line), &e); err != nil {
 				yield(Event{}, fmt.Errorf("event log: %w", err))
 				return
 			}

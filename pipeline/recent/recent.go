@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"corpus-git/pipeline/records"
 	"corpus-git/project"
 	"corpus-git/project/status"
 )
@@ -20,6 +21,32 @@ type Table struct{ DB *sql.DB }
 // Query reads the newest deployments (?2 at most) of each of a list of projects (?1, JSON). A test holds its plan.
 const Query = `SELECT d.project, d.id, d.at, d.trigger, d.state FROM json_each(?1) n JOIN deployments d ON d.rowid IN
 		(SELECT o.rowid FROM deployments o WHERE o.project = n.value AND o.trigger NOT IN ('plan', 'check', 'converge') ORDER BY o.rowid DESC LIMIT ?2) ORDER BY d.rowid DESC`
+
+// QueryFailed reads which of a list of projects (?1, JSON) have a newest record that is final and not good. A test holds its plan.
+const QueryFailed = `SELECT n.value FROM json_each(?1) n WHERE (SELECT d.state FROM deployments d WHERE d.rowid =
+		(SELECT max(o.rowid) FROM deployments o WHERE o.project = n.value AND ` + records.IsEnded + `)) NOT IN ('live', 'done')`
+
+// Failed are the projects whose newest deployment that has ended did not go well; plans, checks and what converges do not count.
+func (t Table) Failed(ctx context.Context, names []project.Name) (map[project.Name]bool, error) {
+	list, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := t.DB.QueryContext(ctx, QueryFailed, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[project.Name]bool{}
+	for rows.Next() {
+		var name project.Name
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		out[name] = true
+	}
+	return out, rows.Err()
+}
 
 // Newest gives the newest deployments of each project that has some, at most n of each, the newest first. Plans and checks change nothing, and what converges brings nothing new: they are left out.
 func (t Table) Newest(ctx context.Context, names []project.Name, n int) (map[project.Name][]status.Mark, error) {

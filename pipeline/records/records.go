@@ -32,12 +32,16 @@ func Open(ctx context.Context, d *sql.DB) (*Store, error) {
 		`CREATE INDEX deployments_project ON deployments(project, at)`,
 		`CREATE INDEX deployments_order ON deployments(project)`,
 		`CREATE INDEX deployments_open ON deployments(state) WHERE ` + isOpen,
+		`CREATE INDEX deployments_ended ON deployments(project) WHERE ` + IsEnded,
 	})
 	return &Store{db: d}, err
 }
 
 // isOpen is the condition for a record that is not final. The index and the queries must use the same text.
 const isOpen = `state IN ('waiting', 'running')`
+
+// IsEnded is the condition for a record that is final, of what changes something by somebody's wish. The index and the queries must use the same text.
+const IsEnded = `state NOT IN ('waiting', 'running') AND trigger NOT IN ('plan', 'check', 'converge')`
 
 // Put writes a record, and what is notified of it in the same transaction.
 func (r *Store) Put(ctx context.Context, rec project.Record, news ...project.Notification) error {
@@ -147,7 +151,8 @@ func (r *Store) Find(ctx context.Context, name project.Name, prefix string) (pro
 	if err != nil {
 		return project.Record{}, err
 	}
-	list, err := r.query(ctx, `WHERE project = ? AND substr(id, 1, length(?2)) = ?2 ORDER BY rowid DESC LIMIT 2`, name, prefix)
+	// By the index of id; the plus signs keep the others out of it (SQLite documentation, "Disqualifying WHERE Clause Terms Using Unary +").
+	list, err := r.query(ctx, `WHERE id >= ?2 AND id < ?2 || '~' AND +project = ?1 ORDER BY +rowid DESC LIMIT 2`, name, prefix)
 	switch {
 	case err != nil:
 		return project.Record{}, err
@@ -162,6 +167,15 @@ func (r *Store) Find(ctx context.Context, name project.Name, prefix string) (pro
 // List gives a project's newest records, the newest first.
 func (r *Store) List(ctx context.Context, name project.Name, limit int) ([]project.Record, error) {
 	return r.query(ctx, `WHERE project = ? ORDER BY rowid DESC LIMIT ?`, name, limit)
+}
+
+// Undeployed reports whether the last thing that became of a project is that it was undeployed.
+func (r *Store) Undeployed(ctx context.Context, name project.Name) (is bool, err error) {
+	err = r.db.QueryRowContext(ctx, `SELECT trigger = 'undeploy' FROM deployments WHERE project = ? AND (state = 'live' OR state = 'done' AND trigger = 'undeploy') ORDER BY rowid DESC LIMIT 1`, name).Scan(&is)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return is, err
 }
 
 // Before lists those that are older than one.

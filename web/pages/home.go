@@ -128,22 +128,10 @@ func (p *Pages) running(r *http.Request, names []project.Name, b *homeBody) erro
 
 // failed are the projects whose newest deployment that ended did not succeed.
 func (p *Pages) failed(r *http.Request, names []project.Name) (map[project.Name]bool, error) {
-	out := map[project.Name]bool{}
 	if p.Recent == nil {
-		return out, nil
+		return map[project.Name]bool{}, nil
 	}
-	newest, err := p.Recent.Newest(r.Context(), names, 2)
-	for name, marks := range newest {
-		for _, m := range marks { // the newest may still run
-			if m.State.Terminal() {
-				if !m.State.Good() {
-					out[name] = true
-				}
-				break
-			}
-		}
-	}
-	return out, err
+	return p.Recent.Failed(r.Context(), names)
 }
 
 // rows describes what one page shows.

@@ -21,6 +21,7 @@ func (p *Pages) functions() template.FuncMap {
 			return c.Short()
 		},
 		"id":        func(id project.ID) string { return id.Short() },
+		"shortID":   func(id string) string { return printable.Clip(project.ID(id).Short(), 40) },
 		"bytes":     func(n int64) string { return humanize.Bytes(n) },
 		"count":     func(n int64) string { return humanize.Count(n) },
 		"class":     stateClass,

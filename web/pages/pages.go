@@ -46,6 +46,8 @@ type Runs interface {
 // Recent are the newest deployments of many projects; *recent.Table satisfies it.
 type Recent interface {
 	Newest(ctx context.Context, names []project.Name, n int) (map[project.Name][]status.Mark, error)
+	// Failed are those whose newest that has ended did not go well.
+	Failed(ctx context.Context, names []project.Name) (map[project.Name]bool, error)
 }
 
 // Checks are the checks that run periodically; *watch.Watcher satisfies it.

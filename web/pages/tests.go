@@ -57,6 +57,9 @@ type trend struct {
 	Text string
 }
 
+// leastColumns is for how many deployments there is room: fewer have no wider columns.
+const leastColumns = 30
+
 // leastBad is how high a column shows that a test failed, of plotHeight, where many passed.
 const leastBad = 4
 
@@ -74,7 +77,7 @@ func trendOf(runs []status.TestRun) (out trend) {
 		scale := func(n int) int {
 			return int(math.Ceil(plotHeight * float64(n) / float64(max(1, out.Max))))
 		}
-		c := column{X: i*columnStep + 2, BadHeight: scale(out.Last.Bad()), Text: r.Deployment.Short() + ", " + r.At.UTC().Format("2006-01-02 15:04") + ": " + out.Last.Text()}
+		c := column{X: (i+max(0, leastColumns-len(runs)))*columnStep + 2, BadHeight: scale(out.Last.Bad()), Text: r.Deployment.Short() + ", " + r.At.UTC().Format("2006-01-02 15:04") + ": " + out.Last.Text()}
 		if out.Last.Bad() > 0 {
 			c.BadHeight = max(leastBad, c.BadHeight)
 		}
@@ -83,7 +86,7 @@ func trendOf(runs []status.TestRun) (out trend) {
 		c.BadY = c.GoodY - c.BadHeight
 		out.Columns = append(out.Columns, c)
 	}
-	out.Width = max(1, len(runs)) * columnStep
+	out.Width = max(leastColumns, len(runs)) * columnStep
 	if len(runs) > 0 {
 		out.Text = fmt.Sprintf("Tests of the last %d deployments that had some: in %d all passed; the newest: %s", len(runs), len(runs)-bad, out.Last.Text())
 	}

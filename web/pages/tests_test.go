@@ -13,7 +13,8 @@ import (
 func TestTrend(t *testing.T) {
 	require.Empty(t, trendOf(nil).Text)
 	got := trendOf([]status.TestRun{{Tests: 1000, Failed: 1}, {Tests: 500}, {Tests: 10, Failed: 10}})
-	require.Equal(t, 60, got.Width)
+	require.Equal(t, leastColumns*columnStep, got.Width)
+	require.Equal(t, got.Width-columnStep+2, got.Columns[2].X, "the newest is on the right")
 	require.Equal(t, leastBad, got.Columns[0].BadHeight, "one of a thousand is seen")
 	require.Equal(t, [2]int{96, 4}, [2]int{got.Columns[0].GoodHeight, got.Columns[0].GoodY})
 	require.Equal(t, [2]int{50, 50}, [2]int{got.Columns[1].GoodHeight, got.Columns[1].GoodY})

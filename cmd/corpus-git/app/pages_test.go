@@ -111,7 +111,27 @@ func TestRecentIsReadByIndex(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Len(t, got[rec.Project], 20)
 	require.Equal(t, rec.ID, got[rec.Project][0].ID, "the newest first")
-	rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+recent.Query, `["a"]`, 20)
+	failed, err := recent.Table{DB: s.db}.Failed(t.Context(), []project.Name{rec.Project, "none"})
+	require.NoError(t, err)
+	require.Empty(t, failed)
+	second := project.Name("project-with-a-name-0001")
+	_, err = s.db.ExecContext(t.Context(), `UPDATE deployments SET state = 'rolled back' WHERE rowid = (SELECT max(rowid) FROM deployments WHERE project = ?)`, second)
+	require.NoError(t, err)
+	for i, later := range []string{"plan', 'done", "push', 'running"} { // neither says how the newest one went
+		_, err = s.db.ExecContext(t.Context(), `INSERT INTO deployments(id, project, at, trigger, state, facts, result) VALUES (?, ?, 1, '`+later+`', '{}', 'null')`, i, second)
+		require.NoError(t, err)
+	}
+	failed, err = recent.Table{DB: s.db}.Failed(t.Context(), []project.Name{rec.Project, second, "none"})
+	require.NoError(t, err)
+	require.Equal(t, map[project.Name]bool{second: true}, failed)
+	readsByIndex(t, s, recent.Query, `["a"]`, 20)
+	readsByIndex(t, s, recent.QueryFailed, `["a"]`)
+}
+
+// readsByIndex reports a query that reads the whole table of deployments.
+func readsByIndex(t *testing.T, s *server, query string, args ...any) {
+	t.Helper()
+	rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 	require.NoError(t, err)
 	defer rows.Close()
 	for rows.Next() {

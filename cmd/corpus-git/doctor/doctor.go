@@ -204,8 +204,10 @@ func (d Doctor) history(ctx context.Context, add adder, state layout.State, base
 		return
 	}
 	var database, logs int64
-	if fi, err := os.Stat(state.Database()); err == nil {
-		database = fi.Size()
+	for _, path := range []string{state.Database(), state.Database() + "-wal"} { // what was written last is in the second
+		if fi, err := os.Stat(path); err == nil {
+			database += fi.Size()
+		}
 	}
 	files, _ := filepath.Glob(filepath.Join(state.Events("*"), "*"))
 	for _, f := range files {
