@@ -58,7 +58,7 @@ func (a *API) users() {
 	type grant struct {
 		OnProject
 		User  string `path:"user" maxLength:"64"`
-		Right string `path:"right" enum:"read,deploy,configure,admin"`
+		Right string `path:"right" enum:"read,deploy,configure,shell,approve,admin"`
 	}
 	add[OnProject, access.Grants](a, op(http.MethodGet, "/projects/{name}/grants", "listGrants", "List the rights on a project"), func(in *OnProject) call { return do("access list", in.Name) })
 	for verb, method := range map[string]string{"grant": http.MethodPut, "revoke": http.MethodDelete} {

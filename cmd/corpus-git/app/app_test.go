@@ -381,6 +381,10 @@ func TestCompletionOffersWhatAProjectHas(t *testing.T) {
 		code, _, errs = program(t, env(root), "", "deploy", "shop")
 		require.Equal(t, 0, code, errs)
 	}
+	for words, stdin := range map[string]string{"kv set web/port 80": "", "key add laptop": publicKey} {
+		code, _, errs = program(t, env(root), stdin, strings.Fields(words)...)
+		require.Equal(t, 0, code, errs)
+	}
 	for _, c := range []struct{ words, want string }{
 		{"rollback shop", `^[0-9a-f]{8}\tlive, redeploy\n[0-9a-f]{8}\tlive, redeploy\n:4\n`},
 		{"logs shop", `^[0-9a-f]{8}\t`},
@@ -390,8 +394,17 @@ func TestCompletionOffersWhatAProjectHas(t *testing.T) {
 		{"restart shop web", `^web\tactive\n`},
 		{"deploy shop --only-steps", `^010_one\n020_two\n:6`},
 		{"deploy shop --only", `^archive\nsync\nrelease-sync\n`},
-		{"access grant shop", `^:4`},
-		{"access grant shop me", `^read\ndeploy\nconfigure\nshell\nadmin\n`},
+		{"access grant shop", `^laptop\n:4`},
+		{"access grant shop me", `^read\ndeploy\nconfigure\nshell\napprove\nadmin\n`},
+		{"kv get", `^web/port\n`},
+		{"cfg shop", `^:4`}, // a key of the configuration, no ssh key
+		{"key remove", `^laptop\n`},
+		{"key add", `^:4`},
+		{"project create", `^:4`},
+		{"project show", `^shop\n`},
+		{"node show", `^:4`},
+		{"approve shop", `^:4`},
+		{"signal shop", `^:4`},
 		{"logs shop 0 more", `^:4`},
 		{"backup", `(?m)^:0$`},
 	} {

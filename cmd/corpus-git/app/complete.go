@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,8 +18,10 @@ import (
 	"corpus-git/layout"
 	"corpus-git/procedures/recipe"
 	"corpus-git/project"
+	"corpus-git/project/approval"
 	"corpus-git/project/config"
 	"corpus-git/project/status"
+	"corpus-git/signals"
 )
 
 // completes makes a command offer what its arguments and flags may be.
@@ -61,8 +64,17 @@ func argumentWords(cmd *cobra.Command) []string {
 		if w == "--" {
 			break
 		}
-		if w == "NAME" && cmd.HasParent() {
-			w = strings.ToUpper(cmd.Parent().Name())
+		parent := ""
+		if cmd.HasParent() {
+			parent = cmd.Parent().Name()
+		}
+		switch {
+		case w == "NAME" && !slices.Contains([]string{"add", "create", "join", "attach"}, cmd.Name()): // those make it
+			w = strings.ToUpper(parent)
+		case w == "KEY" && parent != "key": // of a configuration, of kv, of a bundle's signer
+			w = strings.ToUpper(parent) + " KEY"
+		case w == "DEPLOYMENT" && (cmd.Name() == "approve" || cmd.Name() == "reject"):
+			w = "WAITING"
 		}
 		out = append(out, w)
 	}
@@ -102,13 +114,25 @@ func (c *command) offers(word string, args []string) []string {
 		for _, t := range doc.Tokens {
 			out = append(out, t.Name+"\t"+t.Principal)
 		}
+	case "NODE":
+		var doc struct{ Nodes []struct{ Name string } }
+		c.ask(cfg, &doc, "node", "list")
+		for _, n := range doc.Nodes {
+			out = append(out, n.Name)
+		}
+	case "KV KEY", "PREFIX":
+		var doc struct{ Keys []struct{ Key string } }
+		c.ask(cfg, &doc, "kv", "list")
+		for _, k := range doc.Keys {
+			out = append(out, k.Key)
+		}
 	case "SINK":
 		for _, s := range cfg.Notify.All() {
 			out = append(out, s.Name+"\t"+s.Kind)
 		}
 	case "PROCEDURE":
 		out = project.Procedures()
-	case "read|deploy|configure|shell|admin":
+	case "read|deploy|configure|shell|approve|admin":
 		out = strings.Split(word, "|")
 	default:
 		if len(args) > 0 {
@@ -126,6 +150,18 @@ func (c *command) offersOf(cfg *config.Config, word, name string) (out []string)
 		c.ask(cfg, &doc, "deployments", name)
 		for _, d := range doc.Deployments {
 			out = append(out, d.ID.Short()+"\t"+string(d.State)+", "+string(d.Trigger))
+		}
+	case "WAITING":
+		var doc approval.Document
+		c.ask(cfg, &doc, "approvals", name)
+		for _, r := range doc.Approvals {
+			out = append(out, r.ID.Short()+"\tby "+r.Deployment.Pusher.Key)
+		}
+	case "WAIT":
+		var doc signals.Document
+		c.ask(cfg, &doc, "waits", name)
+		for _, w := range doc.Waits {
+			out = append(out, w.Wait)
 		}
 	case "ARCHIVE":
 		var doc status.Archives

@@ -211,10 +211,11 @@ func accessChange(s *session, grant bool) *cobra.Command {
 		verb, short = "revoke", "Revoke a permission of a user"
 	}
 	return &cobra.Command{
-		Use: verb + " PROJECT USER read|deploy|configure|shell|admin", Short: short,
+		Use: verb + " PROJECT USER read|deploy|configure|shell|approve|admin", Short: short,
 		Long: short + ":\n  read       clone and fetch the project, see its records, logs and archives\n" +
 			"  deploy     push the project, redeploy, roll back, run tasks, cancel (and read)\n" +
-			"  configure  read and push the pillar, see the configuration\n  admin      all of it, and who may do what",
+			"  configure  read and push the pillar, see the configuration\n  shell      open a shell as the project's user, where ssh_shell allows it (and read)\n" +
+			"  approve    approve what others want to deploy (and read)\n  admin      all of it, and who may do what",
 		Args: exactly("PROJECT", "USER", "RIGHT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			right, err := project.ParseRight(args[2])

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"corpus-git/cmd/corpus-git/verbs/approve"
 	"corpus-git/cmd/corpus-git/verbs/diagnose"
@@ -73,7 +74,13 @@ func Tree(s *session) *cobra.Command {
 			}
 			err = fmt.Errorf("%s: %s", text, why)
 		}
-		return fault.New(fault.Usage, "", "%w", err).WithHint("see  %s --help", c.CommandPath())
+		hint := "see  " + c.CommandPath() + " --help"
+		if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
+			if meant := suggestFlag(c, word); meant != "" {
+				hint = "did you mean  --" + meant + " ?  " + hint
+			}
+		}
+		return fault.New(fault.Usage, "", "%w", err).WithHint("%s", hint)
 	})
 	root.AddCommand(
 		projectCommand(s), userCommand(s), keyCommand(s), tokenCommand(s), accessCommand(s), ldapCommand(s),
@@ -104,6 +111,19 @@ func unknownCommand(c *cobra.Command, word string, remote bool) error {
 		hint = "did you mean  " + meant + " ?"
 	}
 	return fault.New(fault.Usage, "", "there is no command %q", word).WithHint("%s", hint)
+}
+
+// suggestFlag is the flag of c that word nearly is, "" where there is none.
+func suggestFlag(c *cobra.Command, word string) string {
+	var names []string
+	for _, flags := range []*pflag.FlagSet{c.Flags(), c.InheritedFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+	}
+	return nearest.To(word, names)
 }
 
 // suggestCommand is the command below c that word nearly is, "" where there is none.

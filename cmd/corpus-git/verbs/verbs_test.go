@@ -64,7 +64,7 @@ func TestGolden(t *testing.T) {
 			"local: doctor", "marie: doctor", "ops: doctor --json", "local: version", "local: audit", "marie: audit", "local: audit app -n 2 --json"},
 		"usage": {"local: nonsense", "ops: serve", "local: deployments", "local: deployments app 0198 extra", "local: deployments app --nope", "local: deployments app -n 0", "local: deployments app -n x", "local: deployments app -n 99999999999999999999", "local: deployments app --json=maybe",
 			"local: archives nope app", "local: access grant app marie", "local: deployments app --json --nope", "local: logs app 0198",
-			"local: deplyo app", "marie: deplyo app", "ops: lint", "local: archives lits app", "marie: logs apq", "marie: logs secrte", "local: logs secrte"},
+			"local: deployments app --limti 3", "local: deplyo app", "marie: deplyo app", "ops: lint", "local: archives lits app", "marie: logs apq", "marie: logs secrte", "local: logs secrte"},
 		"users": {
 			"local: user list", "local: user add marie --email marie@example.org", "local: user add marie", "local: user add bot1 --kind bot", "local: user add x --kind robot",
 			"local: user set bot1 --email nonsense", "local: user set bot1 --email bot@example.org", "local: user set bot1", "local: key add phone --user marie --expires 30d <" + keyNew,
