@@ -34,11 +34,11 @@ type Config struct {
 
 	Runner    string   `key:"runner" default:"auto" oneof:"auto,builtin,salt-call" help:"What runs SLS files: the built-in runner, salt-call, or for each file the one that can."`
 	SaltCall  string   `key:"salt_call" default:"salt-call" help:"The salt-call program: a path, or a name to look up in PATH."`
-	FileRoots []string `key:"file_roots" help:"More directories in which salt:// paths are looked up, after those of root."`
+	FileRoots []string `key:"file_roots" restart:"yes" help:"More directories in which salt:// paths are looked up, after those of root."`
 
-	CfgDir string `key:"cfg_dir" default:"/etc/corpus-git/cfg.d" help:"Directory of what the machine's image says of projects' configurations: files *.yaml of root, under PILLAR.sample (docs/cfg.md). Empty reads none."`
+	CfgDir string `key:"cfg_dir" default:"/etc/corpus-git/cfg.d" restart:"yes" help:"Directory of what the machine's image says of projects' configurations: files *.yaml of root, under PILLAR.sample (docs/cfg.md). Empty reads none."`
 
-	Accounts string `key:"accounts" default:"auto" oneof:"auto,off" help:"Whether each project gets a system user and group that own its files. auto: where the server runs as root; off: never."`
+	Accounts string `key:"accounts" default:"auto" oneof:"auto,off" restart:"yes" help:"Whether each project gets a system user and group that own its files. auto: where the server runs as root; off: never."`
 
 	DefaultEnv   string   `key:"default_env" default:"prod" help:"The environment of a project that names none: dev, staging, prod, or a name of environments."`
 	Environments []string `key:"environments" help:"Further environments, each as name=class: preprod=staging, qa=dev. A class is dev (a failed tree stays, hand edits are kept), staging or prod (both roll back)."`
@@ -50,7 +50,7 @@ type Config struct {
 	FailedMaxAge time.Duration `key:"failed_archives_max_age" default:"7d" min:"0" help:"Archives of failed deployments that are older go; 0s sets no bound."`
 	DiskReserve  Size          `key:"disk_reserve" default:"512MiB" min:"0" restart:"yes" help:"What a deployment must leave free on the disk, in bytes; a push that would not is refused."`
 	DiskPercent  int           `key:"disk_reserve_percent" default:"5" min:"0" restart:"yes" help:"The same as a share of the disk, in percent; the larger of both counts."`
-	Deadline     time.Duration `key:"deadline" default:"5h" min:"1" help:"The longest that a deployment may take; then it is cancelled and rolled back."`
+	Deadline     time.Duration `key:"deadline" default:"5h" min:"1" restart:"yes" help:"The longest that a deployment may take; then it is cancelled and rolled back."`
 	Grace        time.Duration `key:"shutdown_grace" default:"5m" min:"0" help:"How long a stopping server lets running deployments go on before it cancels them."`
 	Progress     time.Duration `key:"progress_interval" default:"30s" min:"1" help:"How long a push, or a command that follows a deployment, shows nothing before it names the step that runs and the last line that it printed."`
 

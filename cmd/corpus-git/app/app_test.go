@@ -180,11 +180,13 @@ func TestReload(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.shutdown(context.Background(), time.Minute)) }()
 
-	write("create_on_push: true\nkeep_archives: 7\ndisk_reserve: 1GiB\nadmin_keys: ['" + publicKey + "']\n")
+	write("create_on_push: true\nkeep_archives: 7\ndisk_reserve: 1GiB\ndeadline: 1h\ndefault_env: dev\nrequire: {approvals: [prod]}\nadmin_keys: ['" + publicKey + "']\n")
 	s.reload(t.Context())
 	require.True(t, s.service.Load().CreateOnPush)
 	require.Contains(t, logged.String(), "keep_archives")
-	require.Contains(t, logged.String(), "takes effect when the server is started again")
+	for key, later := range map[string]bool{"keep_archives": false, "default_env": false, "require.approvals": false, "disk_reserve": true, "deadline": true} {
+		require.Regexp(t, `"key":"`+key+`",[^\n]*"message":"configuration changed`+map[bool]string{true: "; it takes effect when the server is started again", false: ""}[later]+`"`, logged.String())
+	}
 	keys, err := s.access.ListKeys(t.Context())
 	require.NoError(t, err)
 	require.Len(t, keys, 1)

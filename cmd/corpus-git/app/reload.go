@@ -2,18 +2,7 @@ package app
 
 import (
 	"context"
-	"strings"
 )
-
-// appliesNow are the keys whose change takes effect at once; the others wait for the next start.
-func appliesNow(key string) bool {
-	switch key {
-	case "admin_keys", "ssh_ca_keys", "ssh_revoked_keys", "ssh_shell", "public_address", "runner", "salt_call", "shutdown_grace", "create_on_push", "store_other_branches",
-		"keep_archives", "keep_failed_archives", "archives_max_bytes", "archives_max_age", "failed_archives_max_age":
-		return true
-	}
-	return key == "log.level" || strings.HasPrefix(key, "maintenance.") || strings.HasPrefix(key, "history.") || strings.HasPrefix(key, "converge.") || strings.HasPrefix(key, "ldap.") || strings.HasPrefix(key, "notify.") || strings.HasPrefix(key, "traces.") || strings.HasPrefix(key, "submodules.") || strings.HasPrefix(key, "limits.")
-}
 
 // reload reads the configuration again and says what changed. A configuration with an error changes nothing.
 func (s *server) reload(ctx context.Context) {
@@ -44,7 +33,7 @@ func (s *server) reload(ctx context.Context) {
 	// Said when it is so.
 	for _, ch := range changes {
 		e := s.log.Info().Str("key", ch.Key).Str("old", ch.Old).Str("new", ch.New)
-		if appliesNow(ch.Key) && !ch.Restart {
+		if !ch.Restart {
 			e.Msg("configuration changed")
 		} else {
 			e.Msg("configuration changed; it takes effect when the server is started again")
