@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestContainerPackage(t *testing.T) {
 	}
 	m.run("systemctl is-active corpus-git && corpus-git version | grep 0.9.0 && man -w corpus-git 2>/dev/null || ls /usr/share/man/man1/corpus-git.1.gz")
 	m.run("test $(stat -c %a /var/lib/corpus-git) = 700 && corpus-git doctor")
-	t.Logf("%s", m.run("systemd-analyze security corpus-git.service --no-pager | tail -1"))
+	m.documentedExposure()
 	m.run(`corpus-git key add dev --admin --file ~/.ssh/id_ed25519.pub; corpus-git host-key | sed "s/^[^ ]*/[127.0.0.1]:2222/" >~/.ssh/known_hosts`)
 	m.deploy("shell")
 	proof := "grep 'Hello from shell' /srv/projects/shell/project/build/hello.txt"
@@ -66,6 +67,20 @@ func TestContainerPackage(t *testing.T) {
 	m.run("rm -rf /srv/*; dpkg -i " + next + "; systemctl stop corpus-git; rm -rf /var/lib/corpus-git/*; corpus-git restore /root/backup.tar.zst; systemctl start corpus-git")
 	m.run(proof + "; cd shell; git fetch -q prod; git push -f prod HEAD~1:master; corpus-git report shell")
 	m.run("apt-get -qq purge -y corpus-git >/dev/null 2>&1; ! systemctl --failed --plain --no-legend | grep .")
+}
+
+// documentedExposure holds what docs/operating.md says of the unit against what systemd says of it.
+func (m *machine) documentedExposure() {
+	m.t.Helper()
+	doc, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	said := regexp.MustCompile("`systemd-analyze security corpus-git` says ([0-9.]*[0-9])").FindSubmatch(doc)
+	out := m.run("systemd-analyze security corpus-git.service --no-pager | tail -1")
+	if said == nil || !strings.Contains(out, ": "+string(said[1])+" ") {
+		m.t.Errorf("docs/operating.md says another figure than systemd: %s", out)
+	}
 }
 
 // deb makes a package of this checkout and gives its path in the container.
