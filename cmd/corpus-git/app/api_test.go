@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -29,7 +30,7 @@ type checked struct {
 
 func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil || strings.HasSuffix(r.URL.Path, "/events") {
+	if err != nil || strings.HasSuffix(r.URL.Path, "/events") || res.Header.Get("Content-Type") == "application/zstd" {
 		return res, err
 	}
 	body, err := io.ReadAll(res.Body)
@@ -142,6 +143,14 @@ func TestAPI(t *testing.T) {
 	require.Equal(t, "boss", one.Deployment.Pusher.Key)
 	_, err = boss.GetDeployment(ctx, "app", "ffffffff")
 	problem(t, err, 404)
+
+	// An archive is a file, or a problem.
+	archives, err := boss.ListArchives(ctx, "app")
+	require.NoError(t, err)
+	var file bytes.Buffer
+	require.NoError(t, boss.Export(ctx, "app", archives.Archives[0].ID, &file))
+	require.Equal(t, "28b52ffd", hex.EncodeToString(file.Bytes()[:4]), "zstd")
+	problem(t, boss.Export(ctx, "app", "ffffffff", &file), 404)
 
 	// Pages.
 	for range 2 {
