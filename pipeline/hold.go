@@ -65,6 +65,35 @@ func (p *Pipeline) Held(ctx context.Context, id project.ID) (ended bool, err err
 	}
 }
 
+// Supersede ends the deployments of a project that wait because of Hold, except this one, and returns when they have ended. Who sends the next
+// one has given them up: a project has one rollout at a time.
+func (p *Pipeline) Supersede(ctx context.Context, name project.Name, by project.ID) error {
+	var old []*deployment
+	p.mu.Lock()
+	if q := p.queues[name]; q != nil {
+		for _, dep := range q.all {
+			if !dep.rec.Hold || dep.rec.ID == by {
+				continue
+			}
+			select {
+			case <-dep.released:
+			default:
+				dep.stop(&ended{why: "superseded by " + by.Short()})
+				old = append(old, dep)
+			}
+		}
+	}
+	p.mu.Unlock()
+	for _, dep := range old {
+		select {
+		case <-dep.ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // Release continues a deployment with Hold, with the outputs of earlier stages' nodes. Idempotent; one that has ended is ignored.
 func (p *Pipeline) Release(id project.ID, exports json.RawMessage) {
 	p.mu.Lock()

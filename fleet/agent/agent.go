@@ -121,28 +121,27 @@ func firstLine(said string, err error) string {
 func (a *Agent) Run(ctx context.Context) {
 	wait := again
 	for ctx.Err() == nil {
-		begun := time.Now()
-		err := a.connect(ctx)
+		connected, err := a.connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(begun) > wait {
-			wait = again // it was connected, or the hub took long to answer
+		if connected && fault.KindOf(err) != fault.Refused {
+			wait = again
 		}
 		a.Log.Warn().Err(err).Str("hub", a.Hub.Address).Dur("again", wait).Msg("connection to the hub lost")
 		select {
-		case <-time.After(wait/2 + rand.N(wait)): // not all agents of a hub at once
+		case <-time.After(wait/2 + rand.N(wait/2)): // not all agents of a hub at once
 		case <-ctx.Done():
 		}
 		wait = min(2*wait, longest)
 	}
 }
 
-// connect serves one connection to its end.
-func (a *Agent) connect(ctx context.Context) error {
+// connect serves one connection to its end; connected reports that the hub took it. The error is fault.Refused where it takes no streams.
+func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
 	c, err := dial(ctx, a.Hub, a.Key)
 	if err != nil {
-		return err
+		return false, err
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -153,9 +152,9 @@ func (a *Agent) connect(ctx context.Context) error {
 	defer a.keep(nil)
 	go a.keepalive(ctx, c)
 	if err := a.publish(c); err != nil {
-		return err
+		return false, err
 	}
-	return a.offer(ctx, end, c)
+	return true, a.offer(ctx, end, c)
 }
 
 // offer offers the hub one stream at a time, until ctx ends: a stream costs the hub memory. When a session begins on it the next one is offered, up to links at once.
@@ -286,7 +285,7 @@ func (a *Agent) link(ctx context.Context, c *ssh.Client, used func()) error {
 	}
 	_ = out.Close()
 	if err := s.Wait(); err != nil && said.Len() > 0 {
-		return fmt.Errorf("the hub: %s", printable.Text(firstLine(said.String(), err)))
+		return fault.New(fault.Refused, "", "the hub: %s", printable.Text(firstLine(said.String(), err)))
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ func (f *Fleet) Attach(ctx context.Context, name string, valid func() error, in 
 	if err := valid(); err != nil { // after taking the pool: revoking the key from here on drops it
 		return err
 	}
+	f.meet(name)
 	select {
 	case p.free <- l:
 	case <-p.dropped:
@@ -98,12 +99,36 @@ func (f *Fleet) pool(name string) *pool {
 	return f.links[name]
 }
 
-// dialPatience is how long to wait for a stream of an agent.
-const dialPatience = 10 * time.Second
+// dialPatience is how long to wait for a stream of an agent; firstPatience, from the hub's start, for one that has not come since: agents try
+// again within a minute.
+const (
+	dialPatience  = 10 * time.Second
+	firstPatience = 75 * time.Second
+)
+
+// patience is how long to wait for a stream of a node's agent now.
+func (f *Fleet) patience(name string) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.met[name] {
+		return dialPatience
+	}
+	return max(dialPatience, time.Until(f.Started.Add(firstPatience)))
+}
+
+// meet notes that a node's agent has come.
+func (f *Fleet) meet(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.met == nil {
+		f.met = map[string]bool{}
+	}
+	f.met[name] = true
+}
 
 // dial takes a stream of a node's agent.
 func (f *Fleet) dial(ctx context.Context, name string) (io.ReadWriteCloser, error) {
-	late := time.NewTimer(dialPatience)
+	late := time.NewTimer(f.patience(name))
 	defer late.Stop()
 	for {
 		p := f.pool(name)

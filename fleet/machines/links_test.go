@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"context"
 	"io"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,32 @@ func TestDialOverDrop(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "hello", string(text))
 		require.NoError(t, got.link.Close())
+	})
+}
+
+// TestDialAfterRestart holds a rollout that goes on after the hub's restart: agents are still on their way then, and one that has come and gone is not waited for as long.
+func TestDialAfterRestart(t *testing.T) {
+	f := newFleet(t)
+	synctest.Test(t, func(t *testing.T) {
+		f.Started = time.Now()
+		wait := func() time.Duration {
+			begun := time.Now()
+			_, err := f.dial(t.Context(), "web1")
+			require.ErrorContains(t, err, "the agent of web1 is not connected")
+			return time.Since(begun)
+		}
+		require.Equal(t, firstPatience, wait())
+		require.Equal(t, dialPatience, wait(), "a while after the start")
+		f.Started = time.Now()
+		ctx, end := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() {
+			gone <- f.Attach(ctx, "web1", func() error { return nil }, strings.NewReader(""), io.Discard)
+		}()
+		synctest.Wait()
+		end()
+		require.ErrorIs(t, <-gone, context.Canceled)
+		require.Equal(t, dialPatience, wait())
 	})
 }
 

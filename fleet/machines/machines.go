@@ -48,10 +48,14 @@ type Fleet struct {
 	// Signer signs programs for agents.
 	Signer func() (ssh.Signer, error)
 	Log    zerolog.Logger
+	// Started is when the server was started; zero where none runs.
+	Started time.Time
 
 	mu     sync.Mutex
 	active map[project.Name]*fleet.Rollout
 	links  map[string]*pool
+	// met are the nodes whose agents have come since Started.
+	met map[string]bool
 	// leased is the revision of this process's lease, 0 before its first order.
 	leased int64
 	// stopped is closed by Detach.

@@ -106,7 +106,7 @@ func startWith(ctx context.Context, cfg *config.Config, env []string, log zerolo
 	if err != nil {
 		return nil, err
 	}
-	c.serves = true
+	c.serves, c.nodes.Started = true, time.Now()
 	s = &server{core: c, load: load, level: level, counters: counters}
 	s.traces = s.newTraces()
 	begun := s

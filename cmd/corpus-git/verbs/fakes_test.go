@@ -91,6 +91,8 @@ func (r *runs) Cancel(_ context.Context, name project.Name, id project.ID, _ pro
 	return id, nil
 }
 
+func (r *runs) Supersede(context.Context, project.Name, project.ID) error { return nil }
+
 func (r *runs) Held(context.Context, project.ID) (bool, error) { return true, nil }
 
 func (r *runs) Release(project.ID, json.RawMessage) {}

@@ -37,6 +37,8 @@ type Runs interface {
 	Cancel(ctx context.Context, name project.Name, id project.ID, by project.Pusher) (project.ID, error)
 	// Held returns when a deployment with Hold waits; ended reports that it has ended instead.
 	Held(ctx context.Context, id project.ID) (ended bool, err error)
+	// Supersede ends the deployments of a project that wait because of Hold, except this one, and returns when they have ended.
+	Supersede(ctx context.Context, name project.Name, by project.ID) error
 	// Release lets such a deployment continue, with the outputs of the nodes of earlier stages.
 	Release(id project.ID, exports json.RawMessage)
 	Queue(ctx context.Context, name project.Name) (project.Queue, error)

@@ -42,7 +42,11 @@ func (h Handler) Apply(ctx context.Context, q remote.ApplyRequest, in *bufio.Rea
 	if d.Trigger == "" {
 		return send(remote.Frame{Result: &project.Result{State: project.Done, Reason: NothingToRollBack}})
 	}
-	d.Hold = q.Hold && d.Trigger == project.TriggerBundle
+	if d.Hold = q.Hold && d.Trigger == project.TriggerBundle; d.Hold {
+		if err := h.Runs.Supersede(ctx, d.Project, d.ID); err != nil {
+			return err
+		}
+	}
 	id, err := h.Runs.Start(ctx, d, nil)
 	if err != nil {
 		return h.Audited(audit.Entry{Action: "bundle apply", Project: string(d.Project)}, err)
