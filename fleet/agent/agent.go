@@ -41,6 +41,7 @@ type Agent struct {
 
 	mu   sync.Mutex
 	conn *ssh.Client
+	gone <-chan struct{} // closed when conn has ended
 }
 
 const (
@@ -97,7 +98,7 @@ func Join(ctx context.Context, t Token, key ssh.Signer) (Hub, error) {
 		return hub, err
 	}
 	defer c.Close()
-	s, err := c.NewSession()
+	s, err := session(c, ctx.Done())
 	if err != nil {
 		return hub, err
 	}
@@ -148,10 +149,14 @@ func (a *Agent) connect(ctx context.Context) (connected bool, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	a.Log.Info().Str("hub", a.Hub.Address).Str("node", a.Hub.Node).Msg("connected to the hub")
-	a.keep(c)
-	defer a.keep(nil)
+	go func() {
+		_ = c.Wait() // the reason is that of who used it
+		end()
+	}()
+	a.keep(c, ctx.Done())
+	defer a.keep(nil, nil)
 	go a.keepalive(ctx, c)
-	if err := a.publish(c); err != nil {
+	if err := a.publish(c, ctx.Done()); err != nil {
 		return false, err
 	}
 	return true, a.offer(ctx, end, c)
@@ -192,15 +197,35 @@ func (a *Agent) offer(ctx context.Context, end context.CancelFunc, c *ssh.Client
 }
 
 // keep notes the connection that there is.
-func (a *Agent) keep(c *ssh.Client) {
+func (a *Agent) keep(c *ssh.Client, gone <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.conn = c
+	a.conn, a.gone = c, gone
+}
+
+// session opens a session. It does not wait for the library once the connection is gone: there a session that is opened while the connection ends
+// waits for ever (x/crypto/ssh, mux.openChannel).
+func session(c *ssh.Client, gone <-chan struct{}) (*ssh.Session, error) {
+	type opened struct {
+		s   *ssh.Session
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		s, err := c.NewSession()
+		done <- opened{s, err}
+	}()
+	select {
+	case o := <-done:
+		return o.s, o.err
+	case <-gone:
+		return nil, fault.New(fault.Busy, "", "the connection to the hub has ended")
+	}
 }
 
 // publish tells the hub of this machine. A hub of an older release does not take it.
-func (a *Agent) publish(c *ssh.Client) error {
-	err := callHub(c, "node publish "+a.Hub.Node, a.Hello())
+func (a *Agent) publish(c *ssh.Client, gone <-chan struct{}) error {
+	err := callHub(c, gone, "node publish "+a.Hub.Node, a.Hello())
 	var refused *ssh.ExitError
 	switch {
 	case errors.As(err, &refused):
@@ -214,20 +239,20 @@ func (a *Agent) publish(c *ssh.Client) error {
 // Call runs a verb of the hub, with a document as its input. An error is that of the connection, or what the hub answers.
 func (a *Agent) Call(verb string, doc any) error {
 	a.mu.Lock()
-	c := a.conn
+	c, gone := a.conn, a.gone
 	a.mu.Unlock()
 	if c == nil {
 		return fault.New(fault.Busy, "", "the hub %s is not connected", a.Hub.Address)
 	}
-	return callHub(c, verb, doc)
+	return callHub(c, gone, verb, doc)
 }
 
-func callHub(c *ssh.Client, verb string, doc any) error {
+func callHub(c *ssh.Client, gone <-chan struct{}, verb string, doc any) error {
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return err
 	}
-	s, err := c.NewSession()
+	s, err := session(c, gone)
 	if err != nil {
 		return err
 	}
@@ -262,7 +287,7 @@ func (a *Agent) keepalive(ctx context.Context, c *ssh.Client) {
 
 // link offers one session to the hub, and answers it. used is called when it begins.
 func (a *Agent) link(ctx context.Context, c *ssh.Client, used func()) error {
-	s, err := c.NewSession()
+	s, err := session(c, ctx.Done())
 	if err != nil {
 		return err
 	}
