@@ -13,6 +13,7 @@ import (
 	"corpus-git/layout"
 	"corpus-git/procedures/plantext"
 	"corpus-git/procedures/recipe"
+	"corpus-git/procedures/waiting"
 	"corpus-git/project"
 	"corpus-git/sls"
 )
@@ -149,6 +150,9 @@ func (p *Prepared) checkStep(ctx context.Context, t *Tools, d project.Deployment
 			err = f.WithHint("nothing has run: fix %s/%s, commit, push again", layout.SaltDir, s.File)
 		}
 		return nil, err
+	}
+	if p.Rollout != nil && p.holds && len(c.Waits) > 0 {
+		return nil, waiting.OnNodes(c.Waits[0].String())
 	}
 	p.ignored = append(p.ignored, c.Warnings...)
 	if c.Deferred != nil {

@@ -115,6 +115,8 @@ type Checked struct {
 	Deferred *Deferred `json:"deferred,omitempty"`
 	// Needs are why the built-in runner cannot apply it; then Runner is salt-call.
 	Needs []Need `json:"needs,omitempty"`
+	// Waits are the places of its states corpus.wait, as far as known.
+	Waits []fault.Pos `json:"waits,omitempty"`
 	// Warnings are what Salt ignores in it, where the built-in runner applies it and it is not deferred.
 	Warnings []Warning `json:"warnings,omitempty"`
 }

@@ -62,6 +62,16 @@ func (p *Program) States() []sls.StateRef {
 	return out
 }
 
+// Waits are the places of the states corpus.wait.
+func (p *Program) Waits() (out []fault.Pos) {
+	for _, s := range p.States() {
+		if s.Function == "corpus.wait" {
+			out = append(out, fault.Pos{File: s.File, Line: s.Line})
+		}
+	}
+	return out
+}
+
 // Resolve are the nodes that a reference means; ok is false where there is none.
 func (p *Program) Resolve(r ReqRef) (nodes []*Node, ok bool) { return p.graph.resolve(r) }
 

@@ -33,7 +33,7 @@ func (b *Builtin) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error
 			return nil, err
 		}
 	}
-	return &sls.Checked{SLS: in.SLS, File: p.File, Runner: b.Name(), States: len(p.States()), Deferred: p.Deferred, Warnings: p.Warnings}, nil
+	return &sls.Checked{SLS: in.SLS, File: p.File, Runner: b.Name(), States: len(p.States()), Deferred: p.Deferred, Waits: p.Waits(), Warnings: p.Warnings}, nil
 }
 
 // Apply implements Runner.

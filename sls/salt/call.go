@@ -60,7 +60,7 @@ func (s *Call) Check(ctx context.Context, in *sls.Input) (*sls.Checked, error) {
 	static.Mode = sls.Static
 	p, err := compile.SLS(ctx, &static, nil)
 	if err == nil {
-		out.States, out.Deferred = len(p.States()), p.Deferred
+		out.States, out.Deferred, out.Waits = len(p.States()), p.Deferred, p.Waits()
 		return out, nil
 	}
 	if n, ok := compile.NeedOf(err); ok {
