@@ -39,6 +39,9 @@ func (p *Prepared) checkAll(ctx context.Context, t *Tools, d project.Deployment,
 	if p.Steps, err = recipe.Choose(all, p.Cfg.OnlySteps()); err != nil {
 		return failed(err)
 	}
+	if err := p.leaveOut(all); err != nil {
+		return failed(err)
+	}
 	if p.staged {
 		led, err := fleet.LeaderSteps(p.recipe, func(name string) bool {
 			return slices.ContainsFunc(all, func(s recipe.Step) bool { return s.Name == name })

@@ -82,6 +82,7 @@ type Prepared struct {
 	others         fileroot.Roots
 	passwords      *passwords.File
 	outputs        *schema.Outputs
+	classes        *schema.Classes
 	waits          waiting.Set
 	holds          bool          // against what the recipe declares
 	refused        []error       // why a step was refused, by its index in Steps; Lint continues
@@ -272,13 +273,19 @@ func configure(ctx context.Context, t *Tools, d project.Deployment, src Sources,
 	if p.kv, err = t.Keys.Setter(ctx, d.Project); err != nil {
 		return nil, err
 	}
+	if p.classes, err = p.inherited.classes(); err != nil && holds {
+		return nil, err
+	}
 	declared, err := Inputs(p.recipe)
 	if err != nil && holds { // otherwise it went live before the file was read
 		return nil, err
 	}
 	in := project.CfgInputs{
 		Inputs: declared, Hold: holds, Partial: src.Partial, Name: d.Project, Layout: t.Root.Project(d.Project.String()), Facts: t.facts(d.Project, p.grains), Deployment: &d,
-		Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.In,
+		Classes: p.classes, Env: src.Environment, RemoteLess: src.RemoteLess, Environments: t.environments(), Retention: t.retention(), Generated: p.passwords.In,
+	}
+	if node != nil {
+		in.Node = *node
 	}
 	if in.Image, err = machinecfg.Image(t.CfgDir, d.Project); err != nil {
 		return nil, err

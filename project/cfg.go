@@ -116,6 +116,9 @@ type CfgInputs struct {
 	// and missing ones; with Partial these are empty.
 	Inputs        *schema.Inputs
 	Hold, Partial bool
+	// Classes are those that the recipe declares; nil declares none. Node is the node that this is for, its zero value none.
+	Classes *schema.Classes
+	Node    Node
 	// Generated reports whether a text of the sample or the pillar holds a generated secret, which then is as secret as the pillar; nil
 	// is never. It is asked after Sample and Pillar.
 	Generated func(text string) bool
@@ -139,6 +142,7 @@ type Cfg struct {
 	unitList    []Unit
 	logList     []LogFiles
 	class       string
+	classes     []string
 	hidden      []redact.Secret
 	unread      []Unread
 	empty       []string
@@ -184,9 +188,13 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 		return nil, err
 	}
 
-	c := &Cfg{name: in.Name, root: newTree(), class: env.class}
+	on, err := classes(in, env, sample, pillar)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cfg{name: in.Name, root: newTree(), class: env.class, classes: classNames(on)}
 	m := merger{root: c.root}
-	if err := m.layers(in, env, sampleDoc, sample, pillar); err != nil {
+	if err := m.layers(in, env, on, sampleDoc, sample, pillar); err != nil {
 		return nil, err
 	}
 	if err := c.validate(in); err != nil {
@@ -194,6 +202,9 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 	}
 	m.merge(facts(in), LayerFacts)
 	m.merge(py.NewDict("env_class", env.class), LayerFacts)
+	if in.Classes != nil {
+		m.merge(py.NewDict(classesKey, strList(c.classes)), LayerFacts)
+	}
 	if err := newResolver(c.root, in.Generated).all(); err != nil {
 		return nil, err
 	}
@@ -213,7 +224,7 @@ func BuildCfg(ctx context.Context, in CfgInputs) (*Cfg, error) {
 }
 
 // layers merges what the sources say, the weakest first. sampleDoc is PILLAR.sample as a whole, sample and pillar are the project's parts.
-func (m *merger) layers(in CfgInputs, env chosen, sampleDoc, sample, pillar *py.Dict) error {
+func (m *merger) layers(in CfgInputs, env chosen, on []*schema.Class, sampleDoc, sample, pillar *py.Dict) error {
 	m.merge(defaults(in), LayerDefault)
 	m.merge(py.NewDict("data", in.Inputs.Defaults(in.Partial)), LayerInputs)
 	for _, f := range in.Image {
@@ -226,6 +237,11 @@ func (m *merger) layers(in CfgInputs, env chosen, sampleDoc, sample, pillar *py.
 	m.merge(py.NewDict("sls_default_pillar", sampleDoc), LayerSample)
 	if err := m.defaultsOf(in, env, sample, LayerSampleEnv, LayerSampleOS); err != nil {
 		return err
+	}
+	for _, c := range on {
+		if c.Data != nil {
+			m.merge(py.NewDict("data", c.Data), classLayer(c.Name))
+		}
 	}
 	if err := m.defaultsOf(in, env, pillar, LayerPillarEnv, LayerPillarOS); err != nil {
 		return err
@@ -486,6 +502,8 @@ func cfgError(layer Layer, key, format string, args ...any) *fault.Error {
 		e = e.WithPos(fault.Pos{File: "pillar/" + layout.PillarFile})
 	case layer == LayerSample || layer == LayerSampleEnv || layer == LayerSampleOS:
 		e = e.WithPos(fault.Pos{File: layout.SaltDir + "/" + layout.PillarSample})
+	case layer.ofClass() != "":
+		e = e.WithPos(fault.Pos{File: layout.SaltDir + "/" + schema.ClassesFile})
 	case layer == LayerInputs:
 		e = e.WithPos(fault.Pos{File: layout.SaltDir + "/" + schema.InputsFile})
 	case layer == LayerCommand:

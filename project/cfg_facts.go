@@ -24,6 +24,9 @@ func defaults(in CfgInputs) *py.Dict {
 	for _, p := range procedureKeys() {
 		d.SetStr("skip_"+p, false)
 	}
+	if in.Classes != nil {
+		d.SetStr(classesKey, py.NewList())
+	}
 	return d
 }
 

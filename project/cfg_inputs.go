@@ -171,6 +171,9 @@ func inFile(layer Layer, keys []string) []string {
 	if (layer == LayerPillarEnv || layer == LayerSampleEnv) && keys[0] == "data" {
 		return append([]string{"env_defaults"}, keys[1:]...)
 	}
+	if class := layer.ofClass(); class != "" {
+		return append([]string{class}, keys...)
+	}
 	return keys
 }
 
@@ -260,6 +263,11 @@ func (c *Cfg) findUnread(in CfgInputs, sample *py.Dict) {
 			for _, item := range d.Items() {
 				add(item.Value)
 			}
+		}
+	}
+	if in.Classes != nil {
+		for _, class := range in.Classes.List {
+			add(class.Data)
 		}
 	}
 	data := c.root.get([]string{"data"})

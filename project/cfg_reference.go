@@ -25,6 +25,7 @@ func cfgKeys() []documented {
 		{"data", "mapping", "", "What the project itself defines."},
 		{"env_defaults", "mapping", "", "Values of `data` by environment, first of the class, then of the name: `{prod: {workers: 8}}`."},
 		{"os_defaults", "mapping", "", "Keys of cfg by grain `os_family`, then `os`: `{Debian: {data: {…}}}`."},
+		{classesKey, "list of +NAME and -NAME, or mapping", "", "Classes of the recipe that are on or off, where it declares some ([layers](guide/layers.md#classes)). Steps find the names of those that are on."},
 		{"redact_show", "path or list", "none", "In the pillar: keys whose values are not secret, such as `data.domain`."},
 		{"default_env", "text", "", "The environment: `dev`, `staging`, `prod`, or a name of the server's `environments` ([environments](cfg.md#environments))."},
 		{"env", "mapping", "none", "Variables for everything that runs for the project ([environment](recipe.md#the-environment))."},

@@ -19,6 +19,7 @@ import (
 
 	"corpus-git/internal/py"
 	"corpus-git/layout"
+	"corpus-git/project/schema"
 )
 
 var updateReference = flag.Bool("update", false, "write docs/cfg-keys.md")
@@ -53,7 +54,7 @@ func documentedKeys(docs ...[]documented) []string {
 
 // TestReferenceHasEveryKey: what cfg holds, and each key that the code of this package asks the merged layers for, is documented, and nothing else is.
 func TestReferenceHasEveryKey(t *testing.T) {
-	in := CfgInputs{Name: "app", Layout: layout.Root("/srv").Project("app"), Deployment: &Deployment{ID: "a", At: time.Unix(1, 0)}}
+	in := CfgInputs{Name: "app", Layout: layout.Root("/srv").Project("app"), Deployment: &Deployment{ID: "a", At: time.Unix(1, 0)}, Classes: &schema.Classes{}}
 	c, err := BuildCfg(t.Context(), in)
 	require.NoError(t, err)
 	keys := map[string]bool{"redact_show": true, "outputs": true, "exports": true, "kv": true}

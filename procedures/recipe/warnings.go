@@ -82,7 +82,7 @@ func meantSchema(file string) string {
 	if name == strings.ToLower(file) {
 		return ""
 	}
-	for _, known := range []string{schema.InputsFile, schema.OutputsFile} {
+	for _, known := range []string{schema.InputsFile, schema.OutputsFile, schema.ClassesFile} {
 		plural := strings.TrimSuffix(known, ".yaml")
 		if file != known && (name == plural || name+"s" == plural) {
 			return known
