@@ -99,7 +99,7 @@ func (c *command) tree() *cobra.Command {
 		b.AddCommand(c.verifyCommand())
 	}
 	root.CompletionOptions.DisableDefaultCmd = false
-	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), c.containerCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
+	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), c.containerCommand(), c.dnsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
 	return root
 }
 

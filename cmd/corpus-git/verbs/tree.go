@@ -42,7 +42,7 @@ const (
 
 // LocalOnly names the commands that exist on the machine only.
 func LocalOnly() []string {
-	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons", "agent", "remote", "mirror", "container"}
+	return []string{"serve", "demo", "docs", "completion", "restore", "lint", "init", "skeletons", "agent", "remote", "mirror", "container", "dns"}
 }
 
 // Tree builds the commands. s may be nil where they are only described or taken apart, never run.

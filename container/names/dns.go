@@ -1,0 +1,105 @@
+package names
+
+import (
+	"context"
+	"encoding/base64"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"corpus-git/internal/fault"
+)
+
+// DNS is a name server that takes updates of a zone (RFC 2136), signed with a key that it shares with us (RFC 8945).
+type DNS struct {
+	// Server is HOST:PORT, Zone the name of the zone.
+	Server, Zone string
+	// KeyName, Secret and Algorithm are those of the key; Secret is in base64.
+	KeyName, Secret, Algorithm string
+}
+
+// The time to live of the names, in seconds, and how long the server may take to answer.
+const (
+	ttl        = 300
+	dnsTimeout = 10 * time.Second
+	// fudge is how far the clocks may be apart, in seconds (RFC 8945, 10).
+	fudge = 300
+)
+
+// ReadDNS reads a key as tsig-keygen(8) prints it, and checks the rest.
+func ReadDNS(server, zone, keyFile string) (*DNS, error) {
+	d := &DNS{Server: server, Zone: dns.Fqdn(zone)}
+	if _, _, err := net.SplitHostPort(server); err != nil {
+		d.Server = net.JoinHostPort(server, "53")
+	}
+	if _, ok := dns.IsDomainName(zone); !ok || zone == "" {
+		return nil, fault.New(fault.Usage, "", "%q is not the name of a zone", zone)
+	}
+	text, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, fault.New(fault.Usage, "", "the key of the name server: %w", err).WithHint("tsig-keygen NAME  makes one")
+	}
+	words := strings.FieldsFunc(string(text), func(r rune) bool { return strings.ContainsRune(" \t\r\n{};\"", r) })
+	for i := 0; i+1 < len(words); i++ {
+		switch words[i] {
+		case "key":
+			d.KeyName = dns.CanonicalName(words[i+1])
+		case "algorithm":
+			d.Algorithm = dns.CanonicalName(words[i+1])
+		case "secret":
+			d.Secret = words[i+1]
+		}
+	}
+	if _, err := base64.StdEncoding.DecodeString(d.Secret); err != nil || d.Secret == "" || d.KeyName == "" || d.Algorithm == "" {
+		return nil, fault.New(fault.Usage, "", "%s is not a key as tsig-keygen prints it", keyFile)
+	}
+	return d, nil
+}
+
+// Full is a name with the zone's.
+func (d *DNS) Full(name string) string { return name + "." + d.Zone }
+
+// Add has the zone name an address, and no other one by that name.
+func (d *DNS) Add(ctx context.Context, name string, a netip.Addr) error {
+	header := dns.RR_Header{Name: d.Full(name), Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
+	var record dns.RR = &dns.A{Hdr: header, A: a.AsSlice()}
+	if a.Is6() {
+		header.Rrtype = dns.TypeAAAA
+		record = &dns.AAAA{Hdr: header, AAAA: a.AsSlice()}
+	}
+	m := d.update(name)
+	m.Insert([]dns.RR{record})
+	return d.send(ctx, m)
+}
+
+// Remove takes a name away. One that is not there is no error.
+func (d *DNS) Remove(ctx context.Context, name string) error { return d.send(ctx, d.update(name)) }
+
+// update begins with removing the addresses of a name.
+func (d *DNS) update(name string) *dns.Msg {
+	m := new(dns.Msg)
+	m.SetUpdate(d.Zone)
+	for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		m.RemoveRRset([]dns.RR{&dns.ANY{Hdr: dns.RR_Header{Name: d.Full(name), Rrtype: kind, Class: dns.ClassANY}}})
+	}
+	return m
+}
+
+// send signs an update and sends it.
+func (d *DNS) send(ctx context.Context, m *dns.Msg) error {
+	m.SetTsig(d.KeyName, d.Algorithm, fudge, time.Now().Unix())
+	c := &dns.Client{Net: "tcp", Timeout: dnsTimeout, TsigSecret: map[string]string{d.KeyName: d.Secret}}
+	answer, _, err := c.ExchangeContext(ctx, m, d.Server)
+	if err != nil {
+		return fault.New(fault.Failed, "", "the name server %s: %w", d.Server, err)
+	}
+	if answer.Rcode != dns.RcodeSuccess {
+		return fault.New(fault.Failed, "", "the name server %s refused the update of %s: %s", d.Server, d.Zone, dns.RcodeToString[answer.Rcode]).
+			WithHint("the zone needs  allow-update { key \"%s\"; };  or an update-policy for it", strings.TrimSuffix(d.KeyName, "."))
+	}
+	return nil
+}
