@@ -168,7 +168,7 @@ func TestDiff(t *testing.T) {
 	require.Empty(t, a.Diff(a))
 	require.Equal(t, []config.Change{
 		{Key: "listen", Old: ":2222", New: ":1", Restart: true}, {Key: "admin_keys", Old: "", New: "k"},
-		{Key: "deadline", Old: "5h", New: "1h"}, {Key: "notify.url", Old: "", New: "[secret]"},
+		{Key: "deadline", Old: "5h", New: "1h", Restart: true}, {Key: "notify.url", Old: "", New: "[secret]"},
 	}, a.Diff(b))
 }
 
