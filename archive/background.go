@@ -63,6 +63,8 @@ type compaction struct {
 	held bool
 	// front is set while a Make waits for the compaction; that Make holds the work lock and has paused the background.
 	front bool
+	// ahead is set for work that began during a deployment.
+	ahead *ahead
 }
 
 // begin waits for an open gate and the slot.
@@ -71,6 +73,8 @@ func (w *compaction) begin() error {
 		select {
 		case w.s.cfg.Background.slot <- struct{}{}:
 			w.held = true
+		case <-w.ahead.wantedBy():
+			return nil
 		case <-w.ctx.Done():
 			return w.ctx.Err()
 		}
@@ -81,6 +85,8 @@ func (w *compaction) begin() error {
 		w.end()
 		select {
 		case <-wait:
+		case <-w.ahead.wantedBy():
+			return nil
 		case <-w.ctx.Done():
 			return w.ctx.Err()
 		}
@@ -95,7 +101,7 @@ func (w *compaction) end() {
 	}
 }
 
-// lock takes the store's work lock while the gate is open: a paused store changes nothing.
+// lock takes the store's work lock while the gate is open: a paused store changes nothing, except what a Make waits for.
 func (w *compaction) lock() (unlock func(), err error) {
 	if w.front {
 		return func() {}, w.ctx.Err()
@@ -104,8 +110,16 @@ func (w *compaction) lock() (unlock func(), err error) {
 		if err := w.pause(); err != nil {
 			return nil, err
 		}
+		if w.ahead.during() {
+			w.end() // the deployment may take hours
+			select {
+			case <-w.ahead.own:
+			case <-w.ctx.Done():
+			}
+			continue
+		}
 		w.s.work.Lock()
-		if w.s.gate.waiting() == nil {
+		if w.s.gate.waiting() == nil || w.ahead.isWanted() {
 			return w.s.work.Unlock, nil
 		}
 		w.s.work.Unlock()
@@ -117,7 +131,7 @@ func (w *compaction) pause() error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
-	if w.front || w.s.gate.waiting() == nil {
+	if w.front || w.ahead.during() || w.ahead.isWanted() || w.s.gate.waiting() == nil {
 		return nil
 	}
 	w.end()

@@ -3,6 +3,7 @@ package archive
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -69,7 +70,12 @@ func (s *Store) exportTrees(ctx context.Context, a Archive, m *tree.Manifest, re
 	}
 	defer func() { _ = src.Close() }()
 	x := &exporter{pause: ctx.Err, src: src, leaders: map[uint32]string{}}
-	files, err := x.files(treeOrder(m.Entries))
+	all := make([]*tree.Entry, len(m.Entries))
+	for i := range m.Entries {
+		all[i] = &m.Entries[i]
+	}
+	treeOrder(all)
+	files, err := x.files(all)
 	if err != nil {
 		return Exported{}, err
 	}
@@ -111,18 +117,25 @@ func decompressed(r io.Reader) (io.ReadCloser, error) { return archiver.Zstd{}.O
 
 // treeOrder sorts everything below a folder right after it, since tar sets a folder's times when it leaves it: in byte order "dir-x" is
 // between "dir" and "dir/a".
-func treeOrder(entries []tree.Entry) []*tree.Entry {
-	out := make([]*tree.Entry, len(entries))
-	for i := range entries {
-		out[i] = &entries[i]
-	}
-	slices.SortFunc(out, func(a, b *tree.Entry) int { return strings.Compare(treeKey(a.Path), treeKey(b.Path)) })
-	return out
+func treeOrder(entries []*tree.Entry) {
+	slices.SortFunc(entries, func(a, b *tree.Entry) int { return compareTree(a.Path, b.Path) })
 }
 
-// treeKey is the key that paths in a tar are sorted by.
-func treeKey(path string) string {
-	return strings.ReplaceAll(strings.TrimSuffix(path, "/"), "/", "\x00")
+// compareTree compares paths in the order of treeOrder; a slash at the end is ignored.
+func compareTree(a, b string) int {
+	a, b = strings.TrimSuffix(a, "/"), strings.TrimSuffix(b, "/")
+	for i := range min(len(a), len(b)) {
+		switch x, y := a[i], b[i]; {
+		case x == y:
+		case x == '/':
+			return -1
+		case y == '/':
+			return 1
+		default:
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
 }
 
 // stickyWriter keeps the first error of a writer, and fails from then on.

@@ -19,16 +19,35 @@ func (s *Store) toHandOver() *Archive {
 	if s.cfg.NoSpare || s.hasSpare() {
 		return nil
 	}
+	if a, err := s.handable(); err == nil && a != nil && a.Verdict != Pending {
+		return a
+	}
+	return nil
+}
+
+// handable is the newest archive, if its tree is such that packing it takes less time than copying it; else nil.
+func (s *Store) handable() (*Archive, error) {
 	all, err := s.List()
 	if err != nil || len(all) == 0 {
-		return nil
+		return nil, err
 	}
 	a := all[0]
-	switch z := a.Sizes; {
-	case !a.Whole, a.Packed != nil, a.Rollback != nil, a.Verdict == Pending, z.Files < s.cfg.HandOver, z.Bytes > handOverBytes, z.Bytes > max(handOverMean*z.Files, handOverFew):
-		return nil
+	if !a.Whole || a.Packed != nil || a.Rollback != nil || !s.manySmall(a.Sizes) {
+		return nil, nil
 	}
-	return &a
+	return &a, nil
+}
+
+// manySmall reports whether packing a tree takes less time than copying it.
+func (s *Store) manySmall(z Sizes) bool {
+	return z.Files >= s.cfg.HandOver && z.Bytes <= handOverBytes && z.Bytes <= max(handOverMean*z.Files, handOverFew)
+}
+
+// halfSpare reports whether a spare tree was being copied when a deployment interrupted that.
+func (s *Store) halfSpare() bool {
+	s.sparing.Lock()
+	defer s.sparing.Unlock()
+	return s.next != nil
 }
 
 // packNewest is handOver in the background. A deployment waits for it instead of doing the same, so nothing else moves trees meanwhile.
@@ -45,10 +64,7 @@ func (w *compaction) packNewest() error {
 // handOver packs the newest archive for Make, which holds the lock, so that its tree becomes the spare one. It only saves work: after an
 // error the archive is a folder or files, whichever its record names, and Make copies.
 func (s *Store) handOver(ctx context.Context) {
-	s.sparing.Lock()
-	half := s.next != nil
-	s.sparing.Unlock()
-	if half {
+	if s.halfSpare() {
 		return // a deployment interrupted the background: its partial tree is better
 	}
 	a := s.toHandOver()

@@ -37,6 +37,7 @@ type Later struct{ Bytes, Inodes uint64 }
 // and the live tree is unchanged; the error wraps *SpaceError when there is too little room.
 func (s *Store) Make(ctx context.Context, req MakeRequest) (Archive, error) {
 	const op = "make archive"
+	s.awaitAhead(ctx)
 	s.work.Lock()
 	defer s.work.Unlock()
 	begun := s.cfg.Now()

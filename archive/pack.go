@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/mholt/archiver/v4"
 
@@ -20,12 +21,13 @@ import (
 // they become the spare tree if they are newer than it, else they are deleted.
 func (w *compaction) pack(a Archive) (Archive, error) {
 	s := w.s
-	m, err := s.recentManifest(a.Path)
+	known, err := s.recentManifest(a.Path)
 	if err != nil {
 		return a, err
 	}
+	m := &tree.Manifest{ID: known.ID, Scanned: known.Scanned, Entries: slices.Clone(known.Entries)} // to which sums are added
 	var inc *increment
-	if w.front {
+	if w.front || w.ahead != nil {
 		if inc, err = w.increment(a, m); err != nil {
 			return a, err
 		}
@@ -98,6 +100,9 @@ func (w *compaction) publishPacked(a Archive, m *tree.Manifest, half Archive, pa
 	if err != nil {
 		return a, err
 	}
+	if w.ahead != nil && (now.Verdict == Pending || now.Rollback != nil) {
+		return a, errMoved // its deployment was interrupted, or rolled back
+	}
 	for _, f := range half.packedPaths() {
 		if err := s.fs.Rename(f, filepath.Join(a.Path, filepath.Base(f))); err != nil {
 			return a, err
@@ -158,12 +163,13 @@ func (w *compaction) packTree(a Archive, m *tree.Manifest, name, to string, inc 
 	defer func() { _ = src.Close() }()
 	var mine []*tree.Entry
 	var size int64
-	for _, e := range treeOrder(m.Entries) {
-		if within(name, e.Path) && !inc.has(e.Path) {
+	for i := range m.Entries {
+		if e := &m.Entries[i]; within(name, e.Path) && !inc.has(e.Path) {
 			mine = append(mine, e)
 			size += e.Size + headerSize
 		}
 	}
+	treeOrder(mine)
 	x := &exporter{pause: w.pause, src: src, leaders: map[uint32]string{}}
 	files, err := x.files(mine)
 	if err != nil {

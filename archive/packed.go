@@ -177,9 +177,8 @@ func (s *Store) readPacked(a Archive, name string, pause func() error, raw func(
 	defer stop()
 	h, r, ok := next()
 	err := s.readTar(files[1], pause, to(files[1]), func(bh *tar.Header, br io.Reader) error {
-		key := treeKey(bh.Name)
 		for ; ok; h, r, ok = next() {
-			switch order := strings.Compare(treeKey(h.Name), key); {
+			switch order := compareTree(h.Name, bh.Name); {
 			case order > 0:
 				return shared(bh, br)
 			case order == 0:

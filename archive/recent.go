@@ -32,14 +32,14 @@ type recentManifest struct {
 	m    *tree.Manifest
 }
 
-// get returns a copy, or nil.
+// get returns a manifest that nobody may change, or nil.
 func (r *recent) get(file tree.Ident, size int64) *tree.Manifest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, x := range r.all {
 		if x.file == file && x.size == size {
 			r.all = append(slices.Delete(r.all, i, i+1), x)
-			return &tree.Manifest{ID: x.m.ID, Scanned: x.m.Scanned, Entries: slices.Clone(x.m.Entries)}
+			return x.m
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func (r *recent) drop(total *atomic.Int64) {
 	r.all = nil
 }
 
-// recentManifest is manifest, possibly from memory, for callers that only save work by it.
+// recentManifest is manifest, possibly from memory, for callers that only save work by it. Others have the same one: it must not be changed.
 func (s *Store) recentManifest(dir string) (*tree.Manifest, error) {
 	st, err := s.fs.Lstat(filepath.Join(dir, manifestFile))
 	if err != nil {

@@ -208,7 +208,7 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	defer stop()
 	s.stopSparing.Store(&stop)
 	defer s.stopSparing.Store(nil)
-	if s.gate.waiting() != nil {
+	if s.gate.waiting() != nil && !w.ahead.during() {
 		return nil, nil
 	}
 	begun := s.cfg.Now()
@@ -223,6 +223,9 @@ func (w *compaction) copyLive() (whole *tree.Manifest, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if w.ahead.during() && !s.manySmall(count(t.Entries)) {
+		return nil, nil
 	}
 	var have *tree.Manifest
 	if s.next != nil {

@@ -27,6 +27,7 @@ type Store struct {
 	next        *next
 	stopSparing atomic.Pointer[context.CancelFunc] // interrupts the copying under way
 	spareRead   atomic.Pointer[spareFacts]         // of the spare tree's manifest when it was read last
+	ahead       atomic.Pointer[ahead]              // the archive that Ahead packs now
 	recent      recent
 	busyMu      sync.Mutex
 	busy        map[string]bool // temporary names in use by Compact, which Sweep leaves

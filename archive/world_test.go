@@ -244,6 +244,23 @@ func operations() []operation {
 			}
 			return err
 		}},
+		{name: "pack ahead in a burst", setup: (*world).burst, steady: true, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
+			resume := s.Pause()
+			a, err := s.Make(context.Background(), archive.MakeRequest{Facts: w.facts(9)})
+			if err != nil {
+				resume()
+				return err
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				s.Ahead(context.Background(), archive.Policy{Keep: 9})
+			}()
+			err = s.SetVerdict(a.ID, archive.Good)
+			resume()
+			<-ended
+			return err
+		}},
 		{name: "restore an incremental one", setup: (*world).burstAndBack, long: true, wrap: none, run: func(w *world, s *archive.Store) error {
 			_, err := s.Restore(context.Background(), w.id, nil)
 			return err

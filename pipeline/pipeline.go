@@ -38,7 +38,7 @@ type Settings struct {
 	Unlinked bool
 }
 
-// Config are the dependencies of a Pipeline. All fields except Demands, Signed, ApprovalTime, Underway, Converged, StopUnits, Boundary, OnEnd, OnLive, Notify, QueuedAfter,
+// Config are the dependencies of a Pipeline. All fields except Demands, Signed, ApprovalTime, Underway, Converged, StopUnits, Boundary, OnSteps, OnEnd, OnLive, Notify, QueuedAfter,
 // MaxLogBytes, Secrets and Logger are needed.
 type Config struct {
 	Root  layout.Root
@@ -78,6 +78,8 @@ type Config struct {
 	Notify func(ctx context.Context, tx db.Execer, n project.Notification) error
 	// QueuedAfter is how long a deployment waits for its turn before that is notified; nil, and 0, never notify it.
 	QueuedAfter func() time.Duration
+	// OnSteps is called when the archive of a deployment is made, its tree is checked out, and its steps are about to run.
+	OnSteps func(project.Name)
 	// OnEnd is called for every ended deployment.
 	OnEnd func(project.Record)
 	// OnLive is called with the live release and its checks after a deployment went live, after a manual rollback, and, without checks,
@@ -124,6 +126,9 @@ func New(ctx context.Context, cfg Config) (*Pipeline, error) {
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = DefaultPatience
+	}
+	if cfg.OnSteps == nil {
+		cfg.OnSteps = func(project.Name) {}
 	}
 	if cfg.OnEnd == nil {
 		cfg.OnEnd = func(project.Record) {}

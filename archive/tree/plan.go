@@ -10,10 +10,10 @@ import (
 	"corpus-git/internal/vfs"
 )
 
-// racyWindow is the longest time in which a change may go unnoticed: two writes within one tick of the file system's clock leave the same
+// RacyWindow is the longest time in which a change may go unnoticed: two writes within one tick of the file system's clock leave the same
 // ctime. Kernels tick every 1 to 10 ms; file systems that store whole seconds are recognised by times without a fraction.
 const (
-	racyWindow = 50 * time.Millisecond
+	RacyWindow = 50 * time.Millisecond
 	racyWhole  = 2 * time.Second
 )
 
@@ -21,7 +21,7 @@ func racy(ctime, begun int64) bool {
 	if ctime%int64(time.Second) == 0 {
 		return ctime >= begun-int64(racyWhole)
 	}
-	return ctime >= begun-int64(racyWindow)
+	return ctime >= begun-int64(RacyWindow)
 }
 
 // MarkRacy sets FlagRacy for a scan that began at the given time.

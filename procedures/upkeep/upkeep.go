@@ -47,7 +47,9 @@ type Scheduler struct {
 	ctx  context.Context //nolint:containedctx // the life of the goroutines, from Start to Stop
 	stop context.CancelFunc
 	all  map[project.Name]*due
-	done sync.WaitGroup
+	// ahead has a channel for each project that is being prepared during a deployment, closed at its end.
+	ahead map[project.Name]chan struct{}
+	done  sync.WaitGroup
 }
 
 // due is a project while its goroutine runs.
@@ -67,7 +69,7 @@ func (s *Scheduler) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.all = map[project.Name]*due{}
+	s.all, s.ahead = map[project.Name]*due{}, map[project.Name]chan struct{}{}
 	ctx := s.ctx
 	if s.Reached == nil {
 		s.Reached = func(string) {}
@@ -130,6 +132,41 @@ func (s *Scheduler) Due(name project.Name) {
 	})
 }
 
+// Ahead prepares the archive of a project's next deployment while one runs that has its archive and has checked its tree out; it returns at
+// once. Before Start and after Stop it does nothing.
+func (s *Scheduler) Ahead(name project.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil || s.ctx.Err() != nil || s.ahead[name] != nil {
+		return
+	}
+	ctx, over := s.ctx, make(chan struct{})
+	s.ahead[name] = over
+	s.done.Go(func() {
+		if keep, err := s.Retention(ctx, name); err == nil {
+			s.Archives(name).Ahead(ctx, procedures.RetentionPolicy(keep))
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.ahead, name)
+		close(over)
+	})
+}
+
+// awaitAhead waits until what Ahead began has ended.
+func (s *Scheduler) awaitAhead(ctx context.Context, name project.Name) {
+	s.mu.Lock()
+	over := s.ahead[name]
+	s.mu.Unlock()
+	if over == nil {
+		return
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
 // rest waits until a project has been idle for Quiet, and prepares its next archive after each deployment meanwhile.
 func (s *Scheduler) rest(ctx context.Context, name project.Name, more <-chan struct{}) {
 	if s.Quiet <= 0 {
@@ -152,6 +189,7 @@ func (s *Scheduler) rest(ctx context.Context, name project.Name, more <-chan str
 
 // prepare has the next archive of a project prepared.
 func (s *Scheduler) prepare(ctx context.Context, name project.Name) {
+	s.awaitAhead(ctx, name)
 	keep, err := s.Retention(ctx, name)
 	if err == nil {
 		_, err = s.Archives(name).Prepare(ctx, procedures.RetentionPolicy(keep))

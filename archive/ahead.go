@@ -1,0 +1,138 @@
+package archive
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"corpus-git/archive/tree"
+)
+
+// ahead is background work that began while a deployment of the project runs (Ahead), which does not hold it up. Once that deployment has
+// ended it is like other background work: a later Pause holds it up, unless a Make waits for it.
+type ahead struct {
+	own    <-chan struct{} // closed when the deployment during which it began has ended
+	wanted chan struct{}   // closed when a Make waits for it
+	want   func()
+	done   chan struct{} // closed when it has ended
+}
+
+func newAhead(own <-chan struct{}) *ahead {
+	a := &ahead{own: own, wanted: make(chan struct{}), done: make(chan struct{})}
+	a.want = sync.OnceFunc(func() { close(a.wanted) })
+	return a
+}
+
+// during reports whether the deployment still runs in which the work began; of other work it never does.
+func (a *ahead) during() bool { return a != nil && !closed(a.own) }
+
+// isWanted reports whether a Make waits for the work.
+func (a *ahead) isWanted() bool { return a != nil && closed(a.wanted) }
+
+// wantedBy is a channel that is closed when a Make waits for the work, nil for other work.
+func (a *ahead) wantedBy() <-chan struct{} {
+	if a == nil {
+		return nil
+	}
+	return a.wanted
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Ahead does while a deployment runs what Prepare would do after it, so that one that follows at once need not wait. It is called when the
+// deployment's archive is made and its tree is checked out, by a goroutine of its own, and returns when the work has ended.
+//
+// It is for the trees that a Make would pack (at least Config.HandOver files with little content), where there is no spare tree. Of a
+// project whose first archive was just made, and is empty, it copies the live tree; what the steps change is copied again by Prepare or
+// Make. Where deployments follow each other within ten seconds it packs the archive that was just made, and publishes the result when the
+// deployment has ended: until then the archive is a folder. A Make that comes earlier waits for that.
+//
+// It only saves work, so it reports nothing. A crash leaves what one of Compact leaves. It does nothing while other background work runs.
+func (s *Store) Ahead(ctx context.Context, p Policy) {
+	own := s.gate.waiting()
+	if own == nil || s.cfg.NoSpare || s.hasSpare() || !s.compacting.TryLock() {
+		return
+	}
+	defer s.compacting.Unlock()
+	w := &compaction{s: s, ctx: ctx, ahead: newAhead(own)}
+	select {
+	case s.cfg.Background.slot <- struct{}{}:
+		w.held = true
+	default:
+		return // another project's
+	}
+	defer w.end()
+	over, err := s.cfg.Begin()
+	if err != nil {
+		return
+	}
+	defer over()
+	all, err := s.List()
+	switch {
+	case err != nil || len(all) == 0:
+	case all[0].Sizes.Files == 0:
+		w.copyFirst(p)
+	default:
+		w.packAhead()
+	}
+}
+
+// copyFirst makes the spare tree of a project that is deployed for the first time.
+func (w *compaction) copyFirst(p Policy) {
+	s := w.s
+	if p.MaxBytes > 0 {
+		return // how much the tree takes is known when the deployment has ended
+	}
+	// What was written at the time of a scan is taken to have changed since: the checkout has just ended.
+	settled := time.NewTimer(tree.RacyWindow)
+	defer settled.Stop()
+	select {
+	case <-settled.C:
+	case <-w.ctx.Done():
+		return
+	}
+	defer s.use(s.nextPath())()
+	if _, err := w.copyLive(); err == nil && !w.ahead.during() {
+		_, _ = w.spare(p)
+	}
+}
+
+// packAhead packs the newest archive.
+func (w *compaction) packAhead() {
+	s := w.s
+	inBurst, err := s.inBurst()
+	if err != nil || !inBurst || s.halfSpare() {
+		return
+	}
+	a, err := s.handable()
+	if err != nil || a == nil {
+		return
+	}
+	s.ahead.Store(w.ahead)
+	defer func() {
+		s.ahead.Store(nil)
+		close(w.ahead.done)
+	}()
+	_, _ = w.pack(*a)
+}
+
+// awaitAhead waits until an archive is packed that was being packed during the deployment before, and lets that be published although the
+// store is paused.
+func (s *Store) awaitAhead(ctx context.Context) {
+	a := s.ahead.Load()
+	if a == nil || a.during() {
+		return
+	}
+	a.want()
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,141 @@
+package archive_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/archive"
+)
+
+// ahead begins Ahead as during a deployment; ended waits for its end.
+func (s *site) ahead() (ended func()) {
+	done := make(chan struct{})
+	st := s.s
+	go func() {
+		defer close(done)
+		st.Ahead(context.Background(), archive.Policy{Keep: 9})
+	}()
+	return func() { <-done }
+}
+
+// The archive of a deployment in a burst is packed while that runs, stays a folder until it has ended, and then gives its tree to the next one.
+func TestAheadPacksTheArchiveOfARunningDeployment(t *testing.T) {
+	s, _ := burstSite(t, 3)
+	resume := s.s.Pause()
+	s.write("d1/f1", "during")
+	a := s.make()
+	ended := s.ahead()
+	s.write("d1/f1", "after the archive was made")
+	require.Nil(t, s.show(a.ID).Packed)
+	require.NoError(t, s.s.SetVerdict(a.ID, archive.Good))
+	require.Nil(t, s.show(a.ID).Packed)
+	resume()
+	ended()
+	a = s.show(a.ID)
+	require.True(t, a.Incremental())
+	require.NotZero(t, s.s.Spare())
+	p, err := s.s.Verify(context.Background(), a.ID)
+	require.NoError(t, err)
+	require.True(t, p.Exact(), "%v", p.Differences)
+	settle()
+	b := s.good()
+	s.requireExact(b)
+	require.LessOrEqual(t, b.Made.Copied, int64(1))
+	s.requireNoLeftovers()
+}
+
+// A deployment that begins at once waits for the archive of the one before to be packed, though the store is paused.
+func TestMakeWaitsForWhatIsPackedAhead(t *testing.T) {
+	s, _ := burstSite(t, 3)
+	settle()
+	resume := s.s.Pause()
+	for range 20 {
+		a := s.make()
+		s.requireExact(a)
+		require.LessOrEqual(t, a.Made.Copied, int64(1), "nothing has changed")
+		ended := s.ahead()
+		require.NoError(t, s.s.SetVerdict(a.ID, archive.Good))
+		next := make(chan func())
+		go func() {
+			resume()
+			next <- s.s.Pause()
+		}()
+		resume = <-next
+		defer ended()
+	}
+	resume()
+}
+
+// A rollback of the deployment takes the tree that is being packed; what was packed is not published.
+func TestARollbackTakesWhatIsPackedAhead(t *testing.T) {
+	s, _ := burstSite(t, 3)
+	for range 5 {
+		settle()
+		was := snapshot(t, s.live(""))
+		resume := s.s.Pause()
+		a := s.make()
+		ended := s.ahead()
+		s.write("d1/f1", "broken")
+		require.NoError(t, os.RemoveAll(s.live("d0")))
+		_, err := s.s.Rollback(context.Background(), a.ID)
+		require.NoError(t, err)
+		requireSame(t, was, snapshot(t, s.live("")))
+		require.NoError(t, s.s.SetVerdict(a.ID, archive.RolledBack))
+		resume()
+		ended()
+		require.Nil(t, s.show(a.ID).Packed)
+		requireSame(t, was, snapshot(t, s.live("")))
+	}
+	require.NoError(t, s.s.Wait())
+	s.requireNoLeftovers()
+	s.requireExact(s.make())
+}
+
+// What a first deployment has checked out is copied while its steps run: the second one copies what these changed.
+func TestAheadCopiesTheFirstTree(t *testing.T) {
+	s := newSite(t)
+	s.use(archive.Config{Reserve: noReserve, HandOver: 1})
+	resume := s.s.Pause()
+	first := s.make()
+	exotic(t, s.live(""))
+	ended := s.ahead()
+	ended()
+	s.write("built", "by a step")
+	require.NoError(t, s.s.SetVerdict(first.ID, archive.Good))
+	settle()
+	resume()
+	resume = s.s.Pause()
+	b := s.make()
+	s.requireExact(b)
+	require.Equal(t, int64(1), b.Made.Copied)
+	require.NoError(t, s.s.SetVerdict(b.ID, archive.Good))
+	resume()
+	require.NoError(t, s.s.Sweep())
+	s.requireNoLeftovers()
+}
+
+// A first deployment that fails takes its tree away, at any moment of the copying.
+func TestAFirstRollbackTakesWhatIsCopiedAhead(t *testing.T) {
+	s := newSite(t)
+	s.use(archive.Config{Reserve: noReserve, HandOver: 1})
+	for range 3 {
+		resume := s.s.Pause()
+		a := s.make()
+		exotic(t, s.live(""))
+		ended := s.ahead()
+		_, err := s.s.Rollback(context.Background(), a.ID)
+		require.NoError(t, err)
+		require.NoError(t, s.s.SetVerdict(a.ID, archive.RolledBack))
+		resume()
+		ended()
+		require.NoDirExists(t, s.live(""))
+	}
+	exotic(t, s.live(""))
+	s.requireExact(s.good())
+	require.NoError(t, s.s.Sweep())
+	require.NoError(t, s.s.Wait())
+	s.requireNoLeftovers()
+}
