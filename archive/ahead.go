@@ -50,18 +50,21 @@ func closed(c <-chan struct{}) bool {
 // deployment's archive is made and its tree is checked out, by a goroutine of its own, and returns when the work has ended.
 //
 // It is for the trees that a Make would pack (at least Config.HandOver files with little content), where there is no spare tree. Of a
-// project whose first archive was just made, and is empty, it copies the live tree; what the steps change is copied again by Prepare or
-// Make. Where deployments follow each other within ten seconds it packs the archive that was just made, and publishes the result when the
+// project whose first archive was just made, and is empty, it copies the live tree; what is missing, or was changed by the steps, is copied by
+// Prepare or Make. Where deployments follow each other within ten seconds it packs the archive that was just made, and publishes the result when the
 // deployment has ended: until then the archive is a folder. A Make that comes earlier waits for that.
 //
 // It only saves work, so it reports nothing. A crash leaves what one of Compact leaves. It does nothing while other background work runs.
 func (s *Store) Ahead(ctx context.Context, p Policy) {
 	own := s.gate.waiting()
-	if own == nil || s.cfg.NoSpare || s.hasSpare() || !s.compacting.TryLock() {
+	if own == nil || s.cfg.NoSpare || s.hasSpare() {
 		return
 	}
-	defer s.compacting.Unlock()
 	w := &compaction{s: s, ctx: ctx, ahead: newAhead(own)}
+	if !w.alone() {
+		return
+	}
+	defer w.over()
 	select {
 	case s.cfg.Background.slot <- struct{}{}:
 		w.held = true
@@ -99,9 +102,7 @@ func (w *compaction) copyFirst(p Policy) {
 		return
 	}
 	defer s.use(s.nextPath())()
-	if _, err := w.copyLive(); err == nil && !w.ahead.during() {
-		_, _ = w.spare(p)
-	}
+	_, _ = w.copyLive() // Prepare completes and publishes it
 }
 
 // packAhead packs the newest archive.
@@ -112,8 +113,8 @@ func (w *compaction) packAhead() {
 		return
 	}
 	a, err := s.handable()
-	if err != nil || a == nil {
-		return
+	if err != nil || a == nil || a.Verdict != Pending {
+		return // of an earlier deployment: the Make of this one packs it
 	}
 	s.ahead.Store(w.ahead)
 	defer func() {

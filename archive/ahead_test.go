@@ -3,11 +3,14 @@ package archive_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/archive"
+	"corpus-git/internal/vfs"
 )
 
 // ahead begins Ahead as during a deployment; ended waits for its end.
@@ -21,6 +24,13 @@ func (s *site) ahead() (ended func()) {
 	return func() { <-done }
 }
 
+func exists(t *testing.T, path string) bool {
+	t.Helper()
+	ok, err := vfs.Exists(vfs.OS{}, path)
+	require.NoError(t, err)
+	return ok
+}
+
 // The archive of a deployment in a burst is packed while that runs, stays a folder until it has ended, and then gives its tree to the next one.
 func TestAheadPacksTheArchiveOfARunningDeployment(t *testing.T) {
 	s, _ := burstSite(t, 3)
@@ -28,6 +38,7 @@ func TestAheadPacksTheArchiveOfARunningDeployment(t *testing.T) {
 	s.write("d1/f1", "during")
 	a := s.make()
 	ended := s.ahead()
+	require.Eventually(t, func() bool { return exists(t, filepath.Join(a.Path, ".tmp-packed")) }, time.Minute, time.Millisecond)
 	s.write("d1/f1", "after the archive was made")
 	require.Nil(t, s.show(a.ID).Packed)
 	require.NoError(t, s.s.SetVerdict(a.ID, archive.Good))
@@ -52,11 +63,12 @@ func TestMakeWaitsForWhatIsPackedAhead(t *testing.T) {
 	s, _ := burstSite(t, 3)
 	settle()
 	resume := s.s.Pause()
+	var ended []func()
 	for range 20 {
 		a := s.make()
 		s.requireExact(a)
 		require.LessOrEqual(t, a.Made.Copied, int64(1), "nothing has changed")
-		ended := s.ahead()
+		ended = append(ended, s.ahead())
 		require.NoError(t, s.s.SetVerdict(a.ID, archive.Good))
 		next := make(chan func())
 		go func() {
@@ -64,9 +76,11 @@ func TestMakeWaitsForWhatIsPackedAhead(t *testing.T) {
 			next <- s.s.Pause()
 		}()
 		resume = <-next
-		defer ended()
 	}
 	resume()
+	for _, wait := range ended {
+		wait()
+	}
 }
 
 // A rollback of the deployment takes the tree that is being packed; what was packed is not published.
@@ -101,8 +115,7 @@ func TestAheadCopiesTheFirstTree(t *testing.T) {
 	resume := s.s.Pause()
 	first := s.make()
 	exotic(t, s.live(""))
-	ended := s.ahead()
-	ended()
+	s.ahead()()
 	s.write("built", "by a step")
 	require.NoError(t, s.s.SetVerdict(first.ID, archive.Good))
 	settle()

@@ -63,8 +63,24 @@ type compaction struct {
 	held bool
 	// front is set while a Make waits for the compaction; that Make holds the work lock and has paused the background.
 	front bool
+	// only reports that it holds Store.compacting.
+	only bool
 	// ahead is set for work that began during a deployment.
 	ahead *ahead
+}
+
+// alone makes a compaction the only one of the store, until its over is called; false where there is another one.
+func (w *compaction) alone() bool {
+	w.only = w.s.compacting.TryLock()
+	return w.only
+}
+
+// over is called by the only one, perhaps repeatedly.
+func (w *compaction) over() {
+	if w.only {
+		w.only = false
+		w.s.compacting.Unlock()
+	}
 }
 
 // begin waits for an open gate and the slot.

@@ -47,12 +47,12 @@ type Refusal struct {
 func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	const op = "compact archives"
 	var out Compacted
-	if !s.compacting.TryLock() {
+	w := &compaction{s: s, ctx: ctx}
+	if !w.alone() {
 		out.Busy = true
 		return out, nil
 	}
-	defer s.compacting.Unlock()
-	w := &compaction{s: s, ctx: ctx}
+	defer w.over()
 	if err := w.begin(); err != nil {
 		return out, err
 	}
@@ -107,6 +107,9 @@ func (s *Store) Compact(ctx context.Context, p Policy) (Compacted, error) {
 	}
 	if out.Spared, err = w.spare(p); err != nil {
 		return out, w.failed(op, err)
+	}
+	if !w.only {
+		return out, nil // other work of the store has begun meanwhile
 	}
 	newest, err := s.newest()
 	if err != nil || newest == nil {

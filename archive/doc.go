@@ -42,6 +42,9 @@
 // tree becomes the spare one; Make does it where Prepare did not (handOver). Such an archive shares the packed file of the one before,
 // which is never written to and never goes live (increment). A Pause waits for it.
 //
+// Both begin earlier where the caller says that the steps of a deployment are about to run (Ahead): the packing of its archive, which is
+// published when it has ended, and the copying of a first tree.
+//
 // After a rollback the live files are the archive's copies: the reference records their identities too. The spare tree costs the space of
 // one tree; Config.NoSpare and Policy.Squeeze do without it.
 //
@@ -54,7 +57,8 @@
 // # Packed archives
 //
 // The archive of a running deployment is a folder, which a rollback can exchange at once. The newest archive stays a folder, except when
-// deployments follow each other within seconds. Compact packs the others, outside of deployments. Every operation accepts either form:
+// deployments follow each other within seconds. Compact packs the others, outside of deployments; what Ahead packs during one is published
+// after it, or when the Make of the next one waits for it. Every operation accepts either form:
 // Restore unpacks with several writers, guided by the manifest, so that a name in a tar never creates anything that the manifest does not
 // list; Rollback unpacks first. Holes are zeros in the tar and become holes again. An archive with something that no tar can hold (an
 // extended attribute with "=" in its name) stays a folder.

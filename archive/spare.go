@@ -97,11 +97,11 @@ func (s *Store) inBurst() (bool, error) {
 // runs at a time for a store, and the other returns without doing anything. made reports that a spare tree was made.
 func (s *Store) Prepare(ctx context.Context, p Policy) (made bool, err error) {
 	const op = "prepare the next archive"
-	if s.cfg.NoSpare || s.hasSpare() || !s.compacting.TryLock() {
+	w := &compaction{s: s, ctx: ctx}
+	if s.cfg.NoSpare || s.hasSpare() || !w.alone() {
 		return false, nil
 	}
-	defer s.compacting.Unlock()
-	w := &compaction{s: s, ctx: ctx}
+	defer w.over()
 	if err := w.begin(); err != nil {
 		return false, err
 	}
@@ -182,8 +182,9 @@ func (w *compaction) spare(p Policy) (made bool, err error) {
 		case s.gate.waiting() == nil:
 			return false, nil // no room, or interrupted
 		}
-		// A deployment has the disk. Unless its archive reuses the copy, it is continued afterwards.
-		if err := w.pause(); err != nil {
+		// A deployment has the disk. Unless its archive reuses the copy, or other work of the store has begun (Ahead), it is continued afterwards.
+		w.over()
+		if err := w.pause(); err != nil || !w.alone() {
 			return false, err
 		}
 		s.sparing.Lock()
