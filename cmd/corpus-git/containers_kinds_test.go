@@ -277,12 +277,17 @@ cat > .salt/000_prereqs.sls <<'FILE'
 {% set data = cfg.data %}
 include:
   - makina-states.services.db.postgresql.client
+report-www-data:
+  user.present:
+    - name: www-data
+    - optional_groups: [{{cfg.group}}]
+    - remove_groups: false
+    - system: true
 report-dirs:
   file.directory:
     - names: ['{{data.doc_root}}']
     - user: {{cfg.user}}
-    - group: www-data
-    - mode: 2755
+    - group: {{cfg.group}}
 report-page:
   cmd.run:
     - name: psql -XtA -v ON_ERROR_STOP=1 -o {{data.doc_root}}/index.html -c "{{data.query}}"
@@ -297,7 +302,7 @@ cat > .salt/700_nginx.sls <<'FILE'
 {% set cfg = opts.ms_project %}
 include:
   - makina-states.services.http.nginx
-{{ nginx.virtualhost(domain=cfg.data.domain, doc_root=cfg.data.doc_root, vhost_basename='corpus-' + cfg.name, ssl_cert='', cfg=cfg,
+{{ nginx.virtualhost(domain=cfg.data.domain, doc_root=cfg.data.doc_root, force_restart=True, vhost_basename='corpus-' + cfg.name, ssl_cert='', cfg=cfg,
                      vh_content_source='salt://makina-projects/' + cfg.name + '/files/site.conf') }}
 FILE
 echo 'location / { index index.html; }' > .salt/files/site.conf
