@@ -57,7 +57,7 @@ type Driver interface {
 	// Stop lets it shut down, and ends it after a while.
 	Stop(ctx context.Context, c Container) error
 	Running(ctx context.Context, c Container) (bool, error)
-	// Exec runs a command in it, and gives its exit status. One that does not run is fault.Refused.
+	// Exec runs a command in it, and gives its exit status. One that does not run is fault.Refused. When ctx ends, the command ends; on a machine of its own it may run on.
 	Exec(ctx context.Context, c Container, cmd Command) (exit int, err error)
 	// Address is where other machines reach it.
 	Address(ctx context.Context, c Container) (netip.Addr, error)

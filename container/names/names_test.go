@@ -12,7 +12,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
 )
+
+func TestSetHost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hosts")
+	a, b := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
+	set := func(name string, at netip.Addr, changed bool, want string) {
+		t.Helper()
+		got, err := SetHost(vfs.OS{}, path, name, at)
+		require.NoError(t, err)
+		require.Equal(t, changed, got)
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+	require.NoError(t, os.WriteFile(path, []byte("127.0.0.1 localhost\n192.0.2.1 web1 web1.example.org"), 0o640))
+	set("web1", a, true, "127.0.0.1 localhost\n192.0.2.1 web1 web1.example.org\n10.0.0.2 web1 # corpus-git\n")
+	set("web1", a, false, "127.0.0.1 localhost\n192.0.2.1 web1 web1.example.org\n10.0.0.2 web1 # corpus-git\n")
+	set("web10", b, true, "127.0.0.1 localhost\n192.0.2.1 web1 web1.example.org\n10.0.0.2 web1 # corpus-git\n10.0.0.3 web10 # corpus-git\n")
+	set("web1", b, true, "127.0.0.1 localhost\n192.0.2.1 web1 web1.example.org\n10.0.0.3 web10 # corpus-git\n10.0.0.3 web1 # corpus-git\n")
+	set("web1", netip.Addr{}, true, "127.0.0.1 localhost\n192.0.2.1 web1 web1.example.org\n10.0.0.3 web10 # corpus-git\n")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
+}
 
 // A key as tsig-keygen prints it signs an update that replaces the addresses of a name; another key is refused.
 func TestDNS(t *testing.T) {

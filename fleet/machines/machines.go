@@ -47,7 +47,9 @@ type Fleet struct {
 	Elect fleet.Elect
 	// Signer signs programs for agents.
 	Signer func() (ssh.Signer, error)
-	Log    zerolog.Logger
+	// Offer, where it is not nil, has ssh(1) find the private keys that its options name, before a node is reached with these options.
+	Offer func(options []string) error
+	Log   zerolog.Logger
 	// Started is when the server was started; zero where none runs.
 	Started time.Time
 
@@ -177,6 +179,11 @@ func (f *Fleet) reach(n fleet.Node) *remote.Node {
 	if n.Agent {
 		out.Host, out.Dial = &remote.Host{Target: n.Name}, func(ctx context.Context) (io.ReadWriteCloser, error) { return f.dial(ctx, n.Name) }
 	} else {
+		if f.Offer != nil {
+			if err := f.Offer(n.Options); err != nil {
+				f.Log.Err(err).Str("node", n.Name).Msg("the keys of nodes are not offered to ssh")
+			}
+		}
 		out.Host = f.Hosts.Get(n.Target, append([]string{"-oConnectTimeout=20"}, n.Options...))
 	}
 	return out

@@ -1,16 +1,24 @@
 package app
 
 import (
+	"context"
+	"io"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"corpus-git/cmd/corpus-git/containers"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/container/credentials"
 	"corpus-git/layout"
 )
 
 func (c *command) containerCommand() *cobra.Command { return containers.Command(c.containers()) }
 
 func (c *command) dnsCommand() *cobra.Command { return containers.DNSCommand(c.containers()) }
+
+// nodeInitCommand is one of the command node's that works on the machine, beside the server.
+func (c *command) nodeInitCommand() *cobra.Command { return containers.InitCommand(c.containers()) }
 
 func (c *command) containers() containers.Surroundings {
 	return containers.Surroundings{
@@ -22,5 +30,21 @@ func (c *command) containers() containers.Surroundings {
 			}
 			return layout.State(cfg.StateDir).Containers(), nil
 		},
+		Verb: func(ctx context.Context, argv []string, out, errw io.Writer) (int, error) {
+			cfg, err := c.stateSettings().load()
+			if err != nil {
+				return 0, err
+			}
+			cmd, _, err := verbs.Describe().Find(argv)
+			if err != nil {
+				return 0, err
+			}
+			return c.runWith(ctx, cmd, cfg, argv, &streams{in: strings.NewReader(""), out: out}, errw)
+		},
 	}
+}
+
+// nodeKeys signs for ssh(1) with the keys of the nodes that this machine prepared.
+func nodeKeys(state layout.State) *credentials.Agent {
+	return &credentials.Agent{Store: containers.Keys(state.Containers()), Socket: containers.AgentSocket(state.Containers())}
 }

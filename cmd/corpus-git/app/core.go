@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"corpus-git/checks/watch"
 	"corpus-git/cmd/corpus-git/statedir"
 	"corpus-git/cmd/corpus-git/verbs"
+	"corpus-git/container/credentials"
 	"corpus-git/converge"
 	"corpus-git/fleet"
 	"corpus-git/fleet/agent"
@@ -88,6 +90,7 @@ type core struct {
 	fleet     *fleet.Store
 	nodes     *machines.Fleet
 	hosts     *remote.Hosts // of nodes
+	nodeKeys  *credentials.Agent
 	tools     *procedures.Tools
 	signals   *signals.Store
 	kv        *kv.Store
@@ -174,6 +177,13 @@ func (c *core) makeTools(o options) {
 	c.tools.Upstream = func(n project.Name) procedures.Upstream { return c.repos.Open(n, project.Code) }
 	c.tools.Live = c.liveCommit
 	c.nodes = &machines.Fleet{Store: c.fleet, Hosts: c.hosts, Bundles: func() machines.Bundles { return c.bundles() }, State: c.state, Signer: c.signer, Elect: c.kv.Elect, Log: c.log}
+	c.nodeKeys = nodeKeys(c.state)
+	c.nodes.Offer = func(options []string) error {
+		if !slices.Contains(options, c.nodeKeys.Option()) {
+			return nil
+		}
+		return c.nodeKeys.Ensure()
+	}
 	c.tools.Fleet, c.tools.Keys = c.nodes, c.visibleKeys
 	c.tools.Environments = c.environments
 	c.registry.Environments = c.environments
@@ -359,6 +369,9 @@ func (c *core) close() error {
 	}
 	if c.hosts != nil {
 		errs = append(errs, c.hosts.Close())
+	}
+	if c.nodeKeys != nil {
+		errs = append(errs, c.nodeKeys.Close())
 	}
 	if c.db != nil {
 		errs = append(errs, c.db.Close())

@@ -98,6 +98,9 @@ func (c *command) tree() *cobra.Command {
 	if b, _, err := root.Find([]string{"backup"}); err == nil {
 		b.AddCommand(c.verifyCommand())
 	}
+	if n, _, err := root.Find([]string{"node"}); err == nil {
+		n.AddCommand(c.nodeInitCommand())
+	}
 	root.CompletionOptions.DisableDefaultCmd = false
 	root.AddCommand(c.serveCommand(), c.agentCommand(), c.remoteCommand(), c.demoCommand(), c.lintCommand(), c.importCommand(), c.initCommand(), c.skeletonsCommand(), c.mirrorCommand(), c.containerCommand(), c.dnsCommand(), c.hookCommand(), c.restoreCommand(), docsCommand(), c.resetPermsCommand())
 	return root

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corpus-git/container"
+	"corpus-git/container/bare"
 	"corpus-git/container/network"
 	"corpus-git/container/nspawn"
 	"corpus-git/container/rootfs"
@@ -40,6 +41,8 @@ type Surroundings struct {
 	Document func(w io.Writer, v any) error
 	// Stop makes a context that ends when the process is to end.
 	Stop func() (context.Context, context.CancelFunc)
+	// Verb runs a command of the server's, and gives its exit status.
+	Verb func(ctx context.Context, argv []string, out, errw io.Writer) (int, error)
 	// Exit sets the exit status of the program, for one that a command in a container had.
 	Exit func(int)
 }
@@ -91,6 +94,7 @@ func (m *containers) open(change bool) (container.Manager, error) {
 		Store: store, Network: net,
 		Drivers: map[string]container.Driver{
 			nspawn.Name: nspawn.Driver{Run: execx.OS{}, Store: store, Maker: maker, Network: net.Get, Env: m.Env, CGroups: cgroups, Resolv: resolv},
+			bare.Name:   bare.Driver{Run: execx.OS{}, Env: m.Env},
 		},
 		Say: func(what string) { fmt.Fprintln(m.Out, what) },
 	}, nil

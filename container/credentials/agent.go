@@ -1,0 +1,146 @@
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// Agent answers ssh(1) as an ssh-agent does (draft-miller-ssh-agent), at a socket.
+type Agent struct {
+	Store  Store
+	Socket string
+
+	mu       sync.Mutex
+	listener net.Listener
+	serving  sync.WaitGroup
+}
+
+// Option is the option of ssh(1) by which it asks this agent.
+func (a *Agent) Option() string { return "IdentityAgent=" + a.Socket }
+
+// Ensure has it answer from now on. Idempotent.
+func (a *Agent) Ensure() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.listener != nil {
+		return nil
+	}
+	if err := os.Remove(a.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// Who may enter the folder is its owner only; the mode of the socket says it again.
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", a.Socket)
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(a.Socket, 0o600); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	a.listener = l
+	a.serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			a.serving.Go(func() {
+				defer conn.Close()
+				_ = agent.ServeAgent(keyring{a.Store}, conn) // its end is the client's
+			})
+		}
+	})
+	return nil
+}
+
+// Close ends it. Connections of clients end with their clients.
+func (a *Agent) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.listener == nil {
+		return nil
+	}
+	return a.listener.Close()
+}
+
+// readOnly is the answer to what would change the keys.
+const readOnly = "the keys of nodes are not changed by ssh-add"
+
+// keyring implements agent.Agent.
+type keyring struct{ Store }
+
+// names are the machines with a key.
+func (k keyring) names() ([]string, error) {
+	files, err := filepath.Glob(k.sealed("*"))
+	for i, f := range files {
+		files[i] = filepath.Base(filepath.Dir(f))
+	}
+	return files, err
+}
+
+// List implements agent.Agent.
+func (k keyring) List() ([]*agent.Key, error) {
+	names, err := k.names()
+	if err != nil {
+		return nil, err
+	}
+	var out []*agent.Key
+	for _, name := range names {
+		text, err := os.ReadFile(k.Public(name))
+		if err != nil {
+			continue // it is being made
+		}
+		key, _, _, _, err := ssh.ParseAuthorizedKey(text)
+		if err != nil {
+			continue
+		}
+		out = append(out, &agent.Key{Format: key.Type(), Blob: key.Marshal(), Comment: name})
+	}
+	return out, nil
+}
+
+// Sign implements agent.Agent.
+func (k keyring) Sign(key ssh.PublicKey, data []byte) (*ssh.Signature, error) {
+	list, err := k.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, have := range list {
+		if !bytes.Equal(have.Blob, key.Marshal()) || strings.Contains(have.Comment, "/") {
+			continue
+		}
+		signer, err := k.signer(have.Comment)
+		if err != nil {
+			return nil, err
+		}
+		return signer.Sign(nil, data)
+	}
+	return nil, errors.New("no such key")
+}
+
+// Add implements agent.Agent.
+func (keyring) Add(agent.AddedKey) error { return errors.New(readOnly) }
+
+// Remove implements agent.Agent.
+func (keyring) Remove(ssh.PublicKey) error { return errors.New(readOnly) }
+
+// RemoveAll implements agent.Agent.
+func (keyring) RemoveAll() error { return errors.New(readOnly) }
+
+// Lock implements agent.Agent.
+func (keyring) Lock([]byte) error { return errors.New(readOnly) }
+
+// Unlock implements agent.Agent.
+func (keyring) Unlock([]byte) error { return errors.New(readOnly) }
+
+// Signers implements agent.Agent. Nobody asks for it over a socket.
+func (keyring) Signers() ([]ssh.Signer, error) { return nil, errors.New(readOnly) }

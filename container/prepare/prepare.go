@@ -1,0 +1,179 @@
+package prepare
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"corpus-git/container"
+	"corpus-git/container/credentials"
+	"corpus-git/container/names"
+	"corpus-git/internal/execx"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
+)
+
+// Plan is how one machine becomes a node.
+type Plan struct {
+	Container container.Container
+	Driver    container.Driver
+	Store     container.Store
+	Keys      credentials.Store
+	// Agent is the option of ssh(1) by which the server finds the private key.
+	Agent string
+	// Hosts is the file in which the machine's name is written; "" writes it nowhere.
+	Hosts string
+	// DNS is the server that is told the name; nil tells none.
+	DNS *names.DNS
+	// Open are the ports of the machine that others may reach, over TCP; ssh is open always.
+	Open []uint16
+	// Env are variables of all logins and services there that read /etc/environment: KEY=VALUE.
+	Env []string
+	// Program is the corpus-git that runs there.
+	Program string
+	// Deploy are projects that are deployed when all is ready.
+	Deploy []string
+	// Verb runs a command of the server, and gives its exit status.
+	Verb func(ctx context.Context, argv []string, out, errw io.Writer) (int, error)
+	// Out gets a line for each step, and what a deployment prints.
+	Out io.Writer
+	Now func() time.Time
+}
+
+// step is one of them. It says what it found or did, on one line.
+type step struct {
+	name string
+	do   func(context.Context) (string, error)
+}
+
+func (p *Plan) steps() []step {
+	return []step{
+		{"base", p.base}, {"keys", p.keys}, {"address", p.address}, {"name", p.name}, {"firewall", p.firewall},
+		{"environment", p.environment}, {"agent", p.agent}, {"node", p.node}, {"deploy", p.deploy},
+	}
+}
+
+// Names are those of the steps, in their order.
+func Names() (out []string) {
+	for _, s := range (&Plan{}).steps() {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// record is the journal: the steps that were begun, in their order.
+type record struct {
+	Steps []stepRecord `json:"steps"`
+}
+
+type stepRecord struct {
+	Name  string    `json:"name"`
+	Begun time.Time `json:"begun"`
+	// Done is zero while it is not.
+	Done time.Time `json:"done,omitzero"`
+	// Said is what it said.
+	Said string `json:"said,omitempty"`
+}
+
+func (p *Plan) journal() string { return filepath.Join(p.Store.Folder(p.Container.Name), "init.json") }
+
+// Begun reports whether a machine's preparation was begun.
+func Begun(s container.Store, name string) bool {
+	_, err := os.Lstat((&Plan{Store: s, Container: container.Container{Name: name}}).journal())
+	return err == nil
+}
+
+// Run does what is left to do. from, where it is not "", names a step that is done again, with all after it.
+func (p *Plan) Run(ctx context.Context, from string) error {
+	all := p.steps()
+	first := slices.IndexFunc(all, func(s step) bool { return s.name == from })
+	if from != "" && first < 0 {
+		return fault.New(fault.Usage, "", "%q is not a step", from).WithHint("the steps are: %s", strings.Join(Names(), ", "))
+	}
+	var r record
+	text, err := os.ReadFile(p.journal())
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.Failed, "", "%s: %w", p.journal(), err)
+	}
+	for i, s := range all {
+		if i < len(r.Steps) && (from == "" || i < first) && r.Steps[i].Name == s.name && !r.Steps[i].Done.IsZero() {
+			fmt.Fprintf(p.Out, "%-12s done before: %s\n", s.name, r.Steps[i].Said)
+			continue
+		}
+		r.Steps = append(r.Steps[:min(i, len(r.Steps))], stepRecord{Name: s.name, Begun: p.Now().UTC()})
+		if err := p.write(r); err != nil {
+			return err
+		}
+		said, err := s.do(ctx)
+		if err != nil {
+			e := fault.New(fault.KindOf(err), "", "%s: %w", s.name, err)
+			if hint := fault.HintOf(err); hint != "" {
+				return e.WithHint("%s", hint)
+			}
+			return e.WithHint("the same command goes on at this step")
+		}
+		r.Steps[i].Done, r.Steps[i].Said = p.Now().UTC(), said
+		if err := p.write(r); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Out, "%-12s %s\n", s.name, said)
+	}
+	return nil
+}
+
+func (p *Plan) write(r record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(p.Store.FS, p.journal(), append(text, '\n'), 0o600)
+}
+
+// maxSaid bounds what an error repeats of a script's output, in bytes.
+const maxSaid = 4 << 10
+
+// sh runs a script in the machine, with arguments, and gives its output. What is wrong is the last line that it printed.
+func (p *Plan) sh(ctx context.Context, in io.Reader, script string, args ...string) (string, error) {
+	var out bytes.Buffer
+	said := &execx.Tail{Max: maxSaid}
+	if in == nil {
+		in = strings.NewReader("")
+	}
+	exit, err := p.Driver.Exec(ctx, p.Container, container.Command{Argv: append([]string{"sh", "-euc", script, "sh"}, args...), Stdin: in, Stdout: &out, Stderr: said})
+	if err != nil {
+		return "", err
+	}
+	if exit != 0 {
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		return "", fault.New(fault.Failed, "", "on %s: exit status %d: %s", p.Container.Name, exit, printable.Text(lines[len(lines)-1]))
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// put writes a file in the machine, and makes it durable there. changed reports that it was another one.
+func (p *Plan) put(ctx context.Context, path, mode string, content io.Reader) (changed bool, err error) {
+	out, err := p.sh(ctx, content, `t="$1.corpus-git-new"; mkdir -p "$(dirname "$1")"; cat >"$t"; chmod "$2" "$t"
+if cmp -s "$t" "$1"; then rm "$t"; chmod "$2" "$1"; else sync "$t"; mv "$t" "$1"; sync "$(dirname "$1")"; echo changed; fi`, path, mode)
+	return out == "changed", err
+}
+
+// changes describes whether something was changed.
+func changes(changed bool, what string) string {
+	if changed {
+		return what
+	}
+	return what + ", unchanged"
+}

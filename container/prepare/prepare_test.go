@@ -1,0 +1,88 @@
+package prepare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"corpus-git/container"
+	"corpus-git/container/credentials"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/vfs"
+)
+
+// What is interrupted goes on with the step that was cut, and what was done is not done again; --from does it again.
+func TestJournal(t *testing.T) {
+	s := container.Store{Dir: t.TempDir(), FS: vfs.OS{}}
+	c := container.Container{Name: "web1", Driver: "bare", Target: "root@web1"}
+	require.NoError(t, s.Put(c))
+	var done []string
+	fail := ""
+	var out bytes.Buffer
+	p := &Plan{Container: c, Store: s, Driver: fakeDriver{func(script string) (string, int, error) {
+		what := "another"
+		for word, step := range map[string]string{"PRETTY_NAME": "base", "nft -c": "check", "systemctl \"$1\" corpus-git-agent": "agent"} {
+			if strings.Contains(script, word) {
+				what = step
+			}
+		}
+		if what == fail {
+			fail = ""
+			return "", 1, nil
+		}
+		done = append(done, what)
+		return "said by " + what, 0, nil
+	}}, Out: &out, Now: time.Now, Program: os.Args[0], Verb: func(context.Context, []string, io.Writer, io.Writer) (int, error) { return 0, errors.New("no server") }}
+	p.Keys = credentials.Store{KeyFile: filepath.Join(s.Dir, "credentials.key"), Machines: filepath.Join(s.Dir, "machines"), FS: vfs.OS{}}
+	fail = "base"
+	err := p.Run(t.Context(), "")
+	require.ErrorContains(t, err, "base: on web1: exit status 1")
+	require.Contains(t, fault.HintOf(err), "the same command goes on")
+	require.True(t, Begun(s, "web1"))
+	require.False(t, Begun(s, "web2"))
+	// The machine answers something else than host keys.
+	require.ErrorContains(t, p.Run(t.Context(), ""), "keys: ")
+	require.Equal(t, "base", done[0])
+	done = nil
+	require.Error(t, p.Run(t.Context(), ""))
+	require.NotContains(t, done, "base", "what was done is not done again")
+	require.Contains(t, out.String(), "done before: said by base")
+	require.Error(t, p.Run(t.Context(), "base"))
+	require.Contains(t, done, "base")
+	require.Equal(t, fault.Usage, fault.KindOf(p.Run(t.Context(), "bse")))
+}
+
+// fakeDriver is a machine that answers scripts.
+type fakeDriver struct {
+	run func(script string) (string, int, error)
+}
+
+func (f fakeDriver) Exec(_ context.Context, _ container.Container, cmd container.Command) (int, error) {
+	text, exit, err := f.run(cmd.Argv[2])
+	_, _ = io.WriteString(cmd.Stdout, text)
+	return exit, err
+}
+func (fakeDriver) Create(context.Context, container.Container, func(string)) error { return nil }
+func (fakeDriver) Start(context.Context, container.Container) error                { return nil }
+func (fakeDriver) Stop(context.Context, container.Container) error                 { return nil }
+func (fakeDriver) Running(context.Context, container.Container) (bool, error)      { return true, nil }
+func (fakeDriver) Resize(context.Context, container.Container) error               { return nil }
+func (fakeDriver) Snapshot(context.Context, container.Container, string) error     { return nil }
+func (fakeDriver) Restore(context.Context, container.Container, string) error      { return nil }
+func (fakeDriver) Forget(context.Context, container.Container, string) error       { return nil }
+func (fakeDriver) Destroy(context.Context, container.Container) error              { return nil }
+func (fakeDriver) Snapshots(context.Context, container.Container) ([]string, error) {
+	return nil, nil
+}
+func (fakeDriver) Address(context.Context, container.Container) (netip.Addr, error) {
+	return netip.MustParseAddr("192.0.2.1"), nil
+}

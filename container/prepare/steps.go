@@ -1,0 +1,339 @@
+package prepare
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"corpus-git/container/names"
+	"corpus-git/internal/fault"
+	"corpus-git/internal/printable"
+	"corpus-git/internal/vfs"
+)
+
+// base has the packages that the other steps need, and an ssh server that runs.
+func (p *Plan) base(ctx context.Context) (string, error) {
+	out, err := p.sh(ctx, nil, `missing=
+for package in openssh-server nftables ca-certificates; do
+	dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq >&2
+	apt-get install -y -qq --no-install-recommends $missing >&2
+fi
+systemctl enable --quiet --now ssh >&2
+. /etc/os-release
+echo "$PRETTY_NAME${missing:+, installed$missing}"`)
+	return printable.Text(out), err
+}
+
+// knownHosts is the file with the machine's host keys, under its name.
+func (p *Plan) knownHosts() string {
+	return filepath.Join(p.Store.Folder(p.Container.Name), "known_hosts")
+}
+
+// keys makes the key by which the server logs in, and exchanges public keys with the machine, over the driver's own way to it: no network is believed.
+func (p *Plan) keys(ctx context.Context) (string, error) {
+	key, err := p.Keys.Make(p.Container.Name)
+	if err != nil {
+		return "", err
+	}
+	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + " corpus-git"
+	out, err := p.sh(ctx, nil, `umask 077; mkdir -p /root/.ssh; f=/root/.ssh/authorized_keys
+if ! grep -qsxF -- "$1" "$f"; then
+	{ cat "$f" 2>/dev/null || true; echo "$1"; } >"$f.corpus-git-new"; sync "$f.corpus-git-new"; mv "$f.corpus-git-new" "$f"
+fi
+cat /etc/ssh/ssh_host_*_key.pub`, line)
+	if err != nil {
+		return "", err
+	}
+	var hosts strings.Builder
+	for l := range strings.Lines(out) {
+		host, _, _, _, err := ssh.ParseAuthorizedKey([]byte(l))
+		if err != nil {
+			return "", fault.New(fault.Failed, "", "%s has a host key that is none: %w", p.Container.Name, err)
+		}
+		fmt.Fprintf(&hosts, "%s %s", p.Container.Name, ssh.MarshalAuthorizedKey(host))
+	}
+	if hosts.Len() == 0 {
+		return "", fault.New(fault.Failed, "", "%s has no ssh host key", p.Container.Name).WithHint("there:  ssh-keygen -A")
+	}
+	return "the server logs in with " + ssh.FingerprintSHA256(key), vfs.WriteFileAtomic(p.Store.FS, p.knownHosts(), []byte(hosts.String()), 0o600)
+}
+
+// How long a machine may take to answer at its address, and how often it is asked.
+const (
+	addressWait = time.Minute
+	addressPoll = 200 * time.Millisecond
+)
+
+// address waits until the machine's ssh server answers where other machines reach it, with the host key that it has.
+func (p *Plan) address(ctx context.Context) (string, error) {
+	a, err := p.Driver.Address(ctx, p.Container)
+	if err != nil {
+		return "", err
+	}
+	if p.Container.Target != "" {
+		return a.String() + ", reached as " + printable.Text(p.Container.Target), nil
+	}
+	for deadline := time.Now().Add(addressWait); ; {
+		err := p.answers(ctx, netip.AddrPortFrom(a, 22))
+		if err == nil {
+			return a.String(), nil
+		}
+		if time.Now().After(deadline) {
+			return "", fault.New(fault.Failed, "", "no ssh server answers at %s: %w", a, err)
+		}
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-time.After(addressPoll):
+		}
+	}
+}
+
+// answers begins a login, until the host key is known.
+func (p *Plan) answers(ctx context.Context, at netip.AddrPort) error {
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", at.String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	known, err := os.ReadFile(p.knownHosts())
+	if err != nil {
+		return err
+	}
+	good := errors.New("the host key is known")
+	_, _, _, err = ssh.NewClientConn(conn, at.String(), &ssh.ClientConfig{User: "root", HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
+		if bytes.Contains(known, ssh.MarshalAuthorizedKey(key)) {
+			return good
+		}
+		return errors.New("another host key answers there")
+	}})
+	// The error says only that the callback refused; its text is in it.
+	if err != nil && strings.Contains(err.Error(), good.Error()) {
+		return nil
+	}
+	return err
+}
+
+// name has others find the machine by its name.
+func (p *Plan) name(ctx context.Context) (string, error) {
+	a, err := p.Driver.Address(ctx, p.Container)
+	if err != nil {
+		return "", err
+	}
+	var said []string
+	if p.Hosts != "" {
+		changed, err := names.SetHost(p.Store.FS, p.Hosts, p.Container.Name, a)
+		if err != nil {
+			return "", err
+		}
+		said = append(said, changes(changed, p.Container.Name+" in "+p.Hosts))
+	}
+	if p.DNS != nil {
+		if err := p.DNS.Add(ctx, p.Container.Name, a); err != nil {
+			return "", err
+		}
+		said = append(said, p.DNS.Full(p.Container.Name)+" at "+p.DNS.Server)
+	}
+	if len(said) == 0 {
+		said = []string{"nowhere"}
+	}
+	return strings.Join(said, "; "), nil
+}
+
+// rules is the machine's nftables.conf: what others may reach.
+func (p *Plan) rules() string {
+	ports := "22"
+	for _, port := range p.Open {
+		ports += fmt.Sprintf(", %d", port)
+	}
+	return `#!/usr/sbin/nft -f
+# Written by corpus-git node init.
+table inet corpus-git
+delete table inet corpus-git
+table inet corpus-git {
+	chain input {
+		type filter hook input priority filter; policy drop;
+		ct state established,related accept
+		iif lo accept
+		meta l4proto { 1, 58 } accept comment "ICMP, ICMPv6"
+		tcp dport { ` + ports + ` } accept
+	}
+}
+`
+}
+
+// firewall lets others reach ssh and the ports that are to be open, now and after each boot. Rules that the kernel refuses are not put in place.
+func (p *Plan) firewall(ctx context.Context) (string, error) {
+	if _, err := p.sh(ctx, strings.NewReader(p.rules()), `nft -c -f -`); err != nil {
+		return "", err
+	}
+	changed, err := p.put(ctx, "/etc/nftables.conf", "755", strings.NewReader(p.rules()))
+	if err != nil {
+		return "", err
+	}
+	if _, err := p.sh(ctx, nil, `nft -f /etc/nftables.conf; systemctl enable --quiet nftables`); err != nil {
+		return "", err
+	}
+	open := "open: ssh"
+	for _, port := range p.Open {
+		open += fmt.Sprintf(", %d", port)
+	}
+	return changes(changed, open), nil
+}
+
+// environment writes the variables in /etc/environment (pam_env(8)), between marks: what others wrote there stays.
+func (p *Plan) environment(ctx context.Context) (string, error) {
+	out, err := p.sh(ctx, strings.NewReader(strings.Join(append(p.Env, ""), "\n")), `f=/etc/environment; t="$f.corpus-git-new"
+{ sed '/^# corpus-git begins$/,/^# corpus-git ends$/d' "$f" 2>/dev/null || true; echo '# corpus-git begins'; cat; echo '# corpus-git ends'; } >"$t"
+chmod 644 "$t"
+if cmp -s "$t" "$f"; then rm "$t"; else sync "$t"; mv "$t" "$f"; echo changed; fi`)
+	if err != nil {
+		return "", err
+	}
+	what := "no variables"
+	if len(p.Env) > 0 {
+		var names []string
+		for _, e := range p.Env {
+			name, _, _ := strings.Cut(e, "=")
+			names = append(names, name)
+		}
+		what = strings.Join(names, ", ")
+	}
+	return changes(out == "changed", what), nil
+}
+
+// unit is the service that runs the agent: it owns the state there, so that what was deployed converges and is watched without the server.
+const unit = `[Unit]
+Description=corpus-git agent
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+ExecStart=/usr/local/bin/corpus-git agent --idle 0
+Restart=always
+RestartSec=1
+KillMode=process
+
+[Install]
+WantedBy=multi-user.target
+`
+
+// agent installs the program and its service. A program that is there already is left running.
+func (p *Plan) agent(ctx context.Context) (string, error) {
+	f, err := os.Open(p.Program)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	want := hex.EncodeToString(sum.Sum(nil))
+	have, err := p.sh(ctx, nil, `sha256sum /usr/local/bin/corpus-git 2>/dev/null | cut -d' ' -f1`)
+	if err != nil {
+		return "", err
+	}
+	changed := have != want
+	if changed {
+		if _, err := p.put(ctx, "/usr/local/bin/corpus-git", "755", f); err != nil {
+			return "", err
+		}
+	}
+	other, err := p.put(ctx, "/etc/systemd/system/corpus-git-agent.service", "644", strings.NewReader(unit))
+	if err != nil {
+		return "", err
+	}
+	restart := "start"
+	if changed || other {
+		restart = "restart"
+	}
+	_, err = p.sh(ctx, nil, `systemctl daemon-reload; systemctl enable --quiet corpus-git-agent; systemctl "$1" corpus-git-agent
+for i in $(seq 100); do systemctl is-active --quiet corpus-git-agent && corpus-git version >/dev/null && exit 0; sleep .1; done
+journalctl --no-pager -q -n 5 -u corpus-git-agent >&2; exit 1`, restart)
+	return changes(changed || other, "corpus-git-agent.service runs"), err
+}
+
+// target is how the server reaches the machine: destination and options of ssh(1).
+func (p *Plan) target(ctx context.Context) (string, []string, error) {
+	options := []string{
+		"HostKeyAlias=" + p.Container.Name, "UserKnownHostsFile=" + p.knownHosts(), "GlobalKnownHostsFile=none", p.Agent, "IdentitiesOnly=yes", "IdentityFile=" + p.Keys.Public(p.Container.Name),
+	}
+	if p.Container.Target != "" {
+		return p.Container.Target, options, nil
+	}
+	a, err := p.Driver.Address(ctx, p.Container)
+	return "root@" + a.String(), options, err
+}
+
+// node tells the server of the machine.
+func (p *Plan) node(ctx context.Context) (string, error) {
+	target, options, err := p.target(ctx)
+	if err != nil {
+		return "", err
+	}
+	var said bytes.Buffer
+	exit, err := p.Verb(ctx, []string{"node", "show", p.Container.Name, "--json"}, &said, io.Discard)
+	if err != nil {
+		return "", err
+	}
+	if exit == 0 {
+		if bytes.Contains(said.Bytes(), []byte(`"`+p.knownHostsOption()+`"`)) && bytes.Contains(said.Bytes(), []byte(`"`+target+`"`)) {
+			return "unchanged: " + target, nil
+		}
+		return "", fault.New(fault.Refused, "", "the server has another node %s", p.Container.Name).WithHint("corpus-git node remove %s  first", p.Container.Name)
+	}
+	argv := []string{"node", "add", p.Container.Name, "--ssh=" + target}
+	for i := 0; i+1 < len(p.Container.Options); i += 2 {
+		argv = append(argv, p.Container.Options[i], p.Container.Options[i+1])
+	}
+	for _, o := range options {
+		argv = append(argv, "--ssh-option="+o)
+	}
+	said.Reset()
+	if exit, err = p.Verb(ctx, argv, io.Discard, &said); err == nil && exit != 0 {
+		err = fault.New(fault.Failed, "", "%s", printable.Text(strings.TrimSpace(said.String())))
+	}
+	return "added: " + target, err
+}
+
+func (p *Plan) knownHostsOption() string { return "UserKnownHostsFile=" + p.knownHosts() }
+
+// deploy deploys the projects, in the order that they are named in.
+func (p *Plan) deploy(ctx context.Context) (string, error) {
+	for _, name := range p.Deploy {
+		exit, err := p.Verb(ctx, []string{"deploy", name}, p.Out, p.Out)
+		if err == nil && exit != 0 {
+			err = fault.New(fault.Failed, "", "the deployment of %s ended with exit status %d", name, exit)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if len(p.Deploy) == 0 {
+		return "nothing: no project was named", nil
+	}
+	return "live: " + strings.Join(p.Deploy, ", "), nil
+}
